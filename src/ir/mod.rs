@@ -1,0 +1,31 @@
+//! The intermediate representation: what a model *is*, apart from how a file spells it.
+//!
+//! * [`Model`] owns every graph, node and value in arenas; identities ([`ValueId`], [`NodeId`], [`GraphId`]) are handed
+//!   out once and never recycled.
+//! * Subgraphs are graphs of their own that may read values of the graphs around them (captures).
+//! * What is *known* of a value ([`Fact`]) lives beside the model, in a [`Facts`] table, never inside it.
+//! * petgraph holds the wiring and stays hidden behind [`Model`]'s methods.
+
+mod attribute;
+mod edit;
+mod fact;
+mod graph;
+mod id;
+mod node;
+mod types;
+mod value;
+mod verify;
+
+pub use attribute::{Attribute, AttributeKind, NamedAttribute, SparseTensor};
+pub use edit::{Edit, NewNode, NewOutput};
+pub use fact::{Content, Contradiction, Data, Fact, Facts, MAX_ELEMENTS, Scalar};
+pub use graph::{Function, Graph, Model, OpsetImport};
+pub use id::{FunctionId, GraphId, NodeId, ValueId};
+pub use node::Node;
+pub use types::{DeclaredDim, DeclaredShape, DeclaredType, DimClaim, TensorType, Type};
+pub use value::{Constant, Definition, ExternalOrigin, Value};
+pub use verify::Broken;
+
+/// What a message of the file held that the representation does not interpret, as wire bytes to be written back with it:
+/// documentation, metadata, device configurations, and fields newer than the schema. Empty when there is nothing.
+pub type Extra = bytes::Bytes;

@@ -1,0 +1,17 @@
+//! The operators of the standard: what each makes of the types, the known contents and the values of its operands.
+//!
+//! An operator is plain data ([`Operator`]) in the table of its family's file; [`registry`] finds it by domain and name.
+//! The walk over a graph that calls them is [`walk`]; evaluation of graphs (bodies of If, Loop, Scan, functions) is
+//! [`interpret`].
+
+mod context;
+mod interpret;
+mod outcome;
+mod registry;
+mod walk;
+
+pub use context::{EvalCx, InferCx, Site};
+pub use interpret::{Environment, evaluate_graph};
+pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
+pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operators};
+pub use walk::{Event, EventKind, Walk, declared_fact};

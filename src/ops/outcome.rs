@@ -1,0 +1,150 @@
+//! How inference and evaluation end when they do not end well, and what evaluation may spend.
+
+use std::cell::Cell;
+
+use crate::ir::{Data, Fact};
+use crate::tensor::TensorError;
+
+/// Why inference states nothing about a node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The node breaks a rule of the standard: the model cannot run, or only where a runtime is lax.
+    #[error("{0}")]
+    Invalid(String),
+    /// The rule depends on what is not known, or the program does not cover the case.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl Refusal {
+    /// The node breaks this rule.
+    pub fn invalid(reason: impl Into<String>) -> Self {
+        Refusal::Invalid(reason.into())
+    }
+
+    /// This keeps the program from saying more.
+    pub fn unsupported(reason: impl Into<String>) -> Self {
+        Refusal::Unsupported(reason.into())
+    }
+}
+
+/// One fact for each output of the node (absent ones too); fewer mean that nothing is known of the rest.
+pub type InferResult = Result<Vec<Fact>, Refusal>;
+
+/// Why a node of constants is not evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Decline {
+    /// The operands or attributes break a rule of the standard.
+    #[error("{0}")]
+    Invalid(String),
+    /// The evaluator does not cover this case, or runtimes disagree about it.
+    #[error("{0}")]
+    Unsupported(String),
+    /// It would cost more than it may.
+    #[error("{0}")]
+    OverBudget(String),
+}
+
+impl Decline {
+    /// The operands break this rule.
+    pub fn invalid(reason: impl Into<String>) -> Self {
+        Decline::Invalid(reason.into())
+    }
+
+    /// Not covered, or disputed.
+    pub fn unsupported(reason: impl Into<String>) -> Self {
+        Decline::Unsupported(reason.into())
+    }
+}
+
+impl From<Refusal> for Decline {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Invalid(reason) => Decline::Invalid(reason),
+            Refusal::Unsupported(reason) => Decline::Unsupported(reason),
+        }
+    }
+}
+
+impl From<Decline> for Refusal {
+    fn from(decline: Decline) -> Self {
+        match decline {
+            Decline::Invalid(reason) => Refusal::Invalid(reason),
+            Decline::Unsupported(reason) | Decline::OverBudget(reason) => Refusal::Unsupported(reason),
+        }
+    }
+}
+
+impl From<TensorError> for Decline {
+    fn from(error: TensorError) -> Self {
+        Decline::Invalid(error.to_string())
+    }
+}
+
+impl From<TensorError> for Refusal {
+    fn from(error: TensorError) -> Self {
+        Refusal::Invalid(error.to_string())
+    }
+}
+
+/// One value for each output of the node (absent ones may be anything; fewer mean trailing ones are absent).
+pub type EvalResult = Result<Vec<Data>, Decline>;
+
+/// What evaluation may spend, for a node and in total. Charged before memory is touched or work begins.
+#[derive(Debug)]
+pub struct Budget {
+    /// Bytes one result may have.
+    pub node_bytes: usize,
+    /// Elementary operations one node may take.
+    pub node_work: u64,
+    bytes: Cell<usize>,
+    work: Cell<u64>,
+}
+
+impl Budget {
+    /// A budget with these limits per node and in total.
+    pub fn new(node_bytes: usize, total_bytes: usize, node_work: u64, total_work: u64) -> Self {
+        Budget { node_bytes, node_work, bytes: Cell::new(total_bytes), work: Cell::new(total_work) }
+    }
+
+    /// Takes `bytes` of memory for a result.
+    ///
+    /// # Errors
+    /// [`Decline::OverBudget`] when a result may not be that large or the total is spent.
+    pub fn take_bytes(&self, bytes: usize) -> Result<(), Decline> {
+        if bytes > self.node_bytes {
+            return Err(Decline::OverBudget(format!("a result of {bytes} bytes is over the limit of {}", self.node_bytes)));
+        }
+        match self.bytes.get().checked_sub(bytes) {
+            Some(left) => {
+                self.bytes.set(left);
+                Ok(())
+            }
+            None => Err(Decline::OverBudget("the memory that folding may use is spent".into())),
+        }
+    }
+
+    /// Takes `work` elementary operations (multiply-adds, comparisons).
+    ///
+    /// # Errors
+    /// [`Decline::OverBudget`] when a node may not cost that much or the total is spent.
+    pub fn take_work(&self, work: u64) -> Result<(), Decline> {
+        if work > self.node_work {
+            return Err(Decline::OverBudget(format!("{work} operations are over the limit of {}", self.node_work)));
+        }
+        match self.work.get().checked_sub(work) {
+            Some(left) => {
+                self.work.set(left);
+                Ok(())
+            }
+            None => Err(Decline::OverBudget("the work that folding may do is spent".into())),
+        }
+    }
+}
+
+impl Default for Budget {
+    /// 1 GiB a result, 4 GiB in all; 2·10¹⁰ operations a node, 10¹¹ in all.
+    fn default() -> Self {
+        Budget::new(1 << 30, 4 << 30, 20_000_000_000, 100_000_000_000)
+    }
+}
