@@ -1,0 +1,29 @@
+//! Dense tensors: element types, one storage, strided copies.
+//!
+//! A [`Tensor`] is an element type, a shape and one contiguous row-major payload in the byte layout of ONNX `raw_data`
+//! (little-endian, elements of less than a byte packed). It is checked once, when it is made; afterwards it is always
+//! well formed, immutable and cheap to clone. A [`StridedView`] says which elements of a tensor another tensor is made
+//! of, and [`gather`] makes it.
+//!
+//! Nothing here knows operators, dims with symbols, or files.
+
+mod dtype;
+mod element;
+mod error;
+mod gather;
+mod index;
+mod packed;
+pub mod smallfloat;
+mod storage;
+mod strided;
+
+pub use dtype::DType;
+
+pub(crate) use element::dispatch_numeric;
+pub use element::{Bool, Complex64, Complex128, Element, F8E4M3Fn, F8E4M3Fnuz, F8E5M2, F8E5M2Fnuz, F8E8M0, Number};
+pub use error::TensorError;
+pub use gather::gather;
+pub use index::{Indices, Shape, Strides, product, strides_of};
+pub use packed::{Codes, pack};
+pub use storage::Tensor;
+pub use strided::StridedView;

@@ -1,0 +1,389 @@
+//! The one storage of tensors.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use super::dispatch_numeric;
+use super::dtype::DType;
+use super::element::{Bool, Element, Number};
+use super::error::TensorError;
+use super::index::{Shape, product};
+use super::packed::{Codes, sign_extend};
+use super::smallfloat;
+
+/// A dense row-major tensor: element type, shape, payload.
+///
+/// Checked when made, immutable and well formed ever after: the number of elements fits `isize`, and the payload is
+/// exactly as long as type and shape demand. A clone copies no elements. Equality is a method, [`Tensor::same`],
+/// because NaN and −0 make several equalities thinkable.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    dtype: DType,
+    shape: Shape,
+    /// `product(shape)`.
+    len: usize,
+    /// Little-endian; elements of less than a byte are packed; empty for strings.
+    bytes: Bytes,
+    /// The elements of a string tensor.
+    strings: Option<Arc<[Bytes]>>,
+}
+
+impl Tensor {
+    /// A tensor of any type but string over a payload in the layout of `TensorProto.raw_data`. The payload is kept, not
+    /// copied.
+    ///
+    /// # Errors
+    /// The number of elements or bytes is not addressable, the payload has another length, or the type is string.
+    pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Bytes) -> Result<Tensor, TensorError> {
+        let (len, expected) = Tensor::measure(dtype, shape)?;
+        if bytes.len() != expected {
+            let found = bytes.len();
+            return Err(TensorError::PayloadLength { dtype, shape: shape.into(), expected, found });
+        }
+        Ok(Tensor { dtype, shape: shape.into(), len, bytes, strings: None })
+    }
+
+    /// Elements and payload bytes of a dense type and shape.
+    fn measure(dtype: DType, shape: &[usize]) -> Result<(usize, usize), TensorError> {
+        if dtype == DType::String {
+            return Err(TensorError::StringPayload);
+        }
+        let len = count(shape)?;
+        let bytes = dtype.byte_len(len).filter(|&bytes| bytes <= isize::MAX as usize);
+        let bytes = bytes.ok_or_else(|| TensorError::ByteCount { dtype, shape: shape.into() })?;
+        Ok((len, bytes))
+    }
+
+    /// A string tensor; any bytes are a string.
+    ///
+    /// # Errors
+    /// There are more or fewer strings than the shape has elements.
+    pub fn from_strings(shape: &[usize], strings: Vec<Bytes>) -> Result<Tensor, TensorError> {
+        let len = count(shape)?;
+        if strings.len() != len {
+            let found = strings.len();
+            return Err(TensorError::StringCount { shape: shape.into(), expected: len, found });
+        }
+        let strings = Some(strings.into());
+        Ok(Tensor { dtype: DType::String, shape: shape.into(), len, bytes: Bytes::new(), strings })
+    }
+
+    /// A tensor of Rust values, row-major. The vector is kept, not copied, on little-endian hosts.
+    ///
+    /// # Errors
+    /// There are more or fewer values than the shape has elements.
+    pub fn from_vec<T: Element>(shape: &[usize], values: Vec<T>) -> Result<Tensor, TensorError> {
+        Tensor::from_bytes(T::DTYPE, shape, payload_of(values))
+    }
+
+    /// A bool tensor.
+    ///
+    /// # Errors
+    /// As [`from_vec`](Self::from_vec).
+    pub fn from_bools(shape: &[usize], values: &[bool]) -> Result<Tensor, TensorError> {
+        Tensor::from_vec(shape, values.iter().map(|&value| Bool::from(value)).collect())
+    }
+
+    /// A tensor of rank 0.
+    pub fn scalar<T: Element>(value: T) -> Tensor {
+        Tensor { dtype: T::DTYPE, shape: Shape::new(), len: 1, bytes: payload_of(vec![value]), strings: None }
+    }
+
+    /// A tensor of rank 1.
+    pub fn vector<T: Element>(values: Vec<T>) -> Tensor {
+        let len = values.len();
+        let shape = SmallVec::from_slice(&[len]);
+        Tensor { dtype: T::DTYPE, shape, len, bytes: payload_of(values), strings: None }
+    }
+
+    /// A tensor whose payload is all zero bits (the smallest value for `float8e8m0`, which has no zero), or of empty
+    /// strings.
+    ///
+    /// # Errors
+    /// The payload is not addressable or cannot be allocated. What may be allocated is for the caller to bound.
+    pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Tensor, TensorError> {
+        if dtype == DType::String {
+            let len = count(shape)?;
+            let mut strings = Vec::new();
+            let bytes = len.saturating_mul(size_of::<Bytes>());
+            strings.try_reserve_exact(len).map_err(|_| TensorError::OutOfMemory { bytes })?;
+            strings.resize(len, Bytes::new());
+            return Tensor::from_strings(shape, strings);
+        }
+        let (_, bytes) = Tensor::measure(dtype, shape)?;
+        let mut payload: Vec<u8> = Vec::new();
+        payload.try_reserve_exact(bytes).map_err(|_| TensorError::OutOfMemory { bytes })?;
+        payload.resize(bytes, 0);
+        Tensor::from_bytes(dtype, shape, payload.into())
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The dims, outermost first.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether some dim is 0.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes of the payload; for strings, of all their contents together.
+    pub fn byte_len(&self) -> usize {
+        match &self.strings {
+            None => self.bytes.len(),
+            Some(strings) => strings.iter().fold(0, |sum, string| sum.saturating_add(string.len())),
+        }
+    }
+
+    /// The dense payload, little-endian, elements of less than a byte packed; empty for strings.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The elements of a string tensor; `None` for other types.
+    pub fn strings(&self) -> Option<&[Bytes]> {
+        self.strings.as_deref()
+    }
+
+    /// The elements, row-major; `None` unless `T` is the element type. Borrowed where the payload is aligned for `T`, as
+    /// what this program computed is and what lies in a mapped file need not be.
+    pub fn elements<T: Element>(&self) -> Option<Cow<'_, [T]>> {
+        if self.dtype != T::DTYPE {
+            return None;
+        }
+        if cfg!(target_endian = "big") {
+            let mut values = copied(&self.bytes);
+            swap_bytes::<T>(&mut values);
+            return Some(Cow::Owned(values));
+        }
+        Some(match bytemuck::try_cast_slice(&self.bytes) {
+            Ok(values) => Cow::Borrowed(values),
+            Err(_) => Cow::Owned(copied(&self.bytes)),
+        })
+    }
+
+    /// The elements of a bool tensor; `None` for other types.
+    pub fn bools(&self) -> Option<Vec<bool>> {
+        (self.dtype == DType::Bool).then(|| self.bytes.iter().map(|&byte| byte != 0).collect())
+    }
+
+    /// The codes of elements of eight bits or fewer, one byte each, row-major, zero-extended; `None` for wider types.
+    pub fn codes(&self) -> Option<Codes<'_>> {
+        let bits = self.dtype.bits().filter(|&bits| bits <= 8)?;
+        Some(Codes::new(&self.bytes, bits, 0, self.len))
+    }
+
+    /// The elements of a packed type, one byte each, row-major: signed integers sign-extended to `int8` (two's
+    /// complement), others zero-extended codes. `None` for types of a byte or more.
+    pub fn unpacked(&self) -> Option<Vec<u8>> {
+        let bits = self.dtype.bits().filter(|_| self.dtype.is_packed())?;
+        let codes = self.codes()?;
+        Some(match self.dtype.is_signed_integer() {
+            true => codes.map(|code| sign_extend(code, bits) as u8).collect(),
+            false => codes.collect(),
+        })
+    }
+
+    /// The same elements under another shape, without a copy.
+    ///
+    /// # Errors
+    /// The number of elements differs.
+    pub fn reshape(&self, shape: &[usize]) -> Result<Tensor, TensorError> {
+        if count(shape)? != self.len {
+            return Err(TensorError::Reshape { from: self.shape.clone(), to: shape.into() });
+        }
+        Ok(Tensor { shape: shape.into(), ..self.clone() })
+    }
+
+    /// The elements of an integer or bool tensor, row-major. `None` for other types, and when a `uint64` does not fit.
+    pub fn to_i64s(&self) -> Option<Vec<i64>> {
+        if self.dtype == DType::Bool {
+            return Some(self.bytes.iter().map(|&byte| i64::from(byte != 0)).collect());
+        }
+        if !self.dtype.is_integer() {
+            return None;
+        }
+        dispatch_numeric!(self.dtype, T => self.elements::<T>()?.iter().map(|&value| Number::to_i64(value)).collect(), else => {
+            let bits = self.dtype.bits()?;
+            let signed = self.dtype.is_signed_integer();
+            Some(self.codes()?.map(|code| if signed { sign_extend(code, bits).into() } else { code.into() }).collect())
+        })
+    }
+
+    /// The elements of a real tensor, row-major: exact but for 64-bit integers above 2⁵³, which round to nearest; bools
+    /// are 0 and 1. `None` for strings and complex numbers.
+    pub fn to_f64s(&self) -> Option<Vec<f64>> {
+        dispatch_numeric!(self.dtype, T => Some(self.elements::<T>()?.iter().map(|&value| Number::to_f64(value)).collect()), else => {
+            if self.dtype.is_small_float() {
+                return self.codes()?.map(|code| smallfloat::decode(self.dtype, code).map(f64::from)).collect();
+            }
+            // Bool and packed integers.
+            Some(self.to_i64s()?.into_iter().map(|value| value as f64).collect())
+        })
+    }
+
+    /// Whether two tensors are the same bit for bit: type, shape and elements. Padding after packed elements is no part
+    /// of them.
+    pub fn same(&self, other: &Tensor) -> bool {
+        if self.dtype != other.dtype || self.shape != other.shape {
+            return false;
+        }
+        if self.strings.is_some() || other.strings.is_some() {
+            return self.strings == other.strings;
+        }
+        let ((mine, my_tail), (others, other_tail)) = (self.whole_bytes(), other.whole_bytes());
+        my_tail == other_tail && mine == others
+    }
+
+    /// The payload without a last byte that is part padding, and that byte with the padding cleared.
+    fn whole_bytes(&self) -> (&[u8], Option<u8>) {
+        let bits = self.dtype.bits().unwrap_or(8);
+        // Elements come in whole bytes eight at a time, whatever their width.
+        let used = self.len % 8 * bits % 8;
+        match self.bytes.split_last() {
+            Some((last, whole)) if used != 0 => (whole, Some(last & ((1 << used) - 1))),
+            _ => (&self.bytes, None),
+        }
+    }
+
+    /// The one element all elements are, bit for bit, as a tensor of rank 0; `None` if they differ or there are none.
+    pub fn uniform(&self) -> Option<Tensor> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut scalar = Tensor { shape: Shape::new(), len: 1, ..self.clone() };
+        if let Some(strings) = self.strings() {
+            let first = strings.first()?;
+            scalar.strings = Some([first.clone()].into());
+            return strings.iter().all(|string| string == first).then_some(scalar);
+        }
+        if self.dtype.is_packed() {
+            let mut codes = self.codes()?;
+            let first = codes.next()?;
+            scalar.bytes = Bytes::copy_from_slice(&[first]);
+            return codes.all(|code| code == first).then_some(scalar);
+        }
+        // All equal is: the payload equals itself moved by one element.
+        let width = self.dtype.byte_len(1)?;
+        scalar.bytes = self.bytes.slice(..width);
+        (self.bytes.get(width..)? == self.bytes.get(..self.bytes.len() - width)?).then_some(scalar)
+    }
+
+    /// A hash of type, shape and elements: equal for tensors that are the [`same`](Self::same), alike on every machine,
+    /// not resistant to collisions made on purpose. Equality is always for `same` to confirm.
+    pub fn hash_content(&self) -> u64 {
+        let mut hash = Hash::new(self.dtype.onnx() as u64);
+        hash.word(self.shape.len() as u64);
+        for &dim in &self.shape {
+            hash.word(dim as u64);
+        }
+        match self.strings() {
+            Some(strings) => strings.iter().for_each(|string| hash.bytes(string)),
+            None => {
+                let (whole, tail) = self.whole_bytes();
+                hash.bytes(whole);
+                hash.word(tail.map_or(0, u64::from));
+            }
+        }
+        hash.finish()
+    }
+}
+
+fn count(shape: &[usize]) -> Result<usize, TensorError> {
+    product(shape).ok_or_else(|| TensorError::ElementCount { shape: shape.into() })
+}
+
+/// Gives a vector of elements up as a payload.
+pub(super) fn payload_of<T: Element>(mut values: Vec<T>) -> Bytes {
+    if cfg!(target_endian = "big") {
+        swap_bytes(&mut values);
+    }
+    Bytes::from_owner(Values(values))
+}
+
+/// A vector that owns a payload, keeping the alignment of its elements.
+struct Values<T>(Vec<T>);
+
+impl<T: Element> AsRef<[u8]> for Values<T> {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
+/// The bytes as values, whatever their alignment.
+fn copied<T: Element>(bytes: &[u8]) -> Vec<T> {
+    let mut values = vec![T::zeroed(); bytes.len() / size_of::<T>()];
+    bytemuck::cast_slice_mut(&mut values).copy_from_slice(bytes);
+    values
+}
+
+/// Swaps the bytes of every number.
+fn swap_bytes<T: Element>(values: &mut [T]) {
+    let width = size_of::<T>() / T::COMPONENTS;
+    bytemuck::cast_slice_mut::<T, u8>(values).chunks_exact_mut(width).for_each(<[u8]>::reverse);
+}
+
+/// A multiply-and-rotate hash over four independent lanes, so that long payloads run at the speed of memory.
+struct Hash {
+    state: u64,
+}
+
+impl Hash {
+    /// Odd, without pattern: the fraction of the golden ratio.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    const LANES: usize = 4;
+
+    fn new(seed: u64) -> Hash {
+        let mut hash = Hash { state: Self::FACTOR };
+        hash.word(seed);
+        hash
+    }
+
+    fn word(&mut self, word: u64) {
+        self.state = mix(self.state, word);
+    }
+
+    /// Bytes and their number, so that neighbouring strings do not run together.
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.word(bytes.len() as u64);
+        let (words, rest) = bytes.as_chunks::<8>();
+        let (blocks, words) = words.as_chunks::<{ Self::LANES }>();
+        if !blocks.is_empty() {
+            let mut lanes = [1, 2, 3, 4].map(|lane| mix(self.state, lane));
+            for block in blocks {
+                for (lane, word) in lanes.iter_mut().zip(block) {
+                    *lane = mix(*lane, u64::from_le_bytes(*word));
+                }
+            }
+            lanes.into_iter().for_each(|lane| self.word(lane));
+        }
+        words.iter().for_each(|word| self.word(u64::from_le_bytes(*word)));
+        rest.iter().for_each(|&byte| self.word(byte.into()));
+    }
+
+    fn finish(self) -> u64 {
+        let state = (self.state ^ self.state >> 32).wrapping_mul(Self::FACTOR);
+        state ^ state >> 29
+    }
+}
+
+/// One step, bijective in the word for a fixed state.
+fn mix(state: u64, word: u64) -> u64 {
+    (state.rotate_left(23) ^ word).wrapping_mul(Hash::FACTOR)
+}
