@@ -37,7 +37,10 @@ pub enum Attribute {
     SparseTensors(Vec<SparseTensor>),
     Types(Vec<DeclaredType>),
     /// Inside a function: the attribute of this name on the calling node. `kind` is the number of the attribute's type.
-    Reference { name: String, kind: i32 },
+    Reference {
+        name: String,
+        kind: i32,
+    },
     /// A tensor or attribute of a kind or data type this program does not know: the wire bytes of its whole message.
     Opaque(Bytes),
 }
@@ -101,7 +104,7 @@ impl Attribute {
         fn bits(a: &[f32], b: &[f32]) -> bool {
             a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.to_bits() == y.to_bits())
         }
-        fn sparse(a: &SparseTensor, b: &SparseTensor) -> bool {
+        fn sparse(a: &super::SparseTensor, b: &super::SparseTensor) -> bool {
             a.shape == b.shape && a.values.same(&b.values) && a.indices.same(&b.indices)
         }
         match (self, other) {

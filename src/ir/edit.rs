@@ -157,7 +157,12 @@ impl Model {
     }
 
     fn replace_value(
-        &mut self, old: ValueId, new: ValueId, graph: GraphId, order: (u32, u32), applied: &mut Applied,
+        &mut self,
+        old: ValueId,
+        new: ValueId,
+        graph: GraphId,
+        order: (u32, u32),
+        applied: &mut Applied,
     ) -> Result<(), Broken> {
         self.replace_uses(old, new);
         if !self.is_output(old) && !self.value(old).pinned {

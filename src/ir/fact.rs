@@ -38,7 +38,9 @@ impl Data {
     pub fn same(&self, other: &Data) -> bool {
         match (self, other) {
             (Data::Tensor(a), Data::Tensor(b)) => a.same(b),
-            (Data::Sequence(a), Data::Sequence(b)) => a.len() == b.len() && a.iter().zip(b.iter()).all(|(x, y)| x.same(y)),
+            (Data::Sequence(a), Data::Sequence(b)) => {
+                a.len() == b.len() && a.iter().zip(b.iter()).all(|(x, y)| x.same(y))
+            }
             (Data::Optional(None), Data::Optional(None)) => true,
             (Data::Optional(Some(a)), Data::Optional(Some(b))) => a.same(b),
             (Data::Map { keys: a, values: x }, Data::Map { keys: b, values: y }) => {
@@ -355,5 +357,9 @@ fn meet_tensors(scope: &Scope, a: &TensorType, b: &TensorType) -> Option<TensorT
 /// The more telling of two names for one size: a number, then an expression in declared symbols, then the first.
 fn preferred<'d>(scope: &Scope, a: &'d Dim, b: &'d Dim) -> &'d Dim {
     let vague = |dim: &Dim| dim.symbols().iter().any(|&symbol| scope.is_fresh(symbol));
-    if a.as_const().is_some() || (!vague(a) && b.as_const().is_none()) || (vague(b) && b.as_const().is_none()) { a } else { b }
+    if a.as_const().is_some() || (!vague(a) && b.as_const().is_none()) || (vague(b) && b.as_const().is_none()) {
+        a
+    } else {
+        b
+    }
 }

@@ -14,8 +14,8 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    Broken, Constant, DeclaredType, Definition, Extra, FunctionId, GraphId, NamedAttribute, NewNode, Node, NodeId, Value,
-    ValueId,
+    Broken, Constant, DeclaredType, Definition, Extra, FunctionId, GraphId, NamedAttribute, NewNode, Node, NodeId,
+    Value, ValueId,
 };
 
 /// One entry of `opset_import`.
@@ -220,7 +220,9 @@ impl Model {
     /// The operator sets in force in `graph`: the function's if it lies in one, else the model's.
     pub fn opsets_of(&self, graph: GraphId) -> &[OpsetImport] {
         let root = self.root(graph);
-        self.functions().find(|(_, function)| function.body == root).map_or(&self.opsets, |(_, function)| &function.opsets)
+        self.functions()
+            .find(|(_, function)| function.body == root)
+            .map_or(&self.opsets, |(_, function)| &function.opsets)
     }
 
     /// The version of `domain` in force in `graph`. A missing import of the default domain means version 1 before IR 3 and is
@@ -311,9 +313,7 @@ impl Model {
             let (vertex, slot) = (self.wiring[edge.target()], *edge.weight() as usize);
             let live = match vertex {
                 Vertex::Node(node) => self.node(node).is_some_and(|node| node.input(slot) == Some(value)),
-                Vertex::Outputs(graph) => {
-                    self.is_live(graph) && self.graph(graph).outputs.get(slot) == Some(&value)
-                }
+                Vertex::Outputs(graph) => self.is_live(graph) && self.graph(graph).outputs.get(slot) == Some(&value),
                 Vertex::Value => false,
             };
             live.then_some((vertex, slot))

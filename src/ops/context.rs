@@ -327,6 +327,13 @@ impl<'a> EvalCx<'a> {
     /// # Errors
     /// Whatever keeps a node inside from being evaluated.
     pub fn evaluate_graph(&self, graph: GraphId, inputs: Vec<Data>) -> EvalResult {
-        super::interpret::evaluate_body(self.environment, graph, inputs, self.budget, self.site.slice_rule, self.depth + 1)
+        super::interpret::evaluate_body(
+            self.environment,
+            graph,
+            inputs,
+            self.budget,
+            self.site.slice_rule,
+            self.depth + 1,
+        )
     }
 }

@@ -32,7 +32,13 @@ pub fn evaluate_graph(model: &Model, graph: GraphId, inputs: Vec<Data>, budget: 
 /// # Errors
 /// Whatever keeps the operator from being evaluated.
 pub fn evaluate_node(
-    environment: &Environment<'_>, id: NodeId, node: &Node, inputs: Vec<Option<Data>>, budget: &Budget, rule: Rule, depth: usize,
+    environment: &Environment<'_>,
+    id: NodeId,
+    node: &Node,
+    inputs: Vec<Option<Data>>,
+    budget: &Budget,
+    rule: Rule,
+    depth: usize,
 ) -> EvalResult {
     if depth > MAX_DEPTH {
         return Err(Decline::OverBudget(format!("evaluation is nested more than {MAX_DEPTH} deep")));
@@ -53,7 +59,12 @@ pub fn evaluate_node(
 }
 
 pub(super) fn evaluate_body(
-    environment: &Environment<'_>, graph: GraphId, inputs: Vec<Data>, budget: &Budget, rule: Rule, depth: usize,
+    environment: &Environment<'_>,
+    graph: GraphId,
+    inputs: Vec<Data>,
+    budget: &Budget,
+    rule: Rule,
+    depth: usize,
 ) -> EvalResult {
     if depth > MAX_DEPTH {
         return Err(Decline::OverBudget(format!("evaluation is nested more than {MAX_DEPTH} deep")));
@@ -75,7 +86,8 @@ pub(super) fn evaluate_body(
             let operands = operands.collect::<Result<Vec<_>, _>>().map_err(|name| unknown(&name))?;
             let seen = |value: ValueId| look(value).ok();
             let inner = Environment { model, outer: &seen, bindings: environment.bindings };
-            evaluate_node(&inner, id, node, operands, budget, rule, depth).map_err(|decline| inside(model, id, decline))?
+            evaluate_node(&inner, id, node, operands, budget, rule, depth)
+                .map_err(|decline| inside(model, id, decline))?
         };
         for (value, data) in node.outputs().iter().zip(results) {
             if let Some(value) = value {
@@ -113,7 +125,11 @@ fn inside(model: &Model, id: NodeId, decline: Decline) -> Decline {
 
 /// Calls a function of the model: its body is evaluated, and what it refers to of the call's attributes is bound.
 fn call(
-    environment: &Environment<'_>, function: &Function, caller: &Site<'_>, inputs: Vec<Option<Data>>, budget: &Budget,
+    environment: &Environment<'_>,
+    function: &Function,
+    caller: &Site<'_>,
+    inputs: Vec<Option<Data>>,
+    budget: &Budget,
     depth: usize,
 ) -> EvalResult {
     let given = inputs.into_iter().collect::<Option<Vec<_>>>();

@@ -10,7 +10,7 @@ mod outcome;
 mod registry;
 mod walk;
 
-pub use context::{EvalCx, InferCx, Site};
+pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use interpret::{Environment, evaluate_graph};
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
 pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operators};

@@ -113,7 +113,10 @@ impl Budget {
     /// [`Decline::OverBudget`] when a result may not be that large or the total is spent.
     pub fn take_bytes(&self, bytes: usize) -> Result<(), Decline> {
         if bytes > self.node_bytes {
-            return Err(Decline::OverBudget(format!("a result of {bytes} bytes is over the limit of {}", self.node_bytes)));
+            return Err(Decline::OverBudget(format!(
+                "a result of {bytes} bytes is over the limit of {}",
+                self.node_bytes
+            )));
         }
         match self.bytes.get().checked_sub(bytes) {
             Some(left) => {

@@ -78,14 +78,10 @@ pub(super) fn status(model: &Model, node: &Node) -> Status {
 }
 
 /// The same, remembering the operator sets it has looked up.
-pub(super) fn status_with(
-    model: &Model, node: &Node, seen: &mut FxHashMap<(GraphId, String), Option<i64>>,
-) -> Status {
+pub(super) fn status_with(model: &Model, node: &Node, seen: &mut FxHashMap<(GraphId, String), Option<i64>>) -> Status {
     let domain = node.canonical_domain();
     let Some(operator) = operator(domain, &node.op_type) else { return Status::Unknown };
-    let imported = *seen
-        .entry((node.graph(), domain.to_string()))
-        .or_insert_with(|| model.opset(node.graph(), domain));
+    let imported = *seen.entry((node.graph(), domain.to_string())).or_insert_with(|| model.opset(node.graph(), domain));
     let opset = match (imported, newest_opset(domain)) {
         (Some(opset), Some(newest)) if opset > newest => return Status::TooNew,
         (Some(opset), _) => opset,
@@ -110,7 +106,8 @@ pub fn newest_opset(domain: &str) -> Option<i64> {
 pub fn operator(domain: &str, name: &str) -> Option<&'static Operator> {
     static TABLE: OnceLock<FxHashMap<(&'static str, &'static str), &'static Operator>> = OnceLock::new();
     let domain = if domain == "ai.onnx" { "" } else { domain };
-    let table = TABLE.get_or_init(|| operators().map(|operator| ((operator.domain, operator.name), operator)).collect());
+    let table =
+        TABLE.get_or_init(|| operators().map(|operator| ((operator.domain, operator.name), operator)).collect());
     table.get(&(domain, name)).copied()
 }
 

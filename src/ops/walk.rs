@@ -98,7 +98,8 @@ impl Walk {
         for &value in model.graph(main).inputs() {
             if self.facts.get(value).is_none() {
                 let declared = model.value(value).declared.as_ref();
-                let fact = declared.map_or_else(Fact::unknown, |ty| declared_fact(&self.scope, ty, &|name| plain.contains(&name)));
+                let fact = declared
+                    .map_or_else(Fact::unknown, |ty| declared_fact(&self.scope, ty, &|name| plain.contains(&name)));
                 self.facts.set(value, fact);
             }
         }
@@ -160,7 +161,11 @@ impl Walk {
 
     /// What inference says of the node's results.
     fn state(
-        &mut self, model: &Model, id: NodeId, node: &Node, inputs: Vec<Option<Fact>>,
+        &mut self,
+        model: &Model,
+        id: NodeId,
+        node: &Node,
+        inputs: Vec<Option<Fact>>,
     ) -> Result<(Vec<Fact>, Option<&'static Operator>), Refusal> {
         if self.visits == 0 {
             return Err(Refusal::unsupported("the model calls its functions and bodies too many times to follow"));
@@ -177,7 +182,10 @@ impl Walk {
                 (operator.infer)(&mut cx).map(|facts| (facts, Some(operator)))
             }
             Status::Unknown => Ok((Vec::new(), None)),
-            Status::TooOld => Err(Refusal::unsupported(format!("{} is newer than the operator set the model imports", node.operator()))),
+            Status::TooOld => Err(Refusal::unsupported(format!(
+                "{} is newer than the operator set the model imports",
+                node.operator()
+            ))),
             Status::TooNew => Err(Refusal::unsupported(format!(
                 "the model imports a newer operator set of domain '{}' than the newest this program knows",
                 node.canonical_domain()
@@ -186,7 +194,12 @@ impl Walk {
     }
 
     fn evaluate_node(
-        &mut self, model: &Model, id: NodeId, node: &Node, inputs: &[Option<Fact>], operator: Option<&'static Operator>,
+        &mut self,
+        model: &Model,
+        id: NodeId,
+        node: &Node,
+        inputs: &[Option<Fact>],
+        operator: Option<&'static Operator>,
         facts: &mut [Fact],
     ) {
         let is_function = model.function_of(node).is_some();
@@ -212,7 +225,8 @@ impl Walk {
         let results = match result {
             Ok(results) => results,
             Err(decline) => {
-                let kind = if matches!(decline, Decline::Invalid(_)) { EventKind::Invalid } else { EventKind::Declined };
+                let kind =
+                    if matches!(decline, Decline::Invalid(_)) { EventKind::Invalid } else { EventKind::Declined };
                 return self.tell(id, kind, decline.to_string());
             }
         };
@@ -225,7 +239,9 @@ impl Walk {
             }
             // An empty sequence or optional does not know its element type; inference may.
             let ty = match (&computed.ty, fact.ty.take()) {
-                (Some(Type::Sequence(None) | Type::Optional(None) | Type::Map(_, None)), Some(inferred)) => Some(inferred),
+                (Some(Type::Sequence(None) | Type::Optional(None) | Type::Map(_, None)), Some(inferred)) => {
+                    Some(inferred)
+                }
                 (Some(Type::Sequence(_)), Some(inferred)) => Some(inferred),
                 _ => computed.ty.clone(),
             };
@@ -252,7 +268,12 @@ impl Walk {
     }
 
     /// Infers a function's body for one call. What is found about the values inside holds for this call only and is dropped.
-    fn call(&mut self, caller: &Site<'_>, function: &Function, inputs: Vec<Option<Fact>>) -> Result<Vec<Fact>, Refusal> {
+    fn call(
+        &mut self,
+        caller: &Site<'_>,
+        function: &Function,
+        inputs: Vec<Option<Fact>>,
+    ) -> Result<Vec<Fact>, Refusal> {
         let bindings: Rc<[NamedAttribute]> = bindings_of(function, caller).into();
         let outer_bindings = std::mem::replace(&mut self.bindings, bindings);
         let outer_facts = std::mem::replace(&mut self.facts, Facts::new(Rc::clone(&self.scope)));
@@ -265,7 +286,12 @@ impl Walk {
         result
     }
 
-    pub(super) fn infer_body(&mut self, model: &Model, graph: GraphId, inputs: Vec<Fact>) -> Result<Vec<Fact>, Refusal> {
+    pub(super) fn infer_body(
+        &mut self,
+        model: &Model,
+        graph: GraphId,
+        inputs: Vec<Fact>,
+    ) -> Result<Vec<Fact>, Refusal> {
         if self.depth >= MAX_DEPTH {
             return Err(Refusal::unsupported(format!("calls are nested more than {MAX_DEPTH} deep")));
         }
@@ -325,9 +351,8 @@ fn declared_type(scope: &Scope, ty: &DeclaredType, is_symbol: &dyn Fn(String) ->
         dtype: DType::from_onnx(dtype),
         shape: shape.as_ref().map(|dims| dims.iter().map(|dim| declared_dim(scope, &dim.claim, is_symbol)).collect()),
     };
-    let inner = |ty: &Option<Box<DeclaredType>>| {
-        ty.as_ref().and_then(|ty| declared_type(scope, ty, is_symbol)).map(Box::new)
-    };
+    let inner =
+        |ty: &Option<Box<DeclaredType>>| ty.as_ref().and_then(|ty| declared_type(scope, ty, is_symbol)).map(Box::new);
     Some(match ty {
         DeclaredType::Tensor { dtype, shape, .. } => Type::Tensor(tensor(*dtype, shape)),
         DeclaredType::SparseTensor { dtype, shape, .. } => Type::SparseTensor(tensor(*dtype, shape)),
@@ -346,7 +371,9 @@ fn declared_dim(scope: &Scope, claim: &DimClaim, is_symbol: &dyn Fn(String) -> b
         DimClaim::Param(text) => {
             let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
             let mut names = words.filter(|word| {
-                is_identifier(word) && !word.is_empty() && !["floor", "ceil", "min", "max", "mod", "Min", "Max", "Mod"].contains(word)
+                is_identifier(word)
+                    && !word.is_empty()
+                    && !["floor", "ceil", "min", "max", "mod", "Min", "Max", "Mod"].contains(word)
             });
             let known = names.all(|name| is_symbol(name.to_string()));
             let parsed = if known { scope.parse(text) } else { None };
@@ -369,7 +396,9 @@ fn initializer_fact(scope: &Scope, model: &Model, value: ValueId) -> Fact {
 
 /// Turns elements that are all decided into a constant.
 fn settle(fact: &mut Fact) {
-    let (Some(Content::Elements(elements)), Some(shape), Some(dtype)) = (&fact.content, fact.static_shape(), fact.dtype()) else {
+    let (Some(Content::Elements(elements)), Some(shape), Some(dtype)) =
+        (&fact.content, fact.static_shape(), fact.dtype())
+    else {
         return;
     };
     if let Some(tensor) = tensor_of(dtype, &shape, elements) {
@@ -403,7 +432,7 @@ fn tensor_of(dtype: DType, shape: &[usize], elements: &[Scalar]) -> Option<Tenso
                 Some(1) => Some(true),
                 _ => None,
             });
-            Tensor::from_bools(shape, flags.collect::<Option<Vec<_>>>()?).ok()
+            Tensor::from_bools(shape, &flags.collect::<Option<Vec<_>>>()?).ok()
         }
         DType::Float => {
             let values = elements.iter().map(real).map(|value| value.map(|value| value as f32));
@@ -425,7 +454,9 @@ fn contradicts(scope: &Scope, inferred: &Fact, computed: &Fact) -> bool {
             };
             dtype || shape
         }
-        (Some(Type::Sequence(_)), Some(Type::Sequence(_))) | (Some(Type::Optional(_)), Some(Type::Optional(_))) => false,
+        (Some(Type::Sequence(_)), Some(Type::Sequence(_))) | (Some(Type::Optional(_)), Some(Type::Optional(_))) => {
+            false
+        }
         (Some(Type::Map(a, _)), Some(Type::Map(b, _))) => a != b,
         (None, _) | (_, None) => false,
         _ => true,
