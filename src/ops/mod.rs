@@ -7,8 +7,13 @@
 mod broadcast;
 mod context;
 mod interpret;
+mod lane;
+mod linear;
 mod outcome;
+mod quantize;
 mod registry;
+#[cfg(test)]
+mod single;
 mod walk;
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
