@@ -6,6 +6,7 @@
 
 mod broadcast;
 mod context;
+mod conv;
 mod interpret;
 mod lane;
 mod linear;
@@ -15,6 +16,7 @@ mod registry;
 #[cfg(test)]
 mod single;
 mod walk;
+mod window;
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use interpret::{Environment, evaluate_graph};

@@ -116,4 +116,8 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-const FAMILIES: &[&[Operator]] = &[super::linear::OPERATORS];
+const FAMILIES: &[&[Operator]] = &[
+    // One line for each family.
+    super::conv::OPERATORS,
+    super::linear::OPERATORS,
+];
