@@ -11,6 +11,7 @@ mod interpret;
 mod lane;
 mod linear;
 mod outcome;
+mod pool;
 mod quantize;
 mod registry;
 #[cfg(test)]

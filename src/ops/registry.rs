@@ -120,4 +120,5 @@ const FAMILIES: &[&[Operator]] = &[
     // One line for each family.
     super::conv::OPERATORS,
     super::linear::OPERATORS,
+    super::pool::OPERATORS,
 ];
