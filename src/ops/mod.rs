@@ -6,6 +6,7 @@
 
 mod context;
 mod interpret;
+mod movement;
 mod outcome;
 mod registry;
 mod walk;

@@ -116,4 +116,23 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-const FAMILIES: &[&[Operator]] = &[];
+const FAMILIES: &[&[Operator]] = &[
+    super::movement::col2im::OPERATORS,
+    super::movement::concat_split::OPERATORS,
+    super::movement::constants::OPERATORS,
+    super::movement::cumulate::OPERATORS,
+    super::movement::expand_tile::OPERATORS,
+    super::movement::gather::OPERATORS,
+    super::movement::one_hot::OPERATORS,
+    super::movement::pad::OPERATORS,
+    super::movement::range::OPERATORS,
+    super::movement::reshape::OPERATORS,
+    super::movement::reverse_sequence::OPERATORS,
+    super::movement::scatter::OPERATORS,
+    super::movement::select::OPERATORS,
+    super::movement::shape::OPERATORS,
+    super::movement::squeeze::OPERATORS,
+    super::movement::topk::OPERATORS,
+    super::movement::transpose::OPERATORS,
+    super::movement::triangle::OPERATORS,
+];
