@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 
 use super::simplify::{self, Fired, Rules};
-use super::{annotate, common, dead, fold};
+use super::{annotate, common, contents, dead, fold};
 use crate::dim::Scope;
 use crate::ir::{Broken, Fact, Facts, Model, NodeId};
 use crate::ops::{Budget, Event, EventKind, Refusal, Walk};
@@ -100,10 +100,13 @@ pub fn run(model: &mut Model, scope: Rc<Scope>, options: &Options, model_bytes: 
         let merged =
             if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
         *fired.entry("common-subexpression").or_default() += merged.nodes;
+        let numbered = if skips(options, "equal-content") { 0 } else { contents::number(model, &walk.facts)? };
+        *fired.entry("equal-content").or_default() += numbered;
         let removed = dead::remove(model);
         if folded.nodes == 0
             && partly == 0
             && !simplified
+            && numbered == 0
             && merged == common::Merged::default()
             && removed == dead::Removed::default()
         {

@@ -3,6 +3,7 @@
 
 mod annotate;
 mod common;
+mod contents;
 mod dead;
 mod fold;
 mod manager;

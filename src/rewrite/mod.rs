@@ -7,6 +7,7 @@
 
 mod identity;
 mod neutral;
+mod sizes;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, Model, Node, NodeId, ValueId};
@@ -38,7 +39,7 @@ pub struct Rule {
 }
 
 /// Every rule, in the order they are tried at a node.
-pub const RULES: &[&[Rule]] = &[identity::RULES, neutral::RULES];
+pub const RULES: &[&[Rule]] = &[identity::RULES, neutral::RULES, sizes::RULES];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
