@@ -4,6 +4,7 @@
 //! The walk over a graph that calls them is [`walk`]; evaluation of graphs (bodies of If, Loop, Scan, functions) is
 //! [`interpret`].
 
+mod broadcast;
 mod context;
 mod interpret;
 mod outcome;
