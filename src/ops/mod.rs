@@ -5,9 +5,11 @@
 //! [`interpret`].
 
 mod context;
+mod control;
 mod interpret;
 mod outcome;
 mod registry;
+mod sequence;
 mod walk;
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
