@@ -6,9 +6,11 @@
 
 mod broadcast;
 mod context;
+mod control;
 mod interpret;
 mod outcome;
 mod registry;
+mod sequence;
 mod walk;
 
 pub use context::{EvalCx, InferCx, Site, axis_in};

@@ -116,4 +116,7 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-const FAMILIES: &[&[Operator]] = &[];
+const FAMILIES: &[&[Operator]] = &[
+    super::control::OPERATORS,
+    super::sequence::OPERATORS,
+];
