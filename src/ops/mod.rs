@@ -8,9 +8,14 @@ mod broadcast;
 mod context;
 mod control;
 mod interpret;
+mod lane;
+mod linear;
 mod outcome;
+mod quantize;
 mod registry;
 mod sequence;
+#[cfg(test)]
+mod single;
 mod walk;
 
 pub use context::{EvalCx, InferCx, Site, axis_in};

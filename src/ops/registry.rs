@@ -116,7 +116,9 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
+#[rustfmt::skip]
 const FAMILIES: &[&[Operator]] = &[
     super::control::OPERATORS,
+    super::linear::OPERATORS,
     super::sequence::OPERATORS,
 ];
