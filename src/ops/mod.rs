@@ -8,6 +8,7 @@ mod context;
 mod interpret;
 mod outcome;
 mod registry;
+mod slice;
 mod walk;
 
 pub use context::{EvalCx, InferCx, Site, axis_in};

@@ -116,4 +116,4 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-const FAMILIES: &[&[Operator]] = &[];
+const FAMILIES: &[&[Operator]] = &[super::slice::OPERATORS];
