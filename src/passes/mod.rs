@@ -1,0 +1,9 @@
+//! The passes over a model, and the order they run in: infer, fold, drop what is dead, until nothing changes; then write
+//! what is known beside the values.
+
+mod annotate;
+mod dead;
+mod fold;
+mod manager;
+
+pub use manager::{Options, Outcome, RunError, run};
