@@ -16,6 +16,7 @@ mod registry;
 mod sequence;
 #[cfg(test)]
 mod single;
+mod slice;
 mod walk;
 
 pub use context::{EvalCx, InferCx, Site, axis_in};

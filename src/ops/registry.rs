@@ -121,4 +121,5 @@ const FAMILIES: &[&[Operator]] = &[
     super::control::OPERATORS,
     super::linear::OPERATORS,
     super::sequence::OPERATORS,
+    super::slice::OPERATORS,
 ];
