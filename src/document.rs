@@ -67,6 +67,7 @@ impl Document {
             bytes_after: None,
             rounds: outcome.rounds,
             notes: outcome.notes,
+            fired: outcome.fired,
             seconds: begin.elapsed().as_secs_f64(),
         })
     }

@@ -22,6 +22,7 @@ pub mod onnx;
 pub mod ops;
 pub mod passes;
 pub mod report;
+pub mod rewrite;
 pub mod slicing;
 pub mod tensor;
 

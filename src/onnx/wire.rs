@@ -86,7 +86,7 @@ impl UnknownFields {
 pub struct WireError {
     /// The message it happened in, such as `graph.node[12].attribute[0].t`; `model` for the outermost.
     pub place: String,
-    /// Where in the file.
+    /// Where in the file the field begins.
     pub offset: u64,
     /// What is wrong.
     pub problem: Problem,
@@ -144,7 +144,7 @@ impl fmt::Display for FieldName {
 pub fn walk(file: &Bytes, limits: &Limits) -> Result<UnknownFields, WireError> {
     let mut census = Walk::new(file, limits, false);
     census.run()?;
-    if !census.unknown {
+    if census.unknown.is_none() {
         return Ok(UnknownFields::default());
     }
     // Unknown fields are rare, and keeping the paths right when messages merge takes some care: a second walk does it.
@@ -177,10 +177,13 @@ struct Walk<'a> {
     limits: Limits,
     /// Where the walk is. Never beyond the end of the innermost frame.
     at: usize,
+    /// Where the last tag began, which is where an error is.
+    tag_at: usize,
     stack: Vec<Frame>,
     memory: u64,
     memory_limit: u64,
-    unknown: bool,
+    /// Where the last unknown field ended, if there was one.
+    unknown: Option<usize>,
     /// Whether to fill `kept`.
     keep: bool,
     kept: BTreeMap<Vec<Step>, Vec<Range<usize>>>,
@@ -216,10 +219,11 @@ impl<'a> Walk<'a> {
             file,
             limits: *limits,
             at: 0,
+            tag_at: 0,
             stack: vec![root],
             memory: 0,
             memory_limit,
-            unknown: false,
+            unknown: None,
             keep,
             kept: BTreeMap::new(),
         }
@@ -231,13 +235,13 @@ impl<'a> Walk<'a> {
                 self.leave();
                 continue;
             }
-            let (message, end, start) = (top.message, top.end, self.at);
-            self.field(message, end).map_err(|problem| self.error(problem, start))?;
+            let (message, end) = (top.message, top.end);
+            self.field(message, end).map_err(|problem| self.error(problem))?;
         }
         Ok(())
     }
 
-    /// One field of the innermost message. An error belongs to the field's first byte, unless the walk went further.
+    /// One field of the innermost message.
     fn field(&mut self, message: &'static Message, end: usize) -> Result<(), Problem> {
         let start = self.at;
         let (number, wire) = self.tag(end)?;
@@ -393,10 +397,11 @@ impl<'a> Walk<'a> {
 
     /// Keeps the unknown field from `start` to here.
     fn remember(&mut self, start: usize) -> Result<(), Problem> {
-        self.unknown = true;
-        // A path, a place in the map and a slice, at worst for every such field.
-        let cost = as_u64(self.stack.len()).saturating_mul(8).saturating_add(192);
-        self.hold(cost, FieldName { number: 0, name: Some("unknown") })?;
+        // Neighbours are kept as one slice. Any other costs a slice, and at worst a path and a place in the map.
+        if self.unknown.replace(self.at) != Some(start) {
+            let cost = as_u64(self.stack.len()).saturating_mul(8).saturating_add(192);
+            self.hold(cost, FieldName { number: 0, name: Some("unknown") })?;
+        }
         if self.keep {
             let path = self.stack.iter().skip(1).map(|frame| frame.step).collect();
             let ranges: &mut Vec<Range<usize>> = self.kept.entry(path).or_default();
@@ -433,6 +438,7 @@ impl<'a> Walk<'a> {
     }
 
     fn tag(&mut self, end: usize) -> Result<(u32, u8), Problem> {
+        self.tag_at = self.at;
         let key = self.varint(end).map_err(|fault| match fault {
             Fault::Truncated => Problem::TruncatedTag,
             Fault::Long => Problem::BadTag,
@@ -490,7 +496,7 @@ impl<'a> Walk<'a> {
     }
 
     #[cold]
-    fn error(&self, problem: Problem, start: usize) -> WireError {
+    fn error(&self, problem: Problem) -> WireError {
         let mut place = String::new();
         for (outer, inner) in self.stack.iter().zip(self.stack.iter().skip(1)) {
             if !place.is_empty() {
@@ -506,7 +512,7 @@ impl<'a> Walk<'a> {
         if place.is_empty() {
             place.push_str("model");
         }
-        WireError { place, offset: as_u64(self.at.max(start)), problem }
+        WireError { place, offset: as_u64(self.tag_at), problem }
     }
 }
 

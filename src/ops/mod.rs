@@ -4,10 +4,13 @@
 //! The walk over a graph that calls them is [`walk`]; evaluation of graphs (bodies of If, Loop, Scan, functions) is
 //! [`interpret`].
 
+mod broadcast;
 mod context;
+mod control;
 mod interpret;
 mod outcome;
 mod registry;
+mod sequence;
 mod slice;
 mod walk;
 

@@ -116,4 +116,8 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-const FAMILIES: &[&[Operator]] = &[super::slice::OPERATORS];
+const FAMILIES: &[&[Operator]] = &[
+    super::control::OPERATORS,
+    super::sequence::OPERATORS,
+    super::slice::OPERATORS,
+];

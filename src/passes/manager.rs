@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 
-use super::{annotate, dead, fold};
+use super::simplify::{self, Fired, Rules};
+use super::{annotate, common, contents, dead, fold};
 use crate::dim::Scope;
 use crate::ir::{Broken, Fact, Facts, Model, NodeId};
 use crate::ops::{Budget, Event, EventKind, Refusal, Walk};
@@ -23,11 +24,26 @@ pub struct Options {
     pub max_rounds: usize,
     /// Whether anything is removed; without, only types are inferred.
     pub fold: bool,
+    /// Names of rewrite rules to leave out.
+    pub skip: Vec<String>,
+    /// Whether only rewrites are used that keep results equal bit for bit.
+    pub exact: bool,
+    /// After how many rewrites to stop.
+    pub fuel: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { slice_rule: Rule::Agree, max_growth: 0.0, free_growth: 64 << 10, max_rounds: 32, fold: true }
+        Options {
+            slice_rule: Rule::Agree,
+            max_growth: 0.0,
+            free_growth: 64 << 10,
+            max_rounds: 32,
+            fold: true,
+            skip: Vec::new(),
+            exact: false,
+            fuel: usize::MAX,
+        }
     }
 }
 
@@ -40,6 +56,8 @@ pub struct Outcome {
     pub notes: Vec<(String, EventKind, String)>,
     /// How many rounds it took.
     pub rounds: usize,
+    /// How often each rewrite rule fired.
+    pub fired: Fired,
 }
 
 /// A run that had to stop.
@@ -63,6 +81,8 @@ pub fn run(model: &mut Model, scope: Rc<Scope>, options: &Options, model_bytes: 
     let mut kept: FxHashSet<NodeId> = FxHashSet::default();
     let mut notes = Vec::new();
     let mut rounds = 0;
+    let mut rules = Rules::new(&options.skip, options.exact, options.fuel);
+    let mut fired = Fired::new();
     loop {
         rounds += 1;
         walk.infer_main(model)?;
@@ -76,8 +96,20 @@ pub fn run(model: &mut Model, scope: Rc<Scope>, options: &Options, model_bytes: 
             notes.push((model.describe(*node), EventKind::Declined, reason));
         }
         let partly = fold::fold_partly(model, &walk.facts);
+        let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, &mut fired)?;
+        let merged =
+            if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
+        *fired.entry("common-subexpression").or_default() += merged.nodes;
+        let numbered = if skips(options, "equal-content") { 0 } else { contents::number(model, &walk.facts)? };
+        *fired.entry("equal-content").or_default() += numbered;
         let removed = dead::remove(model);
-        if folded.nodes == 0 && partly == 0 && removed == dead::Removed::default() {
+        if folded.nodes == 0
+            && partly == 0
+            && !simplified
+            && numbered == 0
+            && merged == common::Merged::default()
+            && removed == dead::Removed::default()
+        {
             break;
         }
     }
@@ -90,7 +122,11 @@ pub fn run(model: &mut Model, scope: Rc<Scope>, options: &Options, model_bytes: 
     model.verify()?;
     let claimed = claims(model, &walk, options)?;
     annotate::annotate(model, &walk.facts, claimed.as_ref());
-    Ok(Outcome { facts: walk.facts, notes, rounds })
+    Ok(Outcome { facts: walk.facts, notes, rounds, fired })
+}
+
+fn skips(options: &Options, rule: &str) -> bool {
+    options.skip.iter().any(|name| name == rule)
 }
 
 fn tell(model: &Model, walk: &mut Walk, notes: &mut Vec<(String, EventKind, String)>) {

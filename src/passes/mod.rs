@@ -2,8 +2,12 @@
 //! what is known beside the values.
 
 mod annotate;
+mod common;
+mod contents;
 mod dead;
 mod fold;
 mod manager;
+mod simplify;
 
 pub use manager::{Options, Outcome, RunError, run};
+pub use simplify::Fired;

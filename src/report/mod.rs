@@ -22,6 +22,8 @@ pub struct Report {
     pub rounds: usize,
     /// What there is to tell: the node, what kind of thing, and the reason.
     pub notes: Vec<(String, EventKind, String)>,
+    /// How often each rewrite rule fired.
+    pub fired: BTreeMap<&'static str, usize>,
     /// Seconds the passes took.
     pub seconds: f64,
 }
