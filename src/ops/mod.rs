@@ -8,9 +8,14 @@ mod broadcast;
 mod context;
 mod control;
 mod interpret;
+mod lane;
+mod linear;
 mod outcome;
+mod quantize;
 mod registry;
 mod sequence;
+#[cfg(test)]
+mod single;
 mod slice;
 mod walk;
 

@@ -116,8 +116,10 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
+#[rustfmt::skip]
 const FAMILIES: &[&[Operator]] = &[
     super::control::OPERATORS,
+    super::linear::OPERATORS,
     super::sequence::OPERATORS,
     super::slice::OPERATORS,
 ];
