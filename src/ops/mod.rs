@@ -10,6 +10,7 @@ mod control;
 mod interpret;
 mod lane;
 mod linear;
+mod needs;
 mod outcome;
 mod quantize;
 mod registry;
