@@ -221,7 +221,8 @@ fn static_model(dialect: &Dialect, case: &Value) -> OneSlice {
 fn expected(case: &Value, outcome: &Value) -> Option<Tensor> {
     let shape: Vec<usize> = ints(&outcome["shape"]).iter().map(|&dim| dim as usize).collect();
     outcome["values"].as_array().map(|values| {
-        let flat: Vec<i64> = values.iter().map(|value| value.as_i64().unwrap_or_else(|| value.as_bool().unwrap().into())).collect();
+        let flat: Vec<i64> =
+            values.iter().map(|value| value.as_i64().unwrap_or_else(|| value.as_bool().unwrap().into())).collect();
         tensor(dtype(case, "dtype"), &shape, &flat)
     })
 }
@@ -261,7 +262,8 @@ fn run_static(file: &str) {
         }
         let Some(expected) = expected(&case, outcome) else { continue };
         match evaluated(&slice, Rule::OnnxRuntime) {
-            Ok(tensor) if tensor.same(&expected) && fact.constant_tensor().is_some_and(|folded| folded.same(&expected)) => {}
+            Ok(tensor)
+                if tensor.same(&expected) && fact.constant_tensor().is_some_and(|folded| folded.same(&expected)) => {}
             other => failures.push(format!("{}: {other:?}, folded {:?}", id(&case), fact.constant_tensor())),
         }
     }
