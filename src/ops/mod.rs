@@ -24,4 +24,5 @@ pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use interpret::{Environment, evaluate_graph};
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
 pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operators};
+pub use slice::slice_spec;
 pub use walk::{Event, EventKind, Walk, declared_fact};

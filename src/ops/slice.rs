@@ -8,11 +8,11 @@
 //! | Slice | `ai.intel.openvino` | 1 | Slice-8 of [`openvino`] |
 //!
 //! What a slice selects of known elements is known as well, however much else of them is not. Where the readings of ONNX
-//! Slice are in dispute ([`Rule`](crate::slicing::Rule)) only what they share is stated, and nothing is evaluated.
+//! Slice are in dispute ([`Rule`]) only what they share is stated, and nothing is evaluated.
 
-use super::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::ir::{Attribute, Data, Fact, Scalar};
-use crate::slicing::{self, Operand, SliceError, SliceSpec, onnx, openvino, tensorflow};
+use super::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, Status, registry};
+use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
+use crate::slicing::{self, Operand, Rule, SliceError, SliceSpec, onnx, openvino, tensorflow};
 use crate::tensor::{DType, StridedView, gather};
 
 const TENSORFLOW: &str = "ai.onnx.converters.tensorflow";
@@ -136,6 +136,29 @@ fn known_operand(site: &Site<'_>, name: &'static str, fact: &Fact) -> Result<Ope
         return Ok(Operand::Elements(elements.iter().map(|element| element.as_int().cloned()).collect()));
     }
     Ok(fact.static_len().map_or(Operand::Unknown, Operand::of_length))
+}
+
+/// The slice a node of one of these operators stands for, as far as what is known of its operands tells. `None` for nodes of
+/// other operators.
+///
+/// # Errors
+/// The node breaks a rule of its operator, or cannot be read where it stands.
+pub fn slice_spec(model: &Model, facts: &Facts, id: NodeId, rule: Rule) -> Result<Option<SliceSpec>, Refusal> {
+    let Some(node) = model.node(id) else { return Ok(None) };
+    let Status::Known(operator, version) = registry::status(model, node) else { return Ok(None) };
+    if !OPERATORS.iter().any(|own| own.name == operator.name && own.domain == operator.domain) {
+        return Ok(None);
+    }
+    if node.attributes.iter().any(|attribute| matches!(attribute.value, Attribute::Reference { .. })) {
+        return Err(Refusal::unsupported("an attribute is given by the call of the function around it"));
+    }
+    let site = Site { model, id, node, version, slice_rule: rule, bindings: &[] };
+    let nothing = Fact::unknown();
+    let source = |i: usize, name: &'static str| {
+        let fact = node.input(i).map(|value| facts.get(value).unwrap_or(&nothing));
+        fact.map(|fact| known_operand(&site, name, fact)).transpose()
+    };
+    read(&site, &source).map(Some)
 }
 
 /// The dense elements of data this small, as positions; `None` if its shape is not known.

@@ -24,6 +24,7 @@
 //! # Ok::<(), slicing::SliceError>(())
 //! ```
 
+mod compose;
 mod copy;
 mod error;
 mod infer;
@@ -33,6 +34,7 @@ mod resolve;
 mod spec;
 pub mod tensorflow;
 
+pub use compose::{compose, is_identity};
 pub use copy::{select, slice, view, view_of};
 pub use error::SliceError;
 pub use infer::{Inferred, Taken, infer};
@@ -54,3 +56,6 @@ pub enum Rule {
     /// As the reference implementation and numpy have it.
     Numpy,
 }
+
+#[cfg(test)]
+mod tests;

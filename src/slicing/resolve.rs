@@ -83,7 +83,7 @@ fn is_int_max(value: i64) -> bool {
 
 impl Reading {
     /// What an end that is a number means: `None` is open.
-    fn end_of(self, end: i64, forward: bool) -> Result<Option<i64>, SliceError> {
+    pub(super) fn end_of(self, end: i64, forward: bool) -> Result<Option<i64>, SliceError> {
         match self.int_max {
             IntMax::Open if is_int_max(end) => Ok(None),
             IntMax::OpenForward | IntMax::DisputedBackward if forward && is_int_max(end) => Ok(None),

@@ -225,6 +225,22 @@ impl SliceSpec {
         SliceSpec { reading, entries: Entries::Unknown { ranges_only, scalars } }
     }
 
+    /// The entries, if they go through the axes in order.
+    pub fn entries(&self) -> Option<&[Entry]> {
+        match &self.entries {
+            Entries::InOrder(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The ranges, each with its axis, if they name their axes.
+    pub fn named_ranges(&self) -> Option<&[(Option<i64>, Range)]> {
+        match &self.entries {
+            Entries::Named { ranges, .. } => Some(ranges),
+            _ => None,
+        }
+    }
+
     /// What becomes of each axis of data of this rank, in the order of the result's axes, taken ones in their places. `None`
     /// when not even the result's rank is known.
     ///
