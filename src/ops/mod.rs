@@ -8,6 +8,7 @@ mod context;
 mod control;
 mod interpret;
 mod outcome;
+mod reduce;
 mod registry;
 mod sequence;
 mod walk;

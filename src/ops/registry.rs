@@ -116,7 +116,4 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-const FAMILIES: &[&[Operator]] = &[
-    super::control::OPERATORS,
-    super::sequence::OPERATORS,
-];
+const FAMILIES: &[&[Operator]] = &[super::control::OPERATORS, super::reduce::OPERATORS, super::sequence::OPERATORS];
