@@ -126,7 +126,7 @@ fn reduced_elements(scope: &Scope, kind: Kind, data: &Fact, reduced: &[bool]) ->
     };
     let mut results: Vec<Option<Scalar>> = vec![None; layout.results];
     for (element, target) in elements.iter().zip(layout.targets(elements.len())) {
-        let Some(result) = results.get_mut(target) else { return None };
+        let result = results.get_mut(target)?;
         *result = Some(match (result.take(), element) {
             (None, element) => element.clone(),
             (Some(Scalar::Int(total)), Scalar::Int(element)) => Scalar::Int(step(scope, &total, element)),
