@@ -13,6 +13,7 @@ mod linear;
 mod needs;
 mod outcome;
 mod quantize;
+mod reduce;
 mod registry;
 mod sequence;
 #[cfg(test)]

@@ -123,3 +123,4 @@ const FAMILIES: &[&[Operator]] = &[
     super::sequence::OPERATORS,
     super::slice::OPERATORS,
 ];
+const FAMILIES: &[&[Operator]] = &[super::control::OPERATORS, super::reduce::OPERATORS, super::sequence::OPERATORS];
