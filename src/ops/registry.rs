@@ -124,3 +124,5 @@ const FAMILIES: &[&[Operator]] = &[
     super::slice::OPERATORS,
 ];
 const FAMILIES: &[&[Operator]] = &[super::control::OPERATORS, super::reduce::OPERATORS, super::sequence::OPERATORS];
+    // One line for each family.
+    super::conv::OPERATORS,
