@@ -116,6 +116,15 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
+#[rustfmt::skip]
+const FAMILIES: &[&[Operator]] = &[
+    // One line for each family.
+    super::control::OPERATORS,
+    super::conv::OPERATORS,
+    super::linear::OPERATORS,
+    super::reduce::OPERATORS,
+    super::sequence::OPERATORS,
+    super::slice::OPERATORS,
 const FAMILIES: &[&[Operator]] = &[
     super::movement::col2im::OPERATORS,
     super::movement::concat_split::OPERATORS,
