@@ -6,6 +6,7 @@
 
 mod broadcast;
 mod context;
+mod elementwise;
 mod interpret;
 mod outcome;
 mod registry;

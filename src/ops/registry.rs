@@ -116,4 +116,13 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-const FAMILIES: &[&[Operator]] = &[];
+const FAMILIES: &[&[Operator]] = &[
+    super::elementwise::activation::OPERATORS,
+    super::elementwise::arithmetic::OPERATORS,
+    super::elementwise::bits::OPERATORS,
+    super::elementwise::cast::OPERATORS,
+    super::elementwise::functions::OPERATORS,
+    super::elementwise::logic::OPERATORS,
+    super::elementwise::random::OPERATORS,
+    super::elementwise::select::OPERATORS,
+];
