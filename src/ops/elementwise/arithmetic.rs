@@ -23,10 +23,10 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 use crate::tensor::{DType, Element, Number, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Add", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.add(a, b)), |cx| evaluate::<Add>(cx)),
-    Operator::new("Sub", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.sub(a, b)), |cx| evaluate::<Sub>(cx)),
-    Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.mul(a, b)), |cx| evaluate::<Mul>(cx)),
-    Operator::new("Div", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.div(a, b)), |cx| evaluate::<Div>(cx)),
+    Operator::new("Add", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.add(a, b)), evaluate::<Add>),
+    Operator::new("Sub", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.sub(a, b)), evaluate::<Sub>),
+    Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.mul(a, b)), evaluate::<Mul>),
+    Operator::new("Div", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.div(a, b)), evaluate::<Div>),
     Operator::new("Mod", &[10, 13, 28], infer_mod, evaluate_mod),
     Operator::new("Pow", &[1, 7, 12, 13, 15], infer_pow, evaluate_pow),
     Operator::new(

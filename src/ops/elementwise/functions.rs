@@ -20,9 +20,9 @@ use crate::ops::{EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{Bool, DType, Number, Tensor, smallfloat};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Neg", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.neg(x)), |cx| numbers::<Neg>(cx)),
-    Operator::new("Abs", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.abs(x)), |cx| numbers::<Abs>(cx)),
-    Operator::new("Sign", &[9, 13], |cx| like_operand_with(cx, |e, x| e.sign(x)), |cx| numbers::<Sign>(cx)),
+    Operator::new("Neg", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.neg(x)), numbers::<Neg>),
+    Operator::new("Abs", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.abs(x)), numbers::<Abs>),
+    Operator::new("Sign", &[9, 13], |cx| like_operand_with(cx, |e, x| e.sign(x)), numbers::<Sign>),
     Operator::new("Floor", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.floor(x)), |cx| floats(cx, 1, f64::floor)),
     Operator::new("Ceil", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.ceil(x)), |cx| floats(cx, 1, f64::ceil)),
     Operator::new(
