@@ -121,11 +121,15 @@ const FAMILIES: &[&[Operator]] = &[
     // One line for each family.
     super::control::OPERATORS,
     super::conv::OPERATORS,
+    super::elementwise::activation::OPERATORS,
+    super::elementwise::arithmetic::OPERATORS,
+    super::elementwise::bits::OPERATORS,
+    super::elementwise::cast::OPERATORS,
+    super::elementwise::functions::OPERATORS,
+    super::elementwise::logic::OPERATORS,
+    super::elementwise::random::OPERATORS,
+    super::elementwise::select::OPERATORS,
     super::linear::OPERATORS,
-    super::reduce::OPERATORS,
-    super::sequence::OPERATORS,
-    super::slice::OPERATORS,
-const FAMILIES: &[&[Operator]] = &[
     super::movement::col2im::OPERATORS,
     super::movement::concat_split::OPERATORS,
     super::movement::constants::OPERATORS,
@@ -144,4 +148,7 @@ const FAMILIES: &[&[Operator]] = &[
     super::movement::topk::OPERATORS,
     super::movement::transpose::OPERATORS,
     super::movement::triangle::OPERATORS,
+    super::reduce::OPERATORS,
+    super::sequence::OPERATORS,
+    super::slice::OPERATORS,
 ];

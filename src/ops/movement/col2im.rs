@@ -7,7 +7,7 @@
 
 use super::cells::elements_of;
 use super::{count, of_rank, sizes};
-use crate::dim::{Dim, Scope};
+use crate::dim::Scope;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{Indices, Number, Tensor, dispatch_numeric};

@@ -96,9 +96,10 @@ fn dense(sparse: &SparseTensor) -> Result<Tensor, Decline> {
     let rank = sparse.shape.len();
     let linear = sparse.indices.rank() <= 1;
     let tuples = indices.chunks_exact(if linear { 1 } else { rank.max(1) });
+    let flat = [len];
+    let dims = if linear { flat.as_slice() } else { sparse.shape.as_slice() };
     let position = |tuple: &[i64]| {
-        let pairs = if linear { &[len] } else { sparse.shape.as_slice() }.iter().zip(tuple);
-        pairs.into_iter().try_fold(0usize, |sum, (&dim, &index)| {
+        dims.iter().zip(tuple).try_fold(0usize, |sum, (&dim, &index)| {
             let index = usize::try_from(index).ok().filter(|&index| index < dim)?;
             sum.checked_mul(dim)?.checked_add(index)
         })

@@ -104,7 +104,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         cx.claim(dtype, &[length])?;
         let result = dispatch_numeric!(dtype, T => {
             // All elements lie between start and limit, and so in the type.
-            let values = (0..length).map(|at| T::from_i64(start.wrapping_add((at as i64).wrapping_mul(delta))));
+            let values = (0..length).map(|at| <T as Number>::from_i64(start.wrapping_add((at as i64).wrapping_mul(delta))));
             Tensor::from_vec(&[length], values.collect())?
         }, else => return Err(Decline::unsupported(format!("a range of {dtype}"))));
         return Ok(vec![Data::Tensor(result)]);
@@ -118,7 +118,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let result = dispatch_numeric!(dtype, T => {
         let values = (0..length).map(|at| {
             let value = start + at as f64 * delta;
-            T::from_f64(if single { f64::from(value as f32) } else { value }).unwrap_or(T::zero())
+            <T as Number>::from_f64(if single { f64::from(value as f32) } else { value }).unwrap_or(<T as Number>::zero())
         });
         Tensor::from_vec(&[length], values.collect())?
     }, else => return Err(unsupported()));

@@ -240,7 +240,7 @@ fn reduced_numbers<T: Number>(
                 Reduction::Mul => element.mul(update),
                 Reduction::None => update,
                 Reduction::Max | Reduction::Min => {
-                    let order = element.partial_cmp(&update);
+                    let order = (*element).partial_cmp(&update);
                     let order = order.ok_or_else(|| Decline::unsupported("a NaN meets max or min"))?;
                     let keep = if how == Reduction::Max { order.is_ge() } else { order.is_le() };
                     if keep { *element } else { update }
