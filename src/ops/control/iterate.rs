@@ -238,9 +238,7 @@ impl Found {
 /// A tensor without elements is known once its shape is.
 fn empty_is_constant(fact: Fact) -> Fact {
     match (fact.dtype(), fact.static_shape()) {
-        (Some(dtype), Some(shape)) if shape.contains(&0) => {
-            Tensor::zeros(dtype, &shape).map_or(fact, Fact::constant)
-        }
+        (Some(dtype), Some(shape)) if shape.contains(&0) => Tensor::zeros(dtype, &shape).map_or(fact, Fact::constant),
         _ => fact,
     }
 }

@@ -47,8 +47,11 @@ impl Plan {
         let mut input_axes = if batched { Vec::new() } else { ints("scan_input_axes")? };
         for_each_scan(input_axes.len(), "scan_input_axes")?;
         input_axes.resize(scans, 0);
-        let (output_axes, output_reversed) =
-            if batched { (Vec::new(), Vec::new()) } else { (ints("scan_output_axes")?, flags("scan_output_directions")?) };
+        let (output_axes, output_reversed) = if batched {
+            (Vec::new(), Vec::new())
+        } else {
+            (ints("scan_output_axes")?, flags("scan_output_directions")?)
+        };
         Ok(Plan { body, first, states, scans, input_axes, input_reversed, output_axes, output_reversed })
     }
 
