@@ -7,17 +7,21 @@
 mod broadcast;
 mod context;
 mod control;
+mod conv;
 mod interpret;
 mod lane;
 mod linear;
+mod needs;
 mod outcome;
 mod quantize;
+mod reduce;
 mod registry;
 mod sequence;
 #[cfg(test)]
 mod single;
 mod slice;
 mod walk;
+mod window;
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use interpret::{Environment, evaluate_graph};

@@ -6,6 +6,7 @@ mod common;
 mod contents;
 mod dead;
 mod fold;
+mod inline;
 mod manager;
 mod simplify;
 
