@@ -11,8 +11,8 @@ use super::Passes;
 #[derive(Args, Debug)]
 pub(super) struct Fold {
     /// The model to fold.
-    #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    #[arg(value_name = "MODEL", required = true)]
+    model: Option<PathBuf>,
     /// Where to write the result; `MODEL` with `.folded` before its extension if not given.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -23,8 +23,10 @@ pub(super) struct Fold {
 impl Fold {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let begin = Instant::now();
-        let target = self.output.unwrap_or_else(|| beside(&self.model));
-        let mut document = Document::open(&self.model)?;
+        // The parser demands it; only a subcommand does without.
+        let model = self.model.unwrap_or_default();
+        let target = self.output.unwrap_or_else(|| beside(&model));
+        let mut document = Document::open(&model)?;
         let mut report = document.fold(&self.passes.options())?;
         report.bytes_after = Some(document.save(&target)?);
         println!("{report}");

@@ -11,12 +11,12 @@ const BAD_INPUT: u8 = 1;
 
 /// Infer every shape of an ONNX model, fold everything that is already decided, write the smaller model.
 #[derive(Parser, Debug)]
-#[command(name = "onnx-slice-fold", version, args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+#[command(name = "onnx-slice-fold", version, subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    fold: Option<fold::Fold>,
+    fold: fold::Fold,
 }
 
 #[derive(Subcommand, Debug)]
@@ -63,8 +63,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match (cli.command, cli.fold) {
         (Some(command), _) => match command {},
-        (None, Some(fold)) => fold.run(),
-        (None, None) => Ok(()),
+        (None, fold) => fold.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -328,3 +328,100 @@ fn payload(sink: &mut dyn Sink, field: u32, bytes: &Bytes) {
 }
 
 include!(concat!(env!("OUT_DIR"), "/encode.rs"));
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::*;
+    use crate::onnx::wire::tests::sample;
+    use crate::onnx::{Limits, decode};
+
+    fn written(model: &proto::ModelProto, unknown: &UnknownFields) -> Vec<u8> {
+        let encoded = Encoded::measure(model, unknown).unwrap();
+        let mut bytes = Vec::new();
+        encoded.write(&mut bytes).unwrap();
+        assert_eq!(encoded.len(), bytes.len() as u64);
+        bytes
+    }
+
+    #[test]
+    fn writes_what_prost_writes() {
+        let mut model = sample();
+        assert_eq!(written(&model, &UnknownFields::default()), model.encode_to_vec());
+        // Payloads around the sizes at which buffering changes, with small ones between them.
+        let graph = model.graph.as_mut().unwrap();
+        for len in [LARGE - 1, LARGE, LARGE + 1, BUFFER - 1, BUFFER, BUFFER + 1, 3 * BUFFER, 0, 5] {
+            let raw_data = Some(vec![len as u8; len].into());
+            let name = Some(format!("w{len}"));
+            graph.initializer.push(proto::TensorProto { raw_data, name, ..Default::default() });
+        }
+        assert_eq!(written(&model, &UnknownFields::default()), model.encode_to_vec());
+        assert_eq!(written(&proto::ModelProto::default(), &UnknownFields::default()), b"");
+    }
+
+    #[test]
+    fn every_length_of_varint() {
+        for bits in 0..64 {
+            let model = proto::ModelProto { ir_version: Some(1 << bits), ..Default::default() };
+            assert_eq!(written(&model, &UnknownFields::default()), model.encode_to_vec());
+            let model = proto::ModelProto { ir_version: Some(-1 << bits), ..Default::default() };
+            assert_eq!(written(&model, &UnknownFields::default()), model.encode_to_vec());
+        }
+    }
+
+    #[test]
+    fn unknown_fields_go_back_to_their_messages() {
+        let step = |field, index| Step { field, index };
+        let raw = |text: &'static [u8]| [Bytes::from_static(text)];
+        let mut unknown = UnknownFields::default();
+        // Field 500 as a varint, field 501 as a group, field 502 as bytes.
+        unknown.add(&[], raw(b"\xa0\x1f\x07"));
+        unknown.add(&[step(7, 0)], raw(b"\xab\x1f\x08\x01\xac\x1f"));
+        unknown.add(&[step(7, 0), step(1, 0), step(5, 1)], raw(b"\xb2\x1f\x02hi"));
+        unknown.add(&[step(7, 0), step(12, 0), step(2, 0), step(4, 0), step(1, 0)], raw(b"\xa0\x1f\x09"));
+        let bytes: Bytes = written(&sample(), &unknown).into();
+        let (model, found) = decode(&bytes, &Limits::default()).unwrap();
+        assert_eq!(model, sample());
+        assert_eq!(found, unknown);
+        assert_eq!(written(&model, &found), bytes);
+    }
+
+    #[test]
+    fn a_model_over_two_gib_is_refused_before_a_byte_is_written() {
+        let payload = Bytes::from(vec![0; 512 << 20]);
+        let tensor = proto::TensorProto { raw_data: Some(payload), ..Default::default() };
+        let graph = |tensors| proto::GraphProto { initializer: vec![tensor.clone(); tensors], ..Default::default() };
+        let model = |tensors| proto::ModelProto { graph: Some(graph(tensors)), ..Default::default() };
+        let unknown = UnknownFields::default();
+        assert!(Encoded::measure(&model(3), &unknown).is_ok());
+        assert!(matches!(Encoded::measure(&model(4), &unknown), Err(EncodeError::TooLarge(n)) if n > 2 << 30));
+    }
+
+    #[test]
+    fn the_first_error_ends_the_writing() {
+        struct Full(usize);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                let room = bytes.len().min(self.0);
+                self.0 -= room;
+                if room == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(room) }
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let unknown = UnknownFields::default();
+        let mut model = sample();
+        let payload = Some(vec![1; 2 * BUFFER].into());
+        model.graph.as_mut().unwrap().initializer =
+            vec![proto::TensorProto { raw_data: payload, ..Default::default() }; 3];
+        let encoded = Encoded::measure(&model, &unknown).unwrap();
+        let len = usize::try_from(encoded.len()).unwrap();
+        for room in [0, 1, BUFFER, len / 2, len - 1] {
+            let error = encoded.write(&mut Full(room)).unwrap_err();
+            assert!(matches!(error, EncodeError::Io(e) if e.kind() == io::ErrorKind::StorageFull));
+        }
+        encoded.write(&mut Full(len)).unwrap();
+    }
+}

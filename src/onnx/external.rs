@@ -275,3 +275,6 @@ fn one_name(file: &std::fs::File, location: &str) -> Result<(), ExternalProblem>
     let _ = (file, location);
     Ok(())
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

@@ -218,10 +218,13 @@ fn name(file: &mut File, directory: &Path) -> io::Result<NamedTempFile<()>> {
     use rustix::fs::{AtFlags, CWD, linkat};
     let unnamed = unnamed(file);
     let linked = builder().make_in(directory, |path| Ok(linkat(CWD, &unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW)?));
-    if linked.is_ok() {
-        return linked;
-    }
-    // There are systems that forbid all hard links, this one among them: a copy, then.
+    // There are systems that forbid all hard links, this one among them.
+    if linked.is_ok() { linked } else { copy(file, directory) }
+}
+
+/// The same file again, with a name.
+#[cfg(target_os = "linux")]
+fn copy(file: &mut File, directory: &Path) -> io::Result<NamedTempFile<()>> {
     let (mut copy, name) = temporary_named(directory)?;
     copy.set_permissions(file.metadata()?.permissions())?;
     file.rewind()?;
@@ -255,3 +258,6 @@ fn keep_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     let _ = (file, old);
     Ok(())
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

@@ -90,3 +90,65 @@ impl Source {
         Ok(self.data.verify()?)
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn refused(path: &Path) -> String {
+        open(path).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn only_regular_files_are_models() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(refused(dir.path()).ends_with("is a directory, not a regular file"));
+        assert!(refused(Path::new("/dev/zero")).ends_with("is a device, not a regular file"));
+        assert!(refused(&dir.path().join("nothing")).contains("cannot be read: No such file"));
+        assert!(refused(Path::new("")).contains("cannot be read"));
+        let pipe = dir.path().join("pipe\u{1b}[31m");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        let error = refused(&pipe);
+        assert!(error.ends_with("is a pipe, not a regular file") && !error.contains('\u{1b}'), "{error}");
+        // A file that says it is empty and is not: taken at its word.
+        assert!(open(Path::new("/proc/self/environ")).is_err_and(|e| e.to_string().contains("changed")));
+    }
+
+    #[test]
+    fn a_link_leads_to_the_model_but_not_to_another_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let blob = dir.path().join("blob");
+        std::fs::write(&blob, b"\x08\x0a").unwrap();
+        let inside = dir.path().join("snapshot");
+        std::fs::create_dir(&inside).unwrap();
+        let link = inside.join("m.onnx");
+        std::os::unix::fs::symlink("../blob", &link).unwrap();
+        let source = open(&link).unwrap();
+        assert_eq!(source.bytes(), &b"\x08\x0a"[..]);
+        assert_eq!(source.data.directory(), inside);
+        assert_eq!(source.id(), open(&blob).unwrap().id());
+    }
+
+    #[test]
+    fn a_large_model_that_changes_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.onnx");
+        let len = 4 << 20;
+        for cut in [0, 5000, len / 2, len - 1] {
+            std::fs::write(&path, vec![1; len]).unwrap();
+            let source = open(&path).unwrap();
+            source.verify().unwrap();
+            File::options().write(true).open(&path).unwrap().set_len(cut as u64).unwrap();
+            let read: u64 = source.bytes().iter().map(|byte| u64::from(*byte)).sum();
+            assert!(read <= len as u64);
+            assert!(source.verify().unwrap_err().to_string().ends_with("was changed while it was being read"));
+        }
+        // Replacing it is no change: the one that was opened is still what it was.
+        std::fs::write(&path, vec![1; len]).unwrap();
+        let source = open(&path).unwrap();
+        std::fs::write(dir.path().join("new"), b"new").unwrap();
+        std::fs::rename(dir.path().join("new"), &path).unwrap();
+        source.verify().unwrap();
+        assert!(source.bytes().iter().all(|byte| *byte == 1));
+    }
+}

@@ -527,4 +527,4 @@ fn as_u64(n: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -4,17 +4,26 @@
 //! The walk over a graph that calls them is [`walk`]; evaluation of graphs (bodies of If, Loop, Scan, functions) is
 //! [`interpret`].
 
+mod broadcast;
 mod context;
 mod control;
 mod interpret;
+mod lane;
+mod linear;
+mod needs;
 mod outcome;
+mod quantize;
 mod reduce;
 mod registry;
 mod sequence;
+#[cfg(test)]
+mod single;
+mod slice;
 mod walk;
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use interpret::{Environment, evaluate_graph};
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
 pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operators};
+pub use slice::slice_spec;
 pub use walk::{Event, EventKind, Walk, declared_fact};

@@ -116,4 +116,11 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-const FAMILIES: &[&[Operator]] = &[super::control::OPERATORS, super::reduce::OPERATORS, super::sequence::OPERATORS];
+#[rustfmt::skip]
+const FAMILIES: &[&[Operator]] = &[
+    super::control::OPERATORS,
+    super::linear::OPERATORS,
+    super::reduce::OPERATORS,
+    super::sequence::OPERATORS,
+    super::slice::OPERATORS,
+];

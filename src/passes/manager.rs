@@ -5,9 +5,9 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 
 use super::simplify::{self, Fired, Rules};
-use super::{annotate, common, dead, fold};
+use super::{annotate, common, contents, dead, fold, inline};
 use crate::dim::Scope;
-use crate::ir::{Broken, Fact, Facts, Model, NodeId};
+use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId};
 use crate::ops::{Budget, Event, EventKind, Refusal, Walk};
 use crate::slicing::Rule;
 
@@ -83,6 +83,7 @@ pub fn run(model: &mut Model, scope: Rc<Scope>, options: &Options, model_bytes: 
     let mut rounds = 0;
     let mut rules = Rules::new(&options.skip, options.exact, options.fuel);
     let mut fired = Fired::new();
+    learn(model, &mut walk)?;
     loop {
         rounds += 1;
         walk.infer_main(model)?;
@@ -100,10 +101,15 @@ pub fn run(model: &mut Model, scope: Rc<Scope>, options: &Options, model_bytes: 
         let merged =
             if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
         *fired.entry("common-subexpression").or_default() += merged.nodes;
+        let numbered = if skips(options, "equal-content") { 0 } else { contents::number(model, &walk.facts)? };
+        *fired.entry("equal-content").or_default() += numbered;
+        let inlined = if skips(options, "decided-if") { 0 } else { inline::decided_branches(model, &walk.facts)? };
+        *fired.entry("decided-if").or_default() += inlined;
         let removed = dead::remove(model);
         if folded.nodes == 0
             && partly == 0
             && !simplified
+            && numbered == 0
             && merged == common::Merged::default()
             && removed == dead::Removed::default()
         {
@@ -120,6 +126,21 @@ pub fn run(model: &mut Model, scope: Rc<Scope>, options: &Options, model_bytes: 
     let claimed = claims(model, &walk, options)?;
     annotate::annotate(model, &walk.facts, claimed.as_ref());
     Ok(Outcome { facts: walk.facts, notes, rounds, fired })
+}
+
+/// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
+fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
+    const ROUNDS: usize = 3;
+    for _ in 0..ROUNDS {
+        walk.infer_main(model)?;
+        if !walk.learn(model) {
+            break;
+        }
+        walk.events.clear();
+        let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
+        walk.facts.retain(|value, fact| fact.data().is_some() || is_input(value));
+    }
+    Ok(())
 }
 
 fn skips(options: &Options, rule: &str) -> bool {

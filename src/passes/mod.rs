@@ -3,8 +3,10 @@
 
 mod annotate;
 mod common;
+mod contents;
 mod dead;
 mod fold;
+mod inline;
 mod manager;
 mod simplify;
 

@@ -6,7 +6,9 @@
 //! proved. To add one: write the function in the family's file, and one line in [`RULES`].
 
 mod identity;
+mod merge;
 mod neutral;
+mod sizes;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, Model, Node, NodeId, ValueId};
@@ -38,7 +40,7 @@ pub struct Rule {
 }
 
 /// Every rule, in the order they are tried at a node.
-pub const RULES: &[&[Rule]] = &[identity::RULES, neutral::RULES];
+pub const RULES: &[&[Rule]] = &[identity::RULES, neutral::RULES, sizes::RULES, merge::RULES];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {

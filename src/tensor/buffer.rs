@@ -21,14 +21,16 @@ impl Buffer {
     /// # Errors
     /// The memory is not to be had.
     pub(super) fn zeroed(bytes: usize) -> Result<Buffer, TensorError> {
-        if bytes >= Self::MAPPED
-            && let Ok(map) = MmapMut::map_anon(bytes)
-        {
+        if bytes < Self::MAPPED {
+            return Ok(Buffer::Heap(vec![0; bytes]));
+        }
+        if let Ok(map) = MmapMut::map_anon(bytes) {
             // Advice only: a system that does not take it serves small pages.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
             return Ok(Buffer::Map(map));
         }
+        // Systems without anonymous maps.
         let mut heap = Vec::new();
         heap.try_reserve_exact(bytes).map_err(|_| TensorError::OutOfMemory { bytes })?;
         heap.resize(bytes, 0);

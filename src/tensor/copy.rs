@@ -4,7 +4,7 @@
 //! the output runs; the axis of the smallest stride is where the input runs. Where they are one axis, rows are copied
 //! (`fill_rows`). Where they differ, both run on a tile that fits the first-level cache (`transpose`).
 //!
-//! Elements are `[u8; N]`: payloads in a mapped file need not be aligned, and the processor does not mind.
+//! An element is `N` bytes, a power of two or not: a pixel of three bytes moves as one (`widened`). Elements are `[u8; N]`: payloads in a mapped file need not be aligned, and the processor does not mind.
 
 use super::index::Strides;
 use super::strided::StridedView;
@@ -25,36 +25,37 @@ pub(super) fn copy(source: &[u8], view: &StridedView, width: usize, out: &mut [u
     match width {
         1 => copy_elements::<1, 64>(source, &view, out),
         2 => copy_elements::<2, 64>(source, &view, out),
+        3 => copy_elements::<3, 32>(source, &view, out),
         4 => copy_elements::<4, 32>(source, &view, out),
+        6 => copy_elements::<6, 16>(source, &view, out),
         8 => copy_elements::<8, 16>(source, &view, out),
+        12 => copy_elements::<12, 8>(source, &view, out),
         16 => copy_elements::<16, 8>(source, &view, out),
         _ => debug_assert!(false, "no element is {width} bytes wide"),
     }
 }
 
-/// Joins short runs to wider elements: rows of three dims `[.., .., 2]` of 4 bytes are rows of two dims of 8 bytes.
+/// Joins rows of a few bytes to wider elements, where every row begins at a multiple of its length: `[.., 2]` of 4 bytes
+/// is `[..]` of 8 bytes.
 fn widened(view: &StridedView, width: usize) -> (StridedView, usize) {
+    let unchanged = (view.clone(), width);
     let (Some((&dim, outer_dims)), Some((&1, outer_strides))) =
         (view.shape().split_last(), view.strides().split_last())
     else {
-        return (view.clone(), width);
+        return unchanged;
     };
+    let wide = dim.saturating_mul(width);
     let whole = |elements: &isize| elements % dim as isize == 0;
-    if !matches!(dim.saturating_mul(width), 2 | 4 | 8 | 16)
-        || !whole(&view.offset())
-        || !outer_strides.iter().all(whole)
-    {
-        return (view.clone(), width);
+    if !matches!(wide, 2 | 3 | 4 | 6 | 8 | 12 | 16) || !whole(&view.offset()) || !outer_strides.iter().all(whole) {
+        return unchanged;
     }
     let strides: Strides = outer_strides.iter().map(|stride| stride / dim as isize).collect();
-    match StridedView::new(outer_dims, &strides, view.offset() / dim as isize) {
-        Ok(wide) => (wide.coalesced(), width * dim),
-        Err(_) => (view.clone(), width),
-    }
+    StridedView::new(outer_dims, &strides, view.offset() / dim as isize)
+        .map_or(unchanged, |view| (view.coalesced(), wide))
 }
 
 fn copy_elements<const N: usize, const TILE: usize>(source: &[u8], view: &StridedView, out: &mut [u8]) {
-    // A payload is whole elements: there is no remainder.
+    // The output is whole elements. The source may end in less than one if rows were joined; no row is there.
     split::<N, TILE>(source.as_chunks().0, view, out.as_chunks_mut().0);
 }
 
@@ -280,29 +281,71 @@ fn fill_every<const N: usize, const S: usize>(source: &[[u8; N]], start: usize, 
     *last = source[start + span];
 }
 
-/// Copies a plane whose input runs along the rows axis, tile by tile: a tile is read along the input into a buffer and
-/// written along the output from there. Every line of both is touched once, so it does not matter that lines a power
-/// of two apart push one another out of the cache.
+/// Copies a plane whose input runs along the rows axis, tile by tile: a tile is read along the input, turned, and written
+/// along the output. Every line of both is touched once, so it does not matter that lines a power of two apart push
+/// one another out of the cache.
 fn transpose<const N: usize, const TILE: usize>(source: &[[u8; N]], start: isize, plane: &Plane, out: &mut [[u8; N]]) {
     let mut tile = [[[0u8; N]; TILE]; TILE];
-    let mut column = 0;
-    while column < plane.columns {
+    let mut turned = [[[0u8; N]; TILE]; TILE];
+    for column in (0..plane.columns).step_by(TILE) {
         let columns = TILE.min(plane.columns - column);
-        let mut row = 0;
-        while row < plane.rows {
+        for row in (0..plane.rows).step_by(TILE) {
             let rows = TILE.min(plane.rows - row);
             let mut at = start + column as isize * plane.column_stride + row as isize * plane.row_stride;
-            for buffered in &mut tile[..columns] {
-                fill_row(source, at, plane.row_stride, &mut buffered[..rows]);
+            for line in &mut tile[..columns] {
+                fill_row(source, at, plane.row_stride, &mut line[..rows]);
                 at += plane.column_stride;
             }
+            turn(&tile, &mut turned, rows, columns);
             let out = &mut out[row * plane.row_pitch + column..];
-            for (row, out) in out.chunks_mut(plane.row_pitch).take(rows).enumerate() {
-                let out = &mut out[..columns];
-                out.iter_mut().zip(&tile).for_each(|(to, buffered)| *to = buffered[row]);
+            for (line, out) in turned[..rows].iter().zip(out.chunks_mut(plane.row_pitch)) {
+                out[..columns].copy_from_slice(&line[..columns]);
             }
-            row += rows;
         }
-        column += columns;
+    }
+}
+
+/// `turned[row][column] = tile[column][row]` for at least the given rows and columns.
+///
+/// Elements of 1, 2 and 4 bytes are turned a word of them at a time: a square of words is turned by exchanging halves of
+/// pairs of words, then quarters, then eighths.
+fn turn<const N: usize, const TILE: usize>(
+    tile: &[[[u8; N]; TILE]; TILE],
+    turned: &mut [[[u8; N]; TILE]; TILE],
+    rows: usize,
+    columns: usize,
+) {
+    const WORD: usize = size_of::<u64>();
+    if !matches!(N, 1 | 2 | 4) {
+        for (row, line) in turned[..rows].iter_mut().enumerate() {
+            line[..columns].iter_mut().zip(tile).for_each(|(to, from)| *to = from[row]);
+        }
+        return;
+    }
+    let side = WORD / N;
+    for row in (0..rows).step_by(side) {
+        for column in (0..columns).step_by(side) {
+            let mut words = [0u64; WORD];
+            for (word, line) in words[..side].iter_mut().zip(&tile[column..]) {
+                let mut bytes = [0; WORD];
+                bytes.copy_from_slice(line[row..][..side].as_flattened());
+                *word = u64::from_le_bytes(bytes);
+            }
+            let mut apart = 1;
+            while apart < side {
+                let shift = 8 * N * apart;
+                // The lower of every two runs of `shift` bits.
+                let lower = u64::MAX / ((1 << shift) + 1);
+                for at in (0..side).filter(|at| at & apart == 0) {
+                    let swap = (words[at] >> shift ^ words[at + apart]) & lower;
+                    words[at] ^= swap << shift;
+                    words[at + apart] ^= swap;
+                }
+                apart *= 2;
+            }
+            for (word, line) in words[..side].iter().zip(&mut turned[row..]) {
+                line[column..][..side].as_flattened_mut().copy_from_slice(&word.to_le_bytes());
+            }
+        }
     }
 }

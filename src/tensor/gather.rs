@@ -7,7 +7,7 @@ use super::buffer::Buffer;
 use super::copy;
 use super::error::TensorError;
 use super::index::Strides;
-use super::packed::{code_at, pack_into};
+use super::packed::{code_at, pack_into, unpack_into};
 use super::storage::Tensor;
 use super::strided::StridedView;
 
@@ -39,7 +39,7 @@ pub fn gather(tensor: &Tensor, view: &StridedView) -> Result<Tensor, TensorError
     let bytes = bytes.ok_or_else(|| TensorError::ByteCount { dtype, shape: view.shape().into() })?;
     let mut buffer = Buffer::zeroed(bytes)?;
     match dtype.is_packed() {
-        true => gather_packed(tensor, &flat, bits, buffer.bytes()),
+        true => gather_packed(tensor, &flat, bits, (first, last), buffer.bytes())?,
         false => copy::copy(tensor.bytes(), &flat, bits / 8, buffer.bytes()),
     }
     Tensor::from_bytes(dtype, view.shape(), buffer.into())
@@ -67,18 +67,58 @@ fn gather_strings(strings: &[Bytes], flat: &StridedView, len: usize) -> Result<V
     Ok(gathered)
 }
 
-/// Copies elements of less than a byte. Rows of whole bytes are rows of bytes; all else goes through one code at a time.
-fn gather_packed(tensor: &Tensor, flat: &StridedView, bits: usize, out: &mut [u8]) {
+/// Copies elements of less than a byte. Rows of whole bytes are rows of bytes. Otherwise a view that takes a good part of
+/// what it spans goes through codes of a byte each (memory for a few times the span), and a sparse one takes its codes
+/// one by one.
+fn gather_packed(
+    tensor: &Tensor,
+    flat: &StridedView,
+    bits: usize,
+    (first, last): (usize, usize),
+    out: &mut [u8],
+) -> Result<(), TensorError> {
+    let source = tensor.bytes();
     if let Some(bytewise) = bytewise(flat, bits) {
-        return copy::copy(tensor.bytes(), &bytewise, 1, out);
+        copy::copy(source, &bytewise, 1, out);
+        return Ok(());
     }
-    match bits {
-        2 => gather_codes::<2>(tensor, flat, out),
-        4 => gather_codes::<4>(tensor, flat, out),
-        6 => gather_codes::<6>(tensor, flat, out),
-        _ => debug_assert!(false, "no packed type has {bits} bits"),
+    let len = flat.len().unwrap_or(0);
+    // Eight elements are whole bytes.
+    let start = first - first % 8;
+    let span = last - start + 1;
+    if span / 4 > len {
+        gather_codes(source, bits, flat, len, out);
+        return Ok(());
+    }
+    let mut spanned = Buffer::zeroed(span)?;
+    in_blocks(spanned.bytes(), BLOCK, |block, codes| {
+        let byte = (start + block * BLOCK) / 8 * bits;
+        unpack_into(&source[byte..], bits, codes);
+    });
+    let view = StridedView::new(flat.shape(), flat.strides(), flat.offset() - start as isize)?;
+    let mut codes = Buffer::zeroed(len)?;
+    copy::copy(spanned.bytes(), &view, 1, codes.bytes());
+    let codes: &[u8] = codes.bytes();
+    in_blocks(out, BLOCK / 8 * bits, |block, bytes| {
+        let codes = &codes[block * BLOCK..];
+        pack_into(&codes[..BLOCK.min(codes.len())], bits, bytes);
+    });
+    Ok(())
+}
+
+/// Calls with every block of the output and its number, on all threads if that is worth it.
+fn in_blocks(out: &mut [u8], block: usize, fill: impl Fn(usize, &mut [u8]) + Sync) {
+    match out.len() < PARALLEL {
+        true => out.chunks_mut(block).enumerate().for_each(|(number, out)| fill(number, out)),
+        false => out.par_chunks_mut(block).enumerate().for_each(|(number, out)| fill(number, out)),
     }
 }
+
+/// Output below this many bytes is not worth another thread.
+const PARALLEL: usize = 1 << 20;
+
+/// Elements of less than a byte that one task packs or unpacks: whole bytes, whatever the element.
+const BLOCK: usize = 1 << 14;
 
 /// The view over bytes instead of elements, if every row begins and ends at a whole byte.
 fn bytewise(flat: &StridedView, bits: usize) -> Option<StridedView> {
@@ -101,20 +141,15 @@ fn bytewise(flat: &StridedView, bits: usize) -> Option<StridedView> {
     StridedView::new(&shape, &strides, scale(flat.offset())).ok()
 }
 
-/// Copies code by code, in blocks of whole bytes that are independent of one another.
-fn gather_codes<const BITS: usize>(tensor: &Tensor, flat: &StridedView, out: &mut [u8]) {
-    const BLOCK: usize = 1 << 14;
-    let source = tensor.bytes();
-    let len = flat.len().unwrap_or(0);
-    out.par_chunks_mut(BLOCK / 8 * BITS).enumerate().for_each(|(block, out)| {
+/// Copies code by code, in blocks that are independent of one another.
+fn gather_codes(source: &[u8], bits: usize, flat: &StridedView, len: usize, out: &mut [u8]) {
+    in_blocks(out, BLOCK / 8 * bits, |block, out| {
         let first = block * BLOCK;
         let mut codes = Vec::with_capacity(BLOCK);
         for_each_row(flat, first, BLOCK.min(len - first), |start, step, len| {
-            codes.extend(positions(start, step, len).filter_map(|at| code_at(source, BITS, at)));
+            codes.extend(positions(start, step, len).filter_map(|at| code_at(source, bits, at)));
         });
-        let mut packed = Vec::with_capacity(out.len());
-        pack_into(&codes, BITS, &mut packed);
-        out.copy_from_slice(&packed);
+        pack_into(&codes, bits, out);
     });
 }
 

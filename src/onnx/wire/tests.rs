@@ -45,7 +45,7 @@ fn found(unknown: &UnknownFields, steps: &[(u32, u32)]) -> Vec<u8> {
 }
 
 /// A model with something of every shape a field can have.
-fn sample() -> ModelProto {
+pub(in crate::onnx) fn sample() -> ModelProto {
     use tensor_shape_proto::{Dimension, dimension};
     let dim = |value| Dimension { value: Some(value), denotation: None };
     let shape = TensorShapeProto {
