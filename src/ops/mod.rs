@@ -7,6 +7,7 @@
 mod broadcast;
 mod context;
 mod control;
+mod conv;
 mod interpret;
 mod lane;
 mod linear;
@@ -20,6 +21,7 @@ mod sequence;
 mod single;
 mod slice;
 mod walk;
+mod window;
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use interpret::{Environment, evaluate_graph};

@@ -118,7 +118,9 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
 
 #[rustfmt::skip]
 const FAMILIES: &[&[Operator]] = &[
+    // One line for each family.
     super::control::OPERATORS,
+    super::conv::OPERATORS,
     super::linear::OPERATORS,
     super::reduce::OPERATORS,
     super::sequence::OPERATORS,

@@ -14,7 +14,7 @@ use crate::ops::broadcast::{broadcast_shapes, broadcast_static};
 use crate::ops::lane::{Ring, in_ring, read, same_dtype};
 use crate::ops::linear::product::{Matrix, multiply_add};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
-use crate::tensor::{Indices, StridedView, Strides, Tensor, product};
+use crate::tensor::{Indices, StridedView, Strides, product};
 
 pub(super) const MATMUL: Operator = Operator::new("MatMul", &[1, 9, 13], infer, eval);
 
