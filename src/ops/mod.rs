@@ -8,6 +8,7 @@ mod broadcast;
 mod context;
 mod control;
 mod conv;
+mod elementwise;
 mod interpret;
 mod lane;
 mod linear;
