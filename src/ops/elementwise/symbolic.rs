@@ -147,7 +147,7 @@ impl<'s> Elements<'s> {
             let size = bounds.0.is_some_and(|low| low >= -limit) && bounds.1.is_none();
             return size && self.limit_of(symbol).is_some() && SIZE_LIMIT <= limit;
         }
-        let limited = dim.substitute(self.scope, &|symbol| self.limit_of(symbol));
+        let limited = self.scope.substitute(dim, &|symbol| self.limit_of(symbol));
         inside(self.scope.bounds(&limited))
     }
 
