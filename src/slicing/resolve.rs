@@ -236,6 +236,10 @@ fn position(scope: &Scope, dim: &Dim, bound: &Dim) -> Dim {
     if scope.lt(bound, &zero).is_yes() {
         return scope.add(bound, dim);
     }
+    // dim - 1 is negative only if there are no elements, and then every position is as good.
+    if scope.gt(bound, &scope.sub(dim, &Dim::constant(2))).is_yes() {
+        return bound.clone();
+    }
     let minus_one_if_negative = scope.max(&Dim::constant(-1), &scope.min(&zero, bound));
     scope.sub(bound, &scope.mul(dim, &minus_one_if_negative))
 }
@@ -329,7 +333,8 @@ impl Symbolic<'_> {
             terms.retain(|known| !scope.le(&term, known).is_yes());
             terms.push(term);
         };
-        let step = i64::try_from(self.step.unsigned_abs()).ok();
+        // No axis is longer than 2⁶³ - 1: with a step of that size there is at most one element.
+        let step = i64::try_from(self.step.unsigned_abs()).ok().filter(|&step| step < i64::MAX);
         for top in tops {
             for bottom in bottoms {
                 let distance = scope.sub(top, bottom);
@@ -340,7 +345,6 @@ impl Symbolic<'_> {
             }
         }
         if step.is_none() {
-            // No axis is as long as a step of 2⁶³.
             add(Dim::constant(1));
         }
         let mut terms = terms.into_iter();

@@ -242,9 +242,9 @@ impl Symbols {
 #[test]
 fn expressions_are_right_for_random_bounds_and_bindings() {
     let steps = prop_oneof![Just(1i64), Just(-1), 2..5i64, -5..-1i64];
-    let bindings = prop::collection::vec((0i64..14, 0i64..9, -16i64..16), 60);
+    let bindings = prop::collection::vec((0i64..14, 0i64..9, -16i64..16), 300);
     let strategy = (arbitrary_bound(), arbitrary_bound(), steps, any::<bool>(), 0u8..4, bindings);
-    let mut runner = TestRunner::new(Config::with_cases(2000));
+    let mut runner = TestRunner::new(Config::with_cases(350));
     let run = runner.run(&strategy, |(begin, end, step, numpy, of, bindings)| {
         let symbols = Symbols::new();
         let range = Range::new(symbols.bound(begin), symbols.bound(end), Some(step)).unwrap();
@@ -328,7 +328,7 @@ fn a_bound_of_unknown_sign_is_right_on_both_sides() {
 
 #[test]
 fn composed_ranges_take_what_both_take() {
-    let bounds = || std::iter::once(None).chain((-4..=4).map(Some));
+    let bounds = || [None, Some(-4), Some(-1), Some(0), Some(1), Some(3)].into_iter();
     let pairs = || bounds().flat_map(|begin| bounds().map(move |end| (begin, end)));
     let mut composed = [0usize; 2];
     for (short, least) in [(0, 0), (1, 5)] {
@@ -366,7 +366,7 @@ fn composed_ranges_take_what_both_take() {
             }
         }
     }
-    assert!(composed[0] > 40_000 && composed[1] > composed[0], "{composed:?}");
+    assert!(composed[0] > 10_000 && composed[1] > composed[0], "{composed:?}");
 }
 
 #[test]

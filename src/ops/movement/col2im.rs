@@ -27,7 +27,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let mut channels = None;
     if let (Some(depth), Some(block)) = (depth, block.ints()) {
         let area = scope.product(&block);
-        channels = match (scope.exact_div(depth, &area), depth.as_const().zip(area.as_const())) {
+        channels = match (scope.quotient(depth, &area), depth.as_const().zip(area.as_const())) {
             (Some(channels), _) => Some(channels),
             (None, Some((depth, area))) => {
                 return Err(Refusal::invalid(format!("{depth} rows do not make blocks of {area} elements")));
@@ -143,7 +143,8 @@ fn summed<T: Number>(data: &Tensor, axes: &[Axis], shape: &[usize]) -> Result<Te
         for &element in columns {
             let block = block.advance().ok_or_else(fails)?;
             let mut each = axes.iter().zip(block.iter().zip(at));
-            let place = each.try_fold(0usize, |sum, (axis, (&block, &at))| Some(sum * axis.image + axis.place(block, at)?));
+            let place =
+                each.try_fold(0usize, |sum, (axis, (&block, &at))| Some(sum * axis.image + axis.place(block, at)?));
             if let Some(place) = place {
                 let sum = result.get_mut(plane + place).ok_or_else(fails)?;
                 *sum = sum.add(element);
@@ -170,7 +171,7 @@ mod tests {
         assert!(counts.same(&tensor(&[1, 1, 3, 3], &[1f32, 2.0, 1.0, 2.0, 4.0, 2.0, 1.0, 2.0, 1.0])));
         let strided = run(case().with("strides", vec![2, 2]), iota(&[1, 4, 1]), &[2, 3], &[2, 2]);
         assert_eq!(values::<f32>(&strided), [0.0, 1.0, 0.0, 2.0, 3.0, 0.0]);
-        let padded = run(case().with("pads", vec![1, 0, 1, 0]), ones(&[2, 6, 4]), &[2, 2], &[2, 1]);
+        let padded = run(case().with("pads", vec![1, 0, 1, 0]), ones(&[2, 6, 6]), &[2, 2], &[2, 1]);
         assert_eq!(padded.shape(), [2, 3, 2, 2]);
         let dilated = run(case().with("dilations", vec![2, 1]), iota(&[1, 2, 2]), &[3, 2], &[2, 1]);
         assert_eq!(values::<f32>(&dilated), [0.0, 1.0, 0.0, 0.0, 2.0, 3.0]);

@@ -25,13 +25,12 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 /// How an axis is walked.
 #[derive(Clone, Copy)]
 struct Walked {
-    product: bool,
     exclusive: bool,
     reverse: bool,
 }
 
-fn walked(site: &Site<'_>, product: bool) -> Result<Walked, Refusal> {
-    Ok(Walked { product, exclusive: site.attr_flag("exclusive", false)?, reverse: site.attr_flag("reverse", false)? })
+fn walked(site: &Site<'_>) -> Result<Walked, Refusal> {
+    Ok(Walked { exclusive: site.attr_flag("exclusive", false)?, reverse: site.attr_flag("reverse", false)? })
 }
 
 fn infer_sum(cx: &mut InferCx<'_>) -> InferResult {
@@ -43,7 +42,7 @@ fn infer_product(cx: &mut InferCx<'_>) -> InferResult {
 }
 
 fn infer(cx: &mut InferCx<'_>, product: bool) -> InferResult {
-    let how = walked(cx, product)?;
+    let how = walked(cx)?;
     let data = cx.required(0)?;
     let fact = Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec));
     let axis = match cx.const_ints(1).as_deref() {
@@ -77,7 +76,7 @@ fn eval_product(cx: &mut EvalCx<'_>) -> EvalResult {
 }
 
 fn eval(cx: &mut EvalCx<'_>, product: bool) -> EvalResult {
-    let how = walked(cx, product)?;
+    let how = walked(cx)?;
     let data = cx.tensor(0)?;
     let &[axis] = cx.ints(1)?.as_slice() else { return Err(Decline::invalid("there should be one axis")) };
     let axis = axis_in(axis, data.rank())?;
