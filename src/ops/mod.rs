@@ -12,6 +12,7 @@ mod elementwise;
 mod interpret;
 mod lane;
 mod linear;
+mod movement;
 mod needs;
 mod outcome;
 mod quantize;
