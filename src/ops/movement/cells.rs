@@ -47,9 +47,8 @@ fn moved_strings(operands: &[&Tensor], kernel: Kernel<'_>) -> Result<Tensor, Dec
 /// Operands whose elements are not known must have a static shape; otherwise nothing is stated. Nor is it when every
 /// operand is decided: evaluation does that, to the last bit.
 pub(super) fn follow(out: Fact, operands: &[&Fact], kernel: Kernel<'_>) -> Fact {
-    let small = |fact: &&Fact| fact.static_len().is_some_and(|len| len <= MAX_ELEMENTS);
     let all_decided = operands.iter().all(|fact| fact.data().is_some());
-    if all_decided || !small(&&out) || !operands.iter().all(|fact| small(fact)) {
+    if all_decided || out.static_len().is_none_or(|len| len > MAX_ELEMENTS) {
         return out;
     }
     let mut all = Vec::new();
@@ -169,7 +168,7 @@ pub(super) fn overwrite(data: &Tensor, updates: &Tensor, starts: &[usize], len: 
     let width = width(data)?;
     let mut result = data.bytes().to_vec();
     if bytes > 0 {
-        if updates.bytes().len() / bytes < starts.len() {
+        if starts.len().checked_mul(bytes) != Some(updates.bytes().len()) {
             return Err(lost());
         }
         for (&start, update) in starts.iter().zip(updates.bytes().chunks_exact(bytes)) {

@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn blocks_are_summed() {
         let ones = |shape: &[usize]| tensor(shape, &vec![1f32; shape.iter().product()]);
-        let run = |case: Case, data: Tensor, image: &[i64], block: &[i64]| case.eval(&[data, ints(image), ints(block)]);
+        let run = |case: Case, data: Tensor, image: &[i64], block: &[i64]| case.eval([data, ints(image), ints(block)]);
         let case = || Case::new("Col2Im", 18);
         // Each element counts the blocks over it.
         let counts = run(case(), ones(&[1, 4, 4]), &[3, 3], &[2, 2]);
@@ -175,11 +175,11 @@ mod tests {
         assert_eq!(padded.shape(), [2, 3, 2, 2]);
         let dilated = run(case().with("dilations", vec![2, 1]), iota(&[1, 2, 2]), &[3, 2], &[2, 1]);
         assert_eq!(values::<f32>(&dilated), [0.0, 1.0, 0.0, 0.0, 2.0, 3.0]);
-        case().fails(&[ones(&[1, 4, 3]), ints(&[3, 3]), ints(&[2, 2])]);
-        case().fails(&[ones(&[1, 5, 4]), ints(&[3, 3]), ints(&[2, 2])]);
-        case().fails(&[ones(&[1, 4, 4]), ints(&[3, 3]), ints(&[0, 2])]);
-        case().fails(&[ones(&[1, 4, 4]), ints(&[1, 3]), ints(&[2, 2])]);
-        case().with("strides", vec![0, 1]).fails(&[ones(&[1, 4, 4]), ints(&[3, 3]), ints(&[2, 2])]);
+        case().fails([ones(&[1, 4, 3]), ints(&[3, 3]), ints(&[2, 2])]);
+        case().fails([ones(&[1, 5, 4]), ints(&[3, 3]), ints(&[2, 2])]);
+        case().fails([ones(&[1, 4, 4]), ints(&[3, 3]), ints(&[0, 2])]);
+        case().fails([ones(&[1, 4, 4]), ints(&[1, 3]), ints(&[2, 2])]);
+        case().with("strides", vec![0, 1]).fails([ones(&[1, 4, 4]), ints(&[3, 3]), ints(&[2, 2])]);
     }
 
     #[test]

@@ -144,7 +144,7 @@ mod tests {
     fn sums_and_products() {
         let run = |op, opset, exclusive: i64, reverse: i64| {
             let case = Case::new(op, opset).with("exclusive", exclusive).with("reverse", reverse);
-            values::<i32>(&case.eval(&[Tensor::vector(vec![2i32, 3, 4]), Tensor::scalar(0i64)]))
+            values::<i32>(&case.eval([Tensor::vector(vec![2i32, 3, 4]), Tensor::scalar(0i64)]))
         };
         assert_eq!(run("CumSum", 14, 0, 0), [2, 5, 9]);
         assert_eq!(run("CumSum", 14, 1, 0), [0, 2, 5]);
@@ -159,16 +159,16 @@ mod tests {
     fn axes_and_edges() {
         let case = Case::new("CumSum", 11);
         let square = iota(&[2, 3]);
-        assert_eq!(values::<f32>(&case.eval(&[square.clone(), ints(&[-2])])), [0.0, 1.0, 2.0, 3.0, 5.0, 7.0]);
-        assert_eq!(values::<f32>(&case.eval(&[square.clone(), ints(&[1])])), [0.0, 1.0, 3.0, 3.0, 7.0, 12.0]);
-        assert_eq!(case.eval(&[iota(&[0, 3]), ints(&[1])]).shape(), [0, 3]);
-        assert_eq!(case.eval(&[iota(&[3, 0]), ints(&[0])]).shape(), [3, 0]);
-        let wrap = case.eval(&[ints(&[i64::MAX, 1]), ints(&[0])]);
+        assert_eq!(values::<f32>(&case.eval([square.clone(), ints(&[-2])])), [0.0, 1.0, 2.0, 3.0, 5.0, 7.0]);
+        assert_eq!(values::<f32>(&case.eval([square.clone(), ints(&[1])])), [0.0, 1.0, 3.0, 3.0, 7.0, 12.0]);
+        assert_eq!(case.eval([iota(&[0, 3]), ints(&[1])]).shape(), [0, 3]);
+        assert_eq!(case.eval([iota(&[3, 0]), ints(&[0])]).shape(), [3, 0]);
+        let wrap = case.eval([ints(&[i64::MAX, 1]), ints(&[0])]);
         assert_eq!(values::<i64>(&wrap), [i64::MAX, i64::MIN]);
-        case.fails(&[square.clone(), ints(&[2])]);
-        case.fails(&[square, ints(&[0, 1])]);
-        case.fails(&[iota(&[]), ints(&[0])]);
-        case.fails(&[strings(&[1], &["a"]), ints(&[0])]);
+        case.fails([square.clone(), ints(&[2])]);
+        case.fails([square, ints(&[0, 1])]);
+        case.fails([iota(&[]), ints(&[0])]);
+        case.fails([strings(&[1], &["a"]), ints(&[0])]);
     }
 
     #[test]

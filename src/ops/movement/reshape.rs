@@ -272,11 +272,11 @@ mod tests {
     #[test]
     fn values_stay_in_place() {
         let data = iota(&[2, 3]);
-        assert!(Case::new("Reshape", 5).eval(&[data.clone(), ints(&[3, 2])]).same(&iota(&[3, 2])));
-        assert!(Case::new("Reshape", 1).with("shape", vec![0, -1, 1]).eval(&[data.clone()]).same(&iota(&[2, 3, 1])));
+        assert!(Case::new("Reshape", 5).eval([data.clone(), ints(&[3, 2])]).same(&iota(&[3, 2])));
+        assert!(Case::new("Reshape", 1).with("shape", vec![0, -1, 1]).eval([data.clone()]).same(&iota(&[2, 3, 1])));
         let zero = Case::new("Reshape", 14).with("allowzero", 1);
-        assert_eq!(zero.eval(&[iota(&[0, 3]), ints(&[3, 0])]).shape(), [3, 0]);
-        assert!(matches!(Case::new("Reshape", 5).fails(&[data, ints(&[4])]), Decline::Invalid(_)));
+        assert_eq!(zero.eval([iota(&[0, 3]), ints(&[3, 0])]).shape(), [3, 0]);
+        assert!(matches!(Case::new("Reshape", 5).fails([data, ints(&[4])]), Decline::Invalid(_)));
     }
 
     fn reshaped(dims_of: &[&str], target: &[&str]) -> Vec<String> {
