@@ -261,11 +261,8 @@ impl Scope {
     /// `c·n·⌊S/m⌋ = (c div m)·n·S + (c mod m)·n·⌊S/m⌋`, where that changes anything.
     fn split_multiple(&self, term: &Term) -> Option<(Option<Term>, Option<Term>)> {
         let (floor, symbol, divisor) = term.monomial.factors().iter().find_map(|factor| {
-            let Atom::Floor(floor) = &factor.atom else { return None };
-            let (symbol, divisor) = (floor.numerator.as_symbol()?, floor.denominator.as_const()?);
-            let multiple = self.with_table(|table| table.multiple(symbol));
-            let whole = term.coefficient.checked_div_euclid(divisor)? != 0 && multiple.checked_rem(divisor)? == 0;
-            whole.then_some((&factor.atom, symbol, divisor))
+            let (symbol, divisor) = self.exact_floor(&factor.atom)?;
+            (term.coefficient.checked_div_euclid(divisor)? != 0).then_some((&factor.atom, symbol, divisor))
         })?;
         let rest = term.monomial.over(&Monomial::atom(floor.clone()))?;
         let raised = rest.times(&Monomial::atom(Atom::Symbol(symbol)))?;
