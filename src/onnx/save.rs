@@ -5,8 +5,8 @@
 //! so it may be the very file that is being read. On Linux the new file has no name at all until it is complete, so
 //! that even a kill leaves nothing behind.
 
-use std::fs::{File, Metadata, Permissions};
-use std::io::{self, ErrorKind, Seek};
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
@@ -225,6 +225,7 @@ fn name(file: &mut File, directory: &Path) -> io::Result<NamedTempFile<()>> {
 /// The same file again, with a name.
 #[cfg(target_os = "linux")]
 fn copy(file: &mut File, directory: &Path) -> io::Result<NamedTempFile<()>> {
+    use std::io::Seek;
     let (mut copy, name) = temporary_named(directory)?;
     copy.set_permissions(file.metadata()?.permissions())?;
     file.rewind()?;
@@ -248,6 +249,7 @@ fn builder() -> Builder<'static, 'static> {
 fn keep_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {
+        use std::fs::Permissions;
         use std::os::unix::fs::PermissionsExt;
         let wanted = old.permissions().mode() & 0o777;
         if file.metadata()?.permissions().mode() & 0o777 != wanted {
