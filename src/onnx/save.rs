@@ -4,6 +4,9 @@
 //! disk and the files they were made from are known not to have changed meanwhile. Until then the target is untouched,
 //! so it may be the very file that is being read. On Linux the new file has no name at all until it is complete, so
 //! that even a kill leaves nothing behind.
+//!
+//! A payload is written straight from the map it lies in. Having the kernel copy it from file to file was measured to be
+//! no faster: both are bound by the page cache, and a gigabyte takes as long as `cp` and a sync.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
