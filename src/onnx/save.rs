@@ -5,8 +5,8 @@
 //! so it may be the very file that is being read. On Linux the new file has no name at all until it is complete, so
 //! that even a kill leaves nothing behind.
 //!
-//! A payload is written straight from the map it lies in. Having the kernel copy it from file to file was measured to be
-//! no faster: both are bound by the page cache, and a gigabyte takes as long as `cp` and a sync.
+//! A payload in the model is written straight from the map it lies in. Having the kernel copy it from file to file was
+//! measured to be no faster, since its place within a page is never the old one; see [`DataWriter`] for where it is.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
@@ -53,7 +53,7 @@ pub struct Parts<'a> {
     /// Fields the schema does not know, by the message of `model` they go to.
     pub unknown: &'a UnknownFields,
     /// The external data written for it. It gets its place just before the model does.
-    pub data: Option<DataWriter>,
+    pub data: Option<DataWriter<'a>>,
     /// Where the model came from: payloads in `model` and `data` may lie in its files.
     pub source: Option<&'a Source>,
 }
