@@ -196,7 +196,7 @@ fn what_grows_by_equal_steps_is_known_after_any_number_of_them() {
     assert_eq!(facts, ["float[L*?a + K,2]", "float[L*?a + L,2]", "int64[?a]"]);
     assert_eq!(growing(Some(3), true).facts("last other"), ["float[3*L + K,2]", "float[4*L,2]"]);
     assert_eq!(growing(Some(1), true).facts("last other"), ["float[L + K,2]", "float[2*L,2]"]);
-    assert_eq!(growing(Some(1), false).facts("last numbers"), ["float[?a,2]", "int64[?b]"]);
+    assert_eq!(growing(Some(1), false).facts("last numbers"), ["float[L*?a + K,2]", "int64[?a]"]);
     assert_eq!(growing(Some(0), true).facts("last other"), ["float[K,2]", "float[L,2]"]);
     // Inside: by the number of the iteration.
     assert_eq!(growing(None, false).facts("i y y1"), ["int64[]={?a}", "float[L*?a + K,2]", "float[L*?a + K + L,2]"]);
