@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use super::join::Line;
 use super::{Join, stem_of};
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Content, Fact, GraphId, Scalar, TensorType, Type};
@@ -25,6 +26,8 @@ pub(super) struct Iteration {
     pub(super) trailing: Vec<Fact>,
     /// Symbols from this one on belong to an iteration: made before any that `leading` speaks of.
     pub(super) mark: Symbol,
+    /// The number of the iteration.
+    pub(super) number: Option<Dim>,
     /// Whether the first carried value is the condition of a loop: true whenever an iteration runs.
     pub(super) conditional: bool,
     /// Whether the shapes of carried values must not change.
@@ -40,6 +43,10 @@ pub(super) struct Found {
     scope: Rc<Scope>,
     stem: String,
     mark: Symbol,
+    /// What is carried as an expression in the iteration's number.
+    lines: FxHashMap<Dim, Line>,
+    /// How many iterations there are, for those.
+    trips: Option<Dim>,
     /// What stands outside for a size of an iteration.
     outside: FxHashMap<(Moment, Dim), Dim>,
 }
@@ -69,7 +76,7 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
     if body.outputs().len() < run.initial.len() {
         return Err(Refusal::invalid("the body has fewer outputs than values to carry"));
     }
-    let mut join = Join::carried(&scope, &stem, run.fixed_shapes);
+    let mut join = Join::carried(&scope, &stem, run.fixed_shapes, run.number.as_ref(), run.mark);
     let mut carried = run.initial.clone();
     let told = cx.walk.events.len();
     let mut round = 0;
@@ -97,8 +104,8 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
             next.push(joined);
         }
         if stable {
-            let outside = FxHashMap::default();
-            return Ok(Found { carried, outputs, scope, stem, mark: run.mark, outside });
+            let (lines, outside) = (join.into_lines(), FxHashMap::default());
+            return Ok(Found { carried, outputs, scope, stem, mark: run.mark, lines, trips: None, outside });
         }
         carried = next;
         round += 1;
@@ -139,6 +146,11 @@ impl Found {
         self.outputs.get(index)
     }
 
+    /// Says how many iterations there are.
+    pub(super) fn set_trips(&mut self, trips: &Dim) {
+        self.trips = Some(trips.clone());
+    }
+
     /// Carried value `index` after the last iteration, if there is one.
     pub(super) fn last(&mut self, index: usize, at_least_once: bool) -> Fact {
         let carried = self.carried.get(index).cloned().unwrap_or_default();
@@ -176,6 +188,9 @@ impl Found {
         }
         let key = match next {
             Some(next) if !self.is_inner(next) => return next.clone(),
+            Some(next) if let (Some(line), Some(trips)) = (self.lines.get(next), &self.trips) => {
+                return line.after(&self.scope, trips);
+            }
             Some(next) => (Moment::Next, next.clone()),
             None => (Moment::Last, last.clone()),
         };

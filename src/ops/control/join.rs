@@ -36,8 +36,26 @@ pub(in crate::ops) struct Join {
     varying: FxHashSet<Symbol>,
     /// Those among them that keep standing for the first group of places met.
     kept: FxHashSet<Symbol>,
+    /// The number of the current iteration, if there is a symbol for it, and the first symbol that belongs to iterations.
+    counter: Option<(Dim, Symbol)>,
+    /// What grows by the same amount in every iteration: `start + number · step`, with start and step.
+    lines: FxHashMap<Dim, Line>,
     /// Whether the current step gave anything up.
     changed: bool,
+}
+
+/// What grows by `step` in every iteration.
+#[derive(Clone, Debug)]
+pub(in crate::ops) struct Line {
+    start: Dim,
+    step: Dim,
+}
+
+impl Line {
+    /// What it is after so many iterations.
+    pub(in crate::ops) fn after(&self, scope: &Scope, iterations: &Dim) -> Dim {
+        scope.add(&self.start, &scope.mul(iterations, &self.step))
+    }
 }
 
 impl Join {
@@ -50,6 +68,8 @@ impl Join {
             pairs: FxHashMap::default(),
             varying: FxHashSet::default(),
             kept: FxHashSet::default(),
+            counter: None,
+            lines: FxHashMap::default(),
             changed: false,
         }
     }
@@ -58,10 +78,24 @@ impl Join {
     /// the facts for the next inference; when a round gives nothing up, the facts hold for every iteration, by induction:
     /// at the start of the first one, and at the start of the next if at the start of this.
     ///
-    /// A size that changes becomes a symbol that is read as "in the current iteration". Places share one as long as they
+    /// A size that grows by the same amount in every iteration becomes an expression in the iteration's number, if there is a
+    /// symbol for that; symbols from `mark` on belong to iterations. Any other size that changes becomes a symbol that is
+    /// read as "in the current iteration". Places share one as long as they
     /// start out equal and every iteration makes them equal again; when an iteration makes them differ, the group splits.
-    pub(in crate::ops) fn carried(scope: &Rc<Scope>, stem: &str, fixed: bool) -> Join {
-        Join { mode: Mode::Carried { fixed }, ..Join::either(scope, stem) }
+    pub(in crate::ops) fn carried(
+        scope: &Rc<Scope>,
+        stem: &str,
+        fixed: bool,
+        number: Option<&Dim>,
+        mark: Symbol,
+    ) -> Join {
+        let counter = number.filter(|number| number.as_symbol().is_some()).map(|number| (number.clone(), mark));
+        Join { mode: Mode::Carried { fixed }, counter, ..Join::either(scope, stem) }
+    }
+
+    /// What is carried as an expression in the iteration's number.
+    pub(in crate::ops) fn into_lines(self) -> FxHashMap<Dim, Line> {
+        self.lines
     }
 
     /// Begins the next round.
@@ -204,11 +238,34 @@ impl Join {
                     return a.clone();
                 }
             }
-            None if self.same(a, b) => return a.clone(),
-            None => {}
+            None => match self.lines.get(a) {
+                Some(line) if self.same(b, &self.scope.add(a, &line.step)) => return a.clone(),
+                Some(_) => {}
+                None if self.same(a, b) => return a.clone(),
+                None => {
+                    self.changed = true;
+                    if let Some(line) = self.line(a, b) {
+                        return line;
+                    }
+                }
+            },
         }
         self.changed = true;
         self.pair(a, b, size)
+    }
+
+    /// `a`, `b`, … as a sequence of equal steps, if the step is known outside. The next round tells whether it is one.
+    fn line(&mut self, a: &Dim, b: &Dim) -> Option<Dim> {
+        let (number, mark) = self.counter.as_ref()?;
+        let outer = |dim: &Dim| !dim.symbols().into_iter().any(|symbol| symbol >= *mark);
+        let step = self.scope.sub(b, a);
+        if !outer(a) || !outer(&step) {
+            return None;
+        }
+        let line = Line { start: a.clone(), step };
+        let current = line.after(&self.scope, number);
+        self.lines.insert(current.clone(), line);
+        Some(current)
     }
 
     fn same(&self, a: &Dim, b: &Dim) -> bool {

@@ -57,9 +57,10 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let one = || Some(vec![Dim::constant(1)]);
     let last = limit.as_ref().and_then(Dim::as_const).and_then(|limit| limit.checked_sub(1));
     let mark = scope.fresh(&stem);
-    let number = scope.fresh_within(&stem, Some(0), last.filter(|&last| last >= 0));
+    // Always a symbol: by it is said what grows, be it once.
+    let number = scope.fresh_within(&stem, Some(0), last.filter(|&last| last > 0));
     let number_shape = if declared_vector(cx, body, 0) { one() } else { Some(Vec::new()) };
-    let number = Fact::tensor(Some(DType::Int64), number_shape).with_elements(vec![Scalar::Int(number)]);
+    let counter = Fact::tensor(Some(DType::Int64), number_shape).with_elements(vec![Scalar::Int(number.clone())]);
     let condition_shape = match cx.input(1) {
         _ if declared_vector(cx, body, 1) => one(),
         None => Some(Vec::new()),
@@ -71,10 +72,11 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
 
     let run = Iteration {
         body,
-        leading: vec![number],
+        leading: vec![counter],
         initial,
         trailing: Vec::new(),
         mark,
+        number: Some(number),
         conditional: true,
         fixed_shapes: false,
     };
@@ -100,6 +102,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         }
         (_, None) => scope.fresh_dim(&stem),
     };
+    found.set_trips(&trips);
     let at_least_once = scope.ge(&trips, &Dim::constant(1)).is_yes();
     let mut results = Vec::with_capacity(cx.node.outputs().len());
     for (index, start) in starts.into_iter().enumerate().skip(1) {

@@ -109,6 +109,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         initial,
         trailing,
         mark: cx.scope().fresh(&stem_of(cx)),
+        number: None,
         conditional: false,
         fixed_shapes: true,
     };

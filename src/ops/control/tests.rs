@@ -170,6 +170,39 @@ fn swapped_values_do_not_stay_known() {
 }
 
 #[test]
+fn what_grows_by_equal_steps_is_known_after_any_number_of_them() {
+    let growing = |limit: Option<i64>, condition: bool| {
+        let mut b = Bodies::new(13);
+        match limit {
+            Some(limit) => b.constant(b.main(), "m", Tensor::scalar(limit)),
+            None => b.input("m", DType::Int64, ""),
+        }
+        match condition {
+            true => b.constant(b.main(), "c", Tensor::from_bools(&[], &[true]).unwrap()),
+            false => b.input("c", DType::Bool, ""),
+        }
+        b.input("w", DType::Float, "L 2");
+        b.input("y0", DType::Float, "K 2");
+        let body = b.graph("i ci y z");
+        for (before, after) in [("y", "y1"), ("z", "z1")] {
+            b.node(body, "SequenceConstruct", &format!("{before} w"), &format!("{before}w"), &[]);
+            b.node(body, "ConcatFromSequence", &format!("{before}w"), after, &[("axis", Attribute::Int(0))]);
+        }
+        b.outputs(body, "ci y1 z1 i");
+        b.node(b.main(), "Loop", "m c y0 w", "last other numbers", &[("body", Attribute::Graph(body))]);
+        b
+    };
+    let facts = growing(None, false).facts("last other numbers");
+    assert_eq!(facts, ["float[L*?a + K,2]", "float[L*?a + L,2]", "int64[?a]"]);
+    assert_eq!(growing(Some(3), true).facts("last other"), ["float[3*L + K,2]", "float[4*L,2]"]);
+    assert_eq!(growing(Some(1), true).facts("last other"), ["float[L + K,2]", "float[2*L,2]"]);
+    assert_eq!(growing(Some(1), false).facts("last numbers"), ["float[L*?a + K,2]", "int64[?a]"]);
+    assert_eq!(growing(Some(0), true).facts("last other"), ["float[K,2]", "float[L,2]"]);
+    // Inside: by the number of the iteration.
+    assert_eq!(growing(None, false).facts("i y y1"), ["int64[]={?a}", "float[L*?a + K,2]", "float[L*?a + K + L,2]"]);
+}
+
+#[test]
 fn groups_that_part_later_part() {
     // y and z start equal; y doubles, z takes what y was: equal for one iteration only.
     let mut b = Bodies::new(13);
@@ -280,7 +313,7 @@ fn nested_loops_see_what_is_around_them() {
     b.node(b.main(), "Loop", "m _ x0", "x1", &[("body", Attribute::Graph(outer))]);
     b.outputs(b.main(), "x1");
     assert_eq!(ints(&b.eval().unwrap()[0]).0, [9]);
-    assert_eq!(b.facts("x1 x y"), ["int64[9]", "int64[?a]", "int64[?b]"]);
+    assert_eq!(b.facts("x1 x y"), ["int64[9]", "int64[?a]", "int64[?a*?b + ?a]"]);
 }
 
 #[test]
