@@ -130,7 +130,8 @@ impl Builder {
 
     /// Appends elements `start..start + len`.
     pub(super) fn append(&mut self, source: &Tensor, start: usize, len: usize) -> Result<(), Decline> {
-        let range = start.checked_mul(self.width).zip(start.checked_add(len).and_then(|end| end.checked_mul(self.width)));
+        let range =
+            start.checked_mul(self.width).zip(start.checked_add(len).and_then(|end| end.checked_mul(self.width)));
         let cells = range.and_then(|(start, end)| source.bytes().get(start..end)).ok_or_else(lost)?;
         self.bytes.extend_from_slice(cells);
         Ok(())
@@ -150,7 +151,8 @@ impl Builder {
 
     /// Appends one element as many times as said.
     pub(super) fn repeat(&mut self, source: &Tensor, at: usize, times: usize) -> Result<(), Decline> {
-        let cell = at.checked_mul(self.width).and_then(|start| source.bytes().get(start..start.checked_add(self.width)?));
+        let cell =
+            at.checked_mul(self.width).and_then(|start| source.bytes().get(start..start.checked_add(self.width)?));
         let cell = cell.ok_or_else(lost)?;
         for _ in 0..times {
             self.bytes.extend_from_slice(cell);

@@ -143,7 +143,8 @@ fn summed<T: Number>(data: &Tensor, axes: &[Axis], shape: &[usize]) -> Result<Te
         for &element in columns {
             let block = block.advance().ok_or_else(fails)?;
             let mut each = axes.iter().zip(block.iter().zip(at));
-            let place = each.try_fold(0usize, |sum, (axis, (&block, &at))| Some(sum * axis.image + axis.place(block, at)?));
+            let place =
+                each.try_fold(0usize, |sum, (axis, (&block, &at))| Some(sum * axis.image + axis.place(block, at)?));
             if let Some(place) = place {
                 let sum = result.get_mut(plane + place).ok_or_else(fails)?;
                 *sum = sum.add(element);

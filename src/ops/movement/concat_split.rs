@@ -292,7 +292,9 @@ mod tests {
         assert!(case(1).eval(&[a.clone(), b.clone()]).same(&tensor(&[2, 3], &[1i64, 3, 4, 2, 5, 6])));
         assert!(case(-2).eval(&[b.clone(), b.clone()]).same(&tensor(&[4, 2], &[3i64, 4, 5, 6, 3, 4, 5, 6])));
         assert!(Case::new("Concat", 1).eval(&[a.clone(), a.clone()]).same(&tensor(&[2, 2], &[1i64, 1, 2, 2])));
-        assert!(case(0).eval(&[strings(&[1], &["a"]), strings(&[2], &["", "c"])]).same(&strings(&[3], &["a", "", "c"])));
+        assert!(
+            case(0).eval(&[strings(&[1], &["a"]), strings(&[2], &["", "c"])]).same(&strings(&[3], &["a", "", "c"]))
+        );
         assert_eq!(case(0).eval(&[iota(&[0, 2]), iota(&[0, 2])]).shape(), [0, 2]);
         case(0).fails(&[a.clone(), b.clone()]);
         case(0).fails(&[a.clone(), ints(&[1])]);
@@ -340,7 +342,8 @@ mod tests {
         let facts = case.infer(&scope, vec![Some(shaped(&scope, &["2*B", "3"]))]);
         assert_eq!(dims(&scope, &facts[1]), ["B", "3"]);
         let case = Case::new("Split", 13).outputs(2);
-        let facts = case.infer(&scope, vec![Some(vector(&scope, &["A", "B", "C"])), Some(Fact::constant(ints(&[1, 2])))]);
+        let facts =
+            case.infer(&scope, vec![Some(vector(&scope, &["A", "B", "C"])), Some(Fact::constant(ints(&[1, 2])))]);
         assert_eq!(elements(&scope, &facts[0]), ["A"]);
         assert_eq!(elements(&scope, &facts[1]), ["B", "C"]);
     }

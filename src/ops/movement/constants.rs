@@ -250,7 +250,8 @@ mod tests {
     #[test]
     fn the_diagonal_of_eye_like() {
         let like = iota(&[2, 3]);
-        let eye = |k: i64| Case::new("EyeLike", 9).with("k", k).with("dtype", DType::Int32).eval(std::slice::from_ref(&like));
+        let eye =
+            |k: i64| Case::new("EyeLike", 9).with("k", k).with("dtype", DType::Int32).eval(std::slice::from_ref(&like));
         assert_eq!(values::<i32>(&eye(0)), [1, 0, 0, 0, 1, 0]);
         assert_eq!(values::<i32>(&eye(2)), [0, 0, 1, 0, 0, 0]);
         assert_eq!(values::<i32>(&eye(-1)), [0, 0, 0, 1, 0, 0]);

@@ -193,7 +193,8 @@ mod tests {
     #[test]
     fn symbols_follow() {
         let scope = Rc::new(Scope::new());
-        let infer = |op, data: Fact, shape: Fact| Case::new(op, 13).infer(&scope, vec![Some(data), Some(shape)]).remove(0);
+        let infer =
+            |op, data: Fact, shape: Fact| Case::new(op, 13).infer(&scope, vec![Some(data), Some(shape)]).remove(0);
         let fact = infer("Expand", shaped(&scope, &["1", "8", "1"]), vector(&scope, &["B", "1", "8", "S"]));
         assert_eq!(dims(&scope, &fact), ["B", "1", "8", "S"]);
         let fact = infer("Expand", shaped(&scope, &["3", "8"]), vector(&scope, &["?", "?"]));

@@ -133,9 +133,10 @@ fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &[usize]) ->
     if size >= PARALLEL_BYTES {
         let mut bytes = zeroed(size)?;
         let rows = (CHUNK_BYTES / row).max(1);
-        let copied = bytes.par_chunks_mut(rows.saturating_mul(row)).enumerate().try_for_each(|(chunk, out)| {
-            copy_rows(out, data.bytes(), row, dim, places, chunk.saturating_mul(rows))
-        });
+        let copied = bytes
+            .par_chunks_mut(rows.saturating_mul(row))
+            .enumerate()
+            .try_for_each(|(chunk, out)| copy_rows(out, data.bytes(), row, dim, places, chunk.saturating_mul(rows)));
         copied.ok_or_else(|| Decline::unsupported("a row was not found"))?;
         return Ok(Tensor::from_bytes(data.dtype(), shape, bytes.into())?);
     }
@@ -198,7 +199,9 @@ fn sources(dim: usize, places: &[usize], first: usize) -> Option<impl Iterator<I
 /// Zeroed memory whose pages are not touched before they are written.
 fn zeroed(size: usize) -> Result<Vec<u8>, Decline> {
     // Asked for first, because the next line aborts the program when the memory is not to be had.
-    Vec::<u8>::new().try_reserve_exact(size).map_err(|_| Decline::OverBudget(format!("{size} bytes are not to be had")))?;
+    Vec::<u8>::new()
+        .try_reserve_exact(size)
+        .map_err(|_| Decline::OverBudget(format!("{size} bytes are not to be had")))?;
     Ok(vec![0; size])
 }
 
@@ -226,8 +229,12 @@ pub(super) fn element_places(
     let mut places = Vec::with_capacity(last);
     for values in values.chunks(last.max(1)) {
         let Some(row) = rows.advance() else { break };
-        let base: usize =
-            row.iter().enumerate().filter(|&(at, _)| at != axis).map(|(at, &index)| index.wrapping_mul(stride_of(at))).sum();
+        let base: usize = row
+            .iter()
+            .enumerate()
+            .filter(|&(at, _)| at != axis)
+            .map(|(at, &index)| index.wrapping_mul(stride_of(at)))
+            .sum();
         places.clear();
         for (at, &value) in values.iter().enumerate() {
             let index = place(value, dim).ok_or_else(|| outside(value, dim))?;
@@ -269,7 +276,8 @@ fn taken(fact: Fact, data: &Fact, indices: &Fact, places: impl FnOnce() -> Optio
         return fact;
     }
     let elements = elements_of(data).zip(places());
-    let found = elements.and_then(|(elements, places)| places.into_iter().map(|at| elements.get(at).cloned()).collect());
+    let found =
+        elements.and_then(|(elements, places)| places.into_iter().map(|at| elements.get(at).cloned()).collect());
     match found {
         Some(elements) => fact.with_elements(elements),
         None => fact,
@@ -298,7 +306,9 @@ fn batch_dims(site: &Site<'_>) -> Result<usize, Refusal> {
 /// Checks `b < min(q, r)`.
 fn check_batch(batch: usize, data: usize, indices: usize) -> Result<(), Refusal> {
     if batch >= data.min(indices) {
-        return Err(Refusal::invalid(format!("{batch} batch dims of data of rank {data} and indices of rank {indices}")));
+        return Err(Refusal::invalid(format!(
+            "{batch} batch dims of data of rank {data} and indices of rank {indices}"
+        )));
     }
     Ok(())
 }

@@ -120,7 +120,8 @@ fn whole(tensor: &Tensor) -> Option<Vec<i64>> {
 
 /// The number of elements, or of rows, of these dims.
 fn count(dims: &[usize]) -> Result<usize, Decline> {
-    product(dims).ok_or_else(|| Decline::OverBudget(format!("dims {dims:?} describe more elements than can be addressed")))
+    product(dims)
+        .ok_or_else(|| Decline::OverBudget(format!("dims {dims:?} describe more elements than can be addressed")))
 }
 
 /// The dims before an axis, the axis and the dims behind it, each multiplied out.

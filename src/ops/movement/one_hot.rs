@@ -88,7 +88,14 @@ fn whole_indices(indices: &Tensor) -> Result<Vec<i64>, Decline> {
     }
     // What does not fit is out of every range.
     let floats = match indices.dtype() {
-        DType::Uint64 => return Ok(indices.elements::<u64>().unwrap_or_default().iter().map(|&index| i64::try_from(index).unwrap_or(i64::MAX)).collect()),
+        DType::Uint64 => {
+            return Ok(indices
+                .elements::<u64>()
+                .unwrap_or_default()
+                .iter()
+                .map(|&index| i64::try_from(index).unwrap_or(i64::MAX))
+                .collect());
+        }
         _ => indices.to_f64s().ok_or_else(|| Decline::invalid("the indices are no numbers"))?,
     };
     let whole = |value: f64| if value.fract() == 0.0 { Ok(value as i64) } else { Err(()) };
@@ -111,7 +118,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let mut shape = indices.shape().to_vec();
     shape.insert(axis.min(indices.rank()), depth);
     claim(cx, values.dtype(), &shape)?;
-    let starts = if count(&shape)? == 0 { Vec::new() } else { hot(&whole_indices(indices)?, &shape, axis, cx.version)? };
+    let starts =
+        if count(&shape)? == 0 { Vec::new() } else { hot(&whole_indices(indices)?, &shape, axis, cx.version)? };
     let result = moved(&[values], &|operands| match operands {
         [values] => one_hot(values, &shape, &starts),
         _ => Err(Decline::invalid("one pair of values is spread")),
@@ -144,7 +152,10 @@ mod tests {
         let case = |opset| Case::new("OneHot", opset);
         assert!(matches!(case(9).fails(&[ints(&[-1]), ints(&[2]), pair.clone()]), Decline::Unsupported(_)));
         assert_eq!(values::<i64>(&case(9).eval(&[ints(&[-3]), ints(&[2]), pair.clone()])), [7, 7]);
-        assert!(matches!(case(11).fails(&[tensor(&[1], &[0.5f32]), ints(&[2]), pair.clone()]), Decline::Unsupported(_)));
+        assert!(matches!(
+            case(11).fails(&[tensor(&[1], &[0.5f32]), ints(&[2]), pair.clone()]),
+            Decline::Unsupported(_)
+        ));
         case(11).fails(&[ints(&[1]), ints(&[0]), pair.clone()]);
         case(11).fails(&[ints(&[1]), ints(&[2]), ints(&[1, 2, 3])]);
         assert!(matches!(case(11).fails(&[ints(&[1]), ints(&[i64::MAX]), pair]), Decline::OverBudget(_)));
@@ -153,10 +164,12 @@ mod tests {
     #[test]
     fn symbols_follow() {
         let scope = Rc::new(Scope::new());
-        let facts = vec![Some(shaped(&scope, &["B", "S"])), Some(vector(&scope, &["N"])), Some(vector(&scope, &["0", "1"]))];
+        let facts =
+            vec![Some(shaped(&scope, &["B", "S"])), Some(vector(&scope, &["N"])), Some(vector(&scope, &["0", "1"]))];
         let fact = Case::new("OneHot", 11).with("axis", 1).infer(&scope, facts).remove(0);
         assert_eq!(dims(&scope, &fact), ["B", "N", "S"]);
-        let facts = vec![Some(Fact::constant(ints(&[1]))), Some(vector(&scope, &["2"])), Some(vector(&scope, &["0", "N"]))];
+        let facts =
+            vec![Some(Fact::constant(ints(&[1]))), Some(vector(&scope, &["2"])), Some(vector(&scope, &["0", "N"]))];
         let fact = Case::new("OneHot", 11).infer(&scope, facts).remove(0);
         assert_eq!(elements(&scope, &fact), ["0", "N"]);
     }

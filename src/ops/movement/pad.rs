@@ -51,9 +51,10 @@ fn pads_attribute(version: i64) -> &'static str {
 /// Begins and ends for each of `rank` axes from pads for some of them. Axes not named have `none`.
 fn per_axis<T: Clone>(pads: &[T], axes: Option<&[usize]>, rank: usize, none: T) -> Result<Vec<(T, T)>, Refusal> {
     let number = axes.map_or(rank, <[usize]>::len);
-    let (begins, ends) = pads.split_at_checked(number).filter(|(_, ends)| ends.len() == number).ok_or_else(|| {
-        Refusal::invalid(format!("there are {} pads for {number} axes", pads.len()))
-    })?;
+    let (begins, ends) = pads
+        .split_at_checked(number)
+        .filter(|(_, ends)| ends.len() == number)
+        .ok_or_else(|| Refusal::invalid(format!("there are {} pads for {number} axes", pads.len())))?;
     let mut result = vec![(none.clone(), none); rank];
     for (at, (begin, end)) in begins.iter().zip(ends).enumerate() {
         let axis = axes.map_or(Some(at), |axes| axes.get(at).copied());
@@ -203,7 +204,11 @@ impl Margin {
             (Some(inside), _) => inside,
             (None, Mode::Constant) => return None,
             (None, Mode::Edge) => {
-                if at < self.before { 0 } else { last }
+                if at < self.before {
+                    0
+                } else {
+                    last
+                }
             }
             (None, Mode::Reflect) => match self.before.checked_sub(at) {
                 Some(distance) => distance,

@@ -21,7 +21,9 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Range", &[11,
 fn element(cx: &InferCx<'_>, i: usize) -> Result<Scalar, Refusal> {
     let fact = cx.required(i)?;
     match fact.static_len() {
-        Some(length) if length != 1 => Err(Refusal::invalid(format!("operand {i} has {length} elements instead of one"))),
+        Some(length) if length != 1 => {
+            Err(Refusal::invalid(format!("operand {i} has {length} elements instead of one")))
+        }
         _ => Ok(fact.elements().and_then(|elements| elements.first().cloned()).unwrap_or(Scalar::Unknown)),
     }
 }
@@ -40,7 +42,8 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         _ => float_length(scope, &start, &limit, &delta),
     };
     let Some(length) = length else { return Ok(vec![Fact::tensor(dtype, Some(vec![cx.fresh_dim()]))]) };
-    let known = length.as_const().and_then(|length| usize::try_from(length).ok()).filter(|&length| length <= MAX_ELEMENTS);
+    let known =
+        length.as_const().and_then(|length| usize::try_from(length).ok()).filter(|&length| length <= MAX_ELEMENTS);
     let fact = Fact::tensor(dtype, Some(vec![length]));
     let (Scalar::Int(start), Scalar::Int(delta), Some(known)) = (start, delta, known) else { return Ok(vec![fact]) };
     let step = |at: usize| scope.add(&start, &scope.mul(&Dim::constant(at as i64), &delta));
@@ -110,7 +113,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Ok(vec![Data::Tensor(result)]);
     }
     let unsupported = || Decline::unsupported(format!("a range of {dtype}"));
-    let floats = [start, limit, delta].map(Tensor::to_f64s).map(|floats| floats.and_then(|floats| floats.first().copied()));
+    let floats =
+        [start, limit, delta].map(Tensor::to_f64s).map(|floats| floats.and_then(|floats| floats.first().copied()));
     let [Some(start), Some(limit), Some(delta)] = floats else { return Err(unsupported()) };
     let single = dtype != DType::Double;
     let length = float_count(start, limit, delta, single)?;
@@ -164,7 +168,8 @@ mod tests {
 
     #[test]
     fn integers() {
-        let range = |a: i64, b: i64, c: i64| values::<i64>(&Case::new("Range", 11).eval(&[a, b, c].map(Tensor::scalar)));
+        let range =
+            |a: i64, b: i64, c: i64| values::<i64>(&Case::new("Range", 11).eval(&[a, b, c].map(Tensor::scalar)));
         assert_eq!(range(3, 9, 3), [3, 6]);
         assert_eq!(range(3, 10, 3), [3, 6, 9]);
         assert_eq!(range(10, 4, -2), [10, 8, 6]);

@@ -70,7 +70,9 @@ fn entry(
     let copied = operand.map(|operand| operand.dims.get(at));
     match (size.as_const(), copied) {
         (Some(0), Some(None)) if zero_copies => {
-            return Err(Refusal::invalid(format!("entry {at} of the target copies a dim that the operand does not have")));
+            return Err(Refusal::invalid(format!(
+                "entry {at} of the target copies a dim that the operand does not have"
+            )));
         }
         (Some(0), Some(Some(copied))) if zero_copies => return Ok(Entry::Size(copied.clone())),
         (Some(0), None) if zero_copies => return Ok(Entry::Open),
@@ -91,9 +93,8 @@ fn entry(
     if scope.eq(size, copied).is_yes() {
         return Ok(Entry::Size(size.clone()));
     }
-    let forced = |whole: &Dim| {
-        scope.exact_div(whole, size).is_some_and(|others| is_size || scope.ge(&others, &one).is_yes())
-    };
+    let forced =
+        |whole: &Dim| scope.exact_div(whole, size).is_some_and(|others| is_size || scope.ge(&others, &one).is_yes());
     if forced(copied) || forced(&operand.total) {
         return Ok(Entry::Size(size.clone()));
     }
@@ -214,8 +215,9 @@ fn resolve(from: &[usize], target: &[i64], zero_copies: bool) -> Result<Vec<usiz
             -1 if rest.replace(at).is_some() => return Err(Decline::invalid("the target has more than one -1")),
             // Neutral in the product of the others.
             -1 => 1,
-            size => usize::try_from(size)
-                .map_err(|_| Decline::invalid(format!("the target has an entry of {size}")))?,
+            size => {
+                usize::try_from(size).map_err(|_| Decline::invalid(format!("the target has an entry of {size}")))?
+            }
         });
     }
     if let Some(at) = rest {

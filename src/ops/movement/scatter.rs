@@ -274,7 +274,11 @@ fn infer_tensor_scatter(cx: &mut InferCx<'_>) -> InferResult {
         (Some(past), None) => Some(past.to_vec()),
         (Some(past), Some(update)) => {
             if past.len() != update.len() {
-                return Err(Refusal::invalid(format!("an update of rank {} of a cache of {}", update.len(), past.len())));
+                return Err(Refusal::invalid(format!(
+                    "an update of rank {} of a cache of {}",
+                    update.len(),
+                    past.len()
+                )));
             }
             let (axis, _) = sequence(cx, past.len())?;
             let pairs = past.iter().zip(update).enumerate();

@@ -323,7 +323,8 @@ mod tests {
     #[test]
     fn one_of_each() {
         let data = Tensor::vector(vec![2f32, 1.0, 1.0, 3.0, 4.0, 3.0]);
-        let all = |sorted: i64, data: &Tensor| Case::new("Unique", 11).with("sorted", sorted).outputs(4).all(&[data.clone()]);
+        let all =
+            |sorted: i64, data: &Tensor| Case::new("Unique", 11).with("sorted", sorted).outputs(4).all(&[data.clone()]);
         let first = all(0, &data);
         assert_eq!(values::<f32>(&first[0]), [2.0, 1.0, 3.0, 4.0]);
         assert_eq!(values::<i64>(&first[1]), [0, 1, 3, 4]);

@@ -64,7 +64,8 @@ fn infer_squeeze(cx: &mut InferCx<'_>) -> InferResult {
             axes
         }
     };
-    if let Some(&axis) = axes.iter().find(|&&axis| shape.get(axis).is_some_and(|dim| cx.scope().eq(dim, &one).is_no())) {
+    if let Some(&axis) = axes.iter().find(|&&axis| shape.get(axis).is_some_and(|dim| cx.scope().eq(dim, &one).is_no()))
+    {
         return Err(Refusal::invalid(format!("axis {axis} is squeezed but its dim is not 1")));
     }
     let kept = shape.iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, dim)| dim.clone());

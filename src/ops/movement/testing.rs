@@ -71,7 +71,9 @@ impl Case {
         let model = self.model(&present);
         let given = operands.iter().flatten().cloned().map(Data::Tensor).collect();
         let results = evaluate_graph(&model, model.main(), given, &Budget::default(), Rule::Agree)?;
-        let facts = operands.iter().map(|operand| operand.clone().map(|tensor| Fact { content: None, ..Fact::constant(tensor) }));
+        let facts = operands
+            .iter()
+            .map(|operand| operand.clone().map(|tensor| Fact { content: None, ..Fact::constant(tensor) }));
         // Whatever evaluation gives, inference must not deny.
         let inferred = self.infer(&Rc::new(Scope::new()), facts.collect());
         for (fact, result) in inferred.iter().zip(&results) {

@@ -185,7 +185,9 @@ mod tests {
     #[test]
     fn blocks_move() {
         let deep = iota(&[1, 8, 1, 1]);
-        let space = |mode| values::<f32>(&Case::new("DepthToSpace", 13).with("blocksize", 2).text("mode", mode).eval(&[deep.clone()]));
+        let space = |mode| {
+            values::<f32>(&Case::new("DepthToSpace", 13).with("blocksize", 2).text("mode", mode).eval(&[deep.clone()]))
+        };
         assert_eq!(space("DCR"), [0.0, 2.0, 4.0, 6.0, 1.0, 3.0, 5.0, 7.0]);
         assert_eq!(space("CRD"), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
         // One undoes the other.
@@ -196,7 +198,10 @@ mod tests {
             let back = Case::new("DepthToSpace", 28).with("blocksize", 2).text("mode", mode).eval(&[deep]);
             assert!(back.same(&wide));
         }
-        assert_eq!(Case::new("SpaceToDepth", 1).with("blocksize", 2).eval(&[iota(&[0, 1, 2, 2])]).shape(), [0, 4, 1, 1]);
+        assert_eq!(
+            Case::new("SpaceToDepth", 1).with("blocksize", 2).eval(&[iota(&[0, 1, 2, 2])]).shape(),
+            [0, 4, 1, 1]
+        );
         Case::new("DepthToSpace", 1).with("blocksize", 3).fails(&[deep.clone()]);
         Case::new("DepthToSpace", 1).with("blocksize", 0).fails(&[deep.clone()]);
         Case::new("DepthToSpace", 1).with("blocksize", i64::MAX).fails(&[deep.clone()]);
