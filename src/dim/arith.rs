@@ -81,6 +81,23 @@ impl Scope {
         (rest.is_const(0) || (self.at_least(&rest, 0) && self.at_least(&rest.scaled(-1)?, 0))).then_some(quotient)
     }
 
+    /// A `q` with `a = q·b` for every assignment: `a / b` wherever `b` is not zero, which need not be proved. Where `b` is zero, so
+    /// is `a`, and any `q` will do. [`exact_div`](Scope::exact_div) says more.
+    pub fn quotient(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        if let Some(quotient) = self.exact_div(a, b) {
+            return Some(quotient);
+        }
+        let (mut a, mut b) = (self.resolve(a), self.resolve(b));
+        if b.is_const(0) {
+            return None;
+        }
+        if b.leading().coefficient < 0 {
+            (a, b) = (a.scaled(-1)?, b.scaled(-1)?);
+        }
+        let (quotient, rest) = a.divide(&b)?;
+        if rest.is_const(0) { self.settle(quotient) } else { None }
+    }
+
     /// The smaller of the two.
     pub fn min(&self, a: &Dim, b: &Dim) -> Dim {
         self.or_fresh(self.try_min(a, b))

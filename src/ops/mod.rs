@@ -4,6 +4,8 @@
 //! The walk over a graph that calls them is [`walk`]; evaluation of graphs (bodies of If, Loop, Scan, functions) is
 //! [`interpret`].
 
+#[cfg(test)]
+mod bodies;
 mod broadcast;
 mod context;
 mod control;

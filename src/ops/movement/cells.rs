@@ -47,9 +47,8 @@ fn moved_strings(operands: &[&Tensor], kernel: Kernel<'_>) -> Result<Tensor, Dec
 /// Operands whose elements are not known must have a static shape; otherwise nothing is stated. Nor is it when every
 /// operand is decided: evaluation does that, to the last bit.
 pub(super) fn follow(out: Fact, operands: &[&Fact], kernel: Kernel<'_>) -> Fact {
-    let small = |fact: &&Fact| fact.static_len().is_some_and(|len| len <= MAX_ELEMENTS);
     let all_decided = operands.iter().all(|fact| fact.data().is_some());
-    if all_decided || !small(&&out) || !operands.iter().all(|fact| small(fact)) {
+    if all_decided || out.static_len().is_none_or(|len| len > MAX_ELEMENTS) {
         return out;
     }
     let mut all = Vec::new();
@@ -149,17 +148,6 @@ impl Builder {
         picked.ok_or_else(lost)
     }
 
-    /// Appends one element as many times as said.
-    pub(super) fn repeat(&mut self, source: &Tensor, at: usize, times: usize) -> Result<(), Decline> {
-        let cell =
-            at.checked_mul(self.width).and_then(|start| source.bytes().get(start..start.checked_add(self.width)?));
-        let cell = cell.ok_or_else(lost)?;
-        for _ in 0..times {
-            self.bytes.extend_from_slice(cell);
-        }
-        Ok(())
-    }
-
     /// The tensor, which must be complete.
     pub(super) fn finish(self, shape: &[usize]) -> Result<Tensor, Decline> {
         Ok(Tensor::from_bytes(self.dtype, shape, self.bytes.into())?)
@@ -180,7 +168,7 @@ pub(super) fn overwrite(data: &Tensor, updates: &Tensor, starts: &[usize], len: 
     let width = width(data)?;
     let mut result = data.bytes().to_vec();
     if bytes > 0 {
-        if updates.bytes().len() / bytes < starts.len() {
+        if starts.len().checked_mul(bytes) != Some(updates.bytes().len()) {
             return Err(lost());
         }
         for (&start, update) in starts.iter().zip(updates.bytes().chunks_exact(bytes)) {

@@ -289,43 +289,41 @@ mod tests {
     fn tensors_are_put_together() {
         let case = |axis: i64| Case::new("Concat", 13).with("axis", axis);
         let (a, b) = (tensor(&[2, 1], &[1i64, 2]), tensor(&[2, 2], &[3i64, 4, 5, 6]));
-        assert!(case(1).eval(&[a.clone(), b.clone()]).same(&tensor(&[2, 3], &[1i64, 3, 4, 2, 5, 6])));
-        assert!(case(-2).eval(&[b.clone(), b.clone()]).same(&tensor(&[4, 2], &[3i64, 4, 5, 6, 3, 4, 5, 6])));
-        assert!(Case::new("Concat", 1).eval(&[a.clone(), a.clone()]).same(&tensor(&[2, 2], &[1i64, 1, 2, 2])));
-        assert!(
-            case(0).eval(&[strings(&[1], &["a"]), strings(&[2], &["", "c"])]).same(&strings(&[3], &["a", "", "c"]))
-        );
-        assert_eq!(case(0).eval(&[iota(&[0, 2]), iota(&[0, 2])]).shape(), [0, 2]);
-        case(0).fails(&[a.clone(), b.clone()]);
-        case(0).fails(&[a.clone(), ints(&[1])]);
-        case(0).fails(&[ints(&[1]), Tensor::vector(vec![1i32])]);
-        Case::new("Concat", 4).fails(&[a.clone(), a]);
+        assert!(case(1).eval([a.clone(), b.clone()]).same(&tensor(&[2, 3], &[1i64, 3, 4, 2, 5, 6])));
+        assert!(case(-2).eval([b.clone(), b.clone()]).same(&tensor(&[4, 2], &[3i64, 4, 5, 6, 3, 4, 5, 6])));
+        assert!(Case::new("Concat", 1).eval([a.clone(), a.clone()]).same(&tensor(&[2, 2], &[1i64, 1, 2, 2])));
+        assert!(case(0).eval([strings(&[1], &["a"]), strings(&[2], &["", "c"])]).same(&strings(&[3], &["a", "", "c"])));
+        assert_eq!(case(0).eval([iota(&[0, 2]), iota(&[0, 2])]).shape(), [0, 2]);
+        case(0).fails([a.clone(), b.clone()]);
+        case(0).fails([a.clone(), ints(&[1])]);
+        case(0).fails([ints(&[1]), Tensor::vector(vec![1i32])]);
+        Case::new("Concat", 4).fails([a.clone(), a]);
         let nibble = |byte: u8| Tensor::from_bytes(DType::Uint4, &[1], vec![byte].into()).unwrap();
-        assert_eq!(case(0).eval(&[nibble(1), nibble(2), nibble(3)]).bytes().as_ref(), [0x21, 3]);
+        assert_eq!(case(0).eval([nibble(1), nibble(2), nibble(3)]).bytes().as_ref(), [0x21, 3]);
     }
 
     #[test]
     fn tensors_are_taken_apart() {
         let data = iota(&[2, 5]);
         let sizes = |parts: &[Tensor]| parts.iter().map(|part| part.shape()[1]).collect::<Vec<_>>();
-        let parts = Case::new("Split", 18).with("axis", 1).with("num_outputs", 3).outputs(3).all(&[data.clone()]);
+        let parts = Case::new("Split", 18).with("axis", 1).with("num_outputs", 3).outputs(3).all([data.clone()]);
         assert_eq!(sizes(&parts), [2, 2, 1]);
         assert_eq!(values::<f32>(&parts[1]), [2.0, 3.0, 7.0, 8.0]);
-        let parts = Case::new("Split", 13).with("axis", -1).outputs(2).all(&[data.clone(), ints(&[0, 5])]);
+        let parts = Case::new("Split", 13).with("axis", -1).outputs(2).all([data.clone(), ints(&[0, 5])]);
         assert_eq!(sizes(&parts), [0, 5]);
-        let parts = Case::new("Split", 2).with("axis", 1).with("split", vec![4, 1]).outputs(2).all(&[data.clone()]);
+        let parts = Case::new("Split", 2).with("axis", 1).with("split", vec![4, 1]).outputs(2).all([data.clone()]);
         assert_eq!(sizes(&parts), [4, 1]);
         let float_sizes = Tensor::vector(vec![1f32, 4.0]);
-        let parts = Case::new("Split", 1).with("axis", 1).outputs(2).all(&[data.clone(), float_sizes]);
+        let parts = Case::new("Split", 1).with("axis", 1).outputs(2).all([data.clone(), float_sizes]);
         assert_eq!(sizes(&parts), [1, 4]);
-        assert_eq!(Case::new("Split", 13).outputs(2).all(&[data.clone()])[1].shape(), [1, 5]);
+        assert_eq!(Case::new("Split", 13).outputs(2).all([data.clone()])[1].shape(), [1, 5]);
         let five = iota(&[5]);
-        Case::new("Split", 13).outputs(2).fails(&[five.clone()]);
-        Case::new("Split", 18).outputs(2).fails(&[five.clone()]);
-        Case::new("Split", 18).with("num_outputs", 4).outputs(4).fails(&[five.clone()]);
-        Case::new("Split", 18).with("num_outputs", 2).outputs(2).fails(&[five.clone(), ints(&[2, 3])]);
+        Case::new("Split", 13).outputs(2).fails([five.clone()]);
+        Case::new("Split", 18).outputs(2).fails([five.clone()]);
+        Case::new("Split", 18).with("num_outputs", 4).outputs(4).fails([five.clone()]);
+        Case::new("Split", 18).with("num_outputs", 2).outputs(2).fails([five.clone(), ints(&[2, 3])]);
         for wrong in [ints(&[2, 2]), ints(&[2, 2, 1]), ints(&[6, -1]), ints(&[i64::MAX, i64::MAX])] {
-            Case::new("Split", 13).outputs(2).fails(&[five.clone(), wrong]);
+            Case::new("Split", 13).outputs(2).fails([five.clone(), wrong]);
         }
     }
 

@@ -25,13 +25,12 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 /// How an axis is walked.
 #[derive(Clone, Copy)]
 struct Walked {
-    product: bool,
     exclusive: bool,
     reverse: bool,
 }
 
-fn walked(site: &Site<'_>, product: bool) -> Result<Walked, Refusal> {
-    Ok(Walked { product, exclusive: site.attr_flag("exclusive", false)?, reverse: site.attr_flag("reverse", false)? })
+fn walked(site: &Site<'_>) -> Result<Walked, Refusal> {
+    Ok(Walked { exclusive: site.attr_flag("exclusive", false)?, reverse: site.attr_flag("reverse", false)? })
 }
 
 fn infer_sum(cx: &mut InferCx<'_>) -> InferResult {
@@ -43,7 +42,7 @@ fn infer_product(cx: &mut InferCx<'_>) -> InferResult {
 }
 
 fn infer(cx: &mut InferCx<'_>, product: bool) -> InferResult {
-    let how = walked(cx, product)?;
+    let how = walked(cx)?;
     let data = cx.required(0)?;
     let fact = Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec));
     let axis = match cx.const_ints(1).as_deref() {
@@ -77,7 +76,7 @@ fn eval_product(cx: &mut EvalCx<'_>) -> EvalResult {
 }
 
 fn eval(cx: &mut EvalCx<'_>, product: bool) -> EvalResult {
-    let how = walked(cx, product)?;
+    let how = walked(cx)?;
     let data = cx.tensor(0)?;
     let &[axis] = cx.ints(1)?.as_slice() else { return Err(Decline::invalid("there should be one axis")) };
     let axis = axis_in(axis, data.rank())?;
@@ -145,7 +144,7 @@ mod tests {
     fn sums_and_products() {
         let run = |op, opset, exclusive: i64, reverse: i64| {
             let case = Case::new(op, opset).with("exclusive", exclusive).with("reverse", reverse);
-            values::<i32>(&case.eval(&[Tensor::vector(vec![2i32, 3, 4]), Tensor::scalar(0i64)]))
+            values::<i32>(&case.eval([Tensor::vector(vec![2i32, 3, 4]), Tensor::scalar(0i64)]))
         };
         assert_eq!(run("CumSum", 14, 0, 0), [2, 5, 9]);
         assert_eq!(run("CumSum", 14, 1, 0), [0, 2, 5]);
@@ -160,16 +159,16 @@ mod tests {
     fn axes_and_edges() {
         let case = Case::new("CumSum", 11);
         let square = iota(&[2, 3]);
-        assert_eq!(values::<f32>(&case.eval(&[square.clone(), ints(&[-2])])), [0.0, 1.0, 2.0, 3.0, 5.0, 7.0]);
-        assert_eq!(values::<f32>(&case.eval(&[square.clone(), ints(&[1])])), [0.0, 1.0, 3.0, 3.0, 7.0, 12.0]);
-        assert_eq!(case.eval(&[iota(&[0, 3]), ints(&[1])]).shape(), [0, 3]);
-        assert_eq!(case.eval(&[iota(&[3, 0]), ints(&[0])]).shape(), [3, 0]);
-        let wrap = case.eval(&[ints(&[i64::MAX, 1]), ints(&[0])]);
+        assert_eq!(values::<f32>(&case.eval([square.clone(), ints(&[-2])])), [0.0, 1.0, 2.0, 3.0, 5.0, 7.0]);
+        assert_eq!(values::<f32>(&case.eval([square.clone(), ints(&[1])])), [0.0, 1.0, 3.0, 3.0, 7.0, 12.0]);
+        assert_eq!(case.eval([iota(&[0, 3]), ints(&[1])]).shape(), [0, 3]);
+        assert_eq!(case.eval([iota(&[3, 0]), ints(&[0])]).shape(), [3, 0]);
+        let wrap = case.eval([ints(&[i64::MAX, 1]), ints(&[0])]);
         assert_eq!(values::<i64>(&wrap), [i64::MAX, i64::MIN]);
-        case.fails(&[square.clone(), ints(&[2])]);
-        case.fails(&[square, ints(&[0, 1])]);
-        case.fails(&[iota(&[]), ints(&[0])]);
-        case.fails(&[strings(&[1], &["a"]), ints(&[0])]);
+        case.fails([square.clone(), ints(&[2])]);
+        case.fails([square, ints(&[0, 1])]);
+        case.fails([iota(&[]), ints(&[0])]);
+        case.fails([strings(&[1], &["a"]), ints(&[0])]);
     }
 
     #[test]

@@ -165,29 +165,29 @@ mod tests {
     fn expanding() {
         let case = Case::new("Expand", 8);
         let data = iota(&[3, 1]);
-        assert!(case.eval(&[data.clone(), ints(&[2])]).same(&tensor(&[3, 2], &[0f32, 0.0, 1.0, 1.0, 2.0, 2.0])));
-        assert_eq!(case.eval(&[data.clone(), ints(&[2, 1, 6])]).shape(), [2, 3, 6]);
-        assert_eq!(case.eval(&[data.clone(), ints(&[1, 1])]).shape(), [3, 1]);
-        assert_eq!(case.eval(&[data.clone(), ints(&[])]).shape(), [3, 1]);
-        assert_eq!(case.eval(&[data.clone(), ints(&[3, 0])]).shape(), [3, 0]);
-        case.fails(&[data.clone(), ints(&[0, 1])]);
-        case.fails(&[data.clone(), ints(&[2, 1])]);
-        case.fails(&[data.clone(), ints(&[-1, 1])]);
-        assert!(matches!(case.fails(&[data, ints(&[1 << 40, 1, 1])]), Decline::OverBudget(_)));
+        assert!(case.eval([data.clone(), ints(&[2])]).same(&tensor(&[3, 2], &[0f32, 0.0, 1.0, 1.0, 2.0, 2.0])));
+        assert_eq!(case.eval([data.clone(), ints(&[2, 1, 6])]).shape(), [2, 3, 6]);
+        assert_eq!(case.eval([data.clone(), ints(&[1, 1])]).shape(), [3, 1]);
+        assert_eq!(case.eval([data.clone(), ints(&[])]).shape(), [3, 1]);
+        assert_eq!(case.eval([data.clone(), ints(&[3, 0])]).shape(), [3, 0]);
+        case.fails([data.clone(), ints(&[0, 1])]);
+        case.fails([data.clone(), ints(&[2, 1])]);
+        case.fails([data.clone(), ints(&[-1, 1])]);
+        assert!(matches!(case.fails([data, ints(&[1 << 40, 1, 1])]), Decline::OverBudget(_)));
     }
 
     #[test]
     fn tiling() {
         let data = iota(&[2, 2]);
-        let twice = Case::new("Tile", 6).eval(&[data.clone(), ints(&[1, 2])]);
+        let twice = Case::new("Tile", 6).eval([data.clone(), ints(&[1, 2])]);
         assert!(twice.same(&tensor(&[2, 4], &[0f32, 1.0, 0.0, 1.0, 2.0, 3.0, 2.0, 3.0])));
-        let old = Case::new("Tile", 1).eval(&[data.clone(), Tensor::scalar(2f32), Tensor::scalar(1f32)]);
+        let old = Case::new("Tile", 1).eval([data.clone(), Tensor::scalar(2f32), Tensor::scalar(1f32)]);
         assert!(old.same(&twice));
-        assert_eq!(Case::new("Tile", 13).eval(&[data.clone(), ints(&[0, 3])]).shape(), [0, 6]);
-        assert_eq!(Case::new("Tile", 13).eval(&[iota(&[]), ints(&[])]).shape(), []);
-        Case::new("Tile", 13).fails(&[data.clone(), ints(&[-1, 1])]);
-        Case::new("Tile", 13).fails(&[data.clone(), ints(&[1])]);
-        assert!(matches!(Case::new("Tile", 13).fails(&[data, ints(&[i64::MAX, 2])]), Decline::OverBudget(_)));
+        assert_eq!(Case::new("Tile", 13).eval([data.clone(), ints(&[0, 3])]).shape(), [0, 6]);
+        assert_eq!(Case::new("Tile", 13).eval([iota(&[]), ints(&[])]).shape(), []);
+        Case::new("Tile", 13).fails([data.clone(), ints(&[-1, 1])]);
+        Case::new("Tile", 13).fails([data.clone(), ints(&[1])]);
+        assert!(matches!(Case::new("Tile", 13).fails([data, ints(&[i64::MAX, 2])]), Decline::OverBudget(_)));
     }
 
     #[test]

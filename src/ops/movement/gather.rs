@@ -423,19 +423,19 @@ mod tests {
     fn rows_are_gathered() {
         let data = iota(&[3, 2]);
         let case = |axis: i64| Case::new("Gather", 13).with("axis", axis);
-        let picked = case(0).eval(&[data.clone(), tensor(&[1, 2], &[-1i32, 0])]);
+        let picked = case(0).eval([data.clone(), tensor(&[1, 2], &[-1i32, 0])]);
         assert!(picked.same(&tensor(&[1, 2, 2], &[4f32, 5.0, 0.0, 1.0])));
-        assert!(case(1).eval(&[data.clone(), Tensor::scalar(1i64)]).same(&tensor(&[3], &[1f32, 3.0, 5.0])));
-        assert_eq!(case(1).eval(&[data.clone(), ints(&[])]).shape(), [3, 0]);
-        assert_eq!(case(0).eval(&[iota(&[0, 2]), ints(&[])]).shape(), [0, 2]);
-        case(0).fails(&[data.clone(), ints(&[3])]);
-        case(0).fails(&[data.clone(), ints(&[-4])]);
-        case(0).fails(&[data.clone(), ints(&[i64::MIN])]);
-        case(2).fails(&[data, ints(&[0])]);
+        assert!(case(1).eval([data.clone(), Tensor::scalar(1i64)]).same(&tensor(&[3], &[1f32, 3.0, 5.0])));
+        assert_eq!(case(1).eval([data.clone(), ints(&[])]).shape(), [3, 0]);
+        assert_eq!(case(0).eval([iota(&[0, 2]), ints(&[])]).shape(), [0, 2]);
+        case(0).fails([data.clone(), ints(&[3])]);
+        case(0).fails([data.clone(), ints(&[-4])]);
+        case(0).fails([data.clone(), ints(&[i64::MIN])]);
+        case(2).fails([data, ints(&[0])]);
         let words = strings(&[2, 2], &["a", "b", "c", "d"]);
-        assert!(case(1).eval(&[words, ints(&[1, 1])]).same(&strings(&[2, 2], &["b", "b", "d", "d"])));
+        assert!(case(1).eval([words, ints(&[1, 1])]).same(&strings(&[2, 2], &["b", "b", "d", "d"])));
         let nibbles = Tensor::from_bytes(DType::Int4, &[3], vec![0x21, 0x03].into()).unwrap();
-        assert_eq!(case(0).eval(&[nibbles, ints(&[2, 0])]).bytes().as_ref(), [0x13]);
+        assert_eq!(case(0).eval([nibbles, ints(&[2, 0])]).bytes().as_ref(), [0x13]);
     }
 
     #[test]
@@ -445,7 +445,7 @@ mod tests {
             let data = iota(&shape);
             let dim = shape[axis] as i64;
             let indices: Vec<i64> = (0..1301i64).map(|at| at * 7919 % (2 * dim) - dim).collect();
-            let result = Case::new("Gather", 13).with("axis", axis as i64).eval(&[data.clone(), ints(&indices)]);
+            let result = Case::new("Gather", 13).with("axis", axis as i64).eval([data.clone(), ints(&indices)]);
             let (from, to) = (values::<f32>(&data), values::<f32>(&result));
             let [outer, inner] = [shape[..axis].iter().product::<usize>(), shape[axis + 1..].iter().product()];
             let expected = (0..outer).flat_map(|block| {
@@ -465,29 +465,29 @@ mod tests {
         let data = tensor(&[3, 3], &[1i64, 2, 3, 4, 5, 6, 7, 8, 9]);
         let case = |axis: i64| Case::new("GatherElements", 13).with("axis", axis);
         let indices = tensor(&[2, 3], &[1i64, 2, 0, 2, 0, 0]);
-        assert!(case(0).eval(&[data.clone(), indices]).same(&tensor(&[2, 3], &[4i64, 8, 3, 7, 2, 3])));
+        assert!(case(0).eval([data.clone(), indices]).same(&tensor(&[2, 3], &[4i64, 8, 3, 7, 2, 3])));
         let indices = tensor(&[2, 4], &[0i64, -1, 0, 1, 2, 2, 2, -3]);
-        assert!(case(1).eval(&[data.clone(), indices]).same(&tensor(&[2, 4], &[1i64, 3, 1, 2, 6, 6, 6, 4])));
-        case(1).fails(&[data.clone(), tensor(&[4, 1], &[0i64; 4])]);
-        case(1).fails(&[data.clone(), ints(&[0])]);
-        case(0).fails(&[data, tensor(&[1, 1], &[3i64])]);
-        assert_eq!(case(0).eval(&[iota(&[0, 3]), tensor::<i64>(&[0, 3], &[])]).shape(), [0, 3]);
+        assert!(case(1).eval([data.clone(), indices]).same(&tensor(&[2, 4], &[1i64, 3, 1, 2, 6, 6, 6, 4])));
+        case(1).fails([data.clone(), tensor(&[4, 1], &[0i64; 4])]);
+        case(1).fails([data.clone(), ints(&[0])]);
+        case(0).fails([data, tensor(&[1, 1], &[3i64])]);
+        assert_eq!(case(0).eval([iota(&[0, 3]), tensor::<i64>(&[0, 3], &[])]).shape(), [0, 3]);
     }
 
     #[test]
     fn tuples_are_gathered() {
         let case = |batch: i64| Case::new("GatherND", 12).with("batch_dims", batch);
         let data = tensor(&[2, 2], &[0i32, 1, 2, 3]);
-        assert_eq!(values::<i32>(&case(0).eval(&[data.clone(), tensor(&[2, 2], &[0i64, 0, 1, 1])])), [0, 3]);
-        assert_eq!(values::<i32>(&case(0).eval(&[data.clone(), tensor(&[2, 1], &[1i64, 0])])), [2, 3, 0, 1]);
+        assert_eq!(values::<i32>(&case(0).eval([data.clone(), tensor(&[2, 2], &[0i64, 0, 1, 1])])), [0, 3]);
+        assert_eq!(values::<i32>(&case(0).eval([data.clone(), tensor(&[2, 1], &[1i64, 0])])), [2, 3, 0, 1]);
         let data = tensor(&[2, 2, 2], &[0i32, 1, 2, 3, 4, 5, 6, 7]);
-        let picked = case(0).eval(&[data.clone(), tensor(&[2, 1, 2], &[0i64, 1, 1, 0])]);
+        let picked = case(0).eval([data.clone(), tensor(&[2, 1, 2], &[0i64, 1, 1, 0])]);
         assert!(picked.same(&tensor(&[2, 1, 2], &[2i32, 3, 4, 5])));
-        let picked = case(1).eval(&[data.clone(), tensor(&[2, 1], &[1i64, -2])]);
+        let picked = case(1).eval([data.clone(), tensor(&[2, 1], &[1i64, -2])]);
         assert!(picked.same(&tensor(&[2, 2], &[2i32, 3, 4, 5])));
-        case(2).fails(&[data.clone(), tensor(&[2, 1], &[1i64, 0])]);
-        case(0).fails(&[data.clone(), tensor(&[1, 4], &[0i64; 4])]);
-        case(0).fails(&[data, tensor(&[1, 1], &[2i64])]);
+        case(2).fails([data.clone(), tensor(&[2, 1], &[1i64, 0])]);
+        case(0).fails([data.clone(), tensor(&[1, 4], &[0i64; 4])]);
+        case(0).fails([data, tensor(&[1, 1], &[2i64])]);
     }
 
     #[test]

@@ -139,7 +139,7 @@ mod tests {
     fn rows_of_one_hot() {
         let pair = ints(&[7, 9]);
         let run = |axis: i64, indices: Tensor, depth: Tensor| {
-            Case::new("OneHot", 11).with("axis", axis).eval(&[indices, depth, pair.clone()])
+            Case::new("OneHot", 11).with("axis", axis).eval([indices, depth, pair.clone()])
         };
         let expected = tensor(&[2, 3], &[7i64, 9, 7, 7, 7, 9]);
         assert!(run(-1, ints(&[1, -1]), Tensor::scalar(3i64)).same(&expected));
@@ -147,18 +147,15 @@ mod tests {
         assert_eq!(values::<i64>(&run(0, ints(&[1, 5, -4]), ints(&[2]))), [7, 7, 7, 9, 7, 7]);
         assert_eq!(run(-1, tensor::<i64>(&[0, 2], &[]), ints(&[2])).shape(), [0, 2, 2]);
         assert!(run(0, Tensor::scalar(0i64), ints(&[2])).same(&ints(&[9, 7])));
-        let words = Case::new("OneHot", 11).eval(&[ints(&[1]), ints(&[2]), strings(&[2], &["", "x"])]);
+        let words = Case::new("OneHot", 11).eval([ints(&[1]), ints(&[2]), strings(&[2], &["", "x"])]);
         assert!(words.same(&strings(&[1, 2], &["", "x"])));
         let case = |opset| Case::new("OneHot", opset);
-        assert!(matches!(case(9).fails(&[ints(&[-1]), ints(&[2]), pair.clone()]), Decline::Unsupported(_)));
-        assert_eq!(values::<i64>(&case(9).eval(&[ints(&[-3]), ints(&[2]), pair.clone()])), [7, 7]);
-        assert!(matches!(
-            case(11).fails(&[tensor(&[1], &[0.5f32]), ints(&[2]), pair.clone()]),
-            Decline::Unsupported(_)
-        ));
-        case(11).fails(&[ints(&[1]), ints(&[0]), pair.clone()]);
-        case(11).fails(&[ints(&[1]), ints(&[2]), ints(&[1, 2, 3])]);
-        assert!(matches!(case(11).fails(&[ints(&[1]), ints(&[i64::MAX]), pair]), Decline::OverBudget(_)));
+        assert!(matches!(case(9).fails([ints(&[-1]), ints(&[2]), pair.clone()]), Decline::Unsupported(_)));
+        assert_eq!(values::<i64>(&case(9).eval([ints(&[-3]), ints(&[2]), pair.clone()])), [7, 7]);
+        assert!(matches!(case(11).fails([tensor(&[1], &[0.5f32]), ints(&[2]), pair.clone()]), Decline::Unsupported(_)));
+        case(11).fails([ints(&[1]), ints(&[0]), pair.clone()]);
+        case(11).fails([ints(&[1]), ints(&[2]), ints(&[1, 2, 3])]);
+        assert!(matches!(case(11).fails([ints(&[1]), ints(&[i64::MAX]), pair]), Decline::OverBudget(_)));
     }
 
     #[test]

@@ -84,20 +84,19 @@ fn reversed(data: &Tensor, lengths: &[i64], time_first: bool) -> Result<Tensor, 
 #[cfg(test)]
 mod tests {
     use super::super::testing::*;
-    use super::*;
 
     #[test]
     fn sequences_turn_around() {
         let data = iota(&[3, 2]);
-        let time = Case::new("ReverseSequence", 10).eval(&[data.clone(), ints(&[2, 3])]);
+        let time = Case::new("ReverseSequence", 10).eval([data.clone(), ints(&[2, 3])]);
         assert_eq!(values::<f32>(&time), [2.0, 5.0, 0.0, 3.0, 4.0, 1.0]);
         let batch = || Case::new("ReverseSequence", 10).with("time_axis", 1).with("batch_axis", 0);
-        assert_eq!(values::<f32>(&batch().eval(&[data.clone(), ints(&[2, 1, 0])])), [1.0, 0.0, 2.0, 3.0, 4.0, 5.0]);
-        assert_eq!(batch().eval(&[iota(&[2, 2, 2]), ints(&[2, 1])]).shape(), [2, 2, 2]);
+        assert_eq!(values::<f32>(&batch().eval([data.clone(), ints(&[2, 1, 0])])), [1.0, 0.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(batch().eval([iota(&[2, 2, 2]), ints(&[2, 1])]).shape(), [2, 2, 2]);
         for wrong in [ints(&[4, 1]), ints(&[-1, 1]), ints(&[1])] {
-            Case::new("ReverseSequence", 10).fails(&[data.clone(), wrong]);
+            Case::new("ReverseSequence", 10).fails([data.clone(), wrong]);
         }
-        Case::new("ReverseSequence", 10).with("batch_axis", 0).fails(&[data, ints(&[1, 1, 1])]);
-        Case::new("ReverseSequence", 10).fails(&[iota(&[3]), ints(&[])]);
+        Case::new("ReverseSequence", 10).with("batch_axis", 0).fails([data, ints(&[1, 1, 1])]);
+        Case::new("ReverseSequence", 10).fails([iota(&[3]), ints(&[])]);
     }
 }

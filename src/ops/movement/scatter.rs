@@ -339,9 +339,9 @@ mod tests {
         let indices = tensor(&[2, 3], &[1i64, 0, 2, 0, 2, 1]);
         let updates = tensor(&[2, 3], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let expected = tensor(&[3, 3], &[4f32, 2.0, 0.0, 1.0, 0.0, 6.0, 0.0, 5.0, 3.0]);
-        assert!(case(0).eval(&[zeros.clone(), indices.clone(), updates.clone()]).same(&expected));
-        assert!(Case::new("Scatter", 9).eval(&[zeros.clone(), indices.clone(), updates]).same(&expected));
-        let words = case(1).eval(&[strings(&[1, 2], &["a", "b"]), tensor(&[1, 1], &[-1i32]), strings(&[1, 1], &["c"])]);
+        assert!(case(0).eval([zeros.clone(), indices.clone(), updates.clone()]).same(&expected));
+        assert!(Case::new("Scatter", 9).eval([zeros.clone(), indices.clone(), updates]).same(&expected));
+        let words = case(1).eval([strings(&[1, 2], &["a", "b"]), tensor(&[1, 1], &[-1i32]), strings(&[1, 1], &["c"])]);
         assert!(words.same(&strings(&[1, 2], &["a", "c"])));
         let twice = [ints(&[1, 2]), ints(&[0, 0]), ints(&[5, 6])];
         assert!(matches!(case(0).fails(&twice), Decline::Unsupported(_)));
@@ -349,9 +349,9 @@ mod tests {
             let case = case(0).text("reduction", name);
             assert_eq!(values::<i64>(&case.eval(&twice)), [expected, 2], "{name}");
         }
-        case(0).fails(&[zeros.clone(), indices.clone(), tensor(&[1, 3], &[1f32; 3])]);
-        case(0).fails(&[zeros.clone(), tensor(&[1, 1], &[3i64]), tensor(&[1, 1], &[1f32])]);
-        case(0).fails(&[zeros, tensor(&[1, 4], &[0i64; 4]), tensor(&[1, 4], &[1f32; 4])]);
+        case(0).fails([zeros.clone(), indices.clone(), tensor(&[1, 3], &[1f32; 3])]);
+        case(0).fails([zeros.clone(), tensor(&[1, 1], &[3i64]), tensor(&[1, 1], &[1f32])]);
+        case(0).fails([zeros, tensor(&[1, 4], &[0i64; 4]), tensor(&[1, 4], &[1f32; 4])]);
         Case::new("ScatterElements", 16).text("reduction", "max").fails(&twice);
     }
 
@@ -359,9 +359,9 @@ mod tests {
     fn tuples_are_scattered() {
         let case = || Case::new("ScatterND", 18);
         let data = iota(&[4]);
-        let result = case().eval(&[data.clone(), tensor(&[2, 1], &[-1i64, 0]), tensor(&[2], &[9f32, 8.0])]);
+        let result = case().eval([data.clone(), tensor(&[2, 1], &[-1i64, 0]), tensor(&[2], &[9f32, 8.0])]);
         assert_eq!(values::<f32>(&result), [8.0, 1.0, 2.0, 9.0]);
-        let rows = case().eval(&[iota(&[3, 2]), tensor(&[1, 1], &[1i64]), tensor(&[1, 2], &[7f32, 7.0])]);
+        let rows = case().eval([iota(&[3, 2]), tensor(&[1, 1], &[1i64]), tensor(&[1, 2], &[7f32, 7.0])]);
         assert_eq!(values::<f32>(&rows), [0.0, 1.0, 7.0, 7.0, 4.0, 5.0]);
         let twice = [iota(&[3, 2]), tensor(&[2, 1], &[1i64, 1]), tensor(&[2, 2], &[7f32; 4])];
         case().fails(&twice);
@@ -369,10 +369,10 @@ mod tests {
         assert_eq!(values::<f32>(&sum), [0.0, 1.0, 16.0, 17.0, 4.0, 5.0]);
         let truth = |values: &[bool]| Tensor::from_bools(&[values.len()], values).unwrap();
         let any = case().text("reduction", "add");
-        let any = any.eval(&[truth(&[false, true]), tensor(&[2, 1], &[0i64, 1]), truth(&[true, false])]);
+        let any = any.eval([truth(&[false, true]), tensor(&[2, 1], &[0i64, 1]), truth(&[true, false])]);
         assert_eq!(any.bools().unwrap(), [true, true]);
-        case().fails(&[data.clone(), tensor(&[1, 1], &[4i64]), tensor(&[1], &[9f32])]);
-        case().fails(&[data.clone(), tensor(&[1, 2], &[0i64, 0]), tensor(&[1], &[9f32])]);
+        case().fails([data.clone(), tensor(&[1, 1], &[4i64]), tensor(&[1], &[9f32])]);
+        case().fails([data.clone(), tensor(&[1, 2], &[0i64, 0]), tensor(&[1], &[9f32])]);
         let nan = [data, tensor(&[1, 1], &[0i64]), tensor(&[1], &[f32::NAN])];
         case().text("reduction", "max").fails(&nan);
     }
@@ -382,14 +382,14 @@ mod tests {
         let past = tensor(&[2, 3, 1], &[0f32; 6]);
         let update = tensor(&[2, 2, 1], &[1f32, 2.0, 3.0, 4.0]);
         let linear = Case::new("TensorScatter", 24);
-        assert_eq!(values::<f32>(&linear.eval(&[past.clone(), update.clone()])), [1.0, 2.0, 0.0, 3.0, 4.0, 0.0]);
-        let at = linear.eval(&[past.clone(), update.clone(), ints(&[1, 0])]);
+        assert_eq!(values::<f32>(&linear.eval([past.clone(), update.clone()])), [1.0, 2.0, 0.0, 3.0, 4.0, 0.0]);
+        let at = linear.eval([past.clone(), update.clone(), ints(&[1, 0])]);
         assert_eq!(values::<f32>(&at), [0.0, 1.0, 2.0, 3.0, 4.0, 0.0]);
-        linear.fails(&[past.clone(), update.clone(), ints(&[2, 0])]);
-        linear.fails(&[past.clone(), update.clone(), ints(&[-1, 0])]);
-        linear.fails(&[past.clone(), update.clone(), ints(&[0])]);
+        linear.fails([past.clone(), update.clone(), ints(&[2, 0])]);
+        linear.fails([past.clone(), update.clone(), ints(&[-1, 0])]);
+        linear.fails([past.clone(), update.clone(), ints(&[0])]);
         let around = Case::new("TensorScatter", 24).text("mode", "circular");
-        let around = around.eval(&[past, update, ints(&[2, 4])]);
+        let around = around.eval([past, update, ints(&[2, 4])]);
         assert_eq!(values::<f32>(&around), [2.0, 0.0, 1.0, 0.0, 3.0, 4.0]);
     }
 

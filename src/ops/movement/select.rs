@@ -295,13 +295,13 @@ mod tests {
     #[test]
     fn places_of_what_is_not_zero() {
         let case = Case::new("NonZero", 13);
-        let found = case.eval(&[tensor(&[2, 2], &[1f32, -0.0, f32::NAN, 0.5])]);
+        let found = case.eval([tensor(&[2, 2], &[1f32, -0.0, f32::NAN, 0.5])]);
         assert!(found.same(&tensor(&[2, 3], &[0i64, 1, 1, 0, 0, 1])));
-        assert_eq!(case.eval(&[iota(&[1, 1])]).shape(), [2, 0]);
-        assert_eq!(case.eval(&[iota(&[0, 3])]).shape(), [2, 0]);
-        assert_eq!(values::<i64>(&case.eval(&[Tensor::from_bools(&[3], &[true, false, true]).unwrap()])), [0, 2]);
-        assert!(matches!(case.fails(&[iota(&[])]), Decline::Unsupported(_)));
-        case.fails(&[strings(&[1], &["a"])]);
+        assert_eq!(case.eval([iota(&[1, 1])]).shape(), [2, 0]);
+        assert_eq!(case.eval([iota(&[0, 3])]).shape(), [2, 0]);
+        assert_eq!(values::<i64>(&case.eval([Tensor::from_bools(&[3], &[true, false, true]).unwrap()])), [0, 2]);
+        assert!(matches!(case.fails([iota(&[])]), Decline::Unsupported(_)));
+        case.fails([strings(&[1], &["a"])]);
     }
 
     #[test]
@@ -309,22 +309,22 @@ mod tests {
         let data = tensor(&[2, 3], &[1i64, 2, 3, 4, 5, 6]);
         let truth = |values: &[bool]| Tensor::from_bools(&[values.len()], values).unwrap();
         let case = |axis: i64| Case::new("Compress", 11).with("axis", axis);
-        let kept = case(1).eval(&[data.clone(), truth(&[false, true, true])]);
+        let kept = case(1).eval([data.clone(), truth(&[false, true, true])]);
         assert!(kept.same(&tensor(&[2, 2], &[2i64, 3, 5, 6])));
-        assert!(case(-2).eval(&[data.clone(), truth(&[false, true])]).same(&tensor(&[1, 3], &[4i64, 5, 6])));
-        let flat = Case::new("Compress", 9).eval(&[data.clone(), truth(&[true, false, false, false, true])]);
+        assert!(case(-2).eval([data.clone(), truth(&[false, true])]).same(&tensor(&[1, 3], &[4i64, 5, 6])));
+        let flat = Case::new("Compress", 9).eval([data.clone(), truth(&[true, false, false, false, true])]);
         assert!(flat.same(&ints(&[1, 5])));
-        assert_eq!(case(1).eval(&[data.clone(), truth(&[])]).shape(), [2, 0]);
-        assert_eq!(case(1).eval(&[data.clone(), truth(&[true, true, true, false])]).shape(), [2, 3]);
-        case(1).fails(&[data.clone(), truth(&[false, false, false, true])]);
-        case(1).fails(&[data, ints(&[1])]);
+        assert_eq!(case(1).eval([data.clone(), truth(&[])]).shape(), [2, 0]);
+        assert_eq!(case(1).eval([data.clone(), truth(&[true, true, true, false])]).shape(), [2, 3]);
+        case(1).fails([data.clone(), truth(&[false, false, false, true])]);
+        case(1).fails([data, ints(&[1])]);
     }
 
     #[test]
     fn one_of_each() {
         let data = Tensor::vector(vec![2f32, 1.0, 1.0, 3.0, 4.0, 3.0]);
         let all =
-            |sorted: i64, data: &Tensor| Case::new("Unique", 11).with("sorted", sorted).outputs(4).all(&[data.clone()]);
+            |sorted: i64, data: &Tensor| Case::new("Unique", 11).with("sorted", sorted).outputs(4).all([data.clone()]);
         let first = all(0, &data);
         assert_eq!(values::<f32>(&first[0]), [2.0, 1.0, 3.0, 4.0]);
         assert_eq!(values::<i64>(&first[1]), [0, 1, 3, 4]);
@@ -338,19 +338,19 @@ mod tests {
         assert!(words[0].same(&strings(&[2], &["a", "b"])));
         assert!(all(1, &iota(&[0])).iter().all(|result| result.shape() == [0]));
         assert_eq!(all(1, &iota(&[]))[0].shape(), [1]);
-        Case::new("Unique", 11).fails(&[Tensor::vector(vec![f32::NAN])]);
-        Case::new("Unique", 11).with("axis", 0).fails(&[iota(&[0, 2])]);
+        Case::new("Unique", 11).fails([Tensor::vector(vec![f32::NAN])]);
+        Case::new("Unique", 11).with("axis", 0).fails([iota(&[0, 2])]);
     }
 
     #[test]
     fn one_of_each_slice() {
         let rows = tensor(&[3, 3], &[2f32, 3.0, 4.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
-        let all = Case::new("Unique", 11).with("axis", 0).outputs(4).all(&[rows.clone()]);
+        let all = Case::new("Unique", 11).with("axis", 0).outputs(4).all([rows.clone()]);
         assert!(all[0].same(&tensor(&[2, 3], &[1f32, 0.0, 0.0, 2.0, 3.0, 4.0])));
         assert_eq!(values::<i64>(&all[1]), [1, 0]);
         assert_eq!(values::<i64>(&all[2]), [1, 0, 0]);
         assert_eq!(values::<i64>(&all[3]), [2, 1]);
-        let columns = Case::new("Unique", 11).with("axis", -1).with("sorted", 0).outputs(4).all(&[rows]);
+        let columns = Case::new("Unique", 11).with("axis", -1).with("sorted", 0).outputs(4).all([rows]);
         assert_eq!(columns[0].shape(), [3, 3]);
         assert_eq!(values::<i64>(&columns[1]), [0, 1, 2]);
     }

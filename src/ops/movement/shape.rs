@@ -97,14 +97,14 @@ mod tests {
         assert_eq!(shape(Some(-10), Some(10)), [2, 3, 4]);
         assert_eq!(shape(Some(2), Some(1)), []);
         assert_eq!(shape(Some(i64::MIN), Some(i64::MAX)), [2, 3, 4]);
-        assert_eq!(values::<i64>(&Case::new("Shape", 13).with("start", 1).eval(&[data])), [2, 3, 4]);
-        assert_eq!(values::<i64>(&Case::new("Shape", 1).eval(&[iota(&[])])), []);
+        assert_eq!(values::<i64>(&Case::new("Shape", 13).with("start", 1).eval([data])), [2, 3, 4]);
+        assert_eq!(values::<i64>(&Case::new("Shape", 1).eval([iota(&[])])), []);
     }
 
     #[test]
     fn sizes() {
-        assert!(Case::new("Size", 1).eval(&[iota(&[2, 3])]).same(&Tensor::scalar(6i64)));
-        assert!(Case::new("Size", 25).eval(&[iota(&[])]).same(&Tensor::scalar(1i64)));
-        assert!(Case::new("Size", 13).eval(&[iota(&[2, 0])]).same(&Tensor::scalar(0i64)));
+        assert!(Case::new("Size", 1).eval([iota(&[2, 3])]).same(&Tensor::scalar(6i64)));
+        assert!(Case::new("Size", 25).eval([iota(&[])]).same(&Tensor::scalar(1i64)));
+        assert!(Case::new("Size", 13).eval([iota(&[2, 0])]).same(&Tensor::scalar(0i64)));
     }
 }

@@ -160,38 +160,38 @@ mod tests {
     #[test]
     fn squeezing() {
         let data = iota(&[1, 3, 1]);
-        assert_eq!(Case::new("Squeeze", 1).eval(&[data.clone()]).shape(), [3]);
-        assert_eq!(Case::new("Squeeze", 11).with("axes", vec![-1]).eval(&[data.clone()]).shape(), [1, 3]);
-        assert_eq!(Case::new("Squeeze", 13).eval(&[data.clone(), ints(&[0, -1])]).shape(), [3]);
-        assert_eq!(Case::new("Squeeze", 13).eval(&[data.clone()]).shape(), [3]);
-        Case::new("Squeeze", 13).fails(&[data.clone(), ints(&[1])]);
-        Case::new("Squeeze", 13).fails(&[data.clone(), ints(&[3])]);
-        assert!(matches!(Case::new("Squeeze", 13).fails(&[data, ints(&[])]), Decline::Unsupported(_)));
-        assert_eq!(Case::new("Squeeze", 13).eval(&[iota(&[3]), ints(&[])]).shape(), [3]);
+        assert_eq!(Case::new("Squeeze", 1).eval([data.clone()]).shape(), [3]);
+        assert_eq!(Case::new("Squeeze", 11).with("axes", vec![-1]).eval([data.clone()]).shape(), [1, 3]);
+        assert_eq!(Case::new("Squeeze", 13).eval([data.clone(), ints(&[0, -1])]).shape(), [3]);
+        assert_eq!(Case::new("Squeeze", 13).eval([data.clone()]).shape(), [3]);
+        Case::new("Squeeze", 13).fails([data.clone(), ints(&[1])]);
+        Case::new("Squeeze", 13).fails([data.clone(), ints(&[3])]);
+        assert!(matches!(Case::new("Squeeze", 13).fails([data, ints(&[])]), Decline::Unsupported(_)));
+        assert_eq!(Case::new("Squeeze", 13).eval([iota(&[3]), ints(&[])]).shape(), [3]);
     }
 
     #[test]
     fn unsqueezing() {
         let data = iota(&[3, 4]);
-        assert_eq!(Case::new("Unsqueeze", 1).with("axes", vec![0, 3]).eval(&[data.clone()]).shape(), [1, 3, 4, 1]);
-        assert_eq!(Case::new("Unsqueeze", 13).eval(&[data.clone(), ints(&[-1, 1])]).shape(), [3, 1, 4, 1]);
-        assert_eq!(Case::new("Unsqueeze", 13).eval(&[iota(&[]), ints(&[0])]).shape(), [1]);
-        Case::new("Unsqueeze", 13).fails(&[data.clone(), ints(&[0, -4])]);
-        Case::new("Unsqueeze", 13).fails(&[data, ints(&[3])]);
+        assert_eq!(Case::new("Unsqueeze", 1).with("axes", vec![0, 3]).eval([data.clone()]).shape(), [1, 3, 4, 1]);
+        assert_eq!(Case::new("Unsqueeze", 13).eval([data.clone(), ints(&[-1, 1])]).shape(), [3, 1, 4, 1]);
+        assert_eq!(Case::new("Unsqueeze", 13).eval([iota(&[]), ints(&[0])]).shape(), [1]);
+        Case::new("Unsqueeze", 13).fails([data.clone(), ints(&[0, -4])]);
+        Case::new("Unsqueeze", 13).fails([data, ints(&[3])]);
     }
 
     #[test]
     fn flattening() {
         let data = iota(&[2, 3, 4]);
-        let flat = |axis: i64| Case::new("Flatten", 11).with("axis", axis).eval(&[data.clone()]).shape().to_vec();
+        let flat = |axis: i64| Case::new("Flatten", 11).with("axis", axis).eval([data.clone()]).shape().to_vec();
         assert_eq!(flat(0), [1, 24]);
         assert_eq!(flat(2), [6, 4]);
         assert_eq!(flat(3), [24, 1]);
         assert_eq!(flat(-1), [6, 4]);
         assert_eq!(flat(-3), [1, 24]);
-        assert_eq!(Case::new("Flatten", 1).eval(&[iota(&[5])]).shape(), [5, 1]);
-        Case::new("Flatten", 11).with("axis", -4).fails(&[data.clone()]);
-        Case::new("Flatten", 11).with("axis", 4).fails(&[data]);
+        assert_eq!(Case::new("Flatten", 1).eval([iota(&[5])]).shape(), [5, 1]);
+        Case::new("Flatten", 11).with("axis", -4).fails([data.clone()]);
+        Case::new("Flatten", 11).with("axis", 4).fails([data]);
     }
 
     #[test]

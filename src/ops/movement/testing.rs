@@ -87,17 +87,17 @@ impl Case {
         Ok(results.into_iter().map(|result| result.tensor().unwrap().clone()).collect())
     }
 
-    pub(crate) fn all(&self, operands: &[Tensor]) -> Vec<Tensor> {
-        let operands: Vec<_> = operands.iter().cloned().map(Some).collect();
+    pub(crate) fn all(&self, operands: impl Into<Vec<Tensor>>) -> Vec<Tensor> {
+        let operands: Vec<_> = operands.into().into_iter().map(Some).collect();
         self.try_all(&operands).unwrap()
     }
 
-    pub(crate) fn eval(&self, operands: &[Tensor]) -> Tensor {
+    pub(crate) fn eval(&self, operands: impl Into<Vec<Tensor>>) -> Tensor {
         self.all(operands).remove(0)
     }
 
-    pub(crate) fn fails(&self, operands: &[Tensor]) -> Decline {
-        let operands: Vec<_> = operands.iter().cloned().map(Some).collect();
+    pub(crate) fn fails(&self, operands: impl Into<Vec<Tensor>>) -> Decline {
+        let operands: Vec<_> = operands.into().into_iter().map(Some).collect();
         self.try_all(&operands).unwrap_err()
     }
 

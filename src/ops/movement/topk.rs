@@ -124,21 +124,21 @@ mod tests {
     #[test]
     fn the_largest_and_the_smallest() {
         let data = tensor(&[2, 4], &[3f32, 1.0, 3.0, 2.0, -1.0, -0.0, 0.0, -2.0]);
-        let top = Case::new("TopK", 11).outputs(2).all(&[data.clone(), ints(&[2])]);
+        let top = Case::new("TopK", 11).outputs(2).all([data.clone(), ints(&[2])]);
         assert_eq!(values::<f32>(&top[0]), [3.0, 3.0, 0.0, 0.0]);
         assert_eq!(values::<i64>(&top[1]), [0, 2, 1, 2]);
-        let low = Case::new("TopK", 11).with("largest", 0).with("axis", 0).outputs(2).all(&[data.clone(), ints(&[1])]);
+        let low = Case::new("TopK", 11).with("largest", 0).with("axis", 0).outputs(2).all([data.clone(), ints(&[1])]);
         assert_eq!(low[0].shape(), [1, 4]);
         assert_eq!(values::<i64>(&low[1]), [1, 1, 1, 1]);
-        let old = Case::new("TopK", 1).with("k", 4).outputs(2).all(&[data.clone()]);
+        let old = Case::new("TopK", 1).with("k", 4).outputs(2).all([data.clone()]);
         assert_eq!(values::<i64>(&old[1]), [0, 2, 3, 1, 1, 2, 0, 3]);
-        assert_eq!(Case::new("TopK", 11).outputs(2).all(&[data.clone(), ints(&[0])])[1].shape(), [2, 0]);
-        let small = Case::new("TopK", 11).outputs(2).all(&[Tensor::vector(vec![3u8, 200, 7]), ints(&[2])]);
+        assert_eq!(Case::new("TopK", 11).outputs(2).all([data.clone(), ints(&[0])])[1].shape(), [2, 0]);
+        let small = Case::new("TopK", 11).outputs(2).all([Tensor::vector(vec![3u8, 200, 7]), ints(&[2])]);
         assert_eq!(values::<u8>(&small[0]), [200, 7]);
         for wrong in [ints(&[5]), ints(&[-1]), ints(&[1, 1])] {
-            Case::new("TopK", 11).outputs(2).fails(&[data.clone(), wrong]);
+            Case::new("TopK", 11).outputs(2).fails([data.clone(), wrong]);
         }
-        let nan = Case::new("TopK", 11).outputs(2).fails(&[Tensor::vector(vec![f32::NAN, 1.0]), ints(&[1])]);
+        let nan = Case::new("TopK", 11).outputs(2).fails([Tensor::vector(vec![f32::NAN, 1.0]), ints(&[1])]);
         assert!(matches!(nan, Decline::Unsupported(_)));
     }
 

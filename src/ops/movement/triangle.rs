@@ -100,7 +100,7 @@ mod tests {
     fn triangles() {
         let data = tensor(&[2, 3], &[1i64, 2, 3, 4, 5, 6]);
         let run = |upper: i64, k: i64| {
-            values::<i64>(&Case::new("Trilu", 14).with("upper", upper).eval(&[data.clone(), Tensor::scalar(k)]))
+            values::<i64>(&Case::new("Trilu", 14).with("upper", upper).eval([data.clone(), Tensor::scalar(k)]))
         };
         assert_eq!(run(1, 0), [1, 2, 3, 0, 5, 6]);
         assert_eq!(run(1, 2), [0, 0, 3, 0, 0, 0]);
@@ -112,12 +112,12 @@ mod tests {
             assert_eq!(run(upper, i64::MIN).iter().filter(|&&value| value != 0).count(), kept);
             assert_eq!(run(upper, i64::MAX).iter().filter(|&&value| value != 0).count(), 6 - kept);
         }
-        let batch = Case::new("Trilu", 14).eval(&[iota(&[2, 2, 2])]);
+        let batch = Case::new("Trilu", 14).eval([iota(&[2, 2, 2])]);
         assert_eq!(values::<f32>(&batch), [0.0, 1.0, 0.0, 3.0, 4.0, 5.0, 0.0, 7.0]);
-        assert_eq!(Case::new("Trilu", 14).eval(&[iota(&[0, 3, 3])]).shape(), [0, 3, 3]);
-        Case::new("Trilu", 14).fails(&[iota(&[3])]);
+        assert_eq!(Case::new("Trilu", 14).eval([iota(&[0, 3, 3])]).shape(), [0, 3, 3]);
+        Case::new("Trilu", 14).fails([iota(&[3])]);
         let truth = Tensor::from_bools(&[2, 2], &[true; 4]).unwrap();
-        assert_eq!(Case::new("Trilu", 14).eval(&[truth]).bools().unwrap(), [true, true, false, true]);
+        assert_eq!(Case::new("Trilu", 14).eval([truth]).bools().unwrap(), [true, true, false, true]);
     }
 
     #[test]
