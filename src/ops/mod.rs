@@ -6,14 +6,27 @@
 
 mod broadcast;
 mod context;
+mod control;
+mod conv;
 mod elementwise;
 mod interpret;
+mod lane;
+mod linear;
+mod needs;
 mod outcome;
+mod quantize;
+mod reduce;
 mod registry;
+mod sequence;
+#[cfg(test)]
+mod single;
+mod slice;
 mod walk;
+mod window;
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use interpret::{Environment, evaluate_graph};
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
 pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operators};
+pub use slice::slice_spec;
 pub use walk::{Event, EventKind, Walk, declared_fact};

@@ -116,7 +116,11 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
+#[rustfmt::skip]
 const FAMILIES: &[&[Operator]] = &[
+    // One line for each family.
+    super::control::OPERATORS,
+    super::conv::OPERATORS,
     super::elementwise::activation::OPERATORS,
     super::elementwise::arithmetic::OPERATORS,
     super::elementwise::bits::OPERATORS,
@@ -125,4 +129,8 @@ const FAMILIES: &[&[Operator]] = &[
     super::elementwise::logic::OPERATORS,
     super::elementwise::random::OPERATORS,
     super::elementwise::select::OPERATORS,
+    super::linear::OPERATORS,
+    super::reduce::OPERATORS,
+    super::sequence::OPERATORS,
+    super::slice::OPERATORS,
 ];

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use super::buffer::Buffer;
 use super::dispatch_numeric;
 use super::dtype::DType;
 use super::element::{Bool, Element, Number};
@@ -114,10 +115,7 @@ impl Tensor {
             return Tensor::from_strings(shape, strings);
         }
         let (_, bytes) = Tensor::measure(dtype, shape)?;
-        let mut payload: Vec<u8> = Vec::new();
-        payload.try_reserve_exact(bytes).map_err(|_| TensorError::OutOfMemory { bytes })?;
-        payload.resize(bytes, 0);
-        Tensor::from_bytes(dtype, shape, payload.into())
+        Tensor::from_bytes(dtype, shape, Buffer::zeroed(bytes)?.into())
     }
 
     pub fn dtype(&self) -> DType {

@@ -8,7 +8,7 @@
 //! - **In floating point, a size without an upper bound lies below 2²⁴**, up to which `float` holds every integer. Everything
 //!   built from sizes is then bounded, and is followed as long as it is exact in its element type: `2·n` and `n / 4` are in
 //!   `float`, `n·m` and `n / 3` are not. Run-time integers that are no sizes get no such bound.
-//! - **Sizes computed in `int32`, `uint32` or a 64-bit type do not overflow it.** Narrower types are followed only where the
+//! - **Integers computed in `int32`, `uint32` or a 64-bit type do not overflow it.** Narrower types are followed only where the
 //!   value is proved to fit.
 
 use std::cell::RefCell;
@@ -147,7 +147,7 @@ impl<'s> Elements<'s> {
             let size = bounds.0.is_some_and(|low| low >= -limit) && bounds.1.is_none();
             return size && self.limit_of(symbol).is_some() && SIZE_LIMIT <= limit;
         }
-        let limited = dim.substitute(self.scope, &|symbol| self.limit_of(symbol));
+        let limited = self.scope.substitute(dim, &|symbol| self.limit_of(symbol));
         inside(self.scope.bounds(&limited))
     }
 

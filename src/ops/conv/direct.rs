@@ -1,0 +1,246 @@
+//! Conv: cross-correlation with padding, strides, dilations and groups.
+//!
+//! | | |
+//! |---|---|
+//! | computes | `Y[n, m, p…] = B[m] + Σ X[n, c, p·stride − pad + t·dilation] · W[m, c, t…]` over the channels `c` of `m`'s group and the taps `t` |
+//! | shapes | `X [N, C, D…]`, `W [M, C / group, k…]`, `B [M]`; places as [`window`](crate::ops::window) says |
+//! | versions | 1; 11 (wording); 22 adds bfloat16 |
+//! | refuses | images without spatial axes, channels that do not go with the groups, a `kernel_shape` that is not the weights' |
+
+use super::geometry::{Geometry, Operands, group};
+use crate::dim::Dim;
+use crate::ir::Fact;
+use crate::ops::lane::{Ring, in_lane, read, same_dtype};
+use crate::ops::linear::{Matrix, multiply_add};
+use crate::ops::window::Window;
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
+use crate::tensor::Tensor;
+
+pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eval);
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));
+    let bias = cx.shape(2).and_then(|shape| shape.first()).cloned();
+    Ok(vec![Fact::tensor(dtype, shape_of(cx, 0, 1, bias)?)])
+}
+
+/// The shape of the convolution of operands `x` and `w`; `channels` is what else is known of its channels.
+pub(super) fn shape_of(
+    cx: &InferCx<'_>,
+    x: usize,
+    w: usize,
+    channels: Option<Dim>,
+) -> Result<Option<Vec<Dim>>, Refusal> {
+    let groups = group(cx)?;
+    let Some(operands) = Operands::known(cx, x, w)? else { return Ok(None) };
+    let window = Window::read(cx, operands.kernel.len())?;
+    let scope = cx.scope();
+    if let (Some(c), Some(per_group)) = (operands.x(1), operands.w(1))
+        && scope.eq(c, &scope.mul(per_group, &Dim::constant(groups))).is_no()
+    {
+        let (c, per_group) = (scope.format(c), scope.format(per_group));
+        return Err(Refusal::invalid(format!("{c} channels for {groups} groups of {per_group}")));
+    }
+    if let Some(m) = operands.w(0).and_then(Dim::as_const)
+        && m % groups != 0
+    {
+        return Err(Refusal::invalid(format!("{m} output channels do not divide into {groups} groups")));
+    }
+    let mut dims = vec![
+        operands.x(0).cloned().unwrap_or_else(|| cx.fresh_dim()),
+        operands.w(0).cloned().or(channels).unwrap_or_else(|| cx.fresh_dim()),
+    ];
+    for (axis, kernel) in operands.kernel.iter().enumerate() {
+        let places = operands.x(axis + 2).and_then(|size| window.places(scope, axis, size, kernel));
+        dims.push(places.unwrap_or_else(|| cx.fresh_dim()));
+    }
+    Ok(Some(dims))
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (x, w, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.optional_tensor(2)?);
+    let dtype = x.dtype();
+    same_dtype(dtype, &[w])?;
+    let plan = Plan::new(cx, x.shape(), w.shape())?;
+    if let Some(bias) = bias {
+        same_dtype(dtype, &[bias])?;
+        per_channel(bias, w.shape()[0])?;
+    }
+    cx.claim(dtype, &plan.shape)?;
+    cx.budget().take_work(plan.geometry.work())?;
+    in_lane!(dtype, T => {
+        let bias = bias.map(read::<T>).transpose()?;
+        let values = plan.convolve(&read::<T>(x)?, &read::<T>(w)?, bias.as_deref());
+        Ok(vec![T::write(dtype, &plan.shape, values)?.into()])
+    })
+}
+
+/// A convolution of fixed shapes.
+pub(super) struct Plan {
+    pub geometry: Geometry,
+    /// The shape of the result.
+    pub shape: Vec<usize>,
+}
+
+impl Plan {
+    /// # Errors
+    /// The operands do not go together.
+    pub fn new(cx: &EvalCx<'_>, x: &[usize], w: &[usize]) -> Result<Plan, Decline> {
+        let groups = group(cx)?;
+        let ([batch, channels, sizes @ ..], [out_channels, per_group, kernel @ ..]) = (x, w) else {
+            return Err(Decline::invalid("a convolution needs operands of rank 3 or more"));
+        };
+        if sizes.is_empty() || sizes.len() != kernel.len() {
+            return Err(Decline::invalid(format!("weights of dims {w:?} for an image of dims {x:?}")));
+        }
+        check_kernel(cx, kernel)?;
+        let axes = Window::read(cx, sizes.len())?.over(sizes, kernel)?;
+        let geometry = Geometry::new(*batch, groups, *channels, *out_channels, axes)?;
+        if geometry.in_channels != *per_group {
+            return Err(Decline::invalid(format!("{channels} channels for {groups} groups of {per_group}")));
+        }
+        let shape = [*batch, *out_channels].into_iter().chain(geometry.axes.iter().map(|axis| axis.places)).collect();
+        Ok(Plan { geometry, shape })
+    }
+
+    /// The sums. The caller has claimed their memory and work.
+    pub fn convolve<T: Ring>(&self, x: &[T], w: &[T], bias: Option<&[T]>) -> Vec<T> {
+        let Geometry { groups, in_channels, out_channels, elements, places, taps, .. } = self.geometry;
+        let mut y = vec![T::default(); crate::tensor::product(&self.shape).unwrap_or(0)];
+        if y.is_empty() {
+            return y;
+        }
+        if let Some(bias) = bias {
+            let channels = y.chunks_exact_mut(places).zip(bias.iter().cycle());
+            channels.for_each(|(channel, &bias)| channel.fill(bias));
+        }
+        let terms = in_channels * taps;
+        if terms == 0 || elements == 0 {
+            return y;
+        }
+        // A part of the matrix at a time, a few megabytes.
+        const PART: usize = 1 << 20;
+        let width = (PART / terms).clamp(8, 1 << 16).min(places);
+        let mut matrix = vec![T::default(); if self.geometry.is_pointwise() { 0 } else { terms * width }];
+        let mut part = vec![T::default(); out_channels * width];
+        for (at, y) in y.chunks_exact_mut(out_channels * places).enumerate() {
+            let image = x.get(at * in_channels * elements..).unwrap_or_default();
+            let weights = w.get(at % groups * out_channels * terms..).unwrap_or_default();
+            let weights = Matrix::dense(weights, terms);
+            if self.geometry.is_pointwise() {
+                multiply_add(out_channels, terms, places, weights, Matrix::dense(image, places), y);
+                continue;
+            }
+            for start in (0..places).step_by(width) {
+                let range = start..places.min(start + width);
+                let columns = range.len();
+                let (matrix, part) = (&mut matrix[..terms * columns], &mut part[..out_channels * columns]);
+                self.geometry.unfold(image, range.clone(), matrix);
+                let rows = y.chunks_exact_mut(places).map(|row| &mut row[range.clone()]);
+                part.chunks_exact_mut(columns).zip(rows).for_each(|(part, row)| part.copy_from_slice(row));
+                multiply_add(out_channels, terms, columns, weights, Matrix::dense(matrix, columns), part);
+                let rows = y.chunks_exact_mut(places).map(|row| &mut row[range.clone()]);
+                part.chunks_exact(columns).zip(rows).for_each(|(part, row)| row.copy_from_slice(part));
+            }
+        }
+        y
+    }
+}
+
+/// The attribute `kernel_shape`, if given, must be the weights'.
+pub(super) fn check_kernel(cx: &EvalCx<'_>, kernel: &[usize]) -> Result<(), Decline> {
+    let given = cx.attr_ints("kernel_shape")?.filter(|given| !given.is_empty());
+    let same =
+        |given: &[i64]| given.iter().map(|&dim| usize::try_from(dim).ok()).eq(kernel.iter().map(|&dim| Some(dim)));
+    match given {
+        Some(given) if !same(given) => {
+            Err(Decline::invalid("attribute 'kernel_shape' is not the shape of the weights"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The bias or another vector with one number for each channel.
+pub(super) fn per_channel(tensor: &Tensor, channels: usize) -> Result<(), Decline> {
+    if tensor.shape() == [channels] {
+        Ok(())
+    } else {
+        Err(Decline::invalid("a vector does not hold one number for each channel"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::single::Single;
+    use crate::tensor::DType;
+
+    fn conv(x: &str, w: &str) -> Single {
+        Single::new("Conv", 11).input(DType::Float, x).input(DType::Float, w)
+    }
+
+    #[test]
+    fn shapes() {
+        assert_eq!(
+            conv("N 3 224 224", "64 3 7 7").with("strides", vec![2, 2]).with("pads", vec![3, 3, 3, 3]).infer(),
+            ["float[N, 64, 112, 112]"]
+        );
+        // Begin, begin, end, end.
+        assert_eq!(conv("1 1 10 10", "1 1 3 3").with("pads", vec![0, 1, 2, 3]).infer(), ["float[1, 1, 10, 12]"]);
+        assert_eq!(
+            conv("1 1 7", "1 1 3").with("strides", vec![2]).with_str("auto_pad", "SAME_LOWER").infer(),
+            ["float[1, 1, 4]"]
+        );
+        assert_eq!(conv("1 2 7", "4 1 K").with("group", 2).infer(), ["float[1, 4, 8 - K]"]);
+        assert_eq!(conv("1 1 H", "1 1 3").with("dilations", vec![2]).infer(), ["float[1, 1, H - 4]"]);
+        assert_eq!(
+            conv("1 1 7", "1 1 3").with_str("auto_pad", "VALID").with("pads", vec![1, 1]).infer(),
+            ["float[1, 1, ?]"]
+        );
+        let unknown = Single::new("Conv", 11).unranked(DType::Float).input(DType::Float, "8 3 5 5");
+        assert_eq!(unknown.infer(), ["float[?, 8, ?, ?]"]);
+        let nothing = Single::new("Conv", 11).unranked(DType::Float).unranked(DType::Float);
+        assert_eq!(nothing.infer(), ["float"]);
+    }
+
+    #[test]
+    fn nodes_that_break_the_rules() {
+        for node in [
+            conv("1 1 7", "1 1 3").with("strides", vec![0]),
+            conv("1 1 7", "1 1 3").with("dilations", vec![0]),
+            conv("1 1 7", "1 1 3").with("pads", vec![-1, 0]),
+            conv("1 1 7", "1 1 3").with("pads", vec![1]),
+            conv("1 1 7", "1 1 3").with("kernel_shape", vec![2]),
+            conv("1 1 7", "1 1 3").with("group", 0),
+            conv("1 3 7", "1 1 3").with("group", 2),
+            conv("1 2 7", "1 1 3").with("group", 2),
+            conv("1 1", "1 1"),
+            conv("1 1 7", "1 1 3 3"),
+            conv("1 1 7", "1 1 3").with_str("auto_pad", "SOME"),
+        ] {
+            assert!(node.infer()[0].starts_with("invalid"));
+        }
+    }
+
+    #[test]
+    fn values() {
+        let ramp = |count: usize| (0..count).map(|at| at as f32).collect::<Vec<_>>();
+        let conv = |x: &[usize], w: &[usize]| {
+            let count = |shape: &[usize]| shape.iter().product();
+            Single::new("Conv", 11).values(x, &ramp(count(x))).values(w, &vec![1.0f32; count(w)])
+        };
+        assert_eq!(conv(&[1, 1, 5], &[1, 1, 2]).floats(), [1.0, 3.0, 5.0, 7.0]);
+        assert_eq!(
+            conv(&[1, 1, 5], &[1, 1, 3]).with("pads", vec![1, 1]).with("strides", vec![2]).floats(),
+            [1.0, 6.0, 7.0]
+        );
+        assert_eq!(conv(&[1, 1, 5], &[1, 1, 2]).with("dilations", vec![3]).floats(), [3.0, 5.0]);
+        assert_eq!(
+            conv(&[1, 2, 2], &[2, 1, 1]).with("group", 2).values(&[2], &[10.0f32, 20.0]).floats(),
+            [10.0, 11.0, 22.0, 23.0]
+        );
+        assert_eq!(conv(&[1, 1, 2, 2], &[1, 1, 2, 2]).with("pads", vec![1, 0, 0, 1]).floats(), [1.0, 1.0, 6.0, 4.0]);
+        assert_eq!(conv(&[1, 1, 3], &[1, 1, 2]).with_str("auto_pad", "SAME_LOWER").floats(), [0.0, 1.0, 3.0]);
+        assert_eq!(conv(&[0, 1, 3], &[1, 1, 2]).eval().unwrap()[0].shape(), [0, 1, 2]);
+        assert!(conv(&[1, 1, 2], &[1, 1, 3]).eval().is_err());
+    }
+}

@@ -1,0 +1,214 @@
+//! The shapes of a convolution's operands, and the way from an image to a matrix and back.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::dim::Dim;
+use crate::ops::lane::Ring;
+use crate::ops::window::{Axis, read_numbers};
+use crate::ops::{Decline, InferCx, Refusal, Site};
+use crate::tensor::{Shape, product};
+
+/// The attribute `group`.
+///
+/// # Errors
+/// It is less than 1.
+pub(super) fn group(site: &Site<'_>) -> Result<i64, Refusal> {
+    match site.attr_int("group")?.unwrap_or(1) {
+        group if group >= 1 => Ok(group),
+        group => Err(Refusal::invalid(format!("attribute 'group' is {group}"))),
+    }
+}
+
+/// What is known of a convolution's operands while inferring.
+pub(super) struct Operands<'a> {
+    /// The image's dims, if known.
+    pub x: Option<&'a [Dim]>,
+    /// The weights' dims, if known.
+    pub w: Option<&'a [Dim]>,
+    /// The taps of the kernel on each axis.
+    pub kernel: Vec<Dim>,
+}
+
+impl<'a> Operands<'a> {
+    /// From operands `x` and `w` and the attribute `kernel_shape`; `None` when not even the number of axes is known.
+    ///
+    /// # Errors
+    /// The ranks or kernel sizes differ.
+    pub fn known(cx: &'a InferCx<'_>, x: usize, w: usize) -> Result<Option<Self>, Refusal> {
+        let (x, w) = (cx.shape(x), cx.shape(w));
+        let attribute = cx.attr_ints("kernel_shape")?.filter(|kernel| !kernel.is_empty());
+        let axes = |shape: &[Dim]| shape.len().checked_sub(2).filter(|&axes| axes > 0);
+        let too_flat = || Refusal::invalid("a convolution over no spatial axis");
+        let count = match (x, w, attribute) {
+            (Some(shape), ..) | (None, Some(shape), _) => axes(shape).ok_or_else(too_flat)?,
+            (None, None, Some(kernel)) => kernel.len(),
+            (None, None, None) => return Ok(None),
+        };
+        if let Some(w) = w
+            && w.len() != count + 2
+        {
+            return Err(Refusal::invalid(format!("weights of rank {} for an image of rank {}", w.len(), count + 2)));
+        }
+        let given = read_numbers(cx, "kernel_shape", count, 1)?;
+        let given: Option<Vec<Dim>> = given.map(|kernel| kernel.into_iter().map(Dim::constant).collect());
+        let kernel = match (w, given) {
+            (Some(w), given) => {
+                let of_weights = &w[2..];
+                let differs = |(a, b): (&Dim, &Dim)| cx.scope().eq(a, b).is_no();
+                if given.iter().flatten().zip(of_weights).any(differs) {
+                    return Err(Refusal::invalid("attribute 'kernel_shape' is not the shape of the weights"));
+                }
+                given.unwrap_or_else(|| of_weights.to_vec())
+            }
+            (None, Some(given)) => given,
+            (None, None) => cx.fresh_shape(count),
+        };
+        Ok(Some(Operands { x, w, kernel }))
+    }
+
+    /// A dim of the image.
+    pub fn x(&self, axis: usize) -> Option<&'a Dim> {
+        self.x.and_then(|shape| shape.get(axis))
+    }
+
+    /// A dim of the weights.
+    pub fn w(&self, axis: usize) -> Option<&'a Dim> {
+        self.w.and_then(|shape| shape.get(axis))
+    }
+}
+
+/// The fixed sizes of a convolution: `N` images of `groups·channels` channels and `positions` elements, made from or into
+/// images of the elements of `axes`.
+pub(super) struct Geometry {
+    pub batch: usize,
+    pub groups: usize,
+    /// Input channels of one group.
+    pub in_channels: usize,
+    /// Output channels of one group.
+    pub out_channels: usize,
+    /// The spatial axes the windows slide over.
+    pub axes: Vec<Axis>,
+    /// Elements of a channel of the axes.
+    pub elements: usize,
+    /// Places of the windows.
+    pub places: usize,
+    /// Taps of the kernel.
+    pub taps: usize,
+}
+
+impl Geometry {
+    /// # Errors
+    /// The channels do not go with the groups, or the sizes are not addressable.
+    pub fn new(
+        batch: usize,
+        groups: i64,
+        in_channels: usize,
+        out_channels: usize,
+        axes: Vec<Axis>,
+    ) -> Result<Self, Decline> {
+        let groups = usize::try_from(groups).unwrap_or(usize::MAX);
+        if !in_channels.is_multiple_of(groups) || !out_channels.is_multiple_of(groups) {
+            let channels = format!("{in_channels} and {out_channels} channels");
+            return Err(Decline::invalid(format!("{channels} do not divide into {groups} groups")));
+        }
+        let all = |of: fn(&Axis) -> usize| -> Result<usize, Decline> {
+            let dims: Vec<usize> = axes.iter().map(of).collect();
+            product(&dims).ok_or_else(|| Decline::OverBudget("the windows are not addressable".into()))
+        };
+        let (elements, places, taps) = (all(|axis| axis.size)?, all(|axis| axis.places)?, all(|axis| axis.kernel)?);
+        let (in_channels, out_channels) = (in_channels / groups, out_channels / groups);
+        if in_channels.checked_mul(taps).is_none() || out_channels.checked_mul(taps).is_none() {
+            return Err(Decline::OverBudget("the kernel is not addressable".into()));
+        }
+        Ok(Geometry { batch, groups, in_channels, out_channels, axes, elements, places, taps })
+    }
+
+    /// Multiplications in all.
+    pub fn work(&self) -> u64 {
+        [self.batch, self.groups, self.in_channels, self.out_channels, self.taps, self.places]
+            .iter()
+            .fold(1, |work: u64, &factor| work.saturating_mul(factor as u64))
+    }
+
+    /// Whether the matrix of an image is the image.
+    pub fn is_pointwise(&self) -> bool {
+        let trivial = |axis: &Axis| axis.kernel == 1 && axis.begin == 0 && axis.stride == 1 && axis.size == axis.places;
+        self.axes.iter().all(trivial)
+    }
+
+    /// The index of tap number `tap` on each axis, in row-major order.
+    pub fn tap_index(&self, mut tap: usize) -> Shape {
+        let mut index = Shape::from_elem(0, self.axes.len());
+        for (at, axis) in index.iter_mut().zip(&self.axes).rev() {
+            *at = tap % axis.kernel.max(1);
+            tap /= axis.kernel.max(1);
+        }
+        index
+    }
+
+    /// The runs of neighbouring places within `range` (flattened) whose tap lies on elements: the places, counted from the
+    /// start of `range`, and the element of the first; the next ones lie a stride of the last axis apart.
+    pub fn runs(&self, tap: &[usize], range: Range<usize>, mut visit: impl FnMut(Range<usize>, usize)) {
+        let Some((last, outer)) = self.axes.split_last() else { return };
+        let Some((&last_tap, outer_taps)) = tap.split_last() else { return };
+        let inside = last.places_on_elements(last_tap);
+        if last.places == 0 || inside.is_empty() {
+            return;
+        }
+        let mut line = range.start / last.places;
+        while line * last.places < range.end {
+            let first = line * last.places;
+            let start = (first + inside.start).max(range.start);
+            let end = (first + inside.end).min(range.end);
+            if start < end
+                && let Some(row) = element_of_line(outer, outer_taps, line)
+                && let Some(element) = last.element(start - first, last_tap)
+            {
+                visit(start - range.start..end - range.start, row * last.size + element);
+            }
+            line += 1;
+        }
+    }
+
+    /// The matrix of an image: one row for each channel and tap, one column for each place of `range`; padding is 0.
+    pub fn unfold<T: Ring>(&self, image: &[T], range: Range<usize>, matrix: &mut [T]) {
+        let width = range.len().max(1);
+        let step = self.axes.last().map_or(1, |axis| axis.stride);
+        matrix.par_chunks_exact_mut(width).enumerate().for_each(|(at, row)| {
+            let channel = image.get(at / self.taps.max(1) * self.elements..).unwrap_or_default();
+            row.fill(T::default());
+            self.runs(&self.tap_index(at % self.taps.max(1)), range.clone(), |places, element| {
+                let (Some(to), Some(from)) = (row.get_mut(places), channel.get(element..)) else { return };
+                if step == 1 {
+                    to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
+                } else {
+                    to.iter_mut().zip(from.iter().step_by(step)).for_each(|(to, &from)| *to = from);
+                }
+            });
+        });
+    }
+
+    /// Adds a matrix of one row for each tap from number `first` on and one column for each place back to a channel.
+    pub fn fold<T: Ring>(&self, first: usize, matrix: &[T], channel: &mut [T]) {
+        let step = self.axes.last().map_or(1, |axis| axis.stride);
+        for (at, row) in matrix.chunks_exact(self.places.max(1)).enumerate() {
+            self.runs(&self.tap_index(first + at), 0..self.places, |places, element| {
+                let (Some(from), Some(to)) = (row.get(places), channel.get_mut(element..)) else { return };
+                to.iter_mut().step_by(step).zip(from).for_each(|(to, &from)| *to = to.plus(from));
+            });
+        }
+    }
+}
+
+/// The number of the row of elements that the outer taps of a row of places lie on, if they are not padding.
+fn element_of_line(axes: &[Axis], taps: &[usize], line: usize) -> Option<usize> {
+    let (mut line, mut row, mut stride) = (line, 0, 1);
+    for (axis, &tap) in axes.iter().zip(taps).rev() {
+        row += axis.element(line % axis.places, tap)? * stride;
+        line /= axis.places;
+        stride *= axis.size;
+    }
+    Some(row)
+}

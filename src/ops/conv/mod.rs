@@ -1,0 +1,12 @@
+//! Convolutions: plain, transposed, deformable, and on quantized numbers.
+
+mod deform;
+mod direct;
+mod geometry;
+mod quantized;
+mod transpose;
+
+use super::Operator;
+
+pub(super) const OPERATORS: &[Operator] =
+    &[direct::CONV, transpose::CONV_TRANSPOSE, deform::DEFORM_CONV, quantized::CONV_INTEGER, quantized::QLINEAR_CONV];

@@ -1,0 +1,284 @@
+//! ConvTranspose: the transpose of a convolution, as a map from images to images.
+//!
+//! | | |
+//! |---|---|
+//! | computes | `Y[n, m, p·stride − begin + t·dilation] += X[n, c, p] · W[c, m, t]` for all `c`, `p`, `t`; then `B[m]` is added |
+//! | shapes | `X [N, C, D…]`, `W [C, M / group, k…]`, `B [M]` |
+//! | size | `stride·(D − 1) + output_padding + extent − begin − end` |
+//! | `output_shape` | is the size; `begin` and `end` follow, the odd one at the beginning unless SAME_UPPER |
+//! | SAME | the size is `D·stride`; `begin` and `end` follow likewise |
+//! | versions | 1: says where the odd padding goes the other way round, which no runtime does; 11; 22 adds bfloat16 |
+//! | refuses | sizes below 1; an `output_padding` or `output_shape` beyond what one more stride could fill |
+//!
+//! With SAME and windows shorter than the stride the text and runtimes give different sizes: nothing is stated.
+
+use rayon::prelude::*;
+
+use super::direct::check_kernel;
+use super::geometry::{Geometry, Operands, group};
+use crate::dim::{Dim, Scope};
+use crate::ir::Fact;
+use crate::ops::lane::{Ring, in_lane, read, same_dtype};
+use crate::ops::linear::{Matrix, multiply_add};
+use crate::ops::window::{AutoPad, Axis, Window, read_numbers};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+
+pub(super) const CONV_TRANSPOSE: Operator = Operator::new("ConvTranspose", &[1, 11, 22], infer, eval);
+
+struct Transpose {
+    window: Window,
+    output_padding: Vec<i64>,
+    output_shape: Option<Vec<i64>>,
+}
+
+impl Transpose {
+    fn read(site: &Site<'_>, axes: usize) -> Result<Self, Refusal> {
+        Ok(Transpose {
+            window: Window::read(site, axes)?,
+            output_padding: read_numbers(site, "output_padding", axes, 0)?.unwrap_or_else(|| vec![0; axes]),
+            output_shape: read_numbers(site, "output_shape", axes, 1)?,
+        })
+    }
+
+    /// The size of an axis of the result.
+    fn size(&self, site: &Site<'_>, scope: &Scope, axis: usize, size: &Dim, kernel: &Dim) -> Option<Dim> {
+        if let Some(shape) = &self.output_shape {
+            return shape.get(axis).map(|&size| Dim::constant(size));
+        }
+        let [stride, dilation, extra] =
+            [&self.window.strides, &self.window.dilations, &self.output_padding].map(|numbers| numbers.get(axis));
+        let (stride, dilation) = (Dim::constant(*stride?), Dim::constant(*dilation?));
+        if self.window.is_disputed() {
+            return None;
+        }
+        let one = Dim::constant(1);
+        let extent = scope.add(&scope.mul(&scope.sub(kernel, &one), &dilation), &one);
+        let extent = scope.add(&extent, &Dim::constant(*extra?));
+        match self.window.auto_pad {
+            AutoPad::SameUpper | AutoPad::SameLower => {
+                // Version 1 reads as if the size stayed what it is.
+                let same = stride.is_const(1) || site.version > 1;
+                (same && scope.ge(&extent, &stride).is_yes()).then(|| scope.mul(size, &stride))
+            }
+            auto_pad => {
+                let &[begin, end] = self.window.pads.get(axis)?;
+                let cut = if auto_pad == AutoPad::Valid { 0 } else { begin.checked_add(end)? };
+                let moved = scope.add(&scope.mul(&scope.sub(size, &one), &stride), &extent);
+                let full = scope.sub(&moved, &Dim::constant(cut));
+                (!scope.le(&full, &Dim::constant(0)).is_yes()).then_some(full)
+            }
+        }
+    }
+
+    /// The windows over the result, one place for each element of the image.
+    fn axis(&self, version: i64, at: usize, places: usize, kernel: usize) -> Option<Axis> {
+        let stride = i128::from(*self.window.strides.get(at)?);
+        let dilation = i128::from(*self.window.dilations.get(at)?);
+        let extra = i128::from(*self.output_padding.get(at)?);
+        let [begin, end] = self.window.pads.get(at)?.map(i128::from);
+        if self.window.is_disputed() || kernel == 0 || places == 0 || extra >= stride.max(dilation) {
+            return None;
+        }
+        let own = (places as i128 - 1) * stride + (kernel as i128 - 1) * dilation + 1;
+        let upper = self.window.auto_pad == AutoPad::SameUpper;
+        let shared = |total: i128| if upper { total / 2 } else { total - total / 2 };
+        let given = self.output_shape.as_ref().map(|shape| shape.get(at).copied());
+        let (size, begin) = match (given, self.window.auto_pad) {
+            (Some(size), _) => {
+                let size = i128::from(size?);
+                let total = (own + extra - size).max(0);
+                let disputed = version == 1 && total % 2 != 0;
+                if disputed || size - own >= stride.max(dilation) {
+                    return None;
+                }
+                (size, shared(total))
+            }
+            (None, AutoPad::SameUpper | AutoPad::SameLower) => {
+                let size = places as i128 * stride;
+                let total = own + extra - size;
+                let disputed = version == 1 && (stride != 1 || total % 2 != 0);
+                if total < 0 || disputed {
+                    return None;
+                }
+                (size, shared(total))
+            }
+            (None, AutoPad::Valid) => (own + extra, 0),
+            (None, AutoPad::Explicit) => (own + extra - begin - end, begin),
+        };
+        if size < 1 {
+            return None;
+        }
+        Some(Axis {
+            size: usize::try_from(size).ok()?,
+            kernel,
+            stride: usize::try_from(stride).ok()?,
+            dilation: usize::try_from(dilation).ok()?,
+            begin: usize::try_from(begin).ok()?,
+            end: 0,
+            places,
+        })
+    }
+}
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));
+    Ok(vec![Fact::tensor(dtype, shape_of(cx)?)])
+}
+
+fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
+    let groups = group(cx)?;
+    let Some(operands) = Operands::known(cx, 0, 1)? else { return Ok(None) };
+    let transpose = Transpose::read(cx, operands.kernel.len())?;
+    let scope = cx.scope();
+    if let (Some(c), Some(of_weights)) = (operands.x(1), operands.w(0))
+        && scope.eq(c, of_weights).is_no()
+    {
+        let (c, of_weights) = (scope.format(c), scope.format(of_weights));
+        return Err(Refusal::invalid(format!("an image of {c} channels, weights for {of_weights}")));
+    }
+    if let Some(c) = operands.w(0).or(operands.x(1)).and_then(Dim::as_const)
+        && c % groups != 0
+    {
+        return Err(Refusal::invalid(format!("{c} channels do not divide into {groups} groups")));
+    }
+    let channels = operands.w(1).map(|m| scope.mul(m, &Dim::constant(groups)));
+    let bias = cx.shape(2).and_then(|shape| shape.first()).cloned();
+    let mut dims = vec![
+        operands.x(0).cloned().unwrap_or_else(|| cx.fresh_dim()),
+        channels.or(bias).unwrap_or_else(|| cx.fresh_dim()),
+    ];
+    let unknown = Dim::constant(1);
+    for (axis, kernel) in operands.kernel.iter().enumerate() {
+        let size = match operands.x(axis + 2) {
+            Some(size) => transpose.size(cx, scope, axis, size, kernel),
+            None if transpose.output_shape.is_some() => transpose.size(cx, scope, axis, &unknown, kernel),
+            None => None,
+        };
+        dims.push(size.unwrap_or_else(|| cx.fresh_dim()));
+    }
+    Ok(Some(dims))
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (x, w, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.optional_tensor(2)?);
+    let dtype = x.dtype();
+    same_dtype(dtype, &[w])?;
+    let ([batch, channels, sizes @ ..], [in_channels, per_group, kernel @ ..]) = (x.shape(), w.shape()) else {
+        return Err(Decline::invalid("a convolution needs operands of rank 3 or more"));
+    };
+    if sizes.is_empty() || sizes.len() != kernel.len() || channels != in_channels {
+        return Err(Decline::invalid(format!("weights of dims {:?} for an image of dims {:?}", w.shape(), x.shape())));
+    }
+    check_kernel(cx, kernel)?;
+    let groups = group(cx)?;
+    let out_channels = usize::try_from(groups).ok().and_then(|groups| per_group.checked_mul(groups));
+    let out_channels = out_channels.ok_or_else(|| Decline::OverBudget("too many channels".into()))?;
+    let transpose = Transpose::read(cx, sizes.len())?;
+    let axes = sizes.iter().zip(kernel).enumerate().map(|(at, (&size, &kernel))| {
+        let axis = transpose.axis(cx.version, at, size, kernel);
+        axis.ok_or_else(|| {
+            Decline::unsupported(format!("{kernel} taps for an axis of {size}: no size, or a disputed one"))
+        })
+    });
+    let geometry = Geometry::new(*batch, groups, *channels, out_channels, axes.collect::<Result<Vec<_>, _>>()?)?;
+    let shape: Vec<usize> =
+        [*batch, out_channels].into_iter().chain(geometry.axes.iter().map(|axis| axis.size)).collect();
+    if let Some(bias) = bias {
+        same_dtype(dtype, &[bias])?;
+        super::direct::per_channel(bias, out_channels)?;
+    }
+    cx.claim(dtype, &shape)?;
+    cx.budget().take_work(geometry.work())?;
+    in_lane!(dtype, T => {
+        let bias = bias.map(read::<T>).transpose()?;
+        let values = scatter::<T>(&geometry, &read::<T>(x)?, &read::<T>(w)?, bias.as_deref());
+        Ok(vec![T::write(dtype, &shape, values)?.into()])
+    })
+}
+
+/// For each image, group and output channel: the weights times the image is a matrix of one row for each tap, which is
+/// added to the channel where the taps lie.
+fn scatter<T: Ring>(geometry: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>) -> Vec<T> {
+    let &Geometry { batch, groups, in_channels, out_channels, elements, places, taps, .. } = geometry;
+    let channels = batch * groups * out_channels;
+    let mut y = vec![T::default(); channels * elements];
+    if y.is_empty() {
+        return y;
+    }
+    // Some taps at a time, a few megabytes.
+    const PART: usize = 1 << 20;
+    let rows = (PART / places.max(1)).clamp(1, taps.max(1));
+    y.par_chunks_exact_mut(elements).enumerate().for_each(|(at, channel)| {
+        let (image_group, m) = (at / out_channels, at % out_channels);
+        let image = x.get(image_group * in_channels * places..).unwrap_or_default();
+        // Column `t` of row `c` is `w[group, c, m, t]`; the product wants it transposed.
+        let weights = w.get(image_group % groups * in_channels * out_channels * taps + m * taps..).unwrap_or_default();
+        let mut matrix = vec![T::default(); rows * places];
+        for first in (0..taps).step_by(rows) {
+            let matrix = &mut matrix[..rows.min(taps - first) * places];
+            let weights =
+                Matrix { data: weights.get(first..).unwrap_or_default(), row: 1, column: out_channels * taps };
+            matrix.fill(T::default());
+            multiply_add(rows.min(taps - first), in_channels, places, weights, Matrix::dense(image, places), matrix);
+            geometry.fold(first, matrix, channel);
+        }
+        if let Some(&bias) = bias.and_then(|bias| bias.get(at % (groups * out_channels))) {
+            channel.iter_mut().for_each(|y| *y = y.plus(bias));
+        }
+    });
+    y
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::single::Single;
+    use crate::tensor::DType;
+
+    fn infer(x: &str, w: &str, with: impl Fn(Single) -> Single) -> String {
+        with(Single::new("ConvTranspose", 11).input(DType::Float, x).input(DType::Float, w)).infer().remove(0)
+    }
+
+    #[test]
+    fn shapes() {
+        assert_eq!(infer("N 3 7 H", "3 4 3 3", |node| node), "float[N, 4, 9, H + 2]");
+        assert_eq!(
+            infer("1 4 H", "4 3 3", |node| node.with("group", 2).with("strides", vec![2])),
+            "float[1, 6, 2*H + 1]"
+        );
+        let padded =
+            |node: Single| node.with("strides", vec![3]).with("output_padding", vec![1]).with("pads", vec![1, 2]);
+        assert_eq!(infer("1 1 5", "1 1 3", padded), "float[1, 1, 13]");
+        assert_eq!(infer("1 1 H", "1 1 3", |node| node.with("output_shape", vec![9])), "float[1, 1, 9]");
+        let same = |node: Single| node.with("strides", vec![2]).with_str("auto_pad", "SAME_UPPER");
+        assert_eq!(infer("1 1 H", "1 1 3", same), "float[1, 1, 2*H]");
+        let short = |node: Single| node.with("strides", vec![3]).with_str("auto_pad", "SAME_UPPER");
+        assert_eq!(infer("1 1 H", "1 1 2", short), "float[1, 1, ?]");
+        assert!(infer("1 2 3", "3 1 2", |node| node).starts_with("invalid"));
+    }
+
+    #[test]
+    fn values() {
+        let node = |taps: usize| {
+            Single::new("ConvTranspose", 11)
+                .values(&[1, 1, 3], &[1.0f32, 2.0, 3.0])
+                .values(&[1, 1, taps], &vec![1.0f32; taps])
+        };
+        let twice = |taps: usize| node(taps).with("strides", vec![2]);
+        assert_eq!(node(2).floats(), [1.0, 3.0, 5.0, 3.0]);
+        assert_eq!(node(1).with("pads", vec![1, 1]).floats(), [2.0]);
+        assert_eq!(twice(3).with("output_padding", vec![1]).floats(), [1.0, 1.0, 3.0, 2.0, 5.0, 3.0, 3.0, 0.0]);
+        assert_eq!(twice(3).with("output_shape", vec![6]).floats(), [1.0, 3.0, 2.0, 5.0, 3.0, 3.0]);
+        let upper = twice(3).with("output_shape", vec![6]).with_str("auto_pad", "SAME_UPPER");
+        assert_eq!(upper.floats(), [1.0, 1.0, 3.0, 2.0, 5.0, 3.0]);
+        assert_eq!(twice(3).with_str("auto_pad", "SAME_LOWER").floats(), [1.0, 3.0, 2.0, 5.0, 3.0, 3.0]);
+        assert_eq!(twice(3).with("output_shape", vec![8]).floats(), [1.0, 1.0, 3.0, 2.0, 5.0, 3.0, 3.0, 0.0]);
+        assert!(twice(3).with("output_shape", vec![9]).eval().is_err());
+        assert!(node(1).with("pads", vec![2, 2]).eval().is_err());
+        let groups = Single::new("ConvTranspose", 11)
+            .values(&[1, 2, 1], &[1.0f32, 10.0])
+            .values(&[2, 1, 2], &[1.0f32, 2.0, 3.0, 4.0])
+            .values(&[2], &[0.5f32, 0.0])
+            .with("group", 2);
+        assert_eq!(groups.floats(), [1.5, 2.5, 30.0, 40.0]);
+    }
+}

@@ -1,0 +1,213 @@
+//! Gemm: `Y = α·A'·B' + β·C`.
+//!
+//! | | |
+//! |---|---|
+//! | computes | `A'` is `A` or its transpose (`transA`), of shape `[M, K]`; `B'` likewise `[K, N]`; `C` broadcasts to `[M, N]` |
+//! | versions | 1, 6: `C` broadcasts only if `broadcast` is set; 7: always; 9 adds integers of 32 and 64 bits; 11: `C` is optional; 13 adds bfloat16 |
+//! | integers | wrap; `α` and `β` must be whole numbers |
+//! | refuses | operands of another rank than 2, contracted dims that differ, a `C` that does not broadcast |
+
+use crate::dim::Dim;
+use crate::ir::Fact;
+use crate::ops::broadcast::Broadcast;
+use crate::ops::lane::{Lane, Ring, read, same_dtype};
+use crate::ops::linear::product::{Matrix, multiply_add};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::tensor::{DType, Tensor};
+
+pub(super) const GEMM: Operator = Operator::new("Gemm", &[1, 6, 7, 9, 11, 13], infer, eval);
+
+/// The attributes.
+struct Gemm {
+    alpha: f32,
+    beta: f32,
+    transpose_a: bool,
+    transpose_b: bool,
+}
+
+impl Gemm {
+    fn read(site: &Site<'_>) -> Result<Gemm, Refusal> {
+        Ok(Gemm {
+            alpha: site.attr_float("alpha")?.unwrap_or(1.0),
+            beta: site.attr_float("beta")?.unwrap_or(1.0),
+            transpose_a: site.attr_flag("transA", false)?,
+            transpose_b: site.attr_flag("transB", false)?,
+        })
+    }
+}
+
+/// Rows and columns of an operand after its transposition.
+fn oriented<T: Clone>(shape: &[T], transpose: bool) -> Result<(T, T), Refusal> {
+    match shape {
+        [rows, columns] if transpose => Ok((columns.clone(), rows.clone())),
+        [rows, columns] => Ok((rows.clone(), columns.clone())),
+        _ => Err(Refusal::invalid(format!("an operand of Gemm has rank {}, not 2", shape.len()))),
+    }
+}
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let gemm = Gemm::read(cx)?;
+    let a = cx.shape(0).map(|shape| oriented(shape, gemm.transpose_a)).transpose()?;
+    let b = cx.shape(1).map(|shape| oriented(shape, gemm.transpose_b)).transpose()?;
+    if let (Some((_, left)), Some((right, _))) = (&a, &b)
+        && cx.scope().eq(left, right).is_no()
+    {
+        let (left, right) = (cx.scope().format(left), cx.scope().format(right));
+        return Err(Refusal::invalid(format!("A has {left} columns, B {right} rows")));
+    }
+    // Where an operand says nothing, `C` does if it is not stretched.
+    let from_c = |axis: usize| {
+        let [.., rows, columns] = cx.shape(2)? else { return None };
+        let dim = [rows, columns][axis];
+        cx.scope().eq(dim, &Dim::constant(1)).is_no().then(|| dim.clone())
+    };
+    let rows = a.map(|(rows, _)| rows).or_else(|| from_c(0)).unwrap_or_else(|| cx.fresh_dim());
+    let columns = b.map(|(_, columns)| columns).or_else(|| from_c(1)).unwrap_or_else(|| cx.fresh_dim());
+    let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));
+    Ok(vec![Fact::tensor(dtype, Some(vec![rows, columns]))])
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let gemm = Gemm::read(cx)?;
+    let (a, b, c) = (cx.tensor(0)?, cx.tensor(1)?, cx.optional_tensor(2)?);
+    let dtype = a.dtype();
+    same_dtype(dtype, &[b])?;
+    let (m, k) = oriented(a.shape(), gemm.transpose_a)?;
+    let (rows, n) = oriented(b.shape(), gemm.transpose_b)?;
+    if rows != k {
+        return Err(Decline::invalid(format!("A has {k} columns, B {rows} rows")));
+    }
+    cx.claim(dtype, &[m, n])?;
+    cx.budget().take_work([m, k.max(1), n].iter().fold(1, |work: u64, &dim| work.saturating_mul(dim as u64)))?;
+    let scaled = Scaled { gemm: &gemm, a, b, c: stretched(cx, c, dtype, m, n)?, m, k, n };
+    Ok(vec![
+        match dtype {
+            DType::Float | DType::Float16 | DType::Bfloat16 => scaled.real::<f32>()?,
+            DType::Double => scaled.real::<f64>()?,
+            DType::Int32 | DType::Uint32 => scaled.whole::<u32>(|value| value as u32)?,
+            DType::Int64 | DType::Uint64 => scaled.whole::<u64>(|value| value as u64)?,
+            other => return Err(Decline::unsupported(format!("no evaluation for elements of type {other}"))),
+        }
+        .into(),
+    ])
+}
+
+/// `C` with the way its elements go through the result.
+type Stretched<'a> = Option<(&'a Tensor, Broadcast<2>)>;
+
+fn stretched<'a>(
+    cx: &EvalCx<'_>,
+    c: Option<&'a Tensor>,
+    dtype: DType,
+    m: usize,
+    n: usize,
+) -> Result<Stretched<'a>, Decline> {
+    let Some(c) = c else {
+        return if cx.version >= 11 { Ok(None) } else { Err(Decline::invalid("operand 2 is missing")) };
+    };
+    same_dtype(dtype, &[c])?;
+    if cx.version < 7 && !cx.attr_flag("broadcast", false)? && c.shape() != [m, n] {
+        return Err(Decline::invalid("C has another shape than A·B, and broadcast is not set"));
+    }
+    match Broadcast::new([&[m, n], c.shape()]) {
+        Some(way) if way.shape() == [m, n] => Ok(Some((c, way))),
+        _ => Err(Decline::invalid(format!("C of dims {:?} does not broadcast to [{m}, {n}]", c.shape()))),
+    }
+}
+
+struct Scaled<'a> {
+    gemm: &'a Gemm,
+    a: &'a Tensor,
+    b: &'a Tensor,
+    c: Stretched<'a>,
+    m: usize,
+    k: usize,
+    n: usize,
+}
+
+impl Scaled<'_> {
+    fn product<T: Ring>(&self) -> Result<Vec<T>, Decline> {
+        fn laid<T: Ring>(data: &[T], transpose: bool, rows: usize, columns: usize) -> Matrix<'_, T> {
+            if transpose { Matrix::transposed(data, rows) } else { Matrix::dense(data, columns) }
+        }
+        let (a, b) = (read::<T>(self.a)?, read::<T>(self.b)?);
+        let mut y = vec![T::default(); self.m * self.n];
+        let a = laid(&a, self.gemm.transpose_a, self.m, self.k);
+        let b = laid(&b, self.gemm.transpose_b, self.k, self.n);
+        multiply_add(self.m, self.k, self.n, a, b, &mut y);
+        Ok(y)
+    }
+
+    /// `y = α·y + β·c`, in place.
+    fn scale<T: Ring>(&self, y: &mut [T], alpha: T, beta: T, c: Option<&[T]>) {
+        if alpha != T::one() {
+            y.iter_mut().for_each(|y| *y = y.times(alpha));
+        }
+        let (Some((_, way)), Some(c)) = (&self.c, c) else { return };
+        way.runs(0..way.len(), |run, [_, from]| {
+            let (Some(y), Some(c)) = (y.get_mut(run), c.get(from)) else { return };
+            match c {
+                [c] => y.iter_mut().for_each(|y| *y = y.plus(beta.times(*c))),
+                c => y.iter_mut().zip(c).for_each(|(y, &c)| *y = y.plus(beta.times(c))),
+            }
+        });
+    }
+
+    fn real<T: Lane>(self) -> Result<Tensor, Decline> {
+        let mut y = self.product::<T>()?;
+        let c = self.c.as_ref().map(|(c, _)| read::<T>(c)).transpose()?;
+        if self.gemm.beta == 0.0 && c.iter().flat_map(|c| c.iter()).any(|c| !c.to_f64().is_finite()) {
+            return Err(Decline::unsupported("runtimes do not read C when beta is 0, but C is not finite"));
+        }
+        let c = c.as_deref().filter(|_| self.gemm.beta != 0.0);
+        self.scale(&mut y, T::of(self.gemm.alpha.into()), T::of(self.gemm.beta.into()), c);
+        T::write(self.a.dtype(), &[self.m, self.n], y)
+    }
+
+    fn whole<T: Ring>(self, of: impl Fn(i64) -> T) -> Result<Tensor, Decline> {
+        // Whole numbers of this size are exact in binary32 and fit every type.
+        let whole = |factor: f32| {
+            let small = factor.fract() == 0.0 && factor.abs() < 16_777_216.0;
+            if small { Ok(of(factor as i64)) } else { Err(Decline::unsupported("integers scaled by a fraction")) }
+        };
+        let (alpha, beta) = (whole(self.gemm.alpha)?, whole(self.gemm.beta)?);
+        let mut y = self.product::<T>()?;
+        let c = self.c.as_ref().map(|(c, _)| read::<T>(c)).transpose()?;
+        self.scale(&mut y, alpha, beta, c.as_deref());
+        T::write(self.a.dtype(), &[self.m, self.n], y)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::single::Single;
+
+    #[test]
+    fn shapes() {
+        let gemm = || Single::new("Gemm", 11);
+        assert_eq!(gemm().input(DType::Float, "M K").input(DType::Float, "K N").infer(), ["float[M, N]"]);
+        let turned = gemm().with("transA", 1).with("transB", 1);
+        assert_eq!(turned.input(DType::Float, "3 M").input(DType::Float, "5 3").infer(), ["float[M, 5]"]);
+        let from_c = gemm().unranked(DType::Float).input(DType::Float, "2 3").input(DType::Float, "7 1");
+        assert_eq!(from_c.infer(), ["float[7, 3]"]);
+        assert!(gemm().input(DType::Float, "1 2").input(DType::Float, "3 4").infer()[0].starts_with("invalid"));
+        assert!(gemm().input(DType::Float, "1 2 3").input(DType::Float, "3 4").infer()[0].starts_with("invalid"));
+    }
+
+    #[test]
+    fn values() {
+        let gemm = |version| {
+            Single::new("Gemm", version).values(&[1, 2], &[1.0f32, 2.0]).values(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0])
+        };
+        assert_eq!(gemm(11).floats(), [7.0, 10.0]);
+        assert_eq!(gemm(11).with("transB", 1).with_float("alpha", 0.5).floats(), [2.5, 5.5]);
+        assert_eq!(gemm(7).values(&[], &[8.0f32]).with_float("beta", 0.5).floats(), [11.0, 14.0]);
+        assert_eq!(gemm(13).values(&[2], &[1.0f32, -1.0]).floats(), [8.0, 9.0]);
+        assert!(gemm(7).eval().is_err());
+        assert!(gemm(6).values(&[], &[8.0f32]).eval().is_err());
+        assert_eq!(gemm(6).values(&[], &[8.0f32]).with("broadcast", 1).floats(), [15.0, 18.0]);
+        let ints = Single::new("Gemm", 9).values(&[1, 1], &[3i32]).values(&[1, 1], &[-4i32]).values(&[1], &[5i32]);
+        assert_eq!(ints.with_float("alpha", -2.0).floats(), [29.0]);
+    }
+}

@@ -1,0 +1,205 @@
+//! MatMul: the matrix product of numpy's `matmul`.
+//!
+//! | | |
+//! |---|---|
+//! | computes | `Y[…, i, j] = Σₖ A[…, i, k] · B[…, k, j]` with the leading axes broadcast |
+//! | vectors | a 1-D `A` is one row, a 1-D `B` one column; the axis made up for it goes away again |
+//! | versions | 1; 9 adds the integers of 32 and 64 bits; 13 adds bfloat16 |
+//! | integers | wrap |
+//! | refuses | operands of rank 0, contracted dims that differ, leading axes that do not broadcast |
+
+use crate::dim::{Dim, Scope};
+use crate::ir::Fact;
+use crate::ops::broadcast::{broadcast_shapes, broadcast_static};
+use crate::ops::lane::{Ring, in_ring, read, same_dtype};
+use crate::ops::linear::product::{Matrix, multiply_add};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
+use crate::tensor::{Indices, StridedView, Strides, product};
+
+pub(super) const MATMUL: Operator = Operator::new("MatMul", &[1, 9, 13], infer, eval);
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = cx.dtype(0).or(cx.dtype(1));
+    Ok(vec![Fact::tensor(dtype, shape_of(cx, 0, 1)?)])
+}
+
+/// The shape of the product of operands `a` and `b`, if both ranks are known.
+pub(super) fn shape_of(cx: &InferCx<'_>, a: usize, b: usize) -> Result<Option<Vec<Dim>>, Refusal> {
+    match (cx.shape(a), cx.shape(b)) {
+        (Some([]), _) | (_, Some([])) => Err(scalar()),
+        (Some(a), Some(b)) => product_dims(cx, a, b).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn scalar() -> Refusal {
+    Refusal::invalid("an operand of a matrix product has rank 0")
+}
+
+fn contraction(left: &str, right: &str) -> Refusal {
+    Refusal::invalid(format!("the left matrix has {left} columns, the right one {right} rows"))
+}
+
+/// The axes of one operand: those in front of the matrix, the one that stays (none for vectors), the one summed over.
+struct Split<'d> {
+    batch: &'d [Dim],
+    kept: Option<&'d Dim>,
+    summed: &'d Dim,
+}
+
+fn product_dims(cx: &InferCx<'_>, a: &[Dim], b: &[Dim]) -> Result<Vec<Dim>, Refusal> {
+    let a = match a {
+        [batch @ .., kept, summed] => Split { batch, kept: Some(kept), summed },
+        [summed] => Split { batch: &[], kept: None, summed },
+        [] => return Err(scalar()),
+    };
+    let b = match b {
+        [batch @ .., summed, kept] => Split { batch, kept: Some(kept), summed },
+        [summed] => Split { batch: &[], kept: None, summed },
+        [] => return Err(scalar()),
+    };
+    let scope: &Scope = cx.scope();
+    if scope.eq(a.summed, b.summed).is_no() {
+        return Err(contraction(&scope.format(a.summed), &scope.format(b.summed)));
+    }
+    let mut dims = broadcast_shapes(scope, &[a.batch, b.batch])?;
+    dims.extend(a.kept.into_iter().chain(b.kept).cloned());
+    Ok(dims)
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    let dtype = a.dtype();
+    same_dtype(dtype, &[b])?;
+    let plan = Plan::new(a.shape(), b.shape())?;
+    cx.claim(dtype, &plan.shape)?;
+    cx.budget().take_work(plan.work())?;
+    in_ring!(dtype, T => {
+        let values = plan.multiply(&read::<T>(a)?, &read::<T>(b)?);
+        Ok(vec![T::write(dtype, &plan.shape, values)?.into()])
+    })
+}
+
+/// How two operands of fixed shapes are multiplied: as many matrices as there are indices of the leading axes.
+pub(super) struct Plan {
+    /// Rows of `A`.
+    pub m: usize,
+    /// Terms of each sum.
+    pub k: usize,
+    /// Columns of `B`.
+    pub n: usize,
+    /// The broadcast leading axes.
+    pub batch: Vec<usize>,
+    /// The shape of the result.
+    pub shape: Vec<usize>,
+    a_strides: Strides,
+    b_strides: Strides,
+}
+
+impl Plan {
+    /// # Errors
+    /// The operands do not go together.
+    pub fn new(a: &[usize], b: &[usize]) -> Result<Plan, Decline> {
+        let (a_batch, m, k) = match *a {
+            [ref batch @ .., m, k] => (batch, Some(m), k),
+            [k] => (&[][..], None, k),
+            [] => return Err(scalar().into()),
+        };
+        let (b_batch, rows, n) = match *b {
+            [ref batch @ .., k, n] => (batch, k, Some(n)),
+            [k] => (&[][..], k, None),
+            [] => return Err(scalar().into()),
+        };
+        if rows != k {
+            return Err(contraction(&k.to_string(), &rows.to_string()).into());
+        }
+        let batch = broadcast_static(&[a_batch, b_batch])
+            .ok_or_else(|| Decline::invalid("the leading axes of the operands do not broadcast"))?;
+        let strides = |own: &[usize]| -> Result<Strides, Decline> {
+            let dense = crate::tensor::strides_of(own).unwrap_or_else(|| own.iter().map(|_| 0).collect());
+            Ok(StridedView::new(own, &dense, 0)?.broadcast_to(&batch)?.strides().into())
+        };
+        let (a_strides, b_strides) = (strides(a_batch)?, strides(b_batch)?);
+        let shape = batch.iter().copied().chain(m).chain(n).collect();
+        Ok(Plan { m: m.unwrap_or(1), k, n: n.unwrap_or(1), batch, shape, a_strides, b_strides })
+    }
+
+    /// Multiplications in all.
+    pub fn work(&self) -> u64 {
+        let count = product(&self.shape).and_then(|count| count.checked_mul(self.k.max(1)));
+        count.map_or(u64::MAX, |count| count as u64)
+    }
+
+    /// The products, one after the other. The caller has claimed their memory and work.
+    pub fn multiply<T: Ring>(&self, a: &[T], b: &[T]) -> Vec<T> {
+        let mut c = vec![T::default(); product(&self.shape).unwrap_or(0)];
+        self.each(&mut c, |at_a, at_b, c| {
+            let a = a.get(at_a * self.m * self.k..).unwrap_or_default();
+            let b = b.get(at_b * self.k * self.n..).unwrap_or_default();
+            multiply_add(self.m, self.k, self.n, Matrix::dense(a, self.k), Matrix::dense(b, self.n), c);
+        });
+        c
+    }
+
+    /// Calls `visit` with the number of the matrix of `A`, that of `B`, and the place of their product.
+    pub fn each<T>(&self, c: &mut [T], mut visit: impl FnMut(usize, usize, &mut [T])) {
+        if c.is_empty() {
+            return;
+        }
+        let mut indices = Indices::new(&self.batch);
+        for c in c.chunks_exact_mut(self.m * self.n) {
+            let Some(index) = indices.advance() else { return };
+            let at = |strides: &[isize]| -> usize {
+                index.iter().zip(strides).map(|(&at, &stride)| at * stride.unsigned_abs()).sum()
+            };
+            visit(at(&self.a_strides), at(&self.b_strides), c);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::single::Single;
+    use crate::tensor::DType;
+
+    #[test]
+    fn shapes_of_products() {
+        let infer = |a: &str, b: &str| Single::new("MatMul", 13).input(DType::Float, a).input(DType::Float, b).infer();
+        assert_eq!(infer("M K", "K N"), ["float[M, N]"]);
+        assert_eq!(infer("K", "K N"), ["float[N]"]);
+        assert_eq!(infer("B M K", "K"), ["float[B, M]"]);
+        assert_eq!(infer("4", "4"), ["float[]"]);
+        assert_eq!(infer("B 1 2 3", "5 3 4"), ["float[B, 5, 2, 4]"]);
+        assert_eq!(infer("0 2 3", "1 3 4"), ["float[0, 2, 4]"]);
+        assert!(infer("2 3", "4 5")[0].starts_with("invalid"));
+        assert!(infer("", "4 5")[0].starts_with("invalid"));
+        assert_eq!(Single::new("MatMul", 13).unranked(DType::Double).input(DType::Double, "3").infer(), ["double"]);
+    }
+
+    #[test]
+    fn products_of_every_kind_of_number() {
+        let ints = Single::new("MatMul", 9).values(&[2, 2], &[1i32, -2, i32::MAX, 3]).values(&[2, 1], &[5i32, 7]);
+        assert_eq!(ints.integers(), [-9, i64::from(i32::MAX.wrapping_mul(5).wrapping_add(21))]);
+        let halves = Single::new("MatMul", 1)
+            .values(&[1, 2], &[half::f16::from_f32(2048.0), half::f16::ONE])
+            .values(&[2], &[half::f16::ONE, half::f16::ONE]);
+        assert_eq!(halves.floats(), [2048.0]);
+        let batch = Single::new("MatMul", 13)
+            .values(&[2, 1, 2], &[1.0f64, 2.0, 3.0, 4.0])
+            .values(&[2, 1, 2, 1], &[1.0f64, 10.0, 100.0, 1000.0]);
+        assert_eq!(batch.floats(), [21.0, 43.0, 2100.0, 4300.0]);
+        let empty = Single::new("MatMul", 13).values::<f32>(&[2, 0], &[]).values::<f32>(&[0, 2], &[]);
+        assert_eq!(empty.floats(), [0.0; 4]);
+        let huge = Single::new("MatMul", 13).values::<f32>(&[1 << 40, 0, 3], &[]).values::<f32>(&[3, 0], &[]);
+        assert_eq!(huge.eval().unwrap()[0].shape(), [1 << 40, 0, 0]);
+    }
+
+    #[test]
+    fn operands_that_do_not_go_together_decline() {
+        let shapes = Single::new("MatMul", 13).values(&[2], &[1.0f32, 2.0]).values(&[3], &[1.0f32, 2.0, 3.0]);
+        assert!(matches!(shapes.eval(), Err(Decline::Invalid(_))));
+        let types = Single::new("MatMul", 13).values(&[1], &[1.0f32]).values(&[1], &[1.0f64]);
+        assert!(matches!(types.eval(), Err(Decline::Invalid(_))));
+    }
+}

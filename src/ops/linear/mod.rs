@@ -1,0 +1,14 @@
+//! Linear algebra: matrix products of floats, integers and quantized numbers, Einstein sums, determinants.
+
+mod det;
+mod einsum;
+mod gemm;
+mod matmul;
+mod product;
+mod quantized;
+
+use super::Operator;
+pub(in crate::ops) use product::{Matrix, multiply_add};
+
+pub(super) const OPERATORS: &[Operator] =
+    &[matmul::MATMUL, gemm::GEMM, einsum::EINSUM, det::DET, quantized::MATMUL_INTEGER, quantized::QLINEAR_MATMUL];
