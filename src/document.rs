@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Context;
 
 use crate::dim::Scope;
-use crate::ir::Model;
+use crate::ir::{self, Model};
 use crate::onnx::{self, Limits, Source};
 use crate::passes::{self, Options};
 use crate::report::{Census, Report};
@@ -70,6 +70,11 @@ impl Document {
             fired: outcome.fired,
             seconds: begin.elapsed().as_secs_f64(),
         })
+    }
+
+    /// The model in the ONNX text syntax.
+    pub fn text(&self) -> String {
+        ir::text::print(&self.model)
     }
 
     /// Writes the model, whole or not at all: to a temporary file beside the target, synced, then renamed. Returns the bytes

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand. It knows only the library's façade.
 
 mod fold;
+mod show;
 
 use std::process::ExitCode;
 
@@ -20,7 +21,10 @@ struct Cli {
 }
 
 #[derive(Subcommand, Debug)]
-enum Command {}
+enum Command {
+    /// Print the model in the ONNX text syntax, with inferred shapes.
+    Show(show::Show),
+}
 
 /// What every subcommand that runs the passes takes.
 #[derive(Args, Debug)]
@@ -62,7 +66,7 @@ impl Passes {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match (cli.command, cli.fold) {
-        (Some(command), _) => match command {},
+        (Some(Command::Show(show)), _) => show.run(),
         (None, fold) => fold.run(),
     };
     match result {

@@ -81,6 +81,23 @@ impl Scope {
         (rest.is_const(0) || (self.at_least(&rest, 0) && self.at_least(&rest.scaled(-1)?, 0))).then_some(quotient)
     }
 
+    /// A `q` with `a = q·b` for every assignment: `a / b` wherever `b` is not zero, which need not be proved. Where `b` is zero, so
+    /// is `a`, and any `q` will do. [`exact_div`](Scope::exact_div) says more.
+    pub fn quotient(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        if let Some(quotient) = self.exact_div(a, b) {
+            return Some(quotient);
+        }
+        let (mut a, mut b) = (self.resolve(a), self.resolve(b));
+        if b.is_const(0) {
+            return None;
+        }
+        if b.leading().coefficient < 0 {
+            (a, b) = (a.scaled(-1)?, b.scaled(-1)?);
+        }
+        let (quotient, rest) = a.divide(&b)?;
+        if rest.is_const(0) { self.settle(quotient) } else { None }
+    }
+
     /// The smaller of the two.
     pub fn min(&self, a: &Dim, b: &Dim) -> Dim {
         self.or_fresh(self.try_min(a, b))
@@ -261,11 +278,8 @@ impl Scope {
     /// `c·n·⌊S/m⌋ = (c div m)·n·S + (c mod m)·n·⌊S/m⌋`, where that changes anything.
     fn split_multiple(&self, term: &Term) -> Option<(Option<Term>, Option<Term>)> {
         let (floor, symbol, divisor) = term.monomial.factors().iter().find_map(|factor| {
-            let Atom::Floor(floor) = &factor.atom else { return None };
-            let (symbol, divisor) = (floor.numerator.as_symbol()?, floor.denominator.as_const()?);
-            let multiple = self.with_table(|table| table.multiple(symbol));
-            let whole = term.coefficient.checked_div_euclid(divisor)? != 0 && multiple.checked_rem(divisor)? == 0;
-            whole.then_some((&factor.atom, symbol, divisor))
+            let (symbol, divisor) = self.exact_floor(&factor.atom)?;
+            (term.coefficient.checked_div_euclid(divisor)? != 0).then_some((&factor.atom, symbol, divisor))
         })?;
         let rest = term.monomial.over(&Monomial::atom(floor.clone()))?;
         let raised = rest.times(&Monomial::atom(Atom::Symbol(symbol)))?;

@@ -68,6 +68,14 @@ impl Interval {
         Interval { low: Some(value), high: Some(value) }
     }
 
+    pub(super) fn is_non_negative(self) -> bool {
+        self.low.is_some_and(|low| low >= 0)
+    }
+
+    pub(super) fn is_non_positive(self) -> bool {
+        self.high.is_some_and(|high| high <= 0)
+    }
+
     /// The only value there is room for.
     pub(super) fn single(self) -> Option<i128> {
         self.low.filter(|_| self.low == self.high)
@@ -130,10 +138,10 @@ impl Interval {
     pub(super) fn power(self, exponent: u32) -> Interval {
         let pow = |bound: Option<i128>| bound?.checked_pow(exponent);
         let odd = Interval { low: pow(self.low), high: pow(self.high) };
-        if exponent % 2 == 1 || self.low.is_some_and(|low| low >= 0) {
+        if exponent % 2 == 1 || self.is_non_negative() {
             return odd;
         }
-        if self.high.is_some_and(|high| high <= 0) {
+        if self.is_non_positive() {
             return Interval { low: odd.high, high: odd.low };
         }
         let high = odd.low.zip(odd.high).map(|(a, b)| a.max(b));

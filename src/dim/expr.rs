@@ -636,6 +636,14 @@ impl Dim {
         self.terms().iter().fold(0, |gcd, term| greatest_common_divisor(gcd, term.coefficient.unsigned_abs()))
     }
 
+    /// `(p, c, k)` with `self = c·p + k`, the coefficients of `p` having no common divisor and no constant term.
+    pub(super) fn primitive(&self) -> Option<(Dim, i64, i64)> {
+        let offset = self.offset();
+        let variable = if offset == 0 { self.clone() } else { self.minus(&Dim::constant(offset))? };
+        let content = i64::try_from(variable.content()).ok().filter(|content| *content > 0)?;
+        Some((variable.over_const(content)?, content, offset))
+    }
+
     /// The greatest monomial that divides every term.
     pub(super) fn common_monomial(&self) -> Monomial {
         let terms = self.terms();

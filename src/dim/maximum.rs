@@ -12,17 +12,69 @@ use super::scope::Scope;
 /// A maximum of more members than this is not stated.
 const MAX_MEMBERS: usize = 16;
 
+/// Rounds of opening and shifting before a maximum is taken as it stands.
+const MAX_ROUNDS: u32 = 16;
+
 impl Scope {
     /// The largest of `members`.
+    ///
+    /// Every round keeps `offset + factor · max(members)` equal to the result; it is over when the members are a form
+    /// that no rule changes any more, so that reading a maximum back makes the same one.
     pub(super) fn largest(&self, members: Vec<Dim>) -> Option<Dim> {
-        let members = self.without_dominated(members)?;
-        let members = self.without_dominated(flatten(members)?)?;
-        match members.as_slice() {
-            [] => None,
-            [only] => Some(only.clone()),
-            [a, b] => self.larger_of_two(a, b),
-            _ => self.largest_of_many(members),
+        let mut offset = Dim::constant(0);
+        let mut factor = Term { monomial: Monomial::One, coefficient: 1 };
+        let mut members = self.without_dominated(members)?;
+        let mut round = 0;
+        loop {
+            if let Some(opened) = open_nested(&members)? {
+                members = self.without_dominated(opened)?;
+            }
+            let shift = match members.as_slice() {
+                [] => return None,
+                [only] => return only.times_term(&factor)?.plus(&offset),
+                [a, b] => {
+                    let (base, difference) = self.oriented(a, b)?;
+                    members = vec![Dim::constant(0), difference];
+                    base
+                }
+                _ => {
+                    let common = common_part(&members)?;
+                    let shifted = members.iter().map(|member| self.settle(member.minus(&common)?));
+                    members = shifted.collect::<Option<_>>()?;
+                    common
+                }
+            };
+            offset = shift.times_term(&factor)?.plus(&offset)?;
+            let share = self.take_out_factor(&mut members)?;
+            factor = factor.times(&share)?;
+            members.sort();
+            round += 1;
+            if round == MAX_ROUNDS || open_nested(&members)?.is_none() {
+                return Atom::Max(Arc::new(members)).dim()?.times_term(&factor)?.plus(&offset);
+            }
         }
+    }
+
+    /// `max(a, b) = base + max(0, difference)`. Of the two ways, the one whose difference can be opened without leaving
+    /// more members behind; else the one whose difference takes a maximum away rather than adding one; else the one
+    /// with a positive leading coefficient.
+    fn oriented(&self, a: &Dim, b: &Dim) -> Option<(Dim, Dim)> {
+        let difference = self.settle(b.minus(a)?)?;
+        let negated = self.settle(difference.scaled(-1)?)?;
+        let nested = difference.terms().iter().find(|term| is_maximum(term)).map(|term| term.coefficient < 0);
+        let forwards = match nested {
+            None => difference.leading().coefficient > 0,
+            Some(_) if self.opens_well(&difference)? => true,
+            Some(removed) => removed && !self.opens_well(&negated)?,
+        };
+        Some(if forwards { (a.clone(), difference) } else { (b.clone(), negated) })
+    }
+
+    /// Whether `max(0, difference)` opens into a maximum of two or less: `max(0, max(0, x) − c) = max(0, x − c)`.
+    fn opens_well(&self, difference: &Dim) -> Option<bool> {
+        let opened = open_nested(&[Dim::constant(0), difference.clone()])?;
+        let kept = opened.map(|opened| self.without_dominated(opened));
+        Some(kept.is_some_and(|kept| kept.is_some_and(|kept| kept.len() <= 2)))
     }
 
     /// Sorts, and drops every member that another one is proved to reach.
@@ -48,34 +100,8 @@ impl Scope {
         Some(members)
     }
 
-    fn larger_of_two(&self, a: &Dim, b: &Dim) -> Option<Dim> {
-        let difference = self.settle(b.minus(a)?)?;
-        let (base, difference) =
-            if difference.leading().coefficient > 0 { (a, difference) } else { (b, difference.scaled(-1)?) };
-        // max(0, max(0, x) − c) = max(0, x − c): a maximum inside is worth opening where it leaves nothing behind.
-        let opened = flatten(vec![Dim::constant(0), difference.clone()])?;
-        if opened.len() > 2 {
-            let opened = self.without_dominated(opened)?;
-            if opened.len() <= 2 {
-                return self.largest(opened)?.plus(base);
-            }
-        }
-        let (difference, factor) = self.take_out_factor(vec![difference])?;
-        let [difference] = difference.try_into().ok()?;
-        let excess = Atom::Max(Arc::new(vec![Dim::constant(0), difference])).dim()?;
-        excess.times_term(&factor)?.plus(base)
-    }
-
-    fn largest_of_many(&self, members: Vec<Dim>) -> Option<Dim> {
-        let common = common_part(&members)?;
-        let reduced: Option<Vec<Dim>> = members.iter().map(|member| member.minus(&common)).collect();
-        let (mut reduced, factor) = self.take_out_factor(reduced?)?;
-        reduced.sort();
-        Atom::Max(Arc::new(reduced)).dim()?.times_term(&factor)?.plus(&common)
-    }
-
     /// `max(g·xᵢ) = g·max(xᵢ)` for `g ≥ 0`: a constant, and a monomial that is proved not to be negative.
-    fn take_out_factor(&self, members: Vec<Dim>) -> Option<(Vec<Dim>, Term)> {
+    fn take_out_factor(&self, members: &mut Vec<Dim>) -> Option<Term> {
         let content = members.iter().fold(0, |gcd, m| super::expr::greatest_common_divisor(gcd, m.content()));
         let content = i64::try_from(content).ok().filter(|content| *content > 0).unwrap_or(1);
         let mut shared: Option<Monomial> = None;
@@ -90,31 +116,37 @@ impl Scope {
         let reduced = members.iter().map(|member| {
             if member.is_const(0) { Some(member.clone()) } else { member.over_const(content)?.over_monomial(&monomial) }
         });
-        Some((reduced.collect::<Option<_>>()?, Term { monomial, coefficient: content }))
+        *members = reduced.collect::<Option<_>>()?;
+        Some(Term { monomial, coefficient: content })
     }
 }
 
-/// `max(a, y + c·max(mᵢ)) = max(a, y + c·m₁, y + c·m₂, …)` for `c > 0`.
-fn flatten(members: Vec<Dim>) -> Option<Vec<Dim>> {
-    let mut flat = Vec::with_capacity(members.len());
+/// Whether the term is a maximum times a constant.
+fn is_maximum(term: &Term) -> bool {
+    matches!(term.monomial.as_atom(), Some(Atom::Max(_)))
+}
+
+/// `max(a, y + c·max(mᵢ)) = max(a, y + c·m₁, y + c·m₂, …)` for `c > 0`, where that is the only maximum added in its
+/// member. `None` where there is nothing to open.
+fn open_nested(members: &[Dim]) -> Option<Option<Vec<Dim>>> {
+    let (mut flat, mut changed) = (Vec::with_capacity(members.len()), false);
     for member in members {
-        let inner = member.terms().iter().fold((0, None), |(count, found), term| match term.monomial.as_atom() {
-            Some(atom @ Atom::Max(_)) if term.coefficient > 0 => (count + 1, Some((atom.clone(), term.coefficient))),
-            _ => (count, found),
-        });
-        if let (1, Some((atom, coefficient))) = inner
-            && let Atom::Max(choices) = &atom
-            && choices.len().saturating_add(flat.len()) <= MAX_MEMBERS
+        let terms = member.terms();
+        let mut added = terms.iter().filter(|term| is_maximum(term) && term.coefficient > 0);
+        if let (Some(term), None) = (added.next(), added.next())
+            && let Some(Atom::Max(choices)) = term.monomial.as_atom()
+            && choices.len().saturating_add(members.len()) <= MAX_MEMBERS
         {
-            let rest = member.minus(&atom.clone().dim()?.scaled(coefficient)?)?;
+            let rest = member.minus(&Dim::from_sorted(vec![term.clone()])?)?;
             for choice in choices.iter() {
-                flat.push(rest.plus_scaled(choice, coefficient)?);
+                flat.push(rest.plus_scaled(choice, term.coefficient)?);
             }
+            changed = true;
         } else {
-            flat.push(member);
+            flat.push(member.clone());
         }
     }
-    Some(flat)
+    Some(changed.then_some(flat))
 }
 
 /// What is taken out of every member, so that shifting all of them shifts the result: of every monomial, the constant

@@ -14,4 +14,6 @@ pub use ask::Answer;
 pub use expr::{Dim, Symbol};
 pub use scope::Scope;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

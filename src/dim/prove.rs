@@ -41,9 +41,12 @@ impl Scope {
         if prover.is_settled(a) {
             return false;
         }
-        let Some(slack) = a.minus(&Dim::constant(goal)) else {
-            return false;
-        };
+        // c·p + k ≥ goal  ⇔  p ≥ ⌈(goal − k)/c⌉, the values being integers.
+        let slack = a.primitive().and_then(|(p, content, offset)| {
+            let bound = ceil_quotient(i128::from(goal).checked_sub(offset.into())?, content.into())?;
+            p.minus(&Dim::constant(i64::try_from(bound).ok()?))
+        });
+        let Some(slack) = slack else { return false };
         if let Some(known) = self.recall(&slack) {
             return known;
         }
@@ -149,6 +152,15 @@ impl<'s> Prover<'s> {
             return best;
         }
         self.fuel = self.fuel.saturating_sub(1);
+        // c·p + k is bounded as well as p is, and p better where rounding gains something.
+        if let Some((primitive, content, offset)) = p.primitive()
+            && content > 1
+        {
+            let (content, offset) = (i128::from(content), i128::from(offset));
+            let wanted = goal.checked_sub(offset).and_then(|goal| ceil_quotient(goal, content)).unwrap_or(goal);
+            let low = self.low(&primitive, wanted, level);
+            return best.max(low.and_then(|low| low.checked_mul(content)?.checked_add(offset)));
+        }
         if p.terms().iter().any(|term| term.monomial.degree() > 1) {
             best = best.max(self.shifted_low(p));
             if reached(best) {
@@ -190,7 +202,7 @@ impl<'s> Prover<'s> {
         for atom in atoms {
             let Atom::Max(members) = atom else { continue };
             let Some((rest, cofactor)) = linear_in(p, atom) else { continue };
-            if !self.interval(&cofactor).high.is_some_and(|high| high <= 0) {
+            if !self.interval(&cofactor).is_non_positive() {
                 continue;
             }
             let mut least = Some(i128::MAX);
@@ -209,7 +221,7 @@ impl<'s> Prover<'s> {
     /// `p = A + B·max(mᵢ)` with `B ≥ 0` is at least every `A + B·mᵢ`.
     fn low_by_some_member(&mut self, p: &Dim, atom: &Atom, members: &[Dim], goal: i128, level: u32) -> Option<i128> {
         let (rest, cofactor) = linear_in(p, atom)?;
-        if !self.interval(&cofactor).low.is_some_and(|low| low >= 0) {
+        if !self.interval(&cofactor).is_non_negative() {
             return None;
         }
         let mut best = None;
@@ -261,13 +273,10 @@ impl<'s> Prover<'s> {
         let (rest, cofactor) = linear_in(p, atom)?;
         let (numerator, denominator) = (&floor.numerator, &floor.denominator);
         let sign = self.interval(&cofactor);
-        let exact = numerator.as_symbol().is_some_and(|symbol| {
-            let multiple = self.scope.with_table(|table| table.multiple(symbol));
-            denominator.as_const().is_some_and(|divisor| divisor > 0 && multiple % divisor == 0)
-        });
-        let product = if exact || sign.high.is_some_and(|high| high <= 0) {
+        let exact = self.scope.exact_floor(atom).is_some();
+        let product = if exact || sign.is_non_positive() {
             cofactor.times(numerator)?
-        } else if sign.low.is_some_and(|low| low >= 0) {
+        } else if sign.is_non_negative() {
             cofactor.times(&numerator.minus(denominator)?.plus(&Dim::constant(1))?)?
         } else {
             return None;
@@ -289,7 +298,7 @@ impl<'s> Prover<'s> {
         let scale = i128::from(scale);
         let wanted = goal.saturating_sub(1).saturating_mul(scale).saturating_add(1);
         let low = self.low(scaled, wanted, level)?;
-        floor_quotient(low.checked_neg()?, scale)?.checked_neg()
+        ceil_quotient(low, scale)
     }
 
     /// `p ≥ (s·p − k·r) / s` for every given `r ≥ 0`; `s` and `k` are chosen so that a term cancels.
@@ -322,11 +331,11 @@ impl<'s> Prover<'s> {
             return None;
         }
         // A term that pulls nothing down needs no cancelling.
-        if self.monomial_interval(&term.monomial).scaled(i128::from(term.coefficient)).low.is_some_and(|low| low >= 0) {
+        if self.monomial_interval(&term.monomial).scaled(i128::from(term.coefficient)).is_non_negative() {
             return None;
         }
         let monomial = term.monomial.over(&other.monomial)?;
-        if !monomial.is_one() && !self.monomial_interval(&monomial).low.is_some_and(|low| low >= 0) {
+        if !monomial.is_one() && !self.monomial_interval(&monomial).is_non_negative() {
             return None;
         }
         let (own, theirs) = (term.coefficient.unsigned_abs(), other.coefficient.unsigned_abs());
@@ -380,11 +389,15 @@ impl<'s> Prover<'s> {
             })
         };
         let mut terms: Vec<Term> = shifted.terms().to_vec();
-        absorb(&mut terms, &|monomial| interval_of(monomial).low.is_some_and(|low| low >= 0));
+        absorb(&mut terms, &|monomial| interval_of(monomial).is_non_negative());
         terms.iter().try_fold(0i128, |sum, term| {
             sum.checked_add(interval_of(&term.monomial).scaled(i128::from(term.coefficient)).low?)
         })
     }
+}
+
+fn ceil_quotient(a: i128, b: i128) -> Option<i128> {
+    floor_quotient(a.checked_neg()?, b)?.checked_neg()
 }
 
 /// `m·n ≥ m` where both are non-negative and every atom of `n` is one of `m`: if `m` is not 0, they are all at least 1.

@@ -72,8 +72,11 @@ impl Scope {
                 whole.extend_from_slice(&a.terms());
                 return Dim::from_terms(whole);
             }
-            match merge_nested(&a, b) {
-                Some(merged) => (a, b) = merged,
+            if let Some(pushed) = self.push_into_maximum(&a, b) {
+                return pushed.plus(&Dim::from_terms(whole)?);
+            }
+            match self.merge_exact(&a, b).or_else(|| merge_nested(&a, b)) {
+                Some((merged, product)) => (a, b) = (self.settle(merged)?, product),
                 None => break,
             }
         }
@@ -141,6 +144,35 @@ impl Scope {
             }
             _ => step,
         })
+    }
+
+    /// `⌊(n·⌊S/m⌋ + y)/b⌋ = ⌊(n·S + m·y)/(m·b)⌋` for a symbol `S` that is a multiple of `m`, whatever `n` is.
+    fn merge_exact(&self, a: &Dim, b: i64) -> Option<(Dim, i64)> {
+        if !self.with_table(|table| table.has_multiples()) {
+            return None;
+        }
+        let terms = a.terms();
+        let mut factors = terms.iter().flat_map(|term| term.monomial.factors());
+        let (atom, symbol, multiple) = factors.find_map(|factor| {
+            let (symbol, multiple) = self.exact_floor(&factor.atom)?;
+            Some((&factor.atom, symbol, multiple))
+        })?;
+        let merged = terms.iter().map(|term| match term.monomial.over(&Monomial::atom(atom.clone())) {
+            Some(rest) => {
+                let monomial = rest.times(&Monomial::atom(Atom::Symbol(symbol)))?;
+                Some(Term { monomial, coefficient: term.coefficient })
+            }
+            None => term.scaled(multiple),
+        });
+        Some((Dim::from_terms(merged.collect::<Option<_>>()?)?, b.checked_mul(multiple)?))
+    }
+
+    /// `(S, m)` for the atom `⌊S/m⌋`, where the symbol `S` is known to be a multiple of `m`.
+    pub(super) fn exact_floor(&self, atom: &Atom) -> Option<(super::Symbol, i64)> {
+        let Atom::Floor(floor) = atom else { return None };
+        let (symbol, divisor) = (floor.numerator.as_symbol()?, floor.denominator.as_const()?);
+        let multiple = self.with_table(|table| table.multiple(symbol));
+        (multiple.checked_rem(divisor)? == 0).then_some((symbol, divisor))
     }
 
     /// `⌊(a + c·max(mᵢ))/b⌋ = max ⌊(a + c·mᵢ)/b⌋` for `c > 0`, the least of them for `c < 0`: rounding is monotone.

@@ -193,7 +193,9 @@ fn as_extremum(rest: &Dim, cofactor: &Term, difference: &Dim) -> Option<(Piece, 
     let mut taken = Vec::new();
     for term in difference.terms().iter() {
         let own = term.scaled(sign)?;
-        if holds(rest, &own.times(&cofactor)?) {
+        // Another maximum is no part of the base: reading it back would open it.
+        let plain = !own.monomial.factors().iter().any(|factor| matches!(factor.atom, Atom::Max(_)));
+        if plain && holds(rest, &own.times(&cofactor)?) {
             taken.push(own);
         }
     }

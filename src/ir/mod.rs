@@ -13,6 +13,7 @@ mod graph;
 mod id;
 mod inline;
 mod node;
+pub mod text;
 mod types;
 mod value;
 mod verify;

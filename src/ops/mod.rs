@@ -4,6 +4,8 @@
 //! The walk over a graph that calls them is [`walk`]; evaluation of graphs (bodies of If, Loop, Scan, functions) is
 //! [`interpret`].
 
+#[cfg(test)]
+mod bodies;
 mod broadcast;
 mod context;
 mod control;
@@ -12,6 +14,7 @@ mod elementwise;
 mod interpret;
 mod lane;
 mod linear;
+mod movement;
 mod needs;
 mod outcome;
 mod quantize;

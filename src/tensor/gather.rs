@@ -27,11 +27,14 @@ pub fn gather(tensor: &Tensor, view: &StridedView) -> Result<Tensor, TensorError
         return Tensor::zeros(dtype, view.shape());
     };
     let flat = view.coalesced();
+    let contiguous = matches!((flat.shape(), flat.strides()), ([], _) | ([_], [1]));
+    if contiguous && len == tensor.len() {
+        return tensor.reshape(view.shape());
+    }
     if let Some(strings) = tensor.strings() {
         return Tensor::from_strings(view.shape(), gather_strings(strings, &flat, len)?);
     }
     let bits = dtype.bits().ok_or(TensorError::StringPayload)?;
-    let contiguous = matches!((flat.shape(), flat.strides()), ([], _) | ([_], [1]));
     if contiguous && let Some(payload) = share(tensor, bits, first, last) {
         return Tensor::from_bytes(dtype, view.shape(), payload);
     }

@@ -244,7 +244,7 @@ fn empty_is_constant(fact: Fact) -> Fact {
 }
 
 /// What one iteration costs to interpret, in elementary operations, for each node of its body.
-const NODE_WORK: u64 = 20_000;
+const NODE_WORK: u64 = 50_000;
 
 /// Charges iterations to the budget, so that a loop that never ends does.
 pub(super) struct Meter {

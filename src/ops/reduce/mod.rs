@@ -12,9 +12,9 @@
 //! | NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss | the loss of predicted classes | 12; 13 adds types, 22 more |
 //! | ai.onnx.preview.training: Adagrad, Adam, Momentum, Gradient | a step of an optimizer; Gradient is only inferred | 1 |
 //!
-//! Floats are reduced in binary64 and rounded once. Integer sums and products wrap. Not evaluated, since runtimes disagree:
-//! extremes of NaN, softmax of infinities, the mean of nothing, other integer reductions that overflow, training modes whose
-//! saved statistics the standard leaves open.
+//! Floats are reduced in binary64 and rounded once. Not evaluated, since runtimes disagree: extremes of NaN, softmax of
+//! infinities, the mean of nothing, integer reductions that overflow, training modes whose saved statistics the standard
+//! leaves open.
 
 mod arg;
 mod axes;
@@ -25,6 +25,8 @@ mod real;
 mod reductions;
 mod shares;
 mod softmax;
+#[cfg(test)]
+mod tests;
 mod training;
 
 use super::Operator;

@@ -262,8 +262,7 @@ fn of_bools(cx: &EvalCx<'_>, kind: Kind, data: &Tensor, layout: &Layout, shape: 
     Ok(vec![Data::Tensor(Tensor::from_bools(shape, &results)?)])
 }
 
-/// Reduces integers exactly. Sums and products wrap, as the type does; where another reduction does not fit the type,
-/// runtimes disagree.
+/// Reduces integers exactly, where runtimes do.
 fn of_integers(cx: &EvalCx<'_>, kind: Kind, data: &Tensor, layout: &Layout, shape: &[usize]) -> EvalResult {
     cx.claim(DType::Int64, data.shape())?;
     cx.claim(data.dtype(), shape)?;
@@ -281,8 +280,11 @@ fn of_integers(cx: &EvalCx<'_>, kind: Kind, data: &Tensor, layout: &Layout, shap
     let sums = |term: fn(i128) -> i128| layout.fold(&bits, 0, |sum, x| add(sum, term(value(x))), add);
     let square: fn(i128) -> i128 = |x| x.saturating_mul(x);
     let results: Vec<i128> = match kind {
-        Kind::Sum => sums(|x| x),
-        Kind::Prod => layout.fold(&bits, 1, |product: i128, x| product.wrapping_mul(value(x)), i128::wrapping_mul),
+        Kind::Sum => fitting(sums(|x| x), least, most)?,
+        Kind::Prod => {
+            let multiply = |product: i128, x: i128| product.saturating_mul(x);
+            fitting(layout.fold(&bits, 1, |product, x| multiply(product, value(x)), multiply), least, most)?
+        }
         Kind::Max => layout.fold(&bits, least, |most, x| most.max(value(x)), i128::max),
         Kind::Min => layout.fold(&bits, most, |least, x| least.min(value(x)), i128::min),
         Kind::Mean => {
@@ -315,8 +317,11 @@ fn range_of(dtype: DType) -> (i128, i128) {
     }
 }
 
+/// The results, if they fit the type and a binary64 number: some runtimes wrap and others saturate, and some compute in
+/// binary64.
 fn fitting(results: Vec<i128>, least: i128, most: i128) -> Result<Vec<i128>, Decline> {
-    if results.iter().any(|result| !(least..=most).contains(result)) {
+    let exact = 1i128 << f64::MANTISSA_DIGITS;
+    if results.iter().any(|result| !(least..=most).contains(result) || result.abs() > exact) {
         return Err(Decline::unsupported("runtimes disagree about a reduction that overflows"));
     }
     Ok(results)
