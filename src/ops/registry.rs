@@ -129,8 +129,12 @@ const FAMILIES: &[&[Operator]] = &[
     super::elementwise::logic::OPERATORS,
     super::elementwise::random::OPERATORS,
     super::elementwise::select::OPERATORS,
+    super::image::OPERATORS,
     super::linear::OPERATORS,
+    super::ml::OPERATORS,
     super::reduce::OPERATORS,
     super::sequence::OPERATORS,
+    super::signal::OPERATORS,
     super::slice::OPERATORS,
+    super::text::OPERATORS,
 ];
