@@ -52,7 +52,8 @@ fn broadcast_axis<'d>(scope: &Scope, dims: impl Iterator<Item = &'d Dim>) -> Res
 /// - the larger one is the result where neither can be 0,
 /// - `max(a, b)·min(1, a, b)` is the result in any case.
 ///
-/// Where both share a symbol, chains of such formulas would grow without end: there the result is a new symbol.
+/// Of expressions, chains of such formulas would grow without end: only two symbols are put together so, and the result is a
+/// new symbol otherwise.
 ///
 /// # Errors
 /// Both differ for sure and neither is 1.
@@ -83,7 +84,7 @@ pub fn broadcast_dims(scope: &Scope, a: &Dim, b: &Dim) -> Result<Dim, Refusal> {
     if positive(a_low) && positive(b_low) {
         return Ok(scope.max(a, b));
     }
-    if a.symbols().is_disjoint(&b.symbols()) {
+    if a.as_symbol().is_some() && b.as_symbol().is_some() {
         let larger = scope.max(a, b);
         return Ok(scope.mul(&larger, &scope.min(&one, &scope.min(a, b))));
     }
