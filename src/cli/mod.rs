@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand. It knows only the library's façade.
 
+mod explain;
 mod fold;
 mod show;
 
@@ -24,6 +25,8 @@ struct Cli {
 enum Command {
     /// Print the model in the ONNX text syntax, with inferred shapes.
     Show(show::Show),
+    /// Fold without writing, and tell what fired and why the rest is left.
+    Explain(explain::Explain),
 }
 
 /// What every subcommand that runs the passes takes.
@@ -67,6 +70,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match (cli.command, cli.fold) {
         (Some(Command::Show(show)), _) => show.run(),
+        (Some(Command::Explain(explain)), _) => explain.run(),
         (None, fold) => fold.run(),
     };
     match result {

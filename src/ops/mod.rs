@@ -11,19 +11,23 @@ mod context;
 mod control;
 mod conv;
 mod elementwise;
+mod image;
 mod interpret;
 mod lane;
 mod linear;
 mod movement;
+mod ml;
 mod needs;
 mod outcome;
 mod quantize;
 mod reduce;
 mod registry;
 mod sequence;
+mod signal;
 #[cfg(test)]
 mod single;
 mod slice;
+mod text;
 mod walk;
 mod window;
 

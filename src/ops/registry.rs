@@ -129,7 +129,9 @@ const FAMILIES: &[&[Operator]] = &[
     super::elementwise::logic::OPERATORS,
     super::elementwise::random::OPERATORS,
     super::elementwise::select::OPERATORS,
+    super::image::OPERATORS,
     super::linear::OPERATORS,
+    super::ml::OPERATORS,
     super::movement::col2im::OPERATORS,
     super::movement::concat_split::OPERATORS,
     super::movement::constants::OPERATORS,
@@ -150,5 +152,7 @@ const FAMILIES: &[&[Operator]] = &[
     super::movement::triangle::OPERATORS,
     super::reduce::OPERATORS,
     super::sequence::OPERATORS,
+    super::signal::OPERATORS,
     super::slice::OPERATORS,
+    super::text::OPERATORS,
 ];

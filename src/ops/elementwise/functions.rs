@@ -3,7 +3,7 @@
 //! | operators | versions that differ |
 //! | --- | --- |
 //! | Neg, Abs | 1: floats only; 6 adds integers |
-//! | Sign | integers and floats; NaN stays NaN, and both zeros give +0 |
+//! | Sign | integers and floats; NaN stays NaN (declined in 16 bits), and both zeros give +0 |
 //! | Floor, Ceil, Round, Sqrt, Reciprocal, Exp, Log, Erf, Tanh | later versions add `bfloat16` |
 //! | Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh | 22 adds `bfloat16` |
 //! | IsNaN, IsInf | 20 adds the 8-bit floats, and to IsInf the 16-bit ones |
@@ -16,13 +16,13 @@ use super::kernel::{charge, computed, elements, lanes, map, map_floats, narrowed
 use super::symbolic::Elements;
 use super::{like_operand, like_operand_with, with_mapped};
 use crate::ir::{Fact, Scalar};
-use crate::ops::{EvalCx, EvalResult, InferCx, InferResult, Operator};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{Bool, DType, Number, Tensor, smallfloat};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Neg", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.neg(x)), numbers::<Neg>),
     Operator::new("Abs", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.abs(x)), numbers::<Abs>),
-    Operator::new("Sign", &[9, 13], |cx| like_operand_with(cx, |e, x| e.sign(x)), numbers::<Sign>),
+    Operator::new("Sign", &[9, 13], |cx| like_operand_with(cx, |e, x| e.sign(x)), evaluate_sign),
     Operator::new("Floor", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.floor(x)), |cx| floats(cx, 1, f64::floor)),
     Operator::new("Ceil", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.ceil(x)), |cx| floats(cx, 1, f64::ceil)),
     Operator::new(
@@ -96,6 +96,16 @@ fn numbers<F: Function>(cx: &mut EvalCx<'_>) -> EvalResult {
         Tensor::from_vec(x.shape(), map(&elements::<T>(&wide)?, F::apply::<T>))?
     }, else => return Err(wrong_dtype(x.dtype())));
     single(narrowed(x.dtype(), result)?)
+}
+
+/// Runtimes make NaN of NaN, but some make 0 of it in the 16-bit types.
+fn evaluate_sign(cx: &mut EvalCx<'_>) -> EvalResult {
+    let x = cx.tensor(0)?;
+    let narrow = matches!(x.dtype(), DType::Float16 | DType::Bfloat16);
+    if narrow && x.to_f64s().is_some_and(|values| values.iter().any(|value| value.is_nan())) {
+        return Err(Decline::unsupported("runtimes differ on the sign of NaN"));
+    }
+    numbers::<Sign>(cx)
 }
 
 /// A function of floats; `work` is what an element costs.
