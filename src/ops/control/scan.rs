@@ -127,7 +127,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         });
     }
     for (scan, index) in found.extra_outputs().enumerate() {
-        let stacked = found.stacked(index, plan.output_axis(scan), &length)?;
+        let stacked = found.stacked(cx.model, index, plan.output_axis(scan), &length)?;
         results.push(match &batch {
             None => stacked,
             Some(batch) => with_batch(stacked, batch),
