@@ -21,6 +21,7 @@ mod needs;
 mod outcome;
 mod quantize;
 mod reduce;
+mod recurrent;
 mod registry;
 mod sequence;
 mod signal;
