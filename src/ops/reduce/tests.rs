@@ -1,5 +1,6 @@
 use crate::ir::Attribute;
 use crate::ops::Decline;
+use crate::ops::bodies::Bodies;
 use crate::ops::single::Single;
 use crate::tensor::{DType, Element, Tensor};
 
@@ -296,4 +297,25 @@ fn optimizers() {
     assert_eq!(momentum[0].to_f64s().unwrap(), [-1.0]);
     let adam = step("Adam").output().input(DType::Float, "N").input(DType::Float, "N").input(DType::Float, "N");
     assert_eq!(adam.input(DType::Float, "N").infer(), ["float[N]", "float[N]", "float[N]"]);
+}
+
+#[test]
+fn small_tensors_are_reduced_as_expressions() {
+    let facts = |op_type: &str, dtype: DType, keep: bool| {
+        let mut b = Bodies::new(11);
+        let main = b.main();
+        b.input("x", DType::Float, "N M 3");
+        b.node(main, "Shape", "x", "sizes", &[]);
+        b.node(main, "Cast", "sizes", "cast", &[("to", Attribute::from(dtype))]);
+        b.node(main, op_type, "cast", "y", &[("axes", axes(&[0])), ("keepdims", flag(keep))]);
+        b.facts("y").swap_remove(0)
+    };
+    assert_eq!(facts("ReduceProd", DType::Int64, false), "int64[]={3*N*M}");
+    assert_eq!(facts("ReduceProd", DType::Int64, true), "int64[1]={3*N*M}");
+    assert_eq!(facts("ReduceSum", DType::Int32, true), "int32[1]={N + M + 3}");
+    assert_eq!(facts("ReduceMax", DType::Int64, false), "int64[]={max(3, M, N)}");
+    assert_eq!(facts("ReduceMin", DType::Float, false), "float[]={min(3, M, N)/1}");
+    // Too large to be exact.
+    assert_eq!(facts("ReduceProd", DType::Float, false), "float[]");
+    assert_eq!(facts("ReduceMean", DType::Int64, false), "int64[]");
 }

@@ -29,7 +29,11 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     }
     // Sizes that are made inside are fresh, which in an element type means: some size, for each element its own.
     let results = cx.infer_graph(body, given)?;
-    Ok(results.into_iter().map(|result| Fact::of(Type::Sequence(result.ty.map(Box::new)))).collect())
+    let sequence = |result: Fact| match result.ty {
+        Some(Type::Tensor(_)) | None => Ok(Fact::of(Type::Sequence(result.ty.map(Box::new)))),
+        Some(_) => Err(Refusal::invalid("the body gives something else than a tensor")),
+    };
+    results.into_iter().map(sequence).collect()
 }
 
 pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -49,6 +53,9 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let given = given.collect::<Result<Option<Vec<Data>>, _>>()?;
         let given = given.ok_or_else(|| Decline::invalid("an operand is left out"))?;
         for (column, result) in results.iter_mut().zip(cx.evaluate_graph(body, given)?) {
+            if result.tensor().is_none() {
+                return Err(Decline::invalid("the body gives something else than a tensor"));
+            }
             column.push(result);
         }
     }
