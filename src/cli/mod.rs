@@ -2,6 +2,7 @@
 
 mod explain;
 mod fold;
+mod progress;
 mod show;
 
 use std::process::ExitCode;

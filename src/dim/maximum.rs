@@ -27,7 +27,8 @@ impl Scope {
         let mut round = 0;
         loop {
             if let Some(opened) = open_nested(&members)? {
-                members = self.without_dominated(opened)?;
+                let settled = opened.into_iter().map(|member| self.settle(member));
+                members = self.without_dominated(settled.collect::<Option<_>>()?)?;
             }
             let shift = match members.as_slice() {
                 [] => return None,
@@ -48,8 +49,13 @@ impl Scope {
             let share = self.take_out_factor(&mut members)?;
             factor = factor.times(&share)?;
             members.sort();
+            // Without a symbolic factor more can be proved, and more be opened.
+            let done = share.monomial.is_one() && open_nested(&members)?.is_none();
+            if !share.monomial.is_one() {
+                members = self.without_dominated(members)?;
+            }
             round += 1;
-            if round == MAX_ROUNDS || open_nested(&members)?.is_none() {
+            if done || round == MAX_ROUNDS {
                 return Atom::Max(Arc::new(members)).dim()?.times_term(&factor)?.plus(&offset);
             }
         }
@@ -63,7 +69,11 @@ impl Scope {
         let negated = self.settle(difference.scaled(-1)?)?;
         let nested = difference.terms().iter().find(|term| is_maximum(term)).map(|term| term.coefficient < 0);
         let forwards = match nested {
-            None => difference.leading().coefficient > 0,
+            // Settling may leave both with a leading coefficient of the same sign.
+            None => match (difference.leading().coefficient > 0, negated.leading().coefficient > 0) {
+                (true, true) | (false, false) => difference < negated,
+                (positive, _) => positive,
+            },
             Some(_) if self.opens_well(&difference)? => true,
             Some(removed) => removed && !self.opens_well(&negated)?,
         };

@@ -20,6 +20,7 @@ mod movement;
 mod needs;
 mod outcome;
 mod quantize;
+mod recurrent;
 mod reduce;
 mod registry;
 mod sequence;

@@ -75,7 +75,16 @@ pub enum RunError {
 ///
 /// # Errors
 /// The model is inconsistent.
-pub fn run(model: &mut Model, scope: Rc<Scope>, options: &Options, model_bytes: usize) -> Result<Outcome, RunError> {
+///
+/// `watch` is told what is being done whenever that changes.
+pub fn run(
+    model: &mut Model,
+    scope: Rc<Scope>,
+    options: &Options,
+    model_bytes: usize,
+    watch: &mut dyn FnMut(&'static str),
+) -> Result<Outcome, RunError> {
+    watch("inferring shapes");
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
     let mut walk = Walk::new(Rc::clone(&scope), options.slice_rule, Budget::default());
     let mut kept: FxHashSet<NodeId> = FxHashSet::default();
@@ -91,6 +100,7 @@ pub fn run(model: &mut Model, scope: Rc<Scope>, options: &Options, model_bytes: 
         if !options.fold || rounds > options.max_rounds {
             break;
         }
+        watch("folding");
         let folded = fold::fold(model, &walk.facts, growth, &mut kept);
         for (node, bytes) in &folded.declined {
             let reason = format!("its constant result of {bytes} bytes would make the model larger than allowed");

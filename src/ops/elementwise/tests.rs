@@ -385,7 +385,7 @@ fn casts_between_numbers() {
         declines(cast(&[value], DType::Uint8));
     }
     declines(cast(&[9.3e18f64], DType::Int64));
-    assert_eq!(cast(&[-9.223372036854775808e18f64], DType::Int64).integers(), [i64::MIN]);
+    assert_eq!(cast(&[-9.223_372_036_854_776e18], DType::Int64).integers(), [i64::MIN]);
     assert_eq!(cast(&[f32::NAN, -0.0, 1e-40], DType::Bool).integers(), [1, 0, 1]);
     assert_eq!(cast(&[65520f32, 65519.0], DType::Float16).floats(), [f64::INFINITY, 65504.0]);
     assert_eq!(cast(&[16_777_217i64], DType::Float).floats(), [16_777_216.0]);
