@@ -202,7 +202,14 @@ fn batches_are_normalized() {
     assert!(matches!(parameters(node, 1.0, 2.0).eval(), Err(Decline::Unsupported(_))));
     let node = Single::new("BatchNormalization", 15).input(DType::Float16, "N C H W").input(DType::Float16, "C");
     let node = node.input(DType::Float16, "C").input(DType::Float, "C").input(DType::Float, "C").output().output();
+    let node = node.with("training_mode", flag(true));
     assert_eq!(node.infer(), ["float16[N, C, H, W]", "float[C]", "float[C]"]);
+    let instance = |channels| {
+        let node = Single::new("InstanceNormalization", 22).input(DType::Float, channels);
+        node.input(DType::Float, "8").input(DType::Float, "8").infer().swap_remove(0)
+    };
+    assert_eq!(instance("N C ?"), "float[N, 8, ?]");
+    assert!(instance("N 4 ?").starts_with("invalid"));
 }
 
 #[test]
@@ -239,6 +246,8 @@ fn layers_are_normalized() {
     assert_eq!(node.infer(), ["float16[N, S, 8]", "float[N, 1, 1]", "float[N, 1, 1]"]);
     let rms = Single::new("RMSNormalization", 23).with_float("epsilon", 0.0).values(&[2], &[3f32, 3.0]);
     assert_eq!(rms.values(&[1], &[2f32]).floats(), [2.0, 2.0]);
+    let node = Single::new("LayerNormalization", 17).input(DType::Float, "N ? ?").input(DType::Float, "1 8");
+    assert_eq!(node.infer(), ["float[N, ?, 8]"]);
     let rms = Single::new("RMSNormalization", 23).input(DType::Float16, "N 8").input(DType::Float, "8");
     assert_eq!(rms.infer(), ["float[N, 8]"]);
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::elements::{any_element, element_type, sequence};
 use crate::ir::{Data, Fact, GraphId, Type};
+use crate::ops::control::{element_of, stem_of};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 
 /// What a call of the body costs beside its nodes, in elementary operations.
@@ -27,10 +28,13 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     if cx.model.graph(body).inputs().len() != given.len() {
         return Err(Refusal::invalid("the body does not take as many inputs as the node"));
     }
-    // Sizes that are made inside are fresh, which in an element type means: some size, for each element its own.
     let results = cx.infer_graph(body, given)?;
     let sequence = |result: Fact| match result.ty {
-        Some(Type::Tensor(_)) | None => Ok(Fact::of(Type::Sequence(result.ty.map(Box::new)))),
+        None => Ok(Fact::of(Type::Sequence(None))),
+        // A size that is made inside is another for each element.
+        Some(ty @ Type::Tensor(_)) => {
+            Ok(Fact::of(Type::Sequence(Some(Box::new(element_of(cx.scope(), &stem_of(cx), &ty))))))
+        }
         Some(_) => Err(Refusal::invalid("the body gives something else than a tensor")),
     };
     results.into_iter().map(sequence).collect()
