@@ -286,6 +286,11 @@ impl Facts {
         self.facts.remove(&value);
     }
 
+    /// Forgets every value that `keep` does not hold for.
+    pub fn retain(&mut self, keep: impl Fn(ValueId, &Fact) -> bool) {
+        self.facts.retain(|value, fact| keep(*value, fact));
+    }
+
     /// Adds a second source of knowledge about a value: the meet of both.
     ///
     /// # Errors

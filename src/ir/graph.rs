@@ -117,7 +117,8 @@ pub struct Model {
     values: Vec<Value>,
     functions: Vec<Option<Function>>,
     functions_by_name: FxHashMap<String, Vec<FunctionId>>,
-    names: FxHashSet<String>,
+    /// How many values were ever given each name.
+    names: FxHashMap<String, u32>,
     wiring: DiGraph<Vertex, u32, u32>,
     value_at: Vec<NodeIndex>,
     node_at: Vec<NodeIndex>,
@@ -144,7 +145,7 @@ impl Model {
             values: Vec::new(),
             functions: Vec::new(),
             functions_by_name: FxHashMap::default(),
-            names: FxHashSet::default(),
+            names: FxHashMap::default(),
             wiring: DiGraph::default(),
             value_at: Vec::new(),
             node_at: Vec::new(),
@@ -456,7 +457,7 @@ impl Model {
     pub fn add_value(&mut self, name: impl Into<String>) -> ValueId {
         let id = ValueId(self.values.len() as u32);
         let name = name.into();
-        self.names.insert(name.clone());
+        *self.names.entry(name.clone()).or_default() += 1;
         self.value_at.push(self.wiring.add_node(Vertex::Value));
         self.values.push(Value {
             name,
@@ -471,13 +472,14 @@ impl Model {
 
     /// A name that no value has or had: `stem`, or `stem_1`, `stem_2`, …
     pub fn unused_name(&self, stem: &str) -> String {
-        if !stem.is_empty() && !self.names.contains(stem) {
+        if !stem.is_empty() && !self.names.contains_key(stem) {
             return stem.to_string();
         }
-        let mut n = 1u64;
+        // Starting at how many values there are keeps this from counting up through names that are taken.
+        let mut n = if self.names.contains_key(&format!("{stem}_8")) { self.values.len() as u64 } else { 1 };
         loop {
             let name = format!("{stem}_{n}");
-            if !self.names.contains(&name) {
+            if !self.names.contains_key(&name) {
                 return name;
             }
             n += 1;
@@ -487,7 +489,7 @@ impl Model {
     /// Gives a value another name.
     pub fn rename(&mut self, value: ValueId, name: impl Into<String>) {
         let name = name.into();
-        self.names.insert(name.clone());
+        *self.names.entry(name.clone()).or_default() += 1;
         self.values[value.index()].name = name;
     }
 
@@ -741,6 +743,26 @@ impl Model {
     /// Declares the type of a value.
     pub fn declare(&mut self, value: ValueId, ty: DeclaredType) {
         self.values[value.index()].declared = Some(ty);
+    }
+
+    /// Whether another value has or had this value's name.
+    pub(super) fn name_is_shared(&self, value: ValueId) -> bool {
+        self.names.get(&self.value(value).name).is_some_and(|&count| count > 1)
+    }
+
+    /// Makes an initializer of one graph one of another.
+    pub(super) fn move_initializer(&mut self, value: ValueId, from: GraphId, to: GraphId) {
+        self.graphs[from.index()].initializers.retain(|&held| held != value);
+        self.graphs[to.index()].initializers.push(value);
+        self.values[value.index()].definition = Definition::Initializer(to);
+    }
+
+    /// Makes a node of one graph one of another, at this place.
+    pub(super) fn move_node(&mut self, id: NodeId, to: GraphId, order: (u32, u32)) {
+        let Some(node) = self.nodes.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        let (from, old) = (std::mem::replace(&mut node.graph, to), std::mem::replace(&mut node.order, order));
+        self.graphs[from.index()].nodes.remove(&(old, id));
+        self.graphs[to.index()].nodes.insert((order, id));
     }
 
     pub(super) fn order_of(&self, node: NodeId) -> Option<(u32, u32)> {

@@ -11,13 +11,15 @@ mod edit;
 mod fact;
 mod graph;
 mod id;
+mod inline;
 mod node;
+pub mod text;
 mod types;
 mod value;
 mod verify;
 
 pub use attribute::{Attribute, AttributeKind, NamedAttribute, SparseTensor};
-pub use edit::{Edit, NewNode, NewOutput};
+pub use edit::{Applied, Edit, NewNode, NewOutput};
 pub use fact::{Content, Contradiction, Data, Fact, Facts, MAX_ELEMENTS, Scalar};
 pub use graph::{Function, Graph, Model, OpsetImport};
 pub use id::{FunctionId, GraphId, NodeId, ValueId};

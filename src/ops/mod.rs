@@ -4,18 +4,32 @@
 //! The walk over a graph that calls them is [`walk`]; evaluation of graphs (bodies of If, Loop, Scan, functions) is
 //! [`interpret`].
 
+#[cfg(test)]
+mod bodies;
 mod broadcast;
 mod context;
+mod control;
 mod conv;
+mod elementwise;
+mod image;
 mod interpret;
 mod lane;
 mod linear;
+mod ml;
+mod movement;
+mod needs;
 mod outcome;
 mod pool;
 mod quantize;
+mod recurrent;
+mod reduce;
 mod registry;
+mod sequence;
+mod signal;
 #[cfg(test)]
 mod single;
+mod slice;
+mod text;
 mod walk;
 mod window;
 
@@ -23,4 +37,5 @@ pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use interpret::{Environment, evaluate_graph};
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
 pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operators};
+pub use slice::slice_spec;
 pub use walk::{Event, EventKind, Walk, declared_fact};

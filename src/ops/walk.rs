@@ -100,10 +100,24 @@ impl Walk {
                 let declared = model.value(value).declared.as_ref();
                 let fact = declared
                     .map_or_else(Fact::unknown, |ty| declared_fact(&self.scope, ty, &|name| plain.contains(&name)));
+                let fact = self.with_run_time_integers(fact, &model.value(value).name);
                 self.facts.set(value, fact);
             }
         }
         self.infer_nodes(model, main)
+    }
+
+    /// A small integer input is not known, but it is the same wherever it is read: each element is a symbol of its own.
+    fn with_run_time_integers(&self, fact: Fact, name: &str) -> Fact {
+        const MOST: usize = 16;
+        let integers = fact.dtype().is_some_and(|dtype| matches!(dtype, DType::Int64 | DType::Int32));
+        match fact.static_len().filter(|&len| integers && len <= MOST) {
+            None => fact,
+            Some(len) => {
+                let elements = (0..len).map(|_| Scalar::Int(self.scope.fresh_value(name))).collect();
+                fact.with_elements(elements)
+            }
+        }
     }
 
     /// Forgets what a value was known to be, so that the next walk states it anew.

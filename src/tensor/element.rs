@@ -224,22 +224,34 @@ macro_rules! half_floats {
             fn neg(self) -> Self { -self }
             fn abs(self) -> Self { $type::from_bits(self.to_bits() & 0x7fff) }
             fn to_f64(self) -> f64 { $type::to_f64(self) }
-            fn from_f64(value: f64) -> Option<Self> { Some($type::from_f64(value)) }
+            fn from_f64(value: f64) -> Option<Self> { Some($type::from_f32(narrowed_to_odd(value))) }
             fn to_i64(self) -> Option<i64> { <i64 as Number>::from_f64($type::to_f64(self)) }
-            fn from_i64(value: i64) -> Self { $type::from_f64(round_to_odd(value)) }
+            fn from_i64(value: i64) -> Self { $type::from_f32(narrowed_to_odd(widened_to_odd(value))) }
         })*
     };
 }
 
 half_floats! { f16; bf16; }
 
-/// The integer in binary64, its last bit set when something was cut off: rounding that once more to a narrower format
-/// rounds as if in one step.
-fn round_to_odd(value: i64) -> f64 {
+// Rounding twice, first to a middle format and then to a narrow one, can differ from rounding once: the first may land
+// on a tie. It cannot if the first rounds to odd: truncates, and sets the last bit if anything was cut off.
+
+/// The value in binary32, rounded to odd.
+fn narrowed_to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    if value.is_nan() || f64::from(near) == value {
+        return near;
+    }
+    let away = f64::from(near).abs() > value.abs();
+    f32::from_bits((near.to_bits() - u32::from(away)) | 1)
+}
+
+/// The integer in binary64, rounded to odd.
+fn widened_to_odd(value: i64) -> f64 {
     let magnitude = value.unsigned_abs();
     let excess = (u64::BITS - magnitude.leading_zeros()).saturating_sub(f64::MANTISSA_DIGITS);
     let kept = magnitude >> excess;
-    let odd = if kept << excess == magnitude { kept } else { kept | 1 };
+    let odd = kept | u64::from(kept << excess != magnitude);
     let rounded = (odd << excess) as f64;
     if value < 0 { -rounded } else { rounded }
 }
@@ -272,3 +284,78 @@ macro_rules! dispatch_numeric {
     }};
 }
 pub(crate) use dispatch_numeric;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_wrap_and_divide_with_care() {
+        assert_eq!(Number::add(i8::MAX, 1), i8::MIN);
+        assert_eq!(Number::sub(0u16, 1), u16::MAX);
+        assert_eq!(Number::mul(i32::MAX, 2), -2);
+        assert_eq!((Number::div(i64::MIN, -1), Number::div(7i64, 0), Number::div(-7i64, 2)), (None, None, Some(-3)));
+        assert_eq!((Number::rem(i64::MIN, -1), Number::rem(7u8, 0), Number::rem(-7i64, 2)), (Some(0), None, Some(-1)));
+        assert_eq!((Number::neg(i8::MIN), Number::neg(1u32), Number::abs(i16::MIN)), (i8::MIN, u32::MAX, i16::MIN));
+        assert_eq!((Number::abs(-3i32), Number::abs(3u32)), (3, 3));
+        assert_eq!((<u8 as Number>::from_i64(-1), <i8 as Number>::from_i64(200)), (255, -56));
+        assert_eq!((Number::to_i64(u64::MAX), Number::to_i64(u32::MAX)), (None, Some(0xffff_ffff)));
+    }
+
+    #[test]
+    fn floats_become_integers_only_in_range() {
+        assert_eq!((<i8 as Number>::from_f64(-128.9), <i8 as Number>::from_f64(-129.0)), (Some(-128), None));
+        assert_eq!((<i8 as Number>::from_f64(127.9), <i8 as Number>::from_f64(128.0)), (Some(127), None));
+        assert_eq!((<u8 as Number>::from_f64(-0.9), <u8 as Number>::from_f64(-1.0)), (Some(0), None));
+        assert_eq!((<u8 as Number>::from_f64(255.9), <u8 as Number>::from_f64(256.0)), (Some(255), None));
+        let end = 2f64.powi(63);
+        assert_eq!((<i64 as Number>::from_f64(end), <i64 as Number>::from_f64(-end)), (None, Some(i64::MIN)));
+        assert_eq!(<i64 as Number>::from_f64(end.next_down()), Some(i64::MAX - 1023));
+        assert_eq!((<u64 as Number>::from_f64(end), <u64 as Number>::from_f64(2.0 * end)), (Some(1 << 63), None));
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!((<i32 as Number>::from_f64(value), <u64 as Number>::from_f64(value)), (None, None));
+            assert_eq!((Number::to_i64(value), Number::to_i64(f16::from_f64(value))), (None, None));
+        }
+        assert_eq!(Number::to_i64(-1.5f32), Some(-1));
+    }
+
+    #[test]
+    fn half_floats_round_once() {
+        let f16_of = |value: f64| <f16 as Number>::from_f64(value).unwrap();
+        let tie = 1.0 + 2f64.powi(-11);
+        assert_eq!(f16_of(tie), f16::ONE);
+        // Cut off in binary32, these would be the tie.
+        assert_eq!(f16_of(tie + 2f64.powi(-50)).to_f64(), 1.0 + 2f64.powi(-10));
+        assert_eq!(f16_of(-tie - 2f64.powi(-50)).to_f64(), -1.0 - 2f64.powi(-10));
+        assert_eq!(f16_of(3.0 * 2f64.powi(-11) + 1.0 - 2f64.powi(-50)).to_f64(), 1.0 + 2f64.powi(-10));
+        assert_eq!((f16_of(65519.999), f16_of(65520.0), f16_of(1e300)), (f16::MAX, f16::INFINITY, f16::INFINITY));
+        assert_eq!((f16_of(2f64.powi(-25)), f16_of(2f64.powi(-25).next_up())), (f16::ZERO, f16::from_bits(1)));
+        assert_eq!((f16_of(5e-324), f16_of(-5e-324).to_bits()), (f16::ZERO, 0x8000));
+        assert!(f16_of(f64::NAN).is_nan());
+        let bf16_of = |value: i64| <bf16 as Number>::from_i64(value).to_f64();
+        assert_eq!(bf16_of((1 << 62) + (1 << 54)), 2f64.powi(62));
+        assert_eq!(bf16_of((1 << 62) + (1 << 54) + 1), 2f64.powi(62) + 2f64.powi(55));
+        assert_eq!(bf16_of(-(1 << 62) - (1 << 54) - 1), -(2f64.powi(62) + 2f64.powi(55)));
+        assert_eq!((bf16_of(i64::MIN), bf16_of(0), bf16_of(-3)), (-(2f64.powi(63)), 0.0, -3.0));
+        assert_eq!(<f16 as Number>::from_i64(2049).to_f64(), 2048.0);
+        assert_eq!((Number::abs(f16::NEG_ZERO).to_bits(), Number::neg(bf16::ONE).to_f64()), (0, -1.0));
+        let sum = Number::add(f16::from_f32(2048.0), f16::ONE);
+        assert_eq!((sum.to_f64(), Number::div(f16::ONE, f16::ZERO)), (2048.0, Some(f16::INFINITY)));
+    }
+
+    #[test]
+    fn dispatch_covers_the_numbers_and_nothing_else() {
+        for &dtype in DType::ALL {
+            let chosen = dispatch_numeric!(dtype, T => Some((T::DTYPE, T::FLOAT)), else => None);
+            let wide = dtype.bits().is_some_and(|bits| bits >= 8) && !dtype.is_small_float();
+            let number = wide && (dtype.is_integer() || dtype.is_float());
+            assert_eq!(chosen, number.then(|| (dtype, dtype.is_float())));
+        }
+    }
+
+    #[test]
+    fn bools_are_their_truth() {
+        assert_eq!((Bool(2), Bool(0)), (Bool(1), Bool::from(false)));
+        assert_ne!(Bool(0), Bool::from(true));
+    }
+}

@@ -1,32 +1,184 @@
 //! Copying a strided view into a dense tensor.
-use bytes::Bytes;
 
+use bytes::Bytes;
+use rayon::prelude::*;
+
+use super::buffer::Buffer;
+use super::copy;
 use super::error::TensorError;
-use super::index::Indices;
+use super::index::Strides;
+use super::packed::{code_at, pack_into, unpack_into};
 use super::storage::Tensor;
 use super::strided::StridedView;
 
-/// The view as a dense tensor.
+/// The elements of a view as a dense tensor of the view's shape.
+///
+/// A view that is contiguous in memory shares the payload; packed elements also have to begin and end at whole bytes for
+/// that, and packed copies are padded with zeros. Everything else is copied once, on all threads when it is large. The
+/// result does not depend on the number of threads.
+///
+/// # Errors
+/// The view reaches outside of the tensor, or its elements cannot be addressed or allocated. How much may be allocated
+/// is for the caller to bound, from [`StridedView::len`], before.
 pub fn gather(tensor: &Tensor, view: &StridedView) -> Result<Tensor, TensorError> {
+    let dtype = tensor.dtype();
     let len = view.len().ok_or_else(|| TensorError::ElementCount { shape: view.shape().into() })?;
-    view.reach(tensor.len())?;
-    let mut positions = Vec::new();
-    positions.try_reserve_exact(len).map_err(|_| TensorError::OutOfMemory { bytes: len })?;
-    let mut indices = Indices::new(view.shape());
-    while let Some(index) = indices.advance() {
-        let distance: isize = index.iter().zip(view.strides()).map(|(&at, &stride)| at as isize * stride).sum();
-        positions.push((view.offset() + distance) as usize);
+    let Some((first, last)) = view.reach(tensor.len())? else {
+        return Tensor::zeros(dtype, view.shape());
+    };
+    let flat = view.coalesced();
+    let contiguous = matches!((flat.shape(), flat.strides()), ([], _) | ([_], [1]));
+    if contiguous && len == tensor.len() {
+        return tensor.reshape(view.shape());
     }
     if let Some(strings) = tensor.strings() {
-        return Tensor::from_strings(view.shape(), positions.iter().map(|&at| strings[at].clone()).collect());
+        return Tensor::from_strings(view.shape(), gather_strings(strings, &flat, len)?);
     }
-    let bits = tensor.dtype().bits().ok_or(TensorError::StringPayload)?;
-    let payload: Vec<u8> = if tensor.dtype().is_packed() {
-        let codes: Vec<u8> = tensor.codes().into_iter().flatten().collect();
-        super::packed::pack(&positions.iter().map(|&at| codes[at]).collect::<Vec<_>>(), bits)
-    } else {
-        let width = bits / 8;
-        positions.iter().flat_map(|&at| &tensor.bytes()[at * width..][..width]).copied().collect()
+    let bits = dtype.bits().ok_or(TensorError::StringPayload)?;
+    if contiguous && let Some(payload) = share(tensor, bits, first, last) {
+        return Tensor::from_bytes(dtype, view.shape(), payload);
+    }
+    let bytes = dtype.byte_len(len).filter(|&bytes| bytes <= isize::MAX as usize);
+    let bytes = bytes.ok_or_else(|| TensorError::ByteCount { dtype, shape: view.shape().into() })?;
+    let mut buffer = Buffer::zeroed(bytes)?;
+    match dtype.is_packed() {
+        true => gather_packed(tensor, &flat, bits, (first, last), buffer.bytes())?,
+        false => copy::copy(tensor.bytes(), &flat, bits / 8, buffer.bytes()),
+    }
+    Tensor::from_bytes(dtype, view.shape(), buffer.into())
+}
+
+/// The part of the payload that is elements `first..=last`, if it is whole bytes.
+fn share(tensor: &Tensor, bits: usize, first: usize, last: usize) -> Option<Bytes> {
+    let end = last.checked_add(1)?;
+    // The bits of eight elements are whole bytes.
+    let aligned = |at: usize| (at % 8 * bits).is_multiple_of(8);
+    if !aligned(first) || !(aligned(end) || end == tensor.len()) {
+        return None;
+    }
+    let (from, to) = (tensor.dtype().byte_len(first)?, tensor.dtype().byte_len(end)?);
+    Some(tensor.bytes().slice(from..to))
+}
+
+fn gather_strings(strings: &[Bytes], flat: &StridedView, len: usize) -> Result<Vec<Bytes>, TensorError> {
+    let mut gathered = Vec::new();
+    let bytes = len.saturating_mul(size_of::<Bytes>());
+    gathered.try_reserve_exact(len).map_err(|_| TensorError::OutOfMemory { bytes })?;
+    for_each_row(flat, 0, len, |start, step, len| {
+        gathered.extend(positions(start, step, len).filter_map(|at| strings.get(at).cloned()));
+    });
+    Ok(gathered)
+}
+
+/// Copies elements of less than a byte. Rows of whole bytes are rows of bytes. Otherwise a view that takes a good part of
+/// what it spans goes through codes of a byte each (memory for a few times the span), and a sparse one takes its codes
+/// one by one.
+fn gather_packed(
+    tensor: &Tensor,
+    flat: &StridedView,
+    bits: usize,
+    (first, last): (usize, usize),
+    out: &mut [u8],
+) -> Result<(), TensorError> {
+    let source = tensor.bytes();
+    if let Some(bytewise) = bytewise(flat, bits) {
+        copy::copy(source, &bytewise, 1, out);
+        return Ok(());
+    }
+    let len = flat.len().unwrap_or(0);
+    // Eight elements are whole bytes.
+    let start = first - first % 8;
+    let span = last - start + 1;
+    if span / 4 > len {
+        gather_codes(source, bits, flat, len, out);
+        return Ok(());
+    }
+    let mut spanned = Buffer::zeroed(span)?;
+    in_blocks(spanned.bytes(), BLOCK, |block, codes| {
+        let byte = (start + block * BLOCK) / 8 * bits;
+        unpack_into(&source[byte..], bits, codes);
+    });
+    let view = StridedView::new(flat.shape(), flat.strides(), flat.offset() - start as isize)?;
+    let mut codes = Buffer::zeroed(len)?;
+    copy::copy(spanned.bytes(), &view, 1, codes.bytes());
+    let codes: &[u8] = codes.bytes();
+    in_blocks(out, BLOCK / 8 * bits, |block, bytes| {
+        let codes = &codes[block * BLOCK..];
+        pack_into(&codes[..BLOCK.min(codes.len())], bits, bytes);
+    });
+    Ok(())
+}
+
+/// Calls with every block of the output and its number, on all threads if that is worth it.
+fn in_blocks(out: &mut [u8], block: usize, fill: impl Fn(usize, &mut [u8]) + Sync) {
+    match out.len() < PARALLEL {
+        true => out.chunks_mut(block).enumerate().for_each(|(number, out)| fill(number, out)),
+        false => out.par_chunks_mut(block).enumerate().for_each(|(number, out)| fill(number, out)),
+    }
+}
+
+/// Output below this many bytes is not worth another thread.
+const PARALLEL: usize = 1 << 20;
+
+/// Elements of less than a byte that one task packs or unpacks: whole bytes, whatever the element.
+const BLOCK: usize = 1 << 14;
+
+/// The view over bytes instead of elements, if every row begins and ends at a whole byte.
+fn bytewise(flat: &StridedView, bits: usize) -> Option<StridedView> {
+    // The fewest elements that are whole bytes, and those bytes.
+    let group = if bits == 4 { 2 } else { 4 };
+    let bytes = group * bits / 8;
+    let (&last_dim, outer_dims) = flat.shape().split_last()?;
+    let (&last_stride, outer_strides) = flat.strides().split_last()?;
+    let group = group as isize;
+    let whole = |elements: isize| elements % group == 0;
+    let last_dim = last_dim as isize;
+    if last_stride != 1 || !whole(last_dim) || !whole(flat.offset()) || !outer_strides.iter().all(|&s| whole(s)) {
+        return None;
+    }
+    let scale = |elements: isize| elements / group * bytes as isize;
+    let mut shape = outer_dims.to_vec();
+    shape.push(scale(last_dim) as usize);
+    let mut strides: Strides = outer_strides.iter().map(|&stride| scale(stride)).collect();
+    strides.push(1);
+    StridedView::new(&shape, &strides, scale(flat.offset())).ok()
+}
+
+/// Copies code by code, in blocks that are independent of one another.
+fn gather_codes(source: &[u8], bits: usize, flat: &StridedView, len: usize, out: &mut [u8]) {
+    in_blocks(out, BLOCK / 8 * bits, |block, out| {
+        let first = block * BLOCK;
+        let mut codes = Vec::with_capacity(BLOCK);
+        for_each_row(flat, first, BLOCK.min(len - first), |start, step, len| {
+            codes.extend(positions(start, step, len).filter_map(|at| code_at(source, bits, at)));
+        });
+        pack_into(&codes, bits, out);
+    });
+}
+
+/// Calls with the start, step and length of every (part of a) row among elements `first..first + len` of a view that
+/// stays inside its tensor.
+fn for_each_row(view: &StridedView, first: usize, len: usize, mut row: impl FnMut(isize, isize, usize)) {
+    let (dims, strides) = (view.shape(), view.strides());
+    let (Some((&dim, outer_dims)), Some((&step, outer_strides))) = (dims.split_last(), strides.split_last()) else {
+        return row(view.offset(), 1, len.min(1));
     };
-    Tensor::from_bytes(tensor.dtype(), view.shape(), Bytes::from(payload))
+    let mut at = first;
+    let end = first + len;
+    while at < end {
+        let (mut rest, within) = (at / dim, at % dim);
+        let mut start = view.offset() + within as isize * step;
+        for (&dim, &stride) in outer_dims.iter().zip(outer_strides).rev() {
+            start += (rest % dim) as isize * stride;
+            rest /= dim;
+        }
+        let run = (dim - within).min(end - at);
+        row(start, step, run);
+        at += run;
+    }
+}
+
+/// Positions of a row.
+fn positions(start: isize, step: isize, len: usize) -> impl Iterator<Item = usize> {
+    (0..len as isize).map(move |at| (start + at * step) as usize)
 }

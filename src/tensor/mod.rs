@@ -7,6 +7,8 @@
 //!
 //! Nothing here knows operators, dims with symbols, or files.
 
+mod buffer;
+mod copy;
 mod dtype;
 mod element;
 mod error;
@@ -27,3 +29,6 @@ pub use index::{Indices, Shape, Strides, product, strides_of};
 pub use packed::{Codes, pack};
 pub use storage::Tensor;
 pub use strided::StridedView;
+
+#[cfg(test)]
+mod tests;

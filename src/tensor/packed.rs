@@ -45,32 +45,74 @@ pub(super) fn code_at(bytes: &[u8], bits: usize, at: usize) -> Option<u8> {
     Some(code as u8 & mask(bits))
 }
 
-fn mask(bits: usize) -> u8 {
-    (0xffu16 >> (8 - bits.clamp(1, 8))) as u8
+const fn mask(bits: usize) -> u8 {
+    if bits < 8 { (1 << bits) - 1 } else { 0xff }
+}
+
+/// Unpacks as many codes as there is room for, from the first of a payload that has as many; faster than [`Codes`].
+pub(super) fn unpack_into(bytes: &[u8], bits: usize, codes: &mut [u8]) {
+    match bits {
+        2 => unpack_groups::<2, 1, 4>(bytes, codes),
+        4 => unpack_groups::<4, 1, 2>(bytes, codes),
+        6 => unpack_groups::<6, 3, 4>(bytes, codes),
+        _ => codes.iter_mut().zip(Codes::new(bytes, bits, 0, usize::MAX)).for_each(|(to, code)| *to = code),
+    }
+}
+
+/// Unpacks groups: the fewest codes that are whole bytes.
+fn unpack_groups<const BITS: usize, const BYTES: usize, const CODES: usize>(bytes: &[u8], codes: &mut [u8]) {
+    let (groups, rest) = codes.as_chunks_mut::<CODES>();
+    let whole = groups.len() * CODES;
+    for (codes, bytes) in groups.iter_mut().zip(bytes.as_chunks::<BYTES>().0) {
+        let word = bytes.iter().rev().fold(0u32, |word, &byte| word << 8 | u32::from(byte));
+        *codes = std::array::from_fn(|at| (word >> (BITS * at)) as u8 & mask(BITS));
+    }
+    rest.iter_mut().zip(Codes::new(bytes, BITS, whole, CODES)).for_each(|(to, code)| *to = code);
 }
 
 /// Packs codes of this many bits (1 to 8), their low bits; the last byte is padded with zeros.
 pub fn pack(codes: &[u8], bits: usize) -> Vec<u8> {
-    let mut packed = Vec::with_capacity((codes.len() / 8).saturating_mul(bits).saturating_add(8));
+    let mut packed = vec![0; (codes.len() / 8).saturating_mul(bits) + (codes.len() % 8 * bits).div_ceil(8)];
     pack_into(codes, bits, &mut packed);
     packed
 }
 
-/// Appends the packed codes; every call starts at a new byte.
-pub(super) fn pack_into(codes: &[u8], bits: usize, packed: &mut Vec<u8>) {
+/// Packs codes into zeros of their packed length.
+pub(super) fn pack_into(codes: &[u8], bits: usize, packed: &mut [u8]) {
+    match bits {
+        2 => pack_groups::<2, 1, 4>(codes, packed),
+        4 => pack_groups::<4, 1, 2>(codes, packed),
+        6 => pack_groups::<6, 3, 4>(codes, packed),
+        _ => pack_bits(codes, bits, packed),
+    }
+}
+
+/// Packs groups: the fewest codes that are whole bytes.
+fn pack_groups<const BITS: usize, const BYTES: usize, const CODES: usize>(codes: &[u8], packed: &mut [u8]) {
+    let (groups, rest) = codes.as_chunks::<CODES>();
+    let whole = groups.len() * BYTES;
+    for (codes, bytes) in groups.iter().zip(packed.as_chunks_mut::<BYTES>().0) {
+        let word = codes.iter().rev().fold(0u32, |word, &code| word << BITS | u32::from(code & mask(BITS)));
+        *bytes = std::array::from_fn(|at| (word >> (8 * at)) as u8);
+    }
+    pack_bits(rest, BITS, packed.get_mut(whole..).unwrap_or_default());
+}
+
+fn pack_bits(codes: &[u8], bits: usize, packed: &mut [u8]) {
+    let mut packed = packed.iter_mut();
     let mut pending = 0u16;
     let mut filled = 0;
     for &code in codes {
         pending |= u16::from(code & mask(bits)) << filled;
         filled += bits;
         if filled >= 8 {
-            packed.push(pending as u8);
+            packed.next().into_iter().for_each(|byte| *byte = pending as u8);
             pending >>= 8;
             filled -= 8;
         }
     }
     if filled > 0 {
-        packed.push(pending as u8);
+        packed.next().into_iter().for_each(|byte| *byte = pending as u8);
     }
 }
 
@@ -95,12 +137,15 @@ mod tests {
 
     #[test]
     fn codes_come_back() {
-        for bits in [2, 4, 6, 8] {
+        for bits in 1..=8 {
             let codes: Vec<u8> = (0..67u32).map(|at| (at * 37 + 11) as u8 & mask(bits)).collect();
             for len in 0..codes.len() {
                 let packed = pack(&codes[..len], bits);
                 assert_eq!(packed.len(), (len * bits).div_ceil(8));
                 assert_eq!(Codes::new(&packed, bits, 0, len).collect::<Vec<_>>(), codes[..len]);
+                let mut unpacked = vec![0xff; len];
+                unpack_into(&packed, bits, &mut unpacked);
+                assert_eq!(unpacked, codes[..len]);
                 assert_eq!(Codes::new(&packed, bits, len / 3, len).next(), codes[..len].get(len / 3).copied());
             }
         }

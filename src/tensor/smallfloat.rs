@@ -105,7 +105,10 @@ impl Format {
     ///
     /// What lies beyond the largest finite value *after* rounding to the format's mantissa, infinities included, becomes
     /// that value if `saturate`, and else infinity or NaN as Cast's table has it; formats without either always
-    /// saturate. `None` is NaN in a format without NaN: the float 4 note says 6, implementations say −0.
+    /// saturate. `None` is
+    /// - NaN in a format without NaN: the float 4 note says 6, the float 6 note and implementations say −0;
+    /// - not saturating, a magnitude in 480..496 for E4M3FN and in 61440..65536 for E5M2: ONNX Runtime answers 448 and NaN
+    ///   where the table says NaN and infinity.
     pub fn encode(self, value: f32, saturate: bool) -> Option<u8> {
         // The sign of a NaN need not survive widening, so it is taken first.
         self.encode_magnitude(value.is_sign_negative(), f64::from(value).abs(), saturate)
@@ -124,6 +127,14 @@ impl Format {
                 Special::NanForNegativeZero => Some(self.sign()),
                 Special::Nan | Special::Ieee => Some(sign | self.magnitude()),
             };
+        }
+        let contested = match self.special {
+            Special::Nan => 480.0..496.0,
+            Special::Ieee => 61440.0..65536.0,
+            Special::None | Special::NanForNegativeZero => 0.0..0.0,
+        };
+        if !saturate && contested.contains(&value) {
+            return None;
         }
         let rounded = if value.is_infinite() { u64::MAX } else { self.round(value) };
         if rounded > u64::from(self.max()) {
@@ -205,22 +216,25 @@ pub fn decode_e8m0(code: u8) -> f32 {
 /// The `float8e8m0` code of a value.
 ///
 /// Values outside `2⁻¹²⁷ ..= 2¹²⁷`, zero and infinity included, become the nearer end if `saturate` and else NaN; inside,
-/// rounding never leaves the range. `None` is what Cast leaves unspecified: negative values and negative zero. ONNX
-/// Runtime agrees on everything else; the reference implementation in Python does not on infinities, zeros and values
-/// below 2⁻¹²⁶, against Cast's table.
+/// rounding never leaves the range. `None` is
+/// - negative values and negative zero, which Cast leaves unspecified;
+/// - anything but NaN outside `2⁻¹²⁶ ..= 2¹²⁷`, unless saturating upward or rounding to nearest without saturating: Cast's
+///   table covers these two, and for the rest ONNX Runtime and the reference implementation differ.
 pub fn encode_e8m0(value: f32, saturate: bool, mode: RoundMode) -> Option<u8> {
     const NAN: u8 = 255;
     const MAX: u8 = 254;
     if value.is_nan() {
         return Some(NAN);
     }
-    if value.is_sign_negative() {
+    let (min, max) = (decode_e8m0(0), decode_e8m0(MAX));
+    let tabled = matches!((saturate, mode), (true, RoundMode::Up) | (false, RoundMode::Nearest));
+    if value.is_sign_negative() || !tabled && !(f32::MIN_POSITIVE..=max).contains(&value) {
         return None;
     }
-    if value < decode_e8m0(0) {
+    if value < min {
         return Some(if saturate { 0 } else { NAN });
     }
-    if value > decode_e8m0(MAX) {
+    if value > max {
         return Some(if saturate { MAX } else { NAN });
     }
     let bits = value.to_bits();
@@ -242,5 +256,200 @@ pub fn decode(dtype: DType, code: u8) -> Option<f32> {
     match dtype {
         DType::Float8E8M0 => Some(decode_e8m0(code)),
         _ => Some(Format::of(dtype)?.decode(code)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMATS: [(DType, Format); 7] = [
+        (DType::Float8E4M3FN, Format::E4M3FN),
+        (DType::Float8E4M3FNUZ, Format::E4M3FNUZ),
+        (DType::Float8E5M2, Format::E5M2),
+        (DType::Float8E5M2FNUZ, Format::E5M2FNUZ),
+        (DType::Float6E2M3, Format::E2M3),
+        (DType::Float6E3M2, Format::E3M2),
+        (DType::Float4E2M1, Format::E2M1),
+    ];
+
+    /// The sums of the technical notes, written out: sign, exponent and mantissa bits one by one.
+    fn defined(code: u8, exponent_bits: u32, mantissa_bits: u32, bias: i32) -> f64 {
+        let bit = |at: u32| f64::from(code >> at & 1);
+        let exponent: f64 = (0..exponent_bits).map(|at| bit(mantissa_bits + at) * 2f64.powi(at as i32)).sum();
+        let fraction: f64 = (0..mantissa_bits).map(|at| bit(at) * 2f64.powi(at as i32 - mantissa_bits as i32)).sum();
+        let magnitude = match exponent {
+            0.0 => 2f64.powi(1 - bias) * fraction,
+            _ => 2f64.powi(exponent as i32 - bias) * (1.0 + fraction),
+        };
+        if bit(exponent_bits + mantissa_bits) == 1.0 { -magnitude } else { magnitude }
+    }
+
+    /// The positive finite codes, zero first: as unsigned numbers they are in the order of their values.
+    fn finite(format: Format) -> impl Iterator<Item = u8> {
+        0..=format.max()
+    }
+
+    #[test]
+    fn codes_mean_what_the_notes_define() {
+        for (dtype, format) in FORMATS {
+            let Format { exponent_bits, mantissa_bits, bias, .. } = format;
+            assert_eq!(dtype.bits(), Some((1 + exponent_bits + mantissa_bits) as usize));
+            assert_eq!(Format::of(dtype), Some(format));
+            for code in finite(format) {
+                let value = f64::from(format.decode(code));
+                assert_eq!(value, defined(code, exponent_bits, mantissa_bits, bias), "{dtype} {code:#x}");
+                if code > 0 {
+                    assert_eq!(f64::from(format.decode(code | format.sign())), -value);
+                }
+            }
+        }
+        let rest = |format: Format| -> Vec<f32> {
+            let codes = 0..=(format.sign() | format.magnitude());
+            codes.filter(|code| code & format.magnitude() > format.max()).map(|code| format.decode(code)).collect()
+        };
+        assert!(matches!(rest(Format::E4M3FN)[..], [a, b] if a.is_nan() && b.is_nan()));
+        assert!(matches!(rest(Format::E5M2)[..], [f32::INFINITY, a, b, c, f32::NEG_INFINITY, d, e, f]
+            if [a, b, c, d, e, f].iter().all(|value| value.is_nan())));
+        for (dtype, format) in FORMATS {
+            let negative_zero = format.decode(format.sign());
+            match format.special {
+                Special::NanForNegativeZero => assert!(negative_zero.is_nan()),
+                _ => assert!(negative_zero == 0.0 && negative_zero.is_sign_negative()),
+            }
+            assert_eq!(decode(dtype, 1), Some(format.decode(1)));
+        }
+        let largest = FORMATS.map(|(_, format)| format.decode(format.max()));
+        assert_eq!(largest, [448.0, 240.0, 57344.0, 57344.0, 7.5, 28.0, 6.0]);
+        assert_eq!(decode(DType::Float8E8M0, 127), Some(1.0));
+        assert_eq!((decode(DType::Float, 0), decode(DType::Int4, 0)), (None, None));
+    }
+
+    #[test]
+    fn values_round_to_the_nearest_code_ties_to_even() {
+        for (dtype, format) in FORMATS {
+            for (low, high) in finite(format).zip(finite(format).skip(1)) {
+                // Exact: a code has few bits, and their mean one more.
+                let tie = (format.decode(low) + format.decode(high)) / 2.0;
+                let even = if low % 2 == 0 { low } else { high };
+                for saturate in [false, true] {
+                    for (value, code) in [
+                        (format.decode(low), low),
+                        (tie.next_down(), low),
+                        (tie, even),
+                        (tie.next_up(), high),
+                        (format.decode(high), high),
+                    ] {
+                        let case = format!("{dtype} {value:e} {saturate}");
+                        assert_eq!(format.encode(value, saturate), Some(code), "{case}");
+                        assert_eq!(format.encode_f64(value.into(), saturate), Some(code), "{case}");
+                        let unsigned = code == 0 && format.special == Special::NanForNegativeZero;
+                        let negative = if unsigned { 0 } else { code | format.sign() };
+                        assert_eq!(format.encode(-value, saturate), Some(negative), "{case}");
+                    }
+                }
+                let just_above = f64::from(tie).next_up();
+                assert_eq!(format.encode_f64(just_above, true), Some(high), "{dtype} {just_above:e}");
+            }
+            for tiny in [f64::MIN_POSITIVE, f64::from_bits(1), 1e-300] {
+                assert_eq!(format.encode_f64(tiny, false), Some(0));
+            }
+        }
+    }
+
+    /// Cast's two tables, the second of the finite values that overflow after rounding.
+    #[test]
+    fn what_is_out_of_range_follows_the_tables() {
+        const NAN: f32 = f32::NAN;
+        const INFINITY: f32 = f32::INFINITY;
+        // Code of: NaN, −NaN, infinity, the least that overflows (and its negative).
+        let unsaturated = [
+            (Format::E4M3FN, [0x7f, 0xff, 0x7f, 0x7f], 464f32.next_up()),
+            (Format::E4M3FNUZ, [0x80, 0x80, 0x80, 0x80], 248.0),
+            (Format::E5M2, [0x7f, 0xff, 0x7c, 0x7c], 65536.0),
+            (Format::E5M2FNUZ, [0x80, 0x80, 0x80, 0x80], 61440.0),
+        ];
+        for (format, [nan, negative_nan, infinity, over], overflows) in unsaturated {
+            let sign = |code: u8| if code == 0x80 { 0x80 } else { code | 0x80 };
+            let max = format.max();
+            for saturate in [false, true] {
+                assert_eq!(format.encode(NAN, saturate), Some(nan));
+                assert_eq!(format.encode(-NAN, saturate), Some(negative_nan));
+                assert_eq!(format.encode(format.decode(max).next_up(), saturate), Some(max));
+            }
+            for (value, code) in [(INFINITY, infinity), (f32::MAX, over), (overflows, over)] {
+                assert_eq!(format.encode(value, false), Some(code), "{format:?} {value}");
+                assert_eq!(format.encode(-value, false), Some(sign(code)), "{format:?} {value}");
+                assert_eq!(format.encode(value, true), Some(max));
+                assert_eq!(format.encode(-value, true), Some(max | 0x80));
+            }
+        }
+        assert_eq!(Format::E4M3FN.encode(464.0, false), Some(0x7e));
+        assert_eq!(Format::E4M3FNUZ.encode(248f32.next_down(), false), Some(0x7f));
+        for format in [Format::E2M3, Format::E3M2, Format::E2M1] {
+            for saturate in [false, true] {
+                assert_eq!(format.encode(NAN, saturate), None);
+                assert_eq!(format.encode(INFINITY, saturate), Some(format.magnitude()));
+                assert_eq!(format.encode(-f32::MAX, saturate), Some(format.magnitude() | format.sign()));
+            }
+        }
+        // The standard and ONNX Runtime differ.
+        for (format, low, high) in [(Format::E4M3FN, 480f32, 496f32), (Format::E5M2, 61440.0, 65536.0)] {
+            for value in [low, -low, high.next_down()] {
+                assert_eq!(format.encode(value, false), None);
+                assert!(format.encode(value, true).is_some());
+            }
+            assert!(format.encode(low.next_down(), false).is_some() && format.encode(high, false).is_some());
+        }
+    }
+
+    #[test]
+    fn e8m0_rounds_as_asked() {
+        use RoundMode::{Down, Nearest, Up};
+        const COMBINATIONS: [(bool, RoundMode); 6] =
+            [(true, Up), (true, Down), (true, Nearest), (false, Up), (false, Down), (false, Nearest)];
+        for code in 1..=254u8 {
+            let power = decode_e8m0(code);
+            assert_eq!(f64::from(power), 2f64.powi(i32::from(code) - 127));
+            for (saturate, mode) in COMBINATIONS {
+                assert_eq!(encode_e8m0(power, saturate, mode), Some(code));
+                if code < 254 {
+                    let next = code + 1;
+                    let round = |value: f32| encode_e8m0(value, saturate, mode);
+                    let [above, below_half, half, below] =
+                        [power.next_up(), (power * 1.5).next_down(), power * 1.5, (power * 2.0).next_down()];
+                    let expected = match mode {
+                        Up => [next; 4],
+                        Down => [code; 4],
+                        Nearest => [code, code, next, next],
+                    };
+                    assert_eq!([above, below_half, half, below].map(round), expected.map(Some), "{power:e} {mode:?}");
+                }
+            }
+        }
+        let tiny = 2f32.powi(-127);
+        assert_eq!(decode_e8m0(0), tiny);
+        let up = |value| encode_e8m0(value, true, Up);
+        let nearest = |value| encode_e8m0(value, false, Nearest);
+        assert_eq!(
+            [0.0, tiny / 2.0, tiny, tiny * 1.25, f32::MAX, f32::INFINITY].map(up),
+            [0, 0, 0, 1, 254, 254].map(Some)
+        );
+        assert_eq!(
+            [0.0, tiny.next_down(), tiny, tiny * 1.25, tiny * 1.5, f32::MAX, f32::INFINITY].map(nearest),
+            [255, 255, 0, 0, 1, 255, 255].map(Some)
+        );
+        for (saturate, mode) in COMBINATIONS {
+            assert_eq!(encode_e8m0(f32::NAN, saturate, mode), Some(255));
+            for negative in [-0.0, -1.0, f32::NEG_INFINITY] {
+                assert_eq!(encode_e8m0(negative, saturate, mode), None);
+            }
+            let open = [0.0, tiny, f32::MAX, f32::INFINITY].map(|value| encode_e8m0(value, saturate, mode).is_none());
+            assert_eq!(open, [!matches!((saturate, mode), (true, Up) | (false, Nearest)); 4]);
+        }
+        assert_eq!(
+            ["up", "down", "nearest", "Up"].map(RoundMode::from_name),
+            [Some(Up), Some(Down), Some(Nearest), None]
+        );
     }
 }

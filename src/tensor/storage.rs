@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use super::buffer::Buffer;
 use super::dispatch_numeric;
 use super::dtype::DType;
 use super::element::{Bool, Element, Number};
@@ -114,10 +115,7 @@ impl Tensor {
             return Tensor::from_strings(shape, strings);
         }
         let (_, bytes) = Tensor::measure(dtype, shape)?;
-        let mut payload: Vec<u8> = Vec::new();
-        payload.try_reserve_exact(bytes).map_err(|_| TensorError::OutOfMemory { bytes })?;
-        payload.resize(bytes, 0);
-        Tensor::from_bytes(dtype, shape, payload.into())
+        Tensor::from_bytes(dtype, shape, Buffer::zeroed(bytes)?.into())
     }
 
     pub fn dtype(&self) -> DType {
@@ -283,6 +281,25 @@ impl Tensor {
         let width = self.dtype.byte_len(1)?;
         scalar.bytes = self.bytes.slice(..width);
         (self.bytes.get(width..)? == self.bytes.get(..self.bytes.len() - width)?).then_some(scalar)
+    }
+
+    /// A hash of type, shape and a bounded part of the payload, so that a large tensor is not read for it. What has another
+    /// sample is different; what has the same is to be compared with [`Tensor::same`].
+    pub fn hash_sample(&self) -> u64 {
+        use std::hash::{Hash, Hasher};
+        const WHOLE: usize = 4096;
+        const PART: usize = 64;
+        let bytes = self.bytes();
+        if bytes.len() <= WHOLE {
+            return self.hash_content();
+        }
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.dtype().hash(&mut hasher);
+        self.shape().hash(&mut hasher);
+        for chunk in bytes.chunks(bytes.len() / 16 + 1) {
+            chunk.get(..PART).unwrap_or(chunk).hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
     /// A hash of type, shape and elements: equal for tensors that are the [`same`](Self::same), alike on every machine,

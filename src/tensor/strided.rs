@@ -118,6 +118,10 @@ impl StridedView {
         if start >= dim || last.is_none_or(|last| last >= dim) {
             return Err(fails());
         }
+        if self.is_empty() {
+            // Another dim is 0: nothing is addressed, and this dim may exceed every offset.
+            return Ok(view);
+        }
         view.offset = self.offset_at(start, stride).ok_or_else(fails)?;
         // A step nobody takes may be of any size.
         view.strides[axis] = if len == 1 { 0 } else { stride.checked_mul(step).ok_or_else(fails)? };

@@ -1,0 +1,183 @@
+"""Folds models and compares them with the originals in ONNX Runtime on random inputs.
+
+    scripts/python.sh scripts/compare_onnxruntime.py --binary target/release/onnx-slice-fold MODEL_OR_FOLDER ...
+
+Each symbolic dimension takes every size of --sizes in turn (0 only where the original runs on it). A folded model must be
+valid, must have the inputs and outputs of the original, and must give the same results; every shape it states must be the
+shape the tensor has. Integers, booleans and strings are compared exactly, floats with a small tolerance.
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+
+DTYPES = {
+    onnx.TensorProto.FLOAT: np.float32, onnx.TensorProto.DOUBLE: np.float64, onnx.TensorProto.FLOAT16: np.float16,
+    onnx.TensorProto.INT8: np.int8, onnx.TensorProto.INT16: np.int16, onnx.TensorProto.INT32: np.int32,
+    onnx.TensorProto.INT64: np.int64, onnx.TensorProto.UINT8: np.uint8, onnx.TensorProto.UINT16: np.uint16,
+    onnx.TensorProto.UINT32: np.uint32, onnx.TensorProto.UINT64: np.uint64, onnx.TensorProto.BOOL: np.bool_,
+}
+
+
+def session(path):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def symbols(model):
+    """The dimensions of the graph's inputs that have no number, each under its own name."""
+    found = {}
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    for value in model.graph.input:
+        if value.name in initializers:
+            continue
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if not dim.HasField("dim_value") or dim.dim_value < 0:
+                found.setdefault(dim.dim_param or f"{value.name}.{axis}", None)
+    return list(found)
+
+
+def feeds(model, sizes, rng):
+    """Random inputs at these sizes. Integers are small, so that they may be indices and token numbers."""
+    values = {}
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    for value in model.graph.input:
+        if value.name in initializers:
+            continue
+        tensor = value.type.tensor_type
+        shape = [dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else sizes[dim.dim_param or f"{value.name}.{axis}"]
+                 for axis, dim in enumerate(tensor.shape.dim)]
+        dtype = np.dtype(DTYPES[tensor.elem_type])
+        if dtype.kind == "f":
+            values[value.name] = rng.standard_normal(shape).astype(dtype)
+        elif dtype.kind == "b":
+            values[value.name] = rng.integers(0, 2, shape).astype(dtype)
+        else:
+            values[value.name] = rng.integers(0, 3, shape).astype(dtype)
+    return values
+
+
+def evaluate(text, sizes):
+    """What a dimension expression is at these sizes; None if it names something else or is no expression."""
+    names = {f"s{i}_": sizes[name] for i, name in enumerate(sizes)}
+    for i, name in enumerate(sizes):
+        text = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.])", f"s{i}_", text)
+    if not re.fullmatch(r"[\w\s+\-*/%(),]*", text):
+        return None
+    from fractions import Fraction
+    import math
+    text = re.sub(r"\b\d+\b", r"Fraction(\g<0>)", text)
+    functions = {"floor": math.floor, "ceil": math.ceil, "min": min, "max": max, "mod": lambda a, b: a % b, "Fraction": Fraction}
+    try:
+        return int(eval(text, {"__builtins__": {}}, {**functions, **{k: Fraction(v) for k, v in names.items()}}))  # noqa: S307
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def check_shapes(path, sizes, values):
+    """Runs the folded model with every tensor as an output and compares stated with true shapes."""
+    model = onnx.load(path)
+    stated = {v.name: v.type.tensor_type.shape.dim for v in [*model.graph.value_info, *model.graph.output]
+              if v.type.HasField("tensor_type") and v.type.tensor_type.HasField("shape")}
+    outputs = {v.name for v in model.graph.output}
+    del model.graph.value_info[:]
+    for value in model.graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    for node in model.graph.node:
+        model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.output if name in stated and name not in outputs)
+    with tempfile.NamedTemporaryFile(suffix=".onnx", dir=os.path.dirname(path)) as file:
+        file.write(model.SerializeToString())
+        file.flush()
+        opened = session(file.name)
+        for output, value in zip(opened.get_outputs(), opened.run(None, values)):
+            if output.name not in stated or not isinstance(value, np.ndarray):
+                continue
+            dims = stated[output.name]
+            if len(dims) != value.ndim:
+                return f"'{output.name}' is stated to have rank {len(dims)} but has shape {value.shape}"
+            for dim, size in zip(dims, value.shape):
+                want = dim.dim_value if dim.HasField("dim_value") else evaluate(dim.dim_param, sizes)
+                if want is not None and want != size:
+                    return f"'{output.name}' is stated to be {dim.dim_param or dim.dim_value} long but has shape {value.shape}"
+    return None
+
+
+def same(a, b):
+    if isinstance(a, list):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind == "f":
+        tolerance = 2e-2 if a.dtype.itemsize == 2 else 1e-4
+        return np.allclose(a.astype(np.float64), b.astype(np.float64), rtol=tolerance, atol=tolerance, equal_nan=True)
+    return np.array_equal(a, b)
+
+
+def compare(binary, path, folder, sizes, flags):
+    """None, or what is wrong with the folded model."""
+    target = os.path.join(folder, path.name)
+    done = subprocess.run([binary, str(path), "-o", target, *flags], capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        return f"exit code {done.returncode}: {done.stderr.strip()}"
+    model, folded = onnx.load(path), onnx.load(target)
+    interface = lambda m: ([v.name for v in m.graph.input], [v.name for v in m.graph.output])  # noqa: E731
+    if interface(model) != interface(folded):
+        return "inputs or outputs differ"
+    try:
+        onnx.checker.check_model(str(path), full_check=True)
+        valid = True
+    except Exception:  # noqa: BLE001
+        valid = False
+    if valid:
+        onnx.checker.check_model(target, full_check=True)
+    names, runs = symbols(model), 0
+    for size in sizes if names else [0]:
+        chosen = {name: size + i if size > 1 else size for i, name in enumerate(names)}
+        values = feeds(model, chosen, np.random.default_rng(size))
+        try:
+            before = session(str(path)).run(None, values)
+        except Exception:  # noqa: BLE001
+            continue
+        runs += 1
+        after = session(target).run(None, values)
+        if not all(same(a, b) for a, b in zip(before, after)):
+            return f"results differ at {chosen}"
+        wrong = check_shapes(target, chosen, values)
+        if wrong:
+            return f"{wrong} at {chosen}"
+    return None if runs else "the original runs at none of the sizes"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--sizes", default="5,1,0", help="sizes for symbolic dimensions, comma-separated")
+    parser.add_argument("--flags", default="", help="more arguments for the binary")
+    parser.add_argument("models", nargs="+")
+    args = parser.parse_args()
+    paths = [p for name in args.models for p in (sorted(pathlib.Path(name).rglob("*.onnx")) if os.path.isdir(name) else [pathlib.Path(name)])]
+    paths = [p for p in paths if ".folded" not in p.name]
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for path in paths:
+            wrong = compare(args.binary, path, folder, [int(s) for s in args.sizes.split(",")], args.flags.split())
+            passed, failed = passed + (wrong is None), failed + (wrong is not None)
+            if wrong:
+                print(f"{path}: {wrong}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+//! `onnx-slice-fold model.onnx`: the main job.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use onnx_slice_fold::Document;
+
+use super::Passes;
+use super::progress::Progress;
+
+#[derive(Args, Debug)]
+pub(super) struct Fold {
+    /// The model to fold.
+    #[arg(value_name = "MODEL", required = true)]
+    model: Option<PathBuf>,
+    /// Where to write the result; `MODEL` with `.folded` before its extension if not given.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    passes: Passes,
+}
+
+impl Fold {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        // The parser demands it; only a subcommand does without.
+        let model = self.model.unwrap_or_default();
+        let target = self.output.unwrap_or_else(|| beside(&model));
+        let progress = Progress::start();
+        progress.say("reading the model");
+        let mut document = Document::open(&model)?;
+        let report = document.fold_watched(&self.passes.options(), &mut |what| progress.say(what));
+        let mut report = report?;
+        progress.say("writing the result");
+        report.bytes_after = Some(document.save(&target)?);
+        drop(progress);
+        println!("{report}");
+        println!("wrote {} in {:.0} ms", target.display(), begin.elapsed().as_secs_f64() * 1000.0);
+        Ok(())
+    }
+}
+
+/// `model.folded.onnx` for `model.onnx`.
+fn beside(model: &Path) -> PathBuf {
+    let mut name = model.file_stem().unwrap_or_default().to_os_string();
+    name.push(".folded");
+    if let Some(extension) = model.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    model.with_file_name(name)
+}

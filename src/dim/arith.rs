@@ -1,0 +1,329 @@
+//! Total arithmetic: every operation has a result, canonical and as short as what is known allows.
+//!
+//! Each operation exists twice: `try_…` answers `None` where the result cannot be stated (overflow, a divisor that may
+//! be zero, an expression over budget), and the public one puts a fresh integer in its place.
+
+use std::sync::Arc;
+
+use super::expr::{Atom, Dim, Floor, MAX_TERMS, Monomial, Symbol, Term, combine};
+use super::scope::Scope;
+
+impl Scope {
+    fn or_fresh(&self, result: Option<Dim>) -> Dim {
+        result.unwrap_or_else(|| self.fresh_value("unk"))
+    }
+
+    /// `a + b`.
+    pub fn add(&self, a: &Dim, b: &Dim) -> Dim {
+        self.or_fresh(self.try_add(a, b))
+    }
+
+    /// `a − b`.
+    pub fn sub(&self, a: &Dim, b: &Dim) -> Dim {
+        self.or_fresh(self.try_sub(a, b))
+    }
+
+    /// `−a`.
+    pub fn neg(&self, a: &Dim) -> Dim {
+        self.or_fresh(self.try_neg(a))
+    }
+
+    /// `a · b`.
+    pub fn mul(&self, a: &Dim, b: &Dim) -> Dim {
+        self.or_fresh(self.try_mul(a, b))
+    }
+
+    /// The sum of all terms, put in order once: the way to add many.
+    pub fn sum<'d>(&self, terms: impl IntoIterator<Item = &'d Dim>) -> Dim {
+        self.or_fresh(self.try_sum(terms))
+    }
+
+    /// The product of all factors; 1 for none. A factor 0 decides it whatever the others are.
+    pub fn product<'d>(&self, factors: impl IntoIterator<Item = &'d Dim>) -> Dim {
+        let mut product = Some(Dim::constant(1));
+        for factor in factors {
+            if factor.is_const(0) {
+                return Dim::constant(0);
+            }
+            product = product.and_then(|product| self.try_mul(&product, factor));
+        }
+        self.or_fresh(product)
+    }
+
+    /// `⌊a / b⌋`, as Python's `//`.
+    pub fn floor_div(&self, a: &Dim, b: &Dim) -> Dim {
+        self.or_fresh(self.try_floor_div(a, b))
+    }
+
+    /// `⌈a / b⌉`.
+    pub fn ceil_div(&self, a: &Dim, b: &Dim) -> Dim {
+        self.or_fresh(self.try_ceil_div(a, b))
+    }
+
+    /// `a − b·⌊a / b⌋`, as Python's `%`: the result has the sign of `b`.
+    pub fn modulo(&self, a: &Dim, b: &Dim) -> Dim {
+        self.or_fresh(self.try_modulo(a, b))
+    }
+
+    /// The quotient rounded towards zero, as C's `/`.
+    pub fn trunc_div(&self, a: &Dim, b: &Dim) -> Dim {
+        self.or_fresh(self.try_trunc_div(a, b))
+    }
+
+    /// `a − b·trunc(a / b)`, as C's `%`: the result has the sign of `a`.
+    pub fn rem(&self, a: &Dim, b: &Dim) -> Dim {
+        let quotient = self.try_trunc_div(a, b);
+        self.or_fresh(quotient.and_then(|quotient| self.try_sub(a, &self.try_mul(b, &quotient)?)))
+    }
+
+    /// `a / b`, where it is proved that `b` is not zero and divides `a` for every assignment.
+    pub fn exact_div(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        let quotient = self.try_floor_div(a, b)?;
+        let rest = self.try_sub(a, &self.try_mul(b, &quotient)?)?;
+        (rest.is_const(0) || (self.at_least(&rest, 0) && self.at_least(&rest.scaled(-1)?, 0))).then_some(quotient)
+    }
+
+    /// A `q` with `a = q·b` for every assignment: `a / b` wherever `b` is not zero, which need not be proved. Where `b` is zero, so
+    /// is `a`, and any `q` will do. [`exact_div`](Scope::exact_div) says more.
+    pub fn quotient(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        if let Some(quotient) = self.exact_div(a, b) {
+            return Some(quotient);
+        }
+        let (mut a, mut b) = (self.resolve(a), self.resolve(b));
+        if b.is_const(0) {
+            return None;
+        }
+        if b.leading().coefficient < 0 {
+            (a, b) = (a.scaled(-1)?, b.scaled(-1)?);
+        }
+        let (quotient, rest) = a.divide(&b)?;
+        if rest.is_const(0) { self.settle(quotient) } else { None }
+    }
+
+    /// The smaller of the two.
+    pub fn min(&self, a: &Dim, b: &Dim) -> Dim {
+        self.or_fresh(self.try_min(a, b))
+    }
+
+    /// The larger of the two.
+    pub fn max(&self, a: &Dim, b: &Dim) -> Dim {
+        self.or_fresh(self.try_max(a, b))
+    }
+
+    /// `|a|`.
+    pub fn abs(&self, a: &Dim) -> Dim {
+        self.or_fresh(self.try_abs(a))
+    }
+
+    pub(super) fn try_add(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
+            return a.checked_add(b).map(Dim::constant);
+        }
+        self.settle(self.resolve(a).plus(&self.resolve(b))?)
+    }
+
+    pub(super) fn try_sub(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
+            return a.checked_sub(b).map(Dim::constant);
+        }
+        self.settle(self.resolve(a).minus(&self.resolve(b))?)
+    }
+
+    pub(super) fn try_neg(&self, a: &Dim) -> Option<Dim> {
+        self.settle(self.resolve(a).scaled(-1)?)
+    }
+
+    pub(super) fn try_mul(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
+            return a.checked_mul(b).map(Dim::constant);
+        }
+        self.settle(self.resolve(a).times(&self.resolve(b))?)
+    }
+
+    pub(super) fn try_sum<'d>(&self, dims: impl IntoIterator<Item = &'d Dim>) -> Option<Dim> {
+        let (mut terms, mut room) = (Vec::new(), 2 * MAX_TERMS as usize);
+        for dim in dims {
+            terms.extend_from_slice(&self.resolve(dim).terms());
+            if terms.len() > room {
+                combine(&mut terms)?;
+                // Terms may yet cancel, but not without end.
+                if terms.len() > 16 * MAX_TERMS as usize {
+                    return None;
+                }
+                room = terms.len().saturating_mul(2).max(room);
+            }
+        }
+        self.settle(Dim::from_terms(terms)?)
+    }
+
+    pub(super) fn try_ceil_div(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        // ⌈a/b⌉ = ⌊(a + b − 1)/b⌋ for integers and b > 0, and ⌈a/b⌉ = ⌈−a/−b⌉.
+        if self.at_least(b, 1) {
+            let raised = self.try_add(a, &self.try_sub(b, &Dim::constant(1))?)?;
+            return self.try_floor_div(&raised, b);
+        }
+        let (a, b) = (self.try_neg(a)?, self.try_neg(b)?);
+        if self.at_least(&b, 1) { self.try_ceil_div(&a, &b) } else { None }
+    }
+
+    pub(super) fn try_modulo(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        self.try_sub(a, &self.try_mul(b, &self.try_floor_div(a, b)?)?)
+    }
+
+    fn try_trunc_div(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        let zero = Dim::constant(0);
+        let negated = self.try_neg(a)?;
+        if !self.at_least(b, 1) {
+            let positive = self.try_neg(b)?;
+            return if self.at_least(&positive, 1) { self.try_trunc_div(&negated, &positive) } else { None };
+        }
+        if self.at_least(a, 0) {
+            return self.try_floor_div(a, b);
+        }
+        if self.at_least(&negated, 0) {
+            return self.try_neg(&self.try_floor_div(&negated, b)?);
+        }
+        let above = self.try_floor_div(&self.try_max(a, &zero)?, b)?;
+        let below = self.try_floor_div(&self.try_max(&negated, &zero)?, b)?;
+        self.try_sub(&above, &below)
+    }
+
+    pub(super) fn try_max(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
+            return Some(Dim::constant(a.max(b)));
+        }
+        self.try_max_of(vec![a.clone(), b.clone()])
+    }
+
+    pub(super) fn try_min(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
+            return Some(Dim::constant(a.min(b)));
+        }
+        self.try_min_of(vec![a.clone(), b.clone()])
+    }
+
+    pub(super) fn try_max_of(&self, members: Vec<Dim>) -> Option<Dim> {
+        self.settle(self.largest(members.iter().map(|member| self.resolve(member)).collect())?)
+    }
+
+    pub(super) fn try_min_of(&self, members: Vec<Dim>) -> Option<Dim> {
+        let negated = members.iter().map(|member| self.try_neg(member)).collect::<Option<_>>()?;
+        self.try_neg(&self.try_max_of(negated)?)
+    }
+
+    pub(super) fn try_abs(&self, a: &Dim) -> Option<Dim> {
+        self.try_max(a, &self.try_neg(a)?)
+    }
+
+    /// `a` with every symbol that `replace` knows replaced, and simplified anew.
+    pub fn substitute(&self, a: &Dim, replace: &dyn Fn(Symbol) -> Option<Dim>) -> Dim {
+        self.or_fresh(self.try_substitute(a, replace))
+    }
+
+    pub(super) fn try_substitute(&self, a: &Dim, replace: &dyn Fn(Symbol) -> Option<Dim>) -> Option<Dim> {
+        let mut sum = Vec::new();
+        for term in a.terms().iter() {
+            let mut product = Dim::constant(term.coefficient);
+            for factor in term.monomial.factors() {
+                let base = self.substitute_atom(&factor.atom, replace)?;
+                for _ in 0..factor.exponent {
+                    product = self.try_mul(&product, &base)?;
+                }
+            }
+            sum.push(product);
+        }
+        self.try_sum(&sum)
+    }
+
+    fn substitute_atom(&self, atom: &Atom, replace: &dyn Fn(Symbol) -> Option<Dim>) -> Option<Dim> {
+        match atom {
+            Atom::Symbol(symbol) => Some(replace(*symbol).unwrap_or_else(|| Dim::symbol(*symbol))),
+            Atom::Floor(floor) => {
+                let numerator = self.try_substitute(&floor.numerator, replace)?;
+                self.try_floor_div(&numerator, &self.try_substitute(&floor.denominator, replace)?)
+            }
+            Atom::Max(members) => {
+                let members: Option<_> = members.iter().map(|member| self.try_substitute(member, replace)).collect();
+                self.settle(self.largest(members?)?)
+            }
+        }
+    }
+
+    /// `m·⌊S/m⌋ = S` for a symbol known to be a multiple of `m`: keeps the coefficient of `⌊S/m⌋` in `0 .. m`.
+    pub(super) fn settle(&self, a: Dim) -> Option<Dim> {
+        if !self.with_table(|table| table.has_multiples()) {
+            return Some(a);
+        }
+        let mut settled = a;
+        // Each round turns the floors of one degree lower, at most, into symbols.
+        for _ in 0..=super::expr::MAX_DEGREE {
+            let mut terms = Vec::with_capacity(settled.terms().len());
+            let mut changed = false;
+            for term in settled.terms().iter() {
+                match self.split_multiple(term) {
+                    Some((whole, rest)) => {
+                        changed = true;
+                        terms.extend(whole);
+                        terms.extend(rest);
+                    }
+                    None => terms.push(term.clone()),
+                }
+            }
+            if !changed {
+                return Some(settled);
+            }
+            settled = Dim::from_terms(terms)?;
+        }
+        Some(settled)
+    }
+
+    /// The opposite of [`settle`](Scope::settle): `m·⌊S/m⌋` for every symbol `S` known to be a multiple of `m`.
+    pub(super) fn expand(&self, a: &Dim) -> Option<Dim> {
+        if !self.with_table(|table| table.has_multiples()) {
+            return Some(a.clone());
+        }
+        let terms = a.terms();
+        let expanded = terms.iter().map(|term| {
+            let mut product = Term { monomial: Monomial::One, coefficient: term.coefficient };
+            for factor in term.monomial.factors() {
+                let (atom, scale) = self.expand_atom(&factor.atom)?;
+                for _ in 0..factor.exponent {
+                    product = product.times(&Term { monomial: Monomial::atom(atom.clone()), coefficient: scale })?;
+                }
+            }
+            Some(product)
+        });
+        Dim::from_terms(expanded.collect::<Option<_>>()?)
+    }
+
+    /// `(⌊S/m⌋, s)` with `atom = s·⌊S/m⌋` for a multiple of `m`, or for its quotient by a divisor of `m`.
+    fn expand_atom(&self, atom: &Atom) -> Option<(Atom, i64)> {
+        let (symbol, divisor) = match atom {
+            Atom::Symbol(symbol) => (*symbol, 1),
+            _ => match self.exact_floor(atom) {
+                Some(exact) => exact,
+                None => return Some((atom.clone(), 1)),
+            },
+        };
+        let multiple = self.with_table(|table| table.multiple(symbol));
+        if multiple == divisor {
+            return Some((atom.clone(), 1));
+        }
+        let floor = Floor { numerator: Dim::symbol(symbol), denominator: Dim::constant(multiple) };
+        Some((Atom::Floor(Arc::new(floor)), multiple.checked_div(divisor)?))
+    }
+
+    /// `c·n·⌊S/m⌋ = (c div m)·n·S + (c mod m)·n·⌊S/m⌋`, where that changes anything.
+    fn split_multiple(&self, term: &Term) -> Option<(Option<Term>, Option<Term>)> {
+        let (floor, symbol, divisor) = term.monomial.factors().iter().find_map(|factor| {
+            let (symbol, divisor) = self.exact_floor(&factor.atom)?;
+            (term.coefficient.checked_div_euclid(divisor)? != 0).then_some((&factor.atom, symbol, divisor))
+        })?;
+        let rest = term.monomial.over(&Monomial::atom(floor.clone()))?;
+        let raised = rest.times(&Monomial::atom(Atom::Symbol(symbol)))?;
+        let whole = Term { monomial: raised, coefficient: term.coefficient.checked_div_euclid(divisor)? };
+        let left = term.coefficient.checked_rem_euclid(divisor)?;
+        let left = (left != 0).then(|| Term { monomial: term.monomial.clone(), coefficient: left });
+        Some((Some(whole), left))
+    }
+}

@@ -1,0 +1,467 @@
+//! What can be proved of an expression: lower bounds that hold for every assignment.
+//!
+//! Every question comes down to a lower bound of one polynomial (`a ≤ b` is `b − a ≥ 0`; an upper bound is the lower
+//! bound of the negation). The cheap answer is interval arithmetic. Behind it is a short search that rests on these laws:
+//!
+//! - `x ↦ low + x′` with `x′ ≥ 0` for every atom of a product, and `m·n ≥ m` for integers when `n` is a product of
+//!   factors of `m`;
+//! - `B·max(mᵢ) = minᵢ B·mᵢ` for `B ≤ 0`, `B·max(mᵢ) ≥ B·mᵢ` for `B ≥ 0`, and `max(mᵢ) = mᵢ` in the case that `mᵢ` is
+//!   the largest;
+//! - `a − b + 1 ≤ b·⌊a/b⌋ ≤ a` for `b > 0`, after which `p` is bounded by the ceiling of a bound of `b·p`;
+//! - a given relation `r ≥ 0` may be subtracted any number of times.
+//!
+//! No law picks numbers for the symbols, and every step is bounded by the prover's fuel.
+
+use super::Symbol;
+
+use super::bounds::Interval;
+use super::expr::{Atom, Dim, Floor, Monomial, Term, floor_quotient, greatest_common_divisor};
+use super::scope::Scope;
+use rustc_hash::FxHashMap;
+
+/// Polynomials one question may look at.
+const FUEL: u32 = 32;
+/// Laws applied one after the other.
+const LEVELS: u32 = 6;
+/// Cases assumed one inside the other.
+const CASES: usize = 3;
+/// Larger expressions get interval arithmetic only.
+const SEARCH_SIZE: u32 = 256;
+/// Relations one polynomial is combined with.
+const RELATIONS: usize = 48;
+
+impl Scope {
+    /// Whether `a ≥ goal` is proved.
+    pub(super) fn at_least(&self, a: &Dim, goal: i64) -> bool {
+        if let Some(value) = a.as_const() {
+            return value >= goal;
+        }
+        let mut prover = Prover::new(self);
+        if prover.interval(a).low.is_some_and(|low| low >= i128::from(goal)) {
+            return true;
+        }
+        if prover.is_settled(a) {
+            return false;
+        }
+        // c·p + k ≥ goal  ⇔  p ≥ ⌈(goal − k)/c⌉, the values being integers.
+        let slack = a.primitive().and_then(|(p, content, offset)| {
+            let bound = ceil_quotient(i128::from(goal).checked_sub(offset.into())?, content.into())?;
+            p.minus(&Dim::constant(i64::try_from(bound).ok()?))
+        });
+        let Some(slack) = slack else { return false };
+        if let Some(known) = self.recall(&slack) {
+            return known;
+        }
+        let proved = prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0);
+        self.remember(&slack, proved);
+        proved
+    }
+
+    /// What interval arithmetic says.
+    pub(super) fn quick_interval(&self, a: &Dim) -> Interval {
+        Prover::new(self).interval(a)
+    }
+
+    /// The best bounds that can be proved.
+    pub(super) fn proved_interval(&self, a: &Dim) -> Interval {
+        let low = |a: &Dim| {
+            let mut prover = Prover::new(self);
+            let quick = prover.interval(a).low;
+            if prover.is_settled(a) { quick } else { quick.max(prover.low(a, i128::MAX, LEVELS)) }
+        };
+        let high = a.scaled(-1).and_then(|negated| low(&negated)?.checked_neg());
+        Interval { low: low(a), high }
+    }
+}
+
+struct Prover<'s> {
+    scope: &'s Scope,
+    /// What the present case says of single symbols, and of whole expressions (each at least 0).
+    cases: Vec<(Symbol, Interval)>,
+    relations: Vec<Dim>,
+    /// What was found of expressions under the present case, and how deep the search for it was.
+    seen: FxHashMap<Dim, (u32, Option<i128>)>,
+    fuel: u32,
+}
+
+impl<'s> Prover<'s> {
+    fn new(scope: &'s Scope) -> Prover<'s> {
+        Prover { scope, cases: Vec::new(), relations: Vec::new(), seen: FxHashMap::default(), fuel: FUEL }
+    }
+
+    /// Whether interval arithmetic already says all there is to say: a linear polynomial of unrelated symbols.
+    fn is_settled(&self, a: &Dim) -> bool {
+        let linear = a
+            .terms()
+            .iter()
+            .all(|term| term.monomial.is_one() || matches!(term.monomial.as_atom(), Some(Atom::Symbol(_))));
+        linear && self.scope.with_table(|table| table.relations.iter().all(|r| r.mask() & a.mask() == 0))
+    }
+
+    fn atom_interval(&self, atom: &Atom) -> Interval {
+        let symbol = match atom {
+            Atom::Symbol(symbol) => *symbol,
+            _ => return self.compound_interval(atom),
+        };
+        let known = self.scope.with_table(|table| table.interval(symbol));
+        let narrowed = self.cases.iter().filter(|(other, _)| *other == symbol);
+        narrowed.fold(known, |known, (_, case)| known.intersect(*case))
+    }
+
+    fn compound_interval(&self, atom: &Atom) -> Interval {
+        if self.cases.is_empty()
+            && let Some(known) = self.scope.intervals().borrow().get(atom)
+        {
+            return *known;
+        }
+        let interval = match atom {
+            Atom::Symbol(_) => Interval::ANY,
+            Atom::Floor(floor) => self.interval(&floor.numerator).floor_over(self.interval(&floor.denominator)),
+            Atom::Max(members) => members.iter().map(|member| self.interval(member)).fold(
+                Interval { low: None, high: Some(i128::MIN) },
+                |all, member| Interval {
+                    low: all.low.max(member.low),
+                    high: all.high.zip(member.high).map(|(a, b)| a.max(b)),
+                },
+            ),
+        };
+        if self.cases.is_empty() {
+            self.scope.remember_interval(atom, interval);
+        }
+        interval
+    }
+
+    fn monomial_interval(&self, monomial: &Monomial) -> Interval {
+        let factors = monomial.factors().iter();
+        factors.fold(Interval::point(1), |product, factor| {
+            let power = self.atom_interval(&factor.atom).power(factor.exponent);
+            if product == Interval::point(1) { power } else { product.times(power) }
+        })
+    }
+
+    fn interval(&self, a: &Dim) -> Interval {
+        a.terms().iter().fold(Interval::point(0), |sum, term| {
+            if sum == Interval::ANY {
+                return sum;
+            }
+            sum.plus(self.monomial_interval(&term.monomial).scaled(i128::from(term.coefficient)))
+        })
+    }
+
+    /// A lower bound of `p`, as good as the fuel allows, or any bound that is at least `goal`.
+    fn low(&mut self, p: &Dim, goal: i128, level: u32) -> Option<i128> {
+        let quick = self.interval(p).low;
+        if quick.is_some_and(|low| low >= goal) || level == 0 || self.fuel == 0 || p.size() > SEARCH_SIZE {
+            return quick;
+        }
+        if let Some((depth, low)) = self.seen.get(p)
+            && (*depth >= level || low.is_some_and(|low| low >= goal))
+        {
+            return *low;
+        }
+        self.fuel = self.fuel.saturating_sub(1);
+        // Met again further down, it would only go round in circles.
+        self.seen.insert(p.clone(), (level, quick));
+        let best = self.searched_low(p, quick, goal, level);
+        self.seen.insert(p.clone(), (level, best));
+        best
+    }
+
+    fn searched_low(&mut self, p: &Dim, quick: Option<i128>, goal: i128, level: u32) -> Option<i128> {
+        let mut best = quick;
+        let reached = |best: Option<i128>| best.is_some_and(|best| best >= goal);
+        // c·p + k is bounded as well as p is, and p better where rounding gains something.
+        if let Some((primitive, content, offset)) = p.primitive()
+            && content > 1
+        {
+            let (content, offset) = (i128::from(content), i128::from(offset));
+            let wanted = goal.checked_sub(offset).and_then(|goal| ceil_quotient(goal, content)).unwrap_or(goal);
+            let low = self.low(&primitive, wanted, level);
+            return best.max(low.and_then(|low| low.checked_mul(content)?.checked_add(offset)));
+        }
+        if p.terms().iter().any(|term| term.monomial.degree() > 1) {
+            best = best.max(self.shifted_low(p));
+            if reached(best) {
+                return best;
+            }
+        }
+        let mut atoms = compound_atoms(p);
+        atoms.sort_by_key(|atom| std::cmp::Reverse(atom.depth()));
+        if let Some(low) = self.low_by_every_member(p, &atoms, goal, level) {
+            return best.max(low);
+        }
+        for atom in &atoms {
+            best = best.max(match atom {
+                Atom::Symbol(_) => None,
+                Atom::Floor(floor) => self.low_by_floor(p, atom, floor, goal, level),
+                Atom::Max(members) => self.low_by_some_member(p, atom, members, goal, level),
+            });
+            if reached(best) {
+                return best;
+            }
+        }
+        best = best.max(self.low_by_relations(p, goal, level));
+        if reached(best) || self.cases.len().max(self.relations.len()) >= CASES {
+            return best;
+        }
+        for atom in &atoms {
+            if let Atom::Max(members) = atom {
+                best = best.max(self.low_by_cases(p, atom, members, goal, level));
+                if reached(best) {
+                    return best;
+                }
+            }
+        }
+        best
+    }
+
+    /// `p = A + B·max(mᵢ)` with `B ≤ 0` is the least of `A + B·mᵢ`. `None` when no maximum occurs in that way.
+    fn low_by_every_member(&mut self, p: &Dim, atoms: &[Atom], goal: i128, level: u32) -> Option<Option<i128>> {
+        for atom in atoms {
+            let Atom::Max(members) = atom else { continue };
+            let Some((rest, cofactor)) = linear_in(p, atom) else { continue };
+            if !self.interval(&cofactor).is_non_positive() {
+                continue;
+            }
+            let mut least = Some(i128::MAX);
+            for member in members.iter() {
+                let branch = cofactor.times(member).and_then(|product| product.plus(&rest));
+                least = least.min(branch.and_then(|branch| self.low(&branch, goal, level.saturating_sub(1))));
+                if least.is_none() {
+                    break;
+                }
+            }
+            return Some(least);
+        }
+        None
+    }
+
+    /// `p = A + B·max(mᵢ)` with `B ≥ 0` is at least every `A + B·mᵢ`.
+    fn low_by_some_member(&mut self, p: &Dim, atom: &Atom, members: &[Dim], goal: i128, level: u32) -> Option<i128> {
+        let (rest, cofactor) = linear_in(p, atom)?;
+        if !self.interval(&cofactor).is_non_negative() {
+            return None;
+        }
+        let mut best = None;
+        for member in members {
+            if let Some(branch) = cofactor.times(member).and_then(|product| product.plus(&rest)) {
+                best = best.max(self.low(&branch, goal, level.saturating_sub(1)));
+                if best >= Some(goal) {
+                    break;
+                }
+            }
+        }
+        best
+    }
+
+    /// `p` is the least of what it is in the case that `mᵢ` is the largest, over all `i`.
+    fn low_by_cases(&mut self, p: &Dim, atom: &Atom, members: &[Dim], goal: i128, level: u32) -> Option<i128> {
+        let mut least = Some(i128::MAX);
+        for member in members {
+            let (cases, relations) = (self.cases.len(), self.relations.len());
+            let seen = std::mem::take(&mut self.seen);
+            for other in members.iter().filter(|other| *other != member) {
+                if let Some(slack) = member.minus(other) {
+                    self.assume(slack);
+                }
+            }
+            let branch = p.replace_atom(atom, member);
+            least = least.min(branch.and_then(|branch| self.low(&branch, goal, level.saturating_sub(1))));
+            self.cases.truncate(cases);
+            self.relations.truncate(relations);
+            self.seen = seen;
+            if least.is_none() {
+                break;
+            }
+        }
+        least
+    }
+
+    fn assume(&mut self, slack: Dim) {
+        if let [first, rest @ ..] = &*slack.terms()
+            && let Some(Atom::Symbol(symbol)) = first.monomial.as_atom()
+            && rest.iter().all(|term| term.monomial.is_one())
+        {
+            self.cases.push((*symbol, Interval::of_affine_root(first.coefficient, slack.offset())));
+        } else {
+            self.relations.push(slack);
+        }
+    }
+
+    /// `p = A + B·⌊a/b⌋` with `b > 0`: then `b·p ≥ b·A + B·a` for `B ≤ 0`, and `b·p ≥ b·A + B·(a − b + 1)` for `B ≥ 0`.
+    fn low_by_floor(&mut self, p: &Dim, atom: &Atom, floor: &Floor, goal: i128, level: u32) -> Option<i128> {
+        let (rest, cofactor) = linear_in(p, atom)?;
+        let (numerator, denominator) = (&floor.numerator, &floor.denominator);
+        let sign = self.interval(&cofactor);
+        let exact = self.scope.exact_floor(atom).is_some();
+        let product = if exact || sign.is_non_positive() {
+            cofactor.times(numerator)?
+        } else if sign.is_non_negative() {
+            cofactor.times(&numerator.minus(denominator)?.plus(&Dim::constant(1))?)?
+        } else {
+            return None;
+        };
+        let level = level.saturating_sub(1);
+        if let Some(divisor) = denominator.as_const() {
+            let scaled = rest.scaled(divisor)?.plus(&product)?;
+            return self.low_of_scaled(&scaled, divisor, goal, level);
+        }
+        // b·(p − goal) > −b suffices, the values being integers.
+        let rest = rest.minus(&Dim::constant(i64::try_from(goal).ok()?))?;
+        let scaled = rest.times(denominator)?.plus(&product)?;
+        let slack = scaled.plus(denominator)?.minus(&Dim::constant(1))?;
+        self.low(&slack, 0, level).filter(|low| *low >= 0).map(|_| goal)
+    }
+
+    /// A lower bound of `p`, where `scale · p ≥ scaled`.
+    fn low_of_scaled(&mut self, scaled: &Dim, scale: i64, goal: i128, level: u32) -> Option<i128> {
+        let scale = i128::from(scale);
+        let wanted = goal.saturating_sub(1).saturating_mul(scale).saturating_add(1);
+        let low = self.low(scaled, wanted, level)?;
+        ceil_quotient(low, scale)
+    }
+
+    /// `p ≥ (s·p − k·r) / s` for every given `r ≥ 0`; `s` and `k` are chosen so that a term cancels.
+    fn low_by_relations(&mut self, p: &Dim, goal: i128, level: u32) -> Option<i128> {
+        let given = self.scope.with_table(|table| {
+            let near = table.relations.iter().filter(|relation| relation.mask() & p.mask() != 0);
+            near.take(RELATIONS).cloned().collect::<Vec<_>>()
+        });
+        let mut best = None;
+        for relation in self.relations.iter().cloned().chain(given).collect::<Vec<_>>() {
+            for term in p.terms().iter().filter(|term| !term.monomial.is_one()) {
+                for other in relation.terms().iter().filter(|other| !other.monomial.is_one()) {
+                    if self.fuel == 0 {
+                        return best;
+                    }
+                    let Some((scaled, scale)) = self.cancel(p, term, &relation, other) else { continue };
+                    best = best.max(self.low_of_scaled(&scaled, scale, goal, level.saturating_sub(1)));
+                    if best >= Some(goal) {
+                        return best;
+                    }
+                }
+            }
+        }
+        best
+    }
+
+    /// `(s·p − k·m·relation, s)` with `s, k > 0` and a monomial `m ≥ 0`, so that `term` of `p` cancels against `other`.
+    fn cancel(&self, p: &Dim, term: &Term, relation: &Dim, other: &Term) -> Option<(Dim, i64)> {
+        if (term.coefficient < 0) != (other.coefficient < 0) {
+            return None;
+        }
+        // A term that pulls nothing down needs no cancelling.
+        if self.monomial_interval(&term.monomial).scaled(i128::from(term.coefficient)).is_non_negative() {
+            return None;
+        }
+        let monomial = term.monomial.over(&other.monomial)?;
+        if !monomial.is_one() && !self.monomial_interval(&monomial).is_non_negative() {
+            return None;
+        }
+        let (own, theirs) = (term.coefficient.unsigned_abs(), other.coefficient.unsigned_abs());
+        let common = greatest_common_divisor(own, theirs);
+        let scale = i64::try_from(theirs.checked_div(common)?).ok()?;
+        let count = i64::try_from(own.checked_div(common)?).ok()?;
+        let share = relation.times_term(&Term { monomial, coefficient: count })?;
+        Some((p.scaled(scale)?.minus(&share)?, scale))
+    }
+
+    /// A lower bound of a polynomial with products: every atom is written as its bound plus something non-negative,
+    /// and what is negative then is set off against terms that are at least as large.
+    fn shifted_low(&self, p: &Dim) -> Option<i128> {
+        if p.terms().len() > 24 || p.terms().iter().any(|term| term.monomial.degree() > 6) {
+            return None;
+        }
+        let mut atoms: Vec<Atom> = Vec::new();
+        for term in p.terms().iter() {
+            for factor in term.monomial.factors() {
+                if !atoms.contains(&factor.atom) {
+                    atoms.push(factor.atom.clone());
+                }
+            }
+        }
+        if atoms.len() > 8 {
+            return None;
+        }
+        let mut shifted = p.clone();
+        let mut rooms: Vec<(Atom, Interval)> = Vec::with_capacity(atoms.len());
+        for atom in atoms {
+            let Interval { low, high } = self.atom_interval(&atom);
+            let room = low.zip(high).and_then(|(low, high)| high.checked_sub(low));
+            let room = Interval { low: Some(0), high: room };
+            let own = atom.clone().dim()?;
+            let fits = |bound: i128| i64::try_from(bound).ok().map(Dim::constant);
+            let value = match (low.map(fits), high.map(fits)) {
+                (Some(low), _) => own.plus(&low?)?,
+                (None, Some(high)) => high?.minus(&own)?,
+                (None, None) => {
+                    rooms.push((atom, Interval::ANY));
+                    continue;
+                }
+            };
+            shifted = shifted.replace_atom(&atom, &value)?;
+            rooms.push((atom, room));
+        }
+        let interval_of = |monomial: &Monomial| {
+            monomial.factors().iter().fold(Interval::point(1), |product, factor| {
+                let room = rooms.iter().find(|(atom, _)| *atom == factor.atom).map_or(Interval::ANY, |(_, room)| *room);
+                product.times(room.power(factor.exponent))
+            })
+        };
+        let mut terms: Vec<Term> = shifted.terms().to_vec();
+        absorb(&mut terms, &|monomial| interval_of(monomial).is_non_negative());
+        terms.iter().try_fold(0i128, |sum, term| {
+            sum.checked_add(interval_of(&term.monomial).scaled(i128::from(term.coefficient)).low?)
+        })
+    }
+}
+
+fn ceil_quotient(a: i128, b: i128) -> Option<i128> {
+    floor_quotient(a.checked_neg()?, b)?.checked_neg()
+}
+
+/// `m·n ≥ m` where both are non-negative and every atom of `n` is one of `m`: if `m` is not 0, they are all at least 1.
+fn absorb(terms: &mut [Term], is_non_negative: &dyn Fn(&Monomial) -> bool) {
+    for index in 0..terms.len() {
+        let Some(negative) = terms.get(index).cloned() else { continue };
+        if negative.coefficient >= 0 || negative.monomial.is_one() || !is_non_negative(&negative.monomial) {
+            continue;
+        }
+        let mut debt = negative.coefficient;
+        for other in terms.iter_mut().filter(|other| other.coefficient > 0) {
+            let Some(extra) = other.monomial.over(&negative.monomial) else { continue };
+            if extra.factors().iter().all(|factor| negative.monomial.exponent_of(&factor.atom) > 0) {
+                let paid = other.coefficient.min(debt.checked_neg().unwrap_or(i64::MAX));
+                other.coefficient = other.coefficient.saturating_sub(paid);
+                debt = debt.saturating_add(paid);
+            }
+        }
+        if let Some(term) = terms.get_mut(index) {
+            term.coefficient = debt;
+        }
+    }
+}
+
+/// The floors and maxima that are factors of a term.
+fn compound_atoms(p: &Dim) -> Vec<Atom> {
+    let mut atoms = Vec::new();
+    for factor in p.terms().iter().flat_map(|term| term.monomial.factors()) {
+        if !matches!(factor.atom, Atom::Symbol(_)) && !atoms.contains(&factor.atom) {
+            atoms.push(factor.atom.clone());
+        }
+    }
+    atoms
+}
+
+/// `(A, B)` with `p = A + B·atom`, when no higher power occurs.
+fn linear_in(p: &Dim, atom: &Atom) -> Option<(Dim, Dim)> {
+    let (mut rest, mut cofactor) = (Dim::constant(0), Dim::constant(0));
+    for (exponent, part) in p.collect(atom)? {
+        match exponent {
+            0 => rest = part,
+            1 => cofactor = part,
+            _ => return None,
+        }
+    }
+    Some((rest, cofactor))
+}

@@ -1,0 +1,261 @@
+//! Floor division in canonical form.
+//!
+//! For a constant divisor every coefficient of the numerator ends up in `0 .. b`, what is common to all of them and to
+//! the divisor is cancelled, and a floor inside a floor is merged into one. For a symbolic divisor the numerator is the
+//! remainder of polynomial division.
+
+use std::sync::Arc;
+
+use super::expr::{Atom, Dim, Floor, Monomial, Term, floor_quotient, greatest_common_divisor};
+use super::scope::Scope;
+
+/// A maximum with more members than this stays inside a floor.
+const MAX_PUSHED: usize = 4;
+
+impl Scope {
+    pub(super) fn try_floor_div(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
+            return i64::try_from(floor_quotient(a.into(), b.into())?).ok().map(Dim::constant);
+        }
+        let (a, b) = (self.resolve(a), self.resolve(b));
+        // ⌊a/b⌋ = ⌊−a/−b⌋: the divisor is always positive.
+        let (a, b) = if self.at_least(&b, 1) {
+            (a, b)
+        } else {
+            let positive = self.try_neg(&b)?;
+            (self.at_least(&positive, 1)).then_some((self.try_neg(&a)?, positive))?
+        };
+        self.settle(self.floor(a, &b)?)
+    }
+
+    /// `⌊a/b⌋` for `b ≥ 1`.
+    fn floor(&self, a: Dim, b: &Dim) -> Option<Dim> {
+        match b.as_const() {
+            Some(1) => Some(a),
+            Some(divisor) => self.floor_by_const(a, divisor),
+            None => self.floor_by_dim(a, b),
+        }
+    }
+
+    fn floor_by_const(&self, a: Dim, divisor: i64) -> Option<Dim> {
+        if let Some(a) = a.as_const() {
+            return a.checked_div_euclid(divisor).map(Dim::constant);
+        }
+        if let Some(pushed) = self.push_into_maximum(&a, divisor) {
+            return Some(pushed);
+        }
+        let (mut a, mut b) = (a, divisor);
+        let mut whole: Vec<Term> = Vec::new();
+        loop {
+            let mut kept = Vec::with_capacity(a.terms().len());
+            for term in a.terms().iter() {
+                let (out, left) = self.split_by_divisor(term, b)?;
+                whole.extend(out);
+                kept.extend(left);
+            }
+            a = Dim::from_sorted(kept)?;
+            // What is below the common step of all other terms never carries.
+            let step = a
+                .terms()
+                .iter()
+                .filter(|term| !term.monomial.is_one())
+                .fold(b.unsigned_abs(), |gcd, term| greatest_common_divisor(gcd, self.step_of(term)));
+            let step = i64::try_from(step).ok()?;
+            a = a.minus(&Dim::constant(a.offset().checked_rem_euclid(step)?))?;
+            let common = i64::try_from(greatest_common_divisor(b.unsigned_abs(), a.content())).ok()?;
+            if a.as_const().is_some() {
+                // The remainder is in 0 .. b.
+                return Dim::from_terms(whole);
+            }
+            (a, b) = (a.over_const(common)?, b.checked_div(common)?);
+            if b == 1 {
+                whole.extend_from_slice(&a.terms());
+                return Dim::from_terms(whole);
+            }
+            if let Some(pushed) = self.push_into_maximum(&a, b) {
+                return pushed.plus(&Dim::from_terms(whole)?);
+            }
+            match self.merge_exact(&a, b).or_else(|| merge_nested(&a, b)) {
+                Some((merged, product)) => (a, b) = (self.settle(merged)?, product),
+                None => break,
+            }
+        }
+        let quotient = match self.constant_quotient(&a, b) {
+            Some(quotient) => Dim::constant(quotient),
+            None => Atom::Floor(Arc::new(Floor { numerator: a, denominator: Dim::constant(b) })).dim()?,
+        };
+        quotient.plus(&Dim::from_terms(whole)?)
+    }
+
+    /// `⌊a/b⌋`, where bounds of `a` leave it one value.
+    fn constant_quotient(&self, a: &Dim, b: i64) -> Option<i64> {
+        let quick = self.quick_interval(a);
+        let (low, high) = match (quick.low, quick.high) {
+            (Some(low), Some(high)) => (low, high),
+            _ => {
+                let proved = self.proved_interval(a);
+                (proved.low?, proved.high?)
+            }
+        };
+        let low = floor_quotient(low, b.into())?;
+        (low == floor_quotient(high, b.into())?).then(|| i64::try_from(low).ok())?
+    }
+
+    /// `(out, left)` with `⌊(… + term)/b⌋ = out + ⌊(… + left)/b⌋`. A multiple of `m` gives up every `b / gcd(b, m)`-th
+    /// part of itself: `c·S = q·p·S + r·S`, and `p·S/b` is a whole multiple of `⌊S/m⌋`.
+    fn split_by_divisor(&self, term: &Term, b: i64) -> Option<(Option<Term>, Option<Term>)> {
+        let whole = |coefficient: i64, monomial: &Monomial| {
+            (coefficient != 0).then(|| Term { monomial: monomial.clone(), coefficient })
+        };
+        let known =
+            if self.with_table(|table| table.has_multiples()) { self.multiple_in(&term.monomial, b) } else { None };
+        let Some((symbol, multiple, common)) = known else {
+            let (out, left) = (term.coefficient.checked_div_euclid(b)?, term.coefficient.checked_rem_euclid(b)?);
+            return Some((whole(out, &term.monomial), whole(left, &term.monomial)));
+        };
+        let period = b.checked_div(common)?;
+        let (out, left) = (term.coefficient.checked_div_euclid(period)?, term.coefficient.checked_rem_euclid(period)?);
+        let floor = Floor { numerator: Dim::symbol(symbol), denominator: Dim::constant(multiple) };
+        let rest = term.monomial.over(&Monomial::atom(Atom::Symbol(symbol)))?;
+        let monomial = rest.times(&Monomial::atom(Atom::Floor(Arc::new(floor))))?;
+        let out = out.checked_mul(multiple.checked_div(common)?)?;
+        Some((whole(out, &monomial), whole(left, &term.monomial)))
+    }
+
+    /// A symbol in the monomial known to be a multiple of something that has a divisor in common with `b`:
+    /// `(symbol, multiple, common divisor)`.
+    fn multiple_in(&self, monomial: &Monomial, b: i64) -> Option<(super::Symbol, i64, i64)> {
+        monomial.factors().iter().find_map(|factor| {
+            let Atom::Symbol(symbol) = factor.atom else { return None };
+            let multiple = self.with_table(|table| table.multiple(symbol));
+            let common = greatest_common_divisor(multiple.unsigned_abs(), b.unsigned_abs());
+            (common > 1).then_some((symbol, multiple, i64::try_from(common).ok()?))
+        })
+    }
+
+    /// A number that divides every value of the term.
+    pub(super) fn step_of(&self, term: &Term) -> u64 {
+        let own = term.coefficient.unsigned_abs();
+        term.monomial.factors().iter().fold(own, |step, factor| match factor.atom {
+            Atom::Symbol(symbol) => {
+                let multiple = self.with_table(|table| table.multiple(symbol)).unsigned_abs();
+                let power = multiple.checked_pow(factor.exponent);
+                power.and_then(|power| step.checked_mul(power)).unwrap_or(step)
+            }
+            _ => step,
+        })
+    }
+
+    /// `⌊(n·⌊S/m⌋ + y)/b⌋ = ⌊(n·S + m·y)/(m·b)⌋` for a symbol `S` that is a multiple of `m`, whatever `n` is.
+    fn merge_exact(&self, a: &Dim, b: i64) -> Option<(Dim, i64)> {
+        if !self.with_table(|table| table.has_multiples()) {
+            return None;
+        }
+        let terms = a.terms();
+        let mut factors = terms.iter().flat_map(|term| term.monomial.factors());
+        let (atom, symbol, multiple) = factors.find_map(|factor| {
+            let (symbol, multiple) = self.exact_floor(&factor.atom)?;
+            Some((&factor.atom, symbol, multiple))
+        })?;
+        let merged = terms.iter().map(|term| match term.monomial.over(&Monomial::atom(atom.clone())) {
+            Some(rest) => {
+                let monomial = rest.times(&Monomial::atom(Atom::Symbol(symbol)))?;
+                Some(Term { monomial, coefficient: term.coefficient })
+            }
+            None => term.scaled(multiple),
+        });
+        Some((Dim::from_terms(merged.collect::<Option<_>>()?)?, b.checked_mul(multiple)?))
+    }
+
+    /// `(S, m)` for the atom `⌊S/m⌋`, where the symbol `S` is known to be a multiple of `m`.
+    pub(super) fn exact_floor(&self, atom: &Atom) -> Option<(super::Symbol, i64)> {
+        let Atom::Floor(floor) = atom else { return None };
+        let (symbol, divisor) = (floor.numerator.as_symbol()?, floor.denominator.as_const()?);
+        let multiple = self.with_table(|table| table.multiple(symbol));
+        (multiple.checked_rem(divisor)? == 0).then_some((symbol, divisor))
+    }
+
+    /// `⌊(a + c·max(mᵢ))/b⌋ = max ⌊(a + c·mᵢ)/b⌋` for `c > 0`, the least of them for `c < 0`: rounding is monotone.
+    fn push_into_maximum(&self, a: &Dim, b: i64) -> Option<Dim> {
+        let (rest, coefficient, members) = single_maximum(a)?;
+        if members.len() > MAX_PUSHED {
+            return None;
+        }
+        let mut quotients = Vec::with_capacity(members.len());
+        for member in members.iter() {
+            let quotient = self.settle(self.floor(rest.plus_scaled(member, coefficient)?, &Dim::constant(b))?)?;
+            quotients.push(if coefficient > 0 { quotient } else { self.try_neg(&quotient)? });
+        }
+        let largest = self.largest(quotients)?;
+        if coefficient > 0 { Some(largest) } else { self.try_neg(&largest) }
+    }
+
+    /// `⌊a/b⌋` for a symbolic `b ≥ 1`.
+    fn floor_by_dim(&self, a: Dim, b: &Dim) -> Option<Dim> {
+        let (quotient, remainder) = match a.divide(b) {
+            Some(parts) => parts,
+            None => (Dim::constant(0), a),
+        };
+        if remainder.is_const(0) {
+            return Some(quotient);
+        }
+        let (remainder, divisor) = self.cancel_common(self.settle(remainder)?, b.clone())?;
+        if divisor.as_const().is_some() {
+            return self.floor(remainder, &divisor)?.plus(&quotient);
+        }
+        let floor = if self.at_least(&remainder, 0) && self.at_least(&divisor.minus(&remainder)?, 1) {
+            Dim::constant(0)
+        } else if self.at_least(&remainder.scaled(-1)?, 1) && self.at_least(&divisor.plus(&remainder)?, 0) {
+            Dim::constant(-1)
+        } else {
+            Atom::Floor(Arc::new(Floor { numerator: remainder, denominator: divisor })).dim()?
+        };
+        floor.plus(&quotient)
+    }
+
+    /// `⌊g·x/(g·y)⌋ = ⌊x/y⌋` for `g ≠ 0`, which holds where `g·y ≥ 1`; the new divisor is positive again.
+    fn cancel_common(&self, a: Dim, b: Dim) -> Option<(Dim, Dim)> {
+        let monomial = a.common_monomial().common(&b.common_monomial());
+        let (mut a, mut b) = if monomial.is_one() {
+            (a, b)
+        } else {
+            let (x, y) = (a.over_monomial(&monomial)?, b.over_monomial(&monomial)?);
+            if self.at_least(&y, 1) {
+                (x, y)
+            } else if self.at_least(&y.scaled(-1)?, 1) {
+                (x.scaled(-1)?, y.scaled(-1)?)
+            } else {
+                (a, b)
+            }
+        };
+        // ⌊(g·x + c)/(g·y)⌋ = ⌊(x + ⌊c/g⌋)/y⌋ for a constant g > 0.
+        let offset = a.offset();
+        let variable = a.minus(&Dim::constant(offset))?;
+        let common = i64::try_from(greatest_common_divisor(variable.content(), b.content())).ok()?;
+        if common > 1 {
+            a = variable.over_const(common)?.plus(&Dim::constant(offset.checked_div_euclid(common)?))?;
+            b = b.over_const(common)?;
+        }
+        Some((a, b))
+    }
+}
+
+/// `⌊(⌊x/c⌋ + y)/b⌋ = ⌊(x + c·y)/(c·b)⌋` for constants `b, c > 0` and an integer `y`.
+fn merge_nested(a: &Dim, b: i64) -> Option<(Dim, i64)> {
+    a.terms().iter().filter(|term| term.coefficient == 1).find_map(|term| {
+        let Some(Atom::Floor(inner)) = term.monomial.as_atom() else { return None };
+        let divisor = inner.denominator.as_const()?;
+        let rest = a.minus(&Dim::from_sorted(vec![term.clone()])?)?;
+        Some((rest.scaled(divisor)?.plus(&inner.numerator)?, b.checked_mul(divisor)?))
+    })
+}
+
+/// `(y, c, max)` with `a = y + c·max`, when no other maximum is a factor of a term of `a`.
+fn single_maximum(a: &Dim) -> Option<(Dim, i64, Arc<Vec<Dim>>)> {
+    let is_maximum = |atom: &Atom| matches!(atom, Atom::Max(_));
+    let terms = a.terms();
+    let mut holders = terms.iter().filter(|term| term.monomial.factors().iter().any(|f| is_maximum(&f.atom)));
+    let (Some(term), None) = (holders.next(), holders.next()) else { return None };
+    let Some(Atom::Max(members)) = term.monomial.as_atom() else { return None };
+    Some((a.minus(&Dim::from_sorted(vec![term.clone()])?)?, term.coefficient, members.clone()))
+}

@@ -1,0 +1,396 @@
+//! The symbol table: names, bounds, and the relations between symbols that are taken as given.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::bounds::Interval;
+use super::expr::{Atom, Dim, Symbol, greatest_common_divisor};
+
+/// Relations beyond this many are not kept: knowing less is always sound.
+const MAX_RELATIONS: usize = 1024;
+/// Entries in each memo before it starts afresh.
+const MAX_MEMO: usize = 1 << 14;
+
+/// A table of symbols, what is known of them, and the arithmetic over them.
+///
+/// Every method takes `&self`. What is known only grows: results already made stay correct, and later ones may come
+/// out shorter. If what was assumed contradicts itself there is no assignment left, and any answer is correct.
+#[derive(Debug, Default)]
+pub struct Scope {
+    table: RefCell<Table>,
+    /// Intervals of atoms, and which expressions are proved non-negative or not, under the present assumptions.
+    intervals: RefCell<FxHashMap<Atom, Interval>>,
+    proofs: RefCell<FxHashMap<Dim, bool>>,
+    next_name: Cell<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    symbols: Vec<Entry>,
+    names: FxHashMap<Arc<str>, Symbol>,
+    /// Each is at least 0.
+    pub(super) relations: Vec<Dim>,
+    /// Symbols that are written as something else from now on; no right side mentions a left side.
+    rewrites: Vec<(Symbol, Dim)>,
+    /// Whether any symbol is known to be a multiple of something.
+    has_multiples: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// Fresh symbols are named when somebody asks.
+    name: Option<Arc<str>>,
+    stem: Option<Arc<str>>,
+    /// Whether `name` belongs to this symbol for good.
+    named: bool,
+    interval: Interval,
+    multiple: i64,
+}
+
+impl Table {
+    fn entry(&self, symbol: Symbol) -> Option<&Entry> {
+        self.symbols.get(symbol.0 as usize)
+    }
+
+    /// What is known of a symbol; nothing, for a symbol of another scope.
+    pub(super) fn interval(&self, symbol: Symbol) -> Interval {
+        self.entry(symbol).map_or(Interval::ANY, |entry| entry.interval)
+    }
+
+    /// A positive number that divides the symbol's value.
+    pub(super) fn multiple(&self, symbol: Symbol) -> i64 {
+        self.entry(symbol).map_or(1, |entry| entry.multiple)
+    }
+
+    pub(super) fn has_multiples(&self) -> bool {
+        self.has_multiples
+    }
+
+    fn push(&mut self, entry: Entry) -> Symbol {
+        // A table of 2³² symbols does not fit in memory; the last index stands for all beyond it.
+        let symbol = Symbol(u32::try_from(self.symbols.len()).unwrap_or(u32::MAX));
+        self.symbols.push(entry);
+        symbol
+    }
+}
+
+impl Scope {
+    /// An empty table.
+    pub fn new() -> Scope {
+        Scope::default()
+    }
+
+    /// The symbol named `text`, made at the first call: a size, at least 0.
+    ///
+    /// A fresh symbol that happens to print as `text` gives the name up; it is never confused with this one.
+    pub fn named(&self, text: &str) -> Symbol {
+        let mut table = self.table.borrow_mut();
+        if let Some(&symbol) = table.names.get(text) {
+            match table.symbols.get_mut(symbol.0 as usize) {
+                Some(entry) if !entry.named => entry.name = None,
+                _ => return symbol,
+            }
+        }
+        let name: Arc<str> = text.into();
+        let interval = Interval::at_least(0);
+        let symbol = table.push(Entry { name: Some(name.clone()), stem: None, named: true, interval, multiple: 1 });
+        table.names.insert(name, symbol);
+        symbol
+    }
+
+    /// The symbol that [`named`](Scope::named) or [`rename`](Scope::rename) gave this name, if any.
+    pub fn lookup(&self, text: &str) -> Option<Symbol> {
+        let table = self.table.borrow();
+        let symbol = *table.names.get(text)?;
+        table.entry(symbol)?.named.then_some(symbol)
+    }
+
+    /// A new size, at least 0, that nothing else is known to equal. `hint` is the stem of its printed name.
+    pub fn fresh(&self, hint: &str) -> Symbol {
+        self.make(hint, Interval::at_least(0))
+    }
+
+    /// [`fresh`](Scope::fresh), as an expression.
+    pub fn fresh_dim(&self, hint: &str) -> Dim {
+        Dim::symbol(self.fresh(hint))
+    }
+
+    /// A new integer of which nothing is known, such as one computed at run time.
+    pub fn fresh_value(&self, hint: &str) -> Dim {
+        Dim::symbol(self.make(hint, Interval::ANY))
+    }
+
+    /// A new integer between the bounds, both included; `None` is no bound.
+    pub fn fresh_within(&self, hint: &str, low: Option<i64>, high: Option<i64>) -> Dim {
+        let interval = Interval { low: low.map(i128::from), high: high.map(i128::from) };
+        match (low, high) {
+            (Some(low), Some(high)) if low == high => Dim::constant(low),
+            _ => Dim::symbol(self.make(hint, interval)),
+        }
+    }
+
+    /// Whether the symbol was made by one of the `fresh` methods, or as the result of an operation that had none.
+    pub fn is_fresh(&self, symbol: Symbol) -> bool {
+        self.table.borrow().entry(symbol).is_some_and(|entry| entry.stem.is_some())
+    }
+
+    fn make(&self, hint: &str, interval: Interval) -> Symbol {
+        let stem = if is_identifier(hint) { hint } else { "unk" };
+        let entry = Entry { name: None, stem: Some(stem.into()), named: false, interval, multiple: 1 };
+        self.table.borrow_mut().push(entry)
+    }
+
+    /// What the symbol prints as. A fresh symbol gets a name no other symbol has, such as `unk__0`, when it is first
+    /// asked for.
+    pub fn name(&self, symbol: Symbol) -> Arc<str> {
+        let mut table = self.table.borrow_mut();
+        let Some(entry) = table.entry(symbol) else {
+            return format!("unk__{}", symbol.0).into();
+        };
+        if let Some(name) = &entry.name {
+            return name.clone();
+        }
+        let stem = entry.stem.clone().unwrap_or_else(|| "unk".into());
+        let name: Arc<str> = loop {
+            let number = self.next_name.get();
+            self.next_name.set(number.saturating_add(1));
+            let candidate = format!("{stem}__{number}");
+            if !table.names.contains_key(candidate.as_str()) {
+                break candidate.into();
+            }
+        };
+        table.names.insert(name.clone(), symbol);
+        if let Some(entry) = table.symbols.get_mut(symbol.0 as usize) {
+            entry.name = Some(name.clone());
+        }
+        name
+    }
+
+    /// Gives the symbol a name of its own. Nothing happens when another symbol was given that name before.
+    pub fn rename(&self, symbol: Symbol, text: &str) {
+        let mut table = self.table.borrow_mut();
+        if let Some(&holder) = table.names.get(text) {
+            match table.symbols.get_mut(holder.0 as usize) {
+                Some(entry) if holder == symbol => {
+                    entry.named = true;
+                    return;
+                }
+                Some(entry) if !entry.named => entry.name = None,
+                _ => return,
+            }
+        }
+        let name: Arc<str> = text.into();
+        let Some(entry) = table.symbols.get_mut(symbol.0 as usize) else {
+            return;
+        };
+        entry.named = true;
+        if let Some(old) = entry.name.replace(name.clone()) {
+            table.names.remove(&old);
+        }
+        table.names.insert(name, symbol);
+    }
+
+    /// From now on the symbol lies within these bounds too, both included.
+    pub fn restrict(&self, symbol: Symbol, low: Option<i64>, high: Option<i64>) {
+        let added = Interval { low: low.map(i128::from), high: high.map(i128::from) };
+        let mut table = self.table.borrow_mut();
+        let Some(entry) = table.symbols.get_mut(symbol.0 as usize) else {
+            return;
+        };
+        let tightened = entry.interval.intersect(added).shrink_to_multiples(entry.multiple);
+        if tightened == entry.interval {
+            return;
+        }
+        entry.interval = tightened;
+        let value = tightened.single().and_then(|value| i64::try_from(value).ok());
+        drop(table);
+        self.forget();
+        if let Some(value) = value {
+            self.rewrite(symbol, Dim::constant(value));
+        }
+    }
+
+    /// From now on the symbol is a multiple of `factor` too; zero says that the symbol is 0.
+    pub fn set_multiple(&self, symbol: Symbol, factor: i64) {
+        if factor == 0 {
+            return self.restrict(symbol, Some(0), Some(0));
+        }
+        let mut table = self.table.borrow_mut();
+        let Some(entry) = table.symbols.get_mut(symbol.0 as usize) else {
+            return;
+        };
+        let (old, new) = (entry.multiple.unsigned_abs(), factor.unsigned_abs());
+        let common = greatest_common_divisor(old, new).max(1);
+        // Where the least common multiple does not fit, the older fact alone is kept.
+        let Some(multiple) = new.checked_div(common).and_then(|part| i64::try_from(part.checked_mul(old)?).ok()) else {
+            return;
+        };
+        if multiple == entry.multiple {
+            return;
+        }
+        entry.multiple = multiple;
+        table.has_multiples = true;
+        drop(table);
+        self.forget();
+        self.restrict(symbol, None, None);
+    }
+
+    /// From now on `a ≤ b`.
+    pub fn assume_le(&self, a: &Dim, b: &Dim) {
+        if let Some(difference) = self.try_sub(b, a) {
+            self.assume_non_negative(difference);
+        }
+    }
+
+    /// From now on `a = b`. Where one symbol can be isolated, later results are written without it.
+    pub fn assume_eq(&self, a: &Dim, b: &Dim) {
+        let Some(difference) = self.try_sub(a, b) else {
+            return;
+        };
+        let Some(negated) = difference.scaled(-1) else {
+            return;
+        };
+        if difference.as_const().is_some() {
+            return;
+        }
+        self.assume_non_negative(difference.clone());
+        self.assume_non_negative(negated.clone());
+        // Solve for the newest symbol that stands alone with coefficient ±1, fresh ones first.
+        let terms = difference.terms();
+        let isolated = terms.iter().filter_map(|term| match term.monomial.as_atom() {
+            Some(Atom::Symbol(symbol)) if term.coefficient.unsigned_abs() == 1 => {
+                let own = Dim::symbol(*symbol);
+                let rest = if term.coefficient == 1 { own.plus(&negated)? } else { own.plus(&difference)? };
+                (!rest.mentions(*symbol)).then_some((*symbol, rest))
+            }
+            _ => None,
+        });
+        if let Some((symbol, value)) = isolated.max_by_key(|(symbol, _)| (self.is_fresh(*symbol), *symbol)) {
+            self.rewrite(symbol, value);
+        }
+    }
+
+    fn assume_non_negative(&self, expression: Dim) {
+        if expression.as_const().is_some() {
+            return;
+        }
+        // c·s + d ≥ 0 bounds s by itself.
+        if let [first, rest @ ..] = &*expression.terms()
+            && let Some(Atom::Symbol(symbol)) = first.monomial.as_atom()
+            && rest.iter().all(|term| term.monomial.is_one())
+        {
+            let interval = Interval::of_affine_root(first.coefficient, expression.offset());
+            let [low, high] = [interval.low, interval.high].map(|bound| bound.and_then(|b| i64::try_from(b).ok()));
+            return self.restrict(*symbol, low, high);
+        }
+        let mut table = self.table.borrow_mut();
+        if table.relations.len() < MAX_RELATIONS && !table.relations.contains(&expression) {
+            table.relations.push(expression);
+            drop(table);
+            self.forget();
+        }
+    }
+
+    /// Writes `value` for `symbol` from now on. `value` does not mention `symbol`.
+    fn rewrite(&self, symbol: Symbol, value: Dim) {
+        {
+            let table = self.table.borrow();
+            if table.rewrites.iter().any(|(left, _)| *left == symbol || value.mentions(*left)) {
+                return;
+            }
+        }
+        let interval = self.table.borrow().interval(symbol);
+        for (bound, sign) in [(interval.low, 1), (interval.high, -1)] {
+            let bound = bound.and_then(|bound| i64::try_from(bound).ok());
+            let slack = bound.and_then(|bound| value.minus(&Dim::constant(bound))?.scaled(sign));
+            if let Some(slack) = slack {
+                self.assume_non_negative(slack);
+            }
+        }
+        let old = std::mem::take(&mut self.table.borrow_mut().rewrites);
+        let mut updated = Vec::with_capacity(old.len().saturating_add(1));
+        for (left, right) in old {
+            let single = |other| (other == symbol).then(|| value.clone());
+            // A rewrite that cannot be brought up to date is dropped: results are longer, and no less correct.
+            let right = if right.mentions(symbol) { self.try_substitute(&right, &single) } else { Some(right) };
+            updated.extend(right.filter(|right| !right.mentions(left) && !right.mentions(symbol)).map(|r| (left, r)));
+        }
+        updated.push((symbol, value));
+        self.table.borrow_mut().rewrites = updated;
+        self.forget();
+    }
+
+    /// `a` with every rewritten symbol replaced; `a` itself where there is none.
+    pub(super) fn resolve(&self, a: &Dim) -> Dim {
+        let applies = self.with_table(|table| table.rewrites.iter().any(|(symbol, _)| a.mentions(*symbol)));
+        if !applies {
+            return a.clone();
+        }
+        // No right side mentions a left side, so the replaced expression needs no second pass; while it is being built
+        // there is nothing to rewrite.
+        let rewrites = std::mem::take(&mut self.table.borrow_mut().rewrites);
+        let find = |symbol| rewrites.iter().find(|(left, _)| *left == symbol).map(|(_, right)| right.clone());
+        let resolved = self.try_substitute(a, &find);
+        self.table.borrow_mut().rewrites = rewrites;
+        resolved.unwrap_or_else(|| a.clone())
+    }
+
+    pub(super) fn with_table<R>(&self, read: impl FnOnce(&Table) -> R) -> R {
+        read(&self.table.borrow())
+    }
+
+    pub(super) fn intervals(&self) -> &RefCell<FxHashMap<Atom, Interval>> {
+        &self.intervals
+    }
+
+    /// What an earlier proof of `a ≥ 0` came to.
+    pub(super) fn recall(&self, a: &Dim) -> Option<bool> {
+        self.proofs.borrow().get(a).copied()
+    }
+
+    pub(super) fn remember(&self, a: &Dim, proved: bool) {
+        let mut proofs = self.proofs.borrow_mut();
+        if proofs.len() >= MAX_MEMO {
+            proofs.clear();
+        }
+        proofs.insert(a.clone(), proved);
+    }
+
+    pub(super) fn remember_interval(&self, atom: &Atom, interval: Interval) {
+        let mut intervals = self.intervals.borrow_mut();
+        if intervals.len() >= MAX_MEMO {
+            intervals.clear();
+        }
+        intervals.insert(atom.clone(), interval);
+    }
+
+    /// What was concluded under weaker assumptions is to be concluded anew.
+    fn forget(&self) {
+        self.intervals.borrow_mut().clear();
+        self.proofs.borrow_mut().clear();
+    }
+
+    pub(super) fn symbol_count(&self) -> usize {
+        self.table.borrow().symbols.len()
+    }
+
+    /// Takes back the symbols made since there were `count`. Nothing that mentions them may be used afterwards.
+    pub(super) fn truncate(&self, count: usize) {
+        let mut table = self.table.borrow_mut();
+        let removed = if count < table.symbols.len() { table.symbols.split_off(count) } else { Vec::new() };
+        for name in removed.into_iter().filter_map(|entry| entry.name) {
+            table.names.remove(&name);
+        }
+        drop(table);
+        self.forget();
+    }
+}
+
+/// Whether `text` reads back as one name in the expression syntax.
+pub(super) fn is_identifier(text: &str) -> bool {
+    let mut letters = text.chars();
+    letters.next().is_some_and(|first| first == '_' || first.is_alphabetic())
+        && letters.all(|letter| letter == '_' || letter.is_alphanumeric())
+}

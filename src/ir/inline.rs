@@ -1,0 +1,59 @@
+//! Taking a subgraph's content up into the graph around it.
+
+use super::{Applied, Broken, Definition, Edit, GraphId, Model, NodeId, ValueId};
+
+impl Model {
+    /// Replaces `owner`, which holds `branch`, by the content of `branch`. Input `i` of the branch is read as `arguments[i]`, and
+    /// the owner's results as the branch's outputs. Values whose names another value has or had get new names.
+    ///
+    /// # Errors
+    /// [`Broken`] if the branch has another number of inputs or outputs than is given, or a value would be defined twice.
+    pub fn inline(&mut self, owner: NodeId, branch: GraphId, arguments: &[ValueId]) -> Result<Applied, Broken> {
+        let inconsistent = || Broken::Inconsistent(self.describe(owner));
+        let node = self.node(owner).ok_or_else(inconsistent)?;
+        let (home, results) = (node.graph(), node.outputs().to_vec());
+        let inputs = self.graph(branch).inputs().to_vec();
+        let outputs = self.graph(branch).outputs().to_vec();
+        if inputs.len() != arguments.len()
+            || outputs.len() < results.len()
+            || self.graph(branch).parent() != Some(owner)
+        {
+            return Err(inconsistent());
+        }
+        for (&input, &argument) in inputs.iter().zip(arguments) {
+            self.replace_uses(input, argument);
+        }
+        let read_as = |value: ValueId| {
+            inputs.iter().position(|&input| input == value).and_then(|i| arguments.get(i)).copied().unwrap_or(value)
+        };
+        let replace = results.iter().zip(&outputs).filter_map(|(result, &output)| Some(((*result)?, read_as(output))));
+        let replace: Vec<(ValueId, ValueId)> = replace.collect();
+        for value in self.graph(branch).initializers().to_vec() {
+            if self.value(value).definition() == Definition::Initializer(branch) {
+                self.name_apart(value);
+                self.move_initializer(value, branch, home);
+            }
+        }
+        let order = self.order_of(owner).unwrap_or((u32::MAX, 0));
+        for (position, id) in (1u32..).zip(self.topological(branch)?) {
+            let values: Vec<ValueId> =
+                self.node(id).map(|node| node.outputs().iter().flatten().copied().collect()).unwrap_or_default();
+            for value in values {
+                self.name_apart(value);
+            }
+            self.move_node(id, home, (order.0, order.1.saturating_add(position)));
+        }
+        let Some(mut edit) = Edit::at(self, "inline", owner) else { return Err(Broken::Inconsistent(String::new())) };
+        edit.remove.push(owner);
+        edit.replace = replace;
+        self.apply(edit)
+    }
+
+    /// Gives a value a name of its own if another value has or had its name.
+    fn name_apart(&mut self, value: ValueId) {
+        if self.name_is_shared(value) {
+            let name = self.unused_name(&self.value(value).name.clone());
+            self.rename(value, name);
+        }
+    }
+}

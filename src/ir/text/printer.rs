@@ -1,0 +1,301 @@
+//! Models as text.
+
+use std::fmt::Write as _;
+
+use rustc_hash::FxHashSet;
+
+use super::literal::{quote, shown};
+use crate::ir::{
+    Attribute, DeclaredDim, DeclaredType, DimClaim, Function, GraphId, Model, NamedAttribute, Node, OpsetImport,
+    ValueId,
+};
+use crate::tensor::{DType, Tensor};
+
+/// The model with every type it declares.
+pub fn print(model: &Model) -> String {
+    print_with(model, &|_| true)
+}
+
+/// The model; of intermediate values only those that `declares` holds for are listed with their type.
+pub fn print_with(model: &Model, declares: &dyn Fn(ValueId) -> bool) -> String {
+    let mut printer = Printer { model, declares, text: String::new() };
+    let _ = writeln!(
+        printer.text,
+        "<\n   ir_version: {},\n   opset_import: {}\n>",
+        model.ir_version,
+        opsets(&model.opsets)
+    );
+    printer.graph(model.main(), 0, true);
+    printer.text.push('\n');
+    for (_, function) in model.functions() {
+        printer.function(function);
+    }
+    printer.text
+}
+
+struct Printer<'a> {
+    model: &'a Model,
+    declares: &'a dyn Fn(ValueId) -> bool,
+    text: String,
+}
+
+fn opsets(imports: &[OpsetImport]) -> String {
+    let list: Vec<String> =
+        imports.iter().map(|import| format!("{} : {}", quote(import.domain.as_bytes()), import.version)).collect();
+    format!("[{}]", list.join(", "))
+}
+
+/// A name, in quotes if it is no identifier.
+fn name(text: &str) -> String {
+    let word = text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if word { text.to_string() } else { quote(text.as_bytes()) }
+}
+
+fn dims(shape: &[DeclaredDim]) -> String {
+    let dim = |dim: &DeclaredDim| match &dim.claim {
+        DimClaim::Unknown => "?".to_string(),
+        DimClaim::Value(size) => size.to_string(),
+        DimClaim::Param(text) => name(text),
+    };
+    shape.iter().map(dim).collect::<Vec<_>>().join(",")
+}
+
+fn tensor_type(dtype: i32, shape: Option<&Vec<DeclaredDim>>) -> String {
+    let dtype = DType::from_onnx(dtype).map_or_else(|| format!("type{dtype}"), |dtype| dtype.name().to_string());
+    match shape {
+        None => format!("{dtype}[]"),
+        Some(shape) if shape.is_empty() => dtype,
+        Some(shape) => format!("{dtype}[{}]", dims(shape)),
+    }
+}
+
+fn type_text(ty: &DeclaredType) -> String {
+    let inner = |ty: &Option<Box<DeclaredType>>| ty.as_deref().map_or_else(|| "?".to_string(), type_text);
+    match ty {
+        DeclaredType::Tensor { dtype, shape, .. } => tensor_type(*dtype, shape.as_ref()),
+        DeclaredType::SparseTensor { dtype, shape, .. } => {
+            format!("sparse_tensor({})", tensor_type(*dtype, shape.as_ref()))
+        }
+        DeclaredType::Sequence { elem, .. } => format!("seq({})", inner(elem)),
+        DeclaredType::Optional { elem, .. } => format!("optional({})", inner(elem)),
+        DeclaredType::Map { key, value, .. } => {
+            format!("map({}, {})", tensor_type(*key, Some(&Vec::new())), inner(value))
+        }
+        DeclaredType::Opaque(_) => "opaque".to_string(),
+    }
+}
+
+fn tensor_text(tensor: &Tensor) -> String {
+    let shape: Vec<String> = tensor.shape().iter().map(usize::to_string).collect();
+    let shape = if shape.is_empty() { String::new() } else { format!("[{}]", shape.join(",")) };
+    format!("{}{shape}", tensor.dtype().name())
+}
+
+impl Printer<'_> {
+    fn typed(&self, value: ValueId) -> String {
+        let place = self.model.value(value);
+        match &place.declared {
+            Some(ty) => format!("{} {}", type_text(ty), name(&place.name)),
+            None => name(&place.name),
+        }
+    }
+
+    fn list(&self, values: &[ValueId]) -> String {
+        values.iter().map(|&value| self.typed(value)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn graph(&mut self, id: GraphId, depth: usize, outermost: bool) {
+        let model = self.model;
+        let graph = model.graph(id);
+        let inputs = self.list(graph.inputs());
+        let outputs = self.list(graph.outputs());
+        let graph_name = if graph.name.is_empty() { "g".to_string() } else { name(&graph.name) };
+        let _ = write!(self.text, "{graph_name} ({inputs}) => ({outputs}) ");
+        let mut declared = Vec::new();
+        for &value in graph.initializers() {
+            let place = model.value(value);
+            if let Some(tensor) = place.tensor() {
+                declared.push(format!("{} {} = {}", tensor_text(tensor), name(&place.name), shown(tensor)));
+            } else {
+                declared.push(self.typed(value));
+            }
+        }
+        let order = model.topological(id).unwrap_or_else(|_| graph.nodes().collect());
+        let told: FxHashSet<ValueId> = graph.outputs().iter().copied().collect();
+        for node in order.iter().filter_map(|&node| model.node(node)) {
+            for &value in node.outputs().iter().flatten() {
+                if model.value(value).declared.is_some() && !told.contains(&value) && (self.declares)(value) {
+                    declared.push(self.typed(value));
+                }
+            }
+        }
+        let indent = "   ".repeat(depth + 1);
+        let close = "   ".repeat(depth);
+        if !declared.is_empty() {
+            let joined = declared.join(&format!(",\n{indent} "));
+            let _ = write!(self.text, "\n{indent}<{joined}>\n{close}");
+        } else if outermost {
+            self.text.push('\n');
+        }
+        self.text.push_str("{\n");
+        for node in order.iter().filter_map(|&node| model.node(node)) {
+            self.text.push_str(&indent);
+            self.node(node, depth + 1);
+            self.text.push('\n');
+        }
+        let _ = write!(self.text, "{close}}}");
+    }
+
+    fn names(&self, values: &[Option<ValueId>]) -> String {
+        let one = |value: &Option<ValueId>| {
+            value.map_or_else(|| "\"\"".to_string(), |value| name(&self.model.value(value).name))
+        };
+        values.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    fn node(&mut self, node: &Node, depth: usize) {
+        if !node.name.is_empty() {
+            let _ = write!(self.text, "[{}] ", name(&node.name));
+        }
+        let domain = if node.domain.is_empty() { String::new() } else { format!("{}.", node.domain) };
+        let overload = if node.overload.is_empty() { String::new() } else { format!(":{}", node.overload) };
+        let (outputs, inputs) = (self.names(node.outputs()), self.names(node.inputs()));
+        let _ = write!(self.text, "{outputs} = {domain}{}{overload}", node.op_type);
+        let (graphs, plain): (Vec<_>, Vec<_>) =
+            node.attributes.iter().partition(|held| !held.value.graphs().is_empty());
+        self.attributes(&plain, depth);
+        let _ = write!(self.text, " ({inputs})");
+        self.attributes(&graphs, depth);
+    }
+
+    fn attributes(&mut self, list: &[&NamedAttribute], depth: usize) {
+        if list.is_empty() {
+            return;
+        }
+        self.text.push_str(" <");
+        for (i, held) in list.iter().enumerate() {
+            if i > 0 {
+                self.text.push_str(", ");
+            }
+            self.attribute(held, depth);
+        }
+        self.text.push('>');
+    }
+
+    fn attribute(&mut self, held: &NamedAttribute, depth: usize) {
+        let floats = |values: &[f32]| values.iter().map(|value| float(*value)).collect::<Vec<_>>().join(", ");
+        let ints = |values: &[i64]| values.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+        let whole = |tensor: &Tensor| format!("{} {}", tensor_text(tensor), shown(tensor));
+        let (kind, value) = match &held.value {
+            Attribute::Float(value) => ("float", float(*value)),
+            Attribute::Int(value) => ("int", value.to_string()),
+            Attribute::String(value) => ("string", quote(value)),
+            Attribute::Tensor(tensor, _) => ("tensor", whole(tensor)),
+            Attribute::Floats(values) => ("floats", format!("[{}]", floats(values))),
+            Attribute::Ints(values) => ("ints", format!("[{}]", ints(values))),
+            Attribute::Strings(values) => {
+                ("strings", format!("[{}]", values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(", ")))
+            }
+            Attribute::Tensors(values) => (
+                "tensors",
+                format!("[{}]", values.iter().map(|(tensor, _)| whole(tensor)).collect::<Vec<_>>().join(", ")),
+            ),
+            Attribute::Type(ty) => ("type_proto", type_text(ty)),
+            Attribute::Types(types) => {
+                ("type_protos", format!("[{}]", types.iter().map(type_text).collect::<Vec<_>>().join(", ")))
+            }
+            Attribute::Graph(graph) => {
+                let _ = write!(self.text, "{}: graph = ", held.name);
+                return self.graph(*graph, depth, false);
+            }
+            Attribute::Graphs(graphs) => {
+                let _ = write!(self.text, "{}: graphs = [", held.name);
+                for (i, graph) in graphs.iter().enumerate() {
+                    if i > 0 {
+                        self.text.push_str(", ");
+                    }
+                    self.graph(*graph, depth, false);
+                }
+                self.text.push(']');
+                return;
+            }
+            Attribute::Reference { name, kind } => (kind_name(*kind), format!("@{name}")),
+            Attribute::SparseTensor(sparse) => ("sparse_tensor", format!("{} values", sparse.values.len())),
+            Attribute::SparseTensors(list) => ("sparse_tensors", format!("{} tensors", list.len())),
+            Attribute::Opaque(bytes) => ("opaque", format!("{} bytes", bytes.len())),
+        };
+        let _ = write!(self.text, "{}: {kind} = {value}", held.name);
+    }
+
+    fn function(&mut self, function: &Function) {
+        let model = self.model;
+        let body = model.graph(function.body);
+        let overload = if function.overload.is_empty() {
+            String::new()
+        } else {
+            format!(",\n  overload: {}", quote(function.overload.as_bytes()))
+        };
+        let _ = write!(
+            self.text,
+            "<\n  domain: {},\n  opset_import: {}{overload}\n>\n{} ",
+            quote(function.domain.as_bytes()),
+            opsets(&function.opsets),
+            name(&function.name)
+        );
+        let mut attributes = function.attributes.clone();
+        for held in &function.defaults {
+            let mut printer = Printer { model, declares: self.declares, text: String::new() };
+            printer.attribute(held, 1);
+            attributes.push(printer.text);
+        }
+        if !attributes.is_empty() {
+            let _ = write!(self.text, "<{}>", attributes.join(", "));
+        }
+        let plain = |values: &[ValueId]| {
+            values.iter().map(|&value| name(&model.value(value).name)).collect::<Vec<_>>().join(", ")
+        };
+        let _ = writeln!(self.text, "({}) => ({})\n{{", plain(body.inputs()), plain(body.outputs()));
+        let order = model.topological(function.body).unwrap_or_else(|_| body.nodes().collect());
+        for node in order.iter().filter_map(|&node| model.node(node)) {
+            self.text.push_str("   ");
+            self.node(node, 1);
+            self.text.push('\n');
+        }
+        self.text.push_str("}\n");
+    }
+}
+
+/// A float that reads back as one: with a point or an exponent.
+fn float(value: f32) -> String {
+    let text = value.to_string();
+    if value.is_finite() && !text.contains(['.', 'e']) { format!("{text}.0") } else { text }
+}
+
+/// The attribute kinds in the order of their numbers in the standard.
+const KINDS: [&str; 15] = [
+    "undefined",
+    "float",
+    "int",
+    "string",
+    "tensor",
+    "graph",
+    "floats",
+    "ints",
+    "strings",
+    "tensors",
+    "graphs",
+    "sparse_tensor",
+    "sparse_tensors",
+    "type_proto",
+    "type_protos",
+];
+
+fn kind_name(kind: i32) -> &'static str {
+    usize::try_from(kind).ok().and_then(|kind| KINDS.get(kind)).copied().unwrap_or("undefined")
+}
+
+/// The number of an attribute kind; 0 for a name that is none.
+pub(super) fn kind_number(name: &str) -> i32 {
+    (0i32..).zip(KINDS).find(|(_, kind)| *kind == name).map_or(0, |(number, _)| number)
+}

@@ -1,0 +1,66 @@
+//! From bytes to messages.
+
+use bytes::Bytes;
+use prost::Message;
+use thiserror::Error;
+
+use super::MESSAGE_BYTES;
+use super::proto::ModelProto;
+use super::wire::{self, Limits, UnknownFields, WireError};
+
+/// Bytes that do not decode to a model.
+#[derive(Debug, Error)]
+pub enum DecodeError {
+    /// There is nothing in the file.
+    #[error("the file is empty")]
+    Empty,
+    /// More than protobuf allows one message.
+    #[error("{0} bytes are more than the 2 GiB a protobuf file can hold")]
+    TooLarge(u64),
+    /// The file is something else.
+    #[error("this is {0}, not an ONNX model")]
+    Other(&'static str),
+    /// The bytes are malformed or ask for too much.
+    #[error("not a readable ONNX model: {0}")]
+    Wire(WireError),
+    /// prost refuses what the walk let pass; a defect of the walk.
+    #[error("not a readable ONNX model: {0}")]
+    Prost(prost::DecodeError),
+}
+
+/// Decodes a model, and beside it the fields the schema does not know.
+///
+/// Payloads (`raw_data`, strings of tensors) stay slices of `file`; only names, numbers and structure are copied.
+/// Enum-typed fields keep values no enum names.
+///
+/// # Errors
+/// When the bytes are no protobuf message, are not a `ModelProto`, or ask for more than `limits`.
+pub fn decode(file: &Bytes, limits: &Limits) -> Result<(ModelProto, UnknownFields), DecodeError> {
+    if file.is_empty() {
+        return Err(DecodeError::Empty);
+    }
+    let len = u64::try_from(file.len()).unwrap_or(u64::MAX);
+    if len > MESSAGE_BYTES {
+        return Err(DecodeError::TooLarge(len));
+    }
+    let unknown = wire::walk(file, limits).map_err(|error| match other_kind(file) {
+        Some(kind) => DecodeError::Other(kind),
+        None => DecodeError::Wire(error),
+    })?;
+    let model = ModelProto::decode(file.clone()).map_err(DecodeError::Prost)?;
+    Ok((model, unknown))
+}
+
+/// What people hand over for a model. None of these beginnings is one of a protobuf message that decodes.
+fn other_kind(file: &[u8]) -> Option<&'static str> {
+    const KINDS: [(&[u8], &str); 7] = [
+        (b"version https://git-lfs", "a Git LFS pointer (fetch the file it stands for)"),
+        (b"<!DOCTYPE", "an HTML page"),
+        (b"<html", "an HTML page"),
+        (b"PK\x03\x04", "a ZIP archive"),
+        (b"\x1f\x8b", "a gzip archive"),
+        (b"\x28\xb5\x2f\xfd", "a Zstandard archive"),
+        (b"\x93NUMPY", "a NumPy array"),
+    ];
+    KINDS.iter().find(|(magic, _)| file.starts_with(magic)).map(|(_, kind)| *kind)
+}

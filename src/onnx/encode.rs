@@ -1,0 +1,436 @@
+//! From messages to bytes, in one pass, without a copy of a payload.
+//!
+//! A message is written behind its length, so every length must be known before the first byte. Computing it anew at
+//! each level, as prost does, costs the depth over again; here a first walk over the messages measures them all, and a
+//! second one writes. Both are the same code with another [`Sink`]. Fields come in ascending order of their numbers,
+//! and the unknown fields of a message after those: what went in with that order comes out byte for byte.
+
+use std::io::{self, Write};
+
+use bytes::Bytes;
+use thiserror::Error;
+
+use super::wire::{Step, UnknownFields};
+use super::{MESSAGE_BYTES, proto};
+
+/// A model that cannot be written as one protobuf message, or not written at all.
+#[derive(Debug, Error)]
+pub enum EncodeError {
+    /// More than protobuf allows one message: payloads must go to external data.
+    #[error("the model takes {0} bytes, over the 2 GiB a protobuf file can hold; its tensors must go to external data")]
+    TooLarge(u64),
+    /// The writer failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// A model that has been measured and can be written.
+pub struct Encoded<'a> {
+    model: &'a proto::ModelProto,
+    unknown: &'a UnknownFields,
+    len: u64,
+    /// The length of every message below the model, in the order they begin.
+    lengths: Vec<u64>,
+}
+
+impl<'a> Encoded<'a> {
+    /// Measures a model with its unknown fields at their paths, which must be those of messages the model has.
+    ///
+    /// # Errors
+    /// [`EncodeError::TooLarge`].
+    pub fn measure(model: &'a proto::ModelProto, unknown: &'a UnknownFields) -> Result<Self, EncodeError> {
+        let mut measure = Measure { lengths: Vec::new(), open: Vec::new(), here: 0, walk: Walk::new(unknown) };
+        model.put(&mut measure);
+        measure.unknown();
+        debug_assert_eq!(
+            measure.walk.met,
+            unknown.iter().count(),
+            "unknown fields of a message the model does not have"
+        );
+        let Measure { lengths, here: len, .. } = measure;
+        if len > MESSAGE_BYTES { Err(EncodeError::TooLarge(len)) } else { Ok(Encoded { model, unknown, len, lengths }) }
+    }
+
+    /// Bytes that [`Encoded::write`] writes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the model has nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Writes the model. Payloads of 64 KiB or more go to `out` straight from where they lie, everything else through a
+    /// buffer.
+    ///
+    /// # Errors
+    /// What `out` reports.
+    pub fn write(&self, out: &mut dyn Write) -> Result<(), EncodeError> {
+        let mut emit = Emit {
+            out,
+            buffer: Vec::with_capacity(BUFFER),
+            lengths: self.lengths.iter(),
+            walk: Walk::new(self.unknown),
+            failed: None,
+        };
+        self.model.put(&mut emit);
+        emit.unknown();
+        emit.flush();
+        emit.failed.map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// Small writes are gathered into this much.
+const BUFFER: usize = 256 << 10;
+/// A payload of this size is not gathered.
+const LARGE: usize = 64 << 10;
+
+/// A message that can write its fields.
+trait Put {
+    fn put(&self, sink: &mut dyn Sink);
+
+    /// Writes it as an element of a field.
+    fn put_in(&self, sink: &mut dyn Sink, field: u32, index: u32) {
+        sink.open(Step { field, index });
+        self.put(sink);
+        sink.close();
+    }
+}
+
+/// Where fields go.
+trait Sink {
+    fn raw(&mut self, bytes: &[u8]);
+    fn open(&mut self, step: Step);
+    fn close(&mut self);
+}
+
+/// The path of the message being written, kept only if a message may have unknown fields.
+struct Walk<'a> {
+    path: Vec<Step>,
+    unknown: Option<&'a UnknownFields>,
+    /// How many messages had some.
+    met: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(unknown: &'a UnknownFields) -> Self {
+        Walk { path: Vec::new(), unknown: (!unknown.is_empty()).then_some(unknown), met: 0 }
+    }
+
+    fn open(&mut self, step: Step) {
+        if self.unknown.is_some() {
+            self.path.push(step);
+        }
+    }
+
+    fn close(&mut self) {
+        self.path.pop();
+    }
+
+    fn pieces(&mut self) -> &'a [Bytes] {
+        let pieces = self.unknown.map_or(&[][..], |unknown| unknown.at(&self.path));
+        self.met += usize::from(!pieces.is_empty());
+        pieces
+    }
+}
+
+/// Measures every message, in the order they open.
+struct Measure<'a> {
+    lengths: Vec<u64>,
+    /// The open messages: place in `lengths`, field, bytes so far of the message around it.
+    open: Vec<(usize, u32, u64)>,
+    /// Bytes so far of the innermost open message.
+    here: u64,
+    walk: Walk<'a>,
+}
+
+impl Measure<'_> {
+    fn unknown(&mut self) {
+        for piece in self.walk.pieces() {
+            self.raw(piece);
+        }
+    }
+}
+
+impl Sink for Measure<'_> {
+    fn raw(&mut self, bytes: &[u8]) {
+        self.here = self.here.saturating_add(bytes.len() as u64);
+    }
+
+    fn open(&mut self, step: Step) {
+        self.walk.open(step);
+        self.open.push((self.lengths.len(), step.field, std::mem::take(&mut self.here)));
+        self.lengths.push(0);
+    }
+
+    fn close(&mut self) {
+        self.unknown();
+        self.walk.close();
+        let Some((place, field, around)) = self.open.pop() else { return };
+        if let Some(length) = self.lengths.get_mut(place) {
+            *length = self.here;
+        }
+        let head = tag(field, 2).len() + Varint::of(self.here).len();
+        self.here = around.saturating_add(self.here).saturating_add(head as u64);
+    }
+}
+
+/// Writes what has been measured.
+struct Emit<'a> {
+    out: &'a mut dyn Write,
+    buffer: Vec<u8>,
+    lengths: std::slice::Iter<'a, u64>,
+    walk: Walk<'a>,
+    /// The first error; nothing is written after it.
+    failed: Option<io::Error>,
+}
+
+impl Emit<'_> {
+    fn flush(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(&self.buffer).err();
+        }
+        self.buffer.clear();
+    }
+
+    fn unknown(&mut self) {
+        for piece in self.walk.pieces() {
+            self.raw(piece);
+        }
+    }
+}
+
+impl Sink for Emit<'_> {
+    fn raw(&mut self, bytes: &[u8]) {
+        if self.buffer.len().saturating_add(bytes.len()) > BUFFER {
+            self.flush();
+        }
+        if bytes.len() < LARGE {
+            self.buffer.extend_from_slice(bytes);
+        } else {
+            self.flush();
+            if self.failed.is_none() {
+                self.failed = self.out.write_all(bytes).err();
+            }
+        }
+    }
+
+    fn open(&mut self, step: Step) {
+        self.walk.open(step);
+        let length = self.lengths.next().copied().unwrap_or(0);
+        self.raw(&tag(step.field, 2));
+        self.raw(&Varint::of(length));
+    }
+
+    fn close(&mut self) {
+        self.unknown();
+        self.walk.close();
+    }
+}
+
+/// A base-128 varint.
+struct Varint {
+    bytes: [u8; 10],
+    len: usize,
+}
+
+impl Varint {
+    fn of(mut value: u64) -> Self {
+        let mut varint = Varint { bytes: [0; 10], len: 0 };
+        for byte in &mut varint.bytes {
+            varint.len += 1;
+            *byte = (value & 0x7f) as u8;
+            value >>= 7;
+            if value == 0 {
+                break;
+            }
+            *byte |= 0x80;
+        }
+        varint
+    }
+}
+
+impl std::ops::Deref for Varint {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+fn tag(field: u32, wire: u32) -> Varint {
+    Varint::of(u64::from(field << 3 | wire))
+}
+
+/// A number, as the wire has its type.
+trait Scalar: Copy {
+    const WIRE: u32;
+    fn write(self, write: &mut dyn FnMut(&[u8]));
+}
+
+impl Scalar for i64 {
+    const WIRE: u32 = 0;
+    fn write(self, write: &mut dyn FnMut(&[u8])) {
+        write(&Varint::of(self as u64));
+    }
+}
+
+impl Scalar for i32 {
+    const WIRE: u32 = 0;
+    fn write(self, write: &mut dyn FnMut(&[u8])) {
+        i64::from(self).write(write);
+    }
+}
+
+impl Scalar for u64 {
+    const WIRE: u32 = 0;
+    fn write(self, write: &mut dyn FnMut(&[u8])) {
+        write(&Varint::of(self));
+    }
+}
+
+impl Scalar for f32 {
+    const WIRE: u32 = 5;
+    fn write(self, write: &mut dyn FnMut(&[u8])) {
+        write(&self.to_le_bytes());
+    }
+}
+
+impl Scalar for f64 {
+    const WIRE: u32 = 1;
+    fn write(self, write: &mut dyn FnMut(&[u8])) {
+        write(&self.to_le_bytes());
+    }
+}
+
+fn scalar<T: Scalar>(sink: &mut dyn Sink, field: u32, value: T) {
+    sink.raw(&tag(field, T::WIRE));
+    value.write(&mut |bytes| sink.raw(bytes));
+}
+
+fn packed<T: Scalar>(sink: &mut dyn Sink, field: u32, values: &[T]) {
+    if values.is_empty() {
+        return;
+    }
+    let mut len = 0u64;
+    for value in values {
+        value.write(&mut |bytes| len = len.saturating_add(bytes.len() as u64));
+    }
+    sink.raw(&tag(field, 2));
+    sink.raw(&Varint::of(len));
+    for value in values {
+        value.write(&mut |bytes| sink.raw(bytes));
+    }
+}
+
+fn text(sink: &mut dyn Sink, field: u32, text: &str) {
+    sink.raw(&tag(field, 2));
+    sink.raw(&Varint::of(text.len() as u64));
+    sink.raw(text.as_bytes());
+}
+
+fn payload(sink: &mut dyn Sink, field: u32, bytes: &Bytes) {
+    sink.raw(&tag(field, 2));
+    sink.raw(&Varint::of(bytes.len() as u64));
+    sink.raw(bytes);
+}
+
+include!(concat!(env!("OUT_DIR"), "/encode.rs"));
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::*;
+    use crate::onnx::wire::tests::sample;
+    use crate::onnx::{Limits, decode};
+
+    fn written(model: &proto::ModelProto, unknown: &UnknownFields) -> Vec<u8> {
+        let encoded = Encoded::measure(model, unknown).unwrap();
+        let mut bytes = Vec::new();
+        encoded.write(&mut bytes).unwrap();
+        assert_eq!(encoded.len(), bytes.len() as u64);
+        bytes
+    }
+
+    #[test]
+    fn writes_what_prost_writes() {
+        let mut model = sample();
+        assert_eq!(written(&model, &UnknownFields::default()), model.encode_to_vec());
+        // Payloads around the sizes at which buffering changes, with small ones between them.
+        let graph = model.graph.as_mut().unwrap();
+        for len in [LARGE - 1, LARGE, LARGE + 1, BUFFER - 1, BUFFER, BUFFER + 1, 3 * BUFFER, 0, 5] {
+            let raw_data = Some(vec![len as u8; len].into());
+            let name = Some(format!("w{len}"));
+            graph.initializer.push(proto::TensorProto { raw_data, name, ..Default::default() });
+        }
+        assert_eq!(written(&model, &UnknownFields::default()), model.encode_to_vec());
+        assert_eq!(written(&proto::ModelProto::default(), &UnknownFields::default()), b"");
+    }
+
+    #[test]
+    fn every_length_of_varint() {
+        for bits in 0..64 {
+            let model = proto::ModelProto { ir_version: Some(1 << bits), ..Default::default() };
+            assert_eq!(written(&model, &UnknownFields::default()), model.encode_to_vec());
+            let model = proto::ModelProto { ir_version: Some(-1 << bits), ..Default::default() };
+            assert_eq!(written(&model, &UnknownFields::default()), model.encode_to_vec());
+        }
+    }
+
+    #[test]
+    fn unknown_fields_go_back_to_their_messages() {
+        let step = |field, index| Step { field, index };
+        let raw = |text: &'static [u8]| [Bytes::from_static(text)];
+        let mut unknown = UnknownFields::default();
+        // Field 500 as a varint, field 501 as a group, field 502 as bytes.
+        unknown.add(&[], raw(b"\xa0\x1f\x07"));
+        unknown.add(&[step(7, 0)], raw(b"\xab\x1f\x08\x01\xac\x1f"));
+        unknown.add(&[step(7, 0), step(1, 0), step(5, 1)], raw(b"\xb2\x1f\x02hi"));
+        unknown.add(&[step(7, 0), step(12, 0), step(2, 0), step(4, 0), step(1, 0)], raw(b"\xa0\x1f\x09"));
+        let bytes: Bytes = written(&sample(), &unknown).into();
+        let (model, found) = decode(&bytes, &Limits::default()).unwrap();
+        assert_eq!(model, sample());
+        assert_eq!(found, unknown);
+        assert_eq!(written(&model, &found), bytes);
+    }
+
+    #[test]
+    fn a_model_over_two_gib_is_refused_before_a_byte_is_written() {
+        let payload = Bytes::from(vec![0; 512 << 20]);
+        let tensor = proto::TensorProto { raw_data: Some(payload), ..Default::default() };
+        let graph = |tensors| proto::GraphProto { initializer: vec![tensor.clone(); tensors], ..Default::default() };
+        let model = |tensors| proto::ModelProto { graph: Some(graph(tensors)), ..Default::default() };
+        let unknown = UnknownFields::default();
+        assert!(Encoded::measure(&model(3), &unknown).is_ok());
+        assert!(matches!(Encoded::measure(&model(4), &unknown), Err(EncodeError::TooLarge(n)) if n > 2 << 30));
+    }
+
+    #[test]
+    fn the_first_error_ends_the_writing() {
+        struct Full(usize);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                let room = bytes.len().min(self.0);
+                self.0 -= room;
+                if room == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(room) }
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let unknown = UnknownFields::default();
+        let mut model = sample();
+        let payload = Some(vec![1; 2 * BUFFER].into());
+        model.graph.as_mut().unwrap().initializer =
+            vec![proto::TensorProto { raw_data: payload, ..Default::default() }; 3];
+        let encoded = Encoded::measure(&model, &unknown).unwrap();
+        let len = usize::try_from(encoded.len()).unwrap();
+        for room in [0, 1, BUFFER, len / 2, len - 1] {
+            let error = encoded.write(&mut Full(room)).unwrap_err();
+            assert!(matches!(error, EncodeError::Io(e) if e.kind() == io::ErrorKind::StorageFull));
+        }
+        encoded.write(&mut Full(len)).unwrap();
+    }
+}

@@ -1,0 +1,157 @@
+//! Regular files as bytes that can be held to be what was opened.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use thiserror::Error;
+
+use super::map::Mapped;
+
+/// A file that cannot be used as bytes.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// Not a regular file: what it is instead.
+    #[error("is {0}, not a regular file")]
+    NotRegular(&'static str),
+    /// Somebody wrote, cut or replaced it.
+    #[error("was changed while it was being read")]
+    Changed,
+    /// What the system says.
+    #[error("cannot be read: {0}")]
+    Io(io::Error),
+}
+
+impl From<io::Error> for FileError {
+    fn from(error: io::Error) -> Self {
+        FileError::Io(error)
+    }
+}
+
+/// Which file it is, whatever its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// None where the system has no such thing.
+    pub(super) fn of(metadata: &Metadata) -> Option<Self> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            Some(FileId { device: metadata.dev(), inode: metadata.ino() })
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = metadata;
+            None
+        }
+    }
+}
+
+/// What changes when a file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub id: Option<FileId>,
+    pub len: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    pub fn of(metadata: &Metadata) -> Self {
+        Stamp { id: FileId::of(metadata), len: metadata.len(), modified: metadata.modified().ok() }
+    }
+}
+
+/// Below this, a file is read; from it on, mapped.
+const MAP_FROM: u64 = 1 << 20;
+
+/// The bytes of a file, and what it takes to know that they still are.
+pub(super) struct Contents {
+    pub bytes: Bytes,
+    pub stamp: Stamp,
+    mapped: Option<Arc<Mapped>>,
+}
+
+/// The owner of bytes that lie in a mapping.
+struct Pages(Arc<Mapped>);
+
+impl AsRef<[u8]> for Pages {
+    fn as_ref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+impl Contents {
+    /// # Errors
+    /// If the file is not regular, changes while it is read, or the system fails.
+    pub fn of(file: &File) -> Result<Self, FileError> {
+        let metadata = file.metadata()?;
+        regular(&metadata)?;
+        let stamp = Stamp::of(&metadata);
+        let changed = || FileError::Changed;
+        if stamp.len >= MAP_FROM {
+            let len = usize::try_from(stamp.len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+            let mapped = Arc::new(Mapped::new(file, len)?);
+            let bytes = Bytes::from_owner(Pages(Arc::clone(&mapped)));
+            return Ok(Contents { bytes, stamp, mapped: Some(mapped) });
+        }
+        let mut bytes = Vec::new();
+        let mut reader = file;
+        (&mut reader).take(stamp.len.saturating_add(1)).read_to_end(&mut bytes)?;
+        if u64::try_from(bytes.len()).ok() != Some(stamp.len) || Stamp::of(&file.metadata()?) != stamp {
+            return Err(changed());
+        }
+        Ok(Contents { bytes: bytes.into(), stamp, mapped: None })
+    }
+
+    /// Whether the bytes were copied, so that nothing that happens to the file matters any more.
+    pub fn is_copy(&self) -> bool {
+        self.mapped.is_none()
+    }
+
+    /// Whether the bytes so far handed out were the file's, given what the file is now.
+    ///
+    /// # Errors
+    /// [`FileError::Changed`].
+    pub fn verify(&self, now: &Metadata) -> Result<(), FileError> {
+        match &self.mapped {
+            Some(mapped) if mapped.faulted() || Stamp::of(now) != self.stamp => Err(FileError::Changed),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// # Errors
+/// [`FileError::NotRegular`], with what it is.
+pub(super) fn regular(metadata: &Metadata) -> Result<(), FileError> {
+    if metadata.is_file() { Ok(()) } else { Err(FileError::NotRegular(kind(metadata))) }
+}
+
+fn kind(metadata: &Metadata) -> &'static str {
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        return "a directory";
+    }
+    if kind.is_symlink() {
+        return "a symbolic link";
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if kind.is_fifo() {
+            return "a pipe";
+        }
+        if kind.is_socket() {
+            return "a socket";
+        }
+        if kind.is_char_device() || kind.is_block_device() {
+            return "a device";
+        }
+    }
+    "something else"
+}

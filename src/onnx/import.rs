@@ -1,0 +1,592 @@
+//! From messages to the intermediate representation.
+//!
+//! What the representation has a place for is moved there. The rest of a message (documentation, metadata, device
+//! configurations, training information, fields newer than the schema) is kept as wire bytes beside it, so that
+//! [`export`](super::export) writes it back behind the fields it belongs with.
+
+use std::fmt::Display;
+
+use bytes::Bytes;
+use prost::Message;
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+use super::external::DataFiles;
+use super::proto::{
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto,
+    TensorProto, ValueInfoProto, attribute_proto,
+};
+use super::tensor::{self, Taken};
+use super::types::{self, joined, unknown_at};
+use super::wire::{Step, UnknownFields};
+use crate::ir::{
+    Attribute, Broken, Constant, DeclaredType, Extra, Function, GraphId, Model, NamedAttribute, NewNode, NewOutput,
+    OpsetImport, ValueId,
+};
+
+/// How deeply graphs may be nested in each other.
+const MAX_GRAPH_DEPTH: usize = 32;
+
+/// A message that does not make a model.
+#[derive(Debug, Error)]
+#[error("{place}: {reason}")]
+pub struct ImportError {
+    /// What it is about: a node, a tensor, a graph.
+    pub place: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+fn error(place: impl Into<String>, reason: impl Display) -> ImportError {
+    ImportError { place: place.into(), reason: reason.to_string() }
+}
+
+/// Makes a model of its messages.
+///
+/// # Errors
+/// Names the place and the reason: a tensor whose size and content disagree, a value defined twice or not at all, graphs
+/// nested too deeply, external data that cannot be had.
+pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFiles) -> Result<Model, ImportError> {
+    let graph = proto.graph.take().ok_or_else(|| error("model", "it has no graph"))?;
+    let functions = std::mem::take(&mut proto.functions);
+    let mut model = Model::new();
+    model.ir_version = proto.ir_version.take().unwrap_or_default();
+    let imports = std::mem::take(&mut proto.opset_import);
+    let pinned = training_names(&proto);
+    let mut import = Import { model, unknown, files, path: Vec::new(), scopes: Vec::new() };
+    import.model.opsets = import.opsets(imports, 8);
+    import.model.extra = joined(proto.encode_to_vec().into(), unknown_at(unknown, &[]));
+    let main = import.model.main();
+    import.within(Step { field: 7, index: 0 }, |import| import.graph(main, graph, 0))?;
+    for (index, function) in (0u32..).zip(functions) {
+        import.within(Step { field: 25, index }, |import| import.function(function))?;
+    }
+    let mut model = import.model;
+    pin(&mut model, &pinned);
+    model.verify().map_err(|broken: Broken| error("model", broken))?;
+    Ok(model)
+}
+
+/// The names of main-graph values that training information refers to: it changes some and reads others.
+fn training_names(proto: &ModelProto) -> Vec<String> {
+    let mut names = Vec::new();
+    for info in &proto.training_info {
+        for entry in info.initialization_binding.iter().chain(&info.update_binding) {
+            names.extend(entry.key.clone());
+            names.extend(entry.value.clone());
+        }
+        let mut open: Vec<&GraphProto> = info.algorithm.iter().chain(&info.initialization).collect();
+        while let Some(graph) = open.pop() {
+            names.extend(graph.output.iter().filter_map(|output| output.name.clone()));
+            for node in &graph.node {
+                names.extend(node.input.iter().cloned());
+                for attribute in &node.attribute {
+                    open.extend(attribute.g.as_deref());
+                    open.extend(&attribute.graphs);
+                }
+            }
+        }
+    }
+    names
+}
+
+/// Keeps the main graph's values of these names from being removed or taken for constants.
+fn pin(model: &mut Model, names: &[String]) {
+    if names.is_empty() {
+        return;
+    }
+    let names: FxHashMap<&str, ()> = names.iter().map(|name| (name.as_str(), ())).collect();
+    let main = model.main();
+    let graph = model.graph(main);
+    let nodes = graph.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
+    let values: Vec<ValueId> = graph.inputs().iter().chain(graph.initializers()).chain(nodes).copied().collect();
+    for value in values {
+        if names.contains_key(model.value(value).name.as_str()) {
+            model.value_mut(value).pinned = true;
+        }
+    }
+}
+
+struct Import<'a> {
+    model: Model,
+    unknown: &'a UnknownFields,
+    files: &'a mut DataFiles,
+    /// Where in the message tree the import is; kept only if there are unknown fields to find.
+    path: Vec<Step>,
+    /// The values each open graph defines, innermost last.
+    scopes: Vec<FxHashMap<String, ValueId>>,
+}
+
+impl Import<'_> {
+    fn within<T>(
+        &mut self,
+        step: Step,
+        go: impl FnOnce(&mut Self) -> Result<T, ImportError>,
+    ) -> Result<T, ImportError> {
+        self.path.push(step);
+        let result = go(self);
+        self.path.pop();
+        result
+    }
+
+    /// The unknown fields of the message at the current path.
+    fn unknown_here(&self) -> Bytes {
+        if self.unknown.is_empty() { Bytes::new() } else { unknown_at(self.unknown, &self.path) }
+    }
+
+    /// The unknown fields of the message one step below the current path.
+    fn unknown_below(&mut self, field: u32, index: usize) -> Bytes {
+        if self.unknown.is_empty() {
+            return Bytes::new();
+        }
+        self.path.push(Step { field, index: u32::try_from(index).unwrap_or(u32::MAX) });
+        let found = unknown_at(self.unknown, &self.path);
+        self.path.pop();
+        found
+    }
+
+    fn opsets(&mut self, imports: Vec<OperatorSetIdProto>, field: u32) -> Vec<OpsetImport> {
+        let import = |(index, import): (usize, OperatorSetIdProto)| OpsetImport {
+            domain: import.domain.unwrap_or_default(),
+            version: import.version.unwrap_or_default(),
+            extra: self.unknown_below(field, index),
+        };
+        imports.into_iter().enumerate().map(import).collect()
+    }
+
+    fn value(&mut self, name: &str) -> Option<ValueId> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied()
+    }
+
+    /// A new value of the innermost graph.
+    fn define(&mut self, name: &str, what: &str) -> Result<ValueId, ImportError> {
+        let value = self.model.add_value(name);
+        let scope = self.scopes.last_mut().ok_or_else(|| error(what, "no graph is open"))?;
+        match scope.insert(name.to_string(), value) {
+            None => Ok(value),
+            Some(_) => Err(error(what, format!("'{name}' is defined twice"))),
+        }
+    }
+
+    /// The value a node reads. A name that nothing defines becomes a value without a definition, for the verifier to name.
+    fn operand(&mut self, name: &str) -> ValueId {
+        match self.value(name) {
+            Some(value) => value,
+            None => {
+                let value = self.model.add_value(name);
+                if let Some(scope) = self.scopes.last_mut() {
+                    scope.insert(name.to_string(), value);
+                }
+                value
+            }
+        }
+    }
+
+    fn graph(&mut self, id: GraphId, mut proto: GraphProto, depth: usize) -> Result<(), ImportError> {
+        let name = proto.name.take().unwrap_or_default();
+        let place = format!("graph '{name}'");
+        if depth > MAX_GRAPH_DEPTH {
+            return Err(error(place, format!("graphs are nested more than {MAX_GRAPH_DEPTH} deep")));
+        }
+        self.scopes.push(FxHashMap::default());
+        for (index, input) in std::mem::take(&mut proto.input).into_iter().enumerate() {
+            let name = input.name.clone().unwrap_or_default();
+            if name.is_empty() {
+                return Err(error(&place, format!("input {index} has no name")));
+            }
+            let value = self.define(&name, &place)?;
+            self.declare(value, input, 11, index);
+            self.model.add_input(id, value).map_err(|broken| error(&place, broken))?;
+        }
+        for (index, tensor) in std::mem::take(&mut proto.initializer).into_iter().enumerate() {
+            self.initializer(id, tensor, index, &place)?;
+        }
+        for (index, tensor) in std::mem::take(&mut proto.sparse_initializer).into_iter().enumerate() {
+            self.sparse_initializer(id, tensor, index, &place)?;
+        }
+        let nodes = std::mem::take(&mut proto.node);
+        self.nodes(id, nodes, 1, depth)?;
+        for (index, output) in std::mem::take(&mut proto.output).into_iter().enumerate() {
+            let name = output.name.clone().unwrap_or_default();
+            if name.is_empty() {
+                return Err(error(&place, format!("output {index} has no name")));
+            }
+            let value = self.operand(&name);
+            self.declare(value, output, 12, index);
+            self.model.add_output(id, value);
+        }
+        let mut homeless = Vec::new();
+        for (index, info) in std::mem::take(&mut proto.value_info).into_iter().enumerate() {
+            let name = info.name.as_deref().unwrap_or_default();
+            match self.scopes.last().and_then(|scope| scope.get(name)).copied() {
+                Some(value) => self.declare(value, info, 13, index),
+                None => homeless.push(info),
+            }
+        }
+        for annotation in &proto.quantization_annotation {
+            let parameters = annotation.quant_parameter_tensor_names.iter().filter_map(|entry| entry.value.as_deref());
+            for name in annotation.tensor_name.as_deref().into_iter().chain(parameters) {
+                if let Some(value) = self.value(name) {
+                    self.model.value_mut(value).pinned = true;
+                }
+            }
+        }
+        proto.value_info = homeless;
+        let extra = joined(proto.encode_to_vec().into(), self.unknown_here());
+        let graph = self.model.graph_mut(id);
+        graph.name = name;
+        graph.extra = extra;
+        self.scopes.pop();
+        Ok(())
+    }
+
+    /// Takes in what a `ValueInfoProto` says of a value. What an input's or an earlier message says is not replaced.
+    fn declare(&mut self, value: ValueId, mut proto: ValueInfoProto, field: u32, index: usize) {
+        let unknown = self.unknown_below(field, index);
+        let ty = proto.r#type.take().and_then(|ty| types::declared(&ty));
+        proto.name = None;
+        let extra = joined(proto.encode_to_vec().into(), unknown);
+        let place = self.model.value_mut(value);
+        if place.declared.is_none() {
+            place.declared = ty;
+        }
+        if place.extra.is_empty() {
+            place.extra = extra;
+        }
+    }
+
+    fn initializer(
+        &mut self,
+        graph: GraphId,
+        proto: TensorProto,
+        index: usize,
+        place: &str,
+    ) -> Result<(), ImportError> {
+        let name = proto.name.clone().unwrap_or_default();
+        if name.is_empty() {
+            return Err(error(place, format!("initializer {index} has no name")));
+        }
+        let what = || format!("initializer '{name}'");
+        let unknown = self.unknown_below(5, index);
+        let constant = match tensor::take(&name, &proto, self.files).map_err(|reason| error(what(), reason))? {
+            Taken::Dense(tensor, origin, extra) => {
+                Constant { origin, extra: joined(extra, unknown), ..Constant::dense(tensor) }
+            }
+            Taken::Foreign => Constant {
+                tensor: None,
+                verbatim: Some(joined(proto.encode_to_vec().into(), unknown)),
+                sparse: false,
+                origin: None,
+                extra: Extra::new(),
+            },
+        };
+        self.constant(graph, &name, constant, proto.data_type.unwrap_or_default(), &proto.dims)
+    }
+
+    fn sparse_initializer(
+        &mut self,
+        graph: GraphId,
+        proto: SparseTensorProto,
+        index: usize,
+        place: &str,
+    ) -> Result<(), ImportError> {
+        let name = proto.values.as_ref().and_then(|values| values.name.clone()).unwrap_or_default();
+        if name.is_empty() {
+            return Err(error(place, format!("sparse initializer {index} has no name")));
+        }
+        let sparse = tensor::take_sparse(&name, &proto, self.files);
+        let sparse = sparse.map_err(|reason| error(format!("sparse initializer '{name}'"), reason))?;
+        let unknown = self.unknown_below(15, index);
+        let constant = Constant {
+            tensor: sparse.as_ref().and_then(tensor::densify),
+            verbatim: Some(joined(proto.encode_to_vec().into(), unknown)),
+            sparse: true,
+            origin: None,
+            extra: Extra::new(),
+        };
+        let dtype = proto.values.as_ref().and_then(|values| values.data_type).unwrap_or_default();
+        self.constant(graph, &name, constant, dtype, &proto.dims)
+    }
+
+    fn constant(
+        &mut self,
+        graph: GraphId,
+        name: &str,
+        constant: Constant,
+        dtype: i32,
+        dims: &[i64],
+    ) -> Result<(), ImportError> {
+        let known = self.scopes.last().and_then(|scope| scope.get(name)).copied();
+        let value = match known {
+            Some(value) => value,
+            None => self.define(name, "initializer")?,
+        };
+        if constant.tensor.is_none() && self.model.value(value).declared.is_none() {
+            let dim = |&dim: &i64| crate::ir::DeclaredDim {
+                claim: crate::ir::DimClaim::Value(dim.max(0)),
+                extra: Extra::new(),
+            };
+            let shape = Some(dims.iter().map(dim).collect());
+            self.model.declare(value, DeclaredType::Tensor { dtype, shape, extra: Extra::new() });
+        }
+        self.model
+            .add_initializer(graph, value, constant)
+            .map_err(|broken| error(format!("initializer '{name}'"), broken))
+    }
+
+    fn nodes(&mut self, graph: GraphId, nodes: Vec<NodeProto>, field: u32, depth: usize) -> Result<(), ImportError> {
+        // A node may read what a later one computes: files out of order are put in order, so names come first.
+        let mut results = Vec::with_capacity(nodes.len());
+        for node in &nodes {
+            let place = || describe(node);
+            let mut outputs = Vec::with_capacity(node.output.len());
+            for name in &node.output {
+                outputs.push(if name.is_empty() { None } else { Some(self.define(name, &place())?) });
+            }
+            results.push(outputs);
+        }
+        for ((index, node), outputs) in nodes.into_iter().enumerate().zip(results) {
+            let step = Step { field, index: u32::try_from(index).unwrap_or(u32::MAX) };
+            self.within(step, |import| import.node(graph, node, outputs, depth))?;
+        }
+        Ok(())
+    }
+
+    fn node(
+        &mut self,
+        graph: GraphId,
+        mut proto: NodeProto,
+        outputs: Vec<Option<ValueId>>,
+        depth: usize,
+    ) -> Result<(), ImportError> {
+        let place = describe(&proto);
+        let inputs = std::mem::take(&mut proto.input);
+        let inputs = inputs.iter().map(|name| (!name.is_empty()).then(|| self.operand(name))).collect();
+        proto.output.clear();
+        let mut attributes = Vec::with_capacity(proto.attribute.len());
+        for (index, attribute) in std::mem::take(&mut proto.attribute).into_iter().enumerate() {
+            let step = Step { field: 5, index: u32::try_from(index).unwrap_or(u32::MAX) };
+            attributes.push(self.within(step, |import| import.attribute(attribute, &place, depth))?);
+        }
+        for (i, attribute) in attributes.iter().enumerate() {
+            if attributes.iter().take(i).any(|other| other.name == attribute.name) {
+                return Err(error(place, format!("attribute '{}' is given twice", attribute.name)));
+            }
+        }
+        let node = NewNode {
+            name: proto.name.take().unwrap_or_default(),
+            domain: proto.domain.take().unwrap_or_default(),
+            op_type: proto.op_type.take().unwrap_or_default(),
+            overload: proto.overload.take().unwrap_or_default(),
+            attributes,
+            inputs,
+            outputs: outputs.into_iter().map(|output| output.map_or(NewOutput::Absent, NewOutput::Existing)).collect(),
+            extra: joined(proto.encode_to_vec().into(), self.unknown_here()),
+        };
+        self.model.add_node(graph, node).map_err(|broken| error(place, broken))?;
+        Ok(())
+    }
+
+    fn attribute(
+        &mut self,
+        mut proto: AttributeProto,
+        place: &str,
+        depth: usize,
+    ) -> Result<NamedAttribute, ImportError> {
+        let name = proto.name.take().unwrap_or_default();
+        let at = || format!("{place}, attribute '{name}'");
+        let doc = proto.doc_string.take();
+        let extra = match doc {
+            None => Extra::new(),
+            Some(_) => AttributeProto { doc_string: doc, ..AttributeProto::default() }.encode_to_vec().into(),
+        };
+        let extra = joined(extra, self.unknown_here());
+        if let Some(reference) = proto.ref_attr_name.take().filter(|name| !name.is_empty()) {
+            let kind = proto.r#type.unwrap_or_default();
+            return Ok(NamedAttribute { value: Attribute::Reference { name: reference, kind }, name, extra });
+        }
+        let value = match self.attribute_value(&mut proto, &at(), depth)? {
+            Some(value) => value,
+            None => {
+                proto.name = Some(name.clone());
+                Attribute::Opaque(proto.encode_to_vec().into())
+            }
+        };
+        Ok(NamedAttribute { name, value, extra })
+    }
+
+    /// The value an attribute holds, or `None` when it is of a kind or data type this program does not know.
+    fn attribute_value(
+        &mut self,
+        proto: &mut AttributeProto,
+        at: &str,
+        depth: usize,
+    ) -> Result<Option<Attribute>, ImportError> {
+        use attribute_proto::AttributeType as Kind;
+        let lacks = |what: &str| error(at, format!("it is of type {what} but holds none"));
+        let kind = match proto.r#type.unwrap_or_default() {
+            0 => implied_kind(proto),
+            number => Kind::try_from(number).ok(),
+        };
+        let Some(kind) = kind else { return Ok(None) };
+        Ok(Some(match kind {
+            Kind::Undefined => return Ok(None),
+            Kind::Float => Attribute::Float(proto.f.unwrap_or_default()),
+            Kind::Int => Attribute::Int(proto.i.unwrap_or_default()),
+            Kind::String => Attribute::String(proto.s.take().unwrap_or_default()),
+            Kind::Floats => Attribute::Floats(std::mem::take(&mut proto.floats)),
+            Kind::Ints => Attribute::Ints(std::mem::take(&mut proto.ints)),
+            Kind::Strings => Attribute::Strings(std::mem::take(&mut proto.strings)),
+            Kind::Tensor => {
+                let tensor = proto.t.as_deref().ok_or_else(|| lacks("TENSOR"))?;
+                let unknown = self.unknown_below(5, 0);
+                match self.attribute_tensor(tensor, at)? {
+                    Some((tensor, extra)) => Attribute::Tensor(tensor, joined(extra, unknown)),
+                    None => return Ok(None),
+                }
+            }
+            Kind::Tensors => {
+                let mut tensors = Vec::with_capacity(proto.tensors.len());
+                for (index, tensor) in proto.tensors.iter().enumerate() {
+                    let unknown = self.unknown_below(10, index);
+                    match self.attribute_tensor(tensor, at)? {
+                        Some((tensor, extra)) => tensors.push((tensor, joined(extra, unknown))),
+                        None => return Ok(None),
+                    }
+                }
+                Attribute::Tensors(tensors)
+            }
+            Kind::SparseTensor => {
+                let sparse = proto.sparse_tensor.as_ref().ok_or_else(|| lacks("SPARSE_TENSOR"))?;
+                match tensor::take_sparse(at, sparse, self.files).map_err(|reason| error(at, reason))? {
+                    Some(sparse) => Attribute::SparseTensor(Box::new(sparse)),
+                    None => return Ok(None),
+                }
+            }
+            Kind::SparseTensors => {
+                let mut tensors = Vec::with_capacity(proto.sparse_tensors.len());
+                for sparse in &proto.sparse_tensors {
+                    match tensor::take_sparse(at, sparse, self.files).map_err(|reason| error(at, reason))? {
+                        Some(sparse) => tensors.push(sparse),
+                        None => return Ok(None),
+                    }
+                }
+                Attribute::SparseTensors(tensors)
+            }
+            Kind::Graph => {
+                let graph = proto.g.take().ok_or_else(|| lacks("GRAPH"))?;
+                Attribute::Graph(self.subgraph(*graph, Step { field: 6, index: 0 }, depth)?)
+            }
+            Kind::Graphs => {
+                let mut graphs = Vec::with_capacity(proto.graphs.len());
+                for (index, graph) in (0u32..).zip(std::mem::take(&mut proto.graphs)) {
+                    graphs.push(self.subgraph(graph, Step { field: 11, index }, depth)?);
+                }
+                Attribute::Graphs(graphs)
+            }
+            Kind::TypeProto => {
+                let ty = proto.tp.as_deref().ok_or_else(|| lacks("TYPE_PROTO"))?;
+                match types::declared(ty) {
+                    Some(ty) => Attribute::Type(ty),
+                    None => return Ok(None),
+                }
+            }
+            Kind::TypeProtos => match proto.type_protos.iter().map(types::declared).collect() {
+                Some(types) => Attribute::Types(types),
+                None => return Ok(None),
+            },
+        }))
+    }
+
+    fn subgraph(&mut self, proto: GraphProto, step: Step, depth: usize) -> Result<GraphId, ImportError> {
+        let graph = self.model.add_graph("", None);
+        self.within(step, |import| import.graph(graph, proto, depth + 1))?;
+        Ok(graph)
+    }
+
+    fn attribute_tensor(
+        &mut self,
+        proto: &TensorProto,
+        at: &str,
+    ) -> Result<Option<(crate::tensor::Tensor, Extra)>, ImportError> {
+        Ok(match tensor::take(at, proto, self.files).map_err(|reason| error(at, reason))? {
+            Taken::Dense(tensor, _, extra) => {
+                let named = TensorProto { name: proto.name.clone(), ..TensorProto::default() };
+                Some((tensor, joined(extra, named.encode_to_vec().into())))
+            }
+            Taken::Foreign => None,
+        })
+    }
+
+    fn function(&mut self, mut proto: FunctionProto) -> Result<(), ImportError> {
+        let name = proto.name.take().unwrap_or_default();
+        let place = format!("function '{name}'");
+        let body = self.model.add_graph(&name, None);
+        self.scopes.clear();
+        self.scopes.push(FxHashMap::default());
+        for input in std::mem::take(&mut proto.input) {
+            let value = self.define(&input, &place)?;
+            self.model.add_input(body, value).map_err(|broken| error(&place, broken))?;
+        }
+        let nodes = std::mem::take(&mut proto.node);
+        self.nodes(body, nodes, 7, 0)?;
+        for output in std::mem::take(&mut proto.output) {
+            let value = self.operand(&output);
+            self.model.add_output(body, value);
+        }
+        let mut homeless = Vec::new();
+        for (index, info) in std::mem::take(&mut proto.value_info).into_iter().enumerate() {
+            match self.value(info.name.as_deref().unwrap_or_default()) {
+                Some(value) => self.declare(value, info, 12, index),
+                None => homeless.push(info),
+            }
+        }
+        proto.value_info = homeless;
+        let mut defaults = Vec::new();
+        for (index, attribute) in (0u32..).zip(std::mem::take(&mut proto.attribute_proto)) {
+            let step = Step { field: 11, index };
+            defaults.push(self.within(step, |import| import.attribute(attribute, &place, 0))?);
+        }
+        let imports = std::mem::take(&mut proto.opset_import);
+        let opsets = self.opsets(imports, 9);
+        let function = Function {
+            name,
+            domain: proto.domain.take().unwrap_or_default(),
+            overload: proto.overload.take().unwrap_or_default(),
+            body,
+            attributes: std::mem::take(&mut proto.attribute),
+            defaults,
+            opsets,
+            extra: joined(proto.encode_to_vec().into(), self.unknown_here()),
+        };
+        self.model.add_function(function);
+        Ok(())
+    }
+}
+
+/// How messages name a node that is being read.
+fn describe(node: &NodeProto) -> String {
+    let operator = node.op_type.as_deref().unwrap_or("unnamed");
+    match node.name.as_deref().filter(|name| !name.is_empty()) {
+        Some(name) => format!("{operator} node '{name}'"),
+        None => format!("{operator} node that computes '{}'", node.output.first().map_or("", String::as_str)),
+    }
+}
+
+/// The kind of an attribute in a file of IR version 1, which does not say it: the field that is present decides.
+fn implied_kind(proto: &AttributeProto) -> Option<attribute_proto::AttributeType> {
+    use attribute_proto::AttributeType as Kind;
+    let present = [
+        (proto.f.is_some(), Kind::Float),
+        (proto.i.is_some(), Kind::Int),
+        (proto.s.is_some(), Kind::String),
+        (proto.t.is_some(), Kind::Tensor),
+        (proto.g.is_some(), Kind::Graph),
+        (!proto.floats.is_empty(), Kind::Floats),
+        (!proto.ints.is_empty(), Kind::Ints),
+        (!proto.strings.is_empty(), Kind::Strings),
+        (!proto.tensors.is_empty(), Kind::Tensors),
+        (!proto.graphs.is_empty(), Kind::Graphs),
+    ];
+    present.into_iter().find(|(present, _)| *present).map(|(_, kind)| kind)
+}

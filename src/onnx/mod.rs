@@ -1,0 +1,64 @@
+//! Model files: reading them without trusting them, and writing them without tearing them.
+//!
+//! ```text
+//! open ─ Source ─ decode ─ (ModelProto, UnknownFields) ─ … ─ encode ─ save
+//!   │      └ DataFiles: the external data a model names, beneath its directory only
+//!   └ small files are read, large ones mapped; payloads are slices of either, never copies
+//! ```
+//!
+//! What a file can choose is bounded here, once: [`wire`] walks the bytes before prost sees them and refuses what is
+//! malformed, nested too deeply, or would take memory out of proportion to the file. [`external`] opens nothing outside
+//! the model's directory. [`write_model`] replaces its target whole or not at all.
+//!
+//! This is the only home of prost, and of the one `unsafe` module, `map`.
+
+mod beneath;
+pub mod data;
+pub mod decode;
+mod encode;
+pub mod export;
+pub mod external;
+mod file;
+pub mod import;
+mod map;
+mod save;
+mod schema;
+pub mod source;
+mod store;
+mod tensor;
+mod types;
+pub mod wire;
+
+/// The messages of `proto/onnx.proto`, as prost makes them. A `bytes` field is a reference-counted slice of the file.
+#[allow(missing_docs, clippy::all, clippy::pedantic)]
+pub mod proto {
+    include!(concat!(env!("OUT_DIR"), "/onnx.rs"));
+}
+
+pub use data::{DataWriter, Placement};
+pub use decode::{DecodeError, decode};
+pub use encode::{EncodeError, Encoded};
+pub use export::export;
+pub use external::{DataFiles, ExternalError, Reference};
+pub use file::{FileError, FileId};
+pub use import::{ImportError, import};
+pub use save::{Parts, SaveError, write_model};
+pub use source::{Source, SourceError, open};
+pub use store::store;
+pub use wire::{Limits, Step, UnknownFields, WireError};
+
+/// The most bytes one protobuf message may have, a model included: lengths are signed 32-bit integers to most readers.
+pub const MESSAGE_BYTES: u64 = i32::MAX as u64;
+
+/// Text that a file chose, fit for a message: quoted, control characters escaped, cut to a readable length.
+struct Quoted<'a>(&'a str);
+
+impl std::fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const MOST: usize = 96;
+        let cut = self.0.char_indices().nth(MOST).map_or(self.0.len(), |(at, _)| at);
+        let (head, tail) = self.0.split_at_checked(cut).unwrap_or((self.0, ""));
+        write!(f, "{head:?}")?;
+        if tail.is_empty() { Ok(()) } else { write!(f, "… ({} bytes)", self.0.len()) }
+    }
+}

@@ -1,0 +1,268 @@
+//! Putting a model in its place, whole or not at all.
+//!
+//! The bytes go to a new file in the target's directory, which takes the target's name only when they are all on the
+//! disk and the files they were made from are known not to have changed meanwhile. Until then the target is untouched,
+//! so it may be the very file that is being read. On Linux the new file has no name at all until it is complete, so
+//! that even a kill leaves nothing behind.
+//!
+//! A payload in the model is written straight from the map it lies in. Having the kernel copy it from file to file was
+//! measured to be no faster, since its place within a page is never the old one; see [`DataWriter`] for where it is.
+
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile};
+use thiserror::Error;
+
+use super::data::DataWriter;
+use super::encode::{EncodeError, Encoded};
+use super::file::{self, FileId};
+use super::proto::ModelProto;
+use super::source::{Source, SourceError};
+use super::wire::UnknownFields;
+
+/// A file was not written. Its place is as it was.
+#[derive(Debug, Error)]
+pub enum SaveError {
+    /// There cannot be a file of that name.
+    #[error("{target:?} {reason}")]
+    Target {
+        /// Where the file was to go.
+        target: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// Writing failed.
+    #[error("{target:?} cannot be written: {error}")]
+    Write {
+        /// Where the file was to go.
+        target: PathBuf,
+        /// Why not.
+        error: EncodeError,
+    },
+    /// The model came from files that changed while it was written.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+}
+
+/// What [`write_model`] writes.
+pub struct Parts<'a> {
+    /// The model.
+    pub model: &'a ModelProto,
+    /// Fields the schema does not know, by the message of `model` they go to.
+    pub unknown: &'a UnknownFields,
+    /// The external data written for it. It gets its place just before the model does.
+    pub data: Option<DataWriter<'a>>,
+    /// Where the model came from: payloads in `model` and `data` may lie in its files.
+    pub source: Option<&'a Source>,
+}
+
+/// Writes a model to `target`. Returns its size in bytes.
+///
+/// A target that exists is replaced and keeps its permissions; one that is a link stays one, and what it leads to is
+/// replaced. A new file has the permissions any new file has.
+///
+/// With external data there are two files to put in place, and between the two a crash can leave the new data beside the
+/// old model. [`DataWriter`] therefore never takes the name of data that the source still reads.
+///
+/// # Errors
+/// If `target` is something other than a regular file, or one of the source's data files; if the model is over the size
+/// of a protobuf message; if the source changed; or if the system fails. In each case `target` is untouched and
+/// nothing is left beside it.
+pub fn write_model(target: &Path, parts: Parts) -> Result<u64, SaveError> {
+    let mut new = NewFile::create(target, parts.source)?;
+    let encoded = Encoded::measure(parts.model, parts.unknown).map_err(|error| new.failed(error))?;
+    new.must_hold(encoded.len())?;
+    let written = encoded.write(&mut new.file);
+    // When a source has been cut, writing from it fails with an error of its own.
+    let data = parts.data.map(|data| data.finish());
+    if let Some(source) = parts.source {
+        source.verify()?;
+    }
+    let size = encoded.len();
+    written.map_err(|error| new.failed(error))?;
+    new.file.sync_all().map_err(|error| new.failed(error))?;
+    if let Some(data) = data {
+        data?.put_in_place()?;
+    }
+    new.put_in_place()?;
+    Ok(size)
+}
+
+/// A file that is to take a place.
+pub(super) struct NewFile {
+    /// The place, as given.
+    target: PathBuf,
+    /// The place, behind any link.
+    place: PathBuf,
+    pub file: File,
+    /// Its name until then, if it needs one; removed with this.
+    name: Option<NamedTempFile<()>>,
+}
+
+impl NewFile {
+    /// Makes a file in the directory of `target`, which must not be one of the source's data files.
+    pub fn create(target: &Path, source: Option<&Source>) -> Result<Self, SaveError> {
+        let refuse = |reason: String| SaveError::Target { target: target.to_path_buf(), reason };
+        let (place, old) = resolve(target).map_err(refuse)?;
+        let id = old.as_ref().and_then(FileId::of);
+        if let (Some(id), Some(source)) = (id, source)
+            && source.data.ids().any(|data| data == id)
+        {
+            return Err(refuse("holds data of the model that is being read".into()));
+        }
+        let directory = directory_of(&place);
+        let cannot = |error: io::Error| SaveError::Write { target: target.to_path_buf(), error: error.into() };
+        let (file, name) = temporary(directory).map_err(cannot)?;
+        if let Some(old) = old {
+            keep_permissions(&file, &old).map_err(cannot)?;
+        }
+        Ok(NewFile { target: target.to_path_buf(), place, file, name })
+    }
+
+    /// Fails now if the process may not write a file of `len` bytes: trying would end it.
+    pub fn must_hold(&self, len: u64) -> Result<(), SaveError> {
+        #[cfg(unix)]
+        {
+            use rustix::process::{Resource, getrlimit};
+            if getrlimit(Resource::Fsize).current.is_some_and(|limit| len > limit) {
+                return Err(self.failed(io::Error::from(ErrorKind::FileTooLarge)));
+            }
+        }
+        #[cfg(not(unix))]
+        let _ = len;
+        Ok(())
+    }
+
+    pub fn failed(&self, error: impl Into<EncodeError>) -> SaveError {
+        SaveError::Write { target: self.target.clone(), error: error.into() }
+    }
+
+    /// Gives the file its name, in place of whatever had it.
+    pub fn put_in_place(mut self) -> Result<(), SaveError> {
+        let directory = directory_of(&self.place).to_path_buf();
+        let named = match self.name.take() {
+            Some(name) => Ok(name),
+            None => name(&mut self.file, &directory),
+        };
+        let named = named.map_err(|error| self.failed(error))?;
+        named.persist(&self.place).map_err(|error| self.failed(error.error))?;
+        // The file is in place and complete whatever comes of this: it makes the name as durable as the bytes, where
+        // the system lets a directory be synchronized.
+        #[cfg(unix)]
+        if let Ok(directory) = File::open(&directory) {
+            let _ = directory.sync_all();
+        }
+        Ok(())
+    }
+}
+
+fn directory_of(place: &Path) -> &Path {
+    place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Where a file named `target` would lie, and what lies there now.
+fn resolve(target: &Path) -> Result<(PathBuf, Option<Metadata>), String> {
+    let cannot = |error: io::Error| format!("cannot be written: {error}");
+    let bytes = target.as_os_str().as_encoded_bytes();
+    if target.file_name().is_none() || bytes.ends_with(b"/") || bytes.ends_with(b"/.") {
+        return Err("is not the name of a file".into());
+    }
+    let metadata = match std::fs::symlink_metadata(target) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((target.to_path_buf(), None)),
+        Err(error) => return Err(cannot(error)),
+    };
+    let (place, metadata) = if metadata.is_symlink() {
+        let place = std::fs::canonicalize(target).map_err(|error| format!("is a link that leads nowhere: {error}"))?;
+        let metadata = std::fs::metadata(&place).map_err(cannot)?;
+        (place, metadata)
+    } else {
+        (target.to_path_buf(), metadata)
+    };
+    file::regular(&metadata).map_err(|error| error.to_string())?;
+    Ok((place, Some(metadata)))
+}
+
+/// A new file in a directory, with the permissions any new file has: without a name if the system can do that.
+fn temporary(directory: &Path) -> io::Result<(File, Option<NamedTempFile<()>>)> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        if let Ok(file) = rustix::fs::open(directory, flags, Mode::from_raw_mode(0o666)) {
+            let file = File::from(file);
+            if std::fs::exists(unnamed(&file)).unwrap_or(false) {
+                return Ok((file, None));
+            }
+        }
+        // Not every file system can, nor every process name it later. Any other trouble the other way reports.
+    }
+    temporary_named(directory)
+}
+
+fn temporary_named(directory: &Path) -> io::Result<(File, Option<NamedTempFile<()>>)> {
+    let made = builder().make_in(directory, |path| File::options().write(true).create_new(true).open(path))?;
+    let (file, path) = made.into_parts();
+    Ok((file, Some(NamedTempFile::from_parts((), path))))
+}
+
+/// The path by which the system knows an open file that has none.
+#[cfg(target_os = "linux")]
+fn unnamed(file: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+/// Names a file that has no name yet.
+#[cfg(target_os = "linux")]
+fn name(file: &mut File, directory: &Path) -> io::Result<NamedTempFile<()>> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    let unnamed = unnamed(file);
+    let linked = builder().make_in(directory, |path| Ok(linkat(CWD, &unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW)?));
+    // There are systems that forbid all hard links, this one among them.
+    if linked.is_ok() { linked } else { copy(file, directory) }
+}
+
+/// The same file again, with a name.
+#[cfg(target_os = "linux")]
+fn copy(file: &mut File, directory: &Path) -> io::Result<NamedTempFile<()>> {
+    use std::io::Seek;
+    let (mut copy, name) = temporary_named(directory)?;
+    copy.set_permissions(file.metadata()?.permissions())?;
+    file.rewind()?;
+    io::copy(file, &mut copy)?;
+    copy.sync_all()?;
+    name.ok_or_else(|| ErrorKind::NotFound.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn name(_: &mut File, _: &Path) -> io::Result<NamedTempFile<()>> {
+    Err(ErrorKind::Unsupported.into())
+}
+
+fn builder() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.prefix(".onnx-slice-fold-").suffix(".tmp");
+    builder
+}
+
+/// A file that takes the place of another is as open to others as that was.
+fn keep_permissions(file: &File, old: &Metadata) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::fs::Permissions;
+        use std::os::unix::fs::PermissionsExt;
+        let wanted = old.permissions().mode() & 0o777;
+        if file.metadata()?.permissions().mode() & 0o777 != wanted {
+            file.set_permissions(Permissions::from_mode(wanted))?;
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (file, old);
+    Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

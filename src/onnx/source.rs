@@ -1,0 +1,154 @@
+//! Opening a model.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use thiserror::Error;
+
+use super::external::{DataFiles, ExternalError};
+use super::file::{self, Contents, FileError, FileId};
+
+/// A model file as opened, with the data files it names.
+pub struct Source {
+    path: PathBuf,
+    file: File,
+    contents: Contents,
+    /// Its external data.
+    pub data: DataFiles,
+}
+
+/// A model that cannot be opened, or did not stay what it was.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// The model file.
+    #[error("{path:?} {error}")]
+    Model {
+        /// As given.
+        path: PathBuf,
+        /// Why.
+        error: FileError,
+    },
+    /// One of its data files.
+    #[error(transparent)]
+    External(#[from] ExternalError),
+}
+
+/// Opens a model: a regular file, by whatever name or link leads to it. External data is looked for beside that name.
+///
+/// Files below 1 MiB are read, others mapped. What becomes of a mapped file while it is used is noticed by
+/// [`Source::verify`], never a crash.
+///
+/// # Errors
+/// If it is not a regular file or cannot be read.
+pub fn open(path: &Path) -> Result<Source, SourceError> {
+    let (file, contents) = read(path).map_err(|error| SourceError::Model { path: path.to_path_buf(), error })?;
+    Ok(Source { path: path.to_path_buf(), file, contents, data: DataFiles::beside(path) })
+}
+
+fn read(path: &Path) -> Result<(File, Contents), FileError> {
+    // Opening a device can do things by itself, and opening a pipe waits: look first. What is there may change in
+    // between, so the open does not wait either, and what was opened is looked at again.
+    file::regular(&std::fs::metadata(path)?)?;
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    }
+    let file = options.open(path)?;
+    let contents = Contents::of(&file)?;
+    Ok((file, contents))
+}
+
+impl Source {
+    /// The path it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The bytes of the model file.
+    pub fn bytes(&self) -> &Bytes {
+        &self.contents.bytes
+    }
+
+    /// Which file the model is.
+    pub fn id(&self) -> Option<FileId> {
+        self.contents.stamp.id
+    }
+
+    /// Whether all bytes handed out so far, of the model and of its data files, were those of files that did not change.
+    /// Must hold before anything made from them is put in place.
+    ///
+    /// # Errors
+    /// Which file was cut, rewritten or, for a data file, replaced.
+    pub fn verify(&self) -> Result<(), SourceError> {
+        let now = self.file.metadata().map_err(FileError::from);
+        now.and_then(|now| self.contents.verify(&now))
+            .map_err(|error| SourceError::Model { path: self.path.clone(), error })?;
+        Ok(self.data.verify()?)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn refused(path: &Path) -> String {
+        open(path).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn only_regular_files_are_models() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(refused(dir.path()).ends_with("is a directory, not a regular file"));
+        assert!(refused(Path::new("/dev/zero")).ends_with("is a device, not a regular file"));
+        assert!(refused(&dir.path().join("nothing")).contains("cannot be read: No such file"));
+        assert!(refused(Path::new("")).contains("cannot be read"));
+        let pipe = dir.path().join("pipe\u{1b}[31m");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        let error = refused(&pipe);
+        assert!(error.ends_with("is a pipe, not a regular file") && !error.contains('\u{1b}'), "{error}");
+        // A file that says it is empty and is not: taken at its word.
+        assert!(open(Path::new("/proc/self/environ")).is_err_and(|e| e.to_string().contains("changed")));
+    }
+
+    #[test]
+    fn a_link_leads_to_the_model_but_not_to_another_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let blob = dir.path().join("blob");
+        std::fs::write(&blob, b"\x08\x0a").unwrap();
+        let inside = dir.path().join("snapshot");
+        std::fs::create_dir(&inside).unwrap();
+        let link = inside.join("m.onnx");
+        std::os::unix::fs::symlink("../blob", &link).unwrap();
+        let source = open(&link).unwrap();
+        assert_eq!(source.bytes(), &b"\x08\x0a"[..]);
+        assert_eq!(source.data.directory(), inside);
+        assert_eq!(source.id(), open(&blob).unwrap().id());
+    }
+
+    #[test]
+    fn a_large_model_that_changes_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.onnx");
+        let len = 4 << 20;
+        for cut in [0, 5000, len / 2, len - 1] {
+            std::fs::write(&path, vec![1; len]).unwrap();
+            let source = open(&path).unwrap();
+            source.verify().unwrap();
+            File::options().write(true).open(&path).unwrap().set_len(cut as u64).unwrap();
+            let read: u64 = source.bytes().iter().map(|byte| u64::from(*byte)).sum();
+            assert!(read <= len as u64);
+            assert!(source.verify().unwrap_err().to_string().ends_with("was changed while it was being read"));
+        }
+        // Replacing it is no change: the one that was opened is still what it was.
+        std::fs::write(&path, vec![1; len]).unwrap();
+        let source = open(&path).unwrap();
+        std::fs::write(dir.path().join("new"), b"new").unwrap();
+        std::fs::rename(dir.path().join("new"), &path).unwrap();
+        source.verify().unwrap();
+        assert!(source.bytes().iter().all(|byte| *byte == 1));
+    }
+}

@@ -1,0 +1,87 @@
+//! Writing a model of the intermediate representation to a file: which payloads go where, then the bytes.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::data::DataWriter;
+use super::encode::{EncodeError, Encoded};
+use super::export::{Externals, export};
+use super::proto::StringStringEntryProto;
+use super::save::{Parts, write_model};
+use super::source::Source;
+use crate::ir::{Model, ValueId};
+use crate::tensor::Tensor;
+
+/// Payloads of fewer bytes stay in the model file even when others have to leave it.
+const STAYS: usize = 1024;
+
+/// Writes `model` to `target`, whole or not at all. Returns the bytes of the model file.
+///
+/// Payloads that lay in data files of the source stay there when the target is in the source's directory and are copied
+/// to a data file beside the target otherwise. A model too large for one protobuf message gets a data file, too.
+///
+/// # Errors
+/// If the target cannot be written, is one of the source's data files, or the source changed meanwhile; nothing is left
+/// behind then.
+pub fn store(model: &Model, target: &Path, source: Option<&Source>) -> anyhow::Result<u64> {
+    let beside = source.is_some_and(|source| source.data.serve(target));
+    let mut externals = Externals::default();
+    let mut data = None;
+    let mut leaving: Vec<ValueId> = Vec::new();
+    for value in initializers(model) {
+        let Some(origin) = model.value(value).constant.as_ref().and_then(|constant| constant.origin.as_ref()) else {
+            continue;
+        };
+        if beside {
+            let entry = |(key, value): &(String, String)| StringStringEntryProto {
+                key: Some(key.clone()),
+                value: Some(value.clone()),
+            };
+            externals.insert(value, origin.entries.iter().map(entry).collect());
+        } else {
+            leaving.push(value);
+        }
+    }
+    place(model, &leaving, &mut data, &mut externals, target, source)?;
+    let (mut proto, mut unknown) = export(model, &externals).context("the folded model is inconsistent")?;
+    let too_large = matches!(Encoded::measure(&proto, &unknown), Err(EncodeError::TooLarge(_)));
+    if too_large {
+        let large = |value: &ValueId| model.value(*value).tensor().is_some_and(|tensor| tensor.byte_len() >= STAYS);
+        let leaving: Vec<ValueId> =
+            initializers(model).filter(|value| !externals.contains_key(value)).filter(large).collect();
+        place(model, &leaving, &mut data, &mut externals, target, source)?;
+        (proto, unknown) = export(model, &externals).context("the folded model is inconsistent")?;
+    }
+    Ok(write_model(target, Parts { model: &proto, unknown: &unknown, data, source })?)
+}
+
+/// Puts the payloads of these initializers into the data file, beginning it if need be.
+fn place<'s>(
+    model: &Model,
+    values: &[ValueId],
+    data: &mut Option<DataWriter<'s>>,
+    externals: &mut Externals,
+    target: &Path,
+    source: Option<&'s Source>,
+) -> anyhow::Result<()> {
+    for &value in values {
+        let Some(bytes) = model.value(value).tensor().filter(|tensor| tensor.strings().is_none()).map(Tensor::bytes)
+        else {
+            continue;
+        };
+        let writer = match data {
+            Some(writer) => writer,
+            None => data.insert(DataWriter::create(target, source)?),
+        };
+        let placement = writer.place(bytes)?;
+        externals.insert(value, writer.entries(placement));
+    }
+    Ok(())
+}
+
+/// Initializers of every graph that still belongs to the model.
+fn initializers(model: &Model) -> impl Iterator<Item = ValueId> + '_ {
+    let live = model.graphs().filter(|&graph| model.is_live(graph));
+    live.flat_map(|graph| model.graph(graph).initializers().iter().copied())
+}

@@ -1,0 +1,275 @@
+//! Tensors: from `TensorProto` and back. The one door through which a payload enters: what comes out is well formed.
+
+use bytes::Bytes;
+use prost::Message;
+use thiserror::Error;
+
+use super::external::{DataFiles, ExternalError};
+use super::proto::{SparseTensorProto, StringStringEntryProto, TensorProto, tensor_proto};
+use crate::ir::{ExternalOrigin, Extra, SparseTensor};
+use crate::tensor::{DType, Tensor, TensorError, pack, product};
+
+/// The largest dense form, in elements, that a sparse tensor is expanded to.
+const MAX_DENSE: usize = 1 << 20;
+
+/// A tensor that cannot be taken in.
+#[derive(Debug, Error)]
+pub enum TensorProtoError {
+    /// A dimension below zero.
+    #[error("dimension {0} is negative")]
+    NegativeDim(i64),
+    /// More than one of the fields that may hold the elements is in use, or one that the element type does not use.
+    #[error("elements of type {dtype} cannot be in {field}")]
+    WrongField { dtype: &'static str, field: &'static str },
+    /// An element that does not fit the element type.
+    #[error("{0} does not fit an element of type {1}")]
+    OutOfRange(i64, &'static str),
+    /// Size and content disagree, or the size overflows.
+    #[error(transparent)]
+    Content(#[from] TensorError),
+    /// Its external data cannot be had.
+    #[error(transparent)]
+    External(#[from] ExternalError),
+    /// A part of a tensor that is spread over several messages.
+    #[error("it is one segment of a tensor; segmented tensors are not supported")]
+    Segment,
+    /// A sparse tensor's parts do not fit together.
+    #[error("{0}")]
+    Sparse(String),
+}
+
+/// A tensor taken in.
+pub(super) enum Taken {
+    /// Its value, where the payload came from if from another file, and what else its message held.
+    Dense(Tensor, Option<ExternalOrigin>, Extra),
+    /// Of a data type this program does not know: kept as it is.
+    Foreign,
+}
+
+/// The shape a message declares.
+pub(super) fn shape_of(dims: &[i64]) -> Result<Vec<usize>, TensorProtoError> {
+    dims.iter().map(|&dim| usize::try_from(dim).map_err(|_| TensorProtoError::NegativeDim(dim))).collect()
+}
+
+/// Takes a tensor in. Payloads in `raw_data` or external files are not copied.
+pub(super) fn take(name: &str, proto: &TensorProto, files: &mut DataFiles) -> Result<Taken, TensorProtoError> {
+    let Some(dtype) = DType::from_onnx(proto.data_type.unwrap_or_default()) else { return Ok(Taken::Foreign) };
+    if proto.segment.is_some() {
+        return Err(TensorProtoError::Segment);
+    }
+    let shape = shape_of(&proto.dims)?;
+    let external = proto.data_location == Some(tensor_proto::DataLocation::External as i32);
+    let mut origin = None;
+    let tensor = if external {
+        if dtype == DType::String {
+            return Err(TensorProtoError::WrongField { dtype: dtype.name(), field: "external data" });
+        }
+        let bytes = files.read(name, &proto.external_data)?;
+        let entry = |entry: &StringStringEntryProto| {
+            (entry.key.clone().unwrap_or_default(), entry.value.clone().unwrap_or_default())
+        };
+        origin = Some(ExternalOrigin { entries: proto.external_data.iter().map(entry).collect() });
+        Tensor::from_bytes(dtype, &shape, bytes)?
+    } else {
+        dense(dtype, &shape, proto)?
+    };
+    Ok(Taken::Dense(tensor, origin, leftover(proto)))
+}
+
+/// What a tensor's message holds besides its value and name.
+fn leftover(proto: &TensorProto) -> Extra {
+    if proto.doc_string.is_none() && proto.metadata_props.is_empty() {
+        return Extra::new();
+    }
+    let rest = TensorProto {
+        doc_string: proto.doc_string.clone(),
+        metadata_props: proto.metadata_props.clone(),
+        ..TensorProto::default()
+    };
+    rest.encode_to_vec().into()
+}
+
+fn dense(dtype: DType, shape: &[usize], proto: &TensorProto) -> Result<Tensor, TensorProtoError> {
+    use DType::*;
+    let fields = [
+        ("float_data", proto.float_data.is_empty()),
+        ("int32_data", proto.int32_data.is_empty()),
+        ("string_data", proto.string_data.is_empty()),
+        ("int64_data", proto.int64_data.is_empty()),
+        ("double_data", proto.double_data.is_empty()),
+        ("uint64_data", proto.uint64_data.is_empty()),
+        ("raw_data", proto.raw_data.as_ref().is_none_or(Bytes::is_empty)),
+    ];
+    let home = match dtype {
+        Float | Complex64 => "float_data",
+        Double | Complex128 => "double_data",
+        Int64 => "int64_data",
+        Uint64 | Uint32 => "uint64_data",
+        String => "string_data",
+        _ => "int32_data",
+    };
+    let mut used = fields.iter().filter(|(_, empty)| !empty).map(|(name, _)| *name);
+    let field = used.next().unwrap_or(home);
+    if used.next().is_some() || (field != home && field != "raw_data") || (field == "raw_data" && dtype == String) {
+        return Err(TensorProtoError::WrongField { dtype: dtype.name(), field });
+    }
+    if field == "raw_data" {
+        return Ok(Tensor::from_bytes(dtype, shape, proto.raw_data.clone().unwrap_or_default())?);
+    }
+    let count = product(shape);
+    let ints = &proto.int32_data;
+    Ok(match dtype {
+        String => Tensor::from_strings(shape, proto.string_data.clone())?,
+        Float | Complex64 => Tensor::from_bytes(dtype, shape, le_bytes(&proto.float_data, |v| v.to_le_bytes()))?,
+        Double | Complex128 => Tensor::from_bytes(dtype, shape, le_bytes(&proto.double_data, |v| v.to_le_bytes()))?,
+        Int64 => Tensor::from_bytes(dtype, shape, le_bytes(&proto.int64_data, |v| v.to_le_bytes()))?,
+        Uint64 => Tensor::from_bytes(dtype, shape, le_bytes(&proto.uint64_data, |v| v.to_le_bytes()))?,
+        Uint32 => {
+            let narrow = |&v: &u64| u32::try_from(v).map_err(|_| TensorProtoError::OutOfRange(v as i64, "uint32"));
+            let values = proto.uint64_data.iter().map(narrow).collect::<Result<Vec<_>, _>>()?;
+            Tensor::from_vec(shape, values)?
+        }
+        Int32 => Tensor::from_bytes(dtype, shape, le_bytes(ints, |v| v.to_le_bytes()))?,
+        Int16 => Tensor::from_vec(shape, narrowed::<i16>(ints, dtype)?)?,
+        Int8 => Tensor::from_vec(shape, narrowed::<i8>(ints, dtype)?)?,
+        Uint16 => Tensor::from_vec(shape, narrowed::<u16>(ints, dtype)?)?,
+        Float16 | Bfloat16 => {
+            let bits = narrowed::<u16>(ints, dtype)?;
+            Tensor::from_bytes(dtype, shape, le_bytes(&bits, |v| v.to_le_bytes()))?
+        }
+        Bool => Tensor::from_bytes(dtype, shape, ints.iter().map(|&v| u8::from(v != 0)).collect::<Vec<_>>().into())?,
+        Uint8 | Float8E4M3FN | Float8E4M3FNUZ | Float8E5M2 | Float8E5M2FNUZ | Float8E8M0 => {
+            Tensor::from_bytes(dtype, shape, narrowed::<u8>(ints, dtype)?.into())?
+        }
+        Uint4 | Int4 | Float4E2M1 | Uint2 | Int2 | Float6E2M3 | Float6E3M2 => {
+            let bytes = ints
+                .iter()
+                .map(|&v| u8::try_from(v).or_else(|_| i8::try_from(v).map(|v| v as u8)))
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|_| TensorProtoError::OutOfRange(0, dtype.name()))?;
+            // One element to an integer is what some writers make of it; several to one is what the standard says.
+            let bits = dtype.bits().unwrap_or(8);
+            let packed = count.and_then(|count| dtype.byte_len(count));
+            if packed != Some(bytes.len()) && count == Some(bytes.len()) {
+                let mask = ((1u16 << bits) - 1) as u8;
+                let codes: Vec<u8> = bytes.iter().map(|byte| byte & mask).collect();
+                Tensor::from_bytes(dtype, shape, pack(&codes, bits).into())?
+            } else {
+                Tensor::from_bytes(dtype, shape, bytes.into())?
+            }
+        }
+    })
+}
+
+fn le_bytes<T: Copy, const N: usize>(values: &[T], encode: impl Fn(T) -> [u8; N]) -> Bytes {
+    let mut bytes = Vec::with_capacity(values.len().saturating_mul(N));
+    for &value in values {
+        bytes.extend_from_slice(&encode(value));
+    }
+    bytes.into()
+}
+
+fn narrowed<T: TryFrom<i32>>(values: &[i32], dtype: DType) -> Result<Vec<T>, TensorProtoError> {
+    let narrow = |&v: &i32| T::try_from(v).map_err(|_| TensorProtoError::OutOfRange(i64::from(v), dtype.name()));
+    values.iter().map(narrow).collect()
+}
+
+/// A sparse tensor taken in, or `None` when it holds a data type this program does not know.
+pub(super) fn take_sparse(
+    name: &str,
+    proto: &SparseTensorProto,
+    files: &mut DataFiles,
+) -> Result<Option<SparseTensor>, TensorProtoError> {
+    let missing = |what: &str| TensorProtoError::Sparse(format!("the sparse tensor has no {what}"));
+    let values = proto.values.as_deref().ok_or_else(|| missing("values"))?;
+    let indices = proto.indices.as_deref().ok_or_else(|| missing("indices"))?;
+    let shape = shape_of(&proto.dims)?;
+    let (values, values_extra) = match take(name, values, files)? {
+        Taken::Dense(tensor, _, extra) => (tensor, extra),
+        Taken::Foreign => return Ok(None),
+    };
+    let (indices, indices_extra) = match take(name, indices, files)? {
+        Taken::Dense(tensor, _, extra) => (tensor, extra),
+        Taken::Foreign => return Ok(None),
+    };
+    let sparse = SparseTensor { values, indices, shape, extra: [Extra::new(), values_extra, indices_extra] };
+    positions(&sparse)?;
+    Ok(Some(sparse))
+}
+
+/// The linear position of each value, checked to be in range and strictly ascending, as the standard demands.
+fn positions(sparse: &SparseTensor) -> Result<Vec<usize>, TensorProtoError> {
+    let bad = |reason: &str| TensorProtoError::Sparse(format!("sparse tensor: {reason}"));
+    let count = sparse.values.len();
+    let size = product(&sparse.shape).ok_or_else(|| bad("the dense shape overflows"))?;
+    if sparse.values.rank() != 1 {
+        return Err(bad("values are not one-dimensional"));
+    }
+    if sparse.indices.dtype() != DType::Int64 {
+        return Err(bad("indices are not int64"));
+    }
+    let indices = sparse.indices.to_i64s().ok_or_else(|| bad("indices are not int64"))?;
+    let linear: Option<Vec<usize>> = match sparse.indices.shape() {
+        [n] if *n == count => indices.iter().map(|&index| usize::try_from(index).ok().filter(|&i| i < size)).collect(),
+        [n, rank] if *n == count && *rank == sparse.shape.len() => {
+            let rank = (*rank).max(1);
+            let place = |coordinates: &[i64]| {
+                coordinates.iter().zip(&sparse.shape).try_fold(0usize, |sum, (&index, &dim)| {
+                    let index = usize::try_from(index).ok().filter(|&index| index < dim)?;
+                    sum.checked_mul(dim)?.checked_add(index)
+                })
+            };
+            indices.chunks(rank).map(place).collect()
+        }
+        _ => return Err(bad("indices have neither the shape [NNZ] nor [NNZ, rank]")),
+    };
+    let linear = linear.ok_or_else(|| bad("an index is out of range"))?;
+    if linear.windows(2).any(|pair| pair[0] >= pair[1]) {
+        return Err(bad("indices are not in ascending order, or repeat"));
+    }
+    Ok(linear)
+}
+
+/// The dense form, unless it is too large to be worth having.
+pub(super) fn densify(sparse: &SparseTensor) -> Option<Tensor> {
+    let size = product(&sparse.shape).filter(|&size| size <= MAX_DENSE)?;
+    let at = positions(sparse).ok()?;
+    let dtype = sparse.values.dtype();
+    if dtype == DType::String {
+        let mut strings = vec![Bytes::new(); size];
+        for (&place, text) in at.iter().zip(sparse.values.strings()?) {
+            *strings.get_mut(place)? = text.clone();
+        }
+        return Tensor::from_strings(&sparse.shape, strings).ok();
+    }
+    if dtype.is_packed() {
+        let mut codes = vec![0u8; size];
+        let mask = ((1u16 << dtype.bits()?) - 1) as u8;
+        for (&place, &code) in at.iter().zip(&sparse.values.unpacked()?) {
+            *codes.get_mut(place)? = code & mask;
+        }
+        return Tensor::from_bytes(dtype, &sparse.shape, pack(&codes, dtype.bits()?).into()).ok();
+    }
+    let width = dtype.byte_len(1)?;
+    let mut bytes = vec![0u8; size.checked_mul(width)?];
+    for (&place, element) in at.iter().zip(sparse.values.bytes().chunks_exact(width)) {
+        let start = place.checked_mul(width)?;
+        bytes.get_mut(start..start.checked_add(width)?)?.copy_from_slice(element);
+    }
+    Tensor::from_bytes(dtype, &sparse.shape, bytes.into()).ok()
+}
+
+/// The message of a tensor. `extra` is not in it: the caller writes it behind the fields.
+pub(super) fn message(name: Option<&str>, tensor: &Tensor) -> TensorProto {
+    let mut proto = TensorProto {
+        name: name.map(str::to_string),
+        data_type: Some(tensor.dtype().onnx()),
+        dims: tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect(),
+        ..TensorProto::default()
+    };
+    match tensor.strings() {
+        Some(strings) => proto.string_data = strings.to_vec(),
+        None => proto.raw_data = Some(tensor.bytes().clone()),
+    }
+    proto
+}

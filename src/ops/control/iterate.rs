@@ -1,0 +1,314 @@
+//! What Loop and Scan share: inferring a body that hands values to its next iteration, and stacking what iterations leave.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use super::join::Line;
+use super::{Join, element_of, stem_of};
+use crate::dim::{Dim, Scope, Symbol};
+use crate::ir::{Content, DeclaredDim, DimClaim, Fact, GraphId, Model, Scalar, TensorType, Type};
+use crate::ops::{Decline, EvalCx, InferCx, Refusal, axis_in};
+use crate::tensor::{DType, Tensor};
+
+/// After this many rounds, a carried value that still changes loses its shape and content; after one more, its type.
+const ROUNDS: usize = 6;
+
+/// How a body is inferred.
+pub(super) struct Iteration {
+    /// The body.
+    pub(super) body: GraphId,
+    /// What goes in before the carried values.
+    pub(super) leading: Vec<Fact>,
+    /// The carried values as the first iteration finds them.
+    pub(super) initial: Vec<Fact>,
+    /// What goes in after the carried values.
+    pub(super) trailing: Vec<Fact>,
+    /// Symbols from this one on belong to an iteration: made before any that `leading` speaks of.
+    pub(super) mark: Symbol,
+    /// The number of the iteration.
+    pub(super) number: Option<Dim>,
+    /// Whether the first carried value is the condition of a loop: true whenever an iteration runs.
+    pub(super) conditional: bool,
+    /// Whether the shapes of carried values must not change.
+    pub(super) fixed_shapes: bool,
+}
+
+/// What was found of a body, for every iteration.
+pub(super) struct Found {
+    body: GraphId,
+    /// The carried values at the start of any iteration, the one after the last included.
+    carried: Vec<Fact>,
+    /// What comes out of the body in any iteration: the carried values first.
+    outputs: Vec<Fact>,
+    scope: Rc<Scope>,
+    stem: String,
+    mark: Symbol,
+    /// What is carried as an expression in the iteration's number.
+    lines: FxHashMap<Dim, Line>,
+    /// How many iterations there are, for those.
+    trips: Option<Dim>,
+    /// What stands outside for a size of an iteration.
+    outside: FxHashMap<(Moment, Dim), Dim>,
+}
+
+/// Which iteration a size is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Moment {
+    /// The last one that runs. For scan outputs every iteration has the same size, so the last one's it is.
+    Last,
+    /// The one that would be next.
+    Next,
+}
+
+/// Infers the body until what is known of the carried values holds at the start of every iteration. The last inference, whose
+/// facts about the values inside are kept, is the most general one.
+///
+/// # Errors
+/// The numbers of inputs or outputs of the body are not what the operator demands.
+pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Refusal> {
+    let (scope, stem) = (Rc::clone(cx.walk.scope()), stem_of(cx));
+    let given = run.leading.len() + run.initial.len() + run.trailing.len();
+    let body = cx.model.graph(run.body);
+    if body.inputs().len() != given {
+        let wanted = body.inputs().len();
+        return Err(Refusal::invalid(format!("the body has {wanted} inputs, the node gives it {given}")));
+    }
+    if body.outputs().len() < run.initial.len() {
+        return Err(Refusal::invalid("the body has fewer outputs than values to carry"));
+    }
+    let mut join = Join::carried(&scope, &stem, run.fixed_shapes, run.number.as_ref(), run.mark);
+    let mut carried = run.initial.clone();
+    let told = cx.walk.events.len();
+    let mut round = 0;
+    loop {
+        if let Some(condition) = carried.first_mut().filter(|_| run.conditional) {
+            hold_true(condition);
+        }
+        // What an earlier round told was of facts that are given up.
+        cx.walk.events.truncate(told);
+        let inputs = run.leading.iter().chain(&carried).chain(&run.trailing).cloned().collect();
+        let outputs = cx.infer_graph(run.body, inputs)?;
+        join.next_round();
+        let mut stable = true;
+        let mut next = Vec::with_capacity(carried.len());
+        for (index, (before, after)) in carried.iter().zip(&outputs).enumerate() {
+            let (mut joined, fell) = if run.conditional && index == 0 {
+                join.step(&Fact { content: None, ..before.clone() }, &Fact { content: None, ..after.clone() })
+            } else {
+                join.step(before, after)
+            };
+            if fell && round >= ROUNDS {
+                joined = if round == ROUNDS { shapeless(&joined) } else { Fact::unknown() };
+            }
+            stable &= !fell;
+            next.push(joined);
+        }
+        if stable {
+            let (lines, outside) = (join.into_lines(), FxHashMap::default());
+            return Ok(Found {
+                body: run.body,
+                carried,
+                outputs,
+                scope,
+                stem,
+                mark: run.mark,
+                lines,
+                trips: None,
+                outside,
+            });
+        }
+        carried = next;
+        round += 1;
+    }
+}
+
+/// A condition as an iteration sees it.
+fn hold_true(condition: &mut Fact) {
+    if condition.static_len() == Some(1) && condition.dtype() == Some(DType::Bool) {
+        condition.content = Some(Content::Elements([Scalar::Int(Dim::constant(1))].into()));
+    }
+}
+
+/// Only the kind and the element type.
+fn shapeless(fact: &Fact) -> Fact {
+    let bare = |tensor: &TensorType| TensorType::new(tensor.dtype, None);
+    Fact::of(match &fact.ty {
+        Some(Type::Tensor(tensor)) => Type::Tensor(bare(tensor)),
+        Some(Type::SparseTensor(tensor)) => Type::SparseTensor(bare(tensor)),
+        Some(Type::Sequence(Some(inner))) => {
+            Type::Sequence(inner.as_tensor().map(|tensor| Box::new(Type::Tensor(bare(tensor)))))
+        }
+        Some(Type::Sequence(None)) => Type::Sequence(None),
+        Some(Type::Optional(_)) => Type::Optional(None),
+        Some(Type::Map(key, _)) => Type::Map(*key, None),
+        None => return Fact::unknown(),
+    })
+}
+
+impl Found {
+    /// How many values the body gives beside the carried ones.
+    pub(super) fn extra_outputs(&self) -> std::ops::Range<usize> {
+        self.carried.len()..self.outputs.len()
+    }
+
+    /// What the body makes of carried value `index` in any iteration.
+    pub(super) fn output(&self, index: usize) -> Option<&Fact> {
+        self.outputs.get(index)
+    }
+
+    /// Says how many iterations there are.
+    pub(super) fn set_trips(&mut self, trips: &Dim) {
+        self.trips = Some(trips.clone());
+    }
+
+    /// Carried value `index` after the last iteration, if there is one.
+    pub(super) fn last(&mut self, index: usize, at_least_once: bool) -> Fact {
+        let carried = self.carried.get(index).cloned().unwrap_or_default();
+        let Some(output) = self.outputs.get(index).filter(|_| at_least_once).cloned() else {
+            return self.exported(&carried, &carried);
+        };
+        self.exported(&output, &carried)
+    }
+
+    /// Output `index` of every iteration, one after the other along a new axis of this length. Negative axes count from the
+    /// back of the result.
+    ///
+    /// # Errors
+    /// There is no such axis.
+    pub(super) fn stacked(&mut self, model: &Model, index: usize, axis: i64, length: &Dim) -> Result<Fact, Refusal> {
+        let Some(mut tensor) = self.outputs.get(index).and_then(Fact::as_tensor).cloned() else {
+            return Ok(Fact::unknown());
+        };
+        if length.is_const(0) {
+            tensor.shape = self.declared_shape(model, index);
+        }
+        let Some(element) = tensor.shape else { return Ok(Fact::tensor(tensor.dtype, None)) };
+        let axis = axis_in(axis, element.len() + 1)?;
+        let mut shape: Vec<Dim> = element.iter().map(|dim| self.outside(dim, None)).collect();
+        shape.insert(axis, length.clone());
+        Ok(empty_is_constant(Fact::tensor(tensor.dtype, Some(shape))))
+    }
+
+    /// The shape the file declares for an output of the body: what runtimes go by when no iteration tells.
+    fn declared_shape(&self, model: &Model, index: usize) -> Option<Vec<Dim>> {
+        let value = *model.graph(self.body).outputs().get(index)?;
+        let shape = model.value(value).declared.as_ref()?.shape()?;
+        let size = |dim: &DeclaredDim| match dim.claim {
+            DimClaim::Value(size) => Dim::constant(size),
+            _ => self.scope.fresh_dim(&self.stem),
+        };
+        Some(shape.iter().map(size).collect())
+    }
+
+    fn is_inner(&self, dim: &Dim) -> bool {
+        dim.as_const().is_none() && dim.symbols().into_iter().any(|symbol| symbol >= self.mark)
+    }
+
+    /// A number of the last iteration as it is known outside, `next` being the same number as the next iteration would
+    /// find it.
+    fn outside(&mut self, last: &Dim, next: Option<&Dim>) -> Dim {
+        if !self.is_inner(last) {
+            return last.clone();
+        }
+        let key = match next {
+            Some(next) if !self.is_inner(next) => return next.clone(),
+            Some(next) if let (Some(line), Some(trips)) = (self.lines.get(next), &self.trips) => {
+                return line.after(&self.scope, trips);
+            }
+            Some(next) => (Moment::Next, next.clone()),
+            None => (Moment::Last, last.clone()),
+        };
+        if let Some(known) = self.outside.get(&key) {
+            return known.clone();
+        }
+        let (low, high) = self.scope.bounds(&key.1);
+        let new = self.scope.fresh_within(&self.stem, low, high);
+        self.outside.insert(key, new.clone());
+        new
+    }
+
+    /// A fact about the last iteration's result as it can be stated outside; `next` holds of the same value.
+    fn exported(&mut self, last: &Fact, next: &Fact) -> Fact {
+        let ty = last.ty.as_ref().map(|ty| self.exported_type(ty, next.ty.as_ref()));
+        let content = match &last.content {
+            Some(Content::Elements(elements)) => {
+                let others = next.elements().filter(|others| others.len() == elements.len()).unwrap_or_default();
+                let mut exported = Vec::with_capacity(elements.len());
+                for (index, element) in elements.iter().enumerate() {
+                    exported.push(match element {
+                        Scalar::Int(number) => {
+                            Scalar::Int(self.outside(number, others.get(index).and_then(Scalar::as_int)))
+                        }
+                        Scalar::Real { num, .. } if self.is_inner(num) => Scalar::Unknown,
+                        element => element.clone(),
+                    });
+                }
+                Some(Content::Elements(exported.into()))
+            }
+            content => content.clone(),
+        };
+        Fact { ty, content }
+    }
+
+    fn exported_type(&mut self, last: &Type, next: Option<&Type>) -> Type {
+        match (last, next) {
+            (Type::Tensor(tensor), _) => Type::Tensor(self.exported_tensor(tensor, next)),
+            (Type::SparseTensor(tensor), _) => Type::SparseTensor(self.exported_tensor(tensor, next)),
+            (Type::Optional(Some(inner)), Some(Type::Optional(next))) => {
+                Type::Optional(Some(Box::new(self.exported_type(inner, next.as_deref()))))
+            }
+            (Type::Optional(Some(inner)), _) => Type::Optional(Some(Box::new(self.exported_type(inner, None)))),
+            // Sizes in element types belong to no particular element; one made inside gets a name of its own.
+            (Type::Sequence(Some(inner)), _) => {
+                Type::Sequence(Some(Box::new(element_of(&self.scope, &self.stem, inner))))
+            }
+            (ty, _) => ty.clone(),
+        }
+    }
+
+    fn exported_tensor(&mut self, last: &TensorType, next: Option<&Type>) -> TensorType {
+        let shape = last.shape.as_ref().map(|dims| {
+            let others = next.and_then(Type::as_tensor).and_then(|next| next.shape.as_ref());
+            let others = others.filter(|others| others.len() == dims.len());
+            let other = |axis: usize| others.and_then(|others| others.get(axis));
+            dims.iter().enumerate().map(|(axis, dim)| self.outside(dim, other(axis))).collect()
+        });
+        TensorType::new(last.dtype, shape)
+    }
+}
+
+/// A tensor without elements is known once its shape is.
+fn empty_is_constant(fact: Fact) -> Fact {
+    match (fact.dtype(), fact.static_shape()) {
+        (Some(dtype), Some(shape)) if shape.contains(&0) => Tensor::zeros(dtype, &shape).map_or(fact, Fact::constant),
+        _ => fact,
+    }
+}
+
+/// What one iteration costs to interpret, in elementary operations, for each node of its body.
+const NODE_WORK: u64 = 50_000;
+
+/// Charges iterations to the budget, so that a loop that never ends does.
+pub(super) struct Meter {
+    each: u64,
+    left: u64,
+}
+
+impl Meter {
+    /// For a node whose body is this.
+    pub(super) fn new(cx: &EvalCx<'_>, body: GraphId) -> Meter {
+        let nodes = u64::try_from(cx.model.graph(body).node_count()).unwrap_or(u64::MAX);
+        Meter { each: nodes.saturating_add(1).saturating_mul(NODE_WORK), left: cx.budget().node_work }
+    }
+
+    /// Takes the work of one more iteration.
+    ///
+    /// # Errors
+    /// The node or the whole run has spent what it may.
+    pub(super) fn iteration(&mut self, cx: &EvalCx<'_>) -> Result<(), Decline> {
+        let over = || Decline::OverBudget("the iterations take more work than a node may".into());
+        self.left = self.left.checked_sub(self.each).ok_or_else(over)?;
+        cx.budget().take_work(self.each)
+    }
+}

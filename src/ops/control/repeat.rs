@@ -1,0 +1,178 @@
+//! Loop.
+
+use std::rc::Rc;
+
+use super::iterate::{Iteration, Meter, iterate};
+use super::stem_of;
+use crate::dim::Dim;
+use crate::ir::{Data, DeclaredType, Fact, GraphId, Scalar};
+use crate::ops::sequence::stack;
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
+use crate::tensor::{DType, Tensor};
+
+fn body_of(site: &Site<'_>) -> Result<GraphId, Refusal> {
+    site.attr_graph("body")?.ok_or_else(|| Refusal::invalid("attribute 'body' is missing"))
+}
+
+/// The rank that an input of the body has: runtimes make iteration number and condition scalars, or vectors of one element
+/// where the body declares that.
+fn declared_vector(site: &Site<'_>, body: GraphId, input: usize) -> bool {
+    let value = site.model.graph(body).inputs().get(input);
+    let declared = value.and_then(|&value| site.model.value(value).declared.as_ref());
+    declared.and_then(DeclaredType::shape).is_some_and(|shape| shape.len() == 1)
+}
+
+/// The operands to carry: all after trip count and condition, but for some left out at the end.
+fn carried<T>(operands: &[Option<T>]) -> &[Option<T>] {
+    let end = operands.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    operands.get(2..end).unwrap_or_default()
+}
+
+/// How often the body runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
+    /// It stays true.
+    Always,
+    /// It is false from the start.
+    Never,
+    /// It is true at the start and false after the first iteration.
+    Once,
+    /// It decides at run time.
+    Unknown,
+}
+
+pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let body = body_of(cx)?;
+    let scope = Rc::clone(cx.walk.scope());
+    let stem = stem_of(cx);
+    // An operand left out means no limit; an operand nobody knows means any limit.
+    let limit = match cx.input(0) {
+        None => None,
+        Some(fact) => match fact.ints().as_deref() {
+            Some([limit]) => Some(scope.max(limit, &Dim::constant(0))),
+            _ => None,
+        },
+    };
+    let condition = match cx.input(1) {
+        None => Some(true),
+        Some(fact) => match fact.const_ints().as_deref() {
+            Some([value]) => Some(*value != 0),
+            _ => None,
+        },
+    };
+    let one = || Some(vec![Dim::constant(1)]);
+    let last = limit.as_ref().and_then(Dim::as_const).and_then(|limit| limit.checked_sub(1));
+    let mark = scope.fresh(&stem);
+    // Always a symbol: by it is said what grows, be it once.
+    let number = scope.fresh_within(&stem, Some(0), last.filter(|&last| last > 0));
+    let number_shape = if declared_vector(cx, body, 0) { one() } else { Some(Vec::new()) };
+    let counter = Fact::tensor(Some(DType::Int64), number_shape).with_elements(vec![Scalar::Int(number.clone())]);
+    let condition_shape = match cx.input(1) {
+        _ if declared_vector(cx, body, 1) => one(),
+        None => Some(Vec::new()),
+        Some(fact) => fact.shape().map(<[Dim]>::to_vec),
+    };
+    let mut initial = vec![Fact::tensor(Some(DType::Bool), condition_shape)];
+    initial.extend(carried(cx.inputs()).iter().map(|input| input.clone().unwrap_or_default()));
+    let starts = initial.clone();
+
+    let run = Iteration {
+        body,
+        leading: vec![counter],
+        initial,
+        trailing: Vec::new(),
+        mark,
+        number: Some(number),
+        conditional: true,
+        fixed_shapes: false,
+    };
+    let mut found = iterate(cx, &run)?;
+
+    let condition = match (condition, found.output(0).and_then(Fact::const_ints).as_deref()) {
+        (Some(false), _) => Condition::Never,
+        (Some(true), Some([0])) if cx.input(1).is_some() => Condition::Once,
+        (Some(true), Some([value])) if *value != 0 => Condition::Always,
+        _ => Condition::Unknown,
+    };
+    let zero = Dim::constant(0);
+    let trips = match (condition, &limit) {
+        (Condition::Never, _) => zero.clone(),
+        (_, Some(limit)) if limit.is_const(0) => zero.clone(),
+        (Condition::Always, Some(limit)) => limit.clone(),
+        (Condition::Once, Some(limit)) => scope.min(limit, &Dim::constant(1)),
+        (Condition::Once, None) if cx.input(0).is_none() => Dim::constant(1),
+        (_, Some(limit)) => {
+            let trips = scope.fresh_within(&stem, Some(0), scope.bounds(limit).1);
+            scope.assume_le(&trips, limit);
+            trips
+        }
+        (_, None) => scope.fresh_dim(&stem),
+    };
+    found.set_trips(&trips);
+    let at_least_once = scope.ge(&trips, &Dim::constant(1)).is_yes();
+    let mut results = Vec::with_capacity(cx.node.outputs().len());
+    for (index, start) in starts.into_iter().enumerate().skip(1) {
+        // Without an iteration, what goes in comes out.
+        results.push(if trips.is_const(0) { start } else { found.last(index, at_least_once) });
+    }
+    for index in found.extra_outputs() {
+        results.push(found.stacked(cx.model, index, 0, &trips)?);
+    }
+    Ok(results)
+}
+
+pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let body = body_of(cx)?;
+    let single = |tensor: &Tensor, what: &str| match tensor.to_i64s().as_deref() {
+        Some([value]) => Ok(*value),
+        _ => Err(Decline::invalid(format!("the {what} is not a single element"))),
+    };
+    let limit = cx.optional_tensor(0)?.map(|tensor| single(tensor, "trip count")).transpose()?;
+    let mut running = cx.optional_tensor(1)?.map(|tensor| single(tensor, "condition")).transpose()? != Some(0);
+    let conditional = cx.data(1).is_some();
+    let carried = carried(cx.inputs()).iter().cloned().collect::<Option<Vec<Data>>>();
+    let mut carried = carried.ok_or_else(|| Decline::invalid("an initial value is left out"))?;
+    let given = cx.model.graph(body).inputs().len();
+    let made = cx.model.graph(body).outputs().len();
+    if given != carried.len() + 2 || made <= carried.len() {
+        return Err(Decline::invalid("the body does not take and give what the node does"));
+    }
+    let mut scans: Vec<Vec<Tensor>> = vec![Vec::new(); made - carried.len() - 1];
+    let vector = [1];
+    let shape_of = |input| if declared_vector(cx, body, input) { &vector[..] } else { &[] };
+    let (number_shape, condition_shape) = (shape_of(0), shape_of(1));
+
+    let mut meter = Meter::new(cx, body);
+    let mut number = 0i64;
+    while running && limit.is_none_or(|limit| number < limit) {
+        meter.iteration(cx)?;
+        let mut inputs = Vec::with_capacity(given);
+        inputs.push(Data::Tensor(Tensor::from_vec(number_shape, vec![number])?));
+        inputs.push(Data::Tensor(Tensor::from_bools(condition_shape, &[true])?));
+        inputs.append(&mut carried);
+        let mut outputs = cx.evaluate_graph(body, inputs)?.into_iter();
+        let next = outputs.next();
+        let next = next.as_ref().and_then(Data::tensor).and_then(Tensor::bools);
+        running = match next.as_deref() {
+            Some([next]) => *next,
+            _ => return Err(Decline::invalid("the body's condition is not a single bool")),
+        };
+        if !running && !conditional && limit.is_none_or(|limit| number + 1 < limit) {
+            return Err(Decline::unsupported(
+                "the condition turns false though its operand is left out: the standard ignores it, runtimes stop",
+            ));
+        }
+        carried.extend(outputs.by_ref().take(given - 2));
+        for (scan, output) in scans.iter_mut().zip(outputs) {
+            match output {
+                Data::Tensor(tensor) => scan.push(tensor),
+                _ => return Err(Decline::invalid("a scan output is no tensor")),
+            }
+        }
+        number += 1;
+    }
+    for scan in &scans {
+        carried.push(Data::Tensor(stack(cx, scan, 0)?));
+    }
+    Ok(carried)
+}

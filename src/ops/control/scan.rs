@@ -1,0 +1,234 @@
+//! Scan.
+
+use super::iterate::{Iteration, Meter, iterate};
+use super::stem_of;
+use crate::dim::Dim;
+use crate::ir::{Data, Fact, GraphId};
+use crate::ops::sequence::{pick, stack};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site, axis_in};
+use crate::tensor::Tensor;
+
+/// The attributes and the layout of the operands.
+struct Plan {
+    body: GraphId,
+    /// The first operand that is an initial state: 1 in version 8, after the sequence lengths.
+    first: usize,
+    states: usize,
+    scans: usize,
+    /// One for each scanned operand.
+    input_axes: Vec<i64>,
+    input_reversed: Vec<bool>,
+    /// For as many scan outputs as they name; then the default.
+    output_axes: Vec<i64>,
+    output_reversed: Vec<bool>,
+}
+
+impl Plan {
+    fn read(site: &Site<'_>, operands: usize) -> Result<Plan, Refusal> {
+        let body = site.attr_graph("body")?.ok_or_else(|| Refusal::invalid("attribute 'body' is missing"))?;
+        let scans = site.attr_int("num_scan_inputs")?;
+        let scans = scans.and_then(|scans| usize::try_from(scans).ok()).filter(|&scans| scans > 0);
+        let scans = scans.ok_or_else(|| Refusal::invalid("attribute 'num_scan_inputs' is not a positive number"))?;
+        let batched = site.version < 9;
+        let first = usize::from(batched);
+        let states = operands.checked_sub(first).and_then(|rest| rest.checked_sub(scans));
+        let states = states.ok_or_else(|| Refusal::invalid("there are fewer operands than scanned ones"))?;
+        let ints = |name: &str| Ok::<_, Refusal>(site.attr_ints(name)?.unwrap_or_default().to_vec());
+        let flags = |name: &str| Ok::<_, Refusal>(ints(name)?.into_iter().map(|flag| flag != 0).collect::<Vec<_>>());
+        let for_each_scan = |len: usize, name: &str| match len {
+            0 => Ok(()),
+            len if len == scans => Ok(()),
+            len => Err(Refusal::invalid(format!("'{name}' has {len} entries for {scans} scanned operands"))),
+        };
+        let directions = if batched { "directions" } else { "scan_input_directions" };
+        let mut input_reversed = flags(directions)?;
+        for_each_scan(input_reversed.len(), directions)?;
+        input_reversed.resize(scans, false);
+        let mut input_axes = if batched { Vec::new() } else { ints("scan_input_axes")? };
+        for_each_scan(input_axes.len(), "scan_input_axes")?;
+        input_axes.resize(scans, 0);
+        let (output_axes, output_reversed) = if batched {
+            (Vec::new(), Vec::new())
+        } else {
+            (ints("scan_output_axes")?, flags("scan_output_directions")?)
+        };
+        Ok(Plan { body, first, states, scans, input_axes, input_reversed, output_axes, output_reversed })
+    }
+
+    fn output_axis(&self, scan: usize) -> i64 {
+        self.output_axes.get(scan).copied().unwrap_or(0)
+    }
+
+    fn scan_operands(&self) -> std::ops::Range<usize> {
+        let start = self.first + self.states;
+        start..start + self.scans
+    }
+}
+
+/// The first of several sizes that must be equal which says most.
+fn agreed(sizes: &[Dim]) -> Option<Dim> {
+    sizes.iter().find(|size| size.as_const().is_some()).or_else(|| sizes.first()).cloned()
+}
+
+pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let plan = Plan::read(cx, cx.inputs().len())?;
+    let batched = plan.first == 1;
+    let fact = |i: usize| cx.input(i).cloned().unwrap_or_default();
+    let without = |fact: Fact, axes: usize| {
+        let shape = fact.shape().and_then(|shape| shape.get(axes..)).map(<[Dim]>::to_vec);
+        Fact::tensor(fact.dtype(), shape)
+    };
+    let (mut lengths, mut batches) = (Vec::new(), Vec::new());
+    let mut trailing = Vec::with_capacity(plan.scans);
+    for (operand, &axis) in plan.scan_operands().zip(&plan.input_axes) {
+        let scanned = fact(operand);
+        let Some(shape) = scanned.shape() else {
+            trailing.push(Fact::tensor(scanned.dtype(), None));
+            continue;
+        };
+        let mut shape = shape.to_vec();
+        let at = if batched { 1 } else { axis_in(axis, shape.len())? };
+        if at >= shape.len() {
+            return Err(Refusal::invalid(format!("operand {operand} has no axis for its sequence")));
+        }
+        lengths.push(shape.remove(at));
+        if batched {
+            batches.push(shape.remove(0));
+        }
+        trailing.push(Fact::tensor(scanned.dtype(), Some(shape)));
+    }
+    let states = plan.first..plan.first + plan.states;
+    let starts: Vec<Fact> = states.map(fact).collect();
+    if batched {
+        batches.extend(starts.iter().filter_map(|start| start.shape().and_then(<[Dim]>::first).cloned()));
+    }
+    let initial = starts.iter().map(|start| if batched { without(start.clone(), 1) } else { start.clone() }).collect();
+    let run = Iteration {
+        body: plan.body,
+        leading: Vec::new(),
+        initial,
+        trailing,
+        mark: cx.scope().fresh(&stem_of(cx)),
+        number: None,
+        conditional: false,
+        fixed_shapes: true,
+    };
+    let mut found = iterate(cx, &run)?;
+
+    let length = agreed(&lengths).unwrap_or_else(|| cx.fresh_dim());
+    let batch = batched.then(|| agreed(&batches).unwrap_or_else(|| cx.fresh_dim()));
+    let at_least_once = cx.scope().ge(&length, &Dim::constant(1)).is_yes();
+    let mut results = Vec::with_capacity(cx.node.outputs().len());
+    for (index, start) in starts.into_iter().enumerate() {
+        results.push(match &batch {
+            None if length.is_const(0) => start,
+            None => found.last(index, at_least_once),
+            Some(batch) => with_batch(found.last(index, false), batch),
+        });
+    }
+    for (scan, index) in found.extra_outputs().enumerate() {
+        let stacked = found.stacked(cx.model, index, plan.output_axis(scan), &length)?;
+        results.push(match &batch {
+            None => stacked,
+            Some(batch) => with_batch(stacked, batch),
+        });
+    }
+    Ok(results)
+}
+
+fn with_batch(fact: Fact, batch: &Dim) -> Fact {
+    let shape = fact.shape().map(|shape| std::iter::once(batch).chain(shape).cloned().collect());
+    Fact::tensor(fact.dtype(), shape)
+}
+
+pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let plan = Plan::read(cx, cx.inputs().len())?;
+    let operands = |range: std::ops::Range<usize>| range.map(|i| cx.tensor(i).cloned()).collect::<Result<Vec<_>, _>>();
+    let states = operands(plan.first..plan.first + plan.states)?;
+    let scans = operands(plan.scan_operands())?;
+    if plan.first == 0 {
+        let mut meter = Meter::new(cx, plan.body);
+        return Ok(run(cx, &plan, states, &scans, &mut meter)?.into_iter().map(Data::Tensor).collect());
+    }
+    let first = scans.first().map(Tensor::shape).unwrap_or_default();
+    let (&[batch, length], _) = first.split_first_chunk().ok_or_else(|| Decline::invalid("no axis for a sequence"))?;
+    if let Some(lengths) = cx.optional_tensor(0)? {
+        let lengths = lengths.to_i64s().ok_or_else(|| Decline::invalid("the sequence lengths are not integers"))?;
+        if lengths.iter().any(|&given| usize::try_from(given) != Ok(length)) {
+            return Err(Decline::unsupported("sequences of different lengths leave part of the outputs undefined"));
+        }
+    }
+    let mut columns: Vec<Vec<Tensor>> = Vec::new();
+    let mut meter = Meter::new(cx, plan.body);
+    for item in 0..batch {
+        meter.iteration(cx)?;
+        let of_item = |tensors: &[Tensor]| tensors.iter().map(|t| pick(cx, t, 0, item)).collect::<Result<Vec<_>, _>>();
+        let results = run(cx, &plan, of_item(&states)?, &of_item(&scans)?, &mut meter)?;
+        columns.resize(results.len(), Vec::new());
+        for (column, result) in columns.iter_mut().zip(results) {
+            column.push(result);
+        }
+    }
+    if columns.is_empty() {
+        return Err(Decline::unsupported("the shapes that an empty batch leaves are not known"));
+    }
+    columns.iter().map(|column| Ok(Data::Tensor(stack(cx, column, 0)?))).collect()
+}
+
+/// All iterations over one batch of scanned tensors.
+fn run(
+    cx: &EvalCx<'_>,
+    plan: &Plan,
+    mut states: Vec<Tensor>,
+    scans: &[Tensor],
+    meter: &mut Meter,
+) -> Result<Vec<Tensor>, Decline> {
+    let mut length = None;
+    let mut axes = Vec::with_capacity(scans.len());
+    for (tensor, &axis) in scans.iter().zip(&plan.input_axes) {
+        let axis = axis_in(axis, tensor.rank())?;
+        axes.push(axis);
+        let size = tensor.shape().get(axis).copied();
+        if length.is_some() && length != size {
+            return Err(Decline::invalid("the scanned operands have different lengths"));
+        }
+        length = size;
+    }
+    let made = cx.model.graph(plan.body).outputs().len();
+    let Some(extra) = made.checked_sub(states.len()) else {
+        return Err(Decline::invalid("the body has fewer outputs than states"));
+    };
+    if cx.model.graph(plan.body).inputs().len() != states.len() + scans.len() {
+        return Err(Decline::invalid("the body does not take what the node gives it"));
+    }
+    let shapes: Vec<Vec<usize>> = states.iter().map(|state| state.shape().to_vec()).collect();
+    let mut left: Vec<Vec<Tensor>> = vec![Vec::new(); extra];
+    let length = length.unwrap_or(0);
+    for at in 0..length {
+        meter.iteration(cx)?;
+        let mut inputs: Vec<Data> = states.drain(..).map(Data::Tensor).collect();
+        for ((tensor, &axis), &reversed) in scans.iter().zip(&axes).zip(&plan.input_reversed) {
+            let index = if reversed { length - 1 - at } else { at };
+            inputs.push(Data::Tensor(pick(cx, tensor, axis, index)?));
+        }
+        let outputs = cx.evaluate_graph(plan.body, inputs)?.into_iter().map(|output| match output {
+            Data::Tensor(tensor) => Ok(tensor),
+            _ => Err(Decline::invalid("an output of the body is no tensor")),
+        });
+        let mut outputs = outputs.collect::<Result<Vec<_>, _>>()?.into_iter();
+        states.extend(outputs.by_ref().take(shapes.len()));
+        if states.iter().zip(&shapes).any(|(state, shape)| state.shape() != shape.as_slice()) {
+            return Err(Decline::invalid("the shape of a state changes"));
+        }
+        for (column, output) in left.iter_mut().zip(outputs) {
+            column.push(output);
+        }
+    }
+    for (scan, mut column) in left.into_iter().enumerate() {
+        if plan.output_reversed.get(scan) == Some(&true) {
+            column.reverse();
+        }
+        states.push(stack(cx, &column, plan.output_axis(scan))?);
+    }
+    Ok(states)
+}

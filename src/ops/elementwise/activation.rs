@@ -1,0 +1,226 @@
+//! Activation functions.
+//!
+//! | operators | versions that differ |
+//! | --- | --- |
+//! | Relu | 14 adds integers |
+//! | LeakyRelu, Elu, HardSigmoid, HardSwish, Softplus, Softsign, ThresholdedRelu, Mish, Celu | later versions add types |
+//! | Selu | 1: defaults of fewer digits |
+//! | PRelu | before 7: one slope, or one a channel (axis 1); afterwards the slopes broadcast to the operand |
+//! | Sigmoid, Gelu, Swish | one definition |
+//! | Shrink | any number; results of integers are truncated |
+//! | SwiGLU | two operands of one shape |
+//!
+//! All are computed in binary64 and rounded once. Not evaluated: Celu with `alpha = 0`, whose formula divides by it, and Shrink
+//! of integers where the result leaves the type.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::kernel::{Reader, charge, lanes, map_floats, map_to, single, wrong_dtype, zip_to};
+use super::{Meeting, common_dtype, equal_shapes, like_operand, like_operand_with, stretched_shape};
+use crate::ir::{Fact, Scalar};
+use crate::ops::broadcast::{Broadcast, placed_shape};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::tensor::{DType, Number};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new("Relu", &[1, 6, 13, 14], infer_relu, evaluate_relu),
+    Operator::new("LeakyRelu", &[1, 6, 16], like_operand, |cx| {
+        let alpha = parameter(cx, "alpha", 0.01)?;
+        floats(cx, move |x| if x < 0.0 { alpha * x } else { x })
+    }),
+    Operator::new("PRelu", &[1, 6, 7, 9, 16], infer_prelu, evaluate_prelu),
+    Operator::new("Elu", &[1, 6, 22], like_operand, |cx| {
+        let alpha = parameter(cx, "alpha", 1.0)?;
+        floats(cx, move |x| if x < 0.0 { alpha * libm::expm1(x) } else { x })
+    }),
+    Operator::new("Selu", &[1, 6, 22], like_operand, evaluate_selu),
+    Operator::new("Celu", &[12, 28], like_operand, evaluate_celu),
+    Operator::new("Sigmoid", &[1, 6, 13], like_operand, |cx| floats(cx, sigmoid)),
+    Operator::new("HardSigmoid", &[1, 6, 22], like_operand, |cx| {
+        let (alpha, beta) = (parameter(cx, "alpha", 0.2)?, parameter(cx, "beta", 0.5)?);
+        floats(cx, move |x| (alpha * x + beta).clamp(0.0, 1.0))
+    }),
+    Operator::new("HardSwish", &[14, 22], like_operand, |cx| floats(cx, |x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0))),
+    Operator::new("Swish", &[24], like_operand, |cx| {
+        let alpha = parameter(cx, "alpha", 1.0)?;
+        floats(cx, move |x| x * sigmoid(alpha * x))
+    }),
+    Operator::new("SwiGLU", &[28], infer_swiglu, evaluate_swiglu),
+    Operator::new("Softplus", &[1, 22], like_operand, |cx| floats(cx, softplus)),
+    Operator::new("Softsign", &[1, 22], like_operand, |cx| floats(cx, |x| x / (1.0 + x.abs()))),
+    Operator::new("ThresholdedRelu", &[10, 22], like_operand, |cx| {
+        let alpha = parameter(cx, "alpha", 1.0)?;
+        floats(cx, move |x| if x > alpha { x } else { 0.0 })
+    }),
+    Operator::new("Gelu", &[20], infer_gelu, evaluate_gelu),
+    Operator::new("Mish", &[18, 22], like_operand, |cx| floats(cx, |x| x * libm::tanh(softplus(x)))),
+    Operator::new("Shrink", &[9], like_operand, evaluate_shrink),
+];
+
+/// A FLOAT attribute, in the precision it is stored in.
+fn parameter(site: &Site<'_>, name: &str, default: f32) -> Result<f64, Refusal> {
+    Ok(f64::from(site.attr_float(name)?.unwrap_or(default)))
+}
+
+/// `1 / (1 + e⁻ˣ)`, written so that nothing overflows.
+fn sigmoid(x: f64) -> f64 {
+    if x >= 0.0 {
+        1.0 / (1.0 + libm::exp(-x))
+    } else {
+        let power = libm::exp(x);
+        power / (1.0 + power)
+    }
+}
+
+/// `ln(1 + eˣ)`, written so that nothing overflows. `max` passes NaN by; the second term does not.
+fn softplus(x: f64) -> f64 {
+    x.max(0.0) + libm::log1p(libm::exp(-x.abs()))
+}
+
+fn floats(cx: &mut EvalCx<'_>, function: impl Fn(f64) -> f64 + Sync) -> EvalResult {
+    let x = cx.tensor(0)?;
+    charge(cx, x.dtype(), x.shape(), 32)?;
+    single(map_floats(x, function)?)
+}
+
+fn infer_relu(cx: &mut InferCx<'_>) -> InferResult {
+    like_operand_with(cx, |elements, element| match element {
+        Scalar::Int(_) => elements.max(element, &Scalar::Int(0.into())),
+        Scalar::Real { .. } => elements.max(element, &Scalar::Float(0.0)),
+        Scalar::Float(value) => Scalar::Float(if *value < 0.0 { 0.0 } else { *value }),
+        Scalar::Unknown => Scalar::Unknown,
+    })
+}
+
+fn evaluate_relu(cx: &mut EvalCx<'_>) -> EvalResult {
+    let x = cx.tensor(0)?;
+    let dtype = x.dtype();
+    charge(cx, dtype, x.shape(), 1)?;
+    single(lanes!(dtype, T => {
+        map_to::<T>(dtype, x, |x| if x < T::zero() { T::zero() } else { x })?
+    }, else => return Err(wrong_dtype(dtype))))
+}
+
+fn evaluate_selu(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (alpha, gamma) = if cx.version < 6 { (1.6732, 1.0507) } else { (1.673_263_2, 1.050_701) };
+    let (alpha, gamma) = (parameter(cx, "alpha", alpha)?, parameter(cx, "gamma", gamma)?);
+    // `e⁻⁰ − 1` is +0 in the formula.
+    floats(cx, move |x| if x > 0.0 { gamma * x } else { gamma * (alpha * libm::expm1(x) + 0.0) })
+}
+
+fn evaluate_celu(cx: &mut EvalCx<'_>) -> EvalResult {
+    let alpha = parameter(cx, "alpha", 1.0)?;
+    if alpha == 0.0 || alpha.is_nan() {
+        return Err(Decline::unsupported("Celu is not defined for this alpha"));
+    }
+    // Of `max(0, x) + min(0, α·(e^(x/α) − 1))` one term is 0, whatever the sign of α.
+    floats(cx, move |x| if x >= 0.0 { x } else { alpha * libm::expm1(x / alpha) })
+}
+
+fn approximates(site: &Site<'_>) -> Result<bool, Refusal> {
+    match site.attr_str("approximate")? {
+        None | Some("none") => Ok(false),
+        Some("tanh") => Ok(true),
+        Some(other) => Err(Refusal::invalid(format!("attribute 'approximate' is '{other}'"))),
+    }
+}
+
+fn infer_gelu(cx: &mut InferCx<'_>) -> InferResult {
+    approximates(cx)?;
+    like_operand(cx)
+}
+
+fn evaluate_gelu(cx: &mut EvalCx<'_>) -> EvalResult {
+    use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
+    if approximates(cx)? {
+        // √(2/π)
+        let scale = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
+        return floats(cx, move |x| 0.5 * x * (1.0 + libm::tanh(scale * (x + 0.044_715 * x * x * x))));
+    }
+    // `1 + erf(y)` is `erfc(−y)`, which keeps its digits for large negative operands.
+    floats(cx, |x| 0.5 * x * libm::erfc(-x * FRAC_1_SQRT_2))
+}
+
+fn infer_prelu(cx: &mut InferCx<'_>) -> InferResult {
+    let (x, slope) = (cx.required(0)?, cx.required(1)?);
+    let shape = match (x.shape(), slope.shape()) {
+        (Some(x), Some(slope)) if cx.version >= 7 => Some(stretched_shape(cx.scope(), x, slope)?),
+        (x, _) => x.map(<[_]>::to_vec),
+    };
+    Ok(vec![Fact::tensor(common_dtype(cx, 0..2)?, shape)])
+}
+
+fn evaluate_prelu(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (x, slope) = (cx.tensor(0)?, cx.tensor(1)?);
+    if x.dtype() != slope.dtype() {
+        return Err(Decline::invalid("the slopes are of another type"));
+    }
+    let placed = match slope.len() {
+        1 => Vec::new(),
+        _ if cx.version >= 7 => slope.shape().to_vec(),
+        // A slope a channel.
+        _ => placed_shape(x.rank(), slope.shape(), Some(i64::from(x.rank() > 1)), 1)?,
+    };
+    let way = Broadcast::new([x.shape(), &placed]).filter(|way| way.shape() == x.shape());
+    let way = way.ok_or_else(|| Decline::invalid("the slopes do not stretch to the operand"))?;
+    let dtype = x.dtype();
+    charge(cx, dtype, x.shape(), 1)?;
+    single(lanes!(dtype, T => {
+        let leak = |x: T, slope: T| if x < T::zero() { slope.mul(x) } else { x };
+        zip_to(dtype, &way, &Reader::of(x)?, &Reader::of(slope)?, leak)?
+    }, else => return Err(wrong_dtype(dtype))))
+}
+
+fn infer_swiglu(cx: &mut InferCx<'_>) -> InferResult {
+    let shapes = [cx.required(0)?, cx.required(1)?].into_iter().filter_map(Fact::shape);
+    let shape = equal_shapes(cx.scope(), shapes)?;
+    Ok(vec![Fact::tensor(common_dtype(cx, 0..2)?, shape)])
+}
+
+fn evaluate_swiglu(cx: &mut EvalCx<'_>) -> EvalResult {
+    let alpha = parameter(cx, "alpha", 1.0)?;
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    if a.dtype() != b.dtype() {
+        return Err(Decline::invalid("the operands' element types differ"));
+    }
+    let way = Meeting::Equal.way(a.shape(), b.shape())?;
+    charge(cx, a.dtype(), a.shape(), 32)?;
+    let function = |a: f64, b: f64| a * sigmoid(alpha * a) * b;
+    single(match a.dtype() {
+        DType::Double => zip_to(DType::Double, &way, &Reader::of(a)?, &Reader::of(b)?, function)?,
+        dtype => {
+            let function = |a: f32, b: f32| function(f64::from(a), f64::from(b)) as f32;
+            zip_to(dtype, &way, &Reader::of(a)?, &Reader::of(b)?, function)?
+        }
+    })
+}
+
+fn evaluate_shrink(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (bias, lambda) = (parameter(cx, "bias", 0.0)?, parameter(cx, "lambd", 0.5)?);
+    let shrink = move |x: f64| match x {
+        x if x < -lambda => x + bias,
+        x if x > lambda => x - bias,
+        _ => 0.0,
+    };
+    let x = cx.tensor(0)?;
+    if x.dtype().is_float() {
+        return floats(cx, shrink);
+    }
+    charge(cx, x.dtype(), x.shape(), 4)?;
+    let failed = AtomicBool::new(false);
+    let result = lanes!(x.dtype(), T => {
+        let exact = (1u64 << 53) as f64;
+        map_to::<T>(x.dtype(), x, |x| {
+            let wide = x.to_f64();
+            let shrunk = if wide.abs() < exact { T::from_f64(shrink(wide)) } else { None };
+            shrunk.unwrap_or_else(|| {
+                failed.store(true, Ordering::Relaxed);
+                x
+            })
+        })?
+    }, else => return Err(wrong_dtype(x.dtype())));
+    if failed.into_inner() {
+        return Err(Decline::unsupported("a shrunk integer leaves its type"));
+    }
+    single(result)
+}

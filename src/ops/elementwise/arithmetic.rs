@@ -1,0 +1,375 @@
+//! Add, Sub, Mul, Div, Mod, Pow; Min, Max, Sum, Mean.
+//!
+//! | operator | versions that differ |
+//! | --- | --- |
+//! | Add, Sub, Mul, Div | before 7: no broadcasting, or with `broadcast=1` that of the second operand from `axis` on; 6, 13, 14 add types |
+//! | Mod | 10, 13: floats need `fmod=1`; 28: `fmod=0` on floats is the floored remainder |
+//! | Pow | before 7 as Add; from 12 on the exponent has a type of its own |
+//! | Min, Max, Sum, Mean | before 8: equal shapes, afterwards broadcast; 12, 13 add types |
+//!
+//! Integers wrap; quotients of integers truncate. Not evaluated: division by an integer zero, powers of integers that overflow
+//! or have a negative exponent (runtimes disagree), and the remainder of −0 by a positive number from version 28 on, which the
+//! standard leaves open.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::kernel::{Lane, Reader, charge, is_number, lanes, map_to, single, wrong_dtype, zip, zip_to};
+use super::symbolic::Elements;
+use super::{Meeting, common_dtype, equal_shapes, static_shapes, with_zipped};
+use crate::dim::Dim;
+use crate::ir::{Fact, Scalar};
+use crate::ops::broadcast::{Broadcast, broadcast_shapes};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
+use crate::tensor::{DType, Number, Tensor};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new("Add", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.add(a, b)), evaluate::<Add>),
+    Operator::new("Sub", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.sub(a, b)), evaluate::<Sub>),
+    Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.mul(a, b)), evaluate::<Mul>),
+    Operator::new("Div", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.div(a, b)), evaluate::<Div>),
+    Operator::new("Mod", &[10, 13, 28], infer_mod, evaluate_mod),
+    Operator::new("Pow", &[1, 7, 12, 13, 15], infer_pow, evaluate_pow),
+    Operator::new(
+        "Min",
+        &[1, 6, 8, 12, 13],
+        |cx| infer_variadic(cx, Some(|e, a, b| e.min(a, b))),
+        |cx| fold::<Min>(cx, false),
+    ),
+    Operator::new(
+        "Max",
+        &[1, 6, 8, 12, 13],
+        |cx| infer_variadic(cx, Some(|e, a, b| e.max(a, b))),
+        |cx| fold::<Max>(cx, false),
+    ),
+    Operator::new(
+        "Sum",
+        &[1, 6, 8, 13],
+        |cx| infer_variadic(cx, Some(|e, a, b| e.add(a, b))),
+        |cx| fold::<Add>(cx, false),
+    ),
+    Operator::new("Mean", &[1, 6, 8, 13], |cx| infer_variadic(cx, None), |cx| fold::<Add>(cx, true)),
+];
+
+/// An operation of two elements, given as expressions.
+type Symbolic = fn(&Elements<'_>, &Scalar, &Scalar) -> Scalar;
+
+/// An operation of two elements, given as numbers.
+trait Operation {
+    /// Whether an integer 0 as second operand has no result.
+    const REFUSES_ZERO: bool = false;
+
+    fn apply<T: Number>(a: T, b: T) -> T;
+}
+
+struct Add;
+struct Sub;
+struct Mul;
+struct Div;
+/// The remainder with the dividend's sign.
+struct Remainder;
+/// The remainder with the divisor's sign.
+struct Modulo;
+struct Min;
+struct Max;
+
+impl Operation for Add {
+    fn apply<T: Number>(a: T, b: T) -> T {
+        a.add(b)
+    }
+}
+
+impl Operation for Sub {
+    fn apply<T: Number>(a: T, b: T) -> T {
+        a.sub(b)
+    }
+}
+
+impl Operation for Mul {
+    fn apply<T: Number>(a: T, b: T) -> T {
+        a.mul(b)
+    }
+}
+
+impl Operation for Div {
+    const REFUSES_ZERO: bool = true;
+
+    /// The divisor is no integer 0; so only the smallest integer by −1 has no quotient that fits, and wraps to itself.
+    fn apply<T: Number>(a: T, b: T) -> T {
+        a.div(b).unwrap_or(a)
+    }
+}
+
+impl Operation for Remainder {
+    const REFUSES_ZERO: bool = true;
+
+    fn apply<T: Number>(a: T, b: T) -> T {
+        a.rem(b).unwrap_or(a)
+    }
+}
+
+impl Operation for Modulo {
+    const REFUSES_ZERO: bool = true;
+
+    fn apply<T: Number>(a: T, b: T) -> T {
+        floor_remainder(a, b)
+    }
+}
+
+impl Operation for Min {
+    /// NaN wins, and of equal ones (zeros of either sign) the first.
+    fn apply<T: Number>(a: T, b: T) -> T {
+        if a <= b || is_nan(a) { a } else { b }
+    }
+}
+
+impl Operation for Max {
+    /// As [`Min`].
+    fn apply<T: Number>(a: T, b: T) -> T {
+        if a >= b || is_nan(a) { a } else { b }
+    }
+}
+
+/// Only NaN is unordered with itself.
+fn is_nan<T: PartialOrd>(value: T) -> bool {
+    value.partial_cmp(&value).is_none()
+}
+
+/// `a − ⌊a / b⌋·b`, of the sign of `b` also when it is zero. The divisor is no integer 0.
+pub(super) fn floor_remainder<T: Number>(a: T, b: T) -> T {
+    let zero = T::zero();
+    let rest = a.rem(b).unwrap_or(zero);
+    if rest == zero {
+        return if b < zero { zero.neg() } else { zero };
+    }
+    if (rest < zero) == (b < zero) || is_nan(rest) || is_nan(b) { rest } else { rest.add(b) }
+}
+
+fn checked_number(dtype: Option<DType>) -> Result<Option<DType>, Refusal> {
+    match dtype {
+        Some(dtype) if !is_number(dtype) => Err(wrong_dtype(dtype).into()),
+        dtype => Ok(dtype),
+    }
+}
+
+fn infer(cx: &mut InferCx<'_>, symbolic: Symbolic) -> InferResult {
+    let dtype = checked_number(common_dtype(cx, 0..2)?)?;
+    infer_pair(cx, dtype, symbolic)
+}
+
+fn infer_pair(cx: &InferCx<'_>, dtype: Option<DType>, symbolic: Symbolic) -> InferResult {
+    let (a, b) = (cx.required(0)?, cx.required(1)?);
+    let meeting = Meeting::of(cx)?;
+    let result = Fact::tensor(dtype, meeting.shape(cx.scope(), a.shape(), b.shape())?);
+    let (Some(dtype), Some([a_shape, b_shape])) = (dtype, static_shapes([a, b])) else { return Ok(vec![result]) };
+    let elements = Elements::new(cx.scope(), dtype);
+    let way = meeting.way(&a_shape, &b_shape).ok();
+    Ok(vec![with_zipped(result, [a, b], way, |[a, b]| symbolic(&elements, a, b))])
+}
+
+fn infer_mod(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = checked_number(common_dtype(cx, 0..2)?)?;
+    let truncated = cx.attr_flag("fmod", false)?;
+    if !truncated && cx.version < 28 && dtype.is_some_and(DType::is_float) {
+        return Err(Refusal::invalid("Mod of floating-point numbers needs fmod=1 before version 28"));
+    }
+    match truncated {
+        true => infer_pair(cx, dtype, |elements, a, b| elements.modulo(a, b, true)),
+        false => infer_pair(cx, dtype, |elements, a, b| elements.modulo(a, b, false)),
+    }
+}
+
+fn infer_pow(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = if cx.version < 12 { common_dtype(cx, 0..2)? } else { cx.dtype(0) };
+    infer_pair(cx, checked_number(dtype)?, |e, a, b| e.pow(a, b))
+}
+
+fn infer_variadic(cx: &mut InferCx<'_>, symbolic: Option<Symbolic>) -> InferResult {
+    let count = cx.input_count();
+    let first = cx.required(0)?;
+    let dtype = checked_number(common_dtype(cx, 0..count)?)?;
+    let operands = (0..count).map(|i| cx.required(i)).collect::<Result<Vec<_>, _>>()?;
+    let shapes: Option<Vec<&[Dim]>> = operands.iter().map(|operand| operand.shape()).collect();
+    let shape = match shapes {
+        _ if cx.version < 8 => equal_shapes(cx.scope(), operands.iter().filter_map(|operand| operand.shape()))?,
+        Some(shapes) => Some(broadcast_shapes(cx.scope(), &shapes)?),
+        None => None,
+    };
+    let result = Fact::tensor(dtype, shape);
+    let (Some(dtype), Some(symbolic)) = (dtype, symbolic) else { return Ok(vec![result]) };
+    if operands.iter().all(|operand| operand.data().is_some()) {
+        return Ok(vec![result]);
+    }
+    let elements = Elements::new(cx.scope(), dtype);
+    let mut sum = first.clone();
+    for &operand in operands.iter().skip(1) {
+        let Some([a, b]) = static_shapes([&sum, operand]) else { return Ok(vec![result]) };
+        let Some(way) = Broadcast::new([&a, &b]) else { return Ok(vec![result]) };
+        let shape = way.shape().iter().map(|&dim| i64::try_from(dim).ok().map(Dim::constant)).collect();
+        let partial = Fact::tensor(Some(dtype), shape);
+        // Two constants among others are not left to evaluation.
+        let both = [&sum, operand].map(|fact| match super::scalars(fact) {
+            Some(elements) => Fact { content: None, ..fact.clone() }.with_elements(elements),
+            None => fact.clone(),
+        });
+        sum = with_zipped(partial, [&both[0], &both[1]], Some(way), |[a, b]| symbolic(&elements, a, b));
+    }
+    Ok(vec![Fact { content: sum.content, ..result }])
+}
+
+fn evaluate<O: Operation>(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    let way = Meeting::of(cx)?.way(a.shape(), b.shape())?;
+    single(combined::<O>(cx, &way, a, b)?)
+}
+
+/// The operation on every pair of elements.
+fn combined<O: Operation>(cx: &EvalCx<'_>, way: &Broadcast<2>, a: &Tensor, b: &Tensor) -> Result<Tensor, Decline> {
+    if a.dtype() != b.dtype() {
+        return Err(Decline::invalid(format!("the operands' element types differ: {} and {}", a.dtype(), b.dtype())));
+    }
+    charge(cx, a.dtype(), way.shape(), 1)?;
+    lanes!(a.dtype(), T => combined_in::<O, T>(a.dtype(), way, a, b), else => Err(wrong_dtype(a.dtype())))
+}
+
+fn combined_in<O: Operation, T: Lane>(
+    dtype: DType,
+    way: &Broadcast<2>,
+    a: &Tensor,
+    b: &Tensor,
+) -> Result<Tensor, Decline> {
+    let (a, b) = (Reader::<T>::of(a)?, Reader::<T>::of(b)?);
+    if O::REFUSES_ZERO && !T::FLOAT && !way.is_empty() && b.contains(T::zero()) {
+        return Err(Decline::unsupported("an integer is divided by zero"));
+    }
+    zip_to(dtype, way, &a, &b, O::apply::<T>)
+}
+
+fn evaluate_mod(cx: &mut EvalCx<'_>) -> EvalResult {
+    let truncated = cx.attr_flag("fmod", false)?;
+    let is_float = cx.tensor(0)?.dtype().is_float();
+    if !is_float {
+        return if truncated { evaluate::<Remainder>(cx) } else { evaluate::<Modulo>(cx) };
+    }
+    if !truncated {
+        if cx.version < 28 {
+            return Err(Decline::invalid("Mod of floating-point numbers needs fmod=1 before version 28"));
+        }
+        return evaluate::<Modulo>(cx);
+    }
+    let zeros_agree = cx.version < 28
+        || cx
+            .tensor(0)?
+            .to_f64s()
+            .is_some_and(|values| values.iter().all(|value| *value != 0.0 || value.is_sign_positive()));
+    if !zeros_agree {
+        return Err(Decline::unsupported("which zero is left of −0 is not defined"));
+    }
+    evaluate::<Remainder>(cx)
+}
+
+/// Folds any number of operands together from the left; `mean` divides by their number in the end.
+fn fold<O: Operation>(cx: &mut EvalCx<'_>, mean: bool) -> EvalResult {
+    let dtype = cx.tensor(0)?.dtype();
+    if mean && !dtype.is_float() {
+        return Err(wrong_dtype(dtype));
+    }
+    single(lanes!(dtype, T => folded::<O, T>(cx, mean)?, else => return Err(wrong_dtype(dtype))))
+}
+
+fn folded<O: Operation, T: Lane>(cx: &EvalCx<'_>, mean: bool) -> Result<Tensor, Decline> {
+    let first = cx.tensor(0)?;
+    let dtype = first.dtype();
+    let meeting = if cx.version < 8 { Meeting::Equal } else { Meeting::Broadcast };
+    let count = cx.input_count();
+    // Between the operands nothing is rounded.
+    let mut result = first.clone();
+    for i in 1..count {
+        let operand = cx.tensor(i)?;
+        if operand.dtype() != dtype {
+            return Err(Decline::invalid("the operands' element types differ"));
+        }
+        let way = meeting.way(result.shape(), operand.shape())?;
+        charge(cx, T::DTYPE, way.shape(), 1)?;
+        result = combined_in::<O, T>(T::DTYPE, &way, &result, operand)?;
+    }
+    if mean {
+        let count = T::from_f64(count as f64).ok_or_else(|| wrong_dtype(dtype))?;
+        return map_to::<T>(dtype, &result, |sum| sum.div(count).unwrap_or(sum));
+    }
+    if result.dtype() == dtype { Ok(result) } else { map_to::<T>(dtype, &result, |x| x) }
+}
+
+/// The base has the result's type; the exponent is a number of any type.
+fn evaluate_pow(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (base, exponent) = (cx.tensor(0)?, cx.tensor(1)?);
+    let way = Meeting::of(cx)?.way(base.shape(), exponent.shape())?;
+    let dtype = base.dtype();
+    if !is_number(dtype) || !is_number(exponent.dtype()) {
+        return Err(wrong_dtype(if is_number(dtype) { exponent.dtype() } else { dtype }));
+    }
+    charge(cx, dtype, way.shape(), 64)?;
+    let exponents = exponent.to_f64s().ok_or_else(|| wrong_dtype(exponent.dtype()))?;
+    if exponent.dtype().is_integer() && exponents.iter().any(|exponent| exponent.abs() >= (1u64 << 53) as f64) {
+        // Not every one of them is exact, and whether it is odd counts.
+        return Err(Decline::unsupported("an exponent is too large"));
+    }
+    let exponents = Reader::at_hand(&exponents);
+    single(match dtype {
+        DType::Double => zip_to(dtype, &way, &Reader::<f64>::of(base)?, &exponents, float_power)?,
+        dtype if dtype.is_float() => {
+            let power = |base: f32, exponent: f64| float_power(f64::from(base), exponent) as f32;
+            zip_to(dtype, &way, &Reader::of(base)?, &exponents, power)?
+        }
+        dtype => lanes!(dtype, T => {
+            Tensor::from_vec(way.shape(), integer_powers(&way, &Reader::<T>::of(base)?, &exponents)?)?
+        }, else => return Err(wrong_dtype(dtype))),
+    })
+}
+
+/// Squares are common, and a product is rounded once where a power would only nearly be right.
+fn float_power(base: f64, exponent: f64) -> f64 {
+    if exponent == 2.0 { base * base } else { libm::pow(base, exponent) }
+}
+
+fn integer_powers<T: Number>(
+    way: &Broadcast<2>,
+    bases: &Reader<'_, T>,
+    exponents: &Reader<'_, f64>,
+) -> Result<Vec<T>, Decline> {
+    let failed = AtomicBool::new(false);
+    let powers = zip(way, bases, exponents, |base, exponent| {
+        let power = base.to_i64().and_then(|base| integer_power(base, exponent));
+        let narrow = power.map(|power| (power, T::from_i64(power)));
+        match narrow {
+            Some((power, narrow)) if narrow.to_i64() == Some(power) => narrow,
+            _ => {
+                failed.store(true, Ordering::Relaxed);
+                base
+            }
+        }
+    });
+    if failed.into_inner() {
+        return Err(Decline::unsupported("a power of an integer overflows, or has a negative exponent"));
+    }
+    Ok(powers)
+}
+
+/// The power, if it is defined and fits.
+fn integer_power(base: i64, exponent: f64) -> Option<i64> {
+    if !exponent.is_finite() {
+        return None;
+    }
+    if exponent.fract() != 0.0 {
+        // A root or the like, truncated as a cast from floating point is.
+        let exact = base.unsigned_abs() < 1 << 53;
+        return exact.then(|| libm::pow(base as f64, exponent).trunc()).and_then(<i64 as Number>::from_f64);
+    }
+    match base {
+        1 => Some(1),
+        -1 if exponent % 2.0 != 0.0 => Some(-1),
+        -1 => Some(1),
+        0 if exponent > 0.0 => Some(0),
+        _ if (0.0..=64.0).contains(&exponent) => base.checked_pow(exponent as u32),
+        _ => None,
+    }
+}

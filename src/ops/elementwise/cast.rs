@@ -1,0 +1,93 @@
+//! Cast and CastLike.
+//!
+//! | operator | versions that differ |
+//! | --- | --- |
+//! | Cast | 1: `to` is the type's name; 6: its number; later ones add types, 19 `saturate`, 24 `round_mode` |
+//! | CastLike | 15; later ones as Cast. The type is that of the second operand, whose value does not matter |
+//!
+//! The rules, and what is declined, are in [`convert`](super::convert). Elements that are expressions pass through, as far as
+//! their value is the same in the other type.
+
+use super::convert::{Rounding, convert};
+use super::kernel::{charge, single};
+use super::symbolic::Elements;
+use super::with_mapped;
+use crate::ir::{Attribute, Fact};
+use crate::ops::{EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::tensor::DType;
+use crate::tensor::smallfloat::RoundMode;
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], infer_cast, evaluate_cast),
+    Operator::new("CastLike", &[15, 19, 21, 23, 24, 25], infer_cast_like, evaluate_cast_like),
+];
+
+/// The type that Cast is asked for.
+fn target(site: &Site<'_>) -> Result<DType, Refusal> {
+    let named = match site.attribute("to") {
+        Some(Attribute::String(_)) if site.version < 6 => {
+            let name = site.attr_str("to")?.unwrap_or_default();
+            let dtype = DType::from_name(&name.to_ascii_lowercase());
+            Some(dtype.ok_or_else(|| Refusal::invalid(format!("attribute 'to' is '{name}', which is no data type")))?)
+        }
+        _ => site.attr_dtype("to")?,
+    };
+    let dtype = named.ok_or_else(|| Refusal::invalid("attribute 'to' is missing"))?;
+    if dtype.is_complex() { Err(Refusal::invalid(format!("nothing is cast to {dtype}"))) } else { Ok(dtype) }
+}
+
+fn rounding(site: &Site<'_>) -> Result<Rounding, Refusal> {
+    let mode = match site.attr_str("round_mode")? {
+        None => RoundMode::Up,
+        Some(name) => {
+            RoundMode::from_name(name).ok_or_else(|| Refusal::invalid(format!("attribute 'round_mode' is '{name}'")))?
+        }
+    };
+    Ok(Rounding { saturate: site.attr_flag("saturate", true)?, mode })
+}
+
+fn infer_cast(cx: &mut InferCx<'_>) -> InferResult {
+    rounding(cx)?;
+    infer_to(cx, target(cx)?)
+}
+
+fn infer_to(cx: &InferCx<'_>, to: DType) -> InferResult {
+    let operand = cx.required(0)?;
+    let result = Fact::tensor(Some(to), operand.shape().map(<[_]>::to_vec));
+    let Some(from) = operand.dtype() else { return Ok(vec![result]) };
+    if from.is_complex() {
+        return Err(Refusal::invalid(format!("{from} is not cast")));
+    }
+    let elements = Elements::new(cx.scope(), to);
+    Ok(vec![with_mapped(result, operand, |element| elements.cast(element, from))])
+}
+
+fn evaluate_cast(cx: &mut EvalCx<'_>) -> EvalResult {
+    evaluate_to(cx, target(cx)?)
+}
+
+fn evaluate_to(cx: &EvalCx<'_>, to: DType) -> EvalResult {
+    let x = cx.tensor(0)?;
+    charge(cx, to, x.shape(), 2)?;
+    single(convert(x, to, rounding(cx)?)?)
+}
+
+fn infer_cast_like(cx: &mut InferCx<'_>) -> InferResult {
+    let (operand, like) = (cx.required(0)?, cx.required(1)?);
+    let rounding = rounding(cx)?;
+    let Some(to) = like.dtype() else {
+        return Ok(vec![Fact::tensor(None, operand.shape().map(<[_]>::to_vec))]);
+    };
+    // The second operand's value does not matter, so the result is decided once the first's is.
+    let (Some(tensor), None) = (operand.constant_tensor(), like.data()) else { return infer_to(cx, to) };
+    let bytes = to.byte_len(tensor.len()).unwrap_or(usize::MAX);
+    let affordable = cx.walk.evaluate && cx.walk.budget.take_bytes(bytes).is_ok();
+    match convert(tensor, to, rounding) {
+        Ok(converted) if affordable => Ok(vec![Fact::constant(converted)]),
+        _ => infer_to(cx, to),
+    }
+}
+
+fn evaluate_cast_like(cx: &mut EvalCx<'_>) -> EvalResult {
+    evaluate_to(cx, cx.tensor(1)?.dtype())
+}

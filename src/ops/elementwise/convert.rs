@@ -1,0 +1,425 @@
+//! Conversion between element types, by the rules of Cast.
+//!
+//! | from → to | rule |
+//! | --- | --- |
+//! | integer, bool → integer | the low bits are kept |
+//! | float → integer of 8 bits and more | truncated; out of range and NaN: declined, undefined |
+//! | float → integer of 2 and 4 bits | whole numbers keep their low bits; others: declined, runtimes truncate or round |
+//! | any number → bool | whether it is not zero; NaN is true |
+//! | any number → float | rounded to nearest, ties to even; infinite when out of range |
+//! | any number → float of 8 bits and fewer | as [`smallfloat`] says, with `saturate` and `round_mode` |
+//! | integer → string | decimal |
+//! | float → string | plain decimal, where shortest and eight-digit notation are one; else declined, runtimes disagree |
+//! | bool → string | declined, runtimes disagree |
+//! | string → float | decimal with optional exponent, INF, NaN in any case; else declined |
+//! | string → integer | decimal digits with optional sign, in range; else declined |
+//!
+//! Runtimes convert to 16-bit and smaller floats by way of `float`; where rounding twice gives another value than rounding
+//! once, the conversion is declined.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use half::{bf16, f16};
+
+use super::kernel::computed;
+use crate::ops::Decline;
+use crate::tensor::smallfloat::{self, Format, RoundMode};
+use crate::tensor::{Bool, Codes, DType, Element, Number, Tensor, pack};
+
+/// Elements converted at a time, on the stack.
+const BLOCK: usize = 512;
+
+/// How to round where there is a choice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounding {
+    /// Whether what is too large becomes the largest finite value in formats of 8 bits.
+    pub(super) saturate: bool,
+    /// Where `float8e8m0` rounds to.
+    pub(super) mode: RoundMode,
+}
+
+/// The tensor with its elements converted. What the result costs is for the caller to charge.
+pub(super) fn convert(tensor: &Tensor, to: DType, rounding: Rounding) -> Result<Tensor, Decline> {
+    let from = tensor.dtype();
+    if from.is_complex() || to.is_complex() {
+        return Err(Decline::invalid(format!("{from} is not cast to {to}")));
+    }
+    if from == to {
+        return Ok(tensor.clone());
+    }
+    if to == DType::String {
+        return format_elements(tensor);
+    }
+    if from == DType::String {
+        return parse_elements(tensor, to);
+    }
+    let source = Source { tensor, dtype: from };
+    let Rounding { saturate, mode } = rounding;
+    match to {
+        DType::Int8 => source.to_integers::<i8>(),
+        DType::Int16 => source.to_integers::<i16>(),
+        DType::Int32 => source.to_integers::<i32>(),
+        DType::Int64 => source.to_integers::<i64>(),
+        DType::Uint8 => source.to_integers::<u8>(),
+        DType::Uint16 => source.to_integers::<u16>(),
+        DType::Uint32 => source.to_integers::<u32>(),
+        DType::Uint64 => source.to_integers::<u64>(),
+        DType::Bool => {
+            source.convert(&|x| Some(Bool::from(x.0 != 0)), &|x| Some((x != 0.0).into()), &|x| Some((x != 0.0).into()))
+        }
+        DType::Float => source.convert(&|x| Some(x.to_f32()), &Some, &|x| Some(x as f32)),
+        DType::Double => source.convert(&|x| Some(x.to_f64()), &|x| Some(f64::from(x)), &Some),
+        DType::Float16 => source.convert(
+            &|x| once(x.to_f32(), x.to_f32_odd(), f16::from_f32, f16::to_bits),
+            &|x| Some(f16::from_f32(x)),
+            &|x| once(x as f32, round_to_odd(x), f16::from_f32, f16::to_bits),
+        ),
+        DType::Bfloat16 => source.convert(
+            &|x| once(x.to_f32(), x.to_f32_odd(), bf16::from_f32, bf16::to_bits),
+            &|x| Some(bf16::from_f32(x)),
+            &|x| once(x as f32, round_to_odd(x), bf16::from_f32, bf16::to_bits),
+        ),
+        DType::Uint4 | DType::Int4 | DType::Uint2 | DType::Int2 => {
+            source.to_codes(to, &|x| Some(x.0 as u8), &|x| low_bits(x.into()), &low_bits)
+        }
+        DType::Float8E8M0 => source.to_codes(
+            to,
+            &|x| smallfloat::encode_e8m0(x.exact_f32()?, saturate, mode),
+            &|x| smallfloat::encode_e8m0(x, saturate, mode),
+            &|x| smallfloat::encode_e8m0(exact_f32(x)?, saturate, mode),
+        ),
+        _ => {
+            let format = Format::of(to).ok_or_else(|| Decline::invalid(format!("{from} is not cast to {to}")))?;
+            let encode = |x: f32| format.encode(x, saturate);
+            let agreed = |near: f32, odd: f32| encode(near).filter(|&code| encode(odd) == Some(code));
+            source
+                .to_codes(to, &|x| agreed(x.to_f32(), x.to_f32_odd()), &encode, &|x| agreed(x as f32, round_to_odd(x)))
+        }
+    }
+}
+
+/// An integer of up to 64 bits: its bits, and whether they are unsigned.
+#[derive(Clone, Copy)]
+struct Integer(i64, bool);
+
+impl Integer {
+    fn wide(self) -> i128 {
+        if self.1 { i128::from(self.0 as u64) } else { i128::from(self.0) }
+    }
+
+    fn to_f32(self) -> f32 {
+        if self.1 { self.0 as u64 as f32 } else { self.0 as f32 }
+    }
+
+    fn to_f64(self) -> f64 {
+        if self.1 { self.0 as u64 as f64 } else { self.0 as f64 }
+    }
+
+    /// Rounded to odd, see [`round_to_odd`].
+    fn to_f32_odd(self) -> f32 {
+        let magnitude = self.wide().unsigned_abs();
+        let excess = (u128::BITS - magnitude.leading_zeros()).saturating_sub(f32::MANTISSA_DIGITS);
+        let kept = magnitude >> excess;
+        let odd = if kept << excess == magnitude { kept } else { kept | 1 };
+        let rounded = (odd << excess) as f32;
+        if self.wide() < 0 { -rounded } else { rounded }
+    }
+
+    fn exact_f32(self) -> Option<f32> {
+        let narrow = self.to_f32();
+        (narrow as i128 == self.wide()).then_some(narrow)
+    }
+}
+
+/// The number in binary32, with its last bit set where something was cut off. Rounding that to a narrower format gives what
+/// rounding the number itself gives.
+fn round_to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let wide = f64::from(near);
+    if wide == value || value.is_nan() {
+        return near;
+    }
+    // Toward zero first; infinity comes down to the largest finite number.
+    let bits = if wide.abs() > value.abs() { near.to_bits().saturating_sub(1) } else { near.to_bits() };
+    f32::from_bits(bits | 1)
+}
+
+fn exact_f32(value: f64) -> Option<f32> {
+    let near = value as f32;
+    (f64::from(near) == value || value.is_nan()).then_some(near)
+}
+
+/// A narrow float, if rounding to it by way of binary32 is rounding once.
+fn once<T: Copy>(near: f32, odd: f32, narrow: fn(f32) -> T, bits: fn(T) -> u16) -> Option<T> {
+    let narrowed = narrow(near);
+    (near.is_nan() || bits(narrow(odd)) == bits(narrowed)).then_some(narrowed)
+}
+
+/// A float as an integer. Above the range, and for NaN, processors differ; below it all of them give the smallest integer, the
+/// ones that saturate and the ones that mark an invalid result alike.
+fn whole<T: Number>(value: f64) -> Option<T> {
+    let least = match T::DTYPE {
+        DType::Int64 => i64::MIN,
+        DType::Int32 => i64::from(i32::MIN),
+        _ => return T::from_f64(value),
+    };
+    if value < least as f64 { Some(T::from_i64(least)) } else { T::from_f64(value) }
+}
+
+/// A whole number as a code of few bits, wrapped.
+fn low_bits(value: f64) -> Option<u8> {
+    let whole = value.fract() == 0.0 && value.abs() < f64::from(i32::MAX);
+    whole.then_some(value as i64 as u8)
+}
+
+/// A tensor that is read as integers, `f32` or `f64`, block by block.
+struct Source<'a> {
+    tensor: &'a Tensor,
+    dtype: DType,
+}
+
+impl Source<'_> {
+    fn to_integers<T: Number>(&self) -> Result<Tensor, Decline> {
+        self.convert(&|x| Some(T::from_i64(x.0)), &|x| whole(x.into()), &whole)
+    }
+
+    fn convert<T: Element>(
+        &self,
+        integer: &(impl Fn(Integer) -> Option<T> + Sync),
+        float: &(impl Fn(f32) -> Option<T> + Sync),
+        double: &(impl Fn(f64) -> Option<T> + Sync),
+    ) -> Result<Tensor, Decline> {
+        Ok(Tensor::from_vec(self.tensor.shape(), self.values(integer, float, double)?)?)
+    }
+
+    /// As [`convert`](Self::convert), to codes of eight bits or fewer.
+    fn to_codes(
+        &self,
+        to: DType,
+        integer: &(impl Fn(Integer) -> Option<u8> + Sync),
+        float: &(impl Fn(f32) -> Option<u8> + Sync),
+        double: &(impl Fn(f64) -> Option<u8> + Sync),
+    ) -> Result<Tensor, Decline> {
+        let codes = self.values(integer, float, double)?;
+        let payload = match to.bits() {
+            Some(bits) if to.is_packed() => pack(&codes, bits),
+            _ => codes,
+        };
+        Ok(Tensor::from_bytes(to, self.tensor.shape(), payload.into())?)
+    }
+
+    fn values<T: Element>(
+        &self,
+        integer: &(impl Fn(Integer) -> Option<T> + Sync),
+        float: &(impl Fn(f32) -> Option<T> + Sync),
+        double: &(impl Fn(f64) -> Option<T> + Sync),
+    ) -> Result<Vec<T>, Decline> {
+        let failed = AtomicBool::new(false);
+        let unsigned = self.dtype == DType::Uint64;
+        let table = self.table();
+        let values = computed(self.tensor.len(), &|start, out: &mut [T]| {
+            let mut good = true;
+            for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+                let start = start + block * BLOCK;
+                if self.dtype == DType::Double {
+                    let mut buffer = [0f64; BLOCK];
+                    self.read_doubles(start, &mut buffer);
+                    good &= write(&buffer, out, double);
+                } else if self.dtype.is_float() {
+                    let mut buffer = [0f32; BLOCK];
+                    self.read_floats(start, out.len(), &table, &mut buffer);
+                    good &= write(&buffer, out, float);
+                } else {
+                    let mut buffer = [0i64; BLOCK];
+                    self.read_integers(start, out.len(), &mut buffer);
+                    good &= write(&buffer, out, &|x| integer(Integer(x, unsigned)));
+                }
+            }
+            if !good {
+                failed.store(true, Ordering::Relaxed);
+            }
+        });
+        if failed.into_inner() {
+            return Err(Decline::unsupported("an element has no certain counterpart in the type it is cast to"));
+        }
+        Ok(values)
+    }
+
+    /// What the codes of a float of eight bits or fewer mean.
+    fn table(&self) -> Vec<f32> {
+        if !self.dtype.is_small_float() {
+            return Vec::new();
+        }
+        (0..=u8::MAX).map(|code| smallfloat::decode(self.dtype, code).unwrap_or(f32::NAN)).collect()
+    }
+
+    /// Calls `each` with the little-endian elements from `start` on.
+    fn read<const WIDTH: usize, T>(&self, start: usize, out: &mut [T], each: impl Fn([u8; WIDTH]) -> T) {
+        let bytes = self.tensor.bytes().get(start * WIDTH..).unwrap_or_default();
+        for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<WIDTH>().0) {
+            *out = each(*bytes);
+        }
+    }
+
+    fn read_doubles(&self, start: usize, out: &mut [f64]) {
+        self.read(start, out, f64::from_le_bytes);
+    }
+
+    fn read_floats(&self, start: usize, len: usize, table: &[f32], out: &mut [f32]) {
+        match self.dtype {
+            DType::Float => self.read(start, out, f32::from_le_bytes),
+            DType::Float16 => self.read(start, out, |bytes| f16::from_le_bytes(bytes).to_f32()),
+            DType::Bfloat16 => self.read(start, out, |bytes| bf16::from_le_bytes(bytes).to_f32()),
+            _ => {
+                for (out, code) in out.iter_mut().zip(self.codes(start, len)) {
+                    *out = table.get(usize::from(code)).copied().unwrap_or(f32::NAN);
+                }
+            }
+        }
+    }
+
+    fn read_integers(&self, start: usize, len: usize, out: &mut [i64]) {
+        match self.dtype {
+            DType::Int8 => self.read(start, out, |bytes| i8::from_le_bytes(bytes).into()),
+            DType::Int16 => self.read(start, out, |bytes| i16::from_le_bytes(bytes).into()),
+            DType::Int32 => self.read(start, out, |bytes| i32::from_le_bytes(bytes).into()),
+            DType::Uint8 => self.read(start, out, |bytes| u8::from_le_bytes(bytes).into()),
+            DType::Uint16 => self.read(start, out, |bytes| u16::from_le_bytes(bytes).into()),
+            DType::Uint32 => self.read(start, out, |bytes| u32::from_le_bytes(bytes).into()),
+            DType::Int64 | DType::Uint64 => self.read(start, out, i64::from_le_bytes),
+            DType::Bool => self.read(start, out, |[byte]| i64::from(byte != 0)),
+            // Packed; the sign bit is the highest of the code.
+            dtype => {
+                let sign = match dtype.bits() {
+                    Some(bits @ 1..=8) if dtype.is_signed_integer() => 1i64 << (bits - 1),
+                    _ => 0,
+                };
+                for (out, code) in out.iter_mut().zip(self.codes(start, len)) {
+                    *out = (i64::from(code) ^ sign) - sign;
+                }
+            }
+        }
+    }
+
+    fn codes(&self, start: usize, len: usize) -> Codes<'_> {
+        Codes::new(self.tensor.bytes(), self.dtype.bits().unwrap_or(8), start, len)
+    }
+}
+
+/// Converts a block; whether every element had a counterpart.
+fn write<S: Copy, T>(block: &[S], out: &mut [T], each: &impl Fn(S) -> Option<T>) -> bool {
+    let mut good = true;
+    for (out, &value) in out.iter_mut().zip(block) {
+        match each(value) {
+            Some(value) => *out = value,
+            None => good = false,
+        }
+    }
+    good
+}
+
+fn undecided(text: &str) -> Decline {
+    Decline::unsupported(format!("how '{text}' is cast is not certain"))
+}
+
+/// Numbers as strings.
+fn format_elements(tensor: &Tensor) -> Result<Tensor, Decline> {
+    let texts: Vec<Bytes> = match tensor.dtype() {
+        DType::Uint64 => {
+            let values = tensor.elements::<u64>().unwrap_or_default();
+            values.iter().map(|value| value.to_string().into()).collect()
+        }
+        dtype if dtype.is_integer() => {
+            let values = tensor.to_i64s().ok_or_else(|| undecided(dtype.name()))?;
+            values.iter().map(|value| value.to_string().into()).collect()
+        }
+        DType::Float => {
+            let values = tensor.elements::<f32>().unwrap_or_default();
+            values.iter().map(|&value| format_float(value.into(), value.to_string())).collect::<Result<_, _>>()?
+        }
+        DType::Double => {
+            let values = tensor.elements::<f64>().unwrap_or_default();
+            values.iter().map(|&value| format_float(value, value.to_string())).collect::<Result<_, _>>()?
+        }
+        dtype => return Err(undecided(dtype.name())),
+    };
+    Ok(Tensor::from_strings(tensor.shape(), texts)?)
+}
+
+/// The shortest decimal that reads back as the number, if every runtime writes it so: not whole (`1` or `1.0`), not so large
+/// or small that some use an exponent, and of no more than eight digits.
+fn format_float(value: f64, shortest: String) -> Result<Bytes, Decline> {
+    let plain = value.fract() != 0.0 && (1e-4..1e8).contains(&value.abs());
+    let digits = shortest.bytes().filter(u8::is_ascii_digit).skip_while(|&digit| digit == b'0').count();
+    if plain && digits <= 8 { Ok(shortest.into()) } else { Err(undecided(&shortest)) }
+}
+
+/// Strings as numbers.
+fn parse_elements(tensor: &Tensor, to: DType) -> Result<Tensor, Decline> {
+    let texts = tensor.strings().unwrap_or_default();
+    let texts: Option<Vec<&str>> = texts.iter().map(|text| std::str::from_utf8(text).ok()).collect();
+    let texts = texts.ok_or_else(|| undecided("a string that is not UTF-8"))?;
+    let shape = tensor.shape();
+    if to.is_float() {
+        let values = texts.iter().map(|text| parse_float(text).ok_or_else(|| undecided(text)));
+        let values = Tensor::from_vec(shape, values.collect::<Result<Vec<f64>, _>>()?)?;
+        return match to {
+            DType::Double => Ok(values),
+            DType::Float => parsed_floats(shape, &texts),
+            DType::Float16 | DType::Bfloat16 => convert(&values, to, Rounding { saturate: true, mode: RoundMode::Up }),
+            _ => Err(undecided(to.name())),
+        };
+    }
+    fn integers<T: Element + std::str::FromStr>(shape: &[usize], texts: &[&str]) -> Result<Tensor, Decline> {
+        let parse = |text: &&str| text.parse::<T>().map_err(|_| undecided(text));
+        Ok(Tensor::from_vec(shape, texts.iter().map(parse).collect::<Result<Vec<T>, _>>()?)?)
+    }
+    match to {
+        DType::Int8 => integers::<i8>(shape, &texts),
+        DType::Int16 => integers::<i16>(shape, &texts),
+        DType::Int32 => integers::<i32>(shape, &texts),
+        DType::Int64 => integers::<i64>(shape, &texts),
+        DType::Uint8 => integers::<u8>(shape, &texts),
+        DType::Uint16 => integers::<u16>(shape, &texts),
+        DType::Uint32 => integers::<u32>(shape, &texts),
+        DType::Uint64 => integers::<u64>(shape, &texts),
+        _ => Err(undecided(to.name())),
+    }
+}
+
+/// A number in decimal notation, or one of the names of those that are not finite. `None` for anything else, and for what is
+/// not zero but rounds to it, or rounds to infinity: some runtimes refuse that.
+fn parse_float(text: &str) -> Option<f64> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let named = if unsigned.eq_ignore_ascii_case("inf") {
+        Some(f64::INFINITY)
+    } else if text.eq_ignore_ascii_case("nan") {
+        return Some(f64::NAN);
+    } else {
+        None
+    };
+    if let Some(value) = named {
+        return Some(if text.starts_with('-') { -value } else { value });
+    }
+    // The parser also takes spellings out that Cast does not name, such as `infinity`.
+    let decimal = unsigned.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
+    let value: f64 = text.parse().ok().filter(|_| decimal)?;
+    let mantissa = unsigned.split(['e', 'E']).next().unwrap_or_default();
+    let zero = mantissa.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    (value.is_finite() && (value.is_normal() || zero)).then_some(value)
+}
+
+/// Binary32 numbers, where reading them as binary64 and rounding again gives the same.
+fn parsed_floats(shape: &[usize], texts: &[&str]) -> Result<Tensor, Decline> {
+    let parse = |text: &&str| {
+        let wide = parse_float(text)?;
+        let value: f32 = text.parse().ok()?;
+        let same = value == wide as f32 || value.is_nan() && wide.is_nan();
+        let normal = value.is_normal() || wide == 0.0 || !wide.is_finite();
+        (same && normal).then_some(value)
+    };
+    let values: Result<Vec<f32>, Decline> =
+        texts.iter().map(|text| parse(text).ok_or_else(|| undecided(text))).collect();
+    Ok(Tensor::from_vec(shape, values?)?)
+}

@@ -1,0 +1,213 @@
+//! Functions of one number.
+//!
+//! | operators | versions that differ |
+//! | --- | --- |
+//! | Neg, Abs | 1: floats only; 6 adds integers |
+//! | Sign | integers and floats; NaN stays NaN (declined in 16 bits), and both zeros give +0 |
+//! | Floor, Ceil, Round, Sqrt, Reciprocal, Exp, Log, Erf, Tanh | later versions add `bfloat16` |
+//! | Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh | 22 adds `bfloat16` |
+//! | IsNaN, IsInf | 20 adds the 8-bit floats, and to IsInf the 16-bit ones |
+//!
+//! Functions of floats are computed in binary64 with software that is the same everywhere, and rounded once; so results in
+//! `double` may differ from a runtime's in the last bits, others hardly ever. Erf of integers, which version 9 allows, is not
+//! evaluated: no runtime has it.
+
+use super::kernel::{Reader, charge, computed, lanes, map, map_floats, map_to, single, wrong_dtype};
+use super::symbolic::Elements;
+use super::{like_operand, like_operand_with, with_mapped};
+use crate::ir::{Fact, Scalar};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
+use crate::tensor::{Bool, DType, Number, Tensor, smallfloat};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new("Neg", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.neg(x)), numbers::<Neg>),
+    Operator::new("Abs", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.abs(x)), numbers::<Abs>),
+    Operator::new("Sign", &[9, 13], |cx| like_operand_with(cx, |e, x| e.sign(x)), evaluate_sign),
+    Operator::new(
+        "Floor",
+        &[1, 6, 13],
+        |cx| like_operand_with(cx, |e, x| e.floor(x)),
+        |cx| plain_floats(cx, floor, f64::floor),
+    ),
+    Operator::new(
+        "Ceil",
+        &[1, 6, 13],
+        |cx| like_operand_with(cx, |e, x| e.ceil(x)),
+        |cx| plain_floats(cx, ceil, f64::ceil),
+    ),
+    Operator::new(
+        "Round",
+        &[11, 22],
+        |cx| like_operand_with(cx, |e, x| e.round(x)),
+        |cx| plain_floats(cx, round, f64::round_ties_even),
+    ),
+    Operator::new("Sqrt", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::sqrt, f64::sqrt)),
+    Operator::new("Reciprocal", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::recip, f64::recip)),
+    Operator::new("Exp", &[1, 6, 13], like_operand, |cx| floats(cx, 16, libm::exp)),
+    Operator::new("Log", &[1, 6, 13], like_operand, |cx| floats(cx, 16, libm::log)),
+    Operator::new("Erf", &[9, 13], like_operand, |cx| floats(cx, 32, libm::erf)),
+    Operator::new("Tanh", &[1, 6, 13], like_operand, |cx| floats(cx, 32, libm::tanh)),
+    Operator::new("Sin", &[7, 22], like_operand, |cx| floats(cx, 32, libm::sin)),
+    Operator::new("Cos", &[7, 22], like_operand, |cx| floats(cx, 32, libm::cos)),
+    Operator::new("Tan", &[7, 22], like_operand, |cx| floats(cx, 32, libm::tan)),
+    Operator::new("Asin", &[7, 22], like_operand, |cx| floats(cx, 32, libm::asin)),
+    Operator::new("Acos", &[7, 22], like_operand, |cx| floats(cx, 32, libm::acos)),
+    Operator::new("Atan", &[7, 22], like_operand, |cx| floats(cx, 32, libm::atan)),
+    Operator::new("Sinh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::sinh)),
+    Operator::new("Cosh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::cosh)),
+    Operator::new("Asinh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::asinh)),
+    Operator::new("Acosh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::acosh)),
+    Operator::new("Atanh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::atanh)),
+    Operator::new("IsNaN", &[9, 13, 20], infer_is_nan, evaluate_is_nan),
+    Operator::new("IsInf", &[10, 20], infer_is_inf, evaluate_is_inf),
+];
+
+/// A function of numbers of any type.
+trait Function {
+    fn apply<T: Number>(x: T) -> T;
+}
+
+struct Neg;
+struct Abs;
+struct Sign;
+
+impl Function for Neg {
+    fn apply<T: Number>(x: T) -> T {
+        x.neg()
+    }
+}
+
+impl Function for Abs {
+    fn apply<T: Number>(x: T) -> T {
+        x.abs()
+    }
+}
+
+impl Function for Sign {
+    fn apply<T: Number>(x: T) -> T {
+        if x > T::zero() {
+            T::one()
+        } else if x < T::zero() {
+            T::one().neg()
+        } else if x == T::zero() {
+            T::zero()
+        } else {
+            x
+        }
+    }
+}
+
+fn numbers<F: Function>(cx: &mut EvalCx<'_>) -> EvalResult {
+    let x = cx.tensor(0)?;
+    let dtype = x.dtype();
+    charge(cx, dtype, x.shape(), 1)?;
+    single(lanes!(dtype, T => map_to::<T>(dtype, x, F::apply)?, else => return Err(wrong_dtype(dtype))))
+}
+
+/// A function that binary32 has its own instructions for.
+fn plain_floats(
+    cx: &mut EvalCx<'_>,
+    narrow: impl Fn(f32) -> f32 + Sync,
+    wide: impl Fn(f64) -> f64 + Sync,
+) -> EvalResult {
+    let x = cx.tensor(0)?;
+    charge(cx, x.dtype(), x.shape(), 1)?;
+    single(match x.dtype() {
+        DType::Double => map_to::<f64>(DType::Double, x, wide)?,
+        dtype => map_to::<f32>(dtype, x, narrow)?,
+    })
+}
+
+/// From here on every binary32 number is whole.
+const WHOLE: f32 = (1 << 23) as f32;
+
+/// `⌊x⌋` by way of an integer, which is many times faster than the library where there is no instruction for it.
+fn floor(x: f32) -> f32 {
+    whole(x, |toward_zero| if toward_zero > x { toward_zero - 1.0 } else { toward_zero })
+}
+
+fn ceil(x: f32) -> f32 {
+    whole(x, |toward_zero| if toward_zero < x { toward_zero + 1.0 } else { toward_zero })
+}
+
+/// Adding 2²³ leaves no digits behind the point, and rounds to even.
+fn round(x: f32) -> f32 {
+    if x.abs() < WHOLE { ((x.abs() + WHOLE) - WHOLE).copysign(x) } else { x }
+}
+
+/// A whole number near `x` made of the one toward zero; the sign stays, also that of a zero.
+fn whole(x: f32, near: impl Fn(f32) -> f32) -> f32 {
+    if x.abs() < WHOLE { near(x as i32 as f32).copysign(x) } else { x }
+}
+
+/// Runtimes make NaN of NaN, but some make 0 of it in the 16-bit types.
+fn evaluate_sign(cx: &mut EvalCx<'_>) -> EvalResult {
+    let x = cx.tensor(0)?;
+    let narrow = matches!(x.dtype(), DType::Float16 | DType::Bfloat16);
+    if narrow && x.to_f64s().is_some_and(|values| values.iter().any(|value| value.is_nan())) {
+        return Err(Decline::unsupported("runtimes differ on the sign of NaN"));
+    }
+    numbers::<Sign>(cx)
+}
+
+/// A function of floats; `work` is what an element costs.
+fn floats(cx: &mut EvalCx<'_>, work: u64, function: fn(f64) -> f64) -> EvalResult {
+    let x = cx.tensor(0)?;
+    charge(cx, x.dtype(), x.shape(), work)?;
+    single(map_floats(x, function)?)
+}
+
+/// A truth value for each element of operand 0.
+fn infer_test(cx: &InferCx<'_>, test: impl Fn(f64) -> bool) -> InferResult {
+    let operand = cx.required(0)?;
+    let result = Fact::tensor(Some(DType::Bool), operand.shape().map(<[_]>::to_vec));
+    let elements = Elements::new(cx.scope(), DType::Bool);
+    Ok(vec![with_mapped(result, operand, |element| match element {
+        Scalar::Float(value) => elements.int(i64::from(test(*value)).into()),
+        // An exact fraction is a finite number.
+        Scalar::Real { .. } => elements.int(0.into()),
+        _ => Scalar::Unknown,
+    })])
+}
+
+fn evaluate_test(cx: &EvalCx<'_>, test: impl Fn(f64) -> bool + Sync) -> EvalResult {
+    let x = cx.tensor(0)?;
+    let dtype = x.dtype();
+    charge(cx, DType::Bool, x.shape(), 1)?;
+    let flags = if dtype.is_small_float() && !dtype.is_packed() {
+        let codes = x.bytes();
+        let table: Vec<bool> =
+            (0..=u8::MAX).map(|code| smallfloat::decode(dtype, code).is_some_and(|value| test(value.into()))).collect();
+        computed(x.len(), &|start, out: &mut [Bool]| {
+            for (out, &code) in out.iter_mut().zip(codes.get(start..).unwrap_or_default()) {
+                *out = table.get(usize::from(code)).copied().unwrap_or_default().into();
+            }
+        })
+    } else if dtype == DType::Double {
+        map(&Reader::<f64>::of(x)?, x.len(), |value| Bool::from(test(value)))
+    } else {
+        map(&Reader::<f32>::of(x)?, x.len(), |value| Bool::from(test(f64::from(value))))
+    };
+    single(Tensor::from_vec(x.shape(), flags)?)
+}
+
+fn infer_is_nan(cx: &mut InferCx<'_>) -> InferResult {
+    infer_test(cx, f64::is_nan)
+}
+
+fn evaluate_is_nan(cx: &mut EvalCx<'_>) -> EvalResult {
+    evaluate_test(cx, f64::is_nan)
+}
+
+/// Whether a value is an infinity that is asked for.
+fn is_detected(negative: bool, positive: bool) -> impl Fn(f64) -> bool + Sync {
+    move |value| value.is_infinite() && if value < 0.0 { negative } else { positive }
+}
+
+fn infer_is_inf(cx: &mut InferCx<'_>) -> InferResult {
+    infer_test(cx, is_detected(cx.attr_flag("detect_negative", true)?, cx.attr_flag("detect_positive", true)?))
+}
+
+fn evaluate_is_inf(cx: &mut EvalCx<'_>) -> EvalResult {
+    evaluate_test(cx, is_detected(cx.attr_flag("detect_negative", true)?, cx.attr_flag("detect_positive", true)?))
+}

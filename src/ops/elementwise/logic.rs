@@ -1,0 +1,184 @@
+//! Comparisons and logic: Equal, Less, Greater, LessOrEqual, GreaterOrEqual; And, Or, Xor, Not.
+//!
+//! | operators | versions that differ |
+//! | --- | --- |
+//! | Equal | 1, 7: integers and bool; 11 adds the other numbers, 13 `bfloat16`, 19 strings |
+//! | Less, Greater | 1, 7: floats; 9 adds integers, 13 `bfloat16` |
+//! | LessOrEqual, GreaterOrEqual | 12; 16 adds `bfloat16` |
+//! | And, Or, Xor | bool only |
+//!
+//! Before version 7 the second operand broadcasts only by attribute, as Add's does. Comparisons with NaN do not hold, and zeros
+//! of either sign are equal. Truth values that are not decided are 0 or 1, each a symbol of its own.
+
+use super::kernel::{Reader, charge, lanes, map, single, wrong_dtype, zip};
+use super::symbolic::{Elements, Relation};
+use super::{Meeting, common_dtype, static_shapes, with_mapped, with_zipped};
+use crate::dim::{Answer, Dim};
+use crate::ir::{Fact, Scalar};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
+use crate::tensor::{Bool, DType, Tensor};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new(
+        "Equal",
+        &[1, 7, 11, 13, 19],
+        |cx| infer_comparison(cx, Relation::Equal, false),
+        |cx| evaluate_comparison(cx, Relation::Equal, false),
+    ),
+    Operator::new(
+        "Less",
+        &[1, 7, 9, 13],
+        |cx| infer_comparison(cx, Relation::Less, false),
+        |cx| evaluate_comparison(cx, Relation::Less, false),
+    ),
+    Operator::new(
+        "Greater",
+        &[1, 7, 9, 13],
+        |cx| infer_comparison(cx, Relation::Less, true),
+        |cx| evaluate_comparison(cx, Relation::Less, true),
+    ),
+    Operator::new(
+        "LessOrEqual",
+        &[12, 16],
+        |cx| infer_comparison(cx, Relation::LessOrEqual, false),
+        |cx| evaluate_comparison(cx, Relation::LessOrEqual, false),
+    ),
+    Operator::new(
+        "GreaterOrEqual",
+        &[12, 16],
+        |cx| infer_comparison(cx, Relation::LessOrEqual, true),
+        |cx| evaluate_comparison(cx, Relation::LessOrEqual, true),
+    ),
+    Operator::new("And", &[1, 7], |cx| infer_logic(cx, and), |cx| evaluate_logic(cx, |a, b| a && b)),
+    Operator::new("Or", &[1, 7], |cx| infer_logic(cx, or), |cx| evaluate_logic(cx, |a, b| a || b)),
+    Operator::new("Xor", &[1, 7], |cx| infer_logic(cx, xor), |cx| evaluate_logic(cx, |a, b| a != b)),
+    Operator::new("Not", &[1], infer_not, evaluate_not),
+];
+
+/// States the relation of operand 0 to operand 1, or with `turned` that of operand 1 to operand 0.
+fn infer_comparison(cx: &mut InferCx<'_>, relation: Relation, turned: bool) -> InferResult {
+    let dtype = common_dtype(cx, 0..2)?;
+    infer_pair(cx, |elements, a, b| {
+        let (a, b) = if turned { (b, a) } else { (a, b) };
+        elements.compare(relation, a, b).map_or(Scalar::Unknown, |answer| elements.truth(answer))
+    })
+    .map(|facts| match dtype {
+        // What strings hold is not followed.
+        Some(DType::String) => facts.into_iter().map(|fact| Fact { content: None, ..fact }).collect(),
+        _ => facts,
+    })
+}
+
+fn infer_pair(cx: &InferCx<'_>, symbolic: impl Fn(&Elements<'_>, &Scalar, &Scalar) -> Scalar) -> InferResult {
+    let (a, b) = (cx.required(0)?, cx.required(1)?);
+    let meeting = Meeting::of(cx)?;
+    let result = Fact::tensor(Some(DType::Bool), meeting.shape(cx.scope(), a.shape(), b.shape())?);
+    let Some([a_shape, b_shape]) = static_shapes([a, b]) else { return Ok(vec![result]) };
+    let elements = Elements::new(cx.scope(), DType::Bool);
+    let way = meeting.way(&a_shape, &b_shape).ok();
+    Ok(vec![with_zipped(result, [a, b], way, |[a, b]| symbolic(&elements, a, b))])
+}
+
+fn evaluate_comparison(cx: &mut EvalCx<'_>, relation: Relation, turned: bool) -> EvalResult {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    if a.dtype() != b.dtype() {
+        return Err(Decline::invalid(format!("the operands' element types differ: {} and {}", a.dtype(), b.dtype())));
+    }
+    let way = Meeting::of(cx)?.way(a.shape(), b.shape())?;
+    charge(cx, DType::Bool, way.shape(), 1)?;
+    let equal = relation == Relation::Equal;
+    if let (Some(a), Some(b), true) = (a.strings(), b.strings(), equal) {
+        let pairs = way.positions();
+        let flags: Vec<bool> = pairs.into_iter().map(|[i, j]| a.get(i) == b.get(j)).collect();
+        return single(Tensor::from_bools(way.shape(), &flags)?);
+    }
+    if equal && a.dtype() == DType::Bool {
+        let (a, b) = (Reader::<Bool>::of(a)?, Reader::<Bool>::of(b)?);
+        return single(Tensor::from_vec(way.shape(), zip(&way, &a, &b, |a, b| Bool::from(a == b)))?);
+    }
+    single(lanes!(a.dtype(), T => {
+        let (a, b) = (Reader::<T>::of(a)?, Reader::<T>::of(b)?);
+        let flags = match (relation, turned) {
+            (Relation::Equal, _) => zip(&way, &a, &b, |a: T, b: T| Bool::from(a == b)),
+            (Relation::Less, false) => zip(&way, &a, &b, |a: T, b: T| Bool::from(a < b)),
+            (Relation::Less, true) => zip(&way, &a, &b, |a: T, b: T| Bool::from(a > b)),
+            (Relation::LessOrEqual, false) => zip(&way, &a, &b, |a: T, b: T| Bool::from(a <= b)),
+            (Relation::LessOrEqual, true) => zip(&way, &a, &b, |a: T, b: T| Bool::from(a >= b)),
+        };
+        Tensor::from_vec(way.shape(), flags)?
+    }, else => return Err(wrong_dtype(a.dtype()))))
+}
+
+fn check_bool(dtype: Option<DType>) -> Result<(), Decline> {
+    match dtype {
+        Some(dtype) if dtype != DType::Bool => Err(wrong_dtype(dtype)),
+        _ => Ok(()),
+    }
+}
+
+fn infer_logic(cx: &mut InferCx<'_>, symbolic: fn(&Elements<'_>, &Scalar, &Scalar) -> Scalar) -> InferResult {
+    check_bool(common_dtype(cx, 0..2)?)?;
+    infer_pair(cx, symbolic)
+}
+
+/// Whether an element is this constant.
+fn is(element: &Scalar, value: i64) -> bool {
+    element.as_const_int() == Some(value)
+}
+
+/// For truth values `a ∧ b = min(a, b)`; what is false settles it.
+fn and(elements: &Elements<'_>, a: &Scalar, b: &Scalar) -> Scalar {
+    if is(a, 0) || is(b, 0) { Scalar::Int(0.into()) } else { elements.min(a, b) }
+}
+
+/// For truth values `a ∨ b = max(a, b)`; what is true settles it.
+fn or(elements: &Elements<'_>, a: &Scalar, b: &Scalar) -> Scalar {
+    if is(a, 1) || is(b, 1) { Scalar::Int(1.into()) } else { elements.max(a, b) }
+}
+
+/// Truth values differ where they are not equal.
+fn xor(elements: &Elements<'_>, a: &Scalar, b: &Scalar) -> Scalar {
+    match (a, b) {
+        (Scalar::Int(a), b) if a.is_const(0) => b.clone(),
+        (a, Scalar::Int(b)) if b.is_const(0) => a.clone(),
+        (Scalar::Int(a), b) if a.is_const(1) => not(elements, b),
+        (a, Scalar::Int(b)) if b.is_const(1) => not(elements, a),
+        (Scalar::Int(a), Scalar::Int(b)) => match elements.scope().eq(a, b) {
+            Answer::Yes => elements.truth(Answer::No),
+            Answer::No => elements.truth(Answer::Yes),
+            Answer::Unknown => elements.truth(Answer::Unknown),
+        },
+        _ => Scalar::Unknown,
+    }
+}
+
+/// For truth values `¬a = 1 − a`.
+fn not(elements: &Elements<'_>, a: &Scalar) -> Scalar {
+    match a {
+        Scalar::Int(a) => elements.int(elements.scope().sub(&Dim::constant(1), a)),
+        _ => Scalar::Unknown,
+    }
+}
+
+fn evaluate_logic(cx: &mut EvalCx<'_>, operation: fn(bool, bool) -> bool) -> EvalResult {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    let way = Meeting::of(cx)?.way(a.shape(), b.shape())?;
+    charge(cx, DType::Bool, way.shape(), 1)?;
+    let (a, b) = (Reader::<Bool>::of(a)?, Reader::<Bool>::of(b)?);
+    let flags = zip(&way, &a, &b, |a: Bool, b: Bool| Bool::from(operation(a.get(), b.get())));
+    single(Tensor::from_vec(way.shape(), flags)?)
+}
+
+fn infer_not(cx: &mut InferCx<'_>) -> InferResult {
+    let operand = cx.required(0)?;
+    check_bool(operand.dtype())?;
+    let result = Fact::tensor(Some(DType::Bool), operand.shape().map(<[_]>::to_vec));
+    let elements = Elements::new(cx.scope(), DType::Bool);
+    Ok(vec![with_mapped(result, operand, |element| not(&elements, element))])
+}
+
+fn evaluate_not(cx: &mut EvalCx<'_>) -> EvalResult {
+    let x = cx.tensor(0)?;
+    charge(cx, DType::Bool, x.shape(), 1)?;
+    single(Tensor::from_vec(x.shape(), map(&Reader::<Bool>::of(x)?, x.len(), |x: Bool| Bool::from(!x.get())))?)
+}

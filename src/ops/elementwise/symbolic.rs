@@ -1,0 +1,558 @@
+//! Arithmetic on elements that are expressions: what shape computations are made of.
+//!
+//! An integer element is a [`Dim`]; a floating-point element that is no constant is `num / den` with `den` a power of two, and
+//! is only formed where the floating-point operation is exact, so that it stands for the very bits a runtime computes.
+//!
+//! What a node computes from sizes is exact only while the sizes are not too large. Two things are taken for granted, and
+//! nothing else is:
+//! - **In floating point, a size without an upper bound lies below 2²⁴**, up to which `float` holds every integer. Everything
+//!   built from sizes is then bounded, and is followed as long as it is exact in its element type: `2·n` and `n / 4` are in
+//!   `float`, `n·m` and `n / 3` are not. Run-time integers that are no sizes get no such bound.
+//! - **Integers computed in `int32`, `uint32` or a 64-bit type do not overflow it.** Narrower types are followed only where the
+//!   value is proved to fit.
+
+use std::cell::RefCell;
+
+use rustc_hash::FxHashMap;
+
+use crate::dim::{Answer, Dim, Scope, Symbol};
+use crate::ir::Scalar;
+use crate::tensor::DType;
+
+/// What a size without an upper bound stays below in floating point.
+const SIZE_LIMIT: i64 = 1 << 24;
+
+/// The largest denominator that is followed.
+const MAX_DEN: i64 = 1 << 20;
+
+/// Arithmetic on elements of one type.
+pub(in crate::ops) struct Elements<'s> {
+    scope: &'s Scope,
+    dtype: DType,
+    /// What stands for a size without an upper bound where its value must be bounded.
+    limited: RefCell<FxHashMap<Symbol, Dim>>,
+}
+
+/// An order between two elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Relation {
+    Equal,
+    Less,
+    LessOrEqual,
+}
+
+/// An exact real number `num / den`.
+pub(in crate::ops) type Fraction = (Dim, i64);
+
+impl<'s> Elements<'s> {
+    /// Arithmetic whose results have this type.
+    pub(in crate::ops) fn new(scope: &'s Scope, dtype: DType) -> Self {
+        Elements { scope, dtype, limited: RefCell::default() }
+    }
+
+    /// The symbols.
+    pub(in crate::ops) fn scope(&self) -> &'s Scope {
+        self.scope
+    }
+
+    /// An integer as an element of the type: constants wrap, expressions must fit.
+    pub(super) fn int(&self, dim: Dim) -> Scalar {
+        let Some(bits) = self.dtype.bits() else { return Scalar::Unknown };
+        let signed = self.dtype.is_signed_integer();
+        if let Some(value) = dim.as_const() {
+            let shift = (64usize.saturating_sub(bits)) as u32;
+            let wrapped = match signed {
+                true => value.wrapping_shl(shift).wrapping_shr(shift),
+                // A `uint64` beyond the signed range has no expression.
+                false if bits >= 64 && value < 0 => return Scalar::Unknown,
+                false => ((value as u64).wrapping_shl(shift).wrapping_shr(shift)) as i64,
+            };
+            return Scalar::Int(Dim::constant(wrapped));
+        }
+        let (low, high) = self.scope.bounds(&dim);
+        let fits_above = bits >= 32 || {
+            let max = (1i64 << (bits - usize::from(signed))) - 1;
+            high.is_some_and(|high| high <= max)
+        };
+        let fits_below = match signed {
+            false => low.is_some_and(|low| low >= 0),
+            true => bits >= 32 || low.is_some_and(|low| low >= -(1i64 << (bits - 1))),
+        };
+        if fits_above && fits_below { Scalar::Int(dim) } else { Scalar::Unknown }
+    }
+
+    /// A truth value that is decided, or else one of its own.
+    pub(super) fn truth(&self, answer: Answer) -> Scalar {
+        match answer {
+            Answer::Yes => Scalar::Int(Dim::constant(1)),
+            Answer::No => Scalar::Int(Dim::constant(0)),
+            Answer::Unknown => Scalar::Int(self.scope.fresh_within("truth", Some(0), Some(1))),
+        }
+    }
+
+    /// The real number `num / den` as an element, if the type holds it exactly.
+    pub(in crate::ops) fn real(&self, num: Dim, den: i64) -> Scalar {
+        let (num, den) = self.reduced(num, den);
+        if den > MAX_DEN || !self.exact(&num, den) {
+            return Scalar::Unknown;
+        }
+        match num.as_const() {
+            Some(value) => Scalar::Float(value as f64 / den as f64),
+            None => Scalar::Real { num, den },
+        }
+    }
+
+    /// The same where the result may be a zero: one that is negative in floating point has no expression.
+    fn real_unless_zero(&self, num: Dim, den: i64, sign_is_positive: bool) -> Scalar {
+        if num.is_const(0) && !sign_is_positive { Scalar::Unknown } else { self.real(num, den) }
+    }
+
+    /// Takes common powers of two out of a fraction.
+    fn reduced(&self, mut num: Dim, mut den: i64) -> Fraction {
+        let two = Dim::constant(2);
+        while den > 1
+            && let Some(half) = self.scope.exact_div(&num, &two)
+        {
+            (num, den) = (half, den / 2);
+        }
+        (num, den)
+    }
+
+    /// Whether the type holds `num / den` whatever `num` is: a power of two in it costs no digits.
+    fn exact(&self, num: &Dim, den: i64) -> bool {
+        let digits = match self.dtype {
+            DType::Float => 24,
+            DType::Double => 53,
+            // Large ones are out of range.
+            DType::Float16 if self.within(num, den << 15) => 11,
+            DType::Bfloat16 => 8,
+            _ => return false,
+        };
+        let two = Dim::constant(2);
+        let mut odd = num.clone();
+        for _ in 0..32 {
+            match self.scope.exact_div(&odd, &two) {
+                Some(half) if !odd.is_const(0) => odd = half,
+                _ => break,
+            }
+        }
+        self.within(&odd, 1 << digits)
+    }
+
+    /// Whether `-limit ≤ dim ≤ limit`, sizes being below [`SIZE_LIMIT`].
+    fn within(&self, dim: &Dim, limit: i64) -> bool {
+        let inside = |(low, high): (Option<i64>, Option<i64>)| {
+            low.is_some_and(|low| low >= -limit) && high.is_some_and(|high| high <= limit)
+        };
+        if let Some(value) = dim.as_const() {
+            return inside((Some(value), Some(value)));
+        }
+        let bounds = self.scope.bounds(dim);
+        if inside(bounds) {
+            return true;
+        }
+        if let Some(symbol) = dim.as_symbol() {
+            let size = bounds.0.is_some_and(|low| low >= -limit) && bounds.1.is_none();
+            return size && self.limit_of(symbol).is_some() && SIZE_LIMIT <= limit;
+        }
+        let limited = self.scope.substitute(dim, &|symbol| self.limit_of(symbol));
+        inside(self.scope.bounds(&limited))
+    }
+
+    /// A symbol with the same lower bound and the upper bound that is taken for granted; `None` for symbols that have an upper
+    /// bound of their own or are no sizes.
+    fn limit_of(&self, symbol: Symbol) -> Option<Dim> {
+        let (low, high) = self.scope.bounds(&Dim::symbol(symbol));
+        let low = low.filter(|&low| (0..SIZE_LIMIT).contains(&low))?;
+        if high.is_some() {
+            return None;
+        }
+        let mut limited = self.limited.borrow_mut();
+        let of_symbol = limited
+            .entry(symbol)
+            .or_insert_with(|| self.scope.fresh_within("limited", Some(low), Some(SIZE_LIMIT - 1)));
+        Some(of_symbol.clone())
+    }
+
+    /// The exact real value of a floating-point element.
+    pub(in crate::ops) fn fraction(&self, element: &Scalar) -> Option<Fraction> {
+        match element {
+            Scalar::Real { num, den } => Some((num.clone(), *den)),
+            // A negative zero is not the number 0: what is made of it may differ.
+            Scalar::Float(value) if value.is_finite() && !(*value == 0.0 && value.is_sign_negative()) => {
+                let mut den = 1i64;
+                let mut num = *value;
+                while num.fract() != 0.0 && den < MAX_DEN {
+                    num *= 2.0;
+                    den *= 2;
+                }
+                let whole = num.fract() == 0.0 && num.abs() <= (1i64 << 53) as f64;
+                whole.then(|| (Dim::constant(num as i64), den))
+            }
+            _ => None,
+        }
+    }
+
+    /// The value of a floating-point element that is a number.
+    fn float(&self, element: &Scalar) -> Option<f64> {
+        match element {
+            Scalar::Float(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// A value computed in binary64, rounded to the type.
+    pub(super) fn rounded(&self, value: f64) -> Scalar {
+        match self.dtype {
+            DType::Double => Scalar::Float(value),
+            DType::Float => Scalar::Float(f64::from(value as f32)),
+            DType::Float16 => Scalar::Float(half::f16::from_f32(value as f32).to_f64()),
+            DType::Bfloat16 => Scalar::Float(half::bf16::from_f32(value as f32).to_f64()),
+            _ => Scalar::Unknown,
+        }
+    }
+
+    /// Two fractions over one denominator.
+    fn common(&self, a: &Scalar, b: &Scalar) -> Option<(Dim, Dim, i64)> {
+        let ((a, a_den), (b, b_den)) = (self.fraction(a)?, self.fraction(b)?);
+        let den = a_den.max(b_den);
+        let scaled = |num: &Dim, of: i64| if of == den { num.clone() } else { self.scope.mul(num, &(den / of).into()) };
+        Some((scaled(&a, a_den), scaled(&b, b_den), den))
+    }
+
+    /// Applies a binary operation: on integers, on floats that are numbers, or on exact fractions over one denominator.
+    fn combine(
+        &self,
+        a: &Scalar,
+        b: &Scalar,
+        ints: impl FnOnce(&Dim, &Dim) -> Option<Dim>,
+        floats: impl FnOnce(f64, f64) -> f64,
+        fractions: impl FnOnce(&Dim, &Dim, i64) -> Scalar,
+    ) -> Scalar {
+        if let (Scalar::Int(a), Scalar::Int(b)) = (a, b) {
+            return ints(a, b).map_or(Scalar::Unknown, |dim| self.int(dim));
+        }
+        if let (Some(a), Some(b)) = (self.float(a), self.float(b)) {
+            return self.rounded(floats(a, b));
+        }
+        self.common(a, b).map_or(Scalar::Unknown, |(a, b, den)| fractions(&a, &b, den))
+    }
+
+    /// The sum.
+    pub(in crate::ops) fn add(&self, a: &Scalar, b: &Scalar) -> Scalar {
+        let ints = |a: &Dim, b: &Dim| Some(self.scope.add(a, b));
+        // What cancels is +0; neither operand is −0.
+        self.combine(a, b, ints, |a, b| a + b, |a, b, den| self.real(self.scope.add(a, b), den))
+    }
+
+    /// The difference.
+    pub(super) fn sub(&self, a: &Scalar, b: &Scalar) -> Scalar {
+        let ints = |a: &Dim, b: &Dim| Some(self.scope.sub(a, b));
+        self.combine(a, b, ints, |a, b| a - b, |a, b, den| self.real(self.scope.sub(a, b), den))
+    }
+
+    /// The product. An integer 0 settles it whatever the other factor is.
+    pub(in crate::ops) fn mul(&self, a: &Scalar, b: &Scalar) -> Scalar {
+        if [a, b].into_iter().any(|element| element.as_const_int() == Some(0)) {
+            return Scalar::Int(Dim::constant(0));
+        }
+        let ints = |a: &Dim, b: &Dim| Some(self.scope.mul(a, b));
+        let fractions = |_: &Dim, _: &Dim, _| {
+            let Some(((a, a_den), (b, b_den))) = self.fraction(a).zip(self.fraction(b)) else { return Scalar::Unknown };
+            let positive = self.not_negative(&a) && self.not_negative(&b);
+            self.real_unless_zero(self.scope.mul(&a, &b), a_den.saturating_mul(b_den), positive)
+        };
+        self.combine(a, b, ints, |a, b| a * b, fractions)
+    }
+
+    /// An integer divisor as a run that succeeds has it: not 0. `None` for the constant 0.
+    fn divisor(&self, dim: &Dim) -> Option<Dim> {
+        let one = Dim::constant(1);
+        match dim.as_const() {
+            Some(0) => None,
+            None if self.not_negative(dim) => Some(self.scope.max(dim, &one)),
+            _ => Some(dim.clone()),
+        }
+    }
+
+    /// The quotient, truncated for integers.
+    pub(super) fn div(&self, a: &Scalar, b: &Scalar) -> Scalar {
+        let ints = |a: &Dim, b: &Dim| self.divisor(b).map(|b| self.scope.trunc_div(a, &b));
+        let fractions = |_: &Dim, _: &Dim, _| {
+            let Some(((a, a_den), (b, b_den))) = self.fraction(a).zip(self.fraction(b)) else { return Scalar::Unknown };
+            self.divide((a, a_den), (b, b_den))
+        };
+        self.combine(a, b, ints, |a, b| a / b, fractions)
+    }
+
+    fn divide(&self, (a, a_den): Fraction, (b, b_den): Fraction) -> Scalar {
+        // (a / a_den) / (b / b_den) = (a · b_den) / (b · a_den), where the sign goes to the numerator.
+        let num = self.scope.mul(&a, &b_den.into());
+        match b.as_const() {
+            Some(0) => Scalar::Unknown,
+            Some(divisor) => {
+                let positive = divisor > 0 && self.not_negative(&a);
+                let num = if divisor < 0 { self.scope.neg(&num) } else { num };
+                let Some(divisor) = divisor.checked_abs() else { return Scalar::Unknown };
+                let odd = divisor >> divisor.trailing_zeros();
+                let den = a_den.saturating_mul(divisor / odd);
+                match self.scope.exact_div(&num, &odd.into()) {
+                    Some(num) => self.real_unless_zero(num, den, positive),
+                    None => Scalar::Unknown,
+                }
+            }
+            // A symbolic divisor must not be zero, and must divide for sure.
+            None if self.scope.ge(&b, &Dim::constant(1)).is_yes() => match self.scope.exact_div(&num, &b) {
+                Some(num) => self.real_unless_zero(num, a_den, self.not_negative(&a)),
+                None => Scalar::Unknown,
+            },
+            None => Scalar::Unknown,
+        }
+    }
+
+    /// The remainder: of the sign of the dividend (`truncated`, C's `fmod`), or else of the divisor.
+    pub(super) fn modulo(&self, a: &Scalar, b: &Scalar, truncated: bool) -> Scalar {
+        let ints = |a: &Dim, b: &Dim| {
+            let b = self.divisor(b)?;
+            Some(if truncated { self.scope.rem(a, &b) } else { self.scope.modulo(a, &b) })
+        };
+        let floats = |a: f64, b: f64| if truncated { a % b } else { super::arithmetic::floor_remainder(a, b) };
+        let fractions = |a: &Dim, b: &Dim, den| {
+            let positive = self.not_negative(a) && self.scope.ge(b, &Dim::constant(1)).is_yes();
+            // With neither negative both remainders are one.
+            if positive { self.real(self.scope.modulo(a, b), den) } else { Scalar::Unknown }
+        };
+        self.combine(a, b, ints, floats, fractions)
+    }
+
+    /// The power, for the exponents 0 to 4.
+    pub(super) fn pow(&self, a: &Scalar, b: &Scalar) -> Scalar {
+        let exponent = match b {
+            Scalar::Int(dim) => dim.as_const(),
+            Scalar::Float(value) if value.fract() == 0.0 && (0.0..=4.0).contains(value) => Some(*value as i64),
+            _ => None,
+        };
+        let one = match a {
+            Scalar::Int(_) => Scalar::Int(Dim::constant(1)),
+            Scalar::Real { .. } => Scalar::Float(1.0),
+            _ => return Scalar::Unknown,
+        };
+        match exponent {
+            Some(exponent @ 0..=4) => (0..exponent).fold(one, |power, _| self.mul(&power, a)),
+            _ => Scalar::Unknown,
+        }
+    }
+
+    /// The smaller one; NaN wins.
+    pub(in crate::ops) fn min(&self, a: &Scalar, b: &Scalar) -> Scalar {
+        let floats = |a: f64, b: f64| if a <= b || a.is_nan() { a } else { b };
+        let ints = |a: &Dim, b: &Dim| Some(self.scope.min(a, b));
+        self.combine(a, b, ints, floats, |a, b, den| self.real(self.scope.min(a, b), den))
+    }
+
+    /// The larger one; NaN wins.
+    pub(in crate::ops) fn max(&self, a: &Scalar, b: &Scalar) -> Scalar {
+        let floats = |a: f64, b: f64| if a >= b || a.is_nan() { a } else { b };
+        let ints = |a: &Dim, b: &Dim| Some(self.scope.max(a, b));
+        self.combine(a, b, ints, floats, |a, b, den| self.real(self.scope.max(a, b), den))
+    }
+
+    /// The negative.
+    pub(super) fn neg(&self, a: &Scalar) -> Scalar {
+        match a {
+            Scalar::Int(dim) => self.int(self.scope.neg(dim)),
+            Scalar::Float(value) => Scalar::Float(-value),
+            Scalar::Real { num, den } => self.real_unless_zero(self.scope.neg(num), *den, false),
+            Scalar::Unknown => Scalar::Unknown,
+        }
+    }
+
+    /// The absolute value.
+    pub(super) fn abs(&self, a: &Scalar) -> Scalar {
+        match a {
+            Scalar::Int(dim) => self.int(self.scope.abs(dim)),
+            Scalar::Float(value) => Scalar::Float(value.abs()),
+            Scalar::Real { num, den } => self.real(self.scope.abs(num), *den),
+            Scalar::Unknown => Scalar::Unknown,
+        }
+    }
+
+    /// −1, 0 or 1: `max(−1, min(1, x))` for integers.
+    pub(super) fn sign(&self, a: &Scalar) -> Scalar {
+        let sign = |dim: &Dim| {
+            let (one, minus_one) = (Dim::constant(1), Dim::constant(-1));
+            self.scope.max(&minus_one, &self.scope.min(&one, dim))
+        };
+        match a {
+            Scalar::Int(dim) => self.int(sign(dim)),
+            Scalar::Real { num, .. } => self.real(sign(num), 1),
+            _ => Scalar::Unknown,
+        }
+    }
+
+    /// The largest whole number that is no larger.
+    pub(super) fn floor(&self, a: &Scalar) -> Scalar {
+        match a {
+            Scalar::Float(value) => self.rounded(value.floor()),
+            Scalar::Real { num, den } => self.real(self.scope.floor_div(num, &(*den).into()), 1),
+            _ => Scalar::Unknown,
+        }
+    }
+
+    /// The smallest whole number that is no smaller; what lies between −1 and 0 becomes −0.
+    pub(super) fn ceil(&self, a: &Scalar) -> Scalar {
+        match a {
+            Scalar::Float(value) => self.rounded(value.ceil()),
+            Scalar::Real { num, den } => {
+                let whole = self.scope.ceil_div(num, &(*den).into());
+                self.real_unless_zero(whole, 1, self.not_negative(num))
+            }
+            _ => Scalar::Unknown,
+        }
+    }
+
+    /// The nearest whole number, of two the even one.
+    ///
+    /// For `n / d` with even `d`: `⌊(n + d/2) / d⌋`, less 1 where that rounded a half up to an odd number, which is where
+    /// `n ≡ d/2 (mod 2d)`. Whether `x ≡ 0 (mod m)` is `⌊x / m⌋ − ⌊(x − 1) / m⌋`.
+    pub(super) fn round(&self, a: &Scalar) -> Scalar {
+        match a {
+            Scalar::Float(value) => self.rounded(libm::rint(*value)),
+            Scalar::Real { num, den: 1 } => self.real(num.clone(), 1),
+            Scalar::Real { num, den } => {
+                let scope = self.scope;
+                let nearest = scope.floor_div(&scope.add(num, &(den / 2).into()), &(*den).into());
+                let period = Dim::constant(den * 2);
+                let from_half = scope.sub(num, &(den / 2).into());
+                let before = scope.sub(&from_half, &1.into());
+                let tie = scope.sub(&scope.floor_div(&from_half, &period), &scope.floor_div(&before, &period));
+                self.real_unless_zero(scope.sub(&nearest, &tie), 1, self.not_negative(num))
+            }
+            _ => Scalar::Unknown,
+        }
+    }
+
+    fn not_negative(&self, dim: &Dim) -> bool {
+        self.scope.ge(dim, &Dim::constant(0)).is_yes()
+    }
+
+    /// Whether two elements are in a relation. Comparisons with NaN do not hold.
+    pub(super) fn compare(&self, relation: Relation, a: &Scalar, b: &Scalar) -> Option<Answer> {
+        let dims = |a: &Dim, b: &Dim| match relation {
+            Relation::Equal => self.scope.eq(a, b),
+            Relation::Less => self.scope.lt(a, b),
+            Relation::LessOrEqual => self.scope.le(a, b),
+        };
+        if let (Scalar::Int(a), Scalar::Int(b)) = (a, b) {
+            return Some(dims(a, b));
+        }
+        let floats = |a: f64, b: f64| {
+            let holds = match relation {
+                Relation::Equal => a == b,
+                Relation::Less => a < b,
+                Relation::LessOrEqual => a <= b,
+            };
+            if holds { Answer::Yes } else { Answer::No }
+        };
+        match (a, b) {
+            (Scalar::Float(a), Scalar::Float(b)) => Some(floats(*a, *b)),
+            // An exact fraction is finite: any finite number serves to compare it with what is not.
+            (Scalar::Float(a), Scalar::Real { .. }) if !a.is_finite() => Some(floats(*a, 0.0)),
+            (Scalar::Real { .. }, Scalar::Float(b)) if !b.is_finite() => Some(floats(0.0, *b)),
+            _ => self.common(a, b).map(|(a, b, _)| dims(&a, &b)),
+        }
+    }
+
+    /// One of two elements by a condition, 0 or 1.
+    pub(super) fn select(&self, condition: &Scalar, x: &Scalar, y: &Scalar) -> Scalar {
+        match condition.as_const_int() {
+            Some(0) => return y.clone(),
+            Some(_) => return x.clone(),
+            None => {}
+        }
+        let (Scalar::Int(a), Scalar::Int(b)) = (x, y) else {
+            return if self.alike(x, y) { x.clone() } else { Scalar::Unknown };
+        };
+        if self.scope.eq(a, b).is_yes() {
+            return x.clone();
+        }
+        let Scalar::Int(condition) = condition else { return self.hull(a, b) };
+        if condition.symbols().into_iter().any(|symbol| self.scope.is_fresh(symbol)) {
+            return self.hull(a, b);
+        }
+        // `y + c·(x − y)` for c in {0, 1}.
+        let step = self.scope.mul(condition, &self.scope.sub(a, b));
+        self.int(self.scope.add(b, &step))
+    }
+
+    /// An integer that is one of two, nobody knows which.
+    fn hull(&self, a: &Dim, b: &Dim) -> Scalar {
+        let ((a_low, a_high), (b_low, b_high)) = (self.scope.bounds(a), self.scope.bounds(b));
+        let low = a_low.zip(b_low).map(|(a, b)| a.min(b));
+        let high = a_high.zip(b_high).map(|(a, b)| a.max(b));
+        Scalar::Int(self.scope.fresh_within("selected", low, high))
+    }
+
+    fn alike(&self, x: &Scalar, y: &Scalar) -> bool {
+        match (x, y) {
+            (Scalar::Float(x), Scalar::Float(y)) => x.to_bits() == y.to_bits(),
+            (Scalar::Real { num: x, den: x_den }, Scalar::Real { num: y, den: y_den }) => {
+                x_den == y_den && self.scope.eq(x, y).is_yes()
+            }
+            _ => false,
+        }
+    }
+
+    /// An element of type `from` converted to this arithmetic's type, as Cast does.
+    pub(super) fn cast(&self, element: &Scalar, from: DType) -> Scalar {
+        let to = self.dtype;
+        match element {
+            Scalar::Int(dim) if to == DType::Bool => self.nonzero(dim),
+            Scalar::Int(dim) if to.is_integer() => self.int(dim.clone()),
+            // A `uint64` is an expression only below 2⁶³, so the sign is never lost.
+            Scalar::Int(dim) => match dim.as_const() {
+                Some(value) if to == DType::Double => self.rounded(value as f64),
+                Some(value) if to == DType::Float => Scalar::Float(f64::from(value as f32)),
+                _ => self.real(dim.clone(), 1),
+            },
+            Scalar::Real { num, .. } if to == DType::Bool => self.nonzero(num),
+            Scalar::Real { num, den } if to.is_integer() => {
+                let whole = self.scope.trunc_div(num, &(*den).into());
+                let bits = to.bits().unwrap_or(0);
+                let limit = match bits {
+                    1..64 => (1i64 << (bits - 1)) - 1,
+                    _ => i64::MAX,
+                };
+                // Out of range nothing is defined: nothing wraps here.
+                if self.within(&whole, limit) { self.int(whole) } else { Scalar::Unknown }
+            }
+            Scalar::Real { num, den } => self.real(num.clone(), *den),
+            Scalar::Float(value) if to == DType::Bool => Scalar::Int(Dim::constant(i64::from(*value != 0.0))),
+            Scalar::Float(value) if to.is_integer() => {
+                let whole = value.trunc();
+                let within = whole.abs() < 9e18;
+                let int = if within { self.int(Dim::constant(whole as i64)) } else { Scalar::Unknown };
+                // A wrapped integer is out of range.
+                if int.as_const_int() == Some(whole as i64) { int } else { Scalar::Unknown }
+            }
+            // From `double` the 16-bit types would be rounded twice.
+            Scalar::Float(value) if from != DType::Double || !matches!(to, DType::Float16 | DType::Bfloat16) => {
+                self.rounded(*value)
+            }
+            Scalar::Float(_) | Scalar::Unknown => Scalar::Unknown,
+        }
+    }
+
+    /// Whether an integer is not 0, as an integer: `min(1, x)` where it cannot be negative.
+    fn nonzero(&self, dim: &Dim) -> Scalar {
+        let zero = Dim::constant(0);
+        match self.scope.eq(dim, &zero) {
+            Answer::Unknown if self.not_negative(dim) => Scalar::Int(self.scope.min(dim, &Dim::constant(1))),
+            answer => self.truth(match answer {
+                Answer::Yes => Answer::No,
+                Answer::No => Answer::Yes,
+                Answer::Unknown => Answer::Unknown,
+            }),
+        }
+    }
+}

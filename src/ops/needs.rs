@@ -1,0 +1,76 @@
+//! What a run that succeeds needs of the sizes.
+//!
+//! Some operators refuse some sizes, whatever the data: a model that has such a node on its main path cannot run on them, so
+//! for every run that gives a result the opposite holds. Only refusals that the standard states and the runtimes carry
+//! out are used:
+//!
+//! * a Reshape cannot tell what −1 stands for when its other sizes multiply to 0;
+//! * a Gather with a fixed index needs that many entries.
+
+use super::Walk;
+use crate::dim::{Dim, Scope};
+use crate::ir::{Attribute, Fact, Model, Node};
+
+impl Walk {
+    /// Tightens the bounds of symbols by what the nodes of the main graph need. Returns whether anything was learned; what was
+    /// stated before is still true, but may be said more simply.
+    pub fn learn(&mut self, model: &Model) -> bool {
+        let mut learned = false;
+        for node in model.graph(model.main()).nodes().filter_map(|id| model.node(id)) {
+            let needs = if node.is("Reshape") {
+                self.reshape_needs(node)
+            } else if node.is("Gather") {
+                self.gather_needs(node)
+            } else {
+                None
+            };
+            for (dim, least) in needs.unwrap_or_default() {
+                learned |= at_least(&self.scope, &dim, least);
+            }
+        }
+        learned
+    }
+
+    fn fact(&self, node: &Node, input: usize) -> Option<&Fact> {
+        self.facts.get(node.input(input)?)
+    }
+
+    fn reshape_needs(&self, node: &Node) -> Option<Vec<(Dim, i64)>> {
+        let target = self.fact(node, 1)?.ints()?;
+        let open = target.iter().position(|size| size.is_const(-1))?;
+        let output = self.facts.get(node.output(0)?)?.shape()?;
+        (output.len() == target.len()).then(|| {
+            let others = output.iter().enumerate().filter(|(axis, _)| *axis != open);
+            others.map(|(_, dim)| (dim.clone(), 1)).collect()
+        })
+    }
+
+    fn gather_needs(&self, node: &Node) -> Option<Vec<(Dim, i64)>> {
+        let data = self.fact(node, 0)?.shape()?;
+        let indices = self.fact(node, 1)?.const_ints()?;
+        let axis = match node.attribute("axis") {
+            Some(Attribute::Int(axis)) => *axis,
+            None => 0,
+            Some(_) => return None,
+        };
+        let dim = data.get(super::axis_in(axis, data.len()).ok()?)?;
+        let least = indices.iter().map(|&index| if index < 0 { index.checked_neg() } else { index.checked_add(1) });
+        let least = least.collect::<Option<Vec<i64>>>()?.into_iter().max()?;
+        // When another axis of the data is empty no entry is looked up, and runtimes differ in whether they check the index.
+        let mut others = data.iter().filter(|other| *other != dim);
+        if !others.all(|other| self.scope.ge(other, &Dim::constant(1)).is_yes()) {
+            return None;
+        }
+        Some(vec![(dim.clone(), least)])
+    }
+}
+
+/// Notes that a symbol is at least `least`, if that is news.
+fn at_least(scope: &Scope, dim: &Dim, least: i64) -> bool {
+    let Some(symbol) = dim.as_symbol() else { return false };
+    if scope.ge(dim, &Dim::constant(least)).is_yes() {
+        return false;
+    }
+    scope.restrict(symbol, Some(least), None);
+    true
+}

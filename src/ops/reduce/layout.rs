@@ -1,0 +1,157 @@
+//! Walking the elements of a tensor that some axes of are reduced, in the order they lie in memory.
+
+use crate::tensor::product;
+
+/// How the elements of a dense tensor fall onto the elements of its reduction.
+///
+/// Neighbouring axes that are both kept or both reduced are one axis, so the groups alternate; the last group is a run in
+/// memory.
+pub(super) struct Layout {
+    /// The dims of all groups but the last, and how far a step of each moves in the result: 0 when it is reduced.
+    outer: Vec<(usize, usize)>,
+    /// The length of the last group.
+    run: usize,
+    /// Whether the last group is reduced.
+    run_reduced: bool,
+    /// How many elements the result has.
+    pub(super) results: usize,
+    /// How many elements fall onto each of them.
+    pub(super) each: usize,
+}
+
+/// How many independent accumulators a run is reduced with: enough to fill a vector register and hide its latency, and
+/// closer to a pairwise sum than one.
+const LANES: usize = 8;
+
+impl Layout {
+    /// For a shape and one flag for each axis: whether it is reduced. `None` when the number of elements overflows.
+    pub(super) fn new(shape: &[usize], reduced: &[bool]) -> Option<Layout> {
+        product(shape)?;
+        let mut groups: Vec<(usize, bool)> = Vec::new();
+        for (&dim, &reduced) in shape.iter().zip(reduced) {
+            match groups.last_mut() {
+                Some((size, same)) if *same == reduced => *size = size.checked_mul(dim)?,
+                _ => groups.push((dim, reduced)),
+            }
+        }
+        let count = |wanted: bool| {
+            let dims: Vec<usize> = groups.iter().filter(|group| group.1 == wanted).map(|group| group.0).collect();
+            product(&dims)
+        };
+        let (results, each) = (count(false)?, count(true)?);
+        let (run, run_reduced) = groups.pop().unwrap_or((1, true));
+        let mut step = if run_reduced { 1 } else { run };
+        let mut outer = Vec::with_capacity(groups.len());
+        for &(dim, reduced) in groups.iter().rev() {
+            outer.push((dim, if reduced { 0 } else { step }));
+            if !reduced {
+                step = step.checked_mul(dim)?;
+            }
+        }
+        outer.reverse();
+        Some(Layout { outer, run, run_reduced, results, each })
+    }
+
+    /// Folds the elements that fall onto each result: `step` takes one in, `merge` unites two parts.
+    pub(super) fn fold<T: Copy, A: Copy>(
+        &self,
+        elements: &[T],
+        start: A,
+        step: impl Fn(A, T) -> A,
+        merge: impl Fn(A, A) -> A,
+    ) -> Vec<A> {
+        let mut results = vec![start; self.results];
+        if elements.is_empty() || self.run == 0 {
+            return results;
+        }
+        for (run, place) in elements.chunks_exact(self.run).zip(self.places()) {
+            if self.run_reduced {
+                if let Some(result) = results.get_mut(place) {
+                    *result = merge(*result, fold_run(run, start, &step, &merge));
+                }
+            } else if let Some(row) = results.get_mut(place..).and_then(|rest| rest.get_mut(..self.run)) {
+                for (result, &element) in row.iter_mut().zip(run) {
+                    *result = step(*result, element);
+                }
+            }
+        }
+        results
+    }
+
+    /// Which result each of so many elements falls onto.
+    pub(super) fn targets(&self, elements: usize) -> Vec<usize> {
+        let run = |place: usize| (0..self.run).map(move |at| if self.run_reduced { place } else { place + at });
+        self.places().flat_map(run).take(elements).collect()
+    }
+
+    /// Where in the result each run begins; without end.
+    fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        let mut index = vec![0usize; self.outer.len()];
+        let mut place = 0usize;
+        std::iter::repeat_with(move || {
+            let found = place;
+            for (at, &(dim, stride)) in index.iter_mut().zip(&self.outer).rev() {
+                *at += 1;
+                place += stride;
+                if *at < dim {
+                    break;
+                }
+                place -= stride * *at;
+                *at = 0;
+            }
+            found
+        })
+    }
+}
+
+fn fold_run<T: Copy, A: Copy>(run: &[T], start: A, step: impl Fn(A, T) -> A, merge: impl Fn(A, A) -> A) -> A {
+    let mut lanes = [start; LANES];
+    let (blocks, rest) = run.as_chunks::<LANES>();
+    for block in blocks {
+        for (lane, &element) in lanes.iter_mut().zip(block) {
+            *lane = step(*lane, element);
+        }
+    }
+    for (lane, &element) in lanes.iter_mut().zip(rest) {
+        *lane = step(*lane, element);
+    }
+    lanes.into_iter().reduce(merge).unwrap_or(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(shape: &[usize], reduced: &[bool]) -> Vec<usize> {
+        let elements: Vec<usize> = (0..shape.iter().product()).collect();
+        let layout = Layout::new(shape, reduced).unwrap();
+        layout.fold(&elements, 0, |sum, element| sum + element, |a, b| a + b)
+    }
+
+    #[test]
+    fn every_choice_of_axes_agrees_with_the_definition() {
+        let shape = [3, 1, 11, 2, 4];
+        for choice in 0..1 << shape.len() {
+            let reduced: Vec<bool> = (0..shape.len()).map(|axis| choice >> axis & 1 == 1).collect();
+            let kept: Vec<usize> = shape.iter().zip(&reduced).filter(|(_, r)| !**r).map(|(&dim, _)| dim).collect();
+            let mut expected = vec![0; kept.iter().product()];
+            for (element, index) in crate::tensor::Indices::new(&shape).enumerate() {
+                let mut place = 0;
+                for (axis, &at) in index.iter().enumerate().filter(|(axis, _)| !reduced[*axis]) {
+                    place = place * shape[axis] + at;
+                }
+                expected[place] += element;
+            }
+            assert_eq!(sums(&shape, &reduced), expected, "{reduced:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_folded_from_nothing() {
+        assert_eq!(sums(&[2, 0, 3], &[false, true, false]), [0; 6]);
+        assert_eq!(sums(&[2, 0, 3], &[true, false, true]), []);
+        assert_eq!(sums(&[], &[]), [0]);
+        assert_eq!(sums(&[4, 0], &[false, true]), [0; 4]);
+        assert!(Layout::new(&[usize::MAX, usize::MAX], &[true, false]).is_none());
+    }
+}

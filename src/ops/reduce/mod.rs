@@ -1,0 +1,68 @@
+//! Reductions and normalizations, losses, and the steps of optimizers.
+//!
+//! | operator | computes | versions |
+//! | --- | --- | --- |
+//! | ReduceSum, ReduceMean, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare | a number for all elements along some axes | 11 adds negative axes, 13 `bfloat16`; from 18 on (ReduceSum: 13) the axes are an operand and may be none; 28: logarithms of floats only |
+//! | ReduceMax, ReduceMin | the same | also 12 for 8-bit integers and 20 for bools |
+//! | ArgMax, ArgMin | the index of the largest or smallest element | 11 adds negative axes, 12 `select_last_index`, 13 `bfloat16` |
+//! | Softmax, LogSoftmax, Hardmax | exponentials as shares of their sum, their logarithms, the largest | before 13 over all axes from `axis` (1) on, then over `axis` (−1) alone |
+//! | BatchNormalization | `(x - mean) / sqrt(var + epsilon) · scale + bias` for each channel | 1, 6: `is_test`; before 9: `spatial`; 14 adds `training_mode` and one output type for the statistics, 15 one more |
+//! | InstanceNormalization, GroupNormalization, LayerNormalization, RMSNormalization | the same with statistics of the data | GroupNormalization scales groups in 18, channels from 21 on |
+//! | LpNormalization, LRN, MeanVarianceNormalization | division by a norm, by neighbouring channels, by the deviation | later ones add `bfloat16` |
+//! | NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss | the loss of predicted classes | 12; 13 adds types, 22 more |
+//! | ai.onnx.preview.training: Adagrad, Adam, Momentum, Gradient | a step of an optimizer; Gradient is only inferred | 1 |
+//!
+//! Floats are reduced in binary64 and rounded once. Not evaluated, since runtimes disagree: extremes of NaN, softmax of
+//! infinities, the mean of nothing, integer reductions that overflow, training modes whose saved statistics the standard
+//! leaves open.
+
+mod arg;
+mod axes;
+mod layout;
+mod loss;
+mod normalize;
+mod real;
+mod reductions;
+mod shares;
+mod softmax;
+#[cfg(test)]
+mod tests;
+mod training;
+
+use super::Operator;
+
+const fn reduction(name: &'static str, versions: &'static [i64]) -> Operator {
+    Operator::new(name, versions, reductions::infer, reductions::eval)
+}
+
+pub(super) const OPERATORS: &[Operator] = &[
+    reduction("ReduceSum", &[1, 11, 13]),
+    reduction("ReduceMean", &[1, 11, 13, 18]),
+    reduction("ReduceProd", &[1, 11, 13, 18]),
+    reduction("ReduceMax", &[1, 11, 12, 13, 18, 20]),
+    reduction("ReduceMin", &[1, 11, 12, 13, 18, 20]),
+    reduction("ReduceL1", &[1, 11, 13, 18]),
+    reduction("ReduceL2", &[1, 11, 13, 18]),
+    reduction("ReduceLogSum", &[1, 11, 13, 18, 28]),
+    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28]),
+    reduction("ReduceSumSquare", &[1, 11, 13, 18]),
+    Operator::new("ArgMax", &[1, 11, 12, 13], arg::infer, arg::eval),
+    Operator::new("ArgMin", &[1, 11, 12, 13], arg::infer, arg::eval),
+    Operator::new("Softmax", &[1, 11, 13], softmax::infer, softmax::eval),
+    Operator::new("LogSoftmax", &[1, 11, 13], softmax::infer, softmax::eval),
+    Operator::new("Hardmax", &[1, 11, 13], softmax::infer, softmax::eval),
+    Operator::new("BatchNormalization", &[1, 6, 7, 9, 14, 15], normalize::infer_batch, normalize::eval_batch),
+    Operator::new("InstanceNormalization", &[1, 6, 22], normalize::infer_instance, normalize::eval_instance),
+    Operator::new("GroupNormalization", &[18, 21], normalize::infer_same, normalize::eval_group),
+    Operator::new("LayerNormalization", &[17], normalize::infer_layer, normalize::eval_layer),
+    Operator::new("RMSNormalization", &[23], normalize::infer_rms, normalize::eval_rms),
+    Operator::new("LpNormalization", &[1, 22], normalize::infer_same, shares::eval_lp),
+    Operator::new("LRN", &[1, 13], normalize::infer_same, shares::eval_lrn),
+    Operator::new("MeanVarianceNormalization", &[9, 13], normalize::infer_same, shares::eval_mean_variance),
+    Operator::new("NegativeLogLikelihoodLoss", &[12, 13, 22], loss::infer, loss::eval),
+    Operator::new("SoftmaxCrossEntropyLoss", &[12, 13], loss::infer, loss::eval),
+    Operator::new("Adagrad", &[1], training::infer_step, training::eval_step).in_domain(training::DOMAIN),
+    Operator::new("Adam", &[1], training::infer_step, training::eval_step).in_domain(training::DOMAIN),
+    Operator::new("Momentum", &[1], training::infer_step, training::eval_step).in_domain(training::DOMAIN),
+    Operator::infer_only("Gradient", &[1], training::infer_gradient).in_domain(training::DOMAIN),
+];

@@ -1,0 +1,333 @@
+//! Normalization by mean and variance: of a batch, of an instance, of groups of channels, of layers.
+
+use super::real::{reals, rounded};
+use crate::dim::Dim;
+use crate::ir::{Data, Fact};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site, axis_in};
+use crate::tensor::{DType, StridedView, Tensor, gather, product};
+
+/// The type and shape of the first operand.
+pub(super) fn infer_same(cx: &mut InferCx<'_>) -> InferResult {
+    let data = cx.required(0)?;
+    Ok(vec![Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec))])
+}
+
+/// The shape of the data. There must be as many channels as scales, so a number of those is one of these.
+fn shape_with_channels(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
+    let mut shape = cx.required(0)?.shape().map(<[Dim]>::to_vec);
+    if let (Some([_, channels, ..]), Some([scales])) = (shape.as_deref_mut(), cx.shape(1)) {
+        if cx.scope().eq(channels, scales).is_no() {
+            let (channels, scales) = (cx.scope().format(channels), cx.scope().format(scales));
+            return Err(Refusal::invalid(format!("there are {channels} channels and {scales} scales")));
+        }
+        if channels.as_const().is_none() && scales.as_const().is_some() {
+            *channels = scales.clone();
+        }
+    }
+    Ok(shape)
+}
+
+/// The shape of the data, which a parameter is spread over: a number other than 1 there is one here.
+fn shape_under(cx: &InferCx<'_>, parameter: usize) -> Result<Option<Vec<Dim>>, Refusal> {
+    let mut shape = cx.required(0)?.shape().map(<[Dim]>::to_vec);
+    for (dim, spread) in shape.iter_mut().flatten().rev().zip(cx.shape(parameter).into_iter().flatten().rev()) {
+        if dim.as_const().is_none() && spread.as_const().is_some_and(|size| size > 1) {
+            *dim = spread.clone();
+        }
+    }
+    Ok(shape)
+}
+
+pub(super) fn infer_instance(cx: &mut InferCx<'_>) -> InferResult {
+    let shape = shape_with_channels(cx)?;
+    Ok(vec![Fact::tensor(cx.dtype(0), shape)])
+}
+
+pub(super) fn infer_batch(cx: &mut InferCx<'_>) -> InferResult {
+    let data = cx.required(0)?;
+    let trained = cx.version < 14 || cx.attr_flag("training_mode", false)?;
+    if !trained && cx.node.outputs().iter().skip(1).any(Option::is_some) {
+        return Err(Refusal::invalid("statistics are asked for without training"));
+    }
+    let by_channel = cx.version >= 9 || cx.attr_flag("spatial", true)?;
+    let shape = if by_channel { shape_with_channels(cx)? } else { data.shape().map(<[Dim]>::to_vec) };
+    let result = Fact::tensor(data.dtype(), shape);
+    // The statistics are as the ones given; all four have one entry for each channel (or feature).
+    let shape = (1..5).find_map(|i| cx.shape(i)).map(<[Dim]>::to_vec);
+    let dtype = if cx.version < 14 { data.dtype() } else { cx.dtype(3).or(cx.dtype(4)) };
+    let statistics = Fact::tensor(dtype, shape);
+    Ok(vec![result, statistics.clone(), statistics.clone(), statistics.clone(), statistics])
+}
+
+/// How a tensor falls into channels: `outer` times, for each of `channels`, `inner` elements side by side.
+struct Channels {
+    outer: usize,
+    channels: usize,
+    inner: usize,
+}
+
+impl Channels {
+    /// Channels on axis 1, or one channel of a vector. With `features`, every element of an instance is its own channel.
+    fn of(tensor: &Tensor, features: bool) -> Result<Channels, Decline> {
+        let size = |dims: &[usize]| product(dims).unwrap_or(0);
+        Ok(match tensor.shape() {
+            [] => return Err(Decline::invalid("a scalar has no channels")),
+            [outer] => Channels { outer: *outer, channels: 1, inner: 1 },
+            [outer, rest @ ..] if features => Channels { outer: *outer, channels: size(rest), inner: 1 },
+            [outer, channels, rest @ ..] => Channels { outer: *outer, channels: *channels, inner: size(rest) },
+        })
+    }
+
+    /// Runs over all elements of each channel, block by block.
+    fn for_each(&self, values: &mut [f64], mut visit: impl FnMut(usize, &mut [f64])) {
+        if self.inner == 0 || self.channels == 0 {
+            return;
+        }
+        for (at, block) in values.chunks_exact_mut(self.inner).enumerate() {
+            visit(at % self.channels, block);
+        }
+    }
+}
+
+/// A parameter with an entry for each of `count` channels.
+fn parameter(cx: &EvalCx<'_>, i: usize, count: usize) -> Result<Vec<f64>, Decline> {
+    let values = reals(cx, cx.tensor(i)?)?;
+    if values.len() != count {
+        return Err(Decline::invalid(format!("operand {i} has {} entries for {count} channels", values.len())));
+    }
+    Ok(values)
+}
+
+fn epsilon(site: &Site<'_>) -> Result<f64, Refusal> {
+    Ok(f64::from(site.attr_float("epsilon")?.unwrap_or(1e-5)))
+}
+
+pub(super) fn eval_batch(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let training = match cx.version {
+        ..7 => !cx.attr_flag("is_test", false)?,
+        7..14 => cx.node.outputs().iter().skip(1).any(Option::is_some),
+        14.. => cx.attr_flag("training_mode", false)?,
+    };
+    if training && cx.version < 14 {
+        return Err(Decline::unsupported("what training saves is left open before version 14"));
+    }
+    let features = cx.version < 9 && !cx.attr_flag("spatial", true)?;
+    let layout = Channels::of(data, features)?;
+    let count = layout.channels;
+    let (scale, bias) = (parameter(cx, 1, count)?, parameter(cx, 2, count)?);
+    let (mut mean, mut variance) = (parameter(cx, 3, count)?, parameter(cx, 4, count)?);
+    let epsilon = epsilon(cx)?;
+    let mut values = reals(cx, data)?;
+    let mut results = Vec::new();
+    if training {
+        let momentum = f64::from(cx.attr_float("momentum")?.unwrap_or(0.9));
+        let population = layout.outer.checked_mul(layout.inner).filter(|&n| n > 0);
+        let population = population.ok_or_else(|| Decline::unsupported("the mean of nothing is undefined"))? as f64;
+        let (mut means, mut variances) = (vec![0.0; count], vec![0.0; count]);
+        let entry = |entries: &mut Vec<f64>, channel: usize, more: f64| {
+            if let Some(entry) = entries.get_mut(channel) {
+                *entry += more;
+            }
+        };
+        layout.for_each(&mut values, |channel, block| {
+            entry(&mut means, channel, block.iter().sum::<f64>() / population);
+        });
+        layout.for_each(&mut values, |channel, block| {
+            let mean = means.get(channel).copied().unwrap_or(0.0);
+            let squares = block.iter().map(|x| (x - mean) * (x - mean));
+            entry(&mut variances, channel, squares.sum::<f64>() / population);
+        });
+        let running = |old: &[f64], new: &[f64]| -> Vec<f64> {
+            old.iter().zip(new).map(|(old, new)| old * momentum + new * (1.0 - momentum)).collect()
+        };
+        let (dtype, shape) = (cx.tensor(3)?.dtype(), cx.tensor(3)?.shape());
+        results.push(Data::Tensor(rounded(cx, dtype, shape, running(&mean, &means))?));
+        results.push(Data::Tensor(rounded(cx, dtype, shape, running(&variance, &variances))?));
+        (mean, variance) = (means, variances);
+    }
+    layout.for_each(&mut values, |channel, block| {
+        let of = |entries: &[f64]| entries.get(channel).copied().unwrap_or(0.0);
+        let factor = of(&scale) / (of(&variance) + epsilon).sqrt();
+        let (mean, bias) = (of(&mean), of(&bias));
+        block.iter_mut().for_each(|x| *x = (*x - mean) * factor + bias);
+    });
+    results.insert(0, Data::Tensor(rounded(cx, data.dtype(), data.shape(), values)?));
+    Ok(results)
+}
+
+/// The mean and the variance of the population.
+pub(super) fn moments(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    (mean, values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / count)
+}
+
+pub(super) fn eval_instance(cx: &mut EvalCx<'_>) -> EvalResult {
+    let channels = cx.tensor(0)?.shape().get(1).copied();
+    let channels = channels.ok_or_else(|| Decline::invalid("there is no axis of channels"))?;
+    by_groups(cx, channels, 1)
+}
+
+pub(super) fn eval_group(cx: &mut EvalCx<'_>) -> EvalResult {
+    let groups =
+        cx.attr_int("num_groups")?.and_then(|groups| usize::try_from(groups).ok()).filter(|&groups| groups > 0);
+    let groups = groups.ok_or_else(|| Decline::invalid("attribute 'num_groups' is not a positive number"))?;
+    by_groups(cx, groups, cx.attr_int("stash_type")?.unwrap_or(1))
+}
+
+/// Normalizes each group of channels of each instance. There is a scale and a bias for each channel; in GroupNormalization-18
+/// for each group.
+fn by_groups(cx: &EvalCx<'_>, groups: usize, stash: i64) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let [_, channels, rest @ ..] = data.shape() else {
+        return Err(Decline::invalid("there is no axis of channels"));
+    };
+    let (channels, inner) = (*channels, product(rest).unwrap_or(0));
+    if groups > 0 && !channels.is_multiple_of(groups) {
+        return Err(Decline::invalid(format!("{channels} channels are not {groups} groups of equal size")));
+    }
+    let each = channels.checked_div(groups).unwrap_or(0);
+    let grouped = cx.node.is("GroupNormalization") && cx.version < 21;
+    let count = if grouped { groups } else { channels };
+    let (scale, bias) = (parameter(cx, 1, count)?, parameter(cx, 2, count)?);
+    let epsilon = epsilon(cx)?;
+    let stash = Stash::of(stash, data.dtype())?;
+    let mut values = reals(cx, data)?;
+    if let Some(size) = each.checked_mul(inner).filter(|&size| size > 0) {
+        for (at, group) in values.chunks_exact_mut(size).enumerate() {
+            let (mean, variance) = moments(group);
+            let deviation = (variance + epsilon).sqrt();
+            for (channel, block) in (at % groups * each..).zip(group.chunks_exact_mut(inner)) {
+                let entry = if grouped { channel / each } else { channel };
+                let (scale, bias) = (scale.get(entry).copied(), bias.get(entry).copied());
+                let (scale, bias) = (scale.unwrap_or(1.0), bias.unwrap_or(0.0));
+                block.iter_mut().for_each(|x| *x = stash.round((*x - mean) / deviation) * scale + bias);
+            }
+        }
+    }
+    Ok(vec![Data::Tensor(rounded(cx, data.dtype(), data.shape(), values)?)])
+}
+
+/// The precision of the first stage, where the data is normalized: `stash_type`.
+#[derive(Clone, Copy)]
+struct Stash {
+    /// Whether it is less than the data's, which then shows.
+    single: bool,
+    dtype: DType,
+}
+
+impl Stash {
+    /// # Errors
+    /// The first stage is to run in less than binary32: runtimes do not.
+    fn of(number: i64, data: DType) -> Result<Stash, Decline> {
+        let dtype = i32::try_from(number).ok().and_then(DType::from_onnx);
+        match dtype {
+            Some(dtype @ (DType::Float | DType::Double)) => {
+                Ok(Stash { single: dtype == DType::Float && data == DType::Double, dtype })
+            }
+            _ => Err(Decline::unsupported(format!("stash_type {number} is not computed with"))),
+        }
+    }
+
+    fn round(self, value: f64) -> f64 {
+        if self.single { f64::from(value as f32) } else { value }
+    }
+}
+
+/// `axis` and `stash_type` of LayerNormalization and RMSNormalization.
+fn first_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
+    axis_in(site.attr_int("axis")?.unwrap_or(-1), rank)
+}
+
+pub(super) fn infer_layer(cx: &mut InferCx<'_>) -> InferResult {
+    let data = cx.required(0)?;
+    let stash = cx.attr_int("stash_type")?.unwrap_or(1);
+    let stash = i32::try_from(stash).ok().and_then(DType::from_onnx);
+    let saved = match data.shape() {
+        None => None,
+        Some(shape) => {
+            let axis = first_axis(cx, shape.len())?;
+            let one = Dim::constant(1);
+            Some(shape.iter().enumerate().map(|(at, dim)| if at < axis { dim } else { &one }).cloned().collect())
+        }
+    };
+    let saved = Fact::tensor(stash, saved);
+    let result = Fact::tensor(data.dtype(), shape_under(cx, 1)?);
+    Ok(vec![result, saved.clone(), saved])
+}
+
+pub(super) fn infer_rms(cx: &mut InferCx<'_>) -> InferResult {
+    let data = cx.required(0)?;
+    if let Some(rank) = data.rank() {
+        first_axis(cx, rank)?;
+    }
+    Ok(vec![Fact::tensor(cx.dtype(1), shape_under(cx, 1)?)])
+}
+
+/// A parameter spread over the data: an entry for every element, or for the first ones, which repeat.
+fn spread(cx: &EvalCx<'_>, i: usize, shape: &[usize]) -> Result<Vec<f64>, Decline> {
+    let tensor = cx.tensor(i)?;
+    // Axes of dim 1 in front repeat the whole.
+    let ones = tensor.shape().iter().take_while(|&&dim| dim == 1).count();
+    if shape.ends_with(tensor.shape().get(ones..).unwrap_or_default()) && tensor.rank() <= shape.len() {
+        return reals(cx, tensor);
+    }
+    let view = StridedView::of(tensor).broadcast_to(shape)?;
+    cx.claim(tensor.dtype(), shape)?;
+    reals(cx, &gather(tensor, &view)?)
+}
+
+/// The blocks that LayerNormalization and RMSNormalization normalize: how many elements each has, and the shape of one
+/// number for each.
+fn blocks(cx: &EvalCx<'_>, data: &Tensor) -> Result<(usize, Vec<usize>), Decline> {
+    let axis = first_axis(cx, data.rank())?;
+    let size = product(data.shape().get(axis..).unwrap_or_default()).unwrap_or(0);
+    let saved = data.shape().iter().enumerate().map(|(at, &dim)| if at < axis { dim } else { 1 }).collect();
+    Ok((size, saved))
+}
+
+pub(super) fn eval_layer(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let (size, saved_shape) = blocks(cx, data)?;
+    let stash = Stash::of(cx.attr_int("stash_type")?.unwrap_or(1), data.dtype())?;
+    let epsilon = epsilon(cx)?;
+    let scale = spread(cx, 1, data.shape())?;
+    let bias = if cx.data(2).is_some() { spread(cx, 2, data.shape())? } else { vec![0.0] };
+    let mut values = reals(cx, data)?;
+    let (mut means, mut inverses) = (Vec::new(), Vec::new());
+    if size == 0 && product(&saved_shape) != Some(0) {
+        return Err(Decline::unsupported("the mean of nothing is undefined"));
+    }
+    for block in values.chunks_exact_mut(size.max(1)) {
+        let (mean, variance) = moments(block);
+        let inverse = (variance + epsilon).sqrt().recip();
+        block.iter_mut().for_each(|x| *x = stash.round((*x - mean) * inverse));
+        means.push(mean);
+        inverses.push(inverse);
+    }
+    for ((x, scale), bias) in values.iter_mut().zip(scale.iter().cycle()).zip(bias.iter().cycle()) {
+        *x = *x * scale + bias;
+    }
+    Ok(vec![
+        Data::Tensor(rounded(cx, data.dtype(), data.shape(), values)?),
+        Data::Tensor(rounded(cx, stash.dtype, &saved_shape, means)?),
+        Data::Tensor(rounded(cx, stash.dtype, &saved_shape, inverses)?),
+    ])
+}
+
+pub(super) fn eval_rms(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let (size, _) = blocks(cx, data)?;
+    let stash = Stash::of(cx.attr_int("stash_type")?.unwrap_or(1), data.dtype())?;
+    let epsilon = epsilon(cx)?;
+    let scale = spread(cx, 1, data.shape())?;
+    let mut values = reals(cx, data)?;
+    for block in values.chunks_exact_mut(size.max(1)) {
+        let squares = block.iter().map(|x| x * x).sum::<f64>() / block.len() as f64;
+        let root = (squares + epsilon).sqrt();
+        block.iter_mut().for_each(|x| *x = stash.round(*x / root));
+    }
+    values.iter_mut().zip(scale.iter().cycle()).for_each(|(x, scale)| *x *= scale);
+    Ok(vec![Data::Tensor(rounded(cx, cx.tensor(1)?.dtype(), data.shape(), values)?)])
+}

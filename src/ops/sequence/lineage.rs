@@ -1,0 +1,133 @@
+//! What is known of a sequence from the nodes that put it together.
+
+use crate::dim::Dim;
+use crate::ir::{Data, Fact, Node, ValueId};
+use crate::ops::InferCx;
+
+use super::split;
+
+/// So many nodes and elements are followed.
+const MAX_STEPS: usize = 256;
+
+/// The node of the default domain that computes a value.
+fn producer<'a>(cx: &InferCx<'a>, value: ValueId) -> Option<&'a Node> {
+    let node = cx.model.node(cx.model.value(value).producer()?)?;
+    let standard = node.canonical_domain().is_empty() && cx.model.function_of(node).is_none();
+    standard.then_some(node)
+}
+
+fn known(cx: &InferCx<'_>, value: ValueId) -> Fact {
+    cx.walk.facts.get(value).cloned().unwrap_or_default()
+}
+
+/// What a node does to a sequence: an element more or less, at a position or the back.
+enum Change {
+    Insert(Option<i64>, Fact),
+    Erase(Option<i64>),
+}
+
+/// The place of an operator's optional position operand: known, left out (`None` inside), or not known (`None`).
+fn position(cx: &InferCx<'_>, node: &Node, slot: usize) -> Option<Option<i64>> {
+    match node.input(slot) {
+        None => Some(None),
+        Some(value) => match known(cx, value).const_ints()?.as_slice() {
+            [position] => Some(Some(*position)),
+            _ => None,
+        },
+    }
+}
+
+/// The facts of a sequence's elements, one by one.
+pub(super) fn items(cx: &InferCx<'_>, mut value: ValueId) -> Option<Vec<Fact>> {
+    let mut changes = Vec::new();
+    let mut items: Vec<Fact> = loop {
+        if changes.len() > MAX_STEPS {
+            return None;
+        }
+        if let Some(Data::Sequence(items)) = known(cx, value).data() {
+            if items.len() > MAX_STEPS {
+                return None;
+            }
+            break items.iter().map(|item| Fact::constant(item.clone())).collect();
+        }
+        let node = producer(cx, value)?;
+        value = match node.op_type.as_str() {
+            "SequenceConstruct" if node.inputs().len() <= MAX_STEPS => {
+                break node.inputs().iter().map(|input| input.map(|input| known(cx, input))).collect::<Option<_>>()?;
+            }
+            "SequenceInsert" => {
+                changes.push(Change::Insert(position(cx, node, 2)?, known(cx, node.input(1)?)));
+                node.input(0)?
+            }
+            "SequenceErase" => {
+                changes.push(Change::Erase(position(cx, node, 1)?));
+                node.input(0)?
+            }
+            _ => return None,
+        };
+    };
+    for change in changes.into_iter().rev() {
+        match change {
+            Change::Insert(at, item) => {
+                let at = at.map_or(Some(items.len()), |at| place(at, items.len(), true))?;
+                items.insert(at, item);
+            }
+            Change::Erase(at) => {
+                let at = place(at.unwrap_or(-1), items.len(), false)?;
+                items.remove(at);
+            }
+        }
+    }
+    Some(items)
+}
+
+/// A position as a place from the front, if it is in range; at the end when inserting.
+pub(super) fn place(position: i64, len: usize, inserting: bool) -> Option<usize> {
+    let wide = i64::try_from(len).ok()?;
+    let place = if position < 0 { position.checked_add(wide)? } else { position };
+    let place = usize::try_from(place).ok()?;
+    (place < len || (inserting && place == len)).then_some(place)
+}
+
+/// The number of a sequence's elements.
+pub(super) fn length(cx: &InferCx<'_>, mut value: ValueId) -> Option<Dim> {
+    let scope = cx.scope();
+    let mut more = 0i64;
+    for _ in 0..MAX_STEPS {
+        if let Some(Data::Sequence(items)) = known(cx, value).data() {
+            let len = i64::try_from(items.len()).ok()?;
+            return Some(Dim::constant(len.checked_add(more)?));
+        }
+        let node = producer(cx, value)?;
+        value = match node.op_type.as_str() {
+            "SequenceConstruct" => {
+                let len = i64::try_from(node.inputs().len()).ok()?;
+                return Some(Dim::constant(len.checked_add(more)?));
+            }
+            "SplitToSequence" => {
+                let tensor = known(cx, node.input(0)?);
+                let sizes = node.input(1).map(|sizes| known(cx, sizes));
+                let axis = split::axis_attribute(node);
+                let parts = split::parts(scope, &tensor, sizes.as_ref(), axis?)?;
+                return Some(scope.add(&parts, &Dim::constant(more)));
+            }
+            "SequenceInsert" => {
+                more += 1;
+                node.input(0)?
+            }
+            "SequenceErase" => {
+                more -= 1;
+                node.input(0)?
+            }
+            "SequenceMap" => node.input(0)?,
+            _ => return None,
+        };
+    }
+    None
+}
+
+/// The value inside an optional made by an Optional node: nothing is known, there is none, or there is this one.
+pub(super) fn optional(cx: &InferCx<'_>, value: ValueId) -> Option<Option<Fact>> {
+    let node = producer(cx, value).filter(|node| node.op_type == "Optional")?;
+    Some(node.input(0).map(|input| known(cx, input)))
+}

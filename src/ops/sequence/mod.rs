@@ -1,0 +1,45 @@
+//! Sequences and optionals.
+//!
+//! | operator | computes | versions |
+//! | --- | --- | --- |
+//! | SequenceConstruct, SequenceEmpty | a sequence of the operands, of nothing | 11 |
+//! | SequenceInsert, SequenceErase | a sequence with one element more or less; without a position at the back | 11 |
+//! | SequenceAt, SequenceLength | an element, the number of elements | 11 |
+//! | SplitToSequence | the parts of a tensor along an axis | 11; 24 adds `bfloat16` |
+//! | ConcatFromSequence | the elements side by side, or stacked along a new axis | 11 |
+//! | SequenceMap | a body for each element | 17 |
+//! | Optional | an optional with or without a value | 15; 28 adds types |
+//! | OptionalHasElement, OptionalGetElement | whether there is a value, the value | 15; 18 take any value and, the first, none at all; 28 adds types |
+//!
+//! Positions count from the back when negative; a position out of range, the value of an empty optional and elements of
+//! different types are errors and never folded. What a sequence holds is followed to the nodes that put it together
+//! ([`lineage`]), so that an element at a known position keeps its exact fact.
+
+mod elements;
+mod lineage;
+mod map;
+mod optional;
+mod pieces;
+mod split;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use pieces::{pick, stack};
+
+use super::Operator;
+
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::new("SequenceConstruct", &[11], elements::infer_construct, elements::eval_construct),
+    Operator::new("SequenceEmpty", &[11], elements::infer_empty, elements::eval_empty),
+    Operator::new("SequenceInsert", &[11], elements::infer_insert, elements::eval_insert),
+    Operator::new("SequenceErase", &[11], elements::infer_erase, elements::eval_erase),
+    Operator::new("SequenceAt", &[11], elements::infer_at, elements::eval_at),
+    Operator::new("SequenceLength", &[11], elements::infer_length, elements::eval_length),
+    Operator::new("SplitToSequence", &[11, 24], split::infer_split, split::eval_split),
+    Operator::new("ConcatFromSequence", &[11], split::infer_concat, split::eval_concat),
+    Operator::new("SequenceMap", &[17], map::infer, map::eval),
+    Operator::new("Optional", &[15, 28], optional::infer_optional, optional::eval_optional),
+    Operator::new("OptionalHasElement", &[15, 18, 28], optional::infer_has, optional::eval_has),
+    Operator::new("OptionalGetElement", &[15, 18, 28], optional::infer_get, optional::eval_get),
+];

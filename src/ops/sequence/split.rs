@@ -1,0 +1,231 @@
+//! Between tensors and sequences of their parts.
+
+use std::sync::Arc;
+
+use super::elements::{any_element, element_type, sequence, total};
+use super::lineage;
+use super::pieces::{concat, part, pick, stack};
+use crate::dim::{Dim, Scope};
+use crate::ir::{Attribute, Data, Fact, Node, TensorType, Type};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, axis_in};
+use crate::tensor::Tensor;
+
+/// The sizes that a SplitToSequence asks for.
+enum Sizes {
+    /// All of this size, the last one of what is left.
+    Each(Dim),
+    /// One by one.
+    List(Vec<Dim>),
+}
+
+impl Sizes {
+    /// The sizes in the operand; `None` when nothing is known of them.
+    fn of(operand: Option<&Fact>) -> Option<Sizes> {
+        let Some(fact) = operand else { return Some(Sizes::Each(Dim::constant(1))) };
+        let mut sizes = fact.ints()?;
+        match fact.rank()? {
+            0 => Some(Sizes::Each(sizes.pop()?)),
+            _ => Some(Sizes::List(sizes)),
+        }
+    }
+}
+
+/// The `axis` of a node whose attributes are all given in place.
+pub(super) fn axis_attribute(node: &Node) -> Option<i64> {
+    match node.attribute("axis") {
+        None => Some(0),
+        Some(Attribute::Int(axis)) => Some(*axis),
+        Some(_) => None,
+    }
+}
+
+/// How many parts a SplitToSequence makes.
+pub(super) fn parts(scope: &Scope, tensor: &Fact, sizes: Option<&Fact>, axis: i64) -> Option<Dim> {
+    let one = Dim::constant(1);
+    match Sizes::of(sizes) {
+        Some(Sizes::List(sizes)) => Some(Dim::constant(i64::try_from(sizes.len()).ok()?)),
+        Some(Sizes::Each(size)) => {
+            let shape = tensor.shape()?;
+            let dim = shape.get(axis_in(axis, shape.len()).ok()?)?;
+            scope.ge(&size, &one).is_yes().then(|| scope.ceil_div(dim, &size))
+        }
+        // Even of unknown sizes the number is known.
+        None => match sizes?.shape()? {
+            [count] => Some(count.clone()),
+            _ => None,
+        },
+    }
+}
+
+pub(super) fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
+    let tensor = cx.required(0)?;
+    let axis = cx.attr_int("axis")?.unwrap_or(0);
+    let squeezed = cx.input(1).is_none() && !cx.attr_flag("keepdims", true)?;
+    let sizes = Sizes::of(cx.input(1));
+    let nonpositive = |size: &Dim, least: i64| size.as_const().is_some_and(|size| size < least);
+    match &sizes {
+        Some(Sizes::Each(size)) if nonpositive(size, 1) => {
+            return Err(Refusal::invalid("the size of the parts is not positive"));
+        }
+        Some(Sizes::List(list)) if list.iter().any(|size| nonpositive(size, 0)) => {
+            return Err(Refusal::invalid("the size of a part is negative"));
+        }
+        _ => {}
+    }
+    let shape = match tensor.shape() {
+        None => None,
+        Some(shape) => {
+            let at = axis_in(axis, shape.len())?;
+            let mut shape = shape.to_vec();
+            if squeezed {
+                shape.remove(at);
+            } else if let Some(dim) = shape.get_mut(at) {
+                *dim = part_size(cx, sizes.as_ref(), dim);
+            }
+            Some(shape)
+        }
+    };
+    let element = Type::Tensor(TensorType::new(tensor.dtype(), shape));
+    Ok(vec![Fact::of(Type::Sequence(Some(Box::new(element))))])
+}
+
+/// The size that every part has, or a symbol for "some size".
+fn part_size(cx: &InferCx<'_>, sizes: Option<&Sizes>, dim: &Dim) -> Dim {
+    let scope = cx.scope();
+    match sizes {
+        Some(Sizes::Each(size)) => {
+            if scope.divides(size, dim).is_yes() {
+                size.clone()
+            } else if scope.le(dim, size).is_yes() {
+                dim.clone()
+            } else {
+                any_size(cx, scope.bounds(size).1)
+            }
+        }
+        Some(Sizes::List(list)) => match list.split_first() {
+            Some((first, rest)) if rest.iter().all(|size| scope.eq(first, size).is_yes()) => first.clone(),
+            _ => any_size(cx, scope.bounds(dim).1),
+        },
+        None => any_size(cx, scope.bounds(dim).1),
+    }
+}
+
+fn any_size(cx: &InferCx<'_>, most: Option<i64>) -> Dim {
+    cx.scope().fresh_within(&crate::ops::control::stem_of(cx), Some(0), most)
+}
+
+pub(super) fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
+    let tensor = cx.tensor(0)?;
+    let axis = axis_in(cx.attr_int("axis")?.unwrap_or(0), tensor.rank())?;
+    let dim = tensor.shape().get(axis).copied().unwrap_or(0);
+    let mut items = Vec::new();
+    let Some(sizes) = cx.optional_tensor(1)? else {
+        let keep = cx.attr_flag("keepdims", true)?;
+        cx.budget().take_bytes(dim.saturating_mul(size_of::<Data>()))?;
+        for index in 0..dim {
+            let item = if keep { part(cx, tensor, axis, index, 1) } else { pick(cx, tensor, axis, index) };
+            items.push(Data::Tensor(item?));
+        }
+        return Ok(vec![Data::Sequence(Arc::new(items))]);
+    };
+    let given = sizes.to_i64s().ok_or_else(|| Decline::invalid("the sizes of the parts are not integers"))?;
+    let given = given.into_iter().map(usize::try_from).collect::<Result<Vec<_>, _>>();
+    let given = given.map_err(|_| Decline::invalid("the size of a part is negative"))?;
+    let lens = match (sizes.rank(), given.as_slice()) {
+        (0, [0]) => return Err(Decline::invalid("the size of the parts is not positive")),
+        (0, [size]) => {
+            let count = dim.div_ceil(*size);
+            cx.budget().take_bytes(count.saturating_mul(size_of::<Data>()))?;
+            (0..count).map(|at| (*size).min(dim - at * size)).collect()
+        }
+        (1, _) => given,
+        _ => return Err(Decline::invalid("the sizes of the parts are neither a scalar nor a vector")),
+    };
+    if lens.iter().try_fold(0usize, |sum, &len| sum.checked_add(len)) != Some(dim) {
+        return Err(Decline::invalid("the sizes of the parts do not add up to the axis"));
+    }
+    let mut start = 0;
+    for len in lens {
+        items.push(Data::Tensor(part(cx, tensor, axis, start, len)?));
+        start += len;
+    }
+    Ok(vec![Data::Sequence(Arc::new(items))])
+}
+
+pub(super) fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
+    let element = element_type(cx, 0)?;
+    let axis = cx.attr_int("axis")?.ok_or_else(|| Refusal::invalid("attribute 'axis' is missing"))?;
+    let stacked = cx.attr_flag("new_axis", false)?;
+    let value = cx.node.input(0);
+    let items = value.and_then(|value| lineage::items(cx, value)).filter(|items| !items.is_empty());
+    // The elements agree in every dim but the joined one: what is known of any of them is known of the result.
+    let known = match items.as_deref() {
+        Some(items) => items.iter().filter_map(Fact::as_tensor).max_by_key(|item| item.shape.is_some()).cloned(),
+        None => element.and_then(|element| any_element(cx, &element).as_tensor().cloned()),
+    };
+    let Some(known) = known else { return Ok(vec![Fact::unknown()]) };
+    let Some(mut shape) = known.shape else { return Ok(vec![Fact::tensor(known.dtype, None)]) };
+    if let Some(items) = items.as_deref() {
+        prefer_numbers(&mut shape, items);
+    }
+    if stacked {
+        let at = axis_in(axis, shape.len() + 1)?;
+        let count = value.and_then(|value| lineage::length(cx, value)).unwrap_or_else(|| cx.fresh_dim());
+        shape.insert(at, count);
+        return Ok(vec![Fact::tensor(known.dtype, Some(shape))]);
+    }
+    let at = axis_in(axis, shape.len())?;
+    let sizes = items.and_then(|items| {
+        items.iter().map(|item| item.shape().and_then(|shape| shape.get(at)).cloned()).collect::<Option<Vec<Dim>>>()
+    });
+    if let Some(dim) = shape.get_mut(at) {
+        *dim = match sizes {
+            Some(sizes) => total(cx, &sizes),
+            None => joined_size(cx, at),
+        };
+    }
+    Ok(vec![Fact::tensor(known.dtype, Some(shape))])
+}
+
+/// Takes a number from any element where the shape has none.
+fn prefer_numbers(shape: &mut [Dim], items: &[Fact]) {
+    for item in items {
+        let Some(other) = item.shape().filter(|other| other.len() == shape.len()) else { continue };
+        for (dim, other) in shape.iter_mut().zip(other) {
+            if dim.as_const().is_none() && other.as_const().is_some() {
+                *dim = other.clone();
+            }
+        }
+    }
+}
+
+/// The size of the joined axis of a sequence whose elements are not known one by one: as many times the size that all of
+/// them have, if there is one.
+fn joined_size(cx: &InferCx<'_>, at: usize) -> Dim {
+    let value = cx.node.input(0);
+    let count = value.and_then(|value| lineage::length(cx, value));
+    let element = match cx.input(0).and_then(|fact| fact.ty.as_ref()) {
+        Some(Type::Sequence(Some(element))) => element.as_tensor().and_then(|element| element.shape.clone()),
+        _ => None,
+    };
+    let dim = element.and_then(|shape| shape.get(at).cloned());
+    let shared = |dim: &Dim| !dim.symbols().into_iter().any(|symbol| cx.scope().is_fresh(symbol));
+    match (count, dim.filter(shared)) {
+        (Some(count), Some(dim)) => cx.scope().mul(&count, &dim),
+        _ => cx.fresh_dim(),
+    }
+}
+
+pub(super) fn eval_concat(cx: &mut EvalCx<'_>) -> EvalResult {
+    let items = sequence(cx, 0)?;
+    let tensors = items.iter().map(|item| item.tensor().cloned()).collect::<Option<Vec<Tensor>>>();
+    let tensors = tensors.ok_or_else(|| Decline::invalid("an element is no tensor"))?;
+    let axis = cx.attr_int("axis")?.ok_or_else(|| Decline::invalid("attribute 'axis' is missing"))?;
+    let joined = if cx.attr_flag("new_axis", false)? {
+        stack(cx, &tensors, axis)?
+    } else {
+        let rank = tensors.first().map_or(0, Tensor::rank);
+        concat(cx, &tensors, axis_in(axis, rank)?)?
+    };
+    Ok(vec![Data::Tensor(joined)])
+}

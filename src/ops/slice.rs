@@ -1,0 +1,201 @@
+//! Slicing operators. All of them read their operands into one [`SliceSpec`] and leave the rest to [`crate::slicing`].
+//!
+//! | operator | domain | versions | rules |
+//! | --- | --- | --- | --- |
+//! | Slice | `""` | 1 (attributes), 10, 11, 13 | [`onnx`] |
+//! | StridedSlice | `ai.onnx.converters.tensorflow`, and `""` where a converter left it | 1 | [`tensorflow`] |
+//! | StridedSlice | `ai.intel.openvino` | 1; masks are INTS, or STRINGs such as `"1,0,0"` | [`openvino`] |
+//! | Slice | `ai.intel.openvino` | 1 | Slice-8 of [`openvino`] |
+//!
+//! What a slice selects of known elements is known as well, however much else of them is not. Where the readings of ONNX
+//! Slice are in dispute ([`Rule`]) only what they share is stated, and nothing is evaluated.
+
+use super::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, Status, registry};
+use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
+use crate::slicing::{self, Operand, Rule, SliceError, SliceSpec, onnx, openvino, tensorflow};
+use crate::tensor::{DType, StridedView, gather};
+
+const TENSORFLOW: &str = "ai.onnx.converters.tensorflow";
+const OPENVINO: &str = "ai.intel.openvino";
+
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::new("Slice", &[1, 10, 11, 13], infer, eval),
+    Operator::new("StridedSlice", &[1], infer, eval),
+    Operator::new("StridedSlice", &[1], infer, eval).in_domain(TENSORFLOW),
+    Operator::new("StridedSlice", &[1], infer, eval).in_domain(OPENVINO),
+    Operator::new("Slice", &[1], infer, eval).in_domain(OPENVINO),
+];
+
+impl From<SliceError> for Refusal {
+    fn from(error: SliceError) -> Self {
+        if error.is_undecided() { Refusal::unsupported(error.to_string()) } else { Refusal::invalid(error.to_string()) }
+    }
+}
+
+impl From<SliceError> for Decline {
+    fn from(error: SliceError) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
+/// Where operand `i`, called so by the dialect, comes from: what is known of it, or its value. `None` when it is left out.
+type Source<'s> = &'s dyn Fn(usize, &'static str) -> Result<Option<Operand>, SliceError>;
+
+/// The slice a node stands for, whichever dialect it is of.
+fn read(site: &Site<'_>, source: Source<'_>) -> Result<SliceSpec, Refusal> {
+    let required = |i: usize, name: &'static str| source(i, name)?.ok_or(SliceError::OperandMissing { operand: name });
+    let spec = match (site.node.canonical_domain(), site.node.op_type.as_str()) {
+        (OPENVINO, "Slice") => openvino::slice(&openvino::Operands {
+            start: required(1, "start")?,
+            stop: required(2, "stop")?,
+            step: required(3, "step")?,
+            axes: source(4, "axes")?,
+        }),
+        (OPENVINO, _) => openvino::strided_slice(&openvino::StridedOperands {
+            begin: required(1, "begin")?,
+            end: required(2, "end")?,
+            strides: source(3, "strides")?,
+            masks: openvino::Masks {
+                begin: list_mask(site, "begin_mask")?,
+                end: list_mask(site, "end_mask")?,
+                new_axis: list_mask(site, "new_axis_mask")?,
+                shrink_axis: list_mask(site, "shrink_axis_mask")?,
+                ellipsis: list_mask(site, "ellipsis_mask")?,
+            },
+        }),
+        (_, "StridedSlice") => tensorflow::strided_slice(&tensorflow::Operands {
+            begin: required(1, "begin")?,
+            end: required(2, "end")?,
+            strides: required(3, "strides")?,
+            masks: bit_masks(site)?,
+        }),
+        _ if site.version < 10 => {
+            let missing = |operand: &'static str| SliceError::OperandMissing { operand };
+            let starts = site.attr_ints("starts")?.ok_or(missing("starts"))?;
+            let ends = site.attr_ints("ends")?.ok_or(missing("ends"))?;
+            onnx::slice_1(starts, ends, site.attr_ints("axes")?, site.slice_rule)
+        }
+        _ => {
+            let operands = onnx::Operands {
+                starts: required(1, "starts")?,
+                ends: required(2, "ends")?,
+                axes: source(3, "axes")?,
+                steps: source(4, "steps")?,
+            };
+            onnx::slice(&operands, site.slice_rule)
+        }
+    };
+    Ok(spec?)
+}
+
+/// What a StridedSlice of TensorFlow has in its bit masks.
+fn bit_masks(site: &Site<'_>) -> Result<tensorflow::Masks, Refusal> {
+    let mask = |name: &'static str| -> Result<i32, Refusal> {
+        let wide = site.attr_int(name)?.unwrap_or(0);
+        let wrong = SliceError::Mask { mask: name, reason: "it is no 32-bit integer" };
+        Ok(i32::try_from(wide).map_err(|_| wrong)?)
+    };
+    Ok(tensorflow::Masks {
+        begin: mask("begin_mask")?,
+        end: mask("end_mask")?,
+        ellipsis: mask("ellipsis_mask")?,
+        new_axis: mask("new_axis_mask")?,
+        shrink_axis: mask("shrink_axis_mask")?,
+    })
+}
+
+/// A mask of OpenVINO, INTS or a STRING of numbers.
+fn list_mask(site: &Site<'_>, name: &'static str) -> Result<Vec<i64>, Refusal> {
+    match site.attribute(name) {
+        Some(Attribute::String(_)) => Ok(openvino::parse_mask(name, site.attr_str(name)?.unwrap_or_default())?),
+        _ => Ok(site.attr_ints(name)?.unwrap_or_default().to_vec()),
+    }
+}
+
+/// Whether operands may hold elements of this type.
+fn is_index(site: &Site<'_>, dtype: DType) -> bool {
+    match site.node.canonical_domain() {
+        OPENVINO => dtype.is_integer(),
+        _ if site.node.op_type == "StridedSlice" => matches!(dtype, DType::Int16 | DType::Int32 | DType::Int64),
+        _ => matches!(dtype, DType::Int32 | DType::Int64),
+    }
+}
+
+/// What is known of an operand.
+fn known_operand(site: &Site<'_>, name: &'static str, fact: &Fact) -> Result<Operand, SliceError> {
+    if fact.dtype().is_some_and(|dtype| !is_index(site, dtype)) {
+        return Err(SliceError::OperandType { operand: name });
+    }
+    if let Some(tensor) = fact.constant_tensor() {
+        return Operand::of_tensor(name, tensor);
+    }
+    if let Some(rank) = fact.rank().filter(|&rank| rank != 1) {
+        return Err(SliceError::OperandRank { operand: name, rank });
+    }
+    if let Some(elements) = fact.elements() {
+        return Ok(Operand::Elements(elements.iter().map(|element| element.as_int().cloned()).collect()));
+    }
+    Ok(fact.static_len().map_or(Operand::Unknown, Operand::of_length))
+}
+
+/// The slice a node of one of these operators stands for, as far as what is known of its operands tells. `None` for nodes of
+/// other operators.
+///
+/// # Errors
+/// The node breaks a rule of its operator, or cannot be read where it stands.
+pub fn slice_spec(model: &Model, facts: &Facts, id: NodeId, rule: Rule) -> Result<Option<SliceSpec>, Refusal> {
+    let Some(node) = model.node(id) else { return Ok(None) };
+    let Status::Known(operator, version) = registry::status(model, node) else { return Ok(None) };
+    if !OPERATORS.iter().any(|own| own.name == operator.name && own.domain == operator.domain) {
+        return Ok(None);
+    }
+    if node.attributes.iter().any(|attribute| matches!(attribute.value, Attribute::Reference { .. })) {
+        return Err(Refusal::unsupported("an attribute is given by the call of the function around it"));
+    }
+    let site = Site { model, id, node, version, slice_rule: rule, bindings: &[] };
+    let nothing = Fact::unknown();
+    let source = |i: usize, name: &'static str| {
+        let fact = node.input(i).map(|value| facts.get(value).unwrap_or(&nothing));
+        fact.map(|fact| known_operand(&site, name, fact)).transpose()
+    };
+    read(&site, &source).map(Some)
+}
+
+/// The dense elements of data this small, as positions; `None` if its shape is not known.
+fn whole(fact: &Fact) -> Option<StridedView> {
+    let shape = fact.static_shape()?;
+    let strides = crate::tensor::strides_of(&shape)?;
+    StridedView::new(&shape, &strides, 0).ok()
+}
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let source = |i: usize, name: &'static str| cx.input(i).map(|fact| known_operand(cx, name, fact)).transpose();
+    let spec = read(cx, &source)?;
+    let data = cx.required(0)?;
+    let shape = slicing::infer(cx.scope(), &spec, data.shape())?.map(|inferred| inferred.shape);
+    let fact = Fact::tensor(data.dtype(), shape);
+    // Constant data is evaluated; elements of which only some are known are selected here.
+    let elements = data.elements().filter(|_| data.data().is_none()).and_then(|elements| {
+        let view = slicing::view_of(whole(data)?, &spec).ok()?;
+        slicing::select::<Scalar>(&elements, &view)
+    });
+    Ok(vec![match elements {
+        Some(elements) => fact.with_elements(elements),
+        None => fact,
+    }])
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let source = |i: usize, name: &'static str| -> Result<Option<Operand>, SliceError> {
+        match cx.data(i) {
+            None => Ok(None),
+            Some(Data::Tensor(tensor)) if is_index(cx, tensor.dtype()) => Operand::of_tensor(name, tensor).map(Some),
+            Some(_) => Err(SliceError::OperandType { operand: name }),
+        }
+    };
+    let spec = read(cx, &source)?;
+    let data = cx.tensor(0)?;
+    let view = slicing::view(data, &spec)?;
+    cx.claim(data.dtype(), view.shape())?;
+    Ok(vec![gather(data, &view)?.into()])
+}

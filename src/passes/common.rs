@@ -1,0 +1,168 @@
+//! Common subexpressions: nodes that compute the same from the same become one, and initializers that hold the same.
+//!
+//! Law: a deterministic operator of equal attributes on equal operands, absent ones in the same places, gives equal
+//! results. A subgraph may use what a graph around it computes before; the other way round it may not.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::ir::{Attribute, Broken, Definition, Edit, GraphId, Model, Node, NodeId, ValueId};
+use crate::ops::operator;
+
+/// What was merged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    pub nodes: usize,
+    pub initializers: usize,
+}
+
+/// Merges equal nodes and initializers of the main graph and its subgraphs.
+///
+/// # Errors
+/// The model is inconsistent.
+pub fn merge(model: &mut Model) -> Result<Merged, Broken> {
+    let mut merged = Merged::default();
+    let mut seen = Seen::default();
+    in_graph(model, model.main(), &mut seen, &mut merged)?;
+    Ok(merged)
+}
+
+/// What the open graphs have computed so far, by hash. Entries of a subgraph are dropped when it closes.
+#[derive(Default)]
+struct Seen {
+    nodes: FxHashMap<u64, Vec<NodeId>>,
+    tensors: FxHashMap<u64, Vec<ValueId>>,
+    log: Vec<(bool, u64)>,
+}
+
+impl Seen {
+    fn close(&mut self, mark: usize) {
+        for (is_node, hash) in self.log.drain(mark..).rev() {
+            if is_node {
+                self.nodes.get_mut(&hash).map(Vec::pop);
+            } else {
+                self.tensors.get_mut(&hash).map(Vec::pop);
+            }
+        }
+    }
+}
+
+// Graphs nest at most 32 deep, which the verifier has checked, so recursion is bounded.
+fn in_graph(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Merged) -> Result<(), Broken> {
+    let mark = seen.log.len();
+    initializers(model, graph, seen, merged);
+    for id in model.topological(graph)? {
+        let Some(node) = model.node(id) else { continue };
+        let inner: Vec<GraphId> = node.subgraphs().collect();
+        if !inner.is_empty() {
+            for graph in inner {
+                in_graph(model, graph, seen, merged)?;
+            }
+            continue;
+        }
+        if !operator(&node.domain, &node.op_type).is_some_and(|operator| operator.deterministic) {
+            continue;
+        }
+        let hash = hash_of(node);
+        let first = seen.nodes.get(&hash).and_then(|found| {
+            found.iter().copied().find(|&other| model.node(other).is_some_and(|other| same(model, other, node)))
+        });
+        match first {
+            Some(first) if unite(model, first, id)? => merged.nodes += 1,
+            Some(_) => {}
+            None => {
+                seen.nodes.entry(hash).or_default().push(id);
+                seen.log.push((true, hash));
+            }
+        }
+    }
+    seen.close(mark);
+    Ok(())
+}
+
+/// Lets every reader of `second`'s results read `first`'s. Declines where a name would need an Identity.
+fn unite(model: &mut Model, first: NodeId, second: NodeId) -> Result<bool, Broken> {
+    let (Some(kept), Some(gone)) = (model.node(first), model.node(second)) else { return Ok(false) };
+    let same_graph = kept.graph() == gone.graph();
+    let pairs: Vec<(ValueId, ValueId)> =
+        gone.outputs().iter().zip(kept.outputs()).filter_map(|(gone, kept)| Some(((*gone)?, (*kept)?))).collect();
+    let named = |value: ValueId| model.is_output(value) || model.value(value).pinned;
+    if pairs.iter().any(|&(gone, kept)| named(gone) && (named(kept) || !same_graph)) {
+        return Ok(false);
+    }
+    let Some(mut edit) = Edit::at(model, "common-subexpression", second) else { return Ok(false) };
+    edit.remove.push(second);
+    edit.replace = pairs;
+    model.apply(edit)?;
+    Ok(true)
+}
+
+fn same(model: &Model, a: &Node, b: &Node) -> bool {
+    // How many results a node lists may decide what they are: Split parts by it.
+    let present = a.outputs().len() == b.outputs().len()
+        && a.outputs().iter().zip(b.outputs()).all(|(a, b)| a.is_some() || b.is_none());
+    present
+        && a.op_type == b.op_type
+        && a.canonical_domain() == b.canonical_domain()
+        && a.overload == b.overload
+        && a.inputs() == b.inputs()
+        && a.attributes.len() == b.attributes.len()
+        && a.attributes.iter().all(|held| b.attribute(&held.name).is_some_and(|other| held.value.same(other)))
+        && model.opset(a.graph(), &a.domain) == model.opset(b.graph(), &b.domain)
+}
+
+fn hash_of(node: &Node) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    node.op_type.hash(&mut hasher);
+    node.canonical_domain().hash(&mut hasher);
+    node.inputs().hash(&mut hasher);
+    // Attributes may come in any order, so their hashes are added up.
+    let attributes = node.attributes.iter().fold(0u64, |sum, held| {
+        let mut hasher = rustc_hash::FxHasher::default();
+        held.name.hash(&mut hasher);
+        match &held.value {
+            Attribute::Int(value) => value.hash(&mut hasher),
+            Attribute::Ints(values) => values.hash(&mut hasher),
+            Attribute::Float(value) => value.to_bits().hash(&mut hasher),
+            Attribute::String(value) => value.hash(&mut hasher),
+            Attribute::Tensor(tensor, _) => tensor.hash_content().hash(&mut hasher),
+            _ => {}
+        }
+        sum.wrapping_add(hasher.finish())
+    });
+    attributes.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// How many different tensors of one sample are told apart; more are left alone.
+const MOST_ALIKE: usize = 16;
+
+fn initializers(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Merged) {
+    let mut gone = FxHashSet::default();
+    for value in model.graph(graph).initializers().to_vec() {
+        let place = model.value(value);
+        if !place.is_constant() || !matches!(place.definition(), Definition::Initializer(_)) || model.is_output(value) {
+            continue;
+        }
+        let Some(tensor) = place.constant_tensor() else { continue };
+        let hash = tensor.hash_sample();
+        let first = seen.tensors.get(&hash).and_then(|found| {
+            found.iter().copied().find(|&other| model.value(other).tensor().is_some_and(|other| other.same(tensor)))
+        });
+        match first {
+            Some(first) => {
+                model.replace_uses(value, first);
+                gone.insert(value);
+            }
+            None => {
+                let alike = seen.tensors.entry(hash).or_default();
+                if alike.len() < MOST_ALIKE {
+                    alike.push(value);
+                    seen.log.push((false, hash));
+                }
+            }
+        }
+    }
+    merged.initializers += gone.len();
+    model.remove_initializers(&gone);
+}

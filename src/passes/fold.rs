@@ -1,0 +1,186 @@
+//! Makes initializers of what is known to the last bit, within a budget of bytes.
+//!
+//! A constant is written out only where something that stays reads it: inside a chain of constant nodes nothing is. When
+//! the whole would grow the model beyond what is allowed, the nodes that blow their operands up most are kept, largest
+//! result first, and their operands are written out instead.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::dead::live_graphs;
+use crate::ir::{Constant, Data, Definition, Fact, Facts, Model, NodeId, ValueId};
+use crate::tensor::Tensor;
+
+/// A result of up to this many bytes is never too large: a scalar, a shape.
+const SMALL: usize = 256;
+
+/// What folding did.
+#[derive(Clone, Debug, Default)]
+pub struct Folded {
+    /// Nodes that are gone.
+    pub nodes: usize,
+    /// Nodes kept because their result is too large, with the bytes it would take.
+    pub declined: Vec<(NodeId, usize)>,
+}
+
+/// Folds every node of the main graph and its subgraphs whose results are all known.
+///
+/// `growth` is how many bytes the model may grow by in all, results of up to [`SMALL`] bytes not counted.
+pub fn fold(model: &mut Model, facts: &Facts, growth: usize, kept: &mut FxHashSet<NodeId>) -> Folded {
+    let mut candidates: Vec<NodeId> = Vec::new();
+    for graph in live_graphs(model) {
+        for id in model.graph(graph).nodes() {
+            if !kept.contains(&id) && is_decided(model, facts, id) {
+                candidates.push(id);
+            }
+        }
+    }
+    let mut decided: FxHashSet<NodeId> = candidates.iter().copied().collect();
+    let mut folded = Folded::default();
+    for (id, bytes) in over_budget(model, facts, &candidates, &mut decided, growth) {
+        kept.insert(id);
+        folded.declined.push((id, bytes));
+    }
+    // Removing a node that holds graphs removes what is inside, so inner ones may be gone when their turn comes.
+    for id in candidates {
+        if !decided.contains(&id) {
+            continue;
+        }
+        let Some(node) = model.node(id) else { continue };
+        let graph = node.graph();
+        let outputs: Vec<ValueId> = node.outputs().iter().flatten().copied().collect();
+        let wanted: Vec<(ValueId, Tensor)> = outputs
+            .into_iter()
+            .filter(|&value| must_exist(model, value, &decided))
+            .filter_map(|value| Some((value, tensor_of(facts, value)?.clone())))
+            .collect();
+        model.remove_node(id);
+        folded.nodes += 1;
+        for (value, tensor) in wanted {
+            // The value was just freed from its node, so nothing else can define it.
+            let _ = model.add_initializer(graph, value, Constant::dense(tensor));
+        }
+    }
+    folded
+}
+
+/// Whether all results that anyone wants are known and can be initializers.
+fn is_decided(model: &Model, facts: &Facts, id: NodeId) -> bool {
+    let Some(node) = model.node(id) else { return false };
+    let mut wanted = node.outputs().iter().flatten().filter(|&&value| !model.is_unused(value)).peekable();
+    wanted.peek().is_some() && wanted.all(|&value| tensor_of(facts, value).is_some() && !model.value(value).pinned)
+}
+
+fn tensor_of(facts: &Facts, value: ValueId) -> Option<&Tensor> {
+    facts.get(value).and_then(Fact::data).and_then(Data::tensor)
+}
+
+/// Whether anything that stays reads the value.
+fn must_exist(model: &Model, value: ValueId, decided: &FxHashSet<NodeId>) -> bool {
+    model.is_output(value) || model.users(value).into_iter().any(|(user, _)| !decided.contains(&user))
+}
+
+/// Bytes of operands that no node outside `decided` reads: they go when the nodes go.
+fn freed(model: &Model, decided: &FxHashSet<NodeId>, candidates: &[NodeId]) -> usize {
+    let mut seen = FxHashSet::default();
+    let mut bytes = 0usize;
+    for id in candidates.iter().filter(|id| decided.contains(id)) {
+        let Some(node) = model.node(*id) else { continue };
+        for &value in node.inputs().iter().flatten() {
+            let place = model.value(value);
+            let owned = matches!(place.definition(), Definition::Initializer(_));
+            if owned && seen.insert(value) && !must_exist(model, value, decided) {
+                bytes = bytes.saturating_add(place.tensor().map_or(0, Tensor::byte_len));
+            }
+        }
+        for attribute in &node.attributes {
+            if let crate::ir::Attribute::Tensor(tensor, _) = &attribute.value {
+                bytes = bytes.saturating_add(tensor.byte_len());
+            }
+        }
+    }
+    bytes
+}
+
+/// Takes out of `decided` the nodes whose results cost too much, and returns them with the bytes their results take.
+fn over_budget(
+    model: &Model,
+    facts: &Facts,
+    candidates: &[NodeId],
+    decided: &mut FxHashSet<NodeId>,
+    growth: usize,
+) -> Vec<(NodeId, usize)> {
+    let mut declined = Vec::new();
+    // A node that does not make its operands larger is never the culprit, so every round takes a larger one out.
+    loop {
+        let mut cost = 0usize;
+        // Equal results are stored once.
+        let mut stored: FxHashMap<u64, ()> = FxHashMap::default();
+        let mut largest: Option<(usize, NodeId)> = None;
+        for &id in candidates.iter().filter(|id| decided.contains(id)) {
+            let Some(node) = model.node(id) else { continue };
+            let results = node.outputs().iter().flatten().filter(|&&value| must_exist(model, value, decided));
+            let bytes = results.fold(0usize, |sum, &value| {
+                let Some(tensor) = tensor_of(facts, value) else { return sum };
+                let again = stored.insert(tensor.hash_sample(), ()).is_some();
+                sum.saturating_add(if again { 0 } else { tensor.byte_len().saturating_sub(SMALL) })
+            });
+            cost = cost.saturating_add(bytes);
+            if bytes > 0 && largest.is_none_or(|(most, _)| bytes > most) {
+                largest = Some((bytes, id));
+            }
+        }
+        let allowed = growth.saturating_add(freed(model, decided, candidates));
+        let Some((bytes, id)) = largest.filter(|_| cost > allowed) else { return declined };
+        decided.remove(&id);
+        declined.push((id, bytes));
+        if declined.len() > 256 {
+            // So many large results: keep every node that has one.
+            for &id in candidates {
+                let large = model.node(id).is_some_and(|node| {
+                    let results = node.outputs().iter().flatten();
+                    results.into_iter().any(|&value| tensor_of(facts, value).is_some_and(|t| t.byte_len() > SMALL))
+                });
+                if large && decided.remove(&id) {
+                    declined.push((id, 0));
+                }
+            }
+            return declined;
+        }
+    }
+}
+
+/// Values whose content is known although their node stays (it has other results that are not): their readers can read an
+/// initializer instead.
+pub fn fold_partly(model: &mut Model, facts: &Facts) -> usize {
+    let mut found: FxHashMap<ValueId, Tensor> = FxHashMap::default();
+    let mut order = Vec::new();
+    for graph in live_graphs(model) {
+        for id in model.graph(graph).nodes() {
+            let Some(node) = model.node(id) else { continue };
+            let unknown = node
+                .outputs()
+                .iter()
+                .flatten()
+                .any(|&value| !model.is_unused(value) && tensor_of(facts, value).is_none());
+            if !unknown {
+                continue;
+            }
+            for &value in node.outputs().iter().flatten() {
+                let small = tensor_of(facts, value).filter(|tensor| tensor.byte_len() <= SMALL);
+                if let Some(tensor) = small.filter(|_| !model.users(value).is_empty()) {
+                    found.insert(value, tensor.clone());
+                    order.push((graph, value));
+                }
+            }
+        }
+    }
+    for (graph, value) in &order {
+        let Some(tensor) = found.remove(value) else { continue };
+        let name = model.unused_name(&format!("{}_folded", model.value(*value).name));
+        let constant = model.add_value(name);
+        if model.add_initializer(*graph, constant, Constant::dense(tensor)).is_ok() {
+            model.replace_uses(*value, constant);
+        }
+    }
+    order.len()
+}

@@ -1,0 +1,203 @@
+//! Runs the passes to a fixpoint.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashSet;
+
+use super::assume::{AssumeError, Assumption, assume};
+use super::simplify::{self, Fired, Rules};
+use super::{annotate, common, contents, dead, fold, inline};
+use crate::dim::Scope;
+use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId};
+use crate::ops::{Budget, Event, EventKind, Refusal, Walk};
+use crate::slicing::Rule;
+
+/// What a run may and should do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How disputed cases of slicing are read.
+    pub slice_rule: Rule,
+    /// How much larger the constants may make the model, as a share of its size; 0.0 allows no growth.
+    pub max_growth: f64,
+    /// How many bytes of growth are too few to mind whatever the share.
+    pub free_growth: usize,
+    /// How often the passes run before a run ends without having settled.
+    pub max_rounds: usize,
+    /// Whether anything is removed; without, only types are inferred.
+    pub fold: bool,
+    /// Names of rewrite rules to leave out.
+    pub skip: Vec<String>,
+    /// Whether only rewrites are used that keep results equal bit for bit.
+    pub exact: bool,
+    /// After how many rewrites to stop.
+    pub fuel: usize,
+    /// What the user knows about the inputs.
+    pub assumptions: Vec<Assumption>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            slice_rule: Rule::Agree,
+            max_growth: 0.0,
+            free_growth: 64 << 10,
+            max_rounds: 32,
+            fold: true,
+            skip: Vec::new(),
+            exact: false,
+            fuel: usize::MAX,
+            assumptions: Vec::new(),
+        }
+    }
+}
+
+/// What a run found and did.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What is proved of the values that are left.
+    pub facts: Facts,
+    /// What there is to tell, by node description.
+    pub notes: Vec<(String, EventKind, String)>,
+    /// How many rounds it took.
+    pub rounds: usize,
+    /// How often each rewrite rule fired.
+    pub fired: Fired,
+}
+
+/// A run that had to stop.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The model was or became inconsistent.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// Something the user assumes cannot be.
+    #[error(transparent)]
+    Assumption(#[from] AssumeError),
+    /// A rule to be left out that does not exist.
+    #[error("there is no rule named '{0}'; `explain` lists the names of those that fired")]
+    NoRule(String),
+    /// The model cannot be walked.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
+///
+/// # Errors
+/// The model is inconsistent.
+///
+/// `watch` is told what is being done whenever that changes.
+pub fn run(
+    model: &mut Model,
+    scope: Rc<Scope>,
+    options: &Options,
+    model_bytes: usize,
+    watch: &mut dyn FnMut(&'static str),
+) -> Result<Outcome, RunError> {
+    if let Some(name) = options.skip.iter().find(|name| !is_rule(name)) {
+        return Err(RunError::NoRule(name.clone()));
+    }
+    watch("inferring shapes");
+    assume(model, &scope, &options.assumptions)?;
+    let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
+    let mut walk = Walk::new(Rc::clone(&scope), options.slice_rule, Budget::default());
+    let mut kept: FxHashSet<NodeId> = FxHashSet::default();
+    let mut notes = Vec::new();
+    let mut rounds = 0;
+    let mut rules = Rules::new(&options.skip, options.exact, options.fuel);
+    let mut fired = Fired::new();
+    learn(model, &mut walk)?;
+    loop {
+        rounds += 1;
+        walk.infer_main(model)?;
+        tell(model, &mut walk, &mut notes);
+        if !options.fold || rounds > options.max_rounds {
+            break;
+        }
+        watch("folding");
+        let folded = fold::fold(model, &walk.facts, growth, &mut kept);
+        for (node, bytes) in &folded.declined {
+            let reason = format!("its constant result of {bytes} bytes would make the model larger than allowed");
+            notes.push((model.describe(*node), EventKind::Declined, reason));
+        }
+        let partly = fold::fold_partly(model, &walk.facts);
+        let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, &mut fired)?;
+        let merged =
+            if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
+        *fired.entry("common-subexpression").or_default() += merged.nodes;
+        let numbered = if skips(options, "equal-content") { 0 } else { contents::number(model, &walk.facts)? };
+        *fired.entry("equal-content").or_default() += numbered;
+        let inlined = if skips(options, "decided-if") { 0 } else { inline::decided_branches(model, &walk.facts)? };
+        *fired.entry("decided-if").or_default() += inlined;
+        let removed = dead::remove(model);
+        if folded.nodes == 0
+            && partly == 0
+            && !simplified
+            && numbered == 0
+            && merged == common::Merged::default()
+            && removed == dead::Removed::default()
+        {
+            break;
+        }
+    }
+    if options.fold && model.ir_version < 4 && model.ir_version > 0 {
+        let main = model.graph(model.main());
+        if main.initializers().iter().any(|&value| model.value(value).is_constant()) {
+            model.ir_version = 4;
+        }
+    }
+    model.verify()?;
+    let claimed = claims(model, &walk, options)?;
+    annotate::annotate(model, &walk.facts, claimed.as_ref());
+    Ok(Outcome { facts: walk.facts, notes, rounds, fired })
+}
+
+/// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
+fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
+    const ROUNDS: usize = 3;
+    for _ in 0..ROUNDS {
+        walk.infer_main(model)?;
+        if !walk.learn(model) {
+            break;
+        }
+        walk.events.clear();
+        let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
+        walk.facts.retain(|value, fact| fact.data().is_some() || is_input(value));
+    }
+    Ok(())
+}
+
+/// Passes that can be left out like rules.
+const PASSES: [&str; 3] = ["common-subexpression", "equal-content", "decided-if"];
+
+fn is_rule(name: &str) -> bool {
+    PASSES.contains(&name) || crate::rewrite::rules().any(|rule| rule.name == name)
+}
+
+fn skips(options: &Options, rule: &str) -> bool {
+    options.skip.iter().any(|name| name == rule)
+}
+
+fn tell(model: &Model, walk: &mut Walk, notes: &mut Vec<(String, EventKind, String)>) {
+    for Event { node, kind, reason } in walk.events.drain(..) {
+        notes.push((model.describe(node), kind, reason));
+    }
+}
+
+/// What follows when the file's claims are believed where nothing is proved; `None` when there is nothing to fill.
+fn claims(model: &Model, walk: &Walk, options: &Options) -> Result<Option<Facts>, RunError> {
+    let complete = |fact: Option<&Fact>| {
+        let dims = fact.and_then(Fact::shape);
+        dims.is_some_and(|dims| !dims.iter().any(|dim| dim.symbols().into_iter().any(|s| walk.scope().is_fresh(s))))
+    };
+    let nodes = dead::live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>());
+    let mut values = nodes.filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten().copied());
+    let open = values.any(|value| model.value(value).declared.is_some() && !complete(walk.facts.get(value)));
+    if !open {
+        return Ok(None);
+    }
+    let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, Budget::default());
+    believing.trust_declared = true;
+    believing.infer_main(model)?;
+    Ok(Some(believing.facts))
+}

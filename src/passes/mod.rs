@@ -1,0 +1,16 @@
+//! The passes over a model, and the order they run in: infer, fold, drop what is dead, until nothing changes; then write
+//! what is known beside the values.
+
+mod annotate;
+mod assume;
+mod common;
+mod contents;
+mod dead;
+mod fold;
+mod inline;
+mod manager;
+mod simplify;
+
+pub use assume::{AssumeError, Assumption};
+pub use manager::{Options, Outcome, RunError, run};
+pub use simplify::Fired;

@@ -1,0 +1,90 @@
+//! Drives the rewrite rules over every node, in an order to compute in.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::dead::live_graphs;
+use crate::ir::{Broken, Facts, Model, NodeId};
+use crate::rewrite::{Place, Rule, rules};
+
+/// How often each rule fired.
+pub type Fired = BTreeMap<&'static str, usize>;
+
+/// The rules in force, by operator.
+pub struct Rules {
+    by_operator: FxHashMap<&'static str, Vec<&'static Rule>>,
+    /// How many more edits may be applied; for finding the edit at fault.
+    pub fuel: usize,
+}
+
+impl Rules {
+    /// Every rule but those named in `skip` and, if `exact`, those that only hold up to rounding.
+    pub fn new(skip: &[String], exact: bool, fuel: usize) -> Self {
+        let mut by_operator: FxHashMap<&'static str, Vec<&'static Rule>> = FxHashMap::default();
+        let wanted = rules().filter(|rule| (rule.exact || !exact) && !skip.iter().any(|name| name == rule.name));
+        for rule in wanted {
+            for operator in rule.operators {
+                by_operator.entry(operator).or_default().push(rule);
+            }
+        }
+        Rules { by_operator, fuel }
+    }
+}
+
+/// Tries every rule at every node of the main graph and its subgraphs, once. Returns whether anything changed.
+///
+/// # Errors
+/// A rule made the model inconsistent: a defect of the rule.
+pub fn simplify(model: &mut Model, facts: &mut Facts, rules: &mut Rules, fired: &mut Fired) -> Result<bool, Broken> {
+    let mut changed = false;
+    for graph in live_graphs(model) {
+        if !model.is_live(graph) {
+            continue;
+        }
+        let opset = model.opset(graph, "").unwrap_or(0);
+        for id in model.topological(graph)? {
+            changed |= at_node(model, facts, rules, fired, id, opset)?;
+        }
+    }
+    Ok(changed)
+}
+
+fn at_node(
+    model: &mut Model,
+    facts: &mut Facts,
+    rules: &mut Rules,
+    fired: &mut Fired,
+    id: NodeId,
+    opset: i64,
+) -> Result<bool, Broken> {
+    let mut changed = false;
+    // A rule may leave the node in place with other operands, and then another may apply.
+    for _ in 0..8 {
+        let Some(node) = model.node(id) else { break };
+        let candidates = match node.canonical_domain() {
+            "" => rules.by_operator.get(node.op_type.as_str()),
+            _ => rules.by_operator.get(node.operator().as_str()),
+        };
+        let Some(candidates) = candidates else { break };
+        let mut edit = None;
+        for rule in candidates {
+            edit = (rule.apply)(&mut Place { model, facts, id, opset });
+            if edit.is_some() {
+                break;
+            }
+        }
+        let Some(edit) = edit.filter(|_| rules.fuel > 0) else { break };
+        rules.fuel -= 1;
+        *fired.entry(edit.rule).or_default() += 1;
+        for &(old, new) in &edit.replace {
+            // Both have the same content, so what is known of one holds for the other.
+            if let Some(fact) = facts.get(old).cloned() {
+                let _ = facts.meet(new, fact);
+            }
+        }
+        model.apply(edit)?;
+        changed = true;
+    }
+    Ok(changed)
+}

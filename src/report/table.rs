@@ -1,0 +1,36 @@
+//! The report as a short table.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::Report;
+
+/// How many operators the table lists by name.
+const LISTED: usize = 12;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (before, after) = (&self.before, &self.after);
+        let names: BTreeSet<&String> = before.operators.keys().chain(after.operators.keys()).collect();
+        let count = |of: &super::Census, name: &str| of.operators.get(name).copied().unwrap_or(0);
+        let mut rows: Vec<(&String, usize, usize)> =
+            names.into_iter().map(|name| (name, count(before, name), count(after, name))).collect();
+        rows.sort_by_key(|&(name, was, is)| (std::cmp::Reverse(was.abs_diff(is)), std::cmp::Reverse(was), name));
+        let changed = rows.iter().filter(|(_, was, is)| was != is).count();
+        let width = rows.iter().take(LISTED).map(|(name, ..)| name.chars().count()).max().unwrap_or(0).max(20);
+        writeln!(f, "{:width$} {:>9} {:>9}", "", "before", "after")?;
+        for (name, was, is) in rows.iter().take(changed.min(LISTED)) {
+            writeln!(f, "{name:width$} {was:>9} {is:>9}")?;
+        }
+        if changed > LISTED {
+            let (was, is) = rows[LISTED..changed].iter().fold((0, 0), |(a, b), row| (a + row.1, b + row.2));
+            writeln!(f, "{:width$} {was:>9} {is:>9}", format!("{} more operators", changed - LISTED))?;
+        }
+        writeln!(f, "{:width$} {:>9} {:>9}", "all nodes", before.nodes(), after.nodes())?;
+        writeln!(f, "{:width$} {:>9} {:>9}", "initializers", before.initializers, after.initializers)?;
+        let share = |census: &super::Census| format!("{}/{}", census.shaped, census.tensors);
+        writeln!(f, "{:width$} {:>9} {:>9}", "shapes known", share(before), share(after))?;
+        let bytes = self.bytes_after.map_or_else(|| "-".to_string(), |bytes| bytes.to_string());
+        write!(f, "{:width$} {:>9} {:>9}", "bytes", self.bytes_before, bytes)
+    }
+}

@@ -1,0 +1,239 @@
+//! Chains of data movement that one node can do.
+
+use super::{Place, Rule};
+use crate::dim::Dim;
+use crate::ir::{Attribute, Edit, NewNode, ValueId};
+use crate::tensor::Tensor;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule { name: "transpose-transpose", operators: &["Transpose"], exact: true, apply: transpose_transpose },
+    Rule { name: "transpose-as-reshape", operators: &["Transpose"], exact: true, apply: transpose_as_reshape },
+    Rule {
+        name: "reshape-reshape",
+        operators: &["Reshape", "Flatten", "Squeeze", "Unsqueeze"],
+        exact: true,
+        apply: reshape_reshape,
+    },
+    Rule { name: "cast-cast", operators: &["Cast"], exact: true, apply: cast_cast },
+    Rule { name: "concat-concat", operators: &["Concat"], exact: true, apply: concat_concat },
+    Rule { name: "expand-into-broadcast", operators: BROADCASTING, exact: true, apply: expand_into_broadcast },
+];
+
+/// Operators that broadcast their operands against each other.
+const BROADCASTING: &[&str] = &[
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Pow",
+    "And",
+    "Or",
+    "Xor",
+    "Equal",
+    "Greater",
+    "Less",
+    "GreaterOrEqual",
+    "LessOrEqual",
+    "Where",
+    "Max",
+    "Min",
+    "Mod",
+];
+
+fn permutation(node: &crate::ir::Node, rank: usize) -> Option<Vec<usize>> {
+    match node.attribute("perm") {
+        None => Some((0..rank).rev().collect()),
+        Some(Attribute::Ints(perm)) if perm.len() == rank => {
+            perm.iter().map(|&axis| usize::try_from(axis).ok().filter(|&axis| axis < rank)).collect()
+        }
+        Some(_) => None,
+    }
+}
+
+/// `Transpose(Transpose(x, p), q) = Transpose(x, p ∘ q)`: axis `i` of the result is axis `p[q[i]]` of `x`.
+fn transpose_transpose(place: &mut Place<'_>) -> Option<Edit> {
+    let (middle, output) = (place.input(0)?, place.output(0)?);
+    let (_, inner) = place.producer(middle, "Transpose")?;
+    let input = inner.input(0)?;
+    let rank = place.shape(input)?.len();
+    let p = permutation(inner, rank)?;
+    let q = permutation(place.node()?, rank)?;
+    let both: Vec<i64> =
+        q.iter().map(|&axis| p.get(axis).and_then(|&axis| i64::try_from(axis).ok())).collect::<Option<_>>()?;
+    // Two readers of the inner result would keep it alive: then nothing is gained, but nothing is lost either.
+    let node =
+        NewNode::new("Transpose", [Some(input)]).with("perm", both).named(place.node()?.name.clone()).output(output);
+    Some(place.edit("transpose-transpose")?.removing(place.id).inserting(node))
+}
+
+/// A transpose that only moves axes of size 1 keeps the elements in order; when it is next to a reshape, they are one reshape.
+fn transpose_as_reshape(place: &mut Place<'_>) -> Option<Edit> {
+    let (input, output) = (place.input(0)?, place.output(0)?);
+    let shape = place.shape(input)?.to_vec();
+    let perm = permutation(place.node()?, shape.len())?;
+    let moved: Vec<usize> =
+        perm.iter().copied().filter(|&axis| !shape.get(axis).is_some_and(|dim| dim.is_const(1))).collect();
+    if !moved.is_sorted() || place.opset < 5 {
+        return None;
+    }
+    let beside = ["Reshape", "Unsqueeze", "Squeeze", "Flatten"];
+    let before = beside.iter().any(|operator| place.producer(input, operator).is_some()) && place.has_one_reader(input);
+    let readers = place.model.users(output);
+    let after = readers.len() == 1
+        && !place.model.is_output(output)
+        && readers.iter().all(|(user, slot)| {
+            *slot == 0 && place.model.node(*user).is_some_and(|node| node.is("Reshape") || node.is("Flatten"))
+        });
+    if !before && !after {
+        return None;
+    }
+    let target = place.shape(output)?.to_vec();
+    reshape_to(place, "transpose-as-reshape", input, &shape, &target)
+}
+
+/// A Reshape of `input` to `target` in place of the node, if a constant operand can say it.
+fn reshape_to(place: &mut Place<'_>, rule: &'static str, input: ValueId, from: &[Dim], target: &[Dim]) -> Option<Edit> {
+    let output = place.output(0)?;
+    let scope = place.scope();
+    let mut rest = None;
+    let mut codes = Vec::with_capacity(target.len());
+    for (i, dim) in target.iter().enumerate() {
+        let same = from.get(i).is_some_and(|from| scope.eq(from, dim).is_yes());
+        match dim.as_const() {
+            Some(size) if size != 0 => codes.push(size),
+            _ if same => codes.push(0),
+            _ if rest.is_none() => {
+                rest = Some(i);
+                codes.push(-1);
+            }
+            _ => return None,
+        }
+    }
+    if let Some(rest) = rest {
+        let mut others = target.iter().enumerate().filter(|(i, _)| *i != rest);
+        if !others.all(|(_, dim)| scope.ge(dim, &Dim::constant(1)).is_yes()) {
+            return None;
+        }
+    }
+    let name = place.node()?.name.clone();
+    let constant = place.new_value(output, "shape");
+    let mut edit = place.edit(rule)?.removing(place.id);
+    edit.constants.push((constant, Tensor::vector(codes)));
+    Some(edit.inserting(NewNode::new("Reshape", [Some(input), Some(constant)]).named(name).output(output)))
+}
+
+/// Reshapes keep the elements in order, so of two in a row only the last counts.
+fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
+    if place.opset < 5 {
+        return None;
+    }
+    let (middle, output) = (place.input(0)?, place.output(0)?);
+    let inner =
+        ["Reshape", "Flatten", "Squeeze", "Unsqueeze"].iter().find_map(|operator| place.producer(middle, operator));
+    let input = inner?.1.input(0)?;
+    // With another reader the inner one stays; then this would only trade one reshape for another.
+    if !place.has_one_reader(middle) {
+        return None;
+    }
+    if place.same_shape(input, output) && !place.model.is_output(output) && !place.model.value(output).pinned {
+        return place.forward("reshape-reshape", input);
+    }
+    let from = place.shape(input)?.to_vec();
+    let target = place.shape(output)?.to_vec();
+    reshape_to(place, "reshape-reshape", input, &from, &target)
+}
+
+/// `Cast(Cast(x, a), b) = Cast(x, b)` when every value of `x`'s type has an `a` that stands for it exactly.
+fn cast_cast(place: &mut Place<'_>) -> Option<Edit> {
+    use crate::tensor::DType::*;
+    let (middle, output) = (place.input(0)?, place.output(0)?);
+    let (_, inner) = place.producer(middle, "Cast")?;
+    let input = inner.input(0)?;
+    let (from, through, to) = (place.dtype(input)?, place.dtype(middle)?, place.dtype(output)?);
+    let exact = match (from, through) {
+        (Bool, Uint8 | Int8 | Int16 | Int32 | Int64 | Uint16 | Uint32 | Uint64 | Float | Double | Float16) => true,
+        (Int8, Int16 | Int32 | Int64 | Float | Double)
+        | (Uint8, Int16 | Int32 | Int64 | Uint16 | Uint32 | Uint64 | Float | Double) => true,
+        (Int16, Int32 | Int64 | Float | Double) | (Uint16, Int32 | Int64 | Uint32 | Uint64 | Float | Double) => true,
+        (Int32, Int64 | Double) | (Uint32, Int64 | Uint64 | Double) => true,
+        (Float16 | Bfloat16, Float | Double) | (Float, Double) => true,
+        _ => false,
+    };
+    // Integers of 64 bits are rounded on their way to a float, and a float out of an integer's range is anybody's guess.
+    if !exact || !to.is_float() && !to.is_integer() && to != Bool || (from.is_float() && !to.is_float()) {
+        return None;
+    }
+    let name = place.node()?.name.clone();
+    if from == to {
+        return if place.model.is_output(output) { None } else { place.forward("cast-cast", input) };
+    }
+    let saturate = place.node()?.attribute("saturate").cloned();
+    let mut node = NewNode::new("Cast", [Some(input)]).with("to", to).named(name).output(output);
+    if let Some(saturate) = saturate {
+        node = node.with("saturate", saturate);
+    }
+    Some(place.edit("cast-cast")?.removing(place.id).inserting(node))
+}
+
+/// `Concat(…, Concat(a, b), …) = Concat(…, a, b, …)` along one axis.
+fn concat_concat(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let output = node.output(0)?;
+    let rank = i64::try_from(place.shape(output)?.len()).ok()?;
+    let axis_of = |node: &crate::ir::Node| match node.attribute("axis") {
+        Some(Attribute::Int(axis)) => Some(if *axis < 0 { axis.checked_add(rank)? } else { *axis }),
+        None if place.opset < 4 => Some(1),
+        _ => None,
+    };
+    let axis = axis_of(node)?;
+    let mut inputs = Vec::new();
+    let mut merged = false;
+    for &value in node.inputs() {
+        let value = value?;
+        match place.producer(value, "Concat") {
+            Some((_, inner)) if place.has_one_reader(value) && axis_of(inner) == Some(axis) => {
+                inputs.extend(inner.inputs().iter().copied());
+                merged = true;
+            }
+            _ => inputs.push(Some(value)),
+        }
+    }
+    if !merged {
+        return None;
+    }
+    let node = NewNode::new("Concat", inputs).with("axis", axis).named(node.name.clone()).output(output);
+    Some(place.edit("concat-concat")?.removing(place.id).inserting(node))
+}
+
+/// `f(Expand(x), y) = f(x, y)` when broadcasting `x` against the other operands gives the same result shape.
+fn expand_into_broadcast(place: &mut Place<'_>) -> Option<Edit> {
+    if place.opset < 8 {
+        return None;
+    }
+    let node = place.node()?;
+    let output = node.output(0)?;
+    let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
+    let result = place.shape(output)?.to_vec();
+    for (slot, &value) in inputs.iter().enumerate() {
+        let Some((_, inner)) = place.producer(value, "Expand") else { continue };
+        let Some(source) = inner.input(0) else { continue };
+        let shape = |i: usize, value: ValueId| if i == slot { place.shape(source) } else { place.shape(value) };
+        let Some(shapes) = inputs.iter().enumerate().map(|(i, &value)| shape(i, value)).collect::<Option<Vec<_>>>()
+        else {
+            continue;
+        };
+        let scope = place.scope();
+        // Each axis of the result must have an operand that has its size for certain, and no operand may be larger: one that
+        // is not known to have the size or 1 had it before, so it still fits.
+        let fits = result.iter().rev().enumerate().all(|(back, dim)| {
+            let mut own = shapes.iter().map(|shape| shape.len().checked_sub(back + 1).and_then(|i| shape.get(i)));
+            dim.is_const(1) || own.any(|own| own.is_some_and(|own| scope.eq(own, dim).is_yes()))
+        });
+        if fits {
+            let mut edit = place.edit("expand-into-broadcast")?;
+            edit.rewire.push((place.id, slot, Some(source)));
+            return Some(edit);
+        }
+    }
+    None
+}

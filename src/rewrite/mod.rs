@@ -1,0 +1,139 @@
+//! Rewrites: rules that look at a node and what is proved about it, and answer with an [`Edit`] that computes the same with
+//! less.
+//!
+//! A rule is pure but for new values it makes in the model's arena; the driver applies the edit, verifies, and counts how
+//! often each rule fired. Every rule states above its code the law it rests on, and fires only when the law's premises are
+//! proved. To add one: write the function in the family's file, and one line in [`RULES`].
+
+mod identity;
+mod lift;
+mod merge;
+mod neutral;
+mod sizes;
+mod strided_slice;
+
+use crate::dim::{Dim, Scope};
+use crate::ir::{Edit, Fact, Facts, Model, Node, NodeId, ValueId};
+use crate::tensor::{DType, Tensor};
+
+/// A node a rule looks at, with everything it may know.
+pub struct Place<'a> {
+    /// The model. Rules may make new values in it and nothing else.
+    pub model: &'a mut Model,
+    /// What is proved.
+    pub facts: &'a Facts,
+    /// The node.
+    pub id: NodeId,
+    /// The version of the default domain in force.
+    pub opset: i64,
+}
+
+/// A rewrite rule.
+#[derive(Clone, Copy)]
+pub struct Rule {
+    /// Its name, in kebab case, as `--skip` takes it.
+    pub name: &'static str,
+    /// The operators it looks at, those of other domains as [`Node::operator`] names them.
+    pub operators: &'static [&'static str],
+    /// Whether results stay equal bit for bit. The others stay equal up to rounding and are left out under `--exact`.
+    pub exact: bool,
+    /// Looks at a node of one of the operators.
+    pub apply: fn(&mut Place<'_>) -> Option<Edit>,
+}
+
+/// Every rule, in the order they are tried at a node.
+pub const RULES: &[&[Rule]] =
+    &[identity::RULES, neutral::RULES, sizes::RULES, merge::RULES, lift::RULES, strided_slice::RULES];
+
+/// Every rule.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    RULES.iter().flat_map(|family| family.iter())
+}
+
+impl Place<'_> {
+    /// The node.
+    pub fn node(&self) -> Option<&Node> {
+        self.model.node(self.id)
+    }
+
+    /// Operand `i` of the node.
+    pub fn input(&self, i: usize) -> Option<ValueId> {
+        self.node()?.input(i)
+    }
+
+    /// Result `i` of the node.
+    pub fn output(&self, i: usize) -> Option<ValueId> {
+        self.node()?.output(i)
+    }
+
+    /// The symbols.
+    pub fn scope(&self) -> &Scope {
+        self.facts.scope()
+    }
+
+    /// What is proved of a value.
+    pub fn fact(&self, value: ValueId) -> Option<&Fact> {
+        self.facts.get(value)
+    }
+
+    /// The shape of a value.
+    pub fn shape(&self, value: ValueId) -> Option<&[Dim]> {
+        self.fact(value).and_then(Fact::shape)
+    }
+
+    /// The element type of a value.
+    pub fn dtype(&self, value: ValueId) -> Option<DType> {
+        self.fact(value).and_then(Fact::dtype)
+    }
+
+    /// The content of a value, if all of it is known.
+    pub fn constant(&self, value: ValueId) -> Option<&Tensor> {
+        self.fact(value).and_then(Fact::constant_tensor)
+    }
+
+    /// The integers a value is known to hold.
+    pub fn const_ints(&self, value: ValueId) -> Option<Vec<i64>> {
+        self.fact(value).and_then(Fact::const_ints)
+    }
+
+    /// Whether both values are proved to have the same shape, dimension for dimension.
+    pub fn same_shape(&self, a: ValueId, b: ValueId) -> bool {
+        match (self.shape(a), self.shape(b)) {
+            (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.scope().eq(a, b).is_yes()),
+            _ => false,
+        }
+    }
+
+    /// The node that computes a value, if it is of this operator of the default domain and in the same graph.
+    pub fn producer(&self, value: ValueId, operator: &str) -> Option<(NodeId, &Node)> {
+        let id = self.model.value(value).producer()?;
+        let node = self.model.node(id)?;
+        (node.is(operator) && node.graph() == self.node()?.graph()).then_some((id, node))
+    }
+
+    /// Whether the only reader of a value is one operand of one node.
+    pub fn has_one_reader(&self, value: ValueId) -> bool {
+        !self.model.is_output(value) && !self.model.value(value).pinned && self.model.users(value).len() == 1
+    }
+
+    /// An edit at this node.
+    pub fn edit(&self, rule: &'static str) -> Option<Edit> {
+        Edit::at(self.model, rule, self.id)
+    }
+
+    /// An edit that removes this node and makes `value` stand for its first result. The other results must be unread.
+    pub fn forward(&self, rule: &'static str, value: ValueId) -> Option<Edit> {
+        let node = self.node()?;
+        let mut rest = node.outputs().iter().skip(1).flatten();
+        if rest.any(|&other| !self.model.is_unused(other)) {
+            return None;
+        }
+        Some(self.edit(rule)?.replacing(node.output(0)?, value).removing(self.id))
+    }
+
+    /// A new value named after an existing one.
+    pub fn new_value(&mut self, like: ValueId, suffix: &str) -> ValueId {
+        let name = self.model.unused_name(&format!("{}_{suffix}", self.model.value(like).name));
+        self.model.add_value(name)
+    }
+}

@@ -1,0 +1,110 @@
+//! Arithmetic and logic with a neutral element, selections that are decided, and pairs that cancel.
+
+use super::{Place, Rule};
+use crate::ir::{Edit, ValueId};
+use crate::tensor::{DType, Tensor};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "neutral-element",
+        operators: &["Add", "Sub", "Mul", "Div", "Pow", "And", "Or"],
+        exact: true,
+        apply: neutral,
+    },
+    Rule { name: "decided-where", operators: &["Where"], exact: true, apply: decided_where },
+    Rule { name: "double-not", operators: &["Not", "Neg"], exact: true, apply: double },
+    Rule {
+        name: "idempotent",
+        operators: &["Relu", "Abs", "Floor", "Ceil", "Round", "Sign"],
+        exact: true,
+        apply: idempotent,
+    },
+];
+
+/// `x + 0 = x` (integers; for floats only `-0`, since `-0 + 0` is `0`), `x − 0 = x`, `x · 1 = x`, `x / 1 = x`, `x¹ = x`, `x ∧ true = x`,
+/// `x ∨ false = x`: when broadcasting does not change the shape of `x`.
+fn neutral(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let (operator, output) = (node.op_type.clone(), node.output(0)?);
+    let (a, b) = (node.input(0)?, node.input(1)?);
+    let commutes = matches!(operator.as_str(), "Add" | "Mul" | "And" | "Or");
+    let pairs: &[(ValueId, ValueId)] = if commutes { &[(a, b), (b, a)] } else { &[(a, b)] };
+    for &(value, other) in pairs {
+        let is_neutral = place.constant(other).is_some_and(|tensor| all_neutral(&operator, tensor));
+        if is_neutral
+            && place.same_shape(value, output)
+            && place.dtype(value).is_some()
+            && place.dtype(value) == place.dtype(output)
+        {
+            return forward(place, "neutral-element", value);
+        }
+    }
+    None
+}
+
+fn forward(place: &Place<'_>, rule: &'static str, value: ValueId) -> Option<Edit> {
+    let output = place.output(0)?;
+    let named = place.model.is_output(output) || place.model.value(output).pinned;
+    // An output's name needs a node to compute it; Identity would be no gain over the node that is there.
+    let graph = place.node()?.graph();
+    let producer = place.model.value(value).producer().and_then(|id| place.model.node(id));
+    let takes_over = producer.is_some_and(|node| node.graph() == graph)
+        && !place.model.is_output(value)
+        && !place.model.value(value).pinned;
+    if named && !takes_over { None } else { place.forward(rule, value) }
+}
+
+fn all_neutral(operator: &str, tensor: &Tensor) -> bool {
+    let Some(one) = tensor.uniform() else { return false };
+    match (operator, one.dtype()) {
+        ("And", DType::Bool) => one.to_i64s().is_some_and(|v| v == [1]),
+        ("Or", DType::Bool) => one.to_i64s().is_some_and(|v| v == [0]),
+        ("Add", dtype) if dtype.is_float() => {
+            one.to_f64s().is_some_and(|v| v.first().is_some_and(|v| *v == 0.0 && v.is_sign_negative()))
+        }
+        ("Sub", dtype) if dtype.is_float() => {
+            one.to_f64s().is_some_and(|v| v.first().is_some_and(|v| *v == 0.0 && v.is_sign_positive()))
+        }
+        ("Add" | "Sub", dtype) if dtype.is_integer() => one.to_i64s().is_some_and(|v| v == [0]),
+        ("Mul" | "Div" | "Pow", dtype) if dtype.is_float() || dtype.is_integer() => {
+            one.to_f64s().is_some_and(|v| v == [1.0])
+        }
+        _ => false,
+    }
+}
+
+/// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`: when broadcasting does not change the shape.
+fn decided_where(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let (condition, yes, no, output) = (node.input(0)?, node.input(1)?, node.input(2)?, node.output(0)?);
+    let chosen = if yes == no {
+        yes
+    } else {
+        let flags = place.const_ints(condition).or_else(|| place.constant(condition)?.uniform()?.to_i64s())?;
+        let first = *flags.first()?;
+        if flags.iter().any(|&flag| flag != first) {
+            return None;
+        }
+        if first != 0 { yes } else { no }
+    };
+    if !place.same_shape(chosen, output) {
+        return None;
+    }
+    forward(place, "decided-where", chosen)
+}
+
+/// `¬¬x = x`, `−−x = x`.
+fn double(place: &mut Place<'_>) -> Option<Edit> {
+    let operator = place.node()?.op_type.clone();
+    let (_, inner) = place.producer(place.input(0)?, &operator)?;
+    let value = inner.input(0)?;
+    forward(place, "double-not", value)
+}
+
+/// `f(f(x)) = f(x)`.
+fn idempotent(place: &mut Place<'_>) -> Option<Edit> {
+    let operator = place.node()?.op_type.clone();
+    let value = place.input(0)?;
+    place.producer(value, &operator)?;
+    forward(place, "idempotent", value)
+}

@@ -1,0 +1,234 @@
+//! Slices of slices, and slices that take everything.
+//!
+//! Laws for ranges on one axis of any length `d`, where `a, b, c, e >= 0` and `s, t > 0`:
+//! * `x[a:b:s][c:e:t] = x[a + s·c : min(b, a + s·e) : s·t]`, and an open end leaves the other one;
+//! * `x[a:b:s][::t] = x[a:b:s·t]`, whatever the signs of `a` and `b`;
+//! * `x[a:-b][:-e] = x[a : -b - e]`, and the same with `b = 0` for an open end;
+//! * `x[::-1][c:e:t]` turns each bound around: position `k` of the reversed axis is `-1 - k` of the axis, for either sign of `t`;
+//! * `x[a:b][::-t] = x[b - 1 : a - 1 : -t]`, where `a = 0` makes the end open.
+//!
+//! Where a law needs the axis to be long enough, its dim has to prove that.
+
+use super::resolve::{Floor, Reading, resolve_exactly};
+use super::spec::{Bound, Range};
+use crate::dim::{Dim, Scope};
+
+/// A range of numbers, its end read; `None` is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Numbers {
+    begin: Option<i64>,
+    end: Option<i64>,
+    step: i64,
+}
+
+impl Numbers {
+    const EMPTY: Numbers = Numbers { begin: Some(0), end: Some(0), step: 1 };
+
+    fn of(range: &Range, reading: Reading) -> Option<Numbers> {
+        let number = |bound: &Bound| match bound {
+            Bound::Open => Some(None),
+            Bound::At(at) => at.as_const().map(Some),
+            Bound::Unknown => None,
+        };
+        let step = range.step.filter(|&step| step != 0)?;
+        let end = match number(&range.end)? {
+            Some(end) => reading.end_of(end, step > 0).ok()?,
+            None => None,
+        };
+        Some(Numbers { begin: number(&range.begin)?, end, step })
+    }
+
+    /// The range, unless the reading would take its end for something else.
+    fn range(self, reading: Reading) -> Option<Range> {
+        if let Some(end) = self.end
+            && reading.end_of(end, self.step > 0) != Ok(Some(end))
+        {
+            return None;
+        }
+        Range::constant(self.begin, self.end, self.step).ok()
+    }
+
+    fn is_reversal(self) -> bool {
+        matches!(self, Numbers { begin: None | Some(-1 | i64::MAX), end: None | Some(i64::MIN), step: -1 })
+    }
+}
+
+/// The one range with `x[first][second] = x[range]` on an axis of `dim`, if there is one and it can be told for every value of
+/// the symbols. Both ranges have to be of numbers, and so is the result.
+pub fn compose(scope: &Scope, dim: &Dim, first: &Range, second: &Range, reading: Reading) -> Option<Range> {
+    let (outer, inner) = (Numbers::of(first, reading)?, Numbers::of(second, reading)?);
+    let composition = Composition { scope, dim, floor: reading.floor };
+    composition
+        .by_law(outer, inner)
+        .or_else(|| composition.by_numbers(first, second, reading))
+        .and_then(|numbers| numbers.range(reading))
+}
+
+/// Whether `range` takes all of an axis of `dim` in order, whatever the symbols are.
+pub fn is_identity(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> bool {
+    let in_order = range.step == Some(1) || scope.le(dim, &Dim::constant(1)).is_yes();
+    // As many elements as there are, one after the other, can only be all of them.
+    in_order && resolve_exactly(scope, dim, range, reading).is_some_and(|(_, len)| scope.eq(&len, dim).is_yes())
+}
+
+struct Composition<'s> {
+    scope: &'s Scope,
+    dim: &'s Dim,
+    floor: Floor,
+}
+
+impl Composition<'_> {
+    /// Whether the axis has at least so many elements.
+    fn is_long(&self, elements: i64) -> bool {
+        elements <= 0 || self.scope.ge(self.dim, &Dim::constant(elements)).is_yes()
+    }
+
+    fn is_short(&self, elements: i64) -> bool {
+        self.scope.le(self.dim, &Dim::constant(elements)).is_yes()
+    }
+
+    /// Whether a backward range may begin at this bound as far as the floor is concerned: a position before the first element
+    /// must not be raised to it.
+    fn can_begin(&self, bound: i64) -> bool {
+        self.floor == Floor::BeforeFirst
+            || bound >= -1
+            || bound.checked_neg().is_some_and(|length| self.is_long(length))
+    }
+
+    fn by_law(&self, outer: Numbers, inner: Numbers) -> Option<Numbers> {
+        if outer.is_reversal() {
+            return self.of_reversed(inner);
+        }
+        match (outer.step > 0, inner.step > 0) {
+            (true, true) => self.forward(outer, inner),
+            (true, false) if outer.step == 1 && inner.begin.is_none_or(|begin| begin == -1) && inner.end.is_none() => {
+                self.reversed(outer, inner.step)
+            }
+            _ => None,
+        }
+    }
+
+    /// `x[a:b:s][c:e:t]`.
+    fn forward(&self, outer: Numbers, inner: Numbers) -> Option<Numbers> {
+        let step = outer.step.checked_mul(inner.step)?;
+        let (a, c) = (outer.begin.unwrap_or(0), inner.begin.unwrap_or(0));
+        if c < 0 {
+            return None;
+        }
+        let begin = match c {
+            0 => a,
+            _ if a >= 0 => a.checked_add(outer.step.checked_mul(c)?)?,
+            // Counted from the end, the first element must exist for another to follow it.
+            _ if self.is_long(a.checked_neg()?) => match a.checked_add(outer.step.checked_mul(c)?)? {
+                begin if begin < 0 => begin,
+                _ => return Some(Numbers::EMPTY),
+            },
+            _ => return None,
+        };
+        let end = match inner.end {
+            None => outer.end,
+            Some(0) => return Some(Numbers::EMPTY),
+            Some(e) if e > 0 => {
+                let limit = a.checked_add(outer.step.checked_mul(e)?)?;
+                if a >= 0 {
+                    self.earlier(outer.end, limit)?
+                } else if !self.is_long(a.checked_neg()?) {
+                    return None;
+                } else if limit < 0 {
+                    self.earlier_from_end(outer.end, limit)?
+                } else {
+                    outer.end
+                }
+            }
+            Some(e) => self.shortened(outer, e)?,
+        };
+        Some(Numbers { begin: Some(begin).filter(|&begin| begin != 0), end, step })
+    }
+
+    /// The earlier of an end and a position that is not negative.
+    fn earlier(&self, end: Option<i64>, limit: i64) -> Option<Option<i64>> {
+        match end {
+            None => Some(Some(limit)),
+            Some(end) if end >= 0 => Some(Some(end.min(limit))),
+            // dim + end <= limit, or the other way around.
+            Some(end) if self.is_long(limit.checked_sub(end)?) => Some(Some(limit)),
+            Some(end) if self.is_short(limit.checked_sub(end)?) => Some(Some(end)),
+            Some(_) => None,
+        }
+    }
+
+    /// The earlier of an end and a position counted from the end of an axis that reaches so far.
+    fn earlier_from_end(&self, end: Option<i64>, limit: i64) -> Option<Option<i64>> {
+        match end {
+            None => Some(Some(limit)),
+            Some(end) if end < 0 => Some(Some(end.min(limit))),
+            Some(end) if self.is_long(end.checked_sub(limit)?) => Some(Some(end)),
+            Some(end) if self.is_short(end.checked_sub(limit)?) => Some(Some(limit)),
+            Some(_) => None,
+        }
+    }
+
+    /// The end of `x[a:b]` without its last `-e` elements.
+    fn shortened(&self, outer: Numbers, e: i64) -> Option<Option<i64>> {
+        if outer.step != 1 {
+            return None;
+        }
+        match outer.end {
+            None => Some(Some(e)),
+            Some(b) if b < 0 => b.checked_add(e).map(Some),
+            Some(b) if self.is_short(b) => Some(Some(e)),
+            // A position before the first element ends the range there.
+            Some(b) if self.is_long(b) => b.checked_add(e).map(|end| Some(end.max(0))),
+            Some(_) => None,
+        }
+    }
+
+    /// `x[::-1][c:e:t]`.
+    fn of_reversed(&self, inner: Numbers) -> Option<Numbers> {
+        // Position k of the reversed axis, of either sign.
+        let turned = |k: i64| (-1i64).checked_sub(k);
+        let step = inner.step.checked_neg()?;
+        let begin = inner.begin.map(turned).map_or(Some(None), |begin| begin.map(Some))?;
+        let end = inner.end.map(turned).map_or(Some(None), |end| end.map(Some))?;
+        if let Some((k, begin)) = inner.begin.zip(begin) {
+            let held = if step < 0 { self.can_begin(begin) } else { self.can_begin(k) };
+            if !held {
+                return None;
+            }
+        }
+        Some(Numbers { begin, end, step })
+    }
+
+    /// `x[a:b][::-t]`.
+    fn reversed(&self, outer: Numbers, step: i64) -> Option<Numbers> {
+        let a = outer.begin.unwrap_or(0);
+        let begin = match outer.end {
+            None => None,
+            Some(0) => return Some(Numbers::EMPTY),
+            Some(b) => Some(b.checked_sub(1)?),
+        };
+        let end = if a == 0 { None } else { Some(a.checked_sub(1)?) };
+        // Past an end that is not negative nothing is taken of the first element either way.
+        let held = begin.is_none_or(|begin| self.can_begin(begin)) || end.is_some_and(|end| end >= 0);
+        held.then_some(Numbers { begin, end, step })
+    }
+
+    /// What both take together where all of it is numbers.
+    fn by_numbers(&self, first: &Range, second: &Range, reading: Reading) -> Option<Numbers> {
+        let (outer, outer_len) = resolve_exactly(self.scope, self.dim, first, reading)?;
+        let (offset, by) = (outer.start.as_const()?, outer.step);
+        let (inner, len) = resolve_exactly(self.scope, &outer_len, second, reading)?;
+        let len = len.as_const()?;
+        if len == 0 {
+            return Some(Numbers::EMPTY);
+        }
+        let step = by.checked_mul(inner.step)?;
+        let start = by.checked_mul(inner.start.as_const()?)?.checked_add(offset)?;
+        let last = step.checked_mul(len.checked_sub(1)?)?.checked_add(start)?;
+        if start < 0 || last < 0 {
+            return None;
+        }
+        let end = if step > 0 { last.checked_add(1) } else { last.checked_sub(1).filter(|&end| end >= 0) };
+        Some(Numbers { begin: Some(start), end, step })
+    }
+}

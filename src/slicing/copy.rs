@@ -1,0 +1,88 @@
+//! The data of a slice.
+
+use super::SliceError;
+use super::resolve::{index_integer, resolve_integers};
+use super::spec::{AxisOp, Bound, Range, SliceSpec};
+use crate::tensor::{Indices, StridedView, Tensor, gather};
+
+/// The elements of a tensor that a slice takes.
+///
+/// # Errors
+/// The slice cannot be taken of this tensor, or an operand is not constant.
+pub fn view(tensor: &Tensor, spec: &SliceSpec) -> Result<StridedView, SliceError> {
+    view_of(StridedView::of(tensor), spec)
+}
+
+/// The elements of a dense row-major tensor of this shape that a slice takes.
+///
+/// # Errors
+/// As [`view`].
+pub fn view_of(whole: StridedView, spec: &SliceSpec) -> Result<StridedView, SliceError> {
+    let ops = spec.dense(whole.rank())?.ok_or(SliceError::NotConstant)?;
+    let mut view = whole;
+    let mut axis = 0;
+    for op in &ops {
+        match op {
+            AxisOp::Keep => axis += 1,
+            AxisOp::NewAxis => {
+                view = view.insert_axis(axis)?;
+                axis += 1;
+            }
+            AxisOp::Range(range) => {
+                let (start, step, len) = resolve_constant(dim_of(&view, axis), range, spec)?;
+                let (start, len) = (unsigned(start), unsigned(len));
+                view = view.slice_axis(axis, start, isize::try_from(step).unwrap_or(isize::MAX), len)?;
+                axis += 1;
+            }
+            AxisOp::Index(index) => {
+                let Bound::At(index) = index else { return Err(SliceError::NotConstant) };
+                let index = index.as_const().ok_or(SliceError::NotConstant)?;
+                view = view.select(axis, unsigned(index_integer(dim_of(&view, axis), index)?))?;
+            }
+        }
+    }
+    Ok(view)
+}
+
+fn resolve_constant(dim: i64, range: &Range, spec: &SliceSpec) -> Result<(i64, i64, i64), SliceError> {
+    let number = |bound: &Bound| match bound {
+        Bound::Open => Ok(None),
+        Bound::At(at) => at.as_const().map(Some).ok_or(SliceError::NotConstant),
+        Bound::Unknown => Err(SliceError::NotConstant),
+    };
+    let (begin, end) = (number(&range.begin)?, number(&range.end)?);
+    resolve_integers(dim, begin, end, range.step.ok_or(SliceError::NotConstant)?, spec.reading)
+}
+
+/// A dim of a view; the axis is one of its axes.
+fn dim_of(view: &StridedView, axis: usize) -> i64 {
+    view.shape().get(axis).map_or(0, |&dim| i64::try_from(dim).unwrap_or(i64::MAX))
+}
+
+/// What [`resolve_integers`] and [`index_integer`] give is not negative.
+fn unsigned(value: i64) -> usize {
+    usize::try_from(value).unwrap_or(0)
+}
+
+/// The slice of a tensor of any element type. Where the elements are contiguous nothing is copied. How much may be allocated is
+/// for the caller to bound before, from the shape of [`view`].
+///
+/// # Errors
+/// As [`view`]; and the copy may not fit in memory.
+pub fn slice(tensor: &Tensor, spec: &SliceSpec) -> Result<Tensor, SliceError> {
+    Ok(gather(tensor, &view(tensor, spec)?)?)
+}
+
+/// The items a view takes of a list that stands for a dense tensor, row-major; `None` if the view reaches outside.
+pub fn select<T: Clone>(items: &[T], view: &StridedView) -> Option<Vec<T>> {
+    let mut selected = Vec::new();
+    let mut indices = Indices::new(view.shape());
+    while let Some(index) = indices.advance() {
+        let mut at = view.offset();
+        for (&index, &stride) in index.iter().zip(view.strides()) {
+            at = isize::try_from(index).ok()?.checked_mul(stride)?.checked_add(at)?;
+        }
+        selected.push(items.get(usize::try_from(at).ok()?)?.clone());
+    }
+    Some(selected)
+}

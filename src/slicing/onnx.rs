@@ -1,0 +1,104 @@
+//! ONNX Slice, every version.
+//!
+//! | rule | 1 | 10, 11, 13 |
+//! | --- | --- | --- |
+//! | `starts`, `ends`, `axes` | attributes | operands, 1-D, `int32` or `int64` |
+//! | `steps` | always 1 | an operand, 1-D; left out it is all 1 |
+//! | `axes` left out | `0 … len(starts) - 1` | the same |
+//! | negative axes | counted from the end | counted from the end, in 10 too, whose text is silent |
+//!
+//! A negative start or end has the dim added once. Then both are clamped: into `[0, dim]` when the step is positive; when it is
+//! negative the start into `[0, dim - 1]` and the end into `[-1, dim - 1]`. The texts of Slice-11 and Slice-13 in the
+//! operators' specification give these clamps.
+//!
+//! Refused: a zero step; an axis out of range or named twice; operands of different lengths or of another rank than 1; scalar
+//! data.
+//!
+//! Where implementations disagree, [`Rule`] says which one to follow:
+//!
+//! | case | ONNX Runtime | the text | the reference implementation, numpy |
+//! | --- | --- | --- | --- |
+//! | negative step, end `INT32_MAX` or `INT64_MAX` | open | an ordinary bound, so nothing is taken | as the text |
+//! | positive step, end `INT32_MAX` on a longer axis | open | open: it recommends `INT_MAX` for the end of an axis | an ordinary bound |
+//! | negative step, start before the first element | starts at the first | starts at the first | takes nothing |
+//! | an axis named twice | refused | refused | the last one wins |
+//! | scalar data, no starts | refused | refused | the scalar |
+//!
+//! An operand that is there but not constant is not the same as one left out: nothing is concluded about any axis it may touch.
+
+use super::resolve::{Floor, IntMax, Reading};
+use super::spec::{Bound, Operand, Range, Repeated, SliceSpec, common_length};
+use super::{Rule, SliceError};
+
+/// The operands of Slice-10 and later.
+#[derive(Clone, Debug)]
+pub struct Operands {
+    /// Where each range starts.
+    pub starts: Operand,
+    /// Where each range ends.
+    pub ends: Operand,
+    /// Which axis each range is on; `None` when left out.
+    pub axes: Option<Operand>,
+    /// The step of each range; `None` when left out.
+    pub steps: Option<Operand>,
+}
+
+/// How ONNX ranges are read under a rule.
+pub fn reading(rule: Rule) -> Reading {
+    match rule {
+        Rule::Agree => Reading { floor: Floor::First, int_max: IntMax::DisputedBackward },
+        Rule::OnnxRuntime => Reading { floor: Floor::First, int_max: IntMax::Open },
+        Rule::Spec => Reading { floor: Floor::First, int_max: IntMax::OpenForward },
+        Rule::Numpy => Reading { floor: Floor::BeforeFirst, int_max: IntMax::Ordinary },
+    }
+}
+
+/// Reads Slice-10, 11 and 13.
+///
+/// # Errors
+/// The operands' lengths differ or a step is 0.
+pub fn slice(operands: &Operands, rule: Rule) -> Result<SliceSpec, SliceError> {
+    let Operands { starts, ends, axes, steps } = operands;
+    let named = [("starts", Some(starts)), ("ends", Some(ends)), ("axes", axes.as_ref()), ("steps", steps.as_ref())];
+    let numpy = rule == Rule::Numpy;
+    let Some(entries) = common_length(&named)? else {
+        return Ok(SliceSpec::unknown(reading(rule), true, numpy));
+    };
+    let range = |i: usize| {
+        let step = match steps {
+            None => Some(1),
+            Some(steps) => steps.get(i).and_then(|step| step.as_const()),
+        };
+        let axis = match axes {
+            None => i64::try_from(i).ok(),
+            Some(axes) => axes.get(i).and_then(|axis| axis.as_const()),
+        };
+        Ok((axis, Range::new(starts.bound(i), ends.bound(i), step)?))
+    };
+    let ranges = (0..entries).map(range).collect::<Result<Vec<_>, SliceError>>()?;
+    let repeated = if numpy { Repeated::LastWins } else { Repeated::Refused };
+    Ok(SliceSpec::named(reading(rule), ranges, repeated, numpy))
+}
+
+/// Reads Slice-1. `axes` is `None` when the attribute is absent.
+///
+/// # Errors
+/// The attributes' lengths differ.
+pub fn slice_1(starts: &[i64], ends: &[i64], axes: Option<&[i64]>, rule: Rule) -> Result<SliceSpec, SliceError> {
+    let operands = Operands {
+        starts: Operand::constant(starts),
+        ends: Operand::constant(ends),
+        axes: axes.map(Operand::constant),
+        steps: None,
+    };
+    slice(&operands, rule)
+}
+
+/// An open or ordinary bound as ONNX writes it in `ends`: an open one has no number of its own.
+pub fn end_of(end: &Bound, step: i64) -> Option<i64> {
+    match end {
+        Bound::Open => Some(if step > 0 { i64::MAX } else { i64::MIN }),
+        Bound::At(at) => at.as_const(),
+        Bound::Unknown => None,
+    }
+}

@@ -1,0 +1,454 @@
+//! The one place where a range is laid over an axis.
+//!
+//! On numbers ([`resolve_integers`]), for `begin:end:step` on an axis of `dim` elements:
+//! * a negative bound has `dim` added once;
+//! * going forward, `begin` and `end` are clamped into `[0, dim]`, and open means `0` and `dim`;
+//! * going backward, `end` is clamped into `[-1, dim - 1]` and `begin` into `[floor, dim - 1]`, and open means `dim - 1` and
+//!   `-1`;
+//! * `len = max(0, ceil((end - begin) / step))`, and element `k` of the result is element `begin + k·step` of the axis.
+//!
+//! [`resolve`] says the same in expressions. Clamping both bounds would bury every length under four clamps; these laws need
+//! fewer, and hold for every `dim >= 0` (`b` and `e` are the bounds after `dim` was added to a negative one):
+//! * forward: `end - begin = max(0, min(e, d) - max(b, 0))`, and so the least of `e - b`, `e`, `d - b`, `d`, but at least 0;
+//! * backward: `begin - end = max(0, min(b, d - 1) - max(e, -1))`, where `b` is first raised to 0 if the floor is 0;
+//! * `ceil(min(x, y) / s) = min(ceil(x / s), ceil(y / s))`, and the same for max;
+//! * `[v < 0] = -max(-1, min(0, v))`, which adds `dim` to a bound whose sign is not known.
+
+use super::SliceError;
+use super::spec::{Bound, Range};
+use crate::dim::{Dim, Scope};
+
+/// What a backward range does that begins before the first element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Floor {
+    /// It stays before the first element and takes nothing: TensorFlow, numpy.
+    BeforeFirst,
+    /// It begins at the first element: ONNX, OpenVINO.
+    First,
+}
+
+/// What an end of `INT32_MAX` or `INT64_MAX` means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntMax {
+    /// Nothing special.
+    Ordinary,
+    /// Open when the step is positive, and nothing special when it is negative.
+    OpenForward,
+    /// Open.
+    Open,
+    /// Open when the step is positive, and disputed when it is negative.
+    DisputedBackward,
+}
+
+/// How a dialect reads ranges: all in which the dialects differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Where a backward range can begin at the earliest.
+    pub floor: Floor,
+    /// Which ends are taken for an open one.
+    pub int_max: IntMax,
+}
+
+/// What a range takes of an axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// How many elements. Where it is not known this is a new symbol with the bounds that hold all the same.
+    pub len: Dim,
+    /// Which elements, if that is known.
+    pub selection: Option<Selection>,
+    /// The end over which the readings are in dispute, if they are.
+    pub disputed: Option<i64>,
+}
+
+/// Elements `start + k·step` of an axis. Where the length is 0, `start` means nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// The first element.
+    pub start: Dim,
+    /// The distance from one to the next, not 0.
+    pub step: i64,
+}
+
+/// An end as the reading takes it.
+enum End<'d> {
+    Open,
+    At(&'d Dim),
+    Unknown,
+    Disputed(i64),
+}
+
+fn is_int_max(value: i64) -> bool {
+    value == i64::from(i32::MAX) || value == i64::MAX
+}
+
+impl Reading {
+    /// What an end that is a number means: `None` is open.
+    pub(super) fn end_of(self, end: i64, forward: bool) -> Result<Option<i64>, SliceError> {
+        match self.int_max {
+            IntMax::Open if is_int_max(end) => Ok(None),
+            IntMax::OpenForward | IntMax::DisputedBackward if forward && is_int_max(end) => Ok(None),
+            IntMax::DisputedBackward if is_int_max(end) => Err(SliceError::Disputed { end }),
+            _ => Ok(Some(end)),
+        }
+    }
+
+    /// The same for an expression. Going forward an end nobody knows counts as an ordinary one: that it is `INT32_MAX` shows
+    /// only on an axis that is longer still.
+    fn end<'d>(self, scope: &Scope, end: &'d Bound, forward: bool) -> End<'d> {
+        let at = match end {
+            Bound::Open => return End::Open,
+            Bound::Unknown => return End::Unknown,
+            Bound::At(at) => at,
+        };
+        if let Some(value) = at.as_const() {
+            return match self.end_of(value, forward) {
+                Ok(None) => End::Open,
+                Err(_) => End::Disputed(value),
+                Ok(Some(_)) => End::At(at),
+            };
+        }
+        let special_backward = matches!(self.int_max, IntMax::Open | IntMax::DisputedBackward);
+        let may_be = |value: i64| {
+            let (low, high) = scope.bounds(at);
+            low.is_none_or(|low| low <= value)
+                && high.is_none_or(|high| value <= high)
+                && !scope.eq(at, &Dim::constant(value)).is_no()
+        };
+        if !forward && special_backward && (may_be(i64::from(i32::MAX)) || may_be(i64::MAX)) {
+            return End::Unknown;
+        }
+        End::At(at)
+    }
+}
+
+/// The rule on numbers: first element, step and number of elements of `begin:end:step` on an axis of `dim`. `None` is an open
+/// bound. Where nothing is taken the first element is 0.
+///
+/// # Errors
+/// [`SliceError::ZeroStep`]; [`SliceError::Disputed`] if the reading has it so and it matters.
+pub fn resolve_integers(
+    dim: i64,
+    begin: Option<i64>,
+    end: Option<i64>,
+    step: i64,
+    reading: Reading,
+) -> Result<(i64, i64, i64), SliceError> {
+    if step == 0 {
+        return Err(SliceError::ZeroStep);
+    }
+    if dim <= 0 {
+        return Ok((0, step, 0));
+    }
+    let forward = step > 0;
+    let end = match end {
+        Some(end) => reading.end_of(end, forward)?,
+        None => None,
+    };
+    // Sums of three 64-bit numbers fit.
+    let (dim, wide_step) = (i128::from(dim), i128::from(step));
+    let counted = |bound: i64| if bound < 0 { i128::from(bound) + dim } else { i128::from(bound) };
+    let (lowest, highest) = if forward { (0, dim) } else { (-1, dim - 1) };
+    let floor = if !forward && reading.floor == Floor::First { 0 } else { lowest };
+    let open = if forward { (lowest, highest) } else { (highest, lowest) };
+    let begin = begin.map_or(open.0, |begin| counted(begin).clamp(floor, highest));
+    let end = end.map_or(open.1, |end| counted(end).clamp(lowest, highest));
+    let distance = if forward { end - begin } else { begin - end };
+    let len = if distance > 0 { (distance - 1) / wide_step.abs() + 1 } else { 0 };
+    let start = if len > 0 { begin } else { 0 };
+    // Both lie in [0, dim].
+    Ok((start as i64, step, len as i64))
+}
+
+/// The rule on expressions: what `range` takes of an axis of `dim`, for every value the symbols can have. On numbers it is
+/// [`resolve_integers`]. A bound or step nobody knows, and a disputed one, leaves a length of which only bounds are stated.
+///
+/// # Errors
+/// [`SliceError::ZeroStep`].
+pub fn resolve(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Resolved, SliceError> {
+    Ok(match lay(scope, dim, range, reading)? {
+        Laid::Exactly(selection, len) => {
+            Resolved { len: stated(scope, dim, len), selection: Some(selection), disputed: None }
+        }
+        Laid::AtMost(most, disputed) => Resolved { len: at_most(scope, &most), selection: None, disputed },
+    })
+}
+
+/// The same where all of it is known exactly, without a trace in the scope: the elements and their number.
+pub(super) fn resolve_exactly(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Option<(Selection, Dim)> {
+    match lay(scope, dim, range, reading) {
+        Ok(Laid::Exactly(selection, len)) => Some((selection, len)),
+        _ => None,
+    }
+}
+
+/// What is known of a range on an axis.
+enum Laid {
+    Exactly(Selection, Dim),
+    /// The length is at most this; and the end that is in dispute, if one is.
+    AtMost(Dim, Option<i64>),
+}
+
+fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid, SliceError> {
+    let Some(step) = range.step else {
+        return Ok(Laid::AtMost(dim.clone(), None));
+    };
+    if let (Some(dim), Some(begin), Some(end)) = (dim.as_const(), constant(&range.begin), constant(&range.end)) {
+        match resolve_integers(dim, begin, end, step, reading) {
+            Ok((start, step, len)) => {
+                let selection = Selection { start: Dim::constant(start), step };
+                return Ok(Laid::Exactly(selection, Dim::constant(len)));
+            }
+            Err(SliceError::Disputed { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if step == 0 {
+        return Err(SliceError::ZeroStep);
+    }
+    let mut begin = match &range.begin {
+        Bound::Open => Some(None),
+        Bound::At(at) => Some(Some(at)),
+        Bound::Unknown => None,
+    };
+    let (mut end, disputed) = match reading.end(scope, &range.end, step > 0) {
+        End::Open => (Some(None), None),
+        End::At(at) => (Some(Some(at)), None),
+        End::Unknown => (None, None),
+        End::Disputed(end) => (None, Some(end)),
+    };
+    // Between a run-time integer of any sign and another bound the length is an expression that nobody can read or reason about:
+    // not even that it is a length.
+    let is_open = |bound: Option<Option<&Dim>>| matches!(bound, Some(at) if at.is_none_or(|at| at.is_const(0)));
+    let is_run_time = |bound: Option<Option<&Dim>>| bound.flatten().is_some_and(|at| has_any_sign(scope, at));
+    let both = (begin, end);
+    begin = begin.filter(|_| is_open(both.1) || !is_run_time(both.0));
+    end = end.filter(|_| is_open(both.0) || !is_run_time(both.1));
+    // The length only grows when a bound is opened.
+    let (start, most) = Symbolic { scope, dim, step }.lay(begin.flatten(), end.flatten(), reading.floor);
+    let is_exact = begin.is_some() && end.is_some() || most.is_const(0);
+    let is_readable = || !(is_run_time(begin) || is_run_time(end)) || scope.bounds(&most).0.is_some_and(|low| low >= 0);
+    if is_exact && is_readable() {
+        return Ok(Laid::Exactly(Selection { start, step }, most));
+    }
+    let most = if is_exact { dim.clone() } else { most };
+    Ok(Laid::AtMost(most, disputed))
+}
+
+/// Whether nothing says of which sign a bound is, and it is no matter of the sizes of tensors alone.
+fn has_any_sign(scope: &Scope, bound: &Dim) -> bool {
+    let of_any_sign = |symbol| scope.bounds(&Dim::symbol(symbol)).0.is_none_or(|low| low < 0);
+    bound.symbols().into_iter().any(of_any_sign) && {
+        let zero = Dim::constant(0);
+        !scope.ge(bound, &zero).is_yes() && !scope.lt(bound, &zero).is_yes()
+    }
+}
+
+/// A bound that is a number or open.
+fn constant(bound: &Bound) -> Option<Option<i64>> {
+    match bound {
+        Bound::Open => Some(None),
+        Bound::At(at) => at.as_const().map(Some),
+        Bound::Unknown => None,
+    }
+}
+
+/// A length of which only this is known: it is at most `most`.
+fn at_most(scope: &Scope, most: &Dim) -> Dim {
+    let (_, high) = scope.bounds(most);
+    if high == Some(0) {
+        return Dim::constant(0);
+    }
+    let len = scope.fresh_within("slice", Some(0), high);
+    if most.as_const().is_none() {
+        scope.assume_le(&len, most);
+    }
+    len
+}
+
+/// A bound as a position: `dim` is added to a negative one.
+pub(super) fn position(scope: &Scope, dim: &Dim, bound: &Dim) -> Dim {
+    let zero = Dim::constant(0);
+    if scope.ge(bound, &zero).is_yes() {
+        return bound.clone();
+    }
+    if scope.lt(bound, &zero).is_yes() {
+        return scope.add(bound, dim);
+    }
+    // dim - 1 is negative only if there are no elements, and then every position is as good.
+    if scope.gt(bound, &scope.sub(dim, &Dim::constant(2))).is_yes() {
+        return bound.clone();
+    }
+    let minus_one_if_negative = scope.max(&Dim::constant(-1), &scope.min(&zero, bound));
+    scope.sub(bound, &scope.mul(dim, &minus_one_if_negative))
+}
+
+/// Where a bound points, however long the axis is.
+enum Place {
+    /// Before the first element.
+    Before,
+    /// There, which may be outside of the axis.
+    At(Dim),
+    /// After the last element.
+    After,
+}
+
+/// The rule for one axis and step.
+struct Symbolic<'s> {
+    scope: &'s Scope,
+    dim: &'s Dim,
+    step: i64,
+}
+
+impl Symbolic<'_> {
+    /// Start and length; `None` is an open bound.
+    fn lay(&self, begin: Option<&Dim>, end: Option<&Dim>, floor: Floor) -> (Dim, Dim) {
+        if self.step > 0 { self.lay_forward(begin, end) } else { self.lay_backward(begin, end, floor) }
+    }
+
+    fn lay_forward(&self, begin: Option<&Dim>, end: Option<&Dim>) -> (Dim, Dim) {
+        let (scope, dim, zero) = (self.scope, self.dim, Dim::constant(0));
+        let nothing = (zero.clone(), zero.clone());
+        let begin = match begin.map(|begin| self.place(begin)) {
+            Some(Place::After) => return nothing,
+            Some(Place::At(begin)) => Some(begin).filter(|begin| !scope.le(begin, &zero).is_yes()),
+            Some(Place::Before) | None => None,
+        };
+        let end = match end.map(|end| self.place(end)) {
+            Some(Place::Before) => return nothing,
+            Some(Place::At(end)) => Some(end).filter(|end| !scope.ge(end, dim).is_yes()),
+            Some(Place::After) | None => None,
+        };
+        let start = begin.as_ref().map_or(zero.clone(), |begin| scope.max(begin, &zero));
+        let (mut tops, mut bottoms) = (vec![dim.clone()], vec![zero]);
+        tops.extend(end);
+        bottoms.extend(begin);
+        (start, self.count(&tops, &bottoms))
+    }
+
+    fn lay_backward(&self, begin: Option<&Dim>, end: Option<&Dim>, floor: Floor) -> (Dim, Dim) {
+        let (scope, zero, before) = (self.scope, Dim::constant(0), Dim::constant(-1));
+        let nothing = (zero.clone(), zero.clone());
+        let last = scope.add(self.dim, &before);
+        // The last element is at dim - 1 even if there is none, so -1 is the same as open and needs no floor.
+        let begin = match begin.filter(|begin| !begin.is_const(-1)).map(|begin| self.place(begin)) {
+            Some(Place::Before) if floor == Floor::BeforeFirst => return nothing,
+            Some(Place::Before) => Some(before.clone()),
+            Some(Place::At(begin)) => Some(begin).filter(|begin| !scope.ge(begin, &last).is_yes()),
+            Some(Place::After) | None => None,
+        };
+        let end = match end.map(|end| self.place(end)) {
+            Some(Place::After) => return nothing,
+            Some(Place::At(end)) => Some(end).filter(|end| !scope.le(end, &before).is_yes()),
+            Some(Place::Before) | None => None,
+        };
+        let Some(begin) = begin else {
+            let bottoms: Vec<Dim> = std::iter::once(before).chain(end).collect();
+            return (last.clone(), self.count(&[last], &bottoms));
+        };
+        if floor == Floor::First && !scope.ge(&begin, &zero).is_yes() {
+            let raised = scope.min(&scope.max(&zero, &begin), &last);
+            return (raised, self.count_raised(&begin, end.as_ref()));
+        }
+        let start = scope.min(&begin, &last);
+        let bottoms: Vec<Dim> = std::iter::once(before).chain(end).collect();
+        (start, self.count(&[last, begin], &bottoms))
+    }
+
+    /// The length of a backward range whose begin is raised to the first element: with `m = max(0, b)` it is the least of `d`,
+    /// `m + 1` and `m - e`, for `b` exceeds `d - 1` only where `m` does. One element at most is taken where `b` is raised, so
+    /// it never exceeds `max(1, b - e)`: that says nothing new, but when it is a number it is a bound.
+    fn count_raised(&self, begin: &Dim, end: Option<&Dim>) -> Dim {
+        let (scope, one) = (self.scope, Dim::constant(1));
+        let raised = scope.max(&Dim::constant(0), begin);
+        let last = scope.sub(self.dim, &one);
+        let mut distances = vec![self.dim.clone(), scope.add(&raised, &one)];
+        if let Some(end) = end {
+            distances.extend([scope.sub(&raised, end), scope.sub(&last, end)]);
+            let most = scope.max(&one, &scope.sub(begin, end));
+            distances.extend(Some(most).filter(|most| most.as_const().is_some()));
+        }
+        self.least(distances)
+    }
+
+    /// A bound as a position.
+    fn place(&self, bound: &Dim) -> Place {
+        match bound.as_const() {
+            // Sums with these would overflow, and no axis reaches that far.
+            Some(i64::MAX) => Place::After,
+            Some(i64::MIN) => Place::Before,
+            _ => Place::At(position(self.scope, self.dim, bound)),
+        }
+    }
+
+    /// `max(0, ceil((min(tops) - max(bottoms)) / |step|))`.
+    fn count(&self, tops: &[Dim], bottoms: &[Dim]) -> Dim {
+        let pairs = tops.iter().flat_map(|top| bottoms.iter().map(move |bottom| self.scope.sub(top, bottom)));
+        self.least(pairs.collect())
+    }
+
+    /// `max(0, ceil(min(distances) / |step|))`.
+    fn least(&self, distances: Vec<Dim>) -> Dim {
+        let scope = self.scope;
+        // No axis is longer than 2⁶³ - 1: with a step of that size there is at most one element.
+        let step = i64::try_from(self.step.unsigned_abs()).ok().filter(|&step| step < i64::MAX);
+        let mut terms: Vec<Dim> = Vec::new();
+        let mut add = |term: Dim| {
+            if terms.iter().any(|known| scope.le(known, &term).is_yes()) {
+                return;
+            }
+            terms.retain(|known| !scope.le(&term, known).is_yes());
+            terms.push(term);
+        };
+        for distance in distances {
+            add(match step {
+                Some(1) | None => distance,
+                Some(step) => scope.ceil_div(&distance, &Dim::constant(step)),
+            });
+        }
+        if step.is_none() {
+            add(Dim::constant(1));
+        }
+        let mut terms = terms.into_iter();
+        let Some(first) = terms.next() else { return Dim::constant(0) };
+        let least = terms.fold(first, |least, term| scope.min(&least, &term));
+        scope.max(&Dim::constant(0), &least)
+    }
+}
+
+/// The length as it is stated: every length lies in `[0, dim]`, and where the scope does not find that by itself it is told.
+fn stated(scope: &Scope, dim: &Dim, len: Dim) -> Dim {
+    let zero = Dim::constant(0);
+    if !scope.ge(&len, &zero).is_yes() {
+        scope.assume_le(&zero, &len);
+    }
+    if !scope.le(&len, dim).is_yes() {
+        scope.assume_le(&len, dim);
+    }
+    len
+}
+
+/// One index of an axis, checked and counted from the front.
+///
+/// # Errors
+/// [`SliceError::IndexOutOfRange`] unless `-dim <= index < dim`.
+pub fn index_integer(dim: i64, index: i64) -> Result<i64, SliceError> {
+    let counted = if index < 0 { index.checked_add(dim) } else { Some(index) };
+    counted.filter(|counted| (0..dim).contains(counted)).ok_or(SliceError::IndexOutOfRange { index, dim })
+}
+
+/// The same in expressions; `None` when the index is not known.
+///
+/// # Errors
+/// The index is outside of the axis whatever the symbols are.
+pub fn resolve_index(scope: &Scope, dim: &Dim, index: &Bound) -> Result<Option<Dim>, SliceError> {
+    let Bound::At(index) = index else {
+        return if dim.is_const(0) { Err(SliceError::IndexNeverInRange) } else { Ok(None) };
+    };
+    if let (Some(dim), Some(index)) = (dim.as_const(), index.as_const()) {
+        return index_integer(dim, index).map(|at| Some(Dim::constant(at)));
+    }
+    if scope.ge(index, dim).is_yes() || scope.lt(&scope.add(index, dim), &Dim::constant(0)).is_yes() {
+        return Err(SliceError::index(index, dim));
+    }
+    Ok(Some(position(scope, dim, index)))
+}
