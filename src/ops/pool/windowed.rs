@@ -262,7 +262,7 @@ fn eval_average(cx: &mut EvalCx<'_>) -> EvalResult {
     let with_padding = cx.attr_flag("count_include_pad", false)?;
     let pooling = Pooling::new(cx, x, x.dtype())?;
     in_lane!(x.dtype(), T => {
-        let means = pooling.each(&*read::<T>(x)?, |_, elements, spans| {
+        let means = pooling.each(&read::<T>(x)?, |_, elements, spans| {
             let mut sum = 0.0;
             pooling.each_element(spans, |at| sum += elements.get(at).map_or(0.0, |x| x.to_f64()));
             let taps = spans.iter().map(|span| if with_padding { span.padded } else { span.count });
@@ -295,7 +295,7 @@ fn eval_lp(cx: &mut EvalCx<'_>) -> EvalResult {
     let p = read_norm(cx)?;
     let pooling = Pooling::new(cx, x, x.dtype())?;
     in_lane!(x.dtype(), T => {
-        let norms = pooling.each(&*read::<T>(x)?, |_, elements, spans| {
+        let norms = pooling.each(&read::<T>(x)?, |_, elements, spans| {
             let mut terms: SmallVec<[f64; 32]> = SmallVec::new();
             pooling.each_element(spans, |at| terms.extend(elements.get(at).map(|x| x.to_f64())));
             T::of(norm(p, terms.into_iter()))
