@@ -1,13 +1,13 @@
 //! Quantization: to integers and small floats and back.
 
-mod dequantize;
+mod dequantize_linear;
 mod dynamic;
 mod grain;
-mod quantize;
+mod quantize_linear;
 mod requantize;
 
 use super::Operator;
 pub(in crate::ops) use requantize::Requantize;
 
 pub(super) const OPERATORS: &[Operator] =
-    &[quantize::QUANTIZE_LINEAR, dequantize::DEQUANTIZE_LINEAR, dynamic::DYNAMIC_QUANTIZE_LINEAR];
+    &[quantize_linear::QUANTIZE_LINEAR, dequantize_linear::DEQUANTIZE_LINEAR, dynamic::DYNAMIC_QUANTIZE_LINEAR];
