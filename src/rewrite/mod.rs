@@ -6,6 +6,7 @@
 //! proved. To add one: write the function in the family's file, and one line in [`RULES`].
 
 mod identity;
+mod lift;
 mod merge;
 mod neutral;
 mod sizes;
@@ -41,7 +42,8 @@ pub struct Rule {
 }
 
 /// Every rule, in the order they are tried at a node.
-pub const RULES: &[&[Rule]] = &[identity::RULES, neutral::RULES, sizes::RULES, merge::RULES, strided_slice::RULES];
+pub const RULES: &[&[Rule]] =
+    &[identity::RULES, neutral::RULES, sizes::RULES, merge::RULES, lift::RULES, strided_slice::RULES];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
