@@ -22,8 +22,8 @@ impl Scope {
         let (a, b) = if self.at_least(&b, 1) {
             (a, b)
         } else {
-            let positive = b.scaled(-1)?;
-            (self.at_least(&positive, 1)).then_some((a.scaled(-1)?, positive))?
+            let positive = self.try_neg(&b)?;
+            (self.at_least(&positive, 1)).then_some((self.try_neg(&a)?, positive))?
         };
         self.settle(self.floor(a, &b)?)
     }
@@ -187,7 +187,7 @@ impl Scope {
             quotients.push(if coefficient > 0 { quotient } else { self.try_neg(&quotient)? });
         }
         let largest = self.largest(quotients)?;
-        if coefficient > 0 { Some(largest) } else { largest.scaled(-1) }
+        if coefficient > 0 { Some(largest) } else { self.try_neg(&largest) }
     }
 
     /// `⌊a/b⌋` for a symbolic `b ≥ 1`.
@@ -199,7 +199,7 @@ impl Scope {
         if remainder.is_const(0) {
             return Some(quotient);
         }
-        let (remainder, divisor) = self.cancel_common(remainder, b.clone())?;
+        let (remainder, divisor) = self.cancel_common(self.settle(remainder)?, b.clone())?;
         if divisor.as_const().is_some() {
             return self.floor(remainder, &divisor)?.plus(&quotient);
         }

@@ -11,19 +11,24 @@ mod context;
 mod control;
 mod conv;
 mod elementwise;
+mod image;
 mod interpret;
 mod lane;
 mod linear;
+mod ml;
 mod movement;
 mod needs;
 mod outcome;
 mod quantize;
+mod recurrent;
 mod reduce;
 mod registry;
 mod sequence;
+mod signal;
 #[cfg(test)]
 mod single;
 mod slice;
+mod text;
 mod walk;
 mod window;
 

@@ -113,12 +113,16 @@ fn over_budget(
     // A node that does not make its operands larger is never the culprit, so every round takes a larger one out.
     loop {
         let mut cost = 0usize;
+        // Equal results are stored once.
+        let mut stored: FxHashMap<u64, ()> = FxHashMap::default();
         let mut largest: Option<(usize, NodeId)> = None;
         for &id in candidates.iter().filter(|id| decided.contains(id)) {
             let Some(node) = model.node(id) else { continue };
             let results = node.outputs().iter().flatten().filter(|&&value| must_exist(model, value, decided));
             let bytes = results.fold(0usize, |sum, &value| {
-                sum.saturating_add(tensor_of(facts, value).map_or(0, Tensor::byte_len).saturating_sub(SMALL))
+                let Some(tensor) = tensor_of(facts, value) else { return sum };
+                let again = stored.insert(tensor.hash_sample(), ()).is_some();
+                sum.saturating_add(if again { 0 } else { tensor.byte_len().saturating_sub(SMALL) })
             });
             cost = cost.saturating_add(bytes);
             if bytes > 0 && largest.is_none_or(|(most, _)| bytes > most) {

@@ -61,8 +61,12 @@ fn at_node(
     let mut changed = false;
     // A rule may leave the node in place with other operands, and then another may apply.
     for _ in 0..8 {
-        let Some(node) = model.node(id).filter(|node| node.canonical_domain().is_empty()) else { break };
-        let Some(candidates) = rules.by_operator.get(node.op_type.as_str()) else { break };
+        let Some(node) = model.node(id) else { break };
+        let candidates = match node.canonical_domain() {
+            "" => rules.by_operator.get(node.op_type.as_str()),
+            _ => rules.by_operator.get(node.operator().as_str()),
+        };
+        let Some(candidates) = candidates else { break };
         let mut edit = None;
         for rule in candidates {
             edit = (rule.apply)(&mut Place { model, facts, id, opset });

@@ -6,9 +6,11 @@
 //! proved. To add one: write the function in the family's file, and one line in [`RULES`].
 
 mod identity;
+mod lift;
 mod merge;
 mod neutral;
 mod sizes;
+mod strided_slice;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, Model, Node, NodeId, ValueId};
@@ -31,7 +33,7 @@ pub struct Place<'a> {
 pub struct Rule {
     /// Its name, in kebab case, as `--skip` takes it.
     pub name: &'static str,
-    /// The operators of the default domain it looks at.
+    /// The operators it looks at, those of other domains as [`Node::operator`] names them.
     pub operators: &'static [&'static str],
     /// Whether results stay equal bit for bit. The others stay equal up to rounding and are left out under `--exact`.
     pub exact: bool,
@@ -40,7 +42,8 @@ pub struct Rule {
 }
 
 /// Every rule, in the order they are tried at a node.
-pub const RULES: &[&[Rule]] = &[identity::RULES, neutral::RULES, sizes::RULES, merge::RULES];
+pub const RULES: &[&[Rule]] =
+    &[identity::RULES, neutral::RULES, sizes::RULES, merge::RULES, lift::RULES, strided_slice::RULES];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {

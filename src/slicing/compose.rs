@@ -9,7 +9,7 @@
 //!
 //! Where a law needs the axis to be long enough, its dim has to prove that.
 
-use super::resolve::{Floor, Reading, resolve};
+use super::resolve::{Floor, Reading, resolve_exactly};
 use super::spec::{Bound, Range};
 use crate::dim::{Dim, Scope};
 
@@ -66,10 +66,9 @@ pub fn compose(scope: &Scope, dim: &Dim, first: &Range, second: &Range, reading:
 
 /// Whether `range` takes all of an axis of `dim` in order, whatever the symbols are.
 pub fn is_identity(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> bool {
-    let Ok(resolved) = resolve(scope, dim, range, reading) else { return false };
     let in_order = range.step == Some(1) || scope.le(dim, &Dim::constant(1)).is_yes();
     // As many elements as there are, one after the other, can only be all of them.
-    in_order && scope.eq(&resolved.len, dim).is_yes()
+    in_order && resolve_exactly(scope, dim, range, reading).is_some_and(|(_, len)| scope.eq(&len, dim).is_yes())
 }
 
 struct Composition<'s> {
@@ -216,14 +215,13 @@ impl Composition<'_> {
 
     /// What both take together where all of it is numbers.
     fn by_numbers(&self, first: &Range, second: &Range, reading: Reading) -> Option<Numbers> {
-        let outer = resolve(self.scope, self.dim, first, reading).ok()?;
-        let (offset, by) = outer.selection.and_then(|outer| Some((outer.start.as_const()?, outer.step)))?;
-        let inner = resolve(self.scope, &outer.len, second, reading).ok()?;
-        let len = inner.len.as_const()?;
+        let (outer, outer_len) = resolve_exactly(self.scope, self.dim, first, reading)?;
+        let (offset, by) = (outer.start.as_const()?, outer.step);
+        let (inner, len) = resolve_exactly(self.scope, &outer_len, second, reading)?;
+        let len = len.as_const()?;
         if len == 0 {
             return Some(Numbers::EMPTY);
         }
-        let inner = inner.selection?;
         let step = by.checked_mul(inner.step)?;
         let start = by.checked_mul(inner.start.as_const()?)?.checked_add(offset)?;
         let last = step.checked_mul(len.checked_sub(1)?)?.checked_add(start)?;

@@ -165,17 +165,38 @@ pub fn resolve_integers(
 /// # Errors
 /// [`SliceError::ZeroStep`].
 pub fn resolve(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Resolved, SliceError> {
-    if dim.is_const(0) && range.step != Some(0) {
-        return Ok(Resolved { len: Dim::constant(0), selection: None, disputed: None });
+    Ok(match lay(scope, dim, range, reading)? {
+        Laid::Exactly(selection, len) => {
+            Resolved { len: stated(scope, dim, len), selection: Some(selection), disputed: None }
+        }
+        Laid::AtMost(most, disputed) => Resolved { len: at_most(scope, &most), selection: None, disputed },
+    })
+}
+
+/// The same where all of it is known exactly, without a trace in the scope: the elements and their number.
+pub(super) fn resolve_exactly(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Option<(Selection, Dim)> {
+    match lay(scope, dim, range, reading) {
+        Ok(Laid::Exactly(selection, len)) => Some((selection, len)),
+        _ => None,
     }
+}
+
+/// What is known of a range on an axis.
+enum Laid {
+    Exactly(Selection, Dim),
+    /// The length is at most this; and the end that is in dispute, if one is.
+    AtMost(Dim, Option<i64>),
+}
+
+fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid, SliceError> {
     let Some(step) = range.step else {
-        return Ok(Resolved { len: at_most(scope, dim), selection: None, disputed: None });
+        return Ok(Laid::AtMost(dim.clone(), None));
     };
     if let (Some(dim), Some(begin), Some(end)) = (dim.as_const(), constant(&range.begin), constant(&range.end)) {
         match resolve_integers(dim, begin, end, step, reading) {
             Ok((start, step, len)) => {
-                let selection = Some(Selection { start: Dim::constant(start), step });
-                return Ok(Resolved { len: Dim::constant(len), selection, disputed: None });
+                let selection = Selection { start: Dim::constant(start), step };
+                return Ok(Laid::Exactly(selection, Dim::constant(len)));
             }
             Err(SliceError::Disputed { .. }) => {}
             Err(error) => return Err(error),
@@ -184,7 +205,6 @@ pub fn resolve(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Res
     if step == 0 {
         return Err(SliceError::ZeroStep);
     }
-    let rule = Symbolic { scope, dim, step };
     let mut begin = match &range.begin {
         Bound::Open => Some(None),
         Bound::At(at) => Some(Some(at)),
@@ -196,19 +216,22 @@ pub fn resolve(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Res
         End::Unknown => (None, None),
         End::Disputed(end) => (None, Some(end)),
     };
-    // Between a run-time integer of any sign and another bound the length is an expression that nobody can read or reason about.
+    // Between a run-time integer of any sign and another bound the length is an expression that nobody can read or reason about:
+    // not even that it is a length.
     let is_open = |bound: Option<Option<&Dim>>| matches!(bound, Some(at) if at.is_none_or(|at| at.is_const(0)));
     let is_run_time = |bound: Option<Option<&Dim>>| bound.flatten().is_some_and(|at| has_any_sign(scope, at));
     let both = (begin, end);
     begin = begin.filter(|_| is_open(both.1) || !is_run_time(both.0));
     end = end.filter(|_| is_open(both.0) || !is_run_time(both.1));
     // The length only grows when a bound is opened.
-    let (start, most) = rule.lay(begin.flatten(), end.flatten(), reading.floor);
-    if begin.is_some() && end.is_some() || most.is_const(0) {
-        let selection = Some(Selection { start, step });
-        return Ok(Resolved { len: stated(scope, dim, most), selection, disputed: None });
+    let (start, most) = Symbolic { scope, dim, step }.lay(begin.flatten(), end.flatten(), reading.floor);
+    let is_exact = begin.is_some() && end.is_some() || most.is_const(0);
+    let is_readable = || !(is_run_time(begin) || is_run_time(end)) || scope.bounds(&most).0.is_some_and(|low| low >= 0);
+    if is_exact && is_readable() {
+        return Ok(Laid::Exactly(Selection { start, step }, most));
     }
-    Ok(Resolved { len: at_most(scope, &most), selection: None, disputed })
+    let most = if is_exact { dim.clone() } else { most };
+    Ok(Laid::AtMost(most, disputed))
 }
 
 /// Whether nothing says of which sign a bound is, and it is no matter of the sizes of tensors alone.
@@ -243,7 +266,7 @@ fn at_most(scope: &Scope, most: &Dim) -> Dim {
 }
 
 /// A bound as a position: `dim` is added to a negative one.
-fn position(scope: &Scope, dim: &Dim, bound: &Dim) -> Dim {
+pub(super) fn position(scope: &Scope, dim: &Dim, bound: &Dim) -> Dim {
     let zero = Dim::constant(0);
     if scope.ge(bound, &zero).is_yes() {
         return bound.clone();

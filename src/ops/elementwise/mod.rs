@@ -26,7 +26,7 @@ mod kernel;
 pub(super) mod logic;
 pub(super) mod random;
 pub(super) mod select;
-mod symbolic;
+pub(super) mod symbolic;
 #[cfg(test)]
 mod tests;
 

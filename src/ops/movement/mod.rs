@@ -148,7 +148,11 @@ fn dim_up_to(cx: &InferCx<'_>, limit: &Dim) -> Dim {
     }
     let stem = cx.node.outputs().iter().flatten().next().map_or("dim", |&value| &cx.model.value(value).name);
     let dim = scope.fresh_within(stem, Some(0), scope.bounds(limit).1);
-    scope.assume_le(&dim, limit);
+    // Said of a limit that may be negative, it would say something of the limit's symbols too, and that in runs that never
+    // come here.
+    if scope.ge(limit, &Dim::constant(0)).is_yes() {
+        scope.assume_le(&dim, limit);
+    }
     dim
 }
 

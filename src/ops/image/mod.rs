@@ -1,0 +1,33 @@
+//! Operators on images and on the boxes found in them.
+//!
+//! | file | operators |
+//! | --- | --- |
+//! | [`resize`] | Resize, Upsample |
+//! | [`grid_sample`] | GridSample |
+//! | [`affine_grid`] | AffineGrid |
+//! | [`roi_align`] | RoiAlign |
+//! | [`suppression`] | NonMaxSuppression |
+//! | [`decode`] | ImageDecoder |
+//!
+//! [`sizes`] says how large a resized image is.
+
+mod affine_grid;
+mod decode;
+mod grid_sample;
+mod resample;
+mod resize;
+mod roi_align;
+mod sizes;
+mod suppression;
+
+use super::Operator;
+
+pub(super) const OPERATORS: &[Operator] = &[
+    resize::RESIZE,
+    resize::UPSAMPLE,
+    grid_sample::GRID_SAMPLE,
+    affine_grid::AFFINE_GRID,
+    roi_align::ROI_ALIGN,
+    suppression::NON_MAX_SUPPRESSION,
+    decode::IMAGE_DECODER,
+];

@@ -1,0 +1,420 @@
+//! What a Resize or Upsample asks for: scales or sizes, and the sizes that follow.
+//!
+//! | asked by | from | size of a resized axis |
+//! | --- | --- | --- |
+//! | scales | Upsample-1 `height_scale`, `width_scale`; Upsample-7 `scales`; an operand since | `⌊dim · scale⌋` in binary32 |
+//! | sizes, `stretch` | Resize-11 | the size |
+//! | sizes, `not_larger`, `not_smaller` | Resize-18 | `round(dim · s)`, halves up, where `s` is the least or greatest of all `size / dim` |
+//!
+//! The standard multiplies a scale by the extent of the region of interest; runtimes do not. Where that matters, sizes that
+//! come from scales are not stated.
+
+use crate::dim::{Dim, Scope};
+use crate::ir::{Fact, Scalar};
+use crate::ops::{Decline, EvalCx, InferCx, InferResult, Refusal, Site, axis_in};
+use crate::tensor::Tensor;
+
+/// Which operands say what.
+#[derive(Clone, Copy)]
+pub(super) struct Places {
+    pub roi: Option<usize>,
+    pub scales: Option<usize>,
+    pub sizes: Option<usize>,
+}
+
+impl Places {
+    pub(super) fn of(site: &Site<'_>) -> Places {
+        if site.node.is("Resize") && site.version >= 11 {
+            return Places { roi: Some(1), scales: Some(2), sizes: Some(3) };
+        }
+        let operand = site.version >= 9;
+        Places { roi: None, scales: operand.then_some(1), sizes: None }
+    }
+}
+
+/// The scales an old Upsample has as attributes, one for each axis; `None` when they are an operand.
+pub(super) fn attribute_scales(site: &Site<'_>) -> Result<Option<Vec<f32>>, Refusal> {
+    let missing = |name: &str| Refusal::invalid(format!("attribute '{name}' is missing"));
+    match site.version {
+        ..7 => {
+            let scale = |name: &str| site.attr_float(name)?.ok_or_else(|| missing(name));
+            Ok(Some(vec![1.0, 1.0, scale("height_scale")?, scale("width_scale")?]))
+        }
+        7..9 => Ok(Some(site.attr_floats("scales")?.ok_or_else(|| missing("scales"))?.to_vec())),
+        _ => Ok(None),
+    }
+}
+
+/// How sizes are fitted to the shape of the data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Policy {
+    Stretch,
+    NotLarger,
+    NotSmaller,
+}
+
+impl Policy {
+    pub(super) fn of(site: &Site<'_>) -> Result<Policy, Refusal> {
+        match site.attr_str("keep_aspect_ratio_policy")? {
+            None | Some("stretch") => Ok(Policy::Stretch),
+            Some("not_larger") => Ok(Policy::NotLarger),
+            Some("not_smaller") => Ok(Policy::NotSmaller),
+            Some(other) => Err(Refusal::invalid(format!("keep_aspect_ratio_policy is '{other}'"))),
+        }
+    }
+
+    /// The one scale of all axes: the least or greatest of `size / dim`, as a fraction.
+    pub(super) fn common(self, pairs: &[(i64, i64)]) -> Option<(i64, i64)> {
+        // a/b < c/d is a·d < c·b for positive b, d.
+        let less = |a: (i64, i64), b: (i64, i64)| i128::from(a.0) * i128::from(b.1) < i128::from(b.0) * i128::from(a.1);
+        if pairs.iter().any(|&(size, dim)| size < 0 || dim <= 0) {
+            return None;
+        }
+        pairs.iter().copied().reduce(|best, pair| {
+            let replaces = if self == Policy::NotLarger { less(pair, best) } else { less(best, pair) };
+            if replaces { pair } else { best }
+        })
+    }
+}
+
+/// `dim · size / of`, rounded, halves up; `None` where binary32 arithmetic would come to another number.
+pub(super) fn fitted(dim: i64, (size, of): (i64, i64)) -> Option<i64> {
+    let (dim_, size_, of_) = (i128::from(dim), i128::from(size), i128::from(of));
+    let twice = dim_.checked_mul(size_)?.checked_mul(2)?.checked_add(of_)?;
+    let exact = i64::try_from(twice.checked_div_euclid(of_.checked_mul(2)?)?).ok()?;
+    let single = (size as f32 / of as f32 * dim as f32).round();
+    (single as i64 == exact).then_some(exact)
+}
+
+/// `⌊dim · scale⌋` in binary32, as runtimes compute it; `None` when there is no such size.
+pub(super) fn scaled(dim: i64, scale: f32) -> Option<i64> {
+    let size = (dim as f32 * scale).floor();
+    (0.0..9.0e15).contains(&size).then_some(size as i64)
+}
+
+/// The axes that scales and sizes speak of.
+///
+/// # Errors
+/// An axis is out of range or given twice.
+pub(super) fn resized_axes(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, Refusal> {
+    let given = if site.version >= 18 { site.attr_ints("axes")? } else { None };
+    let Some(given) = given else { return Ok((0..rank).collect()) };
+    let axes = given.iter().map(|&axis| axis_in(axis, rank)).collect::<Result<Vec<usize>, _>>()?;
+    let mut sorted = axes.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if sorted.len() != axes.len() {
+        return Err(Refusal::unsupported("an axis is given twice"));
+    }
+    Ok(axes)
+}
+
+/// Whether the region of interest counts.
+pub(super) fn crops(site: &Site<'_>) -> Result<bool, Refusal> {
+    Ok(site.attr_str("coordinate_transformation_mode")? == Some("tf_crop_and_resize"))
+}
+
+/// What is asked for, as far as it is known.
+enum Asked {
+    Scales(Vec<Scalar>),
+    Sizes(Vec<Scalar>),
+    /// So many numbers, if even that is known.
+    Unknown(Option<usize>),
+}
+
+impl Asked {
+    fn of(cx: &InferCx<'_>) -> Result<Asked, Refusal> {
+        if let Some(scales) = attribute_scales(cx)? {
+            return Ok(Asked::Scales(scales.into_iter().map(|scale| Scalar::Float(scale.into())).collect()));
+        }
+        let places = Places::of(cx);
+        let given = |place: Option<usize>| place.and_then(|place| cx.input(place));
+        let (scales, sizes) = (given(places.scales), given(places.sizes));
+        let len = |fact: Option<&Fact>| fact.map_or(Some(0), Fact::static_len);
+        let elements = |fact: Option<&Fact>, len: usize| {
+            let known = fact.and_then(Fact::elements).filter(|known| known.len() == len);
+            known.unwrap_or_else(|| vec![Scalar::Unknown; len])
+        };
+        Ok(match (len(scales), len(sizes)) {
+            (Some(0), Some(0)) => return Err(Refusal::invalid("there are neither scales nor sizes")),
+            (Some(0), Some(count)) => Asked::Sizes(elements(sizes, count)),
+            (Some(count), Some(0)) => Asked::Scales(elements(scales, count)),
+            (Some(_), Some(_)) => return Err(Refusal::invalid("there are both scales and sizes")),
+            (Some(0), None) | (None, Some(0)) => Asked::Unknown(None),
+            (count, other) => Asked::Unknown(count.or(other)),
+        })
+    }
+
+    fn len(&self) -> Option<usize> {
+        match self {
+            Asked::Scales(numbers) | Asked::Sizes(numbers) => Some(numbers.len()),
+            Asked::Unknown(count) => *count,
+        }
+    }
+}
+
+pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = cx.required(0)?.dtype();
+    Ok(vec![Fact::tensor(dtype, shape(cx)?)])
+}
+
+fn shape(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
+    let asked = Asked::of(cx)?;
+    let policy = Policy::of(cx)?;
+    let Some(data) = cx.shape(0) else {
+        let all = cx.attribute("axes").is_none();
+        let Some(rank) = asked.len().filter(|_| all) else { return Ok(None) };
+        return Ok(Some(match asked {
+            Asked::Sizes(sizes) if policy == Policy::Stretch => {
+                sizes.iter().map(|size| stretched(cx, size)).collect::<Result<_, _>>()?
+            }
+            _ => cx.fresh_shape(rank),
+        }));
+    };
+    let axes = resized_axes(cx, data.len())?;
+    if let Some(count) = asked.len()
+        && count != axes.len()
+    {
+        return Err(Refusal::invalid(format!("{count} numbers for {} axes", axes.len())));
+    }
+    let mut shape = data.to_vec();
+    let mut set = |axis: usize, dim: Dim| {
+        if let Some(place) = shape.get_mut(axis) {
+            *place = dim;
+        }
+    };
+    match asked {
+        Asked::Scales(scales) => {
+            let whole = !crops(cx)? || is_whole(cx, axes.len());
+            for (&axis, scale) in axes.iter().zip(&scales) {
+                check_scale(scale)?;
+                let dim = data.get(axis).filter(|_| whole);
+                set(axis, dim.map_or_else(|| cx.fresh_dim(), |dim| scaled_dim(cx, dim, scale)));
+            }
+        }
+        Asked::Sizes(sizes) if policy == Policy::Stretch => {
+            for (&axis, size) in axes.iter().zip(&sizes) {
+                set(axis, stretched(cx, size)?);
+            }
+        }
+        Asked::Sizes(sizes) => {
+            let numbers = axes.iter().zip(&sizes).map(|(&axis, size)| {
+                let dim = data.get(axis).and_then(Dim::as_const)?;
+                Some((size.as_const_int()?, dim))
+            });
+            let numbers: Option<Vec<(i64, i64)>> = numbers.collect();
+            let common = numbers.as_deref().and_then(|pairs| policy.common(pairs));
+            for (&axis, size) in axes.iter().zip(&sizes) {
+                let dim = data.get(axis).and_then(Dim::as_const);
+                let exact = dim.zip(common).and_then(|(dim, common)| fitted(dim, common)).map(Dim::constant);
+                set(axis, exact.map_or_else(|| bounded(cx, policy, size, sizes.len()), Ok)?);
+            }
+        }
+        Asked::Unknown(_) => axes.iter().for_each(|&axis| set(axis, cx.fresh_dim())),
+    }
+    Ok(Some(shape))
+}
+
+/// A size asked for.
+fn stretched(cx: &InferCx<'_>, size: &Scalar) -> Result<Dim, Refusal> {
+    match size {
+        Scalar::Int(size) if size.as_const().is_some_and(|size| size < 0) => {
+            Err(Refusal::invalid("a size is negative"))
+        }
+        Scalar::Int(size) => Ok(size.clone()),
+        _ => Ok(cx.fresh_dim()),
+    }
+}
+
+/// A size fitted to data whose shape is not known.
+fn bounded(cx: &InferCx<'_>, policy: Policy, size: &Scalar, count: usize) -> Result<Dim, Refusal> {
+    let size = stretched(cx, size)?;
+    if count == 1 {
+        return Ok(size);
+    }
+    let dim = cx.fresh_dim();
+    match policy {
+        Policy::NotLarger => cx.scope().assume_le(&dim, &size),
+        _ => cx.scope().assume_le(&size, &dim),
+    }
+    Ok(dim)
+}
+
+/// Whether the region of interest is known to be all there is.
+fn is_whole(cx: &InferCx<'_>, axes: usize) -> bool {
+    let roi = Places::of(cx).roi.and_then(|place| cx.input(place)).and_then(Fact::elements);
+    roi.is_some_and(|roi| {
+        let expected = (0..axes * 2).map(|at| if at < axes { 0.0 } else { 1.0 });
+        roi.len() == axes * 2 && roi.iter().zip(expected).all(|(edge, whole)| *edge == Scalar::Float(whole))
+    })
+}
+
+fn check_scale(scale: &Scalar) -> Result<(), Refusal> {
+    match scale {
+        Scalar::Float(scale) if scale.is_nan() || *scale <= 0.0 => Err(Refusal::invalid(format!("a scale is {scale}"))),
+        _ => Ok(()),
+    }
+}
+
+/// Whole numbers up to this are exact in binary32.
+const EXACT: i64 = 1 << 24;
+
+/// A dim times a scale.
+fn scaled_dim(cx: &InferCx<'_>, dim: &Dim, scale: &Scalar) -> Dim {
+    let scope = cx.scope();
+    match scale {
+        Scalar::Float(scale) => {
+            let single = *scale as f32;
+            if let Some(size) = dim.as_const().and_then(|dim| scaled(dim, single)) {
+                return Dim::constant(size);
+            }
+            let (low, high) = scope.bounds(dim);
+            if let Some((numerator, denominator)) = fraction(single)
+                && rounds_alike(single, (numerator, denominator), high)
+            {
+                return quotient(scope, &scope.mul(dim, &Dim::constant(numerator)), denominator);
+            }
+            let size = scope.fresh_within(
+                "resized",
+                Some(low.and_then(|low| scaled(low.max(0), single)).unwrap_or(0)),
+                high.and_then(|high| scaled(high, single)),
+            );
+            if single < 1.0 {
+                scope.assume_le(&size, dim);
+            }
+            size
+        }
+        Scalar::Real { num, den } if *den <= 1 << 8 => quotient(scope, &scope.mul(dim, num), *den),
+        _ => cx.fresh_dim(),
+    }
+}
+
+fn quotient(scope: &Scope, numerator: &Dim, denominator: i64) -> Dim {
+    if denominator == 1 { numerator.clone() } else { scope.floor_div(numerator, &Dim::constant(denominator)) }
+}
+
+/// A positive float as a fraction in lowest terms, whose denominator is a power of two; `None` when its parts are large.
+fn fraction(value: f32) -> Option<(i64, i64)> {
+    let mut denominator = 1i64;
+    let mut numerator = f64::from(value);
+    while numerator.fract() != 0.0 {
+        numerator *= 2.0;
+        denominator = denominator.checked_mul(2).filter(|&most| most <= EXACT << 8)?;
+    }
+    (numerator <= EXACT as f64).then_some((numerator as i64, denominator))
+}
+
+/// Whether the product that is rounded to binary32, as runtimes have it, gives the sizes that the exact product gives: for every
+/// dim up to `high`, or up to all that tensors have.
+fn rounds_alike(scale: f32, (numerator, denominator): (i64, i64), high: Option<i64>) -> bool {
+    const LARGEST: i64 = 1 << 16;
+    let high = high.unwrap_or(LARGEST).min(LARGEST);
+    denominator == 1 || (0..=high).all(|dim| scaled(dim, scale) == Some(dim * numerator / denominator))
+}
+
+/// One axis of data that is resized.
+#[derive(Clone, Debug)]
+pub(super) struct Extent {
+    /// The dim of the data.
+    pub input: usize,
+    /// The dim of the result.
+    pub output: usize,
+    /// The scale, as the quotient of two numbers. `output` is what becomes of `input` times this.
+    pub scale: [f64; 2],
+    /// Where the region of interest starts and ends, as parts of the whole.
+    pub region: [f64; 2],
+}
+
+impl Extent {
+    fn same(input: usize) -> Extent {
+        Extent { input, output: input, scale: [1.0, 1.0], region: [0.0, 1.0] }
+    }
+
+    /// Whether the scale makes the result just as long as it is.
+    pub(super) fn is_exact(&self) -> bool {
+        let [numerator, denominator] = self.scale;
+        let exact = self.input as f64 * numerator / denominator;
+        (exact - self.output as f64).abs() <= 1e-6 * exact
+    }
+
+    fn is_whole(&self) -> bool {
+        self.region == [0.0, 1.0]
+    }
+}
+
+/// How each axis of the data is resized.
+///
+/// # Errors
+/// The operands break a rule, or runtimes would come to other sizes.
+pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, Decline> {
+    let axes = resized_axes(cx, shape.len())?;
+    let places = Places::of(cx);
+    let crops = crops(cx)?;
+    let mut extents: Vec<Extent> = shape.iter().map(|&dim| Extent::same(dim)).collect();
+    let mut resize = |axis: usize, output: Option<i64>, scale: [f64; 2]| {
+        let output = output.and_then(|output| usize::try_from(output).ok());
+        match (extents.get_mut(axis), output) {
+            (Some(extent), Some(output)) => {
+                (extent.output, extent.scale) = (output, scale);
+                Ok(())
+            }
+            _ => Err(Decline::unsupported("a size is out of range, or depends on the precision of a scale")),
+        }
+    };
+    let given = |place: Option<usize>| -> Result<Option<&Tensor>, Decline> {
+        let operand = place.map(|place| cx.optional_tensor(place)).transpose()?.flatten();
+        Ok(operand.filter(|operand| !operand.is_empty()))
+    };
+    let wrong_count = || Decline::invalid("there are more or fewer numbers than axes to resize");
+    let scales = match (attribute_scales(cx)?, given(places.scales)?) {
+        (Some(scales), _) => Some(scales),
+        (None, operand) => match operand.map(Tensor::elements::<f32>) {
+            Some(scales) => Some(scales.ok_or_else(|| Decline::invalid("the scales are no floats"))?.into_owned()),
+            None => None,
+        },
+    };
+    let sizes = given(places.sizes)?.map(|sizes| sizes.to_i64s().ok_or_else(|| Decline::invalid("no sizes")));
+    let dim = |axis: usize| shape.get(axis).and_then(|&dim| i64::try_from(dim).ok()).ok_or_else(wrong_count);
+    match (&scales, sizes.transpose()?) {
+        (Some(scales), None) if scales.len() == axes.len() => {
+            for (&axis, &scale) in axes.iter().zip(scales) {
+                check_scale(&Scalar::Float(scale.into()))?;
+                resize(axis, scaled(dim(axis)?, scale), [scale.into(), 1.0])?;
+            }
+        }
+        (None, Some(sizes)) if sizes.len() == axes.len() => match Policy::of(cx)? {
+            Policy::Stretch => {
+                for (&axis, &size) in axes.iter().zip(&sizes) {
+                    resize(axis, Some(size), [size as f64, dim(axis)? as f64])?;
+                }
+            }
+            policy => {
+                let pairs = axes.iter().zip(&sizes).map(|(&axis, &size)| Ok((size, dim(axis)?)));
+                let common = policy.common(&pairs.collect::<Result<Vec<_>, Decline>>()?);
+                let common = common.ok_or_else(|| Decline::invalid("nothing has no aspect ratio"))?;
+                for &axis in &axes {
+                    resize(axis, fitted(dim(axis)?, common), [common.0 as f64, common.1 as f64])?;
+                }
+            }
+        },
+        (Some(_), Some(_)) | (None, None) => return Err(Decline::invalid("either scales or sizes must be given")),
+        _ => return Err(wrong_count()),
+    }
+    if crops {
+        let region = given(places.roi)?.and_then(Tensor::to_f64s).filter(|region| region.len() == axes.len() * 2);
+        let region = region.ok_or_else(|| Decline::invalid("there is no region of interest"))?;
+        let (starts, ends) = region.split_at(axes.len());
+        for (&axis, (&start, &end)) in axes.iter().zip(starts.iter().zip(ends)) {
+            if let Some(extent) = extents.get_mut(axis) {
+                extent.region = [start, end];
+            }
+        }
+        // Runtimes take no part of the region into account when the sizes come from scales, and none at all of it when no
+        // size changes.
+        let unchanged = extents.iter().all(|extent| extent.input == extent.output);
+        if (scales.is_some() || unchanged) && !extents.iter().all(Extent::is_whole) {
+            return Err(Decline::unsupported("runtimes do not crop here"));
+        }
+    }
+    Ok(extents)
+}
