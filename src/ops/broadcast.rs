@@ -52,8 +52,9 @@ fn broadcast_axis<'d>(scope: &Scope, dims: impl Iterator<Item = &'d Dim>) -> Res
 /// - the larger one is the result where neither can be 0,
 /// - `max(a, b)·min(1, a, b)` is the result in any case.
 ///
-/// Of expressions, chains of such formulas would grow without end: only two symbols are put together so. If one is that formula of the other and a symbol,
-/// it is the result: it is 1 only where both of its dims are. Else the result is a new symbol.
+/// Of expressions, chains of such formulas would grow without end: only two symbols are put together so. If one dim is that
+/// formula of the other and a symbol, it is the result: it is 1 only where both of its own dims are. Else the result is a
+/// new symbol.
 ///
 /// # Errors
 /// Both differ for sure and neither is 1.
