@@ -52,7 +52,7 @@ fn broadcast_axis<'d>(scope: &Scope, dims: impl Iterator<Item = &'d Dim>) -> Res
 /// - the larger one is the result where neither can be 0,
 /// - `max(a, b)·min(1, a, b)` is the result in any case.
 ///
-/// Of expressions, chains of such formulas would grow without end: only two symbols are put together so. If one dim is that
+/// Of sums, chains of such formulas would grow without end: only single terms without a common symbol are put together so. If one dim is that
 /// formula of the other and a symbol, it is the result: it is 1 only where both of its own dims are. Else the result is a
 /// new symbol.
 ///
@@ -85,7 +85,7 @@ pub fn broadcast_dims(scope: &Scope, a: &Dim, b: &Dim) -> Result<Dim, Refusal> {
     if positive(a_low) && positive(b_low) {
         return Ok(scope.max(a, b));
     }
-    if a.as_symbol().is_some() && b.as_symbol().is_some() {
+    if a.term_count() == 1 && b.term_count() == 1 && a.symbols().is_disjoint(&b.symbols()) {
         return Ok(unsettled(scope, a, b));
     }
     if comes_from(scope, a, b) {
