@@ -10,6 +10,7 @@ mod lift;
 mod merge;
 mod neutral;
 mod sizes;
+mod slices;
 mod strided_slice;
 
 use crate::dim::{Dim, Scope};
@@ -43,7 +44,7 @@ pub struct Rule {
 
 /// Every rule, in the order they are tried at a node.
 pub const RULES: &[&[Rule]] =
-    &[identity::RULES, neutral::RULES, sizes::RULES, merge::RULES, lift::RULES, strided_slice::RULES];
+    &[identity::RULES, neutral::RULES, sizes::RULES, slices::RULES, merge::RULES, lift::RULES, strided_slice::RULES];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
