@@ -52,7 +52,9 @@ fn broadcast_axis<'d>(scope: &Scope, dims: impl Iterator<Item = &'d Dim>) -> Res
 /// - the larger one is the result where neither can be 0,
 /// - `max(a, b)·min(1, a, b)` is the result in any case.
 ///
-/// Where both share a symbol, chains of such formulas would grow without end: there the result is a new symbol.
+/// Of expressions, chains of such formulas would grow without end: only two symbols are put together so. If one dim is that
+/// formula of the other and a symbol, it is the result: it is 1 only where both of its own dims are. Else the result is a
+/// new symbol.
 ///
 /// # Errors
 /// Both differ for sure and neither is 1.
@@ -83,12 +85,32 @@ pub fn broadcast_dims(scope: &Scope, a: &Dim, b: &Dim) -> Result<Dim, Refusal> {
     if positive(a_low) && positive(b_low) {
         return Ok(scope.max(a, b));
     }
-    if a.symbols().is_disjoint(&b.symbols()) {
-        let larger = scope.max(a, b);
-        return Ok(scope.mul(&larger, &scope.min(&one, &scope.min(a, b))));
+    if a.as_symbol().is_some() && b.as_symbol().is_some() {
+        return Ok(unsettled(scope, a, b));
+    }
+    if comes_from(scope, a, b) {
+        return Ok(a.clone());
+    }
+    if comes_from(scope, b, a) {
+        return Ok(b.clone());
     }
     let low = a_low.zip(b_low).map_or(0, |(a, b)| a.min(b).max(0));
     Ok(scope.fresh_within("broadcast", Some(low), a_high.zip(b_high).map(|(a, b)| a.max(b))))
+}
+
+/// `max(a, b)·min(1, a, b)`.
+fn unsettled(scope: &Scope, a: &Dim, b: &Dim) -> Dim {
+    scope.mul(&scope.max(a, b), &scope.min(&Dim::constant(1), &scope.min(a, b)))
+}
+
+/// Whether `result` is the formula of `dim` and some symbol.
+fn comes_from(scope: &Scope, result: &Dim, dim: &Dim) -> bool {
+    let known = dim.symbols();
+    let mut others = result.symbols().into_iter().filter(|symbol| !known.contains(symbol));
+    match (others.next(), others.next()) {
+        (Some(other), None) => unsettled(scope, dim, &Dim::symbol(other)) == *result,
+        _ => false,
+    }
 }
 
 /// The shape that multidirectional broadcasting gives, or `None` when there is none.

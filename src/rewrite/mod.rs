@@ -7,6 +7,7 @@
 
 mod fuse;
 mod identity;
+mod lift;
 mod merge;
 mod neutral;
 mod sizes;
@@ -50,6 +51,7 @@ pub const RULES: &[&[Rule]] = &[
     neutral::RULES,
     sizes::RULES,
     merge::RULES,
+    lift::RULES,
     strided_slice::RULES,
     fuse::clamp::RULES,
     fuse::activation::RULES,

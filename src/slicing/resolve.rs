@@ -216,7 +216,8 @@ fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid
         End::Unknown => (None, None),
         End::Disputed(end) => (None, Some(end)),
     };
-    // Between a run-time integer of any sign and another bound the length is an expression that nobody can read or reason about.
+    // Between a run-time integer of any sign and another bound the length is an expression that nobody can read or reason about:
+    // not even that it is a length.
     let is_open = |bound: Option<Option<&Dim>>| matches!(bound, Some(at) if at.is_none_or(|at| at.is_const(0)));
     let is_run_time = |bound: Option<Option<&Dim>>| bound.flatten().is_some_and(|at| has_any_sign(scope, at));
     let both = (begin, end);
@@ -224,9 +225,12 @@ fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid
     end = end.filter(|_| is_open(both.0) || !is_run_time(both.1));
     // The length only grows when a bound is opened.
     let (start, most) = Symbolic { scope, dim, step }.lay(begin.flatten(), end.flatten(), reading.floor);
-    if begin.is_some() && end.is_some() || most.is_const(0) {
+    let is_exact = begin.is_some() && end.is_some() || most.is_const(0);
+    let is_readable = || !(is_run_time(begin) || is_run_time(end)) || scope.bounds(&most).0.is_some_and(|low| low >= 0);
+    if is_exact && is_readable() {
         return Ok(Laid::Exactly(Selection { start, step }, most));
     }
+    let most = if is_exact { dim.clone() } else { most };
     Ok(Laid::AtMost(most, disputed))
 }
 
@@ -262,7 +266,7 @@ fn at_most(scope: &Scope, most: &Dim) -> Dim {
 }
 
 /// A bound as a position: `dim` is added to a negative one.
-fn position(scope: &Scope, dim: &Dim, bound: &Dim) -> Dim {
+pub(super) fn position(scope: &Scope, dim: &Dim, bound: &Dim) -> Dim {
     let zero = Dim::constant(0);
     if scope.ge(bound, &zero).is_yes() {
         return bound.clone();

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use super::join::Line;
-use super::{Join, stem_of};
+use super::{Join, element_of, stem_of};
 use crate::dim::{Dim, Scope, Symbol};
-use crate::ir::{Content, Fact, GraphId, Scalar, TensorType, Type};
+use crate::ir::{Content, DeclaredDim, DimClaim, Fact, GraphId, Model, Scalar, TensorType, Type};
 use crate::ops::{Decline, EvalCx, InferCx, Refusal, axis_in};
 use crate::tensor::{DType, Tensor};
 
@@ -36,6 +36,7 @@ pub(super) struct Iteration {
 
 /// What was found of a body, for every iteration.
 pub(super) struct Found {
+    body: GraphId,
     /// The carried values at the start of any iteration, the one after the last included.
     carried: Vec<Fact>,
     /// What comes out of the body in any iteration: the carried values first.
@@ -105,7 +106,17 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
         }
         if stable {
             let (lines, outside) = (join.into_lines(), FxHashMap::default());
-            return Ok(Found { carried, outputs, scope, stem, mark: run.mark, lines, trips: None, outside });
+            return Ok(Found {
+                body: run.body,
+                carried,
+                outputs,
+                scope,
+                stem,
+                mark: run.mark,
+                lines,
+                trips: None,
+                outside,
+            });
         }
         carried = next;
         round += 1;
@@ -165,15 +176,29 @@ impl Found {
     ///
     /// # Errors
     /// There is no such axis.
-    pub(super) fn stacked(&mut self, index: usize, axis: i64, length: &Dim) -> Result<Fact, Refusal> {
-        let Some(tensor) = self.outputs.get(index).and_then(Fact::as_tensor).cloned() else {
+    pub(super) fn stacked(&mut self, model: &Model, index: usize, axis: i64, length: &Dim) -> Result<Fact, Refusal> {
+        let Some(mut tensor) = self.outputs.get(index).and_then(Fact::as_tensor).cloned() else {
             return Ok(Fact::unknown());
         };
+        if length.is_const(0) {
+            tensor.shape = self.declared_shape(model, index);
+        }
         let Some(element) = tensor.shape else { return Ok(Fact::tensor(tensor.dtype, None)) };
         let axis = axis_in(axis, element.len() + 1)?;
         let mut shape: Vec<Dim> = element.iter().map(|dim| self.outside(dim, None)).collect();
         shape.insert(axis, length.clone());
         Ok(empty_is_constant(Fact::tensor(tensor.dtype, Some(shape))))
+    }
+
+    /// The shape the file declares for an output of the body: what runtimes go by when no iteration tells.
+    fn declared_shape(&self, model: &Model, index: usize) -> Option<Vec<Dim>> {
+        let value = *model.graph(self.body).outputs().get(index)?;
+        let shape = model.value(value).declared.as_ref()?.shape()?;
+        let size = |dim: &DeclaredDim| match dim.claim {
+            DimClaim::Value(size) => Dim::constant(size),
+            _ => self.scope.fresh_dim(&self.stem),
+        };
+        Some(shape.iter().map(size).collect())
     }
 
     fn is_inner(&self, dim: &Dim) -> bool {
@@ -234,7 +259,10 @@ impl Found {
                 Type::Optional(Some(Box::new(self.exported_type(inner, next.as_deref()))))
             }
             (Type::Optional(Some(inner)), _) => Type::Optional(Some(Box::new(self.exported_type(inner, None)))),
-            // Sizes in element types belong to no particular element, and so to no iteration either.
+            // Sizes in element types belong to no particular element; one made inside gets a name of its own.
+            (Type::Sequence(Some(inner)), _) => {
+                Type::Sequence(Some(Box::new(element_of(&self.scope, &self.stem, inner))))
+            }
             (ty, _) => ty.clone(),
         }
     }

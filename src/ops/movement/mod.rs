@@ -148,7 +148,11 @@ fn dim_up_to(cx: &InferCx<'_>, limit: &Dim) -> Dim {
     }
     let stem = cx.node.outputs().iter().flatten().next().map_or("dim", |&value| &cx.model.value(value).name);
     let dim = scope.fresh_within(stem, Some(0), scope.bounds(limit).1);
-    scope.assume_le(&dim, limit);
+    // Said of a limit that may be negative, it would say something of the limit's symbols too, and that in runs that never
+    // come here.
+    if scope.ge(limit, &Dim::constant(0)).is_yes() {
+        scope.assume_le(&dim, limit);
+    }
     dim
 }
 
@@ -178,9 +182,13 @@ fn agree<'d>(scope: &Scope, dims: impl IntoIterator<Item = &'d Dim>) -> Result<O
     Ok(best.cloned())
 }
 
+/// A tensor of more axes than this is stated without its shape when no dim is known: the length of an operand that nobody has
+/// seen should not decide how many symbols are made.
+const MAX_OPEN_RANK: usize = 256;
+
 /// A tensor of which only the type is known, and perhaps the rank.
 fn of_rank(cx: &InferCx<'_>, dtype: Option<DType>, rank: Option<usize>) -> Fact {
-    Fact::tensor(dtype, rank.map(|rank| cx.fresh_shape(rank)))
+    Fact::tensor(dtype, rank.filter(|&rank| rank <= MAX_OPEN_RANK).map(|rank| cx.fresh_shape(rank)))
 }
 
 #[cfg(test)]

@@ -13,14 +13,15 @@
 //! operand has, and `-1` beside a size of 0, which leaves it open.
 //!
 //! # Symbolic targets
-//! Let `d` be the dim that entry `t` gives and `x` the operand's dim there. Then `d = t` where `t ≥ 1`, and `d = x` where `t = 0` and
-//! zeros copy. So `d = t` follows in each of these cases:
+//! Let `d` be the dim that entry `t` gives, `x` the operand's dim there and `n` its number of elements. Then `d = t` where `t ≥ 1`, and
+//! `d = x` where `t = 0` and zeros copy. So `d = t` follows in each of these cases:
 //! - `t ≥ 1` is proved, zeros do not copy, or there is no `x` (a 0 would be an error);
-//! - `t = x` is proved, or `t` divides `x`: then both are 0 together;
-//! - `t` divides the operand's number of elements: `t = 0` then means that the operand is empty. That such a run has the dims
-//!   stated is then forced by the number of elements up to which of the dims of an empty tensor is the 0: in
-//!   `x[S, 8]` reshaped to `[-1, S]`, `S = 0` copies the 8 and yields `[0, 8]` where `[8, 0]` is stated. This is the one place where
-//!   what is stated of an empty tensor may differ, and the price of naming the dims of every batched model.
+//! - `t = x` is proved, or `x` is 0 wherever `t` is;
+//! - `n` is 0 wherever `t` is, or `t` is what the other dims leave over of `n`. Where `t = 0` the operand is then empty, or the
+//!   result would have to be. Such a run mostly fails (`x[S, 4]` to `[4, S]` copies the 4 at `S = 0` and finds 16 elements missing);
+//!   where it does not, another dim is 0 as well, and only which dim of an empty tensor is the 0 may differ from what is stated:
+//!   `x[S, 8]` to `[-1, S]` yields `[0, 8]` at `S = 0` where `[8, 0]` is stated. This is the price of naming the dims of batched
+//!   models.
 //!
 //! Otherwise `d = t + x·max(0, 1 − t)` holds for every `t ≥ 0`. Where `t` may be −1, or is not known at all, the number of elements
 //! decides `d` if the product of the other dims is known and at least 1; and so it does for an entry of −1, where a product of
@@ -29,7 +30,7 @@
 use super::List;
 use super::cells::elements_of;
 use super::{count, of_rank};
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 
@@ -45,6 +46,11 @@ fn zero_copies(site: &Site<'_>) -> Result<bool, Refusal> {
 #[derive(Clone, Debug, PartialEq)]
 enum Entry {
     Size(Dim),
+    /// A size, or where that is 0 the operand's dim.
+    Doubtful {
+        size: Dim,
+        copied: Dim,
+    },
     /// Whatever is left over.
     Rest,
     /// A size, a 0 or a −1.
@@ -57,97 +63,140 @@ struct Operand<'d> {
     total: Dim,
 }
 
-/// Reads entry `at` of the target; see the head of this file. `not_rest` says that it cannot be −1, because another one is.
-fn entry(
-    scope: &Scope,
-    operand: Option<&Operand<'_>>,
-    at: usize,
-    element: &Scalar,
+/// What is needed to read a target; see the head of this file.
+struct Reader<'r> {
+    scope: &'r Scope,
+    operand: Option<Operand<'r>>,
     zero_copies: bool,
-    not_rest: bool,
-) -> Result<Entry, Refusal> {
-    let Scalar::Int(size) = element else { return Ok(Entry::Open) };
-    let copied = operand.map(|operand| operand.dims.get(at));
-    match (size.as_const(), copied) {
-        (Some(0), Some(None)) if zero_copies => {
-            return Err(Refusal::invalid(format!(
-                "entry {at} of the target copies a dim that the operand does not have"
-            )));
+    /// One entry is −1, so no other is.
+    has_rest: bool,
+}
+
+impl Reader<'_> {
+    /// Reads entry `at`.
+    fn entry(&self, at: usize, element: &Scalar) -> Result<Entry, Refusal> {
+        let Scalar::Int(size) = element else { return Ok(Entry::Open) };
+        // Of an operand of known rank, the dim there, if there is one.
+        let copied = self.operand.as_ref().map(|operand| operand.dims.get(at));
+        match (size.as_const(), copied) {
+            (None, _) => self.symbolic_entry(size, copied),
+            (Some(0), Some(None)) if self.zero_copies => {
+                Err(Refusal::invalid(format!("entry {at} of the target copies a dim that the operand does not have")))
+            }
+            (Some(0), Some(Some(copied))) if self.zero_copies => Ok(Entry::Size(copied.clone())),
+            (Some(0), None) if self.zero_copies => Ok(Entry::Open),
+            (Some(-1), _) => Ok(Entry::Rest),
+            (Some(size), _) if size < 0 => Err(Refusal::invalid(format!("the target has an entry of {size}"))),
+            (Some(_), _) => Ok(Entry::Size(size.clone())),
         }
-        (Some(0), Some(Some(copied))) if zero_copies => return Ok(Entry::Size(copied.clone())),
-        (Some(0), None) if zero_copies => return Ok(Entry::Open),
-        (Some(-1), _) => return Ok(Entry::Rest),
-        (Some(size), _) if size < 0 => return Err(Refusal::invalid(format!("the target has an entry of {size}"))),
-        (Some(_), _) => return Ok(Entry::Size(size.clone())),
-        (None, _) => {}
     }
-    let (zero, one) = (Dim::constant(0), Dim::constant(1));
-    if scope.ge(size, &one).is_yes() {
-        return Ok(Entry::Size(size.clone()));
+
+    fn symbolic_entry(&self, size: &Dim, copied: Option<Option<&Dim>>) -> Result<Entry, Refusal> {
+        let scope = self.scope;
+        let (zero, one) = (Dim::constant(0), Dim::constant(1));
+        let is_size = self.has_rest || scope.ge(size, &zero).is_yes();
+        if scope.ge(size, &one).is_yes() || is_size && (!self.zero_copies || copied == Some(None)) {
+            return Ok(Entry::Size(size.clone()));
+        }
+        let Some((operand, copied)) = self.operand.as_ref().zip(copied.flatten()) else { return Ok(Entry::Open) };
+        if scope.eq(size, copied).is_yes() {
+            return Ok(Entry::Size(size.clone()));
+        }
+        let factors = if is_size { factors_of(scope, size) } else { None };
+        let forced = |whole: &Dim| {
+            // A symbol at 0 is enough for the size, so each of them must be enough for the whole.
+            let vanishes = |factor: &Symbol| at_zero(scope, whole, *factor).is_const(0);
+            factors.as_ref().is_some_and(|factors| factors.iter().all(vanishes))
+                || scope.quotient(whole, size).is_some_and(|others| is_size || scope.ge(&others, &one).is_yes())
+        };
+        Ok(if forced(copied) || forced(&operand.total) {
+            Entry::Size(size.clone())
+        } else if is_size {
+            Entry::Doubtful { size: size.clone(), copied: copied.clone() }
+        } else {
+            Entry::Open
+        })
     }
-    let is_size = not_rest || scope.ge(size, &zero).is_yes();
-    if is_size && (!zero_copies || copied == Some(None)) {
-        return Ok(Entry::Size(size.clone()));
+}
+
+/// The symbols that a size is the product of, but for a constant other than 0; `None` if it is no such product. It is 0 where one
+/// of them is, and nowhere else.
+fn factors_of(scope: &Scope, size: &Dim) -> Option<Vec<Symbol>> {
+    let mut rest = size.clone();
+    let mut factors = Vec::new();
+    for symbol in size.symbols() {
+        while at_zero(scope, &rest, symbol).is_const(0) {
+            rest = scope.quotient(&rest, &symbol.into()).filter(|_| factors.len() < 16)?;
+            factors.push(symbol);
+        }
     }
-    let Some((operand, copied)) = operand.zip(copied.flatten()) else { return Ok(Entry::Open) };
-    if scope.eq(size, copied).is_yes() {
-        return Ok(Entry::Size(size.clone()));
-    }
-    let forced =
-        |whole: &Dim| scope.quotient(whole, size).is_some_and(|others| is_size || scope.ge(&others, &one).is_yes());
-    if forced(copied) || forced(&operand.total) {
-        return Ok(Entry::Size(size.clone()));
-    }
-    if !is_size {
-        return Ok(Entry::Open);
-    }
-    let is_zero = scope.max(&zero, &scope.sub(&one, size));
-    Ok(Entry::Size(scope.add(size, &scope.mul(copied, &is_zero))))
+    rest.as_const().filter(|&rest| rest != 0).map(|_| factors)
+}
+
+/// What is left of an expression where a symbol is 0.
+fn at_zero(scope: &Scope, whole: &Dim, symbol: Symbol) -> Dim {
+    scope.substitute(whole, &|other| (other == symbol).then(|| Dim::constant(0)))
 }
 
 /// The dims that a target gives.
-fn target_dims(
-    cx: &InferCx<'_>,
-    operand: Option<&Operand<'_>>,
-    target: &[Scalar],
-    zero_copies: bool,
-) -> Result<Vec<Dim>, Refusal> {
+fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]) -> Result<Vec<Dim>, Refusal> {
     let scope = cx.scope();
-    let is_rest = |element: &&Scalar| element.as_const_int() == Some(-1);
-    let rests = target.iter().filter(is_rest).count();
+    let rests = target.iter().filter(|element| element.as_const_int() == Some(-1)).count();
     if rests > 1 {
         return Err(Refusal::invalid("the target has more than one -1"));
     }
-    let entries = target.iter().enumerate();
-    let entries = entries.map(|(at, element)| entry(scope, operand, at, element, zero_copies, rests > 0));
-    let entries = entries.collect::<Result<Vec<_>, _>>()?;
+    let reader = Reader { scope, operand, zero_copies: zero_copies(cx)?, has_rest: rests > 0 };
+    let entries = target.iter().enumerate().map(|(at, element)| reader.entry(at, element));
+    let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
+    let total = reader.operand.as_ref().map(|operand| &operand.total);
+    // What the others leave over, when one entry is not settled.
+    let left_over = |entries: &[Entry]| {
+        let sizes = sizes_of(entries);
+        let single = entries.len() == sizes.len() + 1;
+        total.filter(|_| single).map_or(Ok(None), |total| rest(scope, total, &sizes))
+    };
+    if entries.iter().any(|entry| matches!(entry, Entry::Doubtful { .. })) {
+        // Where nothing fits, the target may be impossible or one of its zeros copies.
+        let rest = left_over(&entries).ok().flatten();
+        for entry in &mut entries {
+            let Entry::Doubtful { size, copied } = entry else { continue };
+            let fits = rest.as_ref().is_some_and(|rest| scope.eq(rest, size).is_yes());
+            let is_zero = scope.max(&Dim::constant(0), &scope.sub(&Dim::constant(1), size));
+            *entry = Entry::Size(if fits { size.clone() } else { scope.add(size, &scope.mul(copied, &is_zero)) });
+        }
+    }
+    let product = scope.product(&sizes_of(&entries));
+    let is_settled = |entry: &Entry| matches!(entry, Entry::Size(_));
+    if let Some(total) = total
+        && entries.iter().all(is_settled)
+        && scope.eq(total, &product).is_no()
+    {
+        let (from, to) = (scope.format(total), scope.format(&product));
+        return Err(Refusal::invalid(format!("the operand has {from} elements and the target {to}")));
+    }
+    let filled = scope.ge(&product, &Dim::constant(1)).is_yes();
+    let hole = match entries.iter().find(|entry| !is_settled(entry)) {
+        Some(Entry::Rest) => left_over(&entries)?,
+        Some(_) if filled => left_over(&entries)?,
+        _ => None,
+    };
+    Ok(entries
+        .into_iter()
+        .map(|entry| match (entry, &hole) {
+            (Entry::Size(size), _) => size,
+            (_, Some(hole)) => hole.clone(),
+            _ => cx.fresh_dim(),
+        })
+        .collect())
+}
+
+/// The dims of the entries that are settled.
+fn sizes_of(entries: &[Entry]) -> Vec<Dim> {
     let sizes = entries.iter().filter_map(|entry| match entry {
         Entry::Size(size) => Some(size.clone()),
         _ => None,
     });
-    let sizes: Vec<Dim> = sizes.collect();
-    let product = scope.product(&sizes);
-    let holes = entries.len() - sizes.len();
-    if let Some(operand) = operand
-        && holes == 0
-        && scope.eq(&operand.total, &product).is_no()
-    {
-        let (from, to) = (scope.format(&operand.total), scope.format(&product));
-        return Err(Refusal::invalid(format!("the operand has {from} elements and the target {to}")));
-    }
-    entries
-        .into_iter()
-        .map(|entry| match (entry, operand) {
-            (Entry::Size(size), _) => Ok(size),
-            (Entry::Rest, Some(operand)) if holes == 1 => {
-                Ok(rest(scope, &operand.total, &sizes)?.unwrap_or_else(|| cx.fresh_dim()))
-            }
-            (Entry::Open, Some(operand)) if holes == 1 && scope.ge(&product, &Dim::constant(1)).is_yes() => {
-                Ok(rest(scope, &operand.total, &sizes)?.unwrap_or_else(|| cx.fresh_dim()))
-            }
-            _ => Ok(cx.fresh_dim()),
-        })
-        .collect()
+    sizes.collect()
 }
 
 /// What is left over of `total` elements for one dim beside these others, whose product is at least 1 in every run that succeeds.
@@ -197,7 +246,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         }
     };
     let operand = data.shape().map(|dims| Operand { dims, total: cx.scope().product(dims) });
-    let dims = target_dims(cx, operand.as_ref(), &target, zero_copies(cx)?)?;
+    let dims = target_dims(cx, operand, &target)?;
     let elements = data.elements();
     let fact = Fact::tensor(dtype, Some(dims));
     Ok(vec![match elements {
@@ -297,6 +346,8 @@ mod tests {
         assert_eq!(reshaped(&["B*S", "64"], &["B", "S", "64"]), ["B", "S", "64"]);
         assert_eq!(reshaped(&["B", "4", "S", "16"], &["B", "S", "-1"]), ["B", "S", "64"]);
         assert_eq!(reshaped(&["B", "S"], &["-1"]), ["B*S"]);
+        assert_eq!(reshaped(&["S", "8"], &["-1", "S"]), ["8", "S"]);
+        assert_eq!(reshaped(&["N", "C", "H", "H"], &["N", "2", "floor(C/2)", "H", "H"])[2], "floor(C/2)");
         // Nobody knows the last entry, but the others leave one answer.
         assert_eq!(reshaped(&["B", "64"], &["2", "?"]), ["2", "32*B"]);
     }

@@ -106,7 +106,8 @@ fn typed<T: Number>(shape: &[usize], a: &Tensor, b: &Tensor, steps: [Step; 2]) -
 /// Wraps as the steps do.
 fn whole<T: Number>(a: T, b: T, [inner, outer]: [Step; 2]) -> Option<T> {
     if !outer.is_sum {
-        return Some(Number::mul(a, b));
+        // A quotient of whole numbers has lost its remainder.
+        return (!inner.inverse && !outer.inverse).then(|| Number::mul(a, b));
     }
     let signed = |value: T, negative: bool| if negative { Number::neg(value) } else { value };
     Some(Number::add(signed(a, inner.inverse != outer.negates), signed(b, outer.inverse)))
