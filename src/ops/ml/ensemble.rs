@@ -34,11 +34,10 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, Some(vec![rows, targets]))])
 }
 
-/// The numbers of a TENSOR attribute.
+/// The numbers of a TENSOR attribute; none if it is not given.
 fn tensor(site: &Site<'_>, name: &str) -> Result<Vec<f64>, Decline> {
-    let tensor = site.attr_tensor(name)?;
-    let numbers = tensor.map(|tensor| tensor.to_f64s()).unwrap_or_default();
-    numbers.ok_or_else(|| Decline::invalid(format!("attribute '{name}' holds no numbers")))
+    let no_numbers = || Decline::invalid(format!("attribute '{name}' holds no numbers"));
+    site.attr_tensor(name)?.map_or_else(|| Ok(Vec::new()), |tensor| tensor.to_f64s().ok_or_else(no_numbers))
 }
 
 fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
