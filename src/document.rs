@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Context;
 
 use crate::dim::Scope;
-use crate::ir::Model;
+use crate::ir::{self, Model};
 use crate::onnx::{self, Limits, Source};
 use crate::passes::{self, Options};
 use crate::report::{Census, Report};
@@ -57,9 +57,17 @@ impl Document {
     /// # Errors
     /// If the model is inconsistent. The document must not be saved then.
     pub fn fold(&mut self, options: &Options) -> anyhow::Result<Report> {
+        self.fold_watched(options, &mut |_| {})
+    }
+
+    /// The same, telling `watch` what is being done whenever that changes.
+    ///
+    /// # Errors
+    /// As [`Document::fold`].
+    pub fn fold_watched(&mut self, options: &Options, watch: &mut dyn FnMut(&'static str)) -> anyhow::Result<Report> {
         let begin = Instant::now();
         let before = Census::of(&self.model);
-        let outcome = passes::run(&mut self.model, Rc::clone(&self.scope), options, self.bytes)?;
+        let outcome = passes::run(&mut self.model, Rc::clone(&self.scope), options, self.bytes, watch)?;
         Ok(Report {
             before,
             after: Census::of(&self.model),
@@ -70,6 +78,11 @@ impl Document {
             fired: outcome.fired,
             seconds: begin.elapsed().as_secs_f64(),
         })
+    }
+
+    /// The model in the ONNX text syntax.
+    pub fn text(&self) -> String {
+        ir::text::print(&self.model)
     }
 
     /// Writes the model, whole or not at all: to a temporary file beside the target, synced, then renamed. Returns the bytes

@@ -34,7 +34,7 @@ pub struct Encoded<'a> {
 }
 
 impl<'a> Encoded<'a> {
-    /// Measures a model with its unknown fields at their paths.
+    /// Measures a model with its unknown fields at their paths, which must be those of messages the model has.
     ///
     /// # Errors
     /// [`EncodeError::TooLarge`].
@@ -42,6 +42,11 @@ impl<'a> Encoded<'a> {
         let mut measure = Measure { lengths: Vec::new(), open: Vec::new(), here: 0, walk: Walk::new(unknown) };
         model.put(&mut measure);
         measure.unknown();
+        debug_assert_eq!(
+            measure.walk.met,
+            unknown.iter().count(),
+            "unknown fields of a message the model does not have"
+        );
         let Measure { lengths, here: len, .. } = measure;
         if len > MESSAGE_BYTES { Err(EncodeError::TooLarge(len)) } else { Ok(Encoded { model, unknown, len, lengths }) }
     }
@@ -104,11 +109,13 @@ trait Sink {
 struct Walk<'a> {
     path: Vec<Step>,
     unknown: Option<&'a UnknownFields>,
+    /// How many messages had some.
+    met: usize,
 }
 
 impl<'a> Walk<'a> {
     fn new(unknown: &'a UnknownFields) -> Self {
-        Walk { path: Vec::new(), unknown: (!unknown.is_empty()).then_some(unknown) }
+        Walk { path: Vec::new(), unknown: (!unknown.is_empty()).then_some(unknown), met: 0 }
     }
 
     fn open(&mut self, step: Step) {
@@ -121,8 +128,10 @@ impl<'a> Walk<'a> {
         self.path.pop();
     }
 
-    fn pieces(&self) -> &'a [Bytes] {
-        self.unknown.map_or(&[], |unknown| unknown.at(&self.path))
+    fn pieces(&mut self) -> &'a [Bytes] {
+        let pieces = self.unknown.map_or(&[][..], |unknown| unknown.at(&self.path));
+        self.met += usize::from(!pieces.is_empty());
+        pieces
     }
 }
 

@@ -201,6 +201,21 @@ impl DataFiles {
         }
     }
 
+    /// The data file a payload lies in, and where, if it lies in one that is mapped.
+    #[cfg(target_os = "linux")]
+    pub(super) fn origin(&self, payload: &[u8]) -> Option<(std::fs::File, u64)> {
+        let within = |contents: &Contents| {
+            let start = (payload.as_ptr() as usize).checked_sub(contents.bytes.as_ptr() as usize)?;
+            let end = start.checked_add(payload.len())?;
+            if end <= contents.bytes.len() && !contents.is_copy() { u64::try_from(start).ok() } else { None }
+        };
+        let found = self.open.iter().find_map(|(name, contents)| Some((name, contents, within(contents)?)));
+        let (name, contents, offset) = found?;
+        let file = self.open_file(&name.split('/').collect::<Vec<_>>()).ok()?;
+        contents.verify(&file.metadata().ok()?).ok()?;
+        Some((file, offset))
+    }
+
     /// The directory locations are relative to.
     pub fn directory(&self) -> &Path {
         &self.path

@@ -8,7 +8,7 @@
 //!
 //! What a file can choose is bounded here, once: [`wire`] walks the bytes before prost sees them and refuses what is
 //! malformed, nested too deeply, or would take memory out of proportion to the file. [`external`] opens nothing outside
-//! the model's directory. [`save`] replaces its target whole or not at all.
+//! the model's directory. [`write_model`] replaces its target whole or not at all.
 //!
 //! This is the only home of prost, and of the one `unsafe` module, `map`.
 

@@ -1,6 +1,6 @@
 //! Writing a model of the intermediate representation to a file: which payloads go where, then the bytes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 
@@ -25,7 +25,7 @@ const STAYS: usize = 1024;
 /// If the target cannot be written, is one of the source's data files, or the source changed meanwhile; nothing is left
 /// behind then.
 pub fn store(model: &Model, target: &Path, source: Option<&Source>) -> anyhow::Result<u64> {
-    let beside = source.is_some_and(|source| same_directory(source.path(), target));
+    let beside = source.is_some_and(|source| source.data.serve(target));
     let mut externals = Externals::default();
     let mut data = None;
     let mut leaving: Vec<ValueId> = Vec::new();
@@ -57,13 +57,13 @@ pub fn store(model: &Model, target: &Path, source: Option<&Source>) -> anyhow::R
 }
 
 /// Puts the payloads of these initializers into the data file, beginning it if need be.
-fn place(
+fn place<'s>(
     model: &Model,
     values: &[ValueId],
-    data: &mut Option<DataWriter>,
+    data: &mut Option<DataWriter<'s>>,
     externals: &mut Externals,
     target: &Path,
-    source: Option<&Source>,
+    source: Option<&'s Source>,
 ) -> anyhow::Result<()> {
     for &value in values {
         let Some(bytes) = model.value(value).tensor().filter(|tensor| tensor.strings().is_none()).map(Tensor::bytes)
@@ -84,12 +84,4 @@ fn place(
 fn initializers(model: &Model) -> impl Iterator<Item = ValueId> + '_ {
     let live = model.graphs().filter(|&graph| model.is_live(graph));
     live.flat_map(|graph| model.graph(graph).initializers().iter().copied())
-}
-
-fn same_directory(a: &Path, b: &Path) -> bool {
-    let home = |path: &Path| -> Option<PathBuf> {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        parent.unwrap_or(Path::new(".")).canonicalize().ok()
-    };
-    home(a).is_some_and(|a| home(b) == Some(a))
 }

@@ -4,6 +4,8 @@
 //! The walk over a graph that calls them is [`walk`]; evaluation of graphs (bodies of If, Loop, Scan, functions) is
 //! [`interpret`].
 
+#[cfg(test)]
+mod bodies;
 mod broadcast;
 mod context;
 mod control;
@@ -14,9 +16,12 @@ mod interpret;
 mod lane;
 mod linear;
 mod ml;
+mod movement;
 mod needs;
 mod outcome;
+mod pool;
 mod quantize;
+mod recurrent;
 mod reduce;
 mod registry;
 mod sequence;

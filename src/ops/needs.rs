@@ -36,8 +36,8 @@ impl Walk {
     }
 
     fn reshape_needs(&self, node: &Node) -> Option<Vec<(Dim, i64)>> {
-        let target = self.fact(node, 1)?.const_ints()?;
-        let open = target.iter().position(|&size| size == -1)?;
+        let target = self.fact(node, 1)?.ints()?;
+        let open = target.iter().position(|size| size.is_const(-1))?;
         let output = self.facts.get(node.output(0)?)?.shape()?;
         (output.len() == target.len()).then(|| {
             let others = output.iter().enumerate().filter(|(axis, _)| *axis != open);

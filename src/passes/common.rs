@@ -7,7 +7,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ir::{Attribute, Broken, Definition, Edit, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::operator;
-use crate::tensor::Tensor;
 
 /// What was merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +97,8 @@ fn unite(model: &mut Model, first: NodeId, second: NodeId) -> Result<bool, Broke
 }
 
 fn same(model: &Model, a: &Node, b: &Node) -> bool {
-    let present = a.outputs().len() >= b.outputs().len()
+    // How many results a node lists may decide what they are: Split parts by it.
+    let present = a.outputs().len() == b.outputs().len()
         && a.outputs().iter().zip(b.outputs()).all(|(a, b)| a.is_some() || b.is_none());
     present
         && a.op_type == b.op_type
@@ -137,25 +137,6 @@ fn hash_of(node: &Node) -> u64 {
 /// How many different tensors of one sample are told apart; more are left alone.
 const MOST_ALIKE: usize = 16;
 
-/// A hash of type, shape and a bounded part of the payload, so that a large model is not read for it. Tensors of equal samples
-/// are compared whole.
-fn sample(tensor: &Tensor) -> u64 {
-    use std::hash::{Hash, Hasher};
-    const WHOLE: usize = 4096;
-    let mut hasher = rustc_hash::FxHasher::default();
-    tensor.dtype().hash(&mut hasher);
-    tensor.shape().hash(&mut hasher);
-    let bytes = tensor.bytes();
-    if bytes.len() <= WHOLE {
-        tensor.hash_content().hash(&mut hasher);
-    } else {
-        for chunk in bytes.chunks(bytes.len() / 16 + 1) {
-            chunk.get(..64).unwrap_or(chunk).hash(&mut hasher);
-        }
-    }
-    hasher.finish()
-}
-
 fn initializers(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Merged) {
     let mut gone = FxHashSet::default();
     for value in model.graph(graph).initializers().to_vec() {
@@ -164,7 +145,7 @@ fn initializers(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut
             continue;
         }
         let Some(tensor) = place.constant_tensor() else { continue };
-        let hash = sample(tensor);
+        let hash = tensor.hash_sample();
         let first = seen.tensors.get(&hash).and_then(|found| {
             found.iter().copied().find(|&other| model.value(other).tensor().is_some_and(|other| other.same(tensor)))
         });

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::dead::live_graphs;
 use crate::ir::{Broken, Facts, Model, NodeId};
+use crate::ops::Budget;
 use crate::rewrite::{Place, Rule, rules};
 
 /// How often each rule fired.
@@ -16,6 +17,8 @@ pub struct Rules {
     by_operator: FxHashMap<&'static str, Vec<&'static Rule>>,
     /// How many more edits may be applied; for finding the edit at fault.
     pub fuel: usize,
+    /// What computing new constants may cost in all.
+    budget: Budget,
 }
 
 impl Rules {
@@ -28,7 +31,7 @@ impl Rules {
                 by_operator.entry(operator).or_default().push(rule);
             }
         }
-        Rules { by_operator, fuel }
+        Rules { by_operator, fuel, budget: Budget::default() }
     }
 }
 
@@ -61,11 +64,15 @@ fn at_node(
     let mut changed = false;
     // A rule may leave the node in place with other operands, and then another may apply.
     for _ in 0..8 {
-        let Some(node) = model.node(id).filter(|node| node.canonical_domain().is_empty()) else { break };
-        let Some(candidates) = rules.by_operator.get(node.op_type.as_str()) else { break };
+        let Some(node) = model.node(id) else { break };
+        let candidates = match node.canonical_domain() {
+            "" => rules.by_operator.get(node.op_type.as_str()),
+            _ => rules.by_operator.get(node.operator().as_str()),
+        };
+        let Some(candidates) = candidates else { break };
         let mut edit = None;
         for rule in candidates {
-            edit = (rule.apply)(&mut Place { model, facts, id, opset });
+            edit = (rule.apply)(&mut Place { model, facts, id, opset, budget: &rules.budget });
             if edit.is_some() {
                 break;
             }

@@ -3,6 +3,7 @@
 mod table;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use crate::ir::{DeclaredType, DimClaim, Model};
 use crate::ops::EventKind;
@@ -26,6 +27,26 @@ pub struct Report {
     pub fired: BTreeMap<&'static str, usize>,
     /// Seconds the passes took.
     pub seconds: f64,
+}
+
+impl Report {
+    /// How often each rule fired, and what there is to tell about single nodes.
+    pub fn explanation(&self) -> String {
+        let mut text = String::new();
+        for (rule, count) in self.fired.iter().filter(|(_, count)| **count > 0) {
+            let _ = writeln!(text, "{count:>7}  {rule}");
+        }
+        for (node, kind, reason) in &self.notes {
+            let kind = match kind {
+                EventKind::Invalid => "invalid",
+                EventKind::Undetermined => "undetermined",
+                EventKind::Declined => "declined",
+                EventKind::FalseClaim => "false claim",
+            };
+            let _ = writeln!(text, "{kind}: {node}: {reason}");
+        }
+        text
+    }
 }
 
 /// What a model consists of, subgraphs included.

@@ -5,13 +5,18 @@
 //! often each rule fired. Every rule states above its code the law it rests on, and fires only when the law's premises are
 //! proved. To add one: write the function in the family's file, and one line in [`RULES`].
 
+mod fuse;
 mod identity;
+mod lift;
 mod merge;
 mod neutral;
 mod sizes;
+mod slices;
+mod strided_slice;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, Model, Node, NodeId, ValueId};
+use crate::ops::Budget;
 use crate::tensor::{DType, Tensor};
 
 /// A node a rule looks at, with everything it may know.
@@ -24,6 +29,8 @@ pub struct Place<'a> {
     pub id: NodeId,
     /// The version of the default domain in force.
     pub opset: i64,
+    /// What computing new constants may cost.
+    pub budget: &'a Budget,
 }
 
 /// A rewrite rule.
@@ -31,7 +38,7 @@ pub struct Place<'a> {
 pub struct Rule {
     /// Its name, in kebab case, as `--skip` takes it.
     pub name: &'static str,
-    /// The operators of the default domain it looks at.
+    /// The operators it looks at, those of other domains as [`Node::operator`] names them.
     pub operators: &'static [&'static str],
     /// Whether results stay equal bit for bit. The others stay equal up to rounding and are left out under `--exact`.
     pub exact: bool,
@@ -40,7 +47,24 @@ pub struct Rule {
 }
 
 /// Every rule, in the order they are tried at a node.
-pub const RULES: &[&[Rule]] = &[identity::RULES, neutral::RULES, sizes::RULES, merge::RULES];
+#[rustfmt::skip]
+pub const RULES: &[&[Rule]] = &[
+    identity::RULES,
+    neutral::RULES,
+    sizes::RULES,
+    slices::RULES,
+    merge::RULES,
+    lift::RULES,
+    strided_slice::RULES,
+    fuse::clamp::RULES,
+    fuse::activation::RULES,
+    fuse::normalization::RULES,
+    fuse::chain::RULES,
+    fuse::gemm::RULES,
+    fuse::pad::RULES,
+    fuse::quantized::RULES,
+    fuse::weights::RULES,
+];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {

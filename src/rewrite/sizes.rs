@@ -47,13 +47,10 @@ fn at_least_one(scope: &Scope, dim: &Dim) -> bool {
 }
 
 /// `Reshape(x, [e₀ … ])`: a constant `eᵢ` stays, `eᵢ = dim i of x` is written 0 ("as it was"), and one other may be written −1 ("the
-/// rest") if the others are not 0, for then the rest is not determined. Allowed only without `allowzero`, where 0 says so.
+/// rest") if the others are not 0, for then the rest is not determined.
 fn reshape(place: &mut Place<'_>) -> Option<Edit> {
     let target = computed(place, 1)?;
     let (input, output) = (place.input(0)?, place.output(0)?);
-    if matches!(place.node()?.attribute("allowzero"), Some(Attribute::Int(flag)) if *flag != 0) {
-        return None;
-    }
     let from = place.shape(input)?.to_vec();
     let to = place.shape(output)?.to_vec();
     let scope = place.scope();
@@ -77,7 +74,12 @@ fn reshape(place: &mut Place<'_>) -> Option<Edit> {
             return None;
         }
     }
-    with_constant(place, "reshape-to-constant", 1, target, Tensor::vector(codes))
+    // The new node has no `allowzero`, so that 0 means what is written above.
+    let name = place.node()?.name.clone();
+    let constant = place.new_value(target, "const");
+    let mut edit = place.edit("reshape-to-constant")?.removing(place.id);
+    edit.constants.push((constant, Tensor::vector(codes)));
+    Some(edit.inserting(NewNode::new("Reshape", [Some(input), Some(constant)]).named(name).output(output)))
 }
 
 /// Where the axes of size 1 stand in `long` that `short` lacks, when the shapes are otherwise equal.

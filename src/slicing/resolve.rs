@@ -119,6 +119,11 @@ impl Reading {
         }
         End::At(at)
     }
+
+    /// Whether an end is a position, whatever the symbols are, and not taken for an open one.
+    pub(super) fn is_ordinary(self, scope: &Scope, end: &Bound, forward: bool) -> bool {
+        matches!(self.end(scope, end, forward), End::At(_))
+    }
 }
 
 /// The rule on numbers: first element, step and number of elements of `begin:end:step` on an axis of `dim`. `None` is an open
@@ -165,17 +170,38 @@ pub fn resolve_integers(
 /// # Errors
 /// [`SliceError::ZeroStep`].
 pub fn resolve(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Resolved, SliceError> {
-    if dim.is_const(0) && range.step != Some(0) {
-        return Ok(Resolved { len: Dim::constant(0), selection: None, disputed: None });
+    Ok(match lay(scope, dim, range, reading)? {
+        Laid::Exactly(selection, len) => {
+            Resolved { len: stated(scope, dim, len), selection: Some(selection), disputed: None }
+        }
+        Laid::AtMost(most, disputed) => Resolved { len: at_most(scope, &most), selection: None, disputed },
+    })
+}
+
+/// The same where all of it is known exactly, without a trace in the scope: the elements and their number.
+pub(super) fn resolve_exactly(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Option<(Selection, Dim)> {
+    match lay(scope, dim, range, reading) {
+        Ok(Laid::Exactly(selection, len)) => Some((selection, len)),
+        _ => None,
     }
+}
+
+/// What is known of a range on an axis.
+enum Laid {
+    Exactly(Selection, Dim),
+    /// The length is at most this; and the end that is in dispute, if one is.
+    AtMost(Dim, Option<i64>),
+}
+
+fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid, SliceError> {
     let Some(step) = range.step else {
-        return Ok(Resolved { len: at_most(scope, dim), selection: None, disputed: None });
+        return Ok(Laid::AtMost(dim.clone(), None));
     };
     if let (Some(dim), Some(begin), Some(end)) = (dim.as_const(), constant(&range.begin), constant(&range.end)) {
         match resolve_integers(dim, begin, end, step, reading) {
             Ok((start, step, len)) => {
-                let selection = Some(Selection { start: Dim::constant(start), step });
-                return Ok(Resolved { len: Dim::constant(len), selection, disputed: None });
+                let selection = Selection { start: Dim::constant(start), step };
+                return Ok(Laid::Exactly(selection, Dim::constant(len)));
             }
             Err(SliceError::Disputed { .. }) => {}
             Err(error) => return Err(error),
@@ -184,25 +210,42 @@ pub fn resolve(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Res
     if step == 0 {
         return Err(SliceError::ZeroStep);
     }
-    let rule = Symbolic { scope, dim, step };
-    let begin = match &range.begin {
+    let mut begin = match &range.begin {
         Bound::Open => Some(None),
         Bound::At(at) => Some(Some(at)),
         Bound::Unknown => None,
     };
-    let (end, disputed) = match reading.end(scope, &range.end, step > 0) {
+    let (mut end, disputed) = match reading.end(scope, &range.end, step > 0) {
         End::Open => (Some(None), None),
         End::At(at) => (Some(Some(at)), None),
         End::Unknown => (None, None),
         End::Disputed(end) => (None, Some(end)),
     };
+    // Between a run-time integer of any sign and another bound the length is an expression that nobody can read or reason about:
+    // not even that it is a length.
+    let is_open = |bound: Option<Option<&Dim>>| matches!(bound, Some(at) if at.is_none_or(|at| at.is_const(0)));
+    let is_run_time = |bound: Option<Option<&Dim>>| bound.flatten().is_some_and(|at| has_any_sign(scope, at));
+    let both = (begin, end);
+    begin = begin.filter(|_| is_open(both.1) || !is_run_time(both.0));
+    end = end.filter(|_| is_open(both.0) || !is_run_time(both.1));
     // The length only grows when a bound is opened.
-    let (start, most) = rule.lay(begin.flatten(), end.flatten(), reading.floor);
-    if begin.is_some() && end.is_some() || most.is_const(0) {
-        let selection = Some(Selection { start, step });
-        return Ok(Resolved { len: most, selection, disputed: None });
+    let (start, most) = Symbolic { scope, dim, step }.lay(begin.flatten(), end.flatten(), reading.floor);
+    let is_exact = begin.is_some() && end.is_some() || most.is_const(0);
+    let is_readable = || !(is_run_time(begin) || is_run_time(end)) || scope.bounds(&most).0.is_some_and(|low| low >= 0);
+    if is_exact && is_readable() {
+        return Ok(Laid::Exactly(Selection { start, step }, most));
     }
-    Ok(Resolved { len: at_most(scope, &most), selection: None, disputed })
+    let most = if is_exact { dim.clone() } else { most };
+    Ok(Laid::AtMost(most, disputed))
+}
+
+/// Whether nothing says of which sign a bound is, and it is no matter of the sizes of tensors alone.
+fn has_any_sign(scope: &Scope, bound: &Dim) -> bool {
+    let of_any_sign = |symbol| scope.bounds(&Dim::symbol(symbol)).0.is_none_or(|low| low < 0);
+    bound.symbols().into_iter().any(of_any_sign) && {
+        let zero = Dim::constant(0);
+        !scope.ge(bound, &zero).is_yes() && !scope.lt(bound, &zero).is_yes()
+    }
 }
 
 /// A bound that is a number or open.
@@ -228,7 +271,7 @@ fn at_most(scope: &Scope, most: &Dim) -> Dim {
 }
 
 /// A bound as a position: `dim` is added to a negative one.
-fn position(scope: &Scope, dim: &Dim, bound: &Dim) -> Dim {
+pub(super) fn position(scope: &Scope, dim: &Dim, bound: &Dim) -> Dim {
     let zero = Dim::constant(0);
     if scope.ge(bound, &zero).is_yes() {
         return bound.clone();
@@ -294,22 +337,42 @@ impl Symbolic<'_> {
         // The last element is at dim - 1 even if there is none, so -1 is the same as open and needs no floor.
         let begin = match begin.filter(|begin| !begin.is_const(-1)).map(|begin| self.place(begin)) {
             Some(Place::Before) if floor == Floor::BeforeFirst => return nothing,
-            Some(Place::Before) => Some(zero),
-            Some(Place::At(begin)) if floor == Floor::First => Some(scope.max(&zero, &begin)),
-            Some(Place::At(begin)) => Some(begin),
+            Some(Place::Before) => Some(before.clone()),
+            Some(Place::At(begin)) => Some(begin).filter(|begin| !scope.ge(begin, &last).is_yes()),
             Some(Place::After) | None => None,
         };
-        let begin = begin.filter(|begin| !scope.ge(begin, &last).is_yes());
         let end = match end.map(|end| self.place(end)) {
             Some(Place::After) => return nothing,
             Some(Place::At(end)) => Some(end).filter(|end| !scope.le(end, &before).is_yes()),
             Some(Place::Before) | None => None,
         };
-        let start = begin.as_ref().map_or(last.clone(), |begin| scope.min(begin, &last));
-        let (mut tops, mut bottoms) = (vec![last], vec![before]);
-        tops.extend(begin);
-        bottoms.extend(end);
-        (start, self.count(&tops, &bottoms))
+        let Some(begin) = begin else {
+            let bottoms: Vec<Dim> = std::iter::once(before).chain(end).collect();
+            return (last.clone(), self.count(&[last], &bottoms));
+        };
+        if floor == Floor::First && !scope.ge(&begin, &zero).is_yes() {
+            let raised = scope.min(&scope.max(&zero, &begin), &last);
+            return (raised, self.count_raised(&begin, end.as_ref()));
+        }
+        let start = scope.min(&begin, &last);
+        let bottoms: Vec<Dim> = std::iter::once(before).chain(end).collect();
+        (start, self.count(&[last, begin], &bottoms))
+    }
+
+    /// The length of a backward range whose begin is raised to the first element: with `m = max(0, b)` it is the least of `d`,
+    /// `m + 1` and `m - e`, for `b` exceeds `d - 1` only where `m` does. One element at most is taken where `b` is raised, so
+    /// it never exceeds `max(1, b - e)`: that says nothing new, but when it is a number it is a bound.
+    fn count_raised(&self, begin: &Dim, end: Option<&Dim>) -> Dim {
+        let (scope, one) = (self.scope, Dim::constant(1));
+        let raised = scope.max(&Dim::constant(0), begin);
+        let last = scope.sub(self.dim, &one);
+        let mut distances = vec![self.dim.clone(), scope.add(&raised, &one)];
+        if let Some(end) = end {
+            distances.extend([scope.sub(&raised, end), scope.sub(&last, end)]);
+            let most = scope.max(&one, &scope.sub(begin, end));
+            distances.extend(Some(most).filter(|most| most.as_const().is_some()));
+        }
+        self.least(distances)
     }
 
     /// A bound as a position.
@@ -324,7 +387,15 @@ impl Symbolic<'_> {
 
     /// `max(0, ceil((min(tops) - max(bottoms)) / |step|))`.
     fn count(&self, tops: &[Dim], bottoms: &[Dim]) -> Dim {
+        let pairs = tops.iter().flat_map(|top| bottoms.iter().map(move |bottom| self.scope.sub(top, bottom)));
+        self.least(pairs.collect())
+    }
+
+    /// `max(0, ceil(min(distances) / |step|))`.
+    fn least(&self, distances: Vec<Dim>) -> Dim {
         let scope = self.scope;
+        // No axis is longer than 2⁶³ - 1: with a step of that size there is at most one element.
+        let step = i64::try_from(self.step.unsigned_abs()).ok().filter(|&step| step < i64::MAX);
         let mut terms: Vec<Dim> = Vec::new();
         let mut add = |term: Dim| {
             if terms.iter().any(|known| scope.le(known, &term).is_yes()) {
@@ -333,16 +404,11 @@ impl Symbolic<'_> {
             terms.retain(|known| !scope.le(&term, known).is_yes());
             terms.push(term);
         };
-        // No axis is longer than 2⁶³ - 1: with a step of that size there is at most one element.
-        let step = i64::try_from(self.step.unsigned_abs()).ok().filter(|&step| step < i64::MAX);
-        for top in tops {
-            for bottom in bottoms {
-                let distance = scope.sub(top, bottom);
-                add(match step {
-                    Some(1) | None => distance,
-                    Some(step) => scope.ceil_div(&distance, &Dim::constant(step)),
-                });
-            }
+        for distance in distances {
+            add(match step {
+                Some(1) | None => distance,
+                Some(step) => scope.ceil_div(&distance, &Dim::constant(step)),
+            });
         }
         if step.is_none() {
             add(Dim::constant(1));
@@ -352,6 +418,18 @@ impl Symbolic<'_> {
         let least = terms.fold(first, |least, term| scope.min(&least, &term));
         scope.max(&Dim::constant(0), &least)
     }
+}
+
+/// The length as it is stated: every length lies in `[0, dim]`, and where the scope does not find that by itself it is told.
+fn stated(scope: &Scope, dim: &Dim, len: Dim) -> Dim {
+    let zero = Dim::constant(0);
+    if !scope.ge(&len, &zero).is_yes() {
+        scope.assume_le(&zero, &len);
+    }
+    if !scope.le(&len, dim).is_yes() {
+        scope.assume_le(&len, dim);
+    }
+    len
 }
 
 /// One index of an axis, checked and counted from the front.

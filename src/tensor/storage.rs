@@ -283,6 +283,25 @@ impl Tensor {
         (self.bytes.get(width..)? == self.bytes.get(..self.bytes.len() - width)?).then_some(scalar)
     }
 
+    /// A hash of type, shape and a bounded part of the payload, so that a large tensor is not read for it. What has another
+    /// sample is different; what has the same is to be compared with [`Tensor::same`].
+    pub fn hash_sample(&self) -> u64 {
+        use std::hash::{Hash, Hasher};
+        const WHOLE: usize = 4096;
+        const PART: usize = 64;
+        let bytes = self.bytes();
+        if bytes.len() <= WHOLE {
+            return self.hash_content();
+        }
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.dtype().hash(&mut hasher);
+        self.shape().hash(&mut hasher);
+        for chunk in bytes.chunks(bytes.len() / 16 + 1) {
+            chunk.get(..PART).unwrap_or(chunk).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
     /// A hash of type, shape and elements: equal for tensors that are the [`same`](Self::same), alike on every machine,
     /// not resistant to collisions made on purpose. Equality is always for `same` to confirm.
     pub fn hash_content(&self) -> u64 {

@@ -188,16 +188,17 @@ fn only_regular_files_are_data() {
 #[test]
 fn a_data_file_that_changes_is_noticed() {
     let big = vec![1; 3 << 20];
-    let changes: [(&str, &dyn Fn(&Path)); 4] = [
-        ("cut", &|path| std::fs::File::options().write(true).open(path).unwrap().set_len(5000).unwrap()),
-        ("cut by a byte", &|path| {
+    type Change = (&'static str, fn(&Path));
+    let changes: [Change; 4] = [
+        ("cut", |path| std::fs::File::options().write(true).open(path).unwrap().set_len(5000).unwrap()),
+        ("cut by a byte", |path| {
             std::fs::File::options().write(true).open(path).unwrap().set_len((3 << 20) - 1).unwrap();
         }),
-        ("replaced", &|path| {
+        ("replaced", |path| {
             std::fs::rename(path, path.with_extension("old")).unwrap();
             std::fs::write(path, vec![2; 3 << 20]).unwrap();
         }),
-        ("removed", &|path| std::fs::remove_file(path).unwrap()),
+        ("removed", |path| std::fs::remove_file(path).unwrap()),
     ];
     for (what, change) in changes {
         let mut place = Place::new();

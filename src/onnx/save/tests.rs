@@ -1,3 +1,4 @@
+use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -248,6 +249,62 @@ fn data_and_model_are_put_in_place_together() {
     drop(next);
     assert_eq!(DataWriter::create(&target, None).unwrap().location(), "o.onnx.data");
     assert_eq!(files(dir.path()), ["o.onnx", "o.onnx.data"]);
+}
+
+#[test]
+fn payloads_of_the_source_are_copied_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+    std::fs::create_dir_all(&from).unwrap();
+    std::fs::create_dir_all(&to).unwrap();
+    std::fs::write(from.join("m.onnx"), sample_bytes()).unwrap();
+    let bytes: Vec<u8> = (0..5u32 << 20).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    std::fs::write(from.join("w.bin"), &bytes).unwrap();
+    let mut source = open(&from.join("m.onnx")).unwrap();
+    let mut read = |offset: usize, length: usize| {
+        let entry = |key: &str, value: String| StringStringEntryProto { key: Some(key.into()), value: Some(value) };
+        let [offset, length] = [entry("offset", offset.to_string()), entry("length", length.to_string())];
+        source.data.read("w", &[entry("location", "w.bin".into()), offset, length]).unwrap()
+    };
+    // On a page and not, of whole pages and not, large and small, to the end of the file.
+    let places = [(0, 2 << 20), (4096, (1 << 20) + 7), (100, 2 << 20), (8192, 100), (3 << 20, 2 << 20)];
+    let payloads = places.map(|(offset, length)| read(offset, length));
+    let target = to.join("o.onnx");
+    let mut data = DataWriter::create(&target, Some(&source)).unwrap();
+    let placed = payloads.each_ref().map(|payload| data.place(payload).unwrap());
+    let (model, unknown) = (sample(), UnknownFields::default());
+    let parts = Parts { data: Some(data), source: Some(&source), ..parts(&model, &unknown) };
+    write_model(&target, parts).unwrap();
+    let written = std::fs::read(to.join("o.onnx.data")).unwrap();
+    for ((offset, length), place) in places.into_iter().zip(placed) {
+        let at = usize::try_from(place.offset).unwrap();
+        assert!(written[at..at + length] == bytes[offset..offset + length], "{offset} {length}");
+    }
+}
+
+#[test]
+fn data_from_a_source_that_changes_is_not_put_in_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+    std::fs::create_dir_all(&from).unwrap();
+    std::fs::create_dir_all(&to).unwrap();
+    std::fs::write(from.join("m.onnx"), sample_bytes()).unwrap();
+    for cut in [0u64, 1 << 20, (4 << 20) - 1] {
+        std::fs::write(from.join("w.bin"), vec![1; 4 << 20]).unwrap();
+        let mut source = open(&from.join("m.onnx")).unwrap();
+        let location = [StringStringEntryProto { key: Some("location".into()), value: Some("w.bin".into()) }];
+        let payload = source.data.read("w", &location).unwrap();
+        File::options().write(true).open(from.join("w.bin")).unwrap().set_len(cut).unwrap();
+        let target = to.join("o.onnx");
+        let mut data = DataWriter::create(&target, Some(&source)).unwrap();
+        let error = data.place(&payload).and_then(|_| {
+            let (model, unknown) = (sample(), UnknownFields::default());
+            write_model(&target, Parts { data: Some(data), source: Some(&source), ..parts(&model, &unknown) })
+        });
+        let error = error.unwrap_err();
+        assert!(matches!(error, SaveError::Source(_)), "{error}");
+        assert!(files(&to).is_empty());
+    }
 }
 
 #[test]

@@ -333,6 +333,18 @@ fn the_last_kind_of_type_takes_the_others_with_it() {
 }
 
 #[test]
+fn payloads_stay_slices_of_the_file() {
+    let file: Bytes = sample().encode_to_vec().into();
+    let (model, _) = decode(&file, &Limits::default()).unwrap();
+    assert_eq!(model, sample());
+    let graph = model.graph.unwrap();
+    let inner = &graph.node[0].attribute[0].g.as_ref().unwrap().initializer[0];
+    for payload in [inner.raw_data.as_ref().unwrap(), &inner.string_data[0]] {
+        assert!(file.as_ptr_range().contains(&payload.as_ptr()));
+    }
+}
+
+#[test]
 fn other_files_are_called_what_they_are() {
     let kind = |bytes: &[u8]| decode(&Bytes::copy_from_slice(bytes), &Limits::default()).unwrap_err().to_string();
     assert!(kind(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n").contains("Git LFS pointer"));

@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Join, stem_of};
+use super::join::Line;
+use super::{Join, element_of, stem_of};
 use crate::dim::{Dim, Scope, Symbol};
-use crate::ir::{Content, Fact, GraphId, Scalar, TensorType, Type};
+use crate::ir::{Content, DeclaredDim, DimClaim, Fact, GraphId, Model, Scalar, TensorType, Type};
 use crate::ops::{Decline, EvalCx, InferCx, Refusal, axis_in};
 use crate::tensor::{DType, Tensor};
 
@@ -25,6 +26,8 @@ pub(super) struct Iteration {
     pub(super) trailing: Vec<Fact>,
     /// Symbols from this one on belong to an iteration: made before any that `leading` speaks of.
     pub(super) mark: Symbol,
+    /// The number of the iteration.
+    pub(super) number: Option<Dim>,
     /// Whether the first carried value is the condition of a loop: true whenever an iteration runs.
     pub(super) conditional: bool,
     /// Whether the shapes of carried values must not change.
@@ -33,6 +36,7 @@ pub(super) struct Iteration {
 
 /// What was found of a body, for every iteration.
 pub(super) struct Found {
+    body: GraphId,
     /// The carried values at the start of any iteration, the one after the last included.
     carried: Vec<Fact>,
     /// What comes out of the body in any iteration: the carried values first.
@@ -40,6 +44,10 @@ pub(super) struct Found {
     scope: Rc<Scope>,
     stem: String,
     mark: Symbol,
+    /// What is carried as an expression in the iteration's number.
+    lines: FxHashMap<Dim, Line>,
+    /// How many iterations there are, for those.
+    trips: Option<Dim>,
     /// What stands outside for a size of an iteration.
     outside: FxHashMap<(Moment, Dim), Dim>,
 }
@@ -69,7 +77,7 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
     if body.outputs().len() < run.initial.len() {
         return Err(Refusal::invalid("the body has fewer outputs than values to carry"));
     }
-    let mut join = Join::carried(&scope, &stem, run.fixed_shapes);
+    let mut join = Join::carried(&scope, &stem, run.fixed_shapes, run.number.as_ref(), run.mark);
     let mut carried = run.initial.clone();
     let told = cx.walk.events.len();
     let mut round = 0;
@@ -97,8 +105,18 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
             next.push(joined);
         }
         if stable {
-            let outside = FxHashMap::default();
-            return Ok(Found { carried, outputs, scope, stem, mark: run.mark, outside });
+            let (lines, outside) = (join.into_lines(), FxHashMap::default());
+            return Ok(Found {
+                body: run.body,
+                carried,
+                outputs,
+                scope,
+                stem,
+                mark: run.mark,
+                lines,
+                trips: None,
+                outside,
+            });
         }
         carried = next;
         round += 1;
@@ -139,6 +157,11 @@ impl Found {
         self.outputs.get(index)
     }
 
+    /// Says how many iterations there are.
+    pub(super) fn set_trips(&mut self, trips: &Dim) {
+        self.trips = Some(trips.clone());
+    }
+
     /// Carried value `index` after the last iteration, if there is one.
     pub(super) fn last(&mut self, index: usize, at_least_once: bool) -> Fact {
         let carried = self.carried.get(index).cloned().unwrap_or_default();
@@ -153,15 +176,29 @@ impl Found {
     ///
     /// # Errors
     /// There is no such axis.
-    pub(super) fn stacked(&mut self, index: usize, axis: i64, length: &Dim) -> Result<Fact, Refusal> {
-        let Some(tensor) = self.outputs.get(index).and_then(Fact::as_tensor).cloned() else {
+    pub(super) fn stacked(&mut self, model: &Model, index: usize, axis: i64, length: &Dim) -> Result<Fact, Refusal> {
+        let Some(mut tensor) = self.outputs.get(index).and_then(Fact::as_tensor).cloned() else {
             return Ok(Fact::unknown());
         };
+        if length.is_const(0) {
+            tensor.shape = self.declared_shape(model, index);
+        }
         let Some(element) = tensor.shape else { return Ok(Fact::tensor(tensor.dtype, None)) };
         let axis = axis_in(axis, element.len() + 1)?;
         let mut shape: Vec<Dim> = element.iter().map(|dim| self.outside(dim, None)).collect();
         shape.insert(axis, length.clone());
         Ok(empty_is_constant(Fact::tensor(tensor.dtype, Some(shape))))
+    }
+
+    /// The shape the file declares for an output of the body: what runtimes go by when no iteration tells.
+    fn declared_shape(&self, model: &Model, index: usize) -> Option<Vec<Dim>> {
+        let value = *model.graph(self.body).outputs().get(index)?;
+        let shape = model.value(value).declared.as_ref()?.shape()?;
+        let size = |dim: &DeclaredDim| match dim.claim {
+            DimClaim::Value(size) => Dim::constant(size),
+            _ => self.scope.fresh_dim(&self.stem),
+        };
+        Some(shape.iter().map(size).collect())
     }
 
     fn is_inner(&self, dim: &Dim) -> bool {
@@ -176,6 +213,9 @@ impl Found {
         }
         let key = match next {
             Some(next) if !self.is_inner(next) => return next.clone(),
+            Some(next) if let (Some(line), Some(trips)) = (self.lines.get(next), &self.trips) => {
+                return line.after(&self.scope, trips);
+            }
             Some(next) => (Moment::Next, next.clone()),
             None => (Moment::Last, last.clone()),
         };
@@ -219,7 +259,10 @@ impl Found {
                 Type::Optional(Some(Box::new(self.exported_type(inner, next.as_deref()))))
             }
             (Type::Optional(Some(inner)), _) => Type::Optional(Some(Box::new(self.exported_type(inner, None)))),
-            // Sizes in element types belong to no particular element, and so to no iteration either.
+            // Sizes in element types belong to no particular element; one made inside gets a name of its own.
+            (Type::Sequence(Some(inner)), _) => {
+                Type::Sequence(Some(Box::new(element_of(&self.scope, &self.stem, inner))))
+            }
             (ty, _) => ty.clone(),
         }
     }
@@ -244,7 +287,7 @@ fn empty_is_constant(fact: Fact) -> Fact {
 }
 
 /// What one iteration costs to interpret, in elementary operations, for each node of its body.
-const NODE_WORK: u64 = 20_000;
+const NODE_WORK: u64 = 50_000;
 
 /// Charges iterations to the budget, so that a loop that never ends does.
 pub(super) struct Meter {

@@ -34,10 +34,30 @@ pub(in crate::ops) struct Join {
     pairs: FxHashMap<(Dim, Dim), Dim>,
     /// Symbols that stand for what changes between iterations; see [`Join::carried`].
     varying: FxHashSet<Symbol>,
-    /// Those among them that keep standing for the first group of places met.
+    /// Symbols that stand for sizes which elements of a sequence need not share.
+    anonymous: FxHashSet<Symbol>,
+    /// Those among `varying` that keep standing for the first group of places met.
     kept: FxHashSet<Symbol>,
+    /// The number of the current iteration, if there is a symbol for it, and the first symbol that belongs to iterations.
+    counter: Option<(Dim, Symbol)>,
+    /// What grows by the same amount in every iteration: `start + number · step`, with start and step.
+    lines: FxHashMap<Dim, Line>,
     /// Whether the current step gave anything up.
     changed: bool,
+}
+
+/// What grows by `step` in every iteration.
+#[derive(Clone, Debug)]
+pub(in crate::ops) struct Line {
+    start: Dim,
+    step: Dim,
+}
+
+impl Line {
+    /// What it is after so many iterations.
+    pub(in crate::ops) fn after(&self, scope: &Scope, iterations: &Dim) -> Dim {
+        scope.add(&self.start, &scope.mul(iterations, &self.step))
+    }
 }
 
 impl Join {
@@ -49,7 +69,10 @@ impl Join {
             mode: Mode::Either,
             pairs: FxHashMap::default(),
             varying: FxHashSet::default(),
+            anonymous: FxHashSet::default(),
             kept: FxHashSet::default(),
+            counter: None,
+            lines: FxHashMap::default(),
             changed: false,
         }
     }
@@ -58,10 +81,24 @@ impl Join {
     /// the facts for the next inference; when a round gives nothing up, the facts hold for every iteration, by induction:
     /// at the start of the first one, and at the start of the next if at the start of this.
     ///
-    /// A size that changes becomes a symbol that is read as "in the current iteration". Places share one as long as they
+    /// A size that grows by the same amount in every iteration becomes an expression in the iteration's number, if there is a
+    /// symbol for that; symbols from `mark` on belong to iterations. Any other size that changes becomes a symbol that is
+    /// read as "in the current iteration". Places share one as long as they
     /// start out equal and every iteration makes them equal again; when an iteration makes them differ, the group splits.
-    pub(in crate::ops) fn carried(scope: &Rc<Scope>, stem: &str, fixed: bool) -> Join {
-        Join { mode: Mode::Carried { fixed }, ..Join::either(scope, stem) }
+    pub(in crate::ops) fn carried(
+        scope: &Rc<Scope>,
+        stem: &str,
+        fixed: bool,
+        number: Option<&Dim>,
+        mark: Symbol,
+    ) -> Join {
+        let counter = number.filter(|number| number.as_symbol().is_some()).map(|number| (number.clone(), mark));
+        Join { mode: Mode::Carried { fixed }, counter, ..Join::either(scope, stem) }
+    }
+
+    /// What is carried as an expression in the iteration's number.
+    pub(in crate::ops) fn into_lines(self) -> FxHashMap<Dim, Line> {
+        self.lines
     }
 
     /// Begins the next round.
@@ -165,12 +202,19 @@ impl Join {
     }
 
     fn element_dim(&mut self, a: &Dim, b: &Dim) -> Dim {
-        if is_vague(&self.scope, a) || self.same(a, b) {
+        // A symbol made here says nothing of any one element: there is nothing left to give up.
+        if a.as_symbol().is_some_and(|symbol| self.anonymous.contains(&symbol)) || self.same(a, b) {
             return a.clone();
         }
         self.changed = true;
-        let between = self.between(a, b);
-        self.scope.fresh_within(&self.stem, Some(between.0.unwrap_or(0)), between.1)
+        let (low, high) = match self.mode {
+            Mode::Either => self.between(a, b),
+            // Nothing bounds what more iterations may put in.
+            Mode::Carried { .. } => (None, None),
+        };
+        let new = self.scope.fresh_within(&self.stem, Some(low.unwrap_or(0).max(0)), high);
+        self.anonymous.extend(new.as_symbol());
+        new
     }
 
     fn dim(&mut self, a: &Dim, b: &Dim) -> Dim {
@@ -204,11 +248,34 @@ impl Join {
                     return a.clone();
                 }
             }
-            None if self.same(a, b) => return a.clone(),
-            None => {}
+            None => match self.lines.get(a) {
+                Some(line) if self.same(b, &self.scope.add(a, &line.step)) => return a.clone(),
+                Some(_) => {}
+                None if self.same(a, b) => return a.clone(),
+                None => {
+                    self.changed = true;
+                    if let Some(line) = self.line(a, b) {
+                        return line;
+                    }
+                }
+            },
         }
         self.changed = true;
         self.pair(a, b, size)
+    }
+
+    /// `a`, `b`, … as a sequence of equal steps, if the step is known outside. The next round tells whether it is one.
+    fn line(&mut self, a: &Dim, b: &Dim) -> Option<Dim> {
+        let (number, mark) = self.counter.as_ref()?;
+        let outer = |dim: &Dim| !dim.symbols().into_iter().any(|symbol| symbol >= *mark);
+        let step = self.scope.sub(b, a);
+        if !outer(a) || !outer(&step) {
+            return None;
+        }
+        let line = Line { start: a.clone(), step };
+        let current = line.after(&self.scope, number);
+        self.lines.insert(current.clone(), line);
+        Some(current)
     }
 
     fn same(&self, a: &Dim, b: &Dim) -> bool {

@@ -19,6 +19,8 @@ mod iterate;
 mod join;
 mod repeat;
 mod scan;
+#[cfg(test)]
+mod tests;
 
 pub(super) use join::{Join, element_of, stem_of};
 

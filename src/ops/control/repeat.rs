@@ -22,7 +22,13 @@ fn declared_vector(site: &Site<'_>, body: GraphId, input: usize) -> bool {
     declared.and_then(DeclaredType::shape).is_some_and(|shape| shape.len() == 1)
 }
 
-/// How often the body runs.
+/// The operands to carry: all after trip count and condition, but for some left out at the end.
+fn carried<T>(operands: &[Option<T>]) -> &[Option<T>] {
+    let end = operands.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    operands.get(2..end).unwrap_or_default()
+}
+
+/// What the condition of a loop does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Condition {
     /// It stays true.
@@ -57,24 +63,26 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let one = || Some(vec![Dim::constant(1)]);
     let last = limit.as_ref().and_then(Dim::as_const).and_then(|limit| limit.checked_sub(1));
     let mark = scope.fresh(&stem);
-    let number = scope.fresh_within(&stem, Some(0), last.filter(|&last| last >= 0));
+    // Always a symbol: by it is said what grows, be it once.
+    let number = scope.fresh_within(&stem, Some(0), last.filter(|&last| last > 0));
     let number_shape = if declared_vector(cx, body, 0) { one() } else { Some(Vec::new()) };
-    let number = Fact::tensor(Some(DType::Int64), number_shape).with_elements(vec![Scalar::Int(number)]);
+    let counter = Fact::tensor(Some(DType::Int64), number_shape).with_elements(vec![Scalar::Int(number.clone())]);
     let condition_shape = match cx.input(1) {
         _ if declared_vector(cx, body, 1) => one(),
         None => Some(Vec::new()),
         Some(fact) => fact.shape().map(<[Dim]>::to_vec),
     };
     let mut initial = vec![Fact::tensor(Some(DType::Bool), condition_shape)];
-    initial.extend(cx.inputs().iter().skip(2).map(|input| input.clone().unwrap_or_default()));
+    initial.extend(carried(cx.inputs()).iter().map(|input| input.clone().unwrap_or_default()));
     let starts = initial.clone();
 
     let run = Iteration {
         body,
-        leading: vec![number],
+        leading: vec![counter],
         initial,
         trailing: Vec::new(),
         mark,
+        number: Some(number),
         conditional: true,
         fixed_shapes: false,
     };
@@ -100,6 +108,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         }
         (_, None) => scope.fresh_dim(&stem),
     };
+    found.set_trips(&trips);
     let at_least_once = scope.ge(&trips, &Dim::constant(1)).is_yes();
     let mut results = Vec::with_capacity(cx.node.outputs().len());
     for (index, start) in starts.into_iter().enumerate().skip(1) {
@@ -107,7 +116,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         results.push(if trips.is_const(0) { start } else { found.last(index, at_least_once) });
     }
     for index in found.extra_outputs() {
-        results.push(found.stacked(index, 0, &trips)?);
+        results.push(found.stacked(cx.model, index, 0, &trips)?);
     }
     Ok(results)
 }
@@ -121,7 +130,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let limit = cx.optional_tensor(0)?.map(|tensor| single(tensor, "trip count")).transpose()?;
     let mut running = cx.optional_tensor(1)?.map(|tensor| single(tensor, "condition")).transpose()? != Some(0);
     let conditional = cx.data(1).is_some();
-    let carried = cx.inputs().iter().skip(2).cloned().collect::<Option<Vec<Data>>>();
+    let carried = carried(cx.inputs()).iter().cloned().collect::<Option<Vec<Data>>>();
     let mut carried = carried.ok_or_else(|| Decline::invalid("an initial value is left out"))?;
     let given = cx.model.graph(body).inputs().len();
     let made = cx.model.graph(body).outputs().len();

@@ -3,7 +3,7 @@
 //! | from → to | rule |
 //! | --- | --- |
 //! | integer, bool → integer | the low bits are kept |
-//! | float → integer of 8 bits and more | truncated; out of range and NaN: declined, undefined |
+//! | float → integer of 8 bits and more | truncated; below the range of `int32` and `int64`: the least; else out of range: declined |
 //! | float → integer of 2 and 4 bits | whole numbers keep their low bits; others: declined, runtimes truncate or round |
 //! | any number → bool | whether it is not zero; NaN is true |
 //! | any number → float | rounded to nearest, ties to even; infinite when out of range |
@@ -156,6 +156,17 @@ fn once<T: Copy>(near: f32, odd: f32, narrow: fn(f32) -> T, bits: fn(T) -> u16) 
     (near.is_nan() || bits(narrow(odd)) == bits(narrowed)).then_some(narrowed)
 }
 
+/// A float as an integer. Above the range, and for NaN, processors differ; below it all of them give the smallest integer, the
+/// ones that saturate and the ones that mark an invalid result alike.
+fn whole<T: Number>(value: f64) -> Option<T> {
+    let least = match T::DTYPE {
+        DType::Int64 => i64::MIN,
+        DType::Int32 => i64::from(i32::MIN),
+        _ => return T::from_f64(value),
+    };
+    if value < least as f64 { Some(T::from_i64(least)) } else { T::from_f64(value) }
+}
+
 /// A whole number as a code of few bits, wrapped.
 fn low_bits(value: f64) -> Option<u8> {
     let whole = value.fract() == 0.0 && value.abs() < f64::from(i32::MAX);
@@ -170,7 +181,7 @@ struct Source<'a> {
 
 impl Source<'_> {
     fn to_integers<T: Number>(&self) -> Result<Tensor, Decline> {
-        self.convert(&|x| Some(T::from_i64(x.0)), &|x| T::from_f64(x.into()), &T::from_f64)
+        self.convert(&|x| Some(T::from_i64(x.0)), &|x| whole(x.into()), &whole)
     }
 
     fn convert<T: Element>(

@@ -8,10 +8,10 @@
 //! - **In floating point, a size without an upper bound lies below 2²⁴**, up to which `float` holds every integer. Everything
 //!   built from sizes is then bounded, and is followed as long as it is exact in its element type: `2·n` and `n / 4` are in
 //!   `float`, `n·m` and `n / 3` are not. Run-time integers that are no sizes get no such bound.
-//! - **Sizes computed in `int32`, `uint32` or a 64-bit type do not overflow it.** Narrower types are followed only where the
+//! - **Integers computed in `int32`, `uint32` or a 64-bit type do not overflow it.** Narrower types are followed only where the
 //!   value is proved to fit.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use rustc_hash::FxHashMap;
 
@@ -25,12 +25,17 @@ const SIZE_LIMIT: i64 = 1 << 24;
 /// The largest denominator that is followed.
 const MAX_DEN: i64 = 1 << 20;
 
+/// How many elements of one tensor may become symbols of their own: shapes are short, masks are not.
+const MAX_NEW: u32 = 64;
+
 /// Arithmetic on elements of one type.
-pub(super) struct Elements<'s> {
+pub(in crate::ops) struct Elements<'s> {
     scope: &'s Scope,
     dtype: DType,
     /// What stands for a size without an upper bound where its value must be bounded.
     limited: RefCell<FxHashMap<Symbol, Dim>>,
+    /// How many symbols may still be made.
+    room: Cell<u32>,
 }
 
 /// An order between two elements.
@@ -42,16 +47,16 @@ pub(super) enum Relation {
 }
 
 /// An exact real number `num / den`.
-type Fraction = (Dim, i64);
+pub(in crate::ops) type Fraction = (Dim, i64);
 
 impl<'s> Elements<'s> {
     /// Arithmetic whose results have this type.
-    pub(super) fn new(scope: &'s Scope, dtype: DType) -> Self {
-        Elements { scope, dtype, limited: RefCell::default() }
+    pub(in crate::ops) fn new(scope: &'s Scope, dtype: DType) -> Self {
+        Elements { scope, dtype, limited: RefCell::default(), room: Cell::new(MAX_NEW) }
     }
 
     /// The symbols.
-    pub(super) fn scope(&self) -> &'s Scope {
+    pub(in crate::ops) fn scope(&self) -> &'s Scope {
         self.scope
     }
 
@@ -86,14 +91,25 @@ impl<'s> Elements<'s> {
         match answer {
             Answer::Yes => Scalar::Int(Dim::constant(1)),
             Answer::No => Scalar::Int(Dim::constant(0)),
-            Answer::Unknown => Scalar::Int(self.scope.fresh_within("truth", Some(0), Some(1))),
+            Answer::Unknown => self.new_symbol("truth", Some(0), Some(1)),
+        }
+    }
+
+    /// An integer that nobody knows, as a symbol of its own while there is room.
+    fn new_symbol(&self, hint: &str, low: Option<i64>, high: Option<i64>) -> Scalar {
+        match self.room.get().checked_sub(1) {
+            Some(left) => {
+                self.room.set(left);
+                Scalar::Int(self.scope.fresh_within(hint, low, high))
+            }
+            None => Scalar::Unknown,
         }
     }
 
     /// The real number `num / den` as an element, if the type holds it exactly.
-    pub(super) fn real(&self, num: Dim, den: i64) -> Scalar {
+    pub(in crate::ops) fn real(&self, num: Dim, den: i64) -> Scalar {
         let (num, den) = self.reduced(num, den);
-        if den > MAX_DEN || !self.exact(&num) {
+        if den > MAX_DEN || !self.exact(&num, den) {
             return Scalar::Unknown;
         }
         match num.as_const() {
@@ -110,25 +126,33 @@ impl<'s> Elements<'s> {
     /// Takes common powers of two out of a fraction.
     fn reduced(&self, mut num: Dim, mut den: i64) -> Fraction {
         let two = Dim::constant(2);
-        while den > 1 && self.scope.divides(&two, &num).is_yes() {
-            match self.scope.exact_div(&num, &two) {
-                Some(half) => (num, den) = (half, den / 2),
-                None => break,
-            }
+        while den > 1
+            && let Some(half) = self.scope.exact_div(&num, &two)
+        {
+            (num, den) = (half, den / 2);
         }
         (num, den)
     }
 
-    /// Whether the type holds every integer that `num` may be, and so every fraction of a power of two in reach.
-    fn exact(&self, num: &Dim) -> bool {
-        let limit = match self.dtype {
-            DType::Float => 1 << 24,
-            DType::Double => 1 << 53,
-            DType::Float16 => 1 << 11,
-            DType::Bfloat16 => 1 << 8,
+    /// Whether the type holds `num / den` whatever `num` is: a power of two in it costs no digits.
+    fn exact(&self, num: &Dim, den: i64) -> bool {
+        let digits = match self.dtype {
+            DType::Float => 24,
+            DType::Double => 53,
+            // Large ones are out of range.
+            DType::Float16 if self.within(num, den << 15) => 11,
+            DType::Bfloat16 => 8,
             _ => return false,
         };
-        self.within(num, limit)
+        let two = Dim::constant(2);
+        let mut odd = num.clone();
+        for _ in 0..32 {
+            match self.scope.exact_div(&odd, &two) {
+                Some(half) if !odd.is_const(0) => odd = half,
+                _ => break,
+            }
+        }
+        self.within(&odd, 1 << digits)
     }
 
     /// Whether `-limit ≤ dim ≤ limit`, sizes being below [`SIZE_LIMIT`].
@@ -167,7 +191,7 @@ impl<'s> Elements<'s> {
     }
 
     /// The exact real value of a floating-point element.
-    pub(super) fn fraction(&self, element: &Scalar) -> Option<Fraction> {
+    pub(in crate::ops) fn fraction(&self, element: &Scalar) -> Option<Fraction> {
         match element {
             Scalar::Real { num, den } => Some((num.clone(), *den)),
             // A negative zero is not the number 0: what is made of it may differ.
@@ -231,7 +255,7 @@ impl<'s> Elements<'s> {
     }
 
     /// The sum.
-    pub(super) fn add(&self, a: &Scalar, b: &Scalar) -> Scalar {
+    pub(in crate::ops) fn add(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let ints = |a: &Dim, b: &Dim| Some(self.scope.add(a, b));
         // What cancels is +0; neither operand is −0.
         self.combine(a, b, ints, |a, b| a + b, |a, b, den| self.real(self.scope.add(a, b), den))
@@ -244,7 +268,7 @@ impl<'s> Elements<'s> {
     }
 
     /// The product. An integer 0 settles it whatever the other factor is.
-    pub(super) fn mul(&self, a: &Scalar, b: &Scalar) -> Scalar {
+    pub(in crate::ops) fn mul(&self, a: &Scalar, b: &Scalar) -> Scalar {
         if [a, b].into_iter().any(|element| element.as_const_int() == Some(0)) {
             return Scalar::Int(Dim::constant(0));
         }
@@ -257,9 +281,19 @@ impl<'s> Elements<'s> {
         self.combine(a, b, ints, |a, b| a * b, fractions)
     }
 
+    /// An integer divisor as a run that succeeds has it: not 0. `None` for the constant 0.
+    fn divisor(&self, dim: &Dim) -> Option<Dim> {
+        let one = Dim::constant(1);
+        match dim.as_const() {
+            Some(0) => None,
+            None if self.not_negative(dim) => Some(self.scope.max(dim, &one)),
+            _ => Some(dim.clone()),
+        }
+    }
+
     /// The quotient, truncated for integers.
     pub(super) fn div(&self, a: &Scalar, b: &Scalar) -> Scalar {
-        let ints = |a: &Dim, b: &Dim| (!b.is_const(0)).then(|| self.scope.trunc_div(a, b));
+        let ints = |a: &Dim, b: &Dim| self.divisor(b).map(|b| self.scope.trunc_div(a, &b));
         let fractions = |_: &Dim, _: &Dim, _| {
             let Some(((a, a_den), (b, b_den))) = self.fraction(a).zip(self.fraction(b)) else { return Scalar::Unknown };
             self.divide((a, a_den), (b, b_den))
@@ -294,10 +328,9 @@ impl<'s> Elements<'s> {
 
     /// The remainder: of the sign of the dividend (`truncated`, C's `fmod`), or else of the divisor.
     pub(super) fn modulo(&self, a: &Scalar, b: &Scalar, truncated: bool) -> Scalar {
-        let ints = |a: &Dim, b: &Dim| match b.as_const() {
-            Some(0) => None,
-            _ if truncated => Some(self.scope.rem(a, b)),
-            _ => Some(self.scope.modulo(a, b)),
+        let ints = |a: &Dim, b: &Dim| {
+            let b = self.divisor(b)?;
+            Some(if truncated { self.scope.rem(a, &b) } else { self.scope.modulo(a, &b) })
         };
         let floats = |a: f64, b: f64| if truncated { a % b } else { super::arithmetic::floor_remainder(a, b) };
         let fractions = |a: &Dim, b: &Dim, den| {
@@ -327,14 +360,14 @@ impl<'s> Elements<'s> {
     }
 
     /// The smaller one; NaN wins.
-    pub(super) fn min(&self, a: &Scalar, b: &Scalar) -> Scalar {
+    pub(in crate::ops) fn min(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let floats = |a: f64, b: f64| if a <= b || a.is_nan() { a } else { b };
         let ints = |a: &Dim, b: &Dim| Some(self.scope.min(a, b));
         self.combine(a, b, ints, floats, |a, b, den| self.real(self.scope.min(a, b), den))
     }
 
     /// The larger one; NaN wins.
-    pub(super) fn max(&self, a: &Scalar, b: &Scalar) -> Scalar {
+    pub(in crate::ops) fn max(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let floats = |a: f64, b: f64| if a >= b || a.is_nan() { a } else { b };
         let ints = |a: &Dim, b: &Dim| Some(self.scope.max(a, b));
         self.combine(a, b, ints, floats, |a, b, den| self.real(self.scope.max(a, b), den))
@@ -473,7 +506,7 @@ impl<'s> Elements<'s> {
         let ((a_low, a_high), (b_low, b_high)) = (self.scope.bounds(a), self.scope.bounds(b));
         let low = a_low.zip(b_low).map(|(a, b)| a.min(b));
         let high = a_high.zip(b_high).map(|(a, b)| a.max(b));
-        Scalar::Int(self.scope.fresh_within("selected", low, high))
+        self.new_symbol("selected", low, high)
     }
 
     fn alike(&self, x: &Scalar, y: &Scalar) -> bool {
@@ -502,7 +535,10 @@ impl<'s> Elements<'s> {
             Scalar::Real { num, den } if to.is_integer() => {
                 let whole = self.scope.trunc_div(num, &(*den).into());
                 let bits = to.bits().unwrap_or(0);
-                let limit = 1i64.checked_shl(bits.saturating_sub(1) as u32).map_or(i64::MAX, |limit| limit - 1);
+                let limit = match bits {
+                    1..64 => (1i64 << (bits - 1)) - 1,
+                    _ => i64::MAX,
+                };
                 // Out of range nothing is defined: nothing wraps here.
                 if self.within(&whole, limit) { self.int(whole) } else { Scalar::Unknown }
             }

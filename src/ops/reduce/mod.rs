@@ -12,9 +12,9 @@
 //! | NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss | the loss of predicted classes | 12; 13 adds types, 22 more |
 //! | ai.onnx.preview.training: Adagrad, Adam, Momentum, Gradient | a step of an optimizer; Gradient is only inferred | 1 |
 //!
-//! Floats are reduced in binary64 and rounded once. Integer sums and products wrap. Not evaluated, since runtimes disagree:
-//! extremes of NaN, softmax of infinities, the mean of nothing, other integer reductions that overflow, training modes whose
-//! saved statistics the standard leaves open.
+//! Floats are reduced in binary64 and rounded once. Not evaluated, since runtimes disagree: extremes of NaN, softmax of
+//! infinities, the mean of nothing, integer reductions that overflow, training modes whose saved statistics the standard
+//! leaves open.
 
 mod arg;
 mod axes;
@@ -25,6 +25,8 @@ mod real;
 mod reductions;
 mod shares;
 mod softmax;
+#[cfg(test)]
+mod tests;
 mod training;
 
 use super::Operator;
@@ -50,7 +52,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("LogSoftmax", &[1, 11, 13], softmax::infer, softmax::eval),
     Operator::new("Hardmax", &[1, 11, 13], softmax::infer, softmax::eval),
     Operator::new("BatchNormalization", &[1, 6, 7, 9, 14, 15], normalize::infer_batch, normalize::eval_batch),
-    Operator::new("InstanceNormalization", &[1, 6, 22], normalize::infer_same, normalize::eval_instance),
+    Operator::new("InstanceNormalization", &[1, 6, 22], normalize::infer_instance, normalize::eval_instance),
     Operator::new("GroupNormalization", &[18, 21], normalize::infer_same, normalize::eval_group),
     Operator::new("LayerNormalization", &[17], normalize::infer_layer, normalize::eval_layer),
     Operator::new("RMSNormalization", &[23], normalize::infer_rms, normalize::eval_rms),

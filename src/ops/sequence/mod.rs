@@ -22,6 +22,9 @@ mod optional;
 mod pieces;
 mod split;
 
+#[cfg(test)]
+mod tests;
+
 pub(super) use pieces::{pick, stack};
 
 use super::Operator;

@@ -1,0 +1,181 @@
+//! Moving elements without looking at them.
+
+use bytes::Bytes;
+
+use crate::ir::{Fact, MAX_ELEMENTS, Scalar};
+use crate::ops::Decline;
+use crate::tensor::{DType, Tensor, pack};
+
+/// What a kernel that only moves elements makes of operands of one element type. It sees tensors whose elements are whole
+/// bytes, and must give one of their type.
+pub(super) type Kernel<'k> = &'k dyn Fn(&[Tensor]) -> Result<Tensor, Decline>;
+
+/// Runs a kernel that only moves elements on operands of any one element type: packed elements are spread out to a byte
+/// each, and strings are moved by their numbers.
+pub(super) fn moved(operands: &[&Tensor], kernel: Kernel<'_>) -> Result<Tensor, Decline> {
+    let dtype = operands.first().map(|first| first.dtype()).ok_or_else(|| Decline::invalid("there are no operands"))?;
+    if let Some(other) = operands.iter().find(|other| other.dtype() != dtype) {
+        return Err(Decline::invalid(format!("operands of {dtype} and {} meet", other.dtype())));
+    }
+    if dtype == DType::String {
+        return moved_strings(operands, kernel);
+    }
+    if !dtype.is_packed() {
+        let operands: Vec<Tensor> = operands.iter().map(|&operand| operand.clone()).collect();
+        return kernel(&operands);
+    }
+    let spread = |operand: &&Tensor| {
+        let codes: Vec<u8> = operand.codes().into_iter().flatten().collect();
+        Tensor::from_bytes(DType::Uint8, operand.shape(), codes.into())
+    };
+    let operands = operands.iter().map(spread).collect::<Result<Vec<_>, _>>()?;
+    let result = kernel(&operands)?;
+    let packed = pack(result.bytes(), dtype.bits().unwrap_or(8));
+    Ok(Tensor::from_bytes(dtype, result.shape(), packed.into())?)
+}
+
+fn moved_strings(operands: &[&Tensor], kernel: Kernel<'_>) -> Result<Tensor, Decline> {
+    let shapes: Vec<&[usize]> = operands.iter().map(|operand| operand.shape()).collect();
+    let result = kernel(&numbered(&shapes)?)?;
+    let all: Vec<&Bytes> = operands.iter().filter_map(|operand| operand.strings()).flatten().collect();
+    let found = numbers(&result).map(|at| all.get(at).map(|&string| string.clone()));
+    let strings = found.collect::<Option<Vec<_>>>().ok_or_else(lost)?;
+    Ok(Tensor::from_strings(result.shape(), strings)?)
+}
+
+/// States the elements of `out` when an operator only moves elements, and those of its operands are known in part.
+/// Operands whose elements are not known must have a static shape; otherwise nothing is stated. Nor is it when every
+/// operand is decided: evaluation does that, to the last bit.
+pub(super) fn follow(out: Fact, operands: &[&Fact], kernel: Kernel<'_>) -> Fact {
+    let all_decided = operands.iter().all(|fact| fact.data().is_some());
+    if all_decided || out.static_len().is_none_or(|len| len > MAX_ELEMENTS) {
+        return out;
+    }
+    let mut all = Vec::new();
+    for &fact in operands {
+        match elements_of(fact) {
+            Some(elements) => all.extend(elements),
+            None => return out,
+        }
+    }
+    if all.iter().all(|element| *element == Scalar::Unknown) {
+        return out;
+    }
+    let shapes: Option<Vec<Vec<usize>>> = operands.iter().map(|fact| fact.static_shape()).collect();
+    let shapes = shapes.unwrap_or_default();
+    let shapes: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
+    let Some(result) = numbered(&shapes).and_then(|operands| kernel(&operands)).ok() else { return out };
+    match numbers(&result).map(|at| all.get(at).cloned()).collect::<Option<Vec<_>>>() {
+        Some(elements) => out.with_elements(elements),
+        None => out,
+    }
+}
+
+/// The elements of a small tensor of static shape, unknown ones included; `None` for other tensors.
+pub(super) fn elements_of(fact: &Fact) -> Option<Vec<Scalar>> {
+    let len = fact.static_len().filter(|&len| len <= MAX_ELEMENTS)?;
+    let elements = fact.elements().unwrap_or_else(|| vec![Scalar::Unknown; len]);
+    (elements.len() == len).then_some(elements)
+}
+
+/// Tensors of these shapes whose elements are numbered through, from 0.
+fn numbered(shapes: &[&[usize]]) -> Result<Vec<Tensor>, Decline> {
+    let mut next = 0u32;
+    let mut tensors = Vec::with_capacity(shapes.len());
+    for shape in shapes {
+        let len = super::count(shape)?;
+        let end = u32::try_from(len).ok().and_then(|len| next.checked_add(len));
+        let end = end.ok_or_else(|| Decline::OverBudget("there are too many elements to number".into()))?;
+        tensors.push(Tensor::from_vec(shape, (next..end).collect())?);
+        next = end;
+    }
+    Ok(tensors)
+}
+
+fn numbers(tensor: &Tensor) -> impl Iterator<Item = usize> + '_ {
+    tensor.bytes().chunks_exact(4).map(|number| match *number {
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]) as usize,
+        _ => usize::MAX,
+    })
+}
+
+/// What cannot be: a kernel gave something its operands do not hold.
+fn lost() -> Decline {
+    Decline::unsupported("elements were lost on the way")
+}
+
+/// The bytes of one element of a type whose elements are whole bytes.
+pub(super) fn width(tensor: &Tensor) -> Result<usize, Decline> {
+    tensor.dtype().byte_len(1).ok_or_else(|| Decline::unsupported("strings are not moved as bytes"))
+}
+
+/// A tensor under construction, its elements taken one after another from tensors of the same type.
+pub(super) struct Builder {
+    dtype: DType,
+    width: usize,
+    bytes: Vec<u8>,
+}
+
+impl Builder {
+    /// Room for `len` elements of the type of `like`.
+    pub(super) fn new(like: &Tensor, len: usize) -> Result<Self, Decline> {
+        let width = width(like)?;
+        let size = len.checked_mul(width).ok_or_else(|| Decline::OverBudget("the result is not addressable".into()))?;
+        let mut bytes = Vec::new();
+        let fails = |_| Decline::OverBudget(format!("{size} bytes are not to be had"));
+        bytes.try_reserve_exact(size).map_err(fails)?;
+        Ok(Builder { dtype: like.dtype(), width, bytes })
+    }
+
+    /// Appends elements `start..start + len`.
+    pub(super) fn append(&mut self, source: &Tensor, start: usize, len: usize) -> Result<(), Decline> {
+        let range =
+            start.checked_mul(self.width).zip(start.checked_add(len).and_then(|end| end.checked_mul(self.width)));
+        let cells = range.and_then(|(start, end)| source.bytes().get(start..end)).ok_or_else(lost)?;
+        self.bytes.extend_from_slice(cells);
+        Ok(())
+    }
+
+    /// Appends the elements `base + offset`, one after another.
+    pub(super) fn pick(&mut self, source: &Tensor, base: usize, offsets: &[usize]) -> Result<(), Decline> {
+        let picked = match self.width {
+            1 => pick::<1>(&mut self.bytes, source.bytes(), base, offsets),
+            2 => pick::<2>(&mut self.bytes, source.bytes(), base, offsets),
+            4 => pick::<4>(&mut self.bytes, source.bytes(), base, offsets),
+            8 => pick::<8>(&mut self.bytes, source.bytes(), base, offsets),
+            _ => pick::<16>(&mut self.bytes, source.bytes(), base, offsets),
+        };
+        picked.ok_or_else(lost)
+    }
+
+    /// The tensor, which must be complete.
+    pub(super) fn finish(self, shape: &[usize]) -> Result<Tensor, Decline> {
+        Ok(Tensor::from_bytes(self.dtype, shape, self.bytes.into())?)
+    }
+}
+
+fn pick<const W: usize>(out: &mut Vec<u8>, source: &[u8], base: usize, offsets: &[usize]) -> Option<()> {
+    let (cells, _) = source.as_chunks::<W>();
+    for &offset in offsets {
+        out.extend_from_slice(cells.get(base.wrapping_add(offset))?);
+    }
+    Some(())
+}
+
+/// Copies runs of `len` elements into a copy of `data`: run `i` of `updates` to where `starts[i]` says.
+pub(super) fn overwrite(data: &Tensor, updates: &Tensor, starts: &[usize], len: usize) -> Result<Tensor, Decline> {
+    let bytes = width(data)?.checked_mul(len).ok_or_else(lost)?;
+    let width = width(data)?;
+    let mut result = data.bytes().to_vec();
+    if bytes > 0 {
+        if starts.len().checked_mul(bytes) != Some(updates.bytes().len()) {
+            return Err(lost());
+        }
+        for (&start, update) in starts.iter().zip(updates.bytes().chunks_exact(bytes)) {
+            let start = start.checked_mul(width).ok_or_else(lost)?;
+            let place = start.checked_add(bytes).and_then(|end| result.get_mut(start..end)).ok_or_else(lost)?;
+            place.copy_from_slice(update);
+        }
+    }
+    Ok(Tensor::from_bytes(data.dtype(), data.shape(), result.into())?)
+}

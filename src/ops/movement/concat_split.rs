@@ -1,0 +1,348 @@
+//! Tensors put together along an axis, and taken apart.
+//!
+//! | operator | versions | what changes |
+//! | --- | --- | --- |
+//! | Concat | 1, 4, 11, 13 | 1: `axis` is 1 by default; 4: `axis` is required; 11: it may be negative; 13: types |
+//! | Split | 1, 2, 11, 13, 18 | 1: sizes also as an operand; 11: a negative `axis`; 13: sizes as an operand only; 18: `num_outputs` |
+//!
+//! Without sizes, Split makes equal parts; from version 18 on, the last of `num_outputs` parts is smaller when the dim does not divide
+//! (each other one is the dim over the parts, rounded up).
+//!
+//! Refused: operands of different rank, or that differ elsewhere than along the axis; sizes that do not add up to the
+//! dim, or are fewer or more than the results; before version 18 a dim that does not divide; from then on sizes *and* a
+//! number, or neither, and so many parts that the last would be less than empty.
+
+use super::cells::{Builder, follow, moved};
+use super::{List, agree, around, claim, count, sizes, whole};
+use crate::dim::{Dim, Scope};
+use crate::ir::{Data, Fact};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
+use crate::tensor::{StridedView, Tensor, gather};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new("Concat", &[1, 4, 11, 13], infer_concat, eval_concat),
+    Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split),
+];
+
+fn concat_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
+    let axis = match site.attr_int("axis")? {
+        Some(axis) => axis,
+        None if site.version < 4 => 1,
+        None => return Err(Refusal::invalid("attribute 'axis' is missing")),
+    };
+    axis_in(axis, rank)
+}
+
+fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
+    let operands: Option<Vec<&Fact>> = cx.inputs().iter().map(Option::as_ref).collect();
+    let operands = operands.filter(|operands| !operands.is_empty());
+    let operands = operands.ok_or_else(|| Refusal::invalid("an operand is missing"))?;
+    let dtype = operands.iter().find_map(|fact| fact.dtype());
+    let shapes: Vec<&[Dim]> = operands.iter().filter_map(|fact| fact.shape()).collect();
+    let Some(rank) = shapes.first().map(|shape| shape.len()) else { return Ok(vec![Fact::tensor(dtype, None)]) };
+    if let Some(other) = shapes.iter().find(|shape| shape.len() != rank) {
+        return Err(Refusal::invalid(format!("operands of rank {rank} and {} meet", other.len())));
+    }
+    let axis = concat_axis(cx, rank)?;
+    let mut dims = Vec::with_capacity(rank);
+    for at in 0..rank {
+        let along = shapes.iter().filter_map(|shape| shape.get(at));
+        dims.push(if at != axis {
+            agree(cx.scope(), along)?.unwrap_or_else(|| cx.fresh_dim())
+        } else if shapes.len() == operands.len() {
+            cx.scope().sum(along)
+        } else {
+            cx.fresh_dim()
+        });
+    }
+    let fact = Fact::tensor(dtype, Some(dims));
+    Ok(vec![follow(fact, &operands, &|operands| concatenated(operands, axis))])
+}
+
+fn eval_concat(cx: &mut EvalCx<'_>) -> EvalResult {
+    let operands = (0..cx.input_count()).map(|at| cx.tensor(at)).collect::<Result<Vec<_>, _>>()?;
+    let first = operands.first().ok_or_else(|| Decline::invalid("there are no operands"))?;
+    let axis = concat_axis(cx, first.rank())?;
+    let shapes: Vec<&[usize]> = operands.iter().map(|operand| operand.shape()).collect();
+    claim(cx, first.dtype(), &concatenated_shape(&shapes, axis)?)?;
+    Ok(vec![Data::Tensor(moved(&operands, &|operands| concatenated(operands, axis))?)])
+}
+
+fn concatenated_shape(shapes: &[&[usize]], axis: usize) -> Result<Vec<usize>, Decline> {
+    let mut result = shapes.first().map(|shape| shape.to_vec()).unwrap_or_default();
+    let mut sum = 0usize;
+    for shape in shapes {
+        let differ = shape.iter().zip(&result).enumerate().any(|(at, (a, b))| at != axis && a != b);
+        if differ || shape.len() != result.len() {
+            return Err(Decline::invalid(format!("dims {shape:?} and {result:?} meet on axis {axis}")));
+        }
+        let dim = shape.get(axis).copied().unwrap_or(0);
+        sum = sum.checked_add(dim).ok_or_else(|| Decline::OverBudget("the result is not addressable".into()))?;
+    }
+    if let Some(dim) = result.get_mut(axis) {
+        *dim = sum;
+    }
+    Ok(result)
+}
+
+fn concatenated(operands: &[Tensor], axis: usize) -> Result<Tensor, Decline> {
+    let shapes: Vec<&[usize]> = operands.iter().map(Tensor::shape).collect();
+    let shape = concatenated_shape(&shapes, axis)?;
+    let first = operands.first().ok_or_else(|| Decline::invalid("there are no operands"))?;
+    let len = count(&shape)?;
+    let mut builder = Builder::new(first, len)?;
+    if len > 0 {
+        let (rows, _, inner) = around(&shape, axis)?;
+        let runs = operands.iter().map(|operand| {
+            let dim = operand.shape().get(axis).copied().unwrap_or(0);
+            // A run is a part of a row of the result, whose size is known to be addressable.
+            (operand, dim.saturating_mul(inner))
+        });
+        let runs: Vec<(&Tensor, usize)> = runs.collect();
+        for row in 0..rows {
+            for &(operand, run) in &runs {
+                builder.append(operand, row.saturating_mul(run), run)?;
+            }
+        }
+    }
+    builder.finish(&shape)
+}
+
+/// What tells Split the sizes of its parts.
+enum Parts<T> {
+    Sizes(Vec<T>),
+    /// As many parts; whether the last may be smaller.
+    Number(usize, bool),
+    /// An operand nobody knows, of this many elements.
+    Unknown(Option<usize>),
+}
+
+/// Split's number of parts when no sizes are given.
+fn number_of_parts(site: &Site<'_>) -> Result<(usize, bool), Refusal> {
+    let outputs = site.output_count();
+    if site.version < 18 {
+        return Ok((outputs, false));
+    }
+    match site.attr_int("num_outputs")? {
+        None => Err(Refusal::invalid("neither sizes nor 'num_outputs' are given")),
+        Some(number) if usize::try_from(number).ok() == Some(outputs) => Ok((outputs, true)),
+        Some(number) => Err(Refusal::invalid(format!("'num_outputs' is {number} but there are {outputs} results"))),
+    }
+}
+
+/// Sizes and a number exclude each other.
+fn check_exclusive(site: &Site<'_>) -> Result<(), Refusal> {
+    match site.attr_int("num_outputs")? {
+        Some(_) if site.version >= 18 => Err(Refusal::invalid("sizes and 'num_outputs' are both given")),
+        _ => Ok(()),
+    }
+}
+
+fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
+    let data = cx.required(0)?;
+    let (dtype, outputs) = (data.dtype(), cx.output_count());
+    let scope = cx.scope();
+    let parts = match parts_inferred(cx)? {
+        Parts::Sizes(sizes) if sizes.len() != outputs => {
+            return Err(Refusal::invalid(format!("there are {} sizes but {outputs} results", sizes.len())));
+        }
+        Parts::Unknown(Some(sizes)) if sizes != outputs => {
+            return Err(Refusal::invalid(format!("there are {sizes} sizes but {outputs} results")));
+        }
+        parts => parts,
+    };
+    let Some(shape) = data.shape() else { return Ok(vec![Fact::tensor(dtype, None); outputs]) };
+    let axis = axis_in(cx.attr_int("axis")?.unwrap_or(0), shape.len())?;
+    let Some(dim) = shape.get(axis) else { return Ok(Vec::new()) };
+    let sizes = match parts {
+        Parts::Sizes(sizes) => {
+            if scope.eq(&scope.sum(&sizes), dim).is_no() {
+                return Err(Refusal::invalid(format!("the sizes do not add up to {}", scope.format(dim))));
+            }
+            sizes
+        }
+        Parts::Number(number, uneven) => equal_parts(scope, dim, number, uneven)?,
+        Parts::Unknown(_) => (0..outputs).map(|_| super::dim_up_to(cx, dim)).collect(),
+    };
+    let known: Option<Vec<usize>> =
+        sizes.iter().map(|size| size.as_const().and_then(|size| usize::try_from(size).ok())).collect();
+    let mut facts = Vec::with_capacity(outputs);
+    let mut start = 0usize;
+    for (at, size) in sizes.into_iter().enumerate() {
+        let mut dims = shape.to_vec();
+        if let Some(dim) = dims.get_mut(axis) {
+            *dim = size;
+        }
+        let fact = Fact::tensor(dtype, Some(dims));
+        let Some(&len) = known.as_ref().and_then(|known| known.get(at)) else {
+            facts.push(fact);
+            continue;
+        };
+        facts.push(follow(fact, &[data], &|operands| match operands {
+            [data] => part(data, axis, start, len),
+            _ => Err(Decline::invalid("one operand is split")),
+        }));
+        start = start.saturating_add(len);
+    }
+    Ok(facts)
+}
+
+fn parts_inferred(cx: &InferCx<'_>) -> Result<Parts<Dim>, Refusal> {
+    let list = if cx.version >= 13 { List::Absent } else { List::attribute(cx, "split")? };
+    let by_number = || number_of_parts(cx).map(|(number, uneven)| Parts::Number(number, uneven));
+    let has_operand = cx.has_input(1) && !(2..13).contains(&cx.version);
+    Ok(match list {
+        List::Known(sizes) => Parts::Sizes(sizes.into_iter().map(Dim::constant).collect()),
+        _ if !has_operand => by_number()?,
+        _ => {
+            check_exclusive(cx)?;
+            match (cx.ints(1), cx.constant(1)) {
+                (Some(sizes), _) => Parts::Sizes(sizes),
+                // Sizes of Split-1 are of the data's type.
+                (None, Some(tensor)) => match whole(tensor) {
+                    Some(sizes) => Parts::Sizes(sizes.into_iter().map(Dim::constant).collect()),
+                    None => return Err(Refusal::invalid("the sizes are not whole numbers")),
+                },
+                (None, None) => Parts::Unknown(cx.input(1).and_then(Fact::static_len)),
+            }
+        }
+    })
+}
+
+/// The sizes of a number of parts of a dim.
+fn equal_parts(scope: &Scope, dim: &Dim, number: usize, uneven: bool) -> Result<Vec<Dim>, Refusal> {
+    let parts = Dim::constant(i64::try_from(number).unwrap_or(i64::MAX));
+    if let Some(size) = scope.exact_div(dim, &parts) {
+        return Ok(vec![size; number]);
+    }
+    if !uneven {
+        return match dim.as_const() {
+            Some(dim) => Err(Refusal::invalid(format!("a dim of {dim} does not split into {number} equal parts"))),
+            None => Ok(vec![scope.floor_div(dim, &parts); number]),
+        };
+    }
+    let size = scope.ceil_div(dim, &parts);
+    let before = scope.mul(&size, &Dim::constant(i64::try_from(number.saturating_sub(1)).unwrap_or(i64::MAX)));
+    let last = scope.sub(dim, &before);
+    if last.as_const().is_some_and(|last| last < 0) {
+        return Err(Refusal::invalid(format!("{number} parts are too many for a dim of {}", scope.format(dim))));
+    }
+    let mut sizes = vec![size; number.saturating_sub(1)];
+    sizes.push(last);
+    Ok(sizes)
+}
+
+fn part(data: &Tensor, axis: usize, start: usize, len: usize) -> Result<Tensor, Decline> {
+    Ok(gather(data, &StridedView::of(data).slice_axis(axis, start, 1, len)?)?)
+}
+
+fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let axis = axis_in(cx.attr_int("axis")?.unwrap_or(0), data.rank())?;
+    let dim = data.shape().get(axis).copied().unwrap_or(0);
+    let outputs = cx.output_count();
+    let given = match cx.attr_ints("split")? {
+        Some(given) if cx.version < 13 => Some(given.to_vec()),
+        _ if cx.has_input(1) && !(2..13).contains(&cx.version) => {
+            check_exclusive(cx)?;
+            Some(whole(cx.tensor(1)?).ok_or_else(|| Decline::invalid("the sizes are not whole numbers"))?)
+        }
+        _ => None,
+    };
+    let sizes = match given {
+        Some(given) => sizes(&given)?,
+        None => {
+            let (number, uneven) = number_of_parts(cx)?;
+            let fails = || Decline::invalid(format!("a dim of {dim} does not split into {number} parts"));
+            let size = if uneven { dim.div_ceil(number.max(1)) } else { dim / number.max(1) };
+            let mut sizes = vec![size; number];
+            if let Some(last) = sizes.last_mut() {
+                let before = size.checked_mul(number.saturating_sub(1)).ok_or_else(fails)?;
+                *last = dim.checked_sub(before).filter(|&last| uneven || last == size).ok_or_else(fails)?;
+            }
+            sizes
+        }
+    };
+    let sum = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
+    if sizes.len() != outputs || sum != Some(dim) {
+        return Err(Decline::invalid(format!("sizes {sizes:?} do not split a dim of {dim} into {outputs} parts")));
+    }
+    let mut results = Vec::with_capacity(outputs);
+    let mut start = 0;
+    cx.claim(data.dtype(), data.shape())?;
+    for size in sizes {
+        results.push(Data::Tensor(part(data, axis, start, size)?));
+        start += size;
+    }
+    Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::tensor::DType;
+
+    #[test]
+    fn tensors_are_put_together() {
+        let case = |axis: i64| Case::new("Concat", 13).with("axis", axis);
+        let (a, b) = (tensor(&[2, 1], &[1i64, 2]), tensor(&[2, 2], &[3i64, 4, 5, 6]));
+        assert!(case(1).eval([a.clone(), b.clone()]).same(&tensor(&[2, 3], &[1i64, 3, 4, 2, 5, 6])));
+        assert!(case(-2).eval([b.clone(), b.clone()]).same(&tensor(&[4, 2], &[3i64, 4, 5, 6, 3, 4, 5, 6])));
+        assert!(Case::new("Concat", 1).eval([a.clone(), a.clone()]).same(&tensor(&[2, 2], &[1i64, 1, 2, 2])));
+        assert!(case(0).eval([strings(&[1], &["a"]), strings(&[2], &["", "c"])]).same(&strings(&[3], &["a", "", "c"])));
+        assert_eq!(case(0).eval([iota(&[0, 2]), iota(&[0, 2])]).shape(), [0, 2]);
+        case(0).fails([a.clone(), b.clone()]);
+        case(0).fails([a.clone(), ints(&[1])]);
+        case(0).fails([ints(&[1]), Tensor::vector(vec![1i32])]);
+        Case::new("Concat", 4).fails([a.clone(), a]);
+        let nibble = |byte: u8| Tensor::from_bytes(DType::Uint4, &[1], vec![byte].into()).unwrap();
+        assert_eq!(case(0).eval([nibble(1), nibble(2), nibble(3)]).bytes().as_ref(), [0x21, 3]);
+    }
+
+    #[test]
+    fn tensors_are_taken_apart() {
+        let data = iota(&[2, 5]);
+        let sizes = |parts: &[Tensor]| parts.iter().map(|part| part.shape()[1]).collect::<Vec<_>>();
+        let parts = Case::new("Split", 18).with("axis", 1).with("num_outputs", 3).outputs(3).all([data.clone()]);
+        assert_eq!(sizes(&parts), [2, 2, 1]);
+        assert_eq!(values::<f32>(&parts[1]), [2.0, 3.0, 7.0, 8.0]);
+        let parts = Case::new("Split", 13).with("axis", -1).outputs(2).all([data.clone(), ints(&[0, 5])]);
+        assert_eq!(sizes(&parts), [0, 5]);
+        let parts = Case::new("Split", 2).with("axis", 1).with("split", vec![4, 1]).outputs(2).all([data.clone()]);
+        assert_eq!(sizes(&parts), [4, 1]);
+        let float_sizes = Tensor::vector(vec![1f32, 4.0]);
+        let parts = Case::new("Split", 1).with("axis", 1).outputs(2).all([data.clone(), float_sizes]);
+        assert_eq!(sizes(&parts), [1, 4]);
+        assert_eq!(Case::new("Split", 13).outputs(2).all([data.clone()])[1].shape(), [1, 5]);
+        let five = iota(&[5]);
+        Case::new("Split", 13).outputs(2).fails([five.clone()]);
+        Case::new("Split", 18).outputs(2).fails([five.clone()]);
+        Case::new("Split", 18).with("num_outputs", 4).outputs(4).fails([five.clone()]);
+        Case::new("Split", 18).with("num_outputs", 2).outputs(2).fails([five.clone(), ints(&[2, 3])]);
+        for wrong in [ints(&[2, 2]), ints(&[2, 2, 1]), ints(&[6, -1]), ints(&[i64::MAX, i64::MAX])] {
+            Case::new("Split", 13).outputs(2).fails([five.clone(), wrong]);
+        }
+    }
+
+    #[test]
+    fn symbols_follow() {
+        let scope = Rc::new(Scope::new());
+        let facts = vec![Some(vector(&scope, &["B", "?"])), Some(Fact::constant(ints(&[-1])))];
+        let fact = Case::new("Concat", 13).with("axis", 0).infer(&scope, facts).remove(0);
+        assert_eq!(elements(&scope, &fact), ["B", "?", "-1"]);
+        let facts = vec![Some(shaped(&scope, &["B", "3"])), Some(shaped(&scope, &["C", "N"]))];
+        let fact = Case::new("Concat", 13).with("axis", 0).infer(&scope, facts).remove(0);
+        assert_eq!(dims(&scope, &fact), ["B + C", "3"]);
+        let case = Case::new("Split", 18).with("num_outputs", 2).outputs(2);
+        let facts = case.infer(&scope, vec![Some(shaped(&scope, &["2*B", "3"]))]);
+        assert_eq!(dims(&scope, &facts[1]), ["B", "3"]);
+        let case = Case::new("Split", 13).outputs(2);
+        let facts =
+            case.infer(&scope, vec![Some(vector(&scope, &["A", "B", "C"])), Some(Fact::constant(ints(&[1, 2])))]);
+        assert_eq!(elements(&scope, &facts[0]), ["A"]);
+        assert_eq!(elements(&scope, &facts[1]), ["B", "C"]);
+    }
+}

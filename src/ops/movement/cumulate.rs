@@ -1,0 +1,180 @@
+//! Running sums and products along an axis.
+//!
+//! | operator | versions | what changes |
+//! | --- | --- | --- |
+//! | CumSum | 11, 14 | types |
+//! | CumProd | 26 | |
+//!
+//! With `exclusive`, element `j` leaves its own operand out, and the first is 0 (1 for products). With `reverse`, the axis is
+//! walked from its end. Integers wrap; floats are added one after another in their own type.
+//!
+//! Refused: an axis out of range, which every axis of a scalar is; other types than numbers.
+
+use super::around;
+use super::cells::elements_of;
+use crate::dim::Dim;
+use crate::ir::{Data, Fact, Scalar};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
+use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new("CumSum", &[11, 14], infer_sum, eval_sum),
+    Operator::new("CumProd", &[26], infer_product, eval_product),
+];
+
+/// How an axis is walked.
+#[derive(Clone, Copy)]
+struct Walked {
+    exclusive: bool,
+    reverse: bool,
+}
+
+fn walked(site: &Site<'_>) -> Result<Walked, Refusal> {
+    Ok(Walked { exclusive: site.attr_flag("exclusive", false)?, reverse: site.attr_flag("reverse", false)? })
+}
+
+fn infer_sum(cx: &mut InferCx<'_>) -> InferResult {
+    infer(cx, false)
+}
+
+fn infer_product(cx: &mut InferCx<'_>) -> InferResult {
+    infer(cx, true)
+}
+
+fn infer(cx: &mut InferCx<'_>, product: bool) -> InferResult {
+    let how = walked(cx)?;
+    let data = cx.required(0)?;
+    let fact = Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec));
+    let axis = match cx.const_ints(1).as_deref() {
+        Some(&[axis]) => axis,
+        Some(axes) => return Err(Refusal::invalid(format!("there are {} axes instead of one", axes.len()))),
+        None => return Ok(vec![fact]),
+    };
+    let axis = data.rank().map(|rank| axis_in(axis, rank)).transpose()?;
+    // Narrower integers may wrap.
+    let followed = data.dtype() == Some(DType::Int64) && data.data().is_none() && data.content.is_some();
+    let (Some(axis), Some(elements), true) = (axis, elements_of(data), followed) else { return Ok(vec![fact]) };
+    let scope = cx.scope();
+    let neutral = Scalar::Int(Dim::constant(product.into()));
+    let shape = data.static_shape().unwrap_or_default();
+    let result = cumulated(&elements, around(&shape, axis)?, how, &neutral, &|a, b| match (a, b) {
+        (Scalar::Int(a), Scalar::Int(b)) => Scalar::Int(if product { scope.mul(a, b) } else { scope.add(a, b) }),
+        _ => Scalar::Unknown,
+    });
+    Ok(vec![match result {
+        Some(elements) => fact.with_elements(elements),
+        None => fact,
+    }])
+}
+
+fn eval_sum(cx: &mut EvalCx<'_>) -> EvalResult {
+    eval(cx, false)
+}
+
+fn eval_product(cx: &mut EvalCx<'_>) -> EvalResult {
+    eval(cx, true)
+}
+
+fn eval(cx: &mut EvalCx<'_>, product: bool) -> EvalResult {
+    let how = walked(cx)?;
+    let data = cx.tensor(0)?;
+    let &[axis] = cx.ints(1)?.as_slice() else { return Err(Decline::invalid("there should be one axis")) };
+    let axis = axis_in(axis, data.rank())?;
+    cx.claim(data.dtype(), data.shape())?;
+    let unsupported = || Decline::unsupported(format!("{} does not accumulate", data.dtype()));
+    if data.is_empty() {
+        return Ok(vec![Data::Tensor(data.clone())]);
+    }
+    let walk = around(data.shape(), axis)?;
+    let result = dispatch_numeric!(data.dtype(), T => {
+        let elements = data.elements::<T>().ok_or_else(unsupported)?;
+        let neutral = if product { T::one() } else { T::zero() };
+        let result = if product {
+            cumulated(&elements, walk, how, &neutral, &|a, b| a.mul(*b))
+        } else {
+            cumulated(&elements, walk, how, &neutral, &|a, b| a.add(*b))
+        };
+        Tensor::from_vec(data.shape(), result.ok_or_else(unsupported)?)?
+    }, else => return Err(unsupported()));
+    Ok(vec![Data::Tensor(result)])
+}
+
+/// Walks the middle of three dims. Lanes that lie next to each other in memory are walked side by side.
+fn cumulated<T: Clone>(
+    elements: &[T],
+    (outer, dim, inner): (usize, usize, usize),
+    how: Walked,
+    neutral: &T,
+    combine: &dyn Fn(&T, &T) -> T,
+) -> Option<Vec<T>> {
+    let mut result = elements.to_vec();
+    let block = dim.checked_mul(inner)?;
+    for block_at in 0..outer {
+        let base = block_at.checked_mul(block)?;
+        let mut before: Option<usize> = None;
+        for step in 0..dim {
+            let row = if how.reverse { dim - 1 - step } else { step };
+            let row = base + row * inner;
+            for lane in 0..inner {
+                let value = match (before, how.exclusive) {
+                    (None, false) => continue,
+                    (None, true) => neutral.clone(),
+                    (Some(before), false) => combine(result.get(before + lane)?, elements.get(row + lane)?),
+                    // The second of an exclusive walk is the first operand itself.
+                    (Some(before), true) if step == 1 => elements.get(before + lane)?.clone(),
+                    (Some(before), true) => combine(result.get(before + lane)?, elements.get(before + lane)?),
+                };
+                *result.get_mut(row + lane)? = value;
+            }
+            before = Some(row);
+        }
+    }
+    Some(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::dim::Scope;
+
+    #[test]
+    fn sums_and_products() {
+        let run = |op, opset, exclusive: i64, reverse: i64| {
+            let case = Case::new(op, opset).with("exclusive", exclusive).with("reverse", reverse);
+            values::<i32>(&case.eval([Tensor::vector(vec![2i32, 3, 4]), Tensor::scalar(0i64)]))
+        };
+        assert_eq!(run("CumSum", 14, 0, 0), [2, 5, 9]);
+        assert_eq!(run("CumSum", 14, 1, 0), [0, 2, 5]);
+        assert_eq!(run("CumSum", 14, 0, 1), [9, 7, 4]);
+        assert_eq!(run("CumSum", 14, 1, 1), [7, 4, 0]);
+        assert_eq!(run("CumProd", 26, 0, 0), [2, 6, 24]);
+        assert_eq!(run("CumProd", 26, 1, 0), [1, 2, 6]);
+        assert_eq!(run("CumProd", 26, 1, 1), [12, 4, 1]);
+    }
+
+    #[test]
+    fn axes_and_edges() {
+        let case = Case::new("CumSum", 11);
+        let square = iota(&[2, 3]);
+        assert_eq!(values::<f32>(&case.eval([square.clone(), ints(&[-2])])), [0.0, 1.0, 2.0, 3.0, 5.0, 7.0]);
+        assert_eq!(values::<f32>(&case.eval([square.clone(), ints(&[1])])), [0.0, 1.0, 3.0, 3.0, 7.0, 12.0]);
+        assert_eq!(case.eval([iota(&[0, 3]), ints(&[1])]).shape(), [0, 3]);
+        assert_eq!(case.eval([iota(&[3, 0]), ints(&[0])]).shape(), [3, 0]);
+        let wrap = case.eval([ints(&[i64::MAX, 1]), ints(&[0])]);
+        assert_eq!(values::<i64>(&wrap), [i64::MAX, i64::MIN]);
+        case.fails([square.clone(), ints(&[2])]);
+        case.fails([square, ints(&[0, 1])]);
+        case.fails([iota(&[]), ints(&[0])]);
+        case.fails([strings(&[1], &["a"]), ints(&[0])]);
+    }
+
+    #[test]
+    fn symbols_follow() {
+        let scope = Rc::new(Scope::new());
+        let facts = vec![Some(vector(&scope, &["A", "B", "?", "1"])), Some(Fact::constant(ints(&[0])))];
+        assert_eq!(elements(&scope, &Case::new("CumSum", 11).infer(&scope, facts)[0]), ["A", "A + B", "?", "?"]);
+    }
+}

@@ -1,0 +1,510 @@
+//! Elements taken by index.
+//!
+//! | operator | versions | what changes |
+//! | --- | --- | --- |
+//! | Gather | 1, 11, 13 | 11: negative indices; 13: types |
+//! | GatherElements | 11, 13 | types |
+//! | GatherND | 11, 12, 13 | 12: `batch_dims`; 13: types |
+//!
+//! Gather puts the rows of one axis that the indices name in place of the axis. GatherElements takes, for each element of the
+//! indices, the element at its own place but for one axis. GatherND reads the last axis of the indices as places in the
+//! axes of the data behind the first `batch_dims`.
+//!
+//! Refused: indices outside `-dim .. dim` (in version 1 of Gather, ONNX Runtime counts negative ones from the end as well).
+
+use rayon::prelude::*;
+
+use super::cells::{Builder, elements_of, moved, width};
+use super::{agree, around, claim, count, of_rank};
+use crate::dim::{Dim, Scope};
+use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
+use crate::tensor::Tensor;
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new("Gather", &[1, 11, 13], infer_gather, eval_gather),
+    Operator::new("GatherElements", &[11, 13], infer_gather_elements, eval_gather_elements),
+    Operator::new("GatherND", &[11, 12, 13], infer_gather_nd, eval_gather_nd),
+];
+
+/// From this many bytes on, copying is spread over threads.
+const PARALLEL_BYTES: usize = 4 << 20;
+
+/// Bytes one thread copies at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// An index into a dim, counted from the end when negative.
+pub(super) fn place(index: i64, dim: usize) -> Option<usize> {
+    let wide = i64::try_from(dim).ok()?;
+    let counted = if index < 0 { index.checked_add(wide)? } else { index };
+    usize::try_from(counted).ok().filter(|&counted| counted < dim)
+}
+
+pub(super) fn outside(index: i64, dim: usize) -> Decline {
+    Decline::invalid(format!("index {index} is out of range for a dim of {dim}"))
+}
+
+/// Indices into one dim.
+pub(super) fn places(indices: &[i64], dim: usize) -> Result<Vec<usize>, Decline> {
+    indices.iter().map(|&index| place(index, dim).ok_or_else(|| outside(index, dim))).collect()
+}
+
+fn gather_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
+    axis_in(site.attr_int("axis")?.unwrap_or(0), rank)
+}
+
+/// The dims with those of the indices in place of an axis.
+fn gathered<T: Clone>(data: &[T], indices: &[T], axis: usize) -> Vec<T> {
+    let (front, back) = data.split_at_checked(axis).unwrap_or((data, &[]));
+    front.iter().chain(indices).chain(back.iter().skip(1)).cloned().collect()
+}
+
+fn infer_gather(cx: &mut InferCx<'_>) -> InferResult {
+    let (data, indices) = (cx.required(0)?, cx.required(1)?);
+    let dtype = data.dtype();
+    let Some(shape) = data.shape() else { return Ok(vec![Fact::tensor(dtype, None)]) };
+    let axis = gather_axis(cx, shape.len())?;
+    if let (Some(dim), Some(known)) = (shape.get(axis).and_then(Dim::as_const), indices.const_ints()) {
+        let dim = usize::try_from(dim).unwrap_or(0);
+        places(&known, dim)?;
+    }
+    let Some(index_shape) = indices.shape() else { return Ok(vec![Fact::tensor(dtype, None)]) };
+    let fact = Fact::tensor(dtype, Some(gathered(shape, index_shape, axis)));
+    let elements = gathered_elements(data, indices, axis);
+    Ok(vec![match elements {
+        Some(elements) => fact.with_elements(elements),
+        None => fact,
+    }])
+}
+
+/// The elements of a small result. An index nobody knows takes an element nobody knows, unless all it may take are the same.
+fn gathered_elements(data: &Fact, indices: &Fact, axis: usize) -> Option<Vec<Scalar>> {
+    if data.data().is_some() && indices.data().is_some() {
+        return None;
+    }
+    data.content.as_ref()?;
+    let elements = elements_of(data)?;
+    let (outer, dim, inner) = around(&data.static_shape()?, axis).ok()?;
+    let picks = elements_of(indices)?;
+    if outer.checked_mul(inner)?.checked_mul(picks.len())? > MAX_ELEMENTS {
+        return None;
+    }
+    let mut result = Vec::new();
+    for row in elements.chunks(dim.checked_mul(inner)?.max(1)).take(outer) {
+        for pick in &picks {
+            let place = pick.as_const_int().and_then(|index| place(index, dim));
+            match place {
+                Some(place) => result.extend_from_slice(row.chunks(inner.max(1)).nth(place)?),
+                None => result.extend((0..inner).map(|at| {
+                    let mut choices = row.iter().skip(at).step_by(inner.max(1));
+                    let first = choices.next().cloned().unwrap_or(Scalar::Unknown);
+                    if choices.all(|choice| *choice == first) { first } else { Scalar::Unknown }
+                })),
+            }
+        }
+    }
+    Some(result)
+}
+
+fn eval_gather(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (data, indices) = (cx.tensor(0)?, cx.tensor(1)?);
+    let axis = gather_axis(cx, data.rank())?;
+    let shape = gathered(data.shape(), indices.shape(), axis);
+    claim(cx, data.dtype(), &shape)?;
+    let dim = data.shape().get(axis).copied().unwrap_or(0);
+    let places = places(&cx.ints(1)?, dim)?;
+    let result = moved(&[data], &|operands| match operands {
+        [data] => gather_rows(data, axis, &places, &shape),
+        _ => Err(Decline::invalid("data of one kind is gathered")),
+    })?;
+    Ok(vec![Data::Tensor(result)])
+}
+
+/// The rows of an axis at these places.
+fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &[usize]) -> Result<Tensor, Decline> {
+    let len = count(shape)?;
+    if len == 0 {
+        return Ok(Tensor::zeros(data.dtype(), shape)?);
+    }
+    let (outer, dim, inner) = around(data.shape(), axis)?;
+    let addressable = || Decline::OverBudget("the result is not addressable".into());
+    let row = inner.checked_mul(width(data)?).ok_or_else(addressable)?;
+    let size = len.checked_mul(width(data)?).ok_or_else(addressable)?;
+    if size >= PARALLEL_BYTES {
+        let mut bytes = zeroed(size)?;
+        let rows = (CHUNK_BYTES / row).max(1);
+        let copied = bytes
+            .par_chunks_mut(rows.saturating_mul(row))
+            .enumerate()
+            .try_for_each(|(chunk, out)| copy_rows(out, data.bytes(), row, dim, places, chunk.saturating_mul(rows)));
+        copied.ok_or_else(|| Decline::unsupported("a row was not found"))?;
+        return Ok(Tensor::from_bytes(data.dtype(), shape, bytes.into())?);
+    }
+    let mut builder = Builder::new(data, len)?;
+    for block in 0..outer {
+        let base = block.saturating_mul(dim);
+        if inner == 1 {
+            builder.pick(data, base, places)?;
+        } else {
+            for &place in places {
+                builder.append(data, base.saturating_add(place).saturating_mul(inner), inner)?;
+            }
+        }
+    }
+    builder.finish(shape)
+}
+
+/// Fills `out` with rows of `row` bytes, beginning with the result's row number `first`.
+fn copy_rows(out: &mut [u8], data: &[u8], row: usize, dim: usize, places: &[usize], first: usize) -> Option<()> {
+    match row {
+        1 => copy_cells::<1>(out, data, dim, places, first),
+        2 => copy_cells::<2>(out, data, dim, places, first),
+        4 => copy_cells::<4>(out, data, dim, places, first),
+        8 => copy_cells::<8>(out, data, dim, places, first),
+        16 => copy_cells::<16>(out, data, dim, places, first),
+        _ => {
+            for (out, from) in out.chunks_exact_mut(row).zip(sources(dim, places, first)?) {
+                let start = from.checked_mul(row)?;
+                out.copy_from_slice(data.get(start..start.checked_add(row)?)?);
+            }
+            Some(())
+        }
+    }
+}
+
+fn copy_cells<const W: usize>(out: &mut [u8], data: &[u8], dim: usize, places: &[usize], first: usize) -> Option<()> {
+    let (data, _) = data.as_chunks::<W>();
+    let (out, _) = out.as_chunks_mut::<W>();
+    for (out, from) in out.iter_mut().zip(sources(dim, places, first)?) {
+        *out = *data.get(from)?;
+    }
+    Some(())
+}
+
+/// Which rows of the data the rows of the result are, from row `first` on: the places, block of `dim` rows by block.
+fn sources(dim: usize, places: &[usize], first: usize) -> Option<impl Iterator<Item = usize> + '_> {
+    let (mut block, mut at) = (first.checked_div(places.len())?, first.checked_rem(places.len())?);
+    Some(std::iter::from_fn(move || {
+        let place = *places.get(at)?;
+        let source = block.wrapping_mul(dim).wrapping_add(place);
+        at += 1;
+        if at == places.len() {
+            at = 0;
+            block = block.wrapping_add(1);
+        }
+        Some(source)
+    }))
+}
+
+/// Zeroed memory whose pages are not touched before they are written.
+fn zeroed(size: usize) -> Result<Vec<u8>, Decline> {
+    // Asked for first, because the next line aborts the program when the memory is not to be had.
+    Vec::<u8>::new()
+        .try_reserve_exact(size)
+        .map_err(|_| Decline::OverBudget(format!("{size} bytes are not to be had")))?;
+    Ok(vec![0; size])
+}
+
+/// Where each element of the indices of GatherElements and ScatterElements points in the data: its own place, but for `axis`. Rows
+/// of the last axis of the indices are given one after another.
+pub(super) fn element_places(
+    data: &[usize],
+    indices: &[usize],
+    axis: usize,
+    values: &[i64],
+    each_row: &mut dyn FnMut(&[usize]) -> Result<(), Decline>,
+) -> Result<(), Decline> {
+    let dim = data.get(axis).copied().unwrap_or(0);
+    let fits = |(at, (&index, &dim)): (usize, (&usize, &usize))| at == axis || index <= dim;
+    if data.len() != indices.len() || !indices.iter().zip(data).enumerate().all(fits) {
+        return Err(Decline::invalid(format!("indices of dims {indices:?} do not point into dims {data:?}")));
+    }
+    let Some((&last, outer)) = indices.split_last().filter(|_| !values.is_empty()) else { return Ok(()) };
+    // There are elements, so no dim of the data that is walked is 0, and its strides are those of memory.
+    let strides = crate::tensor::strides_of(data);
+    let strides = strides.ok_or_else(|| Decline::OverBudget("the data is not addressable".into()))?;
+    let stride_of = |axis: usize| strides.get(axis).map_or(0, |&stride| stride.unsigned_abs());
+    let (along, last_stride) = (stride_of(axis), if axis == outer.len() { 0 } else { 1 });
+    let mut rows = crate::tensor::Indices::new(outer);
+    let mut places = Vec::with_capacity(last);
+    for values in values.chunks(last.max(1)) {
+        let Some(row) = rows.advance() else { break };
+        let base: usize = row
+            .iter()
+            .enumerate()
+            .filter(|&(at, _)| at != axis)
+            .map(|(at, &index)| index.wrapping_mul(stride_of(at)))
+            .sum();
+        places.clear();
+        for (at, &value) in values.iter().enumerate() {
+            let index = place(value, dim).ok_or_else(|| outside(value, dim))?;
+            places.push(base + at * last_stride + index.wrapping_mul(along));
+        }
+        each_row(&places)?;
+    }
+    Ok(())
+}
+
+fn infer_gather_elements(cx: &mut InferCx<'_>) -> InferResult {
+    let (data, indices) = (cx.required(0)?, cx.required(1)?);
+    let dtype = data.dtype();
+    if let (Some(data), Some(indices)) = (data.rank(), indices.rank())
+        && data != indices
+    {
+        return Err(Refusal::invalid(format!("indices of rank {indices} point into data of rank {data}")));
+    }
+    let rank = data.rank().or(indices.rank());
+    let axis = rank.map(|rank| gather_axis(cx, rank)).transpose()?;
+    let Some(index_shape) = indices.shape() else { return Ok(vec![of_rank(cx, dtype, rank)]) };
+    let fact = Fact::tensor(dtype, Some(index_shape.to_vec()));
+    let places = || {
+        let (shape, index_shape) = (data.static_shape()?, indices.static_shape()?);
+        let mut places = Vec::new();
+        element_places(&shape, &index_shape, axis?, &indices.const_ints()?, &mut |row| {
+            places.extend_from_slice(row);
+            Ok(())
+        })
+        .ok()?;
+        Some(places)
+    };
+    Ok(vec![taken(fact, data, indices, places)])
+}
+
+/// A fact with the elements of `data` at these places, where they are known in part.
+fn taken(fact: Fact, data: &Fact, indices: &Fact, places: impl FnOnce() -> Option<Vec<usize>>) -> Fact {
+    if data.content.is_none() || data.data().is_some() && indices.data().is_some() {
+        return fact;
+    }
+    let elements = elements_of(data).zip(places());
+    let found =
+        elements.and_then(|(elements, places)| places.into_iter().map(|at| elements.get(at).cloned()).collect());
+    match found {
+        Some(elements) => fact.with_elements(elements),
+        None => fact,
+    }
+}
+
+fn eval_gather_elements(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (data, indices) = (cx.tensor(0)?, cx.tensor(1)?);
+    let axis = gather_axis(cx, data.rank())?;
+    claim(cx, data.dtype(), indices.shape())?;
+    let values = cx.ints(1)?;
+    let result = moved(&[data], &|operands| {
+        let [data] = operands else { return Err(Decline::invalid("data of one kind is gathered")) };
+        let mut builder = Builder::new(data, values.len())?;
+        element_places(data.shape(), indices.shape(), axis, &values, &mut |row| builder.pick(data, 0, row))?;
+        builder.finish(indices.shape())
+    })?;
+    Ok(vec![Data::Tensor(result)])
+}
+
+fn batch_dims(site: &Site<'_>) -> Result<usize, Refusal> {
+    let given = if site.version < 12 { None } else { site.attr_int("batch_dims")? };
+    usize::try_from(given.unwrap_or(0)).map_err(|_| Refusal::invalid("'batch_dims' is negative"))
+}
+
+/// Checks `b < min(q, r)`.
+fn check_batch(batch: usize, data: usize, indices: usize) -> Result<(), Refusal> {
+    if batch >= data.min(indices) {
+        return Err(Refusal::invalid(format!(
+            "{batch} batch dims of data of rank {data} and indices of rank {indices}"
+        )));
+    }
+    Ok(())
+}
+
+fn infer_gather_nd(cx: &mut InferCx<'_>) -> InferResult {
+    let (data, indices) = (cx.required(0)?, cx.required(1)?);
+    let (dtype, batch) = (data.dtype(), batch_dims(cx)?);
+    let unknown = || Ok(vec![Fact::tensor(dtype, None)]);
+    let (Some(shape), Some(index_shape)) = (data.shape(), indices.shape()) else { return unknown() };
+    check_batch(batch, shape.len(), index_shape.len())?;
+    let Some((last, tuples)) = index_shape.split_last() else { return unknown() };
+    let Some(last) = last.as_const().and_then(|last| usize::try_from(last).ok()) else { return unknown() };
+    let depth = batch.saturating_add(last);
+    let Some(rest) = shape.get(depth..) else {
+        return Err(Refusal::invalid(format!("{last} indices point into {} axes", shape.len().saturating_sub(batch))));
+    };
+    let scope: &Scope = cx.scope();
+    let mut dims = Vec::with_capacity(tuples.len().saturating_add(rest.len()));
+    for (at, tuple) in tuples.iter().enumerate() {
+        let same = shape.get(at).filter(|_| at < batch);
+        dims.push(agree(scope, same.into_iter().chain([tuple]))?.unwrap_or_else(|| tuple.clone()));
+    }
+    dims.extend_from_slice(rest);
+    let fact = Fact::tensor(dtype, Some(dims));
+    let places = || {
+        let (shape, index_shape) = (data.static_shape()?, indices.static_shape()?);
+        let starts = tuple_places(&shape, &index_shape, batch, &indices.const_ints()?).ok()?;
+        let run = count(shape.get(depth..)?).ok()?;
+        if starts.len().checked_mul(run)? > MAX_ELEMENTS {
+            return None;
+        }
+        Some(starts.into_iter().flat_map(|start| start..start.saturating_add(run)).collect())
+    };
+    Ok(vec![taken(fact, data, indices, places)])
+}
+
+/// Where the tuples of indices of GatherND and ScatterND point: the first element, in row-major order, of the part of the data that
+/// each names.
+pub(super) fn tuple_places(
+    data: &[usize],
+    indices: &[usize],
+    batch: usize,
+    values: &[i64],
+) -> Result<Vec<usize>, Decline> {
+    check_batch(batch, data.len(), indices.len())?;
+    let misfit = || Decline::invalid(format!("indices of dims {indices:?} do not point into dims {data:?}"));
+    let (&last, tuples) = indices.split_last().ok_or_else(misfit)?;
+    let named = data.get(batch..batch.saturating_add(last)).ok_or_else(misfit)?;
+    if data.get(..batch) != tuples.get(..batch) {
+        return Err(misfit());
+    }
+    let strides = crate::tensor::strides_of(data).ok_or_else(misfit)?;
+    let strides: Vec<usize> = strides.iter().map(|stride| stride.unsigned_abs()).collect();
+    let (batch_strides, named_strides) = strides.split_at_checked(batch).ok_or_else(misfit)?;
+    let number = count(tuples)?;
+    if last == 0 && number > MAX_ELEMENTS {
+        return Err(Decline::unsupported("indices that name nothing are not followed"));
+    }
+    let tuples_of_batch = tuples.get(batch..).map_or(Ok(1), count)?.max(1);
+    let mut batches = crate::tensor::Indices::new(data.get(..batch).unwrap_or_default());
+    let mut base = 0usize;
+    let mut places = Vec::with_capacity(number);
+    for at in 0..number {
+        if at % tuples_of_batch == 0 {
+            let batch = batches.advance().ok_or_else(misfit)?;
+            base = batch.iter().zip(batch_strides).map(|(&index, &stride)| index.wrapping_mul(stride)).sum();
+        }
+        let tuple = values.get(at * last..at * last + last).ok_or_else(misfit)?;
+        let mut start = base;
+        for ((&index, &dim), &stride) in tuple.iter().zip(named).zip(named_strides) {
+            let place = place(index, dim).ok_or_else(|| outside(index, dim))?;
+            start = start.wrapping_add(place.wrapping_mul(stride));
+        }
+        places.push(start);
+    }
+    Ok(places)
+}
+
+fn eval_gather_nd(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (data, indices) = (cx.tensor(0)?, cx.tensor(1)?);
+    let batch = batch_dims(cx)?;
+    check_batch(batch, data.rank(), indices.rank())?;
+    let (&last, tuples) = indices.shape().split_last().ok_or_else(|| Decline::invalid("the indices are a scalar"))?;
+    let rest = data.shape().get(batch.saturating_add(last)..);
+    let rest = rest.ok_or_else(|| Decline::invalid(format!("{last} indices point into too few axes")))?;
+    let shape = [tuples, rest].concat();
+    claim(cx, data.dtype(), &shape)?;
+    let starts = tuple_places(data.shape(), indices.shape(), batch, &cx.ints(1)?)?;
+    let run = count(rest)?;
+    let result = moved(&[data], &|operands| {
+        let [data] = operands else { return Err(Decline::invalid("data of one kind is gathered")) };
+        let mut builder = Builder::new(data, count(&shape)?)?;
+        if run == 1 {
+            builder.pick(data, 0, &starts)?;
+        } else {
+            starts.iter().try_for_each(|&start| builder.append(data, start, run))?;
+        }
+        builder.finish(&shape)
+    })?;
+    Ok(vec![Data::Tensor(result)])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::tensor::DType;
+
+    #[test]
+    fn rows_are_gathered() {
+        let data = iota(&[3, 2]);
+        let case = |axis: i64| Case::new("Gather", 13).with("axis", axis);
+        let picked = case(0).eval([data.clone(), tensor(&[1, 2], &[-1i32, 0])]);
+        assert!(picked.same(&tensor(&[1, 2, 2], &[4f32, 5.0, 0.0, 1.0])));
+        assert!(case(1).eval([data.clone(), Tensor::scalar(1i64)]).same(&tensor(&[3], &[1f32, 3.0, 5.0])));
+        assert_eq!(case(1).eval([data.clone(), ints(&[])]).shape(), [3, 0]);
+        assert_eq!(case(0).eval([iota(&[0, 2]), ints(&[])]).shape(), [0, 2]);
+        case(0).fails([data.clone(), ints(&[3])]);
+        case(0).fails([data.clone(), ints(&[-4])]);
+        case(0).fails([data.clone(), ints(&[i64::MIN])]);
+        case(2).fails([data, ints(&[0])]);
+        let words = strings(&[2, 2], &["a", "b", "c", "d"]);
+        assert!(case(1).eval([words, ints(&[1, 1])]).same(&strings(&[2, 2], &["b", "b", "d", "d"])));
+        let nibbles = Tensor::from_bytes(DType::Int4, &[3], vec![0x21, 0x03].into()).unwrap();
+        assert_eq!(case(0).eval([nibbles, ints(&[2, 0])]).bytes().as_ref(), [0x13]);
+    }
+
+    #[test]
+    fn many_rows_are_gathered_on_several_threads() {
+        // Both widths of rows, and chunks that do not divide evenly.
+        for (shape, axis) in [([3, 1500, 7], 1), ([70, 3, 500], 2), ([1100, 3, 1000], 0)] {
+            let data = iota(&shape);
+            let dim = shape[axis] as i64;
+            let indices: Vec<i64> = (0..1301i64).map(|at| at * 7919 % (2 * dim) - dim).collect();
+            let result = Case::new("Gather", 13).with("axis", axis as i64).eval([data.clone(), ints(&indices)]);
+            let (from, to) = (values::<f32>(&data), values::<f32>(&result));
+            let [outer, inner] = [shape[..axis].iter().product::<usize>(), shape[axis + 1..].iter().product()];
+            let expected = (0..outer).flat_map(|block| {
+                let from = &from;
+                indices.iter().flat_map(move |&index| {
+                    let place = index.rem_euclid(dim) as usize;
+                    let start = (block * dim as usize + place) * inner;
+                    from[start..start + inner].iter().copied()
+                })
+            });
+            assert!(expected.eq(to));
+        }
+    }
+
+    #[test]
+    fn elements_are_gathered() {
+        let data = tensor(&[3, 3], &[1i64, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let case = |axis: i64| Case::new("GatherElements", 13).with("axis", axis);
+        let indices = tensor(&[2, 3], &[1i64, 2, 0, 2, 0, 0]);
+        assert!(case(0).eval([data.clone(), indices]).same(&tensor(&[2, 3], &[4i64, 8, 3, 7, 2, 3])));
+        let indices = tensor(&[2, 4], &[0i64, -1, 0, 1, 2, 2, 2, -3]);
+        assert!(case(1).eval([data.clone(), indices]).same(&tensor(&[2, 4], &[1i64, 3, 1, 2, 6, 6, 6, 4])));
+        case(1).fails([data.clone(), tensor(&[4, 1], &[0i64; 4])]);
+        case(1).fails([data.clone(), ints(&[0])]);
+        case(0).fails([data, tensor(&[1, 1], &[3i64])]);
+        assert_eq!(case(0).eval([iota(&[0, 3]), tensor::<i64>(&[0, 3], &[])]).shape(), [0, 3]);
+    }
+
+    #[test]
+    fn tuples_are_gathered() {
+        let case = |batch: i64| Case::new("GatherND", 12).with("batch_dims", batch);
+        let data = tensor(&[2, 2], &[0i32, 1, 2, 3]);
+        assert_eq!(values::<i32>(&case(0).eval([data.clone(), tensor(&[2, 2], &[0i64, 0, 1, 1])])), [0, 3]);
+        assert_eq!(values::<i32>(&case(0).eval([data.clone(), tensor(&[2, 1], &[1i64, 0])])), [2, 3, 0, 1]);
+        let data = tensor(&[2, 2, 2], &[0i32, 1, 2, 3, 4, 5, 6, 7]);
+        let picked = case(0).eval([data.clone(), tensor(&[2, 1, 2], &[0i64, 1, 1, 0])]);
+        assert!(picked.same(&tensor(&[2, 1, 2], &[2i32, 3, 4, 5])));
+        let picked = case(1).eval([data.clone(), tensor(&[2, 1], &[1i64, -2])]);
+        assert!(picked.same(&tensor(&[2, 2], &[2i32, 3, 4, 5])));
+        case(2).fails([data.clone(), tensor(&[2, 1], &[1i64, 0])]);
+        case(0).fails([data.clone(), tensor(&[1, 4], &[0i64; 4])]);
+        case(0).fails([data, tensor(&[1, 1], &[2i64])]);
+    }
+
+    #[test]
+    fn elements_follow() {
+        let scope = Rc::new(Scope::new());
+        let shape = vector(&scope, &["A", "B", "?"]);
+        let infer = |case: Case, indices: Fact| case.infer(&scope, vec![Some(shape.clone()), Some(indices)]).remove(0);
+        let one = infer(Case::new("Gather", 13), Fact::constant(Tensor::scalar(-2i64)));
+        assert_eq!((one.rank(), elements(&scope, &one)), (Some(0), vec!["B".to_string()]));
+        let two = infer(Case::new("Gather", 13), vector(&scope, &["0", "?", "2"]));
+        assert_eq!(elements(&scope, &two), ["A", "?", "?"]);
+        let picked = infer(Case::new("GatherElements", 13), Fact::constant(ints(&[1, 1, 0])));
+        assert_eq!(elements(&scope, &picked), ["B", "B", "A"]);
+        let picked = infer(Case::new("GatherND", 13), Fact::constant(tensor(&[2, 1], &[1i64, 0])));
+        assert_eq!(elements(&scope, &picked), ["B", "A"]);
+        // All it may take are the same.
+        let facts = vec![Some(vector(&scope, &["A", "A"])), Some(Fact::tensor(Some(DType::Int64), Some(vec![])))];
+        assert_eq!(elements(&scope, &Case::new("Gather", 13).infer(&scope, facts)[0]), ["A"]);
+    }
+}

@@ -1,0 +1,62 @@
+//! Elements as keys that compare like them.
+
+use crate::ops::Decline;
+use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
+
+/// A key for each element, row-major: keys compare as the elements do. Both zeros are one.
+///
+/// # Errors
+/// There are NaNs or complex numbers, which have no order.
+pub(super) fn sort_keys(tensor: &Tensor) -> Result<Vec<u64>, Decline> {
+    let unordered = || Decline::unsupported(format!("{} has no order", tensor.dtype()));
+    if let Some(strings) = tensor.strings() {
+        let mut sorted: Vec<&bytes::Bytes> = strings.iter().collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        return Ok(strings.iter().map(|string| sorted.partition_point(|&other| other < string) as u64).collect());
+    }
+    if tensor.dtype() == DType::Uint64 {
+        return Ok(tensor.elements::<u64>().ok_or_else(unordered)?.into_owned());
+    }
+    if let Some(ints) = tensor.to_i64s() {
+        return Ok(ints.into_iter().map(|int| int as u64 ^ 1 << 63).collect());
+    }
+    let keys = dispatch_numeric!(tensor.dtype(), T => {
+        let elements = tensor.elements::<T>().ok_or_else(unordered)?;
+        elements.iter().map(|&element| float_key(Number::to_f64(element))).collect::<Option<Vec<u64>>>()
+    }, else => {
+        let floats = tensor.to_f64s().ok_or_else(unordered)?;
+        floats.into_iter().map(float_key).collect()
+    });
+    keys.ok_or_else(|| Decline::unsupported("there are NaNs, which have no order"))
+}
+
+/// The bits of a float such that they compare as it does; `None` is NaN.
+fn float_key(value: f64) -> Option<u64> {
+    if value.is_nan() {
+        return None;
+    }
+    // Adding 0 makes −0 a 0.
+    let bits = (value + 0.0).to_bits();
+    Some(if bits >> 63 == 1 { !bits } else { bits | 1 << 63 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+
+    #[test]
+    fn keys_compare_like_elements() {
+        let ascending = |tensor: Tensor| assert!(sort_keys(&tensor).unwrap().is_sorted_by(|a, b| a < b), "{tensor:?}");
+        ascending(ints(&[i64::MIN, -1, 0, 1, i64::MAX]));
+        ascending(Tensor::vector(vec![0u64, 1, 1 << 63, u64::MAX]));
+        ascending(Tensor::vector(vec![f32::NEG_INFINITY, -1.0, -1e-45, 0.0, 1e-45, 1.0, f32::INFINITY]));
+        ascending(Tensor::from_bools(&[2], &[false, true]).unwrap());
+        ascending(strings(&[4], &["", "B", "a", "aa"]));
+        let zeros = sort_keys(&Tensor::vector(vec![-0.0f64, 0.0])).unwrap();
+        assert_eq!(zeros[0], zeros[1]);
+        assert!(sort_keys(&Tensor::vector(vec![f32::NAN])).is_err());
+        assert!(sort_keys(&Tensor::vector(vec![crate::tensor::Complex64([0.0, 1.0])])).is_err());
+    }
+}

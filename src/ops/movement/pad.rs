@@ -1,0 +1,450 @@
+//! Margins added and cut off.
+//!
+//! | operator | versions | what changes |
+//! | --- | --- | --- |
+//! | Pad | 1, 2, 11, 13, 18, 19, 21, 23, 24, 25 | 1: attribute `paddings`; 2: it is `pads`; 11: pads and the fill are operands; 18: `axes`; 19: mode wrap; the others add types |
+//! | CenterCropPad | 18 | |
+//!
+//! Pads are all begins, then all ends; negative ones cut off, and what the other modes than constant repeat is what is left after
+//! cutting. CenterCropPad brings each axis to its size by cutting or filling on both sides, where an odd element is cut or filled at
+//! the end.
+//!
+//! Refused: pads that leave less than nothing, axes named twice, repeating from nothing. Disputed and left alone: mode reflect over
+//! more than the data less one element, which numpy reflects again and ONNX Runtime refuses.
+
+use super::cells::{Builder, elements_of, follow, moved};
+use super::{List, axes_in, claim, count, distinct_axes, given_list, of_rank, sizes};
+use crate::dim::Dim;
+use crate::ir::{Data, Fact, Scalar};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::tensor::{DType, Indices, Number, StridedView, Tensor, dispatch_numeric, gather};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new("Pad", &[1, 2, 11, 13, 18, 19, 21, 23, 24, 25], infer_pad, eval_pad),
+    Operator::new("CenterCropPad", &[18], infer_center, eval_center),
+];
+
+/// Where the margin's elements come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Constant,
+    Reflect,
+    Edge,
+    Wrap,
+}
+
+fn mode(site: &Site<'_>) -> Result<Mode, Refusal> {
+    match site.attr_str("mode")? {
+        None | Some("constant") => Ok(Mode::Constant),
+        Some("reflect") => Ok(Mode::Reflect),
+        Some("edge") => Ok(Mode::Edge),
+        Some("wrap") if site.version >= 19 => Ok(Mode::Wrap),
+        Some(mode) => Err(Refusal::invalid(format!("'{mode}' is no mode"))),
+    }
+}
+
+/// The attribute that holds the pads before they became an operand.
+fn pads_attribute(version: i64) -> &'static str {
+    if version < 2 { "paddings" } else { "pads" }
+}
+
+/// Begins and ends for each of `rank` axes from pads for some of them. Axes not named have `none`.
+fn per_axis<T: Clone>(pads: &[T], axes: Option<&[usize]>, rank: usize, none: T) -> Result<Vec<(T, T)>, Refusal> {
+    let number = axes.map_or(rank, <[usize]>::len);
+    let (begins, ends) = pads
+        .split_at_checked(number)
+        .filter(|(_, ends)| ends.len() == number)
+        .ok_or_else(|| Refusal::invalid(format!("there are {} pads for {number} axes", pads.len())))?;
+    let mut result = vec![(none.clone(), none); rank];
+    for (at, (begin, end)) in begins.iter().zip(ends).enumerate() {
+        let axis = axes.map_or(Some(at), |axes| axes.get(at).copied());
+        if let Some(place) = axis.and_then(|axis| result.get_mut(axis)) {
+            *place = (begin.clone(), end.clone());
+        }
+    }
+    Ok(result)
+}
+
+fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
+    let data = cx.required(0)?;
+    let (dtype, mode) = (data.dtype(), mode(cx)?);
+    let axes = if cx.version < 18 { List::Absent } else { List::operand(cx, 3) };
+    let Some(shape) = data.shape() else {
+        let known = if cx.version < 11 {
+            cx.attr_ints(pads_attribute(cx.version))?.map(<[i64]>::len)
+        } else {
+            cx.input(1).and_then(Fact::static_len)
+        };
+        let rank = known.filter(|_| matches!(axes, List::Absent)).map(|pads| pads / 2);
+        return Ok(vec![of_rank(cx, dtype, rank)]);
+    };
+    let rank = shape.len();
+    let axes = match axes {
+        List::Absent => None,
+        List::Known(axes) => Some(distinct_axes(&axes, rank)?),
+        List::Unknown(_) => return Ok(vec![of_rank(cx, dtype, Some(rank))]),
+    };
+    let zero = Scalar::Int(Dim::constant(0));
+    let pads = if cx.version < 11 {
+        let name = pads_attribute(cx.version);
+        let pads = cx.attr_ints(name)?.ok_or_else(|| Refusal::invalid(format!("attribute '{name}' is missing")))?;
+        pads.iter().map(|&pad| Scalar::Int(Dim::constant(pad))).collect()
+    } else {
+        let number = axes.as_ref().map_or(rank, Vec::len);
+        elements_of(cx.required(1)?).unwrap_or_else(|| vec![Scalar::Unknown; number.saturating_mul(2)])
+    };
+    let pads = per_axis(&pads, axes.as_deref(), rank, zero)?;
+    let scope = cx.scope();
+    let mut dims = Vec::with_capacity(rank);
+    for (dim, (begin, end)) in shape.iter().zip(&pads) {
+        let size = match (begin, end) {
+            (Scalar::Int(begin), Scalar::Int(end)) => scope.add(dim, &scope.add(begin, end)),
+            _ => cx.fresh_dim(),
+        };
+        if size.as_const().is_some_and(|size| size < 0) {
+            return Err(Refusal::invalid(format!("the pads cut more than the dim of {} off", scope.format(dim))));
+        }
+        dims.push(size);
+    }
+    let fact = Fact::tensor(dtype, Some(dims));
+    let number = |pad: &Scalar| pad.as_const_int();
+    let pads = pads.iter().map(|(begin, end)| Some((number(begin)?, number(end)?)));
+    let Some(pads) = pads.collect::<Option<Vec<_>>>() else { return Ok(vec![fact]) };
+    let fill = fill_fact(cx, dtype)?;
+    Ok(vec![with_padding(fact, data, &fill, &pads, mode)])
+}
+
+/// What is known of the fill, as a tensor of one element.
+fn fill_fact(cx: &InferCx<'_>, dtype: Option<DType>) -> Result<Fact, Refusal> {
+    if cx.version >= 11
+        && let Some(fill) = cx.input(2)
+    {
+        return Ok(fill.clone());
+    }
+    let value = if cx.version < 11 { cx.attr_float("value")?.unwrap_or(0.0) } else { 0.0 };
+    let fill = dtype.and_then(|dtype| fill_of(dtype, value));
+    Ok(fill.map_or_else(|| Fact::tensor(dtype, Some(Vec::new())), Fact::constant))
+}
+
+/// The fill as an attribute, which has one type, gives it; or the zero of a type.
+fn fill_of(dtype: DType, value: f32) -> Option<Tensor> {
+    if value == 0.0 {
+        // A type without a zero has nothing to fill with.
+        return Tensor::zeros(dtype, &[]).ok().filter(|_| dtype != DType::Float8E8M0);
+    }
+    dispatch_numeric!(dtype, T => Some(Tensor::scalar(<T as Number>::from_f64(f64::from(value))?)), else => None)
+}
+
+fn with_padding(fact: Fact, data: &Fact, fill: &Fact, pads: &[(i64, i64)], mode: Mode) -> Fact {
+    follow(fact, &[data, fill], &|operands| match operands {
+        [data, fill] => padded(data, fill, &margins(data.shape(), pads, mode)?),
+        _ => Err(Decline::invalid("data and a fill are padded")),
+    })
+}
+
+fn eval_pad(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let (rank, mode) = (data.rank(), mode(cx)?);
+    let pads = given_list(cx, 11, pads_attribute(cx.version), 1)?;
+    let pads = pads.ok_or_else(|| Decline::invalid("there are no pads"))?;
+    let axes = if cx.version >= 18 && cx.has_input(3) { Some(distinct_axes(&cx.ints(3)?, rank)?) } else { None };
+    let pads = per_axis(&pads, axes.as_deref(), rank, 0)?;
+    let given = if cx.version >= 11 { cx.optional_tensor(2)? } else { None };
+    let fill = match given {
+        Some(fill) => fill.clone(),
+        None => {
+            let value = if cx.version < 11 { cx.attr_float("value")?.unwrap_or(0.0) } else { 0.0 };
+            let fill = fill_of(data.dtype(), value);
+            // Any element will do where none is filled in.
+            match fill {
+                Some(fill) => fill,
+                None if mode != Mode::Constant => Tensor::zeros(data.dtype(), &[])?,
+                None => return Err(Decline::unsupported(format!("{} has nothing to fill with", data.dtype()))),
+            }
+        }
+    };
+    Ok(vec![Data::Tensor(pad_by(cx, data, &fill, &pads, mode)?)])
+}
+
+fn pad_by(cx: &EvalCx<'_>, data: &Tensor, fill: &Tensor, pads: &[(i64, i64)], mode: Mode) -> Result<Tensor, Decline> {
+    let margins = margins(data.shape(), pads, mode)?;
+    let shape: Vec<usize> = margins.iter().map(Margin::len).collect();
+    claim(cx, data.dtype(), &shape)?;
+    // One position for each element of an axis, as long as there are elements at all.
+    let positions = if shape.contains(&0) { 0 } else { shape.iter().fold(0usize, |sum, &dim| sum.saturating_add(dim)) };
+    cx.budget().take_bytes(positions.saturating_mul(size_of::<usize>()))?;
+    moved(&[data, fill], &|operands| match operands {
+        [data, fill] => padded(data, fill, &margins),
+        _ => Err(Decline::invalid("data and a fill are padded")),
+    })
+}
+
+/// One axis of the result: `before` elements, then elements `start..start + kept` of the data, then `after` elements.
+#[derive(Clone, Copy, Debug)]
+struct Margin {
+    before: usize,
+    start: usize,
+    kept: usize,
+    after: usize,
+    mode: Mode,
+}
+
+impl Margin {
+    fn len(&self) -> usize {
+        // Checked when made.
+        self.before + self.kept + self.after
+    }
+
+    /// The position in the data of element `at`; `None` is the fill.
+    fn source(&self, at: usize) -> Option<usize> {
+        // Counted from the first element that is kept.
+        let inside = at.checked_sub(self.before).filter(|&at| at < self.kept);
+        let last = self.kept.saturating_sub(1);
+        let place = match (inside, self.mode) {
+            (Some(inside), _) => inside,
+            (None, Mode::Constant) => return None,
+            (None, Mode::Edge) => {
+                if at < self.before {
+                    0
+                } else {
+                    last
+                }
+            }
+            (None, Mode::Reflect) => match self.before.checked_sub(at) {
+                Some(distance) => distance,
+                None => last.checked_sub(at - self.before - last)?,
+            },
+            (None, Mode::Wrap) => {
+                let back = self.before.checked_rem(self.kept)?;
+                (at % self.kept + self.kept - back) % self.kept
+            }
+        };
+        Some(self.start + place)
+    }
+}
+
+fn margins(shape: &[usize], pads: &[(i64, i64)], mode: Mode) -> Result<Vec<Margin>, Decline> {
+    shape.iter().zip(pads).map(|(&dim, &(begin, end))| margin(dim, begin, end, mode)).collect()
+}
+
+fn margin(dim: usize, begin: i64, end: i64, mode: Mode) -> Result<Margin, Decline> {
+    let too_large = || Decline::OverBudget("the result is not addressable".into());
+    let wide = i64::try_from(dim).map_err(|_| too_large())?;
+    let size = wide.checked_add(begin).and_then(|size| size.checked_add(end)).ok_or_else(too_large)?;
+    if size < 0 {
+        return Err(Decline::invalid(format!("pads {begin} and {end} cut more than the dim of {dim} off")));
+    }
+    // Cutting may reach over the other end, where the constant fill takes over.
+    let start = begin.checked_neg().unwrap_or(i64::MAX).clamp(0, wide);
+    let stop = wide.saturating_add(end.min(0)).max(start);
+    let kept = stop - start;
+    let before = begin.max(0).min(size);
+    let after = size - before - kept;
+    let positive = |count: i64| usize::try_from(count).map_err(|_| too_large());
+    let (before, start, kept, after) = (positive(before)?, positive(start)?, positive(kept)?, positive(after)?);
+    let repeats = before > 0 || after > 0;
+    if repeats && mode != Mode::Constant && kept == 0 {
+        return Err(Decline::invalid(format!("nothing is left of a dim of {dim} to repeat")));
+    }
+    if mode == Mode::Reflect && before.max(after) >= kept.max(1) {
+        return Err(Decline::unsupported(format!("{} elements are mirrored from {kept}", before.max(after))));
+    }
+    Ok(Margin { before, start, kept, after, mode })
+}
+
+fn padded(data: &Tensor, fill: &Tensor, margins: &[Margin]) -> Result<Tensor, Decline> {
+    if fill.len() != 1 {
+        return Err(Decline::invalid(format!("the fill has {} elements instead of one", fill.len())));
+    }
+    let shape: Vec<usize> = margins.iter().map(Margin::len).collect();
+    let mut builder = Builder::new(data, count(&shape)?)?;
+    let Some((row, outer)) = margins.split_last() else { return Ok(data.clone()) };
+    if shape.contains(&0) {
+        return builder.finish(&shape);
+    }
+    let fill = fill.reshape(&[])?;
+    let filler = gather(&fill, &StridedView::of(&fill).broadcast_to(&[row.len()])?)?;
+    let side = |places: std::ops::Range<usize>| places.map(|at| row.source(at)).collect::<Option<Vec<usize>>>();
+    let before = side(0..row.before);
+    let after = side(row.before + row.kept..row.len());
+    let sources: Vec<Vec<Option<usize>>> =
+        outer.iter().map(|margin| (0..margin.len()).map(|at| margin.source(at)).collect()).collect();
+    let mut rows = Indices::new(shape.get(..outer.len()).unwrap_or_default());
+    while let Some(index) = rows.advance() {
+        let pairs = index.iter().zip(&sources).zip(data.shape());
+        let place = pairs.into_iter().try_fold(0usize, |sum, ((&at, sources), &dim)| {
+            Some(sum.wrapping_mul(dim).wrapping_add((*sources.get(at)?)?))
+        });
+        let dim = data.shape().last().copied().unwrap_or(1);
+        let Some(base) = place.map(|place| place.wrapping_mul(dim)) else {
+            builder.append(&filler, 0, row.len())?;
+            continue;
+        };
+        match &before {
+            Some(places) => builder.pick(data, base, places)?,
+            None => builder.append(&filler, 0, row.before)?,
+        }
+        builder.append(data, base.wrapping_add(row.start), row.kept)?;
+        match &after {
+            Some(places) => builder.pick(data, base, places)?,
+            None => builder.append(&filler, 0, row.after)?,
+        }
+    }
+    builder.finish(&shape)
+}
+
+/// The axes CenterCropPad's sizes are of.
+fn center_axes(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, Refusal> {
+    match site.attr_ints("axes")? {
+        Some(axes) => distinct_axes(axes, rank),
+        None => axes_in(&(0..rank as i64).collect::<Vec<_>>(), rank),
+    }
+}
+
+fn infer_center(cx: &mut InferCx<'_>) -> InferResult {
+    let (data, target) = (cx.required(0)?, cx.required(1)?);
+    let dtype = data.dtype();
+    let Some(shape) = data.shape() else {
+        let rank = target.static_len().filter(|_| cx.attribute("axes").is_none());
+        return Ok(vec![of_rank(cx, dtype, rank)]);
+    };
+    let axes = center_axes(cx, shape.len())?;
+    let elements = elements_of(target).unwrap_or_else(|| vec![Scalar::Unknown; axes.len()]);
+    if elements.len() != axes.len() {
+        return Err(Refusal::invalid(format!("there are {} sizes for {} axes", elements.len(), axes.len())));
+    }
+    let mut dims = shape.to_vec();
+    for (&axis, element) in axes.iter().zip(elements) {
+        let Some(dim) = dims.get_mut(axis) else { continue };
+        *dim = match element {
+            Scalar::Int(size) if size.as_const().is_some_and(|size| size < 0) => {
+                return Err(Refusal::invalid("a size is negative"));
+            }
+            // Of a size below 0 the text says nothing, and ONNX Runtime makes it 0.
+            Scalar::Int(size) => cx.scope().max(&Dim::constant(0), &size),
+            _ => cx.fresh_dim(),
+        };
+    }
+    let fact = Fact::tensor(dtype, Some(dims));
+    let pads = data.static_shape().zip(fact.static_shape()).map(|(from, to)| center_pads(&from, &to));
+    let Some(pads) = pads.transpose()? else { return Ok(vec![fact]) };
+    let fill = dtype.and_then(|dtype| fill_of(dtype, 0.0));
+    let fill = fill.map_or_else(|| Fact::tensor(dtype, Some(Vec::new())), Fact::constant);
+    Ok(vec![with_padding(fact, data, &fill, &pads, Mode::Constant)])
+}
+
+/// The pads that bring dims to these sizes around the middle.
+fn center_pads(from: &[usize], to: &[usize]) -> Result<Vec<(i64, i64)>, Decline> {
+    let pads = from.iter().zip(to).map(|(&from, &to)| {
+        let difference = i64::try_from(to).ok()?.checked_sub(i64::try_from(from).ok()?)?;
+        Some((difference / 2, difference - difference / 2))
+    });
+    pads.collect::<Option<_>>().ok_or_else(|| Decline::OverBudget("the result is not addressable".into()))
+}
+
+fn eval_center(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let axes = center_axes(cx, data.rank())?;
+    let target = sizes(&cx.ints(1)?)?;
+    if target.len() != axes.len() {
+        return Err(Decline::invalid(format!("there are {} sizes for {} axes", target.len(), axes.len())));
+    }
+    let mut shape = data.shape().to_vec();
+    for (&axis, size) in axes.iter().zip(target) {
+        if let Some(dim) = shape.get_mut(axis) {
+            *dim = size;
+        }
+    }
+    let pads = center_pads(data.shape(), &shape)?;
+    let fill = fill_of(data.dtype(), 0.0);
+    let fill = fill.ok_or_else(|| Decline::unsupported(format!("{} has nothing to fill with", data.dtype())))?;
+    Ok(vec![Data::Tensor(pad_by(cx, data, &fill, &pads, Mode::Constant)?)])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::dim::Scope;
+
+    fn pad(mode: &'static str, data: &[f32], begin: i64, end: i64) -> Result<Vec<f32>, Decline> {
+        let data = tensor(&[data.len()], data);
+        let padded = Case::new("Pad", 21).text("mode", mode).try_all(&[Some(data), Some(ints(&[begin, end]))])?;
+        Ok(values(&padded[0]))
+    }
+
+    #[test]
+    fn margins_of_every_mode() {
+        let five = [1f32, 2.0, 3.0, 4.0, 5.0];
+        let three = [1f32, 2.0, 3.0];
+        assert_eq!(pad("constant", &three, 1, 2).unwrap(), [0.0, 1.0, 2.0, 3.0, 0.0, 0.0]);
+        assert_eq!(pad("edge", &three, 1, 2).unwrap(), [1.0, 1.0, 2.0, 3.0, 3.0, 3.0]);
+        assert_eq!(pad("reflect", &three, 2, 1).unwrap(), [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
+        let around = [2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0];
+        assert_eq!(pad("wrap", &three, 5, 4).unwrap(), around);
+        // What is cut off is not there to be repeated.
+        assert_eq!(pad("reflect", &five, -2, 2).unwrap(), [3.0, 4.0, 5.0, 4.0, 3.0]);
+        assert_eq!(pad("wrap", &five, -2, 4).unwrap(), [3.0, 4.0, 5.0, 3.0, 4.0, 5.0, 3.0]);
+        assert_eq!(pad("edge", &five, 2, -3).unwrap(), [1.0, 1.0, 1.0, 2.0]);
+        assert_eq!(pad("constant", &three, -2, -1).unwrap(), []);
+        assert_eq!(pad("constant", &three, -4, 4).unwrap(), [0.0; 3]);
+        assert_eq!(pad("constant", &three, 4, -4).unwrap(), [0.0; 3]);
+        assert_eq!(pad("constant", &three, -5, 3).unwrap(), [0.0]);
+        assert_eq!(pad("constant", &[], 1, 1).unwrap(), [0.0; 2]);
+        assert!(matches!(pad("constant", &three, -2, -2), Err(Decline::Invalid(_))));
+        assert!(matches!(pad("edge", &[], 1, 0), Err(Decline::Invalid(_))));
+        assert!(matches!(pad("reflect", &three, 3, 0), Err(Decline::Unsupported(_))));
+        assert!(matches!(pad("constant", &three, i64::MAX, i64::MAX), Err(Decline::OverBudget(_))));
+        assert!(pad("constant", &three, i64::MIN, 0).is_err());
+        assert!(pad("constant", &three, 1 << 50, 0).is_err());
+        assert!(pad("circular", &three, 1, 0).is_err());
+    }
+
+    #[test]
+    fn versions_of_pad() {
+        let data = iota(&[2, 2]);
+        let expected = tensor(&[2, 3], &[9f32, 0.0, 1.0, 9.0, 2.0, 3.0]);
+        let old = |name| Case::new("Pad", if name == "pads" { 2 } else { 1 }).with(name, vec![0, 1, 0, 0]);
+        let value = crate::ir::Attribute::Float(9.0);
+        assert!(old("paddings").with("value", value.clone()).eval([data.clone()]).same(&expected));
+        assert!(old("pads").with("value", value).eval([data.clone()]).same(&expected));
+        let nine = Tensor::scalar(9f32);
+        assert!(Case::new("Pad", 11).eval([data.clone(), ints(&[0, 1, 0, 0]), nine.clone()]).same(&expected));
+        let axes = Case::new("Pad", 18).eval([data.clone(), ints(&[1, 0]), nine, ints(&[-1])]);
+        assert!(axes.same(&expected));
+        let words = Case::new("Pad", 13).eval([strings(&[1], &["a"]), ints(&[1, 0])]);
+        assert!(words.same(&strings(&[2], &["", "a"])));
+        let nibbles = Tensor::from_bytes(DType::Int4, &[3], vec![0x21, 0x03].into()).unwrap();
+        assert_eq!(Case::new("Pad", 21).eval([nibbles, ints(&[1, 1])]).bytes().as_ref(), [0x10, 0x32, 0]);
+        Case::new("Pad", 13).fails([data.clone(), ints(&[1, 0])]);
+        let twice = [Some(data), Some(ints(&[1, 1, 0, 0])), None, Some(ints(&[0, -2]))];
+        assert!(Case::new("Pad", 18).try_all(&twice).is_err());
+    }
+
+    #[test]
+    fn centers() {
+        let five = tensor(&[5], &[1f32, 2.0, 3.0, 4.0, 5.0]);
+        let center = |size: i64| values::<f32>(&Case::new("CenterCropPad", 18).eval([five.clone(), ints(&[size])]));
+        assert_eq!(center(2), [2.0, 3.0]);
+        assert_eq!(center(8), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 0.0]);
+        assert_eq!(center(0), []);
+        let axes = Case::new("CenterCropPad", 18).with("axes", vec![-1, 0]);
+        assert_eq!(axes.eval([iota(&[4, 3, 5]), ints(&[2, 6])]).shape(), [6, 3, 2]);
+        axes.fails([iota(&[4, 3, 5]), ints(&[2])]);
+    }
+
+    #[test]
+    fn symbols_follow() {
+        let scope = Rc::new(Scope::new());
+        let pads = Fact::constant(ints(&[0, 1, 0, 2]));
+        let facts = vec![Some(shaped(&scope, &["B", "S"])), Some(pads)];
+        assert_eq!(dims(&scope, &Case::new("Pad", 13).infer(&scope, facts)[0]), ["B", "S + 3"]);
+        let facts = vec![Some(shaped(&scope, &["B", "S"])), Some(vector(&scope, &["0", "N", "?", "1"]))];
+        let fact = Case::new("Pad", 13).infer(&scope, facts).remove(0);
+        assert_eq!(dims(&scope, &fact)[1], "S + N + 1");
+        let facts = vec![Some(vector(&scope, &["B", "C"])), Some(Fact::constant(ints(&[1, -1])))];
+        assert_eq!(elements(&scope, &Case::new("Pad", 13).infer(&scope, facts)[0]), ["0", "B"]);
+    }
+}

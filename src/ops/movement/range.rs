@@ -1,0 +1,219 @@
+//! Range: numbers at equal distances.
+//!
+//! | version | what changes |
+//! | --- | --- |
+//! | 11 | float, double, int16, int32, int64 |
+//! | 27 | float16 and bfloat16, computed in float (`stash_type` 1) |
+//!
+//! The length is `max(0, ceil((limit − start) / delta))`, element `i` is `start + i·delta`.
+//!
+//! Refused: operands that are not one element each, a delta of 0, NaN. Left alone: lengths that depend on the precision in which
+//! the quotient is computed, of which the standard says nothing; a `stash_type` other than float.
+
+use crate::dim::{Dim, Scope};
+use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
+use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Range", &[11, 27], infer, eval)];
+
+/// The one element of an operand, as far as it is known.
+fn element(cx: &InferCx<'_>, i: usize) -> Result<Scalar, Refusal> {
+    let fact = cx.required(i)?;
+    match fact.static_len() {
+        Some(length) if length != 1 => {
+            Err(Refusal::invalid(format!("operand {i} has {length} elements instead of one")))
+        }
+        _ => Ok(fact.elements().and_then(|elements| elements.first().cloned()).unwrap_or(Scalar::Unknown)),
+    }
+}
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = (0..3).find_map(|at| cx.dtype(at));
+    let (start, limit, delta) = (element(cx, 0)?, element(cx, 1)?, element(cx, 2)?);
+    let scope = cx.scope();
+    let length = match (&start, &limit, &delta) {
+        (Scalar::Int(start), Scalar::Int(limit), Scalar::Int(delta)) => {
+            if delta.is_const(0) {
+                return Err(Refusal::invalid("the delta is 0"));
+            }
+            int_length(scope, start, limit, delta)
+        }
+        _ => float_length(scope, &start, &limit, &delta),
+    };
+    let Some(length) = length else { return Ok(vec![Fact::tensor(dtype, Some(vec![cx.fresh_dim()]))]) };
+    let known =
+        length.as_const().and_then(|length| usize::try_from(length).ok()).filter(|&length| length <= MAX_ELEMENTS);
+    let fact = Fact::tensor(dtype, Some(vec![length]));
+    let (Scalar::Int(start), Scalar::Int(delta), Some(known)) = (start, delta, known) else { return Ok(vec![fact]) };
+    let step = |at: usize| scope.add(&start, &scope.mul(&Dim::constant(at as i64), &delta));
+    let elements = (0..known).map(|at| Scalar::Int(step(at))).collect();
+    Ok(vec![fact.with_elements(elements)])
+}
+
+/// The length over integers, if the sign of the delta is known.
+fn int_length(scope: &Scope, start: &Dim, limit: &Dim, delta: &Dim) -> Option<Dim> {
+    let zero = Dim::constant(0);
+    let count = if scope.gt(delta, &zero).is_yes() {
+        scope.ceil_div(&scope.sub(limit, start), delta)
+    } else if scope.lt(delta, &zero).is_yes() {
+        scope.ceil_div(&scope.sub(start, limit), &scope.neg(delta))
+    } else {
+        return None;
+    };
+    Some(scope.max(&zero, &count))
+}
+
+/// The length over floats that start at 0 and whose delta is a power of two: there every way to compute the quotient is exact.
+fn float_length(scope: &Scope, start: &Scalar, limit: &Scalar, delta: &Scalar) -> Option<Dim> {
+    let (start, _) = ratio(start)?;
+    let (limit, limit_den) = ratio(limit)?;
+    let (delta, delta_den) = ratio(delta)?;
+    let delta = delta.as_const()?;
+    if !start.is_const(0) || !delta.unsigned_abs().is_power_of_two() {
+        return None;
+    }
+    // limit/limit_den ÷ delta/delta_den
+    let num = scope.mul(&limit, &Dim::constant(delta_den.checked_mul(delta.signum())?));
+    let den = limit_den.checked_mul(i64::try_from(delta.unsigned_abs()).ok()?)?;
+    Some(scope.max(&Dim::constant(0), &scope.ceil_div(&num, &Dim::constant(den))))
+}
+
+/// The exact value as a fraction whose denominator is a power of two.
+fn ratio(scalar: &Scalar) -> Option<(Dim, i64)> {
+    match scalar {
+        Scalar::Real { num, den } => Some((num.clone(), *den)),
+        Scalar::Float(value) => {
+            let den = (0..=30).map(|bits| 1i64 << bits).find(|&den| (value * den as f64).fract() == 0.0)?;
+            let num = value * den as f64;
+            (num.abs() < 9.0e15).then(|| (Dim::constant(num as i64), den))
+        }
+        _ => None,
+    }
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (start, limit, delta) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    let dtype = start.dtype();
+    if [start, limit, delta].iter().any(|operand| operand.len() != 1 || operand.dtype() != dtype) {
+        return Err(Decline::invalid("the operands should be one element each, of one type"));
+    }
+    if matches!(dtype, DType::Float16 | DType::Bfloat16) && cx.attr_int("stash_type")?.unwrap_or(1) != 1 {
+        return Err(Decline::unsupported("only float is used to stash"));
+    }
+    let ints = [start, limit, delta].map(Tensor::to_i64s).map(|ints| ints.and_then(|ints| ints.first().copied()));
+    if let [Some(start), Some(limit), Some(delta)] = ints {
+        let length = int_count(start, limit, delta)?;
+        cx.claim(dtype, &[length])?;
+        let result = dispatch_numeric!(dtype, T => {
+            // All elements lie between start and limit, and so in the type.
+            let values = (0..length).map(|at| <T as Number>::from_i64(start.wrapping_add((at as i64).wrapping_mul(delta))));
+            Tensor::from_vec(&[length], values.collect())?
+        }, else => return Err(Decline::unsupported(format!("a range of {dtype}"))));
+        return Ok(vec![Data::Tensor(result)]);
+    }
+    let unsupported = || Decline::unsupported(format!("a range of {dtype}"));
+    let floats =
+        [start, limit, delta].map(Tensor::to_f64s).map(|floats| floats.and_then(|floats| floats.first().copied()));
+    let [Some(start), Some(limit), Some(delta)] = floats else { return Err(unsupported()) };
+    let single = dtype != DType::Double;
+    let length = float_count(start, limit, delta, single)?;
+    cx.claim(dtype, &[length])?;
+    let result = dispatch_numeric!(dtype, T => {
+        let values = (0..length).map(|at| {
+            let value = start + at as f64 * delta;
+            <T as Number>::from_f64(if single { f64::from(value as f32) } else { value }).unwrap_or(<T as Number>::zero())
+        });
+        Tensor::from_vec(&[length], values.collect())?
+    }, else => return Err(unsupported()));
+    Ok(vec![Data::Tensor(result)])
+}
+
+fn int_count(start: i64, limit: i64, delta: i64) -> Result<usize, Decline> {
+    if delta == 0 {
+        return Err(Decline::invalid("the delta is 0"));
+    }
+    let (distance, step) = (i128::from(limit) - i128::from(start), i128::from(delta));
+    // Toward each other the quotient is positive, and rounding it up is adding what is left of a step.
+    let (distance, step) = if step < 0 { (-distance, -step) } else { (distance, step) };
+    let count = if distance <= 0 { 0 } else { (distance - 1) / step + 1 };
+    usize::try_from(count).map_err(|_| Decline::OverBudget(format!("a range of {count} elements")))
+}
+
+fn float_count(start: f64, limit: f64, delta: f64, single: bool) -> Result<usize, Decline> {
+    if delta == 0.0 || !(limit - start).is_finite() || delta.is_nan() {
+        return Err(Decline::invalid(format!("a range from {start} to {limit} by {delta}")));
+    }
+    let exact = ((limit - start) / delta).ceil();
+    if exact >= 1e15 {
+        return Err(Decline::OverBudget(format!("a range of {exact} elements")));
+    }
+    if single {
+        // Runtimes subtract, and some divide too, in the operands' own precision.
+        let distance = limit as f32 - start as f32;
+        let (mixed, own) = ((f64::from(distance) / delta).ceil(), f64::from((distance / delta as f32).ceil()));
+        if mixed.max(0.0) != exact.max(0.0) || own.max(0.0) != exact.max(0.0) {
+            return Err(Decline::unsupported("the length depends on how the quotient is rounded"));
+        }
+    }
+    Ok(if exact > 0.0 { exact as usize } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::testing::*;
+    use super::*;
+
+    #[test]
+    fn integers() {
+        let range = |a: i64, b: i64, c: i64| values::<i64>(&Case::new("Range", 11).eval([a, b, c].map(Tensor::scalar)));
+        assert_eq!(range(3, 9, 3), [3, 6]);
+        assert_eq!(range(3, 10, 3), [3, 6, 9]);
+        assert_eq!(range(10, 4, -2), [10, 8, 6]);
+        assert_eq!(range(1, 1, 1), []);
+        assert_eq!(range(5, 1, 1), []);
+        assert_eq!(range(i64::MIN, i64::MAX, i64::MAX), [i64::MIN, -1, i64::MAX - 1]);
+        assert_eq!(range(i64::MAX, i64::MIN, i64::MIN), [i64::MAX, -1]);
+        let fails = |a: i64, b: i64, c: i64| Case::new("Range", 11).fails([a, b, c].map(Tensor::scalar));
+        assert!(matches!(fails(0, 3, 0), Decline::Invalid(_)));
+        assert!(matches!(fails(i64::MIN, i64::MAX, 1), Decline::OverBudget(_)));
+        let short = Case::new("Range", 11).eval([30000i16, 32767, 1000].map(Tensor::scalar));
+        assert_eq!(values::<i16>(&short), [30000, 31000, 32000]);
+    }
+
+    #[test]
+    fn floats() {
+        let range = |operands: [f32; 3]| Case::new("Range", 11).try_all(&operands.map(Tensor::scalar).map(Some));
+        let result = range([0.0, 1.0, 0.25]).unwrap();
+        assert_eq!(values::<f32>(&result[0]), [0.0, 0.25, 0.5, 0.75]);
+        assert_eq!(range([0.0, 1.0, 0.1]).unwrap()[0].len(), 10);
+        assert_eq!(range([1.0, 0.0, 0.1]).unwrap()[0].len(), 0);
+        for wrong in [[0.0, 1.0, 0.0], [f32::NAN, 1.0, 1.0], [0.0, f32::INFINITY, 1.0], [0.0, 1.0, f32::NAN]] {
+            assert!(range(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(matches!(range([0.0, 1e30, 1e-3]), Err(Decline::OverBudget(_))));
+        let halves = [0.0f32, 2.0, 0.5].map(|value| Tensor::scalar(half::f16::from_f32(value)));
+        assert_eq!(Case::new("Range", 27).eval(&halves).len(), 4);
+    }
+
+    #[test]
+    fn symbols_follow() {
+        let scope = Rc::new(Scope::new());
+        let scalar = |text: &str| {
+            let fact = Fact::tensor(Some(DType::Int64), Some(vec![]));
+            Some(fact.with_elements(vec![Scalar::Int(scope.parse(text).unwrap())]))
+        };
+        let infer = |a, b, c| Case::new("Range", 11).infer(&scope, vec![scalar(a), scalar(b), scalar(c)]).remove(0);
+        assert_eq!(dims(&scope, &infer("0", "S", "1")), ["S"]);
+        assert_eq!(dims(&scope, &infer("S", "2*S + 1", "1")), ["S + 1"]);
+        let three = infer("S", "S + 3", "1");
+        assert_eq!(elements(&scope, &three), ["S", "S + 1", "S + 2"]);
+        assert_eq!(elements(&scope, &infer("5", "-1", "-2")), ["5", "3", "1"]);
+        let float = |scalar| Some(Fact::tensor(Some(DType::Float), Some(vec![])).with_elements(vec![scalar]));
+        let limit = Scalar::Real { num: scope.parse("S").unwrap(), den: 1 };
+        let facts = vec![float(Scalar::Float(0.0)), float(limit), float(Scalar::Float(1.0))];
+        assert_eq!(dims(&scope, &Case::new("Range", 11).infer(&scope, facts)[0]), ["S"]);
+    }
+}

@@ -1,0 +1,389 @@
+//! Reshape: the same elements under another shape.
+//!
+//! | version | what changes |
+//! | --- | --- |
+//! | 1 | the target is attribute `shape` |
+//! | 5 | the target is an operand |
+//! | 14 | attribute `allowzero` |
+//! | 13, 19, 21, 23, 24, 25 | types |
+//!
+//! An entry of the target is a size, `-1` (once: whatever is left over) or, unless `allowzero`, `0` (the operand's dim there).
+//!
+//! Refused: a second `-1`, other negative entries, `0` behind the operand's last axis, another number of elements than the
+//! operand has, and `-1` beside a size of 0, which leaves it open.
+//!
+//! # Symbolic targets
+//! Let `d` be the dim that entry `t` gives, `x` the operand's dim there and `n` its number of elements. Then `d = t` where `t ≥ 1`, and
+//! `d = x` where `t = 0` and zeros copy. So `d = t` follows in each of these cases:
+//! - `t ≥ 1` is proved, zeros do not copy, or there is no `x` (a 0 would be an error);
+//! - `t = x` is proved, or `x` is 0 wherever `t` is;
+//! - `n` is 0 wherever `t` is, or `t` is what the other dims leave over of `n`. Where `t = 0` the operand is then empty, or the
+//!   result would have to be. Such a run mostly fails (`x[S, 4]` to `[4, S]` copies the 4 at `S = 0` and finds 16 elements missing);
+//!   where it does not, another dim is 0 as well, and only which dim of an empty tensor is the 0 may differ from what is stated:
+//!   `x[S, 8]` to `[-1, S]` yields `[0, 8]` at `S = 0` where `[8, 0]` is stated. This is the price of naming the dims of batched
+//!   models.
+//!
+//! Otherwise `d = t + x·max(0, 1 − t)` holds for every `t ≥ 0`. Where `t` may be −1, or is not known at all, the number of elements
+//! decides `d` if the product of the other dims is known and at least 1; and so it does for an entry of −1, where a product of
+//! 0 would be an error.
+
+use super::List;
+use super::cells::elements_of;
+use super::{count, of_rank};
+use crate::dim::{Dim, Scope, Symbol};
+use crate::ir::{Data, Fact, Scalar};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+
+pub(in crate::ops) const OPERATORS: &[Operator] =
+    &[Operator::new("Reshape", &[1, 5, 13, 14, 19, 21, 23, 24, 25], infer, eval)];
+
+/// Whether an entry of 0 copies the operand's dim.
+fn zero_copies(site: &Site<'_>) -> Result<bool, Refusal> {
+    Ok(site.version < 14 || !site.attr_flag("allowzero", false)?)
+}
+
+/// What an entry of the target says of its dim.
+#[derive(Clone, Debug, PartialEq)]
+enum Entry {
+    Size(Dim),
+    /// A size, or where that is 0 the operand's dim.
+    Doubtful {
+        size: Dim,
+        copied: Dim,
+    },
+    /// Whatever is left over.
+    Rest,
+    /// A size, a 0 or a −1.
+    Open,
+}
+
+/// The operand as far as it is known: its dims, and their product.
+struct Operand<'d> {
+    dims: &'d [Dim],
+    total: Dim,
+}
+
+/// What is needed to read a target; see the head of this file.
+struct Reader<'r> {
+    scope: &'r Scope,
+    operand: Option<Operand<'r>>,
+    zero_copies: bool,
+    /// One entry is −1, so no other is.
+    has_rest: bool,
+}
+
+impl Reader<'_> {
+    /// Reads entry `at`.
+    fn entry(&self, at: usize, element: &Scalar) -> Result<Entry, Refusal> {
+        let Scalar::Int(size) = element else { return Ok(Entry::Open) };
+        // Of an operand of known rank, the dim there, if there is one.
+        let copied = self.operand.as_ref().map(|operand| operand.dims.get(at));
+        match (size.as_const(), copied) {
+            (None, _) => self.symbolic_entry(size, copied),
+            (Some(0), Some(None)) if self.zero_copies => {
+                Err(Refusal::invalid(format!("entry {at} of the target copies a dim that the operand does not have")))
+            }
+            (Some(0), Some(Some(copied))) if self.zero_copies => Ok(Entry::Size(copied.clone())),
+            (Some(0), None) if self.zero_copies => Ok(Entry::Open),
+            (Some(-1), _) => Ok(Entry::Rest),
+            (Some(size), _) if size < 0 => Err(Refusal::invalid(format!("the target has an entry of {size}"))),
+            (Some(_), _) => Ok(Entry::Size(size.clone())),
+        }
+    }
+
+    fn symbolic_entry(&self, size: &Dim, copied: Option<Option<&Dim>>) -> Result<Entry, Refusal> {
+        let scope = self.scope;
+        let (zero, one) = (Dim::constant(0), Dim::constant(1));
+        let is_size = self.has_rest || scope.ge(size, &zero).is_yes();
+        if scope.ge(size, &one).is_yes() || is_size && (!self.zero_copies || copied == Some(None)) {
+            return Ok(Entry::Size(size.clone()));
+        }
+        let Some((operand, copied)) = self.operand.as_ref().zip(copied.flatten()) else { return Ok(Entry::Open) };
+        if scope.eq(size, copied).is_yes() {
+            return Ok(Entry::Size(size.clone()));
+        }
+        let factors = if is_size { factors_of(scope, size) } else { None };
+        let forced = |whole: &Dim| {
+            // A symbol at 0 is enough for the size, so each of them must be enough for the whole.
+            let vanishes = |factor: &Symbol| at_zero(scope, whole, *factor).is_const(0);
+            factors.as_ref().is_some_and(|factors| factors.iter().all(vanishes))
+                || scope.quotient(whole, size).is_some_and(|others| is_size || scope.ge(&others, &one).is_yes())
+        };
+        Ok(if forced(copied) || forced(&operand.total) {
+            Entry::Size(size.clone())
+        } else if is_size {
+            Entry::Doubtful { size: size.clone(), copied: copied.clone() }
+        } else {
+            Entry::Open
+        })
+    }
+}
+
+/// The symbols that a size is the product of, but for a constant other than 0; `None` if it is no such product. It is 0 where one
+/// of them is, and nowhere else.
+fn factors_of(scope: &Scope, size: &Dim) -> Option<Vec<Symbol>> {
+    let mut rest = size.clone();
+    let mut factors = Vec::new();
+    for symbol in size.symbols() {
+        while at_zero(scope, &rest, symbol).is_const(0) {
+            rest = scope.quotient(&rest, &symbol.into()).filter(|_| factors.len() < 16)?;
+            factors.push(symbol);
+        }
+    }
+    rest.as_const().filter(|&rest| rest != 0).map(|_| factors)
+}
+
+/// What is left of an expression where a symbol is 0.
+fn at_zero(scope: &Scope, whole: &Dim, symbol: Symbol) -> Dim {
+    scope.substitute(whole, &|other| (other == symbol).then(|| Dim::constant(0)))
+}
+
+/// The dims that a target gives.
+fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]) -> Result<Vec<Dim>, Refusal> {
+    let scope = cx.scope();
+    let rests = target.iter().filter(|element| element.as_const_int() == Some(-1)).count();
+    if rests > 1 {
+        return Err(Refusal::invalid("the target has more than one -1"));
+    }
+    let reader = Reader { scope, operand, zero_copies: zero_copies(cx)?, has_rest: rests > 0 };
+    let entries = target.iter().enumerate().map(|(at, element)| reader.entry(at, element));
+    let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
+    let total = reader.operand.as_ref().map(|operand| &operand.total);
+    // What the others leave over, when one entry is not settled.
+    let left_over = |entries: &[Entry]| {
+        let sizes = sizes_of(entries);
+        let single = entries.len() == sizes.len() + 1;
+        total.filter(|_| single).map_or(Ok(None), |total| rest(scope, total, &sizes))
+    };
+    if entries.iter().any(|entry| matches!(entry, Entry::Doubtful { .. })) {
+        // Where nothing fits, the target may be impossible or one of its zeros copies.
+        let rest = left_over(&entries).ok().flatten();
+        for entry in &mut entries {
+            let Entry::Doubtful { size, copied } = entry else { continue };
+            let fits = rest.as_ref().is_some_and(|rest| scope.eq(rest, size).is_yes());
+            let is_zero = scope.max(&Dim::constant(0), &scope.sub(&Dim::constant(1), size));
+            *entry = Entry::Size(if fits { size.clone() } else { scope.add(size, &scope.mul(copied, &is_zero)) });
+        }
+    }
+    let product = scope.product(&sizes_of(&entries));
+    let is_settled = |entry: &Entry| matches!(entry, Entry::Size(_));
+    if let Some(total) = total
+        && entries.iter().all(is_settled)
+        && scope.eq(total, &product).is_no()
+    {
+        let (from, to) = (scope.format(total), scope.format(&product));
+        return Err(Refusal::invalid(format!("the operand has {from} elements and the target {to}")));
+    }
+    let filled = scope.ge(&product, &Dim::constant(1)).is_yes();
+    let hole = match entries.iter().find(|entry| !is_settled(entry)) {
+        Some(Entry::Rest) => left_over(&entries)?,
+        Some(_) if filled => left_over(&entries)?,
+        _ => None,
+    };
+    Ok(entries
+        .into_iter()
+        .map(|entry| match (entry, &hole) {
+            (Entry::Size(size), _) => size,
+            (_, Some(hole)) => hole.clone(),
+            _ => cx.fresh_dim(),
+        })
+        .collect())
+}
+
+/// The dims of the entries that are settled.
+fn sizes_of(entries: &[Entry]) -> Vec<Dim> {
+    let sizes = entries.iter().filter_map(|entry| match entry {
+        Entry::Size(size) => Some(size.clone()),
+        _ => None,
+    });
+    sizes.collect()
+}
+
+/// What is left over of `total` elements for one dim beside these others, whose product is at least 1 in every run that succeeds.
+/// `None` when that has no expression.
+fn rest(scope: &Scope, total: &Dim, others: &[Dim]) -> Result<Option<Dim>, Refusal> {
+    // Common factors go, whether or not they may be 0: a run that succeeds is one in which they are not.
+    let (mut total, mut left) = (total.clone(), Vec::new());
+    for other in others {
+        match scope.quotient(&total, other) {
+            Some(quotient) => total = quotient,
+            None => left.push(other),
+        }
+    }
+    let product = scope.product(left);
+    if let Some(rest) = scope.quotient(&total, &product) {
+        return Ok(Some(rest));
+    }
+    match (total.as_const(), product.as_const()) {
+        (_, Some(0)) => Err(Refusal::invalid("the target has a -1 beside a size of 0")),
+        (Some(total), Some(product)) => {
+            Err(Refusal::invalid(format!("{total} elements do not fill rows of {product} elements each")))
+        }
+        // The run could not succeed if the division left a remainder.
+        _ if scope.ge(&product, &Dim::constant(1)).is_yes() => Ok(Some(scope.floor_div(&total, &product))),
+        _ => Ok(None),
+    }
+}
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let data = cx.required(0)?;
+    let dtype = data.dtype();
+    let target = if cx.version < 5 {
+        match List::attribute(cx, "shape")? {
+            List::Known(target) => target.into_iter().map(|size| Scalar::Int(Dim::constant(size))).collect(),
+            _ => return Err(Refusal::invalid("attribute 'shape' is missing")),
+        }
+    } else {
+        let target = cx.required(1)?;
+        let rank = match target.shape() {
+            None => None,
+            Some([length]) => length.as_const().and_then(|length| usize::try_from(length).ok()),
+            Some(dims) => return Err(Refusal::invalid(format!("the target is a tensor of rank {}", dims.len()))),
+        };
+        match elements_of(target) {
+            Some(elements) => elements,
+            None => return Ok(vec![of_rank(cx, dtype, rank)]),
+        }
+    };
+    let operand = data.shape().map(|dims| Operand { dims, total: cx.scope().product(dims) });
+    let dims = target_dims(cx, operand, &target)?;
+    let elements = data.elements();
+    let fact = Fact::tensor(dtype, Some(dims));
+    Ok(vec![match elements {
+        Some(elements) => fact.with_elements(elements),
+        None => fact,
+    }])
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let target = if cx.version < 5 {
+        cx.attr_ints("shape")?.ok_or_else(|| Decline::invalid("attribute 'shape' is missing"))?.to_vec()
+    } else {
+        cx.ints(1)?
+    };
+    let shape = resolve(data.shape(), &target, zero_copies(cx)?)?;
+    Ok(vec![Data::Tensor(data.reshape(&shape)?)])
+}
+
+/// The shape that a target gives.
+fn resolve(from: &[usize], target: &[i64], zero_copies: bool) -> Result<Vec<usize>, Decline> {
+    let mut shape = Vec::with_capacity(target.len());
+    let mut rest = None;
+    for (at, &size) in target.iter().enumerate() {
+        shape.push(match size {
+            0 if zero_copies => *from.get(at).ok_or_else(|| {
+                Decline::invalid(format!("entry {at} of the target copies a dim that the operand does not have"))
+            })?,
+            -1 if rest.replace(at).is_some() => return Err(Decline::invalid("the target has more than one -1")),
+            // Neutral in the product of the others.
+            -1 => 1,
+            size => {
+                usize::try_from(size).map_err(|_| Decline::invalid(format!("the target has an entry of {size}")))?
+            }
+        });
+    }
+    if let Some(at) = rest {
+        let (total, others) = (count(from)?, count(&shape)?);
+        let rest = total.checked_div(others).filter(|rest| rest.checked_mul(others) == Some(total));
+        let fails = || Decline::invalid(format!("{total} elements do not fill rows of {others} elements each"));
+        *shape.get_mut(at).ok_or_else(fails)? = rest.ok_or_else(fails)?;
+    }
+    Ok(shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::tensor::DType;
+
+    #[test]
+    fn targets_are_resolved() {
+        let reshape = |from: &[usize], target: &[i64]| resolve(from, target, true).ok();
+        assert_eq!(reshape(&[2, 3, 4], &[4, 6]), Some(vec![4, 6]));
+        assert_eq!(reshape(&[2, 3, 4], &[0, -1]), Some(vec![2, 12]));
+        assert_eq!(reshape(&[2, 3, 4], &[-1, 0]), Some(vec![8, 3]));
+        assert_eq!(reshape(&[1], &[]), Some(vec![]));
+        assert_eq!(reshape(&[0, 3], &[-1, 3]), Some(vec![0, 3]));
+        assert_eq!(reshape(&[0, 3], &[0, -1]), None);
+        assert_eq!(reshape(&[6], &[-1, 4]), None);
+        assert_eq!(reshape(&[6], &[-1, -1]), None);
+        assert_eq!(reshape(&[6], &[6, 0]), None);
+        assert_eq!(reshape(&[6], &[-2, 3]), None);
+        assert_eq!(resolve(&[0, 3], &[3, 0], false).ok(), Some(vec![3, 0]));
+        assert_eq!(resolve(&[0, 3], &[-1, 0], false).ok(), None);
+        assert_eq!(resolve(&[2], &[i64::MAX, i64::MAX, -1], false).ok(), None);
+    }
+
+    #[test]
+    fn values_stay_in_place() {
+        let data = iota(&[2, 3]);
+        assert!(Case::new("Reshape", 5).eval([data.clone(), ints(&[3, 2])]).same(&iota(&[3, 2])));
+        assert!(Case::new("Reshape", 1).with("shape", vec![0, -1, 1]).eval([data.clone()]).same(&iota(&[2, 3, 1])));
+        let zero = Case::new("Reshape", 14).with("allowzero", 1);
+        assert_eq!(zero.eval([iota(&[0, 3]), ints(&[3, 0])]).shape(), [3, 0]);
+        assert!(matches!(Case::new("Reshape", 5).fails([data, ints(&[4])]), Decline::Invalid(_)));
+    }
+
+    fn reshaped(dims_of: &[&str], target: &[&str]) -> Vec<String> {
+        let scope = Rc::new(Scope::new());
+        let facts = vec![Some(shaped(&scope, dims_of)), Some(vector(&scope, target))];
+        let (facts, events) = Case::new("Reshape", 14).infer_events(&scope, facts);
+        assert!(events.is_empty(), "{events:?}");
+        dims(&scope, &facts[0])
+    }
+
+    #[test]
+    fn symbolic_targets() {
+        assert_eq!(reshaped(&["B", "S", "64"], &["B", "S", "4", "16"]), ["B", "S", "4", "16"]);
+        assert_eq!(reshaped(&["B", "S", "64"], &["0", "0", "4", "-1"]), ["B", "S", "4", "16"]);
+        assert_eq!(reshaped(&["B", "S", "64"], &["B*S", "64"]), ["B*S", "64"]);
+        assert_eq!(reshaped(&["B", "S", "64"], &["-1", "64"]), ["B*S", "64"]);
+        assert_eq!(reshaped(&["B", "S", "64"], &["B", "-1"]), ["B", "64*S"]);
+        assert_eq!(reshaped(&["B*S", "64"], &["B", "S", "64"]), ["B", "S", "64"]);
+        assert_eq!(reshaped(&["B", "4", "S", "16"], &["B", "S", "-1"]), ["B", "S", "64"]);
+        assert_eq!(reshaped(&["B", "S"], &["-1"]), ["B*S"]);
+        assert_eq!(reshaped(&["S", "8"], &["-1", "S"]), ["8", "S"]);
+        assert_eq!(reshaped(&["N", "C", "H", "H"], &["N", "2", "floor(C/2)", "H", "H"])[2], "floor(C/2)");
+        // Nobody knows the last entry, but the others leave one answer.
+        assert_eq!(reshaped(&["B", "64"], &["2", "?"]), ["2", "32*B"]);
+    }
+
+    #[test]
+    fn unrelated_sizes_may_copy() {
+        let scope = Rc::new(Scope::new());
+        let facts = vec![Some(shaped(&scope, &["A", "6"])), Some(vector(&scope, &["T", "-1"]))];
+        let fact = Case::new("Reshape", 14).infer(&scope, facts).remove(0);
+        let [a, t] = ["A", "T"].map(|name| scope.lookup(name).unwrap());
+        let first = &fact.shape().unwrap()[0];
+        let at = |a_is: i64, t_is: i64| {
+            first.evaluate(&|symbol| if symbol == a { Some(a_is) } else { (symbol == t).then_some(t_is) })
+        };
+        assert_eq!(at(4, 3), Some(3));
+        assert_eq!(at(4, 0), Some(4));
+    }
+
+    #[test]
+    fn impossible_targets_are_told() {
+        for (from, target) in [(["2", "S"], ["-1", "-1"]), (["2", "3"], ["4", "-1"]), (["2", "3"], ["2", "4"])] {
+            let scope = Rc::new(Scope::new());
+            let facts = vec![Some(shaped(&scope, &from)), Some(vector(&scope, &target))];
+            let (facts, events) = Case::new("Reshape", 14).infer_events(&scope, facts);
+            assert_eq!(events.len(), 1);
+            assert!(facts[0].ty.is_none());
+        }
+    }
+
+    #[test]
+    fn contents_flow() {
+        let scope = Rc::new(Scope::new());
+        let facts = vec![Some(vector(&scope, &["B", "?", "7"])), Some(Fact::constant(ints(&[1, -1])))];
+        let fact = Case::new("Reshape", 14).infer(&scope, facts).remove(0);
+        assert_eq!(fact.dtype(), Some(DType::Int64));
+        assert_eq!(dims(&scope, &fact), ["1", "3"]);
+        assert_eq!(elements(&scope, &fact), ["B", "?", "7"]);
+    }
+}

@@ -1,0 +1,366 @@
+//! Elements chosen by what they are: the size of the result hangs on the content.
+//!
+//! | operator | versions | what changes |
+//! | --- | --- | --- |
+//! | NonZero | 9, 13 | types |
+//! | Compress | 9, 11, 28 | 11: a negative `axis`; 28: bfloat16 |
+//! | Unique | 11, 28 | 28: bfloat16 |
+//!
+//! NonZero gives the indices of the elements that are not zero, one row for each axis. Compress keeps what a condition is true
+//! for, of an axis or of the flattened data. Unique keeps one of each element, or of each slice of an axis, in ascending order or in
+//! that of first appearance, with where they first stand, where each element went, and how often it was there.
+//!
+//! Refused: a condition that is true beyond the axis. Disputed and left alone: NonZero of a scalar (the text gives `[0, N]`, ONNX
+//! Runtime `[1, N]`), Unique with NaNs or complex numbers, and slices of an empty tensor.
+
+use super::cells::{Builder, follow, moved};
+use super::order::sort_keys;
+use super::{around, claim, count, dim_up_to};
+use crate::dim::Dim;
+use crate::ir::{Attribute, Data, Fact};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
+use crate::tensor::{Complex64, Complex128, DType, Indices, Number, Tensor, dispatch_numeric};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new("NonZero", &[9, 13], infer_non_zero, eval_non_zero),
+    Operator::new("Compress", &[9, 11, 28], infer_compress, eval_compress),
+    Operator::new("Unique", &[11, 28], infer_unique, eval_unique),
+];
+
+fn infer_non_zero(cx: &mut InferCx<'_>) -> InferResult {
+    let data = cx.required(0)?;
+    let dims = match data.shape() {
+        Some(shape) => {
+            let size = cx.scope().product(shape);
+            let rows = if shape.is_empty() { cx.fresh_dim() } else { Dim::constant(shape.len() as i64) };
+            let columns = match filled_with_zero(cx) {
+                Some(true) => Dim::constant(0),
+                Some(false) => size,
+                None => dim_up_to(cx, &size),
+            };
+            vec![rows, columns]
+        }
+        None => cx.fresh_shape(2),
+    };
+    Ok(vec![Fact::tensor(Some(DType::Int64), Some(dims))])
+}
+
+/// Whether the operand is a ConstantOfShape, all of whose elements are alike, and then whether they are 0. Exporters spell `arange`
+/// as NonZero of ones.
+fn filled_with_zero(cx: &InferCx<'_>) -> Option<bool> {
+    let producer = cx.model.value(cx.node.input(0)?).producer()?;
+    let producer = cx.model.node(producer).filter(|node| node.is("ConstantOfShape"))?;
+    match producer.attribute("value") {
+        None => Some(true),
+        Some(Attribute::Tensor(value, _)) if value.len() == 1 => truths(value).ok()?.first().map(|truth| !truth),
+        Some(_) => None,
+    }
+}
+
+/// Whether each element differs from zero. NaN does, −0 does not.
+fn truths(tensor: &Tensor) -> Result<Vec<bool>, Decline> {
+    let unsupported = || Decline::unsupported(format!("{} has no zero", tensor.dtype()));
+    if let Some(ints) = tensor.bools() {
+        return Ok(ints);
+    }
+    dispatch_numeric!(tensor.dtype(), T => {
+        let elements = tensor.elements::<T>().ok_or_else(unsupported)?;
+        Ok(elements.iter().map(|&element| element != <T as Number>::zero()).collect())
+    }, else => match tensor.dtype() {
+        DType::Complex64 => {
+            let elements = tensor.elements::<Complex64>().ok_or_else(unsupported)?;
+            Ok(elements.iter().map(|element| element.0 != [0.0; 2]).collect())
+        }
+        DType::Complex128 => {
+            let elements = tensor.elements::<Complex128>().ok_or_else(unsupported)?;
+            Ok(elements.iter().map(|element| element.0 != [0.0; 2]).collect())
+        }
+        _ => Err(unsupported()),
+    })
+}
+
+fn eval_non_zero(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let rank = data.rank();
+    if rank == 0 {
+        return Err(Decline::unsupported("the text gives no index for a scalar, ONNX Runtime one"));
+    }
+    cx.claim(DType::Bool, data.shape())?;
+    let truths = truths(data)?;
+    let number = truths.iter().filter(|&&truth| truth).count();
+    cx.claim(DType::Int64, &[rank, number])?;
+    let mut result = vec![0i64; rank.saturating_mul(number)];
+    let mut indices = Indices::new(data.shape());
+    let mut column = 0;
+    for truth in truths {
+        let index = indices.advance();
+        if !truth {
+            continue;
+        }
+        for (row, &at) in index.unwrap_or_default().iter().enumerate() {
+            if let Some(place) = result.get_mut(row * number + column) {
+                *place = at as i64;
+            }
+        }
+        column += 1;
+    }
+    Ok(vec![Data::Tensor(Tensor::from_vec(&[rank, number], result)?)])
+}
+
+fn infer_compress(cx: &mut InferCx<'_>) -> InferResult {
+    let (data, condition) = (cx.required(0)?, cx.required(1)?);
+    let dtype = data.dtype();
+    let scope = cx.scope();
+    if let Some(rank) = condition.rank().filter(|&rank| rank != 1) {
+        return Err(Refusal::invalid(format!("the condition is of rank {rank}")));
+    }
+    let axis = cx.attr_int("axis")?;
+    let axis = axis.zip(data.rank()).map(|(axis, rank)| axis_in(axis, rank)).transpose()?.or(axis.map(|_| 0));
+    let kept = condition.const_ints().map(|truths| truths.iter().filter(|&&truth| truth != 0).count() as i64);
+    let size = |whole: Option<Dim>| match (kept, whole, condition.shape().and_then(<[Dim]>::first)) {
+        (Some(kept), ..) => Dim::constant(kept),
+        (None, Some(whole), Some(length)) => dim_up_to(cx, &scope.min(&whole, length)),
+        (None, Some(limit), None) => dim_up_to(cx, &limit),
+        (None, None, Some(limit)) => dim_up_to(cx, limit),
+        (None, None, None) => cx.fresh_dim(),
+    };
+    let (fact, axis) = match (axis, data.shape()) {
+        (None, shape) => {
+            let whole = shape.map(|shape| scope.product(shape));
+            (Fact::tensor(dtype, Some(vec![size(whole)])), None)
+        }
+        (Some(_), None) => return Ok(vec![Fact::tensor(dtype, None)]),
+        (Some(axis), Some(shape)) => {
+            let mut dims = shape.to_vec();
+            if let Some(dim) = dims.get_mut(axis) {
+                *dim = size(Some(dim.clone()));
+            }
+            (Fact::tensor(dtype, Some(dims)), Some(axis))
+        }
+    };
+    let Some(condition) = condition.const_ints() else { return Ok(vec![fact]) };
+    let condition: Vec<bool> = condition.into_iter().map(|truth| truth != 0).collect();
+    Ok(vec![follow(fact, &[data], &|operands| match operands {
+        [data] => compressed(data, &condition, axis),
+        _ => Err(Decline::invalid("one operand is compressed")),
+    })])
+}
+
+fn eval_compress(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let condition = cx.tensor(1)?.bools().ok_or_else(|| Decline::invalid("the condition should hold booleans"))?;
+    let axis = cx.attr_int("axis")?.map(|axis| axis_in(axis, data.rank())).transpose()?;
+    claim(cx, data.dtype(), data.shape())?;
+    let result = moved(&[data], &|operands| match operands {
+        [data] => compressed(data, &condition, axis),
+        _ => Err(Decline::invalid("one operand is compressed")),
+    })?;
+    Ok(vec![Data::Tensor(result)])
+}
+
+fn compressed(data: &Tensor, condition: &[bool], axis: Option<usize>) -> Result<Tensor, Decline> {
+    let dim = axis.map_or(Some(data.len()), |axis| data.shape().get(axis).copied()).unwrap_or(0);
+    let places: Vec<usize> = condition.iter().enumerate().filter(|&(_, &truth)| truth).map(|(at, _)| at).collect();
+    if places.last().is_some_and(|&last| last >= dim) {
+        return Err(Decline::unsupported(format!("the condition is true beyond a dim of {dim}")));
+    }
+    picked(data, &places, axis)
+}
+
+/// The slices of an axis, or the elements of the flattened data, at these places.
+fn picked(data: &Tensor, places: &[usize], axis: Option<usize>) -> Result<Tensor, Decline> {
+    let (outer, dim, inner) = match axis {
+        Some(axis) => around(data.shape(), axis)?,
+        None => (1, data.len(), 1),
+    };
+    let mut shape = data.shape().to_vec();
+    match axis {
+        Some(axis) => shape.get_mut(axis).into_iter().for_each(|dim| *dim = places.len()),
+        None => shape = vec![places.len()],
+    }
+    let len = count(&shape)?;
+    let mut builder = Builder::new(data, len)?;
+    for block in 0..if len == 0 { 0 } else { outer } {
+        let base = block * dim;
+        if inner == 1 {
+            builder.pick(data, base, places)?;
+        } else {
+            places.iter().try_for_each(|&place| builder.append(data, (base + place) * inner, inner))?;
+        }
+    }
+    builder.finish(&shape)
+}
+
+fn infer_unique(cx: &mut InferCx<'_>) -> InferResult {
+    let data = cx.required(0)?;
+    let dtype = data.dtype();
+    let Some(shape) = data.shape() else {
+        let flat = cx.attr_int("axis")?.is_none();
+        let number = cx.fresh_dim();
+        let values = if flat { Fact::tensor(dtype, Some(vec![number.clone()])) } else { Fact::tensor(dtype, None) };
+        let vector = |dim: Dim| Fact::tensor(Some(DType::Int64), Some(vec![dim]));
+        return Ok(vec![values, vector(number.clone()), vector(cx.fresh_dim()), vector(number)]);
+    };
+    let axis = cx.attr_int("axis")?.map(|axis| axis_in(axis, shape.len())).transpose()?;
+    let whole = match axis.and_then(|axis| shape.get(axis)) {
+        Some(dim) => dim.clone(),
+        None => cx.scope().product(shape),
+    };
+    let number = dim_up_to(cx, &whole);
+    let mut dims = shape.to_vec();
+    match axis.and_then(|axis| dims.get_mut(axis)) {
+        Some(dim) => *dim = number.clone(),
+        None => dims = vec![number.clone()],
+    }
+    let vector = |dim: &Dim| Fact::tensor(Some(DType::Int64), Some(vec![dim.clone()]));
+    Ok(vec![Fact::tensor(dtype, Some(dims)), vector(&number), vector(&whole), vector(&number)])
+}
+
+fn eval_unique(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let axis = cx.attr_int("axis")?.map(|axis| axis_in(axis, data.rank())).transpose()?;
+    let ascending = cx.attr_flag("sorted", true)?;
+    if axis.is_some() && data.is_empty() {
+        return Err(Decline::unsupported("slices of an empty tensor"));
+    }
+    let (outer, dim, inner) = match axis {
+        Some(axis) => around(data.shape(), axis)?,
+        None => (1, data.len(), 1),
+    };
+    claim(cx, data.dtype(), data.shape())?;
+    cx.claim(DType::Uint64, data.shape())?;
+    cx.claim(DType::Int64, &[dim, 8])?;
+    cx.budget().take_work((data.len() as u64).saturating_mul(u64::from(dim.max(1).ilog2()) + 1).saturating_mul(2))?;
+    // Slice by slice, so that a slice's keys lie together.
+    let keys = sort_keys(data)?;
+    let row = outer.saturating_mul(inner);
+    let mut rows = Vec::with_capacity(keys.len());
+    for slice in 0..dim {
+        for block in 0..outer {
+            let start = (block * dim + slice) * inner;
+            rows.extend_from_slice(keys.get(start..start + inner).unwrap_or_default());
+        }
+    }
+    let key = |slice: usize| rows.get(slice * row..slice * row + row).unwrap_or_default();
+    let mut order: Vec<usize> = (0..dim).collect();
+    order.sort_by(|&a, &b| key(a).cmp(key(b)));
+    // The first of each group of equal slices, and the group of every slice.
+    let mut firsts: Vec<usize> = Vec::new();
+    let mut groups = vec![0usize; dim];
+    for &slice in &order {
+        if firsts.last().is_none_or(|&first| key(first) != key(slice)) {
+            firsts.push(slice);
+        }
+        if let Some(group) = groups.get_mut(slice) {
+            *group = firsts.len().saturating_sub(1);
+        }
+    }
+    if !ascending {
+        let mut appearance: Vec<usize> = (0..firsts.len()).collect();
+        appearance.sort_unstable_by_key(|&group| firsts.get(group));
+        let mut renamed = vec![0usize; firsts.len()];
+        for (new, &old) in appearance.iter().enumerate() {
+            if let Some(place) = renamed.get_mut(old) {
+                *place = new;
+            }
+        }
+        firsts.sort_unstable();
+        groups.iter_mut().for_each(|group| *group = renamed.get(*group).copied().unwrap_or(0));
+    }
+    let mut counts = vec![0i64; firsts.len()];
+    for &group in &groups {
+        if let Some(count) = counts.get_mut(group) {
+            *count += 1;
+        }
+    }
+    let values = moved(&[data], &|operands| match operands {
+        [data] => picked(data, &firsts, axis),
+        _ => Err(Decline::invalid("one operand is made unique")),
+    })?;
+    let vector = |list: Vec<usize>| Tensor::vector(list.into_iter().map(|at| at as i64).collect::<Vec<i64>>());
+    Ok([values, vector(firsts), vector(groups), Tensor::vector(counts)].map(Data::Tensor).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::dim::Scope;
+
+    #[test]
+    fn places_of_what_is_not_zero() {
+        let case = Case::new("NonZero", 13);
+        let found = case.eval([tensor(&[2, 2], &[1f32, -0.0, f32::NAN, 0.5])]);
+        assert!(found.same(&tensor(&[2, 3], &[0i64, 1, 1, 0, 0, 1])));
+        assert_eq!(case.eval([iota(&[1, 1])]).shape(), [2, 0]);
+        assert_eq!(case.eval([iota(&[0, 3])]).shape(), [2, 0]);
+        assert_eq!(values::<i64>(&case.eval([Tensor::from_bools(&[3], &[true, false, true]).unwrap()])), [0, 2]);
+        assert!(matches!(case.fails([iota(&[])]), Decline::Unsupported(_)));
+        case.fails([strings(&[1], &["a"])]);
+    }
+
+    #[test]
+    fn conditions_keep() {
+        let data = tensor(&[2, 3], &[1i64, 2, 3, 4, 5, 6]);
+        let truth = |values: &[bool]| Tensor::from_bools(&[values.len()], values).unwrap();
+        let case = |axis: i64| Case::new("Compress", 11).with("axis", axis);
+        let kept = case(1).eval([data.clone(), truth(&[false, true, true])]);
+        assert!(kept.same(&tensor(&[2, 2], &[2i64, 3, 5, 6])));
+        assert!(case(-2).eval([data.clone(), truth(&[false, true])]).same(&tensor(&[1, 3], &[4i64, 5, 6])));
+        let flat = Case::new("Compress", 9).eval([data.clone(), truth(&[true, false, false, false, true])]);
+        assert!(flat.same(&ints(&[1, 5])));
+        assert_eq!(case(1).eval([data.clone(), truth(&[])]).shape(), [2, 0]);
+        assert_eq!(case(1).eval([data.clone(), truth(&[true, true, true, false])]).shape(), [2, 3]);
+        case(1).fails([data.clone(), truth(&[false, false, false, true])]);
+        case(1).fails([data, ints(&[1])]);
+    }
+
+    #[test]
+    fn one_of_each() {
+        let data = Tensor::vector(vec![2f32, 1.0, 1.0, 3.0, 4.0, 3.0]);
+        let all =
+            |sorted: i64, data: &Tensor| Case::new("Unique", 11).with("sorted", sorted).outputs(4).all([data.clone()]);
+        let first = all(0, &data);
+        assert_eq!(values::<f32>(&first[0]), [2.0, 1.0, 3.0, 4.0]);
+        assert_eq!(values::<i64>(&first[1]), [0, 1, 3, 4]);
+        assert_eq!(values::<i64>(&first[2]), [0, 1, 1, 2, 3, 2]);
+        assert_eq!(values::<i64>(&first[3]), [1, 2, 2, 1]);
+        let sorted = all(1, &data);
+        assert_eq!(values::<f32>(&sorted[0]), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(values::<i64>(&sorted[1]), [1, 0, 3, 4]);
+        assert_eq!(values::<i64>(&sorted[2]), [1, 0, 0, 2, 3, 2]);
+        let words = all(1, &strings(&[3], &["b", "a", "b"]));
+        assert!(words[0].same(&strings(&[2], &["a", "b"])));
+        assert!(all(1, &iota(&[0])).iter().all(|result| result.shape() == [0]));
+        assert_eq!(all(1, &iota(&[]))[0].shape(), [1]);
+        Case::new("Unique", 11).fails([Tensor::vector(vec![f32::NAN])]);
+        Case::new("Unique", 11).with("axis", 0).fails([iota(&[0, 2])]);
+    }
+
+    #[test]
+    fn one_of_each_slice() {
+        let rows = tensor(&[3, 3], &[2f32, 3.0, 4.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
+        let all = Case::new("Unique", 11).with("axis", 0).outputs(4).all([rows.clone()]);
+        assert!(all[0].same(&tensor(&[2, 3], &[1f32, 0.0, 0.0, 2.0, 3.0, 4.0])));
+        assert_eq!(values::<i64>(&all[1]), [1, 0]);
+        assert_eq!(values::<i64>(&all[2]), [1, 0, 0]);
+        assert_eq!(values::<i64>(&all[3]), [2, 1]);
+        let columns = Case::new("Unique", 11).with("axis", -1).with("sorted", 0).outputs(4).all([rows]);
+        assert_eq!(columns[0].shape(), [3, 3]);
+        assert_eq!(values::<i64>(&columns[1]), [0, 1, 2]);
+    }
+
+    #[test]
+    fn sizes_are_bounded() {
+        let scope = Rc::new(Scope::new());
+        let fact = Case::new("NonZero", 13).infer(&scope, vec![Some(shaped(&scope, &["B", "3"]))]).remove(0);
+        let shape = fact.shape().unwrap();
+        assert!(shape[0].is_const(2));
+        assert!(scope.le(&shape[1], &scope.parse("3*B").unwrap()).is_yes());
+        let condition = Fact::constant(Tensor::from_bools(&[2], &[false, true]).unwrap());
+        let facts = vec![Some(vector(&scope, &["A", "B"])), Some(condition)];
+        assert_eq!(elements(&scope, &Case::new("Compress", 11).infer(&scope, facts)[0]), ["B"]);
+    }
+}

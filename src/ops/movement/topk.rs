@@ -1,0 +1,153 @@
+//! TopK: the largest or smallest elements of an axis, and where they stand.
+//!
+//! | version | what changes |
+//! | --- | --- |
+//! | 1 | `k` is an attribute |
+//! | 10 | `k` is an operand |
+//! | 11 | attributes `largest` and `sorted`, integers |
+//! | 24 | bfloat16 |
+//!
+//! Of equal elements the one in front comes first. Without `sorted` the standard leaves the order open; it is then the sorted one.
+//!
+//! Refused: a `k` below 0 or above the dim. Disputed and left alone: NaNs, which have no order.
+
+use super::around;
+use super::cells::{Builder, elements_of, moved};
+use super::order::sort_keys;
+use crate::dim::{Dim, Scope};
+use crate::ir::{Data, Fact, Scalar};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
+use crate::tensor::{DType, Tensor};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("TopK", &[1, 10, 11, 24], infer, eval)];
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let data = cx.required(0)?;
+    let dtype = data.dtype();
+    let size = if cx.version < 10 {
+        cx.attr_int("k")?.map(Dim::constant)
+    } else {
+        let size = cx.required(1)?;
+        if let Some(length) = size.static_len().filter(|&length| length != 1) {
+            return Err(Refusal::invalid(format!("'K' has {length} elements instead of one")));
+        }
+        elements_of(size).and_then(|elements| elements.first().and_then(Scalar::as_int).cloned())
+    };
+    let Some(shape) = data.shape() else {
+        return Ok(vec![Fact::tensor(dtype, None), Fact::tensor(Some(DType::Int64), None)]);
+    };
+    let axis = axis_in(cx.attr_int("axis")?.unwrap_or(-1), shape.len())?;
+    let mut dims = shape.to_vec();
+    if let Some(dim) = dims.get_mut(axis) {
+        let scope: &Scope = cx.scope();
+        if let Some(size) = size.as_ref()
+            && (size.as_const().is_some_and(|size| size < 0) || scope.gt(size, dim).is_yes())
+        {
+            let (size, dim) = (scope.format(size), scope.format(dim));
+            return Err(Refusal::invalid(format!("the first {size} of a dim of {dim}")));
+        }
+        *dim = size.unwrap_or_else(|| super::dim_up_to(cx, dim));
+    }
+    Ok(vec![Fact::tensor(dtype, Some(dims.clone())), Fact::tensor(Some(DType::Int64), Some(dims))])
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let axis = axis_in(cx.attr_int("axis")?.unwrap_or(-1), data.rank())?;
+    let size = if cx.version < 10 {
+        cx.attr_int("k")?
+    } else {
+        match cx.ints(1)?.as_slice() {
+            &[size] => Some(size),
+            _ => None,
+        }
+    };
+    let largest = cx.version < 11 || cx.attr_flag("largest", true)?;
+    let (outer, dim, inner) = around(data.shape(), axis)?;
+    let size = size.and_then(|size| usize::try_from(size).ok()).filter(|&size| size <= dim);
+    let size = size.ok_or_else(|| Decline::invalid(format!("'k' should be one number up to the dim of {dim}")))?;
+    let mut shape = data.shape().to_vec();
+    if let Some(dim) = shape.get_mut(axis) {
+        *dim = size;
+    }
+    cx.claim(data.dtype(), &shape)?;
+    cx.claim(DType::Int64, &shape)?;
+    let len = super::count(&shape)?;
+    if len == 0 {
+        let indices = Tensor::zeros(DType::Int64, &shape)?;
+        return Ok(vec![Data::Tensor(Tensor::zeros(data.dtype(), &shape)?), Data::Tensor(indices)]);
+    }
+    // Keys and the order of one lane at a time.
+    cx.claim(DType::Uint64, data.shape())?;
+    cx.budget().take_work((data.len() as u64).saturating_mul(u64::from(dim.ilog2()) + 1))?;
+    let keys = sort_keys(data)?;
+    let (mut places, mut indices) = (vec![0usize; len], vec![0i64; len]);
+    let mut order: Vec<usize> = Vec::with_capacity(dim);
+    for block in 0..outer {
+        for lane in 0..inner {
+            let at = |index: usize| (block * dim + index) * inner + lane;
+            let key = |&index: &usize| {
+                let key = keys.get(at(index)).copied().unwrap_or(0);
+                (if largest { !key } else { key }, index)
+            };
+            order.clear();
+            order.extend(0..dim);
+            if size < dim {
+                order.select_nth_unstable_by_key(size, key);
+            }
+            order.truncate(size);
+            order.sort_unstable_by_key(key);
+            for (rank, &index) in order.iter().enumerate() {
+                let to = (block * size + rank) * inner + lane;
+                if let (Some(place), Some(found)) = (places.get_mut(to), indices.get_mut(to)) {
+                    (*place, *found) = (at(index), index as i64);
+                }
+            }
+        }
+    }
+    let values = moved(&[data], &|operands| {
+        let [data] = operands else { return Err(Decline::invalid("data of one kind is ordered")) };
+        let mut builder = Builder::new(data, len)?;
+        builder.pick(data, 0, &places)?;
+        builder.finish(&shape)
+    })?;
+    Ok(vec![Data::Tensor(values), Data::Tensor(Tensor::from_vec(&shape, indices)?)])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::testing::*;
+    use super::*;
+
+    #[test]
+    fn the_largest_and_the_smallest() {
+        let data = tensor(&[2, 4], &[3f32, 1.0, 3.0, 2.0, -1.0, -0.0, 0.0, -2.0]);
+        let top = Case::new("TopK", 11).outputs(2).all([data.clone(), ints(&[2])]);
+        assert_eq!(values::<f32>(&top[0]), [3.0, 3.0, 0.0, 0.0]);
+        assert_eq!(values::<i64>(&top[1]), [0, 2, 1, 2]);
+        let low = Case::new("TopK", 11).with("largest", 0).with("axis", 0).outputs(2).all([data.clone(), ints(&[1])]);
+        assert_eq!(low[0].shape(), [1, 4]);
+        assert_eq!(values::<i64>(&low[1]), [1, 1, 1, 1]);
+        let old = Case::new("TopK", 1).with("k", 4).outputs(2).all([data.clone()]);
+        assert_eq!(values::<i64>(&old[1]), [0, 2, 3, 1, 1, 2, 0, 3]);
+        assert_eq!(Case::new("TopK", 11).outputs(2).all([data.clone(), ints(&[0])])[1].shape(), [2, 0]);
+        let small = Case::new("TopK", 11).outputs(2).all([Tensor::vector(vec![3u8, 200, 7]), ints(&[2])]);
+        assert_eq!(values::<u8>(&small[0]), [200, 7]);
+        for wrong in [ints(&[5]), ints(&[-1]), ints(&[1, 1])] {
+            Case::new("TopK", 11).outputs(2).fails([data.clone(), wrong]);
+        }
+        let nan = Case::new("TopK", 11).outputs(2).fails([Tensor::vector(vec![f32::NAN, 1.0]), ints(&[1])]);
+        assert!(matches!(nan, Decline::Unsupported(_)));
+    }
+
+    #[test]
+    fn symbols_follow() {
+        let scope = Rc::new(Scope::new());
+        let facts = vec![Some(shaped(&scope, &["B", "S"])), Some(vector(&scope, &["K"]))];
+        let facts = Case::new("TopK", 11).outputs(2).infer(&scope, facts);
+        assert_eq!(dims(&scope, &facts[0]), ["B", "K"]);
+        assert_eq!(dims(&scope, &facts[1]), ["B", "K"]);
+    }
+}

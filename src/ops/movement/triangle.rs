@@ -1,0 +1,131 @@
+//! Trilu: the upper or lower triangle of matrices, zeros elsewhere.
+//!
+//! One version, 14. With `upper` (the default) an element stays where column − row ≥ `k`, otherwise where column − row ≤ `k`.
+//!
+//! Refused: a rank below 2, a `k` that is not one element.
+
+use super::cells::{Builder, follow, moved};
+use super::{around, claim, count};
+use crate::dim::Dim;
+use crate::ir::{Data, Fact};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
+use crate::tensor::Tensor;
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Trilu", &[14], infer, eval)];
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let data = cx.required(0)?;
+    let upper = cx.attr_flag("upper", true)?;
+    if let Some(rank) = data.rank().filter(|&rank| rank < 2) {
+        return Err(Refusal::invalid(format!("a tensor of rank {rank} has no triangles")));
+    }
+    let fact = Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec));
+    let diagonal = if cx.has_input(1) { cx.const_ints(1) } else { Some(vec![0]) };
+    let (Some(diagonal), Some(shape), Some(dtype)) = (diagonal, data.static_shape(), data.dtype()) else {
+        return Ok(vec![fact]);
+    };
+    let &[diagonal] = diagonal.as_slice() else { return Err(Refusal::invalid("'k' should be one element")) };
+    if data.content.is_none() || fact.static_len().is_none_or(|length| length > crate::ir::MAX_ELEMENTS) {
+        return Ok(vec![fact]);
+    }
+    let zeros = Fact::constant(zero_row(dtype, &shape)?);
+    Ok(vec![follow(fact, &[data, &zeros], &|operands| match operands {
+        [data, zeros] => triangle(data, zeros, diagonal, upper),
+        _ => Err(Decline::invalid("data and zeros make a triangle")),
+    })])
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let upper = cx.attr_flag("upper", true)?;
+    let diagonal = if cx.has_input(1) { cx.ints(1)? } else { vec![0] };
+    let &[diagonal] = diagonal.as_slice() else { return Err(Decline::invalid("'k' should be one element")) };
+    if data.rank() < 2 {
+        return Err(Decline::invalid(format!("a tensor of rank {} has no triangles", data.rank())));
+    }
+    claim(cx, data.dtype(), data.shape())?;
+    if data.is_empty() {
+        return Ok(vec![Data::Tensor(data.clone())]);
+    }
+    let zeros = zero_row(data.dtype(), data.shape())?;
+    let result = moved(&[data, &zeros], &|operands| match operands {
+        [data, zeros] => triangle(data, zeros, diagonal, upper),
+        _ => Err(Decline::invalid("data and zeros make a triangle")),
+    })?;
+    Ok(vec![Data::Tensor(result)])
+}
+
+/// As many zeros as a row has elements, and none when there are no rows.
+fn zero_row(dtype: crate::tensor::DType, shape: &[usize]) -> Result<Tensor, Decline> {
+    let columns = if shape.contains(&0) { 0 } else { shape.last().copied().unwrap_or(0) };
+    Ok(Tensor::zeros(dtype, &[columns])?)
+}
+
+fn triangle(data: &Tensor, zeros: &Tensor, diagonal: i64, upper: bool) -> Result<Tensor, Decline> {
+    let shape = data.shape();
+    let fails = || Decline::invalid("a triangle needs two axes");
+    let (matrices, rows, columns) = around(shape, shape.len().checked_sub(2).ok_or_else(fails)?)?;
+    let mut builder = Builder::new(data, count(shape)?)?;
+    if data.is_empty() {
+        return builder.finish(shape);
+    }
+    let wide = i64::try_from(columns).unwrap_or(i64::MAX);
+    for row in 0..matrices.saturating_mul(rows) {
+        let start = row.saturating_mul(columns);
+        // The first column of the upper triangle, or the first behind the lower one.
+        let on_diagonal = i64::try_from(row % rows).unwrap_or(i64::MAX).saturating_add(diagonal);
+        let edge = if upper { on_diagonal } else { on_diagonal.saturating_add(1) };
+        let edge = usize::try_from(edge.clamp(0, wide)).unwrap_or(0);
+        if upper {
+            builder.append(zeros, 0, edge)?;
+            builder.append(data, start + edge, columns - edge)?;
+        } else {
+            builder.append(data, start, edge)?;
+            builder.append(zeros, 0, columns - edge)?;
+        }
+    }
+    builder.finish(shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::dim::Scope;
+    use crate::tensor::DType;
+
+    #[test]
+    fn triangles() {
+        let data = tensor(&[2, 3], &[1i64, 2, 3, 4, 5, 6]);
+        let run = |upper: i64, k: i64| {
+            values::<i64>(&Case::new("Trilu", 14).with("upper", upper).eval([data.clone(), Tensor::scalar(k)]))
+        };
+        assert_eq!(run(1, 0), [1, 2, 3, 0, 5, 6]);
+        assert_eq!(run(1, 2), [0, 0, 3, 0, 0, 0]);
+        assert_eq!(run(1, -1), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(run(0, 0), [1, 0, 0, 4, 5, 0]);
+        assert_eq!(run(0, 1), [1, 2, 0, 4, 5, 6]);
+        assert_eq!(run(0, -1), [0, 0, 0, 4, 0, 0]);
+        for (upper, kept) in [(1, 6), (0, 0)] {
+            assert_eq!(run(upper, i64::MIN).iter().filter(|&&value| value != 0).count(), kept);
+            assert_eq!(run(upper, i64::MAX).iter().filter(|&&value| value != 0).count(), 6 - kept);
+        }
+        let batch = Case::new("Trilu", 14).eval([iota(&[2, 2, 2])]);
+        assert_eq!(values::<f32>(&batch), [0.0, 1.0, 0.0, 3.0, 4.0, 5.0, 0.0, 7.0]);
+        assert_eq!(Case::new("Trilu", 14).eval([iota(&[0, 3, 3])]).shape(), [0, 3, 3]);
+        Case::new("Trilu", 14).fails([iota(&[3])]);
+        let truth = Tensor::from_bools(&[2, 2], &[true; 4]).unwrap();
+        assert_eq!(Case::new("Trilu", 14).eval([truth]).bools().unwrap(), [true, true, false, true]);
+    }
+
+    #[test]
+    fn symbols_follow() {
+        let scope = Rc::new(Scope::new());
+        let square = Fact::tensor(Some(DType::Int64), Some(vec![Dim::constant(2), Dim::constant(2)]));
+        let square = square.with_elements(vector(&scope, &["A", "B", "C", "D"]).elements().unwrap());
+        let fact = Case::new("Trilu", 14).infer(&scope, vec![Some(square)]).remove(0);
+        assert_eq!(elements(&scope, &fact), ["A", "B", "0", "D"]);
+    }
+}

@@ -1,0 +1,243 @@
+use crate::ir::{Attribute, Data, DeclaredType, DimClaim, Extra};
+use crate::ops::Decline;
+use crate::ops::bodies::Bodies;
+use crate::tensor::{DType, Tensor};
+
+fn tensors(data: &Data) -> Vec<(Vec<usize>, Vec<i64>)> {
+    match data {
+        Data::Tensor(tensor) => vec![(tensor.shape().to_vec(), tensor.to_i64s().unwrap())],
+        Data::Sequence(items) => items.iter().flat_map(tensors).collect(),
+        Data::Optional(item) => item.iter().flat_map(|item| tensors(item)).collect(),
+        Data::Map { .. } => Vec::new(),
+    }
+}
+
+fn constants(opset: i64) -> Bodies {
+    let mut b = Bodies::new(opset);
+    for (name, values) in [("p", vec![1i64, 2]), ("q", vec![3]), ("r", vec![4, 5, 6])] {
+        b.constant(b.main(), name, Tensor::vector(values));
+    }
+    for (name, value) in [("zero", 0i64), ("one", 1), ("last", -1), ("far", 7)] {
+        b.constant(b.main(), name, Tensor::scalar(value));
+    }
+    b
+}
+
+#[test]
+fn sequences_are_put_together_and_taken_apart() {
+    let mut b = constants(13);
+    let main = b.main();
+    b.node(main, "SequenceConstruct", "p q", "s", &[]);
+    b.node(main, "SequenceInsert", "s r", "t", &[]);
+    b.node(main, "SequenceInsert", "t p last", "u", &[]);
+    b.node(main, "SequenceErase", "u zero", "v", &[]);
+    b.node(main, "SequenceErase", "v", "w", &[]);
+    b.node(main, "SequenceAt", "v last", "at", &[]);
+    b.node(main, "SequenceLength", "u", "len", &[]);
+    b.node(main, "ConcatFromSequence", "u", "cat", &[("axis", Attribute::Int(-1))]);
+    b.outputs(main, "u w at len cat");
+    let results = b.eval().unwrap();
+    let (p, q, r) = ((vec![2], vec![1, 2]), (vec![1], vec![3]), (vec![3], vec![4, 5, 6]));
+    assert_eq!(tensors(&results[0]), [p.clone(), q.clone(), p.clone(), r.clone()]);
+    assert_eq!(tensors(&results[1]), [q, p]);
+    assert_eq!(tensors(&results[2]), [r]);
+    assert_eq!(tensors(&results[3]), [(vec![], vec![4])]);
+    assert_eq!(tensors(&results[4]), [(vec![8], vec![1, 2, 3, 1, 2, 4, 5, 6])]);
+    assert_eq!(b.facts("at len cat"), ["int64[3]={4,5,6}", "int64[]={4}", "int64[8]={1,2,3,1,2,4,5,6}"]);
+}
+
+#[test]
+fn positions_out_of_range_are_errors() {
+    for (op_type, inputs) in [("SequenceAt", "s far"), ("SequenceErase", "s far"), ("SequenceInsert", "s q far")] {
+        let mut b = constants(13);
+        let main = b.main();
+        b.node(main, "SequenceConstruct", "p q", "s", &[]);
+        b.node(main, op_type, inputs, "t", &[]);
+        b.outputs(main, "t");
+        assert!(matches!(b.eval(), Err(Decline::Invalid(_))), "{op_type}");
+    }
+}
+
+#[test]
+fn elements_at_known_positions_keep_their_facts() {
+    let mut b = Bodies::new(13);
+    let main = b.main();
+    b.input("x", DType::Float, "N 3");
+    b.input("y", DType::Float, "M 3");
+    b.input("k", DType::Int64, "");
+    b.constant(main, "one", Tensor::scalar(1i64));
+    b.node(main, "SequenceEmpty", "", "s0", &[]);
+    b.node(main, "SequenceInsert", "s0 x", "s1", &[]);
+    b.node(main, "SequenceInsert", "s1 y", "s2", &[]);
+    b.node(main, "SequenceAt", "s2 one", "known", &[]);
+    b.node(main, "SequenceAt", "s2 k", "some", &[]);
+    b.node(main, "SequenceLength", "s2", "len", &[]);
+    b.node(main, "ConcatFromSequence", "s2", "cat", &[("axis", Attribute::Int(0))]);
+    assert_eq!(b.facts("s1 s2"), ["seq(float[N,3])", "seq(float[?a,3])"]);
+    assert_eq!(b.facts("known len"), ["float[M,3]", "int64[]={2}"]);
+    // Another size than the one in the sequence's type, which stands for any.
+    assert_eq!(b.facts("s2 some"), ["seq(float[?a,3])", "float[?b,3]"]);
+    assert_eq!(b.facts("cat"), ["float[N + M,3]"]);
+}
+
+#[test]
+fn constructions_of_different_types_are_invalid() {
+    let mut b = Bodies::new(13);
+    b.input("x", DType::Float, "N");
+    b.input("y", DType::Int64, "N");
+    b.node(b.main(), "SequenceConstruct", "x y", "s", &[]);
+    assert!(b.facts("s")[0].starts_with("invalid"));
+}
+
+#[test]
+fn splits() {
+    let split = |sizes: Option<Tensor>, attributes: &[(&str, Attribute)]| {
+        let mut b = Bodies::new(24);
+        let main = b.main();
+        b.constant(main, "x", Tensor::from_vec(&[2, 3], vec![1i64, 2, 3, 4, 5, 6]).unwrap());
+        let inputs = if sizes.is_some() { "x sizes" } else { "x" };
+        if let Some(sizes) = sizes {
+            b.constant(main, "sizes", sizes);
+        }
+        b.node(main, "SplitToSequence", inputs, "s", attributes);
+        b.outputs(main, "s");
+        b.eval().map(|results| tensors(&results[0]))
+    };
+    let axis = |axis| ("axis", Attribute::Int(axis));
+    assert_eq!(split(None, &[]).unwrap(), [(vec![1, 3], vec![1, 2, 3]), (vec![1, 3], vec![4, 5, 6])]);
+    let squeezed = split(None, &[axis(1), ("keepdims", Attribute::Int(0))]).unwrap();
+    assert_eq!(squeezed, [(vec![2], vec![1, 4]), (vec![2], vec![2, 5]), (vec![2], vec![3, 6])]);
+    let halves = split(Some(Tensor::scalar(2i64)), &[axis(-1), ("keepdims", Attribute::Int(0))]).unwrap();
+    assert_eq!(halves, [(vec![2, 2], vec![1, 2, 4, 5]), (vec![2, 1], vec![3, 6])]);
+    let listed = split(Some(Tensor::vector(vec![0i32, 3])), &[axis(1)]).unwrap();
+    assert_eq!(listed, [(vec![2, 0], vec![]), (vec![2, 3], vec![1, 2, 3, 4, 5, 6])]);
+    for sizes in [Tensor::scalar(0i64), Tensor::vector(vec![1i64, 1]), Tensor::vector(vec![-1i64, 4])] {
+        assert!(split(Some(sizes), &[axis(1)]).is_err());
+    }
+}
+
+#[test]
+fn splits_are_inferred() {
+    let facts = |x: &str, sizes: Option<Tensor>, attributes: &[(&str, Attribute)]| {
+        let mut b = Bodies::new(24);
+        let main = b.main();
+        b.input("x", DType::Float, x);
+        let inputs = if sizes.is_some() { "x sizes" } else { "x" };
+        if let Some(sizes) = sizes {
+            b.constant(main, "sizes", sizes);
+        }
+        b.node(main, "SplitToSequence", inputs, "s", attributes);
+        b.node(main, "SequenceLength", "s", "len", &[]);
+        b.facts("s len")
+    };
+    let squeezed = [("keepdims", Attribute::Int(0))];
+    assert_eq!(facts("N 3", None, &[]), ["seq(float[1,3])", "int64[]={N}"]);
+    assert_eq!(facts("N 3", None, &squeezed), ["seq(float[3])", "int64[]={N}"]);
+    assert_eq!(facts("N 6", Some(Tensor::scalar(2i64)), &[("axis", Attribute::Int(1))])[0], "seq(float[N,2])");
+    let uneven = facts("N 5", Some(Tensor::scalar(2i64)), &[("axis", Attribute::Int(1))]);
+    assert_eq!(uneven, ["seq(float[N,?a])", "int64[]={3}"]);
+    let listed = facts("N 3", Some(Tensor::vector(vec![2i64, 2])), &[]);
+    assert_eq!(listed, ["seq(float[2,3])", "int64[]={2}"]);
+    assert!(facts("N 3", Some(Tensor::scalar(0i64)), &[])[0].starts_with("invalid"));
+}
+
+#[test]
+fn stacking_needs_the_number_of_elements() {
+    let mut b = Bodies::new(13);
+    let main = b.main();
+    b.input("x", DType::Float, "N 3");
+    b.node(main, "SplitToSequence", "x", "s", &[("keepdims", Attribute::Int(0))]);
+    let stacked = [("axis", Attribute::Int(-1)), ("new_axis", Attribute::Int(1))];
+    b.node(main, "ConcatFromSequence", "s", "y", &stacked);
+    b.node(main, "ConcatFromSequence", "s", "z", &[("axis", Attribute::Int(0))]);
+    assert_eq!(b.facts("y z"), ["float[3,N]", "float[3*N]"]);
+}
+
+#[test]
+fn bodies_are_mapped_over_elements() {
+    let mut b = constants(17);
+    let main = b.main();
+    b.node(main, "SequenceConstruct", "p q", "s", &[]);
+    let body = b.graph("x y");
+    b.node(body, "SequenceConstruct", "x y", "pair", &[]);
+    b.node(body, "ConcatFromSequence", "pair", "xy", &[("axis", Attribute::Int(0))]);
+    b.outputs(body, "xy x");
+    b.node(main, "SequenceMap", "s r", "t u", &[("body", Attribute::Graph(body))]);
+    b.outputs(main, "t u");
+    let results = b.eval().unwrap();
+    assert_eq!(tensors(&results[0]), [(vec![5], vec![1, 2, 4, 5, 6]), (vec![4], vec![3, 4, 5, 6])]);
+    assert_eq!(tensors(&results[1]), [(vec![2], vec![1, 2]), (vec![1], vec![3])]);
+
+    let mut b = Bodies::new(17);
+    let main = b.main();
+    b.input("p", DType::Float, "N 3");
+    b.input("q", DType::Float, "M 3");
+    b.node(main, "SequenceConstruct", "p q", "s", &[]);
+    let body = b.graph("x");
+    b.constant(body, "axis", Tensor::vector(vec![0i64]));
+    b.node(body, "ReduceSum", "x axis", "sum", &[]);
+    b.outputs(body, "sum x");
+    b.node(main, "SequenceMap", "s", "t u", &[("body", Attribute::Graph(body))]);
+    b.node(main, "SequenceLength", "t", "len", &[]);
+    assert_eq!(b.facts("t len"), ["seq(float[1,3])", "int64[]={2}"]);
+    assert_eq!(b.facts("u"), ["seq(float[?a,3])"]);
+}
+
+#[test]
+fn optionals() {
+    let optional = DeclaredType::Optional {
+        elem: Some(Box::new(DeclaredType::tensor(DType::Float, Some(vec![DimClaim::Value(4)])))),
+        extra: Extra::new(),
+    };
+    let mut b = Bodies::new(18);
+    let main = b.main();
+    b.typed_input("o", optional);
+    b.input("x", DType::Float, "N");
+    b.node(main, "OptionalHasElement", "o", "has", &[]);
+    b.node(main, "OptionalGetElement", "o", "value", &[]);
+    b.node(main, "OptionalHasElement", "x", "has_tensor", &[]);
+    b.node(main, "OptionalGetElement", "x", "tensor", &[]);
+    b.node(main, "OptionalHasElement", "", "has_nothing", &[]);
+    b.node(main, "Optional", "x", "full", &[]);
+    b.node(main, "OptionalHasElement", "full", "has_full", &[]);
+    b.node(main, "OptionalGetElement", "full", "inside", &[]);
+    let declared = DeclaredType::tensor(DType::Int32, Some(vec![DimClaim::Value(2)]));
+    b.node(main, "Optional", "", "empty", &[("type", Attribute::Type(declared))]);
+    b.node(main, "OptionalHasElement", "empty", "has_empty", &[]);
+    assert_eq!(b.facts("has has_tensor has_nothing"), ["bool[]", "bool[]={1}", "bool[]={0}"]);
+    assert_eq!(b.facts("value tensor"), ["float[4]", "float[N]"]);
+    assert_eq!(b.facts("full has_full inside"), ["opt(float[N])", "bool[]={1}", "float[N]"]);
+    assert_eq!(b.facts("empty has_empty"), ["opt(int32[2])", "bool[]={0}"]);
+    b.node(main, "OptionalGetElement", "empty", "nothing", &[]);
+    b.outputs(main, "nothing");
+    assert!(b.facts("nothing")[0].starts_with("invalid"));
+}
+
+#[test]
+fn before_version_18_only_optionals_have_elements() {
+    for op_type in ["OptionalHasElement", "OptionalGetElement"] {
+        let mut b = constants(15);
+        b.node(b.main(), op_type, "p", "y", &[]);
+        b.outputs(b.main(), "y");
+        assert!(b.facts("y")[0].starts_with("invalid"));
+        assert!(matches!(b.eval(), Err(Decline::Invalid(_))));
+    }
+}
+
+#[test]
+fn strings_and_packed_elements_are_joined_and_split() {
+    let mut b = Bodies::new(25);
+    let main = b.main();
+    let words = ["a", "b", "c", "d"].map(|word| bytes::Bytes::from_static(word.as_bytes()));
+    b.constant(main, "w", Tensor::from_strings(&[2, 2], words.to_vec()).unwrap());
+    b.node(main, "SplitToSequence", "w", "s", &[("axis", Attribute::Int(1))]);
+    b.node(main, "ConcatFromSequence", "s", "y", &[("axis", Attribute::Int(0))]);
+    b.constant(main, "n", Tensor::from_bytes(DType::Int4, &[3], vec![0x21, 0x03].into()).unwrap());
+    b.node(main, "SequenceConstruct", "n n", "t", &[]);
+    b.node(main, "ConcatFromSequence", "t", "z", &[("axis", Attribute::Int(0))]);
+    b.outputs(main, "y z");
+    let results = b.eval().unwrap();
+    let text: Vec<&[u8]> = results[0].tensor().unwrap().strings().unwrap().iter().map(|word| word.as_ref()).collect();
+    assert_eq!(text, [b"a", b"c", b"b", b"d"]);
+    assert_eq!(tensors(&results[1]), [(vec![6], vec![1, 2, 3, 1, 2, 3])]);
+}

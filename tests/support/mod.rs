@@ -1,0 +1,135 @@
+//! Running models in text form before and after folding.
+
+use std::collections::BTreeMap;
+
+use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, text};
+use onnx_slice_fold::ops::{Budget, evaluate_graph};
+use onnx_slice_fold::slicing::Rule;
+use onnx_slice_fold::tensor::{DType, Tensor};
+use onnx_slice_fold::{Document, Options};
+
+/// Numbers that look random and are the same on every machine.
+pub struct Numbers(u64);
+
+impl Numbers {
+    pub fn new(seed: u64) -> Self {
+        Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// From `-1.0` to `1.0`.
+    fn real(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+}
+
+/// Inputs for the main graph at these sizes; every symbol must have one.
+pub fn inputs(model: &Model, sizes: &BTreeMap<String, usize>, seed: u64) -> Vec<Data> {
+    let mut numbers = Numbers::new(seed);
+    let graph = model.graph(model.main());
+    graph
+        .inputs()
+        .iter()
+        .map(|&value| {
+            let place = model.value(value);
+            let declared = place.declared.as_ref().unwrap_or_else(|| panic!("input '{}' has no type", place.name));
+            let DeclaredType::Tensor { shape: Some(dims), .. } = declared else {
+                panic!("input '{}' is no tensor", place.name)
+            };
+            let size = |claim: &DimClaim| match claim {
+                DimClaim::Value(size) => usize::try_from(*size).expect("sizes are not negative"),
+                DimClaim::Param(name) => sizes[name],
+                DimClaim::Unknown => 2,
+            };
+            let shape: Vec<usize> = dims.iter().map(|dim| size(&dim.claim)).collect();
+            Data::Tensor(random(declared.dtype().expect("the element type is known"), &shape, &mut numbers))
+        })
+        .collect()
+}
+
+fn random(dtype: DType, shape: &[usize], numbers: &mut Numbers) -> Tensor {
+    let count = shape.iter().product();
+    let small = |numbers: &mut Numbers| (numbers.next() % 3) as i64;
+    match dtype {
+        DType::Float => Tensor::from_vec(shape, (0..count).map(|_| numbers.real() as f32).collect()),
+        DType::Double => Tensor::from_vec(shape, (0..count).map(|_| numbers.real()).collect()),
+        DType::Int64 => Tensor::from_vec(shape, (0..count).map(|_| small(numbers)).collect()),
+        DType::Int32 => Tensor::from_vec(shape, (0..count).map(|_| small(numbers) as i32).collect()),
+        DType::Bool => Tensor::from_bools(shape, &(0..count).map(|_| numbers.next() % 2 == 1).collect::<Vec<_>>()),
+        other => panic!("no random values of type {other}"),
+    }
+    .expect("the shape fits the values")
+}
+
+/// Runs the main graph.
+pub fn run(model: &Model, inputs: Vec<Data>) -> Result<Vec<Data>, String> {
+    evaluate_graph(model, model.main(), inputs, &Budget::default(), Rule::OnnxRuntime)
+        .map_err(|decline| decline.to_string())
+}
+
+/// Equal in type and shape, and in value up to rounding.
+pub fn close(a: &Data, b: &Data) -> bool {
+    match (a, b) {
+        (Data::Tensor(a), Data::Tensor(b)) if a.dtype().is_float() => {
+            let near =
+                |(x, y): (&f64, &f64)| x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= 1e-4 * x.abs().max(1.0);
+            let (x, y) = (a.to_f64s().unwrap_or_default(), b.to_f64s().unwrap_or_default());
+            a.dtype() == b.dtype() && a.shape() == b.shape() && x.iter().zip(&y).all(near)
+        }
+        (a, b) => a.same(b),
+    }
+}
+
+/// The names of the symbols in the inputs' shapes.
+pub fn symbols(model: &Model) -> Vec<String> {
+    let graph = model.graph(model.main());
+    let shapes = graph.inputs().iter().filter_map(|&value| model.value(value).declared.as_ref()?.shape());
+    let mut names: Vec<String> = shapes
+        .flatten()
+        .filter_map(|dim| match &dim.claim {
+            DimClaim::Param(name) => Some(name.clone()),
+            _ => None,
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Folds a model and checks that the result computes the same wherever the original computes anything: with every symbol at
+/// 4 (the next ones a little larger), 1 and 0. Returns the folded model.
+pub fn folded(source: &str, options: &Options) -> Model {
+    let original = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
+    let mut document = Document::of(original.clone());
+    document.fold(options).expect("the model folds");
+    let result = document.model().clone();
+    let names = symbols(&original);
+    let mut runs = 0;
+    for size in [4usize, 1, 0] {
+        let sizes = names.iter().enumerate().map(|(i, name)| (name.clone(), if size > 1 { size + i } else { size }));
+        let given = inputs(&original, &sizes.collect(), 7 + size as u64);
+        let Ok(before) = run(&original, given.clone()) else { continue };
+        runs += 1;
+        let after =
+            run(&result, given).unwrap_or_else(|error| panic!("the folded model fails at size {size}: {error}"));
+        assert_eq!(before.len(), after.len());
+        for (before, after) in before.iter().zip(&after) {
+            assert!(
+                close(before, after),
+                "results differ at size {size}:\n{before:?}\n{after:?}\n{}",
+                text::print(&result)
+            );
+        }
+    }
+    assert!(runs > 0, "the original runs at none of the sizes: {:?}", {
+        let sizes = names.iter().map(|name| (name.clone(), 4)).collect();
+        run(&original, inputs(&original, &sizes, 1)).err()
+    });
+    result
+}
