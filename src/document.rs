@@ -57,9 +57,17 @@ impl Document {
     /// # Errors
     /// If the model is inconsistent. The document must not be saved then.
     pub fn fold(&mut self, options: &Options) -> anyhow::Result<Report> {
+        self.fold_watched(options, &mut |_| {})
+    }
+
+    /// The same, telling `watch` what is being done whenever that changes.
+    ///
+    /// # Errors
+    /// As [`Document::fold`].
+    pub fn fold_watched(&mut self, options: &Options, watch: &mut dyn FnMut(&'static str)) -> anyhow::Result<Report> {
         let begin = Instant::now();
         let before = Census::of(&self.model);
-        let outcome = passes::run(&mut self.model, Rc::clone(&self.scope), options, self.bytes)?;
+        let outcome = passes::run(&mut self.model, Rc::clone(&self.scope), options, self.bytes, watch)?;
         Ok(Report {
             before,
             after: Census::of(&self.model),

@@ -27,5 +27,5 @@ pub mod slicing;
 pub mod tensor;
 
 pub use document::Document;
-pub use passes::Options;
+pub use passes::{Assumption, Options};
 pub use report::Report;

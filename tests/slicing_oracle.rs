@@ -11,6 +11,7 @@ use onnx_slice_fold::onnx;
 use onnx_slice_fold::ops::{Budget, Event, Walk, evaluate_graph, operator};
 use onnx_slice_fold::slicing::Rule;
 use onnx_slice_fold::tensor::{DType, Tensor};
+use onnx_slice_fold::{Document, Options};
 use serde_json::Value;
 
 const TENSORFLOW: &str = "ai.onnx.converters.tensorflow";
@@ -138,10 +139,11 @@ impl Dialect {
         case: &Value,
         data: impl FnOnce(&mut Model, ValueId),
         unknown: &dyn Fn(&str) -> Option<DeclaredType>,
+        opset: i64,
     ) -> OneSlice {
         let mut model = Model::new();
         model.ir_version = 8;
-        for (domain, version) in [("", self.opset), (TENSORFLOW, 1), (OPENVINO, 1)] {
+        for (domain, version) in [("", opset), (TENSORFLOW, 1), (OPENVINO, 1)] {
             model.opsets.push(OpsetImport { domain: domain.into(), version, extra: Default::default() });
         }
         let main = model.main();
@@ -215,7 +217,7 @@ fn static_model(dialect: &Dialect, case: &Value) -> OneSlice {
             model.add_initializer(main, x, Constant::dense(tensor(dtype, &dims, &values))).unwrap();
         }
     };
-    dialect.model(case, data, &|_| None)
+    dialect.model(case, data, &|_| None, dialect.opset)
 }
 
 /// The tensor that the frameworks say comes out.
@@ -409,7 +411,7 @@ fn run_dynamic(file: &str, dialect: &Dialect) {
             });
             Some(DeclaredType::tensor(dtype(&case, dialect.of), Some(claims.collect())))
         };
-        let slice = dialect.model(&case, data, &unknown);
+        let slice = dialect.model(&case, data, &unknown, dialect.opset);
         let scope = Rc::new(Scope::new());
         for (axis, dim) in dims.into_iter().flatten().enumerate() {
             dim_within(&scope, &name(axis), dim);
@@ -485,6 +487,101 @@ fn ov_slice_8_of_intervals() {
 
 /// What OpenVINO says for half of all 64-bit sizes.
 const UNBOUNDED: i64 = 1 << 62;
+
+/// What is known of the data and the bounds of a slice to be lowered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Known {
+    Dims,
+    Rank,
+    Nothing,
+    /// The rank; begin and end are inputs of the graph.
+    RankButNoBounds,
+    /// The dims; begin and end are inputs of the graph.
+    DimsButNoBounds,
+}
+
+/// Lowers every case to the standard's operators and runs what comes out on the data.
+fn run_lowered(file: &str, opset: i64, known: Known, least: usize) {
+    let (_, dialect) = DIALECTS.iter().find(|(name, _)| *name == file).unwrap();
+    let (mut failures, mut lowered, mut total) = (Vec::new(), 0, 0);
+    for case in cases(file) {
+        let shape = ints(&case["shape"]);
+        if shape.iter().product::<i64>() > LARGEST {
+            continue;
+        }
+        let kind = dtype(&case, "dtype");
+        let declare = |model: &mut Model, x: ValueId| {
+            let main = model.main();
+            let claim = |(axis, &dim): (usize, &i64)| match known {
+                Known::Dims | Known::DimsButNoBounds => DimClaim::Value(dim),
+                _ => DimClaim::Param(format!("D{axis}")),
+            };
+            let claims = shape.iter().enumerate().map(claim).collect();
+            model.declare(x, DeclaredType::tensor(kind, Some(claims).filter(|_| known != Known::Nothing)));
+            model.add_input(main, x).unwrap();
+        };
+        let by_caller = matches!(known, Known::RankButNoBounds | Known::DimsButNoBounds);
+        let is_bound = |operand: &str| by_caller && matches!(operand, "begin" | "end" | "start" | "stop");
+        let bound = |name: &str| operand(dtype(&case, dialect.of), &case[name]);
+        let unknown = |name: &str| {
+            let tensor = Some(name).filter(|name| is_bound(name) && !case[*name].is_null()).map(bound)?;
+            let claims = tensor.shape().iter().map(|&dim| DimClaim::Value(dim as i64)).collect();
+            Some(DeclaredType::tensor(tensor.dtype(), Some(claims)))
+        };
+        let slice = dialect.model(&case, declare, &unknown, opset);
+        let count = shape.iter().product::<i64>();
+        let values: Vec<i64> = (0..count).map(|i| if kind == DType::Bool { i % 2 } else { i }).collect();
+        let dims: Vec<usize> = shape.iter().map(|&dim| dim as usize).collect();
+        let mut inputs = vec![Data::Tensor(tensor(kind, &dims, &values))];
+        inputs.extend(dialect.operands.iter().filter(|name| unknown(name).is_some()).map(|name| bound(name).into()));
+        let mut document = Document::of(slice.model);
+        document.fold(&Options::default()).unwrap_or_else(|error| panic!("{}: {error}", id(&case)));
+        let model = document.model();
+        let is_foreign = |node: &onnx_slice_fold::ir::Node| !node.canonical_domain().is_empty();
+        let remains = model.graph(model.main()).nodes().filter_map(|node| model.node(node)).any(is_foreign);
+        let outcome = &case["expected"];
+        if outcome["error"] != true {
+            total += 1;
+            lowered += usize::from(!remains);
+        }
+        let ran = evaluate_graph(model, model.main(), inputs, &Budget::default(), Rule::Agree);
+        let result = ran.as_ref().map(|results| results.first().and_then(Data::tensor));
+        match (outcome["error"] == true, result) {
+            (true, Err(_)) => {}
+            (false, Ok(Some(result))) if expected(&case, outcome).is_none_or(|wanted| result.same(&wanted)) => {}
+            (_, result) => failures.push(format!("{}: {result:?}", id(&case))),
+        }
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+    assert!(lowered * 100 >= total * least, "{lowered} of {total} lowered");
+}
+
+const FOREIGN: [&str; 3] = ["tf_strided_slice", "ov_strided_slice_1", "ov_slice_8"];
+
+#[test]
+fn lowered_slices_take_the_same() {
+    for file in FOREIGN {
+        run_lowered(file, 13, Known::Dims, 99);
+        run_lowered(file, 17, Known::Rank, 97);
+        run_lowered(file, 11, Known::Nothing, 95);
+    }
+}
+
+#[test]
+fn slices_at_run_time_are_lowered_where_they_go_forward() {
+    for file in FOREIGN {
+        run_lowered(file, 10, Known::RankButNoBounds, 45);
+        run_lowered(file, 13, Known::DimsButNoBounds, 60);
+    }
+}
+
+#[test]
+fn slices_are_lowered_to_attributes_in_old_operator_sets() {
+    for file in FOREIGN {
+        run_lowered(file, 9, Known::Dims, 99);
+        run_lowered(file, 8, Known::Rank, 20);
+    }
+}
 
 fn base64(text: &str) -> Vec<u8> {
     let digit = |byte: u8| match byte {

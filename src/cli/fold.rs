@@ -7,6 +7,7 @@ use clap::Args;
 use onnx_slice_fold::Document;
 
 use super::Passes;
+use super::progress::Progress;
 
 #[derive(Args, Debug)]
 pub(super) struct Fold {
@@ -26,9 +27,14 @@ impl Fold {
         // The parser demands it; only a subcommand does without.
         let model = self.model.unwrap_or_default();
         let target = self.output.unwrap_or_else(|| beside(&model));
+        let progress = Progress::start();
+        progress.say("reading the model");
         let mut document = Document::open(&model)?;
-        let mut report = document.fold(&self.passes.options())?;
+        let report = document.fold_watched(&self.passes.options(), &mut |what| progress.say(what));
+        let mut report = report?;
+        progress.say("writing the result");
         report.bytes_after = Some(document.save(&target)?);
+        drop(progress);
         println!("{report}");
         println!("wrote {} in {:.0} ms", target.display(), begin.elapsed().as_secs_f64() * 1000.0);
         Ok(())

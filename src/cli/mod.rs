@@ -2,6 +2,7 @@
 
 mod explain;
 mod fold;
+mod progress;
 mod show;
 
 use std::process::ExitCode;
@@ -38,6 +39,24 @@ struct Passes {
     /// How much larger folding may make the model, in percent of its size.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     max_growth: f64,
+    /// What a symbol is: a size, a range, a range and what it is a multiple of (batch=1, seq=1..4096, seq=8..4096:8).
+    #[arg(long, value_name = "NAME=SIZE")]
+    dim: Vec<String>,
+    /// A relation between sizes that always holds ('past + seq <= 2048').
+    #[arg(long, value_name = "RELATION")]
+    assume: Vec<String>,
+    /// The shape of an input (x:1,3,224,224; names and -1 leave a dimension open).
+    #[arg(long, visible_alias = "input-shapes", value_name = "INPUT:SHAPE")]
+    overwrite_input_shape: Vec<String>,
+    /// Leave a rewrite rule out, by the name `explain` gives it.
+    #[arg(long, value_name = "RULE")]
+    skip: Vec<String>,
+    /// Only use rewrites that keep results equal bit for bit.
+    #[arg(long)]
+    exact: bool,
+    /// Stop after this many rewrites, to find the one at fault.
+    #[arg(long, value_name = "COUNT")]
+    stop_after: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -54,6 +73,7 @@ enum SliceRule {
 
 impl Passes {
     fn options(&self) -> onnx_slice_fold::Options {
+        use onnx_slice_fold::Assumption;
         use onnx_slice_fold::slicing::Rule;
         let slice_rule = match self.slice_rule {
             SliceRule::Agree => Rule::Agree,
@@ -61,7 +81,18 @@ impl Passes {
             SliceRule::Spec => Rule::Spec,
             SliceRule::Numpy => Rule::Numpy,
         };
-        onnx_slice_fold::Options { slice_rule, max_growth: self.max_growth / 100.0, ..Default::default() }
+        let shapes = self.overwrite_input_shape.iter().cloned().map(Assumption::InputShape);
+        let dims = self.dim.iter().cloned().map(Assumption::Dim);
+        let relations = self.assume.iter().cloned().map(Assumption::Relation);
+        onnx_slice_fold::Options {
+            slice_rule,
+            max_growth: self.max_growth.max(0.0) / 100.0,
+            skip: self.skip.clone(),
+            exact: self.exact,
+            fuel: self.stop_after.unwrap_or(usize::MAX),
+            assumptions: shapes.chain(dims).chain(relations).collect(),
+            ..Default::default()
+        }
     }
 }
 

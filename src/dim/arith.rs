@@ -3,7 +3,9 @@
 //! Each operation exists twice: `try_…` answers `None` where the result cannot be stated (overflow, a divisor that may
 //! be zero, an expression over budget), and the public one puts a fresh integer in its place.
 
-use super::expr::{Atom, Dim, MAX_TERMS, Monomial, Symbol, Term, combine};
+use std::sync::Arc;
+
+use super::expr::{Atom, Dim, Floor, MAX_TERMS, Monomial, Symbol, Term, combine};
 use super::scope::Scope;
 
 impl Scope {
@@ -160,7 +162,7 @@ impl Scope {
             let raised = self.try_add(a, &self.try_sub(b, &Dim::constant(1))?)?;
             return self.try_floor_div(&raised, b);
         }
-        let (a, b) = (a.scaled(-1)?, b.scaled(-1)?);
+        let (a, b) = (self.try_neg(a)?, self.try_neg(b)?);
         if self.at_least(&b, 1) { self.try_ceil_div(&a, &b) } else { None }
     }
 
@@ -170,9 +172,9 @@ impl Scope {
 
     fn try_trunc_div(&self, a: &Dim, b: &Dim) -> Option<Dim> {
         let zero = Dim::constant(0);
-        let negated = a.scaled(-1)?;
+        let negated = self.try_neg(a)?;
         if !self.at_least(b, 1) {
-            let positive = b.scaled(-1)?;
+            let positive = self.try_neg(b)?;
             return if self.at_least(&positive, 1) { self.try_trunc_div(&negated, &positive) } else { None };
         }
         if self.at_least(a, 0) {
@@ -205,12 +207,12 @@ impl Scope {
     }
 
     pub(super) fn try_min_of(&self, members: Vec<Dim>) -> Option<Dim> {
-        let negated = members.iter().map(|member| member.scaled(-1)).collect::<Option<_>>()?;
+        let negated = members.iter().map(|member| self.try_neg(member)).collect::<Option<_>>()?;
         self.try_neg(&self.try_max_of(negated)?)
     }
 
     pub(super) fn try_abs(&self, a: &Dim) -> Option<Dim> {
-        self.try_max(a, &a.scaled(-1)?)
+        self.try_max(a, &self.try_neg(a)?)
     }
 
     /// `a` with every symbol that `replace` knows replaced, and simplified anew.
@@ -273,6 +275,42 @@ impl Scope {
             settled = Dim::from_terms(terms)?;
         }
         Some(settled)
+    }
+
+    /// The opposite of [`settle`](Scope::settle): `m·⌊S/m⌋` for every symbol `S` known to be a multiple of `m`.
+    pub(super) fn expand(&self, a: &Dim) -> Option<Dim> {
+        if !self.with_table(|table| table.has_multiples()) {
+            return Some(a.clone());
+        }
+        let terms = a.terms();
+        let expanded = terms.iter().map(|term| {
+            let mut product = Term { monomial: Monomial::One, coefficient: term.coefficient };
+            for factor in term.monomial.factors() {
+                let (atom, scale) = self.expand_atom(&factor.atom)?;
+                for _ in 0..factor.exponent {
+                    product = product.times(&Term { monomial: Monomial::atom(atom.clone()), coefficient: scale })?;
+                }
+            }
+            Some(product)
+        });
+        Dim::from_terms(expanded.collect::<Option<_>>()?)
+    }
+
+    /// `(⌊S/m⌋, s)` with `atom = s·⌊S/m⌋` for a multiple of `m`, or for its quotient by a divisor of `m`.
+    fn expand_atom(&self, atom: &Atom) -> Option<(Atom, i64)> {
+        let (symbol, divisor) = match atom {
+            Atom::Symbol(symbol) => (*symbol, 1),
+            _ => match self.exact_floor(atom) {
+                Some(exact) => exact,
+                None => return Some((atom.clone(), 1)),
+            },
+        };
+        let multiple = self.with_table(|table| table.multiple(symbol));
+        if multiple == divisor {
+            return Some((atom.clone(), 1));
+        }
+        let floor = Floor { numerator: Dim::symbol(symbol), denominator: Dim::constant(multiple) };
+        Some((Atom::Floor(Arc::new(floor)), multiple.checked_div(divisor)?))
     }
 
     /// `c·n·⌊S/m⌋ = (c div m)·n·S + (c mod m)·n·⌊S/m⌋`, where that changes anything.

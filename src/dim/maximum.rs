@@ -2,7 +2,8 @@
 //!
 //! A maximum of two is written `m₀ + g·max(0, d)`, where `d` is their difference with its common factor `g` taken out and
 //! its leading coefficient positive. So `min(S, 10)`, `S − max(0, S − 10)` and `10 − max(0, 10 − S)` are one expression,
-//! and `max(a, b) + min(a, b)` is `a + b`. A maximum of more has what is common to all members taken out.
+//! and `max(a, b) + min(a, b)` is `a + b`. A maximum of more has what is common to all members taken out. Inside a
+//! maximum, a symbol `S` known to be a multiple of `m` is written `m·⌊S/m⌋`, so that the factor can be seen.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ impl Scope {
     pub(super) fn largest(&self, members: Vec<Dim>) -> Option<Dim> {
         let mut offset = Dim::constant(0);
         let mut factor = Term { monomial: Monomial::One, coefficient: 1 };
-        let mut members = self.without_dominated(members)?;
+        let expanded = members.iter().map(|member| self.expand(member));
+        let mut members = self.without_dominated(expanded.collect::<Option<_>>()?)?;
         let mut round = 0;
         loop {
             if let Some(opened) = open_nested(&members)? {
@@ -39,7 +41,7 @@ impl Scope {
                 }
                 _ => {
                     let common = common_part(&members)?;
-                    let shifted = members.iter().map(|member| self.settle(member.minus(&common)?));
+                    let shifted = members.iter().map(|member| member.minus(&common));
                     members = shifted.collect::<Option<_>>()?;
                     common
                 }
@@ -48,8 +50,13 @@ impl Scope {
             let share = self.take_out_factor(&mut members)?;
             factor = factor.times(&share)?;
             members.sort();
+            // Without a symbolic factor more can be proved, and more be opened.
+            let done = share.monomial.is_one() && open_nested(&members)?.is_none();
+            if !share.monomial.is_one() {
+                members = self.without_dominated(members)?;
+            }
             round += 1;
-            if round == MAX_ROUNDS || open_nested(&members)?.is_none() {
+            if done || round == MAX_ROUNDS {
                 return Atom::Max(Arc::new(members)).dim()?.times_term(&factor)?.plus(&offset);
             }
         }
@@ -59,8 +66,8 @@ impl Scope {
     /// more members behind; else the one whose difference takes a maximum away rather than adding one; else the one
     /// with a positive leading coefficient.
     fn oriented(&self, a: &Dim, b: &Dim) -> Option<(Dim, Dim)> {
-        let difference = self.settle(b.minus(a)?)?;
-        let negated = self.settle(difference.scaled(-1)?)?;
+        let difference = b.minus(a)?;
+        let negated = difference.scaled(-1)?;
         let nested = difference.terms().iter().find(|term| is_maximum(term)).map(|term| term.coefficient < 0);
         let forwards = match nested {
             None => difference.leading().coefficient > 0,
@@ -73,8 +80,8 @@ impl Scope {
     /// Whether `max(0, difference)` opens into a maximum of two or less: `max(0, max(0, x) − c) = max(0, x − c)`.
     fn opens_well(&self, difference: &Dim) -> Option<bool> {
         let opened = open_nested(&[Dim::constant(0), difference.clone()])?;
-        let kept = opened.map(|opened| self.without_dominated(opened));
-        Some(kept.is_some_and(|kept| kept.is_some_and(|kept| kept.len() <= 2)))
+        let kept = opened.filter(|opened| opened.len() == 3).and_then(|opened| self.without_dominated(opened));
+        Some(kept.is_some_and(|kept| kept.len() <= 2))
     }
 
     /// Sorts, and drops every member that another one is proved to reach.

@@ -259,7 +259,7 @@ fn evaluate_node(scope: &Scope, node: &Node, values: &[Value]) -> Option<Value> 
         Node::Sum(operands) => {
             let signed = operands.iter().map(|(index, subtracted)| {
                 let operand = get(index)?;
-                if *subtracted { operand.scaled(-1) } else { Some(operand) }
+                if *subtracted { scope.try_neg(&operand) } else { Some(operand) }
             });
             scope.try_sum(&signed.collect::<Option<Vec<_>>>()?)?
         }

@@ -13,14 +13,16 @@
 //! No law picks numbers for the symbols, and every step is bounded by the prover's fuel.
 
 use super::Symbol;
+
 use super::bounds::Interval;
 use super::expr::{Atom, Dim, Floor, Monomial, Term, floor_quotient, greatest_common_divisor};
 use super::scope::Scope;
+use rustc_hash::FxHashMap;
 
 /// Polynomials one question may look at.
-const FUEL: u32 = 96;
+const FUEL: u32 = 32;
 /// Laws applied one after the other.
-const LEVELS: u32 = 8;
+const LEVELS: u32 = 6;
 /// Cases assumed one inside the other.
 const CASES: usize = 3;
 /// Larger expressions get interval arithmetic only.
@@ -77,12 +79,14 @@ struct Prover<'s> {
     /// What the present case says of single symbols, and of whole expressions (each at least 0).
     cases: Vec<(Symbol, Interval)>,
     relations: Vec<Dim>,
+    /// What was found of expressions under the present case, and how deep the search for it was.
+    seen: FxHashMap<Dim, (u32, Option<i128>)>,
     fuel: u32,
 }
 
 impl<'s> Prover<'s> {
     fn new(scope: &'s Scope) -> Prover<'s> {
-        Prover { scope, cases: Vec::new(), relations: Vec::new(), fuel: FUEL }
+        Prover { scope, cases: Vec::new(), relations: Vec::new(), seen: FxHashMap::default(), fuel: FUEL }
     }
 
     /// Whether interval arithmetic already says all there is to say: a linear polynomial of unrelated symbols.
@@ -146,12 +150,26 @@ impl<'s> Prover<'s> {
 
     /// A lower bound of `p`, as good as the fuel allows, or any bound that is at least `goal`.
     fn low(&mut self, p: &Dim, goal: i128, level: u32) -> Option<i128> {
-        let mut best = self.interval(p).low;
-        let reached = |best: Option<i128>| best.is_some_and(|best| best >= goal);
-        if reached(best) || level == 0 || self.fuel == 0 || p.size() > SEARCH_SIZE {
-            return best;
+        let quick = self.interval(p).low;
+        if quick.is_some_and(|low| low >= goal) || level == 0 || self.fuel == 0 || p.size() > SEARCH_SIZE {
+            return quick;
+        }
+        if let Some((depth, low)) = self.seen.get(p)
+            && (*depth >= level || low.is_some_and(|low| low >= goal))
+        {
+            return *low;
         }
         self.fuel = self.fuel.saturating_sub(1);
+        // Met again further down, it would only go round in circles.
+        self.seen.insert(p.clone(), (level, quick));
+        let best = self.searched_low(p, quick, goal, level);
+        self.seen.insert(p.clone(), (level, best));
+        best
+    }
+
+    fn searched_low(&mut self, p: &Dim, quick: Option<i128>, goal: i128, level: u32) -> Option<i128> {
+        let mut best = quick;
+        let reached = |best: Option<i128>| best.is_some_and(|best| best >= goal);
         // c·p + k is bounded as well as p is, and p better where rounding gains something.
         if let Some((primitive, content, offset)) = p.primitive()
             && content > 1
@@ -241,6 +259,7 @@ impl<'s> Prover<'s> {
         let mut least = Some(i128::MAX);
         for member in members {
             let (cases, relations) = (self.cases.len(), self.relations.len());
+            let seen = std::mem::take(&mut self.seen);
             for other in members.iter().filter(|other| *other != member) {
                 if let Some(slack) = member.minus(other) {
                     self.assume(slack);
@@ -250,6 +269,7 @@ impl<'s> Prover<'s> {
             least = least.min(branch.and_then(|branch| self.low(&branch, goal, level.saturating_sub(1))));
             self.cases.truncate(cases);
             self.relations.truncate(relations);
+            self.seen = seen;
             if least.is_none() {
                 break;
             }

@@ -14,26 +14,37 @@ use super::scope::Scope;
 impl Scope {
     /// The expression as text. Symbols appear under their names as they are, identifiers or not.
     pub fn format(&self, a: &Dim) -> String {
-        write_sum(a, &|symbol| self.name(symbol))
+        let name = |symbol| self.name(symbol);
+        let settle = |a: &Dim| self.settle(a.clone()).unwrap_or_else(|| a.clone());
+        write_sum(a, &Style { name: &name, settle: &settle })
     }
 }
 
 /// As [`Scope::format`] writes it, symbols by number: `s0`, `s1`.
 impl fmt::Debug for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&write_sum(self, &|symbol| format!("s{}", symbol.0).into()))
+        f.write_str(&write_sum(self, &Style::NUMBERED))
     }
 }
 
 impl fmt::Debug for Atom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
-        write_atom(&mut text, self, &|symbol| format!("s{}", symbol.0).into());
+        write_atom(&mut text, self, &Style::NUMBERED);
         f.write_str(&text)
     }
 }
 
-type Names<'n> = dyn Fn(Symbol) -> Arc<str> + 'n;
+/// What a scope knows about writing.
+struct Style<'s> {
+    name: &'s dyn Fn(Symbol) -> Arc<str>,
+    /// Brings what stands inside an atom into the form that is shortest to write.
+    settle: &'s dyn Fn(&Dim) -> Dim,
+}
+
+impl Style<'_> {
+    const NUMBERED: Style<'static> = Style { name: &|symbol| format!("s{}", symbol.0).into(), settle: &Dim::clone };
+}
 
 /// `cofactor · name(arguments)`; without a name, the cofactor alone.
 struct Piece {
@@ -46,11 +57,11 @@ struct Call {
     arguments: Vec<Dim>,
 }
 
-fn write_sum(a: &Dim, names: &Names) -> String {
+fn write_sum(a: &Dim, style: &Style) -> String {
     if let Some(value) = a.as_const() {
         return value.to_string();
     }
-    let mut pieces = pieces_of(a);
+    let mut pieces = pieces_of(&(style.settle)(a), style);
     // A sum starts with something positive, if there is anything.
     if let Some(first) = pieces.iter().position(|piece| piece.cofactor.coefficient > 0) {
         pieces.get_mut(..=first).into_iter().for_each(|head| head.rotate_right(1));
@@ -66,12 +77,12 @@ fn write_sum(a: &Dim, names: &Names) -> String {
             (_, i64::MIN) => " + -",
             _ => " - ",
         });
-        write_piece(&mut text, piece, names);
+        write_piece(&mut text, piece, style);
     }
     text
 }
 
-fn write_piece(text: &mut String, piece: &Piece, names: &Names) {
+fn write_piece(text: &mut String, piece: &Piece, style: &Style) {
     let mut separator = "";
     let size = piece.cofactor.coefficient.unsigned_abs();
     if size != 1 || (piece.cofactor.monomial.is_one() && piece.call.is_none()) {
@@ -81,7 +92,7 @@ fn write_piece(text: &mut String, piece: &Piece, names: &Names) {
     }
     for factor in piece.cofactor.monomial.factors() {
         text.push_str(separator);
-        write_atom(text, &factor.atom, names);
+        write_atom(text, &factor.atom, style);
         if factor.exponent > 1 {
             let _ = write!(text, "**{}", factor.exponent);
         }
@@ -89,36 +100,36 @@ fn write_piece(text: &mut String, piece: &Piece, names: &Names) {
     }
     if let Some(call) = &piece.call {
         text.push_str(separator);
-        write_call(text, call.name, &call.arguments, names);
+        write_call(text, call.name, &call.arguments, style);
     }
 }
 
-fn write_atom(text: &mut String, atom: &Atom, names: &Names) {
+fn write_atom(text: &mut String, atom: &Atom, style: &Style) {
     match atom {
-        Atom::Symbol(symbol) => text.push_str(&names(*symbol)),
+        Atom::Symbol(symbol) => text.push_str(&(style.name)(*symbol)),
         Atom::Floor(floor) => {
             text.push_str("floor(");
-            write_operand(text, &floor.numerator, names);
+            write_operand(text, &floor.numerator, style);
             text.push('/');
-            write_operand(text, &floor.denominator, names);
+            write_operand(text, &floor.denominator, style);
             text.push(')');
         }
-        Atom::Max(members) => write_call(text, "max", members, names),
+        Atom::Max(members) => write_call(text, "max", members, style),
     }
 }
 
-fn write_call(text: &mut String, name: &str, arguments: &[Dim], names: &Names) {
+fn write_call(text: &mut String, name: &str, arguments: &[Dim], style: &Style) {
     text.push_str(name);
     for (index, argument) in arguments.iter().enumerate() {
         text.push_str(if index == 0 { "(" } else { ", " });
-        text.push_str(&write_sum(argument, names));
+        text.push_str(&write_sum(argument, style));
     }
     text.push(')');
 }
 
 /// An operand of a division: in parentheses unless it is a name, a call or a literal.
-fn write_operand(text: &mut String, operand: &Dim, names: &Names) {
-    let written = write_sum(operand, names);
+fn write_operand(text: &mut String, operand: &Dim, style: &Style) {
+    let written = write_sum(operand, style);
     if operand.as_atom().is_some() || operand.as_const().is_some_and(|value| value >= 0) {
         text.push_str(&written);
     } else {
@@ -129,13 +140,13 @@ fn write_operand(text: &mut String, operand: &Dim, names: &Names) {
 }
 
 /// The summands to write, in order: terms that make up a known function together are one.
-fn pieces_of(a: &Dim) -> Vec<Piece> {
+fn pieces_of(a: &Dim, style: &Style) -> Vec<Piece> {
     let (mut rest, mut calls) = (a.clone(), Vec::new());
     // From the back: of `S − max(0, S − 3) − max(0, S − 2)` the tighter clamp is made the minimum.
     for term in a.terms().iter().rev() {
         let present = rest.terms().iter().any(|own| own == term);
-        let call =
-            present.then(|| term.monomial.factors().iter().find_map(|factor| as_call(&rest, term, &factor.atom)));
+        let call = present
+            .then(|| term.monomial.factors().iter().find_map(|factor| as_call(&rest, term, &factor.atom, style)));
         if let Some((piece, remaining)) = call.flatten() {
             calls.push(piece);
             rest = remaining;
@@ -149,7 +160,7 @@ fn pieces_of(a: &Dim) -> Vec<Piece> {
 }
 
 /// `term`, which has `atom` as a factor, as part of a call: the call, and what is left of `sum` without it.
-fn as_call(sum: &Dim, term: &Term, atom: &Atom) -> Option<(Piece, Dim)> {
+fn as_call(sum: &Dim, term: &Term, atom: &Atom, style: &Style) -> Option<(Piece, Dim)> {
     let cofactor = term.monomial.over(&Monomial::atom(atom.clone()))?;
     if cofactor.exponent_of(atom) > 0 {
         return None;
@@ -160,7 +171,7 @@ fn as_call(sum: &Dim, term: &Term, atom: &Atom) -> Option<(Piece, Dim)> {
         Atom::Symbol(_) => None,
         Atom::Floor(floor) => as_modulo(&rest, &cofactor, floor),
         Atom::Max(members) => match members.as_slice() {
-            [zero, difference] if zero.is_const(0) => as_extremum(&rest, &cofactor, difference),
+            [zero, difference] if zero.is_const(0) => as_extremum(&rest, &cofactor, &(style.settle)(difference)),
             _ => as_large_extremum(&rest, cofactor, members),
         },
     }
@@ -188,6 +199,15 @@ fn as_modulo(rest: &Dim, cofactor: &Term, floor: &Floor) -> Option<(Piece, Dim)>
 /// `−d` in `y`, as the sum holds.
 fn as_extremum(rest: &Dim, cofactor: &Term, difference: &Dim) -> Option<(Piece, Dim)> {
     let minimum = cofactor.coefficient < 0;
+    // n·max(0, d) − n·d = n·max(0, −d), unless reading that back would open it.
+    let negated = difference.scaled(-1)?;
+    let shift = negated.times_term(cofactor)?;
+    let is_added = |term: &&Term| term.coefficient > 0 && matches!(term.monomial.as_atom(), Some(Atom::Max(_)));
+    if !minimum && shift.terms().iter().all(|t| holds(rest, t)) && negated.terms().iter().filter(is_added).count() != 1
+    {
+        let call = Call { name: "max", arguments: vec![Dim::constant(0), negated] };
+        return Some((Piece { cofactor: cofactor.clone(), call: Some(call) }, rest.minus(&shift)?));
+    }
     let cofactor = Term { monomial: cofactor.monomial.clone(), coefficient: cofactor.coefficient.checked_abs()? };
     let sign = if minimum { 1 } else { -1 };
     let mut taken = Vec::new();
@@ -204,7 +224,14 @@ fn as_extremum(rest: &Dim, cofactor: &Term, difference: &Dim) -> Option<(Piece, 
     }
     let base = Dim::from_sorted(taken)?;
     let remaining = rest.minus(&base.times_term(&cofactor)?)?;
-    let mut arguments = vec![base.plus_scaled(difference, -sign)?, base];
+    let mut arguments = vec![base.plus_scaled(difference, -sign)?, base.clone()];
+    // n·max(y, y + d) = −n·min(−y, −y − d), where that saves signs.
+    if !minimum && base.leading().coefficient < 0 && !base.is_const(0) {
+        arguments = arguments.iter().map(|argument| argument.scaled(-1)).collect::<Option<_>>()?;
+        arguments.sort();
+        let cofactor = cofactor.scaled(-1)?;
+        return Some((Piece { cofactor, call: Some(Call { name: "min", arguments }) }, remaining));
+    }
     arguments.sort();
     Some((Piece { cofactor, call: Some(Call { name: if minimum { "min" } else { "max" }, arguments }) }, remaining))
 }

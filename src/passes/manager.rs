@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 
+use super::assume::{AssumeError, Assumption, assume};
 use super::simplify::{self, Fired, Rules};
 use super::{annotate, common, contents, dead, fold, inline};
 use crate::dim::Scope;
@@ -30,6 +31,8 @@ pub struct Options {
     pub exact: bool,
     /// After how many rewrites to stop.
     pub fuel: usize,
+    /// What the user knows about the inputs.
+    pub assumptions: Vec<Assumption>,
 }
 
 impl Default for Options {
@@ -43,6 +46,7 @@ impl Default for Options {
             skip: Vec::new(),
             exact: false,
             fuel: usize::MAX,
+            assumptions: Vec::new(),
         }
     }
 }
@@ -66,6 +70,12 @@ pub enum RunError {
     /// The model was or became inconsistent.
     #[error(transparent)]
     Broken(#[from] Broken),
+    /// Something the user assumes cannot be.
+    #[error(transparent)]
+    Assumption(#[from] AssumeError),
+    /// A rule to be left out that does not exist.
+    #[error("there is no rule named '{0}'; `explain` lists the names of those that fired")]
+    NoRule(String),
     /// The model cannot be walked.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -75,7 +85,20 @@ pub enum RunError {
 ///
 /// # Errors
 /// The model is inconsistent.
-pub fn run(model: &mut Model, scope: Rc<Scope>, options: &Options, model_bytes: usize) -> Result<Outcome, RunError> {
+///
+/// `watch` is told what is being done whenever that changes.
+pub fn run(
+    model: &mut Model,
+    scope: Rc<Scope>,
+    options: &Options,
+    model_bytes: usize,
+    watch: &mut dyn FnMut(&'static str),
+) -> Result<Outcome, RunError> {
+    if let Some(name) = options.skip.iter().find(|name| !is_rule(name)) {
+        return Err(RunError::NoRule(name.clone()));
+    }
+    watch("inferring shapes");
+    assume(model, &scope, &options.assumptions)?;
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
     let mut walk = Walk::new(Rc::clone(&scope), options.slice_rule, Budget::default());
     let mut kept: FxHashSet<NodeId> = FxHashSet::default();
@@ -91,12 +114,13 @@ pub fn run(model: &mut Model, scope: Rc<Scope>, options: &Options, model_bytes: 
         if !options.fold || rounds > options.max_rounds {
             break;
         }
+        watch("folding");
         let folded = fold::fold(model, &walk.facts, growth, &mut kept);
         for (node, bytes) in &folded.declined {
             let reason = format!("its constant result of {bytes} bytes would make the model larger than allowed");
             notes.push((model.describe(*node), EventKind::Declined, reason));
         }
-        let partly = fold::fold_partly(model, &walk.facts);
+        let partly = fold::fold_partly(model, &walk.facts) + fold::fold_containers(model, &walk.facts)?;
         let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, &mut fired)?;
         let merged =
             if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
@@ -141,6 +165,13 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
         walk.facts.retain(|value, fact| fact.data().is_some() || is_input(value));
     }
     Ok(())
+}
+
+/// Passes that can be left out like rules.
+const PASSES: [&str; 3] = ["common-subexpression", "equal-content", "decided-if"];
+
+fn is_rule(name: &str) -> bool {
+    PASSES.contains(&name) || crate::rewrite::rules().any(|rule| rule.name == name)
 }
 
 fn skips(options: &Options, rule: &str) -> bool {

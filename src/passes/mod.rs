@@ -2,6 +2,7 @@
 //! what is known beside the values.
 
 mod annotate;
+mod assume;
 mod common;
 mod contents;
 mod dead;
@@ -10,5 +11,6 @@ mod inline;
 mod manager;
 mod simplify;
 
+pub use assume::{AssumeError, Assumption};
 pub use manager::{Options, Outcome, RunError, run};
 pub use simplify::Fired;

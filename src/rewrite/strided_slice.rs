@@ -83,6 +83,7 @@ fn lower(place: &mut Place<'_>) -> Option<Edit> {
     if shape.is_none() && place.opset < 11 && placed.iter().any(|(axis, ..)| *axis < 0) {
         return None;
     }
+    let keep_whole = shape.is_none() && spec.entries().is_none();
     let mut plan = Plan::default();
     for (axis, entry, what) in placed {
         let dim = shape.as_ref().and_then(|shape| shape.get(usize::try_from(axis).ok()?));
@@ -95,12 +96,22 @@ fn lower(place: &mut Place<'_>) -> Option<Edit> {
                 }
                 plan.indices.push((axis, number(index, entry)?));
             }
-            Entry::Range(range) => plan.range(place.scope(), axis, entry, dim, range, spec.reading)?,
+            Entry::Range(range) => {
+                let told = dim.map(|dim| slicing::with_numbers(place.scope(), dim, range, spec.reading));
+                let range = told.as_ref().unwrap_or(range);
+                if keep_whole || !is_whole(place.scope(), dim, range, spec.reading) {
+                    plan.range(place.scope(), axis, entry, dim, range, spec.reading)?;
+                }
+            }
         }
     }
     // TensorFlow refuses a single index with a negative stride, whatever it is at run time.
     if !plan.indices.is_empty() && place.node()?.canonical_domain() != "ai.intel.openvino" {
         place.const_ints(place.input(3)?)?;
+    }
+    // Without cuts nothing would refuse a scalar, as a slice on named axes does.
+    if keep_whole && plan.cuts.is_empty() {
+        return None;
     }
     plan.new_axes.sort_unstable();
     let mut lowering = Lowering { edit: place.edit("lower-strided-slice")?, place, shape, output, steps: Vec::new() };
@@ -165,6 +176,12 @@ fn number(bound: &Bound, entry: usize) -> Option<Number> {
     }
 }
 
+/// Whether a range takes all of its axis.
+fn is_whole(scope: &Scope, dim: Option<&Dim>, range: &Range, reading: Reading) -> bool {
+    let says_so = range.begin == Bound::Open && range.end == Bound::Open && range.step == Some(1);
+    says_so || dim.is_some_and(|dim| slicing::is_identity(scope, dim, range, reading))
+}
+
 fn is_int_max(value: i64) -> bool {
     value == i64::from(i32::MAX) || value == i64::MAX
 }
@@ -181,10 +198,6 @@ impl Plan {
         reading: Reading,
     ) -> Option<()> {
         let step = range.step?;
-        let whole = range.begin == Bound::Open && range.end == Bound::Open && step == 1;
-        if whole || dim.is_some_and(|dim| slicing::is_identity(scope, dim, range, reading)) {
-            return Some(());
-        }
         let (start, end) = (number(&range.begin, entry), number(&range.end, entry));
         if step > 0 {
             let start = start.unwrap_or(Number::Constant(0));
@@ -194,11 +207,12 @@ impl Plan {
         }
         let nothing = Cut { axis, start: Number::Constant(0), end: Number::Constant(0), step: 1 };
         match (&range.end, end) {
-            (_, Some(Number::Constant(i64::MAX))) => {
-                self.cuts.push(nothing);
+            // Beyond the last element, unless the axis is longer than any is.
+            (_, Some(Number::Constant(end))) if is_int_max(end) => {
+                let is_beyond = end == i64::MAX || dim.is_some_and(|dim| scope.le(dim, &Dim::constant(end)).is_yes());
+                self.cuts.push(Some(nothing).filter(|_| is_beyond)?);
                 return Some(());
             }
-            (_, Some(Number::Constant(end))) if is_int_max(end) => return None,
             // At run time it must not turn out to be a number that ONNX may read as open.
             (Bound::At(at), Some(Number::RunTime(_))) => {
                 scope.bounds(at).1.filter(|&high| high < i64::from(i32::MAX))?;
@@ -266,7 +280,8 @@ impl Lowering<'_, '_> {
                 cuts.push(Cut { axis, start, end, step: 1 });
             }
         }
-        self.slice(first)?;
+        self.slice(first.clone())?;
+        self.shorten(&first);
         self.slice(cuts)?;
         let mut axes: Vec<i64> = indices.iter().map(|&(axis, _)| axis).collect();
         axes.sort_unstable();
@@ -279,6 +294,24 @@ impl Lowering<'_, '_> {
             self.with_axes("Unsqueeze", new_axes);
         }
         Some(())
+    }
+
+    /// Makes the dims what these ranges, all forward, leave of them.
+    fn shorten(&mut self, cuts: &[Cut]) {
+        for &Cut { axis, start, end, step } in cuts {
+            let at = usize::try_from(axis).ok();
+            let Some(dim) = self.shape.as_mut().zip(at).and_then(|(shape, at)| shape.get_mut(at)) else { continue };
+            let len = match (dim.as_const(), start, end) {
+                (Some(dim), Number::Constant(start), Number::Constant(end)) => {
+                    slicing::resolve_integers(dim, Some(start), Some(end), step, slicing::tensorflow::READING).ok()
+                }
+                _ => None,
+            };
+            match len {
+                Some((_, _, len)) => *dim = Dim::constant(len),
+                None => self.shape = None,
+            }
+        }
     }
 
     /// One Slice of these ranges.
@@ -361,13 +394,16 @@ impl Lowering<'_, '_> {
         if self.place.opset < 9 {
             return None;
         }
-        // An index that counts from the end is counted from the front before Gather sees it.
+        // An index that counts from the end is counted from the front before Gather sees it. One before the first element must not
+        // turn into one from the end: it is made the dim, which is out of range as well.
         let data = self.place.input(0)?;
         let shape = self.side(NewNode::new("Shape", [Some(data)]), "shape");
         let axis = self.constant(Tensor::scalar(axis), "axis");
         let dim = self.side(NewNode::new("Gather", [Some(shape), Some(axis)]).with("axis", 0), "dim");
         let counted = self.side(NewNode::new("Add", [Some(index), Some(dim)]), "counted");
         let zero = self.constant(Tensor::scalar(0i64), "zero");
+        let outside = self.side(NewNode::new("Less", [Some(counted), Some(zero)]), "outside");
+        let counted = self.side(NewNode::new("Where", [Some(outside), Some(dim), Some(counted)]), "counted");
         let negative = self.side(NewNode::new("Less", [Some(index), Some(zero)]), "negative");
         Some(self.side(NewNode::new("Where", [Some(negative), Some(counted), Some(index)]), "index"))
     }

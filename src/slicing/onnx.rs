@@ -94,7 +94,16 @@ pub fn slice_1(starts: &[i64], ends: &[i64], axes: Option<&[i64]>, rule: Rule) -
     slice(&operands, rule)
 }
 
-/// An open or ordinary bound as ONNX writes it in `ends`: an open one has no number of its own.
+/// The start that says this to ONNX; an open one has no number of its own. `None` when it is no number.
+pub fn start_of(begin: &Bound, step: i64) -> Option<i64> {
+    match begin {
+        Bound::Open => Some(if step > 0 { 0 } else { -1 }),
+        Bound::At(at) => at.as_const(),
+        Bound::Unknown => None,
+    }
+}
+
+/// The end that says this to ONNX, likewise.
 pub fn end_of(end: &Bound, step: i64) -> Option<i64> {
     match end {
         Bound::Open => Some(if step > 0 { i64::MAX } else { i64::MIN }),

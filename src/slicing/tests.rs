@@ -401,3 +401,38 @@ fn only_whole_axes_are_identities() {
     assert!(is(&Dim::constant(0), Some(1), Some(4), 1));
     assert!(!is_identity(scope, &dim, &Range::UNKNOWN, ONNX));
 }
+
+#[test]
+fn bounds_become_numbers_where_that_changes_nothing() {
+    let symbols = Symbols::new();
+    let (scope, dim) = (&symbols.scope, symbols.dim());
+    scope.restrict(symbols.symbols[0], Some(3), None);
+    let bounds = || (0..10u8).flat_map(|kind| [-7, -3, -1, 0, 1, 4].map(|number| symbols.bound((kind, number))));
+    let numbers = |range: &Range| {
+        let is = |bound: &Bound| !matches!(bound, Bound::At(at) if at.as_const().is_none());
+        usize::from(is(&range.begin)) + usize::from(is(&range.end))
+    };
+    let mut told = 0;
+    for reading in [NUMPY, ONNX] {
+        for step in [1, -1, -2] {
+            let ranges = bounds().map(|bound| Range::new(bound, Bound::Open, Some(step)).unwrap());
+            let ranges = ranges.chain(bounds().map(|bound| Range::new(Bound::Open, bound, Some(step)).unwrap()));
+            for range in ranges {
+                let same = with_numbers(scope, &dim, &range, reading);
+                told += numbers(&same) - numbers(&range);
+                let value = |bound: &Bound, values| match bound {
+                    Bound::At(at) => symbols.value_of(at, values),
+                    _ => None,
+                };
+                for values in [[3, 0, -9], [3, 3, 2], [4, 1, 0], [5, 8, -3], [9, 2, 5]] {
+                    let take = |range: &Range| {
+                        let (begin, end) = (value(&range.begin, values), value(&range.end, values));
+                        elements(resolve_integers(values[0], begin, end, step, reading).unwrap())
+                    };
+                    assert_eq!(take(&same), take(&range), "{values:?} {range:?} {same:?}");
+                }
+            }
+        }
+    }
+    assert!(told > 30, "{told}");
+}

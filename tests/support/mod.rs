@@ -39,7 +39,9 @@ pub fn inputs(model: &Model, sizes: &BTreeMap<String, usize>, seed: u64) -> Vec<
         .map(|&value| {
             let place = model.value(value);
             let declared = place.declared.as_ref().unwrap_or_else(|| panic!("input '{}' has no type", place.name));
-            let DeclaredType::Tensor { shape: Some(dims), .. } = declared else { panic!("input '{}' is no tensor", place.name) };
+            let DeclaredType::Tensor { shape: Some(dims), .. } = declared else {
+                panic!("input '{}' is no tensor", place.name)
+            };
             let size = |claim: &DimClaim| match claim {
                 DimClaim::Value(size) => usize::try_from(*size).expect("sizes are not negative"),
                 DimClaim::Param(name) => sizes[name],
@@ -67,14 +69,16 @@ fn random(dtype: DType, shape: &[usize], numbers: &mut Numbers) -> Tensor {
 
 /// Runs the main graph.
 pub fn run(model: &Model, inputs: Vec<Data>) -> Result<Vec<Data>, String> {
-    evaluate_graph(model, model.main(), inputs, &Budget::default(), Rule::OnnxRuntime).map_err(|decline| decline.to_string())
+    evaluate_graph(model, model.main(), inputs, &Budget::default(), Rule::OnnxRuntime)
+        .map_err(|decline| decline.to_string())
 }
 
 /// Equal in type and shape, and in value up to rounding.
 pub fn close(a: &Data, b: &Data) -> bool {
     match (a, b) {
         (Data::Tensor(a), Data::Tensor(b)) if a.dtype().is_float() => {
-            let near = |(x, y): (&f64, &f64)| x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= 1e-4 * x.abs().max(1.0);
+            let near =
+                |(x, y): (&f64, &f64)| x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= 1e-4 * x.abs().max(1.0);
             let (x, y) = (a.to_f64s().unwrap_or_default(), b.to_f64s().unwrap_or_default());
             a.dtype() == b.dtype() && a.shape() == b.shape() && x.iter().zip(&y).all(near)
         }
@@ -112,10 +116,15 @@ pub fn folded(source: &str, options: &Options) -> Model {
         let given = inputs(&original, &sizes.collect(), 7 + size as u64);
         let Ok(before) = run(&original, given.clone()) else { continue };
         runs += 1;
-        let after = run(&result, given).unwrap_or_else(|error| panic!("the folded model fails at size {size}: {error}"));
+        let after =
+            run(&result, given).unwrap_or_else(|error| panic!("the folded model fails at size {size}: {error}"));
         assert_eq!(before.len(), after.len());
         for (before, after) in before.iter().zip(&after) {
-            assert!(close(before, after), "results differ at size {size}:\n{before:?}\n{after:?}\n{}", text::print(&result));
+            assert!(
+                close(before, after),
+                "results differ at size {size}:\n{before:?}\n{after:?}\n{}",
+                text::print(&result)
+            );
         }
     }
     assert!(runs > 0, "the original runs at none of the sizes: {:?}", {

@@ -23,7 +23,9 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
             let (taken, dead) = if condition { (then_branch, else_branch) } else { (else_branch, then_branch) };
             // A branch that is never taken may well be malformed: that is no news.
             let told = cx.walk.events.len();
+            let evaluate = std::mem::replace(&mut cx.walk.evaluate, false);
             let _ = cx.infer_graph(dead, Vec::new());
+            cx.walk.evaluate = evaluate;
             cx.walk.events.truncate(told);
             cx.infer_graph(taken, Vec::new())
         }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use super::join::Line;
-use super::{Join, stem_of};
+use super::{Join, element_of, stem_of};
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Content, DeclaredDim, DimClaim, Fact, GraphId, Model, Scalar, TensorType, Type};
 use crate::ops::{Decline, EvalCx, InferCx, Refusal, axis_in};
@@ -259,7 +259,10 @@ impl Found {
                 Type::Optional(Some(Box::new(self.exported_type(inner, next.as_deref()))))
             }
             (Type::Optional(Some(inner)), _) => Type::Optional(Some(Box::new(self.exported_type(inner, None)))),
-            // Sizes in element types belong to no particular element, and so to no iteration either.
+            // Sizes in element types belong to no particular element; one made inside gets a name of its own.
+            (Type::Sequence(Some(inner)), _) => {
+                Type::Sequence(Some(Box::new(element_of(&self.scope, &self.stem, inner))))
+            }
             (ty, _) => ty.clone(),
         }
     }

@@ -34,7 +34,9 @@ pub(in crate::ops) struct Join {
     pairs: FxHashMap<(Dim, Dim), Dim>,
     /// Symbols that stand for what changes between iterations; see [`Join::carried`].
     varying: FxHashSet<Symbol>,
-    /// Those among them that keep standing for the first group of places met.
+    /// Symbols that stand for sizes which elements of a sequence need not share.
+    anonymous: FxHashSet<Symbol>,
+    /// Those among `varying` that keep standing for the first group of places met.
     kept: FxHashSet<Symbol>,
     /// The number of the current iteration, if there is a symbol for it, and the first symbol that belongs to iterations.
     counter: Option<(Dim, Symbol)>,
@@ -67,6 +69,7 @@ impl Join {
             mode: Mode::Either,
             pairs: FxHashMap::default(),
             varying: FxHashSet::default(),
+            anonymous: FxHashSet::default(),
             kept: FxHashSet::default(),
             counter: None,
             lines: FxHashMap::default(),
@@ -199,12 +202,19 @@ impl Join {
     }
 
     fn element_dim(&mut self, a: &Dim, b: &Dim) -> Dim {
-        if is_vague(&self.scope, a) || self.same(a, b) {
+        // A symbol made here says nothing of any one element: there is nothing left to give up.
+        if a.as_symbol().is_some_and(|symbol| self.anonymous.contains(&symbol)) || self.same(a, b) {
             return a.clone();
         }
         self.changed = true;
-        let between = self.between(a, b);
-        self.scope.fresh_within(&self.stem, Some(between.0.unwrap_or(0)), between.1)
+        let (low, high) = match self.mode {
+            Mode::Either => self.between(a, b),
+            // Nothing bounds what more iterations may put in.
+            Mode::Carried { .. } => (None, None),
+        };
+        let new = self.scope.fresh_within(&self.stem, Some(low.unwrap_or(0).max(0)), high);
+        self.anonymous.extend(new.as_symbol());
+        new
     }
 
     fn dim(&mut self, a: &Dim, b: &Dim) -> Dim {

@@ -22,7 +22,13 @@ fn declared_vector(site: &Site<'_>, body: GraphId, input: usize) -> bool {
     declared.and_then(DeclaredType::shape).is_some_and(|shape| shape.len() == 1)
 }
 
-/// How often the body runs.
+/// The operands to carry: all after trip count and condition, but for some left out at the end.
+fn carried<T>(operands: &[Option<T>]) -> &[Option<T>] {
+    let end = operands.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    operands.get(2..end).unwrap_or_default()
+}
+
+/// What the condition of a loop does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Condition {
     /// It stays true.
@@ -67,7 +73,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         Some(fact) => fact.shape().map(<[Dim]>::to_vec),
     };
     let mut initial = vec![Fact::tensor(Some(DType::Bool), condition_shape)];
-    initial.extend(cx.inputs().iter().skip(2).map(|input| input.clone().unwrap_or_default()));
+    initial.extend(carried(cx.inputs()).iter().map(|input| input.clone().unwrap_or_default()));
     let starts = initial.clone();
 
     let run = Iteration {
@@ -124,7 +130,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let limit = cx.optional_tensor(0)?.map(|tensor| single(tensor, "trip count")).transpose()?;
     let mut running = cx.optional_tensor(1)?.map(|tensor| single(tensor, "condition")).transpose()? != Some(0);
     let conditional = cx.data(1).is_some();
-    let carried = cx.inputs().iter().skip(2).cloned().collect::<Option<Vec<Data>>>();
+    let carried = carried(cx.inputs()).iter().cloned().collect::<Option<Vec<Data>>>();
     let mut carried = carried.ok_or_else(|| Decline::invalid("an initial value is left out"))?;
     let given = cx.model.graph(body).inputs().len();
     let made = cx.model.graph(body).outputs().len();

@@ -147,7 +147,8 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let states = operands(plan.first..plan.first + plan.states)?;
     let scans = operands(plan.scan_operands())?;
     if plan.first == 0 {
-        return Ok(run(cx, &plan, states, &scans)?.into_iter().map(Data::Tensor).collect());
+        let mut meter = Meter::new(cx, plan.body);
+        return Ok(run(cx, &plan, states, &scans, &mut meter)?.into_iter().map(Data::Tensor).collect());
     }
     let first = scans.first().map(Tensor::shape).unwrap_or_default();
     let (&[batch, length], _) = first.split_first_chunk().ok_or_else(|| Decline::invalid("no axis for a sequence"))?;
@@ -158,9 +159,11 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         }
     }
     let mut columns: Vec<Vec<Tensor>> = Vec::new();
+    let mut meter = Meter::new(cx, plan.body);
     for item in 0..batch {
+        meter.iteration(cx)?;
         let of_item = |tensors: &[Tensor]| tensors.iter().map(|t| pick(cx, t, 0, item)).collect::<Result<Vec<_>, _>>();
-        let results = run(cx, &plan, of_item(&states)?, &of_item(&scans)?)?;
+        let results = run(cx, &plan, of_item(&states)?, &of_item(&scans)?, &mut meter)?;
         columns.resize(results.len(), Vec::new());
         for (column, result) in columns.iter_mut().zip(results) {
             column.push(result);
@@ -173,7 +176,13 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
 }
 
 /// All iterations over one batch of scanned tensors.
-fn run(cx: &EvalCx<'_>, plan: &Plan, mut states: Vec<Tensor>, scans: &[Tensor]) -> Result<Vec<Tensor>, Decline> {
+fn run(
+    cx: &EvalCx<'_>,
+    plan: &Plan,
+    mut states: Vec<Tensor>,
+    scans: &[Tensor],
+    meter: &mut Meter,
+) -> Result<Vec<Tensor>, Decline> {
     let mut length = None;
     let mut axes = Vec::with_capacity(scans.len());
     for (tensor, &axis) in scans.iter().zip(&plan.input_axes) {
@@ -194,7 +203,6 @@ fn run(cx: &EvalCx<'_>, plan: &Plan, mut states: Vec<Tensor>, scans: &[Tensor]) 
     }
     let shapes: Vec<Vec<usize>> = states.iter().map(|state| state.shape().to_vec()).collect();
     let mut left: Vec<Vec<Tensor>> = vec![Vec::new(); extra];
-    let mut meter = Meter::new(cx, plan.body);
     let length = length.unwrap_or(0);
     for at in 0..length {
         meter.iteration(cx)?;

@@ -250,6 +250,31 @@ fn an_empty_sequence_takes_the_type_of_what_is_put_in() {
 }
 
 #[test]
+fn elements_of_a_carried_sequence_differ() {
+    let mut b = Bodies::new(13);
+    b.input("m", DType::Int64, "");
+    b.input("x", DType::Float, "K 2");
+    b.constant(b.main(), "y0", Tensor::zeros(DType::Float, &[1, 2]).unwrap());
+    b.node(b.main(), "SequenceConstruct", "y0", "s0", &[]);
+    let body = b.graph("i ci s y");
+    doubled(&mut b, body, "y", "y2");
+    b.node(body, "SequenceInsert", "s y2", "s1", &[]);
+    b.node(body, "SequenceAt", "s1 i", "e", &[]);
+    b.outputs(body, "ci s1 y2");
+    b.node(b.main(), "Loop", "m _ s0 y0", "all last", &[("body", Attribute::Graph(body))]);
+    b.constant(b.main(), "one", Tensor::scalar(1i64));
+    b.node(b.main(), "SequenceAt", "all one", "p", &[]);
+    b.node(b.main(), "SequenceAt", "all one", "q", &[]);
+    assert_eq!(b.facts("all p q"), ["seq(float[?a,2])", "float[?b,2]", "float[?c,2]"]);
+    let walk = b.infer();
+    for name in ["p", "e"] {
+        let value = b.value(name);
+        let size = walk.facts.get(value).unwrap().shape().unwrap()[0].clone();
+        assert_eq!(walk.scope().bounds(&size), (Some(0), None), "{name}");
+    }
+}
+
+#[test]
 fn loops_are_evaluated() {
     let mut b = Bodies::new(13);
     b.constant(b.main(), "m", Tensor::scalar(3i64));

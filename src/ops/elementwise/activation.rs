@@ -15,12 +15,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::kernel::{charge, elements, lanes, map, map_floats, narrowed, single, widened, wrong_dtype, zip};
+use super::kernel::{Reader, charge, lanes, map_floats, map_to, single, wrong_dtype, zip_to};
 use super::{Meeting, common_dtype, equal_shapes, like_operand, like_operand_with, stretched_shape};
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, placed_shape};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::{Number, Tensor};
+use crate::tensor::{DType, Number};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Relu", &[1, 6, 13, 14], infer_relu, evaluate_relu),
@@ -94,13 +94,11 @@ fn infer_relu(cx: &mut InferCx<'_>) -> InferResult {
 
 fn evaluate_relu(cx: &mut EvalCx<'_>) -> EvalResult {
     let x = cx.tensor(0)?;
-    charge(cx, x.dtype(), x.shape(), 1)?;
-    let wide = widened(x)?;
-    let result = lanes!(wide.dtype(), T => {
-        let values = elements::<T>(&wide)?;
-        Tensor::from_vec(x.shape(), map(&values, |x| if x < T::zero() { T::zero() } else { x }))?
-    }, else => return Err(wrong_dtype(x.dtype())));
-    single(narrowed(x.dtype(), result)?)
+    let dtype = x.dtype();
+    charge(cx, dtype, x.shape(), 1)?;
+    single(lanes!(dtype, T => {
+        map_to::<T>(dtype, x, |x| if x < T::zero() { T::zero() } else { x })?
+    }, else => return Err(wrong_dtype(dtype))))
 }
 
 fn evaluate_selu(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -165,14 +163,12 @@ fn evaluate_prelu(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     let way = Broadcast::new([x.shape(), &placed]).filter(|way| way.shape() == x.shape());
     let way = way.ok_or_else(|| Decline::invalid("the slopes do not stretch to the operand"))?;
-    charge(cx, x.dtype(), x.shape(), 1)?;
-    let (wide, slopes) = (widened(x)?, widened(slope)?);
-    let result = lanes!(wide.dtype(), T => {
-        let (values, slopes) = (elements::<T>(&wide)?, elements::<T>(&slopes)?);
-        let values = zip(&way, &values, &slopes, |x: T, slope: T| if x < T::zero() { slope.mul(x) } else { x });
-        Tensor::from_vec(x.shape(), values)?
-    }, else => return Err(wrong_dtype(x.dtype())));
-    single(narrowed(x.dtype(), result)?)
+    let dtype = x.dtype();
+    charge(cx, dtype, x.shape(), 1)?;
+    single(lanes!(dtype, T => {
+        let leak = |x: T, slope: T| if x < T::zero() { slope.mul(x) } else { x };
+        zip_to(dtype, &way, &Reader::of(x)?, &Reader::of(slope)?, leak)?
+    }, else => return Err(wrong_dtype(dtype))))
 }
 
 fn infer_swiglu(cx: &mut InferCx<'_>) -> InferResult {
@@ -190,17 +186,13 @@ fn evaluate_swiglu(cx: &mut EvalCx<'_>) -> EvalResult {
     let way = Meeting::Equal.way(a.shape(), b.shape())?;
     charge(cx, a.dtype(), a.shape(), 32)?;
     let function = |a: f64, b: f64| a * sigmoid(alpha * a) * b;
-    let (wide_a, wide_b) = (widened(a)?, widened(b)?);
-    let result = match (wide_a.elements::<f32>(), wide_a.elements::<f64>()) {
-        (Some(gates), _) => {
-            let values = elements::<f32>(&wide_b)?;
-            let narrow = |a: f32, b: f32| function(f64::from(a), f64::from(b)) as f32;
-            Tensor::from_vec(a.shape(), zip(&way, &gates, &values, narrow))?
+    single(match a.dtype() {
+        DType::Double => zip_to(DType::Double, &way, &Reader::of(a)?, &Reader::of(b)?, function)?,
+        dtype => {
+            let function = |a: f32, b: f32| function(f64::from(a), f64::from(b)) as f32;
+            zip_to(dtype, &way, &Reader::of(a)?, &Reader::of(b)?, function)?
         }
-        (_, Some(gates)) => Tensor::from_vec(a.shape(), zip(&way, &gates, &elements::<f64>(&wide_b)?, function))?,
-        _ => return Err(wrong_dtype(a.dtype())),
-    };
-    single(narrowed(a.dtype(), result)?)
+    })
 }
 
 fn evaluate_shrink(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -218,15 +210,14 @@ fn evaluate_shrink(cx: &mut EvalCx<'_>) -> EvalResult {
     let failed = AtomicBool::new(false);
     let result = lanes!(x.dtype(), T => {
         let exact = (1u64 << 53) as f64;
-        let values = map(&elements::<T>(x)?, |x| {
+        map_to::<T>(x.dtype(), x, |x| {
             let wide = x.to_f64();
             let shrunk = if wide.abs() < exact { T::from_f64(shrink(wide)) } else { None };
             shrunk.unwrap_or_else(|| {
                 failed.store(true, Ordering::Relaxed);
                 x
             })
-        });
-        Tensor::from_vec(x.shape(), values)?
+        })?
     }, else => return Err(wrong_dtype(x.dtype())));
     if failed.into_inner() {
         return Err(Decline::unsupported("a shrunk integer leaves its type"));

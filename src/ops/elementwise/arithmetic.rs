@@ -13,14 +13,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::kernel::{charge, elements, lanes, map, narrowed, single, widened, wrong_dtype, zip};
+use super::kernel::{Lane, Reader, charge, is_number, lanes, map_to, single, wrong_dtype, zip, zip_to};
 use super::symbolic::Elements;
 use super::{Meeting, common_dtype, equal_shapes, static_shapes, with_zipped};
 use crate::dim::Dim;
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, broadcast_shapes};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
-use crate::tensor::{DType, Element, Number, Tensor};
+use crate::tensor::{DType, Number, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Add", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.add(a, b)), evaluate::<Add>),
@@ -144,11 +144,6 @@ pub(super) fn floor_remainder<T: Number>(a: T, b: T) -> T {
     if (rest < zero) == (b < zero) || is_nan(rest) || is_nan(b) { rest } else { rest.add(b) }
 }
 
-/// Types the standard allows in arithmetic: numbers of a byte and more.
-fn is_number(dtype: DType) -> bool {
-    matches!(dtype, DType::Float16 | DType::Bfloat16) || lanes!(dtype, T => T::DTYPE == dtype, else => false)
-}
-
 fn checked_number(dtype: Option<DType>) -> Result<Option<DType>, Refusal> {
     match dtype {
         Some(dtype) if !is_number(dtype) => Err(wrong_dtype(dtype).into()),
@@ -233,18 +228,20 @@ fn combined<O: Operation>(cx: &EvalCx<'_>, way: &Broadcast<2>, a: &Tensor, b: &T
         return Err(Decline::invalid(format!("the operands' element types differ: {} and {}", a.dtype(), b.dtype())));
     }
     charge(cx, a.dtype(), way.shape(), 1)?;
-    let (wide_a, wide_b) = (widened(a)?, widened(b)?);
-    narrowed(a.dtype(), combined_wide::<O>(way, &wide_a, &wide_b)?)
+    lanes!(a.dtype(), T => combined_in::<O, T>(a.dtype(), way, a, b), else => Err(wrong_dtype(a.dtype())))
 }
 
-fn combined_wide<O: Operation>(way: &Broadcast<2>, a: &Tensor, b: &Tensor) -> Result<Tensor, Decline> {
-    lanes!(a.dtype(), T => {
-        let (a, b) = (elements::<T>(a)?, elements::<T>(b)?);
-        if O::REFUSES_ZERO && !T::FLOAT && !way.is_empty() && b.contains(&T::zero()) {
-            return Err(Decline::unsupported("an integer is divided by zero"));
-        }
-        Ok(Tensor::from_vec(way.shape(), zip(way, &a, &b, O::apply::<T>))?)
-    }, else => Err(wrong_dtype(a.dtype())))
+fn combined_in<O: Operation, T: Lane>(
+    dtype: DType,
+    way: &Broadcast<2>,
+    a: &Tensor,
+    b: &Tensor,
+) -> Result<Tensor, Decline> {
+    let (a, b) = (Reader::<T>::of(a)?, Reader::<T>::of(b)?);
+    if O::REFUSES_ZERO && !T::FLOAT && !way.is_empty() && b.contains(T::zero()) {
+        return Err(Decline::unsupported("an integer is divided by zero"));
+    }
+    zip_to(dtype, way, &a, &b, O::apply::<T>)
 }
 
 fn evaluate_mod(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -272,31 +269,34 @@ fn evaluate_mod(cx: &mut EvalCx<'_>) -> EvalResult {
 
 /// Folds any number of operands together from the left; `mean` divides by their number in the end.
 fn fold<O: Operation>(cx: &mut EvalCx<'_>, mean: bool) -> EvalResult {
+    let dtype = cx.tensor(0)?.dtype();
+    if mean && !dtype.is_float() {
+        return Err(wrong_dtype(dtype));
+    }
+    single(lanes!(dtype, T => folded::<O, T>(cx, mean)?, else => return Err(wrong_dtype(dtype))))
+}
+
+fn folded<O: Operation, T: Lane>(cx: &EvalCx<'_>, mean: bool) -> Result<Tensor, Decline> {
     let first = cx.tensor(0)?;
     let dtype = first.dtype();
+    let meeting = if cx.version < 8 { Meeting::Equal } else { Meeting::Broadcast };
     let count = cx.input_count();
-    let mut result = widened(first)?.into_owned();
+    // Between the operands nothing is rounded.
+    let mut result = first.clone();
     for i in 1..count {
         let operand = cx.tensor(i)?;
         if operand.dtype() != dtype {
             return Err(Decline::invalid("the operands' element types differ"));
         }
-        let meeting = if cx.version < 8 { Meeting::Equal } else { Meeting::Broadcast };
         let way = meeting.way(result.shape(), operand.shape())?;
-        charge(cx, result.dtype(), way.shape(), 1)?;
-        result = combined_wide::<O>(&way, &result, widened(operand)?.as_ref())?;
-    }
-    if !is_number(dtype) {
-        return Err(wrong_dtype(dtype));
+        charge(cx, T::DTYPE, way.shape(), 1)?;
+        result = combined_in::<O, T>(T::DTYPE, &way, &result, operand)?;
     }
     if mean {
-        result = match (result.elements::<f32>(), result.elements::<f64>()) {
-            (Some(sums), _) => Tensor::from_vec(result.shape(), map(&sums, |sum| sum / count as f32))?,
-            (_, Some(sums)) => Tensor::from_vec(result.shape(), map(&sums, |sum| sum / count as f64))?,
-            _ => return Err(wrong_dtype(dtype)),
-        };
+        let count = T::from_f64(count as f64).ok_or_else(|| wrong_dtype(dtype))?;
+        return map_to::<T>(dtype, &result, |sum| sum.div(count).unwrap_or(sum));
     }
-    single(narrowed(dtype, result)?)
+    if result.dtype() == dtype { Ok(result) } else { map_to::<T>(dtype, &result, |x| x) }
 }
 
 /// The base has the result's type; the exponent is a number of any type.
@@ -313,22 +313,17 @@ fn evaluate_pow(cx: &mut EvalCx<'_>) -> EvalResult {
         // Not every one of them is exact, and whether it is odd counts.
         return Err(Decline::unsupported("an exponent is too large"));
     }
-    if dtype.is_integer() {
-        return lanes!(dtype, T => {
-            let powers = integer_powers(&way, &elements::<T>(base)?, &exponents)?;
-            single(Tensor::from_vec(way.shape(), powers)?)
-        }, else => Err(wrong_dtype(dtype)));
-    }
-    let wide = widened(base)?;
-    let powers = match (wide.elements::<f32>(), wide.elements::<f64>()) {
-        (Some(bases), _) => {
-            let powers = zip(&way, &bases, &exponents, |base, exponent| float_power(f64::from(base), exponent) as f32);
-            Tensor::from_vec(way.shape(), powers)?
+    let exponents = Reader::at_hand(&exponents);
+    single(match dtype {
+        DType::Double => zip_to(dtype, &way, &Reader::<f64>::of(base)?, &exponents, float_power)?,
+        dtype if dtype.is_float() => {
+            let power = |base: f32, exponent: f64| float_power(f64::from(base), exponent) as f32;
+            zip_to(dtype, &way, &Reader::of(base)?, &exponents, power)?
         }
-        (_, Some(bases)) => Tensor::from_vec(way.shape(), zip(&way, &bases, &exponents, float_power))?,
-        _ => return Err(wrong_dtype(dtype)),
-    };
-    single(narrowed(dtype, powers)?)
+        dtype => lanes!(dtype, T => {
+            Tensor::from_vec(way.shape(), integer_powers(&way, &Reader::<T>::of(base)?, &exponents)?)?
+        }, else => return Err(wrong_dtype(dtype))),
+    })
 }
 
 /// Squares are common, and a product is rounded once where a power would only nearly be right.
@@ -336,7 +331,11 @@ fn float_power(base: f64, exponent: f64) -> f64 {
     if exponent == 2.0 { base * base } else { libm::pow(base, exponent) }
 }
 
-fn integer_powers<T: Number>(way: &Broadcast<2>, bases: &[T], exponents: &[f64]) -> Result<Vec<T>, Decline> {
+fn integer_powers<T: Number>(
+    way: &Broadcast<2>,
+    bases: &Reader<'_, T>,
+    exponents: &Reader<'_, f64>,
+) -> Result<Vec<T>, Decline> {
     let failed = AtomicBool::new(false);
     let powers = zip(way, bases, exponents, |base, exponent| {
         let power = base.to_i64().and_then(|base| integer_power(base, exponent));

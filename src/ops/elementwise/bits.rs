@@ -9,14 +9,14 @@
 //! A shift by the width or more, which version 28 defines, gives what the shift of one bit less and then one more gives; runtimes
 //! do so before, too. BitCast between bool and a byte that is neither 0 nor 1 is not evaluated.
 
-use super::kernel::{charge, elements, lanes, map, single, wrong_dtype, zip};
+use super::kernel::{Reader, charge, map, single, wrong_dtype, zip};
 use super::symbolic::Elements;
 use super::{Meeting, common_dtype, like_operand, static_shapes, with_zipped};
 use crate::dim::Dim;
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::Broadcast;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::{DType, Element, Tensor};
+use crate::tensor::{DType, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("BitwiseAnd", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a & b)),
@@ -71,14 +71,15 @@ fn reread(tensor: &Tensor, dtype: DType) -> Result<Tensor, Decline> {
     Ok(Tensor::from_bytes(dtype, tensor.shape(), tensor.bytes().clone())?)
 }
 
-/// Every bit depends on two bits alone, so any grouping of them does: pairs of bytes where the operands are of one shape.
+/// The sign makes no difference to bits.
 fn bitwise(cx: &mut EvalCx<'_>, operation: fn(u64, u64) -> u64) -> EvalResult {
     let (a, b, way) = operands(cx)?;
     let bits = unsigned(a.dtype())?;
-    let (wide_a, wide_b) = (reread(a, bits)?, reread(b, bits)?);
+    let dtype = a.dtype();
+    let (a, b) = (reread(a, bits)?, reread(b, bits)?);
     macro_rules! combined {
         ($type:ty) => {{
-            let (a, b) = (elements::<$type>(&wide_a)?, elements::<$type>(&wide_b)?);
+            let (a, b) = (Reader::<$type>::of(&a)?, Reader::<$type>::of(&b)?);
             let combine = |a: $type, b: $type| operation(a.into(), b.into()) as $type;
             Tensor::from_vec(way.shape(), zip(&way, &a, &b, combine))?
         }};
@@ -89,7 +90,7 @@ fn bitwise(cx: &mut EvalCx<'_>, operation: fn(u64, u64) -> u64) -> EvalResult {
         DType::Uint32 => combined!(u32),
         _ => combined!(u64),
     };
-    single(reread(&result, a.dtype())?)
+    single(reread(&result, dtype)?)
 }
 
 fn evaluate_not(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -98,7 +99,11 @@ fn evaluate_not(cx: &mut EvalCx<'_>) -> EvalResult {
         return Err(wrong_dtype(x.dtype()));
     }
     charge(cx, x.dtype(), x.shape(), 1)?;
-    single(Tensor::from_bytes(x.dtype(), x.shape(), map::<u8, u8>(x.bytes(), |byte| !byte).into())?)
+    single(Tensor::from_bytes(
+        x.dtype(),
+        x.shape(),
+        map(&Reader::at_hand(x.bytes()), x.bytes().len(), |byte: u8| !byte).into(),
+    )?)
 }
 
 /// Whether the shift is to the left.
@@ -123,15 +128,28 @@ fn infer_shift(cx: &mut InferCx<'_>) -> InferResult {
 fn evaluate_shift(cx: &mut EvalCx<'_>) -> EvalResult {
     let left = to_the_left(cx)?;
     let (x, by, way) = operands(cx)?;
-    single(lanes!(x.dtype(), T => {
-        let (x, by) = (elements::<T>(x)?, elements::<T>(by)?);
-        let shifted = if left { zip(&way, &x, &by, Shift::left) } else { zip(&way, &x, &by, Shift::right) };
-        Tensor::from_vec(way.shape(), shifted)?
-    }, else => return Err(wrong_dtype(x.dtype()))))
+    macro_rules! shifted {
+        ($type:ty) => {{
+            let (x, by) = (Reader::<$type>::of(x)?, Reader::<$type>::of(by)?);
+            let shift = if left { Shift::left } else { Shift::right };
+            Tensor::from_vec(way.shape(), zip(&way, &x, &by, shift))?
+        }};
+    }
+    single(match x.dtype() {
+        DType::Int8 => shifted!(i8),
+        DType::Int16 => shifted!(i16),
+        DType::Int32 => shifted!(i32),
+        DType::Int64 => shifted!(i64),
+        DType::Uint8 => shifted!(u8),
+        DType::Uint16 => shifted!(u16),
+        DType::Uint32 => shifted!(u32),
+        DType::Uint64 => shifted!(u64),
+        dtype => return Err(wrong_dtype(dtype)),
+    })
 }
 
 /// Shifts by any amount; a negative one is taken as too large.
-trait Shift: Element {
+trait Shift {
     fn left(self, by: Self) -> Self;
     fn right(self, by: Self) -> Self;
 }
@@ -154,18 +172,6 @@ macro_rules! shifts {
 }
 
 shifts! { i8 i16 i32 i64 u8 u16 u32 u64 }
-
-macro_rules! no_shifts {
-    ($($type:ident)*) => {
-        /// Floats are not shifted; the operands were checked.
-        $(impl Shift for $type {
-            fn left(self, _: Self) -> Self { self }
-            fn right(self, _: Self) -> Self { self }
-        })*
-    };
-}
-
-no_shifts! { f32 f64 }
 
 fn infer_bit_cast(cx: &mut InferCx<'_>) -> InferResult {
     let operand = cx.required(0)?;

@@ -1,9 +1,11 @@
-//! The loops: every element of one operand, of two that broadcast, and the widths they run in.
+//! The loops: every element of one operand, of two that broadcast, and the types they compute in.
 //!
-//! Arithmetic runs in the element's own type, except that `float16` and `bfloat16` are widened to binary32 first and rounded
-//! once at the end. Large results are computed in parallel pieces; no element depends on another, so the pieces do not show.
+//! Arithmetic runs in the element's own type, except that `float16` and `bfloat16` are computed in binary32 and rounded once at
+//! the end. A payload that is not aligned for its type, as one in a mapped file need not be, or that is narrower than what it
+//! is computed in, is read block by block. Large results are computed in parallel pieces; no element depends on another, so
+//! the pieces do not show.
 
-use std::borrow::Cow;
+use std::ops::Range;
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
@@ -11,16 +13,18 @@ use rayon::prelude::*;
 
 use crate::ops::broadcast::Broadcast;
 use crate::ops::{Decline, EvalCx, EvalResult};
-use crate::tensor::{DType, Element, Tensor};
+use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor, product};
 
 /// Elements one task computes.
 const PIECE: usize = 1 << 16;
 
+/// Elements read or rounded at a time, on the stack.
+const BLOCK: usize = 1024;
+
 /// Results of more bytes than this are computed by several threads.
 const PARALLEL_BYTES: usize = 4 << 20;
 
-/// Runs an expression with the type an element type computes in: `lanes!(dtype, T => f::<T>(), else => g())`. `float16` and
-/// `bfloat16` are not among them: [`widened`] takes them away first.
+/// Runs an expression with the [`Lane`] an element type computes in: `lanes!(dtype, T => f::<T>(), else => g())`.
 macro_rules! lanes {
     ($dtype:expr, $T:ident => $body:expr, else => $other:expr) => {{
         macro_rules! with {
@@ -29,17 +33,18 @@ macro_rules! lanes {
                 $body
             }};
         }
+        use $crate::tensor::DType as D;
         match $dtype {
-            $crate::tensor::DType::Float => with!(f32),
-            $crate::tensor::DType::Double => with!(f64),
-            $crate::tensor::DType::Int8 => with!(i8),
-            $crate::tensor::DType::Int16 => with!(i16),
-            $crate::tensor::DType::Int32 => with!(i32),
-            $crate::tensor::DType::Int64 => with!(i64),
-            $crate::tensor::DType::Uint8 => with!(u8),
-            $crate::tensor::DType::Uint16 => with!(u16),
-            $crate::tensor::DType::Uint32 => with!(u32),
-            $crate::tensor::DType::Uint64 => with!(u64),
+            D::Float | D::Float16 | D::Bfloat16 => with!(f32),
+            D::Double => with!(f64),
+            D::Int8 => with!(i8),
+            D::Int16 => with!(i16),
+            D::Int32 => with!(i32),
+            D::Int64 => with!(i64),
+            D::Uint8 => with!(u8),
+            D::Uint16 => with!(u16),
+            D::Uint32 => with!(u32),
+            D::Uint64 => with!(u64),
             _ => $other,
         }
     }};
@@ -51,10 +56,170 @@ pub(super) fn wrong_dtype(dtype: DType) -> Decline {
     Decline::invalid(format!("{dtype} is not an element type of this operator"))
 }
 
-/// `len` elements, computed piece by piece: `fill` gets where a piece starts, and the piece.
-pub(super) fn computed<O: Element>(len: usize, fill: &(dyn Fn(usize, &mut [O]) + Sync)) -> Vec<O> {
-    let mut result = vec![O::zeroed(); len];
-    if len.saturating_mul(size_of::<O>()) > PARALLEL_BYTES {
+/// Types the standard allows in arithmetic: numbers of a byte and more.
+pub(super) fn is_number(dtype: DType) -> bool {
+    lanes!(dtype, T => size_of::<T>() > 0, else => false)
+}
+
+/// Reads little-endian elements from their bytes, as many as there are of both.
+type Decode<T> = fn(&[u8], &mut [T]);
+
+/// Computes a piece of a result, given where it starts.
+type Fill<'f, T> = &'f (dyn Fn(usize, &mut [T]) + Sync);
+
+/// A type elements can be read in.
+pub(super) trait Read: Element {
+    /// How many bytes an element of a tensor of this type has, and how it is read; `None` if it is not computed in `Self`.
+    fn decoder(dtype: DType) -> Option<(usize, Decode<Self>)>;
+}
+
+/// A type that arithmetic is carried out in.
+pub(super) trait Lane: Read + Number {
+    /// A tensor of this type with elements computed by `fill`.
+    ///
+    /// # Errors
+    /// The type is not computed in `Self`.
+    fn compute(dtype: DType, shape: &[usize], fill: Fill<'_, Self>) -> Result<Tensor, Decline> {
+        if dtype != Self::DTYPE {
+            return Err(wrong_dtype(dtype));
+        }
+        Ok(Tensor::from_vec(shape, computed(product(shape).unwrap_or(0), fill))?)
+    }
+}
+
+macro_rules! reads_itself {
+    ($($type:ident)*) => {
+        $(impl Read for $type {
+            fn decoder(dtype: DType) -> Option<(usize, Decode<Self>)> {
+                (dtype == Self::DTYPE).then_some((size_of::<Self>(), decode::<{ size_of::<Self>() }, Self>))
+            }
+        }
+
+        impl FromLittle<{ size_of::<$type>() }> for $type {
+            fn from_little(bytes: [u8; size_of::<$type>()]) -> Self {
+                $type::from_le_bytes(bytes)
+            }
+        })*
+    };
+}
+
+reads_itself! { f64 i8 i16 i32 i64 u8 u16 u32 u64 }
+
+/// A number made of its little-endian bytes.
+trait FromLittle<const WIDTH: usize> {
+    fn from_little(bytes: [u8; WIDTH]) -> Self;
+}
+
+impl FromLittle<4> for f32 {
+    fn from_little(bytes: [u8; 4]) -> Self {
+        f32::from_le_bytes(bytes)
+    }
+}
+
+impl FromLittle<2> for f16 {
+    fn from_little(bytes: [u8; 2]) -> Self {
+        f16::from_le_bytes(bytes)
+    }
+}
+
+impl FromLittle<2> for bf16 {
+    fn from_little(bytes: [u8; 2]) -> Self {
+        bf16::from_le_bytes(bytes)
+    }
+}
+
+/// On little-endian hosts this comes down to a copy.
+fn decode<const WIDTH: usize, T: FromLittle<WIDTH>>(bytes: &[u8], out: &mut [T]) {
+    for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<WIDTH>().0) {
+        *out = T::from_little(*bytes);
+    }
+}
+
+impl Read for f32 {
+    fn decoder(dtype: DType) -> Option<(usize, Decode<Self>)> {
+        Some(match dtype {
+            DType::Float => (4, decode),
+            DType::Float16 => (2, |bytes, out| {
+                let mut narrow = [f16::ZERO; BLOCK];
+                for (bytes, out) in bytes.chunks(2 * BLOCK).zip(out.chunks_mut(BLOCK)) {
+                    decode(bytes, &mut narrow);
+                    if let Some(narrow) = narrow.get(..out.len()) {
+                        narrow.convert_to_f32_slice(out);
+                    }
+                }
+            }),
+            DType::Bfloat16 => (2, |bytes, out| {
+                for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<2>().0) {
+                    *out = bf16::from_le_bytes(*bytes).to_f32();
+                }
+            }),
+            _ => return None,
+        })
+    }
+}
+
+impl Read for Complex128 {
+    fn decoder(dtype: DType) -> Option<(usize, Decode<Self>)> {
+        let decode: Decode<Self> = |bytes, out| {
+            for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<16>().0) {
+                let [re, im] = [0, 8].map(|at| bytes.get(at..at + 8).and_then(|part| part.try_into().ok()));
+                *out = Complex128([re, im].map(|part| part.map_or(0.0, f64::from_le_bytes)));
+            }
+        };
+        (dtype == DType::Complex128).then_some((16, decode))
+    }
+}
+
+impl Read for Bool {
+    fn decoder(dtype: DType) -> Option<(usize, Decode<Self>)> {
+        let decode: Decode<Self> = |bytes, out| out.iter_mut().zip(bytes).for_each(|(out, &byte)| *out = Bool(byte));
+        (dtype == DType::Bool).then_some((1, decode))
+    }
+}
+
+macro_rules! lane {
+    ($($type:ident)*) => { $(impl Lane for $type {})* };
+}
+
+lane! { f64 i8 i16 i32 i64 u8 u16 u32 u64 }
+
+impl Lane for f32 {
+    fn compute(dtype: DType, shape: &[usize], fill: Fill<'_, Self>) -> Result<Tensor, Decline> {
+        let len = product(shape).unwrap_or(0);
+        Ok(match dtype {
+            DType::Float => Tensor::from_vec(shape, computed(len, fill))?,
+            DType::Float16 => {
+                let narrowed = rounded(len, fill, |wide, narrow: &mut [f16]| narrow.convert_from_f32_slice(wide));
+                Tensor::from_vec(shape, narrowed)?
+            }
+            DType::Bfloat16 => {
+                let narrowed = rounded(len, fill, |wide, narrow: &mut [bf16]| {
+                    narrow.iter_mut().zip(wide).for_each(|(narrow, &wide)| *narrow = bf16::from_f32(wide));
+                });
+                Tensor::from_vec(shape, narrowed)?
+            }
+            _ => return Err(wrong_dtype(dtype)),
+        })
+    }
+}
+
+/// Elements computed in binary32 and rounded block by block.
+fn rounded<T: Element>(len: usize, fill: Fill<'_, f32>, round: impl Fn(&[f32], &mut [T]) + Sync) -> Vec<T> {
+    computed(len, &|start, out: &mut [T]| {
+        let mut wide = [0f32; BLOCK];
+        for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+            if let Some(wide) = wide.get_mut(..out.len()) {
+                fill(start + block * BLOCK, wide);
+                round(wide, out);
+            }
+        }
+    })
+}
+
+/// `len` elements, computed piece by piece.
+pub(super) fn computed<T: Element>(len: usize, fill: Fill<'_, T>) -> Vec<T> {
+    let mut result = vec![T::zeroed(); len];
+    if len.saturating_mul(size_of::<T>()) > PARALLEL_BYTES {
         result.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| fill(piece * PIECE, out));
     } else {
         fill(0, &mut result);
@@ -62,95 +227,206 @@ pub(super) fn computed<O: Element>(len: usize, fill: &(dyn Fn(usize, &mut [O]) +
     result
 }
 
-/// A function of each element.
-pub(super) fn map<T: Element, O: Element>(values: &[T], function: impl Fn(T) -> O + Sync) -> Vec<O> {
-    computed(values.len(), &|start, out| {
-        let values = values.get(start..).unwrap_or_default();
-        for (out, &value) in out.iter_mut().zip(values) {
-            *out = function(value);
+/// The elements of an operand, lent in the type they are computed in.
+pub(super) struct Reader<'a, T> {
+    /// The payload itself, where it can be lent as it is.
+    whole: Option<&'a [T]>,
+    bytes: &'a [u8],
+    width: usize,
+    decode: Decode<T>,
+}
+
+impl<'a, T: Read> Reader<'a, T> {
+    /// The elements of a tensor.
+    ///
+    /// # Errors
+    /// They are not computed in `T`.
+    pub(super) fn of(tensor: &'a Tensor) -> Result<Self, Decline> {
+        let dtype = tensor.dtype();
+        let (width, decode) = T::decoder(dtype).ok_or_else(|| wrong_dtype(dtype))?;
+        let bytes: &[u8] = tensor.bytes();
+        let as_is = dtype == T::DTYPE && cfg!(target_endian = "little");
+        let whole = if as_is { bytemuck::try_cast_slice(bytes).ok() } else { None };
+        Ok(Reader { whole, bytes, width, decode })
+    }
+}
+
+impl<'a, T: Element> Reader<'a, T> {
+    /// Elements that are at hand.
+    pub(super) fn at_hand(whole: &'a [T]) -> Self {
+        Reader { whole: Some(whole), bytes: &[], width: 0, decode: |_, _| {} }
+    }
+
+    /// Elements `range`; a block of them at most, unless they are lent as they are.
+    fn lend<'b>(&'b self, range: Range<usize>, buffer: &'b mut [T; BLOCK]) -> &'b [T] {
+        if let Some(whole) = self.whole {
+            return whole.get(range).unwrap_or_default();
         }
-    })
+        let bytes = self.bytes.get(range.start * self.width..range.end * self.width).unwrap_or_default();
+        let lent = buffer.get_mut(..range.len()).unwrap_or_default();
+        (self.decode)(bytes, lent);
+        lent
+    }
+
+    /// The first element.
+    pub(super) fn first(&self) -> Option<T> {
+        self.lend(0..1, &mut [T::zeroed(); BLOCK]).first().copied()
+    }
+
+    /// Whether some element is the one given.
+    pub(super) fn contains(&self, element: T) -> bool
+    where
+        T: PartialEq,
+    {
+        self.any(|other| other == element)
+    }
+
+    /// Whether some element passes the test.
+    pub(super) fn any(&self, test: impl Fn(T) -> bool) -> bool {
+        let len = self.whole.map_or_else(|| self.bytes.len().checked_div(self.width).unwrap_or(0), <[T]>::len);
+        let mut buffer = [T::zeroed(); BLOCK];
+        (0..len).step_by(BLOCK).any(|start| {
+            let block = self.lend(start..len.min(start.saturating_add(BLOCK)), &mut buffer);
+            block.iter().any(|&element| test(element))
+        })
+    }
+}
+
+/// A function of each element, into a piece of the result.
+fn map_piece<T: Element, O: Element>(x: &Reader<'_, T>, start: usize, out: &mut [O], function: &impl Fn(T) -> O) {
+    let mut buffer = [T::zeroed(); BLOCK];
+    for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+        let start = start + block * BLOCK;
+        let x = x.lend(start..start + out.len(), &mut buffer);
+        out.iter_mut().zip(x).for_each(|(out, &x)| *out = function(x));
+    }
+}
+
+/// A function of each of `len` elements.
+pub(super) fn map<T: Element, O: Element>(x: &Reader<'_, T>, len: usize, function: impl Fn(T) -> O + Sync) -> Vec<O> {
+    computed(len, &|start, out| map_piece(x, start, out, &function))
+}
+
+/// A tensor of the same shape, whose elements are a function of this one's.
+pub(super) fn map_to<T: Lane>(dtype: DType, x: &Tensor, function: impl Fn(T) -> T + Sync) -> Result<Tensor, Decline> {
+    let reader = Reader::of(x)?;
+    T::compute(dtype, x.shape(), &|start, out| map_piece(&reader, start, out, &function))
+}
+
+/// A function of each pair of elements, into a piece of the result.
+fn zip_piece<A: Element, B: Element, O: Element>(
+    way: &Broadcast<2>,
+    (a, b): (&Reader<'_, A>, &Reader<'_, B>),
+    start: usize,
+    out: &mut [O],
+    function: &impl Fn(A, B) -> O,
+) {
+    let (mut a_buffer, mut b_buffer) = ([A::zeroed(); BLOCK], [B::zeroed(); BLOCK]);
+    way.runs(start..start + out.len(), |run, [of_a, of_b]| {
+        let out = out.get_mut(run).unwrap_or_default();
+        let (a_moves, b_moves) = (of_a.len() == out.len(), of_b.len() == out.len());
+        for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+            let part = |of: &Range<usize>, moves: bool| match moves {
+                true => of.start + block * BLOCK..of.start + block * BLOCK + out.len(),
+                false => of.clone(),
+            };
+            let (a, b) = (a.lend(part(&of_a, a_moves), &mut a_buffer), b.lend(part(&of_b, b_moves), &mut b_buffer));
+            match (a, b) {
+                (&[a], b) if !a_moves => out.iter_mut().zip(b).for_each(|(out, &b)| *out = function(a, b)),
+                (a, &[b]) if !b_moves => out.iter_mut().zip(a).for_each(|(out, &a)| *out = function(a, b)),
+                _ => out.iter_mut().zip(a).zip(b).for_each(|((out, &a), &b)| *out = function(a, b)),
+            }
+        }
+    });
 }
 
 /// A function of each pair of elements of two operands that broadcast.
 pub(super) fn zip<A: Element, B: Element, O: Element>(
     way: &Broadcast<2>,
-    a: &[A],
-    b: &[B],
+    a: &Reader<'_, A>,
+    b: &Reader<'_, B>,
     function: impl Fn(A, B) -> O + Sync,
 ) -> Vec<O> {
-    computed(way.len(), &|start, out| {
-        way.runs(start..start + out.len(), |run, [of_a, of_b]| {
+    computed(way.len(), &|start, out| zip_piece(way, (a, b), start, out, &function))
+}
+
+/// For each condition the element of `x` where it holds, and else the one of `y`.
+pub(super) fn choose<T: Element>(
+    way: &Broadcast<3>,
+    conditions: &Reader<'_, Bool>,
+    x: &Reader<'_, T>,
+    y: &Reader<'_, T>,
+) -> Vec<T> {
+    computed(way.len(), &|start, out: &mut [T]| {
+        let (mut x_buffer, mut y_buffer) = ([T::zeroed(); BLOCK], [T::zeroed(); BLOCK]);
+        let mut conditions_buffer = [Bool(0); BLOCK];
+        way.runs(start..start + out.len(), |run, operands| {
             let out = out.get_mut(run).unwrap_or_default();
-            let (a, b) = (a.get(of_a).unwrap_or_default(), b.get(of_b).unwrap_or_default());
-            match (a, b) {
-                (&[a], b) if out.len() > 1 && b.len() > 1 => {
-                    out.iter_mut().zip(b).for_each(|(out, &b)| *out = function(a, b));
-                }
-                (a, &[b]) if out.len() > 1 => out.iter_mut().zip(a).for_each(|(out, &a)| *out = function(a, b)),
-                _ => out.iter_mut().zip(a).zip(b).for_each(|((out, &a), &b)| *out = function(a, b)),
+            let len = out.len();
+            for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+                let [of_conditions, of_x, of_y] = operands.clone().map(|of| match of.len() == len {
+                    true => of.start + block * BLOCK..of.start + block * BLOCK + out.len(),
+                    false => of,
+                });
+                let conditions = conditions.lend(of_conditions, &mut conditions_buffer);
+                let (x, y) = (x.lend(of_x, &mut x_buffer), y.lend(of_y, &mut y_buffer));
+                choose_block(out, conditions, x, y);
             }
         });
     })
 }
 
-/// The tensor, `float16` and `bfloat16` widened to `float`, which is exact.
-pub(super) fn widened(tensor: &Tensor) -> Result<Cow<'_, Tensor>, Decline> {
-    let values = if let Some(values) = tensor.elements::<f16>() {
-        computed(values.len(), &|start, out: &mut [f32]| {
-            values.get(start..start + out.len()).unwrap_or_default().convert_to_f32_slice(out);
-        })
-    } else if let Some(values) = tensor.elements::<bf16>() {
-        map(&values, bf16::to_f32)
-    } else {
-        return Ok(Cow::Borrowed(tensor));
-    };
-    Ok(Cow::Owned(Tensor::from_vec(tensor.shape(), values)?))
+/// Each operand has an element for each of the result, or one for all.
+fn choose_block<T: Copy>(out: &mut [T], conditions: &[Bool], x: &[T], y: &[T]) {
+    let chosen = |condition: Bool, x: T, y: T| if condition.get() { x } else { y };
+    match (conditions, x, y) {
+        (&[condition], x, y) => match if condition.get() { x } else { y } {
+            &[element] => out.fill(element),
+            elements => out.iter_mut().zip(elements).for_each(|(out, &element)| *out = element),
+        },
+        (conditions, &[x], &[y]) => {
+            out.iter_mut().zip(conditions).for_each(|(out, &condition)| *out = chosen(condition, x, y));
+        }
+        (conditions, &[x], y) => {
+            let pairs = conditions.iter().zip(y);
+            out.iter_mut().zip(pairs).for_each(|(out, (&condition, &y))| *out = chosen(condition, x, y));
+        }
+        (conditions, x, &[y]) => {
+            let pairs = conditions.iter().zip(x);
+            out.iter_mut().zip(pairs).for_each(|(out, (&condition, &x))| *out = chosen(condition, x, y));
+        }
+        (conditions, x, y) => {
+            let triples = conditions.iter().zip(x.iter().zip(y));
+            out.iter_mut().zip(triples).for_each(|(out, (&condition, (&x, &y)))| *out = chosen(condition, x, y));
+        }
+    }
 }
 
-/// A tensor computed in the width of [`widened`] operands, rounded back to their type.
-pub(super) fn narrowed(dtype: DType, tensor: Tensor) -> Result<Tensor, Decline> {
-    let Some(values) = tensor.elements::<f32>().filter(|_| tensor.dtype() != dtype) else { return Ok(tensor) };
-    let shape = tensor.shape();
-    Ok(match dtype {
-        DType::Float16 => {
-            let narrow = computed(values.len(), &|start, out: &mut [f16]| {
-                out.convert_from_f32_slice(values.get(start..start + out.len()).unwrap_or_default());
-            });
-            Tensor::from_vec(shape, narrow)?
-        }
-        DType::Bfloat16 => Tensor::from_vec(shape, map(&values, bf16::from_f32))?,
-        _ => return Err(wrong_dtype(dtype)),
-    })
+/// A tensor of a type that is computed in `T`, of a function of each pair of elements of two operands that broadcast.
+pub(super) fn zip_to<A: Element, B: Element, T: Lane>(
+    dtype: DType,
+    way: &Broadcast<2>,
+    a: &Reader<'_, A>,
+    b: &Reader<'_, B>,
+    function: impl Fn(A, B) -> T + Sync,
+) -> Result<Tensor, Decline> {
+    T::compute(dtype, way.shape(), &|start, out| zip_piece(way, (a, b), start, out, &function))
 }
 
 /// A function of each element of a floating-point tensor, computed in binary64 and rounded: to the 16-bit types by way of
 /// binary32, as runtimes do.
-pub(super) fn map_floats(tensor: &Tensor, function: impl Fn(f64) -> f64 + Sync) -> Result<Tensor, Decline> {
-    let shape = tensor.shape();
-    Ok(match tensor.dtype() {
-        DType::Float => Tensor::from_vec(shape, map(&elements::<f32>(tensor)?, |x| function(f64::from(x)) as f32))?,
-        DType::Double => Tensor::from_vec(shape, map(&elements::<f64>(tensor)?, function))?,
-        DType::Float16 => {
-            Tensor::from_vec(shape, map(&elements::<f16>(tensor)?, |x| f16::from_f32(function(x.to_f64()) as f32)))?
-        }
-        DType::Bfloat16 => {
-            Tensor::from_vec(shape, map(&elements::<bf16>(tensor)?, |x| bf16::from_f32(function(x.to_f64()) as f32)))?
-        }
-        dtype => return Err(wrong_dtype(dtype)),
-    })
+pub(super) fn map_floats(x: &Tensor, function: impl Fn(f64) -> f64 + Sync) -> Result<Tensor, Decline> {
+    match x.dtype() {
+        DType::Double => map_to::<f64>(DType::Double, x, function),
+        dtype => map_to::<f32>(dtype, x, |x| function(f64::from(x)) as f32),
+    }
 }
 
 /// Takes what an elementwise result costs from the budget: its bytes, and `work` operations an element.
 pub(super) fn charge(cx: &EvalCx<'_>, dtype: DType, shape: &[usize], work: u64) -> Result<(), Decline> {
     cx.claim(dtype, shape)?;
-    let len = crate::tensor::product(shape).unwrap_or(usize::MAX);
+    let len = product(shape).unwrap_or(usize::MAX);
     cx.budget().take_work(u64::try_from(len).unwrap_or(u64::MAX).saturating_mul(work))
-}
-
-/// The elements of a tensor whose type was asked for before.
-pub(super) fn elements<T: Element>(tensor: &Tensor) -> Result<Cow<'_, [T]>, Decline> {
-    tensor.elements::<T>().ok_or_else(|| wrong_dtype(tensor.dtype()))
 }
 
 /// The one result of an evaluation.

@@ -10,7 +10,7 @@
 //! Before version 7 the second operand broadcasts only by attribute, as Add's does. Comparisons with NaN do not hold, and zeros
 //! of either sign are equal. Truth values that are not decided are 0 or 1, each a symbol of its own.
 
-use super::kernel::{charge, elements, lanes, map, single, widened, wrong_dtype, zip};
+use super::kernel::{Reader, charge, lanes, map, single, wrong_dtype, zip};
 use super::symbolic::{Elements, Relation};
 use super::{Meeting, common_dtype, static_shapes, with_mapped, with_zipped};
 use crate::dim::{Answer, Dim};
@@ -92,12 +92,12 @@ fn evaluate_comparison(cx: &mut EvalCx<'_>, relation: Relation, turned: bool) ->
         let flags: Vec<bool> = pairs.into_iter().map(|[i, j]| a.get(i) == b.get(j)).collect();
         return single(Tensor::from_bools(way.shape(), &flags)?);
     }
-    if let (Some(a), Some(b), true) = (a.elements::<Bool>(), b.elements::<Bool>(), equal) {
+    if equal && a.dtype() == DType::Bool {
+        let (a, b) = (Reader::<Bool>::of(a)?, Reader::<Bool>::of(b)?);
         return single(Tensor::from_vec(way.shape(), zip(&way, &a, &b, |a, b| Bool::from(a == b)))?);
     }
-    let (wide_a, wide_b) = (widened(a)?, widened(b)?);
-    single(lanes!(wide_a.dtype(), T => {
-        let (a, b) = (elements::<T>(&wide_a)?, elements::<T>(&wide_b)?);
+    single(lanes!(a.dtype(), T => {
+        let (a, b) = (Reader::<T>::of(a)?, Reader::<T>::of(b)?);
         let flags = match (relation, turned) {
             (Relation::Equal, _) => zip(&way, &a, &b, |a: T, b: T| Bool::from(a == b)),
             (Relation::Less, false) => zip(&way, &a, &b, |a: T, b: T| Bool::from(a < b)),
@@ -164,7 +164,7 @@ fn evaluate_logic(cx: &mut EvalCx<'_>, operation: fn(bool, bool) -> bool) -> Eva
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     let way = Meeting::of(cx)?.way(a.shape(), b.shape())?;
     charge(cx, DType::Bool, way.shape(), 1)?;
-    let (a, b) = (elements::<Bool>(a)?, elements::<Bool>(b)?);
+    let (a, b) = (Reader::<Bool>::of(a)?, Reader::<Bool>::of(b)?);
     let flags = zip(&way, &a, &b, |a: Bool, b: Bool| Bool::from(operation(a.get(), b.get())));
     single(Tensor::from_vec(way.shape(), flags)?)
 }
@@ -180,5 +180,5 @@ fn infer_not(cx: &mut InferCx<'_>) -> InferResult {
 fn evaluate_not(cx: &mut EvalCx<'_>) -> EvalResult {
     let x = cx.tensor(0)?;
     charge(cx, DType::Bool, x.shape(), 1)?;
-    single(Tensor::from_vec(x.shape(), map(&elements::<Bool>(x)?, |x: Bool| Bool::from(!x.get())))?)
+    single(Tensor::from_vec(x.shape(), map(&Reader::<Bool>::of(x)?, x.len(), |x: Bool| Bool::from(!x.get())))?)
 }

@@ -13,7 +13,7 @@
 //! Dropout that trains is random, so as an operator it is not deterministic; one that does not train is decided by inference
 //! alone. The mask is all true then from version 12 on; before, nothing is said of it.
 
-use super::kernel::{charge, computed, elements, lanes, map, narrowed, single, widened, wrong_dtype};
+use super::kernel::{Lane, Reader, charge, choose, lanes, map_to, single, wrong_dtype};
 use super::symbolic::Elements;
 use super::{common_dtype, scalars, static_shapes, with_mapped, with_zipped};
 use crate::dim::Dim;
@@ -57,55 +57,32 @@ fn evaluate_where(cx: &mut EvalCx<'_>) -> EvalResult {
     let way = Broadcast::new([condition.shape(), x.shape(), y.shape()]);
     let way = way.ok_or_else(|| Decline::invalid("the operands do not broadcast"))?;
     charge(cx, x.dtype(), way.shape(), 1)?;
-    let conditions = elements::<Bool>(condition)?;
-    if let (Some(x), Some(y)) = (x.strings(), y.strings()) {
+    let conditions = Reader::<Bool>::of(condition)?;
+    if let (Some(flags), Some(x), Some(y)) = (condition.bools(), x.strings(), y.strings()) {
         let mut strings = Vec::with_capacity(way.len());
-        for [condition, of_x, of_y] in way.positions() {
-            let chosen =
-                if conditions.get(condition).is_some_and(|flag| flag.get()) { x.get(of_x) } else { y.get(of_y) };
-            strings.push(chosen.cloned().unwrap_or_default());
+        for [flag, of_x, of_y] in way.positions() {
+            let string = if flags.get(flag) == Some(&true) { x.get(of_x) } else { y.get(of_y) };
+            strings.push(string.cloned().unwrap_or_default());
         }
         return single(Tensor::from_strings(way.shape(), strings)?);
     }
     // Elements are only moved: any type of their width serves.
-    match x.dtype().bits() {
-        Some(8) => chosen::<u8>(&way, &conditions, x, y),
-        Some(16) => chosen::<u16>(&way, &conditions, x, y),
-        Some(32) => chosen::<u32>(&way, &conditions, x, y),
-        Some(64) => chosen::<u64>(&way, &conditions, x, y),
-        Some(128) => chosen::<Complex128>(&way, &conditions, x, y),
-        _ => Err(wrong_dtype(x.dtype())),
+    macro_rules! chosen {
+        ($type:ty) => {{
+            let read = |tensor: &Tensor| Tensor::from_bytes(<$type>::DTYPE, tensor.shape(), tensor.bytes().clone());
+            let (x, y) = (read(x)?, read(y)?);
+            choose::<$type>(&way, &conditions, &Reader::of(&x)?, &Reader::of(&y)?)
+        }};
     }
-}
-
-fn chosen<T: Element>(way: &Broadcast<3>, conditions: &[Bool], x: &Tensor, y: &Tensor) -> EvalResult {
     let dtype = x.dtype();
-    let read = |tensor: &Tensor| Tensor::from_bytes(T::DTYPE, tensor.shape(), tensor.bytes().clone());
-    let (x, y) = (read(x)?, read(y)?);
-    let (x, y) = (elements::<T>(&x)?, elements::<T>(&y)?);
-    let values = computed(way.len(), &|start, out: &mut [T]| {
-        way.runs(start..start + out.len(), |run, [conditions_at, x_at, y_at]| {
-            let out = out.get_mut(run).unwrap_or_default();
-            let conditions = conditions.get(conditions_at).unwrap_or_default();
-            let (x, y) = (x.get(x_at).unwrap_or_default(), y.get(y_at).unwrap_or_default());
-            if let (&[condition], true) = (conditions, out.len() > 1) {
-                let source = if condition.get() { x } else { y };
-                match source {
-                    &[value] => out.fill(value),
-                    source => out.copy_from_slice(source),
-                }
-                return;
-            }
-            // A single element repeats.
-            let (mut x, mut y) = (x.iter().cycle(), y.iter().cycle());
-            for (out, condition) in out.iter_mut().zip(conditions) {
-                if let (Some(&x), Some(&y)) = (x.next(), y.next()) {
-                    *out = if condition.get() { x } else { y };
-                }
-            }
-        });
-    });
-    let values = Tensor::from_vec(way.shape(), values)?;
+    let values = match dtype.bits() {
+        Some(8) => Tensor::from_vec(way.shape(), chosen!(u8)),
+        Some(16) => Tensor::from_vec(way.shape(), chosen!(u16)),
+        Some(32) => Tensor::from_vec(way.shape(), chosen!(u32)),
+        Some(64) => Tensor::from_vec(way.shape(), chosen!(u64)),
+        Some(128) => Tensor::from_vec(way.shape(), chosen!(Complex128)),
+        _ => return Err(wrong_dtype(dtype)),
+    }?;
     single(Tensor::from_bytes(dtype, way.shape(), values.bytes().clone())?)
 }
 
@@ -146,14 +123,12 @@ fn infer_clip(cx: &mut InferCx<'_>) -> InferResult {
 
 fn evaluate_clip(cx: &mut EvalCx<'_>) -> EvalResult {
     let x = cx.tensor(0)?;
-    charge(cx, x.dtype(), x.shape(), 1)?;
-    let wide = widened(x)?;
     let dtype = x.dtype();
-    let result = lanes!(wide.dtype(), T => {
+    charge(cx, dtype, x.shape(), 1)?;
+    single(lanes!(dtype, T => {
         let [low, high] = if cx.version < 11 { attribute_bounds::<T>(cx, dtype)? } else { operand_bounds::<T>(cx, dtype)? };
-        Tensor::from_vec(x.shape(), clipped(&elements::<T>(&wide)?, low, high)?)?
-    }, else => return Err(wrong_dtype(dtype)));
-    single(narrowed(dtype, result)?)
+        clipped(x, low, high)?
+    }, else => return Err(wrong_dtype(dtype))))
 }
 
 fn attribute_bounds<T: Number>(site: &Site<'_>, dtype: DType) -> Result<[Option<T>; 2], Decline> {
@@ -171,35 +146,29 @@ fn attribute_bounds<T: Number>(site: &Site<'_>, dtype: DType) -> Result<[Option<
     Ok([bound(low, f32::MIN), bound(high, f32::MAX)])
 }
 
-fn operand_bounds<T: Number>(cx: &EvalCx<'_>, dtype: DType) -> Result<[Option<T>; 2], Decline> {
+fn operand_bounds<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> Result<[Option<T>; 2], Decline> {
     let bound = |i: usize| -> Result<Option<T>, Decline> {
         let Some(tensor) = cx.optional_tensor(i)? else { return Ok(None) };
         if tensor.dtype() != dtype || tensor.len() != 1 {
             return Err(Decline::invalid("a bound is not one element of the operand's type"));
         }
-        Ok(elements::<T>(widened(tensor)?.as_ref())?.first().copied())
+        Ok(Reader::<T>::of(tensor)?.first())
     };
     Ok([bound(1)?, bound(2)?])
 }
 
-fn clipped<T: Number>(values: &[T], low: Option<T>, high: Option<T>) -> Result<Vec<T>, Decline> {
+fn clipped<T: Lane>(x: &Tensor, low: Option<T>, high: Option<T>) -> Result<Tensor, Decline> {
     if [low, high].into_iter().flatten().any(|bound| bound.partial_cmp(&bound).is_none()) {
         return Err(Decline::unsupported("a bound is NaN"));
     }
-    let open =
-        |bound: Option<T>, sign: f64| bound.is_none() && values.iter().any(|x| x.to_f64() == sign * f64::INFINITY);
-    if T::FLOAT && (open(low, -1.0) || open(high, 1.0)) {
+    let reader = Reader::<T>::of(x)?;
+    let open = |bound: Option<T>, infinity: f64| bound.is_none() && reader.any(|x| x.to_f64() == infinity);
+    if T::FLOAT && (open(low, f64::NEG_INFINITY) || open(high, f64::INFINITY)) {
         return Err(Decline::unsupported("runtimes differ on infinities that no bound is given for"));
     }
-    Ok(match (low, high) {
-        (None, None) => values.to_vec(),
-        (Some(low), None) => map(values, |x| if x < low { low } else { x }),
-        (None, Some(high)) => map(values, |x| if x > high { high } else { x }),
-        (Some(low), Some(high)) => map(values, |x| {
-            let x = if x < low { low } else { x };
-            if x > high { high } else { x }
-        }),
-    })
+    let raise = |x: T| low.filter(|&low| x < low).unwrap_or(x);
+    let lower = |x: T| high.filter(|&high| x > high).unwrap_or(x);
+    map_to::<T>(x.dtype(), x, |x| lower(raise(x)))
 }
 
 fn infer_dropout(cx: &mut InferCx<'_>) -> InferResult {

@@ -11,7 +11,7 @@
 //! - **Integers computed in `int32`, `uint32` or a 64-bit type do not overflow it.** Narrower types are followed only where the
 //!   value is proved to fit.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use rustc_hash::FxHashMap;
 
@@ -25,12 +25,17 @@ const SIZE_LIMIT: i64 = 1 << 24;
 /// The largest denominator that is followed.
 const MAX_DEN: i64 = 1 << 20;
 
+/// How many elements of one tensor may become symbols of their own: shapes are short, masks are not.
+const MAX_NEW: u32 = 64;
+
 /// Arithmetic on elements of one type.
-pub(super) struct Elements<'s> {
+pub(in crate::ops) struct Elements<'s> {
     scope: &'s Scope,
     dtype: DType,
     /// What stands for a size without an upper bound where its value must be bounded.
     limited: RefCell<FxHashMap<Symbol, Dim>>,
+    /// How many symbols may still be made.
+    room: Cell<u32>,
 }
 
 /// An order between two elements.
@@ -42,16 +47,16 @@ pub(super) enum Relation {
 }
 
 /// An exact real number `num / den`.
-type Fraction = (Dim, i64);
+pub(in crate::ops) type Fraction = (Dim, i64);
 
 impl<'s> Elements<'s> {
     /// Arithmetic whose results have this type.
-    pub(super) fn new(scope: &'s Scope, dtype: DType) -> Self {
-        Elements { scope, dtype, limited: RefCell::default() }
+    pub(in crate::ops) fn new(scope: &'s Scope, dtype: DType) -> Self {
+        Elements { scope, dtype, limited: RefCell::default(), room: Cell::new(MAX_NEW) }
     }
 
     /// The symbols.
-    pub(super) fn scope(&self) -> &'s Scope {
+    pub(in crate::ops) fn scope(&self) -> &'s Scope {
         self.scope
     }
 
@@ -86,12 +91,23 @@ impl<'s> Elements<'s> {
         match answer {
             Answer::Yes => Scalar::Int(Dim::constant(1)),
             Answer::No => Scalar::Int(Dim::constant(0)),
-            Answer::Unknown => Scalar::Int(self.scope.fresh_within("truth", Some(0), Some(1))),
+            Answer::Unknown => self.new_symbol("truth", Some(0), Some(1)),
+        }
+    }
+
+    /// An integer that nobody knows, as a symbol of its own while there is room.
+    fn new_symbol(&self, hint: &str, low: Option<i64>, high: Option<i64>) -> Scalar {
+        match self.room.get().checked_sub(1) {
+            Some(left) => {
+                self.room.set(left);
+                Scalar::Int(self.scope.fresh_within(hint, low, high))
+            }
+            None => Scalar::Unknown,
         }
     }
 
     /// The real number `num / den` as an element, if the type holds it exactly.
-    pub(super) fn real(&self, num: Dim, den: i64) -> Scalar {
+    pub(in crate::ops) fn real(&self, num: Dim, den: i64) -> Scalar {
         let (num, den) = self.reduced(num, den);
         if den > MAX_DEN || !self.exact(&num, den) {
             return Scalar::Unknown;
@@ -175,7 +191,7 @@ impl<'s> Elements<'s> {
     }
 
     /// The exact real value of a floating-point element.
-    pub(super) fn fraction(&self, element: &Scalar) -> Option<Fraction> {
+    pub(in crate::ops) fn fraction(&self, element: &Scalar) -> Option<Fraction> {
         match element {
             Scalar::Real { num, den } => Some((num.clone(), *den)),
             // A negative zero is not the number 0: what is made of it may differ.
@@ -239,7 +255,7 @@ impl<'s> Elements<'s> {
     }
 
     /// The sum.
-    pub(super) fn add(&self, a: &Scalar, b: &Scalar) -> Scalar {
+    pub(in crate::ops) fn add(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let ints = |a: &Dim, b: &Dim| Some(self.scope.add(a, b));
         // What cancels is +0; neither operand is −0.
         self.combine(a, b, ints, |a, b| a + b, |a, b, den| self.real(self.scope.add(a, b), den))
@@ -252,7 +268,7 @@ impl<'s> Elements<'s> {
     }
 
     /// The product. An integer 0 settles it whatever the other factor is.
-    pub(super) fn mul(&self, a: &Scalar, b: &Scalar) -> Scalar {
+    pub(in crate::ops) fn mul(&self, a: &Scalar, b: &Scalar) -> Scalar {
         if [a, b].into_iter().any(|element| element.as_const_int() == Some(0)) {
             return Scalar::Int(Dim::constant(0));
         }
@@ -344,14 +360,14 @@ impl<'s> Elements<'s> {
     }
 
     /// The smaller one; NaN wins.
-    pub(super) fn min(&self, a: &Scalar, b: &Scalar) -> Scalar {
+    pub(in crate::ops) fn min(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let floats = |a: f64, b: f64| if a <= b || a.is_nan() { a } else { b };
         let ints = |a: &Dim, b: &Dim| Some(self.scope.min(a, b));
         self.combine(a, b, ints, floats, |a, b, den| self.real(self.scope.min(a, b), den))
     }
 
     /// The larger one; NaN wins.
-    pub(super) fn max(&self, a: &Scalar, b: &Scalar) -> Scalar {
+    pub(in crate::ops) fn max(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let floats = |a: f64, b: f64| if a >= b || a.is_nan() { a } else { b };
         let ints = |a: &Dim, b: &Dim| Some(self.scope.max(a, b));
         self.combine(a, b, ints, floats, |a, b, den| self.real(self.scope.max(a, b), den))
@@ -490,7 +506,7 @@ impl<'s> Elements<'s> {
         let ((a_low, a_high), (b_low, b_high)) = (self.scope.bounds(a), self.scope.bounds(b));
         let low = a_low.zip(b_low).map(|(a, b)| a.min(b));
         let high = a_high.zip(b_high).map(|(a, b)| a.max(b));
-        Scalar::Int(self.scope.fresh_within("selected", low, high))
+        self.new_symbol("selected", low, high)
     }
 
     fn alike(&self, x: &Scalar, y: &Scalar) -> bool {

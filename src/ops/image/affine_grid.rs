@@ -1,18 +1,29 @@
+//! AffineGrid: the points of a grid, moved by affine maps.
+//!
+//! | | |
+//! |---|---|
+//! | computes | `grid[n, p…] = theta[n] · [x, y, (z,) 1]`, where the coordinates, last axis first, run from −1 to 1 over `size` |
+//! | shapes | `theta [N, 2, 3]` and `size [N, C, H, W]` to `[N, H, W, 2]`; `[N, 3, 4]` and `[N, C, D, H, W]` to `[N, D, H, W, 3]` |
+//! | `align_corners` | 1: −1 and 1 are the centres of the first and last point; 0: their outer edges |
+//! | not evaluated | a single point with `align_corners`: runtimes disagree where it is |
+
 use crate::dim::Dim;
 use crate::ir::{Fact, Scalar};
-use crate::ops::{InferCx, InferResult, Operator, Refusal};
+use crate::ops::lane::{Lane, Ring, in_lane, read};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
+use crate::tensor::Indices;
 
-pub(super) const AFFINE_GRID: Operator = Operator::infer_only("AffineGrid", &[20], infer);
+pub(super) const AFFINE_GRID: Operator = Operator::new("AffineGrid", &[20], infer, eval);
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let theta = cx.required(0)?;
     let (dtype, theta) = (theta.dtype(), theta.shape());
     let size = cx.required(1)?;
-    let from_size = size.static_len().map(|len| len.checked_sub(2).unwrap_or(0));
+    let from_size = size.static_len().map(|len| len.saturating_sub(2));
     let rows = theta.and_then(|theta| theta.get(1)).and_then(Dim::as_const).and_then(|rows| usize::try_from(rows).ok());
     let Some(axes) = from_size.or(rows) else { return Ok(vec![Fact::tensor(dtype, None)]) };
     if !(2..=3).contains(&axes) || rows.is_some_and(|rows| rows != axes) {
-        return Err(Refusal::invalid(format!("a matrix of {rows:?} rows for {axes} axes")));
+        return Err(Refusal::invalid(format!("matrices of {} rows for {axes} axes", rows.unwrap_or(axes))));
     }
     if theta.is_some_and(|theta| theta.len() != 3) {
         return Err(Refusal::invalid("the matrices are no tensor of rank 3"));
@@ -29,4 +40,46 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         return Err(Refusal::invalid("a size is negative"));
     }
     Ok(vec![Fact::tensor(dtype, Some(shape))])
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let theta = cx.tensor(0)?;
+    let align_corners = cx.attr_flag("align_corners", false)?;
+    let size: Option<Vec<usize>> = cx.ints(1)?.into_iter().map(|size| usize::try_from(size).ok()).collect();
+    let size = size.ok_or_else(|| Decline::invalid("a size is negative"))?;
+    let (batch, dims) = match size.as_slice() {
+        [batch, _, dims @ ..] if (2..=3).contains(&dims.len()) => (*batch, dims),
+        _ => return Err(Decline::invalid(format!("there is no grid of size {size:?}"))),
+    };
+    let axes = dims.len();
+    if theta.shape() != [batch, axes, axes + 1] {
+        return Err(Decline::invalid(format!("matrices of dims {:?} for a grid of size {size:?}", theta.shape())));
+    }
+    if align_corners && dims.contains(&1) {
+        return Err(Decline::unsupported("runtimes disagree where a single point is"));
+    }
+    let shape: Vec<usize> = [batch].into_iter().chain(dims.iter().copied()).chain([axes]).collect();
+    cx.claim(theta.dtype(), &shape)?;
+    let points = crate::tensor::product(&shape).unwrap_or(0);
+    cx.budget().take_work((points as u64).saturating_mul(axes as u64 + 1))?;
+    // Coordinates run over each axis evenly.
+    let coordinate = |at: usize, dim: usize| {
+        let (at, dim) = (at as f64, dim as f64);
+        if align_corners { 2.0 * at / (dim - 1.0) - 1.0 } else { (2.0 * at + 1.0) / dim - 1.0 }
+    };
+    in_lane!(theta.dtype(), T => {
+        let theta_values = read::<T>(theta)?;
+        let mut grid = Vec::with_capacity(points);
+        for matrix in theta_values.chunks_exact(axes * (axes + 1)) {
+            let mut indices = Indices::new(dims);
+            while let Some(index) = indices.advance() {
+                for row in matrix.chunks_exact(axes + 1) {
+                    let places = index.iter().zip(dims).rev().map(|(&at, &dim)| coordinate(at, dim)).chain([1.0]);
+                    let moved = row.iter().zip(places).map(|(factor, place)| factor.to_f64() * place);
+                    grid.push(T::of(moved.sum()));
+                }
+            }
+        }
+        Ok(vec![<T as Ring>::write(theta.dtype(), &shape, grid)?.into()])
+    })
 }

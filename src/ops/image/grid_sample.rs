@@ -1,8 +1,21 @@
+//! GridSample: data read at the points of a grid.
+//!
+//! | | |
+//! |---|---|
+//! | computes | `Y[n, c, p…]` is `X[n, c]` at point `grid[n, p…]`, whose coordinates, last axis first, run from −1 to 1 over the data |
+//! | shapes | `X [N, C, D…]`, `grid [N, O…, axes]`, `Y [N, C, O…]` |
+//! | `align_corners` | 1: −1 and 1 are the centres of the first and last element; 0: their outer edges |
+//! | versions | 16: two axes, `bilinear` and `bicubic`; 20: any number of axes, `linear` and `cubic`; 22 adds bfloat16 |
+//! | not evaluated | weighted sums of other than finite floats; points that are not finite or far out; nearest elements that depend on the precision of points |
+
 use crate::dim::Dim;
 use crate::ir::Fact;
-use crate::ops::{InferCx, InferResult, Operator, Refusal};
+use crate::ops::lane::{Lane, Ring, in_lane, read};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::tensor::{DType, Tensor, product};
+use rayon::prelude::*;
 
-pub(super) const GRID_SAMPLE: Operator = Operator::infer_only("GridSample", &[16, 20, 22], infer);
+pub(super) const GRID_SAMPLE: Operator = Operator::new("GridSample", &[16, 20, 22], infer, eval);
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.required(0)?.dtype();
@@ -29,4 +42,288 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     shape.extend((1..rank - 1).map(|axis| at(grid, axis)));
     let shape = shape.into_iter().map(|dim| dim.unwrap_or_else(|| cx.fresh_dim())).collect();
     Ok(vec![Fact::tensor(dtype, Some(shape))])
+}
+
+/// How an element is made of those around a point.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    Nearest,
+    Linear,
+    Cubic,
+}
+
+/// What lies beyond the data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Padding {
+    Zeros,
+    Border,
+    Reflection,
+}
+
+fn mode(site: &Site<'_>) -> Result<Mode, Refusal> {
+    match site.attr_str("mode")? {
+        None | Some("linear" | "bilinear") => Ok(Mode::Linear),
+        Some("nearest") => Ok(Mode::Nearest),
+        Some("cubic" | "bicubic") => Ok(Mode::Cubic),
+        Some(other) => Err(Refusal::invalid(format!("mode is '{other}'"))),
+    }
+}
+
+fn padding(site: &Site<'_>) -> Result<Padding, Refusal> {
+    match site.attr_str("padding_mode")? {
+        None | Some("zeros") => Ok(Padding::Zeros),
+        Some("border") => Ok(Padding::Border),
+        Some("reflection") => Ok(Padding::Reflection),
+        Some(other) => Err(Refusal::invalid(format!("padding_mode is '{other}'"))),
+    }
+}
+
+/// One axis of the data.
+#[derive(Clone, Copy, Debug)]
+struct Axis {
+    dim: usize,
+    align_corners: bool,
+    padding: Padding,
+}
+
+impl Axis {
+    /// The coordinates of the outer edges of the data, where reflection and clamping begin.
+    fn edges(self) -> (f64, f64) {
+        let last = self.dim as f64 - 1.0;
+        if self.align_corners { (0.0, last) } else { (-0.5, last + 0.5) }
+    }
+
+    /// Where a coordinate between −1 and 1 lies, in elements.
+    fn denormalized(self, x: f64) -> f64 {
+        let dim = self.dim as f64;
+        if self.align_corners { (x + 1.0) / 2.0 * (dim - 1.0) } else { ((x + 1.0) * dim - 1.0) / 2.0 }
+    }
+
+    /// The same in binary32.
+    fn denormalized_single(self, x: f32) -> f32 {
+        let dim = self.dim as f32;
+        if self.align_corners { (x + 1.0) / 2.0 * (dim - 1.0) } else { ((x + 1.0) * dim - 1.0) / 2.0 }
+    }
+
+    /// A coordinate brought back to where there is data, as the padding has it.
+    fn brought_back(self, x: f64) -> f64 {
+        let (low, high) = self.edges();
+        if (low..=high).contains(&x) {
+            return x;
+        }
+        match self.padding {
+            Padding::Zeros => x,
+            Padding::Border => x.clamp(0.0, self.dim as f64 - 1.0),
+            Padding::Reflection => reflected(x, low, high),
+        }
+    }
+
+    /// The element at a whole coordinate; `None` is a zero.
+    fn element(self, at: f64) -> Option<usize> {
+        let last = self.dim as f64 - 1.0;
+        let at = match self.padding {
+            Padding::Zeros if (0.0..=last).contains(&at) => at,
+            Padding::Zeros => return None,
+            Padding::Border => at.clamp(0.0, last),
+            Padding::Reflection => {
+                let (low, high) = self.edges();
+                // Rounding must not carry a reflection over the edge.
+                reflected(at, low, high).trunc().clamp(0.0, last)
+            }
+        };
+        Some(at as usize)
+    }
+}
+
+/// A coordinate reflected at both edges until it lies between them.
+fn reflected(x: f64, low: f64, high: f64) -> f64 {
+    let range = high - low;
+    let distance = if x < low {
+        low - x
+    } else if x > high {
+        x - high
+    } else {
+        return x;
+    };
+    let turns = (distance / range).trunc();
+    let rest = distance - turns * range;
+    if (turns % 2.0 == 0.0) == (x < low) { low + rest } else { high - rest }
+}
+
+/// The weights of the elements around a coordinate, the first of which is the second element of the answer.
+fn weights(mode: Mode, x: f64) -> ([f64; 4], f64, usize) {
+    const A: f64 = -0.75;
+    let low = x.floor();
+    let near = x - low;
+    let far = 1.0 - near;
+    let inner = |x: f64| ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0;
+    let outer = |x: f64| ((A * (x + 1.0) - 5.0 * A) * (x + 1.0) + 8.0 * A) * (x + 1.0) - 4.0 * A;
+    match mode {
+        Mode::Nearest => ([1.0, 0.0, 0.0, 0.0], x.round_ties_even(), 1),
+        Mode::Linear => ([far, near, 0.0, 0.0], low, 2),
+        Mode::Cubic => ([outer(near), inner(near), inner(far), outer(far)], low - 1.0, 4),
+    }
+}
+
+/// The whole data around one point: which elements of a channel count, and how much.
+type Taps = Vec<(Option<usize>, f64)>;
+
+fn taps(axes: &[Axis], mode: Mode, point: &[f64]) -> Taps {
+    let mut taps: Taps = vec![(Some(0), 1.0)];
+    for (axis, &x) in axes.iter().zip(point) {
+        let (weights, first, count) = weights(mode, x);
+        let along: Vec<(Option<usize>, f64)> =
+            weights.iter().take(count).enumerate().map(|(at, &w)| (axis.element(first + at as f64), w)).collect();
+        taps = taps
+            .iter()
+            .flat_map(|&(outer, weight)| {
+                along
+                    .iter()
+                    .map(move |&(at, own)| (outer.zip(at).map(|(outer, at)| outer * axis.dim + at), weight * own))
+            })
+            .collect();
+    }
+    taps
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (data, grid) = (cx.tensor(0)?, cx.tensor(1)?);
+    let (mode, padding) = (mode(cx)?, padding(cx)?);
+    let align_corners = cx.attr_flag("align_corners", false)?;
+    let (batch, channels, dims) = match data.shape() {
+        [batch, channels, dims @ ..] if !dims.is_empty() => (*batch, *channels, dims),
+        shape => return Err(Decline::invalid(format!("there is no grid over data of dims {shape:?}"))),
+    };
+    let out = match grid.shape() {
+        [first, out @ .., last] if *first == batch && *last == dims.len() && out.len() == dims.len() => out,
+        shape => return Err(Decline::invalid(format!("a grid of dims {shape:?} for data of dims {:?}", data.shape()))),
+    };
+    if dims.len() > 6 {
+        return Err(Decline::unsupported("a grid of so many axes"));
+    }
+    let shape: Vec<usize> = [batch, channels].into_iter().chain(out.iter().copied()).collect();
+    cx.claim(data.dtype(), &shape)?;
+    if shape.contains(&0) {
+        return Ok(vec![Tensor::zeros(data.dtype(), &shape)?.into()]);
+    }
+    if dims.contains(&0) {
+        return Err(Decline::invalid("there is no data to read"));
+    }
+    let axes: Vec<Axis> = dims.iter().map(|&dim| Axis { dim, align_corners, padding }).collect();
+    if padding == Padding::Reflection && align_corners && dims.contains(&1) {
+        return Err(Decline::unsupported("a single element is not reflected"));
+    }
+    let points = points(cx, grid, &axes, mode)?;
+    let per_point = match mode {
+        Mode::Nearest => 1u64,
+        Mode::Linear => 1 << dims.len(),
+        Mode::Cubic => 1 << (2 * dims.len()),
+    };
+    let elements = product(&shape).unwrap_or(0) as u64;
+    cx.budget().take_work(elements.saturating_mul(per_point))?;
+    let layout = Layout { batch, channels, size: product(dims).unwrap_or(0), points: product(out).unwrap_or(0) };
+    if mode == Mode::Nearest {
+        let picked =
+            points.par_chunks_exact(axes.len()).map(|point| taps(&axes, mode, point).first().and_then(|t| t.0));
+        return Ok(vec![nearest(data, &shape, &layout, &picked.collect::<Vec<_>>())?.into()]);
+    }
+    in_lane!(data.dtype(), T => {
+        let values = read::<T>(data)?;
+        if values.iter().any(|value| !value.to_f64().is_finite()) {
+            return Err(Decline::unsupported("runtimes disagree on sums of what is not finite"));
+        }
+        let sums = layout.sums(&values, &axes, mode, &points);
+        Ok(vec![<T as Ring>::write(data.dtype(), &shape, sums)?.into()])
+    })
+}
+
+/// The points of a grid in elements of the data, first axis first, brought back as the padding has it.
+fn points(cx: &EvalCx<'_>, grid: &Tensor, axes: &[Axis], mode: Mode) -> Result<Vec<f64>, Decline> {
+    cx.claim(DType::Complex128, grid.shape())?;
+    let single = grid.dtype() != DType::Double;
+    let floats = matches!(grid.dtype(), DType::Float | DType::Double | DType::Float16 | DType::Bfloat16);
+    let given = grid.to_f64s().filter(|_| floats).ok_or_else(|| Decline::invalid("the grid is no tensor of floats"))?;
+    let mut points = Vec::with_capacity(given.len());
+    for point in given.chunks_exact(axes.len()) {
+        for (&axis, &x) in axes.iter().zip(point.iter().rev()) {
+            let exact = axis.denormalized(x);
+            if !exact.is_finite() || exact.abs() > 1e6 {
+                return Err(Decline::unsupported("a point of the grid is far out"));
+            }
+            let whole = if mode == Mode::Nearest { exact.round_ties_even() } else { exact };
+            // Runtimes compute in the precision of the grid; an element is chosen where that does not matter.
+            if mode == Mode::Nearest && single && axis.denormalized_single(x as f32).round_ties_even() != whole as f32 {
+                return Err(Decline::unsupported("rounding decides which element is the nearest"));
+            }
+            points.push(axis.brought_back(whole));
+        }
+    }
+    Ok(points)
+}
+
+/// The sizes of the data and of the result.
+struct Layout {
+    batch: usize,
+    channels: usize,
+    /// Elements of a channel of the data.
+    size: usize,
+    /// Points of the grid of one instance.
+    points: usize,
+}
+
+impl Layout {
+    fn sums<T: Lane>(&self, values: &[T], axes: &[Axis], mode: Mode, points: &[f64]) -> Vec<T> {
+        let mut result = vec![T::default(); self.batch * self.channels * self.points];
+        let blocks = result.chunks_exact_mut(self.channels * self.points);
+        let instances =
+            values.chunks_exact(self.channels * self.size).zip(points.chunks_exact(self.points * axes.len()));
+        // Some points at a time, so that their taps stay in the cache while the channels go by.
+        const PART: usize = 1 << 12;
+        for (to, (from, points)) in blocks.zip(instances) {
+            for (part, points) in points.chunks(PART * axes.len()).enumerate() {
+                let taps: Vec<Taps> =
+                    points.par_chunks_exact(axes.len()).map(|point| taps(axes, mode, point)).collect();
+                to.par_chunks_exact_mut(self.points).zip(from.par_chunks_exact(self.size)).for_each(|(to, channel)| {
+                    for (to, taps) in to.iter_mut().skip(part * PART).zip(&taps) {
+                        let value = |&(at, weight): &(Option<usize>, f64)| Some(channel.get(at?)?.to_f64() * weight);
+                        *to = T::of(taps.iter().filter_map(value).sum());
+                    }
+                });
+            }
+        }
+        result
+    }
+
+    /// The elements at these places of each channel; zero where there is none.
+    fn copied<E: Clone>(&self, values: &[E], picked: &[Option<usize>], zero: E) -> Vec<E> {
+        let mut result = Vec::with_capacity(self.batch * self.channels * self.points);
+        let channels = values.chunks_exact(self.size).enumerate();
+        for (number, channel) in channels {
+            let instance = number / self.channels * self.points;
+            let picked = picked.get(instance..).unwrap_or_default().iter().take(self.points);
+            result.extend(picked.map(|&at| at.and_then(|at| channel.get(at)).cloned().unwrap_or_else(|| zero.clone())));
+        }
+        result
+    }
+}
+
+fn nearest(data: &Tensor, shape: &[usize], layout: &Layout, picked: &[Option<usize>]) -> Result<Tensor, Decline> {
+    if let Some(strings) = data.strings() {
+        return Ok(Tensor::from_strings(shape, layout.copied(strings, picked, bytes::Bytes::new()))?);
+    }
+    fn cells<const WIDTH: usize>(data: &Tensor, layout: &Layout, picked: &[Option<usize>]) -> Vec<u8>
+    where
+        [u8; WIDTH]: bytemuck::Pod,
+    {
+        layout.copied(data.bytes().as_chunks::<WIDTH>().0, picked, [0; WIDTH]).into_flattened()
+    }
+    let bytes = match data.dtype().byte_len(1) {
+        Some(1) => cells::<1>(data, layout, picked),
+        Some(2) => cells::<2>(data, layout, picked),
+        Some(4) => cells::<4>(data, layout, picked),
+        Some(8) => cells::<8>(data, layout, picked),
+        Some(16) => cells::<16>(data, layout, picked),
+        _ => return Err(Decline::unsupported(format!("no evaluation for elements of type {}", data.dtype()))),
+    };
+    Ok(Tensor::from_bytes(data.dtype(), shape, bytes.into())?)
 }

@@ -14,6 +14,7 @@
 mod affine_grid;
 mod decode;
 mod grid_sample;
+mod resample;
 mod resize;
 mod roi_align;
 mod sizes;

@@ -1,8 +1,20 @@
+//! RoiAlign: regions of an image, each pooled to one size.
+//!
+//! | | |
+//! |---|---|
+//! | computes | each element from samples spread evenly over its part of the region, each interpolated from four elements of the image: their mean, or the largest of all weighted elements |
+//! | shapes | `X [N, C, H, W]`, `rois [R, 4]` as `x1, y1, x2, y2`, `batch_indices [R]`, `Y [R, C, output_height, output_width]` |
+//! | versions | 10: a region of less than an element counts as one; 16: so with `output_half_pixel`, whereas `half_pixel` (the default) moves regions by half an element; 22 adds bfloat16 |
+//! | arithmetic | positions in the precision of the operands, in the order runtimes have, because truncation follows |
+//! | refuses | indices of images that are not there |
+
 use crate::dim::Dim;
 use crate::ir::Fact;
-use crate::ops::{InferCx, InferResult, Operator, Refusal, Site};
+use crate::ops::lane::{Lane, Ring, in_lane, read, same_dtype};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::tensor::Tensor;
 
-pub(super) const ROI_ALIGN: Operator = Operator::infer_only("RoiAlign", &[10, 16, 22], infer);
+pub(super) const ROI_ALIGN: Operator = Operator::new("RoiAlign", &[10, 16, 22], infer, eval);
 
 /// `output_height` and `output_width`.
 fn output_size(site: &Site<'_>) -> Result<[i64; 2], Refusal> {
@@ -27,4 +39,184 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let or_fresh = |dim: Option<Dim>| dim.unwrap_or_else(|| cx.fresh_dim());
     let shape = vec![or_fresh(count), or_fresh(dim(0, 1)), Dim::constant(height), Dim::constant(width)];
     Ok(vec![Fact::tensor(dtype, Some(shape))])
+}
+
+/// What the attributes say.
+struct Pooling {
+    half_pixel: bool,
+    largest: bool,
+    sampling_ratio: i64,
+    spatial_scale: f32,
+}
+
+impl Pooling {
+    fn of(site: &Site<'_>) -> Result<Pooling, Refusal> {
+        let half_pixel = match site.attr_str("coordinate_transformation_mode")? {
+            _ if site.version < 16 => false,
+            None | Some("half_pixel") => true,
+            Some("output_half_pixel") => false,
+            Some(other) => return Err(Refusal::invalid(format!("coordinate_transformation_mode is '{other}'"))),
+        };
+        let largest = match site.attr_str("mode")? {
+            None | Some("avg") => false,
+            Some("max") => true,
+            Some(other) => return Err(Refusal::invalid(format!("mode is '{other}'"))),
+        };
+        Ok(Pooling {
+            half_pixel,
+            largest,
+            sampling_ratio: site.attr_int("sampling_ratio")?.unwrap_or(0),
+            spatial_scale: site.attr_float("spatial_scale")?.unwrap_or(1.0),
+        })
+    }
+}
+
+/// A region along one axis.
+struct Span {
+    start: f64,
+    /// The length of the part of one element.
+    bin: f64,
+    /// Samples in the part of one element.
+    samples: usize,
+}
+
+/// Rounds to the precision of the operands.
+type Round = fn(f64) -> f64;
+
+impl Span {
+    fn new(pooling: &Pooling, round: Round, start: f64, end: f64, output: usize) -> Result<Span, Decline> {
+        // A product or difference of two numbers of binary32 that is rounded to binary64 first rounds to the same number.
+        let scale = f64::from(pooling.spatial_scale);
+        let offset = if pooling.half_pixel { 0.5 } else { 0.0 };
+        let edge = |x: f64| round(round(x * scale) - offset);
+        let start = edge(start);
+        let length = round(edge(end) - start);
+        let length = if pooling.half_pixel { length } else { length.max(1.0) };
+        let bin = round(length / output as f64);
+        if !start.is_finite() || !bin.is_finite() {
+            return Err(Decline::unsupported("a region is not finite"));
+        }
+        let samples = if pooling.sampling_ratio > 0 { pooling.sampling_ratio as f64 } else { bin.ceil() };
+        if samples > 1e6 {
+            return Err(Decline::OverBudget("a region takes too many samples".into()));
+        }
+        Ok(Span { start, bin, samples: samples.max(0.0) as usize })
+    }
+
+    /// Where sample `sample` of element `at` lies.
+    fn position(&self, round: Round, at: usize, sample: usize) -> f64 {
+        let whole = round(self.start + round(at as f64 * self.bin));
+        let part = round(round((sample as f64 + 0.5) * self.bin) / self.samples as f64);
+        round(whole + part)
+    }
+}
+
+/// The two elements around a position and the weight of the second; `None` lies beyond the image.
+fn neighbours(position: f64, dim: usize) -> Option<(usize, usize, f64)> {
+    if dim == 0 || position < -1.0 || position > dim as f64 {
+        return None;
+    }
+    let position = position.max(0.0);
+    let low = position as usize;
+    if low >= dim - 1 { Some((dim - 1, dim - 1, 0.0)) } else { Some((low, low + 1, position - low as f64)) }
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (image, regions) = (cx.tensor(0)?, cx.tensor(1)?);
+    let indices = cx.ints(2)?;
+    let pooling = Pooling::of(cx)?;
+    let dtype = image.dtype();
+    same_dtype(dtype, &[regions])?;
+    let [batch, channels, height, width] = *image.shape() else {
+        return Err(Decline::invalid(format!("an image of dims {:?}", image.shape())));
+    };
+    if regions.shape() != [indices.len(), 4] || cx.tensor(2)?.rank() != 1 {
+        return Err(Decline::invalid(format!("regions of dims {:?} in {} images", regions.shape(), indices.len())));
+    }
+    let [rows, columns] = output_size(cx)?.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    let shape = [indices.len(), channels, rows, columns];
+    cx.claim(dtype, &shape)?;
+    if shape.contains(&0) {
+        return Ok(vec![Tensor::zeros(dtype, &shape)?.into()]);
+    }
+    if image.is_empty() {
+        return Err(Decline::invalid("a region lies in an image that is empty"));
+    }
+    in_lane!(dtype, T => {
+        let round: Round = |x| T::of(x).to_f64();
+        let (values, regions) = (read::<T>(image)?, read::<T>(regions)?);
+        if values.iter().any(|value| !value.to_f64().is_finite()) {
+            return Err(Decline::unsupported("runtimes disagree on samples of what is not finite"));
+        }
+        let mut result = Vec::with_capacity(crate::tensor::product(&shape).unwrap_or(0));
+        let size = height * width;
+        for (region, &index) in regions.chunks_exact(4).zip(&indices) {
+            let index = usize::try_from(index).ok().filter(|&index| index < batch);
+            let index = index.ok_or_else(|| Decline::invalid("a region lies in an image that is not there"))?;
+            let edge = |at: usize| region.get(at).map_or(0.0, |edge| edge.to_f64());
+            let across = Span::new(&pooling, round, edge(0), edge(2), columns)?;
+            let down = Span::new(&pooling, round, edge(1), edge(3), rows)?;
+            let samples = across.samples.saturating_mul(down.samples);
+            let work = [rows, columns, samples].iter().fold(4u64, |work, &n| work.saturating_mul(n as u64));
+            cx.budget().take_work(work.saturating_mul(channels as u64 + 1))?;
+            let start = index * channels * size;
+            let planes = values.get(start..start + channels * size).unwrap_or_default();
+            for plane in (0..channels).map(|channel| planes.get(channel * size..).unwrap_or_default()) {
+                for row in 0..rows {
+                    for column in 0..columns {
+                        let mut pooled = Pooled::new(pooling.largest);
+                        for y in (0..down.samples).map(|sample| down.position(round, row, sample)) {
+                            for x in (0..across.samples).map(|sample| across.position(round, column, sample)) {
+                                pooled.add(&corners(plane, (y, height), (x, width)));
+                            }
+                        }
+                        result.push(T::of(pooled.value(samples)));
+                    }
+                }
+            }
+        }
+        Ok(vec![<T as Ring>::write(dtype, &shape, result)?.into()])
+    })
+}
+
+/// The weighted elements around a position in a plane; zeros beyond it.
+fn corners<T: Lane>(plane: &[T], (y, height): (f64, usize), (x, width): (f64, usize)) -> [f64; 4] {
+    let Some(((top, bottom, down), (left, right, across))) = neighbours(y, height).zip(neighbours(x, width)) else {
+        return [0.0; 4];
+    };
+    let at = |row: usize, column: usize| plane.get(row * width + column).map_or(0.0, |value| value.to_f64());
+    let (up, back) = (1.0 - down, 1.0 - across);
+    [
+        up * back * at(top, left),
+        up * across * at(top, right),
+        down * back * at(bottom, left),
+        down * across * at(bottom, right),
+    ]
+}
+
+/// What the samples so far come to.
+struct Pooled {
+    largest: bool,
+    value: Option<f64>,
+}
+
+impl Pooled {
+    fn new(largest: bool) -> Pooled {
+        Pooled { largest, value: None }
+    }
+
+    fn add(&mut self, corners: &[f64; 4]) {
+        let own =
+            if self.largest { corners.iter().copied().fold(f64::NEG_INFINITY, f64::max) } else { corners.iter().sum() };
+        self.value = Some(match self.value {
+            None => own,
+            Some(value) if self.largest => value.max(own),
+            Some(value) => value + own,
+        });
+    }
+
+    fn value(&self, samples: usize) -> f64 {
+        let value = self.value.unwrap_or(0.0);
+        if self.largest { value } else { value / samples.max(1) as f64 }
+    }
 }

@@ -11,7 +11,8 @@
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Fact, Scalar};
-use crate::ops::{InferCx, InferResult, Refusal, Site, axis_in};
+use crate::ops::{Decline, EvalCx, InferCx, InferResult, Refusal, Site, axis_in};
+use crate::tensor::Tensor;
 
 /// Which operands say what.
 #[derive(Clone, Copy)]
@@ -255,7 +256,7 @@ fn check_scale(scale: &Scalar) -> Result<(), Refusal> {
     }
 }
 
-/// Products below this are exact in binary32.
+/// Whole numbers up to this are exact in binary32.
 const EXACT: i64 = 1 << 24;
 
 /// A dim times a scale.
@@ -268,12 +269,10 @@ fn scaled_dim(cx: &InferCx<'_>, dim: &Dim, scale: &Scalar) -> Dim {
                 return Dim::constant(size);
             }
             let (low, high) = scope.bounds(dim);
-            if let Some((numerator, denominator)) = fraction(single) {
-                // Sizes of tensors stay far below this, so that the product with a small numerator is exact.
-                let largest = high.unwrap_or(EXACT >> 8);
-                if denominator == 1 || largest.checked_mul(numerator).is_some_and(|most| most <= EXACT) {
-                    return quotient(scope, &scope.mul(dim, &Dim::constant(numerator)), denominator);
-                }
+            if let Some((numerator, denominator)) = fraction(single)
+                && rounds_alike(single, (numerator, denominator), high)
+            {
+                return quotient(scope, &scope.mul(dim, &Dim::constant(numerator)), denominator);
             }
             let size = scope.fresh_within(
                 "resized",
@@ -300,7 +299,122 @@ fn fraction(value: f32) -> Option<(i64, i64)> {
     let mut numerator = f64::from(value);
     while numerator.fract() != 0.0 {
         numerator *= 2.0;
-        denominator = denominator.checked_mul(2).filter(|&most| most <= EXACT)?;
+        denominator = denominator.checked_mul(2).filter(|&most| most <= EXACT << 8)?;
     }
     (numerator <= EXACT as f64).then_some((numerator as i64, denominator))
+}
+
+/// Whether the product that is rounded to binary32, as runtimes have it, gives the sizes that the exact product gives: for every
+/// dim up to `high`, or up to all that tensors have.
+fn rounds_alike(scale: f32, (numerator, denominator): (i64, i64), high: Option<i64>) -> bool {
+    const LARGEST: i64 = 1 << 16;
+    let high = high.unwrap_or(LARGEST).min(LARGEST);
+    denominator == 1 || (0..=high).all(|dim| scaled(dim, scale) == Some(dim * numerator / denominator))
+}
+
+/// One axis of data that is resized.
+#[derive(Clone, Debug)]
+pub(super) struct Extent {
+    /// The dim of the data.
+    pub input: usize,
+    /// The dim of the result.
+    pub output: usize,
+    /// The scale, as the quotient of two numbers. `output` is what becomes of `input` times this.
+    pub scale: [f64; 2],
+    /// Where the region of interest starts and ends, as parts of the whole.
+    pub region: [f64; 2],
+}
+
+impl Extent {
+    fn same(input: usize) -> Extent {
+        Extent { input, output: input, scale: [1.0, 1.0], region: [0.0, 1.0] }
+    }
+
+    /// Whether the scale makes the result just as long as it is.
+    pub(super) fn is_exact(&self) -> bool {
+        let [numerator, denominator] = self.scale;
+        let exact = self.input as f64 * numerator / denominator;
+        (exact - self.output as f64).abs() <= 1e-6 * exact
+    }
+
+    fn is_whole(&self) -> bool {
+        self.region == [0.0, 1.0]
+    }
+}
+
+/// How each axis of the data is resized.
+///
+/// # Errors
+/// The operands break a rule, or runtimes would come to other sizes.
+pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, Decline> {
+    let axes = resized_axes(cx, shape.len())?;
+    let places = Places::of(cx);
+    let crops = crops(cx)?;
+    let mut extents: Vec<Extent> = shape.iter().map(|&dim| Extent::same(dim)).collect();
+    let mut resize = |axis: usize, output: Option<i64>, scale: [f64; 2]| {
+        let output = output.and_then(|output| usize::try_from(output).ok());
+        match (extents.get_mut(axis), output) {
+            (Some(extent), Some(output)) => {
+                (extent.output, extent.scale) = (output, scale);
+                Ok(())
+            }
+            _ => Err(Decline::unsupported("a size is out of range, or depends on the precision of a scale")),
+        }
+    };
+    let given = |place: Option<usize>| -> Result<Option<&Tensor>, Decline> {
+        let operand = place.map(|place| cx.optional_tensor(place)).transpose()?.flatten();
+        Ok(operand.filter(|operand| !operand.is_empty()))
+    };
+    let wrong_count = || Decline::invalid("there are more or fewer numbers than axes to resize");
+    let scales = match (attribute_scales(cx)?, given(places.scales)?) {
+        (Some(scales), _) => Some(scales),
+        (None, operand) => match operand.map(Tensor::elements::<f32>) {
+            Some(scales) => Some(scales.ok_or_else(|| Decline::invalid("the scales are no floats"))?.into_owned()),
+            None => None,
+        },
+    };
+    let sizes = given(places.sizes)?.map(|sizes| sizes.to_i64s().ok_or_else(|| Decline::invalid("no sizes")));
+    let dim = |axis: usize| shape.get(axis).and_then(|&dim| i64::try_from(dim).ok()).ok_or_else(wrong_count);
+    match (&scales, sizes.transpose()?) {
+        (Some(scales), None) if scales.len() == axes.len() => {
+            for (&axis, &scale) in axes.iter().zip(scales) {
+                check_scale(&Scalar::Float(scale.into()))?;
+                resize(axis, scaled(dim(axis)?, scale), [scale.into(), 1.0])?;
+            }
+        }
+        (None, Some(sizes)) if sizes.len() == axes.len() => match Policy::of(cx)? {
+            Policy::Stretch => {
+                for (&axis, &size) in axes.iter().zip(&sizes) {
+                    resize(axis, Some(size), [size as f64, dim(axis)? as f64])?;
+                }
+            }
+            policy => {
+                let pairs = axes.iter().zip(&sizes).map(|(&axis, &size)| Ok((size, dim(axis)?)));
+                let common = policy.common(&pairs.collect::<Result<Vec<_>, Decline>>()?);
+                let common = common.ok_or_else(|| Decline::invalid("nothing has no aspect ratio"))?;
+                for &axis in &axes {
+                    resize(axis, fitted(dim(axis)?, common), [common.0 as f64, common.1 as f64])?;
+                }
+            }
+        },
+        (Some(_), Some(_)) | (None, None) => return Err(Decline::invalid("either scales or sizes must be given")),
+        _ => return Err(wrong_count()),
+    }
+    if crops {
+        let region = given(places.roi)?.and_then(Tensor::to_f64s).filter(|region| region.len() == axes.len() * 2);
+        let region = region.ok_or_else(|| Decline::invalid("there is no region of interest"))?;
+        let (starts, ends) = region.split_at(axes.len());
+        for (&axis, (&start, &end)) in axes.iter().zip(starts.iter().zip(ends)) {
+            if let Some(extent) = extents.get_mut(axis) {
+                extent.region = [start, end];
+            }
+        }
+        // Runtimes take no part of the region into account when the sizes come from scales, and none at all of it when no
+        // size changes.
+        let unchanged = extents.iter().all(|extent| extent.input == extent.output);
+        if (scales.is_some() || unchanged) && !extents.iter().all(Extent::is_whole) {
+            return Err(Decline::unsupported("runtimes do not crop here"));
+        }
+    }
+    Ok(extents)
 }

@@ -28,7 +28,7 @@ fn infer_regressor(cx: &mut InferCx<'_>) -> InferResult {
         Some(targets) if targets > 0 => Dim::constant(targets),
         Some(targets) => return Err(Refusal::invalid(format!("there are {targets} targets"))),
     };
-    let dtype = if cx.node.is("TreeEnsemble") { cx.required(0)?.dtype() } else { Some(DType::Float) };
+    let dtype = if cx.node.op_type == "TreeEnsemble" { cx.required(0)?.dtype() } else { Some(DType::Float) };
     let rows = observations(cx);
     Ok(vec![Fact::tensor(dtype, Some(vec![rows, targets]))])
 }

@@ -52,7 +52,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("LogSoftmax", &[1, 11, 13], softmax::infer, softmax::eval),
     Operator::new("Hardmax", &[1, 11, 13], softmax::infer, softmax::eval),
     Operator::new("BatchNormalization", &[1, 6, 7, 9, 14, 15], normalize::infer_batch, normalize::eval_batch),
-    Operator::new("InstanceNormalization", &[1, 6, 22], normalize::infer_same, normalize::eval_instance),
+    Operator::new("InstanceNormalization", &[1, 6, 22], normalize::infer_instance, normalize::eval_instance),
     Operator::new("GroupNormalization", &[18, 21], normalize::infer_same, normalize::eval_group),
     Operator::new("LayerNormalization", &[17], normalize::infer_layer, normalize::eval_layer),
     Operator::new("RMSNormalization", &[23], normalize::infer_rms, normalize::eval_rms),

@@ -12,9 +12,46 @@ pub(super) fn infer_same(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec))])
 }
 
+/// The shape of the data. There must be as many channels as scales, so a number of those is one of these.
+fn shape_with_channels(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
+    let mut shape = cx.required(0)?.shape().map(<[Dim]>::to_vec);
+    if let (Some([_, channels, ..]), Some([scales])) = (shape.as_deref_mut(), cx.shape(1)) {
+        if cx.scope().eq(channels, scales).is_no() {
+            let (channels, scales) = (cx.scope().format(channels), cx.scope().format(scales));
+            return Err(Refusal::invalid(format!("there are {channels} channels and {scales} scales")));
+        }
+        if channels.as_const().is_none() && scales.as_const().is_some() {
+            *channels = scales.clone();
+        }
+    }
+    Ok(shape)
+}
+
+/// The shape of the data, which a parameter is spread over: a number other than 1 there is one here.
+fn shape_under(cx: &InferCx<'_>, parameter: usize) -> Result<Option<Vec<Dim>>, Refusal> {
+    let mut shape = cx.required(0)?.shape().map(<[Dim]>::to_vec);
+    for (dim, spread) in shape.iter_mut().flatten().rev().zip(cx.shape(parameter).into_iter().flatten().rev()) {
+        if dim.as_const().is_none() && spread.as_const().is_some_and(|size| size > 1) {
+            *dim = spread.clone();
+        }
+    }
+    Ok(shape)
+}
+
+pub(super) fn infer_instance(cx: &mut InferCx<'_>) -> InferResult {
+    let shape = shape_with_channels(cx)?;
+    Ok(vec![Fact::tensor(cx.dtype(0), shape)])
+}
+
 pub(super) fn infer_batch(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
-    let result = Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec));
+    let trained = cx.version < 14 || cx.attr_flag("training_mode", false)?;
+    if !trained && cx.node.outputs().iter().skip(1).any(Option::is_some) {
+        return Err(Refusal::invalid("statistics are asked for without training"));
+    }
+    let by_channel = cx.version >= 9 || cx.attr_flag("spatial", true)?;
+    let shape = if by_channel { shape_with_channels(cx)? } else { data.shape().map(<[Dim]>::to_vec) };
+    let result = Fact::tensor(data.dtype(), shape);
     // The statistics are as the ones given; all four have one entry for each channel (or feature).
     let shape = (1..5).find_map(|i| cx.shape(i)).map(<[Dim]>::to_vec);
     let dtype = if cx.version < 14 { data.dtype() } else { cx.dtype(3).or(cx.dtype(4)) };
@@ -216,7 +253,7 @@ pub(super) fn infer_layer(cx: &mut InferCx<'_>) -> InferResult {
         }
     };
     let saved = Fact::tensor(stash, saved);
-    let result = Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec));
+    let result = Fact::tensor(data.dtype(), shape_under(cx, 1)?);
     Ok(vec![result, saved.clone(), saved])
 }
 
@@ -225,7 +262,7 @@ pub(super) fn infer_rms(cx: &mut InferCx<'_>) -> InferResult {
     if let Some(rank) = data.rank() {
         first_axis(cx, rank)?;
     }
-    Ok(vec![Fact::tensor(cx.dtype(1), data.shape().map(<[Dim]>::to_vec))])
+    Ok(vec![Fact::tensor(cx.dtype(1), shape_under(cx, 1)?)])
 }
 
 /// A parameter spread over the data: an entry for every element, or for the first ones, which repeat.

@@ -5,6 +5,7 @@ use super::layout::Layout;
 use super::real::rounded;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
+use crate::ops::elementwise::symbolic::Elements;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
@@ -67,11 +68,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     match axes::resolve(cx, &operand, rank)? {
         Axes::Known(reduced) => {
             let fact = Fact::tensor(dtype, Some(reduced_shape(shape, &reduced, keep, Dim::constant(1))));
-            let elements = if dtype.is_some_and(|dtype| dtype.is_integer() || dtype == DType::Bool) {
-                reduced_elements(cx.scope(), kind, data, &reduced)
-            } else {
-                data.elements().filter(|_| kind.keeps_single() && !reduced.contains(&true))
-            };
+            let elements = reduced_elements(cx.scope(), kind, data, &reduced);
             Ok(vec![match elements {
                 Some(elements) => fact.with_elements(elements),
                 None => fact,
@@ -110,31 +107,59 @@ fn reduced_shape<D: Clone>(shape: &[D], reduced: &[bool], keep: bool, one: D) ->
     }
 }
 
-/// The elements of the reduction of a small integer tensor, as expressions.
+/// The elements of the reduction of a small tensor, as expressions.
 fn reduced_elements(scope: &Scope, kind: Kind, data: &Fact, reduced: &[bool]) -> Option<Vec<Scalar>> {
-    let (elements, shape) = (data.elements()?, data.static_shape()?);
+    // What is wholly known is for evaluation, which knows when to decline.
+    if data.data().is_some() {
+        return None;
+    }
+    let (parts, shape) = (data.elements()?, data.static_shape()?);
     let layout = Layout::new(&shape, reduced)?;
     if layout.each == 1 && kind.keeps_single() {
-        return Some(elements);
+        return Some(parts);
     }
-    let (start, step): (i64, fn(&Scope, &Dim, &Dim) -> Dim) = match kind {
-        Kind::Sum => (0, Scope::add),
-        Kind::Prod => (1, Scope::mul),
-        Kind::Max if layout.each > 0 => (0, Scope::max),
-        Kind::Min if layout.each > 0 => (0, Scope::min),
-        _ => return None,
-    };
+    let elements = Elements::new(scope, data.dtype()?);
+    if layout.each == 0 || !matches!(kind, Kind::Sum | Kind::Prod | Kind::Max | Kind::Min) {
+        return None;
+    }
     let mut results: Vec<Option<Scalar>> = vec![None; layout.results];
-    for (element, target) in elements.iter().zip(layout.targets(elements.len())) {
+    for (part, target) in parts.iter().zip(layout.targets(parts.len())) {
         let result = results.get_mut(target)?;
-        *result = Some(match (result.take(), element) {
-            (None, element) => element.clone(),
-            (Some(Scalar::Int(total)), Scalar::Int(element)) => Scalar::Int(step(scope, &total, element)),
-            _ => Scalar::Unknown,
+        *result = Some(match result.take() {
+            None => part.clone(),
+            Some(total) => united(&elements, kind, &total, part),
         });
     }
-    let of_nothing = Scalar::Int(Dim::constant(start));
-    Some(results.into_iter().map(|result| result.unwrap_or_else(|| of_nothing.clone())).collect())
+    results.into_iter().collect()
+}
+
+/// Two elements of a reduction in one, if that is exact in any order.
+fn united(elements: &Elements<'_>, kind: Kind, a: &Scalar, b: &Scalar) -> Scalar {
+    let (scope, zero) = (elements.scope(), Dim::constant(0));
+    let integers = matches!((a, b), (Scalar::Int(_), Scalar::Int(_)));
+    let is_nan = |element: &Scalar| matches!(element, Scalar::Float(value) if value.is_nan());
+    match kind {
+        Kind::Sum if integers => unless_wrapped(elements.add(a, b), a, b, i64::checked_add),
+        Kind::Prod if integers => unless_wrapped(elements.mul(a, b), a, b, i64::checked_mul),
+        Kind::Prod => match (elements.fraction(a), elements.fraction(b)) {
+            // A zero would take the sign of a negative factor.
+            (Some((a, a_den)), Some((b, b_den))) if [&a, &b].into_iter().all(|num| scope.ge(num, &zero).is_yes()) => {
+                elements.real(scope.mul(&a, &b), a_den.saturating_mul(b_den))
+            }
+            _ => Scalar::Unknown,
+        },
+        Kind::Max if !is_nan(a) && !is_nan(b) => elements.max(a, b),
+        Kind::Min if !is_nan(a) && !is_nan(b) => elements.min(a, b),
+        _ => Scalar::Unknown,
+    }
+}
+
+/// The result, unless it is a number that overflowed: some runtimes saturate.
+fn unless_wrapped(result: Scalar, a: &Scalar, b: &Scalar, exact: fn(i64, i64) -> Option<i64>) -> Scalar {
+    match a.as_const_int().zip(b.as_const_int()) {
+        Some((a, b)) if exact(a, b) != result.as_const_int() => Scalar::Unknown,
+        _ => result,
+    }
 }
 
 pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {

@@ -4,7 +4,7 @@ use super::layout::Layout;
 use super::real::{reals, rounded};
 use crate::ir::Data;
 use crate::ops::{Decline, EvalCx, EvalResult, axis_in};
-use crate::tensor::product;
+use crate::tensor::{DType, product};
 
 /// LpNormalization: `x / ‖x‖` along an axis, 0 where the norm is.
 pub(super) fn eval_lp(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -60,6 +60,7 @@ pub(super) fn eval_lrn(cx: &mut EvalCx<'_>) -> EvalResult {
     let work = data.len().saturating_mul(size.min(channels).saturating_add(32));
     cx.budget().take_work(u64::try_from(work).unwrap_or(u64::MAX))?;
     let values = reals(cx, data)?;
+    cx.claim(DType::Double, data.shape())?;
     let mut results = values.clone();
     if let Some(item) = channels.checked_mul(inner).filter(|&item| item > 0) {
         for (results, values) in results.chunks_exact_mut(item).zip(values.chunks_exact(item)) {

@@ -1,5 +1,6 @@
 use crate::ir::Attribute;
 use crate::ops::Decline;
+use crate::ops::bodies::Bodies;
 use crate::ops::single::Single;
 use crate::tensor::{DType, Element, Tensor};
 
@@ -83,6 +84,10 @@ fn integers_are_exact_or_declined() {
         ("ReduceLogSum", [-1, 0]),
     ] {
         assert!(matches!(reduce(op_type, &[2], &values, &[0]).eval(), Err(Decline::Unsupported(_))), "{op_type}");
+        let mut b = Bodies::new(20);
+        b.constant(b.main(), "x", Tensor::vector(values.to_vec()));
+        b.node(b.main(), op_type, "x", "y", &[]);
+        assert_eq!(b.facts("y"), ["int32[1]"], "{op_type}");
     }
 }
 
@@ -201,7 +206,14 @@ fn batches_are_normalized() {
     assert!(matches!(parameters(node, 1.0, 2.0).eval(), Err(Decline::Unsupported(_))));
     let node = Single::new("BatchNormalization", 15).input(DType::Float16, "N C H W").input(DType::Float16, "C");
     let node = node.input(DType::Float16, "C").input(DType::Float, "C").input(DType::Float, "C").output().output();
+    let node = node.with("training_mode", flag(true));
     assert_eq!(node.infer(), ["float16[N, C, H, W]", "float[C]", "float[C]"]);
+    let instance = |channels| {
+        let node = Single::new("InstanceNormalization", 22).input(DType::Float, channels);
+        node.input(DType::Float, "8").input(DType::Float, "8").infer().swap_remove(0)
+    };
+    assert_eq!(instance("N C ?"), "float[N, 8, ?]");
+    assert!(instance("N 4 ?").starts_with("invalid"));
 }
 
 #[test]
@@ -238,6 +250,8 @@ fn layers_are_normalized() {
     assert_eq!(node.infer(), ["float16[N, S, 8]", "float[N, 1, 1]", "float[N, 1, 1]"]);
     let rms = Single::new("RMSNormalization", 23).with_float("epsilon", 0.0).values(&[2], &[3f32, 3.0]);
     assert_eq!(rms.values(&[1], &[2f32]).floats(), [2.0, 2.0]);
+    let node = Single::new("LayerNormalization", 17).input(DType::Float, "N ? ?").input(DType::Float, "1 8");
+    assert_eq!(node.infer(), ["float[N, ?, 8]"]);
     let rms = Single::new("RMSNormalization", 23).input(DType::Float16, "N 8").input(DType::Float, "8");
     assert_eq!(rms.infer(), ["float[N, 8]"]);
 }
@@ -296,4 +310,25 @@ fn optimizers() {
     assert_eq!(momentum[0].to_f64s().unwrap(), [-1.0]);
     let adam = step("Adam").output().input(DType::Float, "N").input(DType::Float, "N").input(DType::Float, "N");
     assert_eq!(adam.input(DType::Float, "N").infer(), ["float[N]", "float[N]", "float[N]"]);
+}
+
+#[test]
+fn small_tensors_are_reduced_as_expressions() {
+    let facts = |op_type: &str, dtype: DType, keep: bool| {
+        let mut b = Bodies::new(11);
+        let main = b.main();
+        b.input("x", DType::Float, "N M 3");
+        b.node(main, "Shape", "x", "sizes", &[]);
+        b.node(main, "Cast", "sizes", "cast", &[("to", Attribute::from(dtype))]);
+        b.node(main, op_type, "cast", "y", &[("axes", axes(&[0])), ("keepdims", flag(keep))]);
+        b.facts("y").swap_remove(0)
+    };
+    assert_eq!(facts("ReduceProd", DType::Int64, false), "int64[]={3*N*M}");
+    assert_eq!(facts("ReduceProd", DType::Int64, true), "int64[1]={3*N*M}");
+    assert_eq!(facts("ReduceSum", DType::Int32, true), "int32[1]={N + M + 3}");
+    assert_eq!(facts("ReduceMax", DType::Int64, false), "int64[]={max(3, M, N)}");
+    assert_eq!(facts("ReduceMin", DType::Float, false), "float[]={min(3, M, N)/1}");
+    // Too large to be exact.
+    assert_eq!(facts("ReduceProd", DType::Float, false), "float[]");
+    assert_eq!(facts("ReduceMean", DType::Int64, false), "int64[]");
 }

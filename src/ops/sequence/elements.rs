@@ -55,6 +55,12 @@ fn position(cx: &EvalCx<'_>, i: usize) -> Result<Option<i64>, Decline> {
     }
 }
 
+/// The elements, to be changed. Takes the memory from the budget: every sequence of a chain holds its own.
+fn copied(cx: &EvalCx<'_>, items: &[Data]) -> Result<Vec<Data>, Decline> {
+    cx.budget().take_bytes(items.len().saturating_add(1).saturating_mul(size_of::<Data>()))?;
+    Ok(items.to_vec())
+}
+
 fn outside(position: i64, len: usize) -> String {
     format!("position {position} is out of range for {len} elements")
 }
@@ -131,7 +137,7 @@ pub(super) fn eval_insert(cx: &mut EvalCx<'_>) -> EvalResult {
     let position = position(cx, 2)?;
     let at = position.map_or(Some(items.len()), |position| lineage::place(position, items.len(), true));
     let at = at.ok_or_else(|| Decline::invalid(outside(position.unwrap_or(0), items.len())))?;
-    let mut items = items.to_vec();
+    let mut items = copied(cx, items)?;
     items.insert(at, Data::Tensor(item.clone()));
     Ok(vec![sequence_data(items)])
 }
@@ -145,7 +151,7 @@ pub(super) fn eval_erase(cx: &mut EvalCx<'_>) -> EvalResult {
     let position = position(cx, 1)?.unwrap_or(-1);
     let at = lineage::place(position, items.len(), false);
     let at = at.ok_or_else(|| Decline::invalid(outside(position, items.len())))?;
-    let mut items = items.to_vec();
+    let mut items = copied(cx, items)?;
     items.remove(at);
     Ok(vec![sequence_data(items)])
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::elements::{any_element, element_type, sequence};
 use crate::ir::{Data, Fact, GraphId, Type};
+use crate::ops::control::{element_of, stem_of};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 
 /// What a call of the body costs beside its nodes, in elementary operations.
@@ -27,9 +28,16 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     if cx.model.graph(body).inputs().len() != given.len() {
         return Err(Refusal::invalid("the body does not take as many inputs as the node"));
     }
-    // Sizes that are made inside are fresh, which in an element type means: some size, for each element its own.
     let results = cx.infer_graph(body, given)?;
-    Ok(results.into_iter().map(|result| Fact::of(Type::Sequence(result.ty.map(Box::new)))).collect())
+    let sequence = |result: Fact| match result.ty {
+        None => Ok(Fact::of(Type::Sequence(None))),
+        // A size that is made inside is another for each element.
+        Some(ty @ Type::Tensor(_)) => {
+            Ok(Fact::of(Type::Sequence(Some(Box::new(element_of(cx.scope(), &stem_of(cx), &ty))))))
+        }
+        Some(_) => Err(Refusal::invalid("the body gives something else than a tensor")),
+    };
+    results.into_iter().map(sequence).collect()
 }
 
 pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -49,6 +57,9 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let given = given.collect::<Result<Option<Vec<Data>>, _>>()?;
         let given = given.ok_or_else(|| Decline::invalid("an operand is left out"))?;
         for (column, result) in results.iter_mut().zip(cx.evaluate_graph(body, given)?) {
+            if result.tensor().is_none() {
+                return Err(Decline::invalid("the body gives something else than a tensor"));
+            }
             column.push(result);
         }
     }

@@ -9,6 +9,10 @@ use crate::tensor::{DType, Tensor};
 
 pub(super) fn infer_optional(cx: &mut InferCx<'_>) -> InferResult {
     let inner = match (cx.input(0), cx.attr_type("type")?) {
+        // Nesting would have no end.
+        (Some(Fact { ty: Some(Type::Optional(_)), .. }), _) => {
+            return Err(Refusal::invalid("an optional is put into an optional"));
+        }
         (Some(fact), _) => fact.ty.clone(),
         (None, Some(declared)) => declared_fact(cx.scope(), declared, &|_| false).ty,
         (None, None) => return Err(Refusal::invalid("there is neither a value nor the type of one")),
@@ -17,6 +21,9 @@ pub(super) fn infer_optional(cx: &mut InferCx<'_>) -> InferResult {
 }
 
 pub(super) fn eval_optional(cx: &mut EvalCx<'_>) -> EvalResult {
+    if let Some(Data::Optional(_)) = cx.data(0) {
+        return Err(Decline::invalid("an optional is put into an optional"));
+    }
     Ok(vec![Data::Optional(cx.data(0).cloned().map(Arc::new))])
 }
 

@@ -1,0 +1,207 @@
+//! What the user knows about the model's inputs and the model does not say: sizes, ranges, relations, whole shapes.
+
+use thiserror::Error;
+
+use crate::dim::{Dim, Scope};
+use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Extra, Model, ValueId};
+
+/// One thing to assume, in the words of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Assumption {
+    /// `batch=1`, `seq=1..4096`, `seq=1..4096:8`, `seq=1..`, `seq=:8`: the size of a symbol, its range, what it is a multiple of.
+    Dim(String),
+    /// `past + seq <= 2048`, `total = past + seq`, also `<`, `>=`, `>`, `==`.
+    Relation(String),
+    /// `x:1,3,224,224` or `x:batch,3,h,w`: the shape of an input.
+    InputShape(String),
+}
+
+/// An assumption that cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AssumeError {
+    /// Not in a form that is understood.
+    #[error("'{text}' is not {expected}")]
+    Syntax {
+        /// What was given.
+        text: String,
+        /// What is understood.
+        expected: &'static str,
+    },
+    /// The model has no such symbol.
+    #[error("no input of the model has a dimension named '{0}'")]
+    NoSymbol(String),
+    /// The model has no such input.
+    #[error("the model has no input named '{0}'")]
+    NoInput(String),
+    /// What is assumed contradicts what the model declares.
+    #[error("input '{input}' is declared with shape [{declared}], which [{given}] contradicts")]
+    Contradiction {
+        /// The input.
+        input: String,
+        /// Its shape in the model.
+        declared: String,
+        /// The shape given.
+        given: String,
+    },
+}
+
+/// Makes the assumptions: shapes of inputs first, then symbols, then relations between them.
+///
+/// A symbol or input that gets a size has it written in the inputs' declared types: the user has said so.
+///
+/// # Errors
+/// An assumption that is not understood, names nothing, or contradicts the model.
+pub fn assume(model: &mut Model, scope: &Scope, assumptions: &[Assumption]) -> Result<(), AssumeError> {
+    for assumption in assumptions {
+        if let Assumption::InputShape(text) = assumption {
+            input_shape(model, text)?;
+        }
+    }
+    for assumption in assumptions {
+        if let Assumption::Dim(text) = assumption {
+            dim(model, scope, text)?;
+        }
+    }
+    for assumption in assumptions {
+        if let Assumption::Relation(text) = assumption {
+            relation(scope, text)?;
+        }
+    }
+    Ok(())
+}
+
+fn inputs(model: &Model) -> Vec<ValueId> {
+    model.graph(model.main()).inputs().to_vec()
+}
+
+fn shape_mut(model: &mut Model, value: ValueId) -> Option<&mut Option<Vec<DeclaredDim>>> {
+    match model.value_mut(value).declared.as_mut()? {
+        DeclaredType::Tensor { shape, .. } => Some(shape),
+        _ => None,
+    }
+}
+
+fn shown(dims: &[DimClaim]) -> String {
+    let one = |claim: &DimClaim| match claim {
+        DimClaim::Unknown => "?".to_string(),
+        DimClaim::Value(size) => size.to_string(),
+        DimClaim::Param(name) => name.clone(),
+    };
+    dims.iter().map(one).collect::<Vec<_>>().join(",")
+}
+
+fn input_shape(model: &mut Model, text: &str) -> Result<(), AssumeError> {
+    let syntax =
+        || AssumeError::Syntax { text: text.to_string(), expected: "an input and its shape, such as x:1,3,224,224" };
+    let (name, list) = text.rsplit_once(':').ok_or_else(syntax)?;
+    let value = inputs(model).into_iter().find(|&value| model.value(value).name == name);
+    let value = value.ok_or_else(|| AssumeError::NoInput(name.to_string()))?;
+    let entry = |text: &str| {
+        let text = text.trim();
+        match text.parse::<i64>() {
+            Ok(size) if size >= 0 => Some(DimClaim::Value(size)),
+            Ok(-1) => Some(DimClaim::Unknown),
+            Ok(_) => None,
+            Err(_) if !text.is_empty() => Some(DimClaim::Param(text.to_string())),
+            Err(_) => None,
+        }
+    };
+    let given: Vec<DimClaim> = if list.trim().is_empty() {
+        Vec::new()
+    } else {
+        list.split(',').map(entry).collect::<Option<_>>().ok_or_else(syntax)?
+    };
+    let shape = shape_mut(model, value).ok_or_else(|| AssumeError::NoInput(name.to_string()))?;
+    if let Some(declared) = shape {
+        let old: Vec<DimClaim> = declared.iter().map(|dim| dim.claim.clone()).collect();
+        let clash = |(old, new): (&DimClaim, &DimClaim)| matches!((old, new), (DimClaim::Value(a), DimClaim::Value(b)) if a != b);
+        if old.len() != given.len() || old.iter().zip(&given).any(clash) {
+            return Err(AssumeError::Contradiction {
+                input: name.to_string(),
+                declared: shown(&old),
+                given: shown(&given),
+            });
+        }
+        for (dim, claim) in declared.iter_mut().zip(given) {
+            if claim != DimClaim::Unknown {
+                dim.claim = claim;
+            }
+        }
+    } else {
+        *shape = Some(given.into_iter().map(|claim| DeclaredDim { claim, extra: Extra::new() }).collect());
+    }
+    Ok(())
+}
+
+fn dim(model: &mut Model, scope: &Scope, text: &str) -> Result<(), AssumeError> {
+    let expected = "a size, range or multiple, such as batch=1, seq=1..4096 or seq=8..4096:8";
+    let syntax = || AssumeError::Syntax { text: text.to_string(), expected };
+    let (name, range) = text.split_once('=').ok_or_else(syntax)?;
+    let name = name.trim();
+    let declares = |dim: &DeclaredDim| dim.claim == DimClaim::Param(name.to_string());
+    let known = inputs(model).into_iter().any(|value| {
+        model
+            .value(value)
+            .declared
+            .as_ref()
+            .and_then(DeclaredType::shape)
+            .is_some_and(|shape| shape.iter().any(declares))
+    });
+    if !known {
+        return Err(AssumeError::NoSymbol(name.to_string()));
+    }
+    let number = |text: &str| text.trim().parse::<i64>().ok().filter(|&size| size >= 0).ok_or_else(syntax);
+    if let Ok(size) = range.trim().parse::<i64>() {
+        if size < 0 {
+            return Err(syntax());
+        }
+        for value in inputs(model) {
+            for dim in shape_mut(model, value).into_iter().flatten().flatten().filter(|dim| declares(dim)) {
+                dim.claim = DimClaim::Value(size);
+            }
+        }
+        // Expressions elsewhere may name it still.
+        scope.assume_eq(&Dim::symbol(scope.named(name)), &Dim::constant(size));
+        return Ok(());
+    }
+    let (range, multiple) = match range.split_once(':') {
+        Some((range, multiple)) => (range.trim(), Some(number(multiple)?.max(1))),
+        None => (range.trim(), None),
+    };
+    let (low, high) = match range.split_once("..") {
+        None if range.is_empty() && multiple.is_some() => (None, None),
+        None => return Err(syntax()),
+        Some((low, high)) => {
+            let bound = |text: &str| if text.trim().is_empty() { Ok(None) } else { number(text).map(Some) };
+            (bound(low)?, bound(high)?)
+        }
+    };
+    if low.zip(high).is_some_and(|(low, high)| low > high) {
+        return Err(syntax());
+    }
+    let symbol = scope.named(name);
+    scope.restrict(symbol, low, high);
+    if let Some(multiple) = multiple {
+        scope.set_multiple(symbol, multiple);
+    }
+    Ok(())
+}
+
+fn relation(scope: &Scope, text: &str) -> Result<(), AssumeError> {
+    let expected = "a relation between sizes, such as past + seq <= 2048";
+    let syntax = || AssumeError::Syntax { text: text.to_string(), expected };
+    let signs = ["<=", ">=", "==", "<", ">", "="];
+    let (sign, (left, right)) =
+        signs.iter().find_map(|sign| Some((*sign, text.split_once(sign)?))).ok_or_else(syntax)?;
+    let side = |text: &str| scope.parse(text.trim()).ok_or_else(syntax);
+    let (left, right) = (side(left)?, side(right)?);
+    let one = Dim::constant(1);
+    match sign {
+        "<=" => scope.assume_le(&left, &right),
+        ">=" => scope.assume_le(&right, &left),
+        "<" => scope.assume_le(&scope.add(&left, &one), &right),
+        ">" => scope.assume_le(&scope.add(&right, &one), &left),
+        _ => scope.assume_eq(&left, &right),
+    }
+    Ok(())
+}
