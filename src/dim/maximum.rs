@@ -80,8 +80,8 @@ impl Scope {
     /// Whether `max(0, difference)` opens into a maximum of two or less: `max(0, max(0, x) − c) = max(0, x − c)`.
     fn opens_well(&self, difference: &Dim) -> Option<bool> {
         let opened = open_nested(&[Dim::constant(0), difference.clone()])?;
-        let kept = opened.map(|opened| self.without_dominated(opened));
-        Some(kept.is_some_and(|kept| kept.is_some_and(|kept| kept.len() <= 2)))
+        let kept = opened.filter(|opened| opened.len() == 3).and_then(|opened| self.without_dominated(opened));
+        Some(kept.is_some_and(|kept| kept.len() <= 2))
     }
 
     /// Sorts, and drops every member that another one is proved to reach.

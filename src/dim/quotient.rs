@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::expr::{Atom, Dim, Floor, Monomial, Term, floor_quotient, greatest_common_divisor};
 use super::scope::Scope;
 
-/// A maximum with more members than this stays inside a floor.
-const MAX_PUSHED: usize = 4;
+/// Maxima with more choices between their members than this stay inside a floor.
+const MAX_CHOICES: usize = 8;
 
 impl Scope {
     pub(super) fn try_floor_div(&self, a: &Dim, b: &Dim) -> Option<Dim> {
@@ -176,18 +176,64 @@ impl Scope {
     }
 
     /// `⌊(a + c·max(mᵢ))/b⌋ = max ⌊(a + c·mᵢ)/b⌋` for `c > 0`, the least of them for `c < 0`: rounding is monotone.
+    /// `None` where there is no maximum to push into, or too many choices.
     fn push_into_maximum(&self, a: &Dim, b: i64) -> Option<Dim> {
-        let (rest, coefficient, members) = single_maximum(a)?;
-        if members.len() > MAX_PUSHED {
+        let terms = a.terms();
+        let (mut choices, mut maxima) = (1usize, Vec::new());
+        for term in terms.iter() {
+            match term.monomial.as_atom() {
+                Some(Atom::Max(members)) => {
+                    choices = choices.saturating_mul(members.len());
+                    maxima.push((term, members.as_slice()));
+                }
+                _ if term.monomial.factors().iter().any(|factor| matches!(factor.atom, Atom::Max(_))) => return None,
+                _ => {}
+            }
+        }
+        if choices > MAX_CHOICES {
             return None;
         }
-        let mut quotients = Vec::with_capacity(members.len());
-        for member in members.iter() {
-            let quotient = self.settle(self.floor(rest.plus_scaled(member, coefficient)?, &Dim::constant(b))?)?;
+        let (coefficient, options) = match self.clamp_of_clamp(a, &maxima) {
+            Some(clamp) => clamp,
+            None => {
+                // Subtracted maxima are chosen from first.
+                let (term, members) = maxima.into_iter().min_by_key(|(term, _)| term.coefficient >= 0)?;
+                let rest = a.minus(&Dim::from_sorted(vec![term.clone()])?)?;
+                let options = members.iter().map(|member| rest.plus_scaled(member, term.coefficient));
+                (term.coefficient, options.collect::<Option<Vec<_>>>()?)
+            }
+        };
+        let mut quotients = Vec::with_capacity(options.len());
+        for option in options {
+            let quotient = self.settle(self.floor(self.settle(option)?, &Dim::constant(b))?)?;
             quotients.push(if coefficient > 0 { quotient } else { self.try_neg(&quotient)? });
         }
         let largest = self.largest(quotients)?;
         if coefficient > 0 { Some(largest) } else { self.try_neg(&largest) }
+    }
+
+    /// `max(0, g) = max(0, max(0, f) − (f − g))` where `f ≥ g`. With `max(0, f)` of the opposite sign in the same sum, as
+    /// in the length of a slice, one maximum is left instead of two: `c` and the options of `rest + c·max(0, g)`.
+    fn clamp_of_clamp(&self, a: &Dim, maxima: &[(&Term, &[Dim])]) -> Option<(i64, Vec<Dim>)> {
+        let excess = |members: &[Dim]| match members {
+            [zero, excess] if zero.is_const(0) => Some(excess.clone()),
+            _ => None,
+        };
+        let pairs = maxima.iter().flat_map(|inner| maxima.iter().map(move |outer| (inner, outer)));
+        pairs.into_iter().find_map(|((inner, g), (outer, f))| {
+            let opposite = (inner.coefficient < 0) != (outer.coefficient < 0);
+            if !opposite || outer.coefficient.unsigned_abs() < inner.coefficient.unsigned_abs() {
+                return None;
+            }
+            let difference = excess(f)?.minus(&excess(g)?)?;
+            if !self.at_least(&difference, 0) {
+                return None;
+            }
+            let coefficient = inner.coefficient;
+            let rest = a.minus(&Dim::from_sorted(vec![(*inner).clone()])?)?;
+            let clamped = outer.monomial.clone().dim()?.minus(&difference)?;
+            Some((coefficient, vec![rest.clone(), rest.plus_scaled(&clamped, coefficient)?]))
+        })
     }
 
     /// `⌊a/b⌋` for a symbolic `b ≥ 1`.
@@ -248,14 +294,4 @@ fn merge_nested(a: &Dim, b: i64) -> Option<(Dim, i64)> {
         let rest = a.minus(&Dim::from_sorted(vec![term.clone()])?)?;
         Some((rest.scaled(divisor)?.plus(&inner.numerator)?, b.checked_mul(divisor)?))
     })
-}
-
-/// `(y, c, max)` with `a = y + c·max`, when no other maximum is a factor of a term of `a`.
-fn single_maximum(a: &Dim) -> Option<(Dim, i64, Arc<Vec<Dim>>)> {
-    let is_maximum = |atom: &Atom| matches!(atom, Atom::Max(_));
-    let terms = a.terms();
-    let mut holders = terms.iter().filter(|term| term.monomial.factors().iter().any(|f| is_maximum(&f.atom)));
-    let (Some(term), None) = (holders.next(), holders.next()) else { return None };
-    let Some(Atom::Max(members)) = term.monomial.as_atom() else { return None };
-    Some((a.minus(&Dim::from_sorted(vec![term.clone()])?)?, term.coefficient, members.clone()))
 }

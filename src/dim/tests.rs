@@ -109,3 +109,46 @@ fn a_symbolic_divisor_needs_to_be_non_zero() {
     check(&scope, "(S - 1) // S", "0");
     check(&scope, "floor(S*N/(S*2)) - N//2", "0");
 }
+
+/// The core rule of slicing on one axis: `(length, reference length)`.
+fn slice(scope: &Scope, dim: &Dim, begin: Option<i64>, end: Option<i64>, step: i64) -> Dim {
+    let zero = Dim::constant(0);
+    let (low, high) =
+        if step > 0 { (zero.clone(), dim.clone()) } else { (Dim::constant(-1), scope.sub(dim, &Dim::constant(1))) };
+    let clamp = |at: Option<i64>, open: &Dim| match at {
+        None => open.clone(),
+        Some(at) if at < 0 => scope.min(&scope.max(&scope.add(dim, &at.into()), &low), &high),
+        Some(at) => scope.min(&scope.max(&at.into(), &low), &high),
+    };
+    let (begin, end) =
+        if step > 0 { (clamp(begin, &low), clamp(end, &high)) } else { (clamp(begin, &high), clamp(end, &low)) };
+    scope.max(&zero, &scope.ceil_div(&scope.sub(&end, &begin), &step.into()))
+}
+
+fn length(dim: i64, begin: Option<i64>, end: Option<i64>, step: i64) -> i64 {
+    let (low, high) = if step > 0 { (0, dim) } else { (-1, dim - 1) };
+    let clamp = |at: i64| (if at < 0 { at + dim } else { at }).clamp(low, high);
+    let (first, last) = if step > 0 { (low, high) } else { (high, low) };
+    let span = end.map_or(last, clamp) - begin.map_or(first, clamp);
+    (span * step.signum()).max(0).div_euclid(step.abs()) + i64::from((span * step.signum()).max(0) % step.abs() != 0)
+}
+
+#[test]
+fn slices_are_exact_for_every_size() {
+    let bound = |at: i64| if at == 6 { None } else { Some(at) };
+    let mut longest = (0, String::new());
+    for step in [-3, -2, -1, 1, 2, 3] {
+        for (begin, end) in (-5..=6).flat_map(|begin| (-5..=6).map(move |end| (bound(begin), bound(end)))) {
+            let scope = Scope::new();
+            let s = scope.named("S");
+            let dim = slice(&scope, &Dim::symbol(s), begin, end, step);
+            let text = format!("[{begin:?}:{end:?}:{step}] {}", scope.format(&dim));
+            for size in 0..20 {
+                assert_eq!(dim.evaluate(&|_| Some(size)), Some(length(size, begin, end, step)), "{text} at {size}");
+            }
+            println!("{text}");
+            longest = longest.max((dim.term_count(), text));
+        }
+    }
+    println!("{longest:?}");
+}

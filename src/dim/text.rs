@@ -199,6 +199,15 @@ fn as_modulo(rest: &Dim, cofactor: &Term, floor: &Floor) -> Option<(Piece, Dim)>
 /// `−d` in `y`, as the sum holds.
 fn as_extremum(rest: &Dim, cofactor: &Term, difference: &Dim) -> Option<(Piece, Dim)> {
     let minimum = cofactor.coefficient < 0;
+    // n·max(0, d) − n·d = n·max(0, −d), unless reading that back would open it.
+    let negated = difference.scaled(-1)?;
+    let shift = negated.times_term(cofactor)?;
+    let is_added = |term: &&Term| term.coefficient > 0 && matches!(term.monomial.as_atom(), Some(Atom::Max(_)));
+    if !minimum && shift.terms().iter().all(|t| holds(rest, t)) && negated.terms().iter().filter(is_added).count() != 1
+    {
+        let call = Call { name: "max", arguments: vec![Dim::constant(0), negated] };
+        return Some((Piece { cofactor: cofactor.clone(), call: Some(call) }, rest.minus(&shift)?));
+    }
     let cofactor = Term { monomial: cofactor.monomial.clone(), coefficient: cofactor.coefficient.checked_abs()? };
     let sign = if minimum { 1 } else { -1 };
     let mut taken = Vec::new();
@@ -215,7 +224,14 @@ fn as_extremum(rest: &Dim, cofactor: &Term, difference: &Dim) -> Option<(Piece, 
     }
     let base = Dim::from_sorted(taken)?;
     let remaining = rest.minus(&base.times_term(&cofactor)?)?;
-    let mut arguments = vec![base.plus_scaled(difference, -sign)?, base];
+    let mut arguments = vec![base.plus_scaled(difference, -sign)?, base.clone()];
+    // n·max(y, y + d) = −n·min(−y, −y − d), where that saves signs.
+    if !minimum && base.leading().coefficient < 0 && !base.is_const(0) {
+        arguments = arguments.iter().map(|argument| argument.scaled(-1)).collect::<Option<_>>()?;
+        arguments.sort();
+        let cofactor = cofactor.scaled(-1)?;
+        return Some((Piece { cofactor, call: Some(Call { name: "min", arguments }) }, remaining));
+    }
     arguments.sort();
     Some((Piece { cofactor, call: Some(Call { name: if minimum { "min" } else { "max" }, arguments }) }, remaining))
 }

@@ -19,6 +19,7 @@ mod ml;
 mod movement;
 mod needs;
 mod outcome;
+mod pool;
 mod quantize;
 mod recurrent;
 mod reduce;

@@ -150,6 +150,7 @@ const FAMILIES: &[&[Operator]] = &[
     super::movement::topk::OPERATORS,
     super::movement::transpose::OPERATORS,
     super::movement::triangle::OPERATORS,
+    super::pool::OPERATORS,
     super::recurrent::OPERATORS,
     super::reduce::OPERATORS,
     super::sequence::OPERATORS,

@@ -28,7 +28,7 @@ fn carried<T>(operands: &[Option<T>]) -> &[Option<T>] {
     operands.get(2..end).unwrap_or_default()
 }
 
-/// How often the body runs.
+/// What the condition of a loop does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Condition {
     /// It stays true.

@@ -3,7 +3,7 @@
 //! | from → to | rule |
 //! | --- | --- |
 //! | integer, bool → integer | the low bits are kept |
-//! | float → integer of 8 bits and more | truncated; out of range and NaN: declined, undefined |
+//! | float → integer of 8 bits and more | truncated; below the range of `int32` and `int64`: the least; else out of range: declined |
 //! | float → integer of 2 and 4 bits | whole numbers keep their low bits; others: declined, runtimes truncate or round |
 //! | any number → bool | whether it is not zero; NaN is true |
 //! | any number → float | rounded to nearest, ties to even; infinite when out of range |

@@ -180,7 +180,10 @@ fn with_zipped<const N: usize>(
         return result;
     }
     let elements = operands.map(scalars);
-    if elements.iter().all(Option::is_none) {
+    // Of two floats neither settles the result alone.
+    let hopeless = N == 2 && operands.iter().any(|operand| operand.dtype().is_some_and(DType::is_float));
+    let unknown = elements.iter().filter(|elements| elements.is_none()).count();
+    if unknown == N || (unknown > 0 && hopeless) {
         return result;
     }
     let at = |operand: usize, position: usize| {

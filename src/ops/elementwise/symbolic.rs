@@ -11,7 +11,7 @@
 //! - **Integers computed in `int32`, `uint32` or a 64-bit type do not overflow it.** Narrower types are followed only where the
 //!   value is proved to fit.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use rustc_hash::FxHashMap;
 
@@ -25,12 +25,17 @@ const SIZE_LIMIT: i64 = 1 << 24;
 /// The largest denominator that is followed.
 const MAX_DEN: i64 = 1 << 20;
 
+/// How many elements of one tensor may become symbols of their own: shapes are short, masks are not.
+const MAX_NEW: u32 = 64;
+
 /// Arithmetic on elements of one type.
 pub(in crate::ops) struct Elements<'s> {
     scope: &'s Scope,
     dtype: DType,
     /// What stands for a size without an upper bound where its value must be bounded.
     limited: RefCell<FxHashMap<Symbol, Dim>>,
+    /// How many symbols may still be made.
+    room: Cell<u32>,
 }
 
 /// An order between two elements.
@@ -47,7 +52,7 @@ pub(in crate::ops) type Fraction = (Dim, i64);
 impl<'s> Elements<'s> {
     /// Arithmetic whose results have this type.
     pub(in crate::ops) fn new(scope: &'s Scope, dtype: DType) -> Self {
-        Elements { scope, dtype, limited: RefCell::default() }
+        Elements { scope, dtype, limited: RefCell::default(), room: Cell::new(MAX_NEW) }
     }
 
     /// The symbols.
@@ -86,7 +91,18 @@ impl<'s> Elements<'s> {
         match answer {
             Answer::Yes => Scalar::Int(Dim::constant(1)),
             Answer::No => Scalar::Int(Dim::constant(0)),
-            Answer::Unknown => Scalar::Int(self.scope.fresh_within("truth", Some(0), Some(1))),
+            Answer::Unknown => self.new_symbol("truth", Some(0), Some(1)),
+        }
+    }
+
+    /// An integer that nobody knows, as a symbol of its own while there is room.
+    fn new_symbol(&self, hint: &str, low: Option<i64>, high: Option<i64>) -> Scalar {
+        match self.room.get().checked_sub(1) {
+            Some(left) => {
+                self.room.set(left);
+                Scalar::Int(self.scope.fresh_within(hint, low, high))
+            }
+            None => Scalar::Unknown,
         }
     }
 
@@ -490,7 +506,7 @@ impl<'s> Elements<'s> {
         let ((a_low, a_high), (b_low, b_high)) = (self.scope.bounds(a), self.scope.bounds(b));
         let low = a_low.zip(b_low).map(|(a, b)| a.min(b));
         let high = a_high.zip(b_high).map(|(a, b)| a.max(b));
-        Scalar::Int(self.scope.fresh_within("selected", low, high))
+        self.new_symbol("selected", low, high)
     }
 
     fn alike(&self, x: &Scalar, y: &Scalar) -> bool {

@@ -6,6 +6,7 @@ use super::symbolic::{Elements, Relation};
 use crate::dim::{Answer, Dim, Scope};
 use crate::ir::Scalar;
 use crate::ops::Decline;
+use crate::ops::broadcast::broadcast_dims;
 use crate::ops::registry::operators;
 use crate::ops::single::Single;
 use crate::tensor::{Complex64, DType, F8E4M3Fn, F8E5M2, F8E8M0, Tensor};
@@ -40,6 +41,45 @@ fn every_operator_is_in_the_table_once() {
     assert_eq!(names.len(), count);
     for operator in operators() {
         assert!(operator.versions.is_sorted_by(|a, b| a < b), "{}", operator.name);
+    }
+}
+
+#[test]
+fn no_operand_makes_an_operator_panic() {
+    let families = [
+        super::activation::OPERATORS,
+        super::arithmetic::OPERATORS,
+        super::bits::OPERATORS,
+        super::cast::OPERATORS,
+        super::functions::OPERATORS,
+        super::logic::OPERATORS,
+        super::random::OPERATORS,
+        super::select::OPERATORS,
+    ];
+    for operator in families.into_iter().flatten() {
+        for &version in operator.versions.first().into_iter().chain(operator.versions.last()) {
+            for &dtype in DType::ALL {
+                for (count, shape) in [(0, &[][..]), (1, &[3]), (2, &[]), (2, &[0]), (3, &[2, 1]), (4, &[5])] {
+                    let tensor = Tensor::zeros(dtype, shape).unwrap();
+                    let node = || {
+                        let node = Single::new(operator.name, version).with("to", DType::Int8).with("broadcast", 1);
+                        (0..count).fold(node.with_str("direction", "LEFT"), |node, _| node.constant(tensor.clone()))
+                    };
+                    let _ = node().eval();
+                    let inferred = node().infer();
+                    if let (Ok(results), Some(inferred)) = (node().eval(), inferred.first()) {
+                        // Whatever is evaluated has the type and shape that inference states.
+                        let shape: Vec<String> = results[0].shape().iter().map(usize::to_string).collect();
+                        assert_eq!(
+                            *inferred,
+                            format!("{}[{}]", results[0].dtype(), shape.join(", ")),
+                            "{}",
+                            operator.name
+                        );
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -248,6 +288,23 @@ fn shapes_broadcast() {
     assert!(product.to_lowercase().contains("max") && product.to_lowercase().contains("min"), "{product}");
     assert!(infer("2", "3").starts_with("invalid"));
     assert!(infer("0", "3").starts_with("invalid"));
+    // A chain of broadcasts of the same dims stays what the first one gave, in whatever order.
+    let scope = Scope::new();
+    let [n, m, k] = ["n", "m", "k"].map(|name| Dim::symbol(scope.named(name)));
+    let meet = |a: &Dim, b: &Dim| broadcast_dims(&scope, a, b).unwrap();
+    let met = meet(&n, &m);
+    assert_eq!(meet(&met, &n), met);
+    assert_eq!(meet(&m, &met), met);
+    let all = meet(&met, &k);
+    assert_eq!(meet(&n, &meet(&k, &m)), all);
+    assert_eq!(meet(&all, &met), all);
+    for [n, m, k, result] in
+        [[4, 4, 4, 4], [1, 3, 1, 3], [3, 1, 3, 3], [0, 1, 1, 0], [1, 0, 0, 0], [0, 0, 1, 0], [1, 1, 1, 1], [1, 1, 2, 2]]
+    {
+        let values = [("n", n), ("m", m), ("k", k)].map(|(name, value)| (scope.named(name), value));
+        let binding = |symbol| values.iter().find(|value| value.0 == symbol).map(|value| value.1);
+        assert_eq!(all.evaluate(&binding), Some(result));
+    }
     let unranked = Single::new("Add", 14).unranked(DType::Float).input(DType::Float, "3");
     assert_eq!(unranked.infer(), ["float"]);
     let mixed = Single::new("Add", 14).input(DType::Float, "3").input(DType::Double, "3");
@@ -582,6 +639,78 @@ fn sizes_go_through_exact_float_arithmetic() {
     assert_eq!(float.compare(Relation::Less, &real, &Scalar::Float(-0.5)), Some(Answer::No));
     let flag = Elements::new(&scope, DType::Bool).cast(&real, DType::Float);
     assert_eq!(show(&flag), show(&Scalar::Int(scope.parse("min(n, 1)").unwrap())));
+}
+
+/// Whatever is followed has, at every size, the value that the floating-point operations compute.
+#[test]
+fn what_is_followed_is_what_is_computed() {
+    let constants = [0.5f32, 2.0, 0.25, 1.0, 3.0, -1.0, 1.5, 0.75, -0.5, 7.0, 1024.0, 0.1];
+    let mut state = 1u64;
+    let mut draw = |below: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % below
+    };
+    let mut followed = 0;
+    for _ in 0..400 {
+        let scope = Scope::new();
+        let symbol = scope.named("n");
+        let sizes = [0i64, 1, 2, 3, 5, 8, 13, 1023, 99_999, (1 << 24) - 1];
+        let e = Elements::new(&scope, DType::Float);
+        let mut element = e.cast(&Scalar::Int(Dim::symbol(symbol)), DType::Int64);
+        let mut values = sizes.map(|size| size as f32);
+        for _ in 0..6 {
+            let constant = constants[draw(constants.len())];
+            let other = Scalar::Float(constant.into());
+            let operation = draw(10);
+            element = match operation {
+                0 => e.add(&element, &other),
+                1 => e.sub(&other, &element),
+                2 | 3 => e.mul(&element, &other),
+                4 | 5 => e.div(&element, &other),
+                6 => e.floor(&element),
+                7 => e.ceil(&element),
+                8 => e.round(&element),
+                _ => e.max(&element, &other),
+            };
+            values = values.map(|x| match operation {
+                0 => x + constant,
+                1 => constant - x,
+                2 | 3 => x * constant,
+                4 | 5 => x / constant,
+                6 => x.floor(),
+                7 => x.ceil(),
+                8 => x.round_ties_even(),
+                _ => x.max(constant),
+            });
+            for (&size, &value) in sizes.iter().zip(&values) {
+                match &element {
+                    Scalar::Real { num, den } => {
+                        let num = num.evaluate(&|_| Some(size)).unwrap();
+                        assert_eq!(
+                            num as f64 / *den as f64,
+                            f64::from(value),
+                            "{} / {den} at {size}",
+                            scope.format(num_of(&element))
+                        );
+                        followed += 1;
+                    }
+                    Scalar::Float(constant) => assert_eq!(*constant, f64::from(value)),
+                    _ => {}
+                }
+            }
+            if element == Scalar::Unknown {
+                break;
+            }
+        }
+    }
+    assert!(followed > 5000, "{followed}");
+}
+
+fn num_of(element: &Scalar) -> &Dim {
+    match element {
+        Scalar::Real { num, .. } | Scalar::Int(num) => num,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

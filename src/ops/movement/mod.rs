@@ -182,9 +182,13 @@ fn agree<'d>(scope: &Scope, dims: impl IntoIterator<Item = &'d Dim>) -> Result<O
     Ok(best.cloned())
 }
 
+/// A tensor of more axes than this is stated without its shape when no dim is known: the length of an operand that nobody has
+/// seen should not decide how many symbols are made.
+const MAX_OPEN_RANK: usize = 256;
+
 /// A tensor of which only the type is known, and perhaps the rank.
 fn of_rank(cx: &InferCx<'_>, dtype: Option<DType>, rank: Option<usize>) -> Fact {
-    Fact::tensor(dtype, rank.map(|rank| cx.fresh_shape(rank)))
+    Fact::tensor(dtype, rank.filter(|&rank| rank <= MAX_OPEN_RANK).map(|rank| cx.fresh_shape(rank)))
 }
 
 #[cfg(test)]

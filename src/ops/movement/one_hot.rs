@@ -12,7 +12,7 @@
 use super::cells::{elements_of, follow, moved, overwrite};
 use super::{claim, count, of_rank};
 use crate::dim::Dim;
-use crate::ir::{Data, Fact, Scalar};
+use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
@@ -44,7 +44,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let mut dims = shape.to_vec();
     dims.insert(axis.min(shape.len()), size);
     let fact = Fact::tensor(dtype, Some(dims));
-    let (Some(places), Some(shape)) = (indices.const_ints(), fact.static_shape()) else { return Ok(vec![fact]) };
+    let small = fact.static_len().is_some_and(|length| length <= MAX_ELEMENTS);
+    let known = indices.const_ints().zip(fact.static_shape()).filter(|_| small);
+    let Some((places, shape)) = known else { return Ok(vec![fact]) };
     let Ok(starts) = hot(&places, &shape, axis, cx.version) else { return Ok(vec![fact]) };
     Ok(vec![follow(fact, &[values], &|operands| match operands {
         [values] => one_hot(values, &shape, &starts),
@@ -52,7 +54,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     })])
 }
 
-/// The elements that are on, by position. The memory of the result must be bounded.
+/// The elements that are on, by position. The result must be known to be addressable.
 fn hot(indices: &[i64], shape: &[usize], axis: usize, version: i64) -> Result<Vec<usize>, Decline> {
     let (_, depth, inner) = super::around(shape, axis)?;
     let wide = i64::try_from(depth).unwrap_or(i64::MAX);

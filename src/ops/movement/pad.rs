@@ -320,7 +320,8 @@ fn infer_center(cx: &mut InferCx<'_>) -> InferResult {
             Scalar::Int(size) if size.as_const().is_some_and(|size| size < 0) => {
                 return Err(Refusal::invalid("a size is negative"));
             }
-            Scalar::Int(size) => size,
+            // Of a size below 0 the text says nothing, and ONNX Runtime makes it 0.
+            Scalar::Int(size) => cx.scope().max(&Dim::constant(0), &size),
             _ => cx.fresh_dim(),
         };
     }

@@ -52,10 +52,7 @@ fn filled_with_zero(cx: &InferCx<'_>) -> Option<bool> {
     let producer = cx.model.node(producer).filter(|node| node.is("ConstantOfShape"))?;
     match producer.attribute("value") {
         None => Some(true),
-        Some(Attribute::Tensor(value, _)) => match truths(value).ok()?.as_slice() {
-            &[truth] => Some(!truth),
-            _ => None,
-        },
+        Some(Attribute::Tensor(value, _)) if value.len() == 1 => truths(value).ok()?.first().map(|truth| !truth),
         Some(_) => None,
     }
 }

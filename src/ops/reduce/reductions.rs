@@ -109,6 +109,10 @@ fn reduced_shape<D: Clone>(shape: &[D], reduced: &[bool], keep: bool, one: D) ->
 
 /// The elements of the reduction of a small tensor, as expressions.
 fn reduced_elements(scope: &Scope, kind: Kind, data: &Fact, reduced: &[bool]) -> Option<Vec<Scalar>> {
+    // What is wholly known is for evaluation, which knows when to decline.
+    if data.data().is_some() {
+        return None;
+    }
     let (parts, shape) = (data.elements()?, data.static_shape()?);
     let layout = Layout::new(&shape, reduced)?;
     if layout.each == 1 && kind.keeps_single() {
@@ -135,8 +139,8 @@ fn united(elements: &Elements<'_>, kind: Kind, a: &Scalar, b: &Scalar) -> Scalar
     let integers = matches!((a, b), (Scalar::Int(_), Scalar::Int(_)));
     let is_nan = |element: &Scalar| matches!(element, Scalar::Float(value) if value.is_nan());
     match kind {
-        Kind::Sum if integers => elements.add(a, b),
-        Kind::Prod if integers => elements.mul(a, b),
+        Kind::Sum if integers => unless_wrapped(elements.add(a, b), a, b, i64::checked_add),
+        Kind::Prod if integers => unless_wrapped(elements.mul(a, b), a, b, i64::checked_mul),
         Kind::Prod => match (elements.fraction(a), elements.fraction(b)) {
             // A zero would take the sign of a negative factor.
             (Some((a, a_den)), Some((b, b_den))) if [&a, &b].into_iter().all(|num| scope.ge(num, &zero).is_yes()) => {
@@ -147,6 +151,14 @@ fn united(elements: &Elements<'_>, kind: Kind, a: &Scalar, b: &Scalar) -> Scalar
         Kind::Max if !is_nan(a) && !is_nan(b) => elements.max(a, b),
         Kind::Min if !is_nan(a) && !is_nan(b) => elements.min(a, b),
         _ => Scalar::Unknown,
+    }
+}
+
+/// The result, unless it is a number that overflowed: some runtimes saturate.
+fn unless_wrapped(result: Scalar, a: &Scalar, b: &Scalar, exact: fn(i64, i64) -> Option<i64>) -> Scalar {
+    match a.as_const_int().zip(b.as_const_int()) {
+        Some((a, b)) if exact(a, b) != result.as_const_int() => Scalar::Unknown,
+        _ => result,
     }
 }
 

@@ -84,6 +84,10 @@ fn integers_are_exact_or_declined() {
         ("ReduceLogSum", [-1, 0]),
     ] {
         assert!(matches!(reduce(op_type, &[2], &values, &[0]).eval(), Err(Decline::Unsupported(_))), "{op_type}");
+        let mut b = Bodies::new(20);
+        b.constant(b.main(), "x", Tensor::vector(values.to_vec()));
+        b.node(b.main(), op_type, "x", "y", &[]);
+        assert_eq!(b.facts("y"), ["int32[1]"], "{op_type}");
     }
 }
 

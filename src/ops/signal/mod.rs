@@ -6,14 +6,19 @@
 //! | [`stft`] | STFT |
 //! | [`windows`] | HannWindow, HammingWindow, BlackmanWindow |
 //! | [`mel`] | MelWeightMatrix |
+//!
+//! [`fourier`] is the transform itself. All arithmetic is in binary64, rounded once at the end.
 
 mod dft;
+mod fourier;
 mod mel;
 mod stft;
 mod windows;
 
-use super::{InferCx, Operator};
+use super::lane::{Lane, Ring, in_lane};
+use super::{Decline, EvalCx, InferCx, Operator};
 use crate::dim::Dim;
+use crate::tensor::{DType, Tensor};
 
 pub(super) const OPERATORS: &[Operator] = &[
     dft::DFT,
@@ -24,7 +29,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     mel::MEL_WEIGHT_MATRIX,
 ];
 
-/// The number that integer operand `i` holds.
+/// The number that integer operand `i` holds, while inferring.
 fn number(cx: &InferCx<'_>, i: usize) -> Option<Dim> {
     match <[Dim; 1]>::try_from(cx.ints(i)?) {
         Ok([number]) => Some(number),
@@ -32,8 +37,36 @@ fn number(cx: &InferCx<'_>, i: usize) -> Option<Dim> {
     }
 }
 
+/// The number that integer operand `i` holds.
+fn scalar(cx: &EvalCx<'_>, i: usize) -> Result<i64, Decline> {
+    match cx.ints(i)?.as_slice() {
+        &[number] => Ok(number),
+        _ => Err(Decline::invalid(format!("operand {i} is no single number"))),
+    }
+}
+
+/// A number of elements: an integer that is not negative.
+fn length(number: i64) -> Result<usize, Decline> {
+    usize::try_from(number).map_err(|_| Decline::invalid(format!("a length is {number}")))
+}
+
 /// How many frequencies a transform of real numbers has: `⌊length / 2⌋ + 1`.
 fn one_sided(cx: &InferCx<'_>, length: &Dim) -> Dim {
     let half = cx.scope().floor_div(length, &Dim::constant(2));
     cx.scope().add(&half, &Dim::constant(1))
+}
+
+/// A float tensor of these numbers. The caller has claimed its memory.
+fn rounded(dtype: DType, shape: &[usize], values: &[f64]) -> Result<Tensor, Decline> {
+    in_lane!(dtype, T => {
+        let values = values.iter().map(|&value| <T as Lane>::of(value)).collect();
+        <T as Ring>::write(dtype, shape, values)
+    })
+}
+
+/// The elements of a float tensor as binary64 numbers. Their memory is claimed.
+fn reals(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Decline> {
+    let floats = matches!(tensor.dtype(), DType::Float | DType::Double | DType::Float16 | DType::Bfloat16);
+    cx.claim(DType::Double, tensor.shape())?;
+    tensor.to_f64s().filter(|_| floats).ok_or_else(|| Decline::invalid(format!("no signal of {}", tensor.dtype())))
 }

@@ -1,0 +1,19 @@
+//! Pooling: windows and whole images reduced to one number, their inverse, and regions of interest.
+
+mod global;
+mod roi;
+mod unpool;
+mod windowed;
+
+use super::Operator;
+
+pub(super) const OPERATORS: &[Operator] = &[
+    windowed::MAX_POOL,
+    windowed::AVERAGE_POOL,
+    windowed::LP_POOL,
+    global::GLOBAL_MAX_POOL,
+    global::GLOBAL_AVERAGE_POOL,
+    global::GLOBAL_LP_POOL,
+    unpool::MAX_UNPOOL,
+    roi::MAX_ROI_POOL,
+];

@@ -1,0 +1,135 @@
+//! MaxUnpool: puts the maxima of MaxPool back to where they came from.
+//!
+//! | | |
+//! |---|---|
+//! | computes | zeros, and `X[i]` at place `I[i]` of all elements; of equal places the last counts |
+//! | size | `(D − 1)·stride + kernel − begin − end` |
+//! | `output_shape` | is the shape |
+//! | versions | 9; 11 (wording); 22 adds bfloat16 |
+//! | refuses | places outside |
+//! | not evaluated | an `output_shape` other than the size above: whether places count in it or in that size, runtimes differ |
+
+use super::windowed::read_kernel;
+use crate::dim::Dim;
+use crate::ir::Fact;
+use crate::ops::window::read_numbers;
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::tensor::{DType, Tensor, product};
+
+pub(super) const MAX_UNPOOL: Operator = Operator::new("MaxUnpool", &[9, 11, 22], infer, eval);
+
+/// For each axis, the stride, and what is added after the strides.
+fn read_axes(site: &Site<'_>, kernel: &[i64]) -> Result<Vec<(i64, i64)>, Refusal> {
+    let axes = kernel.len();
+    let strides = read_numbers(site, "strides", axes, 1)?.unwrap_or_else(|| vec![1; axes]);
+    let pads = read_numbers(site, "pads", axes.saturating_mul(2), 0)?.unwrap_or_else(|| vec![0; axes * 2]);
+    let (begins, ends) = pads.split_at(axes);
+    let rest = kernel
+        .iter()
+        .zip(begins)
+        .zip(ends)
+        .map(|((&kernel, &begin), &end)| kernel.checked_sub(begin)?.checked_sub(end));
+    let rest =
+        rest.collect::<Option<Vec<i64>>>().ok_or_else(|| Refusal::invalid("attribute 'pads' is out of range"))?;
+    Ok(strides.into_iter().zip(rest).collect())
+}
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(0), shape_of(cx)?)])
+}
+
+fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
+    if cx.has_input(2) {
+        let rank = cx.rank(0).or(cx.rank(1));
+        let length = cx.shape(2).and_then(|shape| shape.first()?.as_const()).and_then(|len| usize::try_from(len).ok());
+        return Ok(match (cx.ints(2), rank.or(length)) {
+            (Some(dims), _) => Some(dims),
+            (None, Some(rank)) if rank < 64 => Some(cx.fresh_shape(rank)),
+            _ => None,
+        });
+    }
+    let shape = cx.shape(0).or(cx.shape(1));
+    let kernel = read_kernel(cx, shape.map(<[Dim]>::len))?;
+    let kernel = kernel.ok_or_else(|| Refusal::invalid("attribute 'kernel_shape' is missing"))?;
+    let Some(shape) = shape else { return Ok(Some(cx.fresh_shape(kernel.len() + 2))) };
+    let scope = cx.scope();
+    let (channels, sizes) = shape.split_at(2);
+    let mut dims = channels.to_vec();
+    for (size, (stride, rest)) in sizes.iter().zip(read_axes(cx, &kernel)?) {
+        let moved = scope.mul(&scope.sub(size, &Dim::constant(1)), &Dim::constant(stride));
+        dims.push(scope.add(&moved, &Dim::constant(rest)));
+    }
+    Ok(Some(dims))
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (x, places) = (cx.tensor(0)?, cx.ints(1)?);
+    let kernel = read_kernel(cx, Some(x.rank()))?;
+    let kernel = kernel.ok_or_else(|| Decline::invalid("attribute 'kernel_shape' is missing"))?;
+    let (channels, sizes) = x.shape().split_at(2);
+    let mut shape = channels.to_vec();
+    for (&size, (stride, rest)) in sizes.iter().zip(read_axes(cx, &kernel)?) {
+        let size =
+            i64::try_from(size).ok().and_then(|size| size.checked_sub(1)?.checked_mul(stride)?.checked_add(rest));
+        let size = size.and_then(|size| usize::try_from(size).ok());
+        shape.push(size.ok_or_else(|| Decline::invalid("the result has no size"))?);
+    }
+    if let Some(given) = cx.optional_tensor(2)?.and_then(Tensor::to_i64s)
+        && !given.iter().map(|&dim| usize::try_from(dim).ok()).eq(shape.iter().map(|&dim| Some(dim)))
+    {
+        return Err(Decline::unsupported(
+            "runtimes differ on places when 'output_shape' is another than the windows make",
+        ));
+    }
+    if places.len() != x.len() {
+        return Err(Decline::invalid("there is not one place for each element"));
+    }
+    let width = match x.dtype() {
+        DType::Float16 | DType::Bfloat16 => 2,
+        DType::Float => 4,
+        DType::Double => 8,
+        other => return Err(Decline::unsupported(format!("no evaluation for elements of type {other}"))),
+    };
+    cx.claim(x.dtype(), &shape)?;
+    let count = product(&shape).unwrap_or(0);
+    let mut payload = vec![0u8; count.saturating_mul(width)];
+    // Zero is all zero bits, and elements move as they are.
+    for (place, element) in places.iter().zip(x.bytes().chunks_exact(width)) {
+        let start = usize::try_from(*place).ok().filter(|&place| place < count).map(|place| place * width);
+        let to = start.and_then(|start| payload.get_mut(start..start + width));
+        to.ok_or_else(|| Decline::invalid(format!("place {place} lies outside")))?.copy_from_slice(element);
+    }
+    Ok(vec![Tensor::from_bytes(x.dtype(), &shape, payload.into())?.into()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::single::Single;
+
+    fn node() -> Single {
+        Single::new("MaxUnpool", 11).with("kernel_shape", vec![2, 2]).with("strides", vec![2, 2])
+    }
+
+    #[test]
+    fn shapes() {
+        let shape = |node: Single| node.infer().remove(0);
+        let x = || node().input(DType::Float, "N C 3 W").input(DType::Int64, "N C 3 W");
+        assert_eq!(shape(x()), "float[N, C, 6, 2*W]");
+        assert_eq!(shape(x().values(&[4], &[1i64, 2, 7, 9])), "float[1, 2, 7, 9]");
+        assert_eq!(shape(x().input(DType::Int64, "4")), "float[?, ?, ?, ?]");
+    }
+
+    #[test]
+    fn values() {
+        let with =
+            |places: [i64; 4]| node().values(&[1, 1, 2, 2], &[1.0f32, 2.0, 3.0, 4.0]).values(&[1, 1, 2, 2], &places);
+        let spread = [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0, 4.0];
+        assert_eq!(with([5, 7, 13, 15]).floats(), spread);
+        assert_eq!(with([5, 7, 13, 15]).values(&[4], &[1i64, 1, 4, 4]).floats(), spread);
+        assert_eq!(with([0; 4]).floats()[0], 4.0);
+        assert!(with([5, 7, 13, 15]).values(&[4], &[1i64, 1, 5, 5]).eval().is_err());
+        assert!(with([16, 0, 0, 0]).eval().is_err());
+        assert!(with([-1, 0, 0, 0]).eval().is_err());
+    }
+}

@@ -1,0 +1,404 @@
+//! MaxPool, AveragePool, LpPool: one number for each window of a channel.
+//!
+//! | operator | computes | versions |
+//! |---|---|---|
+//! | MaxPool | the largest element, and optionally where it lies: its number among all elements of `X`, of each channel column by column if `storage_order` is 1; of equals the first | 1; 8 adds `Indices`; 10 `dilations`, `ceil_mode`; 11; 12 adds 8-bit integers; 22 bfloat16 |
+//! | AveragePool | the mean, of the padding as well if `count_include_pad` | 1; 7 adds `count_include_pad`; 10 `ceil_mode`; 11; 19 `dilations`; 22 bfloat16 |
+//! | LpPool | `(Σ │x│ᵖ)^(1/p)` | 1: `p` is a FLOAT, `kernel_shape` may be missing; 2; 11; 18 adds `dilations`, `ceil_mode`; 22 bfloat16 |
+//!
+//! Shapes: `X [N, C, D…]`; places as [`window`](crate::ops::window) says. Padding never wins and adds nothing. Not stated or
+//! computed, because runtimes differ: SAME with dilations, NaN in MaxPool and windows whose maximum is −∞, windows with
+//! nothing but padding.
+
+use rayon::prelude::*;
+use smallvec::SmallVec;
+
+use crate::dim::Dim;
+use crate::ir::Fact;
+use crate::ops::lane::{Lane, Ring, in_lane, read};
+use crate::ops::window::{AutoPad, Axis, Window, read_numbers};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::tensor::{DType, Tensor, product};
+
+pub(super) const MAX_POOL: Operator = Operator::new("MaxPool", &[1, 8, 10, 11, 12, 22], infer_max, eval_max);
+pub(super) const AVERAGE_POOL: Operator = Operator::new("AveragePool", &[1, 7, 10, 11, 19, 22], infer, eval_average);
+pub(super) const LP_POOL: Operator = Operator::new("LpPool", &[1, 2, 11, 18, 22], infer, eval_lp);
+
+/// The attribute `kernel_shape` for an operand of this rank, if known.
+pub(super) fn read_kernel(site: &Site<'_>, rank: Option<usize>) -> Result<Option<Vec<i64>>, Refusal> {
+    let count = match rank {
+        None => match site.attr_ints("kernel_shape")? {
+            None => return Ok(None),
+            Some(kernel) => kernel.len(),
+        },
+        Some(rank) => match rank.checked_sub(2).filter(|&axes| axes > 0) {
+            Some(axes) => axes,
+            None => return Err(Refusal::invalid(format!("pooling over a tensor of rank {rank}"))),
+        },
+    };
+    read_numbers(site, "kernel_shape", count, 1)
+}
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(0), shape_of(cx)?)])
+}
+
+fn infer_max(cx: &mut InferCx<'_>) -> InferResult {
+    let shape = shape_of(cx)?;
+    Ok(vec![Fact::tensor(cx.dtype(0), shape.clone()), Fact::tensor(Some(DType::Int64), shape)])
+}
+
+fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
+    let Some(kernel) = read_kernel(cx, cx.rank(0))? else {
+        return match cx.shape(0) {
+            // Before version 2 the kernel of LpPool may be left out; what it is then is not said.
+            Some([n, c, spatial @ ..]) if cx.version == 1 && cx.node.is("LpPool") => {
+                Ok(Some([n, c].into_iter().cloned().chain(cx.fresh_shape(spatial.len())).collect()))
+            }
+            _ => Err(Refusal::invalid("attribute 'kernel_shape' is missing")),
+        };
+    };
+    let Some(shape) = cx.shape(0) else { return Ok(Some(cx.fresh_shape(kernel.len() + 2))) };
+    let window = Window::read(cx, kernel.len())?;
+    let (channels, sizes) = shape.split_at(2);
+    let mut dims = channels.to_vec();
+    for (axis, (size, &kernel)) in sizes.iter().zip(&kernel).enumerate() {
+        let places = match is_disputed(&window, axis) {
+            true => None,
+            false => window.places(cx.scope(), axis, size, &Dim::constant(kernel)),
+        };
+        dims.push(places.unwrap_or_else(|| cx.fresh_dim()));
+    }
+    Ok(Some(dims))
+}
+
+/// Runtimes do not count the gaps between taps when they pad to the same size.
+fn is_disputed(window: &Window, axis: usize) -> bool {
+    matches!(window.auto_pad, AutoPad::SameUpper | AutoPad::SameLower) && window.dilations.get(axis) != Some(&1)
+}
+
+/// Windows over the channels of an operand of fixed shape.
+struct Pooling {
+    /// The shape of the result.
+    shape: Vec<usize>,
+    axes: Vec<Axis>,
+    /// For each axis, what each place covers.
+    spans: Vec<Vec<Span>>,
+    /// Elements and places of a channel.
+    elements: usize,
+    places: usize,
+}
+
+/// The elements one place covers on one axis: `count` from `first` on, `step` apart.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    first: usize,
+    count: usize,
+    step: usize,
+    /// Taps that lie on elements or padding.
+    padded: usize,
+}
+
+impl Pooling {
+    /// Checks the node, claims the result and the work.
+    fn new(cx: &EvalCx<'_>, x: &Tensor, dtype: DType) -> Result<Self, Decline> {
+        let kernel = read_kernel(cx, Some(x.rank()))?;
+        let kernel = kernel.ok_or_else(|| Decline::unsupported("attribute 'kernel_shape' is missing"))?;
+        let window = Window::read(cx, kernel.len())?;
+        if (0..kernel.len()).any(|axis| is_disputed(&window, axis)) {
+            return Err(Decline::unsupported("runtimes differ on SAME padding of dilated windows"));
+        }
+        let kernel: Vec<usize> = kernel.iter().map(|&taps| usize::try_from(taps).unwrap_or(usize::MAX)).collect();
+        let (channels, sizes) = x.shape().split_at(2);
+        let axes = window.over(sizes, &kernel)?;
+        let shape: Vec<usize> = channels.iter().copied().chain(axes.iter().map(|axis| axis.places)).collect();
+        cx.claim(dtype, &shape)?;
+        let mut pooling = Pooling { shape, axes, spans: Vec::new(), elements: 1, places: 1 };
+        if pooling.shape.contains(&0) {
+            return Ok(pooling);
+        }
+        // No dim is 0, so no axis has more places than the result has elements.
+        for axis in &pooling.axes {
+            let spans = (0..axis.places).map(|place| {
+                let taps = axis.taps(place);
+                let first = axis.element(place, taps.start).filter(|_| !taps.is_empty())?;
+                Some(Span { first, count: taps.len(), step: axis.dilation, padded: axis.padded_taps(place) })
+            });
+            let spans = spans.collect::<Option<Vec<Span>>>();
+            pooling.spans.push(spans.ok_or_else(|| Decline::unsupported("a window holds nothing but padding"))?);
+            pooling.elements = pooling.elements.saturating_mul(axis.size);
+            pooling.places = pooling.places.saturating_mul(axis.places);
+        }
+        let taps = pooling.spans.iter().map(|spans| spans.iter().map(|span| span.count).max().unwrap_or(0));
+        let taps = taps.fold(1u64, |product, taps| product.saturating_mul(taps as u64));
+        let places = product(&pooling.shape).unwrap_or(usize::MAX) as u64;
+        cx.budget().take_work(places.saturating_mul(taps))?;
+        Ok(pooling)
+    }
+
+    /// One result for each window: `reduce` gets the channel's number, its elements, and what the window covers on each axis.
+    fn each<T: Lane, R: Send + Default + Clone>(
+        &self,
+        x: &[T],
+        reduce: impl Fn(usize, &[T], &[Span]) -> R + Sync,
+    ) -> Vec<R> {
+        let mut results = vec![R::default(); product(&self.shape).unwrap_or(0)];
+        if results.is_empty() {
+            return results;
+        }
+        let channels = results.par_chunks_exact_mut(self.places).zip(x.par_chunks_exact(self.elements));
+        channels.enumerate().for_each(|(channel, (results, elements))| {
+            let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, self.spans.len());
+            let mut spans: SmallVec<[Span; 4]> = SmallVec::from_elem(Span::default(), self.spans.len());
+            for result in results {
+                for ((span, spans), &at) in spans.iter_mut().zip(&self.spans).zip(&index) {
+                    *span = spans.get(at).copied().unwrap_or_default();
+                }
+                *result = reduce(channel, elements, &spans);
+                for (at, spans) in index.iter_mut().zip(&self.spans).rev() {
+                    *at += 1;
+                    if *at < spans.len() {
+                        break;
+                    }
+                    *at = 0;
+                }
+            }
+        });
+        results
+    }
+
+    /// Calls `visit` with the place of each element a window covers among the channel's, in order.
+    fn each_element(&self, spans: &[Span], mut visit: impl FnMut(usize)) {
+        let (Some((last, outer)), Some(size)) = (spans.split_last(), self.axes.last().map(|axis| axis.size)) else {
+            return;
+        };
+        let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, outer.len());
+        loop {
+            let rows = outer.iter().zip(&self.axes).zip(&index);
+            let row = rows.fold(0, |row, ((span, axis), &at)| row * axis.size + span.first + at * span.step);
+            let start = row * size + last.first;
+            (0..last.count).for_each(|at| visit(start + at * last.step));
+            let wheel = index.iter_mut().zip(outer).rev().find_map(|(at, span)| {
+                *at += 1;
+                if *at < span.count {
+                    return Some(());
+                }
+                *at = 0;
+                None
+            });
+            if wheel.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// The number of an element among its channel's, counted column by column.
+    fn column_major(&self, element: usize) -> usize {
+        let (mut rest, mut number, mut stride) = (element, 0, self.elements);
+        for axis in self.axes.iter().rev() {
+            stride /= axis.size.max(1);
+            number += rest % axis.size.max(1) * stride;
+            rest /= axis.size.max(1);
+        }
+        number
+    }
+}
+
+fn eval_max(cx: &mut EvalCx<'_>) -> EvalResult {
+    let x = cx.tensor(0)?;
+    match x.dtype() {
+        // Integers of 8 bits are exact in binary32.
+        DType::Int8 | DType::Uint8 => {
+            let wide: Vec<f32> = x.to_i64s().unwrap_or_default().into_iter().map(|value| value as f32).collect();
+            max(cx, x, &wide)
+        }
+        dtype => in_lane!(dtype, T => max::<T>(cx, x, &read::<T>(x)?)),
+    }
+}
+
+fn max<T: Lane>(cx: &EvalCx<'_>, x: &Tensor, values: &[T]) -> EvalResult {
+    if values.iter().any(|value| value.to_f64().is_nan()) {
+        return Err(Decline::unsupported("runtimes differ on the maximum of NaN"));
+    }
+    let pooling = Pooling::new(cx, x, x.dtype())?;
+    let by_column = cx.attr_int("storage_order")?.unwrap_or(0) != 0;
+    let wanted = cx.has_output(1);
+    if wanted {
+        cx.claim(DType::Int64, &pooling.shape)?;
+    }
+    let found = pooling.each(values, |_, elements, spans| {
+        let mut best: Option<(T, usize)> = None;
+        pooling.each_element(spans, |at| {
+            if let Some(&value) = elements.get(at)
+                && best.is_none_or(|(most, _)| value > most)
+            {
+                best = Some((value, at));
+            }
+        });
+        best.unwrap_or_default()
+    });
+    if found.iter().any(|(most, _)| most.to_f64() == f64::NEG_INFINITY) {
+        return Err(Decline::unsupported("runtimes differ on a maximum of −∞"));
+    }
+    let mut results = Vec::new();
+    let most = found.iter().map(|&(most, _)| most);
+    results.push(match x.dtype() {
+        DType::Int8 => Tensor::from_vec(&pooling.shape, most.map(|value| value.to_f64() as i8).collect())?,
+        DType::Uint8 => Tensor::from_vec(&pooling.shape, most.map(|value| value.to_f64() as u8).collect())?,
+        dtype => T::write(dtype, &pooling.shape, most.collect())?,
+    });
+    if wanted {
+        let number = |(at, &(_, element)): (usize, &(T, usize))| {
+            let own = if by_column { pooling.column_major(element) } else { element };
+            (at / pooling.places * pooling.elements + own) as i64
+        };
+        results.push(Tensor::from_vec(&pooling.shape, found.iter().enumerate().map(number).collect::<Vec<i64>>())?);
+    }
+    Ok(results.into_iter().map(Into::into).collect())
+}
+
+fn eval_average(cx: &mut EvalCx<'_>) -> EvalResult {
+    let x = cx.tensor(0)?;
+    let with_padding = cx.attr_flag("count_include_pad", false)?;
+    let pooling = Pooling::new(cx, x, x.dtype())?;
+    in_lane!(x.dtype(), T => {
+        let means = pooling.each(&read::<T>(x)?, |_, elements, spans| {
+            let mut sum = 0.0;
+            pooling.each_element(spans, |at| sum += elements.get(at).map_or(0.0, |x| x.to_f64()));
+            let taps = spans.iter().map(|span| if with_padding { span.padded } else { span.count });
+            T::of(sum / taps.fold(1.0, |product, taps| product * taps as f64))
+        });
+        Ok(vec![T::write(x.dtype(), &pooling.shape, means)?.into()])
+    })
+}
+
+/// The attribute `p` of a norm.
+pub(super) fn read_norm(site: &Site<'_>) -> Result<f64, Decline> {
+    let p = match site.version {
+        1 => f64::from(site.attr_float("p")?.unwrap_or(2.0)),
+        _ => site.attr_int("p")?.unwrap_or(2) as f64,
+    };
+    if p >= 1.0 && p.is_finite() { Ok(p) } else { Err(Decline::unsupported(format!("the norm of order {p}"))) }
+}
+
+/// `Σ │x│ᵖ` by terms, and its root.
+pub(super) fn norm(p: f64, terms: impl Iterator<Item = f64>) -> f64 {
+    match p {
+        1.0 => terms.map(f64::abs).sum(),
+        2.0 => terms.map(|x| x * x).sum::<f64>().sqrt(),
+        _ => libm::pow(terms.map(|x| libm::pow(x.abs(), p)).sum(), 1.0 / p),
+    }
+}
+
+fn eval_lp(cx: &mut EvalCx<'_>) -> EvalResult {
+    let x = cx.tensor(0)?;
+    let p = read_norm(cx)?;
+    let pooling = Pooling::new(cx, x, x.dtype())?;
+    in_lane!(x.dtype(), T => {
+        let norms = pooling.each(&read::<T>(x)?, |_, elements, spans| {
+            let mut terms: SmallVec<[f64; 32]> = SmallVec::new();
+            pooling.each_element(spans, |at| terms.extend(elements.get(at).map(|x| x.to_f64())));
+            T::of(norm(p, terms.into_iter()))
+        });
+        Ok(vec![T::write(x.dtype(), &pooling.shape, norms)?.into()])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::single::Single;
+
+    fn ramp(op_type: &str, opset: i64, shape: &[usize]) -> Single {
+        let values: Vec<f32> = (0..shape.iter().product::<usize>()).map(|at| at as f32).collect();
+        Single::new(op_type, opset).values(shape, &values)
+    }
+
+    #[test]
+    fn shapes() {
+        let pool = |shape: &str| Single::new("MaxPool", 12).input(DType::Float, shape).with("kernel_shape", vec![3, 3]);
+        let strided = |shape: &str| pool(shape).with("strides", vec![2, 2]);
+        assert_eq!(pool("N C 9 H").infer(), ["float[N, C, 7, H - 2]"]);
+        assert_eq!(pool("N C 9 9").output().infer(), ["float[N, C, 7, 7]", "int64[N, C, 7, 7]"]);
+        assert_eq!(strided("1 1 224 224").with("ceil_mode", 1).infer(), ["float[1, 1, 112, 112]"]);
+        assert_eq!(strided("1 1 9 9").with_str("auto_pad", "SAME_UPPER").infer(), ["float[1, 1, 5, 5]"]);
+        assert_eq!(
+            strided("1 1 9 9").with_str("auto_pad", "SAME_UPPER").with("dilations", vec![1, 2]).infer(),
+            ["float[1, 1, 5, ?]"]
+        );
+        assert_eq!(
+            strided("1 1 9 8").with_str("auto_pad", "VALID").with("ceil_mode", 1).infer(),
+            ["float[1, 1, 4, ?]"]
+        );
+        let unknown = Single::new("AveragePool", 19).unranked(DType::Float16).with("kernel_shape", vec![2]);
+        assert_eq!(unknown.infer(), ["float16[?, ?, ?]"]);
+        assert!(pool("1 1 9").infer()[0].starts_with("invalid"));
+        assert!(pool("1 1 9 9").with("strides", vec![0, 1]).infer()[0].starts_with("invalid"));
+        assert!(Single::new("MaxPool", 12).input(DType::Float, "1 1 9").infer()[0].starts_with("invalid"));
+        assert_eq!(Single::new("LpPool", 1).input(DType::Float, "N 2 9").infer(), ["float[N, 2, ?]"]);
+    }
+
+    #[test]
+    fn maxima_and_their_places() {
+        let pool = |shape: &[usize], kernel: Vec<i64>| ramp("MaxPool", 12, shape).with("kernel_shape", kernel).output();
+        let both = |node: Single| {
+            let results = node.eval().unwrap();
+            (results[0].to_f64s().unwrap(), results[1].to_i64s().unwrap())
+        };
+        assert_eq!(both(pool(&[1, 2, 2, 3], vec![2, 2])), (vec![4.0, 5.0, 10.0, 11.0], vec![4, 5, 10, 11]));
+        assert_eq!(both(pool(&[1, 2, 2, 3], vec![2, 2]).with("storage_order", 1)).1, [3, 5, 9, 11]);
+        assert_eq!(
+            both(pool(&[2, 1, 2, 2, 2], vec![1, 1, 1]).with("storage_order", 1)).1,
+            [0, 4, 2, 6, 1, 5, 3, 7, 8, 12, 10, 14, 9, 13, 11, 15]
+        );
+        let ceil = pool(&[1, 1, 5], vec![2]).with("strides", vec![3]).with("pads", vec![0, 1]).with("ceil_mode", 1);
+        assert_eq!(both(ceil), (vec![1.0, 4.0], vec![1, 4]));
+        let bytes = Single::new("MaxPool", 12).values(&[1, 1, 5], &[-3i8, -2, -1, 0, 1]).with("kernel_shape", vec![2]);
+        assert_eq!(
+            both(bytes.with("pads", vec![1, 1]).output()),
+            (vec![-3.0, -2.0, -1.0, 0.0, 1.0, 1.0], vec![0, 1, 2, 3, 4, 4])
+        );
+        let ties = Single::new("MaxPool", 12).values(&[1, 1, 3], &[7.0f32; 3]).with("kernel_shape", vec![2]).output();
+        assert_eq!(both(ties).1, [0, 1]);
+    }
+
+    #[test]
+    fn what_runtimes_differ_on_declines() {
+        let node = |values: &[f32]| Single::new("MaxPool", 12).values(&[1, 1, 2], values).with("kernel_shape", vec![2]);
+        assert!(node(&[1.0, f32::NAN]).eval().is_err());
+        assert!(node(&[f32::NEG_INFINITY; 2]).eval().is_err());
+        assert!(node(&[1.0, 2.0]).with("pads", vec![2, 0]).eval().is_err());
+        assert!(node(&[1.0, 2.0]).with("dilations", vec![2]).eval().is_err());
+        let huge = node(&[1.0, 2.0]).with("pads", vec![i64::MAX, i64::MAX]).eval();
+        assert!(huge.is_err());
+    }
+
+    #[test]
+    fn averages() {
+        let pool = |opset: i64, size: usize, kernel: i64| {
+            ramp("AveragePool", opset, &[1, 1, size]).with("kernel_shape", vec![kernel])
+        };
+        assert_eq!(pool(1, 5, 2).with("pads", vec![1, 1]).floats(), [0.0, 0.5, 1.5, 2.5, 3.5, 4.0]);
+        let partial = |include: i64| {
+            pool(19, 6, 3).with("strides", vec![2]).with("ceil_mode", 1).with("count_include_pad", include)
+        };
+        assert_eq!(partial(0).floats(), [1.0, 3.0, 4.5]);
+        assert_eq!(partial(1).floats(), [1.0, 3.0, 4.5]);
+        let dilated = pool(19, 7, 2).with("dilations", vec![3]).with("strides", vec![2]);
+        assert_eq!(dilated.with("pads", vec![1, 1]).floats(), [2.0, 2.5, 4.5]);
+        let same =
+            pool(7, 5, 3).with("strides", vec![2]).with_str("auto_pad", "SAME_LOWER").with("count_include_pad", 1);
+        assert_eq!(same.floats().iter().map(|x| (x * 3.0).round()).collect::<Vec<_>>(), [1.0, 6.0, 7.0]);
+    }
+
+    #[test]
+    fn norms() {
+        let pool = |opset: i64| ramp("LpPool", opset, &[1, 1, 5]).with("kernel_shape", vec![2]);
+        assert_eq!(pool(18).with("p", 1).with("strides", vec![2]).with("ceil_mode", 1).floats(), [1.0, 5.0, 4.0]);
+        assert_eq!(pool(11).with_str("auto_pad", "SAME_UPPER").floats()[3..], [5.0, 4.0]);
+        let cubes = pool(18).with("p", 3).with("pads", vec![1, 0]).floats();
+        assert!((cubes[2] - 2.0800838).abs() < 1e-6);
+        assert_eq!(pool(1).with_float("p", 1.0).floats(), [1.0, 3.0, 5.0, 7.0]);
+        assert!(pool(18).with("p", 0).eval().is_err());
+    }
+}
