@@ -119,6 +119,7 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
 #[rustfmt::skip]
 const FAMILIES: &[&[Operator]] = &[
     // One line for each family.
+    super::attention::OPERATORS,
     super::control::OPERATORS,
     super::conv::OPERATORS,
     super::elementwise::activation::OPERATORS,
