@@ -8,7 +8,7 @@ use std::rc::Rc;
 use onnx_slice_fold::dim::{Dim, Scope};
 use onnx_slice_fold::ir::{Attribute, Constant, Data, DeclaredType, DimClaim, Model, NewNode, OpsetImport, ValueId};
 use onnx_slice_fold::onnx;
-use onnx_slice_fold::ops::{Budget, Event, Walk, evaluate_graph, operator};
+use onnx_slice_fold::ops::{Budget, Event, Walk, evaluate_graph};
 use onnx_slice_fold::slicing::Rule;
 use onnx_slice_fold::tensor::{DType, Tensor};
 use onnx_slice_fold::{Document, Options};
@@ -608,14 +608,9 @@ fn decode(bytes: Vec<u8>) -> Model {
 #[test]
 fn onnx_symbolic() {
     let mut failures = Vec::new();
-    let mut exact = 0;
     for case in cases("onnx_symbolic") {
         let model = decode(base64(case["model"].as_str().unwrap()));
         let main = model.graph(model.main());
-        let known = |node: &onnx_slice_fold::ir::Node| operator(node.canonical_domain(), &node.op_type).is_some();
-        if !main.nodes().filter_map(|node| model.node(node)).all(known) {
-            continue;
-        }
         let output = *main.outputs().first().unwrap();
         let scope = Rc::new(Scope::new());
         let mut walk = Walk::new(Rc::clone(&scope), Rule::OnnxRuntime, Budget::default());
@@ -645,8 +640,6 @@ fn onnx_symbolic() {
                 break;
             }
         }
-        exact += 1;
     }
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
-    assert!(exact >= 55, "only {exact} graphs could be read");
 }

@@ -15,7 +15,9 @@
 use super::Symbol;
 
 use super::bounds::Interval;
-use super::expr::{Atom, Dim, Floor, Monomial, Term, floor_quotient, greatest_common_divisor};
+use super::expr::Dim;
+use super::integer::{ceil_quotient, greatest_common_divisor};
+use super::monomial::{Atom, Floor, Monomial, Term};
 use super::scope::Scope;
 use rustc_hash::FxHashMap;
 
@@ -350,10 +352,6 @@ impl<'s> Prover<'s> {
         if (term.coefficient < 0) != (other.coefficient < 0) {
             return None;
         }
-        // A term that pulls nothing down needs no cancelling.
-        if self.monomial_interval(&term.monomial).scaled(i128::from(term.coefficient)).is_non_negative() {
-            return None;
-        }
         let monomial = term.monomial.over(&other.monomial)?;
         if !monomial.is_one() && !self.monomial_interval(&monomial).is_non_negative() {
             return None;
@@ -414,10 +412,6 @@ impl<'s> Prover<'s> {
             sum.checked_add(interval_of(&term.monomial).scaled(i128::from(term.coefficient)).low?)
         })
     }
-}
-
-fn ceil_quotient(a: i128, b: i128) -> Option<i128> {
-    floor_quotient(a.checked_neg()?, b)?.checked_neg()
 }
 
 /// `m·n ≥ m` where both are non-negative and every atom of `n` is one of `m`: if `m` is not 0, they are all at least 1.

@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use super::expr::{Atom, Dim, Floor, Monomial, Term, floor_quotient, greatest_common_divisor};
+use super::expr::Dim;
+use super::integer::{floor_quotient, greatest_common_divisor};
+use super::monomial::{Atom, Floor, Monomial, Term};
 use super::scope::Scope;
 
 /// Maxima with more choices between their members than this stay inside a floor.

@@ -6,12 +6,16 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bounds::Interval;
-use super::expr::{Atom, Dim, Symbol, greatest_common_divisor};
+use super::expr::{Dim, Symbol};
+use super::integer::greatest_common_divisor;
+use super::monomial::Atom;
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
 /// Entries in each memo before it starts afresh.
-const MAX_MEMO: usize = 1 << 14;
+const MAX_MEMO: usize = 1 << 12;
+/// Terms of the largest expression that is worth remembering.
+const MAX_REMEMBERED: u32 = 256;
 
 /// A table of symbols, what is known of them, and the arithmetic over them.
 ///
@@ -204,10 +208,12 @@ impl Scope {
             return;
         }
         entry.interval = tightened;
-        let value = tightened.single().and_then(|value| i64::try_from(value).ok());
+        let written = table.rewrites.iter().find(|(left, _)| *left == symbol).map(|(_, right)| right.clone());
         drop(table);
         self.forget();
-        if let Some(value) = value {
+        if let Some(written) = written {
+            self.assume_within(&written, tightened);
+        } else if let Some(value) = tightened.single().and_then(|value| i64::try_from(value).ok()) {
             self.rewrite(symbol, Dim::constant(value));
         }
     }
@@ -246,15 +252,14 @@ impl Scope {
 
     /// From now on `a = b`. Where one symbol can be isolated, later results are written without it.
     pub fn assume_eq(&self, a: &Dim, b: &Dim) {
-        let Some(difference) = self.try_sub(a, b) else {
-            return;
-        };
-        let Some(negated) = difference.scaled(-1) else {
-            return;
-        };
-        if difference.as_const().is_some() {
-            return;
-        }
+        let primitive = self.try_sub(a, b).and_then(|difference| {
+            let (primitive, content, offset) = difference.primitive()?;
+            // Otherwise no assignment satisfies it.
+            let exact = offset.checked_rem(content)? == 0;
+            exact.then(|| primitive.plus(&Dim::constant(offset.checked_div(content)?)))?
+        });
+        let Some(difference) = primitive else { return };
+        let Some(negated) = difference.scaled(-1) else { return };
         self.assume_non_negative(difference.clone());
         self.assume_non_negative(negated.clone());
         // Solve for the newest symbol that stands alone with coefficient ±1, fresh ones first.
@@ -272,10 +277,21 @@ impl Scope {
         }
     }
 
-    fn assume_non_negative(&self, expression: Dim) {
-        if expression.as_const().is_some() {
-            return;
+    fn assume_within(&self, a: &Dim, interval: Interval) {
+        for (bound, sign) in [(interval.low, 1), (interval.high, -1)] {
+            let bound = bound.and_then(|bound| i64::try_from(bound).ok());
+            if let Some(slack) = bound.and_then(|bound| a.minus(&Dim::constant(bound))?.scaled(sign)) {
+                self.assume_non_negative(slack);
+            }
         }
+    }
+
+    fn assume_non_negative(&self, expression: Dim) {
+        // c·p + k ≥ 0  ⇔  p ≥ −⌊k/c⌋.
+        let primitive = expression.primitive().and_then(|(primitive, content, offset)| {
+            primitive.plus(&Dim::constant(offset.checked_div_euclid(content)?))
+        });
+        let Some(expression) = primitive else { return };
         // c·s + d ≥ 0 bounds s by itself.
         if let [first, rest @ ..] = &*expression.terms()
             && let Some(Atom::Symbol(symbol)) = first.monomial.as_atom()
@@ -302,13 +318,7 @@ impl Scope {
             }
         }
         let interval = self.table.borrow().interval(symbol);
-        for (bound, sign) in [(interval.low, 1), (interval.high, -1)] {
-            let bound = bound.and_then(|bound| i64::try_from(bound).ok());
-            let slack = bound.and_then(|bound| value.minus(&Dim::constant(bound))?.scaled(sign));
-            if let Some(slack) = slack {
-                self.assume_non_negative(slack);
-            }
-        }
+        self.assume_within(&value, interval);
         let old = std::mem::take(&mut self.table.borrow_mut().rewrites);
         let mut updated = Vec::with_capacity(old.len().saturating_add(1));
         for (left, right) in old {
@@ -351,6 +361,9 @@ impl Scope {
     }
 
     pub(super) fn remember(&self, a: &Dim, proved: bool) {
+        if a.size() > MAX_REMEMBERED {
+            return;
+        }
         let mut proofs = self.proofs.borrow_mut();
         if proofs.len() >= MAX_MEMO {
             proofs.clear();
@@ -359,6 +372,9 @@ impl Scope {
     }
 
     pub(super) fn remember_interval(&self, atom: &Atom, interval: Interval) {
+        if atom.size() > MAX_REMEMBERED {
+            return;
+        }
         let mut intervals = self.intervals.borrow_mut();
         if intervals.len() >= MAX_MEMO {
             intervals.clear();

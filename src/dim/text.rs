@@ -8,7 +8,8 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use super::Symbol;
-use super::expr::{Atom, Dim, Floor, Monomial, Term};
+use super::expr::Dim;
+use super::monomial::{Atom, Floor, Monomial, Term};
 use super::scope::Scope;
 
 impl Scope {

@@ -302,6 +302,12 @@ impl Model {
         self.readers(value).any(|(vertex, _)| matches!(vertex, Vertex::Outputs(_)))
     }
 
+    /// Whether every reader of the value is one of these nodes; a graph that lists it among its outputs is none of them. It is
+    /// asked of values with very many readers, too, so it ends at the first other one.
+    pub fn is_read_only_by(&self, value: ValueId, nodes: &[NodeId]) -> bool {
+        self.readers(value).all(|(vertex, _)| matches!(vertex, Vertex::Node(node) if nodes.contains(&node)))
+    }
+
     /// Whether nothing reads the value and nothing outside the wiring names it.
     pub fn is_unused(&self, value: ValueId) -> bool {
         !self.value(value).pinned && self.readers(value).next().is_none()

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::dead::live_graphs;
 use crate::ir::{Broken, Facts, Model, NodeId};
+use crate::ops::Budget;
 use crate::rewrite::{Place, Rule, rules};
 
 /// How often each rule fired.
@@ -16,6 +17,8 @@ pub struct Rules {
     by_operator: FxHashMap<&'static str, Vec<&'static Rule>>,
     /// How many more edits may be applied; for finding the edit at fault.
     pub fuel: usize,
+    /// What computing new constants may cost in all.
+    budget: Budget,
 }
 
 impl Rules {
@@ -28,7 +31,7 @@ impl Rules {
                 by_operator.entry(operator).or_default().push(rule);
             }
         }
-        Rules { by_operator, fuel }
+        Rules { by_operator, fuel, budget: Budget::default() }
     }
 }
 
@@ -69,7 +72,7 @@ fn at_node(
         let Some(candidates) = candidates else { break };
         let mut edit = None;
         for rule in candidates {
-            edit = (rule.apply)(&mut Place { model, facts, id, opset });
+            edit = (rule.apply)(&mut Place { model, facts, id, opset, budget: &rules.budget });
             if edit.is_some() {
                 break;
             }

@@ -5,6 +5,7 @@
 //! often each rule fired. Every rule states above its code the law it rests on, and fires only when the law's premises are
 //! proved. To add one: write the function in the family's file, and one line in [`RULES`].
 
+mod fuse;
 mod identity;
 mod lift;
 mod merge;
@@ -15,6 +16,7 @@ mod strided_slice;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, Model, Node, NodeId, ValueId};
+use crate::ops::Budget;
 use crate::tensor::{DType, Tensor};
 
 /// A node a rule looks at, with everything it may know.
@@ -27,6 +29,8 @@ pub struct Place<'a> {
     pub id: NodeId,
     /// The version of the default domain in force.
     pub opset: i64,
+    /// What computing new constants may cost.
+    pub budget: &'a Budget,
 }
 
 /// A rewrite rule.
@@ -43,8 +47,24 @@ pub struct Rule {
 }
 
 /// Every rule, in the order they are tried at a node.
-pub const RULES: &[&[Rule]] =
-    &[identity::RULES, neutral::RULES, sizes::RULES, slices::RULES, merge::RULES, lift::RULES, strided_slice::RULES];
+#[rustfmt::skip]
+pub const RULES: &[&[Rule]] = &[
+    identity::RULES,
+    neutral::RULES,
+    sizes::RULES,
+    slices::RULES,
+    merge::RULES,
+    lift::RULES,
+    strided_slice::RULES,
+    fuse::clamp::RULES,
+    fuse::activation::RULES,
+    fuse::normalization::RULES,
+    fuse::chain::RULES,
+    fuse::gemm::RULES,
+    fuse::pad::RULES,
+    fuse::quantized::RULES,
+    fuse::weights::RULES,
+];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {

@@ -5,6 +5,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
 use crate::dim::{Dim, Scope, Symbol};
+use crate::tensor::Tensor;
 
 const NUMPY: Reading = tensorflow::READING;
 const ONNX: Reading = openvino::READING;
@@ -435,4 +436,47 @@ fn bounds_become_numbers_where_that_changes_nothing() {
         }
     }
     assert!(told > 30, "{told}");
+}
+
+#[test]
+fn operands_too_long_for_any_tensor_are_not_listed() {
+    let long = Tensor::vector(vec![0i64; 5000]);
+    assert_eq!(Operand::of_tensor("starts", &long), Err(SliceError::EntryLimit { entries: 5000, limit: 4096 }));
+    assert_eq!(Operand::of_length(usize::MAX), Operand::Unknown);
+    assert!(onnx::slice_1(&vec![0; 5000], &[0], None, Rule::Agree).is_err());
+}
+
+#[test]
+fn masks_are_read_as_converters_write_them() {
+    assert_eq!(openvino::parse_mask("end_mask", "1, 0,1"), Ok(vec![1, 0, 1]));
+    assert_eq!(openvino::parse_mask("end_mask", ""), Ok(vec![]));
+    for text in ["1,", "a", "1 0", "99999999999999999999"] {
+        assert!(matches!(openvino::parse_mask("end_mask", text), Err(SliceError::Mask { mask: "end_mask", .. })));
+    }
+}
+
+#[test]
+fn an_operand_nobody_knows_is_not_one_left_out() {
+    let scope = Scope::new();
+    let shape = [Dim::constant(4), Dim::symbol(scope.named("S"))];
+    let one = |axes: Option<Operand>| {
+        let operands =
+            onnx::Operands { starts: Operand::constant(&[1]), ends: Operand::constant(&[3]), axes, steps: None };
+        infer(&scope, &onnx::slice(&operands, Rule::Agree).unwrap(), Some(&shape)).unwrap().unwrap().shape
+    };
+    assert_eq!(one(None)[0], Dim::constant(2));
+    assert_eq!(one(Some(Operand::constant(&[-2])))[1], shape[1]);
+    let unknown = one(Some(Operand::of_length(1)));
+    assert_eq!(scope.bounds(&unknown[0]), (Some(0), Some(4)));
+    assert_ne!(unknown[1], shape[1]);
+    // Of two axes one is known, and the other may be any but that one.
+    let two = onnx::Operands {
+        starts: Operand::constant(&[1, 0]),
+        ends: Operand::constant(&[3, 1]),
+        axes: Some(Operand::Elements(vec![Some(Dim::constant(0)), None])),
+        steps: None,
+    };
+    let inferred = infer(&scope, &onnx::slice(&two, Rule::Agree).unwrap(), Some(&shape)).unwrap().unwrap();
+    assert_eq!(inferred.shape[0], Dim::constant(2));
+    assert_ne!(inferred.shape[1], shape[1]);
 }

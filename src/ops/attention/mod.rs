@@ -1,20 +1,14 @@
-//! What transformers are made of: attention in its forms, rotary embeddings, causal convolutions and gated activations.
+//! Attention and the operators that go with it.
+//!
+//! | operator | versions | file |
+//! | --- | --- | --- |
+//! | Attention | 23; 24 adds `nonpad_kv_seqlen`; 25 adds windows | [`scaled`] (values), [`shapes`] |
 
-mod causal_conv;
-mod dot_product;
-mod flex;
 mod heads;
-mod linear;
-mod rotary;
-mod swiglu;
+mod mask;
+mod scaled;
+mod shapes;
 
 use super::Operator;
 
-pub(super) const OPERATORS: &[Operator] = &[
-    dot_product::ATTENTION,
-    flex::FLEX_ATTENTION,
-    linear::LINEAR_ATTENTION,
-    rotary::ROTARY_EMBEDDING,
-    causal_conv::CAUSAL_CONV_WITH_STATE,
-    swiglu::SWIGLU,
-];
+pub(super) const OPERATORS: &[Operator] = &[Operator::new("Attention", &[23, 24, 25], shapes::infer, scaled::eval)];

@@ -90,19 +90,19 @@ fn eval_non_zero(cx: &mut EvalCx<'_>) -> EvalResult {
     let number = truths.iter().filter(|&&truth| truth).count();
     cx.claim(DType::Int64, &[rank, number])?;
     let mut result = vec![0i64; rank.saturating_mul(number)];
-    let mut indices = Indices::new(data.shape());
+    let (last, outer) = data.shape().split_last().map_or((0, [].as_slice()), |(&last, outer)| (last, outer));
+    let mut rows = Indices::new(outer);
     let mut column = 0;
-    for truth in truths {
-        let index = indices.advance();
-        if !truth {
-            continue;
-        }
-        for (row, &at) in index.unwrap_or_default().iter().enumerate() {
-            if let Some(place) = result.get_mut(row * number + column) {
-                *place = at as i64;
+    for truths in truths.chunks(last.max(1)) {
+        let row = rows.advance().unwrap_or_default();
+        for (at, _) in truths.iter().enumerate().filter(|&(_, &truth)| truth) {
+            for (axis, &index) in row.iter().chain([&at]).enumerate() {
+                if let Some(place) = result.get_mut(axis * number + column) {
+                    *place = index as i64;
+                }
             }
+            column += 1;
         }
-        column += 1;
     }
     Ok(vec![Data::Tensor(Tensor::from_vec(&[rank, number], result)?)])
 }
@@ -242,8 +242,15 @@ fn eval_unique(cx: &mut EvalCx<'_>) -> EvalResult {
         }
     }
     let key = |slice: usize| rows.get(slice * row..slice * row + row).unwrap_or_default();
-    let mut order: Vec<usize> = (0..dim).collect();
-    order.sort_by(|&a, &b| key(a).cmp(key(b)));
+    let order: Vec<usize> = if row == 1 {
+        let mut pairs: Vec<(u64, usize)> = rows.iter().copied().zip(0..).collect();
+        pairs.sort_unstable();
+        pairs.into_iter().map(|(_, slice)| slice).collect()
+    } else {
+        let mut order: Vec<usize> = (0..dim).collect();
+        order.sort_by(|&a, &b| key(a).cmp(key(b)));
+        order
+    };
     // The first of each group of equal slices, and the group of every slice.
     let mut firsts: Vec<usize> = Vec::new();
     let mut groups = vec![0usize; dim];

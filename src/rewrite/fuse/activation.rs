@@ -1,0 +1,117 @@
+//! Activation functions spelled out in older operators' terms, where the model's operator set has them.
+//!
+//! | law | since |
+//! | --- | --- |
+//! | `½·x·(1 + erf(x/√2)) = Gelu(x)` | 20 |
+//! | `½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) = Gelu(x; tanh)` | 20 |
+//! | `x·sigmoid(α·x) = Swish(x; α)` | 24 |
+//! | `x·cut(x/6 + ½, 0, 1) = HardSwish(x)`, also as `x·cut(x + 3, 0, 6)/6` | 14 |
+//! | `x·tanh(softplus(x)) = Mish(x)` | 18 |
+//!
+//! Factors and terms come in any order. Constants are what the law says up to rounding to their type.
+
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
+
+use super::pattern::{Product, Reader};
+use super::{Fusion, Operand, Place, Rule, float_of};
+use crate::ir::{Attribute, Edit, NamedAttribute, ValueId};
+use crate::tensor::DType;
+
+pub(in crate::rewrite) const RULES: &[Rule] =
+    &[Rule { name: "spelled-activation", operators: &["Mul", "Div"], exact: false, apply: activation }];
+
+/// What a product was found to be.
+type Found = (&'static str, Option<NamedAttribute>);
+
+fn activation(place: &mut Place<'_>) -> Option<Edit> {
+    if place.opset < 14 {
+        return None;
+    }
+    let result = place.only_output()?;
+    let dtype = place.dtype(result)?;
+    if !matches!(dtype, DType::Float | DType::Double | DType::Float16) {
+        return None;
+    }
+    let product = Product::of(place, result, None)?;
+    let &[a, b] = product.factors.as_slice() else { return None };
+    let (x, (operator, attribute), remove) = [(a, b), (b, a)].into_iter().find_map(|(x, gate)| {
+        let mut reader = Reader { place, nodes: product.nodes.clone(), dtype };
+        let found = gated(&mut reader, product.coefficient, x, gate)?;
+        Some((x, found, reader.nodes))
+    })?;
+    if !place.same_shape(x, result) || place.dtype(x)? != dtype {
+        return None;
+    }
+    let (attributes, operands) = (attribute.into_iter().collect(), vec![Operand::Value(x)]);
+    Fusion { rule: "spelled-activation", remove, like: place.id, operator, attributes, operands }.edit(place)
+}
+
+/// Reads `coefficient · x · gate` as a function of `x`.
+fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueId) -> Option<Found> {
+    let place = reader.place;
+    let opset = place.opset;
+    let is_half = reader.is(coefficient, 0.5);
+    match place.model.node(place.model.value(gate).producer()?)?.op_type.as_str() {
+        "Add" if opset >= 20 && is_half => {
+            let (curve, one) = reader.sum(gate)?;
+            if one != 1.0 {
+                return None;
+            }
+            if place.producer(curve, "Erf").is_some() {
+                let argument = reader.node(curve, "Erf")?.input(0)?;
+                let (factor, power) = reader.monomial(argument, x)?;
+                return (power == 1 && reader.is(factor, FRAC_1_SQRT_2)).then_some(("Gelu", None));
+            }
+            let argument = reader.node(curve, "Tanh")?.input(0)?;
+            let approximate = NamedAttribute::new("approximate", Attribute::String("tanh".into()));
+            is_cubic(reader, argument, x)?.then_some(("Gelu", Some(approximate)))
+        }
+        "Sigmoid" if opset >= 24 && coefficient == 1.0 => {
+            let argument = reader.node(gate, "Sigmoid")?.input(0)?;
+            let (factor, power) = reader.monomial(argument, x)?;
+            let alpha = factor as f32;
+            let attribute = (alpha != 1.0).then(|| NamedAttribute::new("alpha", Attribute::Float(alpha)));
+            (power == 1 && alpha.is_finite()).then_some(("Swish", attribute))
+        }
+        "HardSigmoid" if coefficient == 1.0 => {
+            let node = reader.node(gate, "HardSigmoid")?;
+            let (alpha, beta) = (float_of(node, "alpha", 0.2)?, float_of(node, "beta", 0.5)?);
+            let fits = node.input(0) == Some(x) && beta == 0.5 && (alpha - 1.0 / 6.0).abs() <= 5e-8;
+            fits.then_some(("HardSwish", None))
+        }
+        "Clip" if reader.is(coefficient, 1.0 / 6.0) => {
+            let node = reader.node(gate, "Clip")?;
+            let bound = |slot: usize| place.scalar(node.input(slot)?);
+            let (low, high) = (bound(1)?, bound(2)?);
+            let (term, three) = reader.sum(node.input(0)?)?;
+            (term == x && (low, high, three) == (0.0, 6.0, 3.0)).then_some(("HardSwish", None))
+        }
+        "Tanh" if opset >= 18 && coefficient == 1.0 => {
+            let inner = reader.node(gate, "Tanh")?.input(0)?;
+            (reader.node(inner, "Softplus")?.input(0) == Some(x)).then_some(("Mish", None))
+        }
+        _ => None,
+    }
+}
+
+/// Whether `value = √(2/π)·(x + 0.044715·x³)`, which may be written as `√(2/π)·x·(1 + 0.044715·x²)`.
+fn is_cubic(reader: &mut Reader<'_, '_>, value: ValueId, x: ValueId) -> Option<bool> {
+    const CUBIC: f64 = 0.044715;
+    let product = Product::of(reader.place, value, Some(x))?;
+    reader.nodes.extend(&product.nodes);
+    let (factor, power, wanted) = match product.factors.as_slice() {
+        &[sum] => {
+            let &[Some(a), Some(b)] = reader.node(sum, "Add")?.inputs() else { return None };
+            let cube = if a == x { b } else { a };
+            let (factor, power) = reader.monomial(cube, x)?;
+            (factor, power, if a == x || b == x { 3 } else { 0 })
+        }
+        &[a, b] if a == x || b == x => {
+            let (square, one) = reader.sum(if a == x { b } else { a })?;
+            let (factor, power) = reader.monomial(square, x)?;
+            (factor, power, if one == 1.0 { 2 } else { 0 })
+        }
+        _ => return None,
+    };
+    Some(reader.is(product.coefficient, (2.0 / PI).sqrt()) && power == wanted && power > 0 && reader.is(factor, CUBIC))
+}

@@ -1,0 +1,110 @@
+//! What a node with constant operands does to each channel of a tensor.
+
+use super::{Place, float_of, has_arithmetic, int_of};
+use crate::ir::{Node, ValueId};
+
+/// The channels of a tensor: its dims along one axis.
+#[derive(Clone, Copy)]
+pub(super) struct Channels {
+    /// The tensor's rank.
+    pub rank: usize,
+    /// The axis.
+    pub axis: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+/// `y = scale[c]·x + shift[c]` for every element of channel `c`. All numbers are finite.
+pub(super) struct Affine {
+    pub scale: Vec<f64>,
+    pub shift: Vec<f64>,
+}
+
+impl Affine {
+    /// Whether the scale is 1 throughout.
+    pub fn only_shifts(&self) -> bool {
+        self.scale.iter().all(|&scale| scale == 1.0)
+    }
+
+    /// Whether the shift is 0 throughout.
+    pub fn only_scales(&self) -> bool {
+        self.shift.iter().all(|&shift| shift == 0.0)
+    }
+
+    /// What `node` makes of its operand `slot`, a tensor with these channels. `None` unless it is one of BatchNormalization (at
+    /// inference), Add, Sub, Mul and Div, with constants that are the same throughout each channel and do not stretch the
+    /// tensor beyond the channels it has.
+    pub fn of(place: &Place<'_>, node: &Node, slot: usize, channels: Channels) -> Option<Affine> {
+        let found = if node.is("BatchNormalization") {
+            let own = slot == 0 && channels.axis == 1 && channels.rank >= 2;
+            own.then(|| batch_normalization(place, node, channels.count)).flatten()?
+        } else {
+            arithmetic(place, node, slot, channels)?
+        };
+        found.scale.iter().chain(&found.shift).all(|number| number.is_finite()).then_some(found)
+    }
+}
+
+/// The operands of such a node that may be the tensor.
+pub(super) fn tensor_slots(node: &Node) -> &'static [usize] {
+    match node.op_type.as_str() {
+        "Add" | "Sub" | "Mul" => &[0, 1],
+        _ => &[0],
+    }
+}
+
+fn arithmetic(place: &Place<'_>, node: &Node, slot: usize, channels: Channels) -> Option<Affine> {
+    // Before, operands are stretched only where attributes say so.
+    if place.opset < 7 || node.inputs().len() != 2 || !node.canonical_domain().is_empty() {
+        return None;
+    }
+    let other = per_channel(place, node.input(1usize.checked_sub(slot)?)?, channels)?;
+    let same = |number: f64| vec![number; channels.count];
+    let negative = |numbers: Vec<f64>| numbers.into_iter().map(|number| -number).collect();
+    Some(match (node.op_type.as_str(), slot) {
+        ("Mul", _) => Affine { scale: other, shift: same(0.0) },
+        ("Div", 0) => Affine { scale: other.into_iter().map(f64::recip).collect(), shift: same(0.0) },
+        ("Add", _) => Affine { scale: same(1.0), shift: other },
+        ("Sub", 0) => Affine { scale: same(1.0), shift: negative(other) },
+        ("Sub", 1) => Affine { scale: same(-1.0), shift: other },
+        _ => return None,
+    })
+}
+
+/// `BatchNormalization(x) = scale / √(variance + ε) · (x − mean) + bias`, unless it is training: from opset 14 on `training_mode`
+/// says so, from 7 on the results that are listed, before that `is_test`.
+fn batch_normalization(place: &Place<'_>, node: &Node, count: usize) -> Option<Affine> {
+    let training = match place.opset {
+        ..7 => int_of(node, "is_test", 0)? == 0,
+        7..14 => false,
+        14.. => int_of(node, "training_mode", 0)? != 0,
+    };
+    let spatial = place.opset >= 9 || int_of(node, "spatial", 1)? != 0;
+    if training || !spatial || node.outputs().iter().flatten().count() != 1 {
+        return None;
+    }
+    let channels = Channels { rank: 1, axis: 0, count };
+    let parameter = |slot: usize| per_channel(place, node.input(slot)?, channels);
+    let (scale, bias, mean, variance) = (parameter(1)?, parameter(2)?, parameter(3)?, parameter(4)?);
+    let epsilon = f64::from(float_of(node, "epsilon", 1e-5)?);
+    let factors = scale.iter().zip(&variance).map(|(scale, variance)| scale / (variance + epsilon).sqrt());
+    let scale: Vec<f64> = factors.collect();
+    let shift = bias.iter().zip(&mean).zip(&scale).map(|((bias, mean), scale)| bias - mean * scale).collect();
+    Some(Affine { scale, shift })
+}
+
+/// The number that a constant has for each channel of a tensor it broadcasts to. `None` if it differs within a channel or
+/// has a dim that the tensor may not have.
+pub(super) fn per_channel(place: &Place<'_>, value: ValueId, channels: Channels) -> Option<Vec<f64>> {
+    let tensor = place.tensor(value).filter(|tensor| has_arithmetic(tensor.dtype()))?;
+    let first = channels.rank.checked_sub(tensor.rank())?;
+    let fits = |(axis, &dim): (usize, &usize)| dim == 1 || first + axis == channels.axis && dim == channels.count;
+    if !tensor.shape().iter().enumerate().all(fits) {
+        return None;
+    }
+    let numbers = tensor.to_f64s()?;
+    match numbers.as_slice() {
+        [number] => Some(vec![*number; channels.count]),
+        _ => Some(numbers),
+    }
+}

@@ -1,0 +1,159 @@
+//! Two steps of arithmetic with constants are one.
+//!
+//! Laws: `(x·a)·b = x·(a·b)`, with `x/a` for `x·a⁻¹`, and `±(±x + a) + b = ±x + (b ± a)`. Of integers they hold bit for bit, for
+//! both sides wrap alike. Of floats they hold up to rounding, where neither the product leaves the numbers that have all
+//! digits nor the sum is much smaller than a term: `(x + a) − a` is a way to round `x`.
+
+use super::{Fusion, Operand, Place, Rule, has_arithmetic};
+use crate::ir::{Edit, Node, ValueId};
+use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule { name: "constant-chain", operators: &["Mul", "Div", "Add", "Sub"], exact: false, apply: floats },
+    Rule { name: "integer-constant-chain", operators: &["Mul", "Add", "Sub"], exact: true, apply: integers },
+];
+
+fn floats(place: &mut Place<'_>) -> Option<Edit> {
+    chain(place, "constant-chain", has_arithmetic)
+}
+
+fn integers(place: &mut Place<'_>) -> Option<Edit> {
+    let wraps = |dtype| matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
+    chain(place, "integer-constant-chain", wraps)
+}
+
+/// A node as a step from `x`: `x·c`, `x·c⁻¹`, `x + c`, `x − c` or `c − x`.
+#[derive(Clone, Copy)]
+struct Step {
+    x: ValueId,
+    constant: ValueId,
+    is_sum: bool,
+    /// The constant is divided by, or subtracted.
+    inverse: bool,
+    /// It is `x` that is subtracted.
+    negates: bool,
+}
+
+impl Step {
+    fn of(place: &Place<'_>, node: &Node) -> Option<Step> {
+        let &[Some(a), Some(b)] = node.inputs() else { return None };
+        let is_sum = node.is("Add") || node.is("Sub");
+        let inverts = node.is("Div") || node.is("Sub");
+        if !is_sum && !inverts && !node.is("Mul") || node.outputs().len() != 1 {
+            return None;
+        }
+        match (place.tensor(a).is_some(), place.tensor(b).is_some()) {
+            (false, true) => Some(Step { x: a, constant: b, is_sum, inverse: inverts, negates: false }),
+            (true, false) if !node.is("Div") => {
+                Some(Step { x: b, constant: a, is_sum, inverse: false, negates: node.is("Sub") })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn chain(place: &mut Place<'_>, rule: &'static str, is_covered: fn(DType) -> bool) -> Option<Edit> {
+    if place.opset < 7 {
+        return None;
+    }
+    let node = place.node()?;
+    let outer = Step::of(place, node)?;
+    let id = place.model.value(outer.x).producer()?;
+    let first = place.model.node(id).filter(|first| first.graph() == node.graph())?;
+    let inner = Step::of(place, first).filter(|inner| inner.is_sum == outer.is_sum)?;
+    if !place.is_internal(outer.x, &[place.id]) {
+        return None;
+    }
+    let (a, b) = (place.tensor(inner.constant)?, place.tensor(outer.constant)?);
+    if a.dtype() != b.dtype() || !is_covered(a.dtype()) {
+        return None;
+    }
+    let remove = vec![id, place.id];
+    let shape = broadcast(a.shape(), b.shape())?;
+    let bytes = a.dtype().byte_len(product(&shape)?)?;
+    // Constants that spread each other may be larger than both.
+    if bytes > place.allowance(&remove) {
+        return None;
+    }
+    place.budget.take_bytes(bytes.checked_mul(3)?).ok()?;
+    let combined = combined(&shape, [a, b], [inner, outer])?;
+    let constant = Operand::Constant(combined, inner.constant);
+    let (operator, operands) = match (outer.is_sum, inner.negates != outer.negates, inner.inverse && outer.inverse) {
+        (true, false, _) => ("Add", vec![Operand::Value(inner.x), constant]),
+        (true, true, _) => ("Sub", vec![constant, Operand::Value(inner.x)]),
+        (false, _, true) => ("Div", vec![Operand::Value(inner.x), constant]),
+        (false, _, false) => ("Mul", vec![Operand::Value(inner.x), constant]),
+    };
+    Fusion { rule, remove, like: place.id, operator, attributes: Vec::new(), operands }.edit(place)
+}
+
+/// The constant of both steps in one.
+fn combined(shape: &[usize], constants: [&Tensor; 2], steps: [Step; 2]) -> Option<Tensor> {
+    let stretched = |tensor: &Tensor| gather(tensor, &StridedView::of(tensor).broadcast_to(shape).ok()?).ok();
+    let [a, b] = constants.map(stretched);
+    let (a, b) = (a?, b?);
+    dispatch_numeric!(a.dtype(), T => typed::<T>(shape, &a, &b, steps), else => None)
+}
+
+fn typed<T: Number>(shape: &[usize], a: &Tensor, b: &Tensor, steps: [Step; 2]) -> Option<Tensor> {
+    let (a, b) = (a.elements::<T>()?, b.elements::<T>()?);
+    let pairs = a.iter().zip(b.iter());
+    let values: Option<Vec<T>> =
+        pairs.map(|(&a, &b)| if T::FLOAT { real(a, b, steps) } else { whole(a, b, steps) }).collect();
+    Tensor::from_vec(shape, values?).ok()
+}
+
+/// Wraps as the steps do.
+fn whole<T: Number>(a: T, b: T, [inner, outer]: [Step; 2]) -> Option<T> {
+    if !outer.is_sum {
+        // A quotient of whole numbers has lost its remainder.
+        return (!inner.inverse && !outer.inverse).then(|| Number::mul(a, b));
+    }
+    let signed = |value: T, negative: bool| if negative { Number::neg(value) } else { value };
+    Some(Number::add(signed(a, inner.inverse != outer.negates), signed(b, outer.inverse)))
+}
+
+fn real<T: Number>(a: T, b: T, [inner, outer]: [Step; 2]) -> Option<T> {
+    let (x, y) = (a.to_f64(), b.to_f64());
+    if !x.is_finite() || !y.is_finite() {
+        return None;
+    }
+    if outer.is_sum {
+        let x = if inner.inverse != outer.negates { -x } else { x };
+        let y = if outer.inverse { -y } else { y };
+        let sum = T::from_f64(x + y).filter(|sum| sum.to_f64().is_finite())?;
+        let large = sum.to_f64().abs() >= x.abs().max(y.abs()) / 2.0;
+        return large.then_some(sum);
+    }
+    let product = match (inner.inverse, outer.inverse) {
+        (false, false) | (true, true) => x * y,
+        (false, true) => x / y,
+        (true, false) => y / x,
+    };
+    let rounded = T::from_f64(product)?;
+    let size = rounded.to_f64().abs();
+    let zero = product == 0.0 && !inner.inverse && !outer.inverse;
+    (size.is_finite() && (zero || size >= smallest::<T>()?)).then_some(rounded)
+}
+
+/// The smallest number of a type with all digits.
+fn smallest<T: Element>() -> Option<f64> {
+    match T::DTYPE {
+        DType::Float | DType::Bfloat16 => Some(f32::MIN_POSITIVE.into()),
+        DType::Double => Some(f64::MIN_POSITIVE),
+        DType::Float16 => Some(1.0 / 16384.0),
+        _ => None,
+    }
+}
+
+fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+    let rank = a.len().max(b.len());
+    let dim =
+        |shape: &[usize], axis: usize| (axis + shape.len()).checked_sub(rank).and_then(|at| shape.get(at).copied());
+    (0..rank)
+        .map(|axis| match (dim(a, axis).unwrap_or(1), dim(b, axis).unwrap_or(1)) {
+            (1, dim) | (dim, 1) => Some(dim),
+            (a, b) => (a == b).then_some(a),
+        })
+        .collect()
+}

@@ -1,0 +1,97 @@
+//! Products of matrices that take up what is beside them.
+//!
+//! Laws, for `Gemm(A, B, C) = A·B + C` of operands of rank 2, either of the first two transposed by a flag:
+//!
+//! * `MatMul(A, B) + C = Gemm(A, B, C)` where `C` broadcasts to the product and not the other way round
+//! * `Gemm(Aᵀ, B, C) = Gemm(A, B, C; transA)`, and so for `B`
+//!
+//! Results stay equal up to rounding: how a kernel sums is its own business.
+
+use super::{Fusion, Place, Rule, int_of};
+use crate::dim::Dim;
+use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
+use crate::tensor::DType;
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule { name: "matmul-add-to-gemm", operators: &["Add"], exact: false, apply: add },
+    Rule { name: "transpose-into-gemm", operators: &["Gemm", "MatMul"], exact: false, apply: transpose },
+];
+
+/// Whether Gemm is defined on these elements.
+fn is_covered(place: &Place<'_>, value: ValueId) -> bool {
+    match place.dtype(value) {
+        Some(DType::Float | DType::Double | DType::Float16) => true,
+        Some(DType::Bfloat16) => place.opset >= 13,
+        _ => false,
+    }
+}
+
+/// Whether both operands of a MatMul have rank 2, and there is something to sum: of nothing, runtimes make this and that.
+fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
+    let (a, b) = (place.shape(node.input(0)?)?, place.shape(node.input(1)?)?);
+    let summed = a.get(1).is_some_and(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
+    Some(a.len() == 2 && b.len() == 2 && summed)
+}
+
+/// Looks at the addition.
+fn add(place: &mut Place<'_>) -> Option<Edit> {
+    if place.opset < 7 {
+        return None;
+    }
+    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
+    let found = [(a, b), (b, a)].into_iter().find_map(|(product, term)| {
+        let (id, inner) = place.producer(product, "MatMul")?;
+        let fits = is_flat(place, inner)? && broadcasts_to(place, term, product)? && is_covered(place, product);
+        (fits && term != product && place.is_internal(product, &[place.id])).then(|| (id, inner.inputs(), term))
+    });
+    let (id, inputs, term) = found?;
+    let operands = inputs.iter().copied().chain([Some(term)]).map(Into::into).collect();
+    let remove = vec![id, place.id];
+    let (rule, operator) = ("matmul-add-to-gemm", "Gemm");
+    Fusion { rule, remove, like: id, operator, attributes: Vec::new(), operands }.edit(place)
+}
+
+/// Whether `value` broadcasts to the shape of `product`.
+fn broadcasts_to(place: &Place<'_>, value: ValueId, product: ValueId) -> Option<bool> {
+    let (from, to) = (place.shape(value)?, place.shape(product)?);
+    let mut pairs = from.iter().rev().zip(to.iter().rev());
+    Some(from.len() <= to.len() && pairs.all(|(from, to)| from.is_const(1) || place.scope().eq(from, to).is_yes()))
+}
+
+/// Looks at the product.
+fn transpose(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let is_gemm = node.is("Gemm");
+    // Before opset 11 a Gemm needs its `C`.
+    if !is_gemm && (place.opset < 11 || !is_flat(place, node)? || !is_covered(place, place.only_output()?)) {
+        return None;
+    }
+    let (slot, id, matrix) = [0, 1].into_iter().find_map(|slot| transposed(place, node, slot))?;
+    let name = if slot == 0 { "transA" } else { "transB" };
+    let flag = int_of(node, name, 0)?;
+    let mut attributes = node.attributes.clone();
+    attributes.retain(|attribute| attribute.name != name);
+    if flag == 0 {
+        attributes.push(NamedAttribute::new(name, Attribute::Int(1)));
+    }
+    let value = |(at, &value): (usize, &Option<ValueId>)| if at == slot { Some(matrix) } else { value };
+    let operands = node.inputs().iter().enumerate().map(value).map(Into::into).collect();
+    let remove = vec![id, place.id];
+    let rule = "transpose-into-gemm";
+    Fusion { rule, remove, like: place.id, operator: "Gemm", attributes, operands }.edit(place)
+}
+
+/// The node that transposes operand `slot` for this product only, and what it transposes.
+fn transposed(place: &Place<'_>, node: &Node, slot: usize) -> Option<(usize, NodeId, ValueId)> {
+    let value = node.input(slot)?;
+    let (id, inner) = place.producer(value, "Transpose")?;
+    let swaps = match inner.attribute("perm") {
+        None => true,
+        Some(Attribute::Ints(perm)) => perm.as_slice() == [1, 0],
+        Some(_) => false,
+    };
+    let once = node.inputs().iter().filter(|&&input| input == Some(value)).count() == 1;
+    let flat = place.shape(value)?.len() == 2;
+    let fits = swaps && once && flat && place.is_internal(value, &[place.id]);
+    Some((slot, id, inner.input(0).filter(|_| fits)?))
+}

@@ -1,0 +1,215 @@
+//! Fusions: neighbouring nodes that one node does.
+//!
+//! | file | what becomes one |
+//! | --- | --- |
+//! | [`weights`] | a node with weights, and a scaling and shifting of each channel before or behind it |
+//! | [`gemm`] | a matrix product, and the addition behind it or the transposition before it |
+//! | [`pad`] | a padding, and the padding, convolution or pooling that follows it |
+//! | [`chain`] | two multiplications with constants, two additions of constants |
+//! | [`clamp`] | cuts at constant bounds |
+//! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
+//! | [`quantized`] | a dequantization and the quantization that undoes it |
+//!
+//! All of them answer with fewer nodes and never with more bytes: what is taken away, and what only it reads, is weighed
+//! against the constants that are added ([`Fusion::edit`]). Constants are computed in binary64 and rounded once.
+
+pub(super) mod activation;
+mod affine;
+pub(super) mod chain;
+pub(super) mod clamp;
+pub(super) mod gemm;
+pub(super) mod normalization;
+pub(super) mod pad;
+mod pattern;
+pub(super) mod quantized;
+mod scaled;
+pub(super) mod weights;
+
+use super::{Place, Rule};
+use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
+use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
+
+/// About what a node takes in a file: its operator, its name, the names of its operands and of its result.
+const NODE_BYTES: usize = 96;
+
+/// An operand of the node that a fusion makes.
+enum Operand {
+    /// A value there is.
+    Value(ValueId),
+    /// An optional operand left out.
+    Absent,
+    /// A new constant, to be named after a value.
+    Constant(Tensor, ValueId),
+}
+
+impl From<Option<ValueId>> for Operand {
+    fn from(value: Option<ValueId>) -> Self {
+        value.map_or(Operand::Absent, Operand::Value)
+    }
+}
+
+/// The bytes of the new constants among operands.
+fn constant_bytes(operands: &[Operand]) -> usize {
+    operands.iter().fold(0usize, |sum, operand| match operand {
+        Operand::Constant(tensor, _) => sum.saturating_add(tensor.byte_len()),
+        _ => sum,
+    })
+}
+
+/// One node in place of several. Its result is the first result of the node the rule looked at.
+struct Fusion {
+    rule: &'static str,
+    /// The nodes that go; nothing else reads what they compute, but for the result.
+    remove: Vec<NodeId>,
+    /// The node whose name and documentation the new one has.
+    like: NodeId,
+    operator: &'static str,
+    attributes: Vec<NamedAttribute>,
+    operands: Vec<Operand>,
+}
+
+impl Fusion {
+    /// The edit, unless it would make the model larger.
+    fn edit(mut self, place: &mut Place<'_>) -> Option<Edit> {
+        self.remove.sort_unstable();
+        self.remove.dedup();
+        if !self.is_closed(place)
+            || self.remove.len() < 2
+            || constant_bytes(&self.operands) > place.allowance(&self.remove)
+        {
+            return None;
+        }
+        while matches!(self.operands.last(), Some(Operand::Absent)) {
+            self.operands.pop();
+        }
+        let result = place.output(0)?;
+        let mut edit = place.edit(self.rule)?;
+        edit.remove = self.remove;
+        let like = place.model.node(self.like)?;
+        let mut node = NewNode::new(self.operator, []).named(like.name.clone()).output(result);
+        node.extra = like.extra.clone();
+        node.attributes = self.attributes;
+        for operand in self.operands {
+            let value = match operand {
+                Operand::Value(value) => Some(value),
+                Operand::Absent => None,
+                Operand::Constant(tensor, like) => {
+                    let value = place.fused_value(like);
+                    edit.constants.push((value, tensor));
+                    Some(value)
+                }
+            };
+            node.inputs.push(value);
+        }
+        Some(edit.inserting(node))
+    }
+
+    /// Whether nothing that stays reads what goes, the result aside, and the new node does not either.
+    fn is_closed(&self, place: &Place<'_>) -> bool {
+        let result = place.output(0);
+        let gone = self.remove.iter().filter_map(|&id| place.model.node(id)).flat_map(Node::outputs).flatten();
+        let mut inner = gone.filter(|&&value| Some(value) != result);
+        let is_gone = |value: ValueId| place.model.value(value).producer().is_some_and(|id| self.remove.contains(&id));
+        inner.all(|&value| place.is_internal(value, &self.remove))
+            && !self.operands.iter().any(|operand| matches!(operand, Operand::Value(value) if is_gone(*value)))
+    }
+}
+
+impl Place<'_> {
+    /// The node's only result.
+    fn only_output(&self) -> Option<ValueId> {
+        let outputs = self.node()?.outputs();
+        outputs.iter().skip(1).all(Option::is_none).then_some(outputs.first().copied().flatten()?)
+    }
+
+    /// A value for a constant that takes in others, named after one of them. What was fused before gets no longer a name.
+    fn fused_value(&mut self, like: ValueId) -> ValueId {
+        let name = &self.model.value(like).name;
+        let counted = |tail: &str| tail.is_empty() || tail.strip_prefix('_').is_some_and(|n| n.parse::<u32>().is_ok());
+        let stem = name.rsplit_once("_fused").filter(|(_, tail)| counted(tail)).map_or(name.as_str(), |(stem, _)| stem);
+        let name = self.model.unused_name(&format!("{stem}_fused"));
+        self.model.add_value(name)
+    }
+
+    /// Whether a value can go when these nodes do: nothing else reads it or knows it by name.
+    fn is_internal(&self, value: ValueId, readers: &[NodeId]) -> bool {
+        !self.model.value(value).pinned && self.model.is_read_only_by(value, readers)
+    }
+
+    /// Whether a value can stand for the node's result without a node that gives it the result's name.
+    fn may_forward(&self, value: ValueId) -> bool {
+        let named = |value: ValueId| self.model.is_output(value) || self.model.value(value).pinned;
+        let here = self.node().map(Node::graph);
+        let producer = self.model.value(value).producer().and_then(|id| self.model.node(id));
+        let takes_over = !named(value) && producer.is_some_and(|producer| Some(producer.graph()) == here);
+        self.output(0).is_some_and(|output| !named(output) || takes_over)
+    }
+
+    /// The content of a value if all of it is known, constants that this round made included.
+    fn tensor(&self, value: ValueId) -> Option<&Tensor> {
+        self.constant(value).or_else(|| self.model.value(value).constant_tensor())
+    }
+
+    /// The one element of a constant of a real type, whatever its rank.
+    fn scalar(&self, value: ValueId) -> Option<f64> {
+        let tensor = self.tensor(value).filter(|tensor| tensor.len() == 1)?;
+        tensor.to_f64s()?.first().copied()
+    }
+
+    /// The bytes that constants of a node may have which takes the place of these nodes, so that the model does not grow:
+    /// those of the initializers that nothing else reads, and of the nodes there are less.
+    fn allowance(&self, nodes: &[NodeId]) -> usize {
+        let read = nodes.iter().filter_map(|&id| self.model.node(id)).flat_map(Node::inputs);
+        let mut values: Vec<ValueId> = read.copied().flatten().collect();
+        values.sort_unstable();
+        values.dedup();
+        let owned = |&value: &ValueId| self.model.value(value).is_constant() && self.is_internal(value, nodes);
+        let bytes = values.into_iter().filter(owned).filter_map(|value| self.model.value(value).tensor());
+        let fewer = nodes.len().saturating_sub(1).saturating_mul(NODE_BYTES);
+        bytes.fold(fewer, |sum, tensor| sum.saturating_add(tensor.byte_len()))
+    }
+}
+
+/// An INT attribute, or its default.
+fn int_of(node: &Node, name: &str, default: i64) -> Option<i64> {
+    match node.attribute(name) {
+        None => Some(default),
+        Some(Attribute::Int(value)) => Some(*value),
+        Some(_) => None,
+    }
+}
+
+/// A FLOAT attribute, or its default.
+fn float_of(node: &Node, name: &str, default: f32) -> Option<f32> {
+    match node.attribute(name) {
+        None => Some(default),
+        Some(Attribute::Float(value)) => Some(*value),
+        Some(_) => None,
+    }
+}
+
+/// An INTS attribute; empty if it is left out.
+fn ints_of(node: &Node, name: &str) -> Option<Vec<i64>> {
+    match node.attribute(name) {
+        None => Some(Vec::new()),
+        Some(Attribute::Ints(values)) => Some(values.clone()),
+        Some(_) => None,
+    }
+}
+
+/// The real numbers as a tensor, each rounded to nearest; `None` if one is out of the type's range.
+fn rounded(dtype: DType, shape: &[usize], values: &[f64]) -> Option<Tensor> {
+    fn typed<T: Number>(shape: &[usize], values: &[f64]) -> Option<Tensor> {
+        let round = |&value: &f64| T::from_f64(value).filter(|rounded| rounded.to_f64().is_finite());
+        Tensor::from_vec(shape, values.iter().map(round).collect::<Option<Vec<T>>>()?).ok()
+    }
+    if !has_arithmetic(dtype) {
+        return None;
+    }
+    dispatch_numeric!(dtype, T => typed::<T>(shape, values), else => None)
+}
+
+/// Whether a type is a real one that runtimes compute in.
+fn has_arithmetic(dtype: DType) -> bool {
+    matches!(dtype, DType::Float | DType::Double | DType::Float16 | DType::Bfloat16)
+}

@@ -1,0 +1,140 @@
+//! Normalizations spelled out in reductions and arithmetic, where the model's operator set has them.
+//!
+//! | law, with means over the last axes | since |
+//! | --- | --- |
+//! | `(x − mean(x))/√(mean((x − mean(x))²) + ε) · γ = LayerNormalization(x, γ; ε)` | 17 |
+//! | `x/√(mean(x²) + ε) · γ = RMSNormalization(x, γ; ε)` | 23 |
+//!
+//! Only of binary32, which is what the operators compute means in. An addition that follows becomes the bias of the
+//! LayerNormalization as it would of any node with weights.
+
+use super::pattern::Reader;
+use super::{Fusion, Operand, Place, Rule, int_of, ints_of};
+use crate::ir::{Attribute, Edit, NamedAttribute, Node, ValueId};
+use crate::ops::axis_in;
+use crate::tensor::DType;
+
+pub(in crate::rewrite) const RULES: &[Rule] =
+    &[Rule { name: "spelled-normalization", operators: &["Mul"], exact: false, apply: normalization }];
+
+/// What a normalization was read as.
+struct Normalization {
+    operator: &'static str,
+    x: ValueId,
+    axes: Vec<usize>,
+    epsilon: f32,
+}
+
+/// Looks at the multiplication with `γ`.
+fn normalization(place: &mut Place<'_>) -> Option<Edit> {
+    if place.opset < 17 {
+        return None;
+    }
+    let result = place.only_output()?;
+    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float)?;
+    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
+    let (found, scale, remove) = [(a, b), (b, a)].into_iter().find_map(|(value, scale)| {
+        let mut reader = Reader { place, nodes: vec![place.id], dtype };
+        let found = read(&mut reader, value).filter(|found| scales(place, found, scale) == Some(true))?;
+        Some((found, scale, reader.nodes))
+    })?;
+    let attributes = vec![
+        NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).ok()?.checked_neg()?)),
+        NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
+    ];
+    let (operator, operands) = (found.operator, vec![Operand::Value(found.x), Operand::Value(scale)]);
+    Fusion { rule: "spelled-normalization", remove, like: place.id, operator, attributes, operands }.edit(place)
+}
+
+/// Whether `scale` has the type of `x`, and the shape of the axes that are normalized.
+fn scales(place: &Place<'_>, found: &Normalization, scale: ValueId) -> Option<bool> {
+    let (x, scale_dims) = (place.shape(found.x)?, place.shape(scale)?);
+    let mut dims = x.get(x.len().checked_sub(found.axes.len())?..)?.iter().zip(scale_dims);
+    let alike = scale_dims.len() == found.axes.len() && dims.all(|(a, b)| place.scope().eq(a, b).is_yes());
+    Some(alike && place.dtype(found.x)? == DType::Float && place.dtype(scale)? == DType::Float)
+}
+
+/// Reads `data / √(mean(data²) + ε)`.
+fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<Normalization> {
+    let place = reader.place;
+    let (data, squared_root) = if let Some((_, node)) = place.producer(value, "Div") {
+        reader.node(value, "Div")?;
+        (node.input(0)?, root(reader, node.input(1)?)?)
+    } else {
+        let &[Some(a), Some(b)] = reader.node(value, "Mul")?.inputs() else { return None };
+        let read = reader.nodes.len();
+        let found = [(a, b), (b, a)].into_iter().find_map(|(data, factor)| {
+            reader.nodes.truncate(read);
+            Some((data, inverse_root(reader, factor)?))
+        });
+        found?
+    };
+    let (variance, epsilon) = reader.sum(squared_root)?;
+    let (square, axes) = mean(reader, variance)?;
+    if reader.monomial(square, data)? != (1.0, 2) {
+        return None;
+    }
+    let epsilon = epsilon as f32;
+    if !epsilon.is_finite() || epsilon <= 0.0 {
+        return None;
+    }
+    let read = reader.nodes.len();
+    if let Some(x) = centred(reader, data, &axes) {
+        return Some(Normalization { operator: "LayerNormalization", x, axes, epsilon });
+    }
+    reader.nodes.truncate(read);
+    (place.opset >= 23).then_some(Normalization { operator: "RMSNormalization", x: data, axes, epsilon })
+}
+
+/// Reads `x − mean(x)` over these axes.
+fn centred(reader: &mut Reader<'_, '_>, value: ValueId, axes: &[usize]) -> Option<ValueId> {
+    let &[Some(x), Some(average)] = reader.node(value, "Sub")?.inputs() else { return None };
+    (mean(reader, average)? == (x, axes.to_vec())).then_some(x)
+}
+
+/// Reads `√x`: the `x`.
+fn root(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<ValueId> {
+    if reader.place.producer(value, "Sqrt").is_some() {
+        return reader.node(value, "Sqrt")?.input(0);
+    }
+    power(reader, value, 0.5)
+}
+
+/// Reads `1/√x`: the `x`.
+fn inverse_root(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<ValueId> {
+    let place = reader.place;
+    if place.producer(value, "Reciprocal").is_some() {
+        let inner = reader.node(value, "Reciprocal")?.input(0)?;
+        return root(reader, inner);
+    }
+    if place.producer(value, "Div").is_some() {
+        let node = reader.node(value, "Div")?;
+        let one = place.scalar(node.input(0)?)? == 1.0;
+        return root(reader, node.input(1).filter(|_| one)?);
+    }
+    power(reader, value, -0.5)
+}
+
+/// Reads `x^exponent`: the `x`.
+fn power(reader: &mut Reader<'_, '_>, value: ValueId, exponent: f64) -> Option<ValueId> {
+    let node = reader.node(value, "Pow")?;
+    let fits = reader.place.scalar(node.input(1)?)? == exponent;
+    node.input(0).filter(|_| fits)
+}
+
+/// Reads a mean over the last axes that keeps them: what is averaged, and the axes.
+fn mean(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<(ValueId, Vec<usize>)> {
+    let place = reader.place;
+    let node = reader.node(value, "ReduceMean")?;
+    let data = node.input(0)?;
+    let rank = place.shape(data)?.len();
+    let mut axes: Vec<usize> =
+        axes_of(place, node)?.into_iter().map(|axis| axis_in(axis, rank).ok()).collect::<Option<_>>()?;
+    axes.sort_unstable();
+    let last: Vec<usize> = (rank.checked_sub(axes.len())?..rank).collect();
+    (int_of(node, "keepdims", 1)? != 0 && !axes.is_empty() && axes == last).then_some((data, axes))
+}
+
+fn axes_of(place: &Place<'_>, node: &Node) -> Option<Vec<i64>> {
+    if place.opset < 18 { ints_of(node, "axes") } else { place.const_ints(node.input(1)?) }
+}

@@ -1,0 +1,340 @@
+//! A scaling and shifting of channels beside a node with weights goes into the weights.
+//!
+//! Laws, for a node that is linear in `x` but for its bias, `L(x) = W·x + b`, and `A(y) = s·y + t` on each channel:
+//!
+//! * `A(L(x)) = (s·W)·x + (s·b + t)`
+//! * `L(A(x)) = (W·s)·x + (b + W·t)`; where `L` pads `x` with zeros, only for `t = 0`
+//!
+//! `W`, where it changes, is an initializer that nothing else reads.
+
+use super::affine::{Affine, Channels, per_channel, tensor_slots};
+use super::scaled::{Blocks, scaled, sums};
+use super::{Fusion, Operand, Place, Rule, float_of, has_arithmetic, int_of, ints_of, rounded};
+use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
+use crate::tensor::{DType, Tensor};
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule {
+        name: "affine-after-weights",
+        operators: &["BatchNormalization", "Mul", "Div", "Add", "Sub"],
+        exact: false,
+        apply: after,
+    },
+    Rule {
+        name: "affine-before-weights",
+        operators: &["Conv", "ConvTranspose", "Gemm", "MatMul"],
+        exact: false,
+        apply: before,
+    },
+];
+
+/// A node with weights, as the rules see it.
+struct Linear {
+    operator: &'static str,
+    /// The operand `W`, and how the channels of the result lie in it.
+    weight: usize,
+    blocks: Blocks,
+    /// The channels of the result.
+    channels: Channels,
+    /// The factor that `b` is multiplied by; `None` where there can be no `b`.
+    beta: Option<f64>,
+    /// Whether `W` is one number a channel: then it is small, and may have other readers.
+    is_vector: bool,
+}
+
+/// The dims of a value, as far as they are numbers.
+fn dims(place: &Place<'_>, value: ValueId) -> Option<Vec<Option<usize>>> {
+    if let Some(tensor) = place.tensor(value) {
+        return Some(tensor.shape().iter().copied().map(Some).collect());
+    }
+    let number = |dim: &crate::dim::Dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok());
+    Some(place.shape(value)?.iter().map(number).collect())
+}
+
+/// The number of groups of a convolution.
+fn groups(node: &Node) -> Option<usize> {
+    usize::try_from(int_of(node, "group", 1)?).ok().filter(|&groups| groups > 0)
+}
+
+impl Linear {
+    fn of(place: &Place<'_>, node: &Node, result: ValueId) -> Option<Linear> {
+        if !node.canonical_domain().is_empty() || node.outputs().iter().flatten().count() != 1 {
+            return None;
+        }
+        // How blocks lie in a weight of unknown dims does not matter: it cannot be scaled.
+        let whole = || Blocks::whole(&[]);
+        let dense = |dims: &[Option<usize>]| dims.iter().copied().collect::<Option<Vec<usize>>>();
+        let linear =
+            |operator, blocks, channels, beta| Linear { operator, weight: 1, blocks, channels, beta, is_vector: false };
+        Some(match node.op_type.as_str() {
+            "Conv" => {
+                let dims = dims(place, node.input(1)?)?;
+                let channels = Channels { rank: dims.len(), axis: 1, count: (*dims.first()?)? };
+                let blocks = dense(&dims).map_or_else(whole, |dims| Blocks::along(&dims, 0))?;
+                linear("Conv", blocks, channels, Some(1.0))
+            }
+            "ConvTranspose" => {
+                let dims = dims(place, node.input(1)?)?;
+                let groups = groups(node)?;
+                let count = (*dims.get(1)?)?.checked_mul(groups)?;
+                let channels = Channels { rank: dims.len(), axis: 1, count };
+                let blocks = dense(&dims).map_or_else(whole, |dims| Blocks::grouped(&dims, groups))?;
+                linear("ConvTranspose", blocks, channels, Some(1.0))
+            }
+            "Gemm" if place.opset >= 7 => {
+                let dims = dims(place, node.input(1)?)?;
+                let columns = usize::from(int_of(node, "transB", 0)? == 0);
+                let channels = Channels { rank: 2, axis: 1, count: (*dims.get(columns)?)? };
+                let blocks = dense(&dims).map_or_else(whole, |dims| Blocks::along(&dims, columns))?;
+                linear("Gemm", blocks, channels, Some(float_of(node, "beta", 1.0)?.into()))
+            }
+            "MatMul" => {
+                let rank = place.shape(result)?.len();
+                let axis = rank.checked_sub(1)?;
+                if let Some(weight) = node.input(0).and_then(|weight| place.tensor(weight)) {
+                    let blocks = Blocks::whole(weight.shape())?;
+                    let channels = Channels { rank, axis, count: 1 };
+                    return Some(Linear { weight: 0, ..linear("MatMul", blocks, channels, None) });
+                }
+                let dims = dense(&dims(place, node.input(1)?)?)?;
+                let columns = dims.len().checked_sub(1).filter(|&columns| columns > 0)?;
+                let blocks = Blocks::along(&dims, columns)?;
+                linear("MatMul", blocks, Channels { rank, axis, count: *dims.get(columns)? }, None)
+            }
+            name @ ("BatchNormalization" | "InstanceNormalization" | "GroupNormalization" | "LayerNormalization") => {
+                let (rank, scale) = (place.shape(result)?.len(), place.tensor(node.input(1)?)?);
+                let last = rank.checked_sub(1).and_then(|last| i64::try_from(last).ok())?;
+                let (operator, axis) = match name {
+                    "BatchNormalization" => ("BatchNormalization", 1),
+                    "InstanceNormalization" => ("InstanceNormalization", 1),
+                    // Before, it has a scale for each group.
+                    "GroupNormalization" if place.opset >= 21 => ("GroupNormalization", 1),
+                    "LayerNormalization" if [-1, last].contains(&int_of(node, "axis", -1)?) => {
+                        ("LayerNormalization", rank.checked_sub(1)?)
+                    }
+                    _ => return None,
+                };
+                let [count] = *scale.shape() else { return None };
+                let channels = Channels { rank, axis, count };
+                // Training is told by what the affine reading of the node says of it.
+                if name == "BatchNormalization" {
+                    Affine::of(place, node, 0, channels)?;
+                }
+                let blocks = Blocks::along(&[count], 0)?;
+                Linear { is_vector: true, ..linear(operator, blocks, channels, Some(1.0)) }
+            }
+            _ => return None,
+        })
+    }
+
+    /// The operand `W`, if it may change.
+    fn own_weight<'p>(&self, place: &'p Place<'_>, node: &Node, id: NodeId) -> Option<(ValueId, &'p Tensor)> {
+        let value = node.input(self.weight)?;
+        let own = place.model.value(value).is_constant() && place.is_internal(value, &[id]);
+        Some((value, place.tensor(value).filter(|_| own || self.is_vector)?))
+    }
+
+    /// `β·b` for each channel, or zeros if there is none.
+    fn bias(&self, place: &Place<'_>, node: &Node) -> Option<Vec<f64>> {
+        let Channels { rank, axis, count } = self.channels;
+        let Some(value) = node.input(2) else { return Some(vec![0.0; count]) };
+        let channels =
+            if self.operator == "Gemm" { Channels { rank, axis, count } } else { Channels { rank: 1, axis: 0, count } };
+        let beta = self.beta?;
+        Some(per_channel(place, value, channels)?.into_iter().map(|bias| beta * bias).collect())
+    }
+}
+
+/// `b` as an operand: a value for each channel, or nothing if all are 0 and the operator can do without.
+fn bias_operand(place: &Place<'_>, linear: &Linear, bias: &[f64], dtype: DType, like: ValueId) -> Option<Operand> {
+    let optional = match linear.operator {
+        "Gemm" => place.opset >= 11,
+        "Conv" | "ConvTranspose" | "LayerNormalization" => true,
+        _ => false,
+    };
+    if optional && bias.iter().all(|&bias| bias == 0.0) {
+        return Some(Operand::Absent);
+    }
+    Some(Operand::Constant(rounded(dtype, &[bias.len()], bias)?, like))
+}
+
+/// The attributes of a node whose bias has been multiplied by `beta`.
+fn without_beta(node: &Node) -> Vec<NamedAttribute> {
+    node.attributes.iter().filter(|attribute| attribute.name != "beta").cloned().collect()
+}
+
+/// `A(L(x))`: looks at `A`.
+fn after(place: &mut Place<'_>) -> Option<Edit> {
+    let slots = tensor_slots(place.node()?);
+    slots.iter().find_map(|&slot| after_at(place, slot))?.edit(place)
+}
+
+fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
+    let node = place.node()?;
+    place.only_output()?;
+    let between = node.input(slot)?;
+    let id = place.model.value(between).producer()?;
+    let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph())?;
+    let linear = Linear::of(place, inner, between)?;
+    let affine = Affine::of(place, node, slot, linear.channels)?;
+    if !place.is_internal(between, &[place.id]) {
+        return None;
+    }
+    let weight = inner.input(linear.weight)?;
+    let dtype = place.tensor(weight).map(Tensor::dtype).or_else(|| place.dtype(weight))?;
+    if !has_arithmetic(dtype) {
+        return None;
+    }
+    let mut operands: Vec<Operand> = inner.inputs().iter().map(|&value| value.into()).collect();
+    let (mut operator, mut attributes) = (linear.operator, inner.attributes.clone());
+    let like = inner.input(2).or(shift_of(node, slot))?;
+    let scaling = !affine.only_shifts();
+    // With a scale of 1 and a shift of 0 there is nothing to change but the number of nodes.
+    if linear.beta.is_some() && (scaling && inner.input(2).is_some() || !affine.only_scales()) {
+        let old = linear.bias(place, inner)?;
+        let new = old.iter().zip(&affine.scale).zip(&affine.shift).map(|((bias, scale), shift)| bias * scale + shift);
+        let bias = bias_operand(place, &linear, &new.collect::<Vec<_>>(), dtype, like)?;
+        set(&mut operands, 2, bias);
+        attributes = without_beta(inner);
+    } else if !affine.only_scales() {
+        // A product of matrices that gets something added is a Gemm.
+        let is_flat = linear.weight == 1 && linear.channels.rank == 2 && place.shape(weight)?.len() == 2;
+        let knows = dtype != DType::Bfloat16 || place.opset >= 13;
+        if !is_flat || place.opset < 7 || !knows {
+            return None;
+        }
+        operator = "Gemm";
+        operands.push(Operand::Constant(rounded(dtype, &[affine.shift.len()], &affine.shift)?, like));
+    }
+    let remove = vec![id, place.id];
+    if scaling {
+        let (value, tensor) = linear.own_weight(place, inner, id)?;
+        affordable(place, &remove, &operands, tensor)?;
+        let tensor = scaled(place.budget, tensor, linear.blocks, &affine.scale)?;
+        set(&mut operands, linear.weight, Operand::Constant(tensor, value));
+    }
+    Some(Fusion { rule: "affine-after-weights", remove, like: id, operator, attributes, operands })
+}
+
+/// The constant that such a node adds, or its only one: a new bias is named after it.
+fn shift_of(node: &Node, slot: usize) -> Option<ValueId> {
+    node.input(if node.inputs().len() > 2 { 2 } else { 1usize.checked_sub(slot)? })
+}
+
+/// Whether the model does not grow by these operands and a weight as large as `weight`. Asked before the weight is computed.
+fn affordable(place: &Place<'_>, remove: &[NodeId], operands: &[Operand], weight: &Tensor) -> Option<()> {
+    let added = super::constant_bytes(operands).checked_add(weight.byte_len())?;
+    (added <= place.allowance(remove)).then_some(())
+}
+
+fn set(operands: &mut Vec<Operand>, slot: usize, operand: Operand) {
+    while operands.len() <= slot {
+        operands.push(Operand::Absent);
+    }
+    if let Some(place) = operands.get_mut(slot) {
+        *place = operand;
+    }
+}
+
+/// `L(A(x))`: looks at `L`.
+fn before(place: &mut Place<'_>) -> Option<Edit> {
+    before_at(place)?.edit(place)
+}
+
+fn before_at(place: &Place<'_>) -> Option<Fusion> {
+    let node = place.node()?;
+    let result = place.only_output()?;
+    let between = node.input(0)?;
+    let id = place.model.value(between).producer()?;
+    let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph())?;
+    let known = ["BatchNormalization", "Mul", "Div", "Add", "Sub"];
+    let once = node.inputs().iter().filter(|&&value| value == Some(between)).count() == 1;
+    if !known.iter().any(|operator| inner.is(operator)) || !once || !place.is_internal(between, &[place.id]) {
+        return None;
+    }
+    let linear = Linear::of(place, node, result).filter(|linear| linear.weight == 1)?;
+    let (value, weight) = linear.own_weight(place, node, place.id)?;
+    let shape = weight.shape();
+    let (channels, blocks) = match linear.operator {
+        "Conv" => {
+            let groups = groups(node)?;
+            let count = shape.get(1)?.checked_mul(groups)?;
+            (Channels { rank: shape.len(), axis: 1, count }, Blocks::grouped(shape, groups)?)
+        }
+        "ConvTranspose" => (Channels { rank: shape.len(), axis: 1, count: *shape.first()? }, Blocks::along(shape, 0)?),
+        "Gemm" => {
+            let rows = usize::from(int_of(node, "transB", 0)? != 0);
+            let axis = usize::from(int_of(node, "transA", 0)? == 0);
+            (Channels { rank: 2, axis, count: *shape.get(rows)? }, Blocks::along(shape, rows)?)
+        }
+        _ => {
+            let (rank, rows) = (place.shape(between)?.len(), shape.len().checked_sub(2)?);
+            (Channels { rank, axis: rank.checked_sub(1)?, count: *shape.get(rows)? }, Blocks::along(shape, rows)?)
+        }
+    };
+    let (input, affine, like) = tensor_slots(inner).iter().find_map(|&slot| {
+        let input = inner.input(slot)?;
+        // The constant may not stretch what it meets: the weights are for what comes out.
+        let affine = Affine::of(place, inner, slot, channels).filter(|_| place.same_shape(input, between))?;
+        Some((input, affine, node.input(2).or(shift_of(inner, slot))?))
+    })?;
+    let mut operands: Vec<Operand> = node.inputs().iter().map(|&value| value.into()).collect();
+    let mut attributes = node.attributes.clone();
+    if !affine.only_scales() {
+        let added = shifted(place, node, &linear, weight, &affine.shift)?;
+        let bias = linear.bias(place, node)?.iter().zip(&added).map(|(bias, added)| bias + added).collect::<Vec<_>>();
+        let bias = bias_operand(place, &linear, &bias, weight.dtype(), like)?;
+        set(&mut operands, 2, bias);
+        attributes = without_beta(node);
+    }
+    let remove = vec![id, place.id];
+    if !affine.only_shifts() {
+        affordable(place, &remove, &operands, weight)?;
+        let tensor = scaled(place.budget, weight, blocks, &affine.scale)?;
+        set(&mut operands, 1, Operand::Constant(tensor, value));
+    }
+    set(&mut operands, 0, Operand::Value(input));
+    let (like, operator) = (place.id, linear.operator);
+    Some(Fusion { rule: "affine-before-weights", remove, like, operator, attributes, operands })
+}
+
+/// `W·t` for each channel of the result.
+fn shifted(place: &Place<'_>, node: &Node, linear: &Linear, weight: &Tensor, shift: &[f64]) -> Option<Vec<f64>> {
+    let (shape, count) = (weight.shape(), linear.channels.count);
+    match linear.operator {
+        "Conv" if is_unpadded(node)? => {
+            let (columns, rows) = (shape.get(1)?.max(&1), shape.first()? / groups(node)?);
+            let inner = crate::tensor::product(shape.get(2..)?)?;
+            sums(place.budget, weight, inner, count, |block| {
+                let (channel, column) = (block / columns, block % columns);
+                let at = (channel / rows.max(1)).checked_mul(*columns)?.checked_add(column)?;
+                Some((channel, *shift.get(at)?))
+            })
+        }
+        "Gemm" => {
+            let alpha = f64::from(float_of(node, "alpha", 1.0)?);
+            let columns = *shape.get(1)?.max(&1);
+            let transposed = int_of(node, "transB", 0)? != 0;
+            sums(place.budget, weight, 1, count, |element| {
+                let (row, column) = (element / columns, element % columns);
+                let (channel, at) = if transposed { (row, column) } else { (column, row) };
+                Some((channel, alpha * shift.get(at)?))
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Whether a convolution adds nothing around its operand.
+fn is_unpadded(node: &Node) -> Option<bool> {
+    let none = ints_of(node, "pads")?.iter().all(|&pad| pad == 0);
+    Some(match node.attribute("auto_pad") {
+        None => none,
+        Some(Attribute::String(mode)) => match mode.as_ref() {
+            b"NOTSET" | b"" => none,
+            b"VALID" => true,
+            _ => false,
+        },
+        Some(_) => return None,
+    })
+}
