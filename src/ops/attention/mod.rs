@@ -3,11 +3,18 @@
 //! | operator | versions | file |
 //! | --- | --- | --- |
 //! | Attention | 23; 24 adds `nonpad_kv_seqlen`; 25 adds windows | [`scaled`] (values), [`shapes`] |
-//! | RotaryEmbedding, CausalConvWithState, LinearAttention, FlexAttention | 23, 27, 27, preview 1; not evaluated | [`carried`] |
+//! | FlexAttention | preview 1 | [`flex`] |
+//! | LinearAttention | 27 | [`linear`] |
+//! | RotaryEmbedding | 23 | [`rotary`] |
+//! | CausalConvWithState | 27 | [`causal_conv`] |
 
-mod carried;
+mod causal_conv;
+mod flex;
 mod heads;
+mod layout;
+mod linear;
 mod mask;
+mod rotary;
 mod scaled;
 mod shapes;
 
@@ -15,8 +22,8 @@ use super::Operator;
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Attention", &[23, 24, 25], shapes::infer, scaled::eval),
-    Operator::infer_only("RotaryEmbedding", &[23], carried::infer_rotary),
-    Operator::infer_only("CausalConvWithState", &[27], carried::infer_causal_conv),
-    Operator::infer_only("LinearAttention", &[27], carried::infer_linear),
-    Operator::infer_only("FlexAttention", &[1], carried::infer_flex).in_domain("ai.onnx.preview"),
+    flex::FLEX_ATTENTION,
+    linear::LINEAR_ATTENTION,
+    rotary::ROTARY_EMBEDDING,
+    causal_conv::CAUSAL_CONV_WITH_STATE,
 ];
