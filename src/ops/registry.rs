@@ -151,6 +151,7 @@ const FAMILIES: &[&[Operator]] = &[
     super::movement::transpose::OPERATORS,
     super::movement::triangle::OPERATORS,
     super::pool::OPERATORS,
+    super::quantize::OPERATORS,
     super::recurrent::OPERATORS,
     super::reduce::OPERATORS,
     super::sequence::OPERATORS,
