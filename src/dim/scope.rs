@@ -206,7 +206,8 @@ impl Scope {
         name
     }
 
-    /// Gives the symbol a name of its own. Nothing happens when another symbol was given that name before.
+    /// Gives the symbol a name of its own; a fresh one stays fresh. Nothing happens when another symbol was given that
+    /// name before.
     pub fn rename(&self, symbol: Symbol, text: &str) {
         let mut table = self.table.borrow_mut();
         if let Some(&holder) = table.names.get(text) {
