@@ -51,11 +51,11 @@ impl Scope {
             p.minus(&Dim::constant(i64::try_from(bound).ok()?))
         });
         let Some(slack) = slack else { return false };
-        if let Some(known) = self.recall(&slack) {
+        if let Some(known) = self.recall_proof(&slack) {
             return known;
         }
         let proved = prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0);
-        self.remember(&slack, proved);
+        self.remember_proof(&slack, proved);
         proved
     }
 
@@ -66,13 +66,23 @@ impl Scope {
 
     /// The best bounds that can be proved.
     pub(super) fn proved_interval(&self, a: &Dim) -> Interval {
-        let low = |a: &Dim| {
-            let mut prover = Prover::new(self);
-            let quick = prover.interval(a).low;
-            if prover.is_settled(a) { quick } else { quick.max(prover.low(a, i128::MAX, LEVELS)) }
-        };
-        let high = a.scaled(-1).and_then(|negated| low(&negated)?.checked_neg());
-        Interval { low: low(a), high }
+        let high = a.scaled(-1).and_then(|negated| self.proved_low(&negated)?.checked_neg());
+        Interval { low: self.proved_low(a), high }
+    }
+
+    /// The best lower bound that can be proved.
+    pub(super) fn proved_low(&self, a: &Dim) -> Option<i128> {
+        let mut prover = Prover::new(self);
+        let quick = prover.interval(a).low;
+        if prover.is_settled(a) {
+            return quick;
+        }
+        if let Some(known) = self.recall_low(a) {
+            return known;
+        }
+        let low = quick.max(prover.low(a, i128::MAX, LEVELS));
+        self.remember_low(a, low);
+        low
     }
 }
 
@@ -112,9 +122,9 @@ impl<'s> Prover<'s> {
 
     fn compound_interval(&self, atom: &Atom) -> Interval {
         if self.cases.is_empty()
-            && let Some(known) = self.scope.intervals().borrow().get(atom)
+            && let Some(known) = self.scope.recall_interval(atom)
         {
-            return *known;
+            return known;
         }
         let interval = match atom {
             Atom::Symbol(_) => Interval::ANY,

@@ -1,6 +1,7 @@
 //! The symbol table: names, bounds, and the relations between symbols that are taken as given.
 
 use std::cell::{Cell, RefCell};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -24,10 +25,43 @@ const MAX_REMEMBERED: u32 = 256;
 #[derive(Debug, Default)]
 pub struct Scope {
     table: RefCell<Table>,
-    /// Intervals of atoms, and which expressions are proved non-negative or not, under the present assumptions.
-    intervals: RefCell<FxHashMap<Atom, Interval>>,
-    proofs: RefCell<FxHashMap<Dim, bool>>,
+    /// What was found under the present assumptions: intervals of atoms, lower bounds, and which expressions are proved
+    /// to be non-negative.
+    intervals: Memo<Atom, Interval>,
+    lows: Memo<Dim, Option<i128>>,
+    proofs: Memo<Dim, bool>,
     next_name: Cell<u64>,
+}
+
+/// Answers that are not worth finding twice.
+#[derive(Debug)]
+struct Memo<K, V>(RefCell<FxHashMap<K, V>>);
+
+impl<K, V> Default for Memo<K, V> {
+    fn default() -> Self {
+        Memo(RefCell::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash, V: Copy> Memo<K, V> {
+    fn recall(&self, key: &K) -> Option<V> {
+        self.0.borrow().get(key).copied()
+    }
+
+    fn remember(&self, key: &K, size: u32, value: V) {
+        let mut known = self.0.borrow_mut();
+        if size > MAX_REMEMBERED {
+            return;
+        }
+        if known.len() >= MAX_MEMO {
+            known.clear();
+        }
+        known.insert(key.clone(), value);
+    }
+
+    fn forget(&self) {
+        self.0.borrow_mut().clear();
+    }
 }
 
 #[derive(Debug, Default)]
@@ -172,7 +206,8 @@ impl Scope {
         name
     }
 
-    /// Gives the symbol a name of its own. Nothing happens when another symbol was given that name before.
+    /// Gives the symbol a name of its own; a fresh one stays fresh. Nothing happens when another symbol was given that
+    /// name before.
     pub fn rename(&self, symbol: Symbol, text: &str) {
         let mut table = self.table.borrow_mut();
         if let Some(&holder) = table.names.get(text) {
@@ -351,41 +386,37 @@ impl Scope {
         read(&self.table.borrow())
     }
 
-    pub(super) fn intervals(&self) -> &RefCell<FxHashMap<Atom, Interval>> {
-        &self.intervals
-    }
-
-    /// What an earlier proof of `a ≥ 0` came to.
-    pub(super) fn recall(&self, a: &Dim) -> Option<bool> {
-        self.proofs.borrow().get(a).copied()
-    }
-
-    pub(super) fn remember(&self, a: &Dim, proved: bool) {
-        if a.size() > MAX_REMEMBERED {
-            return;
-        }
-        let mut proofs = self.proofs.borrow_mut();
-        if proofs.len() >= MAX_MEMO {
-            proofs.clear();
-        }
-        proofs.insert(a.clone(), proved);
+    pub(super) fn recall_interval(&self, atom: &Atom) -> Option<Interval> {
+        self.intervals.recall(atom)
     }
 
     pub(super) fn remember_interval(&self, atom: &Atom, interval: Interval) {
-        if atom.size() > MAX_REMEMBERED {
-            return;
-        }
-        let mut intervals = self.intervals.borrow_mut();
-        if intervals.len() >= MAX_MEMO {
-            intervals.clear();
-        }
-        intervals.insert(atom.clone(), interval);
+        self.intervals.remember(atom, atom.size(), interval);
+    }
+
+    /// What an earlier search for a lower bound came to.
+    pub(super) fn recall_low(&self, a: &Dim) -> Option<Option<i128>> {
+        self.lows.recall(a)
+    }
+
+    pub(super) fn remember_low(&self, a: &Dim, low: Option<i128>) {
+        self.lows.remember(a, a.size(), low);
+    }
+
+    /// What an earlier proof of `a ≥ 0` came to.
+    pub(super) fn recall_proof(&self, a: &Dim) -> Option<bool> {
+        self.proofs.recall(a)
+    }
+
+    pub(super) fn remember_proof(&self, a: &Dim, proved: bool) {
+        self.proofs.remember(a, a.size(), proved);
     }
 
     /// What was concluded under weaker assumptions is to be concluded anew.
     fn forget(&self) {
-        self.intervals.borrow_mut().clear();
-        self.proofs.borrow_mut().clear();
+        self.intervals.forget();
+        self.lows.forget();
+        self.proofs.forget();
     }
 
     pub(super) fn symbol_count(&self) -> usize {
