@@ -16,6 +16,7 @@ mod image;
 mod interpret;
 mod lane;
 mod linear;
+mod microsoft;
 mod ml;
 mod movement;
 mod needs;

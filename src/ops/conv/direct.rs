@@ -25,7 +25,10 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
 }
 
 /// The shape of the convolution of operands `x` and `w`; `channels` is what else is known of its channels.
-pub(super) fn shape_of(
+///
+/// # Errors
+/// The operands or attributes do not go together.
+pub(in crate::ops) fn shape_of(
     cx: &InferCx<'_>,
     x: usize,
     w: usize,

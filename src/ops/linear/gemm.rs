@@ -46,9 +46,18 @@ fn oriented<T: Clone>(shape: &[T], transpose: bool) -> Result<(T, T), Refusal> {
 }
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));
+    Ok(vec![Fact::tensor(dtype, Some(shape_of(cx, [0, 1, 2])?))])
+}
+
+/// The shape `[M, N]` of `A'·B' + C` for these operands, `A` and `B` turned as the attributes say.
+///
+/// # Errors
+/// `A` and `B` are not both of rank 2, or do not go together.
+pub(in crate::ops) fn shape_of(cx: &InferCx<'_>, [a, b, c]: [usize; 3]) -> Result<Vec<Dim>, Refusal> {
     let gemm = Gemm::read(cx)?;
-    let a = cx.shape(0).map(|shape| oriented(shape, gemm.transpose_a)).transpose()?;
-    let b = cx.shape(1).map(|shape| oriented(shape, gemm.transpose_b)).transpose()?;
+    let a = cx.shape(a).map(|shape| oriented(shape, gemm.transpose_a)).transpose()?;
+    let b = cx.shape(b).map(|shape| oriented(shape, gemm.transpose_b)).transpose()?;
     if let (Some((_, left)), Some((right, _))) = (&a, &b)
         && cx.scope().eq(left, right).is_no()
     {
@@ -57,14 +66,13 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     }
     // Where an operand says nothing, `C` does if it is not stretched.
     let from_c = |axis: usize| {
-        let [.., rows, columns] = cx.shape(2)? else { return None };
+        let [.., rows, columns] = cx.shape(c)? else { return None };
         let dim = [rows, columns][axis];
         cx.scope().eq(dim, &Dim::constant(1)).is_no().then(|| dim.clone())
     };
     let rows = a.map(|(rows, _)| rows).or_else(|| from_c(0)).unwrap_or_else(|| cx.fresh_dim());
     let columns = b.map(|(_, columns)| columns).or_else(|| from_c(1)).unwrap_or_else(|| cx.fresh_dim());
-    let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));
-    Ok(vec![Fact::tensor(dtype, Some(vec![rows, columns]))])
+    Ok(vec![rows, columns])
 }
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {

@@ -24,7 +24,10 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
 }
 
 /// The shape of the product of operands `a` and `b`, if both ranks are known.
-pub(super) fn shape_of(cx: &InferCx<'_>, a: usize, b: usize) -> Result<Option<Vec<Dim>>, Refusal> {
+///
+/// # Errors
+/// The operands do not go together.
+pub(in crate::ops) fn shape_of(cx: &InferCx<'_>, a: usize, b: usize) -> Result<Option<Vec<Dim>>, Refusal> {
     match (cx.shape(a), cx.shape(b)) {
         (Some([]), _) | (_, Some([])) => Err(scalar()),
         (Some(a), Some(b)) => product_dims(cx, a, b).map(Some),
@@ -47,7 +50,11 @@ struct Split<'d> {
     summed: &'d Dim,
 }
 
-fn product_dims(cx: &InferCx<'_>, a: &[Dim], b: &[Dim]) -> Result<Vec<Dim>, Refusal> {
+/// The shape of the product of operands of these shapes.
+///
+/// # Errors
+/// The operands do not go together.
+pub(in crate::ops) fn product_dims(cx: &InferCx<'_>, a: &[Dim], b: &[Dim]) -> Result<Vec<Dim>, Refusal> {
     let a = match a {
         [batch @ .., kept, summed] => Split { batch, kept: Some(kept), summed },
         [summed] => Split { batch: &[], kept: None, summed },

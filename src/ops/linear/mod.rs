@@ -8,6 +8,8 @@ mod product;
 mod quantized;
 
 use super::Operator;
+pub(in crate::ops) use gemm::shape_of as gemm_shape;
+pub(in crate::ops) use matmul::{product_dims, shape_of as matmul_shape};
 pub(in crate::ops) use product::{Matrix, multiply_add};
 
 pub(super) const OPERATORS: &[Operator] =

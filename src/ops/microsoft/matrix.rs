@@ -1,0 +1,183 @@
+//! Products and convolutions of `com.microsoft`.
+//!
+//! | operator | result |
+//! |---|---|
+//! | FusedMatMul, FusedMatMulActivation, TransposeMatMul | as MatMul of operands turned by `transA`, `transB` (the last two axes) and `transBatchA`, `transBatchB` (the first axis moves behind the other leading ones) |
+//! | MatMulInteger16, MatMulIntegerToFloat, DynamicQuantizeMatMul, GemmFastGelu | as MatMul; the type is int32, that of the scales, that of `A` |
+//! | MatMulNBits, MatMulBnb4 | `[…, K]` to `[…, N]`; `N` is an attribute |
+//! | FusedGemm, GemmFloat8, QGemm | as Gemm; the type may be an attribute's or that of the zero point |
+//! | FusedConv, QLinearConv | as Conv |
+//! | NhwcConv, NhwcFusedConv, QLinearConv with `channels_last` | `[N, D…, C]`; texts differ on the layout of the weights, so the places of windows are stated only with `kernel_shape` |
+
+use super::{dim, operator, or_fresh};
+use crate::dim::Dim;
+use crate::ir::Fact;
+use crate::ops::conv::conv_shape;
+use crate::ops::linear::{gemm_shape, matmul_shape, product_dims};
+use crate::ops::window::{Window, read_numbers};
+use crate::ops::{InferCx, InferResult, Operator, Refusal};
+use crate::tensor::DType;
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    operator("DynamicQuantizeMatMul", infer_matmul),
+    operator("FusedConv", infer_fused_conv),
+    operator("FusedGemm", infer_fused_gemm),
+    operator("FusedMatMul", infer_fused_matmul),
+    operator("FusedMatMulActivation", infer_fused_matmul),
+    operator("GemmFastGelu", infer_matmul),
+    operator("GemmFloat8", infer_gemm_float8),
+    operator("MatMulBnb4", infer_packed_weights),
+    operator("MatMulInteger16", infer_matmul_integer16),
+    operator("MatMulIntegerToFloat", infer_matmul_integer_to_float),
+    operator("MatMulNBits", infer_packed_weights),
+    operator("NhwcConv", infer_nhwc_conv),
+    operator("NhwcFusedConv", infer_nhwc_conv),
+    operator("QGemm", infer_qgemm),
+    operator("QLinearConv", infer_qlinear_conv),
+    operator("TransposeMatMul", infer_fused_matmul),
+];
+
+fn infer_matmul(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(0), matmul_shape(cx, 0, 1)?)])
+}
+
+fn infer_matmul_integer16(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(Some(DType::Int32), matmul_shape(cx, 0, 1)?)])
+}
+
+fn infer_matmul_integer_to_float(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(2).or(cx.dtype(3)), matmul_shape(cx, 0, 1)?)])
+}
+
+fn infer_fused_matmul(cx: &mut InferCx<'_>) -> InferResult {
+    let turned = |at: usize, batch: &str, matrix: &str| -> Result<Option<Vec<Dim>>, Refusal> {
+        let (batch, matrix) = (cx.attr_flag(batch, false)?, cx.attr_flag(matrix, false)?);
+        let Some(shape) = cx.shape(at) else { return Ok(None) };
+        let mut shape = shape.to_vec();
+        if let ([leading @ .., _], true) = (shape.as_mut_slice(), batch)
+            && leading.len() > 1
+        {
+            leading.rotate_left(1);
+        }
+        if let ([.., rows, columns], true) = (shape.as_mut_slice(), matrix) {
+            std::mem::swap(rows, columns);
+        }
+        Ok(Some(shape))
+    };
+    let shape = match (turned(0, "transBatchA", "transA")?, turned(1, "transBatchB", "transB")?) {
+        (Some(a), Some(b)) => Some(product_dims(cx, &a, &b)?),
+        _ => None,
+    };
+    Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(1)), shape)])
+}
+
+fn infer_packed_weights(cx: &mut InferCx<'_>) -> InferResult {
+    let [n, k] = ["N", "K"].map(|name| cx.attr_int(name));
+    let (Some(n @ 0..), Some(k @ 0..)) = (n?, k?) else {
+        return Err(Refusal::invalid("attribute 'N' or 'K' is missing or negative"));
+    };
+    // MatMulBnb4 may keep its weights the other way round.
+    let (columns, summed) = if cx.attr_int("transB")?.unwrap_or(1) == 0 { (k, n) } else { (n, k) };
+    let shape = match cx.shape(0) {
+        None => None,
+        Some([outer @ .., last]) => {
+            if cx.scope().eq(last, &Dim::constant(summed)).is_no() {
+                let last = cx.scope().format(last);
+                return Err(Refusal::invalid(format!("A has {last} columns, the packed matrix {summed} rows")));
+            }
+            Some(outer.iter().cloned().chain([Dim::constant(columns)]).collect())
+        }
+        Some([]) => return Err(Refusal::invalid("an operand of a matrix product has rank 0")),
+    };
+    Ok(vec![Fact::tensor(cx.dtype(0), shape)])
+}
+
+fn infer_fused_gemm(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(1)), Some(gemm_shape(cx, [0, 1, 2])?))])
+}
+
+fn infer_gemm_float8(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = match cx.attr_int("dtype")? {
+        None => Some(DType::Float),
+        Some(_) => cx.attr_dtype("dtype")?,
+    };
+    Ok(vec![Fact::tensor(dtype, Some(gemm_shape(cx, [0, 1, 2])?))])
+}
+
+fn infer_qgemm(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = if cx.has_input(8) { cx.dtype(8) } else { Some(DType::Float) };
+    Ok(vec![Fact::tensor(dtype, Some(gemm_shape(cx, [0, 3, 6])?))])
+}
+
+fn infer_fused_conv(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = cx.dtype(0).or(cx.dtype(1));
+    Ok(vec![Fact::tensor(dtype, conv_shape(cx, 0, 1, dim(cx, 2, 0))?)])
+}
+
+fn infer_qlinear_conv(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = cx.dtype(7);
+    if cx.attr_flag("channels_last", false)? {
+        return Ok(vec![Fact::tensor(dtype, channels_last(cx, dim(cx, 3, 0).or(dim(cx, 8, 0)))?)]);
+    }
+    Ok(vec![Fact::tensor(dtype, conv_shape(cx, 0, 3, dim(cx, 8, 0))?)])
+}
+
+fn infer_nhwc_conv(cx: &mut InferCx<'_>) -> InferResult {
+    let shape = channels_last(cx, dim(cx, 1, 0).or(dim(cx, 2, 0)))?;
+    Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(1)), shape)])
+}
+
+/// The shape of a convolution of an image `[N, D…, C]` to so many channels.
+fn channels_last(cx: &InferCx<'_>, channels: Option<Dim>) -> Result<Option<Vec<Dim>>, Refusal> {
+    let Some(shape) = cx.shape(0) else { return Ok(None) };
+    let [batch, sizes @ .., _] = shape else {
+        return Err(Refusal::invalid("a convolution over no spatial axis"));
+    };
+    let window = Window::read(cx, sizes.len())?;
+    let kernel = read_numbers(cx, "kernel_shape", sizes.len(), 1)?;
+    let places = |(axis, size): (usize, &Dim)| {
+        let kernel = Dim::constant(*kernel.as_ref()?.get(axis)?);
+        window.places(cx.scope(), axis, size, &kernel)
+    };
+    let spatial = sizes.iter().enumerate().map(|at| or_fresh(cx, places(at)));
+    Ok(Some([batch.clone()].into_iter().chain(spatial).chain([or_fresh(cx, channels)]).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::single::Single;
+    use crate::tensor::DType;
+
+    fn node(op_type: &str) -> Single {
+        Single::new(op_type, 17).in_domain("com.microsoft")
+    }
+
+    #[test]
+    fn products_of_turned_matrices() {
+        let fused = |a: &str, b: &str| node("FusedMatMul").input(DType::Float, a).input(DType::Float, b);
+        assert_eq!(fused("B K M", "B N K").with("transA", 1).with("transB", 1).infer(), ["float[B, M, N]"]);
+        assert_eq!(fused("M B K", "B K N").with("transBatchA", 1).infer(), ["float[B, M, N]"]);
+        assert_eq!(fused("K", "K N").with("transA", 1).infer(), ["float[N]"]);
+        assert!(fused("2 3", "4 5").with("transB", 1).infer()[0].starts_with("invalid"));
+    }
+
+    #[test]
+    fn packed_and_quantized_matrices() {
+        let packed = |a: &str| node("MatMulNBits").input(DType::Float16, a).with("N", 32).with("K", 64);
+        assert_eq!(packed("B S 64").infer(), ["float16[B, S, 32]"]);
+        assert!(packed("B S 63").infer()[0].starts_with("invalid"));
+        let scaled = node("MatMulIntegerToFloat").input(DType::Uint8, "M K").input(DType::Int8, "K N");
+        assert_eq!(scaled.input(DType::Float16, "").infer(), ["float16[M, N]"]);
+        let gemm = node("GemmFloat8").input(DType::Float8E4M3FN, "M 8").input(DType::Float8E4M3FN, "N 8");
+        assert_eq!(gemm.with("transB", 1).with("dtype", DType::Bfloat16).infer(), ["bfloat16[M, N]"]);
+    }
+
+    #[test]
+    fn convolutions() {
+        let fused = node("FusedConv").input(DType::Float, "N 3 8 8").input(DType::Float, "4 3 3 3");
+        assert_eq!(fused.infer(), ["float[N, 4, 6, 6]"]);
+        let last = || node("NhwcConv").input(DType::Float16, "N 8 8 4").input(DType::Float16, "6 3 3 4");
+        assert_eq!(last().infer(), ["float16[N, ?, ?, 6]"]);
+        assert_eq!(last().with("kernel_shape", vec![3, 3]).infer(), ["float16[N, 6, 6, 6]"]);
+    }
+}

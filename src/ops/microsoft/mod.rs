@@ -1,0 +1,292 @@
+//! Operators of ONNX Runtime's own domain, `com.microsoft`, as its optimizers and exporters leave them in models. Only shapes
+//! and types are inferred; nothing is evaluated.
+//!
+//! | operators | result | file |
+//! |---|---|---|
+//! | activations, normalizations, experts, what moves nothing | as an operand | here |
+//! | attention in all its forms, caches, padding | see there | [`attention`] |
+//! | products with transposed, quantized or packed matrices, convolutions | see there | [`matrix`] |
+//! | element-wise and other operators on quantized numbers | see there | [`quantized`] |
+//!
+//! Facts are those of the operators' documentation where it and ONNX Runtime's two inferences (in C++ and in Python) agree;
+//! what only one of them says, such as caches that are assumed to be shared, is left open. The domain has one version, so an
+//! operator may gain operands over time, but does not change.
+
+mod attention;
+mod matrix;
+mod quantized;
+
+use super::{InferCx, InferResult, Operator, Refusal, axis_in};
+use crate::dim::Dim;
+use crate::ir::Fact;
+use crate::tensor::DType;
+
+pub(super) const DOMAIN: &str = "com.microsoft";
+
+/// An operator of the domain.
+const fn operator(name: &'static str, infer: super::Infer) -> Operator {
+    Operator::infer_only(name, &[1], infer).in_domain(DOMAIN)
+}
+
+pub(super) use attention::OPERATORS as ATTENTION;
+pub(super) use matrix::OPERATORS as MATRIX;
+pub(super) use quantized::OPERATORS as QUANTIZED;
+
+pub(super) const OPERATORS: &[Operator] = &[
+    operator("AllReduce", infer_first),
+    operator("BiasAdd", infer_first),
+    operator("BiasGelu", infer_first),
+    operator("BiasSoftmax", infer_first),
+    operator("BiasSplitGelu", infer_bias_split_gelu),
+    operator("BranchwiseRMSNorm", infer_first),
+    operator("DynamicTimeWarping", infer_dynamic_time_warping),
+    operator("EmbedLayerNormalization", infer_embed_layer_normalization),
+    operator("FastGelu", infer_first),
+    operator("Gelu", infer_first),
+    operator("GemmaRotaryEmbedding", infer_gemma_rotary_embedding),
+    operator("GroupNorm", infer_first),
+    operator("HyperConnectionPostMix", infer_first),
+    operator("HyperConnectionPreMix", infer_hyper_connection_pre_mix),
+    operator("Inverse", infer_first),
+    operator("MRotaryEmbedding", infer_first),
+    operator("MoE", infer_first),
+    operator("NGramRepeatBlock", infer_ngram_repeat_block),
+    operator("NegativeLogLikelihoodLossInternal", infer_loss),
+    operator("QMoE", infer_first),
+    operator("QuickGelu", infer_first),
+    operator("RelativePositionBias", infer_relative_position_bias),
+    operator("RotaryEmbedding", infer_first),
+    operator("ScaledSiLU", infer_first),
+    operator("SkipGroupNorm", infer_skip_group_norm),
+    operator("SkipLayerNormalization", infer_skip_layer_normalization),
+    operator("SkipSimplifiedLayerNormalization", infer_skip_layer_normalization),
+    operator("SoftmaxCrossEntropyLossInternal", infer_loss),
+    operator("Trilu", infer_first),
+    operator("UnfoldTensor", infer_unfold),
+    // ONNX Runtime keeps this one in the default domain.
+    Operator::infer_only("SimplifiedLayerNormalization", &[1], infer_simplified_layer_normalization),
+];
+
+/// A result of type and shape of operand `i`.
+fn like(cx: &InferCx<'_>, i: usize) -> Fact {
+    Fact::tensor(cx.dtype(i), cx.shape(i).map(<[Dim]>::to_vec))
+}
+
+/// A dim of operand `i`, if known.
+fn dim(cx: &InferCx<'_>, i: usize, axis: usize) -> Option<Dim> {
+    cx.shape(i).and_then(|shape| shape.get(axis)).cloned()
+}
+
+/// A dim, or a new symbol.
+fn or_fresh(cx: &InferCx<'_>, dim: Option<Dim>) -> Dim {
+    dim.unwrap_or_else(|| cx.fresh_dim())
+}
+
+/// Part `1 / count` of a dim that divides into so many in a model that runs.
+fn part(cx: &InferCx<'_>, dim: &Dim, count: i64) -> Option<Dim> {
+    if count < 1 || dim.as_const().is_some_and(|dim| dim % count != 0) {
+        return None;
+    }
+    Some(cx.scope().floor_div(dim, &Dim::constant(count)))
+}
+
+fn infer_first(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![like(cx, 0)])
+}
+
+fn infer_ngram_repeat_block(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![like(cx, 1)])
+}
+
+/// Queries and keys, each turned.
+fn infer_gemma_rotary_embedding(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![like(cx, 1), like(cx, 3)])
+}
+
+/// The normalized sum, and the sum.
+fn infer_skip_group_norm(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![like(cx, 0), like(cx, 0)])
+}
+
+/// The normalized sum, its mean and inverse deviation over the last axis, and the sum.
+fn infer_skip_layer_normalization(cx: &mut InferCx<'_>) -> InferResult {
+    let statistics = cx.shape(0).and_then(|shape| {
+        let (_, outer) = shape.split_last()?;
+        Some(outer.iter().cloned().chain([Dim::constant(1)]).collect::<Vec<Dim>>())
+    });
+    let statistics = Fact::tensor(Some(DType::Float), statistics);
+    Ok(vec![like(cx, 0), statistics.clone(), statistics, like(cx, 0)])
+}
+
+/// The normalized operand, and its inverse deviation over the axes from `axis` on.
+fn infer_simplified_layer_normalization(cx: &mut InferCx<'_>) -> InferResult {
+    let axis = cx.attr_int("axis")?.unwrap_or(-1);
+    let statistics = match cx.shape(0) {
+        None => None,
+        Some(shape) => {
+            let axis = axis_in(axis, shape.len())?;
+            let kept = |(at, dim): (usize, &Dim)| if at < axis { dim.clone() } else { Dim::constant(1) };
+            Some(shape.iter().enumerate().map(kept).collect())
+        }
+    };
+    let stash = match cx.attr_int("stash_type")? {
+        None => Some(DType::Float),
+        Some(_) => cx.attr_dtype("stash_type")?,
+    };
+    let dtype = cx.dtype(1).or(cx.dtype(0));
+    let y = Fact::tensor(dtype, cx.shape(0).map(<[Dim]>::to_vec));
+    Ok(vec![y, Fact::tensor(stash, statistics)])
+}
+
+/// `X [N, S, D]` to `[N, S, D / 2]`.
+fn infer_bias_split_gelu(cx: &mut InferCx<'_>) -> InferResult {
+    let half = dim(cx, 1, 0).or(dim(cx, 0, 2)).and_then(|whole| part(cx, &whole, 2));
+    let shape = vec![or_fresh(cx, dim(cx, 0, 0)), or_fresh(cx, dim(cx, 0, 1)), or_fresh(cx, half)];
+    Ok(vec![Fact::tensor(cx.dtype(0), Some(shape))])
+}
+
+/// `input_ids [B, S]` and `word_embedding [V, D]` to `[B, S, D]`, a mask index `[B]`, and the sum of the embeddings.
+fn infer_embed_layer_normalization(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = [2, 3, 5].iter().find_map(|&at| cx.dtype(at));
+    let batch = or_fresh(cx, dim(cx, 0, 0).or(dim(cx, 1, 0)));
+    let size = [(2, 1), (3, 1), (5, 0), (6, 0)].iter().find_map(|&(at, axis)| dim(cx, at, axis));
+    let shape = vec![batch.clone(), or_fresh(cx, dim(cx, 0, 1).or(dim(cx, 1, 1))), or_fresh(cx, size)];
+    let sum = Fact::tensor(dtype, Some(shape));
+    Ok(vec![sum.clone(), Fact::tensor(Some(DType::Int32), Some(vec![batch])), sum])
+}
+
+/// `(…, C, H)`, or `(…, C·H)` with the number of branches as an attribute, to `(…, H)`.
+fn infer_hyper_connection_pre_mix(cx: &mut InferCx<'_>) -> InferResult {
+    let branches = cx.attr_int("num_branches")?.unwrap_or(0);
+    let shape = match (cx.shape(0), branches) {
+        (None, _) => None,
+        (Some([outer @ .., _, size]), 0) => Some(outer.iter().chain([size]).cloned().collect()),
+        (Some([outer @ .., packed]), 1..) => {
+            let size = or_fresh(cx, part(cx, packed, branches));
+            Some(outer.iter().cloned().chain([size]).collect())
+        }
+        _ => return Err(Refusal::invalid("streams of too low a rank, or a negative number of branches")),
+    };
+    Ok(vec![Fact::tensor(cx.dtype(0), shape)])
+}
+
+/// `bias_table [buckets, heads]` to `[1, heads, query_length, key_length]`; the lengths are operands.
+fn infer_relative_position_bias(cx: &mut InferCx<'_>) -> InferResult {
+    let length = |at: usize| match cx.ints(at).as_deref() {
+        Some([length]) => length.clone(),
+        _ => cx.fresh_dim(),
+    };
+    let shape = vec![Dim::constant(1), or_fresh(cx, dim(cx, 0, 1)), length(1), length(2)];
+    Ok(vec![Fact::tensor(cx.dtype(0), Some(shape))])
+}
+
+/// Windows of `size` along `dim`, `step` apart: their number takes the place of the axis, their elements are a new last one.
+fn infer_unfold(cx: &mut InferCx<'_>) -> InferResult {
+    let step = cx.attr_int("step")?.unwrap_or(1);
+    let size = cx.attr_int("size")?.ok_or_else(|| Refusal::invalid("attribute 'size' is missing"))?;
+    if step < 1 || size < 0 {
+        return Err(Refusal::invalid(format!("windows of {size}, {step} apart")));
+    }
+    let shape = match cx.shape(0) {
+        None => None,
+        Some(shape) => {
+            let axis = axis_in(cx.attr_int("dim")?.unwrap_or(-1), shape.len())?;
+            let mut dims = shape.to_vec();
+            if let Some(dim) = dims.get_mut(axis) {
+                let free = cx.scope().sub(dim, &Dim::constant(size));
+                let steps = cx.scope().floor_div(&free, &Dim::constant(step));
+                *dim = cx.scope().add(&steps, &Dim::constant(1));
+            }
+            dims.push(Dim::constant(size));
+            Some(dims)
+        }
+    };
+    Ok(vec![Fact::tensor(cx.dtype(0), shape)])
+}
+
+/// A path through a matrix `[M, N]` or `[1, M, N]`: `[2, O]` with `max(M, N) ≤ O < M + N`.
+fn infer_dynamic_time_warping(cx: &mut InferCx<'_>) -> InferResult {
+    if cx.rank(0).is_some_and(|rank| rank != 2 && rank != 3) {
+        return Err(Refusal::invalid("the operand is neither of rank 2 nor of rank 3"));
+    }
+    let length = match cx.shape(0) {
+        Some([.., rows, columns]) => {
+            let (low, _) = cx.scope().bounds(&cx.scope().max(rows, columns));
+            let (_, high) = cx.scope().bounds(&cx.scope().add(rows, columns));
+            let high = high.and_then(|high| high.checked_sub(1));
+            cx.scope().fresh_within("path", Some(low.unwrap_or(0).max(0)), high.map(|high| high.max(low.unwrap_or(0))))
+        }
+        _ => cx.fresh_dim(),
+    };
+    Ok(vec![Fact::tensor(Some(DType::Int32), Some(vec![Dim::constant(2), length]))])
+}
+
+/// The loss, one number unless it is not reduced, and for cross entropy the logarithms of the probabilities.
+fn infer_loss(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = match cx.attr_int("output_type")? {
+        None => cx.dtype(0),
+        Some(_) => cx.attr_dtype("output_type")?,
+    };
+    let shape = match cx.attr_str("reduction")?.unwrap_or("mean") {
+        "none" => cx.shape(1).map(<[Dim]>::to_vec),
+        _ => Some(Vec::new()),
+    };
+    Ok(vec![Fact::tensor(dtype, shape), Fact::tensor(dtype, cx.shape(0).map(<[Dim]>::to_vec))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::single::Single;
+
+    fn node(op_type: &str) -> Single {
+        Single::new(op_type, 17).in_domain(DOMAIN)
+    }
+
+    #[test]
+    fn names_are_in_no_table_twice() {
+        let mut names: Vec<(&str, &str)> =
+            crate::ops::operators().map(|operator| (operator.domain, operator.name)).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn results_like_operands() {
+        assert_eq!(node("FastGelu").input(DType::Float16, "B S 64").infer(), ["float16[B, S, 64]"]);
+        let skip = node("SkipLayerNormalization").output().output().output();
+        let skip = skip.input(DType::Float16, "B S 64").input(DType::Float16, "B S 64");
+        assert_eq!(skip.infer(), ["float16[B, S, 64]", "float[B, S, 1]", "float[B, S, 1]", "float16[B, S, 64]"]);
+        let simplified = Single::new("SimplifiedLayerNormalization", 17).output().input(DType::Float, "B S 64");
+        assert_eq!(simplified.input(DType::Float, "64").infer(), ["float[B, S, 64]", "float[B, S, 1]"]);
+    }
+
+    #[test]
+    fn embeddings_and_biases() {
+        let embed = node("EmbedLayerNormalization").output().output().input(DType::Int32, "B S").absent();
+        let embed = embed.input(DType::Float, "V 64").input(DType::Float, "P 64");
+        assert_eq!(embed.infer(), ["float[B, S, 64]", "int32[B]", "float[B, S, 64]"]);
+        let bias =
+            node("RelativePositionBias").input(DType::Float, "32 H").values(&[], &[5i64]).input(DType::Int64, "");
+        assert_eq!(bias.infer(), ["float[1, H, 5, ?]"]);
+        let split = node("BiasSplitGelu").input(DType::Float, "B S D").input(DType::Float, "2560");
+        assert_eq!(split.infer(), ["float[B, S, 1280]"]);
+    }
+
+    #[test]
+    fn windows_paths_and_branches() {
+        let unfold = node("UnfoldTensor").with("dim", 1).with("size", 4).with("step", 2);
+        assert_eq!(unfold.input(DType::Float, "B 10 64").infer(), ["float[B, 4, 64, 4]"]);
+        assert!(
+            node("UnfoldTensor").with("size", 4).with("step", 0).input(DType::Float, "B").infer()[0]
+                .starts_with("invalid")
+        );
+        assert_eq!(node("DynamicTimeWarping").input(DType::Float, "3 5").infer(), ["int32[2, ?]"]);
+        let mix = node("HyperConnectionPreMix").with("num_branches", 4);
+        assert_eq!(mix.input(DType::Float, "B S 256").infer(), ["float[B, S, 64]"]);
+        let loss = node("SoftmaxCrossEntropyLossInternal").output().with_str("reduction", "none");
+        assert_eq!(loss.input(DType::Float, "N C").input(DType::Int64, "N").infer(), ["float[N]", "float[N, C]"]);
+    }
+}

@@ -1,0 +1,151 @@
+//! Element-wise and other operators of `com.microsoft` on quantized numbers.
+//!
+//! | operator | result |
+//! |---|---|
+//! | QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax | as the operand |
+//! | QLinearAdd, QLinearMul, QLinearWhere | the operands broadcast |
+//! | QLinearConcat | the operands, each followed by its scale and zero point, joined along `axis` |
+//! | QLinearGlobalAveragePool | spatial axes of 1, behind the channels or, with `channels_last`, before them |
+//! | QuantizeLinear, DequantizeLinear | as the operand; the type of the zero point, of the scale |
+//! | GatherBlockQuantized | as Gather along `gather_axis`; uint8 holds `8 / bits` numbers along the last axis |
+
+use super::{like, operator};
+use crate::dim::Dim;
+use crate::ir::Fact;
+use crate::ops::broadcast::broadcast_shapes;
+use crate::ops::{InferCx, InferResult, Operator, Refusal, axis_in};
+use crate::tensor::DType;
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    operator("DequantizeLinear", infer_dequantize_linear),
+    operator("GatherBlockQuantized", infer_gather_block_quantized),
+    operator("QLinearAdd", infer_binary),
+    operator("QLinearConcat", infer_concat),
+    operator("QLinearGlobalAveragePool", infer_global_average_pool),
+    operator("QLinearLeakyRelu", infer_unary),
+    operator("QLinearMul", infer_binary),
+    operator("QLinearSigmoid", infer_unary),
+    operator("QLinearSoftmax", infer_unary),
+    operator("QLinearWhere", infer_where),
+    operator("QuantizeLinear", infer_quantize_linear),
+];
+
+fn infer_unary(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![like(cx, 0)])
+}
+
+fn infer_dequantize_linear(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(1), cx.shape(0).map(<[Dim]>::to_vec))])
+}
+
+fn infer_quantize_linear(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = if cx.has_input(2) { cx.dtype(2) } else { Some(DType::Uint8) };
+    Ok(vec![Fact::tensor(dtype, cx.shape(0).map(<[Dim]>::to_vec))])
+}
+
+/// The shape operands broadcast to, if all shapes are known.
+fn broadcast(cx: &InferCx<'_>, operands: &[usize]) -> Result<Option<Vec<Dim>>, Refusal> {
+    let shapes: Option<Vec<&[Dim]>> = operands.iter().map(|&at| cx.shape(at)).collect();
+    shapes.map(|shapes| broadcast_shapes(cx.scope(), &shapes)).transpose()
+}
+
+fn infer_binary(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(3)), broadcast(cx, &[0, 3])?)])
+}
+
+fn infer_where(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(1).or(cx.dtype(4)), broadcast(cx, &[0, 1, 4])?)])
+}
+
+fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = cx.dtype(1);
+    let operands: Vec<Option<&[Dim]>> = (2..cx.input_count()).step_by(3).map(|at| cx.shape(at)).collect();
+    let Some(rank) = operands.iter().flatten().map(|shape| shape.len()).next() else {
+        return Ok(vec![Fact::tensor(dtype, None)]);
+    };
+    if operands.iter().flatten().any(|shape| shape.len() != rank) {
+        return Err(Refusal::invalid("operands of different ranks are joined"));
+    }
+    let axis = cx.attr_int("axis")?.ok_or_else(|| Refusal::invalid("attribute 'axis' is missing"))?;
+    let axis = axis_in(axis, rank)?;
+    let mut dims = Vec::with_capacity(rank);
+    for at in 0..rank {
+        let known: Vec<&Dim> = operands.iter().flatten().filter_map(|shape| shape.get(at)).collect();
+        dims.push(match known.as_slice() {
+            all if at == axis && all.len() == operands.len() => cx.scope().sum(all.iter().copied()),
+            _ if at == axis => cx.fresh_dim(),
+            all => {
+                let dim = all.iter().find(|dim| dim.as_const().is_some()).or(all.first());
+                dim.map_or_else(|| cx.fresh_dim(), |dim| (*dim).clone())
+            }
+        });
+    }
+    Ok(vec![Fact::tensor(dtype, Some(dims))])
+}
+
+fn infer_global_average_pool(cx: &mut InferCx<'_>) -> InferResult {
+    let last = cx.attr_flag("channels_last", false)?;
+    let shape = cx.shape(0).map(|shape| {
+        let kept = |at: usize| at == 0 || if last { at + 1 == shape.len() } else { at == 1 };
+        let dims = shape.iter().enumerate();
+        dims.map(|(at, dim)| if kept(at) { dim.clone() } else { Dim::constant(1) }).collect()
+    });
+    Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(4)), shape)])
+}
+
+fn infer_gather_block_quantized(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = cx.dtype(2);
+    let (Some(data), Some(indices), Some(packed)) = (cx.shape(0), cx.shape(1), cx.dtype(0)) else {
+        let rank = cx.rank(0).zip(cx.rank(1)).and_then(|(data, indices)| (data + indices).checked_sub(1));
+        return Ok(vec![Fact::tensor(dtype, rank.map(|rank| cx.fresh_shape(rank)))]);
+    };
+    let axis = axis_in(cx.attr_int("gather_axis")?.unwrap_or(0), data.len())?;
+    let bits = cx.attr_int("bits")?.unwrap_or(4);
+    let numbers = match (packed, bits) {
+        (DType::Uint8, 2 | 4 | 8) => 8 / bits,
+        (DType::Uint8, _) => return Err(Refusal::invalid(format!("attribute 'bits' is {bits}"))),
+        _ => 1,
+    };
+    let mut data = data.to_vec();
+    if let Some(last) = data.last_mut() {
+        *last = cx.scope().mul(last, &Dim::constant(numbers));
+    }
+    let shape = data.iter().take(axis).chain(indices).chain(data.iter().skip(axis + 1)).cloned().collect();
+    Ok(vec![Fact::tensor(dtype, Some(shape))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::single::Single;
+
+    fn node(op_type: &str) -> Single {
+        Single::new(op_type, 17).in_domain("com.microsoft")
+    }
+
+    #[test]
+    fn element_wise() {
+        let scale = |node: Single| node.input(DType::Float, "").input(DType::Uint8, "");
+        let add = scale(node("QLinearAdd").input(DType::Uint8, "N 1 8")).input(DType::Uint8, "3 8");
+        assert_eq!(add.infer(), ["uint8[N, 3, 8]"]);
+        let join = scale(node("QLinearConcat")).input(DType::Uint8, "N 3");
+        let join = scale(join).input(DType::Uint8, "N C").with("axis", 1);
+        assert_eq!(scale(join).infer(), ["uint8[N, C + 3]"]);
+        let pool = node("QLinearGlobalAveragePool").input(DType::Int8, "N 8 8 C");
+        assert_eq!(pool.with("channels_last", 1).infer(), ["int8[N, 1, 1, C]"]);
+        let back = node("DequantizeLinear").input(DType::Uint16, "N 4").input(DType::Float16, "");
+        assert_eq!(back.infer(), ["float16[N, 4]"]);
+    }
+
+    #[test]
+    fn packed_numbers_are_gathered_apart() {
+        let gather = |dtype: DType| {
+            let node = node("GatherBlockQuantized").input(dtype, "V 64").input(DType::Int64, "B S");
+            node.input(DType::Float16, "V 4")
+        };
+        assert_eq!(gather(DType::Uint8).infer(), ["float16[B, S, 128]"]);
+        assert_eq!(gather(DType::Uint8).with("bits", 8).infer(), ["float16[B, S, 64]"]);
+        assert_eq!(gather(DType::Int4).infer(), ["float16[B, S, 64]"]);
+        assert_eq!(gather(DType::Int4).with("gather_axis", 1).infer(), ["float16[V, B, S]"]);
+    }
+}
