@@ -8,12 +8,13 @@
 //! A dim of 0 is a dim like any other: beside 1 it gives 0, beside anything else it is an error. So the larger of two dims
 //! is the result only where neither can be 0; see [`broadcast_dims`].
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use smallvec::SmallVec;
 
 use super::Refusal;
-use crate::dim::{Answer, Dim, Scope};
+use crate::dim::{Answer, Dim, Scope, Symbol};
 use crate::tensor::product;
 
 /// The shape that multidirectional broadcasting gives. No shapes give rank 0.
@@ -52,9 +53,9 @@ fn broadcast_axis<'d>(scope: &Scope, dims: impl Iterator<Item = &'d Dim>) -> Res
 /// - the larger one is the result where neither can be 0,
 /// - `max(a, b)·min(1, a, b)` is the result in any case.
 ///
-/// Of expressions, chains of such formulas would grow without end: only two symbols are put together so. If one dim is that
-/// formula of the other and a symbol, it is the result: it is 1 only where both of its own dims are. Else the result is a
-/// new symbol.
+/// Chains of such formulas would grow without end. But the formula of formulas is that of all their dims together, for a 0 among
+/// them decides and else all that are not 1 are equal. So a few symbols are put together so, and dims that are symbols or
+/// formulas of such; where other expressions meet, the result is a new symbol.
 ///
 /// # Errors
 /// Both differ for sure and neither is 1.
@@ -85,32 +86,34 @@ pub fn broadcast_dims(scope: &Scope, a: &Dim, b: &Dim) -> Result<Dim, Refusal> {
     if positive(a_low) && positive(b_low) {
         return Ok(scope.max(a, b));
     }
-    if a.as_symbol().is_some() && b.as_symbol().is_some() {
-        return Ok(unsettled(scope, a, b));
-    }
-    if comes_from(scope, a, b) {
-        return Ok(a.clone());
-    }
-    if comes_from(scope, b, a) {
-        return Ok(b.clone());
+    if let (Some(mut symbols), Some(others)) = (symbols_that_met(scope, a), symbols_that_met(scope, b)) {
+        symbols.extend(others);
+        if symbols.len() <= MOST_SYMBOLS {
+            return Ok(meeting_of(scope, &symbols));
+        }
     }
     let low = a_low.zip(b_low).map_or(0, |(a, b)| a.min(b).max(0));
     Ok(scope.fresh_within("broadcast", Some(low), a_high.zip(b_high).map(|(a, b)| a.max(b))))
 }
 
-/// `max(a, b)·min(1, a, b)`.
-fn unsettled(scope: &Scope, a: &Dim, b: &Dim) -> Dim {
-    scope.mul(&scope.max(a, b), &scope.min(&Dim::constant(1), &scope.min(a, b)))
+/// How many symbols one formula may put together.
+const MOST_SYMBOLS: usize = 4;
+
+/// `max(a, b, …)·min(1, a, b, …)`.
+fn meeting_of(scope: &Scope, symbols: &BTreeSet<Symbol>) -> Dim {
+    let (mut largest, mut smallest) = (None, Dim::constant(1));
+    for dim in symbols.iter().map(|&symbol| Dim::symbol(symbol)) {
+        smallest = scope.min(&smallest, &dim);
+        largest = Some(largest.map_or_else(|| dim.clone(), |largest| scope.max(&largest, &dim)));
+    }
+    largest.map_or_else(|| smallest.clone(), |largest| scope.mul(&largest, &smallest))
 }
 
-/// Whether `result` is the formula of `dim` and some symbol.
-fn comes_from(scope: &Scope, result: &Dim, dim: &Dim) -> bool {
-    let known = dim.symbols();
-    let mut others = result.symbols().into_iter().filter(|symbol| !known.contains(symbol));
-    match (others.next(), others.next()) {
-        (Some(other), None) => unsettled(scope, dim, &Dim::symbol(other)) == *result,
-        _ => false,
-    }
+/// The symbols whose formula this dim is, one that is a symbol being its own.
+fn symbols_that_met(scope: &Scope, dim: &Dim) -> Option<BTreeSet<Symbol>> {
+    let symbols = dim.symbols();
+    let met = symbols.len() <= MOST_SYMBOLS && (dim.as_symbol().is_some() || meeting_of(scope, &symbols) == *dim);
+    met.then_some(symbols)
 }
 
 /// The shape that multidirectional broadcasting gives, or `None` when there is none.

@@ -25,8 +25,13 @@ impl Single {
     }
 
     /// The same in another domain.
-    pub fn in_domain(mut self, domain: &str) -> Self {
-        self.model.opsets.push(OpsetImport { domain: domain.to_string(), version: 1, extra: Extra::new() });
+    pub fn in_domain(self, domain: &str) -> Self {
+        self.in_domain_at(domain, 1)
+    }
+
+    /// The same in another domain at an operator set of its own.
+    pub fn in_domain_at(mut self, domain: &str, version: i64) -> Self {
+        self.model.opsets.push(OpsetImport { domain: domain.to_string(), version, extra: Extra::new() });
         self.node.domain = domain.to_string();
         self
     }

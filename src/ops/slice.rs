@@ -10,9 +10,11 @@
 //! What a slice selects of known elements is known as well, however much else of them is not. Where the readings of ONNX
 //! Slice are in dispute ([`Rule`]) only what they share is stated, and nothing is evaluated.
 
-use super::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, Status, registry};
+use super::{
+    Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, Status, registry,
+};
 use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
-use crate::slicing::{self, Operand, Rule, SliceError, SliceSpec, onnx, openvino, tensorflow};
+use crate::slicing::{self, Inferred, Operand, Rule, SliceError, SliceSpec, onnx, openvino, tensorflow};
 use crate::tensor::{DType, StridedView, gather};
 
 const TENSORFLOW: &str = "ai.onnx.converters.tensorflow";
@@ -171,12 +173,17 @@ fn whole(fact: &Fact) -> Option<StridedView> {
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let source = |i: usize, name: &'static str| cx.input(i).map(|fact| known_operand(cx, name, fact)).transpose();
     let spec = read(cx, &source)?;
-    let data = cx.required(0)?;
-    let shape = slicing::infer(cx.scope(), &spec, data.shape())?.map(|inferred| inferred.shape);
-    let fact = Fact::tensor(data.dtype(), shape);
+    let data = cx.required(0)?.clone();
+    let inferred = slicing::infer(cx.scope(), &spec, data.shape())?;
+    let disputed = inferred.as_ref().and_then(Inferred::disputed);
+    let fact = Fact::tensor(data.dtype(), inferred.map(|inferred| inferred.shape));
+    if let Some(end) = disputed.filter(|_| data.data().is_none()) {
+        let reason = SliceError::Disputed { end }.to_string();
+        cx.walk.events.push(Event { node: cx.id, kind: EventKind::Undetermined, reason });
+    }
     // Constant data is evaluated; elements of which only some are known are selected here.
     let elements = data.elements().filter(|_| data.data().is_none()).and_then(|elements| {
-        let view = slicing::view_of(whole(data)?, &spec).ok()?;
+        let view = slicing::view_of(whole(&data)?, &spec).ok()?;
         slicing::select::<Scalar>(&elements, &view)
     });
     Ok(vec![match elements {

@@ -7,7 +7,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::live_graphs;
-use crate::ir::{Constant, Data, Definition, Fact, Facts, Model, NodeId, ValueId};
+use crate::ir::{Broken, Constant, Data, Definition, Edit, Fact, Facts, Model, NewNode, Node, NodeId, Type, ValueId};
 use crate::tensor::Tensor;
 
 /// A result of up to this many bytes is never too large: a scalar, a shape.
@@ -148,6 +148,69 @@ fn over_budget(
         }
     }
 }
+
+/// Writes known sequences and optionals out as the node that makes them of initializers, where something that stays reads them.
+/// Returns how many nodes were replaced.
+pub fn fold_containers(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
+    let mut replaced = 0;
+    for graph in live_graphs(model) {
+        for id in model.graph(graph).nodes().collect::<Vec<_>>() {
+            let Some(node) = model.node(id) else { continue };
+            if node.outputs().len() != 1 || is_plain_container(model, node) {
+                continue;
+            }
+            let Some(value) = node.output(0).filter(|&value| !model.is_unused(value)) else { continue };
+            let Some(fact) = facts.get(value) else { continue };
+            let (Some(data), Some(ty)) = (fact.data().cloned(), fact.ty.clone()) else { continue };
+            if let Some(edit) = container(model, id, value, &data, &ty) {
+                model.apply(edit)?;
+                replaced += 1;
+            }
+        }
+    }
+    Ok(replaced)
+}
+
+/// Whether a node is the simplest form of a known container already.
+fn is_plain_container(model: &Model, node: &Node) -> bool {
+    let constant = |value: &Option<ValueId>| value.is_some_and(|value| model.value(value).is_constant());
+    ["SequenceConstruct", "SequenceEmpty", "Optional"].iter().any(|operator| node.is(operator))
+        && node.inputs().iter().all(constant)
+}
+
+/// The edit that makes `value` of initializers, if it is a sequence of tensors, an optional tensor, or empty.
+fn container(model: &mut Model, id: NodeId, value: ValueId, data: &Data, ty: &Type) -> Option<Edit> {
+    let (operator, items): (&str, Vec<&Tensor>) = match data {
+        Data::Sequence(items) if items.is_empty() => ("SequenceEmpty", Vec::new()),
+        Data::Sequence(items) => ("SequenceConstruct", items.iter().map(Data::tensor).collect::<Option<_>>()?),
+        Data::Optional(Some(item)) => ("Optional", vec![item.tensor()?]),
+        _ => return None,
+    };
+    if items.iter().map(|item| item.byte_len()).sum::<usize>() > MAX_CONTAINER {
+        return None;
+    }
+    let dtype = match ty {
+        Type::Sequence(Some(elem)) => elem.as_tensor().and_then(|elem| elem.dtype),
+        _ => None,
+    };
+    let mut edit = Edit::at(model, "constant-container", id)?.removing(id);
+    let stem = model.value(value).name.clone();
+    let mut inputs = Vec::with_capacity(items.len());
+    for item in items {
+        let name = model.unused_name(&format!("{stem}_item"));
+        let constant = model.add_value(name);
+        edit.constants.push((constant, item.clone()));
+        inputs.push(Some(constant));
+    }
+    let mut node = NewNode::new(operator, inputs).output(value);
+    if operator == "SequenceEmpty" {
+        node = node.with("dtype", dtype?);
+    }
+    Some(edit.inserting(node))
+}
+
+/// Larger containers are left to the nodes that compute them.
+const MAX_CONTAINER: usize = 16 << 10;
 
 /// Values whose content is known although their node stays (it has other results that are not): their readers can read an
 /// initializer instead.

@@ -120,7 +120,7 @@ pub fn run(
             let reason = format!("its constant result of {bytes} bytes would make the model larger than allowed");
             notes.push((model.describe(*node), EventKind::Declined, reason));
         }
-        let partly = fold::fold_partly(model, &walk.facts);
+        let partly = fold::fold_partly(model, &walk.facts) + fold::fold_containers(model, &walk.facts)?;
         let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, &mut fired)?;
         let merged =
             if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };

@@ -49,10 +49,10 @@ fn dropout(place: &mut Place<'_>) -> Option<Edit> {
             _ => return None,
         }
     }
-    if let Some(mode) = node.input(2) {
-        if place.const_ints(mode)? != [0] {
-            return None;
-        }
+    if let Some(mode) = node.input(2)
+        && place.const_ints(mode)? != [0]
+    {
+        return None;
     }
     keeps_interface(place, value)?;
     place.forward("dropout-inference", value)

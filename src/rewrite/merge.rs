@@ -150,15 +150,19 @@ fn cast_cast(place: &mut Place<'_>) -> Option<Edit> {
     let (_, inner) = place.producer(middle, "Cast")?;
     let input = inner.input(0)?;
     let (from, through, to) = (place.dtype(input)?, place.dtype(middle)?, place.dtype(output)?);
-    let exact = match (from, through) {
-        (Bool, Uint8 | Int8 | Int16 | Int32 | Int64 | Uint16 | Uint32 | Uint64 | Float | Double | Float16) => true,
-        (Int8, Int16 | Int32 | Int64 | Float | Double)
-        | (Uint8, Int16 | Int32 | Int64 | Uint16 | Uint32 | Uint64 | Float | Double) => true,
-        (Int16, Int32 | Int64 | Float | Double) | (Uint16, Int32 | Int64 | Uint32 | Uint64 | Float | Double) => true,
-        (Int32, Int64 | Double) | (Uint32, Int64 | Uint64 | Double) => true,
-        (Float16 | Bfloat16, Float | Double) | (Float, Double) => true,
-        _ => false,
-    };
+    // By rows: what stands for every value of the first type.
+    let exact = matches!(
+        (from, through),
+        (Bool, Uint8 | Int8 | Int16 | Int32 | Int64 | Uint16 | Uint32 | Uint64 | Float | Double | Float16)
+            | (Int8, Int16 | Int32 | Int64 | Float | Double)
+            | (Uint8, Int16 | Int32 | Int64 | Uint16 | Uint32 | Uint64 | Float | Double)
+            | (Int16, Int32 | Int64 | Float | Double)
+            | (Uint16, Int32 | Int64 | Uint32 | Uint64 | Float | Double)
+            | (Int32, Int64 | Double)
+            | (Uint32, Int64 | Uint64 | Double)
+            | (Float16 | Bfloat16, Float | Double)
+            | (Float, Double)
+    );
     // Integers of 64 bits are rounded on their way to a float, and a float out of an integer's range is anybody's guess.
     if !exact || !to.is_float() && !to.is_integer() && to != Bool || (from.is_float() && !to.is_float()) {
         return None;

@@ -11,6 +11,7 @@ mod lift;
 mod merge;
 mod neutral;
 mod sizes;
+mod slices;
 mod strided_slice;
 
 use crate::dim::{Dim, Scope};
@@ -46,10 +47,12 @@ pub struct Rule {
 }
 
 /// Every rule, in the order they are tried at a node.
+#[rustfmt::skip]
 pub const RULES: &[&[Rule]] = &[
     identity::RULES,
     neutral::RULES,
     sizes::RULES,
+    slices::RULES,
     merge::RULES,
     lift::RULES,
     strided_slice::RULES,

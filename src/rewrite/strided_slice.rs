@@ -97,6 +97,8 @@ fn lower(place: &mut Place<'_>) -> Option<Edit> {
                 plan.indices.push((axis, number(index, entry)?));
             }
             Entry::Range(range) => {
+                let told = dim.map(|dim| slicing::with_numbers(place.scope(), dim, range, spec.reading));
+                let range = told.as_ref().unwrap_or(range);
                 if keep_whole || !is_whole(place.scope(), dim, range, spec.reading) {
                     plan.range(place.scope(), axis, entry, dim, range, spec.reading)?;
                 }

@@ -35,7 +35,14 @@ impl Numbers {
             Some(end) => reading.end_of(end, step > 0).ok()?,
             None => None,
         };
-        Some(Numbers { begin: number(&range.begin)?, end, step })
+        let begin = number(&range.begin)?;
+        // Bounds that are open on any axis.
+        let (begin, end) = if step > 0 {
+            (begin.filter(|&begin| begin != 0 && begin != i64::MIN), end.filter(|&end| end != i64::MAX))
+        } else {
+            (begin.filter(|&begin| begin != -1 && begin != i64::MAX), end.filter(|&end| end != i64::MIN))
+        };
+        Some(Numbers { begin, end, step })
     }
 
     /// The range, unless the reading would take its end for something else.
@@ -49,7 +56,7 @@ impl Numbers {
     }
 
     fn is_reversal(self) -> bool {
-        matches!(self, Numbers { begin: None | Some(-1 | i64::MAX), end: None | Some(i64::MIN), step: -1 })
+        matches!(self, Numbers { begin: None, end: None, step: -1 })
     }
 }
 
@@ -69,6 +76,46 @@ pub fn is_identity(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) ->
     let in_order = range.step == Some(1) || scope.le(dim, &Dim::constant(1)).is_yes();
     // As many elements as there are, one after the other, can only be all of them.
     in_order && resolve_exactly(scope, dim, range, reading).is_some_and(|(_, len)| scope.eq(&len, dim).is_yes())
+}
+
+/// The same range with numbers for bounds where they can be told: a bound `k` elements before the end of an axis that has so
+/// many is `-k`, and one that lies beyond the axis is open. Other bounds stay as they are.
+pub fn with_numbers(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Range {
+    let Some(step) = range.step else { return range.clone() };
+    let is_beyond = |at: &Dim, end: &Dim| scope.ge(at, end).is_yes();
+    let from_end = |at: &Dim| {
+        let before = scope.sub(dim, at).as_const().filter(|&before| before > 0)?;
+        let number = Bound::At(Dim::constant(before.checked_neg()?));
+        scope.ge(dim, &Dim::constant(before)).is_yes().then_some(number)
+    };
+    let is_before = |at: &Dim, first: i64| {
+        scope.lt(at, &Dim::constant(0)).is_yes() && scope.le(&scope.add(at, dim), &Dim::constant(first)).is_yes()
+    };
+    let begin = |at: &Dim| match step > 0 {
+        true if is_before(at, 0) => Some(Bound::Open),
+        true if is_beyond(at, dim) => Some(Bound::At(Dim::constant(i64::MAX))),
+        false if is_beyond(at, &scope.sub(dim, &Dim::constant(1))) => Some(Bound::Open),
+        _ => from_end(at),
+    };
+    let end = |at: &Dim| match step > 0 {
+        true if is_beyond(at, dim) => Some(Bound::Open),
+        false if is_before(at, -1) => Some(Bound::Open),
+        _ => from_end(at),
+    };
+    let is_expression = |bound: &Bound| matches!(bound, Bound::At(at) if at.as_const().is_none());
+    let mut told = range.clone();
+    if let Bound::At(at) = &range.begin
+        && is_expression(&range.begin)
+    {
+        told.begin = begin(at).unwrap_or(told.begin);
+    }
+    if let Bound::At(at) = &range.end
+        && is_expression(&range.end)
+        && reading.is_ordinary(scope, &range.end, step > 0)
+    {
+        told.end = end(at).unwrap_or(told.end);
+    }
+    told
 }
 
 struct Composition<'s> {
@@ -101,7 +148,7 @@ impl Composition<'_> {
         }
         match (outer.step > 0, inner.step > 0) {
             (true, true) => self.forward(outer, inner),
-            (true, false) if outer.step == 1 && inner.begin.is_none_or(|begin| begin == -1) && inner.end.is_none() => {
+            (true, false) if outer.step == 1 && inner.begin.is_none() && inner.end.is_none() => {
                 self.reversed(outer, inner.step)
             }
             _ => None,

@@ -119,6 +119,11 @@ impl Reading {
         }
         End::At(at)
     }
+
+    /// Whether an end is a position, whatever the symbols are, and not taken for an open one.
+    pub(super) fn is_ordinary(self, scope: &Scope, end: &Bound, forward: bool) -> bool {
+        matches!(self.end(scope, end, forward), End::At(_))
+    }
 }
 
 /// The rule on numbers: first element, step and number of elements of `begin:end:step` on an axis of `dim`. `None` is an open

@@ -6,6 +6,7 @@ use super::symbolic::{Elements, Relation};
 use crate::dim::{Answer, Dim, Scope};
 use crate::ir::Scalar;
 use crate::ops::Decline;
+use crate::ops::broadcast::broadcast_dims;
 use crate::ops::registry::operators;
 use crate::ops::single::Single;
 use crate::tensor::{Complex64, DType, F8E4M3Fn, F8E5M2, F8E8M0, Tensor};
@@ -287,15 +288,22 @@ fn shapes_broadcast() {
     assert!(product.to_lowercase().contains("max") && product.to_lowercase().contains("min"), "{product}");
     assert!(infer("2", "3").starts_with("invalid"));
     assert!(infer("0", "3").starts_with("invalid"));
-    // A chain of broadcasts of the same dims stays what the first one gave.
+    // A chain of broadcasts of the same dims stays what the first one gave, in whatever order.
     let scope = Scope::new();
-    let [n, m] = ["n", "m"].map(|name| Dim::symbol(scope.named(name)));
-    let met = crate::ops::broadcast::broadcast_dims(&scope, &n, &m).unwrap();
-    assert_eq!(crate::ops::broadcast::broadcast_dims(&scope, &met, &n).unwrap(), met);
-    assert_eq!(crate::ops::broadcast::broadcast_dims(&scope, &m, &met).unwrap(), met);
-    for (n, m, result) in [(4, 4, 4), (1, 3, 3), (3, 1, 3), (0, 1, 0), (1, 0, 0), (0, 0, 0), (1, 1, 1)] {
-        let values = [n, m];
-        assert_eq!(met.evaluate(&|symbol| values.get(usize::from(symbol != scope.named("n"))).copied()), Some(result));
+    let [n, m, k] = ["n", "m", "k"].map(|name| Dim::symbol(scope.named(name)));
+    let meet = |a: &Dim, b: &Dim| broadcast_dims(&scope, a, b).unwrap();
+    let met = meet(&n, &m);
+    assert_eq!(meet(&met, &n), met);
+    assert_eq!(meet(&m, &met), met);
+    let all = meet(&met, &k);
+    assert_eq!(meet(&n, &meet(&k, &m)), all);
+    assert_eq!(meet(&all, &met), all);
+    for [n, m, k, result] in
+        [[4, 4, 4, 4], [1, 3, 1, 3], [3, 1, 3, 3], [0, 1, 1, 0], [1, 0, 0, 0], [0, 0, 1, 0], [1, 1, 1, 1], [1, 1, 2, 2]]
+    {
+        let values = [("n", n), ("m", m), ("k", k)].map(|(name, value)| (scope.named(name), value));
+        let binding = |symbol| values.iter().find(|value| value.0 == symbol).map(|value| value.1);
+        assert_eq!(all.evaluate(&binding), Some(result));
     }
     let unranked = Single::new("Add", 14).unranked(DType::Float).input(DType::Float, "3");
     assert_eq!(unranked.infer(), ["float"]);

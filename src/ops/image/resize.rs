@@ -89,57 +89,159 @@ fn coordinates(site: &Site<'_>) -> Result<Coordinates, Refusal> {
     })
 }
 
-/// Arithmetic in the precision coordinates are computed in.
-trait Real: Lane + std::ops::Add<Output = Self> + std::ops::Sub<Output = Self> + std::ops::Div<Output = Self> {}
+/// Arithmetic that coordinates are computed with.
+trait Real: Copy {
+    fn of(value: f64) -> Self;
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    fn over(self, other: Self) -> Self;
+}
 
-impl Real for f32 {}
-impl Real for f64 {}
+impl Real for f64 {
+    fn of(value: f64) -> f64 {
+        value
+    }
+    fn plus(self, other: f64) -> f64 {
+        self + other
+    }
+    fn minus(self, other: f64) -> f64 {
+        self - other
+    }
+    fn times(self, other: f64) -> f64 {
+        self * other
+    }
+    fn over(self, other: f64) -> f64 {
+        self / other
+    }
+}
+
+/// Arithmetic in binary32, as runtimes have it, that notes whether a result had to be rounded: then runtimes that compute in
+/// another order come to another one.
+#[derive(Clone, Copy)]
+struct Single {
+    value: f32,
+    exact: bool,
+}
+
+impl Single {
+    /// The result of an operation on two numbers, computed in binary64, where sums, differences and products of binary32
+    /// numbers of moderate size are exact.
+    fn result(self, other: Single, wide: f64, exact: bool) -> Single {
+        let value = wide as f32;
+        Single { value, exact: exact && self.exact && other.exact && f64::from(value) == wide }
+    }
+}
+
+impl Real for Single {
+    fn of(value: f64) -> Single {
+        Single { value: value as f32, exact: f64::from(value as f32) == value }
+    }
+    fn plus(self, other: Single) -> Single {
+        self.result(other, f64::from(self.value) + f64::from(other.value), true)
+    }
+    fn minus(self, other: Single) -> Single {
+        self.result(other, f64::from(self.value) - f64::from(other.value), true)
+    }
+    fn times(self, other: Single) -> Single {
+        // Nothing times anything is nothing.
+        if self.exact && self.value == 0.0 && other.value.is_finite() {
+            return self;
+        }
+        self.result(other, f64::from(self.value) * f64::from(other.value), true)
+    }
+    fn over(self, other: Single) -> Single {
+        if self.exact && self.value == 0.0 && other.value != 0.0 {
+            return self;
+        }
+        let quotient = f64::from(self.value) / f64::from(other.value);
+        self.result(other, quotient, quotient * f64::from(other.value) == f64::from(self.value))
+    }
+}
 
 impl Coordinates {
-    /// The coordinates of the places of an axis, in binary32 or binary64.
-    fn along<T: Real>(self, extent: &Extent) -> Vec<f64> {
-        let (input, output) = (T::of(extent.input as f64), T::of(extent.output as f64));
+    /// The coordinate of a place of an axis.
+    fn at<T: Real>(self, extent: &Extent, place: usize) -> T {
+        let of = |count: usize| T::of(count as f64);
+        let (x, input, output, one, half) = (of(place), of(extent.input), of(extent.output), of(1), T::of(0.5));
         let [scale, start, end] =
-            [T::of(extent.scale[0]) / T::of(extent.scale[1]), T::of(extent.region[0]), T::of(extent.region[1])];
-        let (one, half) = (T::of(1.0), T::of(0.5));
-        let (last, output_last) = (input - one, output - one);
+            [T::of(extent.scale[0]).over(T::of(extent.scale[1])), T::of(extent.region[0]), T::of(extent.region[1])];
+        let (last, output_last) = (input.minus(one), output.minus(one));
         let single = extent.output <= 1;
-        let half_pixel = |x: T| (x + half) / scale - half;
-        let coordinate = |x: T| match self {
-            Coordinates::HalfPixel => half_pixel(x),
+        let half_pixel = || x.plus(half).over(scale).minus(half);
+        match self {
+            Coordinates::HalfPixel => half_pixel(),
             Coordinates::HalfPixelSymmetric => {
-                let adjustment = output / scale.times(input);
-                (input / T::of(2.0)).times(one - adjustment) + half_pixel(x)
+                let adjustment = output.over(scale.times(input));
+                input.times(half).times(one.minus(adjustment)).plus(half_pixel())
             }
             Coordinates::PytorchHalfPixel if single => T::of(0.0),
-            Coordinates::PytorchHalfPixel => half_pixel(x),
+            Coordinates::PytorchHalfPixel => half_pixel(),
             Coordinates::AlignCorners if single => T::of(0.0),
-            Coordinates::AlignCorners => x.times(last) / output_last,
-            Coordinates::Asymmetric => x / scale,
-            Coordinates::HalfPixelForNearest => (x + half) / scale,
-            Coordinates::CropAndResize if single => half.times(start + end).times(last),
-            Coordinates::CropAndResize => start.times(last) + x.times(end - start).times(last) / output_last,
-        };
-        (0..extent.output).map(|x| coordinate(T::of(x as f64)).to_f64()).collect()
+            Coordinates::AlignCorners => x.times(last).over(output_last),
+            Coordinates::Asymmetric => x.over(scale),
+            Coordinates::HalfPixelForNearest => x.plus(half).over(scale),
+            Coordinates::CropAndResize if single => half.times(start.plus(end)).times(last),
+            Coordinates::CropAndResize => {
+                start.times(last).plus(x.times(end.minus(start)).times(last).over(output_last))
+            }
+        }
     }
 
     /// Whether coordinates depend on the size of the result before it was rounded.
     fn needs_exact_size(self, extent: &Extent) -> bool {
-        let spread = matches!(self, Coordinates::AlignCorners | Coordinates::CropAndResize);
-        spread && extent.output > 1
+        match self {
+            Coordinates::AlignCorners | Coordinates::CropAndResize => extent.output > 1,
+            Coordinates::PytorchHalfPixel => extent.output == 1,
+            _ => false,
+        }
+    }
+
+    /// Whether runtimes take the coordinates of an axis that keeps its size to be its places.
+    fn is_skipped(self, extent: &Extent) -> bool {
+        let moves = match self {
+            Coordinates::HalfPixelForNearest => true,
+            Coordinates::CropAndResize => extent.region != [0.0, 1.0],
+            _ => false,
+        };
+        moves && extent.input == extent.output
+    }
+}
+
+/// Where a place of the result lies in the data.
+struct Place {
+    coordinate: f64,
+    /// Whether the coordinate is computed without rounding, in whatever order and precision.
+    exact: bool,
+}
+
+impl Place {
+    fn new(coordinates: Coordinates, extent: &Extent, place: usize) -> Place {
+        let (coordinate, single) = (coordinates.at::<f64>(extent, place), coordinates.at::<Single>(extent, place));
+        Place { coordinate, exact: single.exact && f64::from(single.value) == coordinate }
+    }
+
+    /// Whether rounding decides on which side of a number the coordinate lies.
+    fn is_about(&self, number: f64) -> bool {
+        !self.exact && (self.coordinate - number).abs() <= 1e-5 * (1.0 + self.coordinate.abs())
     }
 }
 
 impl Nearest {
-    fn index(self, x: f64, extent: &Extent) -> usize {
-        let rounded = match self {
-            Nearest::PreferFloor => (x - 0.5).ceil(),
-            Nearest::PreferCeil => (x + 0.5).floor(),
-            Nearest::ByScale if extent.scale[0] < extent.scale[1] => x.ceil(),
-            Nearest::Floor | Nearest::ByScale => x.floor(),
-            Nearest::Ceil => x.ceil(),
+    /// The element nearest to a place; `None` where rounding decides.
+    fn index(self, place: &Place, extent: &Extent) -> Option<usize> {
+        let x = place.coordinate;
+        let (rounded, border) = match self {
+            Nearest::PreferFloor => ((x - 0.5).ceil(), x.floor() + 0.5),
+            Nearest::PreferCeil => ((x + 0.5).floor(), x.floor() + 0.5),
+            Nearest::ByScale if extent.scale[0] < extent.scale[1] => (x.ceil(), x.round()),
+            Nearest::Floor | Nearest::ByScale => (x.floor(), x.round()),
+            Nearest::Ceil => (x.ceil(), x.round()),
         };
-        rounded.clamp(0.0, extent.input.saturating_sub(1) as f64) as usize
+        let last = extent.input.saturating_sub(1) as f64;
+        // Beyond the data there is but one element.
+        let matters = (0.0..=last).contains(&border);
+        (!matters || !place.is_about(border)).then(|| rounded.clamp(0.0, last) as usize)
     }
 }
 
@@ -180,29 +282,39 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     if extents.iter().any(|extent| coordinates.needs_exact_size(extent) && !extent.is_exact()) {
         return Err(Decline::unsupported("runtimes disagree on the coordinates of a size that was rounded"));
     }
+    let unchanged = extents.iter().all(|extent| extent.input == extent.output);
+    if unchanged && extents.iter().any(|extent| extent.scale[0] != extent.scale[1]) {
+        return Err(Decline::unsupported("runtimes copy data whose sizes do not change"));
+    }
+    if extents.iter().any(|extent| coordinates.is_skipped(extent)) {
+        return Err(Decline::unsupported("runtimes leave an axis alone that keeps its size"));
+    }
     let mut places = Vec::with_capacity(extents.len());
     let mut beyond = Beyond(Vec::with_capacity(extents.len()));
     for extent in &extents {
         cx.claim(DType::Complex128, &[extent.output])?;
-        let (single, double) = (coordinates.along::<f32>(extent), coordinates.along::<f64>(extent));
-        if double.iter().any(|x| !x.is_finite()) {
+        let along: Vec<Place> = (0..extent.output).map(|place| Place::new(coordinates, extent, place)).collect();
+        if along.iter().any(|place| !place.coordinate.is_finite()) {
             return Err(Decline::unsupported("a coordinate is not finite"));
         }
-        let outside =
-            |x: &f64| coordinates == Coordinates::CropAndResize && !(0.0..=extent.input as f64 - 1.0).contains(x);
-        if single.iter().map(outside).ne(double.iter().map(outside)) {
-            return Err(Decline::unsupported("rounding decides what is beyond the data"));
-        }
-        beyond.0.push(double.iter().map(outside).collect());
-        places.push((single, double));
+        let last = extent.input as f64 - 1.0;
+        let outside = |place: &Place| match coordinates {
+            Coordinates::CropAndResize if place.is_about(0.0) || place.is_about(last) => None,
+            Coordinates::CropAndResize => Some(!(0.0..=last).contains(&place.coordinate)),
+            _ => Some(false),
+        };
+        let outside: Option<Vec<bool>> = along.iter().map(outside).collect();
+        beyond.0.push(outside.ok_or_else(|| Decline::unsupported("rounding decides what is beyond the data"))?);
+        places.push(along);
     }
     let result = match interpolation {
         Interpolation::Nearest(nearest) => nearest_elements(cx, data, nearest, &extents, &places, &beyond)?,
         Interpolation::Weighted { bump, antialias, exclude_outside } => {
-            let filters = extents.iter().zip(&places).map(|(extent, (_, coordinates))| {
+            let filters = extents.iter().zip(&places).map(|(extent, places)| {
+                let coordinates: Vec<f64> = places.iter().map(|place| place.coordinate).collect();
                 let [numerator, denominator] = extent.scale;
                 let stretch = if antialias { (denominator / numerator).max(1.0) } else { 1.0 };
-                Filter::new(cx, Design { bump, stretch, exclude_outside }, extent.input, coordinates)
+                Filter::new(cx, Design { bump, stretch, exclude_outside }, extent.input, &coordinates)
             });
             let filters = filters.collect::<Result<Vec<_>, _>>()?;
             in_lane!(data.dtype(), T => weighted_sums::<T>(cx, data, &filters, &shape, &beyond))?
@@ -216,15 +328,13 @@ fn nearest_elements(
     data: &Tensor,
     nearest: Nearest,
     extents: &[Extent],
-    places: &[(Vec<f64>, Vec<f64>)],
+    places: &[Vec<Place>],
     beyond: &Beyond,
 ) -> Result<Tensor, Decline> {
     let mut result = data.clone();
-    for (axis, (extent, (single, double))) in extents.iter().zip(places).enumerate() {
-        let indices: Vec<usize> = double.iter().map(|&x| nearest.index(x, extent)).collect();
-        if single.iter().map(|&x| nearest.index(x, extent)).ne(indices.iter().copied()) {
-            return Err(Decline::unsupported("rounding decides which element is the nearest"));
-        }
+    for (axis, (extent, places)) in extents.iter().zip(places).enumerate() {
+        let indices: Option<Vec<usize>> = places.iter().map(|place| nearest.index(place, extent)).collect();
+        let indices = indices.ok_or_else(|| Decline::unsupported("rounding decides which element is the nearest"))?;
         if indices.len() != extent.input || indices.iter().enumerate().any(|(own, &index)| own != index) {
             result = pick(cx, &result, axis, &indices)?;
         }

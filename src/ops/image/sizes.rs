@@ -109,6 +109,11 @@ pub(super) fn resized_axes(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, R
     Ok(axes)
 }
 
+/// Whether axes are counted from the end: a runtime then leaves them out when it fits sizes to an aspect ratio.
+fn ignores_policy(site: &Site<'_>) -> Result<bool, Refusal> {
+    Ok(site.attr_ints("axes")?.is_some_and(|axes| axes.iter().any(|&axis| axis < 0)))
+}
+
 /// Whether the region of interest counts.
 pub(super) fn crops(site: &Site<'_>) -> Result<bool, Refusal> {
     Ok(site.attr_str("coordinate_transformation_mode")? == Some("tf_crop_and_resize"))
@@ -204,6 +209,10 @@ fn shape(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
             });
             let numbers: Option<Vec<(i64, i64)>> = numbers.collect();
             let common = numbers.as_deref().and_then(|pairs| policy.common(pairs));
+            if ignores_policy(cx)? {
+                axes.iter().for_each(|&axis| set(axis, cx.fresh_dim()));
+                return Ok(Some(shape));
+            }
             for (&axis, size) in axes.iter().zip(&sizes) {
                 let dim = data.get(axis).and_then(Dim::as_const);
                 let exact = dim.zip(common).and_then(|(dim, common)| fitted(dim, common)).map(Dim::constant);
@@ -387,6 +396,9 @@ pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, D
                 for (&axis, &size) in axes.iter().zip(&sizes) {
                     resize(axis, Some(size), [size as f64, dim(axis)? as f64])?;
                 }
+            }
+            _ if ignores_policy(cx)? => {
+                return Err(Decline::unsupported("runtimes overlook axes counted from the end"));
             }
             policy => {
                 let pairs = axes.iter().zip(&sizes).map(|(&axis, &size)| Ok((size, dim(axis)?)));

@@ -7,18 +7,26 @@
 //! | [`maps`] | CastMap, DictVectorizer, ZipMap |
 //! | [`linear`] | LinearClassifier, LinearRegressor |
 //! | [`svm`] | SVMClassifier, SVMRegressor |
-//! | [`trees`] | TreeEnsemble, TreeEnsembleClassifier, TreeEnsembleRegressor |
+//! | [`trees`], [`ensemble`] | TreeEnsembleClassifier, TreeEnsembleRegressor; TreeEnsemble |
+//!
+//! [`scores`] is what classifiers and regressors have in common, [`forest`] how trees are walked. The standard says little about
+//! many of these operators; what is evaluated is what it says and runtimes agree on.
 
+mod ensemble;
 mod features;
+mod forest;
 mod labels;
 mod linear;
 mod maps;
+mod scores;
 mod svm;
 mod trees;
 
-use super::{InferCx, Operator, Refusal, Site};
+use std::borrow::Cow;
+
+use super::{Decline, EvalCx, InferCx, Operator, Refusal, Site};
 use crate::dim::Dim;
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 
 const DOMAIN: &str = "ai.onnx.ml";
 
@@ -39,7 +47,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     maps::ZIP_MAP,
     svm::SVM_CLASSIFIER,
     svm::SVM_REGRESSOR,
-    trees::TREE_ENSEMBLE,
+    ensemble::TREE_ENSEMBLE,
     trees::TREE_ENSEMBLE_CLASSIFIER,
     trees::TREE_ENSEMBLE_REGRESSOR,
 ];
@@ -60,7 +68,77 @@ fn classes(site: &Site<'_>, ints: &str) -> Result<(DType, usize), Refusal> {
     Ok(if strings.is_empty() { (DType::Int64, ints.len()) } else { (DType::String, strings.len()) })
 }
 
+/// The labels of these classes. `ints` is the attribute of integer classes.
+fn labels(site: &Site<'_>, ints: &str, chosen: &[usize]) -> Result<Tensor, Decline> {
+    let shape = [chosen.len()];
+    let missing = || Decline::invalid("a class has no label");
+    let strings = site.attr_strings("classlabels_strings")?.unwrap_or_default();
+    if !strings.is_empty() {
+        let labels = chosen.iter().map(|&class| strings.get(class).cloned().ok_or_else(missing));
+        return Ok(Tensor::from_strings(&shape, labels.collect::<Result<_, _>>()?)?);
+    }
+    let ints = site.attr_ints(ints)?.unwrap_or_default();
+    let labels = chosen.iter().map(|&class| ints.get(class).copied().ok_or_else(missing));
+    Ok(Tensor::from_vec::<i64>(&shape, labels.collect::<Result<_, _>>()?)?)
+}
+
 /// A number of things as a dim.
 fn counted(count: usize) -> Dim {
     Dim::constant(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+/// The first operand as rows of numbers.
+struct Observations {
+    rows: usize,
+    features: usize,
+    /// Row by row.
+    values: Vec<f64>,
+}
+
+impl Observations {
+    /// # Errors
+    /// The operand is no matrix or vector of numbers, or too large.
+    fn of(cx: &EvalCx<'_>) -> Result<Observations, Decline> {
+        let data = cx.tensor(0)?;
+        let (rows, features) = match *data.shape() {
+            [rows, features] => (rows, features),
+            [features] => (1, features),
+            _ => return Err(Decline::invalid(format!("observations of dims {:?}", data.shape()))),
+        };
+        Ok(Observations { rows, features, values: numbers(cx, data)? })
+    }
+
+    fn each(&self) -> impl Iterator<Item = &[f64]> {
+        // A row without features has nothing to say, but it is one.
+        (0..self.rows).map(|row| {
+            let start = row * self.features;
+            self.values.get(start..start + self.features).unwrap_or_default()
+        })
+    }
+}
+
+/// The elements of a tensor of numbers. Their memory is claimed.
+fn numbers(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Decline> {
+    cx.claim(DType::Double, tensor.shape())?;
+    cx.budget().take_work(tensor.len() as u64)?;
+    tensor.to_f64s().ok_or_else(|| Decline::invalid(format!("elements of type {} are no numbers", tensor.dtype())))
+}
+
+/// The numbers of FLOATS attribute `name`, or of the TENSOR attribute that may stand in for it.
+fn floats<'s>(site: &Site<'s>, name: &str) -> Result<Cow<'s, [f64]>, Refusal> {
+    if let Some(values) = site.attr_floats(name)? {
+        return Ok(values.iter().map(|&value| f64::from(value)).collect());
+    }
+    match site.attr_tensor(&format!("{name}_as_tensor"))? {
+        None => Ok(Cow::Borrowed(&[])),
+        Some(tensor) => tensor
+            .to_f64s()
+            .map(Cow::Owned)
+            .ok_or_else(|| Refusal::invalid(format!("attribute '{name}_as_tensor' holds no numbers"))),
+    }
+}
+
+/// A tensor of floats, each rounded once. The caller has claimed its memory.
+fn singles(shape: &[usize], values: &[f64]) -> Result<Tensor, Decline> {
+    Ok(Tensor::from_vec(shape, values.iter().map(|&value| value as f32).collect())?)
 }

@@ -1,0 +1,144 @@
+//! TreeEnsemble: the votes of decision trees.
+//!
+//! | | |
+//! |---|---|
+//! | computes | for each observation and target the sum (or mean, least, greatest) of the weights of the leaves that the trees come to |
+//! | trees | nodes and leaves in lists of their own; `nodes_truenodeids` and `…falsenodeids` point into the one or, with `nodes_trueleafs` and `…falseleafs`, the other |
+//! | `membership_values` | the sets of the nodes that test for membership, one after another, each ended by a NaN |
+//! | shapes | `[N, F]` to `[N, n_targets]` |
+//! | versions | 5 |
+//! | not evaluated | targets nobody votes for, when their least or greatest vote is asked for; transforms that the standard does not define, or of one score |
+
+use super::forest::{Aggregate, Forest, Next, Node, Test};
+use super::scores::Transform;
+use super::{DOMAIN, Observations, observations};
+use crate::dim::Dim;
+use crate::ir::Fact;
+use crate::ops::lane::{Lane, Ring, in_lane};
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+
+pub(super) const TREE_ENSEMBLE: Operator = Operator::new("TreeEnsemble", &[5], infer, eval).in_domain(DOMAIN);
+
+/// `n_targets`, if given.
+pub(super) fn targets(site: &Site<'_>) -> Result<Option<i64>, Refusal> {
+    match site.attr_int("n_targets")? {
+        Some(targets) if targets <= 0 => Err(Refusal::invalid(format!("there are {targets} targets"))),
+        targets => Ok(targets),
+    }
+}
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let targets = targets(cx)?.map_or_else(|| cx.fresh_dim(), Dim::constant);
+    let dtype = cx.required(0)?.dtype();
+    let rows = observations(cx);
+    Ok(vec![Fact::tensor(dtype, Some(vec![rows, targets]))])
+}
+
+/// The numbers of a TENSOR attribute; none if it is not given.
+fn tensor(site: &Site<'_>, name: &str) -> Result<Vec<f64>, Decline> {
+    let no_numbers = || Decline::invalid(format!("attribute '{name}' holds no numbers"));
+    site.attr_tensor(name)?.map_or_else(|| Ok(Vec::new()), |tensor| tensor.to_f64s().ok_or_else(no_numbers))
+}
+
+fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
+    let broken = || Decline::invalid("the attributes do not make trees");
+    let ints = |name: &str| Ok::<_, Decline>(site.attr_ints(name)?.unwrap_or_default());
+    let (features, modes, values) =
+        (ints("nodes_featureids")?, tensor(site, "nodes_modes")?, tensor(site, "nodes_splits")?);
+    let missing = ints("nodes_missing_value_tracks_true")?;
+    let branches = [
+        (ints("nodes_truenodeids")?, ints("nodes_trueleafs")?),
+        (ints("nodes_falsenodeids")?, ints("nodes_falseleafs")?),
+    ];
+    let members = tensor(site, "membership_values")?;
+    let mut sets = members.split(|value| value.is_nan());
+    let mut nodes = Vec::with_capacity(modes.len());
+    for (at, &mode) in modes.iter().enumerate() {
+        let place = |(ids, leaves): &(&[i64], &[i64])| {
+            let id = usize::try_from(*ids.get(at)?).ok()?;
+            Some(if *leaves.get(at)? != 0 { Next::Leaf(id) } else { Next::Node(id) })
+        };
+        let [pass, fail] = &branches;
+        let value = *values.get(at).ok_or_else(broken)?;
+        nodes.push(Node {
+            feature: features.get(at).and_then(|&feature| usize::try_from(feature).ok()).ok_or_else(broken)?,
+            test: match mode as u8 {
+                0 => Test::AtMost(value),
+                1 => Test::Less(value),
+                2 => Test::AtLeast(value),
+                3 => Test::Greater(value),
+                4 => Test::Equal(value),
+                5 => Test::NotEqual(value),
+                6 => Test::Member(sets.next().ok_or_else(broken)?.to_vec()),
+                _ => return Err(broken()),
+            },
+            missing_passes: missing.get(at).is_some_and(|&tracks| tracks != 0),
+            pass: place(pass).ok_or_else(broken)?,
+            fail: place(fail).ok_or_else(broken)?,
+        });
+    }
+    let (ids, weights) = (ints("leaf_targetids")?, tensor(site, "leaf_weights")?);
+    if ids.len() != weights.len() {
+        return Err(broken());
+    }
+    let vote = |(&id, &weight): (&i64, &f64)| usize::try_from(id).ok().map(|id| vec![(id, weight)]);
+    let leaves: Option<Vec<_>> = ids.iter().zip(&weights).map(vote).collect();
+    let roots: Option<Vec<_>> =
+        ints("tree_roots")?.iter().map(|&root| usize::try_from(root).ok().map(Next::Node)).collect();
+    Ok(Forest { roots: roots.ok_or_else(broken)?, nodes, leaves: leaves.ok_or_else(broken)? })
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let count = targets(cx)?.and_then(|targets| usize::try_from(targets).ok());
+    let count = count.ok_or_else(|| Decline::unsupported("the number of targets is not given"))?;
+    let aggregate = match cx.attr_int("aggregate_function")?.unwrap_or(1) {
+        0 => Aggregate::Average,
+        1 => Aggregate::Sum,
+        2 => Aggregate::Min,
+        3 => Aggregate::Max,
+        other => return Err(Decline::invalid(format!("aggregate_function is {other}"))),
+    };
+    let transform = Transform::numbered(cx.attr_int("post_transform")?.unwrap_or(0))?;
+    let data = Observations::of(cx)?;
+    let scores = forest(cx)?.scores(cx, &data, count, aggregate, &[])?;
+    let mut scores: Vec<f64> = scores.into_iter().map(|(score, _)| score).collect();
+    scores.chunks_exact_mut(count).try_for_each(|scores| transform.apply(scores))?;
+    let (dtype, shape) = (cx.tensor(0)?.dtype(), [data.rows, count]);
+    in_lane!(dtype, T => {
+        let scores = scores.iter().map(|&score| <T as Lane>::of(score)).collect();
+        Ok(vec![<T as Ring>::write(dtype, &shape, scores)?.into()])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::single::Single;
+    use crate::tensor::{DType, Tensor};
+
+    fn node() -> Single {
+        Single::new("TreeEnsemble", 21)
+            .in_domain_at(DOMAIN, 5)
+            .with("n_targets", 2)
+            .with("tree_roots", vec![0])
+            .with("nodes_featureids", vec![0, 1])
+            .with("nodes_modes", Tensor::vector(vec![0u8, 6]))
+            .with("nodes_splits", Tensor::vector(vec![1f64, 0.0]))
+            .with("membership_values", Tensor::vector(vec![5.0, 6.0, f64::NAN]))
+            .with("nodes_trueleafs", vec![0, 1])
+            .with("nodes_truenodeids", vec![1, 0])
+            .with("nodes_falseleafs", vec![1, 1])
+            .with("nodes_falsenodeids", vec![2, 1])
+            .with("leaf_targetids", vec![0, 1, 1])
+            .with("leaf_weights", Tensor::vector(vec![1f64, 10.0, 100.0]))
+    }
+
+    #[test]
+    fn trees() {
+        let rows = [0f64, 6.0, 0.0, 7.0, 2.0, 6.0];
+        assert_eq!(node().values(&[3, 2], &rows).floats(), [1.0, 0.0, 0.0, 10.0, 0.0, 100.0]);
+        assert_eq!(node().input(DType::Double, "N 2").infer(), ["double[N, 2]"]);
+        assert!(node().with("aggregate_function", 2).values(&[3, 2], &rows).eval().is_err());
+        assert!(node().values(&[1, 1], &[0f64]).eval().is_err());
+    }
+}

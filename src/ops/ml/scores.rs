@@ -1,0 +1,106 @@
+//! What scores become, and which class has the best.
+
+use crate::ops::{Decline, Refusal, Site};
+
+/// `post_transform`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Transform {
+    None,
+    Logistic,
+    Softmax,
+    /// SOFTMAX_ZERO and PROBIT: the standard does not say what they are.
+    Other,
+}
+
+impl Transform {
+    pub(super) fn of(site: &Site<'_>) -> Result<Transform, Refusal> {
+        match site.attr_str("post_transform")? {
+            None | Some("NONE") => Ok(Transform::None),
+            Some("LOGISTIC") => Ok(Transform::Logistic),
+            Some("SOFTMAX") => Ok(Transform::Softmax),
+            Some("SOFTMAX_ZERO" | "PROBIT") => Ok(Transform::Other),
+            Some(other) => Err(Refusal::invalid(format!("post_transform is '{other}'"))),
+        }
+    }
+
+    /// From the number that stands for it.
+    pub(super) fn numbered(number: i64) -> Result<Transform, Refusal> {
+        match number {
+            0 => Ok(Transform::None),
+            1 => Ok(Transform::Softmax),
+            2 => Ok(Transform::Logistic),
+            3 | 4 => Ok(Transform::Other),
+            other => Err(Refusal::invalid(format!("post_transform is {other}"))),
+        }
+    }
+
+    /// Transforms the scores of one observation.
+    ///
+    /// # Errors
+    /// Runtimes disagree: a single score is left as it is by some.
+    pub(super) fn apply(self, scores: &mut [f64]) -> Result<(), Decline> {
+        match self {
+            Transform::None => return Ok(()),
+            Transform::Other => return Err(Decline::unsupported("the standard does not define this post_transform")),
+            _ if scores.len() < 2 => return Err(Decline::unsupported("runtimes disagree on transforming one score")),
+            _ if scores.iter().any(|score| !score.is_finite()) => {
+                return Err(Decline::unsupported("a score is not finite"));
+            }
+            Transform::Logistic => scores.iter_mut().for_each(|score| *score = 1.0 / (1.0 + libm::exp(-*score))),
+            Transform::Softmax => {
+                let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                scores.iter_mut().for_each(|score| *score = libm::exp(*score - most));
+                let sum: f64 = scores.iter().sum();
+                scores.iter_mut().for_each(|score| *score /= sum);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The class with the best score.
+///
+/// # Errors
+/// Two are so close that rounding decides.
+pub(super) fn best(scores: &[f64]) -> Result<usize, Decline> {
+    let close = || Decline::unsupported("rounding decides which class is the best");
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    let score = |class: usize| scores.get(class).copied().unwrap_or(f64::NAN);
+    order.sort_by(|&a, &b| score(b).total_cmp(&score(a)));
+    let &first = order.first().ok_or_else(|| Decline::invalid("there are no classes"))?;
+    let most = score(first);
+    let margin = 1e-4 * most.abs().max(1e-3);
+    if most.is_nan() || order.get(1).is_some_and(|&second| most - score(second) <= margin) {
+        return Err(close());
+    }
+    Ok(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transforms() {
+        let transformed = |transform: Transform| {
+            let mut scores = [0.0, 0.0, f64::ln(2.0)];
+            transform.apply(&mut scores).map(|()| scores)
+        };
+        assert_eq!(transformed(Transform::None).unwrap()[0], 0.0);
+        assert_eq!(transformed(Transform::Logistic).unwrap()[0], 0.5);
+        let shares = transformed(Transform::Softmax).unwrap();
+        assert!((shares[0] - 0.25).abs() < 1e-15 && (shares[2] - 0.5).abs() < 1e-15);
+        assert!(transformed(Transform::Other).is_err());
+        assert!(Transform::Softmax.apply(&mut [1.0]).is_err());
+        assert!(Transform::Logistic.apply(&mut [1.0, f64::NAN]).is_err());
+    }
+
+    #[test]
+    fn the_best_is_clearly_better() {
+        assert_eq!(best(&[1.0, 3.0, 2.0]), Ok(1));
+        assert_eq!(best(&[-1.0]), Ok(0));
+        assert!(best(&[]).is_err());
+        assert!(best(&[1.0, 1.0]).is_err());
+        assert!(best(&[1.0, f64::NAN]).is_err());
+    }
+}
