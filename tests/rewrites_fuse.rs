@@ -94,6 +94,8 @@ fuses! {
         <float[2] s = {1,2}, float[2] b = {3,4}> { a = LayerNormalization (x, s)  c = Mul (a, b)  y = Add (b, c) }";
     arithmetic_after_instance_normalization: "affine-after-weights", 17, "g (float[n,2,4] x) => (y)
         <float[2] s = {1,2}, float[2] b = {3,4}, float[2,1] t = {5,6}> { a = InstanceNormalization (x, s, b)  y = Mul (a, t) }";
+    weights_of_float16: "affine-after-weights", 17, "g (float[n,1,h] x) => (y)
+        <float16[2,1,1] k = {1,2}, float16 s = {0.5}> { h = Cast <to = 10> (x)  a = Conv (h, k)  b = Mul (a, s)  y = Cast <to = 1> (b) }";
     weights_around_a_branch: "affine-after-weights", 17, "g (float[n,1,h] x, bool c) => (y)
         <float[2,1,1] k = {1,2}, float[2,1] s = {2,4}> {
         y = If <then_branch: graph = t () => (b) { a = Conv (x, k)  b = Mul (a, s) }, else_branch: graph = e () => (d) { d = Concat <axis = 1> (x, x) }> (c) }";
@@ -123,6 +125,8 @@ keeps! {
         <float[2,1,1] k = {1,2}, float s = {2}> { a = Conv (x, k, b)  y = Mul (a, s) }";
     a_matrix_added_by_gemm: "affine-after-weights", 17, "g (float[2,2] x) => (y)
         <float[2,2] k = {1,2,3,4}, float[2,2] c = {1,2,3,4}, float[2] t = {3,4}> { a = Gemm (x, k, c)  y = Add (a, t) }";
+    weights_below_float16: "affine-after-weights", 17, "g (float[n,1,h] x) => (y)
+        <float16[2,1,1] k = {1,2}, float16 s = {0.00003}> { h = Cast <to = 10> (x)  a = Conv (h, k)  b = Mul (a, s)  y = Cast <to = 1> (b) }";
     division_by_zero: "affine-after-weights", 17, "g (float[n,1,h] x) => (y)
         <float[2,1,1] k = {1,2}, float[2,1] s = {2,0}> { a = Conv (x, k)  y = Div (a, s) }";
     weights_out_of_range: "affine-after-weights", 17, "g (float[n,1,h] x) => (y)
@@ -221,7 +225,13 @@ fuses! {
         <int64 a = {2}, int64 b = {5}> { p = Sub (a, x)  y = Sub (b, p) }";
 }
 
+fuses! {
+    zeros_added: "zero-term", 17, "g (float[n,2] x) => (y) <float zero = {0}, float[2] zeros = {-0.0,-0.0}> { a = Add (zero, x)  b = Relu (a)  c = Sub (b, zeros)  y = Neg (c) }";
+}
+
 keeps! {
+    zeros_that_stretch: "zero-term", 17, "g (float[n] x) => (y) <float[1,1] zero = {0}> { a = Add (zero, x)  y = Neg (a) }";
+    a_difference_from_zero: "zero-term", 17, "g (float[n] x) => (y) <float zero = {0}> { a = Sub (zero, x)  y = Relu (a) }";
     a_way_to_round: "constant-chain", 17, "g (float[n] x) => (y) <float a = {12582912}> { p = Add (x, a)  y = Sub (p, a) }";
     a_product_too_small: "constant-chain", 17, "g (float[n] x) => (y) <float a = {1e-30}> { p = Mul (x, a)  y = Mul (p, a) }";
     a_product_too_large: "constant-chain", 17, "g (float[n] x) => (y) <float a = {1e30}> { p = Mul (x, a)  y = Mul (p, a) }";

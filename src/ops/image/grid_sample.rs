@@ -6,7 +6,7 @@
 //! | shapes | `X [N, C, D…]`, `grid [N, O…, axes]`, `Y [N, C, O…]` |
 //! | `align_corners` | 1: −1 and 1 are the centres of the first and last element; 0: their outer edges |
 //! | versions | 16: two axes, `bilinear` and `bicubic`; 20: any number of axes, `linear` and `cubic`; 22 adds bfloat16 |
-//! | not evaluated | weighted sums of other than finite floats; points that are not finite or far out; nearest elements that depend on the precision of points |
+//! | not evaluated | weighted sums of other than finite floats; points that are not finite or far out; nearest elements that depend on the precision of points; cubic sums beyond a border |
 
 use crate::dim::Dim;
 use crate::ir::Fact;
@@ -255,7 +255,11 @@ fn points(cx: &EvalCx<'_>, grid: &Tensor, axes: &[Axis], mode: Mode) -> Result<V
             if mode == Mode::Nearest && single && axis.denormalized_single(x as f32).round_ties_even() != whole as f32 {
                 return Err(Decline::unsupported("rounding decides which element is the nearest"));
             }
-            points.push(axis.brought_back(whole));
+            let point = axis.brought_back(whole);
+            if mode == Mode::Cubic && axis.padding == Padding::Border && point != whole {
+                return Err(Decline::unsupported("runtimes disagree whether points are brought back to the border"));
+            }
+            points.push(point);
         }
     }
     Ok(points)

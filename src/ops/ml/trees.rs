@@ -2,7 +2,7 @@
 //!
 //! | operator | computes | not evaluated |
 //! | --- | --- | --- |
-//! | TreeEnsembleRegressor | for each target the sum (or mean, least, greatest) of its votes, and its base value | as for TreeEnsemble |
+//! | TreeEnsembleRegressor | for each target the sum (or mean, least, greatest) of its votes, and its base value | as for TreeEnsemble; targets with a base value and no votes |
 //! | TreeEnsembleClassifier | for each class the sum of its votes and its base value, and the label of the best | two classes or fewer, for which runtimes make scores up; classes that are about as good; a best class nobody votes for |
 //!
 //! A node is known by the tree and its number in it; the first node of a tree is its root. Versions: 1; 3 adds tensors of
@@ -146,7 +146,11 @@ fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     let transform = Transform::of(cx)?;
     let data = Observations::of(cx)?;
-    let scores = forest(cx, "target")?.scores(cx, &data, count, aggregate, &base(cx, count)?)?;
+    let base = base(cx, count)?;
+    let scores = forest(cx, "target")?.scores(cx, &data, count, aggregate, &base)?;
+    if base.iter().any(|base| *base != 0.0) && scores.iter().any(|(_, voted)| !voted) {
+        return Err(Decline::unsupported("runtimes disagree on targets that nobody votes for"));
+    }
     let mut scores: Vec<f64> = scores.into_iter().map(|(score, _)| score).collect();
     scores.chunks_exact_mut(count).try_for_each(|scores| transform.apply(scores))?;
     Ok(vec![singles(&[data.rows, count], &scores)?.into()])
@@ -207,10 +211,12 @@ mod tests {
                 .with("base_values", Attribute::Floats(vec![0.5, 0.25]))
                 .with_str("aggregate_function", aggregate)
         };
-        let sums = regressor("SUM").values(&[3, 2], &ROWS).floats();
-        assert_eq!(sums, [1.5, 1000.25, 100.5, 10.25, 101.5, 0.25]);
+        let sums = regressor("SUM").values(&[2, 2], &ROWS[..4]).floats();
+        assert_eq!(sums, [1.5, 1000.25, 100.5, 10.25]);
         assert_eq!(regressor("AVERAGE").values(&[1, 2], &[1f32, 2.0]).floats(), [1.0, 500.25]);
         assert_eq!(regressor("MAX").values(&[1, 2], &[1i64, 2]).floats(), [1.5, 1000.25]);
+        // The third row gets no vote for the second target.
+        assert!(regressor("SUM").values(&[3, 2], &ROWS).eval().is_err());
         assert!(regressor("MAX").values(&[3, 2], &ROWS).eval().is_err());
         assert!(regressor("SUM").values(&[1, 1], &[0f32]).eval().is_err());
         assert_eq!(regressor("SUM").input(DType::Double, "N F").infer(), ["float[N, 2]"]);

@@ -7,7 +7,7 @@
 //! | `dft_length` | `n`; the data is cut off or filled with zeros. By default as long as the data |
 //! | `onesided` | forward: real data, and only the frequencies up to `⌊n / 2⌋`; inverse: from such frequencies back to real data `[D…, 1]`, by default `2·(dim − 1)` long |
 //! | versions | 17: the axis is an attribute (1); 20: an operand (−2) |
-//! | refuses | one-sided transforms of complex data or of real frequencies, the last axis, a length of 0 |
+//! | refuses | one-sided transforms of complex data or of real frequencies, the last axis, a length of 0; not evaluated: real data of a length that does not go with the number of frequencies |
 
 use rayon::prelude::*;
 
@@ -97,6 +97,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     if size == 0 {
         return Err(Decline::invalid("a transform of length 0"));
+    }
+    if kind.is_real() && dim != size / 2 + 1 {
+        return Err(Decline::unsupported("runtimes disagree on frequencies that are too many or too few"));
     }
     let places = if kind.one_sided && !kind.inverse { size / 2 + 1 } else { size };
     let mut shape = data.shape().to_vec();
