@@ -210,6 +210,13 @@ impl Axis {
         usize::try_from(at).ok().filter(|&at| at < self.size)
     }
 
+    /// Whether elements lie behind the last window although there is no padding.
+    pub fn leaves_out(&self) -> bool {
+        let [size, kernel, stride, dilation, places] =
+            [self.size, self.kernel, self.stride, self.dilation, self.places].map(|number| number as i128);
+        self.begin == 0 && self.end == 0 && (places - 1) * stride + (kernel - 1) * dilation + 1 < size
+    }
+
     /// The taps of a place that lie on elements.
     pub fn taps(&self, place: usize) -> Range<usize> {
         self.taps_within(place, 0, self.size as i128)

@@ -7,7 +7,7 @@
 //! | LpPool | `(Σ │x│ᵖ)^(1/p)` | 1: `p` is a FLOAT, `kernel_shape` may be missing; 2; 11; 18 adds `dilations`, `ceil_mode`; 22 bfloat16 |
 //!
 //! Shapes: `X [N, C, D…]`; places as [`window`](crate::ops::window) says. Padding never wins and adds nothing. Not stated or
-//! computed, because runtimes differ: SAME with dilations, NaN in MaxPool and windows whose maximum is −∞, windows with
+//! computed, because runtimes differ: SAME with dilations or with windows that need not reach the end, NaN in MaxPool and windows whose maximum is −∞, windows with
 //! nothing but padding.
 
 use rayon::prelude::*;
@@ -111,6 +111,11 @@ impl Pooling {
         let kernel: Vec<usize> = kernel.iter().map(|&taps| usize::try_from(taps).unwrap_or(usize::MAX)).collect();
         let (channels, sizes) = x.shape().split_at(2);
         let axes = window.over(sizes, &kernel)?;
+        if matches!(window.auto_pad, AutoPad::SameUpper | AutoPad::SameLower) && axes.iter().any(Axis::leaves_out) {
+            return Err(Decline::unsupported(
+                "runtimes differ on SAME padding of windows that need less than there is",
+            ));
+        }
         let shape: Vec<usize> = channels.iter().copied().chain(axes.iter().map(|axis| axis.places)).collect();
         cx.claim(dtype, &shape)?;
         let mut pooling = Pooling { shape, axes, spans: Vec::new(), elements: 1, places: 1 };
@@ -369,6 +374,8 @@ mod tests {
         assert!(node(&[f32::NEG_INFINITY; 2]).eval().is_err());
         assert!(node(&[1.0, 2.0]).with("pads", vec![2, 0]).eval().is_err());
         assert!(node(&[1.0, 2.0]).with("dilations", vec![2]).eval().is_err());
+        let short = ramp("MaxPool", 12, &[1, 1, 6]).with("kernel_shape", vec![1]).with("strides", vec![3]);
+        assert!(short.with_str("auto_pad", "SAME_UPPER").eval().is_err());
         let huge = node(&[1.0, 2.0]).with("pads", vec![i64::MAX, i64::MAX]).eval();
         assert!(huge.is_err());
     }

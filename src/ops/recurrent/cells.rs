@@ -9,7 +9,8 @@
 //! | LSTM | `i, f = f(… + p∘c)`, `c = f∘c + i∘g(…)`, `o = f(… + p∘c)`, `h = o∘h(c)`; `f = 1−i` if `input_forget` |
 //!
 //! Whatever goes into an activation is clipped to `±clip`. An instance shorter than the sequence gives zeros after its end;
-//! backwards, it starts at its end. Not evaluated: empty sequences, whose last state is disputed.
+//! backwards, it starts at its end. Not evaluated: empty sequences, whose last state is disputed, and LSTM states beyond
+//! `±clip`, which the text clips on their way into `h`, but ONNX Runtime does not.
 
 use std::borrow::Cow;
 
@@ -283,6 +284,11 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
                 let sums = sums.get(b * all..(b + 1) * all).unwrap_or_default();
                 let reset = reset.get(b * hidden..(b + 1) * hidden).unwrap_or_default();
                 cell.step(x, sums, reset, h, c);
+                if kind == Kind::Lstm && c.iter().any(|c| c.to_f64().abs() > clip) {
+                    return Err(Decline::unsupported(
+                        "runtimes do not clip the state of an LSTM before its activation",
+                    ));
+                }
                 let row = y_row(t, direction, b) * hidden;
                 if let Some(to) = y.get_mut(row..row + hidden) {
                     to.copy_from_slice(h);
