@@ -26,6 +26,9 @@ DTYPES = {
 }
 
 
+SKIPPED = "the original runs at none of the sizes"
+
+
 def session(path):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -146,35 +149,54 @@ def compare(binary, path, folder, sizes, flags):
         chosen = {name: size + i if size > 1 else size for i, name in enumerate(names)}
         values = feeds(model, chosen, np.random.default_rng(size))
         try:
-            before = session(str(path)).run(None, values)
+            original = session(str(path))
+            before = original.run(None, values)
         except Exception:  # noqa: BLE001
             continue
+        # Operands that do not fit make ONNX Runtime read what is not there; such a run says nothing.
+        if not all(same(a, b) for a, b in zip(before, original.run(None, values))):
+            continue
         runs += 1
-        after = session(target).run(None, values)
+        try:
+            after = session(target).run(None, values)
+        except Exception as error:  # noqa: BLE001
+            return f"fails at {chosen}: {str(error).splitlines()[0][-200:]}"
         if not all(same(a, b) for a, b in zip(before, after)):
             return f"results differ at {chosen}"
         wrong = check_shapes(target, chosen, values)
         if wrong:
             return f"{wrong} at {chosen}"
-    return None if runs else "the original runs at none of the sizes"
+    return None if runs else SKIPPED
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
-    parser.add_argument("--sizes", default="5,1,0", help="sizes for symbolic dimensions, comma-separated")
+    parser.add_argument("--sizes", default="32,5,1,0", help="sizes for symbolic dimensions, comma-separated")
     parser.add_argument("--flags", default="", help="more arguments for the binary")
+    parser.add_argument("--one", action="store_true", help="compare the one model given, in this process")
     parser.add_argument("models", nargs="+")
     args = parser.parse_args()
     paths = [p for name in args.models for p in (sorted(pathlib.Path(name).rglob("*.onnx")) if os.path.isdir(name) else [pathlib.Path(name)])]
     paths = [p for p in paths if ".folded" not in p.name]
+    if args.one:
+        with tempfile.TemporaryDirectory() as folder:
+            sizes = [int(s) for s in args.sizes.split(",")]
+            print(compare(args.binary, paths[0], folder, sizes, args.flags.split()) or "", end="")
+        return 0
     passed = failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for path in paths:
-            wrong = compare(args.binary, path, folder, [int(s) for s in args.sizes.split(",")], args.flags.split())
-            passed, failed = passed + (wrong is None), failed + (wrong is not None)
-            if wrong:
-                print(f"{path}: {wrong}")
+    for path in paths:
+        # A process for each: a size that ONNX Runtime cannot take may end it.
+        words = [sys.executable, __file__, "--binary", args.binary, "--sizes", args.sizes, f"--flags={args.flags}", "--one", str(path)]
+        done = subprocess.run(words, capture_output=True, text=True)
+        wrong = done.stdout or None
+        if done.returncode > 0:
+            wrong = done.stderr.strip().splitlines()[-1]
+        elif done.returncode < 0:
+            wrong = SKIPPED
+        passed, failed = passed + (wrong is None), failed + (wrong not in (None, SKIPPED))
+        if wrong:
+            print(f"{path}: {wrong}", flush=True)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use onnx_slice_fold::dim::{Dim, Scope};
 use onnx_slice_fold::ir::{Attribute, Constant, Data, DeclaredType, DimClaim, Model, NewNode, OpsetImport, ValueId};
 use onnx_slice_fold::onnx;
-use onnx_slice_fold::ops::{Budget, Event, Walk, evaluate_graph, operator};
+use onnx_slice_fold::ops::{Budget, Event, Walk, evaluate_graph};
 use onnx_slice_fold::slicing::Rule;
 use onnx_slice_fold::tensor::{DType, Tensor};
 use onnx_slice_fold::{Document, Options};
@@ -608,14 +608,10 @@ fn decode(bytes: Vec<u8>) -> Model {
 #[test]
 fn onnx_symbolic() {
     let mut failures = Vec::new();
-    let mut exact = 0;
+    let mut exceptions = 0;
     for case in cases("onnx_symbolic") {
         let model = decode(base64(case["model"].as_str().unwrap()));
         let main = model.graph(model.main());
-        let known = |node: &onnx_slice_fold::ir::Node| operator(node.canonical_domain(), &node.op_type).is_some();
-        if !main.nodes().filter_map(|node| model.node(node)).all(known) {
-            continue;
-        }
         let output = *main.outputs().first().unwrap();
         let scope = Rc::new(Scope::new());
         let mut walk = Walk::new(Rc::clone(&scope), Rule::OnnxRuntime, Budget::default());
@@ -627,26 +623,28 @@ fn onnx_symbolic() {
         let says = || dims.iter().map(|dim| scope.format(dim)).collect::<Vec<_>>().join(", ");
         // A length that depends on what a run-time operand holds is rightly left open; so is an unnamed dim.
         let open = matches!(case["group"].as_str().unwrap(), "runtime" | "unnamed");
-        // Reshape copies a dim where its target turns out to be 0, and then which dim of an empty tensor is the 0 is its exception.
+        // Reshape copies a dim where its target turns out to be 0, and states an empty tensor with another of its dims 0 (see
+        // ops/movement/reshape.rs): there only that it is empty is asked for.
         let reshapes = main.nodes().filter_map(|node| model.node(node)).any(|node| node.is("Reshape"));
         for row in case["table"].as_array().unwrap() {
             let Some(shape) = row[1].as_array() else { continue };
-            if reshapes && shape.iter().any(|size| size == 0) {
-                continue;
-            }
             let binding = |symbol| row[0][&*scope.name(symbol)].as_i64();
             let right = shape.len() == dims.len()
                 && dims.iter().zip(shape).all(|(dim, size)| match dim.evaluate(&binding) {
                     Some(value) => Some(value) == size.as_i64(),
                     None => open,
                 });
-            if !right {
+            let is_empty = reshapes
+                && shape.len() == dims.len()
+                && shape.iter().any(|size| size == 0)
+                && dims.iter().any(|dim| dim.evaluate(&binding) == Some(0));
+            exceptions += usize::from(!right && is_empty);
+            if !right && !is_empty {
                 failures.push(format!("{}: [{}] at {}, not {}", id(&case), says(), row[0], row[1]));
                 break;
             }
         }
-        exact += 1;
     }
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
-    assert!(exact >= 55, "only {exact} graphs could be read");
+    assert!(exceptions <= 1, "{exceptions} rows rest on the exception for empty tensors");
 }

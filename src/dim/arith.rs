@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::expr::{Atom, Dim, Floor, MAX_TERMS, Monomial, Symbol, Term, combine};
+use super::expr::{Dim, MAX_TERMS, Symbol};
+use super::monomial::{Atom, Floor, MAX_DEGREE, Monomial, Term, combine};
 use super::scope::Scope;
 
 impl Scope {
@@ -256,7 +257,7 @@ impl Scope {
         }
         let mut settled = a;
         // Each round turns the floors of one degree lower, at most, into symbols.
-        for _ in 0..=super::expr::MAX_DEGREE {
+        for _ in 0..=MAX_DEGREE {
             let mut terms = Vec::with_capacity(settled.terms().len());
             let mut changed = false;
             for term in settled.terms().iter() {

@@ -1,7 +1,7 @@
 //! The questions: three answers, and a definite one only if it holds for every assignment.
 
 use super::Dim;
-use super::expr::greatest_common_divisor;
+use super::integer::greatest_common_divisor;
 use super::scope::Scope;
 
 /// Whether something holds for every assignment within what is known, for none, or cannot be told.

@@ -1,6 +1,6 @@
 //! Interval arithmetic over the canonical form.
 
-use super::expr::floor_quotient;
+use super::integer::floor_quotient;
 
 /// All integers from `low` to `high`, both included; `None` is no bound on that side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 //! A polynomial is a list of terms `coefficient · monomial`, sorted by descending graded lexicographic order, every
 //! coefficient non-zero and every monomial at most once. Equal lists are equal polynomials, so `Eq`, `Ord` and `Hash`
 //! of a [`Dim`] look at the list and at nothing else. Everything here is checked: `None` says that a coefficient left
-//! `i64` or that the result would outgrow [`MAX_TERMS`], [`MAX_DEPTH`] or [`MAX_DEGREE`]. Those three bound every
+//! `i64` or that the result would outgrow [`MAX_TERMS`], [`MAX_DEPTH`] or [`MAX_DEGREE`](super::monomial::MAX_DEGREE). Those three bound every
 //! expression, so recursion over nested atoms is bounded too, in depth and in total.
 
 use std::cmp::Ordering;
@@ -14,12 +14,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHasher;
 
+use super::integer::{floor_quotient, greatest_common_divisor};
+use super::monomial::{Atom, Monomial, Term, combine};
+
 /// Terms in one expression, those inside its atoms included.
 pub(super) const MAX_TERMS: u32 = 4096;
 /// How deep atoms may nest.
 pub(super) const MAX_DEPTH: u32 = 64;
-/// The total degree of a monomial.
-pub(super) const MAX_DEGREE: u32 = 64;
 
 /// A symbol of one [`Scope`](super::Scope), ordered by creation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -27,7 +28,7 @@ pub struct Symbol(pub(super) u32);
 
 impl Symbol {
     /// This symbol's bit in the masks that say which symbols an expression may contain.
-    fn bit(self) -> u64 {
+    pub(super) fn bit(self) -> u64 {
         1 << (self.0 % 64)
     }
 }
@@ -85,242 +86,6 @@ impl Eq for Poly {}
 impl Hash for Poly {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.hash);
-    }
-}
-
-/// `coefficient · monomial`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Term {
-    pub(super) monomial: Monomial,
-    pub(super) coefficient: i64,
-}
-
-/// A product of powers of distinct atoms, sorted by atom; the empty product is 1.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) enum Monomial {
-    One,
-    Power(Factor),
-    /// At least two factors.
-    Product(Arc<[Factor]>),
-}
-
-/// `atom ^ exponent`, the exponent at least 1.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Factor {
-    pub(super) atom: Atom,
-    pub(super) exponent: u32,
-}
-
-/// What a polynomial is written in.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) enum Atom {
-    Symbol(Symbol),
-    Floor(Arc<Floor>),
-    /// The largest of at least two members, sorted.
-    Max(Arc<Vec<Dim>>),
-}
-
-/// `⌊numerator / denominator⌋`, the denominator positive wherever the symbols are within what is known of them.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Floor {
-    pub(super) numerator: Dim,
-    pub(super) denominator: Dim,
-}
-
-impl PartialOrd for Atom {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Atom {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let rank = |atom: &Atom| match atom {
-            Atom::Symbol(_) => 0,
-            Atom::Floor(_) => 1,
-            Atom::Max(_) => 2,
-        };
-        match (self, other) {
-            (Atom::Symbol(a), Atom::Symbol(b)) => a.cmp(b),
-            (Atom::Floor(a), Atom::Floor(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
-            (Atom::Floor(a), Atom::Floor(b)) => a.cmp(b),
-            (Atom::Max(a), Atom::Max(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
-            (Atom::Max(a), Atom::Max(b)) => a.cmp(b),
-            _ => rank(self).cmp(&rank(other)),
-        }
-    }
-}
-
-impl Atom {
-    fn size(&self) -> u32 {
-        match self {
-            Atom::Symbol(_) => 0,
-            Atom::Floor(floor) => floor.numerator.size().saturating_add(floor.denominator.size()),
-            Atom::Max(members) => members.iter().fold(0, |sum, member| sum.saturating_add(member.size())),
-        }
-    }
-
-    pub(super) fn depth(&self) -> u32 {
-        match self {
-            Atom::Symbol(_) => 0,
-            Atom::Floor(floor) => floor.numerator.depth().max(floor.denominator.depth()).saturating_add(1),
-            Atom::Max(members) => members.iter().map(Dim::depth).max().unwrap_or(0).saturating_add(1),
-        }
-    }
-
-    fn mask(&self) -> u64 {
-        match self {
-            Atom::Symbol(symbol) => symbol.bit(),
-            Atom::Floor(floor) => floor.numerator.mask() | floor.denominator.mask(),
-            Atom::Max(members) => members.iter().fold(0, |mask, member| mask | member.mask()),
-        }
-    }
-
-    /// The expressions directly inside this atom.
-    pub(super) fn inner(&self) -> impl Iterator<Item = &Dim> {
-        let (pair, members): ([Option<&Dim>; 2], &[Dim]) = match self {
-            Atom::Symbol(_) => ([None, None], &[]),
-            Atom::Floor(floor) => ([Some(&floor.numerator), Some(&floor.denominator)], &[]),
-            Atom::Max(members) => ([None, None], members),
-        };
-        pair.into_iter().flatten().chain(members)
-    }
-
-    /// This atom as an expression; `None` when it is nested too deep or is too large.
-    pub(super) fn dim(self) -> Option<Dim> {
-        Monomial::atom(self).dim()
-    }
-}
-
-/// Graded lexicographic: by total degree, then by the exponents of the atoms, an earlier atom weighing more. The order
-/// is compatible with multiplication, which makes the remainder of a division unique.
-impl Ord for Monomial {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_degree = self.degree().cmp(&other.degree());
-        if by_degree != Ordering::Equal {
-            return by_degree;
-        }
-        for (a, b) in self.factors().iter().zip(other.factors()) {
-            let order = b.atom.cmp(&a.atom).then(a.exponent.cmp(&b.exponent));
-            if order != Ordering::Equal {
-                return order;
-            }
-        }
-        self.factors().len().cmp(&other.factors().len())
-    }
-}
-
-impl PartialOrd for Monomial {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Monomial {
-    pub(super) fn atom(atom: Atom) -> Monomial {
-        Monomial::Power(Factor { atom, exponent: 1 })
-    }
-
-    /// This monomial as an expression; `None` when it is nested too deep or is too large.
-    pub(super) fn dim(self) -> Option<Dim> {
-        Dim::from_sorted(vec![Term { monomial: self, coefficient: 1 }])
-    }
-
-    pub(super) fn factors(&self) -> &[Factor] {
-        match self {
-            Monomial::One => &[],
-            Monomial::Power(factor) => std::slice::from_ref(factor),
-            Monomial::Product(factors) => factors,
-        }
-    }
-
-    /// `factors` are sorted and distinct.
-    pub(super) fn from_factors(mut factors: Vec<Factor>) -> Monomial {
-        match factors.len() {
-            0 | 1 => factors.pop().map_or(Monomial::One, Monomial::Power),
-            _ => Monomial::Product(factors.into()),
-        }
-    }
-
-    pub(super) fn is_one(&self) -> bool {
-        matches!(self, Monomial::One)
-    }
-
-    /// The atom of a monomial that is one atom to the first power.
-    pub(super) fn as_atom(&self) -> Option<&Atom> {
-        match self {
-            Monomial::Power(factor) if factor.exponent == 1 => Some(&factor.atom),
-            _ => None,
-        }
-    }
-
-    pub(super) fn degree(&self) -> u32 {
-        self.factors().iter().fold(0, |sum, factor| sum.saturating_add(factor.exponent))
-    }
-
-    pub(super) fn exponent_of(&self, atom: &Atom) -> u32 {
-        self.factors().iter().find(|factor| factor.atom == *atom).map_or(0, |factor| factor.exponent)
-    }
-
-    pub(super) fn times(&self, other: &Monomial) -> Option<Monomial> {
-        if self.is_one() {
-            return Some(other.clone());
-        }
-        if other.is_one() {
-            return Some(self.clone());
-        }
-        if self.degree().checked_add(other.degree())? > MAX_DEGREE {
-            return None;
-        }
-        let (mut left, mut right) = (self.factors().iter().peekable(), other.factors().iter().peekable());
-        let mut factors = Vec::with_capacity(left.len().saturating_add(right.len()));
-        while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-            let order = a.atom.cmp(&b.atom);
-            let exponent = match order {
-                Ordering::Less => a.exponent,
-                Ordering::Equal => a.exponent.checked_add(b.exponent)?,
-                Ordering::Greater => b.exponent,
-            };
-            let atom = if order == Ordering::Greater { b.atom.clone() } else { a.atom.clone() };
-            factors.push(Factor { atom, exponent });
-            if order != Ordering::Greater {
-                left.next();
-            }
-            if order != Ordering::Less {
-                right.next();
-            }
-        }
-        factors.extend(left.cloned());
-        factors.extend(right.cloned());
-        Some(Monomial::from_factors(factors))
-    }
-
-    /// `self / other`, when every exponent allows it.
-    pub(super) fn over(&self, other: &Monomial) -> Option<Monomial> {
-        if other.is_one() {
-            return Some(self.clone());
-        }
-        let mut divisor = other.factors().iter().peekable();
-        let mut factors = Vec::new();
-        for factor in self.factors() {
-            let mut exponent = factor.exponent;
-            if let Some(taken) = divisor.next_if(|next| next.atom == factor.atom) {
-                exponent = exponent.checked_sub(taken.exponent)?;
-            }
-            if exponent > 0 {
-                factors.push(Factor { atom: factor.atom.clone(), exponent });
-            }
-        }
-        divisor.next().is_none().then(|| Monomial::from_factors(factors))
-    }
-
-    /// The greatest monomial that divides both.
-    pub(super) fn common(&self, other: &Monomial) -> Monomial {
-        let shared = self.factors().iter().filter_map(|factor| {
-            let exponent = factor.exponent.min(other.exponent_of(&factor.atom));
-            (exponent > 0).then(|| Factor { atom: factor.atom.clone(), exponent })
-        });
-        Monomial::from_factors(shared.collect())
     }
 }
 
@@ -509,21 +274,19 @@ impl Dim {
         }
         let (mut size, mut depth) = (0u32, 0);
         for term in &terms {
-            size = size.saturating_add(1);
-            for factor in term.monomial.factors() {
-                size = size.saturating_add(factor.atom.size());
-                depth = depth.max(factor.atom.depth());
-            }
+            size = size.saturating_add(term.size());
+            depth = depth.max(term.depth());
         }
         (size <= MAX_TERMS && depth <= MAX_DEPTH).then(|| Dim::assemble(terms, size, depth))
     }
 
     fn assemble(terms: Vec<Term>, size: u32, depth: u32) -> Dim {
-        let mut hasher = FxHasher::default();
-        terms.hash(&mut hasher);
-        let factors = terms.iter().flat_map(|term| term.monomial.factors());
-        let mask = factors.fold(0, |mask, factor| mask | factor.atom.mask());
-        Dim(Repr::Poly(Arc::new(Poly { terms, hash: hasher.finish(), mask, size, depth })))
+        let (mut hash, mut mask) = (0u64, 0);
+        for term in &terms {
+            hash = hash.wrapping_add(hash_of(term));
+            mask |= term.mask();
+        }
+        Dim(Repr::Poly(Arc::new(Poly { terms, hash, mask, size, depth })))
     }
 
     pub(super) fn plus(&self, other: &Dim) -> Option<Dim> {
@@ -541,6 +304,9 @@ impl Dim {
         }
         if scale == 0 || other.is_const(0) {
             return Some(self.clone());
+        }
+        if let Some(sum) = self.plus_few(other, scale) {
+            return Some(sum);
         }
         let (left, right) = (self.terms(), other.terms());
         let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
@@ -567,6 +333,42 @@ impl Dim {
             terms.push(term.scaled(scale)?);
         }
         Dim::from_sorted(terms)
+    }
+
+    /// [`plus_scaled`](Dim::plus_scaled) for a long sum and few terms to add, without looking at every term: what makes a
+    /// long chain of additions quick. `None` where the general way is to be taken.
+    fn plus_few(&self, few: &Dim, scale: i64) -> Option<Dim> {
+        let Repr::Poly(poly) = &self.0 else { return None };
+        let few = few.terms();
+        if few.len().saturating_mul(16) > poly.terms.len() {
+            return None;
+        }
+        let Poly { mut hash, mut mask, mut size, mut depth, .. } = **poly;
+        let mut terms = Vec::with_capacity(poly.terms.len().saturating_add(few.len()));
+        let mut rest = poly.terms.as_slice();
+        for term in few.iter() {
+            let mut added = term.scaled(scale)?;
+            let place = rest.partition_point(|own| own.monomial > added.monomial);
+            let (before, after) = rest.split_at_checked(place)?;
+            terms.extend_from_slice(before);
+            rest = after;
+            match after.split_first() {
+                Some((own, after)) if own.monomial == added.monomial => {
+                    added.coefficient = added.coefficient.checked_add(own.coefficient).filter(|sum| *sum != 0)?;
+                    hash = hash.wrapping_sub(hash_of(own));
+                    rest = after;
+                }
+                _ => {
+                    size = size.checked_add(added.size())?;
+                    depth = depth.max(added.depth());
+                    mask |= added.mask();
+                }
+            }
+            hash = hash.wrapping_add(hash_of(&added));
+            terms.push(added);
+        }
+        terms.extend_from_slice(rest);
+        (size <= MAX_TERMS).then(|| Dim(Repr::Poly(Arc::new(Poly { terms, hash, mask, size, depth }))))
     }
 
     pub(super) fn times(&self, other: &Dim) -> Option<Dim> {
@@ -710,6 +512,13 @@ impl Dim {
     }
 }
 
+/// Hashes of terms are added up, so that a term can be exchanged.
+fn hash_of(term: &Term) -> u64 {
+    let mut hasher = FxHasher::default();
+    term.hash(&mut hasher);
+    hasher.finish()
+}
+
 impl From<i64> for Dim {
     fn from(value: i64) -> Dim {
         Dim::constant(value)
@@ -720,46 +529,4 @@ impl From<Symbol> for Dim {
     fn from(symbol: Symbol) -> Dim {
         Dim::symbol(symbol)
     }
-}
-
-impl Term {
-    pub(super) fn scaled(&self, scale: i64) -> Option<Term> {
-        Some(Term { monomial: self.monomial.clone(), coefficient: self.coefficient.checked_mul(scale)? })
-    }
-
-    pub(super) fn times(&self, other: &Term) -> Option<Term> {
-        let coefficient = self.coefficient.checked_mul(other.coefficient)?;
-        Some(Term { monomial: self.monomial.times(&other.monomial)?, coefficient })
-    }
-}
-
-/// Brings `terms` into canonical order. `None` when a coefficient overflows.
-pub(super) fn combine(terms: &mut Vec<Term>) -> Option<()> {
-    terms.sort_by(|a, b| b.monomial.cmp(&a.monomial));
-    let mut overflow = false;
-    terms.dedup_by(|next, kept| {
-        let equal = next.monomial == kept.monomial;
-        if equal {
-            let sum = kept.coefficient.checked_add(next.coefficient);
-            overflow |= sum.is_none();
-            kept.coefficient = sum.unwrap_or(0);
-        }
-        equal
-    });
-    terms.retain(|term| term.coefficient != 0);
-    (!overflow).then_some(())
-}
-
-/// The quotient rounded down. `None` for a zero divisor or on overflow.
-pub(super) fn floor_quotient(numerator: i128, denominator: i128) -> Option<i128> {
-    let quotient = numerator.checked_div(denominator)?;
-    let inexact = numerator.checked_rem(denominator)? != 0;
-    if inexact && (numerator < 0) != (denominator < 0) { quotient.checked_sub(1) } else { Some(quotient) }
-}
-
-pub(super) fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

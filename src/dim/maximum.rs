@@ -7,7 +7,9 @@
 
 use std::sync::Arc;
 
-use super::expr::{Atom, Dim, Monomial, Term};
+use super::expr::Dim;
+use super::integer::greatest_common_divisor;
+use super::monomial::{Atom, Monomial, Term};
 use super::scope::Scope;
 
 /// A maximum of more members than this is not stated.
@@ -109,7 +111,7 @@ impl Scope {
 
     /// `max(g·xᵢ) = g·max(xᵢ)` for `g ≥ 0`: a constant, and a monomial that is proved not to be negative.
     fn take_out_factor(&self, members: &mut Vec<Dim>) -> Option<Term> {
-        let content = members.iter().fold(0, |gcd, m| super::expr::greatest_common_divisor(gcd, m.content()));
+        let content = members.iter().fold(0, |gcd, m| greatest_common_divisor(gcd, m.content()));
         let content = i64::try_from(content).ok().filter(|content| *content > 0).unwrap_or(1);
         let mut shared: Option<Monomial> = None;
         for member in members.iter().filter(|member| !member.is_const(0)) {

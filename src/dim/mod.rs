@@ -1,9 +1,44 @@
 //! Symbolic dimensions: exact integer expressions over the sizes that a model leaves open.
+//!
+//! A [`Dim`] is an integer polynomial in canonical form over atoms: symbols, floor divisions and maxima (a remainder is
+//! `a − b·⌊a/b⌋`, a minimum the negated maximum of the negations). Equality, order and hash are structural on that form and
+//! nothing else. A [`Scope`] holds the symbols and what is known of them, and does the arithmetic.
+//!
+//! ```
+//! use onnx_slice_fold::dim::{Answer, Dim, Scope};
+//!
+//! let scope = Scope::new();
+//! let size = Dim::symbol(scope.named("S"));
+//! let rest = scope.max(&Dim::constant(0), &scope.sub(&size, &Dim::constant(1))); // x[1:]
+//! assert_eq!(scope.format(&rest), "max(0, S - 1)");
+//! assert_eq!(scope.le(&rest, &size), Answer::Yes);
+//! assert_eq!(scope.lt(&rest, &size), Answer::Unknown); // not for S = 0
+//!
+//! scope.restrict(size.as_symbol().unwrap(), Some(1), None);
+//! assert_eq!(scope.lt(&rest, &size), Answer::Yes);
+//! assert_eq!(scope.sub(&size, &Dim::constant(1)), scope.parse("max(0, S - 1)").unwrap());
+//! ```
+//!
+//! What always holds:
+//! - A result equals its operation for every assignment of the symbols within what is known of them. Where it cannot be
+//!   stated (overflow, a divisor that may be zero, an expression over budget), it is a fresh symbol of which nothing is
+//!   known; nothing wraps and nothing panics.
+//! - [`Answer::Yes`] and [`Answer::No`] are proved for every such assignment. No numbers are tried.
+//! - Every expression is bounded in terms, nesting and degree, so everything here takes bounded time and stack.
+//! - What is known only grows. An expression made earlier stays correct, though the same operations may now make a
+//!   shorter one.
+//!
+//! The rooms: `monomial` and `expr` are the canonical form, `scope` the symbol table, `arith` the operations with
+//! `quotient` and `maximum` for the two that make atoms, `bounds` and `prove` what can be proved, `ask` the questions, and
+//! `text` and `parse` the written form.
+
 mod arith;
 mod ask;
 mod bounds;
 mod expr;
+mod integer;
 mod maximum;
+mod monomial;
 mod parse;
 mod prove;
 mod quotient;
@@ -13,6 +48,7 @@ mod text;
 pub use ask::Answer;
 pub use expr::{Dim, Symbol};
 pub use scope::Scope;
+
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

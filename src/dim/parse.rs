@@ -12,7 +12,8 @@
 //! The functions are `floor`, `ceil`, `ceiling`, `abs`, `min`, `max` and `mod`, the last three also capitalised. A
 //! quotient `a/b` is exact: it is read where it stands directly in `floor` or `ceil`, or where `b` divides `a`.
 
-use super::expr::{Dim, MAX_DEGREE};
+use super::expr::Dim;
+use super::monomial::MAX_DEGREE;
 use super::scope::Scope;
 
 /// Bytes in one expression.

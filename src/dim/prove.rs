@@ -15,7 +15,9 @@
 use super::Symbol;
 
 use super::bounds::Interval;
-use super::expr::{Atom, Dim, Floor, Monomial, Term, floor_quotient, greatest_common_divisor};
+use super::expr::Dim;
+use super::integer::{ceil_quotient, greatest_common_divisor};
+use super::monomial::{Atom, Floor, Monomial, Term};
 use super::scope::Scope;
 use rustc_hash::FxHashMap;
 
@@ -49,11 +51,11 @@ impl Scope {
             p.minus(&Dim::constant(i64::try_from(bound).ok()?))
         });
         let Some(slack) = slack else { return false };
-        if let Some(known) = self.recall(&slack) {
+        if let Some(known) = self.recall_proof(&slack) {
             return known;
         }
         let proved = prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0);
-        self.remember(&slack, proved);
+        self.remember_proof(&slack, proved);
         proved
     }
 
@@ -64,13 +66,23 @@ impl Scope {
 
     /// The best bounds that can be proved.
     pub(super) fn proved_interval(&self, a: &Dim) -> Interval {
-        let low = |a: &Dim| {
-            let mut prover = Prover::new(self);
-            let quick = prover.interval(a).low;
-            if prover.is_settled(a) { quick } else { quick.max(prover.low(a, i128::MAX, LEVELS)) }
-        };
-        let high = a.scaled(-1).and_then(|negated| low(&negated)?.checked_neg());
-        Interval { low: low(a), high }
+        let high = a.scaled(-1).and_then(|negated| self.proved_low(&negated)?.checked_neg());
+        Interval { low: self.proved_low(a), high }
+    }
+
+    /// The best lower bound that can be proved.
+    pub(super) fn proved_low(&self, a: &Dim) -> Option<i128> {
+        let mut prover = Prover::new(self);
+        let quick = prover.interval(a).low;
+        if prover.is_settled(a) {
+            return quick;
+        }
+        if let Some(known) = self.recall_low(a) {
+            return known;
+        }
+        let low = quick.max(prover.low(a, i128::MAX, LEVELS));
+        self.remember_low(a, low);
+        low
     }
 }
 
@@ -110,9 +122,9 @@ impl<'s> Prover<'s> {
 
     fn compound_interval(&self, atom: &Atom) -> Interval {
         if self.cases.is_empty()
-            && let Some(known) = self.scope.intervals().borrow().get(atom)
+            && let Some(known) = self.scope.recall_interval(atom)
         {
-            return *known;
+            return known;
         }
         let interval = match atom {
             Atom::Symbol(_) => Interval::ANY,
@@ -350,10 +362,6 @@ impl<'s> Prover<'s> {
         if (term.coefficient < 0) != (other.coefficient < 0) {
             return None;
         }
-        // A term that pulls nothing down needs no cancelling.
-        if self.monomial_interval(&term.monomial).scaled(i128::from(term.coefficient)).is_non_negative() {
-            return None;
-        }
         let monomial = term.monomial.over(&other.monomial)?;
         if !monomial.is_one() && !self.monomial_interval(&monomial).is_non_negative() {
             return None;
@@ -414,10 +422,6 @@ impl<'s> Prover<'s> {
             sum.checked_add(interval_of(&term.monomial).scaled(i128::from(term.coefficient)).low?)
         })
     }
-}
-
-fn ceil_quotient(a: i128, b: i128) -> Option<i128> {
-    floor_quotient(a.checked_neg()?, b)?.checked_neg()
 }
 
 /// `m·n ≥ m` where both are non-negative and every atom of `n` is one of `m`: if `m` is not 0, they are all at least 1.

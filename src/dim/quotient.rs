@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use super::expr::{Atom, Dim, Floor, Monomial, Term, floor_quotient, greatest_common_divisor};
+use super::expr::Dim;
+use super::integer::{floor_quotient, greatest_common_divisor};
+use super::monomial::{Atom, Floor, Monomial, Term};
 use super::scope::Scope;
 
 /// Maxima with more choices between their members than this stay inside a floor.
@@ -90,13 +92,8 @@ impl Scope {
     /// `⌊a/b⌋`, where bounds of `a` leave it one value.
     fn constant_quotient(&self, a: &Dim, b: i64) -> Option<i64> {
         let quick = self.quick_interval(a);
-        let (low, high) = match (quick.low, quick.high) {
-            (Some(low), Some(high)) => (low, high),
-            _ => {
-                let proved = self.proved_interval(a);
-                (proved.low?, proved.high?)
-            }
-        };
+        let low = quick.low.or_else(|| self.proved_low(a))?;
+        let high = quick.high.or_else(|| self.proved_low(&a.scaled(-1)?)?.checked_neg())?;
         let low = floor_quotient(low, b.into())?;
         (low == floor_quotient(high, b.into())?).then(|| i64::try_from(low).ok())?
     }

@@ -1,17 +1,22 @@
 //! The symbol table: names, bounds, and the relations between symbols that are taken as given.
 
 use std::cell::{Cell, RefCell};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::bounds::Interval;
-use super::expr::{Atom, Dim, Symbol, greatest_common_divisor};
+use super::expr::{Dim, Symbol};
+use super::integer::greatest_common_divisor;
+use super::monomial::Atom;
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
 /// Entries in each memo before it starts afresh.
-const MAX_MEMO: usize = 1 << 14;
+const MAX_MEMO: usize = 1 << 12;
+/// Terms of the largest expression that is worth remembering.
+const MAX_REMEMBERED: u32 = 256;
 
 /// A table of symbols, what is known of them, and the arithmetic over them.
 ///
@@ -20,10 +25,43 @@ const MAX_MEMO: usize = 1 << 14;
 #[derive(Debug, Default)]
 pub struct Scope {
     table: RefCell<Table>,
-    /// Intervals of atoms, and which expressions are proved non-negative or not, under the present assumptions.
-    intervals: RefCell<FxHashMap<Atom, Interval>>,
-    proofs: RefCell<FxHashMap<Dim, bool>>,
+    /// What was found under the present assumptions: intervals of atoms, lower bounds, and which expressions are proved
+    /// to be non-negative.
+    intervals: Memo<Atom, Interval>,
+    lows: Memo<Dim, Option<i128>>,
+    proofs: Memo<Dim, bool>,
     next_name: Cell<u64>,
+}
+
+/// Answers that are not worth finding twice.
+#[derive(Debug)]
+struct Memo<K, V>(RefCell<FxHashMap<K, V>>);
+
+impl<K, V> Default for Memo<K, V> {
+    fn default() -> Self {
+        Memo(RefCell::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash, V: Copy> Memo<K, V> {
+    fn recall(&self, key: &K) -> Option<V> {
+        self.0.borrow().get(key).copied()
+    }
+
+    fn remember(&self, key: &K, size: u32, value: V) {
+        let mut known = self.0.borrow_mut();
+        if size > MAX_REMEMBERED {
+            return;
+        }
+        if known.len() >= MAX_MEMO {
+            known.clear();
+        }
+        known.insert(key.clone(), value);
+    }
+
+    fn forget(&self) {
+        self.0.borrow_mut().clear();
+    }
 }
 
 #[derive(Debug, Default)]
@@ -168,7 +206,8 @@ impl Scope {
         name
     }
 
-    /// Gives the symbol a name of its own. Nothing happens when another symbol was given that name before.
+    /// Gives the symbol a name of its own; a fresh one stays fresh. Nothing happens when another symbol was given that
+    /// name before.
     pub fn rename(&self, symbol: Symbol, text: &str) {
         let mut table = self.table.borrow_mut();
         if let Some(&holder) = table.names.get(text) {
@@ -204,10 +243,12 @@ impl Scope {
             return;
         }
         entry.interval = tightened;
-        let value = tightened.single().and_then(|value| i64::try_from(value).ok());
+        let written = table.rewrites.iter().find(|(left, _)| *left == symbol).map(|(_, right)| right.clone());
         drop(table);
         self.forget();
-        if let Some(value) = value {
+        if let Some(written) = written {
+            self.assume_within(&written, tightened);
+        } else if let Some(value) = tightened.single().and_then(|value| i64::try_from(value).ok()) {
             self.rewrite(symbol, Dim::constant(value));
         }
     }
@@ -246,15 +287,14 @@ impl Scope {
 
     /// From now on `a = b`. Where one symbol can be isolated, later results are written without it.
     pub fn assume_eq(&self, a: &Dim, b: &Dim) {
-        let Some(difference) = self.try_sub(a, b) else {
-            return;
-        };
-        let Some(negated) = difference.scaled(-1) else {
-            return;
-        };
-        if difference.as_const().is_some() {
-            return;
-        }
+        let primitive = self.try_sub(a, b).and_then(|difference| {
+            let (primitive, content, offset) = difference.primitive()?;
+            // Otherwise no assignment satisfies it.
+            let exact = offset.checked_rem(content)? == 0;
+            exact.then(|| primitive.plus(&Dim::constant(offset.checked_div(content)?)))?
+        });
+        let Some(difference) = primitive else { return };
+        let Some(negated) = difference.scaled(-1) else { return };
         self.assume_non_negative(difference.clone());
         self.assume_non_negative(negated.clone());
         // Solve for the newest symbol that stands alone with coefficient ±1, fresh ones first.
@@ -272,10 +312,21 @@ impl Scope {
         }
     }
 
-    fn assume_non_negative(&self, expression: Dim) {
-        if expression.as_const().is_some() {
-            return;
+    fn assume_within(&self, a: &Dim, interval: Interval) {
+        for (bound, sign) in [(interval.low, 1), (interval.high, -1)] {
+            let bound = bound.and_then(|bound| i64::try_from(bound).ok());
+            if let Some(slack) = bound.and_then(|bound| a.minus(&Dim::constant(bound))?.scaled(sign)) {
+                self.assume_non_negative(slack);
+            }
         }
+    }
+
+    fn assume_non_negative(&self, expression: Dim) {
+        // c·p + k ≥ 0  ⇔  p ≥ −⌊k/c⌋.
+        let primitive = expression.primitive().and_then(|(primitive, content, offset)| {
+            primitive.plus(&Dim::constant(offset.checked_div_euclid(content)?))
+        });
+        let Some(expression) = primitive else { return };
         // c·s + d ≥ 0 bounds s by itself.
         if let [first, rest @ ..] = &*expression.terms()
             && let Some(Atom::Symbol(symbol)) = first.monomial.as_atom()
@@ -302,13 +353,7 @@ impl Scope {
             }
         }
         let interval = self.table.borrow().interval(symbol);
-        for (bound, sign) in [(interval.low, 1), (interval.high, -1)] {
-            let bound = bound.and_then(|bound| i64::try_from(bound).ok());
-            let slack = bound.and_then(|bound| value.minus(&Dim::constant(bound))?.scaled(sign));
-            if let Some(slack) = slack {
-                self.assume_non_negative(slack);
-            }
-        }
+        self.assume_within(&value, interval);
         let old = std::mem::take(&mut self.table.borrow_mut().rewrites);
         let mut updated = Vec::with_capacity(old.len().saturating_add(1));
         for (left, right) in old {
@@ -341,35 +386,37 @@ impl Scope {
         read(&self.table.borrow())
     }
 
-    pub(super) fn intervals(&self) -> &RefCell<FxHashMap<Atom, Interval>> {
-        &self.intervals
-    }
-
-    /// What an earlier proof of `a ≥ 0` came to.
-    pub(super) fn recall(&self, a: &Dim) -> Option<bool> {
-        self.proofs.borrow().get(a).copied()
-    }
-
-    pub(super) fn remember(&self, a: &Dim, proved: bool) {
-        let mut proofs = self.proofs.borrow_mut();
-        if proofs.len() >= MAX_MEMO {
-            proofs.clear();
-        }
-        proofs.insert(a.clone(), proved);
+    pub(super) fn recall_interval(&self, atom: &Atom) -> Option<Interval> {
+        self.intervals.recall(atom)
     }
 
     pub(super) fn remember_interval(&self, atom: &Atom, interval: Interval) {
-        let mut intervals = self.intervals.borrow_mut();
-        if intervals.len() >= MAX_MEMO {
-            intervals.clear();
-        }
-        intervals.insert(atom.clone(), interval);
+        self.intervals.remember(atom, atom.size(), interval);
+    }
+
+    /// What an earlier search for a lower bound came to.
+    pub(super) fn recall_low(&self, a: &Dim) -> Option<Option<i128>> {
+        self.lows.recall(a)
+    }
+
+    pub(super) fn remember_low(&self, a: &Dim, low: Option<i128>) {
+        self.lows.remember(a, a.size(), low);
+    }
+
+    /// What an earlier proof of `a ≥ 0` came to.
+    pub(super) fn recall_proof(&self, a: &Dim) -> Option<bool> {
+        self.proofs.recall(a)
+    }
+
+    pub(super) fn remember_proof(&self, a: &Dim, proved: bool) {
+        self.proofs.remember(a, a.size(), proved);
     }
 
     /// What was concluded under weaker assumptions is to be concluded anew.
     fn forget(&self) {
-        self.intervals.borrow_mut().clear();
-        self.proofs.borrow_mut().clear();
+        self.intervals.forget();
+        self.lows.forget();
+        self.proofs.forget();
     }
 
     pub(super) fn symbol_count(&self) -> usize {

@@ -1,5 +1,6 @@
 //! Laws, one test each; what random expressions do is in `properties`.
 
+use super::integer::floor_quotient;
 use super::*;
 
 fn check(scope: &Scope, text: &str, expected: &str) {
@@ -110,7 +111,7 @@ fn a_symbolic_divisor_needs_to_be_non_zero() {
     check(&scope, "floor(S*N/(S*2)) - N//2", "0");
 }
 
-/// The core rule of slicing on one axis: `(length, reference length)`.
+/// The core rule of slicing on one axis, as an expression.
 fn slice(scope: &Scope, dim: &Dim, begin: Option<i64>, end: Option<i64>, step: i64) -> Dim {
     let zero = Dim::constant(0);
     let (low, high) =
@@ -125,12 +126,14 @@ fn slice(scope: &Scope, dim: &Dim, begin: Option<i64>, end: Option<i64>, step: i
     scope.max(&zero, &scope.ceil_div(&scope.sub(&end, &begin), &step.into()))
 }
 
+/// The same in integers.
 fn length(dim: i64, begin: Option<i64>, end: Option<i64>, step: i64) -> i64 {
     let (low, high) = if step > 0 { (0, dim) } else { (-1, dim - 1) };
     let clamp = |at: i64| (if at < 0 { at + dim } else { at }).clamp(low, high);
     let (first, last) = if step > 0 { (low, high) } else { (high, low) };
     let span = end.map_or(last, clamp) - begin.map_or(first, clamp);
-    (span * step.signum()).max(0).div_euclid(step.abs()) + i64::from((span * step.signum()).max(0) % step.abs() != 0)
+    let span = i128::from((span * step.signum()).max(0));
+    -floor_quotient(-span, step.abs().into()).unwrap() as i64
 }
 
 #[test]
@@ -146,9 +149,349 @@ fn slices_are_exact_for_every_size() {
             for size in 0..20 {
                 assert_eq!(dim.evaluate(&|_| Some(size)), Some(length(size, begin, end, step)), "{text} at {size}");
             }
-            println!("{text}");
             longest = longest.max((dim.term_count(), text));
         }
     }
-    println!("{longest:?}");
+    assert!(longest.0 <= 24, "{longest:?}");
+}
+
+#[test]
+fn stepped_slices_come_out_short() {
+    let scope = Scope::new();
+    let s = Dim::symbol(scope.named("S"));
+    let check = |begin, end, step, expected| {
+        assert_eq!(scope.format(&slice(&scope, &s, begin, end, step)), expected, "[{begin:?}:{end:?}:{step}]");
+    };
+    check(None, None, 2, "floor((S + 1)/2)");
+    check(None, None, -1, "S");
+    check(Some(1), None, 2, "floor(S/2)");
+    check(None, Some(4), 2, "min(2, floor((S + 1)/2))");
+    check(Some(1), Some(5), 2, "min(2, floor(S/2))");
+    check(Some(-5), Some(-1), 2, "min(2, floor(S/2))");
+    check(Some(2), None, 2, "max(0, floor((S + 1)/2) - 1)");
+    check(Some(1), Some(4), -3, "0");
+    check(Some(3), Some(-5), 1, "max(0, max(0, S - 5) - min(3, S))");
+}
+
+#[test]
+fn what_is_known_shortens_results() {
+    let scope = Scope::new();
+    let s = scope.named("S");
+    scope.restrict(s, Some(1), Some(100));
+    check(&scope, "max(0, S - 1)", "S - 1");
+    check(&scope, "min(S, 100)", "S");
+    check(&scope, "S // 101", "0");
+    check(&scope, "max(1, S)", "S");
+    assert_eq!(scope.bounds(&scope.parse("100 - S").unwrap()), (Some(0), Some(99)));
+    scope.restrict(s, Some(7), Some(7));
+    check(&scope, "S*T + S", "7*T + 7");
+    assert_eq!(scope.eq(&Dim::symbol(s), &Dim::constant(7)), Answer::Yes);
+}
+
+#[test]
+fn multiples_divide_exactly() {
+    let scope = Scope::new();
+    let s = scope.named("S");
+    scope.set_multiple(s, 8);
+    check(&scope, "S//8*8", "S");
+    check(&scope, "S % 4", "0");
+    check(&scope, "S//2*2", "S");
+    check(&scope, "(S + 3)//8", "floor(S/8)");
+    check(&scope, "(S + 5)//16", "floor(S/16)");
+    check(&scope, "(S + T*8)//8 - T", "floor(S/8)");
+    check(&scope, "max(0, S - 3)", "max(0, S - 3)");
+    check(&scope, "max(0, S - 8) // 8", "max(0, floor(S/8) - 1)");
+    check(&scope, "-(S//8)*8", "-S");
+    let size = Dim::symbol(s);
+    assert_eq!(scope.divides(&Dim::constant(4), &size), Answer::Yes);
+    assert_eq!(scope.eq(&size, &Dim::constant(12)), Answer::No);
+    assert_eq!(scope.exact_div(&size, &Dim::constant(8)), scope.parse("floor(S/8)"));
+    scope.set_multiple(s, 12);
+    assert_eq!(scope.divides(&Dim::constant(24), &size), Answer::Yes);
+    scope.restrict(s, Some(1), Some(47));
+    assert_eq!(scope.bounds(&size), (Some(24), Some(24)));
+    scope.set_multiple(s, 0);
+    scope.set_multiple(s, i64::MIN);
+}
+
+#[test]
+fn relations_are_used() {
+    let scope = Scope::new();
+    let [a, b, c] = ["a", "b", "c"].map(|name| Dim::symbol(scope.named(name)));
+    assert_eq!(scope.le(&a, &b), Answer::Unknown);
+    scope.assume_le(&a, &b);
+    scope.assume_le(&b, &c);
+    assert_eq!(scope.le(&a, &c), Answer::Yes);
+    assert_eq!(scope.gt(&a, &c), Answer::No);
+    assert_eq!(scope.min(&a, &c), a);
+    assert_eq!(scope.max(&scope.add(&a, &1.into()), &scope.add(&c, &1.into())), scope.add(&c, &1.into()));
+    assert_eq!(scope.le(&scope.mul(&a, &b), &scope.mul(&c, &b)), Answer::Yes);
+    // Bounds of single symbols are found in either direction.
+    scope.assume_le(&Dim::constant(5), &scope.mul(&Dim::constant(2), &a));
+    assert_eq!(scope.bounds(&a), (Some(3), None));
+    assert_eq!(scope.bounds(&c), (Some(3), None));
+}
+
+#[test]
+fn equations_rewrite_one_symbol() {
+    let scope = Scope::new();
+    let [a, b, c] = ["a", "b", "c"].map(|name| Dim::symbol(scope.named(name)));
+    scope.assume_eq(&c, &scope.add(&a, &b));
+    assert_eq!(scope.add(&c, &Dim::constant(0)), scope.add(&a, &b));
+    assert_eq!(scope.eq(&scope.sub(&c, &a), &b), Answer::Yes);
+    let extra = scope.fresh_dim("extra");
+    scope.assume_eq(&scope.mul(&Dim::constant(2), &extra), &scope.mul(&Dim::constant(2), &a));
+    assert_eq!(scope.mul(&extra, &Dim::constant(1)), a);
+    // Around in a circle: the third equation says nothing new.
+    scope.assume_eq(&extra, &a);
+    scope.assume_eq(&a, &b);
+    assert_eq!(scope.eq(&c, &scope.mul(&Dim::constant(2), &extra)), Answer::Yes);
+    // What is said of a symbol that is rewritten away stays in force.
+    scope.assume_le(&Dim::constant(10), &c);
+    assert_eq!(scope.bounds(&a), (Some(5), None));
+    scope.restrict(c.as_symbol().unwrap(), None, Some(20));
+    assert_eq!(scope.bounds(&a), (Some(5), Some(10)));
+}
+
+#[test]
+fn unlike_sums_are_compared() {
+    let scope = Scope::new();
+    let ask = |left: &str, right: &str| {
+        let [a, b] = [left, right].map(|text| scope.parse(text).unwrap());
+        (scope.le(&a, &b), scope.eq(&a, &b))
+    };
+    assert_eq!(ask("S//2 + (S + 1)//2", "S"), (Answer::Yes, Answer::Yes));
+    assert_eq!(ask("2*S", "2*T + 1").1, Answer::No);
+    assert_eq!(ask("S % 7", "6").0, Answer::Yes);
+    assert_eq!(ask("7", "S % 7").0, Answer::No);
+    assert_eq!(ask("S", "S*S").0, Answer::Yes);
+    assert_eq!(ask("S*T", "S*S*T*T").0, Answer::Yes);
+    assert_eq!(ask("min(S, T)", "max(S, T)").0, Answer::Yes);
+    assert_eq!(ask("max(S, T)", "S + T").0, Answer::Yes);
+    assert_eq!(ask("abs(S - T)", "max(S, T)").0, Answer::Yes);
+    assert_eq!(ask("min(S, 5) + max(S, 5)", "S + 5").1, Answer::Yes);
+    assert_eq!(ask("max(0, min(2, S) - max(0, S - 3))", "2").0, Answer::Yes);
+    assert_eq!(ask("(S//4)*4", "S").0, Answer::Yes);
+    assert_eq!(ask("S//3", "S//2").0, Answer::Yes);
+    assert_eq!(ask("S", "T"), (Answer::Unknown, Answer::Unknown));
+    assert_eq!(ask("(S//(T + 1))*(T + 1)", "S").0, Answer::Yes);
+    assert_eq!(ask("S % (T + 1)", "T").0, Answer::Yes);
+    assert_eq!(scope.bounds(&scope.parse("min(S, 5) - max(0, S - 3)").unwrap()), (None, Some(3)));
+    assert_eq!(scope.bounds(&scope.parse("max(0, min(2, S) - max(0, S - 3))").unwrap()), (Some(0), Some(2)));
+    assert_eq!(scope.bounds(&scope.parse("S % 7 + T % 3").unwrap()), (Some(0), Some(8)));
+}
+
+#[test]
+fn divisibility() {
+    let scope = Scope::new();
+    let ask = |left: &str, right: &str| {
+        let [a, b] = [left, right].map(|text| scope.parse(text).unwrap());
+        (scope.divides(&a, &b), scope.exact_div(&b, &a).map(|quotient| scope.format(&quotient)))
+    };
+    let no_quotient = |answer| (answer, None);
+    assert_eq!(ask("2", "4*S + 2"), (Answer::Yes, Some("2*S + 1".into())));
+    assert_eq!(ask("2", "4*S + 1"), no_quotient(Answer::No));
+    assert_eq!(ask("2", "S"), no_quotient(Answer::Unknown));
+    assert_eq!(ask("S", "S*T"), no_quotient(Answer::Yes));
+    assert_eq!(ask("S + 1", "S*T + T"), (Answer::Yes, Some("T".into())));
+    assert_eq!(ask("-2", "4*S"), (Answer::Yes, Some("-2*S".into())));
+    assert_eq!(ask("0", "S + 1"), no_quotient(Answer::No));
+    assert_eq!(ask("S", "0"), no_quotient(Answer::Yes));
+    assert_eq!(ask("2", "S//2 + (S + 1)//2 + S").0, Answer::Yes);
+}
+
+#[test]
+fn division_rounds_as_named() {
+    let scope = Scope::new();
+    let values = [-7i64, -6, -1, 0, 1, 6, 7];
+    for a in values {
+        for b in [-3i64, -2, -1, 1, 2, 3] {
+            let [x, y] = [a, b].map(Dim::constant);
+            assert_eq!(scope.trunc_div(&x, &y), Dim::constant(a / b));
+            assert_eq!(scope.rem(&x, &y), Dim::constant(a % b));
+            let floor = floor_quotient(a.into(), b.into()).unwrap() as i64;
+            assert_eq!(scope.floor_div(&x, &y), Dim::constant(floor));
+            assert_eq!(scope.modulo(&x, &y), Dim::constant(a - b * floor));
+            assert_eq!(scope.ceil_div(&x, &y), Dim::constant(-(floor_quotient((-a).into(), b.into()).unwrap() as i64)));
+        }
+    }
+    let v = scope.fresh_value("v");
+    let quotient = scope.trunc_div(&v, &Dim::constant(3));
+    for value in -9..9 {
+        assert_eq!(quotient.evaluate(&|_| Some(value)), Some(value / 3));
+    }
+}
+
+#[test]
+fn overflow_is_a_fresh_integer() {
+    let scope = Scope::new();
+    let is_fresh =
+        |dim: Dim| dim.as_symbol().is_some_and(|symbol| scope.is_fresh(symbol) && scope.bounds(&dim) == (None, None));
+    let s = Dim::symbol(scope.named("S"));
+    let [least, most] = [i64::MIN, i64::MAX].map(Dim::constant);
+    let [one, minus_one] = [1, -1].map(Dim::constant);
+    assert!(is_fresh(scope.add(&most, &one)));
+    assert!(is_fresh(scope.neg(&least)));
+    assert!(is_fresh(scope.abs(&least)));
+    assert!(is_fresh(scope.trunc_div(&least, &minus_one)));
+    assert!(is_fresh(scope.floor_div(&least, &minus_one)));
+    assert!(is_fresh(scope.mul(&scope.mul(&s, &most), &scope.add(&one, &one))));
+    assert!(is_fresh(scope.rem(&s, &s)));
+    let big = scope.mul(&scope.mul(&s, &most), &scope.mul(&s, &one));
+    assert_eq!(big.evaluate(&|_| Some(i64::MAX)), None);
+    for binary in [Scope::add, Scope::sub, Scope::mul, Scope::floor_div, Scope::ceil_div, Scope::modulo, Scope::min] {
+        for a in [&least, &most, &s, &big, &minus_one] {
+            for b in [&least, &most, &s, &big, &minus_one] {
+                let result = binary(&scope, a, b);
+                let _ = (scope.bounds(&result), scope.le(a, &result), scope.format(&result));
+            }
+        }
+    }
+}
+
+#[test]
+fn powers_and_nesting_are_bounded() {
+    std::thread::Builder::new().stack_size(1 << 20).spawn(nest).unwrap().join().unwrap();
+}
+
+fn nest() {
+    let scope = Scope::new();
+    let [s, t] = ["S", "T"].map(|name| Dim::symbol(scope.named(name)));
+    let (mut power, mut nested) = (s.clone(), s.clone());
+    for round in 0..200 {
+        power = scope.mul(&power, &s);
+        let other = if round % 2 == 0 { scope.mul(&nested, &t) } else { scope.add(&nested, &t) };
+        nested = scope.floor_div(&other, &Dim::constant(3 + round));
+        nested = scope.max(&scope.min(&nested, &scope.mul(&s, &t)), &scope.sub(&t, &Dim::constant(round)));
+        assert!(nested.term_count() <= 4096);
+    }
+    let mut deep = s.clone();
+    for round in 0..70 {
+        let (numerator, divisor) = (scope.add(&scope.mul(&deep, &t), &Dim::constant(round)), Dim::constant(3));
+        deep = scope.floor_div(&numerator, &divisor);
+        for dim in [&nested, &deep].into_iter().filter(|_| round % 23 == 0) {
+            let text = scope.format(dim);
+            let _ = (scope.parse(&text), scope.bounds(dim), scope.substitute(dim, &|_| Some(t.clone())));
+            let _ = (dim.clone() < deep, dim.symbols(), dim.evaluate(&|_| Some(1)));
+        }
+    }
+    let squared = scope.mul(&scope.add(&s, &t), &scope.add(&s, &t));
+    let mut grown = squared.clone();
+    for _ in 0..10 {
+        grown = scope.mul(&grown, &grown);
+    }
+    assert!(grown.term_count() <= 4096);
+}
+
+#[test]
+fn long_sums_stay_quick_on_a_small_stack() {
+    let work = || {
+        let scope = Scope::new();
+        let symbols: Vec<Dim> = (0..20_000).map(|index| Dim::symbol(scope.named(&format!("s{index}")))).collect();
+        let total = scope.sum(&symbols[..4000]);
+        assert_eq!(total.term_count(), 4000);
+        assert_eq!(total.evaluate(&|_| Some(3)), Some(12_000));
+        let text = scope.format(&total);
+        assert_eq!(scope.parse(&text), Some(total));
+        // Over budget.
+        assert!(scope.sum(&symbols).as_symbol().is_some_and(|symbol| scope.is_fresh(symbol)));
+        let same = std::iter::repeat_n(&symbols[0], 20_000);
+        assert_eq!(scope.format(&scope.sum(same)), "20000*s0");
+        let mut chain = Dim::constant(0);
+        for index in 0..100_000 {
+            chain = scope.add(&chain, &symbols[index % 8]);
+        }
+        assert_eq!(chain.term_count(), 8);
+        let mut clamps = symbols[0].clone();
+        for _ in 0..10_000 {
+            clamps = scope.max(&scope.sub(&clamps, &Dim::constant(1)), &Dim::constant(0));
+        }
+        assert_eq!(scope.format(&clamps), "max(0, s0 - 10000)");
+    };
+    std::thread::Builder::new().stack_size(512 << 10).spawn(work).unwrap().join().unwrap();
+}
+
+#[test]
+fn names_are_kept_apart() {
+    let scope = Scope::new();
+    let fresh = scope.fresh("");
+    let first = scope.name(fresh);
+    assert_eq!(&*first, "unk__0");
+    assert_eq!(scope.lookup(&first), None, "no file may refer to a fresh symbol");
+    let named = scope.named(&first);
+    assert_ne!(named, fresh);
+    assert_ne!(scope.name(fresh), first);
+    assert_eq!(scope.name(named), first);
+    assert!(scope.is_fresh(fresh) && !scope.is_fresh(named));
+    assert_eq!(&*scope.name(scope.fresh("seq")), "seq__2");
+    scope.rename(fresh, &first);
+    assert_ne!(scope.name(fresh), first, "the name is taken");
+    scope.rename(fresh, "length");
+    assert_eq!(scope.lookup("length"), Some(fresh));
+    assert_eq!(scope.named("length"), fresh);
+    assert_eq!(scope.format(&Dim::symbol(scope.named("a b"))), "a b");
+    assert_eq!(scope.fresh_within("x", Some(3), Some(3)), Dim::constant(3));
+}
+
+#[test]
+fn hostile_texts_fail_and_leave_nothing() {
+    let scope = Scope::new();
+    let nested = |count: usize| format!("{}S{}", "(".repeat(count), ")".repeat(count));
+    let texts = [
+        "",
+        " ",
+        "+",
+        "S +",
+        "S S",
+        "2S",
+        "S..T",
+        "f(S)",
+        "floor(",
+        "floor()",
+        "floor(S, T)",
+        "mod(S)",
+        "max()",
+        "abs(S, T)",
+        "S/2",
+        "S/T",
+        "S//T",
+        "S % T",
+        "S//0",
+        "S**-1",
+        "S**T",
+        "S**99999999999",
+        "S**2**2",
+        "S***2",
+        "99999999999999999999",
+        "9223372036854775808",
+        "9223372036854775807 + 1",
+        "(S, T)",
+        "S)",
+        "(S",
+        "S = T",
+        "S\u{0}",
+        "é é",
+        "9223372036854775807*2*S",
+    ];
+    for text in texts {
+        assert_eq!(scope.parse(text), None, "{text}");
+    }
+    assert_eq!(scope.parse(&nested(100_000)), None);
+    assert_eq!(scope.parse(&"-".repeat(70_000)), None);
+    assert_eq!(scope.parse(&format!("{}1", "(S+1)*".repeat(80))), None, "coefficients overflow");
+    assert_eq!(scope.symbol_count(), 0);
+    assert!(scope.parse(&nested(100)).is_some());
+    assert!(scope.parse(&format!("{}S", "-".repeat(1000))).is_some());
+    check(&scope, " Max( S ,0 ) + Mod(S, 2) - Min(S,T)*Abs(-2) ", "2*max(0, S - T) - 2*floor(S/2)");
+    check(&scope, "ceiling(S/2) + ceil(S)", "S + floor((S + 1)/2)");
+    check(&scope, "été*2", "2*été");
+    check(&scope, "-2**2", "-4");
+    check(&scope, "min", "min");
+}
+
+#[test]
+fn dims_travel_between_threads() {
+    fn travels<T: Send + Sync>() {}
+    travels::<Dim>();
+    assert_eq!(size_of::<Dim>(), 16);
 }

@@ -8,7 +8,8 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use super::Symbol;
-use super::expr::{Atom, Dim, Floor, Monomial, Term};
+use super::expr::Dim;
+use super::monomial::{Atom, Floor, Monomial, Term};
 use super::scope::Scope;
 
 impl Scope {
@@ -143,7 +144,9 @@ fn write_operand(text: &mut String, operand: &Dim, style: &Style) {
 fn pieces_of(a: &Dim, style: &Style) -> Vec<Piece> {
     let (mut rest, mut calls) = (a.clone(), Vec::new());
     // From the back: of `S − max(0, S − 3) − max(0, S − 2)` the tighter clamp is made the minimum.
-    for term in a.terms().iter().rev() {
+    let terms = a.terms();
+    let holds_atom = |term: &&Term| term.monomial.factors().iter().any(|f| !matches!(f.atom, Atom::Symbol(_)));
+    for term in terms.iter().rev().filter(holds_atom) {
         let present = rest.terms().iter().any(|own| own == term);
         let call = present
             .then(|| term.monomial.factors().iter().find_map(|factor| as_call(&rest, term, &factor.atom, style)));
@@ -161,10 +164,10 @@ fn pieces_of(a: &Dim, style: &Style) -> Vec<Piece> {
 
 /// `term`, which has `atom` as a factor, as part of a call: the call, and what is left of `sum` without it.
 fn as_call(sum: &Dim, term: &Term, atom: &Atom, style: &Style) -> Option<(Piece, Dim)> {
-    let cofactor = term.monomial.over(&Monomial::atom(atom.clone()))?;
-    if cofactor.exponent_of(atom) > 0 {
+    if matches!(atom, Atom::Symbol(_)) || term.monomial.exponent_of(atom) > 1 {
         return None;
     }
+    let cofactor = term.monomial.over(&Monomial::atom(atom.clone()))?;
     let cofactor = Term { monomial: cofactor, coefficient: term.coefficient };
     let rest = sum.minus(&Dim::from_sorted(vec![term.clone()])?)?;
     match atom {

@@ -80,6 +80,11 @@ pub fn broadcast_dims(scope: &Scope, a: &Dim, b: &Dim) -> Result<Dim, Refusal> {
     if b_is_one.is_no() || a_is_one.is_yes() {
         return Ok(b.clone());
     }
+    for (small, large) in [(a, b), (b, a)] {
+        if covers(scope, small, large) {
+            return Ok(large.clone());
+        }
+    }
     let (a_low, a_high) = scope.bounds(a);
     let (b_low, b_high) = scope.bounds(b);
     let positive = |low: Option<i64>| low.is_some_and(|low| low >= 1);
@@ -94,6 +99,14 @@ pub fn broadcast_dims(scope: &Scope, a: &Dim, b: &Dim) -> Result<Dim, Refusal> {
     }
     let low = a_low.zip(b_low).map_or(0, |(a, b)| a.min(b).max(0));
     Ok(scope.fresh_within("broadcast", Some(low), a_high.zip(b_high).map(|(a, b)| a.max(b))))
+}
+
+/// Whether a symbol is the result beside `small` whenever the two broadcast. It is if `small ≤ large`, unless `large` is 1 and
+/// `small` is 0: so `min(64, S)` and `S` give `S`.
+fn covers(scope: &Scope, small: &Dim, large: &Dim) -> bool {
+    let Some(symbol) = large.as_symbol().filter(|symbol| small.symbols().contains(symbol)) else { return false };
+    let at_one = scope.substitute(small, &|other| (other == symbol).then(|| Dim::constant(1)));
+    scope.ge(&at_one, &Dim::constant(1)).is_yes() && scope.le(small, large).is_yes()
 }
 
 /// How many symbols one formula may put together.
@@ -291,6 +304,18 @@ mod tests {
             terms.map(|((&at, &dim), &stride)| if dim == 1 { 0 } else { at * stride as usize }).sum()
         };
         Indices::new(&result).map(|index| [position(&index, 0), position(&index, 1)]).collect()
+    }
+
+    #[test]
+    fn a_clamped_size_beside_the_size_is_the_size() {
+        let scope = Scope::new();
+        let size = Dim::symbol(scope.named("S"));
+        let clamped = scope.min(&Dim::constant(64), &size);
+        assert_eq!(broadcast_dims(&scope, &clamped, &size), Ok(size.clone()));
+        assert_eq!(broadcast_dims(&scope, &size, &clamped), Ok(size.clone()));
+        // At S = 1 the other is 0, and so is the result.
+        let shorter = scope.max(&Dim::constant(0), &scope.sub(&size, &Dim::constant(1)));
+        assert_ne!(broadcast_dims(&scope, &shorter, &size), Ok(size));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! The walk over a graph that calls them is [`walk`]; evaluation of graphs (bodies of If, Loop, Scan, functions) is
 //! [`interpret`].
 
+mod attention;
 #[cfg(test)]
 mod bodies;
 mod broadcast;

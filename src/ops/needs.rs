@@ -36,6 +36,10 @@ impl Walk {
     }
 
     fn reshape_needs(&self, node: &Node) -> Option<Vec<(Dim, i64)>> {
+        // With `allowzero` ONNX Runtime leaves the zeros out of the product, and succeeds.
+        if matches!(node.attribute("allowzero"), Some(Attribute::Int(flag)) if *flag != 0) {
+            return None;
+        }
         let target = self.fact(node, 1)?.ints()?;
         let open = target.iter().position(|size| size.is_const(-1))?;
         let output = self.facts.get(node.output(0)?)?.shape()?;

@@ -1,4 +1,4 @@
-//! Recurrent networks: RNN, LSTM and GRU.
+//! Recurrent networks: RNN, LSTM and GRU. Their values are in [`cells`].
 //!
 //! | operand | `layout` 0 | `layout` 1 |
 //! | --- | --- | --- |
@@ -12,14 +12,17 @@
 //! | 14 | `layout` |
 //! | 7, 22 | other defaults of single attributes, more element types: nothing that shapes depend on |
 
+mod activation;
+mod cells;
+
 use super::{InferCx, InferResult, Operator, Refusal};
 use crate::dim::Dim;
 use crate::ir::Fact;
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::infer_only("RNN", &[1, 7, 14, 22], infer),
-    Operator::infer_only("GRU", &[1, 3, 7, 14, 22], infer),
-    Operator::infer_only("LSTM", &[1, 7, 14, 22], infer),
+    Operator::new("RNN", &[1, 7, 14, 22], infer, cells::eval_rnn),
+    Operator::new("GRU", &[1, 3, 7, 14, 22], infer, cells::eval_gru),
+    Operator::new("LSTM", &[1, 7, 14, 22], infer, cells::eval_lstm),
 ];
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {

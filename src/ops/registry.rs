@@ -119,6 +119,7 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
 #[rustfmt::skip]
 const FAMILIES: &[&[Operator]] = &[
     // One line for each family.
+    super::attention::OPERATORS,
     super::control::OPERATORS,
     super::conv::OPERATORS,
     super::elementwise::activation::OPERATORS,
@@ -151,6 +152,7 @@ const FAMILIES: &[&[Operator]] = &[
     super::movement::transpose::OPERATORS,
     super::movement::triangle::OPERATORS,
     super::pool::OPERATORS,
+    super::quantize::OPERATORS,
     super::recurrent::OPERATORS,
     super::reduce::OPERATORS,
     super::sequence::OPERATORS,

@@ -43,8 +43,8 @@ pub enum SliceError {
     #[error("{entries} entries select from the axes of data of rank {rank}")]
     TooManyEntries { entries: usize, rank: usize },
 
-    /// TensorFlow's masks have bits for so many entries only.
-    #[error("{entries} entries are more than the {limit} the dialect allows")]
+    /// TensorFlow's masks have bits for so many entries only, and no tensor has very many axes.
+    #[error("{entries} entries are more than the {limit} there may be")]
     EntryLimit { entries: usize, limit: usize },
 
     /// At most one entry may be an ellipsis.

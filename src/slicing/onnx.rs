@@ -27,7 +27,7 @@
 //! An operand that is there but not constant is not the same as one left out: nothing is concluded about any axis it may touch.
 
 use super::resolve::{Floor, IntMax, Reading};
-use super::spec::{Bound, Operand, Range, Repeated, SliceSpec, common_length};
+use super::spec::{Bound, MAX_ENTRIES, Operand, Range, Repeated, SliceSpec, common_length};
 use super::{Rule, SliceError};
 
 /// The operands of Slice-10 and later.
@@ -83,8 +83,12 @@ pub fn slice(operands: &Operands, rule: Rule) -> Result<SliceSpec, SliceError> {
 /// Reads Slice-1. `axes` is `None` when the attribute is absent.
 ///
 /// # Errors
-/// The attributes' lengths differ.
+/// The attributes' lengths differ, or they are far too long.
 pub fn slice_1(starts: &[i64], ends: &[i64], axes: Option<&[i64]>, rule: Rule) -> Result<SliceSpec, SliceError> {
+    let entries = starts.len().max(ends.len()).max(axes.map_or(0, <[i64]>::len));
+    if entries > MAX_ENTRIES {
+        return Err(SliceError::EntryLimit { entries, limit: MAX_ENTRIES });
+    }
     let operands = Operands {
         starts: Operand::constant(starts),
         ends: Operand::constant(ends),

@@ -7,8 +7,8 @@ use super::resolve::Reading;
 use crate::dim::Dim;
 use crate::tensor::{DType, Tensor};
 
-/// More elements than this in an operand are more than any tensor has axes; they are not listed one by one.
-const MAX_OPERAND: usize = 4096;
+/// More entries than this are more than any tensor has axes; they are not looked at one by one.
+pub(super) const MAX_ENTRIES: usize = 4096;
 
 /// What is known of a 1-D integer operand of a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,16 +27,19 @@ impl Operand {
 
     /// An operand of known length and unknown content.
     pub fn of_length(length: usize) -> Operand {
-        if length > MAX_OPERAND { Operand::Unknown } else { Operand::Elements(vec![None; length]) }
+        if length > MAX_ENTRIES { Operand::Unknown } else { Operand::Elements(vec![None; length]) }
     }
 
     /// A constant operand. Elements of `uint64` that are no `int64` count as the largest one: no axis is longer.
     ///
     /// # Errors
-    /// The tensor is not 1-D or does not hold integers. `name` is what the dialect calls the operand.
+    /// The tensor is not 1-D, does not hold integers or holds far too many. `name` is what the dialect calls the operand.
     pub fn of_tensor(name: &'static str, tensor: &Tensor) -> Result<Operand, SliceError> {
         if tensor.rank() != 1 {
             return Err(SliceError::OperandRank { operand: name, rank: tensor.rank() });
+        }
+        if tensor.len() > MAX_ENTRIES {
+            return Err(SliceError::EntryLimit { entries: tensor.len(), limit: MAX_ENTRIES });
         }
         let wrong_type = SliceError::OperandType { operand: name };
         let values = match tensor.dtype() {

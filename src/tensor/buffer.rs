@@ -10,7 +10,7 @@ use super::error::TensorError;
 /// From [`MAPPED`](Buffer::MAPPED) bytes on, the memory is an anonymous map on huge pages where the system has them:
 /// zeroed by the system on first touch instead of by us beforehand, and with a page fault for 2 MiB instead of 4 KiB.
 /// Faults are otherwise most of the time a large copy takes.
-pub(super) enum Buffer {
+pub(crate) enum Buffer {
     Heap(Vec<u8>),
     Map(MmapMut),
 }
@@ -20,7 +20,7 @@ impl Buffer {
 
     /// # Errors
     /// The memory is not to be had.
-    pub(super) fn zeroed(bytes: usize) -> Result<Buffer, TensorError> {
+    pub(crate) fn zeroed(bytes: usize) -> Result<Buffer, TensorError> {
         if bytes < Self::MAPPED {
             return Ok(Buffer::Heap(vec![0; bytes]));
         }
@@ -37,7 +37,7 @@ impl Buffer {
         Ok(Buffer::Heap(heap))
     }
 
-    pub(super) fn bytes(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
         match self {
             Buffer::Heap(heap) => heap,
             Buffer::Map(map) => map,

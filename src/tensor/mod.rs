@@ -19,6 +19,7 @@ pub mod smallfloat;
 mod storage;
 mod strided;
 
+pub(crate) use buffer::Buffer;
 pub use dtype::DType;
 
 pub(crate) use element::dispatch_numeric;

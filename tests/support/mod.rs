@@ -1,5 +1,8 @@
 //! Running models in text form before and after folding.
 
+// Every test binary compiles this for itself and uses its part of it.
+#![allow(dead_code)]
+
 use std::collections::BTreeMap;
 
 use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, text};

@@ -1,10 +1,12 @@
 //! Moving elements without looking at them.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use crate::ir::{Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::Decline;
-use crate::tensor::{DType, Tensor, pack};
+use crate::tensor::{Buffer, DType, Tensor, pack};
 
 /// What a kernel that only moves elements makes of operands of one element type. It sees tensors whose elements are whole
 /// bytes, and must give one of their type.
@@ -92,6 +94,14 @@ fn numbered(shapes: &[&[usize]]) -> Result<Vec<Tensor>, Decline> {
     Ok(tensors)
 }
 
+/// The elements of an integer operand, borrowed where they are int64.
+pub(super) fn index_values(tensor: &Tensor) -> Result<Cow<'_, [i64]>, Decline> {
+    if let Some(values) = tensor.elements::<i64>() {
+        return Ok(values);
+    }
+    tensor.to_i64s().map(Cow::Owned).ok_or_else(|| Decline::invalid("the indices should be integers"))
+}
+
 fn numbers(tensor: &Tensor) -> impl Iterator<Item = usize> + '_ {
     tensor.bytes().chunks_exact(4).map(|number| match *number {
         [a, b, c, d] => u32::from_le_bytes([a, b, c, d]) as usize,
@@ -113,7 +123,9 @@ pub(super) fn width(tensor: &Tensor) -> Result<usize, Decline> {
 pub(super) struct Builder {
     dtype: DType,
     width: usize,
-    bytes: Vec<u8>,
+    buffer: Buffer,
+    /// How many bytes are written.
+    written: usize,
 }
 
 impl Builder {
@@ -121,10 +133,14 @@ impl Builder {
     pub(super) fn new(like: &Tensor, len: usize) -> Result<Self, Decline> {
         let width = width(like)?;
         let size = len.checked_mul(width).ok_or_else(|| Decline::OverBudget("the result is not addressable".into()))?;
-        let mut bytes = Vec::new();
-        let fails = |_| Decline::OverBudget(format!("{size} bytes are not to be had"));
-        bytes.try_reserve_exact(size).map_err(fails)?;
-        Ok(Builder { dtype: like.dtype(), width, bytes })
+        Ok(Builder { dtype: like.dtype(), width, buffer: Buffer::zeroed(size)?, written: 0 })
+    }
+
+    /// The place of the next `len` elements.
+    fn next(&mut self, len: usize) -> Option<&mut [u8]> {
+        let start = self.written;
+        self.written = start.checked_add(len.checked_mul(self.width)?)?;
+        self.buffer.bytes().get_mut(start..self.written)
     }
 
     /// Appends elements `start..start + len`.
@@ -132,32 +148,38 @@ impl Builder {
         let range =
             start.checked_mul(self.width).zip(start.checked_add(len).and_then(|end| end.checked_mul(self.width)));
         let cells = range.and_then(|(start, end)| source.bytes().get(start..end)).ok_or_else(lost)?;
-        self.bytes.extend_from_slice(cells);
+        self.next(len).ok_or_else(lost)?.copy_from_slice(cells);
         Ok(())
     }
 
     /// Appends the elements `base + offset`, one after another.
     pub(super) fn pick(&mut self, source: &Tensor, base: usize, offsets: &[usize]) -> Result<(), Decline> {
-        let picked = match self.width {
-            1 => pick::<1>(&mut self.bytes, source.bytes(), base, offsets),
-            2 => pick::<2>(&mut self.bytes, source.bytes(), base, offsets),
-            4 => pick::<4>(&mut self.bytes, source.bytes(), base, offsets),
-            8 => pick::<8>(&mut self.bytes, source.bytes(), base, offsets),
-            _ => pick::<16>(&mut self.bytes, source.bytes(), base, offsets),
+        let width = self.width;
+        let out = self.next(offsets.len()).ok_or_else(lost)?;
+        let picked = match width {
+            1 => pick::<1>(out, source.bytes(), base, offsets),
+            2 => pick::<2>(out, source.bytes(), base, offsets),
+            4 => pick::<4>(out, source.bytes(), base, offsets),
+            8 => pick::<8>(out, source.bytes(), base, offsets),
+            _ => pick::<16>(out, source.bytes(), base, offsets),
         };
         picked.ok_or_else(lost)
     }
 
     /// The tensor, which must be complete.
-    pub(super) fn finish(self, shape: &[usize]) -> Result<Tensor, Decline> {
-        Ok(Tensor::from_bytes(self.dtype, shape, self.bytes.into())?)
+    pub(super) fn finish(mut self, shape: &[usize]) -> Result<Tensor, Decline> {
+        if self.written != self.buffer.bytes().len() {
+            return Err(lost());
+        }
+        Ok(Tensor::from_bytes(self.dtype, shape, self.buffer.into())?)
     }
 }
 
-fn pick<const W: usize>(out: &mut Vec<u8>, source: &[u8], base: usize, offsets: &[usize]) -> Option<()> {
+fn pick<const W: usize>(out: &mut [u8], source: &[u8], base: usize, offsets: &[usize]) -> Option<()> {
     let (cells, _) = source.as_chunks::<W>();
-    for &offset in offsets {
-        out.extend_from_slice(cells.get(base.wrapping_add(offset))?);
+    let (out, _) = out.as_chunks_mut::<W>();
+    for (out, &offset) in out.iter_mut().zip(offsets) {
+        *out = *cells.get(base.wrapping_add(offset))?;
     }
     Some(())
 }
@@ -166,7 +188,9 @@ fn pick<const W: usize>(out: &mut Vec<u8>, source: &[u8], base: usize, offsets: 
 pub(super) fn overwrite(data: &Tensor, updates: &Tensor, starts: &[usize], len: usize) -> Result<Tensor, Decline> {
     let bytes = width(data)?.checked_mul(len).ok_or_else(lost)?;
     let width = width(data)?;
-    let mut result = data.bytes().to_vec();
+    let mut buffer = Buffer::zeroed(data.bytes().len())?;
+    let result = buffer.bytes();
+    result.copy_from_slice(data.bytes());
     if bytes > 0 {
         if starts.len().checked_mul(bytes) != Some(updates.bytes().len()) {
             return Err(lost());
@@ -177,5 +201,5 @@ pub(super) fn overwrite(data: &Tensor, updates: &Tensor, starts: &[usize], len: 
             place.copy_from_slice(update);
         }
     }
-    Ok(Tensor::from_bytes(data.dtype(), data.shape(), result.into())?)
+    Ok(Tensor::from_bytes(data.dtype(), data.shape(), buffer.into())?)
 }

@@ -57,14 +57,11 @@ fn infer(cx: &mut InferCx<'_>, product: bool) -> InferResult {
     let scope = cx.scope();
     let neutral = Scalar::Int(Dim::constant(product.into()));
     let shape = data.static_shape().unwrap_or_default();
-    let result = cumulated(&elements, around(&shape, axis)?, how, &neutral, &|a, b| match (a, b) {
+    let result = cumulated(&elements, around(&shape, axis)?, how, &neutral, |a, b| match (a, b) {
         (Scalar::Int(a), Scalar::Int(b)) => Scalar::Int(if product { scope.mul(a, b) } else { scope.add(a, b) }),
         _ => Scalar::Unknown,
     });
-    Ok(vec![match result {
-        Some(elements) => fact.with_elements(elements),
-        None => fact,
-    }])
+    Ok(vec![fact.with_elements(result)])
 }
 
 fn eval_sum(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -90,46 +87,77 @@ fn eval(cx: &mut EvalCx<'_>, product: bool) -> EvalResult {
         let elements = data.elements::<T>().ok_or_else(unsupported)?;
         let neutral = if product { T::one() } else { T::zero() };
         let result = if product {
-            cumulated(&elements, walk, how, &neutral, &|a, b| a.mul(*b))
+            cumulated(&elements, walk, how, &neutral, |a, b| a.mul(*b))
         } else {
-            cumulated(&elements, walk, how, &neutral, &|a, b| a.add(*b))
+            cumulated(&elements, walk, how, &neutral, |a, b| a.add(*b))
         };
-        Tensor::from_vec(data.shape(), result.ok_or_else(unsupported)?)?
+        Tensor::from_vec(data.shape(), result)?
     }, else => return Err(unsupported()));
     Ok(vec![Data::Tensor(result)])
 }
 
-/// Walks the middle of three dims. Lanes that lie next to each other in memory are walked side by side.
+/// Walks the middle of three dims.
 fn cumulated<T: Clone>(
     elements: &[T],
-    (outer, dim, inner): (usize, usize, usize),
+    (_, dim, inner): (usize, usize, usize),
     how: Walked,
     neutral: &T,
-    combine: &dyn Fn(&T, &T) -> T,
-) -> Option<Vec<T>> {
+    combine: impl Fn(&T, &T) -> T,
+) -> Vec<T> {
     let mut result = elements.to_vec();
-    let block = dim.checked_mul(inner)?;
-    for block_at in 0..outer {
-        let base = block_at.checked_mul(block)?;
-        let mut before: Option<usize> = None;
-        for step in 0..dim {
-            let row = if how.reverse { dim - 1 - step } else { step };
-            let row = base + row * inner;
-            for lane in 0..inner {
-                let value = match (before, how.exclusive) {
-                    (None, false) => continue,
-                    (None, true) => neutral.clone(),
-                    (Some(before), false) => combine(result.get(before + lane)?, elements.get(row + lane)?),
-                    // The second of an exclusive walk is the first operand itself.
-                    (Some(before), true) if step == 1 => elements.get(before + lane)?.clone(),
-                    (Some(before), true) => combine(result.get(before + lane)?, elements.get(before + lane)?),
-                };
-                *result.get_mut(row + lane)? = value;
-            }
-            before = Some(row);
+    let block = dim.saturating_mul(inner).max(1);
+    for (out, elements) in result.chunks_mut(block).zip(elements.chunks(block)) {
+        match (inner, how.reverse) {
+            (1, false) => walk_lane(out.iter_mut().zip(elements), how.exclusive, neutral, &combine),
+            (1, true) => walk_lane(out.iter_mut().zip(elements).rev(), how.exclusive, neutral, &combine),
+            _ => walk_lanes(out, elements, inner, how, neutral, &combine),
         }
     }
-    Some(result)
+    result
+}
+
+/// Walks one lane, whose elements lie next to each other.
+fn walk_lane<'e, T: Clone + 'e>(
+    lane: impl Iterator<Item = (&'e mut T, &'e T)>,
+    exclusive: bool,
+    neutral: &T,
+    combine: &impl Fn(&T, &T) -> T,
+) {
+    let mut before: Option<T> = None;
+    for (out, element) in lane {
+        let with = before.as_ref().map_or_else(|| element.clone(), |before| combine(before, element));
+        *out = if exclusive { before.unwrap_or_else(|| neutral.clone()) } else { with.clone() };
+        before = Some(with);
+    }
+}
+
+/// Walks `inner` lanes side by side, row by row.
+fn walk_lanes<T: Clone>(
+    out: &mut [T],
+    elements: &[T],
+    inner: usize,
+    how: Walked,
+    neutral: &T,
+    combine: &impl Fn(&T, &T) -> T,
+) {
+    let inner = inner.max(1);
+    let rows = out.chunks_mut(inner).zip(elements.chunks(inner));
+    let rows: &mut dyn Iterator<Item = (&mut [T], &[T])> = if how.reverse { &mut rows.rev() } else { &mut { rows } };
+    let mut before: Vec<T> = Vec::new();
+    for (out, elements) in rows {
+        if before.is_empty() {
+            before.extend_from_slice(elements);
+            if how.exclusive {
+                out.fill(neutral.clone());
+            }
+            continue;
+        }
+        for ((out, before), element) in out.iter_mut().zip(&mut before).zip(elements) {
+            let with = combine(before, element);
+            *out = if how.exclusive { before.clone() } else { with.clone() };
+            *before = with;
+        }
+    }
 }
 
 #[cfg(test)]

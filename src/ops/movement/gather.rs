@@ -14,12 +14,12 @@
 
 use rayon::prelude::*;
 
-use super::cells::{Builder, elements_of, moved, width};
+use super::cells::{Builder, elements_of, index_values, moved, width};
 use super::{agree, around, claim, count, of_rank};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::Tensor;
+use crate::tensor::{Buffer, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Gather", &[1, 11, 13], infer_gather, eval_gather),
@@ -112,7 +112,7 @@ fn eval_gather(cx: &mut EvalCx<'_>) -> EvalResult {
     let shape = gathered(data.shape(), indices.shape(), axis);
     claim(cx, data.dtype(), &shape)?;
     let dim = data.shape().get(axis).copied().unwrap_or(0);
-    let places = places(&cx.ints(1)?, dim)?;
+    let places = places(&index_values(indices)?, dim)?;
     let result = moved(&[data], &|operands| match operands {
         [data] => gather_rows(data, axis, &places, &shape),
         _ => Err(Decline::invalid("data of one kind is gathered")),
@@ -131,14 +131,14 @@ fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &[usize]) ->
     let row = inner.checked_mul(width(data)?).ok_or_else(addressable)?;
     let size = len.checked_mul(width(data)?).ok_or_else(addressable)?;
     if size >= PARALLEL_BYTES {
-        let mut bytes = zeroed(size)?;
+        let mut buffer = Buffer::zeroed(size)?;
         let rows = (CHUNK_BYTES / row).max(1);
-        let copied = bytes
-            .par_chunks_mut(rows.saturating_mul(row))
-            .enumerate()
-            .try_for_each(|(chunk, out)| copy_rows(out, data.bytes(), row, dim, places, chunk.saturating_mul(rows)));
+        let copied =
+            buffer.bytes().par_chunks_mut(rows.saturating_mul(row)).enumerate().try_for_each(|(chunk, out)| {
+                copy_rows(out, data.bytes(), row, dim, places, chunk.saturating_mul(rows))
+            });
         copied.ok_or_else(|| Decline::unsupported("a row was not found"))?;
-        return Ok(Tensor::from_bytes(data.dtype(), shape, bytes.into())?);
+        return Ok(Tensor::from_bytes(data.dtype(), shape, buffer.into())?);
     }
     let mut builder = Builder::new(data, len)?;
     for block in 0..outer {
@@ -196,15 +196,6 @@ fn sources(dim: usize, places: &[usize], first: usize) -> Option<impl Iterator<I
     }))
 }
 
-/// Zeroed memory whose pages are not touched before they are written.
-fn zeroed(size: usize) -> Result<Vec<u8>, Decline> {
-    // Asked for first, because the next line aborts the program when the memory is not to be had.
-    Vec::<u8>::new()
-        .try_reserve_exact(size)
-        .map_err(|_| Decline::OverBudget(format!("{size} bytes are not to be had")))?;
-    Ok(vec![0; size])
-}
-
 /// Where each element of the indices of GatherElements and ScatterElements points in the data: its own place, but for `axis`. Rows
 /// of the last axis of the indices are given one after another.
 pub(super) fn element_places(
@@ -227,18 +218,21 @@ pub(super) fn element_places(
     let (along, last_stride) = (stride_of(axis), if axis == outer.len() { 0 } else { 1 });
     let mut rows = crate::tensor::Indices::new(outer);
     let mut places = Vec::with_capacity(last);
+    let (wide, limit) = (i64::try_from(dim).unwrap_or(i64::MAX), dim as u64);
     for values in values.chunks(last.max(1)) {
         let Some(row) = rows.advance() else { break };
-        let base: usize = row
-            .iter()
-            .enumerate()
-            .filter(|&(at, _)| at != axis)
-            .map(|(at, &index)| index.wrapping_mul(stride_of(at)))
-            .sum();
+        let others = row.iter().enumerate().filter(|&(at, _)| at != axis);
+        let base: usize = others.map(|(at, &index)| index.wrapping_mul(stride_of(at))).sum();
+        let mut inside = true;
         places.clear();
-        for (at, &value) in values.iter().enumerate() {
-            let index = place(value, dim).ok_or_else(|| outside(value, dim))?;
-            places.push(base + at * last_stride + index.wrapping_mul(along));
+        places.extend(values.iter().enumerate().map(|(at, &value)| {
+            let index = if value < 0 { value.wrapping_add(wide) } else { value } as u64;
+            inside &= index < limit;
+            base.wrapping_add(at.wrapping_mul(last_stride)).wrapping_add((index as usize).wrapping_mul(along))
+        }));
+        if !inside {
+            let wrong = values.iter().find(|&&value| place(value, dim).is_none()).copied().unwrap_or_default();
+            return Err(outside(wrong, dim));
         }
         each_row(&places)?;
     }
@@ -288,7 +282,7 @@ fn eval_gather_elements(cx: &mut EvalCx<'_>) -> EvalResult {
     let (data, indices) = (cx.tensor(0)?, cx.tensor(1)?);
     let axis = gather_axis(cx, data.rank())?;
     claim(cx, data.dtype(), indices.shape())?;
-    let values = cx.ints(1)?;
+    let values = index_values(indices)?;
     let result = moved(&[data], &|operands| {
         let [data] = operands else { return Err(Decline::invalid("data of one kind is gathered")) };
         let mut builder = Builder::new(data, values.len())?;
@@ -396,7 +390,7 @@ fn eval_gather_nd(cx: &mut EvalCx<'_>) -> EvalResult {
     let rest = rest.ok_or_else(|| Decline::invalid(format!("{last} indices point into too few axes")))?;
     let shape = [tuples, rest].concat();
     claim(cx, data.dtype(), &shape)?;
-    let starts = tuple_places(data.shape(), indices.shape(), batch, &cx.ints(1)?)?;
+    let starts = tuple_places(data.shape(), indices.shape(), batch, &index_values(indices)?)?;
     let run = count(rest)?;
     let result = moved(&[data], &|operands| {
         let [data] = operands else { return Err(Decline::invalid("data of one kind is gathered")) };

@@ -142,12 +142,17 @@ fn claim(cx: &EvalCx<'_>, dtype: DType, shape: &[usize]) -> Result<(), Decline> 
 
 /// A size that is not known but is at most `limit`: a new symbol.
 fn dim_up_to(cx: &InferCx<'_>, limit: &Dim) -> Dim {
+    dim_between(cx, 0, limit)
+}
+
+/// The same, and at least `low`, which must not be more than `limit`.
+fn dim_between(cx: &InferCx<'_>, low: i64, limit: &Dim) -> Dim {
     let scope = cx.scope();
     if limit.is_const(0) {
         return Dim::constant(0);
     }
     let stem = cx.node.outputs().iter().flatten().next().map_or("dim", |&value| &cx.model.value(value).name);
-    let dim = scope.fresh_within(stem, Some(0), scope.bounds(limit).1);
+    let dim = scope.fresh_within(stem, Some(low), scope.bounds(limit).1);
     // Said of a limit that may be negative, it would say something of the limit's symbols too, and that in runs that never
     // come here.
     if scope.ge(limit, &Dim::constant(0)).is_yes() {

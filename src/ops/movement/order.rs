@@ -21,24 +21,26 @@ pub(super) fn sort_keys(tensor: &Tensor) -> Result<Vec<u64>, Decline> {
     if let Some(ints) = tensor.to_i64s() {
         return Ok(ints.into_iter().map(|int| int as u64 ^ 1 << 63).collect());
     }
-    let keys = dispatch_numeric!(tensor.dtype(), T => {
+    let mut ordered = true;
+    let mut key = |value: f64| {
+        ordered &= !value.is_nan();
+        float_key(value)
+    };
+    let keys: Vec<u64> = dispatch_numeric!(tensor.dtype(), T => {
         let elements = tensor.elements::<T>().ok_or_else(unordered)?;
-        elements.iter().map(|&element| float_key(Number::to_f64(element))).collect::<Option<Vec<u64>>>()
+        elements.iter().map(|&element| key(Number::to_f64(element))).collect()
     }, else => {
         let floats = tensor.to_f64s().ok_or_else(unordered)?;
-        floats.into_iter().map(float_key).collect()
+        floats.into_iter().map(key).collect()
     });
-    keys.ok_or_else(|| Decline::unsupported("there are NaNs, which have no order"))
+    if ordered { Ok(keys) } else { Err(Decline::unsupported("there are NaNs, which have no order")) }
 }
 
-/// The bits of a float such that they compare as it does; `None` is NaN.
-fn float_key(value: f64) -> Option<u64> {
-    if value.is_nan() {
-        return None;
-    }
+/// The bits of a float, which is no NaN, such that they compare as it does.
+fn float_key(value: f64) -> u64 {
     // Adding 0 makes −0 a 0.
     let bits = (value + 0.0).to_bits();
-    Some(if bits >> 63 == 1 { !bits } else { bits | 1 << 63 })
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 //! open in the standard, so such a node is left alone; and so are NaNs in max and min, where runtimes differ.
 
 use super::agree;
-use super::cells::{elements_of, moved, overwrite};
+use super::cells::{elements_of, index_values, moved, overwrite};
 use super::gather::{element_places, tuple_places};
 use super::{around, claim, count};
 use crate::dim::{Dim, Scope};
@@ -140,7 +140,7 @@ fn eval_elements(cx: &mut EvalCx<'_>) -> EvalResult {
         )));
     }
     claim(cx, data.dtype(), data.shape())?;
-    let starts = element_starts(data.shape(), indices.shape(), axis, &cx.ints(1)?)?;
+    let starts = element_starts(data.shape(), indices.shape(), axis, &index_values(indices)?)?;
     Ok(vec![Data::Tensor(scattered(data, updates, &starts, 1, reduction(cx)?)?)])
 }
 
@@ -166,7 +166,7 @@ fn eval_nd(cx: &mut EvalCx<'_>) -> EvalResult {
         return Err(Decline::invalid(format!("updates of dims {:?} do not fit their places", updates.shape())));
     }
     claim(cx, data.dtype(), data.shape())?;
-    let starts = tuple_places(data.shape(), indices.shape(), 0, &cx.ints(1)?)?;
+    let starts = tuple_places(data.shape(), indices.shape(), 0, &index_values(indices)?)?;
     Ok(vec![Data::Tensor(scattered(data, updates, &starts, count(rest)?, reduction(cx)?)?)])
 }
 

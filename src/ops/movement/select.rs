@@ -15,7 +15,7 @@
 
 use super::cells::{Builder, follow, moved};
 use super::order::sort_keys;
-use super::{around, claim, count, dim_up_to};
+use super::{around, claim, count, dim_between, dim_up_to};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Data, Fact};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
@@ -90,19 +90,19 @@ fn eval_non_zero(cx: &mut EvalCx<'_>) -> EvalResult {
     let number = truths.iter().filter(|&&truth| truth).count();
     cx.claim(DType::Int64, &[rank, number])?;
     let mut result = vec![0i64; rank.saturating_mul(number)];
-    let mut indices = Indices::new(data.shape());
+    let (last, outer) = data.shape().split_last().map_or((0, [].as_slice()), |(&last, outer)| (last, outer));
+    let mut rows = Indices::new(outer);
     let mut column = 0;
-    for truth in truths {
-        let index = indices.advance();
-        if !truth {
-            continue;
-        }
-        for (row, &at) in index.unwrap_or_default().iter().enumerate() {
-            if let Some(place) = result.get_mut(row * number + column) {
-                *place = at as i64;
+    for truths in truths.chunks(last.max(1)) {
+        let row = rows.advance().unwrap_or_default();
+        for (at, _) in truths.iter().enumerate().filter(|&(_, &truth)| truth) {
+            for (axis, &index) in row.iter().chain([&at]).enumerate() {
+                if let Some(place) = result.get_mut(axis * number + column) {
+                    *place = index as i64;
+                }
             }
+            column += 1;
         }
-        column += 1;
     }
     Ok(vec![Data::Tensor(Tensor::from_vec(&[rank, number], result)?)])
 }
@@ -206,7 +206,9 @@ fn infer_unique(cx: &mut InferCx<'_>) -> InferResult {
         Some(dim) => dim.clone(),
         None => cx.scope().product(shape),
     };
-    let number = dim_up_to(cx, &whole);
+    // Where there is anything, there is one of it.
+    let low = cx.scope().ge(&whole, &Dim::constant(1)).is_yes();
+    let number = dim_between(cx, low.into(), &whole);
     let mut dims = shape.to_vec();
     match axis.and_then(|axis| dims.get_mut(axis)) {
         Some(dim) => *dim = number.clone(),
@@ -242,8 +244,15 @@ fn eval_unique(cx: &mut EvalCx<'_>) -> EvalResult {
         }
     }
     let key = |slice: usize| rows.get(slice * row..slice * row + row).unwrap_or_default();
-    let mut order: Vec<usize> = (0..dim).collect();
-    order.sort_by(|&a, &b| key(a).cmp(key(b)));
+    let order: Vec<usize> = if row == 1 {
+        let mut pairs: Vec<(u64, usize)> = rows.iter().copied().zip(0..).collect();
+        pairs.sort_unstable();
+        pairs.into_iter().map(|(_, slice)| slice).collect()
+    } else {
+        let mut order: Vec<usize> = (0..dim).collect();
+        order.sort_by(|&a, &b| key(a).cmp(key(b)));
+        order
+    };
     // The first of each group of equal slices, and the group of every slice.
     let mut firsts: Vec<usize> = Vec::new();
     let mut groups = vec![0usize; dim];
@@ -288,6 +297,9 @@ mod tests {
     use super::super::testing::*;
     use super::*;
     use crate::dim::Scope;
+    use crate::ir::{Model, NewNode, OpsetImport};
+    use crate::ops::{Budget, Walk};
+    use crate::slicing::Rule;
 
     #[test]
     fn places_of_what_is_not_zero() {
@@ -353,12 +365,31 @@ mod tests {
     }
 
     #[test]
+    fn a_filled_operand_settles_how_many_are_not_zero() {
+        let mut model = Model::new();
+        model.opsets = vec![OpsetImport { domain: String::new(), version: 17, extra: Default::default() }];
+        let main = model.main();
+        let [shape, filled, found] = ["shape", "filled", "found"].map(|name| model.add_value(name));
+        model.add_input(main, shape).unwrap();
+        let fill = NewNode::new("ConstantOfShape", [Some(shape)]).with("value", ints(&[1])).output(filled);
+        model.add_node(main, fill).unwrap();
+        model.add_node(main, NewNode::new("NonZero", [Some(filled)]).output(found)).unwrap();
+        let scope = Rc::new(Scope::new());
+        let mut walk = Walk::new(Rc::clone(&scope), Rule::Agree, Budget::default());
+        walk.facts.set(shape, vector(&scope, &["S", "2"]));
+        walk.infer_main(&model).unwrap();
+        assert_eq!(dims(&scope, walk.facts.get(found).unwrap()), ["2", "2*S"]);
+    }
+
+    #[test]
     fn sizes_are_bounded() {
         let scope = Rc::new(Scope::new());
         let fact = Case::new("NonZero", 13).infer(&scope, vec![Some(shaped(&scope, &["B", "3"]))]).remove(0);
         let shape = fact.shape().unwrap();
         assert!(shape[0].is_const(2));
         assert!(scope.le(&shape[1], &scope.parse("3*B").unwrap()).is_yes());
+        let one = Case::new("Unique", 11).infer(&scope, vec![Some(shaped(&scope, &["1"]))]).remove(0);
+        assert_eq!(dims(&scope, &one), ["1"]);
         let condition = Fact::constant(Tensor::from_bools(&[2], &[false, true]).unwrap());
         let facts = vec![Some(vector(&scope, &["A", "B"])), Some(condition)];
         assert_eq!(elements(&scope, &Case::new("Compress", 11).infer(&scope, facts)[0]), ["B"]);

@@ -82,22 +82,13 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.budget().take_work((data.len() as u64).saturating_mul(u64::from(dim.ilog2()) + 1))?;
     let keys = sort_keys(data)?;
     let (mut places, mut indices) = (vec![0usize; len], vec![0i64; len]);
-    let mut order: Vec<usize> = Vec::with_capacity(dim);
     for block in 0..outer {
         for lane in 0..inner {
             let at = |index: usize| (block * dim + index) * inner + lane;
-            let key = |&index: &usize| {
-                let key = keys.get(at(index)).copied().unwrap_or(0);
-                (if largest { !key } else { key }, index)
-            };
-            order.clear();
-            order.extend(0..dim);
-            if size < dim {
-                order.select_nth_unstable_by_key(size, key);
-            }
-            order.truncate(size);
-            order.sort_unstable_by_key(key);
-            for (rank, &index) in order.iter().enumerate() {
+            // Small keys come first, and of equal ones the one in front.
+            let key = |index: usize| keys.get(at(index)).map_or(0, |&key| if largest { !key } else { key });
+            for (rank, (_, index)) in smallest((0..dim).map(|index| (key(index), index)), size).into_iter().enumerate()
+            {
                 let to = (block * size + rank) * inner + lane;
                 if let (Some(place), Some(found)) = (places.get_mut(to), indices.get_mut(to)) {
                     (*place, *found) = (at(index), index as i64);
@@ -112,6 +103,27 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         builder.finish(&shape)
     })?;
     Ok(vec![Data::Tensor(values), Data::Tensor(Tensor::from_vec(&shape, indices)?)])
+}
+
+/// The smallest `size` items, at least one, in order. Twice as many are kept at a time; what is not below the last of them is out.
+fn smallest(items: impl Iterator<Item = (u64, usize)>, size: usize) -> Vec<(u64, usize)> {
+    let room = size.saturating_mul(2).max(64);
+    let mut kept = Vec::new();
+    let mut limit = (u64::MAX, usize::MAX);
+    for item in items {
+        if item >= limit {
+            continue;
+        }
+        kept.push(item);
+        if kept.len() >= room {
+            let (_, &mut last, _) = kept.select_nth_unstable(size - 1);
+            limit = last;
+            kept.truncate(size);
+        }
+    }
+    kept.sort_unstable();
+    kept.truncate(size);
+    kept
 }
 
 #[cfg(test)]

@@ -99,14 +99,14 @@ fn is_cubic(reader: &mut Reader<'_, '_>, value: ValueId, x: ValueId) -> Option<b
     const CUBIC: f64 = 0.044715;
     let product = Product::of(reader.place, value, Some(x))?;
     reader.nodes.extend(&product.nodes);
-    let (factor, power, wanted) = match product.factors.as_slice() {
-        &[sum] => {
+    let (factor, power, wanted) = match *product.factors.as_slice() {
+        [sum] => {
             let &[Some(a), Some(b)] = reader.node(sum, "Add")?.inputs() else { return None };
             let cube = if a == x { b } else { a };
             let (factor, power) = reader.monomial(cube, x)?;
             (factor, power, if a == x || b == x { 3 } else { 0 })
         }
-        &[a, b] if a == x || b == x => {
+        [a, b] if a == x || b == x => {
             let (square, one) = reader.sum(if a == x { b } else { a })?;
             let (factor, power) = reader.monomial(square, x)?;
             (factor, power, if one == 1.0 { 2 } else { 0 })

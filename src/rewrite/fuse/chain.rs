@@ -11,7 +11,29 @@ use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeri
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule { name: "constant-chain", operators: &["Mul", "Div", "Add", "Sub"], exact: false, apply: floats },
     Rule { name: "integer-constant-chain", operators: &["Mul", "Add", "Sub"], exact: true, apply: integers },
+    Rule { name: "zero-term", operators: &["Add", "Sub"], exact: false, apply: zero_term },
 ];
+
+/// `x ± 0 = x`, whichever zero it is; the sign of a zero aside, which [`neutral-element`](super::super::neutral) keeps.
+fn zero_term(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let &[Some(a), Some(b)] = node.inputs() else { return None };
+    let is_zero = |value: ValueId| {
+        let tensor = place.tensor(value).filter(|tensor| has_arithmetic(tensor.dtype()));
+        tensor.and_then(Tensor::uniform).and_then(|zero| zero.to_f64s()).is_some_and(|zero| zero == [0.0])
+    };
+    let x = if is_zero(b) {
+        a
+    } else if node.is("Add") && is_zero(a) {
+        b
+    } else {
+        return None;
+    };
+    if !place.same_shape(x, place.only_output()?) || !place.may_forward(x) {
+        return None;
+    }
+    place.forward("zero-term", x)
+}
 
 fn floats(place: &mut Place<'_>) -> Option<Edit> {
     chain(place, "constant-chain", has_arithmetic)

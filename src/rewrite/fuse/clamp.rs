@@ -109,9 +109,9 @@ fn cut_of_cut(place: &mut Place<'_>) -> Option<Edit> {
     }
     let mut operands = vec![Operand::Value(first.input)];
     let mut attributes = Vec::new();
-    for (name, bound, absent) in [("min", low, -last), ("max", high, last)] {
+    for (slot, name, bound, absent) in [(1, "min", low, -last), (2, "max", high, last)] {
         if place.opset >= 11 {
-            let like = place.output(0)?;
+            let like = node.input(slot).or(inner.input(slot)).or(place.output(0))?;
             let given = bound != absent;
             operands.push(if given { Operand::Constant(exact(dtype, bound)?, like) } else { Operand::Absent });
         } else {

@@ -94,7 +94,7 @@ impl Fusion {
                 Operand::Value(value) => Some(value),
                 Operand::Absent => None,
                 Operand::Constant(tensor, like) => {
-                    let value = place.new_value(like, "fused");
+                    let value = place.fused_value(like);
                     edit.constants.push((value, tensor));
                     Some(value)
                 }
@@ -120,6 +120,15 @@ impl Place<'_> {
     fn only_output(&self) -> Option<ValueId> {
         let outputs = self.node()?.outputs();
         outputs.iter().skip(1).all(Option::is_none).then_some(outputs.first().copied().flatten()?)
+    }
+
+    /// A value for a constant that takes in others, named after one of them. What was fused before gets no longer a name.
+    fn fused_value(&mut self, like: ValueId) -> ValueId {
+        let name = &self.model.value(like).name;
+        let counted = |tail: &str| tail.is_empty() || tail.strip_prefix('_').is_some_and(|n| n.parse::<u32>().is_ok());
+        let stem = name.rsplit_once("_fused").filter(|(_, tail)| counted(tail)).map_or(name.as_str(), |(stem, _)| stem);
+        let name = self.model.unused_name(&format!("{stem}_fused"));
+        self.model.add_value(name)
     }
 
     /// Whether a value can go when these nodes do: nothing else reads it or knows it by name.

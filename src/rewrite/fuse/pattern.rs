@@ -25,8 +25,8 @@ impl Product {
                 product.coefficient *= number;
                 continue;
             }
-            let inside = Some(value) != atom && reader.is_none_or(|reader| place.is_internal(value, &[reader]));
-            match place.multiplication(value).filter(|_| inside) {
+            let inside = || reader.is_none_or(|reader| place.is_internal(value, &[reader]));
+            match place.multiplication(value).filter(|_| Some(value) != atom && inside()) {
                 // What is squared is a factor twice, and cannot be taken apart twice.
                 Some((id, ..)) if product.nodes.contains(&id) || product.nodes.len() == MOST => return None,
                 Some((id, a, b, divides)) => {

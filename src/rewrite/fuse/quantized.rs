@@ -36,7 +36,7 @@ fn quantize(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let scale = place.tensor(node.input(1)?).filter(|scale| scale.dtype() == DType::Float)?;
-    let digits = |&scale: &f32| scale >= f32::MIN_POSITIVE && scale < f32::MAX / 131_072.0;
+    let digits = |scale: &f32| (f32::MIN_POSITIVE..f32::MAX / 131_072.0).contains(scale);
     if !scale.elements::<f32>()?.iter().all(digits) || !place.may_forward(value) {
         return None;
     }

@@ -171,7 +171,7 @@ fn after(place: &mut Place<'_>) -> Option<Edit> {
 
 fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
     let node = place.node()?;
-    let result = place.only_output()?;
+    place.only_output()?;
     let between = node.input(slot)?;
     let id = place.model.value(between).producer()?;
     let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph())?;
@@ -187,12 +187,13 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
     }
     let mut operands: Vec<Operand> = inner.inputs().iter().map(|&value| value.into()).collect();
     let (mut operator, mut attributes) = (linear.operator, inner.attributes.clone());
+    let like = inner.input(2).or(shift_of(node, slot))?;
     let scaling = !affine.only_shifts();
     // With a scale of 1 and a shift of 0 there is nothing to change but the number of nodes.
     if linear.beta.is_some() && (scaling && inner.input(2).is_some() || !affine.only_scales()) {
         let old = linear.bias(place, inner)?;
         let new = old.iter().zip(&affine.scale).zip(&affine.shift).map(|((bias, scale), shift)| bias * scale + shift);
-        let bias = bias_operand(place, &linear, &new.collect::<Vec<_>>(), dtype, inner.input(2).unwrap_or(result))?;
+        let bias = bias_operand(place, &linear, &new.collect::<Vec<_>>(), dtype, like)?;
         set(&mut operands, 2, bias);
         attributes = without_beta(inner);
     } else if !affine.only_scales() {
@@ -203,7 +204,7 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
             return None;
         }
         operator = "Gemm";
-        operands.push(Operand::Constant(rounded(dtype, &[affine.shift.len()], &affine.shift)?, result));
+        operands.push(Operand::Constant(rounded(dtype, &[affine.shift.len()], &affine.shift)?, like));
     }
     let remove = vec![id, place.id];
     if scaling {
@@ -213,6 +214,11 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
         set(&mut operands, linear.weight, Operand::Constant(tensor, value));
     }
     Some(Fusion { rule: "affine-after-weights", remove, like: id, operator, attributes, operands })
+}
+
+/// The constant that such a node adds, or its only one: a new bias is named after it.
+fn shift_of(node: &Node, slot: usize) -> Option<ValueId> {
+    node.input(if node.inputs().len() > 2 { 2 } else { 1usize.checked_sub(slot)? })
 }
 
 /// Whether the model does not grow by these operands and a weight as large as `weight`. Asked before the weight is computed.
@@ -266,18 +272,18 @@ fn before_at(place: &Place<'_>) -> Option<Fusion> {
             (Channels { rank, axis: rank.checked_sub(1)?, count: *shape.get(rows)? }, Blocks::along(shape, rows)?)
         }
     };
-    let (input, affine) = tensor_slots(inner).iter().find_map(|&slot| {
+    let (input, affine, like) = tensor_slots(inner).iter().find_map(|&slot| {
         let input = inner.input(slot)?;
         // The constant may not stretch what it meets: the weights are for what comes out.
         let affine = Affine::of(place, inner, slot, channels).filter(|_| place.same_shape(input, between))?;
-        Some((input, affine))
+        Some((input, affine, node.input(2).or(shift_of(inner, slot))?))
     })?;
     let mut operands: Vec<Operand> = node.inputs().iter().map(|&value| value.into()).collect();
     let mut attributes = node.attributes.clone();
     if !affine.only_scales() {
         let added = shifted(place, node, &linear, weight, &affine.shift)?;
         let bias = linear.bias(place, node)?.iter().zip(&added).map(|(bias, added)| bias + added).collect::<Vec<_>>();
-        let bias = bias_operand(place, &linear, &bias, weight.dtype(), node.input(2).unwrap_or(result))?;
+        let bias = bias_operand(place, &linear, &bias, weight.dtype(), like)?;
         set(&mut operands, 2, bias);
         attributes = without_beta(node);
     }

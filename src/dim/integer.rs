@@ -1,0 +1,20 @@
+//! Integer arithmetic that rounds down and never overflows.
+
+/// The quotient rounded down. `None` for a zero divisor or on overflow.
+pub(super) fn floor_quotient(numerator: i128, denominator: i128) -> Option<i128> {
+    let quotient = numerator.checked_div(denominator)?;
+    let inexact = numerator.checked_rem(denominator)? != 0;
+    if inexact && (numerator < 0) != (denominator < 0) { quotient.checked_sub(1) } else { Some(quotient) }
+}
+
+pub(super) fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The quotient rounded up. `None` for a zero divisor or on overflow.
+pub(super) fn ceil_quotient(numerator: i128, denominator: i128) -> Option<i128> {
+    floor_quotient(numerator.checked_neg()?, denominator)?.checked_neg()
+}

@@ -1,0 +1,286 @@
+//! What a polynomial is made of: atoms, products of their powers, and terms.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::expr::{Dim, Symbol};
+
+/// The total degree of a monomial.
+pub(super) const MAX_DEGREE: u32 = 64;
+
+/// `coefficient · monomial`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Term {
+    pub(super) monomial: Monomial,
+    pub(super) coefficient: i64,
+}
+
+/// A product of powers of distinct atoms, sorted by atom; the empty product is 1.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) enum Monomial {
+    One,
+    Power(Factor),
+    /// At least two factors.
+    Product(Arc<[Factor]>),
+}
+
+/// `atom ^ exponent`, the exponent at least 1.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Factor {
+    pub(super) atom: Atom,
+    pub(super) exponent: u32,
+}
+
+/// What a polynomial is written in.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) enum Atom {
+    Symbol(Symbol),
+    Floor(Arc<Floor>),
+    /// The largest of at least two members, sorted.
+    Max(Arc<Vec<Dim>>),
+}
+
+/// `⌊numerator / denominator⌋`, the denominator positive wherever the symbols are within what is known of them.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Floor {
+    pub(super) numerator: Dim,
+    pub(super) denominator: Dim,
+}
+
+impl PartialOrd for Atom {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Atom {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let rank = |atom: &Atom| match atom {
+            Atom::Symbol(_) => 0,
+            Atom::Floor(_) => 1,
+            Atom::Max(_) => 2,
+        };
+        match (self, other) {
+            (Atom::Symbol(a), Atom::Symbol(b)) => a.cmp(b),
+            (Atom::Floor(a), Atom::Floor(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
+            (Atom::Floor(a), Atom::Floor(b)) => a.cmp(b),
+            (Atom::Max(a), Atom::Max(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
+            (Atom::Max(a), Atom::Max(b)) => a.cmp(b),
+            _ => rank(self).cmp(&rank(other)),
+        }
+    }
+}
+
+impl Atom {
+    pub(super) fn size(&self) -> u32 {
+        match self {
+            Atom::Symbol(_) => 0,
+            Atom::Floor(floor) => floor.numerator.size().saturating_add(floor.denominator.size()),
+            Atom::Max(members) => members.iter().fold(0, |sum, member| sum.saturating_add(member.size())),
+        }
+    }
+
+    pub(super) fn depth(&self) -> u32 {
+        match self {
+            Atom::Symbol(_) => 0,
+            Atom::Floor(floor) => floor.numerator.depth().max(floor.denominator.depth()).saturating_add(1),
+            Atom::Max(members) => members.iter().map(Dim::depth).max().unwrap_or(0).saturating_add(1),
+        }
+    }
+
+    pub(super) fn mask(&self) -> u64 {
+        match self {
+            Atom::Symbol(symbol) => symbol.bit(),
+            Atom::Floor(floor) => floor.numerator.mask() | floor.denominator.mask(),
+            Atom::Max(members) => members.iter().fold(0, |mask, member| mask | member.mask()),
+        }
+    }
+
+    /// The expressions directly inside this atom.
+    pub(super) fn inner(&self) -> impl Iterator<Item = &Dim> {
+        let (pair, members): ([Option<&Dim>; 2], &[Dim]) = match self {
+            Atom::Symbol(_) => ([None, None], &[]),
+            Atom::Floor(floor) => ([Some(&floor.numerator), Some(&floor.denominator)], &[]),
+            Atom::Max(members) => ([None, None], members),
+        };
+        pair.into_iter().flatten().chain(members)
+    }
+
+    /// This atom as an expression; `None` when it is nested too deep or is too large.
+    pub(super) fn dim(self) -> Option<Dim> {
+        Monomial::atom(self).dim()
+    }
+}
+
+/// Graded lexicographic: by total degree, then by the exponents of the atoms, an earlier atom weighing more. The order
+/// is compatible with multiplication, which makes the remainder of a division unique.
+impl Ord for Monomial {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_degree = self.degree().cmp(&other.degree());
+        if by_degree != Ordering::Equal {
+            return by_degree;
+        }
+        for (a, b) in self.factors().iter().zip(other.factors()) {
+            let order = b.atom.cmp(&a.atom).then(a.exponent.cmp(&b.exponent));
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        self.factors().len().cmp(&other.factors().len())
+    }
+}
+
+impl PartialOrd for Monomial {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Monomial {
+    pub(super) fn atom(atom: Atom) -> Monomial {
+        Monomial::Power(Factor { atom, exponent: 1 })
+    }
+
+    /// This monomial as an expression; `None` when it is nested too deep or is too large.
+    pub(super) fn dim(self) -> Option<Dim> {
+        Dim::from_sorted(vec![Term { monomial: self, coefficient: 1 }])
+    }
+
+    pub(super) fn factors(&self) -> &[Factor] {
+        match self {
+            Monomial::One => &[],
+            Monomial::Power(factor) => std::slice::from_ref(factor),
+            Monomial::Product(factors) => factors,
+        }
+    }
+
+    /// `factors` are sorted and distinct.
+    pub(super) fn from_factors(mut factors: Vec<Factor>) -> Monomial {
+        match factors.len() {
+            0 | 1 => factors.pop().map_or(Monomial::One, Monomial::Power),
+            _ => Monomial::Product(factors.into()),
+        }
+    }
+
+    pub(super) fn is_one(&self) -> bool {
+        matches!(self, Monomial::One)
+    }
+
+    /// The atom of a monomial that is one atom to the first power.
+    pub(super) fn as_atom(&self) -> Option<&Atom> {
+        match self {
+            Monomial::Power(factor) if factor.exponent == 1 => Some(&factor.atom),
+            _ => None,
+        }
+    }
+
+    pub(super) fn degree(&self) -> u32 {
+        self.factors().iter().fold(0, |sum, factor| sum.saturating_add(factor.exponent))
+    }
+
+    pub(super) fn exponent_of(&self, atom: &Atom) -> u32 {
+        self.factors().iter().find(|factor| factor.atom == *atom).map_or(0, |factor| factor.exponent)
+    }
+
+    pub(super) fn times(&self, other: &Monomial) -> Option<Monomial> {
+        if self.is_one() {
+            return Some(other.clone());
+        }
+        if other.is_one() {
+            return Some(self.clone());
+        }
+        if self.degree().checked_add(other.degree())? > MAX_DEGREE {
+            return None;
+        }
+        let (mut left, mut right) = (self.factors().iter().peekable(), other.factors().iter().peekable());
+        let mut factors = Vec::with_capacity(left.len().saturating_add(right.len()));
+        while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+            let order = a.atom.cmp(&b.atom);
+            let exponent = match order {
+                Ordering::Less => a.exponent,
+                Ordering::Equal => a.exponent.checked_add(b.exponent)?,
+                Ordering::Greater => b.exponent,
+            };
+            let atom = if order == Ordering::Greater { b.atom.clone() } else { a.atom.clone() };
+            factors.push(Factor { atom, exponent });
+            if order != Ordering::Greater {
+                left.next();
+            }
+            if order != Ordering::Less {
+                right.next();
+            }
+        }
+        factors.extend(left.cloned());
+        factors.extend(right.cloned());
+        Some(Monomial::from_factors(factors))
+    }
+
+    /// `self / other`, when every exponent allows it.
+    pub(super) fn over(&self, other: &Monomial) -> Option<Monomial> {
+        if other.is_one() {
+            return Some(self.clone());
+        }
+        let mut divisor = other.factors().iter().peekable();
+        let mut factors = Vec::new();
+        for factor in self.factors() {
+            let mut exponent = factor.exponent;
+            if let Some(taken) = divisor.next_if(|next| next.atom == factor.atom) {
+                exponent = exponent.checked_sub(taken.exponent)?;
+            }
+            if exponent > 0 {
+                factors.push(Factor { atom: factor.atom.clone(), exponent });
+            }
+        }
+        divisor.next().is_none().then(|| Monomial::from_factors(factors))
+    }
+
+    /// The greatest monomial that divides both.
+    pub(super) fn common(&self, other: &Monomial) -> Monomial {
+        let shared = self.factors().iter().filter_map(|factor| {
+            let exponent = factor.exponent.min(other.exponent_of(&factor.atom));
+            (exponent > 0).then(|| Factor { atom: factor.atom.clone(), exponent })
+        });
+        Monomial::from_factors(shared.collect())
+    }
+}
+
+impl Term {
+    /// This term and all terms inside its atoms.
+    pub(super) fn size(&self) -> u32 {
+        self.monomial.factors().iter().fold(1, |size, factor| size.saturating_add(factor.atom.size()))
+    }
+
+    pub(super) fn depth(&self) -> u32 {
+        self.monomial.factors().iter().map(|factor| factor.atom.depth()).max().unwrap_or(0)
+    }
+
+    pub(super) fn mask(&self) -> u64 {
+        self.monomial.factors().iter().fold(0, |mask, factor| mask | factor.atom.mask())
+    }
+
+    pub(super) fn scaled(&self, scale: i64) -> Option<Term> {
+        Some(Term { monomial: self.monomial.clone(), coefficient: self.coefficient.checked_mul(scale)? })
+    }
+
+    pub(super) fn times(&self, other: &Term) -> Option<Term> {
+        let coefficient = self.coefficient.checked_mul(other.coefficient)?;
+        Some(Term { monomial: self.monomial.times(&other.monomial)?, coefficient })
+    }
+}
+
+/// Brings `terms` into canonical order. `None` when a coefficient overflows.
+pub(super) fn combine(terms: &mut Vec<Term>) -> Option<()> {
+    terms.sort_by(|a, b| b.monomial.cmp(&a.monomial));
+    let mut overflow = false;
+    terms.dedup_by(|next, kept| {
+        let equal = next.monomial == kept.monomial;
+        if equal {
+            let sum = kept.coefficient.checked_add(next.coefficient);
+            overflow |= sum.is_none();
+            kept.coefficient = sum.unwrap_or(0);
+        }
+        equal
+    });
+    terms.retain(|term| term.coefficient != 0);
+    (!overflow).then_some(())
+}

@@ -1,0 +1,79 @@
+//! Operands of attention with their heads on an axis of their own.
+
+use crate::ops::lane::{Lane, read};
+use crate::ops::{Decline, EvalCx};
+use crate::tensor::{DType, Tensor, product};
+
+/// `[batch, heads, length, size]`, dense.
+pub(super) struct Heads<T> {
+    pub batch: usize,
+    pub heads: usize,
+    pub length: usize,
+    pub size: usize,
+    pub values: Vec<T>,
+}
+
+impl<T: Lane> Heads<T> {
+    /// An operand of rank 4, or one of rank 3 whose last axis holds this many heads side by side.
+    ///
+    /// # Errors
+    /// Another rank, heads that do not divide the axis, too many elements.
+    pub fn of(cx: &EvalCx<'_>, tensor: &Tensor, heads: impl Fn() -> Result<usize, Decline>) -> Result<Self, Decline> {
+        cx.claim(DType::Double, tensor.shape())?;
+        let values = read::<T>(tensor)?;
+        match *tensor.shape() {
+            [batch, heads, length, size] => Ok(Heads { batch, heads, length, size, values: values.into_owned() }),
+            [batch, length, hidden] => {
+                let heads = heads()?;
+                if heads == 0 || hidden % heads != 0 {
+                    return Err(Decline::invalid(format!("{hidden} elements do not divide into {heads} heads")));
+                }
+                let size = hidden / heads;
+                let mut apart = Vec::with_capacity(values.len());
+                for instance in values.chunks(length.saturating_mul(hidden).max(1)) {
+                    for head in 0..heads {
+                        for row in instance.chunks_exact(hidden) {
+                            apart.extend_from_slice(row.get(head * size..(head + 1) * size).unwrap_or_default());
+                        }
+                    }
+                }
+                Ok(Heads { batch, heads, length, size, values: apart })
+            }
+            _ => Err(Decline::invalid(format!("an operand of attention has rank {}", tensor.rank()))),
+        }
+    }
+
+    /// These after the ones of `past`, head by head.
+    ///
+    /// # Errors
+    /// The sizes other than the length differ, or there are too many elements.
+    pub fn after(self, cx: &EvalCx<'_>, past: Heads<T>) -> Result<Self, Decline> {
+        if (past.batch, past.heads, past.size) != (self.batch, self.heads, self.size) {
+            return Err(Decline::invalid("the past differs from what comes in more than in its length"));
+        }
+        let length = past.length.checked_add(self.length).ok_or_else(|| Decline::invalid("too long a sequence"))?;
+        let joined = Heads { length, values: Vec::new(), ..self };
+        cx.claim(DType::Double, &joined.shape())?;
+        let mut values = Vec::with_capacity(past.values.len() + self.values.len());
+        for head in 0..self.batch.saturating_mul(self.heads) {
+            if past.values.is_empty() && self.values.is_empty() {
+                break;
+            }
+            values.extend_from_slice(past.head(head));
+            let own = self.length * self.size;
+            values.extend_from_slice(self.values.get(head * own..(head + 1) * own).unwrap_or_default());
+        }
+        Ok(Heads { values, ..joined })
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> [usize; 4] {
+        [self.batch, self.heads, self.length, self.size]
+    }
+
+    /// The matrix `[length, size]` of one head, counted through the batch.
+    pub fn head(&self, at: usize) -> &[T] {
+        let own = product(&[self.length, self.size]).unwrap_or(0);
+        self.values.get(at * own..(at + 1) * own).unwrap_or_default()
+    }
+}

@@ -1,0 +1,64 @@
+//! The fixed sizes of an operand, wherever its heads are.
+
+use crate::dim::{Dim, Scope};
+use crate::ops::{Decline, Refusal, Site};
+
+/// An attribute that counts heads.
+///
+/// # Errors
+/// It is not positive.
+pub(super) fn read_heads(site: &Site<'_>, name: &str) -> Result<Option<i64>, Refusal> {
+    match site.attr_int(name)? {
+        Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}"))),
+        heads => Ok(heads),
+    }
+}
+
+/// The part of a packed axis that belongs to one head. A model that runs has an axis that divides.
+///
+/// # Errors
+/// It does not.
+pub(super) fn per_head(scope: &Scope, packed: &Dim, heads: i64) -> Result<Dim, Refusal> {
+    let heads = Dim::constant(heads);
+    match scope.exact_div(packed, &heads) {
+        Some(part) => Ok(part),
+        None if packed.as_const().is_some() => {
+            let (packed, heads) = (scope.format(packed), scope.format(&heads));
+            Err(Refusal::invalid(format!("an axis of {packed} does not divide into {heads} heads")))
+        }
+        None => Ok(scope.floor_div(packed, &heads)),
+    }
+}
+
+/// The fixed sizes of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub batch: usize,
+    pub heads: usize,
+    pub sequence: usize,
+    /// Elements of one head at one place.
+    pub size: usize,
+    /// Whether the operand is `[batch, sequence, heads·size]` instead of `[batch, heads, sequence, size]`.
+    pub packed: bool,
+}
+
+impl Layout {
+    /// From the shape of an operand of rank 4, or of rank 3 and so many heads.
+    ///
+    /// # Errors
+    /// The rank is another, or the heads do not divide the last axis.
+    pub fn of(shape: &[usize], heads: Option<i64>) -> Result<Layout, Decline> {
+        match (shape, heads.and_then(|heads| usize::try_from(heads).ok())) {
+            (&[batch, heads, sequence, size], _) => Ok(Layout { batch, heads, sequence, size, packed: false }),
+            (&[batch, sequence, packed], Some(heads)) if heads > 0 && packed.is_multiple_of(heads) => {
+                Ok(Layout { batch, heads, sequence, size: packed / heads, packed: true })
+            }
+            _ => Err(Decline::invalid(format!("dims {shape:?} are not those of heads"))),
+        }
+    }
+
+    /// Elements of one head of one batch entry.
+    pub fn head(&self) -> usize {
+        self.sequence.saturating_mul(self.size)
+    }
+}

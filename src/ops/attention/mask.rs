@@ -1,0 +1,138 @@
+//! What is added to the scores of attention: the mask given, and −∞ where a query may not see a key.
+
+use crate::ops::lane::{Lane, read};
+use crate::ops::{Decline, EvalCx};
+use crate::tensor::{DType, Tensor};
+
+/// Which keys a query may see, by position.
+///
+/// Query `i` is at position `p = offset + i`, where as many keys are in front of the queries as there are past ones, or
+/// valid ones in a cache kept outside.
+#[derive(Clone, Copy)]
+pub(super) struct Window {
+    /// No key after `p`.
+    pub causal: bool,
+    /// No key more than this many before `p`.
+    pub left: Option<i64>,
+    /// No key more than this many after `p`.
+    pub right: Option<i64>,
+}
+
+impl Window {
+    fn shows(self, position: i64, key: i64) -> bool {
+        let ahead = key.saturating_sub(position);
+        !(self.causal && ahead > 0)
+            && self.left.is_none_or(|left| ahead.saturating_neg() <= left)
+            && self.right.is_none_or(|right| ahead <= right)
+    }
+}
+
+/// The sum of everything that masks.
+pub(super) struct Bias<T> {
+    mask: Option<Given<T>>,
+    window: Window,
+    past: usize,
+    valid: Option<Vec<i64>>,
+    queries: usize,
+    keys: usize,
+}
+
+/// The operand `attn_mask`, of which axes of 1 are stretched.
+struct Given<T> {
+    values: Vec<T>,
+    /// Distances along the batch, the heads, the queries.
+    strides: [usize; 3],
+    /// How many keys it speaks of; it hides the others.
+    keys: usize,
+}
+
+impl<T: Lane> Given<T> {
+    fn of(
+        cx: &EvalCx<'_>,
+        mask: &Tensor,
+        dtype: DType,
+        [batch, heads, queries, keys]: [usize; 4],
+    ) -> Result<Self, Decline> {
+        cx.claim(DType::Double, mask.shape())?;
+        let values = match mask.bools() {
+            Some(shown) => shown.into_iter().map(|shown| T::of(if shown { 0.0 } else { f64::NEG_INFINITY })).collect(),
+            None if mask.dtype() == dtype => read::<T>(mask)?.into_owned(),
+            None => return Err(Decline::unsupported(format!("a mask of {} for scores of {dtype}", mask.dtype()))),
+        };
+        let rank = mask.rank();
+        let own = match mask.shape().last() {
+            Some(&own) if own == keys || (own < keys && own != 1) => own,
+            // A mask of one column may be meant to be stretched or to be filled up.
+            Some(1) => return Err(Decline::unsupported("a mask of one key")),
+            _ => return Err(Decline::invalid("the mask does not fit the keys")),
+        };
+        if rank > 4 {
+            return Err(Decline::invalid(format!("a mask of rank {rank}")));
+        }
+        let mut strides = [0; 3];
+        let mut stride = own;
+        for (axis, size) in [batch, heads, queries].into_iter().enumerate().rev() {
+            let Some(&dim) = (axis + rank).checked_sub(4).and_then(|axis| mask.shape().get(axis)) else { break };
+            if dim != 1 && dim != size {
+                return Err(Decline::invalid("the mask does not broadcast to the scores"));
+            }
+            if let (Some(place), true) = (strides.get_mut(axis), dim != 1) {
+                *place = stride;
+            }
+            stride = stride.saturating_mul(dim);
+        }
+        Ok(Given { values, strides, keys: own })
+    }
+
+    fn row(&self, batch: usize, head: usize, query: usize) -> &[T] {
+        let [over_batch, over_heads, over_queries] = self.strides;
+        let start = batch * over_batch + head * over_heads + query * over_queries;
+        self.values.get(start..start + self.keys).unwrap_or_default()
+    }
+}
+
+impl<T: Lane> Bias<T> {
+    /// For scores of `shape`: `[batch, heads, queries, keys]`, of type `dtype`, where the first `past` keys are past ones.
+    ///
+    /// # Errors
+    /// The operands do not fit the scores.
+    pub fn new(
+        cx: &EvalCx<'_>,
+        dtype: DType,
+        shape: [usize; 4],
+        window: Window,
+        past: Option<usize>,
+    ) -> Result<Self, Decline> {
+        let [batch, _, queries, keys] = shape;
+        let mask = cx.optional_tensor(3)?.map(|mask| Given::of(cx, mask, dtype, shape)).transpose()?;
+        let valid = if cx.version >= 24 && cx.has_input(6) { Some(cx.ints(6)?) } else { None };
+        if let Some(valid) = &valid
+            && (past.is_some() || valid.len() != batch)
+        {
+            return Err(Decline::invalid("nonpad_kv_seqlen goes with no past and has one entry for each of the batch"));
+        }
+        Ok(Bias { mask, window, past: past.unwrap_or(0), valid, queries, keys })
+    }
+
+    /// Writes the sums for one query; returns whether it sees any key.
+    pub fn row(&self, batch: usize, head: usize, query: usize, row: &mut [T]) -> bool {
+        let wide = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let valid = self.valid.as_ref().and_then(|valid| valid.get(batch)).copied();
+        let offset = valid.map_or(wide(self.past), |valid| valid.saturating_sub(wide(self.queries)));
+        let position = offset.saturating_add(wide(query));
+        let hidden = T::of(f64::NEG_INFINITY);
+        let given = self.mask.as_ref().map(|mask| mask.row(batch, head, query));
+        let mut seen = false;
+        for (key, sum) in row.iter_mut().enumerate().take(self.keys) {
+            *sum = match given {
+                Some(mask) => mask.get(key).copied().unwrap_or(hidden),
+                None => T::default(),
+            };
+            if !self.window.shows(position, wide(key)) || valid.is_some_and(|valid| wide(key) >= valid) {
+                *sum = sum.plus(hidden);
+            }
+            seen |= *sum != hidden;
+        }
+        seen
+    }
+}

@@ -1,0 +1,239 @@
+//! The values of Attention, version 23 and later.
+//!
+//! With `s` the square root of the scale, for each head, `kv heads` of K and V shared evenly by those of Q:
+//!
+//! | step | `qk_matmul_output_mode` |
+//! | --- | --- |
+//! | `(s·Q)·(s·K)ᵀ` | 0 |
+//! | `softcap · tanh(… / softcap)`, if `softcap` is not 0 | 1 |
+//! | plus the mask and −∞ wherever a query may not see a key ([`Bias`]) | 2 |
+//! | softmax in `softmax_precision`; a query that sees no key gets zeros | 3 |
+//! | `· V` | |
+//!
+//! Every step is rounded to the element type of Q, as by the operators the standard builds this one of. Not evaluated: masks
+//! of integers or of one key, where runtimes disagree; no keys at all.
+
+use half::{bf16, f16};
+
+use super::heads::Heads;
+use super::mask::{Bias, Window};
+use super::shapes::head_count;
+use crate::ir::Data;
+use crate::ops::lane::{Lane, in_lane, same_dtype};
+use crate::ops::linear::{Matrix, multiply_add};
+use crate::ops::{Decline, EvalCx, EvalResult};
+use crate::tensor::{DType, product};
+
+pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let dtype = cx.tensor(0)?.dtype();
+    in_lane!(dtype, T => attend::<T>(cx, dtype))
+}
+
+/// Rounds a number to a type.
+fn rounding(dtype: DType) -> Result<fn(f64) -> f64, Decline> {
+    Ok(match dtype {
+        DType::Double => |value| value,
+        DType::Float => |value| f64::from(value as f32),
+        DType::Float16 => |value| f16::from_f64(value).to_f64(),
+        DType::Bfloat16 => |value| bf16::from_f64(value).to_f64(),
+        other => return Err(Decline::invalid(format!("{other} is no precision to compute with"))),
+    })
+}
+
+/// Rounds results in the lane of a type to the type itself.
+fn round<T: Lane>(dtype: DType, values: &mut [T]) -> Result<(), Decline> {
+    if matches!(dtype, DType::Float16 | DType::Bfloat16) {
+        let to = rounding(dtype)?;
+        values.iter_mut().for_each(|value| *value = T::of(to(value.to_f64())));
+    }
+    Ok(())
+}
+
+/// How scores become weights.
+struct Rule {
+    mode: i64,
+    softcap: f64,
+    /// The precision of the softmax.
+    fine: fn(f64) -> f64,
+    /// The precision of everything else.
+    coarse: fn(f64) -> f64,
+}
+
+impl Rule {
+    fn of(cx: &EvalCx<'_>, dtype: DType) -> Result<Rule, Decline> {
+        let softcap = f64::from(cx.attr_float("softcap")?.unwrap_or(0.0));
+        if softcap.is_nan() || softcap < 0.0 {
+            return Err(Decline::unsupported(format!("softcap is {softcap}")));
+        }
+        let mode = cx.attr_int("qk_matmul_output_mode")?.unwrap_or(0);
+        if !(0..=3).contains(&mode) {
+            return Err(Decline::invalid(format!("qk_matmul_output_mode is {mode}")));
+        }
+        let coarse = rounding(dtype)?;
+        Ok(Rule {
+            mode,
+            softcap: coarse(softcap),
+            fine: rounding(cx.attr_dtype("softmax_precision")?.unwrap_or(dtype))?,
+            coarse,
+        })
+    }
+
+    /// `softcap · tanh(x / softcap)`.
+    fn cap<T: Lane>(&self, scores: &mut [T]) {
+        if self.softcap != 0.0 {
+            for score in scores {
+                let tanh = (self.coarse)(libm::tanh((self.coarse)(score.to_f64() / self.softcap)));
+                *score = T::of((self.coarse)(tanh * self.softcap));
+            }
+        }
+    }
+
+    /// The shares of one query in the keys it sees.
+    fn softmax<T: Lane>(&self, scores: &mut [T]) -> Result<(), Decline> {
+        let exact: Vec<f64> = scores.iter().map(|score| (self.fine)(score.to_f64())).collect();
+        let top = exact.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if top == f64::NEG_INFINITY && !exact.iter().any(|score| score.is_nan()) {
+            return Err(Decline::unsupported("scores of −∞ for keys that are not masked"));
+        }
+        let powers: Vec<f64> = exact.iter().map(|score| libm::exp(score - top)).collect();
+        let sum: f64 = powers.iter().sum();
+        for (score, power) in scores.iter_mut().zip(powers) {
+            *score = T::of((self.coarse)((self.fine)(power / sum)));
+        }
+        Ok(())
+    }
+}
+
+/// The square root of the scale, in the element type.
+fn root_scale(cx: &EvalCx<'_>, dtype: DType, size: usize) -> Result<f64, Decline> {
+    let scale = cx.attr_float("scale")?.map_or(1.0 / (size as f64).sqrt(), f64::from);
+    if !scale.is_finite() || scale < 0.0 {
+        return Err(Decline::unsupported(format!("scale is {scale}")));
+    }
+    Ok(rounding(dtype)?(scale.sqrt()))
+}
+
+fn window(cx: &EvalCx<'_>) -> Result<Window, Decline> {
+    let side = |name| match cx.attr_int(name)? {
+        Some(size) if cx.version >= 25 && size < -1 => Err(Decline::invalid(format!("{name} is {size}"))),
+        Some(size) if cx.version >= 25 && size >= 0 => Ok(Some(size)),
+        _ => Ok(None),
+    };
+    Ok(Window {
+        causal: cx.attr_flag("is_causal", false)?,
+        left: side("left_window_size")?,
+        right: side("right_window_size")?,
+    })
+}
+
+fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
+    let (query, key, value) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
+    same_dtype(dtype, &[key, value])?;
+    if query.rank() != key.rank() || query.rank() != value.rank() {
+        return Err(Decline::invalid("Q, K and V have different ranks"));
+    }
+    let apart = query.rank() == 4;
+    let said = ["q_num_heads", "kv_num_heads"].iter().any(|name| cx.attribute(name).is_some());
+    if apart && said && cx.version >= 25 {
+        return Err(Decline::invalid("the number of heads is said of operands that have an axis for it"));
+    }
+    let heads = |name: &'static str| {
+        move || usize::try_from(head_count(cx, name)?).map_err(|_| Decline::invalid(format!("{name} is out of range")))
+    };
+    let mut q = Heads::<T>::of(cx, query, heads("q_num_heads"))?;
+    let mut k = Heads::<T>::of(cx, key, heads("kv_num_heads"))?;
+    let mut v = Heads::<T>::of(cx, value, heads("kv_num_heads"))?;
+    let mut past = None;
+    match (cx.optional_tensor(4)?, cx.optional_tensor(5)?) {
+        (None, None) => {}
+        (Some(keys), Some(values)) if keys.rank() == 4 && values.rank() == 4 => {
+            same_dtype(dtype, &[keys, values])?;
+            let none = || Err(Decline::invalid("a cache has rank 4"));
+            let (keys, values) = (Heads::<T>::of(cx, keys, none)?, Heads::<T>::of(cx, values, none)?);
+            past = Some(keys.length);
+            (k, v) = (k.after(cx, keys)?, v.after(cx, values)?);
+        }
+        _ => return Err(Decline::invalid("past_key and past_value go together and have rank 4")),
+    }
+    let fits = q.batch == k.batch
+        && k.batch == v.batch
+        && k.heads == v.heads
+        && k.length == v.length
+        && q.size == k.size
+        && q.heads.checked_rem(k.heads) == Some(0);
+    if !fits {
+        return Err(Decline::invalid("the sizes of Q, K and V do not go together"));
+    }
+    if k.length == 0 || q.size == 0 {
+        return Err(Decline::unsupported("attention to nothing"));
+    }
+
+    let scores = [q.batch, q.heads, q.length, k.length];
+    let terms = q.size.saturating_add(v.size).saturating_add(32);
+    let work = product(&scores).and_then(|count| count.checked_mul(terms));
+    cx.budget().take_work(work.map_or(u64::MAX, |work| work as u64))?;
+    let flat = [q.batch, q.length, q.heads.saturating_mul(v.size)];
+    let split = [q.batch, q.heads, q.length, v.size];
+    let shape: &[usize] = if apart { &split } else { &flat };
+    cx.claim(dtype, shape)?;
+    cx.claim(DType::Double, &scores)?;
+
+    let (rule, bias) = (Rule::of(cx, dtype)?, Bias::<T>::new(cx, dtype, scores, window(cx)?, past)?);
+    let present = (T::write(dtype, &k.shape(), k.values.clone())?, T::write(dtype, &v.shape(), v.values.clone())?);
+    let scale = T::of(root_scale(cx, dtype, q.size)?);
+    for values in [&mut q.values, &mut k.values] {
+        values.iter_mut().for_each(|value| *value = value.times(scale));
+        round(dtype, values)?;
+    }
+
+    let mut result = vec![T::default(); product(shape).unwrap_or(0)];
+    let mut shown = Vec::new();
+    let keeps = cx.has_output(3);
+    let mut added = vec![T::default(); k.length];
+    let shared = q.heads / k.heads.max(1);
+    for at in 0..if q.length == 0 { 0 } else { q.batch * q.heads } {
+        let (batch, head) = (at / q.heads, at % q.heads);
+        let of = batch * k.heads + head / shared;
+        let mut scores = vec![T::default(); q.length * k.length];
+        let keys = Matrix::transposed(k.head(of), k.size);
+        multiply_add(q.length, q.size, k.length, Matrix::dense(q.head(at), q.size), keys, &mut scores);
+        round(dtype, &mut scores)?;
+        let mut keep = |mode, scores: &[T]| {
+            if keeps && rule.mode == mode {
+                shown.extend_from_slice(scores);
+            }
+        };
+        keep(0, &scores);
+        rule.cap(&mut scores);
+        keep(1, &scores);
+        let mut blind = Vec::new();
+        for (query, row) in scores.chunks_exact_mut(k.length).enumerate() {
+            blind.push(!bias.row(batch, head, query, &mut added));
+            row.iter_mut().zip(&added).for_each(|(score, &bias)| *score = score.plus(bias));
+        }
+        round(dtype, &mut scores)?;
+        keep(2, &scores);
+        for (row, &blind) in scores.chunks_exact_mut(k.length).zip(&blind) {
+            if blind {
+                row.fill(T::default());
+            } else {
+                rule.softmax(row)?;
+            }
+        }
+        keep(3, &scores);
+        let mut sums = vec![T::default(); q.length * v.size];
+        let (weights, values) = (Matrix::dense(&scores, k.length), Matrix::dense(v.head(of), v.size));
+        multiply_add(q.length, k.length, v.size, weights, values, &mut sums);
+        for (query, sums) in sums.chunks_exact(v.size.max(1)).enumerate() {
+            let row = if apart { at * q.length + query } else { (batch * q.length + query) * q.heads + head };
+            if let Some(to) = result.get_mut(row * v.size..(row + 1) * v.size) {
+                to.copy_from_slice(sums);
+            }
+        }
+    }
+    let mut outputs: Vec<Data> = vec![T::write(dtype, shape, result)?.into(), present.0.into(), present.1.into()];
+    if keeps {
+        outputs.push(T::write(dtype, &scores, shown)?.into());
+    }
+    Ok(outputs)
+}

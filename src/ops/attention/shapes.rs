@@ -1,0 +1,133 @@
+//! The shapes of Attention.
+//!
+//! | | heads on an axis of their own | heads side by side |
+//! | --- | --- | --- |
+//! | Q | `[batch, q heads, q length, size]` | `[batch, q length, q heads · size]` |
+//! | K | `[batch, kv heads, kv length, size]` | `[batch, kv length, kv heads · size]` |
+//! | V | `[batch, kv heads, kv length, v size]` | `[batch, kv length, kv heads · v size]` |
+//! | Y | `[batch, q heads, q length, v size]` | `[batch, q length, q heads · v size]` |
+//!
+//! The caches are always `[batch, kv heads, past length, size]`; the present ones are as long as the past and the incoming
+//! keys together, and so are the rows of `qk_matmul_output`.
+
+use crate::dim::Dim;
+use crate::ir::Fact;
+use crate::ops::{InferCx, InferResult, Refusal, Site};
+
+const Q: usize = 0;
+const K: usize = 1;
+const V: usize = 2;
+const PAST_KEY: usize = 4;
+const PAST_VALUE: usize = 5;
+
+/// What is known of an operand's sizes, wherever its heads are.
+#[derive(Default)]
+struct Sizes {
+    batch: Option<Dim>,
+    heads: Option<Dim>,
+    length: Option<Dim>,
+    size: Option<Dim>,
+}
+
+/// How many heads an attribute says there are, where the heads lie side by side.
+pub(super) fn head_count(site: &Site<'_>, name: &str) -> Result<i64, Refusal> {
+    match site.attr_int(name)? {
+        Some(heads) if heads > 0 => Ok(heads),
+        Some(heads) => Err(Refusal::invalid(format!("{name} is {heads}"))),
+        None => Err(Refusal::invalid(format!("operands of rank 3 need {name}"))),
+    }
+}
+
+fn sizes(cx: &InferCx<'_>, operand: usize, attribute: &str) -> Result<Sizes, Refusal> {
+    Ok(match cx.shape(operand) {
+        None => Sizes::default(),
+        Some([batch, heads, length, size]) => Sizes {
+            batch: Some(batch.clone()),
+            heads: Some(heads.clone()),
+            length: Some(length.clone()),
+            size: Some(size.clone()),
+        },
+        Some([batch, length, hidden]) => {
+            let heads = head_count(cx, attribute)?;
+            if hidden.as_const().is_some_and(|hidden| hidden % heads != 0) {
+                return Err(Refusal::invalid(format!("operand {operand} does not divide into {heads} heads")));
+            }
+            let heads = Dim::constant(heads);
+            Sizes {
+                batch: Some(batch.clone()),
+                size: Some(cx.scope().floor_div(hidden, &heads)),
+                heads: Some(heads),
+                length: Some(length.clone()),
+            }
+        }
+        Some(shape) => return Err(Refusal::invalid(format!("operand {operand} has rank {}", shape.len()))),
+    })
+}
+
+/// Of dims that are equal in a model that runs, a number if there is one, else the first.
+fn agreed(cx: &InferCx<'_>, dims: &[&Option<Dim>]) -> Result<Dim, Refusal> {
+    let known = || dims.iter().filter_map(|dim| dim.as_ref());
+    let Some(first) = known().find(|dim| dim.as_const().is_some()).or_else(|| known().next()) else {
+        return Ok(cx.fresh_dim());
+    };
+    if let Some(other) = known().find(|dim| cx.scope().eq(first, dim).is_no()) {
+        let (first, other) = (cx.scope().format(first), cx.scope().format(other));
+        return Err(Refusal::invalid(format!("sizes {first} and {other} should agree")));
+    }
+    Ok(first.clone())
+}
+
+pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = cx.dtype(Q).or(cx.dtype(K));
+    let value_dtype = cx.dtype(V).or(cx.dtype(PAST_VALUE));
+    let ranks: Vec<usize> = [Q, K, V].iter().filter_map(|&operand| cx.rank(operand)).collect();
+    if ranks.windows(2).any(|pair| pair[0] != pair[1]) {
+        return Err(Refusal::invalid("Q, K and V have different ranks"));
+    }
+    let (q, k, v) = (sizes(cx, Q, "q_num_heads")?, sizes(cx, K, "kv_num_heads")?, sizes(cx, V, "kv_num_heads")?);
+    let cache = |operand| match cx.rank(operand) {
+        None => Ok(Sizes::default()),
+        Some(4) => sizes(cx, operand, ""),
+        Some(rank) => Err(Refusal::invalid(format!("operand {operand} has rank {rank}, not 4"))),
+    };
+    let (past_key, past_value) = (cache(PAST_KEY)?, cache(PAST_VALUE)?);
+
+    let batch = agreed(cx, &[&q.batch, &k.batch, &v.batch, &past_key.batch, &past_value.batch])?;
+    let kv_heads = agreed(cx, &[&k.heads, &v.heads, &past_key.heads, &past_value.heads])?;
+    let key_size = agreed(cx, &[&k.size, &q.size, &past_key.size])?;
+    let value_size = agreed(cx, &[&v.size, &past_value.size])?;
+    let q_heads = q.heads.unwrap_or_else(|| cx.fresh_dim());
+    let q_length = q.length.unwrap_or_else(|| cx.fresh_dim());
+    let kv_length = agreed(cx, &[&k.length, &v.length])?;
+    let total = if cx.has_input(PAST_KEY) || cx.has_input(PAST_VALUE) {
+        let past = agreed(cx, &[&past_key.length, &past_value.length])?;
+        cx.scope().add(&past, &kv_length)
+    } else {
+        kv_length
+    };
+
+    let shape = match ranks.first() {
+        Some(3) => {
+            // The sizes of all heads together: V's, where K and V have as many heads as Q, else so many times that.
+            let (heads, kv_heads) = (head_count(cx, "q_num_heads")?, head_count(cx, "kv_num_heads")?);
+            if heads % kv_heads != 0 {
+                return Err(Refusal::invalid(format!("{heads} heads of Q do not share {kv_heads} of K and V evenly")));
+            }
+            let hidden = match cx.shape(V) {
+                Some([_, _, hidden]) => cx.scope().mul(hidden, &Dim::constant(heads / kv_heads)),
+                _ => cx.scope().mul(&value_size, &Dim::constant(heads)),
+            };
+            Some(vec![batch.clone(), q_length.clone(), hidden])
+        }
+        Some(_) => Some(vec![batch.clone(), q_heads.clone(), q_length.clone(), value_size.clone()]),
+        None => None,
+    };
+    let key = vec![batch.clone(), kv_heads.clone(), total.clone(), key_size];
+    let value = vec![batch.clone(), kv_heads, total.clone(), value_size];
+    Ok(vec![
+        Fact::tensor(dtype, shape),
+        Fact::tensor(dtype, Some(key)),
+        Fact::tensor(value_dtype, Some(value)),
+        Fact::tensor(dtype, Some(vec![batch, q_heads, q_length, total])),
+    ])
+}

@@ -1,0 +1,117 @@
+//! The granularity of quantization: which scale and zero point goes with which element.
+//!
+//! | granularity | shape of the scale, for a tensor `[D₀, …, Dᵢ, …, Dₙ]` and `axis = i` | since |
+//! |---|---|---|
+//! | one for the tensor | `[]` or `[1]` | 10 |
+//! | one for each index of an axis | `[Dᵢ]` | 13 |
+//! | one for each block of `block_size` neighbours along an axis | `[D₀, …, ⌈Dᵢ / block_size⌉, …, Dₙ]` | 21 |
+
+use std::ops::Range;
+
+use crate::ops::{Decline, Site, axis_in};
+use crate::tensor::{Tensor, product};
+
+/// How the elements of a tensor share scales.
+pub(super) struct Grain {
+    /// Elements before, on and behind the axis.
+    outer: usize,
+    dim: usize,
+    inner: usize,
+    kind: Kind,
+}
+
+enum Kind {
+    Tensor,
+    Axis,
+    /// The size of a block and how many there are along the axis.
+    Blocks(usize, usize),
+}
+
+impl Grain {
+    /// From the shapes of an operand and its scale.
+    ///
+    /// # Errors
+    /// The scale's shape is none of the three.
+    pub fn of(site: &Site<'_>, x: &Tensor, scale: &Tensor) -> Result<Grain, Decline> {
+        let whole = Grain { outer: 1, dim: 1, inner: x.len(), kind: Kind::Tensor };
+        let wrong = || {
+            let (scale, x) = (scale.shape(), x.shape());
+            Decline::invalid(format!("scales of dims {scale:?} for a tensor of dims {x:?}"))
+        };
+        if scale.rank() <= 1 && scale.len() == 1 {
+            return Ok(whole);
+        }
+        if site.version < 13 {
+            return Err(wrong());
+        }
+        let axis = axis_in(site.attr_int("axis")?.unwrap_or(1), x.rank())?;
+        let (before, rest) = x.shape().split_at(axis);
+        let [dim, behind @ ..] = rest else { return Err(wrong()) };
+        let block = if site.version >= 21 { site.attr_int("block_size")?.unwrap_or(0) } else { 0 };
+        let kind = match (block, scale.shape()) {
+            (0, [count]) if count == dim => Kind::Axis,
+            (1.., shape) if shape.len() == x.rank() => {
+                let block = usize::try_from(block).unwrap_or(usize::MAX);
+                let blocks = dim.div_ceil(block);
+                let expected = before.iter().chain([&blocks]).chain(behind);
+                if !shape.iter().eq(expected) {
+                    return Err(wrong());
+                }
+                Kind::Blocks(block, blocks)
+            }
+            _ => return Err(wrong()),
+        };
+        let count = |dims: &[usize]| product(dims).unwrap_or(0);
+        Ok(Grain { outer: count(before), dim: *dim, inner: count(behind), kind })
+    }
+
+    /// Runs of neighbouring elements in order, each with the scale of its first element and whether each next element has
+    /// the next scale (else all have the same).
+    pub fn runs(&self, visit: &mut dyn FnMut(Range<usize>, usize, bool)) {
+        let &Grain { outer, dim, inner, ref kind } = self;
+        if outer == 0 || dim == 0 || inner == 0 {
+            return;
+        }
+        match *kind {
+            Kind::Tensor => visit(0..inner, 0, false),
+            Kind::Axis if inner == 1 => (0..outer).for_each(|o| visit(o * dim..(o + 1) * dim, 0, true)),
+            Kind::Axis => {
+                for row in 0..outer * dim {
+                    visit(row * inner..(row + 1) * inner, row % dim, false);
+                }
+            }
+            Kind::Blocks(block, blocks) if inner == 1 => {
+                for at in 0..outer * blocks {
+                    let (start, first) = (at / blocks * dim, at % blocks * block);
+                    visit(start + first..start + dim.min(first.saturating_add(block)), at, false);
+                }
+            }
+            Kind::Blocks(block, blocks) => {
+                for row in 0..outer * dim {
+                    let scale = (row / dim * blocks + row % dim / block) * inner;
+                    visit(row * inner..(row + 1) * inner, scale, true);
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` with every element's place and its scale's, in order.
+    pub fn each(&self, mut visit: impl FnMut(usize, usize)) {
+        self.runs(&mut |run, scale, next| {
+            let start = run.start;
+            run.for_each(|at| visit(at, if next { scale + at - start } else { scale }));
+        });
+    }
+}
+
+/// The zero point must have the shape of the scale; one number may be written as `[]` or `[1]`.
+///
+/// # Errors
+/// It has another.
+pub(super) fn check_zero_point(scale: &Tensor, zero: &Tensor) -> Result<(), Decline> {
+    let single = |tensor: &Tensor| tensor.rank() <= 1 && tensor.len() == 1;
+    if scale.shape() == zero.shape() || single(scale) && single(zero) {
+        return Ok(());
+    }
+    Err(Decline::invalid(format!("zero points of dims {:?} for scales of dims {:?}", zero.shape(), scale.shape())))
+}

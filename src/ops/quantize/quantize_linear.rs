@@ -1,0 +1,299 @@
+//! QuantizeLinear: `y = saturate(round(x / y_scale) + y_zero_point)`.
+//!
+//! | | |
+//! |---|---|
+//! | granularity | see [`grain`](super::grain) |
+//! | type | that of the zero point; else from 21 on `output_dtype`; else uint8 |
+//! | rounding | to nearest, ties to even, before the zero point is added; small floats round as Cast does, `saturate` included |
+//! | precision | of the division: `precision` from 23 on, else the type of the scale |
+//! | versions | 10; 13 adds axes; 19 8-bit floats, 16-bit operands, `saturate`; 21 blocks, 4- and 16-bit integers, `output_dtype`; 23 `precision`, 4-bit floats; 24 scales that are powers of two; 25 2-bit integers; 28 6-bit floats |
+//! | refuses | zero points of another shape or type than they belong to |
+//! | not evaluated | NaN to integers; zero points of small floats that are not 0; elements that come out differently in the text's precision and in the binary32 of runtimes |
+
+use half::{bf16, f16};
+
+use super::grain::{Grain, check_zero_point};
+use crate::ir::Fact;
+use crate::ops::lane::Ring;
+use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::tensor::smallfloat::{Format, decode_e8m0};
+use crate::tensor::{DType, Tensor, pack};
+
+pub(super) const QUANTIZE_LINEAR: Operator =
+    Operator::new("QuantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], infer, eval);
+
+/// The type of the result, if known, from that of the zero point: `None` when there is none, `Some(None)` when its type is
+/// not known.
+fn result_dtype(site: &Site<'_>, zero: Option<Option<DType>>) -> Result<Option<DType>, Refusal> {
+    let given = if site.version >= 21 && site.attr_int("output_dtype")?.unwrap_or(0) != 0 {
+        site.attr_dtype("output_dtype")?
+    } else {
+        None
+    };
+    match (zero, given) {
+        (Some(Some(zero)), Some(given)) if zero != given => {
+            Err(Refusal::invalid(format!("attribute 'output_dtype' is {given}, the zero point {zero}")))
+        }
+        (Some(zero), given) => Ok(zero.or(given)),
+        (None, given) => Ok(Some(given.unwrap_or(DType::Uint8))),
+    }
+}
+
+fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = result_dtype(cx, cx.input(2).map(Fact::dtype))?;
+    Ok(vec![Fact::tensor(dtype, cx.shape(0).map(<[_]>::to_vec))])
+}
+
+/// The type a division is carried out in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Precision {
+    Float16,
+    Bfloat16,
+    Float,
+    Double,
+}
+
+impl Precision {
+    fn of(dtype: DType) -> Option<Precision> {
+        Some(match dtype {
+            DType::Float16 => Precision::Float16,
+            DType::Bfloat16 => Precision::Bfloat16,
+            // A power of two divides exactly.
+            DType::Float | DType::Float8E8M0 => Precision::Float,
+            DType::Double | DType::Int32 => Precision::Double,
+            _ => return None,
+        })
+    }
+
+    fn round(self, value: f64) -> f64 {
+        match self {
+            Precision::Float16 => f16::from_f64(value).to_f64(),
+            Precision::Bfloat16 => bf16::from_f64(value).to_f64(),
+            Precision::Float => f64::from(value as f32),
+            Precision::Double => value,
+        }
+    }
+
+    /// The quotient in this precision. A quotient of binary64 rounded to 24 bits or fewer is the rounded quotient.
+    fn divide(self, x: f64, scale: f64) -> f64 {
+        self.round(self.round(x) / self.round(scale))
+    }
+}
+
+/// From quotients to codes.
+enum Target {
+    /// Integers with their zero points, or one 0.
+    Integers { low: f32, high: f32, zeros: Vec<f32> },
+    /// A small float.
+    Float { format: Format, saturate: bool },
+}
+
+impl Target {
+    fn new(site: &Site<'_>, dtype: DType, zero: Option<&Tensor>) -> Result<Self, Decline> {
+        if let Some(format) = Format::of(dtype) {
+            if zero.and_then(Tensor::codes).is_some_and(|mut codes| codes.any(|code| code != 0)) {
+                let reason = "runtimes do not read the zero points of small floats, but one is not 0";
+                return Err(Decline::unsupported(reason));
+            }
+            return Ok(Target::Float { format, saturate: site.attr_flag("saturate", true)? });
+        }
+        let bits = match dtype {
+            DType::Uint2 | DType::Int2 => 2,
+            DType::Uint4 | DType::Int4 => 4,
+            DType::Uint8 | DType::Int8 => 8,
+            DType::Uint16 | DType::Int16 => 16,
+            other => return Err(Decline::invalid(format!("quantization to {other}"))),
+        };
+        let (low, high) = match dtype.is_signed_integer() {
+            true => (-(1i32 << (bits - 1)), (1i32 << (bits - 1)) - 1),
+            false => (0, (1i32 << bits) - 1),
+        };
+        let zeros = zero.map_or_else(|| Some(vec![0]), Tensor::to_i64s);
+        let zeros = zeros.ok_or_else(|| Decline::invalid("zero points that are no integers"))?;
+        let zeros = zeros.into_iter().map(|zero| zero as f32).collect();
+        Ok(Target::Integers { low: low as f32, high: high as f32, zeros })
+    }
+
+    /// The code of a quotient, in the low bits.
+    #[inline]
+    fn code(&self, quotient: f32, scale: usize) -> Option<u16> {
+        match self {
+            Target::Integers { low, high, zeros } => {
+                if quotient.is_nan() {
+                    return None;
+                }
+                let zero = zeros.get(scale).or(zeros.first()).copied()?;
+                // Beyond the ends by more than any zero point nothing changes, and numbers this small round to integers when
+                // 1.5·2²³ is added: to nearest, ties to even.
+                const SHIFT: f32 = 12_582_912.0;
+                let bounded = quotient.clamp(-131_072.0, 131_072.0);
+                let rounded = (bounded + SHIFT) - SHIFT;
+                Some((rounded + zero).clamp(*low, *high) as i32 as u16)
+            }
+            Target::Float { format, saturate } => format.encode(quotient, *saturate).map(u16::from),
+        }
+    }
+}
+
+fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let (x, scale, zero) = (cx.tensor(0)?, cx.tensor(1)?, cx.optional_tensor(2)?);
+    let dtype = result_dtype(cx, zero.map(|zero| Some(zero.dtype())))?.unwrap_or(DType::Uint8);
+    let grain = Grain::of(cx, x, scale)?;
+    if let Some(zero) = zero {
+        check_zero_point(scale, zero)?;
+    }
+    let target = Target::new(cx, dtype, zero)?;
+    let precision = match cx.attr_int("precision")?.unwrap_or(0) {
+        0 => scale.dtype(),
+        _ => cx.attr_dtype("precision")?.unwrap_or(DType::Float),
+    };
+    let precision = Precision::of(precision).ok_or_else(|| Decline::invalid(format!("division in {precision}")))?;
+    cx.claim(dtype, x.shape())?;
+    cx.budget().take_work(x.len() as u64)?;
+    let mut codes: Vec<u16> = Vec::with_capacity(x.len());
+    let known = match (f32::read(x), f32::read(scale)) {
+        // What texts and runtimes do is one and the same.
+        (Some(values), Some(scales)) if precision == Precision::Float && scale.dtype() == x.dtype() => {
+            let mut known = true;
+            grain.each(|at, of| match (values.get(at), scales.get(of)) {
+                (Some(x), Some(scale)) => match target.code(x / scale, of) {
+                    Some(code) => codes.push(code),
+                    None => known = false,
+                },
+                _ => known = false,
+            });
+            known
+        }
+        _ => {
+            let (values, scales) = (exact(x)?, exact(scale)?);
+            let mut known = true;
+            grain.each(|at, of| {
+                let pair = values.get(at).zip(scales.get(of));
+                match pair.and_then(|(&x, &scale)| agreed(&target, precision, x, scale, of)) {
+                    Some(code) => codes.push(code),
+                    None => known = false,
+                }
+            });
+            known
+        }
+    };
+    if !known {
+        return Err(Decline::unsupported(
+            "an element is NaN, or rounds differently in the precisions texts and runtimes use",
+        ));
+    }
+    Ok(vec![encoded(dtype, x.shape(), codes)?.into()])
+}
+
+/// The elements in binary64, exactly.
+fn exact(tensor: &Tensor) -> Result<Vec<f64>, Decline> {
+    match tensor.dtype() {
+        DType::Float | DType::Float16 | DType::Bfloat16 | DType::Int32 => tensor.to_f64s(),
+        DType::Float8E8M0 => tensor.codes().map(|codes| codes.map(|code| f64::from(decode_e8m0(code))).collect()),
+        _ => None,
+    }
+    .ok_or_else(|| Decline::invalid(format!("an operand of type {}", tensor.dtype())))
+}
+
+/// The code that the text's precision and the binary32 of runtimes agree on.
+fn agreed(target: &Target, precision: Precision, x: f64, scale: f64, at: usize) -> Option<u16> {
+    let code = target.code(Precision::Float.divide(x, scale) as f32, at)?;
+    let stated = precision.divide(x, scale);
+    // Integers are decided by what is beyond the half as well, which binary32 may have cut off.
+    let halfway = matches!(target, Target::Integers { .. }) && f64::from(stated as f32) != stated;
+    let stated = match halfway {
+        true => target.code(stated.round_ties_even() as f32, at)?,
+        false => target.code(stated as f32, at)?,
+    };
+    (code == stated).then_some(code)
+}
+
+/// A tensor of codes.
+fn encoded(dtype: DType, shape: &[usize], codes: Vec<u16>) -> Result<Tensor, Decline> {
+    let narrow = |codes: Vec<u16>| codes.into_iter().map(|code| code as u8).collect::<Vec<u8>>();
+    Ok(match dtype.bits() {
+        Some(16) if dtype.is_signed_integer() => {
+            Tensor::from_vec(shape, codes.into_iter().map(|code| code as i16).collect::<Vec<i16>>())?
+        }
+        Some(16) => Tensor::from_vec(shape, codes)?,
+        Some(bits @ 1..8) => Tensor::from_bytes(dtype, shape, pack(&narrow(codes), bits).into())?,
+        _ => Tensor::from_bytes(dtype, shape, narrow(codes).into())?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::single::Single;
+
+    fn node(opset: i64) -> Single {
+        Single::new("QuantizeLinear", opset)
+    }
+
+    #[test]
+    fn types_and_shapes() {
+        let x = |opset: i64| node(opset).input(DType::Float, "N 3").input(DType::Float, "");
+        assert_eq!(x(10).infer(), ["uint8[N, 3]"]);
+        assert_eq!(x(10).input(DType::Int8, "").infer(), ["int8[N, 3]"]);
+        assert_eq!(x(21).with("output_dtype", DType::Int4).infer(), ["int4[N, 3]"]);
+        assert!(x(21).with("output_dtype", DType::Int4).input(DType::Int8, "").infer()[0].starts_with("invalid"));
+    }
+
+    #[test]
+    fn rounding_is_to_even_and_comes_first() {
+        let x = [0.5f32, 1.5, 2.5, -0.5, 300.0, -300.0, f32::INFINITY, f32::NEG_INFINITY];
+        let plain = node(13).values(&[8], &x).values(&[], &[1.0f32]).values(&[], &[3u8]);
+        assert_eq!(plain.integers(), [3, 5, 5, 3, 255, 0, 255, 0]);
+        let wide = node(21)
+            .values(&[4], &[65534.5f32, -1.0, 70000.0, 3.0])
+            .values(&[], &[1.0f32])
+            .with("output_dtype", DType::Uint16);
+        assert_eq!(wide.integers(), [65534, 0, 65535, 3]);
+        let signed =
+            node(21).values(&[4], &[-40000.0f32, 40000.0, 6.0, -6.0]).values(&[], &[4.0f32]).values(&[], &[-30000i16]);
+        assert_eq!(signed.integers(), [-32768, -20000, -29998, -30002]);
+        let small = node(25)
+            .values(&[5], &[-3.0f32, -1.0, 0.4, 1.0, 9.0])
+            .values(&[], &[1.0f32])
+            .with("output_dtype", DType::Int2);
+        assert_eq!(small.integers(), [-2, -1, 0, 1, 1]);
+    }
+
+    #[test]
+    fn every_granularity() {
+        let x = || node(21).values(&[2, 3], &[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(x().values(&[3], &[1.0f32, 2.0, 4.0]).integers(), [0, 0, 0, 3, 2, 1]);
+        let blocks = x().values(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0]).values(&[2, 2], &[0u8, 1, 2, 3]);
+        assert_eq!(blocks.with("block_size", 2).with("axis", 1).integers(), [0, 1, 2, 3, 3, 4]);
+    }
+
+    #[test]
+    fn small_floats() {
+        let node = |dtype: DType, saturate: i64| {
+            let zero = Tensor::zeros(dtype, &[]).unwrap();
+            node(28)
+                .values(&[4], &[1.0f32, -3.0, 1e6, f32::NAN])
+                .values(&[], &[2.0f32])
+                .constant(zero)
+                .with("saturate", saturate)
+        };
+        let bytes = |node: Single| node.eval().unwrap()[0].bytes().to_vec();
+        assert_eq!(bytes(node(DType::Float8E4M3FN, 1)), [0x30, 0xbc, 0x7e, 0x7f]);
+        assert_eq!(bytes(node(DType::Float8E5M2, 0))[2], 0x7c);
+        assert!(node(DType::Float4E2M1, 1).eval().is_err());
+    }
+
+    #[test]
+    fn elements_that_depend_on_the_precision_decline() {
+        let half = |x: f32| node(19).values(&[1], &[f16::from_f32(x)]).values(&[], &[f16::from_f32(3.0)]);
+        assert_eq!(half(10.0).integers(), [3]);
+        // 3.4995 is below a half in binary32, but not a number of binary16.
+        let disputed = node(23).values(&[1], &[3.4998f32]).values(&[], &[f16::ONE]);
+        assert!(disputed.eval().is_err());
+        let stated = node(23).values(&[1], &[3.4998f32]).values(&[], &[f16::ONE]).with("precision", DType::Float);
+        assert_eq!(stated.integers(), [3]);
+        assert!(node(13).values(&[1], &[f32::NAN]).values(&[], &[1.0f32]).eval().is_err());
+        assert!(node(13).values(&[1], &[0.0f32]).values(&[], &[0.0f32]).eval().is_err());
+        assert_eq!(node(13).values(&[2], &[3i32, 7]).values(&[], &[2.0f32]).integers(), [2, 4]);
+    }
+}
