@@ -246,20 +246,24 @@ impl Nearest {
 }
 
 /// The places of each axis that lie beyond the data, which `tf_crop_and_resize` fills.
-struct Beyond(Vec<Vec<bool>>);
+struct Beyond {
+    /// The shape of the result.
+    shape: Vec<usize>,
+    /// For each axis, which places; none are listed for an axis that has none.
+    axes: Vec<Vec<bool>>,
+}
 
 impl Beyond {
     fn is_empty(&self) -> bool {
-        self.0.iter().all(|axis| !axis.contains(&true))
+        self.axes.iter().all(|axis| !axis.contains(&true))
     }
 
     /// Visits the number of every element of the result that lies beyond the data on some axis.
     fn for_each(&self, mut visit: impl FnMut(usize)) {
-        let shape: Vec<usize> = self.0.iter().map(Vec::len).collect();
-        let mut indices = Indices::new(&shape);
+        let mut indices = Indices::new(&self.shape);
         let mut number = 0;
         while let Some(index) = indices.advance() {
-            if index.iter().zip(&self.0).any(|(&at, axis)| axis.get(at).copied().unwrap_or(false)) {
+            if index.iter().zip(&self.axes).any(|(&at, axis)| axis.get(at).copied().unwrap_or(false)) {
                 visit(number);
             }
             number += 1;
@@ -290,8 +294,14 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Err(Decline::unsupported("runtimes leave an axis alone that keeps its size"));
     }
     let mut places = Vec::with_capacity(extents.len());
-    let mut beyond = Beyond(Vec::with_capacity(extents.len()));
+    let mut beyond = Beyond { shape: shape.clone(), axes: Vec::with_capacity(extents.len()) };
     for extent in &extents {
+        // Whatever the coordinates are, this axis keeps its elements.
+        if extent.input == extent.output && extent.scale[0] == extent.scale[1] {
+            beyond.axes.push(Vec::new());
+            places.push(None);
+            continue;
+        }
         cx.claim(DType::Complex128, &[extent.output])?;
         let along: Vec<Place> = (0..extent.output).map(|place| Place::new(coordinates, extent, place)).collect();
         if along.iter().any(|place| !place.coordinate.is_finite()) {
@@ -304,19 +314,20 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             _ => Some(false),
         };
         let outside: Option<Vec<bool>> = along.iter().map(outside).collect();
-        beyond.0.push(outside.ok_or_else(|| Decline::unsupported("rounding decides what is beyond the data"))?);
-        places.push(along);
+        beyond.axes.push(outside.ok_or_else(|| Decline::unsupported("rounding decides what is beyond the data"))?);
+        places.push(Some(along));
     }
     let result = match interpolation {
         Interpolation::Nearest(nearest) => nearest_elements(cx, data, nearest, &extents, &places, &beyond)?,
         Interpolation::Weighted { bump, antialias, exclude_outside } => {
             let filters = extents.iter().zip(&places).map(|(extent, places)| {
+                let Some(places) = places else { return Ok(None) };
                 let coordinates: Vec<f64> = places.iter().map(|place| place.coordinate).collect();
                 let [numerator, denominator] = extent.scale;
                 let stretch = if antialias { (denominator / numerator).max(1.0) } else { 1.0 };
-                Filter::new(cx, Design { bump, stretch, exclude_outside }, extent.input, &coordinates)
+                Filter::new(cx, Design { bump, stretch, exclude_outside }, extent.input, &coordinates).map(Some)
             });
-            let filters = filters.collect::<Result<Vec<_>, _>>()?;
+            let filters = filters.collect::<Result<Vec<_>, Decline>>()?;
             in_lane!(data.dtype(), T => weighted_sums::<T>(cx, data, &filters, &shape, &beyond))?
         }
     };
@@ -328,11 +339,12 @@ fn nearest_elements(
     data: &Tensor,
     nearest: Nearest,
     extents: &[Extent],
-    places: &[Vec<Place>],
+    places: &[Option<Vec<Place>>],
     beyond: &Beyond,
 ) -> Result<Tensor, Decline> {
     let mut result = data.clone();
     for (axis, (extent, places)) in extents.iter().zip(places).enumerate() {
+        let Some(places) = places else { continue };
         let indices: Option<Vec<usize>> = places.iter().map(|place| nearest.index(place, extent)).collect();
         let indices = indices.ok_or_else(|| Decline::unsupported("rounding decides which element is the nearest"))?;
         if indices.len() != extent.input || indices.iter().enumerate().any(|(own, &index)| own != index) {
@@ -355,7 +367,7 @@ fn nearest_elements(
 fn weighted_sums<T: Lane>(
     cx: &EvalCx<'_>,
     data: &Tensor,
-    filters: &[Filter],
+    filters: &[Option<Filter>],
     shape: &[usize],
     beyond: &Beyond,
 ) -> Result<Tensor, Decline> {
@@ -372,7 +384,7 @@ fn weighted_sums<T: Lane>(
     };
     order.sort_by(|&a, &b| growth(a).total_cmp(&growth(b)));
     for axis in order {
-        let (Some(filter), Some(&output)) = (filters.get(axis), shape.get(axis)) else { continue };
+        let (Some(Some(filter)), Some(&output)) = (filters.get(axis), shape.get(axis)) else { continue };
         if current.get(axis).is_none_or(|&dim| filter.is_identity(dim)) {
             continue;
         }
