@@ -3,7 +3,7 @@
 //! | | |
 //! |---|---|
 //! | computes | each element from those of the data around its coordinate there: the nearest, or a weighted sum of 2 (linear) or 4 (cubic) on each axis, of more when antialiased |
-//! | sizes | see [`sizes`](super::sizes) |
+//! | sizes | see [`sizes`] |
 //! | Upsample | 1: height and width of a 4-D tensor; 7: scales as an attribute; 9: as an operand; 10: deprecated |
 //! | Resize | 10: an Upsample that may scale down; 11: regions, coordinate modes, cubic; 13: all but the data optional; 18: axes, antialiasing, aspect ratios; 19: `half_pixel_symmetric` |
 //! | not evaluated | where runtimes disagree: weighted sums of integers, of infinities and NaNs; coordinates that depend on whether an odd size is rounded; nearest elements that depend on the precision of coordinates; regions that runtimes ignore |
