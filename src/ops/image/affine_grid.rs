@@ -83,3 +83,34 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         Ok(vec![<T as Ring>::write(theta.dtype(), &shape, grid)?.into()])
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::single::Single;
+    use crate::tensor::DType;
+
+    #[test]
+    fn grids() {
+        let grid = |align_corners: i64, size: &[i64]| {
+            let node = Single::new("AffineGrid", 20).with("align_corners", align_corners);
+            node.values(&[1, 2, 3], &[1f32, 0.0, 0.5, 0.0, 2.0, 0.0]).values(&[size.len()], size)
+        };
+        let corners = grid(1, &[1, 1, 2, 3]).floats();
+        assert_eq!(corners, [-0.5, -2.0, 0.5, -2.0, 1.5, -2.0, -0.5, 2.0, 0.5, 2.0, 1.5, 2.0]);
+        assert_eq!(grid(0, &[1, 1, 1, 2]).floats(), [0.0, 0.0, 1.0, 0.0]);
+        assert!(grid(1, &[1, 1, 1, 2]).eval().is_err());
+        assert!(grid(0, &[2, 1, 1, 2]).eval().is_err());
+        assert!(grid(0, &[1, 1, i64::MAX, i64::MAX]).eval().is_err());
+        assert!(grid(0, &[1, 1, -1, 2]).eval().is_err());
+        assert!(grid(0, &[1, 1, 1, 2, 3]).eval().is_err());
+    }
+
+    #[test]
+    fn shapes() {
+        let node = |theta: &str| Single::new("AffineGrid", 20).input(DType::Float, theta);
+        assert_eq!(node("N 3 4").input(DType::Int64, "5").infer(), ["float[?, ?, ?, ?, 3]"]);
+        assert_eq!(node("N 2 3").values(&[4], &[7i64, 1, 4, 5]).infer(), ["float[7, 4, 5, 2]"]);
+        assert_eq!(node("N 2 3").input(DType::Int64, "K").infer(), ["float[N, ?, ?, 2]"]);
+        assert!(node("N 3 4").values(&[4], &[7i64, 1, 4, 5]).infer()[0].starts_with("invalid"));
+    }
+}

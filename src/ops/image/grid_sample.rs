@@ -331,3 +331,66 @@ fn nearest(data: &Tensor, shape: &[usize], layout: &Layout, picked: &[Option<usi
     };
     Ok(Tensor::from_bytes(data.dtype(), shape, bytes.into())?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::single::Single;
+
+    fn sample(mode: &'static str, padding: &'static str, align_corners: i64) -> Vec<f64> {
+        let grid = [-1f32, -1.0, 0.5, 0.0, 0.0, 0.25, 1.5, 1.0];
+        Single::new("GridSample", 20)
+            .with_str("mode", mode)
+            .with_str("padding_mode", padding)
+            .with("align_corners", align_corners)
+            .values(&[1, 1, 2, 3], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0])
+            .values(&[1, 2, 2, 2], &grid)
+            .floats()
+    }
+
+    #[test]
+    fn two_axes() {
+        assert_eq!(sample("linear", "zeros", 0), [0.25, 4.25, 4.25, 0.0]);
+        assert_eq!(sample("linear", "zeros", 1), [1.0, 4.0, 3.875, 3.0]);
+        assert_eq!(sample("linear", "border", 0), [1.0, 4.25, 4.25, 6.0]);
+        assert_eq!(sample("linear", "reflection", 0), [1.0, 4.25, 4.25, 5.75]);
+        assert_eq!(sample("linear", "reflection", 1), [1.0, 4.0, 3.875, 5.5]);
+        assert_eq!(sample("nearest", "zeros", 0), [1.0, 3.0, 5.0, 0.0]);
+        assert_eq!(sample("nearest", "border", 0), [1.0, 3.0, 5.0, 6.0]);
+        let close = |found: Vec<f64>, expected: [f64; 4]| {
+            assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5), "{found:?}");
+        };
+        close(sample("cubic", "zeros", 0), [0.0625, 5.680054, 4.917969, -0.346069]);
+        close(sample("cubic", "reflection", 1), [1.0, 4.1875, 4.050781, 5.6875]);
+    }
+
+    #[test]
+    fn other_types_and_ranks() {
+        let line = Single::new("GridSample", 20).with_str("mode", "nearest").with("align_corners", 1);
+        let words = Tensor::from_strings(&[1, 1, 2], vec!["a".into(), "b".into()]).unwrap();
+        let found = line.constant(words).values(&[1, 3, 1], &[1f32, -1.0, 3.0]).eval().unwrap();
+        assert_eq!(found[0].strings().unwrap(), ["b", "a", ""]);
+        let infer = |data: &str, grid: &str| {
+            Single::new("GridSample", 20).input(DType::Float, data).input(DType::Float, grid).infer().remove(0)
+        };
+        assert_eq!(infer("N C D H W", "2 d h w 3"), "float[2, C, d, h, w]");
+        assert!(infer("N C H W", "N h w 3").starts_with("invalid"));
+        assert!(infer("N C H W", "N h 2").starts_with("invalid"));
+        let half = Single::new("GridSample", 20).unranked(DType::Float).input(DType::Float, "N h w 2");
+        assert_eq!(half.infer(), ["float[N, ?, h, w]"]);
+    }
+
+    #[test]
+    fn points_nobody_can_tell() {
+        let node = |mode, point: [f32; 2]| {
+            Single::new("GridSample", 20)
+                .with_str("mode", mode)
+                .values(&[1, 1, 3, 3], &[1f32; 9])
+                .values(&[1, 1, 1, 2], &point)
+        };
+        assert!(node("linear", [f32::NAN, 0.0]).eval().is_err());
+        assert!(node("linear", [1e30, 0.0]).eval().is_err());
+        assert!(node("cubic", [2.0, 0.0]).with_str("padding_mode", "border").eval().is_err());
+        assert!(node("linear", [0.0, 0.0]).eval().is_ok());
+    }
+}

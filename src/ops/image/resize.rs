@@ -3,7 +3,7 @@
 //! | | |
 //! |---|---|
 //! | computes | each element from those of the data around its coordinate there: the nearest, or a weighted sum of 2 (linear) or 4 (cubic) on each axis, of more when antialiased |
-//! | sizes | see [`sizes`](super::sizes) |
+//! | sizes | see [`sizes`] |
 //! | Upsample | 1: height and width of a 4-D tensor; 7: scales as an attribute; 9: as an operand; 10: deprecated |
 //! | Resize | 10: an Upsample that may scale down; 11: regions, coordinate modes, cubic; 13: all but the data optional; 18: axes, antialiasing, aspect ratios; 19: `half_pixel_symmetric` |
 //! | not evaluated | where runtimes disagree: weighted sums of integers, of infinities and NaNs; coordinates that depend on whether an odd size is rounded; nearest elements that depend on the precision of coordinates; regions that runtimes ignore |
@@ -13,7 +13,7 @@ use super::sizes::{self, Extent};
 use crate::ir::Data;
 use crate::ops::lane::{Lane, in_lane, read};
 use crate::ops::{Decline, EvalCx, EvalResult, Operator, Refusal, Site};
-use crate::tensor::{DType, Indices, Number, Tensor, dispatch_numeric, product};
+use crate::tensor::{DType, Indices, Number, Tensor, dispatch_numeric};
 
 pub(super) const RESIZE: Operator = Operator::new("Resize", &[10, 11, 13, 18, 19], sizes::infer, eval);
 pub(super) const UPSAMPLE: Operator = Operator::new("Upsample", &[1, 7, 9, 10], sizes::infer, eval);
@@ -246,20 +246,24 @@ impl Nearest {
 }
 
 /// The places of each axis that lie beyond the data, which `tf_crop_and_resize` fills.
-struct Beyond(Vec<Vec<bool>>);
+struct Beyond {
+    /// The shape of the result.
+    shape: Vec<usize>,
+    /// For each axis, which places; none are listed for an axis that has none.
+    axes: Vec<Vec<bool>>,
+}
 
 impl Beyond {
     fn is_empty(&self) -> bool {
-        self.0.iter().all(|axis| !axis.contains(&true))
+        self.axes.iter().all(|axis| !axis.contains(&true))
     }
 
     /// Visits the number of every element of the result that lies beyond the data on some axis.
     fn for_each(&self, mut visit: impl FnMut(usize)) {
-        let shape: Vec<usize> = self.0.iter().map(Vec::len).collect();
-        let mut indices = Indices::new(&shape);
+        let mut indices = Indices::new(&self.shape);
         let mut number = 0;
         while let Some(index) = indices.advance() {
-            if index.iter().zip(&self.0).any(|(&at, axis)| axis.get(at).copied().unwrap_or(false)) {
+            if index.iter().zip(&self.axes).any(|(&at, axis)| axis.get(at).copied().unwrap_or(false)) {
                 visit(number);
             }
             number += 1;
@@ -290,8 +294,14 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Err(Decline::unsupported("runtimes leave an axis alone that keeps its size"));
     }
     let mut places = Vec::with_capacity(extents.len());
-    let mut beyond = Beyond(Vec::with_capacity(extents.len()));
+    let mut beyond = Beyond { shape: shape.clone(), axes: Vec::with_capacity(extents.len()) };
     for extent in &extents {
+        // Whatever the coordinates are, this axis keeps its elements.
+        if extent.input == extent.output && extent.scale[0] == extent.scale[1] {
+            beyond.axes.push(Vec::new());
+            places.push(None);
+            continue;
+        }
         cx.claim(DType::Complex128, &[extent.output])?;
         let along: Vec<Place> = (0..extent.output).map(|place| Place::new(coordinates, extent, place)).collect();
         if along.iter().any(|place| !place.coordinate.is_finite()) {
@@ -304,19 +314,20 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             _ => Some(false),
         };
         let outside: Option<Vec<bool>> = along.iter().map(outside).collect();
-        beyond.0.push(outside.ok_or_else(|| Decline::unsupported("rounding decides what is beyond the data"))?);
-        places.push(along);
+        beyond.axes.push(outside.ok_or_else(|| Decline::unsupported("rounding decides what is beyond the data"))?);
+        places.push(Some(along));
     }
     let result = match interpolation {
         Interpolation::Nearest(nearest) => nearest_elements(cx, data, nearest, &extents, &places, &beyond)?,
         Interpolation::Weighted { bump, antialias, exclude_outside } => {
             let filters = extents.iter().zip(&places).map(|(extent, places)| {
+                let Some(places) = places else { return Ok(None) };
                 let coordinates: Vec<f64> = places.iter().map(|place| place.coordinate).collect();
                 let [numerator, denominator] = extent.scale;
                 let stretch = if antialias { (denominator / numerator).max(1.0) } else { 1.0 };
-                Filter::new(cx, Design { bump, stretch, exclude_outside }, extent.input, &coordinates)
+                Filter::new(cx, Design { bump, stretch, exclude_outside }, extent.input, &coordinates).map(Some)
             });
-            let filters = filters.collect::<Result<Vec<_>, _>>()?;
+            let filters = filters.collect::<Result<Vec<_>, Decline>>()?;
             in_lane!(data.dtype(), T => weighted_sums::<T>(cx, data, &filters, &shape, &beyond))?
         }
     };
@@ -328,11 +339,12 @@ fn nearest_elements(
     data: &Tensor,
     nearest: Nearest,
     extents: &[Extent],
-    places: &[Vec<Place>],
+    places: &[Option<Vec<Place>>],
     beyond: &Beyond,
 ) -> Result<Tensor, Decline> {
     let mut result = data.clone();
     for (axis, (extent, places)) in extents.iter().zip(places).enumerate() {
+        let Some(places) = places else { continue };
         let indices: Option<Vec<usize>> = places.iter().map(|place| nearest.index(place, extent)).collect();
         let indices = indices.ok_or_else(|| Decline::unsupported("rounding decides which element is the nearest"))?;
         if indices.len() != extent.input || indices.iter().enumerate().any(|(own, &index)| own != index) {
@@ -355,7 +367,7 @@ fn nearest_elements(
 fn weighted_sums<T: Lane>(
     cx: &EvalCx<'_>,
     data: &Tensor,
-    filters: &[Filter],
+    filters: &[Option<Filter>],
     shape: &[usize],
     beyond: &Beyond,
 ) -> Result<Tensor, Decline> {
@@ -372,13 +384,14 @@ fn weighted_sums<T: Lane>(
     };
     order.sort_by(|&a, &b| growth(a).total_cmp(&growth(b)));
     for axis in order {
-        let (Some(filter), Some(&output)) = (filters.get(axis), shape.get(axis)) else { continue };
-        let Some(dim) = current.get(axis).copied().filter(|&dim| !filter.is_identity(dim)) else { continue };
+        let (Some(Some(filter)), Some(&output)) = (filters.get(axis), shape.get(axis)) else { continue };
+        if current.get(axis).is_none_or(|&dim| filter.is_identity(dim)) {
+            continue;
+        }
         let before = current.clone();
         if let Some(place) = current.get_mut(axis) {
             *place = output;
         }
-        debug_assert!(dim > 0);
         cx.claim(T::DTYPE, &current)?;
         values = filter.apply(cx, &values, &before, axis)?.into();
     }
@@ -386,7 +399,6 @@ fn weighted_sums<T: Lane>(
     if !beyond.is_empty() {
         fill_beyond(&mut values, beyond, T::of(cx.attr_float("extrapolation_value")?.unwrap_or(0.0).into()));
     }
-    debug_assert_eq!(product(shape), Some(values.len()));
     T::write(data.dtype(), shape, values)
 }
 
@@ -396,4 +408,102 @@ fn fill_beyond<T: Copy>(values: &mut [T], beyond: &Beyond, fill: T) {
             *value = fill;
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::single::Single;
+    use crate::tensor::{DType, Tensor};
+
+    fn row() -> Single {
+        Single::new("Resize", 19).values(&[1, 4], &[1f32, 2.0, 3.0, 4.0]).absent()
+    }
+
+    fn by_scale(scale: f32) -> Single {
+        row().values(&[2], &[1.0, scale])
+    }
+
+    fn to_size(size: i64) -> Single {
+        row().absent().values(&[2], &[1, size])
+    }
+
+    fn close(node: Single, expected: &[f64]) {
+        let found = node.floats();
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5), "{found:?}");
+    }
+
+    #[test]
+    fn weighted_sums() {
+        let linear = |node: Single| node.with_str("mode", "linear");
+        let cubic = |node: Single| node.with_str("mode", "cubic");
+        close(linear(by_scale(2.0)), &[1.0, 1.25, 1.75, 2.25, 2.75, 3.25, 3.75, 4.0]);
+        close(cubic(by_scale(0.75)), &[1.126158, 2.5, 3.873843]);
+        let narrow = cubic(by_scale(0.75)).with("exclude_outside", 1).with_float("cubic_coeff_a", -0.5);
+        close(narrow, &[1.102844, 2.5, 3.897156]);
+        close(linear(by_scale(0.5)).with("antialias", 1), &[1.625, 3.375]);
+        close(cubic(by_scale(0.5)).with("antialias", 1), &[1.490234, 3.509766]);
+        let corners = |node: Single| linear(node).with_str("coordinate_transformation_mode", "align_corners");
+        close(corners(to_size(3)), &[1.0, 2.5, 4.0]);
+        assert!(corners(by_scale(0.6)).eval().is_err());
+        let symmetric = linear(by_scale(0.6)).with_str("coordinate_transformation_mode", "half_pixel_symmetric");
+        close(symmetric, &[1.666667, 3.333333]);
+    }
+
+    #[test]
+    fn regions() {
+        let crop = |size: i64| {
+            let data =
+                Single::new("Resize", 19).values(&[1, 4], &[1f32, 2.0, 3.0, 4.0]).values(&[4], &[0f32, 0.25, 1.0, 1.5]);
+            let node = data.absent().values(&[2], &[1, size]).with_float("extrapolation_value", 9.0);
+            node.with_str("coordinate_transformation_mode", "tf_crop_and_resize")
+        };
+        close(crop(3).with_str("mode", "linear"), &[1.75, 3.625, 9.0]);
+        close(crop(3).with_str("nearest_mode", "floor"), &[1.0, 3.0, 9.0]);
+        // Runtimes do not crop where no size changes.
+        assert!(crop(4).eval().is_err());
+    }
+
+    #[test]
+    fn nearest_elements() {
+        close(by_scale(2.0), &[1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0]);
+        let shifted =
+            |mode| to_size(8).with_str("coordinate_transformation_mode", "asymmetric").with_str("nearest_mode", mode);
+        close(shifted("floor"), &[1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0]);
+        close(shifted("ceil"), &[1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0, 4.0]);
+        close(shifted("round_prefer_floor"), &[1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0]);
+        close(shifted("round_prefer_ceil"), &[1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0, 4.0]);
+        // (6 + 0.5) · 3 / 13 − 0.5 is 1, but 13 / 3 has to be rounded.
+        let about = Single::new("Resize", 19).values(&[3], &[1f32, 2.0, 3.0]).absent().absent().values(&[1], &[13i64]);
+        assert!(about.with_str("nearest_mode", "floor").eval().is_err());
+        let words = Tensor::from_strings(&[2], vec!["a".into(), "b".into()]).unwrap();
+        let node = Single::new("Resize", 19).constant(words).absent().values(&[1], &[2f32]);
+        assert_eq!(node.eval().unwrap()[0].strings().unwrap(), ["a", "a", "b", "b"]);
+        let narrow = Single::new("Resize", 10).values(&[1, 4], &[1i64, 2, 3, 4]).values(&[2], &[1f32, 0.6]);
+        assert_eq!(narrow.integers(), [1, 3]);
+        let wide = Single::new("Upsample", 7).with("scales", crate::ir::Attribute::Floats(vec![1.0, 2.0]));
+        assert_eq!(wide.values(&[1, 2], &[1i32, 2]).integers(), [1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn what_is_disputed_or_broken_is_declined() {
+        let linear = |node: Single| node.with_str("mode", "linear").eval();
+        let node = |values: &[f32]| Single::new("Resize", 19).values(&[2], values).absent();
+        assert!(linear(node(&[1.0, f32::INFINITY]).values(&[1], &[2f32])).is_err());
+        assert!(linear(Single::new("Resize", 19).values(&[2], &[1i64, 2]).absent().values(&[1], &[2f32])).is_err());
+        for scale in [0.0, -1.0, f32::NAN, f32::INFINITY, 1e30] {
+            assert!(node(&[1.0, 2.0]).values(&[1], &[scale]).eval().is_err(), "{scale}");
+        }
+        let tiny = |scale: f32| node(&[1.0, 2.0]).values(&[1], &[scale]).with("antialias", 1);
+        assert_eq!(linear(tiny(1e-30)).unwrap()[0].shape(), [0]);
+        assert!(node(&[1.0, 2.0]).absent().values(&[1], &[-1i64]).eval().is_err());
+        assert!(node(&[1.0, 2.0]).absent().values(&[1], &[i64::MAX]).eval().is_err());
+        assert!(node(&[1.0, 2.0]).absent().values(&[2], &[1i64, 1]).eval().is_err());
+        assert!(node(&[1.0, 2.0]).eval().is_err());
+        let empty = Single::new("Resize", 19).values::<f32>(&[0], &[]).absent().absent();
+        assert!(empty.values(&[1], &[1i64]).eval().is_err());
+        let wide = node(&[1.0, 2.0]).absent().values(&[1], &[1i64]).with("antialias", 1);
+        assert!(linear(wide).is_ok());
+        assert_eq!(Single::new("Resize", 19).input(DType::Float, "2").infer()[0].split(':').next(), Some("invalid"));
+    }
 }

@@ -220,3 +220,40 @@ impl Pooled {
         if self.largest { value } else { value / samples.max(1) as f64 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::single::Single;
+    use crate::tensor::DType;
+
+    fn node(opset: i64, region: [f32; 4], index: i64) -> Single {
+        let image: Vec<f32> = (1..17).map(|at| at as f32).collect();
+        Single::new("RoiAlign", opset).values(&[1, 1, 4, 4], &image).values(&[1, 4], &region).values(&[1], &[index])
+    }
+
+    #[test]
+    fn regions() {
+        let square = |opset| node(opset, [0.0, 0.0, 2.0, 2.0], 0).with("output_height", 2).with("output_width", 2);
+        assert_eq!(square(16).with("sampling_ratio", 1).floats(), [1.0, 2.0, 5.0, 6.0]);
+        assert_eq!(square(10).floats(), [3.5, 4.5, 7.5, 8.5]);
+        let largest = node(16, [0.0, 0.0, 3.0, 3.0], 0).with("output_width", 2).with("sampling_ratio", 2);
+        assert_eq!(largest.with_str("mode", "max").floats(), [6.75, 7.21875]);
+    }
+
+    #[test]
+    fn hostile_regions() {
+        assert!(node(16, [0.0; 4], 1).eval().is_err());
+        assert!(node(16, [0.0; 4], -1).eval().is_err());
+        assert!(node(16, [0.0, 0.0, f32::NAN, 1.0], 0).eval().is_err());
+        assert!(node(16, [0.0, 0.0, 1e30, 1e30], 0).eval().is_err());
+        assert!(node(16, [0.0; 4], 0).with("sampling_ratio", i64::MAX).eval().is_err());
+        assert!(node(16, [0.0; 4], 0).with("output_height", i64::MAX).eval().is_err());
+        assert!(node(16, [0.0; 4], 0).with("output_height", 0).infer()[0].starts_with("invalid"));
+    }
+
+    #[test]
+    fn shapes() {
+        let node = Single::new("RoiAlign", 16).with("output_height", 7).input(DType::Float, "N C H W");
+        assert_eq!(node.input(DType::Float, "R 4").input(DType::Int64, "5").infer(), ["float[5, C, 7, 1]"]);
+    }
+}

@@ -430,3 +430,69 @@ pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, D
     }
     Ok(extents)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::single::Single;
+    use crate::tensor::DType;
+
+    fn resize(opset: i64, shape: &str) -> Single {
+        Single::new("Resize", opset).input(DType::Float, shape)
+    }
+
+    #[test]
+    fn scales() {
+        let scaled = |shape: &str, scale: f32| resize(13, shape).absent().values(&[2], &[1.0, scale]).infer().remove(0);
+        assert_eq!(scaled("N H", 2.0), "float[N, 2*H]");
+        assert_eq!(scaled("N H", 1.5), "float[N, H + floor(H/2)]");
+        assert_eq!(scaled("N 7", 0.5), "float[N, 3]");
+        // 10 · 0.7 is below 7 exactly, and 7 in binary32.
+        assert_eq!(scaled("N 10", 0.7), "float[N, 7]");
+        assert_eq!(scaled("N H", 0.7), "float[N, ?]");
+        assert_eq!(scaled("N H", 0.6), "float[N, floor((5033165*H)/8388608)]");
+        assert!(scaled("N H", 0.0).starts_with("invalid"));
+        let unknown = resize(13, "N H").absent().input(DType::Float, "2");
+        assert_eq!(unknown.infer(), ["float[?, ?]"]);
+        let old = Single::new("Upsample", 1).with_float("height_scale", 2.0).with_float("width_scale", 3.0);
+        assert_eq!(old.input(DType::Float, "N C H W").infer(), ["float[N, C, 2*H, 3*W]"]);
+        assert_eq!(
+            Single::new("Upsample", 9).input(DType::Float, "N H").values(&[2], &[1f32, 4.0]).infer(),
+            ["float[N, 4*H]"]
+        );
+        let crop = resize(13, "N H").values(&[4], &[0f32, 0.5, 1.0, 1.0]).values(&[2], &[1f32, 2.0]);
+        assert_eq!(crop.with_str("coordinate_transformation_mode", "tf_crop_and_resize").infer(), ["float[?, ?]"]);
+    }
+
+    #[test]
+    fn sizes() {
+        let sized = |shape: &str, sizes: &[i64]| resize(18, shape).absent().absent().values(&[sizes.len()], sizes);
+        assert_eq!(sized("N H", &[4, 5]).infer(), ["float[4, 5]"]);
+        assert_eq!(sized("N H W", &[5]).with("axes", vec![-1]).infer(), ["float[N, H, 5]"]);
+        assert!(sized("N H", &[5]).infer()[0].starts_with("invalid"));
+        assert!(sized("N H", &[1, -5]).infer()[0].starts_with("invalid"));
+        let unranked = Single::new("Resize", 18).unranked(DType::Float).absent().absent().values(&[2], &[3i64, 4]);
+        assert_eq!(unranked.infer(), ["float[3, 4]"]);
+        let fitted = |policy| sized("2 4", &[7, 8]).with_str("keep_aspect_ratio_policy", policy);
+        assert_eq!(fitted("not_larger").infer(), ["float[4, 8]"]);
+        assert_eq!(fitted("not_smaller").infer(), ["float[7, 14]"]);
+        assert_eq!(fitted("not_smaller").with("axes", vec![0, -1]).infer(), ["float[?, ?]"]);
+        let both = resize(13, "N H").absent().values(&[2], &[1f32, 2.0]).values(&[2], &[1i64, 2]);
+        assert!(both.infer()[0].starts_with("invalid"));
+        // Resize-11 leaves scales empty rather than out.
+        let empty = resize(11, "N H").values::<f32>(&[0], &[]).values::<f32>(&[0], &[]).values(&[2], &[1i64, 2]);
+        assert_eq!(empty.infer(), ["float[1, 2]"]);
+    }
+
+    #[test]
+    fn fractions_and_fits() {
+        assert_eq!(fraction(1.5), Some((3, 2)));
+        assert_eq!(fraction(4.0), Some((4, 1)));
+        assert_eq!(fraction(1e-30), None);
+        assert_eq!((fitted(3, (7, 2)), fitted(0, (7, 2)), fitted(i64::MAX, (i64::MAX, 1))), (Some(11), Some(0), None));
+        assert_eq!(Policy::NotLarger.common(&[(1, 2), (1, 3)]), Some((1, 3)));
+        assert_eq!(Policy::NotSmaller.common(&[(1, 2), (1, 3)]), Some((1, 2)));
+        assert_eq!(Policy::NotSmaller.common(&[(1, 0)]), None);
+        assert_eq!((scaled(10, 0.7), scaled(1, f32::INFINITY), scaled(i64::MAX, 2.0)), (Some(7), None, None));
+    }
+}

@@ -158,3 +158,42 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     Ok(vec![Tensor::from_vec(&[selected.len() / 3, 3], selected)?.into()])
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::single::Single;
+    use crate::tensor::DType;
+
+    /// Three boxes, of which the first two overlap by a third of their union.
+    fn node(scores: [f32; 3]) -> Single {
+        let boxes = [0f32, 0.0, 2.0, 2.0, 0.0, 1.0, 2.0, 3.0, 5.0, 5.0, 4.0, 4.0];
+        Single::new("NonMaxSuppression", 11).values(&[1, 3, 4], &boxes).values(&[1, 1, 3], &scores)
+    }
+
+    #[test]
+    fn the_best_stay() {
+        let chosen = |node: Single, overlap: f32| {
+            let found = node.values(&[1], &[3i64]).values(&[1], &[overlap]).integers();
+            found.chunks_exact(3).map(|chosen| chosen[2]).collect::<Vec<_>>()
+        };
+        assert_eq!(chosen(node([0.5, 0.9, 0.7]), 0.5), [1, 2, 0]);
+        assert_eq!(chosen(node([0.5, 0.9, 0.7]), 0.3), [1, 2]);
+        // The earlier of equals comes first.
+        assert_eq!(chosen(node([0.5, 0.5, 0.5]), 0.3), [0, 2]);
+        let floor = node([0.5, 0.9, 0.7]).values(&[1], &[3i64]).values(&[1], &[1f32]).values(&[1], &[0.5f32]);
+        assert_eq!(floor.eval().unwrap()[0].shape(), [2, 3]);
+        assert_eq!(node([0.5; 3]).eval().unwrap()[0].shape(), [0, 3]);
+        assert!(node([f32::NAN; 3]).values(&[1], &[3i64]).eval().is_err());
+        assert!(node([0.5; 3]).values(&[1], &[3i64]).values(&[1], &[2f32]).eval().is_err());
+    }
+
+    #[test]
+    fn shapes() {
+        let node = Single::new("NonMaxSuppression", 11).input(DType::Float, "1 S 4").input(DType::Float, "1 2 S");
+        assert_eq!(node.infer(), ["int64[0, 3]"]);
+        let node = Single::new("NonMaxSuppression", 11).input(DType::Float, "1 S 4").input(DType::Float, "1 2 S");
+        assert_eq!(node.values(&[1], &[5i64]).infer(), ["int64[?, 3]"]);
+        let flat = Single::new("NonMaxSuppression", 11).input(DType::Float, "S 4").input(DType::Float, "1 2 S");
+        assert!(flat.infer()[0].starts_with("invalid"));
+    }
+}

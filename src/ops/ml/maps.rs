@@ -1,3 +1,14 @@
+//! CastMap, DictVectorizer, ZipMap: between tensors and maps. All of version 1; none is evaluated, since no graph holds a map as
+//! a constant.
+//!
+//! | operator | from | to |
+//! | --- | --- | --- |
+//! | CastMap | a map of integers to strings or floats | a tensor of the type `cast_to` says |
+//! | DictVectorizer | a map | a tensor of the values, in the order of a vocabulary |
+//! | ZipMap | a row of scores for each observation | a sequence of maps from classes to scores |
+//!
+//! The shapes of CastMap and DictVectorizer are not stated: the standard asks for a vector, runtimes make it a row.
+
 use super::DOMAIN;
 use crate::ir::{Fact, TensorType, Type};
 use crate::ops::{InferCx, InferResult, Operator, Refusal};
@@ -31,4 +42,18 @@ fn infer_zip(cx: &mut InferCx<'_>) -> InferResult {
     let value = Type::Tensor(TensorType::new(Some(DType::Float), None));
     let map = Type::Map(keys, Some(Box::new(value)));
     Ok(vec![Fact::of(Type::Sequence(Some(Box::new(map))))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::single::Single;
+
+    #[test]
+    fn types() {
+        let cast = |to: &'static str| Single::new("CastMap", 21).in_domain(DOMAIN).with_str("cast_to", to);
+        assert_eq!(cast("TO_INT64").unranked(DType::Float).infer(), ["int64"]);
+        assert_eq!(cast("TO_STRING").unranked(DType::Float).infer(), ["string"]);
+        assert!(cast("TO_BOOL").unranked(DType::Float).infer()[0].starts_with("invalid"));
+    }
 }

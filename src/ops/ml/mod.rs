@@ -3,7 +3,7 @@
 //! | file | operators |
 //! | --- | --- |
 //! | [`features`] | ArrayFeatureExtractor, Binarizer, FeatureVectorizer, Imputer, Normalizer, OneHotEncoder, Scaler |
-//! | [`labels`] | CategoryMapper, LabelEncoder |
+//! | [`mod@labels`] | CategoryMapper, LabelEncoder |
 //! | [`maps`] | CastMap, DictVectorizer, ZipMap |
 //! | [`linear`] | LinearClassifier, LinearRegressor |
 //! | [`svm`] | SVMClassifier, SVMRegressor |
