@@ -335,6 +335,9 @@ keeps! {
     a_scale_of_another_shape: "spelled-normalization", 17, "g (float[n,s,3] x) => (y) <float two = {2}, float e = {1e-5}, float w = {2}> {
         m = ReduceMean <axes = [-1]> (x)  d = Sub (x, m)  p = Pow (d, two)  v = ReduceMean <axes = [-1]> (p)
         ve = Add (v, e)  s1 = Sqrt (ve)  n1 = Div (d, s1)  y = Mul (n1, w) }";
+    a_constant_that_makes_an_axis: "spelled-normalization", 17, "g (float[n,s,3] x) => (y) <float two = {2}, float[1,1,1,1] e = {1e-5}, float[3] w = {1,2,3}> {
+        m = ReduceMean <axes = [-1]> (x)  d = Sub (x, m)  p = Pow (d, two)  v = ReduceMean <axes = [-1]> (p)
+        ve = Add (v, e)  s1 = Sqrt (ve)  n1 = Div (d, s1)  y = Mul (n1, w) }";
     a_deviation_read_elsewhere: "spelled-normalization", 17, "g (float[n,s,3] x) => (y, z) <float two = {2}, float e = {1e-5}, float[3] w = {1,2,3}> {
         m = ReduceMean <axes = [-1]> (x)  d = Sub (x, m)  p = Pow (d, two)  v = ReduceMean <axes = [-1]> (p)
         ve = Add (v, e)  s1 = Sqrt (ve)  n1 = Div (d, s1)  y = Mul (n1, w)  z = Relu (s1) }";
@@ -409,6 +412,15 @@ fn exact_folding_leaves_weights_alone() {
     assert_eq!(model.graph(model.main()).node_count(), 2);
     let model = folded(source, &Options { skip: vec!["affine-after-weights".to_string()], ..Options::default() });
     assert_eq!(model.graph(model.main()).node_count(), 2);
+}
+
+/// What an operator of a later operator set does is not known.
+#[test]
+fn models_newer_than_the_program_stay() {
+    let source = "<ir_version: 8, opset_import: [\"\" : 1000]> g (float[n,1,h] x) => (y) <float[2,1,1] k = {1,2}, float s = {2}> { a = Conv (x, k)  y = Mul (a, s) }";
+    let mut document = Document::of(text::parse(source).expect("it parses"));
+    let report = document.fold(&Options::default()).expect("it folds");
+    assert_eq!(report.fired.values().sum::<usize>(), 0);
 }
 
 /// Four parameters that many normalizations share are stored once; a bias for each of them would be more.
