@@ -2,7 +2,7 @@
 //!
 //! What the representation has a place for is moved there. The rest of a message (documentation, metadata, device
 //! configurations, training information, fields newer than the schema) is kept as wire bytes beside it, so that
-//! [`export`](super::export) writes it back behind the fields it belongs with.
+//! `export` writes it back behind the fields it belongs with.
 
 use std::fmt::Display;
 

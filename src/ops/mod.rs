@@ -1,8 +1,8 @@
 //! The operators of the standard: what each makes of the types, the known contents and the values of its operands.
 //!
-//! An operator is plain data ([`Operator`]) in the table of its family's file; [`registry`] finds it by domain and name.
-//! The walk over a graph that calls them is [`walk`]; evaluation of graphs (bodies of If, Loop, Scan, functions) is
-//! [`interpret`].
+//! An operator is plain data ([`Operator`]) in the table of its family's file; `registry` finds it by domain and name.
+//! The walk over a graph that calls them is `walk`; evaluation of graphs (bodies of If, Loop, Scan, functions) is
+//! `interpret`.
 
 mod attention;
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //!    may be a number, an expression or unknown.
 //! 2. [`SliceSpec::dense`] lays it over a rank: one [`AxisOp`] an axis.
 //! 3. [`resolve`] lays a range over a dim: which elements, and how many. On numbers it is [`resolve_integers`].
-//! 4. [`infer`] makes a shape of that, [`slice`](copy::slice) the data.
+//! 4. [`infer`] makes a shape of that, [`slice`](fn@copy::slice) the data.
 //!
 //! ```
 //! use onnx_slice_fold::slicing::{self, Operand, Rule, onnx};
