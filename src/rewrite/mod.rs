@@ -64,6 +64,7 @@ pub const RULES: &[&[Rule]] = &[
     fuse::pad::RULES,
     fuse::quantized::RULES,
     fuse::weights::RULES,
+    fuse::upstream::RULES,
 ];
 
 /// Every rule.

@@ -3,6 +3,7 @@
 //! | file | what becomes one |
 //! | --- | --- |
 //! | [`weights`] | a node with weights, and a scaling and shifting of each channel before or behind it |
+//! | [`upstream`] | a factor, and constants further up |
 //! | [`gemm`] | a matrix product, and the addition behind it or the transposition before it |
 //! | [`pad`] | a padding, and the padding, convolution or pooling that follows it |
 //! | [`chain`] | two multiplications with constants, two additions of constants |
@@ -23,6 +24,7 @@ pub(super) mod pad;
 mod pattern;
 pub(super) mod quantized;
 mod scaled;
+pub(super) mod upstream;
 pub(super) mod weights;
 
 use super::{Place, Rule};

@@ -38,6 +38,10 @@ fn normalization(place: &mut Place<'_>) -> Option<Edit> {
         let found = read(&mut reader, value).filter(|found| scales(place, found, scale) == Some(true))?;
         Some((found, scale, reader.nodes))
     })?;
+    // Constants of more axes than `x` would give the result more.
+    if !place.same_shape(found.x, result) {
+        return None;
+    }
     let attributes = vec![
         NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).ok()?.checked_neg()?)),
         NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
