@@ -131,10 +131,7 @@ fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
     let inner =
         ["Reshape", "Flatten", "Squeeze", "Unsqueeze"].iter().find_map(|operator| place.producer(middle, operator));
     let input = inner?.1.input(0)?;
-    // With another reader the inner one stays; then this would only trade one reshape for another.
-    if !place.has_one_reader(middle) {
-        return None;
-    }
+    // With another reader the inner one stays. Nothing is lost, and the readers no longer wait for each other to be simplified.
     if place.same_shape(input, output) && !place.model.is_output(output) && !place.model.value(output).pinned {
         return place.forward("reshape-reshape", input);
     }

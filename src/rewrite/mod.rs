@@ -7,6 +7,7 @@
 
 mod fuse;
 mod identity;
+mod index;
 mod lift;
 mod merge;
 mod neutral;
@@ -51,6 +52,7 @@ pub struct Rule {
 pub const RULES: &[&[Rule]] = &[
     identity::RULES,
     neutral::RULES,
+    index::RULES,
     sizes::RULES,
     slices::RULES,
     merge::RULES,
