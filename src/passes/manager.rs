@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, Assumption, assume};
 use super::simplify::{self, Fired, Rules};
-use super::{annotate, common, contents, dead, fold, inline};
+use super::{annotate, chains, common, contents, dead, fold, inline};
 use crate::dim::Scope;
 use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId};
 use crate::ops::{Budget, Event, EventKind, Refusal, Walk};
@@ -137,7 +137,13 @@ pub fn run(
             && merged == common::Merged::default()
             && removed == dead::Removed::default()
         {
-            break;
+            // Only when nothing else is left to do: what others would remove is not worth planning.
+            let saved = if skips(options, "size-chain") { 0 } else { chains::shorten(model, &walk.facts)? };
+            *fired.entry("size-chain").or_default() += saved;
+            if saved == 0 {
+                break;
+            }
+            dead::remove(model);
         }
     }
     if options.fold && model.ir_version < 4 && model.ir_version > 0 {
@@ -168,7 +174,7 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
 }
 
 /// Passes that can be left out like rules.
-const PASSES: [&str; 3] = ["common-subexpression", "equal-content", "decided-if"];
+const PASSES: [&str; 4] = ["common-subexpression", "equal-content", "decided-if", "size-chain"];
 
 fn is_rule(name: &str) -> bool {
     PASSES.contains(&name) || crate::rewrite::rules().any(|rule| rule.name == name)
