@@ -18,8 +18,10 @@ const MOST_INDICES: i64 = 4096;
 
 /// Indices as `start + k·step` for `k < len`, counted from the front.
 ///
-/// Premise: all of them are known, and those that count from the end do so on an axis that is long enough.
+/// Premise: all of them are known, and so is the dim. That the axis must be long enough for the Gather to run would do for a proof,
+/// but the slice would run where the Gather fails.
 fn progression(scope: &Scope, dim: &Dim, indices: &[Dim]) -> Option<(Dim, i64, Dim)> {
+    dim.as_const()?;
     let zero = Dim::constant(0);
     let count = |index: &Dim| {
         if scope.ge(index, &zero).is_yes() {
