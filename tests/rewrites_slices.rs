@@ -88,6 +88,10 @@ rewrites! {
         a = Cast <to = 1> (x)  b = Slice (a, s, e, one)  t = Transpose (b)  y = Cast <to = 9> (t)  }";
     cast_sandwich_of_two: "g (bool[n,8] x) => (y, z) <int64[1] s = {1}, int64[1] e = {3}, int64[1] one = {1}> {
         a = Cast <to = 1> (x)  b = Slice (a, s, e, one)  c = Cast <to = 9> (b)  y = Not (c)  z = Neg (a) }";
+    slices_of_a_slice_that_goes_away: "g (float[n,m] x) => (y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] max = {9223372036854775807}> {
+        a = Slice (x, zero, max, zero, two)  b = Slice (a, zero, max, one, two)  c = Slice (a, one, max, one, two)  y = Concat <axis = 1> (b, c) }";
+    slices_of_one_value_repeated: "g (float[n,8] x) => (y) <int64[1] two = {2}, int64[1] zero = {0}, int64[1] one = {1}> {
+        s = Shape (x)  t = Concat <axis = 0> (two, s)  z = ConstantOfShape (t)  a = Slice (z, zero, one, zero)  b = Slice (z, one, two, zero)  c = Add (a, x)  y = Sub (c, b) }";
     slice_an_axis_at_a_time: "g (float[n,m,8] x) => (y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}> {
         a = Slice (x, one, three, zero)  b = Slice (a, zero, two, one)  y = Slice (b, two, three, two) }";
 }

@@ -1,9 +1,9 @@
 //! Slices of slices, slices of everything, and equal slices.
 
-use super::{can_precede, cuts_of, ranges_of, same_cut, siblings, sliced};
-use crate::ir::Edit;
+use super::{Cuts, can_precede, cuts_of, ranges_of, same_cut, siblings, sliced};
+use crate::ir::{Edit, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
-use crate::slicing;
+use crate::slicing::{self, Bound, Range};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule { name: "slice-nothing", operators: &["Slice"], exact: true, apply: slice_nothing },
@@ -22,7 +22,7 @@ fn slice_nothing(place: &mut Place<'_>) -> Option<Edit> {
 }
 
 /// Two slices that take the same elements of every axis of one value are one, however their bounds are written: `x[0:5]` is
-/// `x[-8:5]` where `x` has 8 elements.
+/// `x[-8:5]` where `x` has 8 elements. Of a tensor of one value repeated, slices of equal shape are one.
 fn equal_slices(place: &mut Place<'_>) -> Option<Edit> {
     let (data, output) = (place.input(0)?, place.output(0)?);
     let others = siblings(place, data, &["Slice"]);
@@ -30,44 +30,69 @@ fn equal_slices(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let own = cuts_of(place, place.id)?;
+    let is_uniform = place.producer(data, "ConstantOfShape").is_some();
     let equal = |id| {
         let other = cuts_of(place, id)?;
         let mut pairs = own.axes.iter().zip(&other.axes);
+        let result = place.model.node(id)?.output(0)?;
+        let same = (is_uniform && place.same_shape(output, result))
+            || pairs.all(|(a, b)| same_cut(place.scope(), a.as_ref(), b.as_ref()));
         let node = place.model.node(id).filter(|node| can_precede(place, node))?;
         let value = node.output(0)?;
         // Two names would need an Identity.
         let is_free = !place.model.is_output(output) || !place.model.is_output(value);
-        (is_free && pairs.all(|(a, b)| same_cut(place.scope(), a.as_ref(), b.as_ref()))).then_some(value)
+        (is_free && same).then_some(value)
     };
     let first = others.into_iter().find_map(equal)?;
     place.forward("equal-slices", first)
 }
 
-/// `x[r][s] = x[r∘s]` on every axis. Unless that is all of `x`, the first slice must have no other reader: it would stay, and
-/// nothing be saved. Reversing what is reversed gives all of `x`.
+/// `x[r][s] = x[r∘s]` on every axis; reversing what is reversed gives all of `x`. Unless it does, the first slice must have no other
+/// readers than slices it composes with: it would stay, and nothing be saved.
 fn slice_slice(place: &mut Place<'_>) -> Option<Edit> {
     let middle = place.input(0)?;
     let (first, node) = place.producer(middle, "Slice")?;
     let data = node.input(0)?;
-    let (first, second) = (cuts_of(place, first)?, cuts_of(place, place.id)?);
+    let graph = node.graph();
+    let first = cuts_of(place, first)?;
+    let both = composed(place, &first, place.id)?;
+    if both.iter().all(Option::is_none) {
+        return place.forward("slice-slice", data);
+    }
+    let composes = |(id, slot): (NodeId, usize)| {
+        let is_slice = place.model.node(id).is_some_and(|node| node.is("Slice") && node.graph() == graph);
+        slot == 0 && is_slice && (id == place.id || composed(place, &first, id).is_some())
+    };
+    let users = place.model.users(middle);
+    let is_free = !place.model.is_output(middle) && !place.model.value(middle).pinned;
+    if !is_free || users.len() > super::MOST_READERS || !users.into_iter().all(composes) {
+        return None;
+    }
+    let edit = place.edit("slice-slice")?;
+    replaced(place, edit, data, &both)
+}
+
+/// What the Slice `id` takes of what a first slice took, as ranges of numbers.
+fn composed(place: &Place<'_>, first: &Cuts, id: NodeId) -> Option<Vec<Option<Range>>> {
+    let second = cuts_of(place, id)?;
     let (scope, reading) = (place.scope(), super::READING);
+    let is_number = |bound: &Bound| match bound {
+        Bound::Open => true,
+        Bound::At(at) => at.as_const().is_some(),
+        Bound::Unknown => false,
+    };
     let axes = first.dims.iter().zip(ranges_of(&first.axes)).zip(ranges_of(&second.axes));
     let both = axes.map(|((dim, first), second)| match (first, second) {
         (Some(first), Some(second)) => {
             let both = slicing::compose(scope, dim, &first, &second, reading)?;
             Some(Some(both).filter(|both| !slicing::is_identity(scope, dim, both, reading)))
         }
-        (one, None) | (None, one) => Some(one),
+        (Some(one), None) | (None, Some(one)) => {
+            (is_number(&one.begin) && is_number(&one.end) && one.step.is_some()).then_some(Some(one))
+        }
+        (None, None) => Some(None),
     });
-    let both = both.collect::<Option<Vec<_>>>()?;
-    if both.iter().all(Option::is_none) {
-        return place.forward("slice-slice", data);
-    }
-    if !place.has_one_reader(middle) {
-        return None;
-    }
-    let edit = place.edit("slice-slice")?;
-    replaced(place, edit, data, &both)
+    both.collect()
 }
 
 /// An axis that is taken whole need not be named.
@@ -86,8 +111,8 @@ fn slice_fewer_axes(place: &mut Place<'_>) -> Option<Edit> {
 fn replaced(
     place: &mut Place<'_>,
     mut edit: Edit,
-    data: crate::ir::ValueId,
-    ranges: &[Option<slicing::Range>],
+    data: ValueId,
+    ranges: &[Option<Range>],
 ) -> Option<Edit> {
     let (output, name) = (place.output(0)?, place.node()?.name.clone());
     let node = sliced(place, &mut edit, data, ranges)?;

@@ -91,7 +91,7 @@ fn same_cut(scope: &Scope, a: Option<&Cut>, b: Option<&Cut>) -> bool {
 }
 
 /// More readers of one value than this are not compared with each other.
-const MOST_READERS: usize = 512;
+const MOST_READERS: usize = 128;
 
 /// The other nodes of these operators, in the same graph, that read a value as their data.
 fn siblings(place: &Place<'_>, data: ValueId, operators: &[&str]) -> Vec<NodeId> {
