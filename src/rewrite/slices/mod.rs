@@ -200,7 +200,8 @@ fn moved(
     rank: usize,
     to: &dyn Fn(usize) -> Option<usize>,
 ) -> Option<NewNode> {
-    let stays = (0..rank).all(|axis| to(axis) == Some(axis));
+    // An axis may be counted from the end.
+    let stays = place.shape(data)?.len() == rank && (0..rank).all(|axis| to(axis) == Some(axis));
     let node = place.model.node(id)?;
     let mut new = copied(node);
     if let Some(slot) = new.inputs.first_mut() {
