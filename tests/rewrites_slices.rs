@@ -102,33 +102,73 @@ fn slices_stay_where_a_premise_fails() {
     let consts = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] five = {5}, int64[1] minus = {-1}, int64[1] min = {-9223372036854775808}, int64[1] max = {9223372036854775807}";
     let cases: &[(&str, &str, &[&str])] = &[
         // The last row is of the second piece only if that has one.
-        ("float[m,4] a, float[n,4] b", "c = Concat <axis = 0> (a, b)  y = Slice (c, minus, max, zero)", &["Concat", "Slice"]),
+        (
+            "float[m,4] a, float[n,4] b",
+            "c = Concat <axis = 0> (a, b)  y = Slice (c, minus, max, zero)",
+            &["Concat", "Slice"],
+        ),
         // Where the first piece is shorter than the slice, the second is reached.
-        ("float[m,4] a, float[n,4] b", "c = Concat <axis = 0> (a, b)  y = Slice (c, zero, two, zero)", &["Concat", "Slice"]),
+        (
+            "float[m,4] a, float[n,4] b",
+            "c = Concat <axis = 0> (a, b)  y = Slice (c, zero, two, zero)",
+            &["Concat", "Slice"],
+        ),
         // Two pieces cut would be a node more.
-        ("float[4,n] a, float[4,n] b", "c = Concat <axis = 0> (a, b)  y = Slice (c, one, three, one)", &["Concat", "Slice"]),
+        (
+            "float[4,n] a, float[4,n] b",
+            "c = Concat <axis = 0> (a, b)  y = Slice (c, one, three, one)",
+            &["Concat", "Slice"],
+        ),
         // There may be fewer than three elements, and then the middle is doubled.
-        ("float[n,4] x", "a = Slice (x, zero, three, zero)  b = Slice (x, two, max, zero)  y = Concat <axis = 0> (a, b)", &["Slice", "Slice", "Concat"]),
+        (
+            "float[n,4] x",
+            "a = Slice (x, zero, three, zero)  b = Slice (x, two, max, zero)  y = Concat <axis = 0> (a, b)",
+            &["Slice", "Slice", "Concat"],
+        ),
         // Another order.
         ("float[4,n] x", "a, b = Split <axis = 0> (x)  y = Concat <axis = 0> (b, a)", &["Split", "Concat"]),
         ("float[4,n] x", "a, b = Split <axis = 0> (x)  y = Concat <axis = 1> (a, b)", &["Split", "Concat"]),
         // Overlapping slices are no Split.
-        ("float[4,n] x", "a = Slice (x, zero, three, zero)  b = Slice (x, one, max, zero)  y = Mul (a, b)", &["Slice", "Slice", "Mul"]),
+        (
+            "float[4,n] x",
+            "a = Slice (x, zero, three, zero)  b = Slice (x, one, max, zero)  y = Mul (a, b)",
+            &["Slice", "Slice", "Mul"],
+        ),
         // Cut in two, an axis of unknown size is no Split.
-        ("float[n,4] x", "a = Slice (x, zero, one, zero)  b = Slice (x, one, two, zero)  y = Mul (a, b)", &["Slice", "Slice", "Mul"]),
+        (
+            "float[n,4] x",
+            "a = Slice (x, zero, one, zero)  b = Slice (x, one, two, zero)  y = Mul (a, b)",
+            &["Slice", "Slice", "Mul"],
+        ),
         // Two operands of full size would need two slices.
         ("float[n,4] a, float[n,4] b", "c = Mul (a, b)  y = Slice (c, one, two, one)", &["Mul", "Slice"]),
         // Something else reads the whole.
-        ("float[n,4] a", "c = Exp (a)  d = Slice (c, one, three, one)  e = ReduceSum (c)  y = Mul (d, e)", &["Exp", "Slice", "ReduceSum", "Mul"]),
+        (
+            "float[n,4] a",
+            "c = Exp (a)  d = Slice (c, one, three, one)  e = ReduceSum (c)  y = Mul (d, e)",
+            &["Exp", "Slice", "ReduceSum", "Mul"],
+        ),
         // A reshaped axis that is not one of the data.
-        ("float[n,6] x", "s = Concat <axis = 0> (minus, two, three)  t = Transpose (x)  r = Reshape (t, s)  c = Slice (r, one, two, one)  y = Reshape (c, minus)", &["Transpose", "Reshape", "Slice", "Reshape"]),
+        (
+            "float[n,6] x",
+            "s = Concat <axis = 0> (minus, two, three)  t = Transpose (x)  r = Reshape (t, s)  c = Slice (r, one, two, one)  y = Reshape (c, minus)",
+            &["Transpose", "Reshape", "Slice", "Reshape"],
+        ),
         // What is reflected depends on the data beside it.
-        ("float[4,n] x", "p = Concat <axis = 0> (two, zero, one, zero)  r = Pad <mode = \"reflect\"> (x, p)  y = Slice (r, one, five, zero)", &["Pad", "Slice"]),
+        (
+            "float[4,n] x",
+            "p = Concat <axis = 0> (two, zero, one, zero)  r = Pad <mode = \"reflect\"> (x, p)  y = Slice (r, one, five, zero)",
+            &["Pad", "Slice"],
+        ),
         // Indices that are not all there fail, and a slice would not.
         ("float[n,4] x", "i = Concat <axis = 0> (zero, one, two)  y = Gather (x, i)", &["Gather"]),
         ("float[4,n] x", "i = Concat <axis = 0> (minus, zero, one)  y = Gather (x, i)", &["Gather"]),
         // The first of how many there are is not the last of one.
-        ("float[4,n] x", "c = Slice (x, zero, max, one)  d = Slice (c, zero, two, zero)  y = Relu (d)", &["Slice", "Relu"]),
+        (
+            "float[4,n] x",
+            "c = Slice (x, zero, max, one)  d = Slice (c, zero, two, zero)  y = Relu (d)",
+            &["Slice", "Relu"],
+        ),
     ];
     for (inputs, body, expected) in cases {
         let body = format!("g ({inputs}) => (y) <{consts}> {{ {body} }}");
@@ -150,7 +190,8 @@ fn old_operator_sets_have_their_own_forms() {
     }
     let slice = "g (float[n,4] x) => (y) { t = Transpose (x)  s = Slice <axes = [0], starts = [1], ends = [3]> (t)  y = Transpose (s) }";
     assert_eq!(old(9, slice), ["Slice"]);
-    let unsaid = "g (float[3,4] x) => (y) { t = Transpose (x)  s = Slice <starts = [1], ends = [3]> (t)  y = Transpose (s) }";
+    let unsaid =
+        "g (float[3,4] x) => (y) { t = Transpose (x)  s = Slice <starts = [1], ends = [3]> (t)  y = Transpose (s) }";
     assert_eq!(old(9, unsaid), ["Slice"]);
     let squeeze = "g (float[n,4] x) => (y) { s = Slice <axes = [1], starts = [1], ends = [2]> (x)  y = Squeeze <axes = [1]> (s) }";
     assert_eq!(old(9, squeeze), ["Gather"]);
@@ -160,6 +201,14 @@ fn old_operator_sets_have_their_own_forms() {
     assert_eq!(old(9, &last.replace("[4,n]", "[n,4]")), ["Gather"]);
     let pad = "g (float[n,4] x) => (y) { p = Pad <pads = [1,1,1,1]> (x)  y = Slice <axes = [0,1], starts = [1,0], ends = [-1,4]> (p) }";
     assert_eq!(old(9, pad), ["Slice", "Pad"]);
+}
+
+/// `Expand` to one more axis of size 1 is not nothing.
+#[test]
+fn broadcasting_keeps_the_rank() {
+    let body =
+        "g (float[5,n] y) => (z) <int64[3] to = {1,1,1}, float three = {3}> { e = Expand (y, to)  z = Add (e, three) }";
+    assert_eq!(left(body), ["Expand", "Add"]);
 }
 
 #[test]

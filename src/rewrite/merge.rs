@@ -238,11 +238,13 @@ fn expand_into_broadcast(place: &mut Place<'_>) -> Option<Edit> {
         };
         let scope = place.scope();
         // Each axis of the result must have an operand that has its size for certain, and no operand may be larger: one that
-        // is not known to have the size or 1 had it before, so it still fits.
-        let fits = result.iter().rev().enumerate().all(|(back, dim)| {
-            let mut own = shapes.iter().map(|shape| shape.len().checked_sub(back + 1).and_then(|i| shape.get(i)));
-            dim.is_const(1) || own.any(|own| own.is_some_and(|own| scope.eq(own, dim).is_yes()))
-        });
+        // is not known to have the size or 1 had it before, so it still fits. Leading axes of size 1 need an operand that has them.
+        let has_rank = shapes.iter().any(|shape| shape.len() == result.len());
+        let fits = has_rank
+            && result.iter().rev().enumerate().all(|(back, dim)| {
+                let mut own = shapes.iter().map(|shape| shape.len().checked_sub(back + 1).and_then(|i| shape.get(i)));
+                dim.is_const(1) || own.any(|own| own.is_some_and(|own| scope.eq(own, dim).is_yes()))
+            });
         if fits {
             let mut edit = place.edit("expand-into-broadcast")?;
             edit.rewire.push((place.id, slot, Some(source)));

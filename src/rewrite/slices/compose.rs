@@ -108,12 +108,7 @@ fn slice_fewer_axes(place: &mut Place<'_>) -> Option<Edit> {
 }
 
 /// An edit that puts a Slice of these ranges of numbers in the node's place.
-fn replaced(
-    place: &mut Place<'_>,
-    mut edit: Edit,
-    data: ValueId,
-    ranges: &[Option<Range>],
-) -> Option<Edit> {
+fn replaced(place: &mut Place<'_>, mut edit: Edit, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
     let (output, name) = (place.output(0)?, place.node()?.name.clone());
     let node = sliced(place, &mut edit, data, ranges)?;
     Some(edit.removing(place.id).inserting(node.named(name).output(output)))
