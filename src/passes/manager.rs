@@ -9,7 +9,7 @@ use super::simplify::{self, Fired, Rules};
 use super::{annotate, chains, common, contents, dead, fold, inline};
 use crate::dim::Scope;
 use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId};
-use crate::ops::{Budget, Event, EventKind, Refusal, Walk};
+use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk};
 use crate::slicing::Rule;
 
 /// What a run may and should do.
@@ -17,6 +17,8 @@ use crate::slicing::Rule;
 pub struct Options {
     /// How disputed cases of slicing are read.
     pub slice_rule: Rule,
+    /// Operators of the model that are strided slices of other dialects, beside those the program knows by name.
+    pub slice_names: Vec<SliceName>,
     /// How much larger the constants may make the model, as a share of its size; 0.0 allows no growth.
     pub max_growth: f64,
     /// How many bytes of growth are too few to mind whatever the share.
@@ -39,6 +41,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             slice_rule: Rule::Agree,
+            slice_names: Vec::new(),
             max_growth: 0.0,
             free_growth: 64 << 10,
             max_rounds: 32,
@@ -96,6 +99,9 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     if let Some(name) = options.skip.iter().find(|name| !is_rule(name)) {
         return Err(RunError::NoRule(name.clone()));
+    }
+    for name in &options.slice_names {
+        model.add_synonym(name.synonym());
     }
     watch("inferring shapes");
     assume(model, &scope, &options.assumptions)?;
