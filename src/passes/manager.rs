@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, Assumption, assume};
-use super::simplify::{self, Fired, Rules};
+use super::simplify::{self, Fired, Rules, Stage};
 use super::{annotate, common, contents, dead, fold, inline};
 use crate::dim::Scope;
 use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId};
@@ -121,7 +121,7 @@ pub fn run(
             notes.push((model.describe(*node), EventKind::Declined, reason));
         }
         let partly = fold::fold_partly(model, &walk.facts) + fold::fold_containers(model, &walk.facts)?;
-        let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, &mut fired)?;
+        let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, Stage::Always, &mut fired)?;
         let merged =
             if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
         *fired.entry("common-subexpression").or_default() += merged.nodes;
@@ -136,6 +136,7 @@ pub fn run(
             && numbered == 0
             && merged == common::Merged::default()
             && removed == dead::Removed::default()
+            && !simplify::simplify(model, &mut walk.facts, &mut rules, Stage::Late, &mut fired)?
         {
             break;
         }

@@ -14,8 +14,8 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// What a Slice takes of each axis of its data; `None` is all of it.
-struct Taken {
-    ranges: Vec<Option<Range>>,
+pub(super) struct Taken {
+    pub(super) ranges: Vec<Option<Range>>,
     dims: Vec<Dim>,
     reading: Reading,
     /// How many axes the node names.
@@ -23,7 +23,7 @@ struct Taken {
 }
 
 /// What the Slice `id` takes. Where readings of the operator are in dispute its ranges are not resolved by what is built on this.
-fn taken(place: &Place<'_>, id: NodeId) -> Option<Taken> {
+pub(super) fn taken(place: &Place<'_>, id: NodeId) -> Option<Taken> {
     let spec = ops::slice_spec(place.model, place.facts, id, slicing::Rule::Agree).ok()??;
     let dims = place.shape(place.model.node(id)?.input(0)?)?.to_vec();
     let mut named = 0;
@@ -51,24 +51,43 @@ fn slice_nothing(place: &mut Place<'_>) -> Option<Edit> {
     place.forward("slice-nothing", value)
 }
 
-/// `x[r][s] = x[r∘s]` on every axis. The first slice must have no other reader: it would stay, and nothing be saved.
+/// How many readers of one slice are looked at.
+const MOST_READERS: usize = 16;
+
+/// `x[r][s] = x[r∘s]` on every axis. All that reads the first slice must be such: else it would stay, and nothing be saved.
 fn slice_slice(place: &mut Place<'_>) -> Option<Edit> {
     let middle = place.input(0)?;
-    let (first, node) = place.producer(middle, "Slice")?;
+    let (id, node) = place.producer(middle, "Slice")?;
     let data = node.input(0)?;
+    let first = taken(place, id)?;
+    let both = composed(place, &first, place.id)?;
     if !place.has_one_reader(middle) {
-        return None;
+        let users = place.model.users(middle);
+        let goes = |&(user, slot): &(NodeId, usize)| {
+            let slice = place.model.node(user).filter(|slice| slice.is("Slice") && Some(slice.graph()) == place.graph());
+            let ranges = slice.filter(|_| slot == 0).and_then(|_| composed(place, &first, user));
+            ranges.is_some_and(|ranges| Numbers::of(&ranges).is_some_and(|numbers| numbers.can_be_said(place)))
+        };
+        let named = place.model.is_output(middle) || place.model.value(middle).pinned;
+        if named || users.len() > MOST_READERS || !users.iter().all(goes) {
+            return None;
+        }
     }
-    let (first, second) = (taken(place, first)?, taken(place, place.id)?);
-    let (scope, reading) = (place.scope(), first.reading);
-    let axes = first.dims.iter().zip(first.ranges).zip(second.ranges);
-    let both = axes.map(|((dim, first), second)| match (first, second) {
-        (Some(first), Some(second)) => slicing::compose(scope, dim, &first, &second, reading).map(Some),
-        (one, None) | (None, one) => Some(one),
-    });
-    let both = both.collect::<Option<Vec<_>>>()?;
     let edit = place.edit("slice-slice")?;
     resliced(place, edit, data, &both)
+}
+
+/// What the Slice `second` takes of the data of the slice it reads.
+fn composed(place: &Place<'_>, first: &Taken, second: NodeId) -> Option<Vec<Option<Range>>> {
+    let second = taken(place, second)?;
+    let reading = first.reading;
+    let axes = first.dims.iter().zip(&first.ranges).zip(second.ranges);
+    let both = axes.map(|((dim, first), second)| match (first, second) {
+        (Some(one), Some(second)) => slicing::compose(place.scope(), dim, one, &second, reading).map(Some),
+        (one, None) => Some(one.clone()),
+        (None, one) => Some(one),
+    });
+    both.collect()
 }
 
 /// An axis that is taken whole need not be named.
@@ -83,20 +102,46 @@ fn slice_fewer_axes(place: &mut Place<'_>) -> Option<Edit> {
     resliced(place, edit, data, &ranges)
 }
 
+/// Ranges of numbers as a Slice says them.
+#[derive(Default)]
+struct Numbers {
+    starts: Vec<i64>,
+    ends: Vec<i64>,
+    axes: Vec<i64>,
+    steps: Vec<i64>,
+}
+
+impl Numbers {
+    fn of(ranges: &[Option<Range>]) -> Option<Numbers> {
+        let mut numbers = Numbers::default();
+        for (axis, range) in ranges.iter().enumerate() {
+            let Some(range) = range else { continue };
+            let step = range.step?;
+            numbers.starts.push(onnx::start_of(&range.begin, step)?);
+            numbers.ends.push(onnx::end_of(&range.end, step)?);
+            numbers.axes.push(i64::try_from(axis).ok()?);
+            numbers.steps.push(step);
+        }
+        Some(numbers)
+    }
+
+    fn has_steps(&self) -> bool {
+        self.steps.iter().any(|&step| step != 1)
+    }
+
+    /// Whether the operator set has a Slice that takes these.
+    fn can_be_said(&self, place: &Place<'_>) -> bool {
+        place.opset >= 10 || !self.has_steps()
+    }
+}
+
 /// An edit that puts a Slice of these ranges of numbers in the node's place.
 fn resliced(place: &mut Place<'_>, mut edit: Edit, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
-    let (mut starts, mut ends, mut axes, mut steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (axis, range) in ranges.iter().enumerate() {
-        let Some(range) = range else { continue };
-        let step = range.step?;
-        starts.push(onnx::start_of(&range.begin, step)?);
-        ends.push(onnx::end_of(&range.end, step)?);
-        axes.push(i64::try_from(axis).ok()?);
-        steps.push(step);
-    }
+    let numbers = Numbers::of(ranges).filter(|numbers| numbers.can_be_said(place))?;
     let output = place.output(0)?;
     let name = place.node()?.name.clone();
-    let has_steps = steps.iter().any(|&step| step != 1);
+    let has_steps = numbers.has_steps();
+    let Numbers { starts, ends, axes, steps } = numbers;
     let node = if place.opset >= 10 {
         let mut operands = vec![Some(data)];
         let steps = Some(steps).filter(|_| has_steps);
@@ -108,8 +153,6 @@ fn resliced(place: &mut Place<'_>, mut edit: Edit, data: ValueId, ranges: &[Opti
             operands.push(Some(value));
         }
         NewNode::new("Slice", operands)
-    } else if has_steps {
-        return None;
     } else {
         NewNode::new("Slice", [Some(data)]).with("starts", starts).with("ends", ends).with("axes", axes)
     };
