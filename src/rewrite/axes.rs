@@ -53,7 +53,8 @@ fn ones(place: &Place<'_>, node: &Node) -> Option<Vec<usize>> {
         (None, Some(axes)) => sorted(&place.const_ints(axes)?, rank),
         // A Squeeze that names none takes away all that have size 1.
         (None, None) if node.is("Squeeze") => {
-            let ones: Vec<usize> = (0..rank).filter(|&axis| from.get(axis).is_some_and(|dim| dim.is_const(1))).collect();
+            let ones: Vec<usize> =
+                (0..rank).filter(|&axis| from.get(axis).is_some_and(|dim| dim.is_const(1))).collect();
             (ones.len() == rank.checked_sub(to.len())?).then_some(ones)
         }
         _ => None,
@@ -104,13 +105,15 @@ fn slice_squeeze(place: &mut Place<'_>) -> Option<Edit> {
     let slice = taken(place, id)?;
     let mut ranges = slice.ranges.iter().enumerate().filter_map(|(axis, range)| Some((axis, range.as_ref()?)));
     let (axis, range) = ranges.next()?;
-    if ranges.next().is_some() || range.step != Some(1) || ones(place, node)? != [axis] || !place.has_one_reader(middle) {
+    if ranges.next().is_some() || range.step != Some(1) || ones(place, node)? != [axis] || !place.has_one_reader(middle)
+    {
         return None;
     }
     let Bound::At(begin) = &range.begin else { return None };
     let begin = begin.as_const()?;
     let is_one = match &range.end {
-        Bound::At(end) => end.as_const() == begin.checked_add(1) && begin != -1,
+        Bound::At(end) if begin != -1 => end.as_const() == begin.checked_add(1),
+        Bound::At(end) => end.is_const(i64::MAX) || place.scope().le(slice.dims.get(axis)?, end).is_yes(),
         Bound::Open => begin == -1,
         Bound::Unknown => false,
     };
@@ -141,7 +144,8 @@ fn split_squeeze(place: &mut Place<'_>) -> Option<Edit> {
     let (_, split) = place.producer(middle, "Split")?;
     let data = split.input(0)?;
     let axis = axis_of(split, 0, place.shape(data)?.len())?;
-    if !split.outputs().iter().flatten().all(|&part| place.model.is_unused(part) || is_only_squeezed(place, part, axis)) {
+    if !split.outputs().iter().flatten().all(|&part| place.model.is_unused(part) || is_only_squeezed(place, part, axis))
+    {
         return None;
     }
     let (begin, size) = part(place, split, middle, axis)?;

@@ -16,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[
 /// What a Slice takes of each axis of its data; `None` is all of it.
 pub(super) struct Taken {
     pub(super) ranges: Vec<Option<Range>>,
-    dims: Vec<Dim>,
+    pub(super) dims: Vec<Dim>,
     reading: Reading,
     /// How many axes the node names.
     named: usize,
@@ -64,7 +64,8 @@ fn slice_slice(place: &mut Place<'_>) -> Option<Edit> {
     if !place.has_one_reader(middle) {
         let users = place.model.users(middle);
         let goes = |&(user, slot): &(NodeId, usize)| {
-            let slice = place.model.node(user).filter(|slice| slice.is("Slice") && Some(slice.graph()) == place.graph());
+            let slice =
+                place.model.node(user).filter(|slice| slice.is("Slice") && Some(slice.graph()) == place.graph());
             let ranges = slice.filter(|_| slot == 0).and_then(|_| composed(place, &first, user));
             ranges.is_some_and(|ranges| Numbers::of(&ranges).is_some_and(|numbers| numbers.can_be_said(place)))
         };

@@ -60,6 +60,7 @@ fn zero_if(node: &Node) -> Option<Vec<ValueId>> {
 }
 
 fn is_zero_tensor(tensor: &Tensor) -> bool {
-    let positive = |numbers: Vec<f64>| numbers.first().is_some_and(|number| *number == 0.0 && number.is_sign_positive());
+    let positive =
+        |numbers: Vec<f64>| numbers.first().is_some_and(|number| *number == 0.0 && number.is_sign_positive());
     tensor.uniform().and_then(|zero| zero.to_f64s()).is_some_and(positive)
 }

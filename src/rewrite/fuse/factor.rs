@@ -113,9 +113,10 @@ fn downstream(place: &mut Place<'_>) -> Option<Edit> {
 
 /// Whether no constant is to be changed twice.
 fn all_differ(changes: &[Change]) -> bool {
-    changes.iter().enumerate().all(|(i, change)| {
-        !changes.iter().take(i).any(|other| other.node == change.node && other.slot == change.slot)
-    })
+    changes
+        .iter()
+        .enumerate()
+        .all(|(i, change)| !changes.iter().take(i).any(|other| other.node == change.node && other.slot == change.slot))
 }
 
 /// Values that are to be multiplied, and what that takes.
@@ -200,7 +201,8 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Option<Vec<Region
         "Conv" | "ConvTranspose" | "Gemm" | "LayerNormalization" | "InstanceNormalization"
             if own(1) && (node.input(2).is_none() || own(2)) =>
         {
-            let within: &[(usize, bool)] = if node.input(2).is_some() { &[(1, false), (2, false)] } else { &[(1, false)] };
+            let within: &[(usize, bool)] =
+                if node.input(2).is_some() { &[(1, false), (2, false)] } else { &[(1, false)] };
             vec![way(&[], within)]
         }
         _ => return None,
@@ -231,7 +233,9 @@ fn closed(place: &Place<'_>, scaling: &Scaling, region: Region) -> Option<Vec<Ch
     }
     // What lies between is multiplied once, and not part of the region.
     let apart = below.iter().enumerate().all(|(i, node)| {
-        *node != place.id && !through.iter().any(|(id, _)| id == node) && !below.iter().take(i).any(|other| other == node)
+        *node != place.id
+            && !through.iter().any(|(id, _)| id == node)
+            && !below.iter().take(i).any(|other| other == node)
     });
     (apart && all_differ(&changes)).then_some(changes)
 }
@@ -291,7 +295,9 @@ fn is_open(place: &Place<'_>, value: ValueId) -> bool {
 /// Whether a constant operand may change: an initializer that only this operand is, or a small one.
 fn own_constant(place: &Place<'_>, node: &Node, id: NodeId, slot: usize) -> bool {
     let Some(value) = node.input(slot) else { return false };
-    let Some(tensor) = place.tensor(value).filter(|tensor: &&Tensor| has_arithmetic(tensor.dtype())) else { return false };
+    let Some(tensor) = place.tensor(value).filter(|tensor: &&Tensor| has_arithmetic(tensor.dtype())) else {
+        return false;
+    };
     let once = node.inputs().iter().filter(|&&input| input == Some(value)).count() == 1;
     let owned = place.model.value(value).is_constant() && once && place.is_internal(value, &[id]);
     owned || tensor.byte_len() <= SMALL
