@@ -15,20 +15,10 @@ pub type Fired = BTreeMap<&'static str, usize>;
 /// Rules by the operators they look at.
 type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
 
-/// Which rules are to be tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Those that may be tried whenever.
-    Always,
-    /// Those that wait until no other has anything left to do.
-    Late,
-}
-
-/// The rules in force, by operator.
+/// The rules in force.
 pub struct Rules {
-    by_operator: ByOperator,
-    /// Those that wait until no other has anything left to do.
-    late: ByOperator,
+    /// Those to be tried whenever, then one stage after the other those that wait.
+    stages: Vec<ByOperator>,
     /// How many more edits may be applied; for finding the edit at fault.
     pub fuel: usize,
     /// What computing new constants may cost in all.
@@ -39,7 +29,7 @@ impl Rules {
     /// Every rule but those named in `skip` and, if `exact`, those that only hold up to rounding.
     pub fn new(skip: &[String], exact: bool, fuel: usize) -> Self {
         let wanted = |rule: &&Rule| (rule.exact || !exact) && !skip.iter().any(|name| name == rule.name);
-        let collect = |families: &'static [&'static [Rule]]| {
+        let collect = |families: &[&'static [Rule]]| {
             let mut by_operator = ByOperator::default();
             for rule in families.iter().flat_map(|family| family.iter()).filter(wanted) {
                 for operator in rule.operators {
@@ -48,14 +38,18 @@ impl Rules {
             }
             by_operator
         };
-        let (by_operator, late) = (collect(RULES), collect(LATE_RULES));
-        Rules { by_operator, late, fuel, budget: Budget::default() }
+        let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
+        Rules { stages, fuel, budget: Budget::default() }
+    }
+
+    /// How many stages there are.
+    pub fn stages(&self) -> usize {
+        self.stages.len()
     }
 
     /// The rules of a stage that look at an operator.
-    fn at(&self, stage: Stage, operator: &str) -> Option<&[&'static Rule]> {
-        let rules = if stage == Stage::Late { &self.late } else { &self.by_operator };
-        rules.get(operator).map(Vec::as_slice)
+    fn at(&self, stage: usize, operator: &str) -> Option<&[&'static Rule]> {
+        self.stages.get(stage)?.get(operator).map(Vec::as_slice)
     }
 }
 
@@ -67,7 +61,7 @@ pub fn simplify(
     model: &mut Model,
     facts: &mut Facts,
     rules: &mut Rules,
-    stage: Stage,
+    stage: usize,
     fired: &mut Fired,
 ) -> Result<bool, Broken> {
     let mut changed = false;
@@ -91,7 +85,7 @@ fn at_node(
     model: &mut Model,
     facts: &mut Facts,
     rules: &mut Rules,
-    stage: Stage,
+    stage: usize,
     fired: &mut Fired,
     (id, opset): (NodeId, i64),
 ) -> Result<bool, Broken> {

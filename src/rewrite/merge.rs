@@ -40,7 +40,8 @@ const BROADCASTING: &[&str] = &[
     "Mod",
 ];
 
-fn permutation(node: &crate::ir::Node, rank: usize) -> Option<Vec<usize>> {
+/// The axes of the operand in the order of those of the result.
+pub(super) fn permutation(node: &crate::ir::Node, rank: usize) -> Option<Vec<usize>> {
     match node.attribute("perm") {
         None => Some((0..rank).rev().collect()),
         Some(Attribute::Ints(perm)) if perm.len() == rank => {
@@ -94,6 +95,16 @@ fn transpose_as_reshape(place: &mut Place<'_>) -> Option<Edit> {
 /// A Reshape of `input` to `target` in place of the node, if a constant operand can say it.
 fn reshape_to(place: &mut Place<'_>, rule: &'static str, input: ValueId, from: &[Dim], target: &[Dim]) -> Option<Edit> {
     let output = place.output(0)?;
+    let codes = codes(place, from, target)?;
+    let name = place.node()?.name.clone();
+    let constant = place.new_value(output, "shape");
+    let mut edit = place.edit(rule)?.removing(place.id);
+    edit.constants.push((constant, Tensor::vector(codes)));
+    Some(edit.inserting(NewNode::new("Reshape", [Some(input), Some(constant)]).named(name).output(output)))
+}
+
+/// The numbers that make a Reshape without `allowzero` of a value with the dims `from` one with the dims `target`.
+pub(super) fn codes(place: &Place<'_>, from: &[Dim], target: &[Dim]) -> Option<Vec<i64>> {
     let scope = place.scope();
     let mut rest = None;
     let mut codes = Vec::with_capacity(target.len());
@@ -115,11 +126,7 @@ fn reshape_to(place: &mut Place<'_>, rule: &'static str, input: ValueId, from: &
             return None;
         }
     }
-    let name = place.node()?.name.clone();
-    let constant = place.new_value(output, "shape");
-    let mut edit = place.edit(rule)?.removing(place.id);
-    edit.constants.push((constant, Tensor::vector(codes)));
-    Some(edit.inserting(NewNode::new("Reshape", [Some(input), Some(constant)]).named(name).output(output)))
+    Some(codes)
 }
 
 /// Reshapes keep the elements in order, so of two in a row only the last counts.

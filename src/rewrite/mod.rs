@@ -13,6 +13,7 @@ mod merge;
 mod neutral;
 mod sizes;
 mod slices;
+mod split;
 mod states;
 mod strided_slice;
 
@@ -71,15 +72,17 @@ pub const RULES: &[&[Rule]] = &[
     fuse::weights::RULES,
 ];
 
-/// The rules that wait until no other has anything left to do: they take apart, or hide, what others look for.
+/// The rules that wait until no other has anything left to do, in the order they are let loose: they take apart, or hide,
+/// what those before them look for.
 #[rustfmt::skip]
-pub const LATE_RULES: &[&[Rule]] = &[
-    fuse::factor::RULES,
+pub const LATE_RULES: &[&[&[Rule]]] = &[
+    &[fuse::factor::RULES],
+    &[split::RULES, fuse::parallel::RULES],
 ];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    RULES.iter().chain(LATE_RULES).flat_map(|family| family.iter())
+    RULES.iter().chain(LATE_RULES.iter().copied().flatten()).flat_map(|family| family.iter())
 }
 
 impl Place<'_> {

@@ -9,6 +9,7 @@
 //! | [`chain`] | two multiplications with constants, two additions of constants |
 //! | [`clamp`] | cuts at constant bounds |
 //! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
+//! | [`parallel`] | products of one operand with several weights |
 //! | [`quotient`] | a product with an inverse |
 //! | [`quantized`] | a dequantization and the quantization that undoes it |
 //!
@@ -23,6 +24,7 @@ pub(super) mod factor;
 pub(super) mod gemm;
 pub(super) mod normalization;
 pub(super) mod pad;
+pub(super) mod parallel;
 mod pattern;
 pub(super) mod quantized;
 pub(super) mod quotient;
