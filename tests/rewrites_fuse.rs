@@ -485,3 +485,27 @@ fn a_long_chain_of_factors() {
     assert_eq!(fired, 3999);
     assert_eq!(model.graph(model.main()).node_count(), 2);
 }
+
+// ---- normalizations without parameters ---------------------------------------------------------------------------------
+
+macro_rules! normalized {
+    ($tail:literal) => {
+        concat!(
+            "<float two = {2}, float e = {1e-5}, float[4] g = {1,2,3,4}> { m = ReduceMean <axes = [-1]> (x)  d = Sub (x, m)  p = Pow (d, two)
+            v = ReduceMean <axes = [-1]> (p)  a = Add (v, e)  s = Sqrt (a)  n = Div (d, s) ", $tail)
+    };
+}
+
+fuses! {
+    a_normalization_of_rows: "bare-normalization", 13, concat!("g (float[b,3,4] x) => (y)", normalized!("y = Relu (n) }"));
+    a_normalization_of_the_rows_of_a_matrix: "bare-normalization", 13, concat!("g (float[b,4] x) => (y)", normalized!("y = Relu (n) }"));
+    a_normalization_of_rows_of_images: "bare-normalization", 11, concat!("g (float[b,2,3,4] x) => (y)", normalized!("y = Relu (n) }"));
+    a_normalization_without_parameters: "bare-normalization", 17, concat!("g (float[b,s,4] x) => (y)", normalized!("y = Relu (n) }"));
+}
+
+keeps! {
+    a_normalization_with_parameters: "bare-normalization", 13, concat!("g (float[b,3,4] x) => (y)", normalized!("y = Mul (n, g) }"));
+    a_normalization_with_parameters_of_its_own_operator: "bare-normalization", 17, concat!("g (float[b,3,4] x) => (y)", normalized!("y = Mul (n, g) }"));
+    a_normalization_of_rows_nobody_counts: "bare-normalization", 13, concat!("g (float[b,s,4] x) => (y)", normalized!("y = Relu (n) }"));
+    a_normalization_whose_deviation_is_read: "bare-normalization", 13, concat!("g (float[b,3,4] x) => (y, s)", normalized!("y = Relu (n) }"));
+}

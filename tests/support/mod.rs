@@ -154,7 +154,7 @@ pub fn fused(rule: &str, opset: i64, body: &str) -> String {
 }
 
 macro_rules! fuses {
-    ($($name:ident: $rule:literal, $opset:literal, $body:literal;)*) => {
+    ($($name:ident: $rule:literal, $opset:literal, $body:expr;)*) => {
         $(#[test]
         fn $name() {
             insta::assert_snapshot!(support::fused($rule, $opset, $body));
@@ -163,7 +163,7 @@ macro_rules! fuses {
 }
 
 macro_rules! keeps {
-    ($($name:ident: $rule:literal, $opset:literal, $body:literal;)*) => {
+    ($($name:ident: $rule:literal, $opset:literal, $body:expr;)*) => {
         $(#[test]
         fn $name() {
             let (model, fired) = support::fold($rule, $opset, $body);
