@@ -6,6 +6,8 @@
 //! proved. To add one: write the function in the family's file, and one line in [`RULES`].
 
 mod axes;
+mod broadcast;
+mod count;
 mod fuse;
 mod identity;
 mod lift;
@@ -58,6 +60,8 @@ pub const RULES: &[&[Rule]] = &[
     slices::RULES,
     merge::RULES,
     axes::RULES,
+    count::RULES,
+    broadcast::RULES,
     states::RULES,
     lift::RULES,
     strided_slice::RULES,
