@@ -100,8 +100,9 @@ fn what_a_caller_may_override_is_not_folded() {
 /// Splits into other numbers of parts are other nodes.
 #[test]
 fn splits_are_told_apart_by_their_parts() {
-    let source =
-        format!("{HEAD} g (float[n,6] x) => (a, c) {{ a, b = Split <axis = 1> (x)  c, d, e = Split <axis = 1> (x) }}");
+    let source = format!(
+        "{HEAD} g (float[n,6] x) => (a, b, c, d, e) {{ a, b = Split <axis = 1> (x)  c, d, e = Split <axis = 1> (x) }}"
+    );
     assert_eq!(count(&source, "Split"), 2);
 }
 

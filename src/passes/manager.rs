@@ -127,7 +127,7 @@ pub fn run(
             notes.push((model.describe(*node), EventKind::Declined, reason));
         }
         let partly = fold::fold_partly(model, &walk.facts) + fold::fold_containers(model, &walk.facts)?;
-        let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, &mut fired)?;
+        let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, 0, &mut fired)?;
         let merged =
             if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
         *fired.entry("common-subexpression").or_default() += merged.nodes;
@@ -142,6 +142,7 @@ pub fn run(
             && numbered == 0
             && merged == common::Merged::default()
             && removed == dead::Removed::default()
+            && !late(model, &mut walk.facts, &mut rules, &mut fired)?
         {
             // Only when nothing else is left to do: what others would remove is not worth planning.
             let saved = if skips(options, "size-chain") { 0 } else { chains::shorten(model, &walk.facts)? };
@@ -162,6 +163,16 @@ pub fn run(
     let claimed = claims(model, &walk, options)?;
     annotate::annotate(model, &walk.facts, claimed.as_ref());
     Ok(Outcome { facts: walk.facts, notes, rounds, fired })
+}
+
+/// Tries the rules that wait until no other has anything left to do, stage after stage until one changes something.
+fn late(model: &mut Model, facts: &mut Facts, rules: &mut Rules, fired: &mut Fired) -> Result<bool, Broken> {
+    for stage in 1..rules.stages() {
+        if simplify::simplify(model, facts, rules, stage, fired)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
