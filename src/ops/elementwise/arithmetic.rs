@@ -338,7 +338,9 @@ fn integer_powers<T: Number>(
 ) -> Result<Vec<T>, Decline> {
     let failed = AtomicBool::new(false);
     let powers = zip(way, bases, exponents, |base, exponent| {
-        let power = base.to_i64().and_then(|base| integer_power(base, exponent));
+        // ONNX Runtime computes powers in doubles.
+        let exact = |power: &i64| power.unsigned_abs() <= 1 << 53;
+        let power = base.to_i64().and_then(|base| integer_power(base, exponent)).filter(exact);
         let narrow = power.map(|power| (power, T::from_i64(power)));
         match narrow {
             Some((power, narrow)) if narrow.to_i64() == Some(power) => narrow,
@@ -349,7 +351,7 @@ fn integer_powers<T: Number>(
         }
     });
     if failed.into_inner() {
-        return Err(Decline::unsupported("a power of an integer overflows, or has a negative exponent"));
+        return Err(Decline::unsupported("a power of an integer is beyond 2^53, or has a negative exponent"));
     }
     Ok(powers)
 }
