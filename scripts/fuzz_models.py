@@ -204,6 +204,8 @@ def misjudged(model, values):
         if name in ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool") and first.ndim > 2:
             # A window larger than what it slides over counts as one where the stride is large enough.
             spatial = first.ndim - 2
+            if first.shape[1] == 0:
+                return True
             kernel = attributes.get("kernel_shape", second.shape[2:] if second is not None else [])
             pads, dilations = attributes.get("pads", [0] * 2 * spatial), attributes.get("dilations", [1] * spatial)
             sizes = zip(first.shape[2:], kernel, dilations, pads[:spatial], pads[spatial:])
