@@ -230,7 +230,8 @@ fn expand_into_broadcast(place: &mut Place<'_>) -> Option<Edit> {
         // Each axis of the result must have an operand that has its size for certain, and no operand may be larger: one that
         // is not known to have the size or 1 had it before, so it still fits.
         let fits = result.iter().rev().enumerate().all(|(back, dim)| {
-            let mut own = shapes.iter().filter_map(|shape| shape.len().checked_sub(back + 1).and_then(|i| shape.get(i)));
+            let mut own =
+                shapes.iter().filter_map(|shape| shape.len().checked_sub(back + 1).and_then(|i| shape.get(i)));
             // An axis of 1 needs an operand that reaches it: the Expand may be what gives the result its rank.
             own.any(|own| dim.is_const(1) || scope.eq(own, dim).is_yes())
         });
