@@ -7,10 +7,8 @@ use super::Symbol;
 use super::expr::Dim;
 use super::scope::{Scope, Table};
 
-/// Assignments one question is tried at.
+/// Assignments one question is tried at; fewer than there are bits in a `u32`.
 const TRIES: u64 = 20;
-/// Relations an assignment is held against. Breaking one that is not looked at only costs a proof.
-const RELATIONS: usize = 8;
 /// Larger expressions are not tried: the search does not look at them either.
 const LARGEST: u32 = 256;
 
@@ -21,15 +19,30 @@ impl Scope {
             return false;
         }
         self.with_table(|table| {
-            let near = table.relations.iter().filter(|relation| relation.mask() & a.mask() != 0);
-            let relations: Vec<&Dim> = near.take(RELATIONS).collect();
-            (0..TRIES).any(|attempt| {
-                let binding = |symbol| drawn(table, symbol, attempt);
-                let holds = |relation: &&Dim| relation.evaluate(&binding).is_some_and(|value| value >= 0);
-                a.evaluate(&binding).is_some_and(|value| value < goal) && relations.iter().all(holds)
+            let allowed = self.allowed(table, a);
+            (0..TRIES).filter(|attempt| allowed >> attempt & 1 == 1).any(|attempt| {
+                a.evaluate(&|symbol| drawn(table, symbol, attempt)).is_some_and(|value| value < goal)
             })
         })
     }
+
+    /// The attempts, a bit for each, that keep the relations about the symbols of `a`.
+    fn allowed(&self, table: &Table, a: &Dim) -> u32 {
+        let mut holding = self.holding.borrow_mut();
+        if holding.len() != table.relations.len() {
+            *holding = table.relations.iter().map(|relation| attempts_keeping(table, relation)).collect();
+        }
+        let near = table.relations.iter().zip(holding.iter()).filter(|(relation, _)| relation.mask() & a.mask() != 0);
+        near.fold(u32::MAX, |allowed, (_, holds)| allowed & holds)
+    }
+}
+
+fn attempts_keeping(table: &Table, relation: &Dim) -> u32 {
+    let holds = |attempt: &u64| {
+        let value = relation.evaluate(&|symbol| drawn(table, symbol, *attempt));
+        value.is_some_and(|value| value >= 0)
+    };
+    (0..TRIES).filter(holds).fold(0, |kept, attempt| kept | 1 << attempt)
 }
 
 /// A value for a symbol: as little above its lower bound as the attempt says, or below its upper bound.
