@@ -868,7 +868,7 @@ def branch(g):
     for inner in branches:
         outputs = []
         for _ in range(count):
-            same = lambda w: w.dtype == v.dtype and (w.ndim == v.ndim or inner.chance(0.1))  # noqa: E731
+            same = lambda w: w.dtype == v.dtype and (w.ndim == v.ndim or g.opset >= 11 and inner.chance(0.1))  # noqa: E731
             y = inner.pick(same)
             outputs.append(y if y in inner.own and y not in outputs and y not in inner.initializers else inner.add("Identity", [y]))
         graphs.append(graph_of(inner, inner.name("b"), [], outputs))
