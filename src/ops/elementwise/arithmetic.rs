@@ -248,7 +248,17 @@ fn evaluate_mod(cx: &mut EvalCx<'_>) -> EvalResult {
     let truncated = cx.attr_flag("fmod", false)?;
     let is_float = cx.tensor(0)?.dtype().is_float();
     if !is_float {
-        return if truncated { evaluate::<Remainder>(cx) } else { evaluate::<Modulo>(cx) };
+        if !truncated {
+            return evaluate::<Modulo>(cx);
+        }
+        // ONNX Runtime computes these in doubles.
+        for operand in [cx.tensor(0)?, cx.tensor(1)?] {
+            let exact = |value: &i64| value.unsigned_abs() <= 1 << 53;
+            if !operand.to_i64s().is_some_and(|values| values.iter().all(exact)) {
+                return Err(Decline::unsupported("fmod of an integer beyond 2^53"));
+            }
+        }
+        return evaluate::<Remainder>(cx);
     }
     if !truncated {
         if cx.version < 28 {

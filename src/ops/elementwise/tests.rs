@@ -225,6 +225,8 @@ fn remainders_of_floats() {
     assert_eq!(bits(&floored), bits(&[0.5, -0.5, 0.0, -0.0, f64::NEG_INFINITY]));
     declines(pair("Mod", 13, &a, &b));
     declines(pair("Mod", 28, &a, &b).with("fmod", 1));
+    assert_eq!(pair("Mod", 13, &[-7i64], &[3]).with("fmod", 1).integers(), [-1]);
+    declines(pair("Mod", 13, &[i64::MAX], &[3]).with("fmod", 1));
 }
 
 #[test]
