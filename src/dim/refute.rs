@@ -20,9 +20,9 @@ impl Scope {
         }
         self.with_table(|table| {
             let allowed = self.allowed(table, a);
-            (0..TRIES).filter(|attempt| allowed >> attempt & 1 == 1).any(|attempt| {
-                a.evaluate(&|symbol| drawn(table, symbol, attempt)).is_some_and(|value| value < goal)
-            })
+            (0..TRIES)
+                .filter(|attempt| allowed >> attempt & 1 == 1)
+                .any(|attempt| a.evaluate(&|symbol| drawn(table, symbol, attempt)).is_some_and(|value| value < goal))
         })
     }
 
