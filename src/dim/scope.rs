@@ -30,6 +30,8 @@ pub struct Scope {
     intervals: Memo<Atom, Interval>,
     lows: Memo<Dim, Option<i128>>,
     proofs: Memo<Dim, bool>,
+    /// The dims that broadcast to an expression. More knowledge does not make that untrue.
+    parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
 }
 
@@ -410,6 +412,18 @@ impl Scope {
 
     pub(super) fn remember_proof(&self, a: &Dim, proved: bool) {
         self.proofs.remember(a, a.size(), proved);
+    }
+
+    /// The dims whose meeting an expression was made to say.
+    pub(super) fn recall_parts(&self, a: &Dim) -> Option<Arc<[Dim]>> {
+        self.parts.borrow().get(a).cloned()
+    }
+
+    pub(super) fn remember_parts(&self, a: &Dim, parts: Arc<[Dim]>) {
+        let mut known = self.parts.borrow_mut();
+        if known.len() < MAX_MEMO {
+            known.insert(a.clone(), parts);
+        }
     }
 
     /// What was concluded under weaker assumptions is to be concluded anew.
