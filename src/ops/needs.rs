@@ -4,11 +4,11 @@
 //! for every run that gives a result the opposite holds. Only refusals that the standard states and the runtimes carry
 //! out are used:
 //!
-//! * a Reshape cannot tell what −1 stands for when its other sizes multiply to 0;
+//! * a Reshape cannot tell what −1 stands for when its other sizes multiply to 0, be the −1 a computed one;
 //! * a Gather with a fixed index needs that many entries.
 
 use super::Walk;
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Attribute, Fact, Model, Node};
 
 impl Walk {
@@ -41,12 +41,33 @@ impl Walk {
             return None;
         }
         let target = self.fact(node, 1)?.ints()?;
-        let open = target.iter().position(|size| size.is_const(-1))?;
+        let Some(open) = target.iter().position(|size| size.is_const(-1)) else {
+            return Some(self.never_open(&target, self.fact(node, 0)?.shape()?));
+        };
         let output = self.facts.get(node.output(0)?)?.shape()?;
         (output.len() == target.len()).then(|| {
             let others = output.iter().enumerate().filter(|(axis, _)| *axis != open);
             others.map(|(_, dim)| (dim.clone(), 1)).collect()
         })
+    }
+
+    /// The symbols that are not 0 because an entry of the target would be −1 then, beside another one that gives 0: so
+    /// `[S, 2·S − 1]` needs an `S` of 1.
+    fn never_open(&self, target: &[Dim], operand: &[Dim]) -> Vec<(Dim, i64)> {
+        let mut symbols: Vec<Symbol> = target.iter().flat_map(Dim::symbols).collect();
+        symbols.sort_unstable();
+        symbols.dedup();
+        symbols.retain(|&symbol| {
+            let at_zero =
+                |dim: &Dim| self.scope.substitute(dim, &|other| (other == symbol).then(|| Dim::constant(0)));
+            let mut sizes = target.iter().map(at_zero).enumerate();
+            // An entry of 0 copies the operand's dim.
+            let empty = |(axis, size): (usize, Dim)| {
+                size.is_const(0) && operand.get(axis).is_some_and(|copied| at_zero(copied).is_const(0))
+            };
+            sizes.clone().any(|(_, size)| size.is_const(-1)) && sizes.any(empty)
+        });
+        symbols.into_iter().map(|symbol| (Dim::symbol(symbol), 1)).collect()
     }
 
     fn gather_needs(&self, node: &Node) -> Option<Vec<(Dim, i64)>> {
