@@ -138,7 +138,52 @@ impl Scope {
         if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
             return a.checked_mul(b).map(Dim::constant);
         }
-        self.settle(self.resolve(a).times(&self.resolve(b))?)
+        let (a, b) = (self.resolve(a), self.resolve(b));
+        if let Some(narrowed) = self.where_it_counts(&a, &b).or_else(|| self.where_it_counts(&b, &a)) {
+            return narrowed;
+        }
+        self.settle(a.times(&b)?)
+    }
+
+    /// `p·z` for a `z = max(0, 1 − q)` that is 1 where `q` is 0 and else 0: only the value that `p` has there counts. `None` if `z` is
+    /// no such thing.
+    fn where_it_counts(&self, p: &Dim, z: &Dim) -> Option<Option<Dim>> {
+        // z is written 1 − q + max(0, q − 1).
+        let terms = z.terms();
+        let last = terms.iter().find_map(|term| match term.monomial.as_atom() {
+            Some(Atom::Max(members)) if term.coefficient == 1 => match members.as_slice() {
+                [zero, difference] if zero.is_const(0) => Some((term, difference)),
+                _ => None,
+            },
+            _ => None,
+        });
+        let (last, difference) = last?;
+        let rest = z.minus(&Dim::from_sorted(vec![last.clone()])?)?;
+        if rest.plus(difference)? != Dim::constant(0) {
+            return None;
+        }
+        let q = Dim::constant(1).minus(&rest)?;
+        // What is 0 where q is: each symbol of a sum, or a single atom but for its offset.
+        let variable: Vec<Term> = q.terms().iter().filter(|term| !term.monomial.is_one()).cloned().collect();
+        let atoms: Vec<Atom> = variable.iter().filter_map(|term| term.monomial.as_atom().cloned()).collect();
+        let [single, others @ ..] = variable.as_slice() else { return None };
+        if atoms.len() != variable.len() || variable.iter().any(|term| term.coefficient < 1) {
+            return None;
+        }
+        let value = if others.is_empty() && single.coefficient == 1 && self.at_least(&q, 0) {
+            q.offset().checked_neg()?
+        } else if q.offset() == 0
+            && atoms.iter().all(|atom| atom.clone().dim().is_some_and(|dim| self.at_least(&dim, 0)))
+        {
+            0
+        } else {
+            return None;
+        };
+        let there = self.try_replace(p, &|atom| atoms.contains(atom).then(|| Dim::constant(value)));
+        if there.as_ref().is_some_and(|there| there == p) {
+            return None;
+        }
+        Some(there.and_then(|there| self.settle(there.times(z)?)))
     }
 
     pub(super) fn try_sum<'d>(&self, dims: impl IntoIterator<Item = &'d Dim>) -> Option<Dim> {
@@ -222,11 +267,19 @@ impl Scope {
     }
 
     pub(super) fn try_substitute(&self, a: &Dim, replace: &dyn Fn(Symbol) -> Option<Dim>) -> Option<Dim> {
+        self.try_replace(a, &|atom| match atom {
+            Atom::Symbol(symbol) => replace(*symbol),
+            Atom::Floor(_) | Atom::Max(_) => None,
+        })
+    }
+
+    /// `a` with every atom that `replace` knows replaced, outermost first, and simplified anew.
+    fn try_replace(&self, a: &Dim, replace: &dyn Fn(&Atom) -> Option<Dim>) -> Option<Dim> {
         let mut sum = Vec::new();
         for term in a.terms().iter() {
             let mut product = Dim::constant(term.coefficient);
             for factor in term.monomial.factors() {
-                let base = self.substitute_atom(&factor.atom, replace)?;
+                let base = self.replace_inside(&factor.atom, replace)?;
                 for _ in 0..factor.exponent {
                     product = self.try_mul(&product, &base)?;
                 }
@@ -236,15 +289,18 @@ impl Scope {
         self.try_sum(&sum)
     }
 
-    fn substitute_atom(&self, atom: &Atom, replace: &dyn Fn(Symbol) -> Option<Dim>) -> Option<Dim> {
+    fn replace_inside(&self, atom: &Atom, replace: &dyn Fn(&Atom) -> Option<Dim>) -> Option<Dim> {
+        if let Some(value) = replace(atom) {
+            return Some(value);
+        }
         match atom {
-            Atom::Symbol(symbol) => Some(replace(*symbol).unwrap_or_else(|| Dim::symbol(*symbol))),
+            Atom::Symbol(symbol) => Some(Dim::symbol(*symbol)),
             Atom::Floor(floor) => {
-                let numerator = self.try_substitute(&floor.numerator, replace)?;
-                self.try_floor_div(&numerator, &self.try_substitute(&floor.denominator, replace)?)
+                let numerator = self.try_replace(&floor.numerator, replace)?;
+                self.try_floor_div(&numerator, &self.try_replace(&floor.denominator, replace)?)
             }
             Atom::Max(members) => {
-                let members: Option<_> = members.iter().map(|member| self.try_substitute(member, replace)).collect();
+                let members: Option<_> = members.iter().map(|member| self.try_replace(member, replace)).collect();
                 self.settle(self.largest(members?)?)
             }
         }

@@ -58,8 +58,7 @@ impl Walk {
         symbols.sort_unstable();
         symbols.dedup();
         symbols.retain(|&symbol| {
-            let at_zero =
-                |dim: &Dim| self.scope.substitute(dim, &|other| (other == symbol).then(|| Dim::constant(0)));
+            let at_zero = |dim: &Dim| self.scope.substitute(dim, &|other| (other == symbol).then(|| Dim::constant(0)));
             let mut sizes = target.iter().map(at_zero).enumerate();
             // An entry of 0 copies the operand's dim.
             let empty = |(axis, size): (usize, Dim)| {
