@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::bounds::Interval;
 use super::expr::{Dim, Symbol};
 use super::integer::greatest_common_divisor;
-use super::monomial::Atom;
+use super::monomial::{Atom, Floor};
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
@@ -329,14 +329,21 @@ impl Scope {
             primitive.plus(&Dim::constant(offset.checked_div_euclid(content)?))
         });
         let Some(expression) = primitive else { return };
-        // c·s + d ≥ 0 bounds s by itself.
+        // c·s + d ≥ 0 bounds s by itself, and c·⌊n/m⌋ + d ≥ 0 bounds n.
         if let [first, rest @ ..] = &*expression.terms()
-            && let Some(Atom::Symbol(symbol)) = first.monomial.as_atom()
             && rest.iter().all(|term| term.monomial.is_one())
         {
             let interval = Interval::of_affine_root(first.coefficient, expression.offset());
             let [low, high] = [interval.low, interval.high].map(|bound| bound.and_then(|b| i64::try_from(b).ok()));
-            return self.restrict(*symbol, low, high);
+            match first.monomial.as_atom() {
+                Some(Atom::Symbol(symbol)) => return self.restrict(*symbol, low, high),
+                Some(Atom::Floor(floor)) => {
+                    if let Some(bound) = of_numerator(floor, low, high) {
+                        return self.assume_non_negative(bound);
+                    }
+                }
+                _ => {}
+            }
         }
         let mut table = self.table.borrow_mut();
         if table.relations.len() < MAX_RELATIONS && !table.relations.contains(&expression) {
@@ -446,6 +453,20 @@ impl Scope {
         }
         drop(table);
         self.forget();
+    }
+}
+
+/// What is not negative of the numerator where `low ≤ ⌊n/m⌋` or `⌊n/m⌋ ≤ high`, for a constant `m > 0`: `n − low·m`, or
+/// `high·m + m − 1 − n`.
+fn of_numerator(floor: &Floor, low: Option<i64>, high: Option<i64>) -> Option<Dim> {
+    let divisor = floor.denominator.as_const().filter(|divisor| *divisor > 0)?;
+    match (low, high) {
+        (Some(low), _) => floor.numerator.minus(&Dim::constant(low.checked_mul(divisor)?)),
+        (_, Some(high)) => {
+            let most = high.checked_mul(divisor)?.checked_add(divisor.checked_sub(1)?)?;
+            Dim::constant(most).minus(&floor.numerator)
+        }
+        _ => None,
     }
 }
 
