@@ -139,8 +139,15 @@ impl Scope {
             return a.checked_mul(b).map(Dim::constant);
         }
         let (a, b) = (self.resolve(a), self.resolve(b));
-        if let Some(narrowed) = self.where_it_counts(&a, &b).or_else(|| self.where_it_counts(&b, &a)) {
-            return narrowed;
+        for (p, z) in [(&a, &b), (&b, &a)] {
+            if let Some(narrowed) = self.where_it_counts(p, z) {
+                return narrowed;
+            }
+            // p·(1 − z) = p − p·z.
+            let complement = if has_maximum(z) { Dim::constant(1).minus(z) } else { None };
+            if let Some(narrowed) = complement.and_then(|z| self.where_it_counts(p, &z)) {
+                return self.settle(p.minus(&narrowed?)?);
+            }
         }
         self.settle(a.times(&b)?)
     }
@@ -149,6 +156,9 @@ impl Scope {
     /// no such thing.
     fn where_it_counts(&self, p: &Dim, z: &Dim) -> Option<Option<Dim>> {
         // z is written 1 − q + max(0, q − 1).
+        if !has_maximum(z) {
+            return None;
+        }
         let terms = z.terms();
         let last = terms.iter().find_map(|term| match term.monomial.as_atom() {
             Some(Atom::Max(members)) if term.coefficient == 1 => match members.as_slice() {
@@ -383,4 +393,9 @@ impl Scope {
         let left = (left != 0).then(|| Term { monomial: term.monomial.clone(), coefficient: left });
         Some((Some(whole), left))
     }
+}
+
+/// Whether a maximum is added or taken away.
+fn has_maximum(a: &Dim) -> bool {
+    a.terms().iter().any(|term| matches!(term.monomial.as_atom(), Some(Atom::Max(_))))
 }

@@ -174,6 +174,17 @@ fn stepped_slices_come_out_short() {
 }
 
 #[test]
+fn only_the_value_counts_that_a_0_1_factor_lets_through() {
+    let scope = Scope::new();
+    check(&scope, "T*max(0, 1 - S)", "T*max(0, 1 - S)");
+    check(&scope, "(S + T)*max(0, 1 - S)", "T*max(0, 1 - S)");
+    check(&scope, "S*min(1, S)", "S");
+    check(&scope, "(S + T)*min(1, S) + T*max(0, 1 - S)", "T + S");
+    check(&scope, "max(0, S - T)*max(0, 1 - S - T)", "0");
+    check(&scope, "(floor(S/2) - 1)*max(0, 1 - floor(S/2))", "min(0, floor(S/2) - 1)");
+}
+
+#[test]
 fn what_is_known_shortens_results() {
     let scope = Scope::new();
     let s = scope.named("S");
