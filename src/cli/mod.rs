@@ -48,6 +48,9 @@ struct Passes {
     /// The shape of an input (x:1,3,224,224; names and -1 leave a dimension open).
     #[arg(long, visible_alias = "input-shapes", value_name = "INPUT:SHAPE")]
     overwrite_input_shape: Vec<String>,
+    /// Take what the model declares of shapes inside it as given, and not only what it declares of its inputs.
+    #[arg(long)]
+    trust_declared_shapes: bool,
     /// Leave a rewrite rule out, by the name `explain` gives it.
     #[arg(long, value_name = "RULE")]
     skip: Vec<String>,
@@ -91,6 +94,7 @@ impl Passes {
             exact: self.exact,
             fuel: self.stop_after.unwrap_or(usize::MAX),
             assumptions: shapes.chain(dims).chain(relations).collect(),
+            trust_declared_shapes: self.trust_declared_shapes,
             ..Default::default()
         }
     }

@@ -29,6 +29,8 @@ pub enum EventKind {
     Declined,
     /// What the file declares contradicts what is proved.
     FalseClaim,
+    /// What is written out rests on what the file declares.
+    Claimed,
 }
 
 /// Something worth telling about a node.
@@ -58,6 +60,8 @@ pub struct Walk {
     /// Whether declared types, and the defaults of inputs, fill what cannot be inferred. What follows from them is then only
     /// claimed.
     pub trust_declared: bool,
+    /// The names that stand alone as a dimension of some input of the main graph.
+    plain: Rc<[String]>,
     depth: usize,
     visits: usize,
     bindings: Rc<[NamedAttribute]>,
@@ -75,6 +79,7 @@ impl Walk {
             slice_rule,
             evaluate: true,
             trust_declared: false,
+            plain: Rc::new([]),
             depth: 0,
             visits: 0,
             bindings: Rc::new([]),
@@ -95,7 +100,8 @@ impl Walk {
     pub fn infer_main(&mut self, model: &Model) -> Result<(), Refusal> {
         self.visits = 1_000_000usize.saturating_add(model.value_count().saturating_mul(64));
         let main = model.main();
-        let plain = plain_names(model, main);
+        let plain: Rc<[String]> = plain_names(model, main).into();
+        self.plain = Rc::clone(&plain);
         for &value in model.graph(main).inputs() {
             if self.facts.get(value).is_none() {
                 let declared = model.value(value).declared.as_ref();
@@ -281,7 +287,7 @@ impl Walk {
             let Some(value) = *value else { continue };
             self.facts.set(value, fact);
             let Some(declared) = model.value(value).declared.as_ref().filter(|_| self.trust_declared) else { continue };
-            let claim = declared_fact(&self.scope, declared, &|_| false);
+            let claim = declared_fact(&self.scope, declared, &|name| self.plain.contains(&name));
             if let Err(contradiction) = self.facts.meet(value, claim) {
                 let reason = format!("'{}': {contradiction}", model.value(value).name);
                 self.tell(id, EventKind::FalseClaim, reason);

@@ -3,6 +3,7 @@
 
 mod annotate;
 mod assume;
+mod claims;
 mod common;
 mod contents;
 mod dead;

@@ -42,6 +42,7 @@ impl Report {
                 EventKind::Undetermined => "undetermined",
                 EventKind::Declined => "declined",
                 EventKind::FalseClaim => "false claim",
+                EventKind::Claimed => "claimed",
             };
             let _ = writeln!(text, "{kind}: {node}: {reason}");
         }
