@@ -28,4 +28,4 @@ pub mod tensor;
 
 pub use document::Document;
 pub use passes::{Assumption, Options};
-pub use report::Report;
+pub use report::{Report, operator_table};

@@ -2,6 +2,7 @@
 
 mod explain;
 mod fold;
+mod ops;
 mod progress;
 mod show;
 
@@ -28,6 +29,8 @@ enum Command {
     Show(show::Show),
     /// Fold without writing, and tell what fired and why the rest is left.
     Explain(explain::Explain),
+    /// Print which operators and versions have inference and evaluation.
+    Ops(ops::Ops),
 }
 
 /// What every subcommand that runs the passes takes.
@@ -106,6 +109,7 @@ pub fn main() -> ExitCode {
     let result = match (cli.command, cli.fold) {
         (Some(Command::Show(show)), _) => show.run(),
         (Some(Command::Explain(explain)), _) => explain.run(),
+        (Some(Command::Ops(ops)), _) => ops.run(),
         (None, fold) => fold.run(),
     };
     match result {
