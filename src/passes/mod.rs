@@ -3,7 +3,11 @@
 
 mod annotate;
 mod assume;
+<<<<<<< HEAD
 mod claims;
+=======
+mod chains;
+>>>>>>> main
 mod common;
 mod contents;
 mod dead;

@@ -69,9 +69,9 @@ fn at_node(
     // A rule may leave the node in place with other operands, and then another may apply.
     for _ in 0..8 {
         let Some(node) = model.node(id) else { break };
-        let candidates = match node.canonical_domain() {
-            "" => rules.by_operator.get(node.op_type.as_str()),
-            _ => rules.by_operator.get(node.operator().as_str()),
+        let candidates = match model.meaning(node) {
+            ("", name) => rules.by_operator.get(name),
+            (domain, name) => rules.by_operator.get(format!("{domain}.{name}").as_str()),
         };
         let Some(candidates) = candidates else { break };
         let mut edit = None;

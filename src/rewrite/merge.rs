@@ -3,7 +3,7 @@
 use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NewNode, ValueId};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "transpose-transpose", operators: &["Transpose"], exact: true, apply: transpose_transpose },
@@ -40,7 +40,7 @@ const BROADCASTING: &[&str] = &[
     "Mod",
 ];
 
-fn permutation(node: &crate::ir::Node, rank: usize) -> Option<Vec<usize>> {
+pub(super) fn permutation(node: &crate::ir::Node, rank: usize) -> Option<Vec<usize>> {
     match node.attribute("perm") {
         None => Some((0..rank).rev().collect()),
         Some(Attribute::Ints(perm)) if perm.len() == rank => {
@@ -91,10 +91,8 @@ fn transpose_as_reshape(place: &mut Place<'_>) -> Option<Edit> {
     reshape_to(place, "transpose-as-reshape", input, &shape, &target)
 }
 
-/// A Reshape of `input` to `target` in place of the node, if a constant operand can say it.
-fn reshape_to(place: &mut Place<'_>, rule: &'static str, input: ValueId, from: &[Dim], target: &[Dim]) -> Option<Edit> {
-    let output = place.output(0)?;
-    let scope = place.scope();
+/// The operand that tells Reshape these dims: 0 copies a dim of `from`, and one dim may be the rest where the others are not 0.
+pub(super) fn reshape_codes(scope: &crate::dim::Scope, from: &[Dim], target: &[Dim]) -> Option<Vec<i64>> {
     let mut rest = None;
     let mut codes = Vec::with_capacity(target.len());
     for (i, dim) in target.iter().enumerate() {
@@ -115,6 +113,13 @@ fn reshape_to(place: &mut Place<'_>, rule: &'static str, input: ValueId, from: &
             return None;
         }
     }
+    Some(codes)
+}
+
+/// A Reshape of `input` to `target` in place of the node, if a constant operand can say it.
+fn reshape_to(place: &mut Place<'_>, rule: &'static str, input: ValueId, from: &[Dim], target: &[Dim]) -> Option<Edit> {
+    let output = place.output(0)?;
+    let codes = reshape_codes(place.scope(), from, target)?;
     let name = place.node()?.name.clone();
     let constant = place.new_value(output, "shape");
     let mut edit = place.edit(rule)?.removing(place.id);
@@ -131,10 +136,7 @@ fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
     let inner =
         ["Reshape", "Flatten", "Squeeze", "Unsqueeze"].iter().find_map(|operator| place.producer(middle, operator));
     let input = inner?.1.input(0)?;
-    // With another reader the inner one stays; then this would only trade one reshape for another.
-    if !place.has_one_reader(middle) {
-        return None;
-    }
+    // With another reader the inner one stays. Nothing is lost, and the readers no longer wait for each other to be simplified.
     if place.same_shape(input, output) && !place.model.is_output(output) && !place.model.value(output).pinned {
         return place.forward("reshape-reshape", input);
     }
@@ -143,15 +145,11 @@ fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
     reshape_to(place, "reshape-reshape", input, &from, &target)
 }
 
-/// `Cast(Cast(x, a), b) = Cast(x, b)` when every value of `x`'s type has an `a` that stands for it exactly.
-fn cast_cast(place: &mut Place<'_>) -> Option<Edit> {
-    use crate::tensor::DType::*;
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (_, inner) = place.producer(middle, "Cast")?;
-    let input = inner.input(0)?;
-    let (from, through, to) = (place.dtype(input)?, place.dtype(middle)?, place.dtype(output)?);
+/// Whether every value of the first type has one of the second that stands for it exactly, and for nothing else.
+pub(super) fn is_lossless(from: DType, through: DType) -> bool {
+    use DType::*;
     // By rows: what stands for every value of the first type.
-    let exact = matches!(
+    matches!(
         (from, through),
         (Bool, Uint8 | Int8 | Int16 | Int32 | Int64 | Uint16 | Uint32 | Uint64 | Float | Double | Float16)
             | (Int8, Int16 | Int32 | Int64 | Float | Double)
@@ -162,9 +160,18 @@ fn cast_cast(place: &mut Place<'_>) -> Option<Edit> {
             | (Uint32, Int64 | Uint64 | Double)
             | (Float16 | Bfloat16, Float | Double)
             | (Float, Double)
-    );
+    )
+}
+
+/// `Cast(Cast(x, a), b) = Cast(x, b)` when every value of `x`'s type has an `a` that stands for it exactly.
+fn cast_cast(place: &mut Place<'_>) -> Option<Edit> {
+    let (middle, output) = (place.input(0)?, place.output(0)?);
+    let (_, inner) = place.producer(middle, "Cast")?;
+    let input = inner.input(0)?;
+    let (from, through, to) = (place.dtype(input)?, place.dtype(middle)?, place.dtype(output)?);
+    let exact = is_lossless(from, through);
     // Integers of 64 bits are rounded on their way to a float, and a float out of an integer's range is anybody's guess.
-    if !exact || !to.is_float() && !to.is_integer() && to != Bool || (from.is_float() && !to.is_float()) {
+    if !exact || !to.is_float() && !to.is_integer() && to != DType::Bool || (from.is_float() && !to.is_float()) {
         return None;
     }
     let name = place.node()?.name.clone();
@@ -228,11 +235,13 @@ fn expand_into_broadcast(place: &mut Place<'_>) -> Option<Edit> {
         };
         let scope = place.scope();
         // Each axis of the result must have an operand that has its size for certain, and no operand may be larger: one that
-        // is not known to have the size or 1 had it before, so it still fits.
-        let fits = result.iter().rev().enumerate().all(|(back, dim)| {
-            let mut own = shapes.iter().map(|shape| shape.len().checked_sub(back + 1).and_then(|i| shape.get(i)));
-            dim.is_const(1) || own.any(|own| own.is_some_and(|own| scope.eq(own, dim).is_yes()))
-        });
+        // is not known to have the size or 1 had it before, so it still fits. Leading axes of size 1 need an operand that has them.
+        let has_rank = shapes.iter().any(|shape| shape.len() == result.len());
+        let fits = has_rank
+            && result.iter().rev().enumerate().all(|(back, dim)| {
+                let mut own = shapes.iter().map(|shape| shape.len().checked_sub(back + 1).and_then(|i| shape.get(i)));
+                dim.is_const(1) || own.any(|own| own.is_some_and(|own| scope.eq(own, dim).is_yes()))
+            });
         if fits {
             let mut edit = place.edit("expand-into-broadcast")?;
             edit.rewire.push((place.id, slot, Some(source)));

@@ -7,6 +7,7 @@
 
 mod fuse;
 mod identity;
+mod index;
 mod lift;
 mod merge;
 mod neutral;
@@ -51,8 +52,18 @@ pub struct Rule {
 pub const RULES: &[&[Rule]] = &[
     identity::RULES,
     neutral::RULES,
+    index::RULES,
     sizes::RULES,
-    slices::RULES,
+    slices::compose::RULES,
+    slices::concat::RULES,
+    slices::split::RULES,
+    slices::gather::RULES,
+    slices::pad::RULES,
+    slices::expand::RULES,
+    slices::transpose::RULES,
+    slices::reshape::RULES,
+    slices::elementwise::RULES,
+    slices::cast::RULES,
     merge::RULES,
     lift::RULES,
     strided_slice::RULES,
@@ -136,6 +147,14 @@ impl Place<'_> {
     /// Whether the only reader of a value is one operand of one node.
     pub fn has_one_reader(&self, value: ValueId) -> bool {
         !self.model.is_output(value) && !self.model.value(value).pinned && self.model.users(value).len() == 1
+    }
+
+    /// Whether every reader of a value is one node, which may read it more than once.
+    pub fn has_one_reader_node(&self, value: ValueId) -> bool {
+        let users = self.model.users(value);
+        let first = users.first().map(|&(node, _)| node);
+        let all = users.iter().all(|&(node, _)| Some(node) == first);
+        !self.model.is_output(value) && !self.model.value(value).pinned && first.is_some() && all
     }
 
     /// An edit at this node.
