@@ -156,7 +156,6 @@ fn assumptions_are_checked_and_used() {
     assert!(!text(&frozen.stdout).contains("Shape ("), "{}", text(&frozen.stdout));
 }
 
-<<<<<<< HEAD
 #[test]
 fn the_list_of_operators_is_up_to_date() {
     let done = run(&["ops"]);
@@ -165,7 +164,8 @@ fn the_list_of_operators_is_up_to_date() {
     let file = std::fs::read_to_string(path).expect("SUPPORTED_OPS.md is read");
     let renew = "SUPPORTED_OPS.md is out of date; renew it with `cargo run -- ops > SUPPORTED_OPS.md`";
     assert!(text(&done.stdout) == file.replace("\r\n", "\n"), "{renew}");
-=======
+}
+
 /// Writes a model that is given as text.
 fn written(folder: &TempDir, name: &str, source: &str) -> String {
     let model = onnx_slice_fold::ir::text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
@@ -289,5 +289,4 @@ fn bad_slices_are_reported_and_left_alone() {
         let shown = text(&run(&["show", "--folded", &path]).stdout);
         assert!(shown.contains("=> (float[1,1,6] y)"), "{shown}");
     }
->>>>>>> main
 }

@@ -6,17 +6,10 @@ use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, Assumption, assume};
 use super::simplify::{self, Fired, Rules};
-<<<<<<< HEAD
-use super::{annotate, claims, common, contents, dead, fold, inline};
+use super::{annotate, chains, claims, common, contents, dead, fold, inline};
 use crate::dim::Scope;
 use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId, ValueId};
-use crate::ops::{Budget, Event, EventKind, Refusal, Walk};
-=======
-use super::{annotate, chains, common, contents, dead, fold, inline};
-use crate::dim::Scope;
-use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId};
 use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk};
->>>>>>> main
 use crate::slicing::Rule;
 
 /// What a run may and should do.

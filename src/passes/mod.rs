@@ -3,11 +3,8 @@
 
 mod annotate;
 mod assume;
-<<<<<<< HEAD
-mod claims;
-=======
 mod chains;
->>>>>>> main
+mod claims;
 mod common;
 mod contents;
 mod dead;
