@@ -139,41 +139,28 @@ impl Scope {
             return a.checked_mul(b).map(Dim::constant);
         }
         let (a, b) = (self.resolve(a), self.resolve(b));
-        for (p, z) in [(&a, &b), (&b, &a)] {
-            if let Some(narrowed) = self.where_it_counts(p, z) {
-                return narrowed;
-            }
-            // p·(1 − z) = p − p·z.
-            let complement = if has_maximum(z) { Dim::constant(1).minus(z) } else { None };
-            if let Some(narrowed) = complement.and_then(|z| self.where_it_counts(p, &z)) {
-                return self.settle(p.minus(&narrowed?)?);
-            }
+        if let Some(product) = self.times_switch(&a, &b).or_else(|| self.times_switch(&b, &a)) {
+            return Some(product);
         }
         self.settle(a.times(&b)?)
     }
 
-    /// `p·z` for a `z = max(0, 1 − q)` that is 1 where `q` is 0 and else 0: only the value that `p` has there counts. `None` if `z` is
-    /// no such thing.
-    fn where_it_counts(&self, p: &Dim, z: &Dim) -> Option<Option<Dim>> {
+    /// `p·f` for an `f = c·z + d` with a `z = max(0, 1 − q)` that is 1 where `q` is 0 and else 0: of `p·z` only the value counts that `p` has
+    /// where `q` is 0. `None` if `f` is no such thing.
+    fn times_switch(&self, p: &Dim, f: &Dim) -> Option<Dim> {
         // z is written 1 − q + max(0, q − 1).
-        if !has_maximum(z) {
-            return None;
-        }
-        let terms = z.terms();
-        let last = terms.iter().find_map(|term| match term.monomial.as_atom() {
-            Some(Atom::Max(members)) if term.coefficient == 1 => match members.as_slice() {
+        let terms = f.terms();
+        let (maximum, difference) = terms.iter().find_map(|term| match term.monomial.as_atom() {
+            Some(Atom::Max(members)) => match members.as_slice() {
                 [zero, difference] if zero.is_const(0) => Some((term, difference)),
                 _ => None,
             },
             _ => None,
-        });
-        let (last, difference) = last?;
-        let rest = z.minus(&Dim::from_sorted(vec![last.clone()])?)?;
-        if rest.plus(difference)? != Dim::constant(0) {
-            return None;
-        }
-        let q = Dim::constant(1).minus(&rest)?;
-        // What is 0 where q is: each symbol of a sum, or a single atom but for its offset.
+        })?;
+        let single = Term { monomial: maximum.monomial.clone(), coefficient: 1 };
+        let z = Dim::from_sorted(vec![single])?.minus(difference)?;
+        let rest = f.plus_scaled(&z, maximum.coefficient.checked_neg()?)?.as_const()?;
+        let q = difference.plus(&Dim::constant(1))?;
         let variable: Vec<Term> = q.terms().iter().filter(|term| !term.monomial.is_one()).cloned().collect();
         let atoms: Vec<Atom> = variable.iter().filter_map(|term| term.monomial.as_atom().cloned()).collect();
         let [single, others @ ..] = variable.as_slice() else { return None };
@@ -189,11 +176,12 @@ impl Scope {
         } else {
             return None;
         };
-        let there = self.try_replace(p, &|atom| atoms.contains(atom).then(|| Dim::constant(value)));
-        if there.as_ref().is_some_and(|there| there == p) {
+        let there = self.try_replace(p, &|atom| atoms.contains(atom).then(|| Dim::constant(value)))?;
+        if there == *p {
             return None;
         }
-        Some(there.and_then(|there| self.settle(there.times(z)?)))
+        let counted = there.times(&z)?.scaled(maximum.coefficient)?;
+        self.settle(counted.plus_scaled(p, rest)?)
     }
 
     pub(super) fn try_sum<'d>(&self, dims: impl IntoIterator<Item = &'d Dim>) -> Option<Dim> {
@@ -393,9 +381,4 @@ impl Scope {
         let left = (left != 0).then(|| Term { monomial: term.monomial.clone(), coefficient: left });
         Some((Some(whole), left))
     }
-}
-
-/// Whether a maximum is added or taken away.
-fn has_maximum(a: &Dim) -> bool {
-    a.terms().iter().any(|term| matches!(term.monomial.as_atom(), Some(Atom::Max(_))))
 }

@@ -179,6 +179,7 @@ fn only_the_value_counts_that_a_0_1_factor_lets_through() {
     check(&scope, "T*max(0, 1 - S)", "T*max(0, 1 - S)");
     check(&scope, "(S + T)*max(0, 1 - S)", "T*max(0, 1 - S)");
     check(&scope, "S*min(1, S)", "S");
+    check(&scope, "(S + T)*max(-1, -S)", "-S - T*min(1, S)");
     check(&scope, "(S + T)*min(1, S) + T*max(0, 1 - S)", "T + S");
     check(&scope, "max(0, S - T)*max(0, 1 - S - T)", "0");
     check(&scope, "(floor(S/2) - 1)*max(0, 1 - floor(S/2))", "min(0, floor(S/2) - 1)");
