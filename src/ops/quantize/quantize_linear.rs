@@ -130,6 +130,8 @@ impl Target {
                 let rounded = (bounded + SHIFT) - SHIFT;
                 Some((rounded + zero).clamp(*low, *high) as i32 as u16)
             }
+            // Only Cast says what becomes of NaN where there is none.
+            Target::Float { format, .. } if quotient.is_nan() && !format.has_nan() => None,
             Target::Float { format, saturate } => format.encode(quotient, *saturate).map(u16::from),
         }
     }
