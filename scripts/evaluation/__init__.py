@@ -1,5 +1,5 @@
 """Random cases by family: what each maker gives is one node of constants."""
-from . import elementwise, layers, linear, movement, reductions, words
+from . import elementwise, layers, linear, movement, older, reductions, words
 
 FAMILIES = {
     "unary": elementwise.UNARY,
@@ -18,6 +18,8 @@ FAMILIES = {
     "attention": layers.ATTENTION,
     "image": layers.IMAGES,
     "signal": layers.SIGNALS,
+    "older": older.OLDER,
+    "sequence": older.SEQUENCES,
     "text": words.TEXT,
     "learning": words.LEARNING,
 }

@@ -29,6 +29,8 @@ class Case:
     ulps: float = 0
     absolute: float = 0
     relative_to_all: bool = False
+    # The operator computes in binary32, or has constants of it, whatever the type of its operands.
+    single: bool = False
     # Results of types that ONNX Runtime cannot hand over.
     wide: tuple = ()
     # onnx.reference is known to be wrong here, or to be slow.

