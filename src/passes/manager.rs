@@ -45,7 +45,7 @@ impl Default for Options {
             slice_rule: Rule::Agree,
             slice_names: Vec::new(),
             max_growth: 0.0,
-            free_growth: 64 << 10,
+            free_growth: 256 << 10,
             max_rounds: 32,
             fold: true,
             skip: Vec::new(),
