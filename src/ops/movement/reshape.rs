@@ -17,13 +17,13 @@
 //! `d = x` where `t = 0` and zeros copy. So `d = t` follows in each of these cases:
 //! - `t ≥ 1` is proved, zeros do not copy, or there is no `x` (a 0 would be an error);
 //! - `t = x` is proved, or `x` is 0 wherever `t` is;
-//! - `n` is 0 wherever `t` is, or `t` is what the other dims leave over of `n`. Where `t = 0` the operand is then empty, or the
-//!   result would have to be. Such a run mostly fails (`x[S, 4]` to `[4, S]` copies the 4 at `S = 0` and finds 16 elements missing);
-//!   where it does not, another dim is 0 as well, and only which dim of an empty tensor is the 0 may differ from what is stated:
-//!   `x[S, 8]` to `[-1, S]` yields `[0, 8]` at `S = 0` where `[8, 0]` is stated. This is the price of naming the dims of batched
-//!   models.
+//! - `n` is 0 wherever `t` is, or `t` is what the other dims leave over of `n`, and no entry is −1. Where `t = 0` the operand is
+//!   then empty, or the result would have to be. Such a run fails (`x[S, 4]` to `[4, S]` copies the 4 at `S = 0` and finds 16
+//!   elements missing) unless a second size is 0; and then only which dim of an empty tensor is the 0 may differ from what is
+//!   stated. This is the price of naming the dims of batched models.
 //!
-//! Otherwise `d = t + x·max(0, 1 − t)` holds for every `t ≥ 0`. Where `t` may be −1, or is not known at all, the number of elements
+//! Otherwise `d = t + x·max(0, 1 − t)` holds for every `t ≥ 0`; and an entry of −1 beside it, which would be `r` for `t ≥ 1`, is
+//! `r − r·max(0, 1 − t)` where `n` is 0 wherever `t` is. Where `t` may be −1, or is not known at all, the number of elements
 //! decides `d` if the product of the other dims is known and at least 1; and so it does for an entry of −1, where a product of
 //! 0 would be an error.
 
@@ -50,6 +50,8 @@ enum Entry {
     Doubtful {
         size: Dim,
         copied: Dim,
+        /// Where the size is 0, the operand has no elements.
+        empties: bool,
     },
     /// Whatever is left over.
     Rest,
@@ -109,10 +111,12 @@ impl Reader<'_> {
             factors.as_ref().is_some_and(|factors| factors.iter().all(vanishes))
                 || scope.quotient(whole, size).is_some_and(|others| is_size || scope.ge(&others, &one).is_yes())
         };
-        Ok(if forced(copied) || forced(&operand.total) {
+        let empties = forced(&operand.total);
+        // Beside −1 a copied dim leaves 0 over, and the run goes on.
+        Ok(if forced(copied) || empties && !self.has_rest {
             Entry::Size(size.clone())
         } else if is_size {
-            Entry::Doubtful { size: size.clone(), copied: copied.clone() }
+            Entry::Doubtful { size: size.clone(), copied: copied.clone(), empties }
         } else {
             Entry::Open
         })
@@ -155,14 +159,30 @@ fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]
         let single = entries.len() == sizes.len() + 1;
         total.filter(|_| single).map_or(Ok(None), |total| rest(scope, total, &sizes))
     };
-    if entries.iter().any(|entry| matches!(entry, Entry::Doubtful { .. })) {
+    // Where a doubtful size is 0 the operand is empty, and nothing is left over beside what it copies.
+    let mut emptied = None;
+    let doubtful = |entry: &Entry| matches!(entry, Entry::Doubtful { .. });
+    if reader.has_rest
+        && entries.iter().any(doubtful)
+        && entries.iter().all(|entry| !doubtful(entry) || matches!(entry, Entry::Doubtful { empties: true, .. }))
+        && let Some(total) = total
+    {
+        let sizes: Vec<Dim> = entries.iter().filter_map(Entry::plain_size).collect();
+        let zeros = entries.iter().filter_map(|entry| match entry {
+            Entry::Doubtful { size, .. } => Some(is_zero(scope, size)),
+            _ => None,
+        });
+        let left = if entries.len() == sizes.len() + 1 { rest(scope, total, &sizes)? } else { None };
+        emptied = left.map(|left| zeros.fold(left, |left, zero| scope.sub(&left, &scope.mul(&left, &zero))));
+    }
+    if entries.iter().any(doubtful) {
         // Where nothing fits, the target may be impossible or one of its zeros copies.
         let rest = left_over(&entries).ok().flatten();
         for entry in &mut entries {
-            let Entry::Doubtful { size, copied } = entry else { continue };
+            let Entry::Doubtful { size, copied, .. } = entry else { continue };
             let fits = rest.as_ref().is_some_and(|rest| scope.eq(rest, size).is_yes());
-            let is_zero = scope.max(&Dim::constant(0), &scope.sub(&Dim::constant(1), size));
-            *entry = Entry::Size(if fits { size.clone() } else { scope.add(size, &scope.mul(copied, &is_zero)) });
+            let copies = scope.mul(copied, &is_zero(scope, size));
+            *entry = Entry::Size(if fits { size.clone() } else { scope.add(size, &copies) });
         }
     }
     let product = scope.product(&sizes_of(&entries));
@@ -176,6 +196,7 @@ fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]
     }
     let filled = scope.ge(&product, &Dim::constant(1)).is_yes();
     let hole = match entries.iter().find(|entry| !is_settled(entry)) {
+        Some(Entry::Rest) if emptied.is_some() => emptied,
         Some(Entry::Rest) => left_over(&entries)?,
         Some(_) if filled => left_over(&entries)?,
         _ => None,
@@ -188,6 +209,21 @@ fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]
             _ => cx.fresh_dim(),
         })
         .collect())
+}
+
+impl Entry {
+    /// The size it names, copied or not.
+    fn plain_size(&self) -> Option<Dim> {
+        match self {
+            Entry::Size(size) | Entry::Doubtful { size, .. } => Some(size.clone()),
+            Entry::Rest | Entry::Open => None,
+        }
+    }
+}
+
+/// 1 where a size is 0, else 0.
+fn is_zero(scope: &Scope, size: &Dim) -> Dim {
+    scope.max(&Dim::constant(0), &scope.sub(&Dim::constant(1), size))
 }
 
 /// The dims of the entries that are settled.
@@ -344,9 +380,11 @@ mod tests {
         assert_eq!(reshaped(&["B", "S", "64"], &["-1", "64"]), ["B*S", "64"]);
         assert_eq!(reshaped(&["B", "S", "64"], &["B", "-1"]), ["B", "64*S"]);
         assert_eq!(reshaped(&["B*S", "64"], &["B", "S", "64"]), ["B", "S", "64"]);
-        assert_eq!(reshaped(&["B", "4", "S", "16"], &["B", "S", "-1"]), ["B", "S", "64"]);
+        // At S = 0 the 4 is copied, and nothing is left over.
+        assert_eq!(reshaped(&["B", "4", "S", "16"], &["B", "S", "-1"]), ["B", "4*max(1, S) - 3*S", "64*min(1, S)"]);
+        assert_eq!(reshaped(&["N", "S", "3", "2"], &["S", "3", "-1"])[1..], ["3", "2*N*min(1, S)"]);
         assert_eq!(reshaped(&["B", "S"], &["-1"]), ["B*S"]);
-        assert_eq!(reshaped(&["S", "8"], &["-1", "S"]), ["8", "S"]);
+        assert_eq!(reshaped(&["S", "8"], &["-1", "S"]), ["8*min(1, S)", "8*max(1, S) - 7*S"]);
         assert_eq!(reshaped(&["N", "C", "H", "H"], &["N", "2", "floor(C/2)", "H", "H"])[2], "floor(C/2)");
         // Nobody knows the last entry, but the others leave one answer.
         assert_eq!(reshaped(&["B", "64"], &["2", "?"]), ["2", "32*B"]);

@@ -287,7 +287,7 @@ impl<'a> Plan<'a> {
     /// Sizes that one tensor has.
     fn read(&mut self, elements: &[Dim], place: usize) -> Option<Planned> {
         let first = elements.first()?;
-        let mut best: Option<((usize, bool, usize, std::cmp::Reverse<usize>), ValueId, SmallVec<[usize; 4]>)> = None;
+        let mut best = None;
         for source in self.survey.sources.get(first)?.iter().filter(|source| source.position < place) {
             let shape = self.facts.get(source.tensor)?.shape()?;
             let in_row =
@@ -305,7 +305,7 @@ impl<'a> Plan<'a> {
             let nodes = if in_row && self.survey.opset >= 15 { nodes.min(1) } else { nodes };
             let score = self.survey.score.get(&source.tensor).copied().unwrap_or(0);
             let rank = (usize::MAX - nodes, planned, score, std::cmp::Reverse(source.position));
-            if best.as_ref().is_none_or(|(other, ..)| rank > *other) {
+            if best.as_ref().is_none_or(|(other, _, _)| rank > *other) {
                 best = Some((rank, source.tensor, axes));
             }
         }

@@ -98,7 +98,7 @@ impl Counting {
             // Several axes run together into one: each must go on where the next ends.
             let [(axis, goal)] = group.as_slice() else { return None };
             let (mut whole, mut inner) = (dim.clone(), step.clone());
-            while let Some((dim, step)) = from.next() {
+            for (dim, step) in from.by_ref() {
                 if !scope.eq(&inner, &scope.mul(step, dim)).is_yes() {
                     return None;
                 }
