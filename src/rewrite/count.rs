@@ -5,6 +5,7 @@
 //!
 //! * `Gather(x, v)` along an axis that `v` counts through in order is `x`, with the axes of `v` in the axis' place
 //! * `GatherND(x, [v₀ … vₘ])`, where each counts along an axis of its own, in order, is `x`, with axes of size 1 between
+//! * `ReverseSequence(x, v)`, where all of `v` is the length of the axis, is `x[::-1]`
 //! * `v ≥ w` holds throughout where it holds at each end of every axis
 
 use super::merge::place_reshape;
@@ -19,6 +20,7 @@ use crate::tensor::DType;
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "gather-in-order", operators: &["Gather"], exact: true, apply: gather },
     Rule { name: "gather-nd-in-order", operators: &["GatherND"], exact: true, apply: gather_nd },
+    Rule { name: "reverse-whole", operators: &["ReverseSequence"], exact: true, apply: reverse },
 ];
 
 /// How many nodes are looked at in a row.
@@ -307,6 +309,31 @@ fn gather_nd(place: &mut Place<'_>) -> Option<Edit> {
     *dims.get_mut(axis)? = size;
     super::merge::insert_reshape(place, &mut edit, part, &dims, output)?;
     Some(edit)
+}
+
+/// `ReverseSequence(x, v)` along an axis that all of `v` is the length of.
+fn reverse(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let (data, output) = (node.input(0)?, node.output(0)?);
+    let axis = match node.attribute("time_axis") {
+        None => 0,
+        Some(Attribute::Int(axis @ (0 | 1))) => *axis,
+        Some(_) => return None,
+    };
+    let dim = place.shape(data)?.get(usize::try_from(axis).ok()?)?;
+    let lengths = Count::of(place, node.input(1)?)?;
+    if !lengths.is_uniform() || !place.scope().eq(&lengths.offset, dim).is_yes() {
+        return None;
+    }
+    let name = node.name.clone();
+    let mut edit = place.edit("reverse-whole")?.removing(place.id);
+    let mut inputs = vec![Some(data)];
+    for (suffix, number) in [("starts", -1), ("ends", i64::MIN), ("axes", axis), ("steps", -1)] {
+        let constant = place.new_value(output, suffix);
+        edit.constants.push((constant, crate::tensor::Tensor::vector(vec![number])));
+        inputs.push(Some(constant));
+    }
+    Some(edit.inserting(NewNode::new("Slice", inputs).named(name).output(output)))
 }
 
 /// An input of the main graph with such a dim, and its axis.

@@ -13,6 +13,7 @@ mod identity;
 mod lift;
 mod merge;
 mod neutral;
+mod parts;
 mod sizes;
 mod slices;
 mod split;
@@ -81,7 +82,7 @@ pub const RULES: &[&[Rule]] = &[
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[fuse::factor::RULES],
-    &[split::RULES, fuse::parallel::RULES],
+    &[split::RULES, fuse::parallel::RULES, parts::RULES],
 ];
 
 /// Every rule.
