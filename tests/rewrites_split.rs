@@ -30,6 +30,10 @@ fuses! {
         a = Slice (x, minus, last, axis)  b = Slice (x, zero, one, axis)  c = Neg (a)  y = Concat <axis = 1> (c, b)  one = Constant <value: tensor = int64[1] {1}> () }";
     elements_side_by_side: "slices-to-split", 11, "g (float[n,3] x) => (y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {-1}> {
         a = Gather <axis = 1> (x, zero)  b = Gather <axis = 1> (x, one)  c = Gather <axis = 1> (x, two)  d = Mul (a, b)  y = Sub (d, c) }";
+    an_axis_that_is_rolled: "selections-to-gather", 13, "g (float[n,4,m] x) => (y) <int64[1] zero = {0}, int64[1] two = {1}, int64[1] end = {9223372036854775807}, int64[1] axis = {1}> {
+        a = Slice (x, two, end, axis)  b = Slice (x, zero, two, axis)  c = Concat <axis = 1> (a, b)  y = Neg (c) }";
+    columns_in_another_order: "selections-to-gather", 13, "g (float[n,5] x) => (y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] end = {9223372036854775807}, int64[1] least = {-9223372036854775808}, int64[1] last = {-1}, int64[1] step = {-2}, int64[1] two = {2}> {
+        a = Slice (x, last, least, one, step)  b = Slice (x, one, end, one, two)  c = Concat <axis = -1> (a, b)  y = Neg (c) }";
     a_function_of_parts: "split-behind-function", 13, "g (float[n,6] x) => (y, z) { a, b = Split <axis = 1> (x)  c = Tanh (a)  d = Tanh (b)  y = Softmax (c)  z = Exp (d) }";
 }
 
@@ -52,6 +56,10 @@ keeps! {
         a = Slice (x, zero, one, axis)  b = Slice (x, two, three, axis)  y = Neg (a)  z = Abs (b) }";
     slices_of_an_axis_of_any_length: "slices-to-split", 13, "g (float[n,m] x) => (y, z) <int64[1] zero = {0}, int64[1] two = {2}, int64[1] end = {9223372036854775807}, int64[1] axis = {1}> {
         a = Slice (x, zero, two, axis)  b = Slice (x, two, end, axis)  y = Neg (a)  z = Abs (b) }";
+    an_axis_of_any_length_that_is_rolled: "selections-to-gather", 13, "g (float[n,m] x) => (y) <int64[1] zero = {0}, int64[1] two = {1}, int64[1] end = {9223372036854775807}, int64[1] axis = {1}> {
+        a = Slice (x, two, end, axis)  b = Slice (x, zero, two, axis)  c = Concat <axis = 1> (a, b)  y = Neg (c) }";
+    slices_put_together_along_another_axis: "selections-to-gather", 13, "g (float[n,4] x) => (y) <int64[1] zero = {0}, int64[1] two = {2}, int64[1] end = {9223372036854775807}, int64[1] axis = {1}> {
+        a = Slice (x, two, end, axis)  b = Slice (x, zero, two, axis)  c = Concat <axis = 0> (a, b)  y = Neg (c) }";
     parts_reshaped_across_the_axis: "split-behind", 13, "g (float[4,6] x) => (y, z) <int64[2] s = {3,4}>
         { a, b = Split <axis = 1> (x)  c = Reshape (a, s)  d = Reshape (b, s)  y = Softmax (c)  z = Exp (d) }";
 }

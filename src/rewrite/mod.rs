@@ -81,7 +81,7 @@ pub const RULES: &[&[Rule]] = &[
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[fuse::factor::RULES],
+    &[fuse::factor::RULES, parts::SELECTIONS],
     &[split::RULES, fuse::parallel::RULES, parts::RULES],
 ];
 

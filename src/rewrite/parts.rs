@@ -1,15 +1,22 @@
-//! Slices of one value along one axis that leave little out are the parts of a Split.
+//! Several slices of one value along one axis.
 //!
-//! Law: `Split(x, [n₀ n₁ …])` gives `x[0:n₀]`, `x[n₀:n₀+n₁]` and so on. What no slice takes is a part that nothing reads; there may
-//! not be more of it than of the others, for it is copied for nothing.
+//! Laws:
+//!
+//! * `Split(x, [n₀ n₁ …])` gives `x[0:n₀]`, `x[n₀:n₀+n₁]` and so on. What no slice takes is a part that nothing reads; there may not
+//!   be more of it than of the others, for it is copied for nothing
+//! * `Concat(x[i₀ i₁ …], x[j₀ j₁ …]) = x[i₀ i₁ … j₀ j₁ …]` along the axis, for lists of indices. So an axis is rolled
 
 use super::slices::taken;
 use super::split::split;
 use super::{Place, Rule};
 use crate::dim::Dim;
-use crate::ir::{Attribute, Edit, NodeId, ValueId};
+use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
 use crate::ops::axis_in;
-use crate::slicing::Bound;
+use crate::slicing::{Bound, resolve};
+use crate::tensor::Tensor;
+
+pub(super) const SELECTIONS: &[Rule] =
+    &[Rule { name: "selections-to-gather", operators: &["Concat"], exact: true, apply: selections }];
 
 pub(super) const RULES: &[Rule] =
     &[Rule { name: "slices-to-split", operators: &["Slice", "Gather"], exact: true, apply: slices }];
@@ -66,6 +73,74 @@ fn slices(place: &mut Place<'_>) -> Option<Edit> {
     }
     split(place, &mut edit, data, own.axis, &sizes, &outputs)?;
     Some(edit)
+}
+
+/// How many indices a list may have, and how many bytes a value takes in a file that is no longer there: its name and type.
+const MOST_INDICES: usize = 1024;
+const VALUE_BYTES: usize = 64;
+
+/// A Concat of slices of one value along one axis.
+fn selections(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let output = node.output(0)?;
+    let rank = place.shape(output)?.len();
+    let axis = match node.attribute("axis") {
+        Some(Attribute::Int(axis)) => axis_in(*axis, rank).ok()?,
+        None if place.opset < 4 => 1,
+        _ => return None,
+    };
+    let mut remove: Vec<NodeId> = Vec::new();
+    let mut indices: Vec<i32> = Vec::new();
+    let mut data = None;
+    for value in node.inputs() {
+        let value = (*value)?;
+        let id = place.model.value(value).producer()?;
+        let source = place.model.node(id)?.input(0)?;
+        if *data.get_or_insert(source) != source || !place.model.is_read_only_by(value, &[place.id]) {
+            return None;
+        }
+        if place.model.value(value).pinned {
+            return None;
+        }
+        indices.extend(selected(place, id, axis)?);
+        remove.push(id);
+    }
+    remove.sort_unstable();
+    remove.dedup();
+    let (data, bytes) = (data?, indices.len().checked_mul(size_of::<i32>())?);
+    let spared = place.allowance(&remove).checked_add(VALUE_BYTES.checked_mul(remove.len())?)?;
+    if remove.len() < 2 || indices.len() > MOST_INDICES || bytes > spared {
+        return None;
+    }
+    let name = node.name.clone();
+    let constant = place.new_value(output, "indices");
+    let mut edit = place.edit("selections-to-gather")?.removing(place.id);
+    edit.remove.extend(remove);
+    edit.constants.push((constant, Tensor::vector(indices)));
+    let gather = NewNode::new("Gather", [Some(data), Some(constant)]).with("axis", i64::try_from(axis).ok()?);
+    Some(edit.inserting(gather.named(name).output(output)))
+}
+
+/// The indices along an axis of what a Slice takes, if it takes all of the others.
+fn selected(place: &Place<'_>, id: NodeId, axis: usize) -> Option<Vec<i32>> {
+    let node = place.model.node(id)?;
+    if !node.is("Slice") || Some(node.graph()) != place.graph() {
+        return None;
+    }
+    let slice = taken(place, id)?;
+    let size = slice.dims.get(axis)?.as_const()?;
+    if slice.ranges.iter().enumerate().any(|(at, range)| at != axis && range.is_some()) {
+        return None;
+    }
+    let (mut begin, mut length, mut step) = (0i64, size, 1i64);
+    if let Some(range) = slice.ranges.get(axis)? {
+        let resolved = resolve(place.scope(), slice.dims.get(axis)?, range, slice.reading).ok()?;
+        let selection = resolved.selection.filter(|_| resolved.disputed.is_none())?;
+        (begin, length, step) = (selection.start.as_const()?, resolved.len.as_const()?, range.step?);
+    }
+    let count = usize::try_from(length).ok().filter(|&count| count > 0 && count <= MOST_INDICES)?;
+    let at = |i: usize| i32::try_from(begin.checked_add(step.checked_mul(i64::try_from(i).ok()?)?)?).ok();
+    (0..count).map(at).collect()
 }
 
 /// What a node takes of one axis, if that is a run of elements.

@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
 pub(super) struct Taken {
     pub(super) ranges: Vec<Option<Range>>,
     pub(super) dims: Vec<Dim>,
-    reading: Reading,
+    pub(super) reading: Reading,
     /// How many axes the node names.
     named: usize,
 }
