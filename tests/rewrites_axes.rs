@@ -4,11 +4,11 @@
 mod support;
 
 fuses! {
-    an_element_whose_axis_is_put_back: "gather-keeping-axis", 13, "g (float[n,4,2] x) => (y) <int64 i = {-2}, int64[1] axis = {1}> {
+    an_element_whose_axis_is_put_back: "gather-unsqueeze-to-gather", 13, "g (float[n,4,2] x) => (y) <int64 i = {-2}, int64[1] axis = {1}> {
         a = Gather <axis = 1> (x, i)  b = Unsqueeze (a, axis)  y = Neg (b) }";
-    an_element_of_a_slice: "slice-to-gather", 13, "g (float[n,4,2] x) => (y) <int64[1] s = {1}, int64[1] e = {2}, int64[1] axis = {-2}> {
+    an_element_of_a_slice: "slice-squeeze-to-gather", 13, "g (float[n,4,2] x) => (y) <int64[1] s = {1}, int64[1] e = {2}, int64[1] axis = {-2}> {
         a = Slice (x, s, e, axis)  b = Squeeze (a, axis)  y = Neg (b) }";
-    the_last_element_of_a_slice: "slice-to-gather", 11, "g (float[n,m] x) => (y) <int64[1] s = {-1}, int64[1] e = {9223372036854775807}, int64[1] axis = {1}> {
+    the_last_element_of_a_slice: "slice-squeeze-to-gather", 11, "g (float[n,m] x) => (y) <int64[1] s = {-1}, int64[1] e = {9223372036854775807}, int64[1] axis = {1}> {
         a = Slice (x, s, e, axis)  b = Squeeze <axes = [1]> (a)  y = Neg (b) }";
     elements_of_a_split: "split-to-gather", 13, "g (float[3,n,2] x) => (y, z) <int64[1] axis = {0}> {
         q, k, v = Split <axis = 0> (x)  a = Squeeze (q, axis)  b = Squeeze (v, axis)  y = Neg (a)  z = Add (b, y) }";
@@ -33,13 +33,13 @@ fuses! {
 }
 
 keeps! {
-    an_axis_put_elsewhere: "gather-keeping-axis", 13, "g (float[n,4,2] x) => (y) <int64 i = {1}, int64[1] axis = {2}> {
+    an_axis_put_elsewhere: "gather-unsqueeze-to-gather", 13, "g (float[n,4,2] x) => (y) <int64 i = {1}, int64[1] axis = {2}> {
         a = Gather <axis = 1> (x, i)  b = Unsqueeze (a, axis)  y = Neg (b) }";
-    an_element_read_without_the_axis: "gather-keeping-axis", 13, "g (float[n,4,2] x) => (y, z) <int64 i = {1}, int64[1] axis = {1}> {
+    an_element_read_without_the_axis: "gather-unsqueeze-to-gather", 13, "g (float[n,4,2] x) => (y, z) <int64 i = {1}, int64[1] axis = {1}> {
         a = Gather <axis = 1> (x, i)  b = Unsqueeze (a, axis)  y = Neg (b)  z = Neg (a) }";
-    a_slice_of_two_axes: "slice-to-gather", 13, "g (float[n,4,2] x) => (y) <int64[2] s = {1,0}, int64[2] e = {2,1}, int64[2] axes = {1,2}, int64[1] axis = {1}> {
+    a_slice_of_two_axes: "slice-squeeze-to-gather", 13, "g (float[n,4,2] x) => (y) <int64[2] s = {1,0}, int64[2] e = {2,1}, int64[2] axes = {1,2}, int64[1] axis = {1}> {
         a = Slice (x, s, e, axes)  b = Squeeze (a, axis)  y = Neg (b) }";
-    an_element_from_the_end_of_old: "slice-to-gather", 10, "g (float[n,m] x) => (y) <int64[1] s = {-1}, int64[1] e = {9223372036854775807}, int64[1] axis = {1}> {
+    an_element_from_the_end_of_old: "slice-squeeze-to-gather", 10, "g (float[n,m] x) => (y) <int64[1] s = {-1}, int64[1] e = {9223372036854775807}, int64[1] axis = {1}> {
         a = Slice (x, s, e, axis)  b = Squeeze <axes = [1]> (a)  y = Neg (b) }";
     a_split_that_is_read_as_it_is: "split-to-gather", 13, "g (float[3,n,2] x) => (y, z) <int64[1] axis = {0}> {
         q, k, v = Split <axis = 0> (x)  a = Squeeze (q, axis)  y = Neg (a)  z = Neg (v) }";

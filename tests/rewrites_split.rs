@@ -28,7 +28,7 @@ fuses! {
         a = Slice (x, two, end, axis)  b = Slice (x, zero, two, axis)  c = Neg (a)  y = Concat <axis = 1> (c, b)  z = Softmax (x) }";
     slices_with_a_gap: "slices-to-split", 10, "g (float[n,6] x) => (y) <int64[1] zero = {0}, int64[1] two = {2}, int64[1] last = {-1}, int64[1] end = {9223372036854775807}, int64[1] minus = {-4}, int64[1] axis = {1}> {
         a = Slice (x, minus, last, axis)  b = Slice (x, zero, one, axis)  c = Neg (a)  y = Concat <axis = 1> (c, b)  one = Constant <value: tensor = int64[1] {1}> () }";
-    elements_side_by_side: "slices-to-split", 11, "g (float[n,3] x) => (y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {-1}> {
+    elements_side_by_side: "gathers-to-split", 11, "g (float[n,3] x) => (y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {-1}> {
         a = Gather <axis = 1> (x, zero)  b = Gather <axis = 1> (x, one)  c = Gather <axis = 1> (x, two)  d = Mul (a, b)  y = Sub (d, c) }";
     an_axis_that_is_rolled: "selections-to-gather", 13, "g (float[n,4,m] x) => (y) <int64[1] zero = {0}, int64[1] two = {1}, int64[1] end = {9223372036854775807}, int64[1] axis = {1}> {
         a = Slice (x, two, end, axis)  b = Slice (x, zero, two, axis)  c = Concat <axis = 1> (a, b)  y = Neg (c) }";
@@ -52,8 +52,8 @@ keeps! {
         { a, b = Split <axis = 1> (x)  c = Transpose <perm = [1,0,2]> (a)  d = Transpose <perm = [2,1,0]> (b)  y = Softmax (c)  z = Exp (d) }";
     slices_that_overlap: "slices-to-split", 13, "g (float[n,6] x) => (y, z) <int64[1] zero = {0}, int64[1] two = {2}, int64[1] three = {3}, int64[1] six = {6}, int64[1] axis = {1}> {
         a = Slice (x, zero, three, axis)  b = Slice (x, two, six, axis)  y = Neg (a)  z = Abs (b) }";
-    slices_that_leave_most_out: "slices-to-split", 13, "g (float[n,9] x) => (y, z) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] axis = {1}> {
-        a = Slice (x, zero, one, axis)  b = Slice (x, two, three, axis)  y = Neg (a)  z = Abs (b) }";
+    elements_that_leave_most_out: "gathers-to-split", 13, "g (float[n,9] x) => (y, z) <int64[1] zero = {0}, int64[1] two = {2}> {
+        a = Gather <axis = 1> (x, zero)  b = Gather <axis = 1> (x, two)  y = Neg (a)  z = Abs (b) }";
     slices_of_an_axis_of_any_length: "slices-to-split", 13, "g (float[n,m] x) => (y, z) <int64[1] zero = {0}, int64[1] two = {2}, int64[1] end = {9223372036854775807}, int64[1] axis = {1}> {
         a = Slice (x, zero, two, axis)  b = Slice (x, two, end, axis)  y = Neg (a)  z = Abs (b) }";
     an_axis_of_any_length_that_is_rolled: "selections-to-gather", 13, "g (float[n,m] x) => (y) <int64[1] zero = {0}, int64[1] two = {1}, int64[1] end = {9223372036854775807}, int64[1] axis = {1}> {

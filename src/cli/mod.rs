@@ -36,6 +36,10 @@ struct Passes {
     /// How slices are read about which ONNX Runtime and the operator's text disagree.
     #[arg(long, value_name = "RULE", default_value = "agree")]
     slice_rule: SliceRule,
+    /// An operator of the model that is a strided slice: com.example::Crop=tensorflow. OP alone is in the default domain; DIALECT is
+    /// tensorflow (StridedSlice, bit masks), openvino (StridedSlice-1, list masks) or openvino-slice (Slice-8). May be repeated.
+    #[arg(long, value_name = "[DOMAIN::]OP=DIALECT")]
+    strided_slice: Vec<onnx_slice_fold::SliceName>,
     /// How much larger folding may make the model, in percent of its size.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     max_growth: f64,
@@ -86,6 +90,7 @@ impl Passes {
         let relations = self.assume.iter().cloned().map(Assumption::Relation);
         onnx_slice_fold::Options {
             slice_rule,
+            slice_names: self.strided_slice.clone(),
             max_growth: self.max_growth.max(0.0) / 100.0,
             skip: self.skip.clone(),
             exact: self.exact,

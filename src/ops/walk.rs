@@ -158,7 +158,7 @@ impl Walk {
                 if kind == EventKind::Invalid {
                     return self.record(model, id, node, Vec::new());
                 }
-                (Vec::new(), registry::operator(node.canonical_domain(), &node.op_type))
+                (Vec::new(), registry::operator_of(model, node))
             }
         };
         facts.truncate(node.outputs().len());

@@ -6,10 +6,10 @@ use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, Assumption, assume};
 use super::simplify::{self, Fired, Rules};
-use super::{annotate, common, contents, dead, fold, inline};
+use super::{annotate, chains, common, contents, dead, fold, inline};
 use crate::dim::Scope;
 use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId};
-use crate::ops::{Budget, Event, EventKind, Refusal, Walk};
+use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk};
 use crate::slicing::Rule;
 
 /// What a run may and should do.
@@ -17,6 +17,8 @@ use crate::slicing::Rule;
 pub struct Options {
     /// How disputed cases of slicing are read.
     pub slice_rule: Rule,
+    /// Operators of the model that are strided slices of other dialects, beside those the program knows by name.
+    pub slice_names: Vec<SliceName>,
     /// How much larger the constants may make the model, as a share of its size; 0.0 allows no growth.
     pub max_growth: f64,
     /// How many bytes of growth are too few to mind whatever the share.
@@ -39,6 +41,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             slice_rule: Rule::Agree,
+            slice_names: Vec::new(),
             max_growth: 0.0,
             free_growth: 64 << 10,
             max_rounds: 32,
@@ -97,6 +100,9 @@ pub fn run(
     if let Some(name) = options.skip.iter().find(|name| !is_rule(name)) {
         return Err(RunError::NoRule(name.clone()));
     }
+    for name in &options.slice_names {
+        model.add_synonym(name.synonym());
+    }
     watch("inferring shapes");
     assume(model, &scope, &options.assumptions)?;
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
@@ -138,7 +144,13 @@ pub fn run(
             && removed == dead::Removed::default()
             && !late(model, &mut walk.facts, &mut rules, &mut fired)?
         {
-            break;
+            // Only when nothing else is left to do: what others would remove is not worth planning.
+            let saved = if skips(options, "size-chain") { 0 } else { chains::shorten(model, &walk.facts)? };
+            *fired.entry("size-chain").or_default() += saved;
+            if saved == 0 {
+                break;
+            }
+            dead::remove(model);
         }
     }
     if options.fold && model.ir_version < 4 && model.ir_version > 0 {
@@ -179,7 +191,7 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
 }
 
 /// Passes that can be left out like rules.
-const PASSES: [&str; 3] = ["common-subexpression", "equal-content", "decided-if"];
+const PASSES: [&str; 4] = ["common-subexpression", "equal-content", "decided-if", "size-chain"];
 
 fn is_rule(name: &str) -> bool {
     PASSES.contains(&name) || crate::rewrite::rules().any(|rule| rule.name == name)

@@ -3,6 +3,7 @@
 
 mod annotate;
 mod assume;
+mod chains;
 mod common;
 mod contents;
 mod dead;

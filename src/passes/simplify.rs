@@ -93,9 +93,9 @@ fn at_node(
     // A rule may leave the node in place with other operands, and then another may apply.
     for _ in 0..8 {
         let Some(node) = model.node(id) else { break };
-        let candidates = match node.canonical_domain() {
-            "" => rules.at(stage, &node.op_type),
-            _ => rules.at(stage, &node.operator()),
+        let candidates = match model.meaning(node) {
+            ("", name) => rules.at(stage, name),
+            (domain, name) => rules.at(stage, &format!("{domain}.{name}")),
         };
         let Some(candidates) = candidates else { break };
         let mut edit = None;

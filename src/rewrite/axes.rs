@@ -2,20 +2,15 @@
 //!
 //! An element that is taken out of an axis, and the axis put back or taken away by the next node, is one node:
 //!
-//! * `Unsqueeze(Gather(x, i; a), a) = Gather(x, [i]; a)`
-//! * `Squeeze(x[i:i+1] on a, a) = Gather(x, i; a)`, and so of a part of a Split that has one element
+//! * `Squeeze(x[i:i+1] on a, a) = Gather(x, i; a)`, where that is a part of a Split
 //! * `Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1)`, and the other way round for Squeeze
 
-use super::slices::taken;
 use super::{Place, Rule};
 use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
 use crate::ops::axis_in;
-use crate::slicing::Bound;
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "gather-keeping-axis", operators: &["Unsqueeze"], exact: true, apply: gather_unsqueeze },
-    Rule { name: "slice-to-gather", operators: &["Squeeze"], exact: true, apply: slice_squeeze },
     Rule { name: "split-to-gather", operators: &["Squeeze"], exact: true, apply: split_squeeze },
     Rule { name: "reduction-keeping-axes", operators: &["Unsqueeze", "Squeeze"], exact: true, apply: reduction },
 ];
@@ -79,49 +74,6 @@ fn gather(place: &mut Place<'_>, rule: &'static str, data: ValueId, index: Tenso
     edit.constants.push((indices, index));
     let node = NewNode::new("Gather", [Some(data), Some(indices)]).with("axis", i64::try_from(axis).ok()?);
     Some(edit.inserting(node.named(name).output(output)))
-}
-
-/// `Unsqueeze(Gather(x, i; a), a) = Gather(x, [i]; a)`, for one index `i` that is known.
-fn gather_unsqueeze(place: &mut Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let middle = node.input(0)?;
-    let (_, inner) = place.producer(middle, "Gather")?;
-    let data = inner.input(0)?;
-    let axis = axis_of(inner, 0, place.shape(data)?.len())?;
-    let index = place.constant(inner.input(1)?).filter(|index| index.rank() == 0)?;
-    if ones(place, node)? != [axis] || !place.has_one_reader(middle) {
-        return None;
-    }
-    let index = index.reshape(&[1]).ok()?;
-    gather(place, "gather-keeping-axis", data, index, axis)
-}
-
-/// `Squeeze(x[i:i+1] on a, a) = Gather(x, i; a)`. Where the axis ends before `i`, neither gives a result.
-fn slice_squeeze(place: &mut Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let middle = node.input(0)?;
-    let (id, inner) = place.producer(middle, "Slice")?;
-    let data = inner.input(0)?;
-    let slice = taken(place, id)?;
-    let mut ranges = slice.ranges.iter().enumerate().filter_map(|(axis, range)| Some((axis, range.as_ref()?)));
-    let (axis, range) = ranges.next()?;
-    if ranges.next().is_some() || range.step != Some(1) || ones(place, node)? != [axis] || !place.has_one_reader(middle)
-    {
-        return None;
-    }
-    let Bound::At(begin) = &range.begin else { return None };
-    let begin = begin.as_const()?;
-    let is_one = match &range.end {
-        Bound::At(end) if begin != -1 => end.as_const() == begin.checked_add(1),
-        Bound::At(end) => end.is_const(i64::MAX) || place.scope().le(slice.dims.get(axis)?, end).is_yes(),
-        Bound::Open => begin == -1,
-        Bound::Unknown => false,
-    };
-    // Indices count from the end since version 11.
-    if !is_one || begin < 0 && place.opset < 11 {
-        return None;
-    }
-    gather(place, "slice-to-gather", data, Tensor::scalar(begin), axis)
 }
 
 /// The parts of a Split along an axis: which of its results `value` is, how far into the axis it begins, and how long it is.

@@ -6,14 +6,12 @@
 //! proved. To add one: write the function in the family's file, and one line in [`RULES`].
 
 mod axes;
-mod broadcast;
-mod count;
 mod fuse;
 mod identity;
+mod index;
 mod lift;
 mod merge;
 mod neutral;
-mod parts;
 mod sizes;
 mod slices;
 mod split;
@@ -57,12 +55,21 @@ pub struct Rule {
 pub const RULES: &[&[Rule]] = &[
     identity::RULES,
     neutral::RULES,
+    index::RULES,
     sizes::RULES,
-    slices::RULES,
+    slices::compose::RULES,
+    slices::select::RULES,
+    slices::concat::RULES,
+    slices::split::RULES,
+    slices::gather::RULES,
+    slices::pad::RULES,
+    slices::expand::RULES,
+    slices::transpose::RULES,
+    slices::reshape::RULES,
+    slices::elementwise::RULES,
+    slices::cast::RULES,
     merge::RULES,
     axes::RULES,
-    count::RULES,
-    broadcast::RULES,
     states::RULES,
     lift::RULES,
     strided_slice::RULES,
@@ -81,8 +88,8 @@ pub const RULES: &[&[Rule]] = &[
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[fuse::factor::RULES, parts::SELECTIONS],
-    &[split::RULES, fuse::parallel::RULES, parts::RULES],
+    &[fuse::factor::RULES],
+    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES],
 ];
 
 /// Every rule.
@@ -159,6 +166,14 @@ impl Place<'_> {
     /// Whether the only reader of a value is one operand of one node.
     pub fn has_one_reader(&self, value: ValueId) -> bool {
         !self.model.is_output(value) && !self.model.value(value).pinned && self.model.users(value).len() == 1
+    }
+
+    /// Whether every reader of a value is one node, which may read it more than once.
+    pub fn has_one_reader_node(&self, value: ValueId) -> bool {
+        let users = self.model.users(value);
+        let first = users.first().map(|&(node, _)| node);
+        let all = users.iter().all(|&(node, _)| Some(node) == first);
+        !self.model.is_output(value) && !self.model.value(value).pinned && first.is_some() && all
     }
 
     /// An edit at this node.

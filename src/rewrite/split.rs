@@ -327,7 +327,7 @@ impl Step {
                 edit.insert.push(node.output(done));
             }
             Work::Reshape(target) => {
-                let codes = super::merge::codes(place, dims, &target)?;
+                let codes = super::merge::reshape_codes(place.scope(), dims, &target)?;
                 let shape = place.new_value(done, "shape");
                 edit.constants.push((shape, Tensor::vector(codes)));
                 edit.insert

@@ -12,7 +12,7 @@
 //! Only of binary32, which is what the operators compute means in. An addition that follows becomes the bias of the
 //! LayerNormalization as it would of any node with weights.
 
-use super::super::merge::codes;
+use super::super::merge::reshape_codes;
 use super::pattern::Reader;
 use super::{Fusion, Operand, Place, Rule, int_of, ints_of, rounded};
 use crate::dim::Dim;
@@ -125,7 +125,7 @@ fn reshaped(
     remove.dedup();
     let result = place.only_output()?;
     let dims = place.shape(found.x)?.to_vec();
-    let back = codes(place, &[], &dims)?;
+    let back = reshape_codes(place.scope(), &[], &dims)?;
     let rule = "bare-normalization";
     let check =
         Fusion { rule, remove, like: place.id, operator: "", attributes, operands: vec![Operand::Value(found.x)] };

@@ -1,0 +1,226 @@
+//! Lookups whose indices only count.
+//!
+//! Laws, for data `x` and indices that count in order from `o`:
+//! `Gather(x, [o, o + 1, … ])` is `x[o : o + n]` with the axes the indices are laid out in; and
+//! `GatherND(x, [i₀, …, iₖ])` with `iₘ = oₘ + (position along axis aₘ)` and `a₀ < … < aₖ` is `x[o₀ : o₀ + n₀, …, oₖ : oₖ + nₖ]`
+//! with axes of size 1 in between. An index beyond the data fails in either reading of the model that gives a result.
+
+use super::counting::{Counting, counting};
+use crate::dim::{Dim, Scope};
+use crate::ir::{Attribute, Edit, NewNode, ValueId};
+use crate::rewrite::Place;
+use crate::tensor::Tensor;
+
+pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
+    if place.opset < 13 {
+        return None;
+    }
+    if place.node()?.op_type == "Gather" { gather(place) } else { gather_nd(place) }
+}
+
+/// A part of an axis: `x[start : start + size]`.
+pub(super) struct Part {
+    pub axis: usize,
+    pub start: i64,
+    pub size: Dim,
+    /// A value whose first axis has that size.
+    pub witness: ValueId,
+}
+
+fn gather(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let (data, indices, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
+    if place.constant(indices).is_some() {
+        return None;
+    }
+    let from = place.shape(data)?.to_vec();
+    let axis = match node.attribute("axis") {
+        Some(Attribute::Int(axis)) if *axis < 0 => usize::try_from(axis + i64::try_from(from.len()).ok()?).ok()?,
+        Some(Attribute::Int(axis)) => usize::try_from(*axis).ok()?,
+        _ => 0,
+    };
+    let count = counting(place, indices)?;
+    let scope = place.scope();
+    // In row-major order the indices are consecutive: each axis goes on where the next one ends.
+    let mut size = Dim::constant(1);
+    for (dim, step) in count.shape.iter().zip(&count.steps).rev().filter(|(dim, _)| !dim.is_const(1)) {
+        if !scope.eq(step, &size).is_yes() {
+            return None;
+        }
+        size = scope.mul(&size, dim);
+    }
+    let whole = count.offset.is_const(0) && scope.eq(&size, from.get(axis)?).is_yes();
+    if !whole {
+        return None;
+    }
+    let to = place.shape(output)?.to_vec();
+    let (mut source, mut shape) = (data, from);
+    // Nothing but the layout of the axes is between them and what the data was laid out from.
+    for _ in 0..8 {
+        if let Some(edit) = relaid(place, source, &shape, &to) {
+            return Some(edit);
+        }
+        let peel =
+            ["Reshape", "Flatten", "Unsqueeze", "Squeeze"].iter().find_map(|operator| place.producer(source, operator));
+        source = peel?.1.input(0)?;
+        shape = place.shape(source)?.to_vec();
+    }
+    None
+}
+
+/// The node as an Unsqueeze or Squeeze of `source`.
+fn relaid(place: &mut Place<'_>, source: ValueId, from: &[Dim], to: &[Dim]) -> Option<Edit> {
+    let output = place.output(0)?;
+    let scope = place.scope();
+    let (operator, axes) = if from.len() < to.len() {
+        ("Unsqueeze", ones_in(scope, from, to)?)
+    } else {
+        ("Squeeze", ones_in(scope, to, from)?)
+    };
+    let name = place.node()?.name.clone();
+    let axes_value = place.new_value(output, "axes");
+    let mut edit = place.edit("lookup-in-order")?.removing(place.id);
+    let node = if axes.is_empty() {
+        NewNode::new("Identity", [Some(source)])
+    } else {
+        edit.constants.push((axes_value, Tensor::vector(axes)));
+        NewNode::new(operator, [Some(source), Some(axes_value)])
+    };
+    Some(edit.inserting(node.named(name).output(output)))
+}
+
+/// Where axes of size 1 stand in `long` that `short` lacks, when the shapes are otherwise equal.
+pub(super) fn ones_in(scope: &Scope, short: &[Dim], long: &[Dim]) -> Option<Vec<i64>> {
+    let mut axes = Vec::new();
+    let mut matched = 0;
+    for (axis, dim) in long.iter().enumerate() {
+        let spare = long.len() - axis > short.len() - matched;
+        if short.get(matched).is_some_and(|next| scope.eq(next, dim).is_yes()) && !(spare && dim.is_const(1)) {
+            matched += 1;
+        } else if dim.is_const(1) && spare {
+            axes.push(i64::try_from(axis).ok()?);
+        } else {
+            return None;
+        }
+    }
+    (matched == short.len()).then_some(axes)
+}
+
+/// The columns of an index tensor `[…, k]` that is a Concat of `k` along the last axis, each as a counting tensor over the other axes.
+pub(super) fn columns(place: &Place<'_>, indices: ValueId) -> Option<Vec<(Counting, ValueId)>> {
+    let rank = place.shape(indices)?.len();
+    let last = rank.checked_sub(1)?;
+    let (_, concat) = place.producer(indices, "Concat")?;
+    let axis = match concat.attribute("axis") {
+        Some(Attribute::Int(axis)) if *axis < 0 => usize::try_from(axis + i64::try_from(rank).ok()?).ok()?,
+        Some(Attribute::Int(axis)) => usize::try_from(*axis).ok()?,
+        _ => return None,
+    };
+    if axis != last {
+        return None;
+    }
+    let column = |value: &Option<ValueId>| {
+        let value = (*value)?;
+        let mut count = counting(place, value)?;
+        count.steps.pop()?;
+        count.shape.pop()?.is_const(1).then_some((count, value))
+    };
+    concat.inputs().iter().map(column).collect()
+}
+
+fn gather_nd(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    if matches!(node.attribute("batch_dims"), Some(Attribute::Int(batch)) if *batch != 0) {
+        return None;
+    }
+    let (data, indices, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
+    let columns = columns(place, indices)?;
+    let from = place.shape(data)?.to_vec();
+    let to = place.shape(output)?.to_vec();
+    let mut parts = Vec::new();
+    let mut shape = from.clone();
+    let mut last = None;
+    for (axis, (column, value)) in columns.iter().enumerate() {
+        let [moves] = column.moving()[..] else { return None };
+        let in_turn = last.is_none_or(|last| last < moves);
+        let start = column.offset.as_const().filter(|start| *start >= 0)?;
+        if !in_turn || !column.steps.get(moves)?.is_const(1) {
+            return None;
+        }
+        last = Some(moves);
+        let size = column.shape.get(moves)?.clone();
+        let whole = start == 0 && place.scope().eq(&size, from.get(axis)?).is_yes();
+        if !whole {
+            let witness = source_of(place, *value, &size)?;
+            parts.push(Part { axis, start, size: size.clone(), witness });
+        }
+        *shape.get_mut(axis)? = size;
+    }
+    let axes = ones_in(place.scope(), &shape, &to)?;
+    let name = place.node()?.name.clone();
+    let mut edit = place.edit("lookup-in-order")?.removing(place.id);
+    let part = cut(place, &mut edit, data, &parts, axes.is_empty().then_some(output))?;
+    if !axes.is_empty() {
+        let axes_value = place.new_value(output, "axes");
+        edit.constants.push((axes_value, Tensor::vector(axes)));
+        edit.insert.push(NewNode::new("Unsqueeze", [Some(part), Some(axes_value)]).named(name).output(output));
+    } else if parts.is_empty() {
+        edit.insert.push(NewNode::new("Identity", [Some(part)]).named(name).output(output));
+    }
+    Some(edit)
+}
+
+/// A vector of that size that the value was laid out from: what Range made.
+fn source_of(place: &Place<'_>, value: ValueId, size: &Dim) -> Option<ValueId> {
+    if size.as_const().is_some() {
+        return Some(value);
+    }
+    let mut at = value;
+    for _ in 0..16 {
+        if place.shape(at)?.first().is_some_and(|dim| place.scope().eq(dim, size).is_yes())
+            && place.shape(at)?.len() == 1
+        {
+            return Some(at);
+        }
+        let node = place.model.value(at).producer().and_then(|id| place.model.node(id))?;
+        if !matches!(node.op_type.as_str(), "Unsqueeze" | "Expand" | "Reshape" | "Squeeze" | "Add" | "Identity") {
+            return None;
+        }
+        at = node.input(0)?;
+    }
+    None
+}
+
+/// `data` cut to the parts by one Slice, computed into `output` if that is given.
+fn cut(
+    place: &mut Place<'_>,
+    edit: &mut Edit,
+    data: ValueId,
+    parts: &[Part],
+    output: Option<ValueId>,
+) -> Option<ValueId> {
+    let [part] = parts else { return parts.is_empty().then_some(data) };
+    let axis = i64::try_from(part.axis).ok()?;
+    let starts = place.new_value(data, "starts");
+    let axes = place.new_value(data, "axes");
+    edit.constants.push((starts, Tensor::vector(vec![part.start])));
+    edit.constants.push((axes, Tensor::vector(vec![axis])));
+    let ends = place.new_value(data, "ends");
+    match part.size.as_const() {
+        Some(size) => edit.constants.push((ends, Tensor::vector(vec![part.start.checked_add(size)?]))),
+        None if part.start == 0 => {
+            let mut shape = NewNode::new("Shape", [Some(part.witness)]);
+            if place.opset >= 15 {
+                shape = shape.with("start", 0i64).with("end", 1i64);
+            }
+            edit.insert.push(shape.output(ends));
+        }
+        None => return None,
+    }
+    let result = match output {
+        Some(output) => output,
+        None => place.new_value(data, "part"),
+    };
+    edit.insert.push(NewNode::new("Slice", [Some(data), Some(starts), Some(ends), Some(axes)]).output(result));
+    Some(result)
+}
