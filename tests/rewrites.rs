@@ -123,3 +123,12 @@ fn rules_can_be_left_out_by_name() {
     assert_eq!(model.graph(model.main()).node_count(), 2);
     assert_eq!(count(&source, "Identity"), 0);
 }
+
+#[test]
+fn an_expand_that_adds_an_axis_stays() {
+    // Broadcasting without it would give a result of lower rank.
+    let body = "g (float[2,h] x) => (y) <int64[3] target = {1,1,1}, float two = {2}> { e = Expand (x, target)  y = Mul (e, two) }";
+    assert_eq!(count(&format!("{HEAD}\n{body}"), "Expand"), 1);
+    let body = "g (float[2,h] x, float[1,2,h] z) => (y) <int64[3] target = {1,1,1}> { e = Expand (x, target)  y = Mul (e, z) }";
+    assert_eq!(count(&format!("{HEAD}\n{body}"), "Expand"), 0);
+}

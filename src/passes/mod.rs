@@ -4,6 +4,7 @@
 mod annotate;
 mod assume;
 mod chains;
+mod claims;
 mod common;
 mod contents;
 mod dead;

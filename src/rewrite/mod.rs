@@ -165,7 +165,7 @@ impl Place<'_> {
 
     /// Whether the only reader of a value is one operand of one node.
     pub fn has_one_reader(&self, value: ValueId) -> bool {
-        !self.model.is_output(value) && !self.model.value(value).pinned && self.model.users(value).len() == 1
+        !self.model.value(value).pinned && self.model.is_read_once(value)
     }
 
     /// Whether every reader of a value is one node, which may read it more than once.

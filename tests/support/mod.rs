@@ -153,6 +153,7 @@ pub fn fused(rule: &str, opset: i64, body: &str) -> String {
     text::print(&model)
 }
 
+#[allow(unused_macros)]
 macro_rules! fuses {
     ($($name:ident: $rule:literal, $opset:literal, $body:expr;)*) => {
         $(#[test]
@@ -162,6 +163,7 @@ macro_rules! fuses {
     };
 }
 
+#[allow(unused_macros)]
 macro_rules! keeps {
     ($($name:ident: $rule:literal, $opset:literal, $body:expr;)*) => {
         $(#[test]
