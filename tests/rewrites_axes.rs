@@ -20,6 +20,9 @@ fuses! {
         a = ArgMax <axis = 1> (x)  b = Squeeze (a, axis)  y = Neg (b) }";
     slices_of_a_slice: "slice-slice", 13, "g (float[n,1,h,w] x) => (y, z) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] end = {9223372036854775807}, int64[1] two = {2}, int64[1] three = {3}> {
         a = Slice (x, zero, end, two, two)  b = Slice (a, zero, end, three, two)  c = Slice (a, one, end, three, two)  y = Neg (b)  z = Neg (c) }";
+    a_sequence_turned_around: "reverse-whole", 13, "g (float[n,s,2] x) => (y) <int64 zero = {0}, int64 one = {1}> {
+        d = Shape (x)  b = Gather (d, zero)  t = Gather (d, one)  bu = Reshape (b, l)  e = Expand (t, bu)
+        y = ReverseSequence <batch_axis = 0, time_axis = 1> (x, e)  l = Constant <value_ints = [1]> () }";
     zero_states: "zero-state", 15, "g (float[t,n,2] x) => (y) <float[1,4,2] w = {1,2,3,4,5,6,7,8}, float[1,4,1] r = {1,2,3,4}, int64[1] one = {1}, int64[1] two = {2}, int64[1] zero = {0}> {
         s = Shape <start: int = 1, end: int = 2> (x)  t = Concat <axis = 0> (two, s, one)  z = ConstantOfShape (t)
         h = Slice (z, zero, one, zero)  c = Slice (z, one, two, zero)
@@ -42,6 +45,9 @@ keeps! {
         q, k, v = Split <axis = 0> (x)  a = Squeeze (q, axis)  y = Neg (a)  z = Neg (v) }";
     a_sum_of_other_axes: "reduction-keeping-axes", 13, "g (float[n,4,2] x) => (y) <int64[1] axes = {1}, int64[1] back = {2}> {
         a = ReduceSum <keepdims = 0> (x, axes)  b = Unsqueeze (a, back)  y = Neg (b) }";
+    a_sequence_turned_around_in_part: "reverse-whole", 13, "g (float[n,4,2] x) => (y) <int64[1] three = {3}> {
+        d = Shape <start: int = 0, end: int = 1> (x)  z = Expand (three, d2)  y = ReverseSequence <batch_axis = 0, time_axis = 1> (x, z)
+        d2 = Slice (d, z0, o1)  z0 = Constant <value_ints = [0]> ()  o1 = Constant <value_ints = [1]> () }";
     states_that_are_not_zero: "zero-state", 15, "g (float[t,n,2] x) => (y) <float[1,4,2] w = {1,2,3,4,5,6,7,8}, float[1,4,1] r = {1,2,3,4}, int64[1] one = {1}> {
         s = Shape <start: int = 1, end: int = 2> (x)  t = Concat <axis = 0> (one, s, one)  h = ConstantOfShape <value: tensor = float[1] {0.5}> (t)
         y = LSTM <hidden_size = 1> (x, w, r, \"\", \"\", h, h) }";

@@ -164,6 +164,9 @@ fuses! {
     factor_of_a_curve: "factor-upstream", 13, "g (float[n,2] x) => (y)
         <float[2,3] w = {1,2,3,4,5,6}, float[3] b = {1,-1,2}, float[3,2] o = {1,2,-3,4,5,6}, float s = {1.4142135}, float one = {1}> {
         a = MatMul (x, w)  c = Add (a, b)  d = Div (c, s)  e = Erf (d)  f = Add (e, one)  h = Mul (c, f)  y = MatMul (h, o) }";
+    factor_before_a_shared_bias_of_zeros: "factor-upstream", 17, "g (float[n,1,h] x) => (y, z)
+        <float[2,1,1] k = {1,2}, float[2,1,1] l = {3,4}, float[2] b = {0,0}, float s = {2}> {
+        a = Conv (x, k, b)  c = Transpose <perm = [0,2,1]> (a)  y = Mul (c, s)  d = Conv <strides = [2]> (x, l, b)  z = Relu (d) }";
     factor_of_an_embedding: "factor-upstream", 13, "g (int64[n] x) => (y) <float[3,2] w = {1,2,3,4,5,6}, float s = {4}> { a = Gather (w, x)  y = Mul (a, s) }";
     factor_into_a_divisor: "factor-upstream", 17, "g (float[n,2] x) => (y) <float[2] d = {1,2}, float s = {4}> { a = Div (x, d)  c = Transpose (a)  y = Mul (c, s) }";
 }

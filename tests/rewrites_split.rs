@@ -24,6 +24,16 @@ fuses! {
         { a, b = Split <axis = 1> (x)  d = Mul (a, c)  e = Mul (b, c)  f = Relu (d)  g = Relu (e)  h = Transpose <perm = [1,0,2]> (f)  i = Transpose <perm = [1,0,2]> (g)  y = Softmax (h)  z = Exp (i) }";
     parts_that_get_an_axis: "split-behind", 13, "g (float[n,6] x) => (y, z) <int64[1] one = {1}, int64[2] s = {2,4}>
         { a, b = Split <axis = 1> (x, s)  c = Reshape (a, t)  d = Reshape (b, t)  y = Softmax (c)  z = Exp (d)  t = Constant <value_ints = [0,-1,2]> () }";
+    slices_side_by_side: "slices-to-split", 13, "g (float[n,6] x) => (y, z) <int64[1] zero = {0}, int64[1] two = {2}, int64[1] end = {9223372036854775807}, int64[1] axis = {-1}> {
+        a = Slice (x, two, end, axis)  b = Slice (x, zero, two, axis)  c = Neg (a)  y = Concat <axis = 1> (c, b)  z = Softmax (x) }";
+    slices_with_a_gap: "slices-to-split", 10, "g (float[n,6] x) => (y) <int64[1] zero = {0}, int64[1] two = {2}, int64[1] last = {-1}, int64[1] end = {9223372036854775807}, int64[1] minus = {-4}, int64[1] axis = {1}> {
+        a = Slice (x, minus, last, axis)  b = Slice (x, zero, one, axis)  c = Neg (a)  y = Concat <axis = 1> (c, b)  one = Constant <value: tensor = int64[1] {1}> () }";
+    elements_side_by_side: "gathers-to-split", 11, "g (float[n,3] x) => (y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {-1}> {
+        a = Gather <axis = 1> (x, zero)  b = Gather <axis = 1> (x, one)  c = Gather <axis = 1> (x, two)  d = Mul (a, b)  y = Sub (d, c) }";
+    an_axis_that_is_rolled: "selections-to-gather", 13, "g (float[n,4,m] x) => (y) <int64[1] zero = {0}, int64[1] two = {1}, int64[1] end = {9223372036854775807}, int64[1] axis = {1}> {
+        a = Slice (x, two, end, axis)  b = Slice (x, zero, two, axis)  c = Concat <axis = 1> (a, b)  y = Neg (c) }";
+    columns_in_another_order: "selections-to-gather", 13, "g (float[n,5] x) => (y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] end = {9223372036854775807}, int64[1] least = {-9223372036854775808}, int64[1] last = {-1}, int64[1] step = {-2}, int64[1] two = {2}> {
+        a = Slice (x, last, least, one, step)  b = Slice (x, one, end, one, two)  c = Concat <axis = -1> (a, b)  y = Neg (c) }";
     a_function_of_parts: "split-behind-function", 13, "g (float[n,6] x) => (y, z) { a, b = Split <axis = 1> (x)  c = Tanh (a)  d = Tanh (b)  y = Softmax (c)  z = Exp (d) }";
 }
 
@@ -40,6 +50,16 @@ keeps! {
         { a, b = Split <axis = 1> (x)  c = Relu (a)  d = Relu (b)  e = Softmax (a)  y = Add (c, e)  z = Exp (d) }";
     parts_turned_differently: "split-behind", 13, "g (float[n,6,2] x) => (y, z)
         { a, b = Split <axis = 1> (x)  c = Transpose <perm = [1,0,2]> (a)  d = Transpose <perm = [2,1,0]> (b)  y = Softmax (c)  z = Exp (d) }";
+    slices_that_overlap: "slices-to-split", 13, "g (float[n,6] x) => (y, z) <int64[1] zero = {0}, int64[1] two = {2}, int64[1] three = {3}, int64[1] six = {6}, int64[1] axis = {1}> {
+        a = Slice (x, zero, three, axis)  b = Slice (x, two, six, axis)  y = Neg (a)  z = Abs (b) }";
+    elements_that_leave_most_out: "gathers-to-split", 13, "g (float[n,9] x) => (y, z) <int64[1] zero = {0}, int64[1] two = {2}> {
+        a = Gather <axis = 1> (x, zero)  b = Gather <axis = 1> (x, two)  y = Neg (a)  z = Abs (b) }";
+    slices_of_an_axis_of_any_length: "slices-to-split", 13, "g (float[n,m] x) => (y, z) <int64[1] zero = {0}, int64[1] two = {2}, int64[1] end = {9223372036854775807}, int64[1] axis = {1}> {
+        a = Slice (x, zero, two, axis)  b = Slice (x, two, end, axis)  y = Neg (a)  z = Abs (b) }";
+    an_axis_of_any_length_that_is_rolled: "selections-to-gather", 13, "g (float[n,m] x) => (y) <int64[1] zero = {0}, int64[1] two = {1}, int64[1] end = {9223372036854775807}, int64[1] axis = {1}> {
+        a = Slice (x, two, end, axis)  b = Slice (x, zero, two, axis)  c = Concat <axis = 1> (a, b)  y = Neg (c) }";
+    slices_put_together_along_another_axis: "selections-to-gather", 13, "g (float[n,4] x) => (y) <int64[1] zero = {0}, int64[1] two = {2}, int64[1] end = {9223372036854775807}, int64[1] axis = {1}> {
+        a = Slice (x, two, end, axis)  b = Slice (x, zero, two, axis)  c = Concat <axis = 0> (a, b)  y = Neg (c) }";
     parts_reshaped_across_the_axis: "split-behind", 13, "g (float[4,6] x) => (y, z) <int64[2] s = {3,4}>
         { a, b = Split <axis = 1> (x)  c = Reshape (a, s)  d = Reshape (b, s)  y = Softmax (c)  z = Exp (d) }";
 }

@@ -2,8 +2,7 @@
 //!
 //! An element that is taken out of an axis, and the axis put back or taken away by the next node, is one node:
 //!
-//! * `Unsqueeze(Gather(x, i; a), a) = Gather(x, [i]; a)`
-//! * `Squeeze(x[i:i+1] on a, a) = Gather(x, i; a)`, and so of a part of a Split that has one element
+//! * `Squeeze(x[i:i+1] on a, a) = Gather(x, i; a)`, where that is a part of a Split
 //! * `Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1)`, and the other way round for Squeeze
 
 use super::{Place, Rule};

@@ -58,6 +58,7 @@ pub const RULES: &[&[Rule]] = &[
     index::RULES,
     sizes::RULES,
     slices::compose::RULES,
+    slices::select::RULES,
     slices::concat::RULES,
     slices::split::RULES,
     slices::gather::RULES,
@@ -88,7 +89,7 @@ pub const RULES: &[&[Rule]] = &[
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[fuse::factor::RULES],
-    &[split::RULES, fuse::parallel::RULES],
+    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES],
 ];
 
 /// Every rule.

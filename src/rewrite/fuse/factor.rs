@@ -195,14 +195,15 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Option<Vec<Region
         "Add" | "Sub" | "Concat" => {
             let (constant, computed): (Vec<usize>, Vec<usize>) =
                 (0..node.inputs().len()).partition(|&slot| is_constant(slot));
-            let within: Vec<(usize, bool)> = constant.iter().map(|&slot| (slot, false)).collect();
-            constant.iter().all(|&slot| own(slot)).then(|| way(&computed, &within)).into_iter().collect()
+            let changing = constant.iter().copied().filter(|&slot| !is_zero(place, node, slot));
+            let within: Vec<(usize, bool)> = changing.map(|slot| (slot, false)).collect();
+            within.iter().all(|&(slot, _)| own(slot)).then(|| way(&computed, &within)).into_iter().collect()
         }
         "Conv" | "ConvTranspose" | "Gemm" | "LayerNormalization" | "InstanceNormalization"
-            if own(1) && (node.input(2).is_none() || own(2)) =>
+            if own(1) && (node.input(2).is_none() || is_zero(place, node, 2) || own(2)) =>
         {
-            let within: &[(usize, bool)] =
-                if node.input(2).is_some() { &[(1, false), (2, false)] } else { &[(1, false)] };
+            let has_bias = node.input(2).is_some() && !is_zero(place, node, 2);
+            let within: &[(usize, bool)] = if has_bias { &[(1, false), (2, false)] } else { &[(1, false)] };
             vec![way(&[], within)]
         }
         _ => return None,
@@ -290,6 +291,12 @@ fn undo(place: &Place<'_>, mut value: ValueId, reader: (NodeId, usize), inverse:
 /// Whether nothing is known of a value's content: it would no longer hold.
 fn is_open(place: &Place<'_>, value: ValueId) -> bool {
     place.fact(value).is_some_and(|fact| fact.content.is_none())
+}
+
+/// Whether an operand is 0 throughout: multiplied it still is.
+fn is_zero(place: &Place<'_>, node: &Node, slot: usize) -> bool {
+    let tensor = node.input(slot).and_then(|operand| place.tensor(operand));
+    tensor.and_then(Tensor::uniform).and_then(|zero| zero.to_f64s()).is_some_and(|zero| zero == [0.0])
 }
 
 /// Whether a constant operand may change: an initializer that only this operand is, or a small one.

@@ -164,7 +164,7 @@ impl Place<'_> {
 
     /// The bytes that constants of a node may have which takes the place of these nodes, so that the model does not grow:
     /// those of the initializers that nothing else reads, and of the nodes there are less.
-    fn allowance(&self, nodes: &[NodeId]) -> usize {
+    pub(in crate::rewrite) fn allowance(&self, nodes: &[NodeId]) -> usize {
         let read = nodes.iter().filter_map(|&id| self.model.node(id)).flat_map(Node::inputs);
         let mut values: Vec<ValueId> = read.copied().flatten().collect();
         values.sort_unstable();

@@ -9,6 +9,7 @@
 mod assign;
 mod counting;
 mod lookup;
+mod reverse;
 mod spread;
 mod uniform;
 
@@ -18,6 +19,7 @@ pub(super) use uniform::uniform;
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "lookup-in-order", operators: &["Gather", "GatherND"], exact: true, apply: lookup::in_order },
+    Rule { name: "reverse-whole", operators: &["ReverseSequence"], exact: true, apply: reverse::reverse },
     Rule { name: "assignment-in-order", operators: &["ScatterND"], exact: true, apply: assign::in_order },
     Rule {
         name: "spread-before-broadcast",

@@ -12,6 +12,7 @@ pub(super) mod expand;
 pub(super) mod gather;
 pub(super) mod pad;
 pub(super) mod reshape;
+pub(super) mod select;
 pub(super) mod split;
 pub(super) mod transpose;
 

@@ -1,0 +1,147 @@
+//! Selections of single elements along one axis.
+
+use super::{axis_of, cuts_of, siblings, split};
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::{Place, Rule};
+use crate::tensor::Tensor;
+
+pub(in crate::rewrite) const RULES: &[Rule] =
+    &[Rule { name: "selections-to-gather", operators: &["Concat"], exact: true, apply: selections }];
+
+pub(in crate::rewrite) const LATE_RULES: &[Rule] =
+    &[Rule { name: "gathers-to-split", operators: &["Gather"], exact: true, apply: gathers }];
+
+/// How many indices a list may have, and how many bytes a value takes in a file that is no longer there: its name and type.
+const MOST_INDICES: usize = 1024;
+const VALUE_BYTES: usize = 64;
+
+/// `Concat(x[i₀ i₁ …], x[j₀ j₁ …]) = x[i₀ i₁ … j₀ j₁ …]` along the axis, for lists of indices; slices and the parts of a Split have
+/// such lists. So an axis is rolled by one Gather.
+///
+/// Premises: the dim and all bounds are numbers, and nothing else reads what is put together.
+fn selections(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let output = node.output(0)?;
+    let rank = place.shape(output)?.len();
+    let axis = axis_of(node, rank, (place.opset < 4).then_some(1))?;
+    let mut remove: Vec<NodeId> = Vec::new();
+    let mut indices: Vec<i32> = Vec::new();
+    let mut data = None;
+    for value in node.inputs() {
+        let value = (*value)?;
+        let id = place.model.value(value).producer()?;
+        let source = place.model.node(id)?.input(0)?;
+        if *data.get_or_insert(source) != source {
+            return None;
+        }
+        indices.extend(selected(place, id, value, axis)?);
+        remove.push(id);
+    }
+    remove.sort_unstable();
+    remove.dedup();
+    // All that goes is read here only. A Split whose parts are put together as they were is nothing at all, and not for this rule.
+    let gone = remove.iter().filter_map(|&id| place.model.node(id)).flat_map(Node::outputs).flatten();
+    let free = |value: &ValueId| !place.model.value(*value).pinned && place.model.is_read_only_by(*value, &[place.id]);
+    let closed = gone.copied().collect::<Vec<_>>().iter().all(free);
+    let (data, bytes) = (data?, indices.len().checked_mul(size_of::<i32>())?);
+    remove.push(place.id);
+    let spared = place.allowance(&remove).checked_add(VALUE_BYTES.checked_mul(node.inputs().len())?)?;
+    let in_order = indices.iter().zip(indices.iter().skip(1)).all(|(a, b)| a.checked_add(1) == Some(*b));
+    if node.inputs().len() < 2 || !closed || in_order || indices.len() > MOST_INDICES || bytes > spared {
+        return None;
+    }
+    let name = node.name.clone();
+    let constant = place.new_value(output, "indices");
+    let mut edit = place.edit("selections-to-gather")?;
+    edit.remove = remove;
+    edit.constants.push((constant, Tensor::vector(indices)));
+    let gather = NewNode::new("Gather", [Some(data), Some(constant)]).with("axis", i64::try_from(axis).ok()?);
+    Some(edit.inserting(gather.named(name).output(output)))
+}
+
+/// The indices along an axis of what a Slice or a part of a Split takes, if it takes all of the other axes.
+fn selected(place: &Place<'_>, id: NodeId, value: ValueId, axis: usize) -> Option<Vec<i32>> {
+    let node = place.model.node(id).filter(|node| Some(node.graph()) == place.graph())?;
+    let size = place.shape(node.input(0)?)?.get(axis)?.as_const()?;
+    let cut = if node.is("Slice") {
+        let mut cuts = cuts_of(place, id)?;
+        if cuts.cut().any(|(at, _)| at != axis) {
+            return None;
+        }
+        cuts.axes.get_mut(axis)?.take()
+    } else if node.is("Split") {
+        let (along, cut) = split::part(place, node, value)?;
+        if along != axis {
+            return None;
+        }
+        cut
+    } else {
+        return None;
+    };
+    let (begin, length, step) = match cut {
+        None => (0, size, 1),
+        Some(cut) => {
+            let (start, len) = cut.exact?;
+            (start.as_const()?, len.as_const()?, cut.range.step?)
+        }
+    };
+    let count = usize::try_from(length).ok().filter(|&count| count > 0 && count <= MOST_INDICES)?;
+    let at = |i: usize| i32::try_from(begin.checked_add(step.checked_mul(i64::try_from(i).ok()?)?)?).ok();
+    (0..count).map(at).collect()
+}
+
+/// `x[[i₀]], x[[i₁]], …` along an axis are one Split, gaps being results nobody reads.
+///
+/// Premises: the dim and all indices are numbers. There may not be more in gaps than is taken, for it is copied for nothing.
+fn gathers(place: &mut Place<'_>) -> Option<Edit> {
+    let data = place.input(0)?;
+    let (axis, _) = element(place, place.id)?;
+    let size = place.shape(data)?.get(axis)?.as_const()?;
+    let mut ids = siblings(place, data, &["Gather"]);
+    ids.push(place.id);
+    ids.sort_unstable();
+    let mut parts = Vec::new();
+    for id in ids {
+        let Some((_, index)) = element(place, id).filter(|(along, _)| *along == axis) else { continue };
+        parts.push((index, id, place.model.node(id)?.output(0)?));
+    }
+    // The first of them stands for all; equal ones become one before.
+    if place.opset < 2 || parts.len() < 2 || parts.first()?.1 != place.id {
+        return None;
+    }
+    parts.sort_unstable();
+    let (mut sizes, mut outputs) = (Vec::new(), Vec::new());
+    let (mut next, mut unread) = (0i64, 0i64);
+    let mut edit = place.edit("gathers-to-split")?;
+    let ends = parts.iter().map(|&(index, _, result)| (index, Some(result))).chain([(size, None)]);
+    for (begin, result) in ends {
+        let gap = begin.checked_sub(next).filter(|&gap| gap >= 0)?;
+        if gap > 0 {
+            unread = unread.checked_add(gap)?;
+            sizes.push(gap);
+            outputs.push(place.new_value(data, "rest"));
+        }
+        if let Some(result) = result {
+            sizes.push(1);
+            outputs.push(result);
+        }
+        next = begin.checked_add(1)?;
+    }
+    if unread > size.checked_sub(unread)? {
+        return None;
+    }
+    edit.remove.extend(parts.iter().map(|&(_, id, _)| id));
+    crate::rewrite::split::split(place, &mut edit, data, axis, &sizes, &outputs)?;
+    Some(edit)
+}
+
+/// The axis and index of a Gather of one element that keeps the axis.
+fn element(place: &Place<'_>, id: NodeId) -> Option<(usize, i64)> {
+    let node = place.model.node(id)?;
+    let dims = place.shape(node.input(0)?)?;
+    let axis = axis_of(node, dims.len(), Some(0))?;
+    let index = place.constant(node.input(1)?).filter(|index| index.shape() == [1])?.to_i64s()?;
+    let size = dims.get(axis)?.as_const()?;
+    let index = index.first().map(|&index| if index < 0 { index.saturating_add(size) } else { index })?;
+    (0 <= index && index < size).then_some((axis, index))
+}
