@@ -76,6 +76,16 @@ impl Graph {
     }
 }
 
+/// Another name of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Synonym {
+    /// Its domain; `""` is the default one.
+    pub domain: String,
+    pub op_type: String,
+    /// Domain and name of the operator it stands for.
+    pub means: (String, String),
+}
+
 /// A function that the model brings along.
 #[derive(Clone, Debug)]
 pub struct Function {
@@ -94,7 +104,7 @@ pub struct Function {
     pub extra: Extra,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Vertex {
     Value,
     Node(NodeId),
@@ -117,11 +127,14 @@ pub struct Model {
     values: Vec<Value>,
     functions: Vec<Option<Function>>,
     functions_by_name: FxHashMap<String, Vec<FunctionId>>,
+    synonyms: Vec<Synonym>,
     /// How many values were ever given each name.
     names: FxHashMap<String, u32>,
     wiring: DiGraph<Vertex, u32, u32>,
     value_at: Vec<NodeIndex>,
     node_at: Vec<NodeIndex>,
+    /// Where each value was listed as a graph's output. Like an edge, a place counts only while the value still stands there.
+    listed: FxHashMap<ValueId, Vec<(GraphId, usize)>>,
     stale: usize,
     next_order: u32,
 }
@@ -145,10 +158,12 @@ impl Model {
             values: Vec::new(),
             functions: Vec::new(),
             functions_by_name: FxHashMap::default(),
+            synonyms: Vec::new(),
             names: FxHashMap::default(),
             wiring: DiGraph::default(),
             value_at: Vec::new(),
             node_at: Vec::new(),
+            listed: FxHashMap::default(),
             stale: 0,
             next_order: 0,
         };
@@ -216,6 +231,17 @@ impl Model {
             let domain = if function.domain == "ai.onnx" { "" } else { &function.domain };
             (domain == node.canonical_domain() && function.overload == node.overload).then_some((id, function))
         })
+    }
+
+    /// The operator a node is taken for, as domain (`""` is the default one) and name: its own, unless that is another name of
+    /// one. The model's own functions come first.
+    pub fn meaning<'m>(&'m self, node: &'m Node) -> (&'m str, &'m str) {
+        let own = (node.canonical_domain(), node.op_type.as_str());
+        if self.synonyms.is_empty() || self.function_of(node).is_some() {
+            return own;
+        }
+        let found = self.synonyms.iter().find(|synonym| (synonym.domain.as_str(), synonym.op_type.as_str()) == own);
+        found.map_or(own, |synonym| (synonym.means.0.as_str(), synonym.means.1.as_str()))
     }
 
     /// The operator sets in force in `graph`: the function's if it lies in one, else the model's.
@@ -297,9 +323,19 @@ impl Model {
         uses
     }
 
-    /// Whether some graph lists the value among its outputs.
+    /// Whether some graph lists the value among its outputs. However many readers it has, this takes no longer.
     pub fn is_output(&self, value: ValueId) -> bool {
-        self.readers(value).any(|(vertex, _)| matches!(vertex, Vertex::Outputs(_)))
+        self.listed.get(&value).is_some_and(|places| {
+            let still = |&(graph, slot): &(GraphId, usize)| self.graph(graph).outputs.get(slot) == Some(&value);
+            places.iter().any(|place| still(place) && self.is_live(place.0))
+        })
+    }
+
+    /// Whether exactly one operand of one node reads the value. It ends at the second one.
+    pub fn is_read_once(&self, value: ValueId) -> bool {
+        let mut readers = self.readers(value);
+        // The same operand may have come to read the value more than once.
+        readers.next().is_some_and(|first| matches!(first.0, Vertex::Node(_)) && readers.all(|other| other == first))
     }
 
     /// Whether every reader of the value is one of these nodes; a graph that lists it among its outputs is none of them. It is
@@ -437,6 +473,12 @@ impl Model {
 
     // ---- building ------------------------------------------------------------------------------------------------
 
+    /// Makes an operator another name of one the program knows. Nodes keep the name they have.
+    pub fn add_synonym(&mut self, synonym: Synonym) {
+        self.synonyms.retain(|known| (&known.domain, &known.op_type) != (&synonym.domain, &synonym.op_type));
+        self.synonyms.push(synonym);
+    }
+
     /// A new empty graph, held by `parent`'s attribute if given.
     pub fn add_graph(&mut self, name: &str, parent: Option<NodeId>) -> GraphId {
         let id = GraphId(self.graphs.len() as u32);
@@ -513,6 +555,7 @@ impl Model {
     pub fn add_output(&mut self, graph: GraphId, value: ValueId) {
         let slot = self.graphs[graph.index()].outputs.len();
         self.graphs[graph.index()].outputs.push(value);
+        self.listed.entry(value).or_default().push((graph, slot));
         self.wiring.add_edge(self.value_at[value.index()], self.graphs[graph.index()].sink, slot as u32);
     }
 
@@ -521,6 +564,7 @@ impl Model {
         let sink = self.graphs[graph.index()].sink;
         if let Some(place) = self.graphs[graph.index()].outputs.get_mut(slot) {
             *place = value;
+            self.listed.entry(value).or_default().push((graph, slot));
             self.wiring.add_edge(self.value_at[value.index()], sink, slot as u32);
             self.stale += 1;
         }
@@ -556,16 +600,18 @@ impl Model {
         self.graphs[graph.index()].initializers.retain(|&held| held != value);
     }
 
-    /// Takes many initializers away at once, in time linear in their number.
+    /// Takes many initializers away at once, in time linear in those of their graphs.
     pub fn remove_initializers(&mut self, gone: &FxHashSet<ValueId>) {
+        let mut homes = FxHashSet::default();
         for &value in gone {
-            if let Definition::Initializer(_) = self.value(value).definition {
+            if let Definition::Initializer(home) = self.value(value).definition {
+                homes.insert(home);
                 self.values[value.index()].definition = Definition::Nothing;
                 self.values[value.index()].constant = None;
             }
         }
-        for graph in &mut self.graphs {
-            let values = &self.values;
+        for home in homes {
+            let (graph, values) = (&mut self.graphs[home.index()], &self.values);
             graph.initializers.retain(|&held| !gone.contains(&held) || values[held.index()].constant.is_some());
         }
     }

@@ -227,12 +227,17 @@ fn remainders_of_floats() {
     assert_eq!(bits(&floored), bits(&[0.5, -0.5, 0.0, -0.0, f64::NEG_INFINITY]));
     declines(pair("Mod", 13, &a, &b));
     declines(pair("Mod", 28, &a, &b).with("fmod", 1));
+    assert_eq!(pair("Mod", 13, &[-7i64], &[3]).with("fmod", 1).integers(), [-1]);
+    declines(pair("Mod", 13, &[i64::MAX], &[3]).with("fmod", 1));
 }
 
 #[test]
 fn powers() {
     assert_eq!(pair("Pow", 15, &[2, 3, -1, 0, 7], &[3, 0, -5, 5, 1]).integers(), [8, 1, -1, 0, 7]);
-    assert_eq!(pair("Pow", 15, &[3i64], &[39]).integers(), [4_052_555_153_018_976_267]);
+    assert_eq!(pair("Pow", 15, &[3i64], &[33]).integers(), [5_559_060_566_555_523]);
+    // ONNX Runtime computes these in doubles, which do not hold them.
+    declines(pair("Pow", 15, &[3i64], &[39]));
+    declines(pair("Pow", 15, &[i64::MAX], &[1]));
     let rooted = Single::new("Pow", 15).values(&[2], &[2i32, 10]).values(&[], &[0.5f32]);
     assert_eq!(rooted.integers(), [1, 3]);
     for (base, exponent) in [(2, 31), (2, -1), (0, -1)] {

@@ -66,17 +66,22 @@ fn int_length(scope: &Scope, start: &Dim, limit: &Dim, delta: &Dim) -> Option<Di
     Some(scope.max(&zero, &count))
 }
 
-/// The length over floats that start at 0 and whose delta is a power of two: there every way to compute the quotient is exact.
+/// The length over floats whose delta is a power of two and which start at 0, or are whole at both ends: there every way to compute the
+/// quotient is exact.
 fn float_length(scope: &Scope, start: &Scalar, limit: &Scalar, delta: &Scalar) -> Option<Dim> {
-    let (start, _) = ratio(start)?;
+    let (start, start_den) = ratio(start)?;
     let (limit, limit_den) = ratio(limit)?;
     let (delta, delta_den) = ratio(delta)?;
     let delta = delta.as_const()?;
-    if !start.is_const(0) || !delta.unsigned_abs().is_power_of_two() {
+    // Whole numbers that a float holds have a difference that it holds; sizes are taken to be such numbers.
+    let whole = |num: &Dim, den: i64| den == 1 && num.as_const().is_none_or(|num| num.unsigned_abs() < 1 << 23);
+    let exact = start.is_const(0) || (whole(&start, start_den) && whole(&limit, limit_den));
+    if !exact || !delta.unsigned_abs().is_power_of_two() {
         return None;
     }
-    // limit/limit_den ÷ delta/delta_den
-    let num = scope.mul(&limit, &Dim::constant(delta_den.checked_mul(delta.signum())?));
+    // (limit − start)/limit_den ÷ delta/delta_den
+    let distance = scope.sub(&limit, &start);
+    let num = scope.mul(&distance, &Dim::constant(delta_den.checked_mul(delta.signum())?));
     let den = limit_den.checked_mul(i64::try_from(delta.unsigned_abs()).ok()?)?;
     Some(scope.max(&Dim::constant(0), &scope.ceil_div(&num, &Dim::constant(den))))
 }
@@ -233,7 +238,14 @@ mod tests {
         assert_eq!(elements(&scope, &infer("5", "-1", "-2")), ["5", "3", "1"]);
         let float = |scalar| Some(Fact::tensor(Some(DType::Float), Some(vec![])).with_elements(vec![scalar]));
         let limit = Scalar::Real { num: scope.parse("S").unwrap(), den: 1 };
-        let facts = vec![float(Scalar::Float(0.0)), float(limit), float(Scalar::Float(1.0))];
-        assert_eq!(dims(&scope, &Case::new("Range", 11).infer(&scope, facts)[0]), ["S"]);
+        let infer = |scalars: [Scalar; 3]| {
+            let facts = scalars.map(float).into_iter().collect();
+            dims(&scope, &Case::new("Range", 11).infer(&scope, facts)[0])
+        };
+        assert_eq!(infer([Scalar::Float(0.0), limit, Scalar::Float(1.0)]), ["S"]);
+        let last = Scalar::Real { num: scope.parse("S + T - 1").unwrap(), den: 1 };
+        assert_eq!(infer([last.clone(), Scalar::Float(-1.0), Scalar::Float(-1.0)]), ["S + T"]);
+        // The distance is rounded before it is divided.
+        assert_ne!(infer([last, Scalar::Float(-1e9), Scalar::Float(-1.0)]), ["S + T + 999999999"]);
     }
 }
