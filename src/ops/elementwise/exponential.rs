@@ -21,7 +21,7 @@ fn near_zero(x: f64) -> f64 {
 }
 
 /// `eˣ`. Beyond ±200, where no binary32 number is left, as at ±200.
-pub(super) fn exp(x: f64) -> f64 {
+pub(in crate::ops) fn exp(x: f64) -> f64 {
     let (power, rest) = reduced(x.clamp(-200.0, 200.0));
     power + power * near_zero(rest)
 }

@@ -22,7 +22,7 @@ pub(super) mod arithmetic;
 pub(super) mod bits;
 pub(super) mod cast;
 mod convert;
-mod exponential;
+pub(super) mod exponential;
 pub(super) mod functions;
 mod kernel;
 pub(super) mod logic;

@@ -131,11 +131,22 @@ impl Lanes {
         let unordered = AtomicBool::new(false);
         let fill = |(number, (places, indices)): (usize, (&mut [usize], &mut [i64]))| {
             let elements = elements.get(number * block..(number + 1) * block).unwrap_or_default();
+            let mut all_ordered = true;
             for lane in 0..self.inner {
                 let lane_elements = elements.get(lane..).unwrap_or_default().iter().step_by(self.inner.max(1));
-                let keys = lane_elements.map(|&element| {
+                let keys = lane_elements.map(|&element| match key(element) {
                     // Small keys come first.
-                    key(element).map_or_else(|| u64::MAX, |key| if self.largest { !key } else { key })
+                    Some(key) => {
+                        if self.largest {
+                            !key
+                        } else {
+                            key
+                        }
+                    }
+                    None => {
+                        all_ordered = false;
+                        u64::MAX
+                    }
                 });
                 for (rank, index) in smallest(keys, self.size).into_iter().enumerate() {
                     let to = rank * self.inner + lane;
@@ -144,7 +155,7 @@ impl Lanes {
                     }
                 }
             }
-            if !elements.iter().all(|&element| key(element).is_some()) {
+            if !all_ordered {
                 unordered.store(true, Ordering::Relaxed);
             }
         };

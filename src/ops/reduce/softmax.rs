@@ -1,7 +1,10 @@
 //! Softmax, LogSoftmax and Hardmax.
 
+use rayon::prelude::*;
+
 use super::real::{reals, rounded};
 use crate::ir::{Data, Fact};
+use crate::ops::elementwise::exponential;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, axis_in};
 use crate::tensor::{DType, product};
 
@@ -33,7 +36,13 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             "Hardmax" => hardmax,
             _ => softmax,
         };
-        values.chunks_exact_mut(block).for_each(|block| kind(block, &largest(block, inner)));
+        // What is rounded to binary32 or less is good enough in a faster way.
+        let exp = if data.dtype() == DType::Double { libm::exp } else { exponential::exp };
+        if values.len() < PARALLEL {
+            values.chunks_exact_mut(block).for_each(|block| kind(block, &largest(block, inner), exp));
+        } else {
+            values.par_chunks_exact_mut(block).for_each(|block| kind(block, &largest(block, inner), exp));
+        }
     }
     // A row with a NaN or an infinity, or of nothing but negative infinities, has no share that is a number. Runtimes agree on
     // that for Softmax only: Hardmax finds something largest, and LogSoftmax in binary64 leaves the infinities.
@@ -60,15 +69,18 @@ fn largest(block: &[f64], width: usize) -> Vec<f64> {
 /// The logarithm of the softmax over a block of rows of this width, which is not 0.
 pub(super) fn log_softmax_rows(block: &mut [f64], width: usize) {
     let most = largest(block, width);
-    log_softmax(block, &most);
+    log_softmax(block, &most, libm::exp);
 }
 
+/// Fewer elements are not worth another thread.
+const PARALLEL: usize = 1 << 18;
+
 /// The sums over a block of rows of `exp(x - most)`, which the rows become when `keep` says so.
-fn exponentials(block: &mut [f64], most: &[f64], keep: bool) -> Vec<f64> {
+fn exponentials(block: &mut [f64], most: &[f64], keep: bool, exp: fn(f64) -> f64) -> Vec<f64> {
     let mut sums = vec![0.0; most.len()];
     for row in block.chunks_exact_mut(most.len()) {
         for ((x, sum), most) in row.iter_mut().zip(&mut sums).zip(most) {
-            let power = libm::exp(*x - most);
+            let power = exp(*x - most);
             *sum += power;
             if keep {
                 *x = power;
@@ -78,15 +90,15 @@ fn exponentials(block: &mut [f64], most: &[f64], keep: bool) -> Vec<f64> {
     sums
 }
 
-fn softmax(block: &mut [f64], most: &[f64]) {
-    let sums = exponentials(block, most, true);
+fn softmax(block: &mut [f64], most: &[f64], exp: fn(f64) -> f64) {
+    let sums = exponentials(block, most, true, exp);
     for row in block.chunks_exact_mut(most.len()) {
         row.iter_mut().zip(&sums).for_each(|(x, sum)| *x /= sum);
     }
 }
 
-fn log_softmax(block: &mut [f64], most: &[f64]) {
-    let sums = exponentials(block, most, false);
+fn log_softmax(block: &mut [f64], most: &[f64], exp: fn(f64) -> f64) {
+    let sums = exponentials(block, most, false, exp);
     let logs: Vec<f64> = sums.into_iter().map(libm::log).collect();
     for row in block.chunks_exact_mut(most.len()) {
         row.iter_mut().zip(most).zip(&logs).for_each(|((x, most), log)| *x = (*x - most) - log);
@@ -94,7 +106,7 @@ fn log_softmax(block: &mut [f64], most: &[f64]) {
 }
 
 /// 1 for the first largest element, 0 for the others.
-fn hardmax(block: &mut [f64], most: &[f64]) {
+fn hardmax(block: &mut [f64], most: &[f64], _: fn(f64) -> f64) {
     let mut open = vec![true; most.len()];
     for row in block.chunks_exact_mut(most.len()) {
         for ((x, open), most) in row.iter_mut().zip(&mut open).zip(most) {
