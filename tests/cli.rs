@@ -155,3 +155,138 @@ fn assumptions_are_checked_and_used() {
     assert!(frozen.status.success(), "{}", text(&frozen.stderr));
     assert!(!text(&frozen.stdout).contains("Shape ("), "{}", text(&frozen.stdout));
 }
+
+#[test]
+fn the_list_of_operators_is_up_to_date() {
+    let done = run(&["ops"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("SUPPORTED_OPS.md");
+    let file = std::fs::read_to_string(path).expect("SUPPORTED_OPS.md is read");
+    let renew = "SUPPORTED_OPS.md is out of date; renew it with `cargo run -- ops > SUPPORTED_OPS.md`";
+    assert!(text(&done.stdout) == file.replace("\r\n", "\n"), "{renew}");
+}
+
+/// Writes a model that is given as text.
+fn written(folder: &TempDir, name: &str, source: &str) -> String {
+    let model = onnx_slice_fold::ir::text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
+    let path = folder.path().join(name);
+    onnx_slice_fold::Document::of(model).save(&path).expect("the model is written");
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn strided_slices_of_other_names_are_registered() {
+    let folder = TempDir::new().expect("a folder");
+    let source = r#"<ir_version: 8, opset_import: ["" : 17, "com.example" : 3]>
+        g (float[n,4,6] x) => (a, b, c, d) <int64[3] begin = {0,1,0}, int64[3] end = {2,0,4}, int64[3] step = {1,1,2}, int64[2] axes = {-1,1}, int64[2] first = {1,0}, int64[2] last = {5,2}, int64[2] steps = {2,1}> {
+            [one] a = com.example.Crop <begin_mask = 1, shrink_axis_mask = 2> (x, begin, end, step)
+            [two] b = com.example.Window <begin_mask = "1,0,0", end_mask = "1,0,0", shrink_axis_mask = "0,1,0"> (x, begin, end, step)
+            [three] c = Cut (x, first, last, steps, axes)
+            [four] d = com.example.Other (x, begin, end, step) }"#;
+    let path = written(&folder, "named.onnx", source);
+    let unnamed = run(&["show", "--folded", &path]);
+    assert!(unnamed.status.success());
+    for operator in ["com.example.Crop", "com.example.Window", "Cut ("] {
+        assert!(text(&unnamed.stdout).contains(operator), "{}", text(&unnamed.stdout));
+    }
+    let names = [
+        "--strided-slice",
+        "com.example::Crop=tensorflow",
+        "--strided-slice",
+        "com.example::Window=openvino",
+        "--strided-slice",
+        "Cut=openvino-slice",
+    ];
+    let done = run(&[&["show", "--folded", &path][..], &names].concat());
+    let shown = text(&done.stdout);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    for operator in ["com.example.Crop", "com.example.Window", "Cut ("] {
+        assert!(!shown.contains(operator), "{shown}");
+    }
+    assert!(shown.contains("com.example.Other"), "{shown}");
+    for stated in [r#"float["min(2, n)",2] a"#, "float[n,2] b", "float[n,2,2] c"] {
+        assert!(shown.contains(stated), "{stated}\n{shown}");
+    }
+    // Inference alone takes them for what they are and leaves them as they are.
+    let inferred = text(&run(&[&["show", &path][..], &names].concat()).stdout);
+    assert!(inferred.contains("com.example.Crop") && inferred.contains("float[n,2] b"), "{inferred}");
+}
+
+#[test]
+fn a_name_that_means_something_else_is_no_strided_slice() {
+    let folder = TempDir::new().expect("a folder");
+    let path = copied(&folder, "focus_ts13d.onnx");
+    let name = path.to_string_lossy();
+    for (given, reason) in [
+        ("Relu=tensorflow", "Relu is an operator with a meaning of its own"),
+        ("a::B=onnx", "there is no dialect 'onnx'"),
+        ("a::B", "is not DOMAIN::OP=DIALECT"),
+    ] {
+        let done = run(&[&name, "--strided-slice", given]);
+        assert_eq!(done.status.code(), Some(2), "{given}");
+        assert!(text(&done.stderr).contains(reason), "{}", text(&done.stderr));
+    }
+    assert_eq!(names(&folder), ["focus_ts13d.onnx"]);
+}
+
+/// A slice that breaks a rule of its operator is named with the rule, and stays as it is; what is around it is folded all the same.
+#[test]
+fn bad_slices_are_reported_and_left_alone() {
+    let folder = TempDir::new().expect("a folder");
+    let masks = r#"<begin_mask = "", end_mask = "", new_axis_mask = "", shrink_axis_mask = "", ellipsis_mask = "">"#;
+    let operators = [
+        ("Slice", "", "(x, begin, end, axes, step)"),
+        ("ai.onnx.converters.tensorflow.StridedSlice", "", "(x, begin, end, step)"),
+        ("ai.intel.openvino.StridedSlice", masks, "(x, begin, end, step)"),
+        ("ai.intel.openvino.Slice", "", "(x, begin, end, step, axes)"),
+    ];
+    let shaped = |numbers: &str| match numbers.split_once(':') {
+        Some((shape, numbers)) => (shape.to_string(), numbers.to_string()),
+        None => (numbers.split(',').count().to_string(), numbers.to_string()),
+    };
+    let cases = [
+        ("0,0", "2,2", "0,1", "1,0", "a step is 0"),
+        ("0,0", "2,2", "1,-2", "1,1", "axis 1 is named twice"),
+        ("0,0", "2,2", "0,3", "1,1", "axis 3 is out of range for rank 3"),
+        ("0,0", "2,2", "0,-9223372036854775808", "1,1", "axis -9223372036854775808 is out of range for rank 3"),
+        ("0,0", "2,2,2", "0,1", "1,1", "elements and"),
+        ("1,2:0,0", "2,2", "0,1", "1,1", "should have rank 1 but has rank 2"),
+        ("0,0,0,0", "2,2,2,2", "0,1,2,0", "1,1,1,1", "entries select from the axes of data of rank 3|is named twice"),
+    ];
+    for (operator, masks, operands) in operators {
+        for (begin, end, axes, step, reason) in cases {
+            // Operators that go through the axes in order name none.
+            if !operands.contains("axes") && reason.starts_with("axis") {
+                continue;
+            }
+            let constants = [("begin", begin), ("end", end), ("axes", axes), ("step", step)];
+            let constants = constants.map(|(name, numbers)| {
+                let (shape, numbers) = shaped(numbers);
+                format!("int64[{shape}] {name} = {{{numbers}}}")
+            });
+            let source = format!(
+                "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[n,4,6] x) => (y, z) <{}, float two = {{2.0}}, float[1] three = {{3.0}}> {{\n[bad] y = {operator} {masks} {operands}\n s = Add (two, three)\n z = Mul (x, s) }}",
+                constants.join(", ")
+            );
+            let path = written(&folder, "bad.onnx", &source);
+            let target = folder.path().join("out.onnx");
+            let target = target.to_string_lossy();
+            let explained = run(&["explain", &path]);
+            let said = text(&explained.stdout);
+            let is_reason = reason.split('|').any(|reason| said.contains(reason));
+            assert!(explained.status.success() && said.contains("'bad'") && is_reason, "{source}\n{said}");
+            assert!(run(&[&path, "-o", &target]).status.success(), "{source}");
+            let shown = text(&run(&["show", &target]).stdout);
+            let stays = format!("[bad] y = {operator} ");
+            assert!(shown.contains(&stays) && shown.contains(operands) && !shown.contains("Add ("), "{shown}");
+        }
+        // Numbers at the ends of their range are bounds like any other.
+        let far = "int64[2] begin = {-9223372036854775808,9223372036854775807}, int64[2] end = {9223372036854775807,-9223372036854775808}, int64[2] axes = {0,1}, int64[2] step = {9223372036854775807,-9223372036854775808}";
+        let source = format!(
+            "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[3,4,6] x) => (y) <{far}> {{\n[far] y = {operator} {masks} {operands} }}"
+        );
+        let path = written(&folder, "far.onnx", &source);
+        let shown = text(&run(&["show", "--folded", &path]).stdout);
+        assert!(shown.contains("=> (float[1,1,6] y)"), "{shown}");
+    }
+}

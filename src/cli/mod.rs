@@ -2,6 +2,7 @@
 
 mod explain;
 mod fold;
+mod ops;
 mod progress;
 mod show;
 
@@ -28,6 +29,8 @@ enum Command {
     Show(show::Show),
     /// Fold without writing, and tell what fired and why the rest is left.
     Explain(explain::Explain),
+    /// Print which operators and versions have inference and evaluation.
+    Ops(ops::Ops),
 }
 
 /// What every subcommand that runs the passes takes.
@@ -36,6 +39,10 @@ struct Passes {
     /// How slices are read about which ONNX Runtime and the operator's text disagree.
     #[arg(long, value_name = "RULE", default_value = "agree")]
     slice_rule: SliceRule,
+    /// An operator of the model that is a strided slice: com.example::Crop=tensorflow. OP alone is in the default domain; DIALECT is
+    /// tensorflow (StridedSlice, bit masks), openvino (StridedSlice-1, list masks) or openvino-slice (Slice-8). May be repeated.
+    #[arg(long, value_name = "[DOMAIN::]OP=DIALECT")]
+    strided_slice: Vec<onnx_slice_fold::SliceName>,
     /// How much larger folding may make the model, in percent of its size.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     max_growth: f64,
@@ -48,6 +55,9 @@ struct Passes {
     /// The shape of an input (x:1,3,224,224; names and -1 leave a dimension open).
     #[arg(long, visible_alias = "input-shapes", value_name = "INPUT:SHAPE")]
     overwrite_input_shape: Vec<String>,
+    /// Take what the model declares of shapes inside it as given, and not only what it declares of its inputs.
+    #[arg(long)]
+    trust_declared_shapes: bool,
     /// Leave a rewrite rule out, by the name `explain` gives it.
     #[arg(long, value_name = "RULE")]
     skip: Vec<String>,
@@ -86,11 +96,13 @@ impl Passes {
         let relations = self.assume.iter().cloned().map(Assumption::Relation);
         onnx_slice_fold::Options {
             slice_rule,
+            slice_names: self.strided_slice.clone(),
             max_growth: self.max_growth.max(0.0) / 100.0,
             skip: self.skip.clone(),
             exact: self.exact,
             fuel: self.stop_after.unwrap_or(usize::MAX),
             assumptions: shapes.chain(dims).chain(relations).collect(),
+            trust_declared_shapes: self.trust_declared_shapes,
             ..Default::default()
         }
     }
@@ -102,6 +114,7 @@ pub fn main() -> ExitCode {
     let result = match (cli.command, cli.fold) {
         (Some(Command::Show(show)), _) => show.run(),
         (Some(Command::Explain(explain)), _) => explain.run(),
+        (Some(Command::Ops(ops)), _) => ops.run(),
         (None, fold) => fold.run(),
     };
     match result {

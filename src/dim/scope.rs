@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::bounds::Interval;
 use super::expr::{Dim, Symbol};
 use super::integer::greatest_common_divisor;
-use super::monomial::Atom;
+use super::monomial::{Atom, Floor};
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
@@ -32,6 +32,8 @@ pub struct Scope {
     proofs: Memo<Dim, bool>,
     maxima: Memo<Vec<Dim>, Option<Dim>>,
     pub(super) holding: RefCell<Vec<u32>>,
+    /// The dims that broadcast to an expression. More knowledge does not make that untrue.
+    parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
 }
 
@@ -329,14 +331,21 @@ impl Scope {
             primitive.plus(&Dim::constant(offset.checked_div_euclid(content)?))
         });
         let Some(expression) = primitive else { return };
-        // c·s + d ≥ 0 bounds s by itself.
+        // c·s + d ≥ 0 bounds s by itself, and c·⌊n/m⌋ + d ≥ 0 bounds n.
         if let [first, rest @ ..] = &*expression.terms()
-            && let Some(Atom::Symbol(symbol)) = first.monomial.as_atom()
             && rest.iter().all(|term| term.monomial.is_one())
         {
             let interval = Interval::of_affine_root(first.coefficient, expression.offset());
             let [low, high] = [interval.low, interval.high].map(|bound| bound.and_then(|b| i64::try_from(b).ok()));
-            return self.restrict(*symbol, low, high);
+            match first.monomial.as_atom() {
+                Some(Atom::Symbol(symbol)) => return self.restrict(*symbol, low, high),
+                Some(Atom::Floor(floor)) => {
+                    if let Some(bound) = of_numerator(floor, low, high) {
+                        return self.assume_non_negative(bound);
+                    }
+                }
+                _ => {}
+            }
         }
         let mut table = self.table.borrow_mut();
         if table.relations.len() < MAX_RELATIONS && !table.relations.contains(&expression) {
@@ -424,6 +433,18 @@ impl Scope {
         self.maxima.remember(members, size, maximum);
     }
 
+    /// The dims whose meeting an expression was made to say.
+    pub(super) fn recall_parts(&self, a: &Dim) -> Option<Arc<[Dim]>> {
+        self.parts.borrow().get(a).cloned()
+    }
+
+    pub(super) fn remember_parts(&self, a: &Dim, parts: Arc<[Dim]>) {
+        let mut known = self.parts.borrow_mut();
+        if known.len() < MAX_MEMO {
+            known.insert(a.clone(), parts);
+        }
+    }
+
     /// What was concluded under weaker assumptions is to be concluded anew.
     fn forget(&self) {
         self.intervals.forget();
@@ -446,6 +467,20 @@ impl Scope {
         }
         drop(table);
         self.forget();
+    }
+}
+
+/// What is not negative of the numerator where `low ≤ ⌊n/m⌋` or `⌊n/m⌋ ≤ high`, for a constant `m > 0`: `n − low·m`, or
+/// `high·m + m − 1 − n`.
+fn of_numerator(floor: &Floor, low: Option<i64>, high: Option<i64>) -> Option<Dim> {
+    let divisor = floor.denominator.as_const().filter(|divisor| *divisor > 0)?;
+    match (low, high) {
+        (Some(low), _) => floor.numerator.minus(&Dim::constant(low.checked_mul(divisor)?)),
+        (_, Some(high)) => {
+            let most = high.checked_mul(divisor)?.checked_add(divisor.checked_sub(1)?)?;
+            Dim::constant(most).minus(&floor.numerator)
+        }
+        _ => None,
     }
 }
 

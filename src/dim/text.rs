@@ -1,7 +1,7 @@
-//! Writing expressions: arithmetic that a Python evaluator with `floor`, `min`, `max` and `mod` reads back.
+//! Writing expressions: arithmetic that a Python evaluator with `floor`, `min`, `max` and `Mod` reads back.
 //!
 //! `floor(a/b)` is the quotient rounded down. The canonical form knows neither `mod` nor `min`; where terms make up
-//! `a − b·⌊a/b⌋`, `x − max(0, d)` or `y + max(0, d)`, they are written as `mod(a, b)`, `min(x, x − d)` and
+//! `a − b·⌊a/b⌋`, `x − max(0, d)` or `y + max(0, d)`, they are written as `Mod(a, b)`, `min(x, x − d)` and
 //! `max(y, y + d)`.
 
 use std::fmt::{self, Write};
@@ -197,7 +197,7 @@ fn as_call(sum: &Dim, term: &Term, atom: &Atom, style: &Style) -> Option<(Piece,
     }
 }
 
-/// `n·a − n·b·⌊a/b⌋ = n·mod(a, b)`.
+/// `n·a − n·b·⌊a/b⌋ = n·Mod(a, b)`.
 fn as_modulo(rest: &Dim, cofactor: &Term, floor: &Floor) -> Option<(Piece, Dim)> {
     let terms = floor.denominator.terms();
     let [divisor] = &*terms else { return None };
@@ -212,7 +212,7 @@ fn as_modulo(rest: &Dim, cofactor: &Term, floor: &Floor) -> Option<(Piece, Dim)>
         return None;
     }
     let arguments = vec![floor.numerator.clone(), floor.denominator.clone()];
-    Some((Piece { cofactor, call: Some(Call { name: "mod", arguments }) }, rest.minus(&dividend)?))
+    Some((Piece { cofactor, call: Some(Call { name: "Mod", arguments }) }, rest.minus(&dividend)?))
 }
 
 /// `n·x − n·max(0, d) = n·min(x, x − d)` and `n·y + n·max(0, d) = n·max(y, y + d)`, with as much of `d` in `x`, or of

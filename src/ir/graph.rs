@@ -76,6 +76,16 @@ impl Graph {
     }
 }
 
+/// Another name of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Synonym {
+    /// Its domain; `""` is the default one.
+    pub domain: String,
+    pub op_type: String,
+    /// Domain and name of the operator it stands for.
+    pub means: (String, String),
+}
+
 /// A function that the model brings along.
 #[derive(Clone, Debug)]
 pub struct Function {
@@ -117,6 +127,7 @@ pub struct Model {
     values: Vec<Value>,
     functions: Vec<Option<Function>>,
     functions_by_name: FxHashMap<String, Vec<FunctionId>>,
+    synonyms: Vec<Synonym>,
     /// How many values were ever given each name.
     names: FxHashMap<String, u32>,
     wiring: DiGraph<Vertex, u32, u32>,
@@ -147,6 +158,7 @@ impl Model {
             values: Vec::new(),
             functions: Vec::new(),
             functions_by_name: FxHashMap::default(),
+            synonyms: Vec::new(),
             names: FxHashMap::default(),
             wiring: DiGraph::default(),
             value_at: Vec::new(),
@@ -219,6 +231,17 @@ impl Model {
             let domain = if function.domain == "ai.onnx" { "" } else { &function.domain };
             (domain == node.canonical_domain() && function.overload == node.overload).then_some((id, function))
         })
+    }
+
+    /// The operator a node is taken for, as domain (`""` is the default one) and name: its own, unless that is another name of
+    /// one. The model's own functions come first.
+    pub fn meaning<'m>(&'m self, node: &'m Node) -> (&'m str, &'m str) {
+        let own = (node.canonical_domain(), node.op_type.as_str());
+        if self.synonyms.is_empty() || self.function_of(node).is_some() {
+            return own;
+        }
+        let found = self.synonyms.iter().find(|synonym| (synonym.domain.as_str(), synonym.op_type.as_str()) == own);
+        found.map_or(own, |synonym| (synonym.means.0.as_str(), synonym.means.1.as_str()))
     }
 
     /// The operator sets in force in `graph`: the function's if it lies in one, else the model's.
@@ -449,6 +472,12 @@ impl Model {
     }
 
     // ---- building ------------------------------------------------------------------------------------------------
+
+    /// Makes an operator another name of one the program knows. Nodes keep the name they have.
+    pub fn add_synonym(&mut self, synonym: Synonym) {
+        self.synonyms.retain(|known| (&known.domain, &known.op_type) != (&synonym.domain, &synonym.op_type));
+        self.synonyms.push(synonym);
+    }
 
     /// A new empty graph, held by `parent`'s attribute if given.
     pub fn add_graph(&mut self, name: &str, parent: Option<NodeId>) -> GraphId {

@@ -21,7 +21,7 @@ mod verify;
 pub use attribute::{Attribute, AttributeKind, NamedAttribute, SparseTensor};
 pub use edit::{Applied, Edit, NewNode, NewOutput};
 pub use fact::{Content, Contradiction, Data, Fact, Facts, MAX_ELEMENTS, Scalar};
-pub use graph::{Function, Graph, Model, OpsetImport};
+pub use graph::{Function, Graph, Model, OpsetImport, Synonym};
 pub use id::{FunctionId, GraphId, NodeId, ValueId};
 pub use node::Node;
 pub use types::{DeclaredDim, DeclaredShape, DeclaredType, DimClaim, TensorType, Type};

@@ -31,6 +31,7 @@ mod signal;
 #[cfg(test)]
 mod single;
 mod slice;
+mod slice_name;
 mod text;
 mod walk;
 mod window;
@@ -38,6 +39,7 @@ mod window;
 pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use interpret::{Environment, evaluate_graph};
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
-pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operators};
+pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operator_of, operators};
 pub use slice::slice_spec;
+pub use slice_name::{SliceDialect, SliceName, SliceNameError};
 pub use walk::{Event, EventKind, Walk, declared_fact};

@@ -79,8 +79,8 @@ pub(super) fn status(model: &Model, node: &Node) -> Status {
 
 /// The same, remembering the operator sets it has looked up.
 pub(super) fn status_with(model: &Model, node: &Node, seen: &mut FxHashMap<(GraphId, String), Option<i64>>) -> Status {
-    let domain = node.canonical_domain();
-    let Some(operator) = operator(domain, &node.op_type) else { return Status::Unknown };
+    let (domain, name) = model.meaning(node);
+    let Some(operator) = operator(domain, name) else { return Status::Unknown };
     let imported = *seen.entry((node.graph(), domain.to_string())).or_insert_with(|| model.opset(node.graph(), domain));
     let opset = match (imported, newest_opset(domain)) {
         (Some(opset), Some(newest)) if opset > newest => return Status::TooNew,
@@ -109,6 +109,12 @@ pub fn operator(domain: &str, name: &str) -> Option<&'static Operator> {
     let table =
         TABLE.get_or_init(|| operators().map(|operator| ((operator.domain, operator.name), operator)).collect());
     table.get(&(domain, name)).copied()
+}
+
+/// The operator a node is taken for, whatever version is in force.
+pub fn operator_of(model: &Model, node: &Node) -> Option<&'static Operator> {
+    let (domain, name) = model.meaning(node);
+    operator(domain, name)
 }
 
 /// Every operator, family by family.

@@ -7,11 +7,14 @@
 //! | StridedSlice | `ai.intel.openvino` | 1; masks are INTS, or STRINGs such as `"1,0,0"` | [`openvino`] |
 //! | Slice | `ai.intel.openvino` | 1 | Slice-8 of [`openvino`] |
 //!
+//! A model may call them by other names, which the user registers ([`SliceName`](super::SliceName)).
+//!
 //! What a slice selects of known elements is known as well, however much else of them is not. Where the readings of ONNX
 //! Slice are in dispute ([`Rule`]) only what they share is stated, and nothing is evaluated.
 
 use super::{
-    Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, Status, registry,
+    Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, SliceDialect, Status,
+    registry,
 };
 use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
 use crate::slicing::{self, Inferred, Operand, Rule, SliceError, SliceSpec, onnx, openvino, tensorflow};
@@ -27,6 +30,21 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("StridedSlice", &[1], infer, eval).in_domain(OPENVINO),
     Operator::new("Slice", &[1], infer, eval).in_domain(OPENVINO),
 ];
+
+/// Domain and name of the operator that is a dialect's own.
+pub(super) fn operator_of_dialect(dialect: SliceDialect) -> (&'static str, &'static str) {
+    match dialect {
+        SliceDialect::Tensorflow => (TENSORFLOW, "StridedSlice"),
+        SliceDialect::Openvino => (OPENVINO, "StridedSlice"),
+        SliceDialect::OpenvinoSlice => (OPENVINO, "Slice"),
+    }
+}
+
+/// Whether an operator of the table is read by a dialect's rules.
+pub(super) fn is_of_dialect(domain: &str, name: &str, dialect: SliceDialect) -> bool {
+    (domain, name) == operator_of_dialect(dialect)
+        || (domain, name, dialect) == ("", "StridedSlice", SliceDialect::Tensorflow)
+}
 
 impl From<SliceError> for Refusal {
     fn from(error: SliceError) -> Self {
@@ -46,7 +64,7 @@ type Source<'s> = &'s dyn Fn(usize, &'static str) -> Result<Option<Operand>, Sli
 /// The slice a node stands for, whichever dialect it is of.
 fn read(site: &Site<'_>, source: Source<'_>) -> Result<SliceSpec, Refusal> {
     let required = |i: usize, name: &'static str| source(i, name)?.ok_or(SliceError::OperandMissing { operand: name });
-    let spec = match (site.node.canonical_domain(), site.node.op_type.as_str()) {
+    let spec = match site.model.meaning(site.node) {
         (OPENVINO, "Slice") => openvino::slice(&openvino::Operands {
             start: required(1, "start")?,
             stop: required(2, "stop")?,
@@ -116,9 +134,9 @@ fn list_mask(site: &Site<'_>, name: &'static str) -> Result<Vec<i64>, Refusal> {
 
 /// Whether operands may hold elements of this type.
 fn is_index(site: &Site<'_>, dtype: DType) -> bool {
-    match site.node.canonical_domain() {
-        OPENVINO => dtype.is_integer(),
-        _ if site.node.op_type == "StridedSlice" => matches!(dtype, DType::Int16 | DType::Int32 | DType::Int64),
+    match site.model.meaning(site.node) {
+        (OPENVINO, _) => dtype.is_integer(),
+        (_, "StridedSlice") => matches!(dtype, DType::Int16 | DType::Int32 | DType::Int64),
         _ => matches!(dtype, DType::Int32 | DType::Int64),
     }
 }

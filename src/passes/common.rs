@@ -6,7 +6,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ir::{Attribute, Broken, Definition, Edit, GraphId, Model, Node, NodeId, ValueId};
-use crate::ops::operator;
+use crate::ops::operator_of;
 
 /// What was merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ fn in_graph(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Mer
             }
             continue;
         }
-        if !operator(&node.domain, &node.op_type).is_some_and(|operator| operator.deterministic) {
+        if !operator_of(model, node).is_some_and(|operator| operator.deterministic) {
             continue;
         }
         let hash = hash_of(node);

@@ -3,7 +3,7 @@
 use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NewNode, ValueId};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "transpose-transpose", operators: &["Transpose"], exact: true, apply: transpose_transpose },
@@ -40,7 +40,8 @@ const BROADCASTING: &[&str] = &[
     "Mod",
 ];
 
-fn permutation(node: &crate::ir::Node, rank: usize) -> Option<Vec<usize>> {
+/// The axes of the operand in the order of those of the result.
+pub(super) fn permutation(node: &crate::ir::Node, rank: usize) -> Option<Vec<usize>> {
     match node.attribute("perm") {
         None => Some((0..rank).rev().collect()),
         Some(Attribute::Ints(perm)) if perm.len() == rank => {
@@ -94,7 +95,70 @@ fn transpose_as_reshape(place: &mut Place<'_>) -> Option<Edit> {
 /// A Reshape of `input` to `target` in place of the node, if a constant operand can say it.
 fn reshape_to(place: &mut Place<'_>, rule: &'static str, input: ValueId, from: &[Dim], target: &[Dim]) -> Option<Edit> {
     let output = place.output(0)?;
-    let scope = place.scope();
+    let codes = reshape_codes(place.scope(), from, target)?;
+    let name = place.node()?.name.clone();
+    let constant = place.new_value(output, "shape");
+    let mut edit = place.edit(rule)?.removing(place.id);
+    edit.constants.push((constant, Tensor::vector(codes)));
+    Some(edit.inserting(NewNode::new("Reshape", [Some(input), Some(constant)]).named(name).output(output)))
+}
+
+/// A movement of `source` to the shape of the node's result in its place. Where a Reshape cannot be told so, what lies above
+/// `source` may be, for reshapes keep the elements in order.
+pub(super) fn place_reshape(place: &mut Place<'_>, rule: &'static str, mut source: ValueId) -> Option<Edit> {
+    const REACH: usize = 4;
+    let output = place.output(0)?;
+    for _ in 0..REACH {
+        let named = place.model.is_output(output) || place.model.value(output).pinned;
+        if place.same_shape(source, output) && !named {
+            return place.forward(rule, source);
+        }
+        let dims = place.shape(source)?.to_vec();
+        let mut edit = place.edit(rule)?.removing(place.id);
+        if insert_reshape(place, &mut edit, source, &dims, output).is_some() {
+            return Some(edit);
+        }
+        let above =
+            ["Reshape", "Flatten", "Squeeze", "Unsqueeze"].iter().find_map(|operator| place.producer(source, operator));
+        source = above?.1.input(0)?;
+    }
+    None
+}
+
+/// Adds to an edit a node that gives `source`, of these dims, the shape of `output`, and computes `output`.
+pub(super) fn insert_reshape(
+    place: &mut Place<'_>,
+    edit: &mut Edit,
+    source: ValueId,
+    dims: &[Dim],
+    output: ValueId,
+) -> Option<()> {
+    let target = place.shape(output)?.to_vec();
+    let name = place.node()?.name.clone();
+    if place.opset >= 5
+        && let Some(codes) = reshape_codes(place.scope(), dims, &target)
+    {
+        let constant = place.new_value(output, "shape");
+        edit.constants.push((constant, Tensor::vector(codes)));
+        edit.insert.push(NewNode::new("Reshape", [Some(source), Some(constant)]).named(name).output(output));
+        return Some(());
+    }
+    let (operator, short, long) =
+        if dims.len() < target.len() { ("Unsqueeze", dims, &target[..]) } else { ("Squeeze", &target[..], dims) };
+    let axes = super::sizes::inserted_ones(place.scope(), short, long).filter(|axes| !axes.is_empty())?;
+    let node = if place.opset >= 13 {
+        let constant = place.new_value(output, "axes");
+        edit.constants.push((constant, Tensor::vector(axes)));
+        NewNode::new(operator, [Some(source), Some(constant)])
+    } else {
+        NewNode::new(operator, [Some(source)]).with("axes", axes)
+    };
+    edit.insert.push(node.named(name).output(output));
+    Some(())
+}
+
+/// The numbers that make a Reshape without `allowzero` of a value with the dims `from` one with the dims `target`.
+pub(super) fn reshape_codes(scope: &crate::dim::Scope, from: &[Dim], target: &[Dim]) -> Option<Vec<i64>> {
     let mut rest = None;
     let mut codes = Vec::with_capacity(target.len());
     for (i, dim) in target.iter().enumerate() {
@@ -115,11 +179,7 @@ fn reshape_to(place: &mut Place<'_>, rule: &'static str, input: ValueId, from: &
             return None;
         }
     }
-    let name = place.node()?.name.clone();
-    let constant = place.new_value(output, "shape");
-    let mut edit = place.edit(rule)?.removing(place.id);
-    edit.constants.push((constant, Tensor::vector(codes)));
-    Some(edit.inserting(NewNode::new("Reshape", [Some(input), Some(constant)]).named(name).output(output)))
+    Some(codes)
 }
 
 /// Reshapes keep the elements in order, so of two in a row only the last counts.
@@ -131,10 +191,7 @@ fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
     let inner =
         ["Reshape", "Flatten", "Squeeze", "Unsqueeze"].iter().find_map(|operator| place.producer(middle, operator));
     let input = inner?.1.input(0)?;
-    // With another reader the inner one stays; then this would only trade one reshape for another.
-    if !place.has_one_reader(middle) {
-        return None;
-    }
+    // With another reader the inner one stays. Nothing is lost, and the readers no longer wait for each other to be simplified.
     if place.same_shape(input, output) && !place.model.is_output(output) && !place.model.value(output).pinned {
         return place.forward("reshape-reshape", input);
     }
@@ -143,15 +200,11 @@ fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
     reshape_to(place, "reshape-reshape", input, &from, &target)
 }
 
-/// `Cast(Cast(x, a), b) = Cast(x, b)` when every value of `x`'s type has an `a` that stands for it exactly.
-fn cast_cast(place: &mut Place<'_>) -> Option<Edit> {
-    use crate::tensor::DType::*;
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (_, inner) = place.producer(middle, "Cast")?;
-    let input = inner.input(0)?;
-    let (from, through, to) = (place.dtype(input)?, place.dtype(middle)?, place.dtype(output)?);
+/// Whether every value of the first type has one of the second that stands for it exactly, and for nothing else.
+pub(super) fn is_lossless(from: DType, through: DType) -> bool {
+    use DType::*;
     // By rows: what stands for every value of the first type.
-    let exact = matches!(
+    matches!(
         (from, through),
         (Bool, Uint8 | Int8 | Int16 | Int32 | Int64 | Uint16 | Uint32 | Uint64 | Float | Double | Float16)
             | (Int8, Int16 | Int32 | Int64 | Float | Double)
@@ -162,9 +215,18 @@ fn cast_cast(place: &mut Place<'_>) -> Option<Edit> {
             | (Uint32, Int64 | Uint64 | Double)
             | (Float16 | Bfloat16, Float | Double)
             | (Float, Double)
-    );
+    )
+}
+
+/// `Cast(Cast(x, a), b) = Cast(x, b)` when every value of `x`'s type has an `a` that stands for it exactly.
+fn cast_cast(place: &mut Place<'_>) -> Option<Edit> {
+    let (middle, output) = (place.input(0)?, place.output(0)?);
+    let (_, inner) = place.producer(middle, "Cast")?;
+    let input = inner.input(0)?;
+    let (from, through, to) = (place.dtype(input)?, place.dtype(middle)?, place.dtype(output)?);
+    let exact = is_lossless(from, through);
     // Integers of 64 bits are rounded on their way to a float, and a float out of an integer's range is anybody's guess.
-    if !exact || !to.is_float() && !to.is_integer() && to != Bool || (from.is_float() && !to.is_float()) {
+    if !exact || !to.is_float() && !to.is_integer() && to != DType::Bool || (from.is_float() && !to.is_float()) {
         return None;
     }
     let name = place.node()?.name.clone();
@@ -228,13 +290,13 @@ fn expand_into_broadcast(place: &mut Place<'_>) -> Option<Edit> {
         };
         let scope = place.scope();
         // Each axis of the result must have an operand that has its size for certain, and no operand may be larger: one that
-        // is not known to have the size or 1 had it before, so it still fits.
-        let fits = result.iter().rev().enumerate().all(|(back, dim)| {
-            let mut own =
-                shapes.iter().filter_map(|shape| shape.len().checked_sub(back + 1).and_then(|i| shape.get(i)));
-            // An axis of 1 needs an operand that reaches it: the Expand may be what gives the result its rank.
-            own.any(|own| dim.is_const(1) || scope.eq(own, dim).is_yes())
-        });
+        // is not known to have the size or 1 had it before, so it still fits. Leading axes of size 1 need an operand that has them.
+        let has_rank = shapes.iter().any(|shape| shape.len() == result.len());
+        let fits = has_rank
+            && result.iter().rev().enumerate().all(|(back, dim)| {
+                let mut own = shapes.iter().map(|shape| shape.len().checked_sub(back + 1).and_then(|i| shape.get(i)));
+                dim.is_const(1) || own.any(|own| own.is_some_and(|own| scope.eq(own, dim).is_yes()))
+            });
         if fits {
             let mut edit = place.edit("expand-into-broadcast")?;
             edit.rewire.push((place.id, slot, Some(source)));

@@ -106,7 +106,7 @@ fn lower(place: &mut Place<'_>) -> Option<Edit> {
         }
     }
     // TensorFlow refuses a single index with a negative stride, whatever it is at run time.
-    if !plan.indices.is_empty() && place.node()?.canonical_domain() != "ai.intel.openvino" {
+    if !plan.indices.is_empty() && place.model.meaning(place.node()?).0 != "ai.intel.openvino" {
         place.const_ints(place.input(3)?)?;
     }
     // Without cuts nothing would refuse a scalar, as a slice on named axes does.

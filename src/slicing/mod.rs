@@ -39,7 +39,8 @@ pub use copy::{select, slice, view, view_of};
 pub use error::SliceError;
 pub use infer::{Inferred, Taken, infer};
 pub use resolve::{
-    Floor, IntMax, Reading, Resolved, Selection, index_integer, resolve, resolve_index, resolve_integers,
+    Floor, IntMax, Reading, Resolved, Selection, index_integer, resolve, resolve_exactly, resolve_index,
+    resolve_integers,
 };
 pub use spec::{AxisOp, Bound, Entry, Operand, Range, Repeated, SliceSpec};
 

@@ -44,7 +44,7 @@ pub struct Operands {
 }
 
 /// How ONNX ranges are read under a rule.
-pub fn reading(rule: Rule) -> Reading {
+pub const fn reading(rule: Rule) -> Reading {
     match rule {
         Rule::Agree => Reading { floor: Floor::First, int_max: IntMax::DisputedBackward },
         Rule::OnnxRuntime => Reading { floor: Floor::First, int_max: IntMax::Open },

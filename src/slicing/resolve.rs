@@ -178,8 +178,8 @@ pub fn resolve(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Res
     })
 }
 
-/// The same where all of it is known exactly, without a trace in the scope: the elements and their number.
-pub(super) fn resolve_exactly(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Option<(Selection, Dim)> {
+/// The same where all of it is known exactly, without a trace in the scope: the elements and their number. `None` where it is not.
+pub fn resolve_exactly(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Option<(Selection, Dim)> {
     match lay(scope, dim, range, reading) {
         Ok(Laid::Exactly(selection, len)) => Some((selection, len)),
         _ => None,

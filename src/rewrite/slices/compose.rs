@@ -1,118 +1,116 @@
-//! Slice algebra. What a slice takes and how slices compose is the business of [`crate::slicing`]; here it becomes edits.
+//! Slices of slices, slices of everything, and equal slices.
 
-use super::{Place, Rule};
-use crate::dim::Dim;
-use crate::ir::{Edit, NewNode, NodeId, ValueId};
-use crate::ops;
-use crate::slicing::{self, AxisOp, Range, Reading, onnx};
-use crate::tensor::Tensor;
+use super::{Cuts, can_precede, cuts_of, ranges_of, same_cut, siblings, sliced};
+use crate::ir::{Edit, NodeId, ValueId};
+use crate::rewrite::{Place, Rule};
+use crate::slicing::{self, Bound, Range};
 
-pub(super) const RULES: &[Rule] = &[
+pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule { name: "slice-nothing", operators: &["Slice"], exact: true, apply: slice_nothing },
+    Rule { name: "equal-slices", operators: &["Slice"], exact: true, apply: equal_slices },
     Rule { name: "slice-slice", operators: &["Slice"], exact: true, apply: slice_slice },
     Rule { name: "slice-fewer-axes", operators: &["Slice"], exact: true, apply: slice_fewer_axes },
 ];
 
-/// What a Slice takes of each axis of its data; `None` is all of it.
-struct Taken {
-    ranges: Vec<Option<Range>>,
-    dims: Vec<Dim>,
-    reading: Reading,
-    /// How many axes the node names.
-    named: usize,
-}
-
-/// What the Slice `id` takes. Where readings of the operator are in dispute its ranges are not resolved by what is built on this.
-fn taken(place: &Place<'_>, id: NodeId) -> Option<Taken> {
-    let spec = ops::slice_spec(place.model, place.facts, id, slicing::Rule::Agree).ok()??;
-    let dims = place.shape(place.model.node(id)?.input(0)?)?.to_vec();
-    let mut named = 0;
-    let mut ranges = Vec::with_capacity(dims.len());
-    for (op, dim) in spec.dense(dims.len()).ok()??.into_iter().zip(&dims) {
-        ranges.push(match op {
-            AxisOp::Keep => None,
-            AxisOp::Range(range) => {
-                named += 1;
-                let range = slicing::with_numbers(place.scope(), dim, &range, spec.reading);
-                Some(range).filter(|range| !slicing::is_identity(place.scope(), dim, range, spec.reading))
-            }
-            AxisOp::Index(_) | AxisOp::NewAxis => return None,
-        });
-    }
-    Some(Taken { ranges, dims, reading: spec.reading, named })
-}
-
 /// `x[0:dim] = x`, on every axis.
 fn slice_nothing(place: &mut Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
-    if taken(place, place.id)?.ranges.iter().any(Option::is_some) {
+    if cuts_of(place, place.id)?.axes.iter().any(Option::is_some) {
         return None;
     }
     place.forward("slice-nothing", value)
 }
 
-/// `x[r][s] = x[r∘s]` on every axis. The first slice must have no other reader: it would stay, and nothing be saved.
+/// Two slices that take the same elements of every axis of one value are one, however their bounds are written: `x[0:5]` is
+/// `x[-8:5]` where `x` has 8 elements. Of a tensor of one value repeated, slices of equal shape are one.
+fn equal_slices(place: &mut Place<'_>) -> Option<Edit> {
+    let (data, output) = (place.input(0)?, place.output(0)?);
+    let others = siblings(place, data, &["Slice"]);
+    if others.is_empty() {
+        return None;
+    }
+    let own = cuts_of(place, place.id)?;
+    let is_uniform = place.producer(data, "ConstantOfShape").is_some();
+    let equal = |id| {
+        let other = cuts_of(place, id)?;
+        let mut pairs = own.axes.iter().zip(&other.axes);
+        let result = place.model.node(id)?.output(0)?;
+        let same = (is_uniform && place.same_shape(output, result))
+            || pairs.all(|(a, b)| same_cut(place.scope(), a.as_ref(), b.as_ref()));
+        let node = place.model.node(id).filter(|node| can_precede(place, node))?;
+        let value = node.output(0)?;
+        // Two names would need an Identity.
+        let is_free = !place.model.is_output(output) || !place.model.is_output(value);
+        (is_free && same).then_some(value)
+    };
+    let first = others.into_iter().find_map(equal)?;
+    place.forward("equal-slices", first)
+}
+
+/// `x[r][s] = x[r∘s]` on every axis; reversing what is reversed gives all of `x`. Unless it does, the first slice must have no other
+/// readers than slices it composes with: it would stay, and nothing be saved.
 fn slice_slice(place: &mut Place<'_>) -> Option<Edit> {
     let middle = place.input(0)?;
     let (first, node) = place.producer(middle, "Slice")?;
     let data = node.input(0)?;
-    if !place.has_one_reader(middle) {
+    let graph = node.graph();
+    let first = cuts_of(place, first)?;
+    let both = composed(place, &first, place.id)?;
+    if both.iter().all(Option::is_none) {
+        return place.forward("slice-slice", data);
+    }
+    let composes = |(id, slot): (NodeId, usize)| {
+        let is_slice = place.model.node(id).is_some_and(|node| node.is("Slice") && node.graph() == graph);
+        slot == 0 && is_slice && (id == place.id || composed(place, &first, id).is_some())
+    };
+    let users = place.model.users(middle);
+    let is_free = !place.model.is_output(middle) && !place.model.value(middle).pinned;
+    if !is_free || users.len() > super::MOST_READERS || !users.into_iter().all(composes) {
         return None;
     }
-    let (first, second) = (taken(place, first)?, taken(place, place.id)?);
-    let (scope, reading) = (place.scope(), first.reading);
-    let axes = first.dims.iter().zip(first.ranges).zip(second.ranges);
-    let both = axes.map(|((dim, first), second)| match (first, second) {
-        (Some(first), Some(second)) => slicing::compose(scope, dim, &first, &second, reading).map(Some),
-        (one, None) | (None, one) => Some(one),
-    });
-    let both = both.collect::<Option<Vec<_>>>()?;
     let edit = place.edit("slice-slice")?;
-    resliced(place, edit, data, &both)
+    replaced(place, edit, data, &both)
+}
+
+/// What the Slice `id` takes of what a first slice took, as ranges of numbers.
+fn composed(place: &Place<'_>, first: &Cuts, id: NodeId) -> Option<Vec<Option<Range>>> {
+    let second = cuts_of(place, id)?;
+    let (scope, reading) = (place.scope(), super::READING);
+    let is_number = |bound: &Bound| match bound {
+        Bound::Open => true,
+        Bound::At(at) => at.as_const().is_some(),
+        Bound::Unknown => false,
+    };
+    let axes = first.dims.iter().zip(ranges_of(&first.axes)).zip(ranges_of(&second.axes));
+    let both = axes.map(|((dim, first), second)| match (first, second) {
+        (Some(first), Some(second)) => {
+            let both = slicing::compose(scope, dim, &first, &second, reading)?;
+            Some(Some(both).filter(|both| !slicing::is_identity(scope, dim, both, reading)))
+        }
+        (Some(one), None) | (None, Some(one)) => {
+            (is_number(&one.begin) && is_number(&one.end) && one.step.is_some()).then_some(Some(one))
+        }
+        (None, None) => Some(None),
+    });
+    both.collect()
 }
 
 /// An axis that is taken whole need not be named.
 fn slice_fewer_axes(place: &mut Place<'_>) -> Option<Edit> {
     let data = place.input(0)?;
-    let Taken { ranges, named, .. } = taken(place, place.id)?;
-    let kept = ranges.iter().flatten().count();
-    if kept == 0 || kept == named {
+    let cuts = cuts_of(place, place.id)?;
+    let kept = cuts.cut().count();
+    if kept == 0 || kept == cuts.named {
         return None;
     }
     let edit = place.edit("slice-fewer-axes")?;
-    resliced(place, edit, data, &ranges)
+    replaced(place, edit, data, &ranges_of(&cuts.axes))
 }
 
 /// An edit that puts a Slice of these ranges of numbers in the node's place.
-fn resliced(place: &mut Place<'_>, mut edit: Edit, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
-    let (mut starts, mut ends, mut axes, mut steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (axis, range) in ranges.iter().enumerate() {
-        let Some(range) = range else { continue };
-        let step = range.step?;
-        starts.push(onnx::start_of(&range.begin, step)?);
-        ends.push(onnx::end_of(&range.end, step)?);
-        axes.push(i64::try_from(axis).ok()?);
-        steps.push(step);
-    }
-    let output = place.output(0)?;
-    let name = place.node()?.name.clone();
-    let has_steps = steps.iter().any(|&step| step != 1);
-    let node = if place.opset >= 10 {
-        let mut operands = vec![Some(data)];
-        let steps = Some(steps).filter(|_| has_steps);
-        let vectors = [("starts", Some(starts)), ("ends", Some(ends)), ("axes", Some(axes)), ("steps", steps)];
-        for (name, vector) in vectors {
-            let Some(vector) = vector else { continue };
-            let value = place.new_value(output, name);
-            edit.constants.push((value, Tensor::vector(vector)));
-            operands.push(Some(value));
-        }
-        NewNode::new("Slice", operands)
-    } else if has_steps {
-        return None;
-    } else {
-        NewNode::new("Slice", [Some(data)]).with("starts", starts).with("ends", ends).with("axes", axes)
-    };
+fn replaced(place: &mut Place<'_>, mut edit: Edit, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
+    let (output, name) = (place.output(0)?, place.node()?.name.clone());
+    let node = sliced(place, &mut edit, data, ranges)?;
     Some(edit.removing(place.id).inserting(node.named(name).output(output)))
 }
 

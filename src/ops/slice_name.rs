@@ -1,0 +1,130 @@
+//! Further names of strided slices: exporters with custom operators call them what they like.
+
+use std::str::FromStr;
+
+use super::{operator, slice};
+use crate::ir::Synonym;
+
+/// The dialects of strided slices that nodes outside of the standard may be of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceDialect {
+    /// TensorFlow StridedSlice: operands x, begin, end, strides; masks are INTs, a bit an entry.
+    Tensorflow,
+    /// OpenVINO StridedSlice-1: operands data, begin, end, optional strides; masks are INTS or STRINGs, an element an entry.
+    Openvino,
+    /// OpenVINO Slice-8: operands data, start, stop, step, optional axes.
+    OpenvinoSlice,
+}
+
+impl SliceDialect {
+    /// The dialects, as they are called on the command line.
+    const NAMES: [(&'static str, SliceDialect); 3] = [
+        ("tensorflow", SliceDialect::Tensorflow),
+        ("openvino", SliceDialect::Openvino),
+        ("openvino-slice", SliceDialect::OpenvinoSlice),
+    ];
+}
+
+/// An operator of a model that is a strided slice of some dialect: `DOMAIN::OP=DIALECT` on the command line, `OP=DIALECT` in the
+/// default domain.
+///
+/// ```
+/// use onnx_slice_fold::{Options, SliceDialect, SliceName};
+///
+/// let name: SliceName = "com.example::Crop=openvino".parse()?;
+/// assert_eq!(name, SliceName::new("com.example", "Crop", SliceDialect::Openvino)?);
+/// let options = Options { slice_names: vec![name], ..Options::default() };
+/// // What the program knows already keeps its meaning.
+/// assert!("Slice=tensorflow".parse::<SliceName>().is_err());
+/// # Ok::<(), onnx_slice_fold::SliceNameError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceName {
+    domain: String,
+    op_type: String,
+    dialect: SliceDialect,
+}
+
+/// A name that cannot be registered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SliceNameError {
+    /// Not in a form that is understood.
+    #[error("'{0}' is not DOMAIN::OP=DIALECT, or OP=DIALECT for the default domain")]
+    Syntax(String),
+    /// No such dialect.
+    #[error("there is no dialect '{0}'; there are tensorflow, openvino and openvino-slice")]
+    NoDialect(String),
+    /// The name is that of an operator with a meaning of its own.
+    #[error("{0} is an operator with a meaning of its own")]
+    Taken(String),
+}
+
+impl SliceName {
+    /// An operator, in `""` or `ai.onnx` if it is in the default domain, that is a slice of a dialect.
+    ///
+    /// # Errors
+    /// The name is empty, or that of an operator the program knows as something else.
+    pub fn new(domain: &str, op_type: &str, dialect: SliceDialect) -> Result<SliceName, SliceNameError> {
+        let domain = if domain == "ai.onnx" { "" } else { domain };
+        let name = SliceName { domain: domain.to_string(), op_type: op_type.to_string(), dialect };
+        let say = || if domain.is_empty() { op_type.to_string() } else { format!("{domain}::{op_type}") };
+        if op_type.is_empty() {
+            return Err(SliceNameError::Syntax(say()));
+        }
+        if operator(domain, op_type).is_some() && !slice::is_of_dialect(domain, op_type, dialect) {
+            return Err(SliceNameError::Taken(say()));
+        }
+        Ok(name)
+    }
+
+    /// What the model is told.
+    pub(crate) fn synonym(&self) -> Synonym {
+        let (domain, op_type) = slice::operator_of_dialect(self.dialect);
+        Synonym {
+            domain: self.domain.clone(),
+            op_type: self.op_type.clone(),
+            means: (domain.to_string(), op_type.to_string()),
+        }
+    }
+}
+
+impl FromStr for SliceName {
+    type Err = SliceNameError;
+
+    fn from_str(text: &str) -> Result<SliceName, SliceNameError> {
+        let syntax = || SliceNameError::Syntax(text.to_string());
+        let (name, dialect) = text.rsplit_once('=').ok_or_else(syntax)?;
+        let (domain, op_type) = name.rsplit_once("::").unwrap_or(("", name));
+        let known = SliceDialect::NAMES.into_iter().find(|(known, _)| *known == dialect);
+        let (_, dialect) = known.ok_or_else(|| SliceNameError::NoDialect(dialect.to_string()))?;
+        if op_type.is_empty() || op_type.contains([' ', '=', ':']) {
+            return Err(syntax());
+        }
+        SliceName::new(domain, op_type, dialect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_checked() {
+        let read = |text: &str| text.parse::<SliceName>();
+        let new = SliceName::new;
+        assert_eq!(read("a.b::C=tensorflow"), new("a.b", "C", SliceDialect::Tensorflow));
+        assert_eq!(read("C=openvino-slice"), new("", "C", SliceDialect::OpenvinoSlice));
+        assert_eq!(read("ai.onnx::C=openvino"), read("C=openvino"));
+        // A name that means this already may be registered once more.
+        assert!(read("StridedSlice=tensorflow").is_ok());
+        assert!(read("ai.intel.openvino::Slice=openvino-slice").is_ok());
+        for text in ["", "C", "=tensorflow", "a::=tensorflow", "C =tensorflow", "a:C=openvino"] {
+            assert!(matches!(read(text), Err(SliceNameError::Syntax(_))), "{text}");
+        }
+        assert_eq!(read("C=onnx"), Err(SliceNameError::NoDialect("onnx".into())));
+        for text in ["Slice=tensorflow", "Relu=openvino", "StridedSlice=openvino", "ai.intel.openvino::Slice=openvino"]
+        {
+            assert!(matches!(read(text), Err(SliceNameError::Taken(_))), "{text}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Gathers that are slices, and slices that are gathers.
+
+use super::{Cut, axes_of, axis_of, constant, cuts_of, range_of, sliced};
+use crate::dim::{Dim, Scope};
+use crate::ir::{Edit, NewNode};
+use crate::rewrite::{Place, Rule};
+use crate::slicing::{Bound, Range};
+use crate::tensor::Tensor;
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule { name: "gather-to-slice", operators: &["Gather"], exact: true, apply: gather_to_slice },
+    Rule { name: "slice-squeeze-to-gather", operators: &["Squeeze"], exact: true, apply: slice_squeeze },
+    Rule { name: "gather-unsqueeze-to-gather", operators: &["Unsqueeze"], exact: true, apply: gather_unsqueeze },
+];
+
+/// More constant indices than this are not looked at one by one.
+const MOST_INDICES: i64 = 4096;
+
+/// Indices as `start + k·step` for `k < len`, counted from the front.
+///
+/// Premise: all of them are known, and so is the dim. That the axis must be long enough for the Gather to run would do for a proof,
+/// but the slice would run where the Gather fails.
+fn progression(scope: &Scope, dim: &Dim, indices: &[Dim]) -> Option<(Dim, i64, Dim)> {
+    dim.as_const()?;
+    let zero = Dim::constant(0);
+    let count = |index: &Dim| {
+        if scope.ge(index, &zero).is_yes() {
+            return Some(index.clone());
+        }
+        scope.lt(index, &zero).is_yes().then(|| scope.add(index, dim))
+    };
+    let (first, second) = (count(indices.first()?)?, count(indices.get(1)?)?);
+    let step = scope.sub(&second, &first).as_const().filter(|&step| step != 0)?;
+    let mut expected = first.clone();
+    for index in indices {
+        if !scope.eq(&count(index)?, &expected).is_yes() {
+            return None;
+        }
+        expected = scope.add(&expected, &Dim::constant(step));
+    }
+    Some((first, step, Dim::constant(i64::try_from(indices.len()).ok()?)))
+}
+
+/// `Gather(x, [s, s + t, s + 2t, …]) = x[s : … : t]`, and `Gather(x, Range(a, b, t)) = x[a:b:t]`.
+///
+/// Premise: every index lies in the axis. Outside of it Gather fails, and a slice takes less.
+fn gather_to_slice(place: &mut Place<'_>) -> Option<Edit> {
+    let (data, indices, output) = (place.input(0)?, place.input(1)?, place.output(0)?);
+    let dims = place.shape(data)?;
+    let axis = axis_of(place.node()?, dims.len(), Some(0))?;
+    let dim = dims.get(axis)?;
+    let [count] = place.shape(indices)? else { return None };
+    if count.as_const().is_some_and(|count| count > MOST_INDICES) {
+        return None;
+    }
+    let scope = place.scope();
+    let (start, step, len) = match place.fact(indices).and_then(|fact| fact.ints()) {
+        Some(indices) => progression(scope, dim, &indices)?,
+        None => {
+            let (_, range) = place.producer(indices, "Range")?;
+            let scalar = |i: usize| place.fact(range.input(i)?)?.ints()?.into_iter().next();
+            (scalar(0)?, scalar(2)?.as_const().filter(|&step| step != 0)?, count.clone())
+        }
+    };
+    let ranges: Vec<Option<Range>> = {
+        let range = range_of(scope, dim, &start, step, &len)?;
+        (0..dims.len()).map(|at| range.clone().filter(|_| at == axis)).collect()
+    };
+    if ranges.iter().all(Option::is_none) {
+        return place.forward("gather-to-slice", data);
+    }
+    let name = place.node()?.name.clone();
+    let mut edit = place.edit("gather-to-slice")?;
+    let slice = sliced(place, &mut edit, data, &ranges)?;
+    Some(edit.removing(place.id).inserting(slice.named(name).output(output)))
+}
+
+/// The index of the one element that a cut takes, where it takes one; where it takes none, Gather must find none at the index.
+///
+/// `x[i:i + 1]` is element `i`, or nothing where there is no such element, for `i >= 0` and `i < -1`; so is `x[-1:]`.
+fn index_of(scope: &Scope, dim: &Dim, cut: &Cut) -> Option<i64> {
+    let Range { begin: Bound::At(begin), end, step: Some(step) } = &cut.range else { return None };
+    let index = begin.as_const()?;
+    if let Some((start, len)) = &cut.exact
+        && len.is_const(1)
+        && dim.as_const().is_some()
+    {
+        return start.as_const();
+    }
+    let ends_behind = match end {
+        Bound::Open => index == -1,
+        Bound::At(end) if index == -1 => end.is_const(i64::MAX) || scope.ge(end, dim).is_yes(),
+        Bound::At(end) => end.as_const().is_some_and(|end| index.checked_add(1) == Some(end)),
+        Bound::Unknown => false,
+    };
+    // No axis is so long that the sum above is one of its positions.
+    let is_position = index.checked_add(1).is_some_and(|end| end < i64::from(i32::MAX));
+    let one = *step > 0 && ends_behind && is_position && scope.ge(dim, &Dim::constant(0)).is_yes();
+    one.then_some(index)
+}
+
+/// `Squeeze(x[i:i + 1]) = Gather(x, i)`. Where there is no element `i`, both fail.
+fn slice_squeeze(place: &mut Place<'_>) -> Option<Edit> {
+    let (middle, output) = (place.input(0)?, place.output(0)?);
+    let (slice, node) = place.producer(middle, "Slice")?;
+    let data = node.input(0)?;
+    if !place.has_one_reader(middle) {
+        return None;
+    }
+    let cuts = cuts_of(place, slice)?;
+    let mut cut = cuts.cut();
+    let (Some((axis, only)), None) = (cut.next(), cut.next()) else { return None };
+    if axes_of(place, place.node()?, cuts.dims.len())? != [axis] {
+        return None;
+    }
+    let index = index_of(place.scope(), cuts.dims.get(axis)?, only)?;
+    if index < 0 && place.opset < 11 {
+        return None;
+    }
+    let along = i64::try_from(axis).ok()?;
+    let name = place.node()?.name.clone();
+    let mut edit = place.edit("slice-squeeze-to-gather")?.removing(place.id).removing(slice);
+    let index = constant(place, &mut edit, output, "index", Tensor::scalar(index));
+    let gather = NewNode::new("Gather", [Some(data), Some(index)]).with("axis", along);
+    Some(edit.inserting(gather.named(name).output(output)))
+}
+
+/// `Unsqueeze(Gather(x, i, axis = a), [a]) = Gather(x, [i], axis = a)` for a single constant index.
+fn gather_unsqueeze(place: &mut Place<'_>) -> Option<Edit> {
+    let (middle, output) = (place.input(0)?, place.output(0)?);
+    let (gather, node) = place.producer(middle, "Gather")?;
+    let (data, index) = (node.input(0)?, node.input(1)?);
+    let rank = place.shape(data)?.len();
+    let axis = axis_of(node, rank, Some(0))?;
+    let tensor = place.constant(index)?;
+    let vector = tensor.reshape(&[1]).ok().filter(|_| tensor.rank() == 0)?;
+    if !place.has_one_reader(middle) || axes_of(place, place.node()?, rank)? != [axis] {
+        return None;
+    }
+    let along = i64::try_from(axis).ok()?;
+    let name = place.node()?.name.clone();
+    let mut edit = place.edit("gather-unsqueeze-to-gather")?.removing(place.id).removing(gather);
+    let index = constant(place, &mut edit, output, "index", vector);
+    let gather = NewNode::new("Gather", [Some(data), Some(index)]).with("axis", along);
+    Some(edit.inserting(gather.named(name).output(output)))
+}

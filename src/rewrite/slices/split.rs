@@ -1,0 +1,176 @@
+//! Splits and the slices they stand for.
+
+use super::{Cut, axis_of, can_precede, constant, cuts_of, range_of, same_cut, siblings, sliced};
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::{Place, Rule};
+use crate::slicing::Range;
+use crate::tensor::Tensor;
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule { name: "slice-of-split-data", operators: &["Slice"], exact: true, apply: slice_is_part },
+    Rule { name: "slices-to-split", operators: &["Slice"], exact: true, apply: slices_to_split },
+    Rule { name: "split-to-slice", operators: &["Split"], exact: true, apply: split_to_slice },
+];
+
+/// The axis of a Split, which is 0 unless it says otherwise.
+pub(super) fn split_axis(node: &Node, rank: usize) -> Option<usize> {
+    axis_of(node, rank, Some(0))
+}
+
+/// What a result of a Split takes of the axis; `None` is all of it. The sizes of the results before it say where it begins.
+pub(super) fn part(place: &Place<'_>, node: &Node, value: ValueId) -> Option<(usize, Option<Cut>)> {
+    let data = place.shape(node.input(0)?)?;
+    let axis = split_axis(node, data.len())?;
+    let scope = place.scope();
+    let mut start = Dim::constant(0);
+    for output in node.outputs() {
+        let len = place.shape((*output)?)?.get(axis)?;
+        if *output == Some(value) {
+            let unsaid = || Some(Range { step: Some(1), ..Range::UNKNOWN });
+            let range = range_of(scope, data.get(axis)?, &start, 1, len).unwrap_or_else(unsaid);
+            return Some((axis, range.map(|range| Cut { range, exact: Some((start, len.clone())) })));
+        }
+        start = scope.add(&start, len);
+    }
+    None
+}
+
+/// A slice that takes what a Split of the same data has as a result is that result.
+fn slice_is_part(place: &mut Place<'_>) -> Option<Edit> {
+    let (data, output) = (place.input(0)?, place.output(0)?);
+    let splits = siblings(place, data, &["Split"]);
+    if splits.is_empty() {
+        return None;
+    }
+    let cuts = cuts_of(place, place.id)?;
+    let equal = |node: &Node, value: ValueId| {
+        let (axis, cut) = part(place, node, value)?;
+        let same = |(at, own): (usize, &Option<Cut>)| {
+            same_cut(place.scope(), own.as_ref(), cut.as_ref().filter(|_| at == axis))
+        };
+        cuts.axes.iter().enumerate().all(same).then_some(value)
+    };
+    let found = splits.into_iter().find_map(|id| {
+        let node = place.model.node(id).filter(|node| can_precede(place, node))?;
+        let free = |value: &ValueId| !place.model.is_output(output) || !place.model.is_output(*value);
+        node.outputs().iter().flatten().copied().filter(free).find_map(|value| equal(node, value))
+    })?;
+    place.forward("slice-of-split-data", found)
+}
+
+/// A Split of which one result is read is a slice.
+fn split_to_slice(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let data = node.input(0)?;
+    let mut read = node.outputs().iter().flatten().copied().filter(|&value| !place.model.is_unused(value));
+    let (Some(value), None) = (read.next(), read.next()) else { return None };
+    let name = node.name.clone();
+    let (axis, cut) = part(place, node, value)?;
+    let Some(cut) = cut else {
+        let edit = place.edit("split-to-slice")?.removing(place.id);
+        return Some(edit.inserting(NewNode::new("Identity", [Some(data)]).named(name).output(value)));
+    };
+    let rank = place.shape(data)?.len();
+    let ranges: Vec<Option<Range>> = (0..rank).map(|at| (at == axis).then(|| cut.range.clone())).collect();
+    let mut edit = place.edit("split-to-slice")?;
+    let slice = sliced(place, &mut edit, data, &ranges)?;
+    Some(edit.removing(place.id).inserting(slice.named(name).output(value)))
+}
+
+/// A piece of an axis that some slices of a value take.
+struct Piece {
+    start: i64,
+    len: i64,
+    slices: Vec<(NodeId, ValueId)>,
+}
+
+/// The one axis a slice cuts, and what it takes of it in numbers.
+fn only_cut(place: &Place<'_>, id: NodeId) -> Option<(usize, i64, i64)> {
+    let cuts = cuts_of(place, id)?;
+    let mut cut = cuts.cut();
+    let (axis, only) = cut.next()?;
+    if cut.next().is_some() || only.range.step != Some(1) {
+        return None;
+    }
+    let (start, len) = only.exact.as_ref()?;
+    let (start, len) = (start.as_const()?, len.as_const()?);
+    (len > 0).then_some((axis, start, len))
+}
+
+/// Whether all that becomes of a value is a Squeeze: with the slice before it that is one Gather.
+fn is_squeezed(place: &Place<'_>, value: ValueId) -> bool {
+    let users = place.model.users(value);
+    let is_squeeze = |&(id, _): &(NodeId, usize)| place.model.node(id).is_some_and(|node| node.is("Squeeze"));
+    place.has_one_reader(value) && users.iter().all(is_squeeze)
+}
+
+/// `x[0:a], x[a:b], … , x[z:]` along an axis are one Split, gaps being results nobody reads.
+///
+/// Premises: the dim and all bounds are numbers, and no two pieces overlap.
+fn slices_to_split(place: &mut Place<'_>) -> Option<Edit> {
+    let data = place.input(0)?;
+    let (axis, ..) = only_cut(place, place.id)?;
+    let dim = place.shape(data)?.get(axis)?.as_const()?;
+    let mut slices = siblings(place, data, &["Slice"]);
+    if slices.is_empty() || place.opset < 2 {
+        return None;
+    }
+    slices.push(place.id);
+    slices.sort_unstable();
+    let mut pieces: Vec<Piece> = Vec::new();
+    for id in slices {
+        let Some((_, start, len)) = only_cut(place, id).filter(|&(other, ..)| other == axis) else { continue };
+        let value = place.model.node(id)?.output(0)?;
+        if len == 1 && is_squeezed(place, value) {
+            continue;
+        }
+        let entry = (id, value);
+        match pieces.iter_mut().find(|piece| piece.start == start && piece.len == len) {
+            Some(piece) => piece.slices.push(entry),
+            None => pieces.push(Piece { start, len, slices: vec![entry] }),
+        }
+    }
+    pieces.sort_by_key(|piece| piece.start);
+    let overlap = |pair: &[Piece]| matches!(pair, [a, b] if a.start.checked_add(a.len).is_none_or(|end| end > b.start));
+    if pieces.len() < 2 || pieces.windows(2).any(overlap) {
+        return None;
+    }
+    let name = place.node()?.name.clone();
+    let mut edit = place.edit("slices-to-split")?;
+    let (mut sizes, mut outputs) = (Vec::new(), Vec::new());
+    let mut at = 0i64;
+    let gap = |place: &mut Place<'_>, sizes: &mut Vec<i64>, outputs: &mut Vec<ValueId>, at: i64, to: i64| {
+        if to > at {
+            sizes.push(to - at);
+            outputs.push(place.new_value(data, "rest"));
+        }
+    };
+    for piece in pieces {
+        gap(place, &mut sizes, &mut outputs, at, piece.start);
+        at = piece.start.checked_add(piece.len)?;
+        sizes.push(piece.len);
+        let mut slices = piece.slices.into_iter();
+        let (id, value) = slices.next()?;
+        outputs.push(value);
+        edit.remove.push(id);
+        for (id, equal) in slices {
+            // Equal slices that are both outputs of the graph keep their nodes.
+            if place.model.is_output(equal) || place.model.value(equal).pinned {
+                continue;
+            }
+            edit.replace.push((equal, value));
+            edit.remove.push(id);
+        }
+    }
+    gap(place, &mut sizes, &mut outputs, at, dim);
+    let along = i64::try_from(axis).ok()?;
+    let split = if place.opset >= 13 {
+        let sizes = constant(place, &mut edit, data, "split", Tensor::vector(sizes));
+        NewNode::new("Split", [Some(data), Some(sizes)]).with("axis", along)
+    } else {
+        NewNode::new("Split", [Some(data)]).with("axis", along).with("split", sizes)
+    };
+    edit.insert.push(outputs.into_iter().fold(split.named(name), NewNode::output));
+    Some(edit)
+}

@@ -1,0 +1,33 @@
+//! Slices of transposed data.
+
+use super::moved;
+use crate::ir::Edit;
+use crate::rewrite::merge::permutation;
+use crate::rewrite::{Place, Rule};
+
+pub(in crate::rewrite) const RULES: &[Rule] =
+    &[Rule { name: "slice-of-transpose", operators: &["Slice"], exact: true, apply: slice_of_transpose }];
+
+/// `Transpose(x, p)[r] = Transpose(x[r∘p⁻¹], p)`: axis `i` of the transposed data is axis `p[i]` of `x`. Less is transposed, and
+/// the Transpose may meet another behind the slice that undoes it.
+fn slice_of_transpose(place: &mut Place<'_>) -> Option<Edit> {
+    let (middle, output) = (place.input(0)?, place.output(0)?);
+    let (id, node) = place.producer(middle, "Transpose")?;
+    let data = node.input(0)?;
+    if !place.has_one_reader(middle) {
+        return None;
+    }
+    let rank = place.shape(data)?.len();
+    let perm = permutation(node, rank)?;
+    let again = super::copied(node);
+    let mut edit = place.edit("slice-of-transpose")?;
+    let slice = moved(place, &mut edit, place.id, data, rank, &|axis| perm.get(axis).copied())?;
+    let part = place.new_value(middle, "sliced");
+    let mut transpose = again;
+    if let Some(slot) = transpose.inputs.first_mut() {
+        *slot = Some(part);
+    }
+    edit.insert.push(slice.output(part));
+    edit.insert.push(transpose.output(output));
+    Some(edit.removing(place.id).removing(id))
+}
