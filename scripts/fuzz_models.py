@@ -411,7 +411,10 @@ def batch(seeds, binary, pipe):
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         for seed in seeds:
             signal.alarm(SECONDS_PER_GRAPH * 2)
-            verdict, text = one(seed, binary, folder)
+            try:
+                verdict, text = one(seed, binary, folder)
+            except Exception as error:  # noqa: BLE001
+                verdict, text = "wrong", f"seed {seed}: the fuzzer failed: {error!r}\n"
             os.write(pipe, f"{seed} {verdict}\n{text or ''}".encode() + b"\0")
 
 

@@ -869,7 +869,8 @@ def branch(g):
         outputs = []
         for _ in range(count):
             # Before If-11 the branches' results are of one shape.
-        same = lambda w: w.dtype == v.dtype and (w.shape == v.shape or g.opset >= 11 and (w.ndim == v.ndim or inner.chance(0.1)))  # noqa: E731
+            same = lambda w: w.dtype == v.dtype and (  # noqa: E731
+                w.shape == v.shape or g.opset >= 11 and (w.ndim == v.ndim or inner.chance(0.1)))
             y = inner.pick(same)
             outputs.append(y if y in inner.own and y not in outputs and y not in inner.initializers else inner.add("Identity", [y]))
         graphs.append(graph_of(inner, inner.name("b"), [], outputs))
