@@ -25,6 +25,7 @@ from compare_onnxruntime import evaluate, same
 from random_graphs import Case, random_case, read_by, session
 
 SECONDS_PER_GRAPH = 60
+SECONDS_TO_GROW = 10
 BYTES_PER_PROCESS = 6 << 30
 
 
@@ -384,7 +385,10 @@ def shrink(case, seed, binary, folder, kind, seconds=25):
 
 def one(seed, binary, folder):
     """A line about one seed: how many runs, or the failure."""
+    # A node may keep ONNX Runtime busy for ever.
+    signal.alarm(SECONDS_TO_GROW)
     case = random_case(seed)
+    signal.alarm(SECONDS_PER_GRAPH * 2)
     try:
         return f"ok {check(case, seed, binary, folder)} {len(case.model.graph.node)}", None
     except subprocess.TimeoutExpired:
@@ -410,8 +414,10 @@ def batch(seeds, binary, pipe):
     os.dup2(quiet, 2)
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         for seed in seeds:
-            signal.alarm(SECONDS_PER_GRAPH * 2)
-            verdict, text = one(seed, binary, folder)
+            try:
+                verdict, text = one(seed, binary, folder)
+            except Exception as error:  # noqa: BLE001
+                verdict, text = "wrong", f"seed {seed}: the fuzzer failed: {error!r}\n"
             os.write(pipe, f"{seed} {verdict}\n{text or ''}".encode() + b"\0")
 
 

@@ -129,7 +129,7 @@ class Growth:
             self.nodes.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value)))
         else:
             self.initializers[name] = value
-            if not self.depth and self.chance(0.04) and value.size:
+            if not self.depth and self.chance(0.04) and value.size and (value.dtype == BOOL or np.abs(value).max() < 2**31):
                 # An initializer that is an input, too: the caller may give another value.
                 low = int(value.min()) if value.dtype != BOOL else 0
                 self.inputs.append(Input(name, value.dtype, list(value.shape), low, low + 1 + self.rng.randrange(2)))

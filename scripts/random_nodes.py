@@ -828,7 +828,7 @@ def sequences(g):
         x = g.pick(lambda w: w.dtype == items[0].dtype)
         return g.add("SequenceInsert", [s, x] + ([position()] if g.chance(0.6) else []))
     if way == 3:
-        new = g.rng.choice([None, 0, 1])
+        new = g.rng.choice([None, 0, 1 if all(item.shape == items[0].shape for item in items) else 0])
         return g.add("ConcatFromSequence", [s], axis=g.rng.randrange(max(1, items[0].ndim)), new_axis=new)
     return g.add("SequenceAt", [s, position()])
 
@@ -868,7 +868,9 @@ def branch(g):
     for inner in branches:
         outputs = []
         for _ in range(count):
-            same = lambda w: w.dtype == v.dtype and (w.ndim == v.ndim or g.opset >= 11 and inner.chance(0.1))  # noqa: E731
+            # Before If-11 the branches' results are of one shape.
+            same = lambda w: w.dtype == v.dtype and (  # noqa: E731
+                w.shape == v.shape or g.opset >= 11 and (w.ndim == v.ndim or inner.chance(0.1)))
             y = inner.pick(same)
             outputs.append(y if y in inner.own and y not in outputs and y not in inner.initializers else inner.add("Identity", [y]))
         graphs.append(graph_of(inner, inner.name("b"), [], outputs))

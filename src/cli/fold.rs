@@ -35,7 +35,7 @@ impl Fold {
         progress.say("writing the result");
         report.bytes_after = Some(document.save(&target)?);
         drop(progress);
-        println!("{report}");
+        println!("{}", super::printable(&report.to_string()));
         println!("wrote {} in {:.0} ms", target.display(), begin.elapsed().as_secs_f64() * 1000.0);
         Ok(())
     }

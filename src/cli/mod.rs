@@ -120,8 +120,29 @@ pub fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", printable(&format!("{error:#}")));
             ExitCode::from(BAD_INPUT)
         }
+    }
+}
+
+/// Text for a terminal. Names come from the file; control characters in them are shown, not obeyed.
+fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() && !['\n', '\t'].contains(&letter) {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn control_characters_are_shown() {
+        assert_eq!(super::printable("a\u{1b}[2Jb\u{9b}\nc é"), "a\\u{1b}[2Jb\\u{9b}\nc é");
     }
 }
