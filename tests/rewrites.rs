@@ -100,8 +100,9 @@ fn what_a_caller_may_override_is_not_folded() {
 /// Splits into other numbers of parts are other nodes.
 #[test]
 fn splits_are_told_apart_by_their_parts() {
-    let source =
-        format!("{HEAD} g (float[n,6] x) => (a, c) {{ a, b = Split <axis = 1> (x)  c, d, e = Split <axis = 1> (x) }}");
+    let source = format!(
+        "{HEAD} g (float[n,6] x) => (a, b, c, d, e) {{ a, b = Split <axis = 1> (x)  c, d, e = Split <axis = 1> (x) }}"
+    );
     assert_eq!(count(&source, "Split"), 2);
 }
 
@@ -121,4 +122,13 @@ fn rules_can_be_left_out_by_name() {
     let model = folded(&source, &options);
     assert_eq!(model.graph(model.main()).node_count(), 2);
     assert_eq!(count(&source, "Identity"), 0);
+}
+
+#[test]
+fn an_expand_that_adds_an_axis_stays() {
+    // Broadcasting without it would give a result of lower rank.
+    let body = "g (float[2,h] x) => (y) <int64[3] target = {1,1,1}, float two = {2}> { e = Expand (x, target)  y = Mul (e, two) }";
+    assert_eq!(count(&format!("{HEAD}\n{body}"), "Expand"), 1);
+    let body = "g (float[2,h] x, float[1,2,h] z) => (y) <int64[3] target = {1,1,1}> { e = Expand (x, target)  y = Mul (e, z) }";
+    assert_eq!(count(&format!("{HEAD}\n{body}"), "Expand"), 0);
 }

@@ -43,6 +43,7 @@ mod monomial;
 mod parse;
 mod prove;
 mod quotient;
+mod refute;
 mod scope;
 mod text;
 

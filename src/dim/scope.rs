@@ -25,11 +25,13 @@ const MAX_REMEMBERED: u32 = 256;
 #[derive(Debug, Default)]
 pub struct Scope {
     table: RefCell<Table>,
-    /// What was found under the present assumptions: intervals of atoms, lower bounds, and which expressions are proved
-    /// to be non-negative.
+    /// What was found under the present assumptions: intervals of atoms, lower bounds, which expressions are proved to be
+    /// non-negative, what is the largest of several, and which assignments each relation holds for.
     intervals: Memo<Atom, Interval>,
     lows: Memo<Dim, Option<i128>>,
     proofs: Memo<Dim, bool>,
+    maxima: Memo<Vec<Dim>, Option<Dim>>,
+    pub(super) holding: RefCell<Vec<u32>>,
     /// The dims that broadcast to an expression. More knowledge does not make that untrue.
     parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
@@ -45,9 +47,9 @@ impl<K, V> Default for Memo<K, V> {
     }
 }
 
-impl<K: Clone + Eq + Hash, V: Copy> Memo<K, V> {
+impl<K: Clone + Eq + Hash, V: Clone> Memo<K, V> {
     fn recall(&self, key: &K) -> Option<V> {
-        self.0.borrow().get(key).copied()
+        self.0.borrow().get(key).cloned()
     }
 
     fn remember(&self, key: &K, size: u32, value: V) {
@@ -429,6 +431,16 @@ impl Scope {
         self.proofs.remember(a, a.size(), proved);
     }
 
+    /// What the largest of these was found to be.
+    pub(super) fn recall_maximum(&self, members: &Vec<Dim>) -> Option<Option<Dim>> {
+        self.maxima.recall(members)
+    }
+
+    pub(super) fn remember_maximum(&self, members: &Vec<Dim>, maximum: Option<Dim>) {
+        let size = members.iter().fold(0u32, |sum, member| sum.saturating_add(member.size()));
+        self.maxima.remember(members, size, maximum);
+    }
+
     /// The dims whose meeting an expression was made to say.
     pub(super) fn recall_parts(&self, a: &Dim) -> Option<Arc<[Dim]>> {
         self.parts.borrow().get(a).cloned()
@@ -446,6 +458,8 @@ impl Scope {
         self.intervals.forget();
         self.lows.forget();
         self.proofs.forget();
+        self.maxima.forget();
+        self.holding.borrow_mut().clear();
     }
 
     pub(super) fn symbol_count(&self) -> usize {

@@ -45,7 +45,7 @@ impl Default for Options {
             slice_rule: Rule::Agree,
             slice_names: Vec::new(),
             max_growth: 0.0,
-            free_growth: 64 << 10,
+            free_growth: 256 << 10,
             max_rounds: 32,
             fold: true,
             skip: Vec::new(),
@@ -138,7 +138,7 @@ pub fn run(
             notes.push((model.describe(*node), EventKind::Declined, reason));
         }
         let partly = fold::fold_partly(model, &walk.facts) + fold::fold_containers(model, &walk.facts)?;
-        let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, &mut fired)?;
+        let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, 0, &mut fired)?;
         let merged =
             if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
         *fired.entry("common-subexpression").or_default() += merged.nodes;
@@ -153,6 +153,7 @@ pub fn run(
             && numbered == 0
             && merged == common::Merged::default()
             && removed == dead::Removed::default()
+            && !late(model, &mut walk.facts, &mut rules, &mut fired)?
         {
             // Only when nothing else is left to do: what others would remove is not worth planning.
             let saved = if skips(options, "size-chain") { 0 } else { chains::shorten(model, &walk.facts)? };
@@ -196,6 +197,16 @@ fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> 
         }
         None => Ok(()),
     }
+}
+
+/// Tries the rules that wait until no other has anything left to do, stage after stage until one changes something.
+fn late(model: &mut Model, facts: &mut Facts, rules: &mut Rules, fired: &mut Fired) -> Result<bool, Broken> {
+    for stage in 1..rules.stages() {
+        if simplify::simplify(model, facts, rules, stage, fired)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.

@@ -339,6 +339,9 @@ impl<'s> Elements<'s> {
     pub(super) fn modulo(&self, a: &Scalar, b: &Scalar, truncated: bool) -> Scalar {
         let ints = |a: &Dim, b: &Dim| {
             let b = self.divisor(b)?;
+            if truncated && !(in_double(a) && in_double(&b)) {
+                return None;
+            }
             Some(if truncated { self.scope.rem(a, &b) } else { self.scope.modulo(a, &b) })
         };
         let floats = |a: f64, b: f64| if truncated { a % b } else { super::arithmetic::floor_remainder(a, b) };
@@ -363,7 +366,10 @@ impl<'s> Elements<'s> {
             _ => return Scalar::Unknown,
         };
         match exponent {
-            Some(exponent @ 0..=4) => (0..exponent).fold(one, |power, _| self.mul(&power, a)),
+            Some(exponent @ 0..=4) => match (0..exponent).fold(one, |power, _| self.mul(&power, a)) {
+                Scalar::Int(power) if !in_double(&power) => Scalar::Unknown,
+                power => power,
+            },
             _ => Scalar::Unknown,
         }
     }
@@ -580,4 +586,9 @@ impl<'s> Elements<'s> {
             }),
         }
     }
+}
+
+/// Whether a constant is exact in a double, in which ONNX Runtime computes powers and `fmod` of integers. Sizes are.
+fn in_double(a: &Dim) -> bool {
+    a.as_const().is_none_or(|value| value.unsigned_abs() <= 1 << 53)
 }

@@ -10,10 +10,12 @@
 //! Refused: operands that are not one element each, a delta of 0, NaN. Left alone: lengths that depend on the precision in which
 //! the quotient is computed, of which the standard says nothing; a `stash_type` other than float.
 
+use rayon::prelude::*;
+
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
-use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
+use crate::tensor::{DType, Element, Number, Tensor, dispatch_numeric};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Range", &[11, 27], infer, eval)];
 
@@ -112,8 +114,11 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         cx.claim(dtype, &[length])?;
         let result = dispatch_numeric!(dtype, T => {
             // All elements lie between start and limit, and so in the type.
-            let values = (0..length).map(|at| <T as Number>::from_i64(start.wrapping_add((at as i64).wrapping_mul(delta))));
-            Tensor::from_vec(&[length], values.collect())?
+            let values = counted(length, &|base, at| {
+                let distance = (base as i64).wrapping_add(at.into()).wrapping_mul(delta);
+                <T as Number>::from_i64(start.wrapping_add(distance))
+            });
+            Tensor::from_vec(&[length], values)?
         }, else => return Err(Decline::unsupported(format!("a range of {dtype}"))));
         return Ok(vec![Data::Tensor(result)]);
     }
@@ -125,13 +130,28 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let length = float_count(start, limit, delta, single)?;
     cx.claim(dtype, &[length])?;
     let result = dispatch_numeric!(dtype, T => {
-        let values = (0..length).map(|at| {
-            let value = start + at as f64 * delta;
+        let values = counted(length, &|base, at| {
+            let value = start + (base as f64 + f64::from(at)) * delta;
             <T as Number>::from_f64(if single { f64::from(value as f32) } else { value }).unwrap_or(<T as Number>::zero())
         });
-        Tensor::from_vec(&[length], values.collect())?
+        Tensor::from_vec(&[length], values)?
     }, else => return Err(unsupported()));
     Ok(vec![Data::Tensor(result)])
+}
+
+/// So many elements, each made of its number: where its piece begins, and how far into it.
+fn counted<T: Element>(length: usize, each: &(impl Fn(usize, i32) -> T + Sync)) -> Vec<T> {
+    const PIECE: usize = 1 << 16;
+    let mut values = vec![T::zeroed(); length];
+    let fill = |(piece, out): (usize, &mut [T])| {
+        out.iter_mut().zip(0..).for_each(|(out, at)| *out = each(piece * PIECE, at));
+    };
+    if length > 4 * PIECE {
+        values.par_chunks_mut(PIECE).enumerate().for_each(fill);
+    } else {
+        values.chunks_mut(PIECE).enumerate().for_each(fill);
+    }
+    values
 }
 
 fn int_count(start: i64, limit: i64, delta: i64) -> Result<usize, Decline> {

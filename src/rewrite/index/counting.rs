@@ -3,15 +3,17 @@
 use smallvec::SmallVec;
 
 use crate::dim::{Dim, Scope};
-use crate::ir::{Attribute, Node, ValueId};
+use crate::ir::{Attribute, Node, NodeId, ValueId};
 use crate::rewrite::Place;
+use crate::rewrite::slices::taken;
+use crate::slicing::Bound;
 use crate::tensor::DType;
 
 /// How far back a tensor is followed through the nodes that compute it.
 const MAX_DEPTH: usize = 24;
 
 /// Constants with more elements are only asked whether all of them are one number.
-const MAX_CONSTANT: usize = 4096;
+pub(super) const MAX_CONSTANT: usize = 4096;
 
 /// An integer (or boolean, as 0 and 1) tensor `t` with `t[i₀, i₁, …] = offset + Σ steps[k] · iₖ`.
 ///
@@ -219,8 +221,9 @@ fn follow(place: &Place<'_>, value: ValueId, depth: usize) -> Option<Counting> {
             let flag = flag.is_splat().then_some(flag.offset.as_const()?)?;
             Some(Counting::splat(shape, Dim::constant(i64::from(flag == 0))))
         }
+        "Slice" => sliced(place, id, follow(place, node.input(0)?, depth)?, shape),
         // Any entry of a tensor of one number is that number.
-        "Gather" | "GatherElements" | "GatherND" | "Slice" | "Tile" => {
+        "Gather" | "GatherElements" | "GatherND" | "Tile" => {
             let data = follow(place, node.input(0)?, depth)?;
             data.is_splat().then(|| Counting::splat(shape, data.offset))
         }
@@ -277,6 +280,27 @@ fn transposed(node: &Node, from: Counting, shape: Vec<Dim>) -> Option<Counting> 
     (steps.len() == shape.len()).then_some(Counting { shape, offset: from.offset, steps })
 }
 
+/// From `begin` on, every so many: the offset moves, and the steps grow.
+fn sliced(place: &Place<'_>, id: NodeId, mut from: Counting, shape: Vec<Dim>) -> Option<Counting> {
+    if from.is_splat() {
+        return Some(Counting::splat(shape, from.offset));
+    }
+    let scope = place.scope();
+    let (ranges, _) = taken(place, id)?;
+    for (step, range) in from.steps.iter_mut().zip(&ranges) {
+        let Some(range) = range else { continue };
+        let begin = match &range.begin {
+            Bound::At(begin) => begin.as_const().filter(|begin| *begin >= 0)?,
+            Bound::Open => 0,
+            Bound::Unknown => return None,
+        };
+        let stride = range.step.filter(|stride| *stride > 0)?;
+        from.offset = scope.add(&from.offset, &scope.mul(step, &Dim::constant(begin)));
+        *step = scope.mul(step, &Dim::constant(stride));
+    }
+    Some(Counting { shape, ..from })
+}
+
 /// What the content that is already known says.
 fn known(place: &Place<'_>, value: ValueId, shape: &[Dim]) -> Option<Counting> {
     let fact = place.fact(value)?;
@@ -295,7 +319,7 @@ fn known(place: &Place<'_>, value: ValueId, shape: &[Dim]) -> Option<Counting> {
 }
 
 /// The elements as an offset and steps, if that is what they are.
-fn in_steps(scope: &Scope, shape: &[Dim], elements: &[Dim]) -> Option<Counting> {
+pub(super) fn in_steps(scope: &Scope, shape: &[Dim], elements: &[Dim]) -> Option<Counting> {
     let sizes: Vec<usize> =
         shape.iter().map(|dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok())).collect::<Option<_>>()?;
     let offset = elements.first()?.clone();

@@ -5,31 +5,29 @@
 //! `GatherND(x, [i₀, …, iₖ])` with `iₘ = oₘ + (position along axis aₘ)` and `a₀ < … < aₖ` is `x[o₀ : o₀ + n₀, …, oₖ : oₖ + nₖ]`
 //! with axes of size 1 in between. An index beyond the data fails in either reading of the model that gives a result.
 
-use super::counting::{Counting, counting};
-use crate::dim::{Dim, Scope};
+use super::counting::{Counting, MAX_CONSTANT, counting, in_steps};
+use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NewNode, ValueId};
 use crate::rewrite::Place;
+use crate::rewrite::merge::{insert_reshape, place_reshape};
 use crate::tensor::Tensor;
 
 pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
-    if place.opset < 13 {
-        return None;
-    }
     if place.node()?.op_type == "Gather" { gather(place) } else { gather_nd(place) }
 }
 
 /// A part of an axis: `x[start : start + size]`.
-pub(super) struct Part {
-    pub axis: usize,
-    pub start: i64,
-    pub size: Dim,
+struct Part {
+    axis: usize,
+    start: i64,
+    size: Dim,
     /// A value whose first axis has that size.
-    pub witness: ValueId,
+    witness: ValueId,
 }
 
 fn gather(place: &mut Place<'_>) -> Option<Edit> {
     let node = place.node()?;
-    let (data, indices, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
+    let (data, indices) = (node.input(0)?, node.input(1)?);
     if place.constant(indices).is_some() {
         return None;
     }
@@ -53,63 +51,26 @@ fn gather(place: &mut Place<'_>) -> Option<Edit> {
     if !whole {
         return None;
     }
-    let to = place.shape(output)?.to_vec();
-    let (mut source, mut shape) = (data, from);
-    // Nothing but the layout of the axes is between them and what the data was laid out from.
-    for _ in 0..8 {
-        if let Some(edit) = relaid(place, source, &shape, &to) {
-            return Some(edit);
-        }
-        let peel =
-            ["Reshape", "Flatten", "Unsqueeze", "Squeeze"].iter().find_map(|operator| place.producer(source, operator));
-        source = peel?.1.input(0)?;
-        shape = place.shape(source)?.to_vec();
-    }
-    None
+    // Nothing but the layout of the axes is between the data and the result.
+    place_reshape(place, "lookup-in-order", data)
 }
 
-/// The node as an Unsqueeze or Squeeze of `source`.
-fn relaid(place: &mut Place<'_>, source: ValueId, from: &[Dim], to: &[Dim]) -> Option<Edit> {
-    let output = place.output(0)?;
-    let scope = place.scope();
-    let (operator, axes) = if from.len() < to.len() {
-        ("Unsqueeze", ones_in(scope, from, to)?)
-    } else {
-        ("Squeeze", ones_in(scope, to, from)?)
-    };
-    let name = place.node()?.name.clone();
-    let axes_value = place.new_value(output, "axes");
-    let mut edit = place.edit("lookup-in-order")?.removing(place.id);
-    let node = if axes.is_empty() {
-        NewNode::new("Identity", [Some(source)])
-    } else {
-        edit.constants.push((axes_value, Tensor::vector(axes)));
-        NewNode::new(operator, [Some(source), Some(axes_value)])
-    };
-    Some(edit.inserting(node.named(name).output(output)))
-}
-
-/// Where axes of size 1 stand in `long` that `short` lacks, when the shapes are otherwise equal.
-pub(super) fn ones_in(scope: &Scope, short: &[Dim], long: &[Dim]) -> Option<Vec<i64>> {
-    let mut axes = Vec::new();
-    let mut matched = 0;
-    for (axis, dim) in long.iter().enumerate() {
-        let spare = long.len() - axis > short.len() - matched;
-        if short.get(matched).is_some_and(|next| scope.eq(next, dim).is_yes()) && !(spare && dim.is_const(1)) {
-            matched += 1;
-        } else if dim.is_const(1) && spare {
-            axes.push(i64::try_from(axis).ok()?);
-        } else {
-            return None;
-        }
-    }
-    (matched == short.len()).then_some(axes)
-}
-
-/// The columns of an index tensor `[…, k]` that is a Concat of `k` along the last axis, each as a counting tensor over the other axes.
+/// The columns of an index tensor `[…, k]`, constant or a Concat of `k` along the last axis, each as a counting tensor over the
+/// other axes.
 pub(super) fn columns(place: &Place<'_>, indices: ValueId) -> Option<Vec<(Counting, ValueId)>> {
     let rank = place.shape(indices)?.len();
     let last = rank.checked_sub(1)?;
+    if let Some(tensor) = place.constant(indices).filter(|tensor| tensor.len() <= MAX_CONSTANT) {
+        let shape = place.shape(indices)?;
+        let width = usize::try_from(shape.get(last)?.as_const()?).ok().filter(|width| *width > 0)?;
+        let front = shape.get(..last)?;
+        let numbers: Vec<Dim> = tensor.to_i64s()?.into_iter().map(Dim::constant).collect();
+        let column = |at: usize| {
+            let elements: Vec<Dim> = numbers.iter().skip(at).step_by(width).cloned().collect();
+            Some((in_steps(place.scope(), front, &elements)?, indices))
+        };
+        return (0..width).map(column).collect();
+    }
     let (_, concat) = place.producer(indices, "Concat")?;
     let axis = match concat.attribute("axis") {
         Some(Attribute::Int(axis)) if *axis < 0 => usize::try_from(axis + i64::try_from(rank).ok()?).ok()?,
@@ -156,16 +117,14 @@ fn gather_nd(place: &mut Place<'_>) -> Option<Edit> {
         }
         *shape.get_mut(axis)? = size;
     }
-    let axes = ones_in(place.scope(), &shape, &to)?;
-    let name = place.node()?.name.clone();
+    let same = shape.len() == to.len() && shape.iter().zip(&to).all(|(a, b)| place.scope().eq(a, b).is_yes());
+    if same && parts.is_empty() {
+        return place.forward("lookup-in-order", data);
+    }
     let mut edit = place.edit("lookup-in-order")?.removing(place.id);
-    let part = cut(place, &mut edit, data, &parts, axes.is_empty().then_some(output))?;
-    if !axes.is_empty() {
-        let axes_value = place.new_value(output, "axes");
-        edit.constants.push((axes_value, Tensor::vector(axes)));
-        edit.insert.push(NewNode::new("Unsqueeze", [Some(part), Some(axes_value)]).named(name).output(output));
-    } else if parts.is_empty() {
-        edit.insert.push(NewNode::new("Identity", [Some(part)]).named(name).output(output));
+    let part = cut(place, &mut edit, data, &parts, same.then_some(output))?;
+    if !same {
+        insert_reshape(place, &mut edit, part, &shape, output)?;
     }
     Some(edit)
 }
