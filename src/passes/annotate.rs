@@ -100,12 +100,9 @@ impl Writer<'_> {
                 }
                 Some(DeclaredType::Tensor { dtype, shape, extra })
             }
-            // What a file says of sequences, optionals and maps stays unless it says nothing.
-            Some(ty) => declared.cloned().or_else(|| {
-                let follows = claim.and_then(|claim| claim.ty.as_ref()).filter(|_| is_open(self.scope, ty));
-                self.claims |= follows.is_some_and(|follows| follows != ty);
-                type_of(self.scope, follows.unwrap_or(ty))
-            }),
+            // What a file says of sequences, optionals and maps stays unless it says nothing; what it says of values before them, which
+            // exporters get wrong, is not believed for their elements.
+            Some(ty) => declared.cloned().or_else(|| type_of(self.scope, ty)),
         }
     }
 
@@ -142,18 +139,6 @@ fn dim_claim(scope: &Scope, dim: &Dim) -> DimClaim {
         Some(size) if size >= 0 => DimClaim::Value(size),
         Some(_) => DimClaim::Unknown,
         None => DimClaim::Param(scope.format(dim)),
-    }
-}
-
-/// Whether a size inside has no expression in symbols that somebody named, or a type inside is not known.
-fn is_open(scope: &Scope, ty: &Type) -> bool {
-    match ty {
-        Type::Tensor(tensor) | Type::SparseTensor(tensor) => {
-            tensor.shape.as_ref().is_none_or(|dims| dims.iter().any(|dim| is_vague(scope, dim)))
-        }
-        Type::Sequence(inner) | Type::Optional(inner) | Type::Map(_, inner) => {
-            inner.as_ref().is_none_or(|inner| is_open(scope, inner))
-        }
     }
 }
 
