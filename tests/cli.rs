@@ -290,3 +290,45 @@ fn bad_slices_are_reported_and_left_alone() {
         assert!(shown.contains("=> (float[1,1,6] y)"), "{shown}");
     }
 }
+
+#[test]
+fn what_is_assumed_is_checked() {
+    let folder = TempDir::new().expect("a folder");
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n,c,h,w] x, float[n,h] z, float[8,3,3,3] k) => (y, u) { y = Conv (x, k)  u = Relu (z) }"#;
+    let path = written(&folder, "conv.onnx", source);
+    let target = folder.path().join("out.onnx");
+    let target = target.to_string_lossy();
+    let cases: &[(&[&str], &str)] = &[
+        (&["--dim", "n"], "is not a size"),
+        (&["--dim", "n=5..2"], "is not a size"),
+        (&["--dim", "n=1..9:0"], "is not a size"),
+        (&["--dim", "n=-1"], "is not a size"),
+        (&["--dim", "n=99999999999999999999"], "is not a size"),
+        (&["--dim", "m=1"], "no input of the model has a dimension named 'm'"),
+        (&["--assume", "h <="], "is not a relation"),
+        (&["--assume", "h <= m"], "no input of the model has a dimension named 'm'"),
+        (&["--dim", "h=1..8", "--assume", "h > 10"], "'h > 10' cannot be"),
+        (&["--assume", "h <= w", "--assume", "w < h"], "'w < h' cannot be"),
+        (&["--dim", "h=..8", "--dim", "h=9.."], "leaves no size for 'h'"),
+        (&["--dim", "c=4"], "does not fit the graph: Conv node"),
+        (&["--overwrite-input-shape", "x"], "is not an input and its shape"),
+        (&["--overwrite-input-shape", "x:1,3,,4"], "is not an input and its shape"),
+        (&["--overwrite-input-shape", "q:1"], "the model has no input named 'q'"),
+        (&["--overwrite-input-shape", "x:1,3,224"], "which [1,3,224] contradicts"),
+        (&["--input-shapes", "x:1,3,224,224", "--input-shapes", "z:2,224"], "which [2,224] contradicts"),
+        (&["--input-shapes", "x:1,4,16,16"], "does not fit the graph: Conv node"),
+    ];
+    for (options, message) in cases {
+        let arguments = [&[path.as_str(), "-o", &target], *options].concat();
+        let done = run(&arguments);
+        let said = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(1), "{options:?}: {said}");
+        assert!(said.contains(message), "{options:?}: {said}");
+        assert!(!Path::new(&*target).exists(), "{options:?}");
+    }
+    let shown = text(&run(&["show", &path, "--overwrite-input-shape", "x:1,3,224,224"]).stdout);
+    assert!(shown.contains("float[1,8,222,222] y") && shown.contains("float[1,224] u"), "{shown}");
+    let shown = text(&run(&["show", &path, "--dim", "h=8..512:8", "--assume", "h == w"]).stdout);
+    assert!(shown.contains("float[n,8,h - 2,h - 2] y") || shown.contains("\"h - 2\",\"h - 2\""), "{shown}");
+}

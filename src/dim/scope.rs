@@ -257,6 +257,14 @@ impl Scope {
         }
     }
 
+    /// The first symbol for which the assumptions leave no value, if that has come to light.
+    pub fn impossible(&self) -> Option<Symbol> {
+        let table = self.table.borrow();
+        let empty = |entry: &Entry| entry.interval.low.zip(entry.interval.high).is_some_and(|(low, high)| low > high);
+        let index = table.symbols.iter().position(empty)?;
+        u32::try_from(index).ok().map(Symbol)
+    }
+
     /// From now on the symbol is a multiple of `factor` too; zero says that the symbol is 0.
     pub fn set_multiple(&self, symbol: Symbol, factor: i64) {
         if factor == 0 {

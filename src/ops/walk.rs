@@ -117,12 +117,12 @@ impl Walk {
         self.infer_nodes(model, main)
     }
 
-    /// What an input is unless the caller overrides it, where claims are believed: integers that may be a shape.
+    /// What an input is unless the caller overrides it, where claims are believed: few numbers, which may be sizes or scales.
     fn default_of(&self, model: &Model, value: ValueId) -> Option<Fact> {
         const MOST: usize = 64;
         let default = model.value(value).tensor().filter(|_| self.trust_declared)?;
-        let integers = matches!(default.dtype(), DType::Int64 | DType::Int32);
-        (integers && default.len() <= MOST).then(|| Fact::constant(default.clone()))
+        let numbers = matches!(default.dtype(), DType::Int64 | DType::Int32 | DType::Float);
+        (numbers && default.len() <= MOST).then(|| Fact::constant(default.clone()))
     }
 
     /// A small integer input is not known, but it is the same wherever it is read: each element is a symbol of its own.

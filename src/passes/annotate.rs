@@ -100,7 +100,8 @@ impl Writer<'_> {
                 }
                 Some(DeclaredType::Tensor { dtype, shape, extra })
             }
-            // What a file says of sequences, optionals and maps stays unless it says nothing.
+            // What a file says of sequences, optionals and maps stays unless it says nothing; what it says of values before them, which
+            // exporters get wrong, is not believed for their elements.
             Some(ty) => declared.cloned().or_else(|| type_of(self.scope, ty)),
         }
     }

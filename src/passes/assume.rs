@@ -30,6 +30,25 @@ pub enum AssumeError {
     /// The model has no such symbol.
     #[error("no input of the model has a dimension named '{0}'")]
     NoSymbol(String),
+    /// No size satisfies all that is assumed and what the graph needs.
+    #[error("'{text}' leaves no size for '{symbol}' beside what else is assumed and what the graph needs")]
+    Impossible {
+        /// What was given, or all of it.
+        text: String,
+        /// The symbol without a value.
+        symbol: String,
+    },
+    /// A relation that no sizes satisfy.
+    #[error("'{0}' cannot be beside what else is assumed")]
+    False(String),
+    /// A node cannot work on the sizes given.
+    #[error("what is assumed does not fit the graph: {node}: {reason}")]
+    Misfit {
+        /// The node.
+        node: String,
+        /// What it says.
+        reason: String,
+    },
     /// The model has no such input.
     #[error("the model has no input named '{0}'")]
     NoInput(String),
@@ -47,7 +66,8 @@ pub enum AssumeError {
 
 /// Makes the assumptions: shapes of inputs first, then symbols, then relations between them.
 ///
-/// A symbol or input that gets a size has it written in the inputs' declared types: the user has said so.
+/// A symbol or input that gets a size has it written in the inputs' declared types: the user has said so. A symbol of an input that gets a
+/// shape has that size in all inputs.
 ///
 /// # Errors
 /// An assumption that is not understood, names nothing, or contradicts the model.
@@ -64,10 +84,36 @@ pub fn assume(model: &mut Model, scope: &Scope, assumptions: &[Assumption]) -> R
     }
     for assumption in assumptions {
         if let Assumption::Relation(text) = assumption {
-            relation(scope, text)?;
+            relation(model, scope, text)?;
         }
     }
-    Ok(())
+    possible(scope, assumptions)
+}
+
+/// Checks that something is left for every symbol.
+///
+/// # Errors
+/// A symbol that can have no value.
+pub fn possible(scope: &Scope, assumptions: &[Assumption]) -> Result<(), AssumeError> {
+    let Some(symbol) = scope.impossible().filter(|_| !assumptions.is_empty()) else { return Ok(()) };
+    let texts = assumptions.iter().map(|assumption| match assumption {
+        Assumption::Dim(text) | Assumption::Relation(text) | Assumption::InputShape(text) => text.as_str(),
+    });
+    let text = texts.collect::<Vec<_>>().join("', '");
+    Err(AssumeError::Impossible { text, symbol: scope.name(symbol).to_string() })
+}
+
+/// The dimensions of inputs that have a name.
+fn symbols(model: &Model) -> Vec<String> {
+    let mut names = Vec::new();
+    for value in inputs(model) {
+        let shape = model.value(value).declared.as_ref().and_then(DeclaredType::shape);
+        names.extend(shape.into_iter().flatten().filter_map(|dim| match &dim.claim {
+            DimClaim::Param(name) => Some(name.clone()),
+            _ => None,
+        }));
+    }
+    names
 }
 
 fn inputs(model: &Model) -> Vec<ValueId> {
@@ -112,10 +158,19 @@ fn input_shape(model: &mut Model, text: &str) -> Result<(), AssumeError> {
         list.split(',').map(entry).collect::<Option<_>>().ok_or_else(syntax)?
     };
     let shape = shape_mut(model, value).ok_or_else(|| AssumeError::NoInput(name.to_string()))?;
+    let mut sizes: Vec<(String, i64)> = Vec::new();
     if let Some(declared) = shape {
         let old: Vec<DimClaim> = declared.iter().map(|dim| dim.claim.clone()).collect();
-        let clash = |(old, new): (&DimClaim, &DimClaim)| matches!((old, new), (DimClaim::Value(a), DimClaim::Value(b)) if a != b);
-        if old.len() != given.len() || old.iter().zip(&given).any(clash) {
+        let mut clash = |(old, new): (&DimClaim, &DimClaim)| match (old, new) {
+            (DimClaim::Value(old), DimClaim::Value(new)) => old != new,
+            (DimClaim::Param(symbol), DimClaim::Value(new)) => {
+                let other = sizes.iter().find(|(known, _)| known == symbol).map(|(_, size)| *size);
+                sizes.push((symbol.clone(), *new));
+                other.is_some_and(|other| other != *new)
+            }
+            _ => false,
+        };
+        if old.len() != given.len() || old.iter().zip(&given).any(&mut clash) {
             return Err(AssumeError::Contradiction {
                 input: name.to_string(),
                 declared: shown(&old),
@@ -130,7 +185,21 @@ fn input_shape(model: &mut Model, text: &str) -> Result<(), AssumeError> {
     } else {
         *shape = Some(given.into_iter().map(|claim| DeclaredDim { claim, extra: Extra::new() }).collect());
     }
+    for (symbol, size) in sizes {
+        set_size(model, &symbol, size);
+    }
     Ok(())
+}
+
+/// Writes a number for a symbol in every input.
+fn set_size(model: &mut Model, symbol: &str, size: i64) {
+    for value in inputs(model) {
+        for dim in shape_mut(model, value).into_iter().flatten().flatten() {
+            if matches!(&dim.claim, DimClaim::Param(name) if name == symbol) {
+                dim.claim = DimClaim::Value(size);
+            }
+        }
+    }
 }
 
 fn dim(model: &mut Model, scope: &Scope, text: &str) -> Result<(), AssumeError> {
@@ -138,15 +207,7 @@ fn dim(model: &mut Model, scope: &Scope, text: &str) -> Result<(), AssumeError> 
     let syntax = || AssumeError::Syntax { text: text.to_string(), expected };
     let (name, range) = text.split_once('=').ok_or_else(syntax)?;
     let name = name.trim();
-    let declares = |dim: &DeclaredDim| dim.claim == DimClaim::Param(name.to_string());
-    let known = inputs(model).into_iter().any(|value| {
-        model
-            .value(value)
-            .declared
-            .as_ref()
-            .and_then(DeclaredType::shape)
-            .is_some_and(|shape| shape.iter().any(declares))
-    });
+    let known = symbols(model).iter().any(|symbol| symbol == name);
     if !known {
         return Err(AssumeError::NoSymbol(name.to_string()));
     }
@@ -155,17 +216,15 @@ fn dim(model: &mut Model, scope: &Scope, text: &str) -> Result<(), AssumeError> 
         if size < 0 {
             return Err(syntax());
         }
-        for value in inputs(model) {
-            for dim in shape_mut(model, value).into_iter().flatten().flatten().filter(|dim| declares(dim)) {
-                dim.claim = DimClaim::Value(size);
-            }
-        }
+        set_size(model, name, size);
         // Expressions elsewhere may name it still.
         scope.assume_eq(&Dim::symbol(scope.named(name)), &Dim::constant(size));
         return Ok(());
     }
     let (range, multiple) = match range.split_once(':') {
-        Some((range, multiple)) => (range.trim(), Some(number(multiple)?.max(1))),
+        Some((range, multiple)) => {
+            (range.trim(), Some(number(multiple).ok().filter(|multiple| *multiple > 0).ok_or_else(syntax)?))
+        }
         None => (range.trim(), None),
     };
     let (low, high) = match range.split_once("..") {
@@ -187,7 +246,7 @@ fn dim(model: &mut Model, scope: &Scope, text: &str) -> Result<(), AssumeError> 
     Ok(())
 }
 
-fn relation(scope: &Scope, text: &str) -> Result<(), AssumeError> {
+fn relation(model: &Model, scope: &Scope, text: &str) -> Result<(), AssumeError> {
     let expected = "a relation between sizes, such as past + seq <= 2048";
     let syntax = || AssumeError::Syntax { text: text.to_string(), expected };
     let signs = ["<=", ">=", "==", "<", ">", "="];
@@ -195,7 +254,25 @@ fn relation(scope: &Scope, text: &str) -> Result<(), AssumeError> {
         signs.iter().find_map(|sign| Some((*sign, text.split_once(sign)?))).ok_or_else(syntax)?;
     let side = |text: &str| scope.parse(text.trim()).ok_or_else(syntax);
     let (left, right) = (side(left)?, side(right)?);
+    let symbols = symbols(model);
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let has = |text: &String, name: &str| text == name || text.split(|c| !is_part(c)).any(|word| word == name);
+    let unknown = |name: &str| !symbols.iter().any(|symbol| has(symbol, name));
+    let mentioned = left.symbols().into_iter().chain(right.symbols()).map(|symbol| scope.name(symbol));
+    if let Some(name) = mentioned.into_iter().find(|name| unknown(name)) {
+        return Err(AssumeError::NoSymbol(name.to_string()));
+    }
     let one = Dim::constant(1);
+    let answer = match sign {
+        "<=" => scope.le(&left, &right),
+        ">=" => scope.ge(&left, &right),
+        "<" => scope.lt(&left, &right),
+        ">" => scope.gt(&left, &right),
+        _ => scope.eq(&left, &right),
+    };
+    if answer.is_no() {
+        return Err(AssumeError::False(text.to_string()));
+    }
     match sign {
         "<=" => scope.assume_le(&left, &right),
         ">=" => scope.assume_le(&right, &left),

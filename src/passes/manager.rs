@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 
-use super::assume::{AssumeError, Assumption, assume};
+use super::assume::{AssumeError, Assumption, assume, possible};
 use super::simplify::{self, Fired, Rules};
 use super::{annotate, chains, claims, common, contents, dead, fold, inline};
 use crate::dim::Scope;
@@ -107,6 +107,7 @@ pub fn run(
         model.add_synonym(name.synonym());
     }
     watch("inferring shapes");
+    let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
     assume(model, &scope, &options.assumptions)?;
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
     let mut walk = Walk::new(Rc::clone(&scope), options.slice_rule, Budget::default());
@@ -117,6 +118,9 @@ pub fn run(
     let mut rules = Rules::new(&options.skip, options.exact, options.fuel);
     let mut fired = Fired::new();
     learn(model, &mut walk)?;
+    if let Some(original) = original {
+        fits(&original, model, &mut walk, options)?;
+    }
     if !options.trust_declared_shapes {
         notes.extend(claims::contradictions(model, &walk.facts));
     }
@@ -171,6 +175,28 @@ pub fn run(
     let claimed = claimed(model, &walk, options)?;
     notes.extend(annotate::annotate(model, &walk.facts, claimed.as_ref(), &names));
     Ok(Outcome { facts: walk.facts, notes, rounds, fired })
+}
+
+/// Checks what is assumed against what the graph needs.
+///
+/// # Errors
+/// No size is left for a symbol, or a node of the main graph that could work cannot any more.
+fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> Result<(), RunError> {
+    walk.infer_main(model)?;
+    possible(walk.scope(), &options.assumptions)?;
+    let invalid = |event: &&Event| event.kind == EventKind::Invalid;
+    if !walk.events.iter().any(|event| invalid(&event)) {
+        return Ok(());
+    }
+    let mut before = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
+    before.infer_main(original)?;
+    let broken: FxHashSet<NodeId> = before.events.iter().filter(invalid).map(|event| event.node).collect();
+    match walk.events.iter().filter(invalid).find(|event| !broken.contains(&event.node)) {
+        Some(event) => {
+            Err(AssumeError::Misfit { node: model.describe(event.node), reason: event.reason.clone() }.into())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Tries the rules that wait until no other has anything left to do, stage after stage until one changes something.

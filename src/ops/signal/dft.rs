@@ -50,7 +50,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         _ => number(cx, 2).and_then(|axis| axis.as_const()),
     };
     let Some(axis) = axis else {
-        let mut shape = cx.fresh_shape(signal.len());
+        // Without another length a whole transform is as long as the signal, whichever axis it is.
+        let whole = !cx.has_input(1) && !kind.one_sided;
+        let mut shape = if whole { signal.to_vec() } else { cx.fresh_shape(signal.len()) };
         shape.push(last);
         return Ok(vec![Fact::tensor(dtype, Some(shape))]);
     };
@@ -197,7 +199,9 @@ mod tests {
         assert_eq!(dft(20, "N 9 2").with("onesided", 1).with("inverse", 1).infer(), ["float[N, 16, 1]"]);
         assert_eq!(dft(20, "N T 2").values(&[], &[32i64]).infer(), ["float[N, 32, 2]"]);
         assert_eq!(dft(20, "A B C 2").values(&[], &[32i64]).values(&[], &[0i64]).infer(), ["float[32, B, C, 2]"]);
-        assert_eq!(dft(20, "A B 2").absent().input(DType::Int64, "").infer(), ["float[?, ?, 2]"]);
+        assert_eq!(dft(20, "A B 2").absent().input(DType::Int64, "").infer(), ["float[A, B, 2]"]);
+        let one_sided = dft(20, "A B 1").with("onesided", 1).absent().input(DType::Int64, "");
+        assert_eq!(one_sided.infer(), ["float[?, ?, 2]"]);
         assert_eq!(Single::new("DFT", 20).unranked(DType::Float).infer(), ["float"]);
         assert!(dft(20, "A B 2").absent().values(&[], &[-1i64]).infer()[0].starts_with("invalid"));
     }
