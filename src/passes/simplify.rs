@@ -17,6 +17,7 @@ pub struct Rules {
     by_operator: FxHashMap<&'static str, Vec<&'static Rule>>,
     /// How many more edits may be applied; for finding the edit at fault.
     pub fuel: usize,
+    first_round: bool,
     /// What computing new constants may cost in all.
     budget: Budget,
 }
@@ -31,7 +32,7 @@ impl Rules {
                 by_operator.entry(operator).or_default().push(rule);
             }
         }
-        Rules { by_operator, fuel, budget: Budget::default() }
+        Rules { by_operator, fuel, first_round: true, budget: Budget::default() }
     }
 }
 
@@ -54,6 +55,7 @@ pub fn simplify(model: &mut Model, facts: &mut Facts, rules: &mut Rules, fired: 
             changed |= at_node(model, facts, rules, fired, id, opset)?;
         }
     }
+    rules.first_round = false;
     Ok(changed)
 }
 
@@ -76,7 +78,8 @@ fn at_node(
         let Some(candidates) = candidates else { break };
         let mut edit = None;
         for rule in candidates {
-            edit = (rule.apply)(&mut Place { model, facts, id, opset, budget: &rules.budget });
+            let first_round = rules.first_round;
+            edit = (rule.apply)(&mut Place { model, facts, id, opset, first_round, budget: &rules.budget });
             if edit.is_some() {
                 break;
             }

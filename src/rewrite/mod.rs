@@ -29,6 +29,8 @@ pub struct Place<'a> {
     pub id: NodeId,
     /// The version of the default domain in force.
     pub opset: i64,
+    /// Whether this is the first time the rules go over the model, so that equal values may not be one yet.
+    pub first_round: bool,
     /// What computing new constants may cost.
     pub budget: &'a Budget,
 }

@@ -18,10 +18,11 @@
 //! - `t ≥ 1` is proved, zeros do not copy, or there is no `x` (a 0 would be an error);
 //! - `t = x` is proved, or `x` is 0 wherever `t` is;
 //! - `n` is 0 wherever `t` is, or `t` is what the other dims leave over of `n`. Where `t = 0` the operand is then empty, or the
-//!   result would have to be. Such a run mostly fails (`x[S, 4]` to `[4, S]` copies the 4 at `S = 0` and finds 16 elements missing);
-//!   where it does not, another dim is 0 as well, and only which dim of an empty tensor is the 0 may differ from what is stated:
-//!   `x[S, 8]` to `[-1, S]` yields `[0, 8]` at `S = 0` where `[8, 0]` is stated. This is the price of naming the dims of batched
-//!   models.
+//!   result would have to be. Without an entry of −1 such a run fails (`x[S, 4]` to `[4, S]` copies the 4 at `S = 0` and finds 16
+//!   elements missing), unless another dim is 0 as well. With one it need not: `x[S, 8]` to `[-1, S]` yields `[0, 8]` at `S = 0`,
+//!   for the −1 takes up what is copied. So beside a −1 this is used only where `t` is not simply a symbol of the model's inputs, such
+//!   as the `⌊(w + 3)/4⌋` of a feature map: there only which dim of an empty tensor is the 0 may differ from what is stated. That is
+//!   the price of naming the dims behind convolutions, which refuse such sizes without saying so in a bound.
 //!
 //! Otherwise `d = t + x·max(0, 1 − t)` holds for every `t ≥ 0`. Where `t` may be −1, or is not known at all, the number of elements
 //! decides `d` if the product of the other dims is known and at least 1; and so it does for an entry of −1, where a product of
@@ -109,7 +110,9 @@ impl Reader<'_> {
             factors.as_ref().is_some_and(|factors| factors.iter().all(vanishes))
                 || scope.quotient(whole, size).is_some_and(|others| is_size || scope.ge(&others, &one).is_yes())
         };
-        Ok(if forced(copied) || forced(&operand.total) {
+        // Beside a −1 a copied dim makes no run fail.
+        let taken_up = self.has_rest && size.as_symbol().is_some_and(|symbol| !scope.is_fresh(symbol));
+        Ok(if forced(copied) || !taken_up && forced(&operand.total) {
             Entry::Size(size.clone())
         } else if is_size {
             Entry::Doubtful { size: size.clone(), copied: copied.clone() }
@@ -219,9 +222,8 @@ fn rest(scope: &Scope, total: &Dim, others: &[Dim]) -> Result<Option<Dim>, Refus
         (Some(total), Some(product)) => {
             Err(Refusal::invalid(format!("{total} elements do not fill rows of {product} elements each")))
         }
-        // The run could not succeed if the division left a remainder.
-        _ if scope.ge(&product, &Dim::constant(1)).is_yes() => Ok(Some(scope.floor_div(&total, &product))),
-        _ => Ok(None),
+        // The run could not succeed if the division left a remainder, or nothing to divide by.
+        _ => Ok(Some(scope.floor_div(&total, &scope.max(&product, &Dim::constant(1))))),
     }
 }
 
@@ -344,9 +346,11 @@ mod tests {
         assert_eq!(reshaped(&["B", "S", "64"], &["-1", "64"]), ["B*S", "64"]);
         assert_eq!(reshaped(&["B", "S", "64"], &["B", "-1"]), ["B", "64*S"]);
         assert_eq!(reshaped(&["B*S", "64"], &["B", "S", "64"]), ["B", "S", "64"]);
-        assert_eq!(reshaped(&["B", "4", "S", "16"], &["B", "S", "-1"]), ["B", "S", "64"]);
+        assert_eq!(reshaped(&["B", "4", "S", "16"], &["B", "S", "4", "-1"])[1], "4*max(1, S) - 3*S");
         assert_eq!(reshaped(&["B", "S"], &["-1"]), ["B*S"]);
-        assert_eq!(reshaped(&["S", "8"], &["-1", "S"]), ["8", "S"]);
+        // What the other sizes leave over takes up a copied dim, so a size of 0 is told apart.
+        assert_eq!(reshaped(&["S", "8"], &["-1", "S"])[1], "8*max(1, S) - 7*S");
+        assert_eq!(reshaped(&["floor(S/2)", "8"], &["-1", "floor(S/2)"])[1], "floor(S/2)");
         assert_eq!(reshaped(&["N", "C", "H", "H"], &["N", "2", "floor(C/2)", "H", "H"])[2], "floor(C/2)");
         // Nobody knows the last entry, but the others leave one answer.
         assert_eq!(reshaped(&["B", "64"], &["2", "?"]), ["2", "32*B"]);

@@ -125,7 +125,8 @@ fn slice_squeeze(place: &mut Place<'_>) -> Option<Edit> {
     Some(edit.inserting(gather.named(name).output(output)))
 }
 
-/// `Unsqueeze(Gather(x, i, axis = a), [a]) = Gather(x, [i], axis = a)` for a single constant index.
+/// `Unsqueeze(Gather(x, i, axis = a), [a]) = Gather(x, [i], axis = a)` for a single constant index. Sizes that are read off a shape
+/// are numbered by what they are first: the scalar may be needed elsewhere.
 fn gather_unsqueeze(place: &mut Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (gather, node) = place.producer(middle, "Gather")?;
@@ -134,7 +135,8 @@ fn gather_unsqueeze(place: &mut Place<'_>) -> Option<Edit> {
     let axis = axis_of(node, rank, Some(0))?;
     let tensor = place.constant(index)?;
     let vector = tensor.reshape(&[1]).ok().filter(|_| tensor.rank() == 0)?;
-    if !place.has_one_reader(middle) || axes_of(place, place.node()?, rank)? != [axis] {
+    let is_size = place.fact(output).is_some_and(|fact| fact.elements().is_some());
+    if is_size && place.first_round || !place.has_one_reader(middle) || axes_of(place, place.node()?, rank)? != [axis] {
         return None;
     }
     let along = i64::try_from(axis).ok()?;
