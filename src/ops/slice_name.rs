@@ -122,7 +122,8 @@ mod tests {
             assert!(matches!(read(text), Err(SliceNameError::Syntax(_))), "{text}");
         }
         assert_eq!(read("C=onnx"), Err(SliceNameError::NoDialect("onnx".into())));
-        for text in ["Slice=tensorflow", "Relu=openvino", "StridedSlice=openvino", "ai.intel.openvino::Slice=openvino"] {
+        for text in ["Slice=tensorflow", "Relu=openvino", "StridedSlice=openvino", "ai.intel.openvino::Slice=openvino"]
+        {
             assert!(matches!(read(text), Err(SliceNameError::Taken(_))), "{text}");
         }
     }

@@ -42,6 +42,7 @@ fn resolve(criterion: &mut Criterion) {
         });
     });
     group.bench_function("tract, symbols", |bencher| {
+        use tract_core::internal::DimLike;
         use tract_core::prelude::{SymbolScope, ToDim};
         bencher.iter(|| {
             let scope = SymbolScope::default();
@@ -115,7 +116,9 @@ fn copy(criterion: &mut Criterion) {
                 let start = if steps[axis] > 0 { starts[axis] as isize } else { 0 };
                 ndarray::Slice::new(start, None, steps[axis] as isize)
             });
-            bencher.iter(|| black_box(&array).slice_each_axis(|axis| axes[axis.axis.index()]).as_standard_layout().into_owned());
+            bencher.iter(|| {
+                black_box(&array).slice_each_axis(|axis| axes[axis.axis.index()]).as_standard_layout().into_owned()
+            });
         });
         if let Some(axis) = (0..3).find(|&axis| starts[axis] == 1 && steps == [1, 1, 1]) {
             group.bench_function(BenchmarkId::new(name, "tract"), |bencher| {

@@ -29,7 +29,9 @@ fn spec(pattern: &str) -> Result<SliceSpec, Box<dyn Error>> {
 /// A sum that depends on where each byte is.
 fn checksum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks(8).map(|chunk| chunk.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte)));
-    (1u64..).zip(words).fold(0, |sum, (at, word)| sum.wrapping_add(word.wrapping_mul(at.wrapping_mul(2).wrapping_sub(1))))
+    (1u64..)
+        .zip(words)
+        .fold(0, |sum, (at, word)| sum.wrapping_add(word.wrapping_mul(at.wrapping_mul(2).wrapping_sub(1))))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
