@@ -29,4 +29,4 @@ pub mod tensor;
 pub use document::Document;
 pub use ops::{SliceDialect, SliceName, SliceNameError};
 pub use passes::{Assumption, Options};
-pub use report::Report;
+pub use report::{Report, operator_table};

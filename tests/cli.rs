@@ -156,6 +156,16 @@ fn assumptions_are_checked_and_used() {
     assert!(!text(&frozen.stdout).contains("Shape ("), "{}", text(&frozen.stdout));
 }
 
+#[test]
+fn the_list_of_operators_is_up_to_date() {
+    let done = run(&["ops"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("SUPPORTED_OPS.md");
+    let file = std::fs::read_to_string(path).expect("SUPPORTED_OPS.md is read");
+    let renew = "SUPPORTED_OPS.md is out of date; renew it with `cargo run -- ops > SUPPORTED_OPS.md`";
+    assert!(text(&done.stdout) == file.replace("\r\n", "\n"), "{renew}");
+}
+
 /// Writes a model that is given as text.
 fn written(folder: &TempDir, name: &str, source: &str) -> String {
     let model = onnx_slice_fold::ir::text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));

@@ -68,6 +68,15 @@ rewrites! {
     casts: "g (int32[n] x) => (y) { a = Cast <to = 7> (x)  b = Cast <to = 6> (a)  c = Cast <to = 6> (b)  y = Neg (c) }";
     resize_to_twice_the_size: "g (float[1,2,h,w] x) => (y) <int64[4] k = {1,1,2,2}> {
         s = Shape (x)  t = Mul (s, k)  y = Resize <mode = \"nearest\", coordinate_transformation_mode = \"asymmetric\", nearest_mode = \"floor\"> (x, \"\", \"\", t) }";
+    sizes_read_again_and_again: "g (float[n,s,8] x, float[4] b) => (y, z) <int64 zero = {0}, int64 one = {1}, int64[1] at = {0}, int64[1] four = {4}, int64[1] two = {2}> {
+        a = Add (x, x)  s1 = Shape (a)  n1 = Gather (s1, zero)  s2 = Shape (x)  l1 = Gather (s2, one)  n2 = Unsqueeze (n1, at)  l2 = Unsqueeze (l1, at)
+        t = Concat <axis = 0> (n2, four, l2, two)  r = Transpose <perm = [0,2,1]> (a)  y = Reshape (r, t)
+        e = Abs (a)  s3 = Shape (e)  n3 = Gather (s3, zero)  n4 = Unsqueeze (n3, at)  s4 = Shape (e)  l3 = Gather (s4, one)  l4 = Unsqueeze (l3, at)
+        u = Concat <axis = 0> (l4, n4, four)  z = Expand (b, u) }";
+    arithmetic_on_sizes_of_one_rank: "g (float[n,s,8] x) => (y) <int64 zero = {0}, int64 one = {1}, int64[1] at = {0}, int64 four = {4}> {
+        s1 = Shape (x)  l1 = Gather (s1, one)  m = Mod (l1, four)  d = Sub (four, m)  k = Mod (d, four)  k1 = Unsqueeze (k, at)
+        s2 = Shape (x)  l2 = Gather (s2, one)  p = Add (l2, k)  p1 = Unsqueeze (p, at)  q = Concat <axis = 0> (k1, p1)  f = Cast <to = 1> (q)
+        w = ReduceSum <keepdims = 0> (f)  y = Mul (x, w) }";
 }
 
 /// `[N, -1, 4]` says nothing when N is 0, so with two sizes open the chain stays.
@@ -76,6 +85,7 @@ fn a_reshape_that_zero_would_break_keeps_its_chain() {
     let source = format!(
         "{HEAD} g (float[n,s,8] x) => (y) <int64[3] k = {{1,2,1}}, int64[3] d = {{1,1,2}}> {{ s0 = Shape (x)  a = Mul (s0, k)  t = Div (a, d)  y = Reshape (x, t) }}"
     );
+    // The sizes are said anew, in a row: N as it was, and the two that Shape tells.
     assert_eq!(count(&source, "Shape"), 1);
 }
 
@@ -90,8 +100,9 @@ fn what_a_caller_may_override_is_not_folded() {
 /// Splits into other numbers of parts are other nodes.
 #[test]
 fn splits_are_told_apart_by_their_parts() {
-    let source =
-        format!("{HEAD} g (float[n,6] x) => (a, c) {{ a, b = Split <axis = 1> (x)  c, d, e = Split <axis = 1> (x) }}");
+    let source = format!(
+        "{HEAD} g (float[n,6] x) => (a, b, c, d, e) {{ a, b = Split <axis = 1> (x)  c, d, e = Split <axis = 1> (x) }}"
+    );
     assert_eq!(count(&source, "Split"), 2);
 }
 
@@ -111,4 +122,13 @@ fn rules_can_be_left_out_by_name() {
     let model = folded(&source, &options);
     assert_eq!(model.graph(model.main()).node_count(), 2);
     assert_eq!(count(&source, "Identity"), 0);
+}
+
+#[test]
+fn an_expand_that_adds_an_axis_stays() {
+    // Broadcasting without it would give a result of lower rank.
+    let body = "g (float[2,h] x) => (y) <int64[3] target = {1,1,1}, float two = {2}> { e = Expand (x, target)  y = Mul (e, two) }";
+    assert_eq!(count(&format!("{HEAD}\n{body}"), "Expand"), 1);
+    let body = "g (float[2,h] x, float[1,2,h] z) => (y) <int64[3] target = {1,1,1}> { e = Expand (x, target)  y = Mul (e, z) }";
+    assert_eq!(count(&format!("{HEAD}\n{body}"), "Expand"), 0);
 }

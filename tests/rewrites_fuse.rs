@@ -1,46 +1,12 @@
 //! Fusions on models in text form. Each is run before and after; what fires is shown as a snapshot, and beside every rule
 //! stands what it must leave alone.
 
+#[macro_use]
 mod support;
 
-use onnx_slice_fold::ir::{Model, text};
+use onnx_slice_fold::ir::text;
 use onnx_slice_fold::{Document, Options};
-use support::folded;
-
-/// Folds and compares, and tells how often `rule` fired.
-fn fold(rule: &str, opset: i64, body: &str) -> (Model, usize) {
-    let source = format!("<ir_version: 8, opset_import: [\"\" : {opset}]>\n{body}");
-    let model = folded(&source, &Options::default());
-    let mut document = Document::of(text::parse(&source).expect("it parsed before"));
-    let report = document.fold(&Options::default()).expect("it folded before");
-    (model, report.fired.get(rule).copied().unwrap_or(0))
-}
-
-/// What is left after `rule` has fired.
-fn fused(rule: &str, opset: i64, body: &str) -> String {
-    let (model, fired) = fold(rule, opset, body);
-    assert!(fired > 0, "{rule} does not fire:\n{}", text::print(&model));
-    text::print(&model)
-}
-
-macro_rules! fuses {
-    ($($name:ident: $rule:literal, $opset:literal, $body:literal;)*) => {
-        $(#[test]
-        fn $name() {
-            insta::assert_snapshot!(fused($rule, $opset, $body));
-        })*
-    };
-}
-
-macro_rules! keeps {
-    ($($name:ident: $rule:literal, $opset:literal, $body:literal;)*) => {
-        $(#[test]
-        fn $name() {
-            let (model, fired) = fold($rule, $opset, $body);
-            assert_eq!(fired, 0, "{} fires:\n{}", $rule, text::print(&model));
-        })*
-    };
-}
+use support::{fold, folded};
 
 // ---- affine steps beside weights ---------------------------------------------------------------------------------------
 
@@ -190,10 +156,23 @@ fuses! {
         p = Relu (x)  a = MatMul (z, w)  b = Unsqueeze (a, axis)  c = MatMul (p, b)  y = Mul (s, c) }";
     factor_into_weights_and_bias: "factor-upstream", 17, "g (float[n,1,h] x) => (y)
         <float[2,1,1] k = {1,2}, float[2] b = {3,4}, float s = {2}> { a = Conv (x, k, b)  c = Transpose <perm = [0,2,1]> (a)  y = Mul (c, s) }";
+    factor_of_what_is_turned: "factor-upstream", 17, "g (float[b,n,4] x, float[b,4,n] z) => (y)
+        <float[4,4] q = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}, float[4] c = {1,-1,2,1}, float[4] t = {2,1,-1,3}, float d = {8},
+        int64[1] zero = {0}, int64[1] two = {2}, int64[1] four = {4}, int64[1] axis = {2}> {
+        a = MatMul (x, q)  u = Slice (a, zero, two, axis)  v = Slice (a, two, four, axis)  w = Neg (v)  r = Concat <axis = -1> (w, u)
+        p = Mul (a, c)  o = Mul (r, t)  e = Add (p, o)  f = MatMul (e, z)  g = Div (f, d)  y = Softmax (g) }";
+    factor_of_a_curve: "factor-upstream", 13, "g (float[n,2] x) => (y)
+        <float[2,3] w = {1,2,3,4,5,6}, float[3] b = {1,-1,2}, float[3,2] o = {1,2,-3,4,5,6}, float s = {1.4142135}, float one = {1}> {
+        a = MatMul (x, w)  c = Add (a, b)  d = Div (c, s)  e = Erf (d)  f = Add (e, one)  h = Mul (c, f)  y = MatMul (h, o) }";
+    factor_of_an_embedding: "factor-upstream", 13, "g (int64[n] x) => (y) <float[3,2] w = {1,2,3,4,5,6}, float s = {4}> { a = Gather (w, x)  y = Mul (a, s) }";
     factor_into_a_divisor: "factor-upstream", 17, "g (float[n,2] x) => (y) <float[2] d = {1,2}, float s = {4}> { a = Div (x, d)  c = Transpose (a)  y = Mul (c, s) }";
 }
 
 keeps! {
+    a_factor_that_nothing_undoes: "factor-upstream", 17, "g (float[n,2] x) => (y)
+        <float[2,2] w = {1,2,3,4}, float s = {4}> { a = MatMul (x, w)  b = Mul (a, s)  c = Sigmoid (b)  d = Mul (c, a)  y = Relu (d) }";
+    a_factor_squared_by_what_reads_it: "factor-upstream", 17, "g (float[n,2] x) => (y)
+        <float[2,2] w = {1,2,3,4}, float[2,2] v = {1,2,3,4}, float s = {4}> { a = MatMul (x, w)  b = Mul (a, s)  c = Sigmoid (b)  d = Mul (a, a)  e = Mul (c, d)  y = MatMul (e, v) }";
     a_factor_of_a_square: "factor-upstream", 17, "g (float[n,2] x) => (y)
         <float[2,2] w = {1,2,3,4}, float s = {4}> { a = MatMul (x, w)  r = Reshape (a, shape)  b = MatMul (r, r)  y = Mul (b, s)  shape = Constant <value_ints = [-1,2,2]> () }";
     a_factor_behind_a_curve: "factor-upstream", 17, "g (float[n,2] x) => (y)
@@ -206,6 +185,35 @@ keeps! {
         <float[2,1,1] k = {1,2}, float s = {2}> { a = Conv (x, k, b)  c = Transpose <perm = [0,2,1]> (a)  y = Mul (c, s) }";
     a_factor_for_each_column: "factor-upstream", 17, "g (float[n,2] x) => (y)
         <float[2,2] w = {1,2,3,4}, float[2,1] s = {4,5}> { a = MatMul (x, w)  b = Transpose (a)  y = Mul (b, s) }";
+}
+
+fuses! {
+    factor_before_weights: "factor-downstream", 17, "g (float[n,2] x, float[n,3] z) => (y)
+        <float[2,2] w = {1,2,3,4}, float s = {0.5}, float one = {1}> {
+        a = Erf (x)  b = Add (a, one)  c = Mul (s, b)  d = Mul (x, c)  y = MatMul (d, w) }";
+    factor_before_several_weights: "factor-downstream", 17, "g (float[n,2] x) => (y, z)
+        <float[2,2] w = {1,2,3,4}, float[2,2] v = {5,6,7,8}, float s = {0.5}> { a = Exp (x)  b = Mul (a, s)  y = MatMul (b, w)  c = Transpose (b)  z = MatMul (v, c) }";
+}
+
+keeps! {
+    a_factor_before_a_curve: "factor-downstream", 17, "g (float[n,2] x) => (y, z)
+        <float[2,2] w = {1,2,3,4}, float s = {0.5}> { a = Exp (x)  b = Mul (a, s)  y = MatMul (b, w)  z = Sigmoid (b) }";
+    a_factor_of_an_output: "factor-downstream", 17, "g (float[n,2] x) => (y, b)
+        <float[2,2] w = {1,2,3,4}, float s = {0.5}> { a = Exp (x)  b = Mul (a, s)  y = MatMul (b, w) }";
+    a_factor_before_a_square: "factor-downstream", 17, "g (float[2,2] x) => (y)
+        <float[2,2] w = {1,2,3,4}, float s = {0.5}> { a = Exp (x)  b = Mul (a, s)  c = MatMul (b, b)  y = MatMul (c, w) }";
+}
+
+fuses! {
+    products_with_inverses: "product-with-inverse", 17, "g (float[n,2] x, float[n,1] z) => (y)
+        <float[1] one = {1}, float e = {1e-3}> { a = Abs (z)  b = Add (a, e)  c = Sqrt (b)  d = Reciprocal (c)  f = Mul (x, d)  h = Div (one, b)  y = Mul (h, f) }";
+}
+
+keeps! {
+    an_inverse_that_is_read_elsewhere: "product-with-inverse", 17, "g (float[n,2] x, float[n,1] z) => (y, w)
+        { a = Exp (z)  d = Reciprocal (a)  y = Mul (x, d)  w = Relu (d) }";
+    an_inverse_of_more_axes: "product-with-inverse", 17, "g (float[n] x, float[n] z) => (y)
+        <float[1,1] one = {1}> { a = Exp (z)  d = Div (one, a)  y = Mul (x, d) }";
 }
 
 // ---- products of matrices ----------------------------------------------------------------------------------------------
@@ -476,4 +484,28 @@ fn a_long_chain_of_factors() {
     let (model, fired) = fold("constant-chain", 17, &body);
     assert_eq!(fired, 3999);
     assert_eq!(model.graph(model.main()).node_count(), 2);
+}
+
+// ---- normalizations without parameters ---------------------------------------------------------------------------------
+
+macro_rules! normalized {
+    ($tail:literal) => {
+        concat!(
+            "<float two = {2}, float e = {1e-5}, float[4] g = {1,2,3,4}> { m = ReduceMean <axes = [-1]> (x)  d = Sub (x, m)  p = Pow (d, two)
+            v = ReduceMean <axes = [-1]> (p)  a = Add (v, e)  s = Sqrt (a)  n = Div (d, s) ", $tail)
+    };
+}
+
+fuses! {
+    a_normalization_of_rows: "bare-normalization", 13, concat!("g (float[b,3,4] x) => (y)", normalized!("y = Relu (n) }"));
+    a_normalization_of_the_rows_of_a_matrix: "bare-normalization", 13, concat!("g (float[b,4] x) => (y)", normalized!("y = Relu (n) }"));
+    a_normalization_of_rows_of_images: "bare-normalization", 11, concat!("g (float[b,2,3,4] x) => (y)", normalized!("y = Relu (n) }"));
+    a_normalization_without_parameters: "bare-normalization", 17, concat!("g (float[b,s,4] x) => (y)", normalized!("y = Relu (n) }"));
+}
+
+keeps! {
+    a_normalization_with_parameters: "bare-normalization", 13, concat!("g (float[b,3,4] x) => (y)", normalized!("y = Mul (n, g) }"));
+    a_normalization_with_parameters_of_its_own_operator: "bare-normalization", 17, concat!("g (float[b,3,4] x) => (y)", normalized!("y = Mul (n, g) }"));
+    a_normalization_of_rows_nobody_counts: "bare-normalization", 13, concat!("g (float[b,s,4] x) => (y)", normalized!("y = Relu (n) }"));
+    a_normalization_whose_deviation_is_read: "bare-normalization", 13, concat!("g (float[b,3,4] x) => (y, s)", normalized!("y = Relu (n) }"));
 }

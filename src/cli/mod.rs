@@ -2,6 +2,7 @@
 
 mod explain;
 mod fold;
+mod ops;
 mod progress;
 mod show;
 
@@ -28,6 +29,8 @@ enum Command {
     Show(show::Show),
     /// Fold without writing, and tell what fired and why the rest is left.
     Explain(explain::Explain),
+    /// Print which operators and versions have inference and evaluation.
+    Ops(ops::Ops),
 }
 
 /// What every subcommand that runs the passes takes.
@@ -52,6 +55,9 @@ struct Passes {
     /// The shape of an input (x:1,3,224,224; names and -1 leave a dimension open).
     #[arg(long, visible_alias = "input-shapes", value_name = "INPUT:SHAPE")]
     overwrite_input_shape: Vec<String>,
+    /// Take what the model declares of shapes inside it as given, and not only what it declares of its inputs.
+    #[arg(long)]
+    trust_declared_shapes: bool,
     /// Leave a rewrite rule out, by the name `explain` gives it.
     #[arg(long, value_name = "RULE")]
     skip: Vec<String>,
@@ -96,6 +102,7 @@ impl Passes {
             exact: self.exact,
             fuel: self.stop_after.unwrap_or(usize::MAX),
             assumptions: shapes.chain(dims).chain(relations).collect(),
+            trust_declared_shapes: self.trust_declared_shapes,
             ..Default::default()
         }
     }
@@ -107,6 +114,7 @@ pub fn main() -> ExitCode {
     let result = match (cli.command, cli.fold) {
         (Some(Command::Show(show)), _) => show.run(),
         (Some(Command::Explain(explain)), _) => explain.run(),
+        (Some(Command::Ops(ops)), _) => ops.run(),
         (None, fold) => fold.run(),
     };
     match result {

@@ -138,7 +138,50 @@ impl Scope {
         if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
             return a.checked_mul(b).map(Dim::constant);
         }
-        self.settle(self.resolve(a).times(&self.resolve(b))?)
+        let (a, b) = (self.resolve(a), self.resolve(b));
+        if let Some(product) = self.times_switch(&a, &b).or_else(|| self.times_switch(&b, &a)) {
+            return Some(product);
+        }
+        self.settle(a.times(&b)?)
+    }
+
+    /// `p·f` for an `f = c·z + d` with a `z = max(0, 1 − q)` that is 1 where `q` is 0 and else 0: of `p·z` only the value counts that `p` has
+    /// where `q` is 0. `None` if `f` is no such thing.
+    fn times_switch(&self, p: &Dim, f: &Dim) -> Option<Dim> {
+        // z is written 1 − q + max(0, q − 1).
+        let terms = f.terms();
+        let (maximum, difference) = terms.iter().find_map(|term| match term.monomial.as_atom() {
+            Some(Atom::Max(members)) => match members.as_slice() {
+                [zero, difference] if zero.is_const(0) => Some((term, difference)),
+                _ => None,
+            },
+            _ => None,
+        })?;
+        let single = Term { monomial: maximum.monomial.clone(), coefficient: 1 };
+        let z = Dim::from_sorted(vec![single])?.minus(difference)?;
+        let rest = f.plus_scaled(&z, maximum.coefficient.checked_neg()?)?.as_const()?;
+        let q = difference.plus(&Dim::constant(1))?;
+        let variable: Vec<Term> = q.terms().iter().filter(|term| !term.monomial.is_one()).cloned().collect();
+        let atoms: Vec<Atom> = variable.iter().filter_map(|term| term.monomial.as_atom().cloned()).collect();
+        let [single, others @ ..] = variable.as_slice() else { return None };
+        if atoms.len() != variable.len() || variable.iter().any(|term| term.coefficient < 1) {
+            return None;
+        }
+        let value = if others.is_empty() && single.coefficient == 1 && self.at_least(&q, 0) {
+            q.offset().checked_neg()?
+        } else if q.offset() == 0
+            && atoms.iter().all(|atom| atom.clone().dim().is_some_and(|dim| self.at_least(&dim, 0)))
+        {
+            0
+        } else {
+            return None;
+        };
+        let there = self.try_replace(p, &|atom| atoms.contains(atom).then(|| Dim::constant(value)))?;
+        if there == *p {
+            return None;
+        }
+        let counted = there.times(&z)?.scaled(maximum.coefficient)?;
+        self.settle(counted.plus_scaled(p, rest)?)
     }
 
     pub(super) fn try_sum<'d>(&self, dims: impl IntoIterator<Item = &'d Dim>) -> Option<Dim> {
@@ -222,11 +265,19 @@ impl Scope {
     }
 
     pub(super) fn try_substitute(&self, a: &Dim, replace: &dyn Fn(Symbol) -> Option<Dim>) -> Option<Dim> {
+        self.try_replace(a, &|atom| match atom {
+            Atom::Symbol(symbol) => replace(*symbol),
+            Atom::Floor(_) | Atom::Max(_) => None,
+        })
+    }
+
+    /// `a` with every atom that `replace` knows replaced, outermost first, and simplified anew.
+    fn try_replace(&self, a: &Dim, replace: &dyn Fn(&Atom) -> Option<Dim>) -> Option<Dim> {
         let mut sum = Vec::new();
         for term in a.terms().iter() {
             let mut product = Dim::constant(term.coefficient);
             for factor in term.monomial.factors() {
-                let base = self.substitute_atom(&factor.atom, replace)?;
+                let base = self.replace_inside(&factor.atom, replace)?;
                 for _ in 0..factor.exponent {
                     product = self.try_mul(&product, &base)?;
                 }
@@ -236,15 +287,18 @@ impl Scope {
         self.try_sum(&sum)
     }
 
-    fn substitute_atom(&self, atom: &Atom, replace: &dyn Fn(Symbol) -> Option<Dim>) -> Option<Dim> {
+    fn replace_inside(&self, atom: &Atom, replace: &dyn Fn(&Atom) -> Option<Dim>) -> Option<Dim> {
+        if let Some(value) = replace(atom) {
+            return Some(value);
+        }
         match atom {
-            Atom::Symbol(symbol) => Some(replace(*symbol).unwrap_or_else(|| Dim::symbol(*symbol))),
+            Atom::Symbol(symbol) => Some(Dim::symbol(*symbol)),
             Atom::Floor(floor) => {
-                let numerator = self.try_substitute(&floor.numerator, replace)?;
-                self.try_floor_div(&numerator, &self.try_substitute(&floor.denominator, replace)?)
+                let numerator = self.try_replace(&floor.numerator, replace)?;
+                self.try_floor_div(&numerator, &self.try_replace(&floor.denominator, replace)?)
             }
             Atom::Max(members) => {
-                let members: Option<_> = members.iter().map(|member| self.try_substitute(member, replace)).collect();
+                let members: Option<_> = members.iter().map(|member| self.try_replace(member, replace)).collect();
                 self.settle(self.largest(members?)?)
             }
         }

@@ -24,6 +24,15 @@ impl Scope {
     /// Every round keeps `offset + factor · max(members)` equal to the result; it is over when the members are a form
     /// that no rule changes any more, so that reading a maximum back makes the same one.
     pub(super) fn largest(&self, members: Vec<Dim>) -> Option<Dim> {
+        if let Some(known) = self.recall_maximum(&members) {
+            return known;
+        }
+        let maximum = self.largest_anew(&members);
+        self.remember_maximum(&members, maximum.clone());
+        maximum
+    }
+
+    fn largest_anew(&self, members: &[Dim]) -> Option<Dim> {
         let mut offset = Dim::constant(0);
         let mut factor = Term { monomial: Monomial::One, coefficient: 1 };
         let expanded = members.iter().map(|member| self.expand(member));

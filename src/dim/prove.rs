@@ -54,7 +54,8 @@ impl Scope {
         if let Some(known) = self.recall_proof(&slack) {
             return known;
         }
-        let proved = prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0);
+        // Most questions are about what does not hold.
+        let proved = !self.is_refuted(&slack, 0) && prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0);
         self.remember_proof(&slack, proved);
         proved
     }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::bounds::Interval;
 use super::expr::{Dim, Symbol};
 use super::integer::greatest_common_divisor;
-use super::monomial::Atom;
+use super::monomial::{Atom, Floor};
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
@@ -25,11 +25,15 @@ const MAX_REMEMBERED: u32 = 256;
 #[derive(Debug, Default)]
 pub struct Scope {
     table: RefCell<Table>,
-    /// What was found under the present assumptions: intervals of atoms, lower bounds, and which expressions are proved
-    /// to be non-negative.
+    /// What was found under the present assumptions: intervals of atoms, lower bounds, which expressions are proved to be
+    /// non-negative, what is the largest of several, and which assignments each relation holds for.
     intervals: Memo<Atom, Interval>,
     lows: Memo<Dim, Option<i128>>,
     proofs: Memo<Dim, bool>,
+    maxima: Memo<Vec<Dim>, Option<Dim>>,
+    pub(super) holding: RefCell<Vec<u32>>,
+    /// The dims that broadcast to an expression. More knowledge does not make that untrue.
+    parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
 }
 
@@ -43,9 +47,9 @@ impl<K, V> Default for Memo<K, V> {
     }
 }
 
-impl<K: Clone + Eq + Hash, V: Copy> Memo<K, V> {
+impl<K: Clone + Eq + Hash, V: Clone> Memo<K, V> {
     fn recall(&self, key: &K) -> Option<V> {
-        self.0.borrow().get(key).copied()
+        self.0.borrow().get(key).cloned()
     }
 
     fn remember(&self, key: &K, size: u32, value: V) {
@@ -327,14 +331,21 @@ impl Scope {
             primitive.plus(&Dim::constant(offset.checked_div_euclid(content)?))
         });
         let Some(expression) = primitive else { return };
-        // c·s + d ≥ 0 bounds s by itself.
+        // c·s + d ≥ 0 bounds s by itself, and c·⌊n/m⌋ + d ≥ 0 bounds n.
         if let [first, rest @ ..] = &*expression.terms()
-            && let Some(Atom::Symbol(symbol)) = first.monomial.as_atom()
             && rest.iter().all(|term| term.monomial.is_one())
         {
             let interval = Interval::of_affine_root(first.coefficient, expression.offset());
             let [low, high] = [interval.low, interval.high].map(|bound| bound.and_then(|b| i64::try_from(b).ok()));
-            return self.restrict(*symbol, low, high);
+            match first.monomial.as_atom() {
+                Some(Atom::Symbol(symbol)) => return self.restrict(*symbol, low, high),
+                Some(Atom::Floor(floor)) => {
+                    if let Some(bound) = of_numerator(floor, low, high) {
+                        return self.assume_non_negative(bound);
+                    }
+                }
+                _ => {}
+            }
         }
         let mut table = self.table.borrow_mut();
         if table.relations.len() < MAX_RELATIONS && !table.relations.contains(&expression) {
@@ -412,11 +423,35 @@ impl Scope {
         self.proofs.remember(a, a.size(), proved);
     }
 
+    /// What the largest of these was found to be.
+    pub(super) fn recall_maximum(&self, members: &Vec<Dim>) -> Option<Option<Dim>> {
+        self.maxima.recall(members)
+    }
+
+    pub(super) fn remember_maximum(&self, members: &Vec<Dim>, maximum: Option<Dim>) {
+        let size = members.iter().fold(0u32, |sum, member| sum.saturating_add(member.size()));
+        self.maxima.remember(members, size, maximum);
+    }
+
+    /// The dims whose meeting an expression was made to say.
+    pub(super) fn recall_parts(&self, a: &Dim) -> Option<Arc<[Dim]>> {
+        self.parts.borrow().get(a).cloned()
+    }
+
+    pub(super) fn remember_parts(&self, a: &Dim, parts: Arc<[Dim]>) {
+        let mut known = self.parts.borrow_mut();
+        if known.len() < MAX_MEMO {
+            known.insert(a.clone(), parts);
+        }
+    }
+
     /// What was concluded under weaker assumptions is to be concluded anew.
     fn forget(&self) {
         self.intervals.forget();
         self.lows.forget();
         self.proofs.forget();
+        self.maxima.forget();
+        self.holding.borrow_mut().clear();
     }
 
     pub(super) fn symbol_count(&self) -> usize {
@@ -432,6 +467,20 @@ impl Scope {
         }
         drop(table);
         self.forget();
+    }
+}
+
+/// What is not negative of the numerator where `low ≤ ⌊n/m⌋` or `⌊n/m⌋ ≤ high`, for a constant `m > 0`: `n − low·m`, or
+/// `high·m + m − 1 − n`.
+fn of_numerator(floor: &Floor, low: Option<i64>, high: Option<i64>) -> Option<Dim> {
+    let divisor = floor.denominator.as_const().filter(|divisor| *divisor > 0)?;
+    match (low, high) {
+        (Some(low), _) => floor.numerator.minus(&Dim::constant(low.checked_mul(divisor)?)),
+        (_, Some(high)) => {
+            let most = high.checked_mul(divisor)?.checked_add(divisor.checked_sub(1)?)?;
+            Dim::constant(most).minus(&floor.numerator)
+        }
+        _ => None,
     }
 }
 

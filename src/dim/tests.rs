@@ -82,11 +82,11 @@ fn quotients_have_one_form() {
     same(&scope, "(-S)//2", "S//-2");
     let [up, down] = ["ceil(S/-2)", "-(S//2)"].map(|text| scope.parse(text).unwrap());
     assert_eq!(scope.eq(&up, &down), Answer::Yes);
-    check(&scope, "S % 3", "mod(S, 3)");
-    check(&scope, "(2*S - 1) % 3", "mod(2*S + 2, 3)");
-    check(&scope, "(S + 1) % 3 + 5", "mod(S + 1, 3) + 5");
+    check(&scope, "S % 3", "Mod(S, 3)");
+    check(&scope, "(2*S - 1) % 3", "Mod(2*S + 2, 3)");
+    check(&scope, "(S + 1) % 3 + 5", "Mod(S + 1, 3) + 5");
     check(&scope, "(h + 1)//2", "floor((h + 1)/2)");
-    check(&scope, "B*(S % 4)", "B*mod(S, 4)");
+    check(&scope, "B*(S % 4)", "B*Mod(S, 4)");
     check(&scope, "floor(S/2)/1", "floor(S/2)");
     check(&scope, "(6*S)/3", "2*S");
 }
@@ -105,7 +105,7 @@ fn a_symbolic_divisor_needs_to_be_non_zero() {
     same(&scope, "(N*S + N)//(S + 1)", "N");
     same(&scope, "(N*S + T)//S", "N + T//S");
     same(&scope, "(2*N*S)//(2*S*S)", "N//S");
-    check(&scope, "N % S", "mod(N, S)");
+    check(&scope, "N % S", "Mod(N, S)");
     check(&scope, "N // (2*S)", "floor(N/(2*S))");
     check(&scope, "(S - 1) // S", "0");
     check(&scope, "floor(S*N/(S*2)) - N//2", "0");
@@ -171,6 +171,18 @@ fn stepped_slices_come_out_short() {
     check(Some(2), None, 2, "max(0, floor((S + 1)/2) - 1)");
     check(Some(1), Some(4), -3, "0");
     check(Some(3), Some(-5), 1, "max(0, max(0, S - 5) - min(3, S))");
+}
+
+#[test]
+fn only_the_value_counts_that_a_0_1_factor_lets_through() {
+    let scope = Scope::new();
+    check(&scope, "T*max(0, 1 - S)", "T*max(0, 1 - S)");
+    check(&scope, "(S + T)*max(0, 1 - S)", "T*max(0, 1 - S)");
+    check(&scope, "S*min(1, S)", "S");
+    check(&scope, "(S + T)*max(-1, -S)", "-S - T*min(1, S)");
+    check(&scope, "(S + T)*min(1, S) + T*max(0, 1 - S)", "T + S");
+    check(&scope, "max(0, S - T)*max(0, 1 - S - T)", "0");
+    check(&scope, "(floor(S/2) - 1)*max(0, 1 - floor(S/2))", "min(0, floor(S/2) - 1)");
 }
 
 #[test]

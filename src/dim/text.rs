@@ -1,7 +1,7 @@
-//! Writing expressions: arithmetic that a Python evaluator with `floor`, `min`, `max` and `mod` reads back.
+//! Writing expressions: arithmetic that a Python evaluator with `floor`, `min`, `max` and `Mod` reads back.
 //!
 //! `floor(a/b)` is the quotient rounded down. The canonical form knows neither `mod` nor `min`; where terms make up
-//! `a − b·⌊a/b⌋`, `x − max(0, d)` or `y + max(0, d)`, they are written as `mod(a, b)`, `min(x, x − d)` and
+//! `a − b·⌊a/b⌋`, `x − max(0, d)` or `y + max(0, d)`, they are written as `Mod(a, b)`, `min(x, x − d)` and
 //! `max(y, y + d)`.
 
 use std::fmt::{self, Write};
@@ -13,7 +13,8 @@ use super::monomial::{Atom, Floor, Monomial, Term};
 use super::scope::Scope;
 
 impl Scope {
-    /// The expression as text. Symbols appear under their names as they are, identifiers or not.
+    /// The expression as text. A symbol appears under its name as it is; one whose name could be read as something else is put
+    /// in parentheses where it is a part of something.
     pub fn format(&self, a: &Dim) -> String {
         let name = |symbol| self.name(symbol);
         let settle = |a: &Dim| self.settle(a.clone()).unwrap_or_else(|| a.clone());
@@ -62,6 +63,9 @@ fn write_sum(a: &Dim, style: &Style) -> String {
     if let Some(value) = a.as_const() {
         return value.to_string();
     }
+    if let Some(Atom::Symbol(symbol)) = a.as_atom() {
+        return (style.name)(*symbol).to_string();
+    }
     let mut pieces = pieces_of(&(style.settle)(a), style);
     // A sum starts with something positive, if there is anything.
     if let Some(first) = pieces.iter().position(|piece| piece.cofactor.coefficient > 0) {
@@ -107,7 +111,11 @@ fn write_piece(text: &mut String, piece: &Piece, style: &Style) {
 
 fn write_atom(text: &mut String, atom: &Atom, style: &Style) {
     match atom {
-        Atom::Symbol(symbol) => text.push_str(&(style.name)(*symbol)),
+        Atom::Symbol(symbol) => {
+            let name = (style.name)(*symbol);
+            let (open, close) = if is_one_word(&name) { ("", "") } else { ("(", ")") };
+            text.extend([open, &name, close]);
+        }
         Atom::Floor(floor) => {
             text.push_str("floor(");
             write_operand(text, &floor.numerator, style);
@@ -117,6 +125,12 @@ fn write_atom(text: &mut String, atom: &Atom, style: &Style) {
         }
         Atom::Max(members) => write_call(text, "max", members, style),
     }
+}
+
+/// Whether a name cannot be taken for an expression of several names.
+fn is_one_word(name: &str) -> bool {
+    !name.is_empty()
+        && name.chars().all(|letter| letter.is_alphanumeric() || ['_', '.', ':', '$', '@', '#'].contains(&letter))
 }
 
 fn write_call(text: &mut String, name: &str, arguments: &[Dim], style: &Style) {
@@ -130,8 +144,11 @@ fn write_call(text: &mut String, name: &str, arguments: &[Dim], style: &Style) {
 
 /// An operand of a division: in parentheses unless it is a name, a call or a literal.
 fn write_operand(text: &mut String, operand: &Dim, style: &Style) {
+    if let Some(atom) = operand.as_atom() {
+        return write_atom(text, atom, style);
+    }
     let written = write_sum(operand, style);
-    if operand.as_atom().is_some() || operand.as_const().is_some_and(|value| value >= 0) {
+    if operand.as_const().is_some_and(|value| value >= 0) {
         text.push_str(&written);
     } else {
         text.push('(');
@@ -180,7 +197,7 @@ fn as_call(sum: &Dim, term: &Term, atom: &Atom, style: &Style) -> Option<(Piece,
     }
 }
 
-/// `n·a − n·b·⌊a/b⌋ = n·mod(a, b)`.
+/// `n·a − n·b·⌊a/b⌋ = n·Mod(a, b)`.
 fn as_modulo(rest: &Dim, cofactor: &Term, floor: &Floor) -> Option<(Piece, Dim)> {
     let terms = floor.denominator.terms();
     let [divisor] = &*terms else { return None };
@@ -195,7 +212,7 @@ fn as_modulo(rest: &Dim, cofactor: &Term, floor: &Floor) -> Option<(Piece, Dim)>
         return None;
     }
     let arguments = vec![floor.numerator.clone(), floor.denominator.clone()];
-    Some((Piece { cofactor, call: Some(Call { name: "mod", arguments }) }, rest.minus(&dividend)?))
+    Some((Piece { cofactor, call: Some(Call { name: "Mod", arguments }) }, rest.minus(&dividend)?))
 }
 
 /// `n·x − n·max(0, d) = n·min(x, x − d)` and `n·y + n·max(0, d) = n·max(y, y + d)`, with as much of `d` in `x`, or of

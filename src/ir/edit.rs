@@ -147,6 +147,9 @@ impl Model {
         }
         for (node, slot, value) in edit.rewire {
             self.set_input(node, slot, value);
+            if value.is_none() {
+                self.truncate_inputs(node, usize::MAX);
+            }
             applied.touched.push(node);
         }
         for (old, new) in edit.replace {

@@ -219,6 +219,11 @@ impl Fact {
             Content::Constant(Data::Tensor(tensor)) if tensor.len() <= MAX_ELEMENTS => {
                 if let Some(ints) = tensor.to_i64s() {
                     Some(ints.into_iter().map(|int| Scalar::Int(Dim::constant(int))).collect())
+                } else if tensor.dtype() == DType::Uint64 {
+                    // What is beyond the integers of an expression is not a float either.
+                    let scalar =
+                        |&int: &u64| i64::try_from(int).map_or(Scalar::Unknown, |int| Scalar::Int(Dim::constant(int)));
+                    Some(tensor.elements::<u64>()?.iter().map(scalar).collect())
                 } else {
                     Some(tensor.to_f64s()?.into_iter().map(Scalar::Float).collect())
                 }
@@ -366,5 +371,17 @@ fn preferred<'d>(scope: &Scope, a: &'d Dim, b: &'d Dim) -> &'d Dim {
         a
     } else {
         b
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_beyond_an_expression_are_not_known() {
+        let fact = Fact::constant(Tensor::from_vec(&[2], vec![7u64, u64::MAX]).unwrap());
+        assert_eq!(fact.elements().unwrap(), [Scalar::Int(Dim::constant(7)), Scalar::Unknown]);
+        assert_eq!(fact.ints(), None);
     }
 }

@@ -104,7 +104,7 @@ pub struct Function {
     pub extra: Extra,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Vertex {
     Value,
     Node(NodeId),
@@ -133,6 +133,8 @@ pub struct Model {
     wiring: DiGraph<Vertex, u32, u32>,
     value_at: Vec<NodeIndex>,
     node_at: Vec<NodeIndex>,
+    /// Where each value was listed as a graph's output. Like an edge, a place counts only while the value still stands there.
+    listed: FxHashMap<ValueId, Vec<(GraphId, usize)>>,
     stale: usize,
     next_order: u32,
 }
@@ -161,6 +163,7 @@ impl Model {
             wiring: DiGraph::default(),
             value_at: Vec::new(),
             node_at: Vec::new(),
+            listed: FxHashMap::default(),
             stale: 0,
             next_order: 0,
         };
@@ -320,9 +323,19 @@ impl Model {
         uses
     }
 
-    /// Whether some graph lists the value among its outputs.
+    /// Whether some graph lists the value among its outputs. However many readers it has, this takes no longer.
     pub fn is_output(&self, value: ValueId) -> bool {
-        self.readers(value).any(|(vertex, _)| matches!(vertex, Vertex::Outputs(_)))
+        self.listed.get(&value).is_some_and(|places| {
+            let still = |&(graph, slot): &(GraphId, usize)| self.graph(graph).outputs.get(slot) == Some(&value);
+            places.iter().any(|place| still(place) && self.is_live(place.0))
+        })
+    }
+
+    /// Whether exactly one operand of one node reads the value. It ends at the second one.
+    pub fn is_read_once(&self, value: ValueId) -> bool {
+        let mut readers = self.readers(value);
+        // The same operand may have come to read the value more than once.
+        readers.next().is_some_and(|first| matches!(first.0, Vertex::Node(_)) && readers.all(|other| other == first))
     }
 
     /// Whether every reader of the value is one of these nodes; a graph that lists it among its outputs is none of them. It is
@@ -542,6 +555,7 @@ impl Model {
     pub fn add_output(&mut self, graph: GraphId, value: ValueId) {
         let slot = self.graphs[graph.index()].outputs.len();
         self.graphs[graph.index()].outputs.push(value);
+        self.listed.entry(value).or_default().push((graph, slot));
         self.wiring.add_edge(self.value_at[value.index()], self.graphs[graph.index()].sink, slot as u32);
     }
 
@@ -550,6 +564,7 @@ impl Model {
         let sink = self.graphs[graph.index()].sink;
         if let Some(place) = self.graphs[graph.index()].outputs.get_mut(slot) {
             *place = value;
+            self.listed.entry(value).or_default().push((graph, slot));
             self.wiring.add_edge(self.value_at[value.index()], sink, slot as u32);
             self.stale += 1;
         }
@@ -585,16 +600,18 @@ impl Model {
         self.graphs[graph.index()].initializers.retain(|&held| held != value);
     }
 
-    /// Takes many initializers away at once, in time linear in their number.
+    /// Takes many initializers away at once, in time linear in those of their graphs.
     pub fn remove_initializers(&mut self, gone: &FxHashSet<ValueId>) {
+        let mut homes = FxHashSet::default();
         for &value in gone {
-            if let Definition::Initializer(_) = self.value(value).definition {
+            if let Definition::Initializer(home) = self.value(value).definition {
+                homes.insert(home);
                 self.values[value.index()].definition = Definition::Nothing;
                 self.values[value.index()].constant = None;
             }
         }
-        for graph in &mut self.graphs {
-            let values = &self.values;
+        for home in homes {
+            let (graph, values) = (&mut self.graphs[home.index()], &self.values);
             graph.initializers.retain(|&held| !gone.contains(&held) || values[held.index()].constant.is_some());
         }
     }

@@ -8,13 +8,12 @@
 //! A dim of 0 is a dim like any other: beside 1 it gives 0, beside anything else it is an error. So the larger of two dims
 //! is the result only where neither can be 0; see [`broadcast_dims`].
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use smallvec::SmallVec;
 
 use super::Refusal;
-use crate::dim::{Answer, Dim, Scope, Symbol};
+use crate::dim::{Answer, Dim, Scope};
 use crate::tensor::product;
 
 /// The shape that multidirectional broadcasting gives. No shapes give rank 0.
@@ -53,9 +52,7 @@ fn broadcast_axis<'d>(scope: &Scope, dims: impl Iterator<Item = &'d Dim>) -> Res
 /// - the larger one is the result where neither can be 0,
 /// - `max(a, b)·min(1, a, b)` is the result in any case.
 ///
-/// Chains of such formulas would grow without end. But the formula of formulas is that of all their dims together, for a 0 among
-/// them decides and else all that are not 1 are equal. So a few symbols are put together so, and dims that are symbols or
-/// formulas of such; where other expressions meet, the result is a new symbol.
+/// The formula is kept short ([`Scope::meet`]); where it would not be, the result is a new symbol.
 ///
 /// # Errors
 /// Both differ for sure and neither is 1.
@@ -81,7 +78,7 @@ pub fn broadcast_dims(scope: &Scope, a: &Dim, b: &Dim) -> Result<Dim, Refusal> {
         return Ok(b.clone());
     }
     for (small, large) in [(a, b), (b, a)] {
-        if covers(scope, small, large) {
+        if scope.covers(large, small) {
             return Ok(large.clone());
         }
     }
@@ -91,42 +88,11 @@ pub fn broadcast_dims(scope: &Scope, a: &Dim, b: &Dim) -> Result<Dim, Refusal> {
     if positive(a_low) && positive(b_low) {
         return Ok(scope.max(a, b));
     }
-    if let (Some(mut symbols), Some(others)) = (symbols_that_met(scope, a), symbols_that_met(scope, b)) {
-        symbols.extend(others);
-        if symbols.len() <= MOST_SYMBOLS {
-            return Ok(meeting_of(scope, &symbols));
-        }
+    if let Some(formula) = scope.meet(a, b) {
+        return Ok(formula);
     }
     let low = a_low.zip(b_low).map_or(0, |(a, b)| a.min(b).max(0));
     Ok(scope.fresh_within("broadcast", Some(low), a_high.zip(b_high).map(|(a, b)| a.max(b))))
-}
-
-/// Whether a symbol is the result beside `small` whenever the two broadcast. It is if `small ≤ large`, unless `large` is 1 and
-/// `small` is 0: so `min(64, S)` and `S` give `S`.
-fn covers(scope: &Scope, small: &Dim, large: &Dim) -> bool {
-    let Some(symbol) = large.as_symbol().filter(|symbol| small.symbols().contains(symbol)) else { return false };
-    let at_one = scope.substitute(small, &|other| (other == symbol).then(|| Dim::constant(1)));
-    scope.ge(&at_one, &Dim::constant(1)).is_yes() && scope.le(small, large).is_yes()
-}
-
-/// How many symbols one formula may put together.
-const MOST_SYMBOLS: usize = 4;
-
-/// `max(a, b, …)·min(1, a, b, …)`.
-fn meeting_of(scope: &Scope, symbols: &BTreeSet<Symbol>) -> Dim {
-    let (mut largest, mut smallest) = (None, Dim::constant(1));
-    for dim in symbols.iter().map(|&symbol| Dim::symbol(symbol)) {
-        smallest = scope.min(&smallest, &dim);
-        largest = Some(largest.map_or_else(|| dim.clone(), |largest| scope.max(&largest, &dim)));
-    }
-    largest.map_or_else(|| smallest.clone(), |largest| scope.mul(&largest, &smallest))
-}
-
-/// The symbols whose formula this dim is, one that is a symbol being its own.
-fn symbols_that_met(scope: &Scope, dim: &Dim) -> Option<BTreeSet<Symbol>> {
-    let symbols = dim.symbols();
-    let met = symbols.len() <= MOST_SYMBOLS && (dim.as_symbol().is_some() || meeting_of(scope, &symbols) == *dim);
-    met.then_some(symbols)
 }
 
 /// The shape that multidirectional broadcasting gives, or `None` when there is none.
@@ -316,6 +282,36 @@ mod tests {
         // At S = 1 the other is 0, and so is the result.
         let shorter = scope.max(&Dim::constant(0), &scope.sub(&size, &Dim::constant(1)));
         assert_ne!(broadcast_dims(&scope, &shorter, &size), Ok(size));
+    }
+
+    #[test]
+    fn what_is_one_where_a_size_is_one_gives_way_to_the_size() {
+        let scope = Scope::new();
+        let (size, other) = (Dim::symbol(scope.named("S")), Dim::symbol(scope.named("T")));
+        // What a Reshape gives for an entry S that copies T where it is 0.
+        let empty = scope.max(&Dim::constant(0), &scope.sub(&Dim::constant(1), &size));
+        let copied = scope.add(&size, &scope.mul(&other, &empty));
+        assert_eq!(broadcast_dims(&scope, &size, &copied), Ok(size.clone()));
+        assert_eq!(broadcast_dims(&scope, &copied, &size), Ok(size));
+    }
+
+    #[test]
+    fn expressions_meet_in_one_formula_however_often() {
+        let scope = Scope::new();
+        let [s, t, u] = ["S", "T", "U"].map(|name| Dim::symbol(scope.named(name)));
+        let product = scope.mul(&s, &t);
+        let once = broadcast_dims(&scope, &product, &u).unwrap();
+        assert_eq!(broadcast_dims(&scope, &once, &product), Ok(once.clone()));
+        assert_eq!(broadcast_dims(&scope, &u, &once), Ok(once.clone()));
+        for [first, second, third] in [[2, 3, 6], [2, 3, 1], [1, 1, 5], [0, 3, 0], [0, 3, 1], [1, 1, 0]] {
+            let size = |symbol| {
+                let named = [&s, &t, &u].into_iter().zip([first, second, third]);
+                named.into_iter().find(|(dim, _)| dim.as_symbol() == Some(symbol)).map(|(_, size)| size)
+            };
+            let [met, product, third] = [&once, &product, &u].map(|dim| dim.evaluate(&size).unwrap());
+            let expected = broadcast_static(&[&[product as usize], &[third as usize]]).unwrap();
+            assert_eq!(met, expected[0] as i64, "{first} {second} {third}");
+        }
     }
 
     #[test]

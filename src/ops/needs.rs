@@ -4,18 +4,23 @@
 //! for every run that gives a result the opposite holds. Only refusals that the standard states and the runtimes carry
 //! out are used:
 //!
-//! * a Reshape cannot tell what −1 stands for when its other sizes multiply to 0;
-//! * a Gather with a fixed index needs that many entries.
+//! * a Reshape cannot tell what −1 stands for when its other sizes multiply to 0, be the −1 a computed one;
+//! * a Gather with a fixed index needs that many entries;
+//! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
 
 use super::Walk;
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Attribute, Fact, Model, Node};
+
+/// How many expressions are noted not to be negative: each is looked at by later proofs.
+const MOST_RELATIONS: usize = 32;
 
 impl Walk {
     /// Tightens the bounds of symbols by what the nodes of the main graph need. Returns whether anything was learned; what was
     /// stated before is still true, but may be said more simply.
     pub fn learn(&mut self, model: &Model) -> bool {
         let mut learned = false;
+        let mut relations = MOST_RELATIONS;
         for node in model.graph(model.main()).nodes().filter_map(|id| model.node(id)) {
             let needs = if node.is("Reshape") {
                 self.reshape_needs(node)
@@ -26,6 +31,14 @@ impl Walk {
             };
             for (dim, least) in needs.unwrap_or_default() {
                 learned |= at_least(&self.scope, &dim, least);
+            }
+            let results = node.outputs().iter().flatten().filter_map(|&value| self.facts.get(value)?.shape());
+            for dim in results.flatten().filter(|dim| dim.as_const().is_none() && dim.as_symbol().is_none()) {
+                if relations > 0 && !self.scope.ge(dim, &Dim::constant(0)).is_yes() {
+                    relations -= 1;
+                    learned = true;
+                    self.scope.assume_le(&Dim::constant(0), dim);
+                }
             }
         }
         learned
@@ -41,12 +54,36 @@ impl Walk {
             return None;
         }
         let target = self.fact(node, 1)?.ints()?;
-        let open = target.iter().position(|size| size.is_const(-1))?;
+        let Some(open) = target.iter().position(|size| size.is_const(-1)) else {
+            return Some(self.never_open(&target, self.fact(node, 0)?.shape()?));
+        };
         let output = self.facts.get(node.output(0)?)?.shape()?;
         (output.len() == target.len()).then(|| {
             let others = output.iter().enumerate().filter(|(axis, _)| *axis != open);
             others.map(|(_, dim)| (dim.clone(), 1)).collect()
         })
+    }
+
+    /// The symbols that are not 0 because an entry of the target would be −1 then, beside another one that gives 0: so
+    /// `[S, 2·S − 1]` needs an `S` of 1.
+    fn never_open(&self, target: &[Dim], operand: &[Dim]) -> Vec<(Dim, i64)> {
+        const LONGEST: usize = 64;
+        if target.len() > LONGEST {
+            return Vec::new();
+        }
+        let mut symbols: Vec<Symbol> = target.iter().flat_map(Dim::symbols).collect();
+        symbols.sort_unstable();
+        symbols.dedup();
+        symbols.retain(|&symbol| {
+            let at_zero = |dim: &Dim| self.scope.substitute(dim, &|other| (other == symbol).then(|| Dim::constant(0)));
+            let mut sizes = target.iter().map(at_zero).enumerate();
+            // An entry of 0 copies the operand's dim.
+            let empty = |(axis, size): (usize, Dim)| {
+                size.is_const(0) && operand.get(axis).is_some_and(|copied| at_zero(copied).is_const(0))
+            };
+            sizes.clone().any(|(_, size)| size.is_const(-1)) && sizes.any(empty)
+        });
+        symbols.into_iter().map(|symbol| (Dim::symbol(symbol), 1)).collect()
     }
 
     fn gather_needs(&self, node: &Node) -> Option<Vec<(Dim, i64)>> {

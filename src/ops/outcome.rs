@@ -76,15 +76,20 @@ impl From<Decline> for Refusal {
 }
 
 impl From<TensorError> for Decline {
+    /// Too large a tensor breaks no rule.
     fn from(error: TensorError) -> Self {
-        Decline::Invalid(error.to_string())
+        if is_too_large(&error) { Decline::OverBudget(error.to_string()) } else { Decline::Invalid(error.to_string()) }
     }
 }
 
 impl From<TensorError> for Refusal {
     fn from(error: TensorError) -> Self {
-        Refusal::Invalid(error.to_string())
+        if is_too_large(&error) { Refusal::Unsupported(error.to_string()) } else { Refusal::Invalid(error.to_string()) }
     }
+}
+
+fn is_too_large(error: &TensorError) -> bool {
+    matches!(error, TensorError::OutOfMemory { .. } | TensorError::ElementCount { .. } | TensorError::ByteCount { .. })
 }
 
 /// One value for each output of the node (absent ones may be anything; fewer mean trailing ones are absent).
@@ -149,5 +154,17 @@ impl Default for Budget {
     /// 1 GiB a result, 4 GiB in all; 2·10¹⁰ operations a node, 10¹¹ in all.
     fn default() -> Self {
         Budget::new(1 << 30, 4 << 30, 20_000_000_000, 100_000_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_large_a_tensor_breaks_no_rule() {
+        assert!(matches!(Decline::from(TensorError::OutOfMemory { bytes: 1 }), Decline::OverBudget(_)));
+        assert!(matches!(Refusal::from(TensorError::OutOfMemory { bytes: 1 }), Refusal::Unsupported(_)));
+        assert!(matches!(Decline::from(TensorError::StringPayload), Decline::Invalid(_)));
     }
 }

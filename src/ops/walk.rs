@@ -29,6 +29,8 @@ pub enum EventKind {
     Declined,
     /// What the file declares contradicts what is proved.
     FalseClaim,
+    /// What is written out rests on what the file declares.
+    Claimed,
 }
 
 /// Something worth telling about a node.
@@ -55,8 +57,11 @@ pub struct Walk {
     pub slice_rule: Rule,
     /// Whether nodes whose operands are known are evaluated.
     pub evaluate: bool,
-    /// Whether declared types fill what cannot be inferred. What follows from them is then only claimed.
+    /// Whether declared types, and the defaults of inputs, fill what cannot be inferred. What follows from them is then only
+    /// claimed.
     pub trust_declared: bool,
+    /// The names that stand alone as a dimension of some input of the main graph.
+    plain: Rc<[String]>,
     depth: usize,
     visits: usize,
     bindings: Rc<[NamedAttribute]>,
@@ -74,6 +79,7 @@ impl Walk {
             slice_rule,
             evaluate: true,
             trust_declared: false,
+            plain: Rc::new([]),
             depth: 0,
             visits: 0,
             bindings: Rc::new([]),
@@ -94,17 +100,29 @@ impl Walk {
     pub fn infer_main(&mut self, model: &Model) -> Result<(), Refusal> {
         self.visits = 1_000_000usize.saturating_add(model.value_count().saturating_mul(64));
         let main = model.main();
-        let plain = plain_names(model, main);
+        let plain: Rc<[String]> = plain_names(model, main).into();
+        self.plain = Rc::clone(&plain);
         for &value in model.graph(main).inputs() {
             if self.facts.get(value).is_none() {
                 let declared = model.value(value).declared.as_ref();
                 let fact = declared
                     .map_or_else(Fact::unknown, |ty| declared_fact(&self.scope, ty, &|name| plain.contains(&name)));
-                let fact = self.with_run_time_integers(fact, &model.value(value).name);
+                let fact = match self.default_of(model, value) {
+                    Some(default) => default,
+                    None => self.with_run_time_integers(fact, &model.value(value).name),
+                };
                 self.facts.set(value, fact);
             }
         }
         self.infer_nodes(model, main)
+    }
+
+    /// What an input is unless the caller overrides it, where claims are believed: integers that may be a shape.
+    fn default_of(&self, model: &Model, value: ValueId) -> Option<Fact> {
+        const MOST: usize = 64;
+        let default = model.value(value).tensor().filter(|_| self.trust_declared)?;
+        let integers = matches!(default.dtype(), DType::Int64 | DType::Int32);
+        (integers && default.len() <= MOST).then(|| Fact::constant(default.clone()))
     }
 
     /// A small integer input is not known, but it is the same wherever it is read: each element is a symbol of its own.
@@ -269,7 +287,7 @@ impl Walk {
             let Some(value) = *value else { continue };
             self.facts.set(value, fact);
             let Some(declared) = model.value(value).declared.as_ref().filter(|_| self.trust_declared) else { continue };
-            let claim = declared_fact(&self.scope, declared, &|_| false);
+            let claim = declared_fact(&self.scope, declared, &|name| self.plain.contains(&name));
             if let Err(contradiction) = self.facts.meet(value, claim) {
                 let reason = format!("'{}': {contradiction}", model.value(value).name);
                 self.tell(id, EventKind::FalseClaim, reason);

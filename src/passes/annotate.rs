@@ -1,24 +1,38 @@
 //! Writes what is known of each value's type beside it.
 //!
-//! What is proved comes first; where the proof leaves a size open, what the file claims of it stands, or what follows from
-//! such claims; the types of graph inputs are never touched.
+//! What is proved comes first; where the proof leaves a size open, what follows from the file's claims stands if it has an expression in
+//! the symbols of the inputs, else the author's name for the size, else the claim itself. The types of graph inputs are never
+//! touched.
+
+use rustc_hash::FxHashSet;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{
     DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, Model, TensorType, Type, ValueId,
 };
+use crate::ops::EventKind;
 
+use super::claims::{Names, is_vague};
 use super::dead::live_graphs;
 
-/// States the type of every node result and graph output of the main graph and its subgraphs.
-pub fn annotate(model: &mut Model, proved: &Facts, claimed: Option<&Facts>) {
+/// States the type of every node result and graph output of the main graph and its subgraphs. Tells of which it states more than
+/// is proved.
+pub fn annotate(
+    model: &mut Model,
+    proved: &Facts,
+    claimed: Option<&Facts>,
+    names: &Names,
+) -> Vec<(String, EventKind, String)> {
     let scope = proved.scope().clone();
+    let mut told = Vec::new();
     for graph in live_graphs(model) {
         let mut values: Vec<ValueId> = Vec::new();
         for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
             values.extend(node.outputs().iter().flatten());
         }
         values.extend(model.graph(graph).outputs());
+        let mut seen = FxHashSet::default();
+        values.retain(|&value| seen.insert(value));
         for value in values {
             let place = model.value(value);
             if matches!(place.definition(), Definition::Input(_)) {
@@ -27,64 +41,96 @@ pub fn annotate(model: &mut Model, proved: &Facts, claimed: Option<&Facts>) {
             let declared = place.declared.clone();
             let fact = proved.get(value).cloned().unwrap_or_default();
             let claim = claimed.and_then(|facts| facts.get(value));
-            if let Some(ty) = merged(&scope, &fact, claim, declared.as_ref()) {
+            let mut writer = Writer { scope: &scope, names, claims: false };
+            if let Some(ty) = writer.merged(&fact, claim, declared.as_ref()) {
+                if let (true, Definition::Node(node, _)) = (writer.claims, place.definition()) {
+                    let reason = format!("part of the shape of '{}' is written as claimed, and not proved", place.name);
+                    told.push((model.describe(node), EventKind::Claimed, reason));
+                }
                 model.declare(value, ty);
             }
         }
     }
+    told
 }
 
-/// The type to write, from what is proved, what follows from claims, and what the file declares.
-fn merged(scope: &Scope, fact: &Fact, claim: Option<&Fact>, declared: Option<&DeclaredType>) -> Option<DeclaredType> {
-    match fact.ty.as_ref().or_else(|| claim.and_then(|claim| claim.ty.as_ref())) {
-        None => declared.cloned(),
-        Some(Type::Tensor(tensor)) => {
-            let claim = claim.and_then(|claim| claim.as_tensor());
-            let (declared_dtype, declared_shape, extra) = match declared {
-                Some(DeclaredType::Tensor { dtype, shape, extra }) => (*dtype, shape.as_ref(), extra.clone()),
-                _ => (0, None, Extra::new()),
-            };
-            let dtype =
-                tensor.dtype.or(claim.and_then(|claim| claim.dtype)).map_or(declared_dtype, |dtype| dtype.onnx());
-            if dtype == 0 && declared.is_some() {
-                return declared.cloned();
-            }
-            let shape = tensor.shape.as_ref().or_else(|| claim.and_then(|claim| claim.shape.as_ref()));
-            let shape = match shape {
-                None => declared_shape.cloned(),
-                Some(dims) => {
-                    let claimed =
-                        claim.and_then(|claim| claim.shape.as_ref()).filter(|claim| claim.len() == dims.len());
-                    let declared = declared_shape.filter(|declared| declared.len() == dims.len());
-                    let dim = |(i, dim): (usize, &Dim)| {
-                        let claim = claimed.and_then(|claim| claim.get(i));
-                        let declared = declared.and_then(|declared| declared.get(i));
-                        written(scope, dim, claim, declared)
-                    };
-                    Some(dims.iter().enumerate().map(dim).collect())
+/// Puts a type together.
+struct Writer<'w> {
+    scope: &'w Scope,
+    names: &'w Names,
+    /// Whether a claim was taken.
+    claims: bool,
+}
+
+impl Writer<'_> {
+    /// The type to write, from what is proved, what follows from claims, and what the file declares.
+    fn merged(&mut self, fact: &Fact, claim: Option<&Fact>, declared: Option<&DeclaredType>) -> Option<DeclaredType> {
+        self.claims |= fact.ty.is_none() && (claim.is_some_and(|claim| claim.ty.is_some()) || declared.is_some());
+        match fact.ty.as_ref().or_else(|| claim.and_then(|claim| claim.ty.as_ref())) {
+            None => declared.cloned(),
+            Some(Type::Tensor(tensor)) => {
+                let claim = claim.and_then(|claim| claim.as_tensor());
+                let (declared_dtype, declared_shape, extra) = match declared {
+                    Some(DeclaredType::Tensor { dtype, shape, extra }) => (*dtype, shape.as_ref(), extra.clone()),
+                    _ => (0, None, Extra::new()),
+                };
+                let dtype =
+                    tensor.dtype.or(claim.and_then(|claim| claim.dtype)).map_or(declared_dtype, |dtype| dtype.onnx());
+                if dtype == 0 && declared.is_some() {
+                    return declared.cloned();
                 }
-            };
-            if dtype == 0 {
-                return None;
+                let shape = tensor.shape.as_ref().or_else(|| claim.and_then(|claim| claim.shape.as_ref()));
+                self.claims |= tensor.shape.is_none() && (shape.is_some() || declared_shape.is_some());
+                let shape = match shape {
+                    None => declared_shape.cloned(),
+                    Some(dims) => {
+                        let claimed =
+                            claim.and_then(|claim| claim.shape.as_ref()).filter(|claim| claim.len() == dims.len());
+                        let declared = declared_shape.filter(|declared| declared.len() == dims.len());
+                        let mut dim = |(i, dim): (usize, &Dim)| {
+                            let claim = claimed.and_then(|claim| claim.get(i));
+                            let declared = declared.and_then(|declared| declared.get(i));
+                            self.written(dim, claim, declared)
+                        };
+                        Some(dims.iter().enumerate().map(&mut dim).collect())
+                    }
+                };
+                if dtype == 0 {
+                    return None;
+                }
+                Some(DeclaredType::Tensor { dtype, shape, extra })
             }
-            Some(DeclaredType::Tensor { dtype, shape, extra })
+            // What a file says of sequences, optionals and maps stays unless it says nothing.
+            Some(ty) => declared.cloned().or_else(|| type_of(self.scope, ty)),
         }
-        // What a file says of sequences, optionals and maps stays unless it says nothing.
-        Some(ty) => declared.cloned().or_else(|| type_of(scope, ty)),
     }
-}
 
-fn written(scope: &Scope, proved: &Dim, claim: Option<&Dim>, declared: Option<&DeclaredDim>) -> DeclaredDim {
-    let extra = declared.map_or_else(Extra::new, |declared| declared.extra.clone());
-    let vague = |dim: &Dim| dim.symbols().into_iter().any(|symbol| scope.is_fresh(symbol));
-    let said = declared.map(|declared| &declared.claim).filter(|claim| **claim != DimClaim::Unknown);
-    let claim = match (said, claim) {
-        _ if !vague(proved) => dim_claim(scope, proved),
-        (Some(said), _) => said.clone(),
-        (None, Some(claim)) if !vague(claim) => dim_claim(scope, claim),
-        _ => dim_claim(scope, proved),
-    };
-    DeclaredDim { claim, extra }
+    fn written(&mut self, proved: &Dim, claim: Option<&Dim>, declared: Option<&DeclaredDim>) -> DeclaredDim {
+        let scope = self.scope;
+        let extra = declared.map_or_else(Extra::new, |declared| declared.extra.clone());
+        let possible = |claim: &&DimClaim| match claim {
+            DimClaim::Unknown => false,
+            DimClaim::Value(size) => !scope.eq(proved, &Dim::constant(*size)).is_no(),
+            DimClaim::Param(_) => true,
+        };
+        let said = declared.map(|declared| &declared.claim).filter(possible);
+        let proved = &self.names.resolved(scope, proved);
+        let follows = claim.filter(|claim| !is_vague(scope, claim) && !scope.eq(proved, claim).is_no());
+        let named = |dim: &Dim| match self.names.of(dim) {
+            Some(name) => DimClaim::Param(name.to_string()),
+            None => dim_claim(scope, dim),
+        };
+        let (claim, is_claimed) = match (follows, said) {
+            _ if self.names.is_exact(proved) => (dim_claim(scope, proved), false),
+            (Some(follows), _) if self.names.is_exact(follows) => (dim_claim(scope, follows), true),
+            _ if !self.names.lacks(scope, proved) => (named(proved), false),
+            (Some(follows), _) => (dim_claim(scope, follows), true),
+            (None, Some(said)) => (said.clone(), true),
+            (None, None) => (dim_claim(scope, proved), false),
+        };
+        self.claims |= is_claimed;
+        DeclaredDim { claim, extra }
+    }
 }
 
 fn dim_claim(scope: &Scope, dim: &Dim) -> DimClaim {

@@ -1,7 +1,7 @@
 //! Removes what nothing reads: nodes whose results are all unused, initializers without readers, optional results nobody
 //! wants are left to their nodes.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ir::{Definition, GraphId, Model, NodeId, ValueId};
 
@@ -15,25 +15,36 @@ pub struct Removed {
 /// Removes dead nodes and initializers from the main graph and every subgraph, in time linear in the model.
 pub fn remove(model: &mut Model) -> Removed {
     let mut removed = Removed::default();
-    let mut open: Vec<NodeId> =
-        live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>()).collect();
+    let graphs = live_graphs(model);
+    let mut reads = Reads::default();
+    graphs.iter().for_each(|&graph| reads.count(model, graph));
+    let mut open: Vec<NodeId> = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).collect();
     while let Some(id) = open.pop() {
         let Some(node) = model.node(id) else { continue };
-        if !node.outputs().iter().flatten().all(|&value| model.is_unused(value)) || node.outputs().is_empty() {
+        let unread = |&value: &ValueId| !model.value(value).pinned && !reads.is_read(value);
+        if !node.outputs().iter().flatten().all(unread) || node.outputs().is_empty() {
             continue;
         }
-        let mut reads: Vec<ValueId> = node.inputs().iter().flatten().copied().collect();
-        for graph in node.subgraphs() {
-            reads.extend(model.captures(graph));
+        // With a node go the graphs inside it and what those read.
+        let mut gone = vec![id];
+        while let Some(next) = gone.pop() {
+            let Some(node) = model.node(next) else { continue };
+            let outputs = node.subgraphs().flat_map(|graph| model.graph(graph).outputs());
+            for &value in node.inputs().iter().flatten().chain(outputs) {
+                if reads.take(value) {
+                    open.extend(model.value(value).producer());
+                }
+            }
+            gone.extend(node.subgraphs().flat_map(|graph| model.graph(graph).nodes()));
+            model.remove_node(next);
+            removed.nodes += 1;
         }
-        open.extend(reads.into_iter().filter_map(|value| model.value(value).producer()));
-        model.remove_node(id);
-        removed.nodes += 1;
     }
     let mut unread = FxHashSet::default();
     for graph in live_graphs(model) {
         for &value in model.graph(graph).initializers() {
-            if matches!(model.value(value).definition(), Definition::Initializer(_)) && model.is_unused(value) {
+            let place = model.value(value);
+            if matches!(place.definition(), Definition::Initializer(_)) && !place.pinned && !reads.is_read(value) {
                 unread.insert(value);
             }
         }
@@ -41,6 +52,30 @@ pub fn remove(model: &mut Model) -> Removed {
     removed.initializers = unread.len();
     model.remove_initializers(&unread);
     removed
+}
+
+/// How many operands and graph outputs read each value.
+#[derive(Default)]
+struct Reads(FxHashMap<ValueId, usize>);
+
+impl Reads {
+    fn count(&mut self, model: &Model, graph: GraphId) {
+        let operands = model.graph(graph).nodes().filter_map(|id| model.node(id)).flat_map(|node| node.inputs());
+        for &value in operands.flatten().chain(model.graph(graph).outputs()) {
+            *self.0.entry(value).or_default() += 1;
+        }
+    }
+
+    fn is_read(&self, value: ValueId) -> bool {
+        self.0.get(&value).is_some_and(|&reads| reads > 0)
+    }
+
+    /// One reader less; whether it was the last.
+    fn take(&mut self, value: ValueId) -> bool {
+        let Some(reads) = self.0.get_mut(&value).filter(|reads| **reads > 0) else { return false };
+        *reads -= 1;
+        *reads == 0
+    }
 }
 
 /// The main graph and every subgraph below it, outermost first.

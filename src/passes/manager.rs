@@ -6,9 +6,9 @@ use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, Assumption, assume};
 use super::simplify::{self, Fired, Rules};
-use super::{annotate, common, contents, dead, fold, inline};
+use super::{annotate, chains, claims, common, contents, dead, fold, inline};
 use crate::dim::Scope;
-use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId};
+use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk};
 use crate::slicing::Rule;
 
@@ -35,6 +35,8 @@ pub struct Options {
     pub fuel: usize,
     /// What the user knows about the inputs.
     pub assumptions: Vec<Assumption>,
+    /// Whether declared shapes of results are premises like what is proved. They are often wrong.
+    pub trust_declared_shapes: bool,
 }
 
 impl Default for Options {
@@ -43,13 +45,14 @@ impl Default for Options {
             slice_rule: Rule::Agree,
             slice_names: Vec::new(),
             max_growth: 0.0,
-            free_growth: 64 << 10,
+            free_growth: 256 << 10,
             max_rounds: 32,
             fold: true,
             skip: Vec::new(),
             exact: false,
             fuel: usize::MAX,
             assumptions: Vec::new(),
+            trust_declared_shapes: false,
         }
     }
 }
@@ -107,12 +110,16 @@ pub fn run(
     assume(model, &scope, &options.assumptions)?;
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
     let mut walk = Walk::new(Rc::clone(&scope), options.slice_rule, Budget::default());
+    walk.trust_declared = options.trust_declared_shapes;
     let mut kept: FxHashSet<NodeId> = FxHashSet::default();
     let mut notes = Vec::new();
     let mut rounds = 0;
     let mut rules = Rules::new(&options.skip, options.exact, options.fuel);
     let mut fired = Fired::new();
     learn(model, &mut walk)?;
+    if !options.trust_declared_shapes {
+        notes.extend(claims::contradictions(model, &walk.facts));
+    }
     loop {
         rounds += 1;
         walk.infer_main(model)?;
@@ -127,7 +134,7 @@ pub fn run(
             notes.push((model.describe(*node), EventKind::Declined, reason));
         }
         let partly = fold::fold_partly(model, &walk.facts) + fold::fold_containers(model, &walk.facts)?;
-        let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, &mut fired)?;
+        let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, 0, &mut fired)?;
         let merged =
             if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
         *fired.entry("common-subexpression").or_default() += merged.nodes;
@@ -142,8 +149,15 @@ pub fn run(
             && numbered == 0
             && merged == common::Merged::default()
             && removed == dead::Removed::default()
+            && !late(model, &mut walk.facts, &mut rules, &mut fired)?
         {
-            break;
+            // Only when nothing else is left to do: what others would remove is not worth planning.
+            let saved = if skips(options, "size-chain") { 0 } else { chains::shorten(model, &walk.facts)? };
+            *fired.entry("size-chain").or_default() += saved;
+            if saved == 0 {
+                break;
+            }
+            dead::remove(model);
         }
     }
     if options.fold && model.ir_version < 4 && model.ir_version > 0 {
@@ -153,9 +167,20 @@ pub fn run(
         }
     }
     model.verify()?;
-    let claimed = claims(model, &walk, options)?;
-    annotate::annotate(model, &walk.facts, claimed.as_ref());
+    let names = claims::Names::adopt(model, &walk.facts);
+    let claimed = claimed(model, &walk, options)?;
+    notes.extend(annotate::annotate(model, &walk.facts, claimed.as_ref(), &names));
     Ok(Outcome { facts: walk.facts, notes, rounds, fired })
+}
+
+/// Tries the rules that wait until no other has anything left to do, stage after stage until one changes something.
+fn late(model: &mut Model, facts: &mut Facts, rules: &mut Rules, fired: &mut Fired) -> Result<bool, Broken> {
+    for stage in 1..rules.stages() {
+        if simplify::simplify(model, facts, rules, stage, fired)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
@@ -174,7 +199,7 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
 }
 
 /// Passes that can be left out like rules.
-const PASSES: [&str; 3] = ["common-subexpression", "equal-content", "decided-if"];
+const PASSES: [&str; 4] = ["common-subexpression", "equal-content", "decided-if", "size-chain"];
 
 fn is_rule(name: &str) -> bool {
     PASSES.contains(&name) || crate::rewrite::rules().any(|rule| rule.name == name)
@@ -191,15 +216,16 @@ fn tell(model: &Model, walk: &mut Walk, notes: &mut Vec<(String, EventKind, Stri
 }
 
 /// What follows when the file's claims are believed where nothing is proved; `None` when there is nothing to fill.
-fn claims(model: &Model, walk: &Walk, options: &Options) -> Result<Option<Facts>, RunError> {
+fn claimed(model: &Model, walk: &Walk, options: &Options) -> Result<Option<Facts>, RunError> {
     let complete = |fact: Option<&Fact>| {
         let dims = fact.and_then(Fact::shape);
         dims.is_some_and(|dims| !dims.iter().any(|dim| dim.symbols().into_iter().any(|s| walk.scope().is_fresh(s))))
     };
     let nodes = dead::live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>());
     let mut values = nodes.filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten().copied());
-    let open = values.any(|value| model.value(value).declared.is_some() && !complete(walk.facts.get(value)));
-    if !open {
+    let defaults = model.graph(model.main()).inputs().iter().any(|&value| model.value(value).tensor().is_some());
+    let says = |value: ValueId| defaults || model.value(value).declared.is_some();
+    if !values.any(|value| says(value) && !complete(walk.facts.get(value))) {
         return Ok(None);
     }
     let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, Budget::default());

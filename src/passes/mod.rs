@@ -3,6 +3,8 @@
 
 mod annotate;
 mod assume;
+mod chains;
+mod claims;
 mod common;
 mod contents;
 mod dead;

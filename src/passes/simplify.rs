@@ -7,17 +7,20 @@ use rustc_hash::FxHashMap;
 use super::dead::live_graphs;
 use crate::ir::{Broken, Facts, Model, NodeId};
 use crate::ops::{Budget, newest_opset};
-use crate::rewrite::{Place, Rule, rules};
+use crate::rewrite::{LATE_RULES, Place, RULES, Rule};
 
 /// How often each rule fired.
 pub type Fired = BTreeMap<&'static str, usize>;
 
-/// The rules in force, by operator.
+/// Rules by the operators they look at.
+type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
+
+/// The rules in force.
 pub struct Rules {
-    by_operator: FxHashMap<&'static str, Vec<&'static Rule>>,
+    /// Those to be tried whenever, then one stage after the other those that wait.
+    stages: Vec<ByOperator>,
     /// How many more edits may be applied; for finding the edit at fault.
     pub fuel: usize,
-    first_round: bool,
     /// What computing new constants may cost in all.
     budget: Budget,
 }
@@ -25,22 +28,42 @@ pub struct Rules {
 impl Rules {
     /// Every rule but those named in `skip` and, if `exact`, those that only hold up to rounding.
     pub fn new(skip: &[String], exact: bool, fuel: usize) -> Self {
-        let mut by_operator: FxHashMap<&'static str, Vec<&'static Rule>> = FxHashMap::default();
-        let wanted = rules().filter(|rule| (rule.exact || !exact) && !skip.iter().any(|name| name == rule.name));
-        for rule in wanted {
-            for operator in rule.operators {
-                by_operator.entry(operator).or_default().push(rule);
+        let wanted = |rule: &&Rule| (rule.exact || !exact) && !skip.iter().any(|name| name == rule.name);
+        let collect = |families: &[&'static [Rule]]| {
+            let mut by_operator = ByOperator::default();
+            for rule in families.iter().flat_map(|family| family.iter()).filter(wanted) {
+                for operator in rule.operators {
+                    by_operator.entry(operator).or_default().push(rule);
+                }
             }
-        }
-        Rules { by_operator, fuel, first_round: true, budget: Budget::default() }
+            by_operator
+        };
+        let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
+        Rules { stages, fuel, budget: Budget::default() }
+    }
+
+    /// How many stages there are.
+    pub fn stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// The rules of a stage that look at an operator.
+    fn at(&self, stage: usize, operator: &str) -> Option<&[&'static Rule]> {
+        self.stages.get(stage)?.get(operator).map(Vec::as_slice)
     }
 }
 
-/// Tries every rule at every node of the main graph and its subgraphs, once. Returns whether anything changed.
+/// Tries every rule of a stage at every node of the main graph and its subgraphs, once. Returns whether anything changed.
 ///
 /// # Errors
 /// A rule made the model inconsistent: a defect of the rule.
-pub fn simplify(model: &mut Model, facts: &mut Facts, rules: &mut Rules, fired: &mut Fired) -> Result<bool, Broken> {
+pub fn simplify(
+    model: &mut Model,
+    facts: &mut Facts,
+    rules: &mut Rules,
+    stage: usize,
+    fired: &mut Fired,
+) -> Result<bool, Broken> {
     let mut changed = false;
     for graph in live_graphs(model) {
         if !model.is_live(graph) {
@@ -52,10 +75,9 @@ pub fn simplify(model: &mut Model, facts: &mut Facts, rules: &mut Rules, fired: 
             continue;
         }
         for id in model.topological(graph)? {
-            changed |= at_node(model, facts, rules, fired, id, opset)?;
+            changed |= at_node(model, facts, rules, stage, fired, (id, opset))?;
         }
     }
-    rules.first_round = false;
     Ok(changed)
 }
 
@@ -63,23 +85,22 @@ fn at_node(
     model: &mut Model,
     facts: &mut Facts,
     rules: &mut Rules,
+    stage: usize,
     fired: &mut Fired,
-    id: NodeId,
-    opset: i64,
+    (id, opset): (NodeId, i64),
 ) -> Result<bool, Broken> {
     let mut changed = false;
     // A rule may leave the node in place with other operands, and then another may apply.
     for _ in 0..8 {
         let Some(node) = model.node(id) else { break };
         let candidates = match model.meaning(node) {
-            ("", name) => rules.by_operator.get(name),
-            (domain, name) => rules.by_operator.get(format!("{domain}.{name}").as_str()),
+            ("", name) => rules.at(stage, name),
+            (domain, name) => rules.at(stage, &format!("{domain}.{name}")),
         };
         let Some(candidates) = candidates else { break };
         let mut edit = None;
         for rule in candidates {
-            let first_round = rules.first_round;
-            edit = (rule.apply)(&mut Place { model, facts, id, opset, first_round, budget: &rules.budget });
+            edit = (rule.apply)(&mut Place { model, facts, id, opset, budget: &rules.budget });
             if edit.is_some() {
                 break;
             }

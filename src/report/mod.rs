@@ -1,6 +1,9 @@
-//! What was done and why, as data, and how it is shown.
+//! What was done and why, as data, and how it is shown; and what can be done.
 
+mod operators;
 mod table;
+
+pub use operators::operator_table;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -42,6 +45,7 @@ impl Report {
                 EventKind::Undetermined => "undetermined",
                 EventKind::Declined => "declined",
                 EventKind::FalseClaim => "false claim",
+                EventKind::Claimed => "claimed",
             };
             let _ = writeln!(text, "{kind}: {node}: {reason}");
         }

@@ -40,6 +40,7 @@ const BROADCASTING: &[&str] = &[
     "Mod",
 ];
 
+/// The axes of the operand in the order of those of the result.
 pub(super) fn permutation(node: &crate::ir::Node, rank: usize) -> Option<Vec<usize>> {
     match node.attribute("perm") {
         None => Some((0..rank).rev().collect()),
@@ -91,7 +92,72 @@ fn transpose_as_reshape(place: &mut Place<'_>) -> Option<Edit> {
     reshape_to(place, "transpose-as-reshape", input, &shape, &target)
 }
 
-/// The operand that tells Reshape these dims: 0 copies a dim of `from`, and one dim may be the rest where the others are not 0.
+/// A Reshape of `input` to `target` in place of the node, if a constant operand can say it.
+fn reshape_to(place: &mut Place<'_>, rule: &'static str, input: ValueId, from: &[Dim], target: &[Dim]) -> Option<Edit> {
+    let output = place.output(0)?;
+    let codes = reshape_codes(place.scope(), from, target)?;
+    let name = place.node()?.name.clone();
+    let constant = place.new_value(output, "shape");
+    let mut edit = place.edit(rule)?.removing(place.id);
+    edit.constants.push((constant, Tensor::vector(codes)));
+    Some(edit.inserting(NewNode::new("Reshape", [Some(input), Some(constant)]).named(name).output(output)))
+}
+
+/// A movement of `source` to the shape of the node's result in its place. Where a Reshape cannot be told so, what lies above
+/// `source` may be, for reshapes keep the elements in order.
+pub(super) fn place_reshape(place: &mut Place<'_>, rule: &'static str, mut source: ValueId) -> Option<Edit> {
+    const REACH: usize = 4;
+    let output = place.output(0)?;
+    for _ in 0..REACH {
+        let named = place.model.is_output(output) || place.model.value(output).pinned;
+        if place.same_shape(source, output) && !named {
+            return place.forward(rule, source);
+        }
+        let dims = place.shape(source)?.to_vec();
+        let mut edit = place.edit(rule)?.removing(place.id);
+        if insert_reshape(place, &mut edit, source, &dims, output).is_some() {
+            return Some(edit);
+        }
+        let above =
+            ["Reshape", "Flatten", "Squeeze", "Unsqueeze"].iter().find_map(|operator| place.producer(source, operator));
+        source = above?.1.input(0)?;
+    }
+    None
+}
+
+/// Adds to an edit a node that gives `source`, of these dims, the shape of `output`, and computes `output`.
+pub(super) fn insert_reshape(
+    place: &mut Place<'_>,
+    edit: &mut Edit,
+    source: ValueId,
+    dims: &[Dim],
+    output: ValueId,
+) -> Option<()> {
+    let target = place.shape(output)?.to_vec();
+    let name = place.node()?.name.clone();
+    if place.opset >= 5
+        && let Some(codes) = reshape_codes(place.scope(), dims, &target)
+    {
+        let constant = place.new_value(output, "shape");
+        edit.constants.push((constant, Tensor::vector(codes)));
+        edit.insert.push(NewNode::new("Reshape", [Some(source), Some(constant)]).named(name).output(output));
+        return Some(());
+    }
+    let (operator, short, long) =
+        if dims.len() < target.len() { ("Unsqueeze", dims, &target[..]) } else { ("Squeeze", &target[..], dims) };
+    let axes = super::sizes::inserted_ones(place.scope(), short, long).filter(|axes| !axes.is_empty())?;
+    let node = if place.opset >= 13 {
+        let constant = place.new_value(output, "axes");
+        edit.constants.push((constant, Tensor::vector(axes)));
+        NewNode::new(operator, [Some(source), Some(constant)])
+    } else {
+        NewNode::new(operator, [Some(source)]).with("axes", axes)
+    };
+    edit.insert.push(node.named(name).output(output));
+    Some(())
+}
+
+/// The numbers that make a Reshape without `allowzero` of a value with the dims `from` one with the dims `target`.
 pub(super) fn reshape_codes(scope: &crate::dim::Scope, from: &[Dim], target: &[Dim]) -> Option<Vec<i64>> {
     let mut rest = None;
     let mut codes = Vec::with_capacity(target.len());
@@ -116,17 +182,6 @@ pub(super) fn reshape_codes(scope: &crate::dim::Scope, from: &[Dim], target: &[D
     Some(codes)
 }
 
-/// A Reshape of `input` to `target` in place of the node, if a constant operand can say it.
-fn reshape_to(place: &mut Place<'_>, rule: &'static str, input: ValueId, from: &[Dim], target: &[Dim]) -> Option<Edit> {
-    let output = place.output(0)?;
-    let codes = reshape_codes(place.scope(), from, target)?;
-    let name = place.node()?.name.clone();
-    let constant = place.new_value(output, "shape");
-    let mut edit = place.edit(rule)?.removing(place.id);
-    edit.constants.push((constant, Tensor::vector(codes)));
-    Some(edit.inserting(NewNode::new("Reshape", [Some(input), Some(constant)]).named(name).output(output)))
-}
-
 /// Reshapes keep the elements in order, so of two in a row only the last counts.
 fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
     if place.opset < 5 {
@@ -136,10 +191,7 @@ fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
     let inner =
         ["Reshape", "Flatten", "Squeeze", "Unsqueeze"].iter().find_map(|operator| place.producer(middle, operator));
     let input = inner?.1.input(0)?;
-    // With another reader the inner one stays; then this would only trade one reshape for another.
-    if !place.has_one_reader(middle) {
-        return None;
-    }
+    // With another reader the inner one stays. Nothing is lost, and the readers no longer wait for each other to be simplified.
     if place.same_shape(input, output) && !place.model.is_output(output) && !place.model.value(output).pinned {
         return place.forward("reshape-reshape", input);
     }

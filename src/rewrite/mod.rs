@@ -5,17 +5,21 @@
 //! often each rule fired. Every rule states above its code the law it rests on, and fires only when the law's premises are
 //! proved. To add one: write the function in the family's file, and one line in [`RULES`].
 
+mod axes;
 mod fuse;
 mod identity;
+mod index;
 mod lift;
 mod merge;
 mod neutral;
 mod sizes;
 mod slices;
+mod split;
+mod states;
 mod strided_slice;
 
 use crate::dim::{Dim, Scope};
-use crate::ir::{Edit, Fact, Facts, Model, Node, NodeId, ValueId};
+use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::Budget;
 use crate::tensor::{DType, Tensor};
 
@@ -29,8 +33,6 @@ pub struct Place<'a> {
     pub id: NodeId,
     /// The version of the default domain in force.
     pub opset: i64,
-    /// Whether this is the first time the rules go over the model, so that equal values may not be one yet.
-    pub first_round: bool,
     /// What computing new constants may cost.
     pub budget: &'a Budget,
 }
@@ -53,6 +55,7 @@ pub struct Rule {
 pub const RULES: &[&[Rule]] = &[
     identity::RULES,
     neutral::RULES,
+    index::RULES,
     sizes::RULES,
     slices::compose::RULES,
     slices::concat::RULES,
@@ -65,28 +68,43 @@ pub const RULES: &[&[Rule]] = &[
     slices::elementwise::RULES,
     slices::cast::RULES,
     merge::RULES,
+    axes::RULES,
+    states::RULES,
     lift::RULES,
     strided_slice::RULES,
     fuse::clamp::RULES,
     fuse::activation::RULES,
     fuse::normalization::RULES,
     fuse::chain::RULES,
+    fuse::quotient::RULES,
     fuse::gemm::RULES,
     fuse::pad::RULES,
     fuse::quantized::RULES,
     fuse::weights::RULES,
-    fuse::upstream::RULES,
+];
+
+/// The rules that wait until no other has anything left to do, in the order they are let loose: they take apart, or hide,
+/// what those before them look for.
+#[rustfmt::skip]
+pub const LATE_RULES: &[&[&[Rule]]] = &[
+    &[slices::gather::LATE_RULES, fuse::factor::RULES],
+    &[split::RULES, fuse::parallel::RULES],
 ];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    RULES.iter().flat_map(|family| family.iter())
+    RULES.iter().chain(LATE_RULES.iter().copied().flatten()).flat_map(|family| family.iter())
 }
 
 impl Place<'_> {
     /// The node.
     pub fn node(&self) -> Option<&Node> {
         self.model.node(self.id)
+    }
+
+    /// The graph the node is in.
+    pub fn graph(&self) -> Option<GraphId> {
+        self.node().map(Node::graph)
     }
 
     /// Operand `i` of the node.
@@ -146,7 +164,7 @@ impl Place<'_> {
 
     /// Whether the only reader of a value is one operand of one node.
     pub fn has_one_reader(&self, value: ValueId) -> bool {
-        !self.model.is_output(value) && !self.model.value(value).pinned && self.model.users(value).len() == 1
+        !self.model.value(value).pinned && self.model.is_read_once(value)
     }
 
     /// Whether every reader of a value is one node, which may read it more than once.

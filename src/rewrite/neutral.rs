@@ -1,6 +1,6 @@
 //! Arithmetic and logic with a neutral element, selections that are decided, and pairs that cancel.
 
-use super::{Place, Rule};
+use super::{Place, Rule, index};
 use crate::ir::{Edit, ValueId};
 use crate::tensor::{DType, Tensor};
 
@@ -30,7 +30,7 @@ fn neutral(place: &mut Place<'_>) -> Option<Edit> {
     let commutes = matches!(operator.as_str(), "Add" | "Mul" | "And" | "Or");
     let pairs: &[(ValueId, ValueId)] = if commutes { &[(a, b), (b, a)] } else { &[(a, b)] };
     for &(value, other) in pairs {
-        let is_neutral = place.constant(other).is_some_and(|tensor| all_neutral(&operator, tensor));
+        let is_neutral = index::uniform(place, other).is_some_and(|number| is_neutral(&operator, &number));
         if is_neutral
             && place.same_shape(value, output)
             && place.dtype(value).is_some()
@@ -54,8 +54,7 @@ fn forward(place: &Place<'_>, rule: &'static str, value: ValueId) -> Option<Edit
     if named && !takes_over { None } else { place.forward(rule, value) }
 }
 
-fn all_neutral(operator: &str, tensor: &Tensor) -> bool {
-    let Some(one) = tensor.uniform() else { return false };
+fn is_neutral(operator: &str, one: &Tensor) -> bool {
     match (operator, one.dtype()) {
         ("And", DType::Bool) => one.to_i64s().is_some_and(|v| v == [1]),
         ("Or", DType::Bool) => one.to_i64s().is_some_and(|v| v == [0]),
@@ -80,12 +79,8 @@ fn decided_where(place: &mut Place<'_>) -> Option<Edit> {
     let chosen = if yes == no {
         yes
     } else {
-        let flags = place.const_ints(condition).or_else(|| place.constant(condition)?.uniform()?.to_i64s())?;
-        let first = *flags.first()?;
-        if flags.iter().any(|&flag| flag != first) {
-            return None;
-        }
-        if first != 0 { yes } else { no }
+        let flag = index::uniform(place, condition)?.to_i64s()?;
+        if flag == [1] { yes } else { no }
     };
     if !place.same_shape(chosen, output) {
         return None;

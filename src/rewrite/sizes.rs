@@ -83,7 +83,7 @@ fn reshape(place: &mut Place<'_>) -> Option<Edit> {
 }
 
 /// Where the axes of size 1 stand in `long` that `short` lacks, when the shapes are otherwise equal.
-fn inserted_ones(scope: &Scope, short: &[Dim], long: &[Dim]) -> Option<Vec<i64>> {
+pub(super) fn inserted_ones(scope: &Scope, short: &[Dim], long: &[Dim]) -> Option<Vec<i64>> {
     let mut axes = Vec::new();
     let mut matched = 0;
     for (axis, dim) in long.iter().enumerate() {

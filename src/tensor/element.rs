@@ -233,6 +233,17 @@ macro_rules! half_floats {
 
 half_floats! { f16; bf16; }
 
+/// The binary16 number nearest to a number, ties to even. [`f16::from_f64`] rounds twice on machines that have an
+/// instruction for binary32 only.
+pub fn nearest_f16(value: f64) -> f16 {
+    f16::from_f32(narrowed_to_odd(value))
+}
+
+/// The bfloat16 number nearest to a number, ties to even.
+pub fn nearest_bf16(value: f64) -> bf16 {
+    bf16::from_f32(narrowed_to_odd(value))
+}
+
 // Rounding twice, first to a middle format and then to a narrow one, can differ from rounding once: the first may land
 // on a tie. It cannot if the first rounds to odd: truncates, and sets the last bit if anything was cut off.
 
@@ -288,6 +299,14 @@ pub(crate) use dispatch_numeric;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn halves_are_rounded_once() {
+        // Just above the middle of two numbers, by less than binary32 can say.
+        let above = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        assert_eq!(nearest_f16(above), f16::from_f32(1.0 + 2f32.powi(-10)));
+        assert_eq!(nearest_bf16(1.0 + 2f64.powi(-8) + 2f64.powi(-40)), bf16::from_f32(1.0 + 2f32.powi(-7)));
+    }
 
     #[test]
     fn integers_wrap_and_divide_with_care() {

@@ -24,6 +24,7 @@ pub use dtype::DType;
 
 pub(crate) use element::dispatch_numeric;
 pub use element::{Bool, Complex64, Complex128, Element, F8E4M3Fn, F8E4M3Fnuz, F8E5M2, F8E5M2Fnuz, F8E8M0, Number};
+pub use element::{nearest_bf16, nearest_f16};
 pub use error::TensorError;
 pub use gather::gather;
 pub use index::{Indices, Shape, Strides, product, strides_of};

@@ -78,6 +78,11 @@ impl Format {
         }
     }
 
+    /// Whether some code is NaN.
+    pub fn has_nan(self) -> bool {
+        self.special != Special::None
+    }
+
     /// The value of a code, exactly; bits above the format's are ignored.
     pub fn decode(self, code: u8) -> f32 {
         let negative = code & self.sign() != 0;
@@ -106,7 +111,8 @@ impl Format {
     /// What lies beyond the largest finite value *after* rounding to the format's mantissa, infinities included, becomes
     /// that value if `saturate`, and else infinity or NaN as Cast's table has it; formats without either always
     /// saturate. `None` is
-    /// - NaN in a format without NaN: the float 4 note says 6, the float 6 note and implementations say −0;
+    /// - NaN with its sign bit set in a format without NaN: negative zero stands for NaN without it, by the float 6 note and
+    ///   the conformance tests of Cast, but nothing decides what stands for the other;
     /// - not saturating, a magnitude in 480..496 for E4M3FN and in 61440..65536 for E5M2: ONNX Runtime answers 448 and NaN
     ///   where the table says NaN and infinity.
     pub fn encode(self, value: f32, saturate: bool) -> Option<u8> {
@@ -123,7 +129,7 @@ impl Format {
         let sign = if negative { self.sign() } else { 0 };
         if value.is_nan() {
             return match self.special {
-                Special::None => None,
+                Special::None => (!negative).then_some(self.sign()),
                 Special::NanForNegativeZero => Some(self.sign()),
                 Special::Nan | Special::Ieee => Some(sign | self.magnitude()),
             };
@@ -388,7 +394,8 @@ mod tests {
         assert_eq!(Format::E4M3FNUZ.encode(248f32.next_down(), false), Some(0x7f));
         for format in [Format::E2M3, Format::E3M2, Format::E2M1] {
             for saturate in [false, true] {
-                assert_eq!(format.encode(NAN, saturate), None);
+                assert_eq!(format.encode(NAN, saturate), Some(format.sign()));
+                assert_eq!(format.encode(-NAN, saturate), None);
                 assert_eq!(format.encode(INFINITY, saturate), Some(format.magnitude()));
                 assert_eq!(format.encode(-f32::MAX, saturate), Some(format.magnitude() | format.sign()));
             }

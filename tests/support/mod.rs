@@ -136,3 +136,40 @@ pub fn folded(source: &str, options: &Options) -> Model {
     });
     result
 }
+
+/// Folds and compares, and tells how often `rule` fired.
+pub fn fold(rule: &str, opset: i64, body: &str) -> (Model, usize) {
+    let source = format!("<ir_version: 8, opset_import: [\"\" : {opset}]>\n{body}");
+    let model = folded(&source, &Options::default());
+    let mut document = Document::of(text::parse(&source).expect("it parsed before"));
+    let report = document.fold(&Options::default()).expect("it folded before");
+    (model, report.fired.get(rule).copied().unwrap_or(0))
+}
+
+/// What is left after `rule` has fired.
+pub fn fused(rule: &str, opset: i64, body: &str) -> String {
+    let (model, fired) = fold(rule, opset, body);
+    assert!(fired > 0, "{rule} does not fire:\n{}", text::print(&model));
+    text::print(&model)
+}
+
+#[allow(unused_macros)]
+macro_rules! fuses {
+    ($($name:ident: $rule:literal, $opset:literal, $body:expr;)*) => {
+        $(#[test]
+        fn $name() {
+            insta::assert_snapshot!(support::fused($rule, $opset, $body));
+        })*
+    };
+}
+
+#[allow(unused_macros)]
+macro_rules! keeps {
+    ($($name:ident: $rule:literal, $opset:literal, $body:expr;)*) => {
+        $(#[test]
+        fn $name() {
+            let (model, fired) = support::fold($rule, $opset, $body);
+            assert_eq!(fired, 0, "{} fires:\n{}", $rule, onnx_slice_fold::ir::text::print(&model));
+        })*
+    };
+}

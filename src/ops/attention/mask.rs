@@ -111,6 +111,12 @@ impl<T: Lane> Bias<T> {
         {
             return Err(Decline::invalid("nonpad_kv_seqlen goes with no past and has one entry for each of the batch"));
         }
+        let hides = window.causal && past.is_some_and(|past| keys > past.saturating_add(1));
+        if hides && queries == 1 {
+            return Err(Decline::unsupported(
+                "runtimes differ on whether a single query behind a past sees later keys",
+            ));
+        }
         Ok(Bias { mask, window, past: past.unwrap_or(0), valid, queries, keys })
     }
 

@@ -13,8 +13,6 @@
 //! Every step is rounded to the element type of Q, as by the operators the standard builds this one of. Not evaluated: masks
 //! of integers or of one key, where runtimes disagree; no keys at all.
 
-use half::{bf16, f16};
-
 use super::heads::Heads;
 use super::mask::{Bias, Window};
 use super::shapes::head_count;
@@ -22,7 +20,7 @@ use crate::ir::Data;
 use crate::ops::lane::{Lane, in_lane, same_dtype};
 use crate::ops::linear::{Matrix, multiply_add};
 use crate::ops::{Decline, EvalCx, EvalResult};
-use crate::tensor::{DType, product};
+use crate::tensor::{DType, nearest_bf16, nearest_f16, product};
 
 pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let dtype = cx.tensor(0)?.dtype();
@@ -34,8 +32,8 @@ fn rounding(dtype: DType) -> Result<fn(f64) -> f64, Decline> {
     Ok(match dtype {
         DType::Double => |value| value,
         DType::Float => |value| f64::from(value as f32),
-        DType::Float16 => |value| f16::from_f64(value).to_f64(),
-        DType::Bfloat16 => |value| bf16::from_f64(value).to_f64(),
+        DType::Float16 => |value| nearest_f16(value).to_f64(),
+        DType::Bfloat16 => |value| nearest_bf16(value).to_f64(),
         other => return Err(Decline::invalid(format!("{other} is no precision to compute with"))),
     })
 }

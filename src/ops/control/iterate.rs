@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::join::Line;
 use super::{Join, element_of, stem_of};
 use crate::dim::{Dim, Scope, Symbol};
-use crate::ir::{Content, DeclaredDim, DimClaim, Fact, GraphId, Model, Scalar, TensorType, Type};
+use crate::ir::{Content, DeclaredDim, DeclaredType, DimClaim, Fact, GraphId, Model, Scalar, TensorType, Type};
 use crate::ops::{Decline, EvalCx, InferCx, Refusal, axis_in};
 use crate::tensor::{DType, Tensor};
 
@@ -79,6 +79,9 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
     }
     let mut join = Join::carried(&scope, &stem, run.fixed_shapes, run.number.as_ref(), run.mark);
     let mut carried = run.initial.clone();
+    for (index, fact) in carried.iter_mut().enumerate() {
+        *fact = as_taken(cx.model, run, index, fact);
+    }
     let told = cx.walk.events.len();
     let mut round = 0;
     loop {
@@ -96,7 +99,7 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
             let (mut joined, fell) = if run.conditional && index == 0 {
                 join.step(&Fact { content: None, ..before.clone() }, &Fact { content: None, ..after.clone() })
             } else {
-                join.step(before, after)
+                join.step(before, &as_taken(cx.model, run, index, after))
             };
             if fell && round >= ROUNDS {
                 joined = if round == ROUNDS { shapeless(&joined) } else { Fact::unknown() };
@@ -120,6 +123,23 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
         }
         carried = next;
         round += 1;
+    }
+}
+
+/// Whether a body declares this input to be an optional: what is no optional becomes one that holds it.
+pub(super) fn takes_optional(model: &Model, body: GraphId, input: usize) -> bool {
+    let value = model.graph(body).inputs().get(input);
+    let declared = value.and_then(|&value| model.value(value).declared.as_ref());
+    matches!(declared, Some(DeclaredType::Optional { .. }))
+}
+
+/// A fact about what is to be carried as the body's input finds it.
+fn as_taken(model: &Model, run: &Iteration, index: usize, fact: &Fact) -> Fact {
+    match &fact.ty {
+        Some(ty) if !matches!(ty, Type::Optional(_)) && takes_optional(model, run.body, run.leading.len() + index) => {
+            Fact::of(Type::Optional(Some(Box::new(ty.clone()))))
+        }
+        _ => fact.clone(),
     }
 }
 
@@ -166,7 +186,10 @@ impl Found {
     pub(super) fn last(&mut self, index: usize, at_least_once: bool) -> Fact {
         let carried = self.carried.get(index).cloned().unwrap_or_default();
         let Some(output) = self.outputs.get(index).filter(|_| at_least_once).cloned() else {
-            return self.exported(&carried, &carried);
+            let wrapped = matches!(carried.ty, Some(Type::Optional(_)));
+            let bare = self.outputs.get(index).is_some_and(|output| !matches!(output.ty, Some(Type::Optional(_))));
+            // An iteration would leave what an optional held; without one there is the optional.
+            return if wrapped && bare { Fact::unknown() } else { self.exported(&carried, &carried) };
         };
         self.exported(&output, &carried)
     }

@@ -1,8 +1,9 @@
 //! Loop.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use super::iterate::{Iteration, Meter, iterate};
+use super::iterate::{Iteration, Meter, iterate, takes_optional};
 use super::stem_of;
 use crate::dim::Dim;
 use crate::ir::{Data, DeclaredType, Fact, GraphId, Scalar};
@@ -149,7 +150,10 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let mut inputs = Vec::with_capacity(given);
         inputs.push(Data::Tensor(Tensor::from_vec(number_shape, vec![number])?));
         inputs.push(Data::Tensor(Tensor::from_bools(condition_shape, &[true])?));
-        inputs.append(&mut carried);
+        for (index, value) in carried.drain(..).enumerate() {
+            let wrap = !matches!(value, Data::Optional(_)) && takes_optional(cx.model, body, index + 2);
+            inputs.push(if wrap { Data::Optional(Some(Arc::new(value))) } else { value });
+        }
         let mut outputs = cx.evaluate_graph(body, inputs)?.into_iter();
         let next = outputs.next();
         let next = next.as_ref().and_then(Data::tensor).and_then(Tensor::bools);

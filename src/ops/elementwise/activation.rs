@@ -15,6 +15,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::exponential;
+use super::functions::common;
 use super::kernel::{Reader, charge, lanes, map_floats, map_to, single, wrong_dtype, zip_to};
 use super::{Meeting, common_dtype, equal_shapes, like_operand, like_operand_with, stretched_shape};
 use crate::ir::{Fact, Scalar};
@@ -35,7 +37,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     }),
     Operator::new("Selu", &[1, 6, 22], like_operand, evaluate_selu),
     Operator::new("Celu", &[12, 28], like_operand, evaluate_celu),
-    Operator::new("Sigmoid", &[1, 6, 13], like_operand, |cx| floats(cx, sigmoid)),
+    Operator::new("Sigmoid", &[1, 6, 13], like_operand, |cx| common(cx, exponential::sigmoid, sigmoid)),
     Operator::new("HardSigmoid", &[1, 6, 22], like_operand, |cx| {
         let (alpha, beta) = (parameter(cx, "alpha", 0.2)?, parameter(cx, "beta", 0.5)?);
         floats(cx, move |x| (alpha * x + beta).clamp(0.0, 1.0))

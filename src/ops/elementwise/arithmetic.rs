@@ -244,10 +244,20 @@ fn combined_in<O: Operation, T: Lane>(
     zip_to(dtype, way, &a, &b, O::apply::<T>)
 }
 
+/// Whether each integer is a number of binary64.
+fn exact(values: &[i64]) -> bool {
+    values.iter().all(|value| value.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS)
+}
+
 fn evaluate_mod(cx: &mut EvalCx<'_>) -> EvalResult {
     let truncated = cx.attr_flag("fmod", false)?;
     let is_float = cx.tensor(0)?.dtype().is_float();
     if !is_float {
+        // Runtimes leave a truncated remainder to `fmod`, which has 53 bits.
+        let wide = |i| Ok::<bool, Decline>(truncated && !cx.tensor(i)?.to_i64s().is_some_and(|values| exact(&values)));
+        if wide(0)? || wide(1)? {
+            return Err(Decline::unsupported("runtimes differ on remainders of more than 53 bits"));
+        }
         return if truncated { evaluate::<Remainder>(cx) } else { evaluate::<Modulo>(cx) };
     }
     if !truncated {

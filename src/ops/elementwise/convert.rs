@@ -5,11 +5,11 @@
 //! | integer, bool → integer | the low bits are kept |
 //! | float → integer of 8 bits and more | truncated; below the range of `int32` and `int64`: the least; else out of range: declined |
 //! | float → integer of 2 and 4 bits | whole numbers keep their low bits; others: declined, runtimes truncate or round |
-//! | any number → bool | whether it is not zero; NaN is true |
+//! | any number → bool | whether it is not zero; NaN is true; −0 of 8 bits or fewer: declined, runtimes disagree |
 //! | any number → float | rounded to nearest, ties to even; infinite when out of range |
 //! | any number → float of 8 bits and fewer | as [`smallfloat`] says, with `saturate` and `round_mode` |
 //! | integer → string | decimal |
-//! | float → string | plain decimal, where shortest and eight-digit notation are one; else declined, runtimes disagree |
+//! | float → string | plain decimal, where the shortest notation and that of eight digits (17 of binary64) are one; else declined, runtimes disagree |
 //! | bool → string | declined, runtimes disagree |
 //! | string → float | decimal with optional exponent, INF, NaN in any case; else declined |
 //! | string → integer | decimal digits with optional sign, in range; else declined |
@@ -65,6 +65,12 @@ pub(super) fn convert(tensor: &Tensor, to: DType, rounding: Rounding) -> Result<
         DType::Uint16 => source.to_integers::<u16>(),
         DType::Uint32 => source.to_integers::<u32>(),
         DType::Uint64 => source.to_integers::<u64>(),
+        DType::Bool if from.is_small_float() => source.convert(
+            &|x| Some(Bool::from(x.0 != 0)),
+            // Runtimes go by the bits of such a zero, the text by its value.
+            &|x| (x != 0.0 || x.is_sign_positive()).then(|| Bool::from(x != 0.0)),
+            &|x| Some((x != 0.0).into()),
+        ),
         DType::Bool => {
             source.convert(&|x| Some(Bool::from(x.0 != 0)), &|x| Some((x != 0.0).into()), &|x| Some((x != 0.0).into()))
         }
@@ -336,11 +342,11 @@ fn format_elements(tensor: &Tensor) -> Result<Tensor, Decline> {
         }
         DType::Float => {
             let values = tensor.elements::<f32>().unwrap_or_default();
-            values.iter().map(|&value| format_float(value.into(), value.to_string())).collect::<Result<_, _>>()?
+            values.iter().map(|&value| format_float(value.into(), value.to_string(), 8)).collect::<Result<_, _>>()?
         }
         DType::Double => {
             let values = tensor.elements::<f64>().unwrap_or_default();
-            values.iter().map(|&value| format_float(value, value.to_string())).collect::<Result<_, _>>()?
+            values.iter().map(|&value| format_float(value, value.to_string(), 17)).collect::<Result<_, _>>()?
         }
         dtype => return Err(undecided(dtype.name())),
     };
@@ -348,11 +354,15 @@ fn format_elements(tensor: &Tensor) -> Result<Tensor, Decline> {
 }
 
 /// The shortest decimal that reads back as the number, if every runtime writes it so: not whole (`1` or `1.0`), not so large
-/// or small that some use an exponent, and of no more than eight digits.
-fn format_float(value: f64, shortest: String) -> Result<Bytes, Decline> {
-    let plain = value.fract() != 0.0 && (1e-4..1e8).contains(&value.abs());
-    let digits = shortest.bytes().filter(u8::is_ascii_digit).skip_while(|&digit| digit == b'0').count();
-    if plain && digits <= 8 { Ok(shortest.into()) } else { Err(undecided(&shortest)) }
+/// or small that some use an exponent, and what is left of `most` digits when zeros at the end go, which is what others write.
+fn format_float(value: f64, shortest: String, most: i32) -> Result<Bytes, Decline> {
+    if value.fract() == 0.0 || !(1e-4..1e8).contains(&value.abs()) {
+        return Err(undecided(&shortest));
+    }
+    let whole = value.abs().log10().floor() as i32;
+    let decimals = usize::try_from(most - 1 - whole).unwrap_or(0);
+    let long = format!("{value:.decimals$}");
+    if long.trim_end_matches('0') == shortest { Ok(shortest.into()) } else { Err(undecided(&shortest)) }
 }
 
 /// Strings as numbers.

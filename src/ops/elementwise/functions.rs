@@ -12,6 +12,7 @@
 //! `double` may differ from a runtime's in the last bits, others hardly ever. Erf of integers, which version 9 allows, is not
 //! evaluated: no runtime has it.
 
+use super::exponential;
 use super::kernel::{Reader, charge, computed, lanes, map, map_floats, map_to, single, wrong_dtype};
 use super::symbolic::Elements;
 use super::{like_operand, like_operand_with, with_mapped};
@@ -43,10 +44,10 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     ),
     Operator::new("Sqrt", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::sqrt, f64::sqrt)),
     Operator::new("Reciprocal", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::recip, f64::recip)),
-    Operator::new("Exp", &[1, 6, 13], like_operand, |cx| floats(cx, 16, libm::exp)),
+    Operator::new("Exp", &[1, 6, 13], like_operand, |cx| common(cx, exponential::exp, libm::exp)),
     Operator::new("Log", &[1, 6, 13], like_operand, |cx| floats(cx, 16, libm::log)),
     Operator::new("Erf", &[9, 13], like_operand, |cx| floats(cx, 32, libm::erf)),
-    Operator::new("Tanh", &[1, 6, 13], like_operand, |cx| floats(cx, 32, libm::tanh)),
+    Operator::new("Tanh", &[1, 6, 13], like_operand, |cx| common(cx, exponential::tanh, libm::tanh)),
     Operator::new("Sin", &[7, 22], like_operand, |cx| floats(cx, 32, libm::sin)),
     Operator::new("Cos", &[7, 22], like_operand, |cx| floats(cx, 32, libm::cos)),
     Operator::new("Tan", &[7, 22], like_operand, |cx| floats(cx, 32, libm::tan)),
@@ -155,6 +156,17 @@ fn floats(cx: &mut EvalCx<'_>, work: u64, function: fn(f64) -> f64) -> EvalResul
     let x = cx.tensor(0)?;
     charge(cx, x.dtype(), x.shape(), work)?;
     single(map_floats(x, function)?)
+}
+
+/// A function of floats that is common enough to have one of its own for what is rounded to binary32 or less.
+pub(super) fn common(
+    cx: &mut EvalCx<'_>,
+    narrow: impl Fn(f64) -> f64 + Sync,
+    wide: impl Fn(f64) -> f64 + Sync,
+) -> EvalResult {
+    let x = cx.tensor(0)?;
+    charge(cx, x.dtype(), x.shape(), 16)?;
+    single(if x.dtype() == DType::Double { map_floats(x, wide)? } else { map_floats(x, narrow)? })
 }
 
 /// A truth value for each element of operand 0.

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`arithmetic`] | Add, Sub, Mul, Div, Mod, Pow; Min, Max, Sum, Mean |
 //! | [`functions`] | functions of one number, from Neg to Atanh, Round, Erf, IsNaN, IsInf |
+//! | [`exponential`] | what Exp, Tanh and Sigmoid compute in binary32 |
 //! | [`activation`] | Relu and its kin, Sigmoid, Gelu, Swish, SwiGLU, PRelu, Shrink … |
 //! | [`logic`] | comparisons, And, Or, Xor, Not |
 //! | [`bits`] | BitwiseAnd and its kin, BitShift, BitCast |
@@ -21,6 +22,7 @@ pub(super) mod arithmetic;
 pub(super) mod bits;
 pub(super) mod cast;
 mod convert;
+mod exponential;
 pub(super) mod functions;
 mod kernel;
 pub(super) mod logic;

@@ -5,7 +5,7 @@
 //!
 //! What a node computes from sizes is exact only while the sizes are not too large. Two things are taken for granted, and
 //! nothing else is:
-//! - **In floating point, a size without an upper bound lies below 2²⁴**, up to which `float` holds every integer. Everything
+//! - **In floating point, a size without an upper bound, or a sum of such, lies below 2²⁴**, up to which `float` holds every integer. Everything
 //!   built from sizes is then bounded, and is followed as long as it is exact in its element type: `2·n` and `n / 4` are in
 //!   `float`, `n·m` and `n / 3` are not. Run-time integers that are no sizes get no such bound.
 //! - **Integers computed in `int32`, `uint32` or a 64-bit type do not overflow it.** Narrower types are followed only where the
@@ -172,7 +172,16 @@ impl<'s> Elements<'s> {
             return size && self.limit_of(symbol).is_some() && SIZE_LIMIT <= limit;
         }
         let limited = self.scope.substitute(dim, &|symbol| self.limit_of(symbol));
-        inside(self.scope.bounds(&limited))
+        inside(self.scope.bounds(&limited)) || (SIZE_LIMIT <= limit && self.is_joint_size(dim))
+    }
+
+    /// Whether the dim is a sum of sizes, each once, or a little less: what is joined from parts is a size like any other.
+    fn is_joint_size(&self, dim: &Dim) -> bool {
+        let symbols = dim.symbols();
+        let sizes: Option<Vec<Dim>> =
+            symbols.iter().map(|&symbol| self.limit_of(symbol).map(|_| Dim::symbol(symbol))).collect();
+        let rest = sizes.map(|sizes| self.scope.sub(dim, &self.scope.sum(&sizes)));
+        rest.and_then(|rest| rest.as_const()).is_some_and(|rest| (1 - SIZE_LIMIT..=1).contains(&rest))
     }
 
     /// A symbol with the same lower bound and the upper bound that is taken for granted; `None` for symbols that have an upper
@@ -330,6 +339,9 @@ impl<'s> Elements<'s> {
     pub(super) fn modulo(&self, a: &Scalar, b: &Scalar, truncated: bool) -> Scalar {
         let ints = |a: &Dim, b: &Dim| {
             let b = self.divisor(b)?;
+            if truncated && !(in_double(a) && in_double(&b)) {
+                return None;
+            }
             Some(if truncated { self.scope.rem(a, &b) } else { self.scope.modulo(a, &b) })
         };
         let floats = |a: f64, b: f64| if truncated { a % b } else { super::arithmetic::floor_remainder(a, b) };
@@ -354,7 +366,10 @@ impl<'s> Elements<'s> {
             _ => return Scalar::Unknown,
         };
         match exponent {
-            Some(exponent @ 0..=4) => (0..exponent).fold(one, |power, _| self.mul(&power, a)),
+            Some(exponent @ 0..=4) => match (0..exponent).fold(one, |power, _| self.mul(&power, a)) {
+                Scalar::Int(power) if !in_double(&power) => Scalar::Unknown,
+                power => power,
+            },
             _ => Scalar::Unknown,
         }
     }
@@ -571,4 +586,9 @@ impl<'s> Elements<'s> {
             }),
         }
     }
+}
+
+/// Whether a constant is exact in a double, in which ONNX Runtime computes powers and `fmod` of integers. Sizes are.
+fn in_double(a: &Dim) -> bool {
+    a.as_const().is_none_or(|value| value.unsigned_abs() <= 1 << 53)
 }

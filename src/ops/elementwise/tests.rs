@@ -220,17 +220,24 @@ fn floats_of_sixteen_bits_are_rounded_once() {
 #[test]
 fn remainders_of_floats() {
     let (a, b) = ([-5.5f32, 5.5, -0.0, 4.0, 3.0], [3.0f32, -3.0, 3.0, -2.0, f32::NEG_INFINITY]);
+    declines(pair("Mod", 13, &[i64::MAX], &[3]).with("fmod", 1));
+    assert_eq!(pair("Mod", 13, &[i64::MAX], &[4]).integers(), [3]);
     assert_eq!(bits(&pair("Mod", 13, &a, &b).with("fmod", 1).floats()), bits(&[-2.5, 2.5, -0.0, 0.0, 3.0]));
     let floored = pair("Mod", 28, &a, &b).floats();
     assert_eq!(bits(&floored), bits(&[0.5, -0.5, 0.0, -0.0, f64::NEG_INFINITY]));
     declines(pair("Mod", 13, &a, &b));
     declines(pair("Mod", 28, &a, &b).with("fmod", 1));
+    assert_eq!(pair("Mod", 13, &[-7i64], &[3]).with("fmod", 1).integers(), [-1]);
+    declines(pair("Mod", 13, &[i64::MAX], &[3]).with("fmod", 1));
 }
 
 #[test]
 fn powers() {
     assert_eq!(pair("Pow", 15, &[2, 3, -1, 0, 7], &[3, 0, -5, 5, 1]).integers(), [8, 1, -1, 0, 7]);
-    assert_eq!(pair("Pow", 15, &[3i64], &[39]).integers(), [4_052_555_153_018_976_267]);
+    assert_eq!(pair("Pow", 15, &[3i64], &[33]).integers(), [5_559_060_566_555_523]);
+    // ONNX Runtime computes these in doubles, which do not hold them.
+    declines(pair("Pow", 15, &[3i64], &[39]));
+    declines(pair("Pow", 15, &[i64::MAX], &[1]));
     let rooted = Single::new("Pow", 15).values(&[2], &[2i32, 10]).values(&[], &[0.5f32]);
     assert_eq!(rooted.integers(), [1, 3]);
     for (base, exponent) in [(2, 31), (2, -1), (0, -1)] {
@@ -471,7 +478,9 @@ fn casts_to_and_from_few_bits() {
     let unsaturated = cast(&[500f32, -1e9], DType::Float8E5M2).with("saturate", 0).floats();
     assert_eq!(unsaturated, [512.0, f64::NEG_INFINITY]);
     assert_eq!(cast(&[5f32, 5.1, -1e9, 0.25], DType::Float4E2M1).floats(), [4.0, 6.0, -6.0, 0.0]);
-    declines(cast(&[f32::NAN], DType::Float4E2M1));
+    // The conformance tests of Cast make −0 of NaN.
+    assert_eq!(bits(&cast(&[f32::NAN], DType::Float4E2M1).floats()), bits(&[-0.0]));
+    declines(cast(&[-f32::NAN], DType::Float4E2M1));
     let powers =
         |mode: &'static str| cast(&[1.5f32, 2.0, 5.0], DType::Float8E8M0).with_str("round_mode", mode).floats();
     assert_eq!(powers("up"), [2.0, 2.0, 8.0]);
@@ -480,7 +489,8 @@ fn casts_to_and_from_few_bits() {
     declines(cast(&[-1f32], DType::Float8E8M0));
     declines(cast(&[2f64 + 2f64.powi(-40)], DType::Float8E8M0));
     assert_eq!(cast(&[F8E8M0(130), F8E8M0(127)], DType::Int32).integers(), [8, 1]);
-    assert_eq!(cast(&[F8E4M3Fn(0x38), F8E4M3Fn(0x80)], DType::Bool).integers(), [1, 0]);
+    assert_eq!(cast(&[F8E4M3Fn(0x38), F8E4M3Fn(0)], DType::Bool).integers(), [1, 0]);
+    declines(cast(&[F8E4M3Fn(0x80)], DType::Bool));
     assert_eq!(cast(&[1.75f32, 60000.0], DType::Float6E3M2).floats(), [1.75, 28.0]);
 }
 
@@ -525,6 +535,9 @@ fn casts_of_strings() {
         declines(cast(&[value], DType::String));
     }
     declines(cast(&[1f64 / 3.0], DType::String));
+    // Eight digits make 0.60240531 of it.
+    declines(cast(&[0.6024053f32], DType::String));
+    declines(cast(&[0.1f64], DType::String));
     declines(cast(&[crate::tensor::Bool(1)], DType::String));
 }
 

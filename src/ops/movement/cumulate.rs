@@ -10,12 +10,14 @@
 //!
 //! Refused: an axis out of range, which every axis of a scalar is; other types than numbers.
 
+use rayon::prelude::*;
+
 use super::around;
 use super::cells::elements_of;
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
+use crate::tensor::{DType, Element, Number, Tensor, dispatch_numeric};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("CumSum", &[11, 14], infer_sum, eval_sum),
@@ -87,9 +89,9 @@ fn eval(cx: &mut EvalCx<'_>, product: bool) -> EvalResult {
         let elements = data.elements::<T>().ok_or_else(unsupported)?;
         let neutral = if product { T::one() } else { T::zero() };
         let result = if product {
-            cumulated(&elements, walk, how, &neutral, |a, b| a.mul(*b))
+            cumulated_at_once(&elements, walk, how, &neutral, |a, b| a.mul(*b))
         } else {
-            cumulated(&elements, walk, how, &neutral, |a, b| a.add(*b))
+            cumulated_at_once(&elements, walk, how, &neutral, |a, b| a.add(*b))
         };
         Tensor::from_vec(data.shape(), result)?
     }, else => return Err(unsupported()));
@@ -107,13 +109,48 @@ fn cumulated<T: Clone>(
     let mut result = elements.to_vec();
     let block = dim.saturating_mul(inner).max(1);
     for (out, elements) in result.chunks_mut(block).zip(elements.chunks(block)) {
-        match (inner, how.reverse) {
-            (1, false) => walk_lane(out.iter_mut().zip(elements), how.exclusive, neutral, &combine),
-            (1, true) => walk_lane(out.iter_mut().zip(elements).rev(), how.exclusive, neutral, &combine),
-            _ => walk_lanes(out, elements, inner, how, neutral, &combine),
-        }
+        walk_block(out, elements, inner, how, neutral, &combine);
     }
     result
+}
+
+/// As [`cumulated`], a block on each thread where that pays.
+fn cumulated_at_once<T: Element>(
+    elements: &[T],
+    (_, dim, inner): (usize, usize, usize),
+    how: Walked,
+    neutral: &T,
+    combine: impl Fn(&T, &T) -> T + Sync,
+) -> Vec<T> {
+    let mut result = vec![T::zeroed(); elements.len()];
+    let block = dim.saturating_mul(inner).max(1);
+    if elements.len() < PARALLEL {
+        for (out, elements) in result.chunks_mut(block).zip(elements.chunks(block)) {
+            walk_block(out, elements, inner, how, neutral, &combine);
+        }
+    } else {
+        let blocks = result.par_chunks_mut(block).zip(elements.par_chunks(block));
+        blocks.for_each(|(out, elements)| walk_block(out, elements, inner, how, neutral, &combine));
+    }
+    result
+}
+
+/// Fewer elements are not worth another thread.
+const PARALLEL: usize = 1 << 20;
+
+fn walk_block<T: Clone>(
+    out: &mut [T],
+    elements: &[T],
+    inner: usize,
+    how: Walked,
+    neutral: &T,
+    combine: &impl Fn(&T, &T) -> T,
+) {
+    match (inner, how.reverse) {
+        (1, false) => walk_lane(out.iter_mut().zip(elements), how.exclusive, neutral, combine),
+        (1, true) => walk_lane(out.iter_mut().zip(elements).rev(), how.exclusive, neutral, combine),
+        _ => walk_lanes(out, elements, inner, how, neutral, combine),
+    }
 }
 
 /// Walks one lane, whose elements lie next to each other.
@@ -149,6 +186,8 @@ fn walk_lanes<T: Clone>(
             before.extend_from_slice(elements);
             if how.exclusive {
                 out.fill(neutral.clone());
+            } else {
+                out.clone_from_slice(elements);
             }
             continue;
         }

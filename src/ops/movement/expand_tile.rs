@@ -184,7 +184,7 @@ mod tests {
         let old = Case::new("Tile", 1).eval([data.clone(), Tensor::scalar(2f32), Tensor::scalar(1f32)]);
         assert!(old.same(&twice));
         assert_eq!(Case::new("Tile", 13).eval([data.clone(), ints(&[0, 3])]).shape(), [0, 6]);
-        assert_eq!(Case::new("Tile", 13).eval([iota(&[]), ints(&[])]).shape(), []);
+        assert!(Case::new("Tile", 13).eval([iota(&[]), ints(&[])]).shape().is_empty());
         Case::new("Tile", 13).fails([data.clone(), ints(&[-1, 1])]);
         Case::new("Tile", 13).fails([data.clone(), ints(&[1])]);
         assert!(matches!(Case::new("Tile", 13).fails([data, ints(&[i64::MAX, 2])]), Decline::OverBudget(_)));

@@ -37,7 +37,7 @@ pub(super) fn sort_keys(tensor: &Tensor) -> Result<Vec<u64>, Decline> {
 }
 
 /// The bits of a float, which is no NaN, such that they compare as it does.
-fn float_key(value: f64) -> u64 {
+pub(super) fn float_key(value: f64) -> u64 {
     // Adding 0 makes −0 a 0.
     let bits = (value + 0.0).to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }

@@ -388,7 +388,7 @@ mod tests {
         assert_eq!(pad("reflect", &five, -2, 2).unwrap(), [3.0, 4.0, 5.0, 4.0, 3.0]);
         assert_eq!(pad("wrap", &five, -2, 4).unwrap(), [3.0, 4.0, 5.0, 3.0, 4.0, 5.0, 3.0]);
         assert_eq!(pad("edge", &five, 2, -3).unwrap(), [1.0, 1.0, 1.0, 2.0]);
-        assert_eq!(pad("constant", &three, -2, -1).unwrap(), []);
+        assert!(pad("constant", &three, -2, -1).unwrap().is_empty());
         assert_eq!(pad("constant", &three, -4, 4).unwrap(), [0.0; 3]);
         assert_eq!(pad("constant", &three, 4, -4).unwrap(), [0.0; 3]);
         assert_eq!(pad("constant", &three, -5, 3).unwrap(), [0.0]);
@@ -429,7 +429,7 @@ mod tests {
         let center = |size: i64| values::<f32>(&Case::new("CenterCropPad", 18).eval([five.clone(), ints(&[size])]));
         assert_eq!(center(2), [2.0, 3.0]);
         assert_eq!(center(8), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 0.0]);
-        assert_eq!(center(0), []);
+        assert!(center(0).is_empty());
         let axes = Case::new("CenterCropPad", 18).with("axes", vec![-1, 0]);
         assert_eq!(axes.eval([iota(&[4, 3, 5]), ints(&[2, 6])]).shape(), [6, 3, 2]);
         axes.fails([iota(&[4, 3, 5]), ints(&[2])]);

@@ -10,10 +10,12 @@
 //! Refused: operands that are not one element each, a delta of 0, NaN. Left alone: lengths that depend on the precision in which
 //! the quotient is computed, of which the standard says nothing; a `stash_type` other than float.
 
+use rayon::prelude::*;
+
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
-use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
+use crate::tensor::{DType, Element, Number, Tensor, dispatch_numeric};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Range", &[11, 27], infer, eval)];
 
@@ -64,17 +66,22 @@ fn int_length(scope: &Scope, start: &Dim, limit: &Dim, delta: &Dim) -> Option<Di
     Some(scope.max(&zero, &count))
 }
 
-/// The length over floats that start at 0 and whose delta is a power of two: there every way to compute the quotient is exact.
+/// The length over floats whose delta is a power of two and which start at 0, or are whole at both ends: there every way to compute the
+/// quotient is exact.
 fn float_length(scope: &Scope, start: &Scalar, limit: &Scalar, delta: &Scalar) -> Option<Dim> {
-    let (start, _) = ratio(start)?;
+    let (start, start_den) = ratio(start)?;
     let (limit, limit_den) = ratio(limit)?;
     let (delta, delta_den) = ratio(delta)?;
     let delta = delta.as_const()?;
-    if !start.is_const(0) || !delta.unsigned_abs().is_power_of_two() {
+    // Whole numbers that a float holds have a difference that it holds; sizes are taken to be such numbers.
+    let whole = |num: &Dim, den: i64| den == 1 && num.as_const().is_none_or(|num| num.unsigned_abs() < 1 << 23);
+    let exact = start.is_const(0) || (whole(&start, start_den) && whole(&limit, limit_den));
+    if !exact || !delta.unsigned_abs().is_power_of_two() {
         return None;
     }
-    // limit/limit_den ÷ delta/delta_den
-    let num = scope.mul(&limit, &Dim::constant(delta_den.checked_mul(delta.signum())?));
+    // (limit − start)/limit_den ÷ delta/delta_den
+    let distance = scope.sub(&limit, &start);
+    let num = scope.mul(&distance, &Dim::constant(delta_den.checked_mul(delta.signum())?));
     let den = limit_den.checked_mul(i64::try_from(delta.unsigned_abs()).ok()?)?;
     Some(scope.max(&Dim::constant(0), &scope.ceil_div(&num, &Dim::constant(den))))
 }
@@ -107,8 +114,11 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         cx.claim(dtype, &[length])?;
         let result = dispatch_numeric!(dtype, T => {
             // All elements lie between start and limit, and so in the type.
-            let values = (0..length).map(|at| <T as Number>::from_i64(start.wrapping_add((at as i64).wrapping_mul(delta))));
-            Tensor::from_vec(&[length], values.collect())?
+            let values = counted(length, &|base, at| {
+                let distance = (base as i64).wrapping_add(at.into()).wrapping_mul(delta);
+                <T as Number>::from_i64(start.wrapping_add(distance))
+            });
+            Tensor::from_vec(&[length], values)?
         }, else => return Err(Decline::unsupported(format!("a range of {dtype}"))));
         return Ok(vec![Data::Tensor(result)]);
     }
@@ -120,13 +130,28 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let length = float_count(start, limit, delta, single)?;
     cx.claim(dtype, &[length])?;
     let result = dispatch_numeric!(dtype, T => {
-        let values = (0..length).map(|at| {
-            let value = start + at as f64 * delta;
+        let values = counted(length, &|base, at| {
+            let value = start + (base as f64 + f64::from(at)) * delta;
             <T as Number>::from_f64(if single { f64::from(value as f32) } else { value }).unwrap_or(<T as Number>::zero())
         });
-        Tensor::from_vec(&[length], values.collect())?
+        Tensor::from_vec(&[length], values)?
     }, else => return Err(unsupported()));
     Ok(vec![Data::Tensor(result)])
+}
+
+/// So many elements, each made of its number: where its piece begins, and how far into it.
+fn counted<T: Element>(length: usize, each: &(impl Fn(usize, i32) -> T + Sync)) -> Vec<T> {
+    const PIECE: usize = 1 << 16;
+    let mut values = vec![T::zeroed(); length];
+    let fill = |(piece, out): (usize, &mut [T])| {
+        out.iter_mut().zip(0..).for_each(|(out, at)| *out = each(piece * PIECE, at));
+    };
+    if length > 4 * PIECE {
+        values.par_chunks_mut(PIECE).enumerate().for_each(fill);
+    } else {
+        values.chunks_mut(PIECE).enumerate().for_each(fill);
+    }
+    values
 }
 
 fn int_count(start: i64, limit: i64, delta: i64) -> Result<usize, Decline> {
@@ -213,7 +238,14 @@ mod tests {
         assert_eq!(elements(&scope, &infer("5", "-1", "-2")), ["5", "3", "1"]);
         let float = |scalar| Some(Fact::tensor(Some(DType::Float), Some(vec![])).with_elements(vec![scalar]));
         let limit = Scalar::Real { num: scope.parse("S").unwrap(), den: 1 };
-        let facts = vec![float(Scalar::Float(0.0)), float(limit), float(Scalar::Float(1.0))];
-        assert_eq!(dims(&scope, &Case::new("Range", 11).infer(&scope, facts)[0]), ["S"]);
+        let infer = |scalars: [Scalar; 3]| {
+            let facts = scalars.map(float).into_iter().collect();
+            dims(&scope, &Case::new("Range", 11).infer(&scope, facts)[0])
+        };
+        assert_eq!(infer([Scalar::Float(0.0), limit, Scalar::Float(1.0)]), ["S"]);
+        let last = Scalar::Real { num: scope.parse("S + T - 1").unwrap(), den: 1 };
+        assert_eq!(infer([last.clone(), Scalar::Float(-1.0), Scalar::Float(-1.0)]), ["S + T"]);
+        // The distance is rounded before it is divided.
+        assert_ne!(infer([last, Scalar::Float(-1e9), Scalar::Float(-1.0)]), ["S + T + 999999999"]);
     }
 }

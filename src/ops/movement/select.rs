@@ -10,7 +10,7 @@
 //! for, of an axis or of the flattened data. Unique keeps one of each element, or of each slice of an axis, in ascending order or in
 //! that of first appearance, with where they first stand, where each element went, and how often it was there.
 //!
-//! Refused: a condition that is true beyond the axis. Disputed and left alone: NonZero of a scalar (the text gives `[0, N]`, ONNX
+//! Not evaluated: a condition that is true beyond the axis. Disputed and left alone: NonZero of a scalar (the text gives `[0, N]`, ONNX
 //! Runtime `[1, N]`), Unique with NaNs or complex numbers, and slices of an empty tensor.
 
 use super::cells::{Builder, follow, moved};
@@ -116,9 +116,20 @@ fn infer_compress(cx: &mut InferCx<'_>) -> InferResult {
     }
     let axis = cx.attr_int("axis")?;
     let axis = axis.zip(data.rank()).map(|(axis, rank)| axis_in(axis, rank)).transpose()?.or(axis.map(|_| 0));
-    let kept = condition.const_ints().map(|truths| truths.iter().filter(|&&truth| truth != 0).count() as i64);
-    let size = |whole: Option<Dim>| match (kept, whole, condition.shape().and_then(<[Dim]>::first)) {
-        (Some(kept), ..) => Dim::constant(kept),
+    let places = condition.const_ints().map(|truths| {
+        let places = truths.iter().enumerate().filter(|&(_, &truth)| truth != 0).map(|(at, _)| at as i64);
+        places.collect::<Vec<_>>()
+    });
+    // What is true beyond the axis keeps nothing in ONNX Runtime.
+    let within = |places: &[i64], whole: &Dim| match (places.last(), whole.as_const()) {
+        (None, _) => Dim::constant(0),
+        (Some(_), Some(whole)) => Dim::constant(places.iter().filter(|&&place| place < whole).count() as i64),
+        (Some(&last), None) if scope.lt(&Dim::constant(last), whole).is_yes() => Dim::constant(places.len() as i64),
+        (Some(_), None) => dim_up_to(cx, &scope.min(whole, &Dim::constant(places.len() as i64))),
+    };
+    let size = |whole: Option<Dim>| match (&places, whole, condition.shape().and_then(<[Dim]>::first)) {
+        (Some(places), Some(whole), _) => within(places, &whole),
+        (Some(places), None, _) => dim_up_to(cx, &Dim::constant(places.len() as i64)),
         (None, Some(whole), Some(length)) => dim_up_to(cx, &scope.min(&whole, length)),
         (None, Some(limit), None) => dim_up_to(cx, &limit),
         (None, None, Some(limit)) => dim_up_to(cx, limit),
@@ -393,5 +404,20 @@ mod tests {
         let condition = Fact::constant(Tensor::from_bools(&[2], &[false, true]).unwrap());
         let facts = vec![Some(vector(&scope, &["A", "B"])), Some(condition)];
         assert_eq!(elements(&scope, &Case::new("Compress", 11).infer(&scope, facts)[0]), ["B"]);
+    }
+
+    #[test]
+    fn a_condition_may_be_longer_than_the_axis() {
+        let scope = Rc::new(Scope::new());
+        let sizes = |dim: &str| {
+            let condition = Fact::constant(Tensor::from_bools(&[3], &[true, false, true]).unwrap());
+            let facts = vec![Some(shaped(&scope, &[dim])), Some(condition)];
+            Case::new("Compress", 11).with("axis", 0).infer(&scope, facts)[0].shape().unwrap()[0].clone()
+        };
+        assert!(sizes("4").is_const(2));
+        assert!(sizes("1").is_const(1));
+        assert!(sizes("0").is_const(0));
+        let open = sizes("S");
+        assert!(open.as_const().is_none() && scope.le(&open, &Dim::constant(2)).is_yes());
     }
 }

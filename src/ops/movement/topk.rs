@@ -11,9 +11,13 @@
 //!
 //! Refused: a `k` below 0 or above the dim. Disputed and left alone: NaNs, which have no order.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
 use super::around;
 use super::cells::{Builder, elements_of, moved};
-use super::order::sort_keys;
+use super::order::{float_key, sort_keys};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
@@ -63,7 +67,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         }
     };
     let largest = cx.version < 11 || cx.attr_flag("largest", true)?;
-    let (outer, dim, inner) = around(data.shape(), axis)?;
+    let (_, dim, inner) = around(data.shape(), axis)?;
     let size = size.and_then(|size| usize::try_from(size).ok()).filter(|&size| size <= dim);
     let size = size.ok_or_else(|| Decline::invalid(format!("'k' should be one number up to the dim of {dim}")))?;
     let mut shape = data.shape().to_vec();
@@ -77,25 +81,19 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let indices = Tensor::zeros(DType::Int64, &shape)?;
         return Ok(vec![Data::Tensor(Tensor::zeros(data.dtype(), &shape)?), Data::Tensor(indices)]);
     }
-    // Keys and the order of one lane at a time.
-    cx.claim(DType::Uint64, data.shape())?;
     cx.budget().take_work((data.len() as u64).saturating_mul(u64::from(dim.ilog2()) + 1))?;
-    let keys = sort_keys(data)?;
-    let (mut places, mut indices) = (vec![0usize; len], vec![0i64; len]);
-    for block in 0..outer {
-        for lane in 0..inner {
-            let at = |index: usize| (block * dim + index) * inner + lane;
-            // Small keys come first, and of equal ones the one in front.
-            let key = |index: usize| keys.get(at(index)).map_or(0, |&key| if largest { !key } else { key });
-            for (rank, (_, index)) in smallest((0..dim).map(|index| (key(index), index)), size).into_iter().enumerate()
-            {
-                let to = (block * size + rank) * inner + lane;
-                if let (Some(place), Some(found)) = (places.get_mut(to), indices.get_mut(to)) {
-                    (*place, *found) = (at(index), index as i64);
-                }
-            }
+    let split = Lanes { dim, inner, size, largest };
+    let found = match data.dtype() {
+        DType::Float => split.chosen(&data.elements::<f32>().unwrap_or_default(), |x| ordered(x.into())),
+        DType::Double => split.chosen(&data.elements::<f64>().unwrap_or_default(), ordered),
+        DType::Int32 => split.chosen(&data.elements::<i32>().unwrap_or_default(), |x| Some(x as u64 ^ 1 << 63)),
+        DType::Int64 => split.chosen(&data.elements::<i64>().unwrap_or_default(), |x| Some(x as u64 ^ 1 << 63)),
+        _ => {
+            cx.claim(DType::Uint64, data.shape())?;
+            split.chosen(&sort_keys(data)?, Some)
         }
-    }
+    };
+    let (places, indices) = found.ok_or_else(|| Decline::unsupported("there are NaNs, which have no order"))?;
     let values = moved(&[data], &|operands| {
         let [data] = operands else { return Err(Decline::invalid("data of one kind is ordered")) };
         let mut builder = Builder::new(data, len)?;
@@ -105,25 +103,91 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(values), Data::Tensor(Tensor::from_vec(&shape, indices)?)])
 }
 
-/// The smallest `size` items, at least one, in order. Twice as many are kept at a time; what is not below the last of them is out.
-fn smallest(items: impl Iterator<Item = (u64, usize)>, size: usize) -> Vec<(u64, usize)> {
-    let room = size.saturating_mul(2).max(64);
-    let mut kept = Vec::new();
-    let mut limit = (u64::MAX, usize::MAX);
-    for item in items {
-        if item >= limit {
-            continue;
+/// The key of a float; NaN has none.
+fn ordered(value: f64) -> Option<u64> {
+    (!value.is_nan()).then(|| float_key(value))
+}
+
+/// The lanes of some data along an axis, and what is taken of each.
+struct Lanes {
+    dim: usize,
+    inner: usize,
+    size: usize,
+    largest: bool,
+}
+
+impl Lanes {
+    /// The places of the chosen elements in the data and their indices in their lanes. `key` compares as the elements do; none has
+    /// one that has no order.
+    fn chosen<T: Copy + Sync>(
+        &self,
+        elements: &[T],
+        key: impl Fn(T) -> Option<u64> + Sync,
+    ) -> Option<(Vec<usize>, Vec<i64>)> {
+        let block = self.dim.saturating_mul(self.inner).max(1);
+        let own = self.size.saturating_mul(self.inner).max(1);
+        let outer = elements.len() / block;
+        let (mut places, mut indices) = (vec![0usize; outer * own], vec![0i64; outer * own]);
+        let unordered = AtomicBool::new(false);
+        let fill = |(number, (places, indices)): (usize, (&mut [usize], &mut [i64]))| {
+            let elements = elements.get(number * block..(number + 1) * block).unwrap_or_default();
+            for lane in 0..self.inner {
+                let lane_elements = elements.get(lane..).unwrap_or_default().iter().step_by(self.inner.max(1));
+                let keys = lane_elements.map(|&element| {
+                    // Small keys come first.
+                    key(element).map_or_else(|| u64::MAX, |key| if self.largest { !key } else { key })
+                });
+                for (rank, index) in smallest(keys, self.size).into_iter().enumerate() {
+                    let to = rank * self.inner + lane;
+                    if let (Some(place), Some(found)) = (places.get_mut(to), indices.get_mut(to)) {
+                        (*place, *found) = (number * block + index * self.inner + lane, index as i64);
+                    }
+                }
+            }
+            if !elements.iter().all(|&element| key(element).is_some()) {
+                unordered.store(true, Ordering::Relaxed);
+            }
+        };
+        if elements.len() < PARALLEL {
+            places.chunks_mut(own).zip(indices.chunks_mut(own)).enumerate().for_each(fill);
+        } else {
+            places.par_chunks_mut(own).zip(indices.par_chunks_mut(own)).enumerate().for_each(fill);
         }
-        kept.push(item);
-        if kept.len() >= room {
-            let (_, &mut last, _) = kept.select_nth_unstable(size - 1);
-            limit = last;
-            kept.truncate(size);
+        (!unordered.into_inner()).then_some((places, indices))
+    }
+}
+
+/// Fewer elements are not worth another thread.
+const PARALLEL: usize = 1 << 18;
+
+/// Where the smallest `size` keys stand, at least one of them, in order; of equal ones the one in front comes first. Twice as many
+/// are kept at a time; what is not below the last of them is out.
+fn smallest(keys: impl Iterator<Item = u64>, size: usize) -> Vec<usize> {
+    let room = size.saturating_mul(2).max(64);
+    let mut keys = keys.zip(0..);
+    let mut kept: Vec<(u64, usize)> = keys.by_ref().take(room).collect();
+    if kept.len() == room {
+        let mut limit = cut(&mut kept, size);
+        for (key, index) in keys {
+            // An equal one further behind is out as well.
+            if key < limit {
+                kept.push((key, index));
+                if kept.len() >= room {
+                    limit = cut(&mut kept, size);
+                }
+            }
         }
     }
     kept.sort_unstable();
     kept.truncate(size);
-    kept
+    kept.into_iter().map(|(_, index)| index).collect()
+}
+
+/// Keeps the smallest `size` and returns the last of their keys.
+fn cut(kept: &mut Vec<(u64, usize)>, size: usize) -> u64 {
+    let (_, &mut (limit, _), _) = kept.select_nth_unstable(size - 1);
+    kept.truncate(size);
+    limit
 }
 
 #[cfg(test)]

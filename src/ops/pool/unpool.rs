@@ -4,10 +4,10 @@
 //! |---|---|
 //! | computes | zeros, and `X[i]` at place `I[i]` of all elements; of equal places the last counts |
 //! | size | `(D − 1)·stride + kernel − begin − end` |
-//! | `output_shape` | is the shape |
+//! | `output_shape` | is the shape; places count in the size above, and what is beyond it is zero. So the standard's conformance test and reference implementation have it; ONNX Runtime, which fails that test, counts places in `output_shape` |
 //! | versions | 9; 11 (wording); 22 adds bfloat16 |
 //! | refuses | places outside |
-//! | not evaluated | an `output_shape` other than the size above: whether places count in it or in that size, runtimes differ |
+//! | not evaluated | an `output_shape` that is smaller than the size above |
 
 use super::windowed::read_kernel;
 use crate::dim::Dim;
@@ -74,12 +74,16 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let size = size.and_then(|size| usize::try_from(size).ok());
         shape.push(size.ok_or_else(|| Decline::invalid("the result has no size"))?);
     }
-    if let Some(given) = cx.optional_tensor(2)?.and_then(Tensor::to_i64s)
-        && !given.iter().map(|&dim| usize::try_from(dim).ok()).eq(shape.iter().map(|&dim| Some(dim)))
-    {
-        return Err(Decline::unsupported(
-            "runtimes differ on places when 'output_shape' is another than the windows make",
-        ));
+    let full = match cx.optional_tensor(2)?.and_then(Tensor::to_i64s) {
+        None => shape.clone(),
+        Some(given) => {
+            let given: Option<Vec<usize>> = given.iter().map(|&dim| usize::try_from(dim).ok()).collect();
+            let given = given.filter(|given| given.len() == shape.len());
+            given.ok_or_else(|| Decline::invalid("'output_shape' is no shape of this rank"))?
+        }
+    };
+    if full.iter().zip(&shape).any(|(full, dim)| full < dim) {
+        return Err(Decline::unsupported("runtimes differ on an 'output_shape' smaller than what the windows make"));
     }
     if places.len() != x.len() {
         return Err(Decline::invalid("there is not one place for each element"));
@@ -90,16 +94,29 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         DType::Double => 8,
         other => return Err(Decline::unsupported(format!("no evaluation for elements of type {other}"))),
     };
-    cx.claim(x.dtype(), &shape)?;
+    cx.claim(x.dtype(), &full)?;
     let count = product(&shape).unwrap_or(0);
-    let mut payload = vec![0u8; count.saturating_mul(width)];
+    let mut payload = vec![0u8; product(&full).unwrap_or(0).saturating_mul(width)];
     // Zero is all zero bits, and elements move as they are.
     for (place, element) in places.iter().zip(x.bytes().chunks_exact(width)) {
-        let start = usize::try_from(*place).ok().filter(|&place| place < count).map(|place| place * width);
-        let to = start.and_then(|start| payload.get_mut(start..start + width));
-        to.ok_or_else(|| Decline::invalid(format!("place {place} lies outside")))?.copy_from_slice(element);
+        let place = usize::try_from(*place).ok().filter(|&place| place < count);
+        let place = place.ok_or_else(|| Decline::invalid("a place lies outside"))?;
+        let start = moved(place, &shape, &full) * width;
+        let to = payload.get_mut(start..start + width);
+        to.ok_or_else(|| Decline::invalid("a place lies outside"))?.copy_from_slice(element);
     }
-    Ok(vec![Tensor::from_bytes(x.dtype(), &shape, payload.into())?.into()])
+    Ok(vec![Tensor::from_bytes(x.dtype(), &full, payload.into())?.into()])
+}
+
+/// The number that element `place` of a tensor of one shape has in a tensor of another, larger shape.
+fn moved(place: usize, shape: &[usize], full: &[usize]) -> usize {
+    let (mut rest, mut number, mut stride) = (place, 0, 1);
+    for (&dim, &full) in shape.iter().zip(full).rev() {
+        number += rest % dim * stride;
+        rest /= dim;
+        stride *= full;
+    }
+    number
 }
 
 #[cfg(test)]
@@ -128,7 +145,9 @@ mod tests {
         assert_eq!(with([5, 7, 13, 15]).floats(), spread);
         assert_eq!(with([5, 7, 13, 15]).values(&[4], &[1i64, 1, 4, 4]).floats(), spread);
         assert_eq!(with([0; 4]).floats()[0], 4.0);
-        assert!(with([5, 7, 13, 15]).values(&[4], &[1i64, 1, 5, 5]).eval().is_err());
+        let wider = with([5, 7, 13, 15]).values(&[4], &[1i64, 1, 5, 5]).floats();
+        assert_eq!((wider.len(), wider[6], wider[8], wider[16], wider[18]), (25, 1.0, 2.0, 3.0, 4.0));
+        assert!(with([5, 7, 13, 15]).values(&[4], &[1i64, 1, 5, 3]).eval().is_err());
         assert!(with([16, 0, 0, 0]).eval().is_err());
         assert!(with([-1, 0, 0, 0]).eval().is_err());
     }

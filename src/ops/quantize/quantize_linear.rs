@@ -10,14 +10,12 @@
 //! | refuses | zero points of another shape or type than they belong to |
 //! | not evaluated | NaN to integers; zero points of small floats that are not 0; elements that come out differently in the text's precision and in the binary32 of runtimes |
 
-use half::{bf16, f16};
-
 use super::grain::{Grain, check_zero_point};
 use crate::ir::Fact;
 use crate::ops::lane::Ring;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::smallfloat::{Format, decode_e8m0};
-use crate::tensor::{DType, Tensor, pack};
+use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16, pack};
 
 pub(super) const QUANTIZE_LINEAR: Operator =
     Operator::new("QuantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], infer, eval);
@@ -67,8 +65,8 @@ impl Precision {
 
     fn round(self, value: f64) -> f64 {
         match self {
-            Precision::Float16 => f16::from_f64(value).to_f64(),
-            Precision::Bfloat16 => bf16::from_f64(value).to_f64(),
+            Precision::Float16 => nearest_f16(value).to_f64(),
+            Precision::Bfloat16 => nearest_bf16(value).to_f64(),
             Precision::Float => f64::from(value as f32),
             Precision::Double => value,
         }
@@ -130,6 +128,8 @@ impl Target {
                 let rounded = (bounded + SHIFT) - SHIFT;
                 Some((rounded + zero).clamp(*low, *high) as i32 as u16)
             }
+            // Only Cast says what becomes of NaN where there is none.
+            Target::Float { format, .. } if quotient.is_nan() && !format.has_nan() => None,
             Target::Float { format, saturate } => format.encode(quotient, *saturate).map(u16::from),
         }
     }
@@ -223,6 +223,8 @@ fn encoded(dtype: DType, shape: &[usize], codes: Vec<u16>) -> Result<Tensor, Dec
 
 #[cfg(test)]
 mod tests {
+    use half::f16;
+
     use super::*;
     use crate::ops::single::Single;
 

@@ -7,8 +7,8 @@ use crate::ops::{Refusal, Site, axis_in};
 pub(super) enum Axes {
     /// One flag for each axis: whether it is reduced.
     Known(Vec<bool>),
-    /// So many axes, at least one; nobody knows which.
-    Some(usize),
+    /// One axis; nobody knows which.
+    One,
     /// Nothing is known of them.
     Unknown,
 }
@@ -40,11 +40,11 @@ pub(super) fn resolve(site: &Site<'_>, operand: &Operand<'_>, rank: usize) -> Re
         match operand {
             Operand::Absent => (&[][..], noop),
             Operand::Known(axes) => (*axes, noop),
-            // Distinct axes, as many as there are: all of them.
-            Operand::Unknown(Some(count)) if *count == rank && rank > 0 => return Ok(Axes::Known(vec![true; rank])),
             Operand::Unknown(Some(0)) => (&[][..], noop),
-            Operand::Unknown(Some(count)) => return Ok(Axes::Some(*count)),
-            Operand::Unknown(None) => return Ok(Axes::Unknown),
+            Operand::Unknown(Some(1)) if rank == 1 => return Ok(Axes::Known(vec![true])),
+            Operand::Unknown(Some(1)) => return Ok(Axes::One),
+            // Several may be the same one: ONNX Runtime reduces it once.
+            Operand::Unknown(_) => return Ok(Axes::Unknown),
         }
     } else {
         attribute = site.attr_ints("axes")?.unwrap_or_default();

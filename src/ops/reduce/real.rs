@@ -1,9 +1,7 @@
 //! Floating point tensors as binary64 numbers and back: every operator of this family computes so and rounds once.
 
-use half::{bf16, f16};
-
 use crate::ops::{Decline, EvalCx};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
 
 /// The elements of a float tensor. Takes the memory from the budget.
 ///
@@ -27,8 +25,8 @@ pub(super) fn rounded(cx: &EvalCx<'_>, dtype: DType, shape: &[usize], values: Ve
     Ok(match dtype {
         DType::Double => Tensor::from_vec(shape, values)?,
         DType::Float => Tensor::from_vec(shape, values.into_iter().map(|value| value as f32).collect())?,
-        DType::Float16 => Tensor::from_vec(shape, values.into_iter().map(f16::from_f64).collect())?,
-        DType::Bfloat16 => Tensor::from_vec(shape, values.into_iter().map(bf16::from_f64).collect())?,
+        DType::Float16 => Tensor::from_vec(shape, values.into_iter().map(nearest_f16).collect())?,
+        DType::Bfloat16 => Tensor::from_vec(shape, values.into_iter().map(nearest_bf16).collect())?,
         other => return Err(Decline::invalid(format!("{other} is no type to compute with here"))),
     })
 }

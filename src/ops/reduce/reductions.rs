@@ -75,7 +75,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
             }])
         }
         // Each axis is one or the other.
-        Axes::Some(_) | Axes::Unknown if keep => {
+        Axes::One | Axes::Unknown if keep => {
             let one = Dim::constant(1);
             let either = |dim: &Dim| {
                 if dim.is_const(1) {
@@ -87,10 +87,10 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
             };
             Ok(vec![Fact::tensor(dtype, Some(shape.iter().map(either).collect()))])
         }
-        Axes::Some(count) if count > rank => Err(Refusal::invalid(format!("{count} axes of rank {rank} are reduced"))),
-        Axes::Some(count) => {
+        Axes::One if rank == 0 => Err(Refusal::invalid("an axis of a scalar is reduced")),
+        Axes::One => {
             let alike = shape.first().filter(|first| shape.iter().all(|dim| cx.scope().eq(first, dim).is_yes()));
-            let dims = (0..rank - count).map(|_| alike.cloned().unwrap_or_else(|| cx.fresh_dim())).collect();
+            let dims = (1..rank).map(|_| alike.cloned().unwrap_or_else(|| cx.fresh_dim())).collect();
             Ok(vec![Fact::tensor(dtype, Some(dims))])
         }
         Axes::Unknown => Ok(vec![Fact::tensor(dtype, None)]),

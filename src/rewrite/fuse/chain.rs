@@ -6,6 +6,7 @@
 
 use super::{Fusion, Operand, Place, Rule, has_arithmetic};
 use crate::ir::{Edit, Node, ValueId};
+use crate::rewrite::index;
 use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -19,8 +20,8 @@ fn zero_term(place: &mut Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let &[Some(a), Some(b)] = node.inputs() else { return None };
     let is_zero = |value: ValueId| {
-        let tensor = place.tensor(value).filter(|tensor| has_arithmetic(tensor.dtype()));
-        tensor.and_then(Tensor::uniform).and_then(|zero| zero.to_f64s()).is_some_and(|zero| zero == [0.0])
+        let number = index::uniform(place, value).filter(|number| has_arithmetic(number.dtype()));
+        number.and_then(|zero| zero.to_f64s()).is_some_and(|zero| zero == [0.0])
     };
     let x = if is_zero(b) {
         a

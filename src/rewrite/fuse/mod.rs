@@ -3,12 +3,14 @@
 //! | file | what becomes one |
 //! | --- | --- |
 //! | [`weights`] | a node with weights, and a scaling and shifting of each channel before or behind it |
-//! | [`upstream`] | a factor, and constants further up |
+//! | [`factor`] | a factor, and constants further up or down |
 //! | [`gemm`] | a matrix product, and the addition behind it or the transposition before it |
 //! | [`pad`] | a padding, and the padding, convolution or pooling that follows it |
 //! | [`chain`] | two multiplications with constants, two additions of constants |
 //! | [`clamp`] | cuts at constant bounds |
 //! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
+//! | [`parallel`] | products of one operand with several weights |
+//! | [`quotient`] | a product with an inverse |
 //! | [`quantized`] | a dequantization and the quantization that undoes it |
 //!
 //! All of them answer with fewer nodes and never with more bytes: what is taken away, and what only it reads, is weighed
@@ -18,13 +20,15 @@ pub(super) mod activation;
 mod affine;
 pub(super) mod chain;
 pub(super) mod clamp;
+pub(super) mod factor;
 pub(super) mod gemm;
 pub(super) mod normalization;
 pub(super) mod pad;
+pub(super) mod parallel;
 mod pattern;
 pub(super) mod quantized;
+pub(super) mod quotient;
 mod scaled;
-pub(super) mod upstream;
 pub(super) mod weights;
 
 use super::{Place, Rule};

@@ -4,18 +4,26 @@
 //! | --- | --- |
 //! | `(x − mean(x))/√(mean((x − mean(x))²) + ε) · γ = LayerNormalization(x, γ; ε)` | 17 |
 //! | `x/√(mean(x²) + ε) · γ = RMSNormalization(x, γ; ε)` | 23 |
+//! | `(x − mean(x))/√(mean((x − mean(x))²) + ε) = InstanceNormalization(x, 1, 0; ε)` of `x[N, C, …]`, with means over all axes but two | 6 |
+//!
+//! Where there is no `γ` it is 1. The last law is for operator sets without a LayerNormalization, and for means that no `γ`
+//! follows: what has one, runtimes know as the LayerNormalization it is. Where the axes are not all but two, a Reshape makes them so.
 //!
 //! Only of binary32, which is what the operators compute means in. An addition that follows becomes the bias of the
 //! LayerNormalization as it would of any node with weights.
 
+use super::super::merge::reshape_codes;
 use super::pattern::Reader;
-use super::{Fusion, Operand, Place, Rule, int_of, ints_of};
-use crate::ir::{Attribute, Edit, NamedAttribute, Node, ValueId};
+use super::{Fusion, Operand, Place, Rule, int_of, ints_of, rounded};
+use crate::dim::Dim;
+use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
 use crate::ops::axis_in;
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor, product};
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "spelled-normalization", operators: &["Mul"], exact: false, apply: normalization }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule { name: "spelled-normalization", operators: &["Mul"], exact: false, apply: normalization },
+    Rule { name: "bare-normalization", operators: &["Div", "Mul"], exact: false, apply: bare },
+];
 
 /// What a normalization was read as.
 struct Normalization {
@@ -48,6 +56,102 @@ fn normalization(place: &mut Place<'_>) -> Option<Edit> {
     ];
     let (operator, operands) = (found.operator, vec![Operand::Value(found.x), Operand::Value(scale)]);
     Fusion { rule: "spelled-normalization", remove, like: place.id, operator, attributes, operands }.edit(place)
+}
+
+/// Looks at the quotient, if no multiplication with `γ` follows.
+fn bare(place: &mut Place<'_>) -> Option<Edit> {
+    let result = place.only_output()?;
+    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float && place.opset >= 7)?;
+    let mut reader = Reader { place, nodes: Vec::new(), dtype };
+    let found = read(&mut reader, result)?;
+    let remove = reader.nodes;
+    let dims = place.shape(found.x)?;
+    let lead = dims.len().checked_sub(found.axes.len())?;
+    let size = |dim: &Dim| dim.as_const().and_then(|size| usize::try_from(size).ok()).filter(|&size| size > 0);
+    let sizes: Vec<usize> = dims.get(lead..)?.iter().map(size).collect::<Option<_>>()?;
+    let users = place.model.users(result);
+    let scaled = users.iter().any(|&(user, slot)| {
+        let node = place.model.node(user).filter(|node| node.is("Mul"));
+        let scale = node.and_then(|node| node.input(1usize.checked_sub(slot)?));
+        scale.is_some_and(|scale| scales(place, &found, scale) == Some(true))
+    });
+    if scaled || !place.same_shape(found.x, result) {
+        return None;
+    }
+    let count = product(&sizes)?;
+    if place.opset >= 17 {
+        let attributes = vec![
+            NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).ok()?.checked_neg()?)),
+            NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
+        ];
+        let ones = rounded(dtype, &sizes, &vec![1.0; affordable(place, &remove, count)?])?;
+        let operands = vec![Operand::Value(found.x), Operand::Constant(ones, found.x)];
+        let (rule, operator) = ("bare-normalization", found.operator);
+        return Fusion { rule, remove, like: place.id, operator, attributes, operands }.edit(place);
+    }
+    if found.operator != "LayerNormalization" {
+        return None;
+    }
+    let channels = dims.get(1).and_then(size).filter(|_| lead == 2);
+    let attributes = vec![NamedAttribute::new("epsilon", Attribute::Float(found.epsilon))];
+    if let Some(channels) =
+        channels.and_then(|channels| affordable(place, &remove, channels.checked_mul(2)?).map(|_| channels))
+    {
+        let parameters = [1.0, 0.0].map(|number| rounded(dtype, &[channels], &vec![number; channels]));
+        let [ones, zeros] = parameters;
+        let operands =
+            vec![Operand::Value(found.x), Operand::Constant(ones?, found.x), Operand::Constant(zeros?, found.x)];
+        let (rule, operator) = ("bare-normalization", "InstanceNormalization");
+        return Fusion { rule, remove, like: place.id, operator, attributes, operands }.edit(place);
+    }
+    reshaped(place, &found, remove, attributes, count)
+}
+
+/// How many numbers there are to be, unless the model would grow by them.
+fn affordable(place: &Place<'_>, remove: &[NodeId], count: usize) -> Option<usize> {
+    (count.checked_mul(DType::Float.byte_len(1)?)? <= place.allowance(remove)).then_some(count)
+}
+
+/// `x` as `[M, 1, n]`, normalized, and back. `M` may be 0, for `n` is not.
+fn reshaped(
+    place: &mut Place<'_>,
+    found: &Normalization,
+    mut remove: Vec<NodeId>,
+    attributes: Vec<NamedAttribute>,
+    count: usize,
+) -> Option<Edit> {
+    const NODES: usize = 3;
+    remove.sort_unstable();
+    remove.dedup();
+    let result = place.only_output()?;
+    let dims = place.shape(found.x)?.to_vec();
+    let back = reshape_codes(place.scope(), &[], &dims)?;
+    let rule = "bare-normalization";
+    let check =
+        Fusion { rule, remove, like: place.id, operator: "", attributes, operands: vec![Operand::Value(found.x)] };
+    if !check.is_closed(place) || check.remove.len() <= NODES {
+        return None;
+    }
+    let Fusion { remove, attributes, .. } = check;
+    let name = place.node()?.name.clone();
+    let mut edit = place.edit(rule)?;
+    edit.remove = remove;
+    let mut constant = |place: &mut Place<'_>, suffix: &str, tensor: Tensor| {
+        let value = place.new_value(result, suffix);
+        edit.constants.push((value, tensor));
+        Some(value)
+    };
+    let rows = constant(place, "rows", Tensor::vector(vec![-1, 1, i64::try_from(count).ok()?]));
+    let scale = constant(place, "scale", Tensor::vector(vec![1.0f32]));
+    let shift = constant(place, "shift", Tensor::vector(vec![0.0f32]));
+    let shape = constant(place, "shape", Tensor::vector(back));
+    let (flat, normal) = (place.new_value(result, "flat"), place.new_value(result, "normal"));
+    edit.insert.push(NewNode::new("Reshape", [Some(found.x), rows]).output(flat));
+    let mut node = NewNode::new("InstanceNormalization", [Some(flat), scale, shift]).named(name).output(normal);
+    node.attributes = attributes;
+    edit.insert.push(node);
+    edit.insert.push(NewNode::new("Reshape", [Some(normal), shape]).output(result));
+    Some(edit)
 }
 
 /// Whether `scale` has the type of `x`, and the shape of the axes that are normalized.

@@ -1,0 +1,67 @@
+//! The dim that dims of one axis broadcast to.
+//!
+//! Of the dims that meet, all that are not 1 are equal. So the result is 0 if one of them is 0, and else the largest:
+//! `max(a, b, …)·min(1, a, b, …)`. Of formulas it is the formula of all that met in them: a 0 among those decides, and else all
+//! that are not 1 are equal. A scope therefore remembers what met in a formula, so that meeting again does not make it longer.
+
+use std::sync::Arc;
+
+use super::expr::Dim;
+use super::scope::Scope;
+
+/// How many dims one formula may put together.
+const MOST_PARTS: usize = 4;
+/// How many terms they may have in all.
+const MOST_TERMS: usize = 40;
+
+impl Scope {
+    /// The dim that `a` and `b`, sizes of one axis, broadcast to in every run that succeeds. `None` where the formula would
+    /// grow too long.
+    pub fn meet(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        let mut parts = self.parts_of(a);
+        parts.extend(self.parts_of(b));
+        parts.sort();
+        parts.dedup();
+        parts.retain(|part| !part.is_const(1));
+        let mut index = 0;
+        while let Some(part) = parts.get(index) {
+            if parts.iter().any(|other| other != part && self.covers(other, part)) {
+                parts.remove(index);
+            } else {
+                index = index.saturating_add(1);
+            }
+        }
+        match parts.as_slice() {
+            [] => return Some(Dim::constant(1)),
+            [only] => return Some(only.clone()),
+            _ => {}
+        }
+        let terms = parts.iter().map(Dim::term_count).fold(0, usize::saturating_add);
+        if parts.len() > MOST_PARTS || terms > MOST_TERMS {
+            return None;
+        }
+        let largest = self.try_max_of(parts.clone())?;
+        let mut bounded = parts.clone();
+        bounded.push(Dim::constant(1));
+        let result = self.try_mul(&largest, &self.try_min_of(bounded)?)?;
+        self.remember_parts(&result, Arc::from(parts));
+        Some(result)
+    }
+
+    /// Whether the size `large` is what it and the size `small` broadcast to, whenever they do. For a symbol it is if `small` is 1
+    /// where the symbol is: elsewhere the symbol is 0 and so is the result, or it is more than 1 and the result. So `min(64, S)` and
+    /// `S` give `S`, and so do `S + 3·max(0, 1 − S)` and `S`.
+    pub fn covers(&self, large: &Dim, small: &Dim) -> bool {
+        let one = Dim::constant(1);
+        let Some(symbol) = large.as_symbol().filter(|&symbol| small.mentions(symbol)) else { return false };
+        let at_one = self.try_substitute(small, &|other| (other == symbol).then(|| one.clone()));
+        at_one.is_some_and(|at_one| {
+            self.ge(&at_one, &one).is_yes() && (self.le(&at_one, &one).is_yes() || self.le(small, large).is_yes())
+        })
+    }
+
+    /// What met in a formula; anything else is its own part.
+    fn parts_of(&self, dim: &Dim) -> Vec<Dim> {
+        self.recall_parts(dim).map_or_else(|| vec![dim.clone()], |parts| parts.to_vec())
+    }
+}

@@ -1,0 +1,70 @@
+//! Exponentials of binary32 numbers, without branches, so that a loop over them becomes vector code.
+//!
+//! Everything is computed in binary64 in a fixed order of operations, and so the same on every machine. The polynomial is
+//! good to 10⁻¹¹, so that what is left after rounding to binary32 is off by half a unit in the last place and 10⁻⁴ of one.
+
+/// A multiple of ln 2, and what is left of `x`: `x = k · ln 2 + rest`, `|rest| ≤ ln 2 / 2`; 2ᵏ in place of `k`.
+fn reduced(x: f64) -> (f64, f64) {
+    // Adding 1.5·2⁵² leaves the nearest integer in the low bits.
+    const SHIFT: f64 = 6_755_399_441_055_744.0;
+    let shifted = x * std::f64::consts::LOG2_E + SHIFT;
+    let rest = x - (shifted - SHIFT) * std::f64::consts::LN_2;
+    let power = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
+    (power, rest)
+}
+
+/// `eˣ − 1` for `|x| ≤ ln 2 / 2`: the series up to `x⁹ / 9!`.
+fn near_zero(x: f64) -> f64 {
+    const TERMS: [f64; 9] =
+        [1.0 / 362_880.0, 1.0 / 40_320.0, 1.0 / 5_040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0];
+    TERMS.iter().fold(0.0, |sum, term| sum * x + term) * x
+}
+
+/// `eˣ`. Beyond ±200, where no binary32 number is left, as at ±200.
+pub(super) fn exp(x: f64) -> f64 {
+    let (power, rest) = reduced(x.clamp(-200.0, 200.0));
+    power + power * near_zero(rest)
+}
+
+/// `tanh x`: `(e²ˣ − 1) / (e²ˣ + 1)`, with the numerator exact near 0.
+pub(super) fn tanh(x: f64) -> f64 {
+    let (power, rest) = reduced((2.0 * x).clamp(-80.0, 80.0));
+    let less_one = power * near_zero(rest) + (power - 1.0);
+    // A sum with zero loses the sign of another.
+    (less_one / (less_one + 2.0)).copysign(x)
+}
+
+/// `1 / (1 + e⁻ˣ)`.
+pub(super) fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + exp(-x))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every 1000th binary32 number, and what is special.
+    fn numbers() -> impl Iterator<Item = f32> {
+        (0..=u32::MAX).step_by(997).map(f32::from_bits).chain([0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN])
+    }
+
+    fn agrees(fast: fn(f64) -> f64, slow: fn(f64) -> f64) {
+        let mut wrong = 0;
+        for x in numbers() {
+            let (a, b) = (fast(x.into()) as f32, slow(x.into()) as f32);
+            if a.is_nan() && b.is_nan() || a.to_bits() == b.to_bits() {
+                continue;
+            }
+            assert!(a.to_bits().abs_diff(b.to_bits()) == 1, "{x:e}: {a:e} is not {b:e}");
+            wrong += 1;
+        }
+        assert!(wrong < 2000, "{wrong}");
+    }
+
+    #[test]
+    fn results_are_those_of_the_library() {
+        agrees(exp, libm::exp);
+        agrees(tanh, libm::tanh);
+        agrees(sigmoid, |x| 1.0 / (1.0 + libm::exp(-x)));
+    }
+}

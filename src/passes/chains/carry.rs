@@ -1,0 +1,120 @@
+//! Carrying a plan out.
+
+use super::plan::{Answer, Planned, Step};
+use super::survey::Survey;
+use crate::ir::{Broken, Edit, GraphId, Model, NewNode, Node, ValueId};
+use crate::tensor::Tensor;
+
+/// Makes the nodes of the plan, and lets those who asked read them.
+pub(super) fn carry_out(
+    model: &mut Model,
+    graph: GraphId,
+    survey: &Survey,
+    steps: Vec<Step>,
+    answers: &[Answer],
+) -> Result<(), Broken> {
+    let Some(&(first, ..)) = survey.asked.first() else { return Ok(()) };
+    let mut anchor = first;
+    while let Some(holder) =
+        model.node(anchor).map(Node::graph).filter(|&at| at != graph).and_then(|at| model.graph(at).parent())
+    {
+        anchor = holder;
+    }
+    let Some(mut edit) = Edit::at(model, "size-chain", anchor) else { return Ok(()) };
+    let mut made: Vec<ValueId> = Vec::with_capacity(steps.len());
+    let resolve = |made: &[ValueId], planned: Planned| match planned {
+        Planned::Value(value) => Some(value),
+        Planned::Step(step) => made.get(step).copied(),
+    };
+    for step in steps {
+        let (stem, node) = match step {
+            Step::Constant(tensor) => {
+                let name = model.unused_name("size");
+                let value = model.add_value(name);
+                edit.constants.push((value, tensor));
+                made.push(value);
+                continue;
+            }
+            Step::Shape(tensor, part) => {
+                let mut node = NewNode::new("Shape", [Some(tensor)]);
+                if let Some((start, end)) = part {
+                    node = node.with("start", as_int(start)).with("end", as_int(end));
+                }
+                (format!("{}_shape", model.value(tensor).name), node)
+            }
+            Step::Entries(shape, axes, is_vector) => {
+                let list: Vec<i64> = axes.iter().map(|&axis| as_int(axis)).collect();
+                let name = model.unused_name("axis");
+                let indices = model.add_value(name);
+                let tensor = match list.as_slice() {
+                    [axis] if !is_vector => Tensor::scalar(*axis),
+                    _ => Tensor::vector(list),
+                };
+                edit.constants.push((indices, tensor));
+                ("size".to_string(), NewNode::new("Gather", [resolve(&made, shape), Some(indices)]).with("axis", 0i64))
+            }
+            Step::Concat(pieces) => {
+                let inputs: Vec<Option<ValueId>> = pieces.into_iter().map(|piece| resolve(&made, piece)).collect();
+                ("sizes".to_string(), NewNode::new("Concat", inputs).with("axis", 0i64))
+            }
+            Step::Vector(scalar) if survey.opset >= 13 => {
+                let name = model.unused_name("axes");
+                let axes = model.add_value(name);
+                edit.constants.push((axes, Tensor::vector(vec![0i64])));
+                ("size".to_string(), NewNode::new("Unsqueeze", [resolve(&made, scalar), Some(axes)]))
+            }
+            Step::Vector(scalar) => {
+                ("size".to_string(), NewNode::new("Unsqueeze", [resolve(&made, scalar)]).with("axes", vec![0i64]))
+            }
+            Step::Scalar(vector) => ("size".to_string(), NewNode::new("Squeeze", [resolve(&made, vector)])),
+            Step::Again(id, inputs) => {
+                let Some(node) = model.node(id) else { return Ok(()) };
+                let mut again = NewNode::new(&node.op_type, []).named(node.name.clone());
+                again.attributes.clone_from(&node.attributes);
+                again.extra = node.extra.clone();
+                again.inputs = inputs.into_iter().map(|input| input.and_then(|input| resolve(&made, input))).collect();
+                let stem = node.output(0).map(|output| model.value(output).name.clone());
+                (stem.unwrap_or_default(), again)
+            }
+        };
+        if let Some(value) = existing(model, graph, &node, &edit.constants) {
+            made.push(value);
+            continue;
+        }
+        let name = model.unused_name(&stem);
+        let value = model.add_value(name);
+        made.push(value);
+        edit.insert.push(node.output(value));
+    }
+    for &(reader, slot, planned) in answers {
+        edit.rewire.push((reader, slot, resolve(&made, planned)));
+    }
+    model.apply(edit)?;
+    Ok(())
+}
+
+/// The result of a node that is there and does just that: it keeps its name.
+fn existing(model: &Model, graph: GraphId, wanted: &NewNode, constants: &[(ValueId, Tensor)]) -> Option<ValueId> {
+    let made = |value: ValueId| constants.iter().find(|(constant, _)| *constant == value).map(|(_, tensor)| tensor);
+    let first = wanted.inputs.iter().flatten().copied().find(|&value| made(value).is_none())?;
+    let same = |a: &Option<ValueId>, b: &Option<ValueId>| match (a, b) {
+        (Some(a), Some(b)) => {
+            let constants = || model.value(*a).constant_tensor().zip(made(*b));
+            a == b || constants().is_some_and(|(a, b)| a.same(b))
+        }
+        (a, b) => a == b,
+    };
+    model.users(first).into_iter().find_map(|(reader, _)| {
+        let node = model.node(reader).filter(|node| node.graph() == graph && node.is(&wanted.op_type))?;
+        let attributes = node.attributes.len() == wanted.attributes.len()
+            && node.attributes.iter().zip(&wanted.attributes).all(|(a, b)| a.name == b.name && a.value.same(&b.value));
+        let inputs = node.inputs().len() == wanted.inputs.len()
+            && node.inputs().iter().zip(&wanted.inputs).all(|(a, b)| same(a, b));
+        let [Some(output)] = *node.outputs() else { return None };
+        (attributes && inputs).then_some(output)
+    })
+}
+
+fn as_int(axis: usize) -> i64 {
+    i64::try_from(axis).unwrap_or(i64::MAX)
+}

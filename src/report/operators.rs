@@ -1,0 +1,54 @@
+//! Which operators are known, as a document.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::ops::{Operator, newest_opset, operators};
+
+/// What is before the tables.
+const HEAD: &str = "\
+# Supported operators
+
+Printed by `onnx-slice-fold ops`. An operator that is not listed is opaque: it is kept as it is, its results are unknown, and
+everything around it is still inferred and folded.
+
+* **since_version**: every version of the definition that is known. The version in force is chosen by the operator set a model
+  imports.
+* **infer**: types, shapes and known contents of the results are stated.
+* **eval**: the operator is computed where its operands are constant. `random` results are never folded.
+";
+
+/// The operators of one domain in the order of their names.
+fn by_domain() -> BTreeMap<&'static str, Vec<&'static Operator>> {
+    let mut domains: BTreeMap<&str, Vec<&Operator>> = BTreeMap::new();
+    for operator in operators() {
+        domains.entry(operator.domain).or_default().push(operator);
+    }
+    for operators in domains.values_mut() {
+        operators.sort_by_key(|operator| operator.name);
+    }
+    domains
+}
+
+/// Every operator with inference or evaluation, by domain, as Markdown.
+pub fn operator_table() -> String {
+    let mut text = HEAD.to_string();
+    for (domain, operators) in by_domain() {
+        let title = if domain.is_empty() { "ai.onnx" } else { domain };
+        let evaluated = operators.iter().filter(|operator| operator.eval.is_some()).count();
+        let newest = newest_opset(domain).map_or(String::new(), |opset| format!(", operator sets 1 to {opset}"));
+        let _ = write!(text, "\n## {title}\n\n{} operators", operators.len());
+        let _ = writeln!(text, ", {evaluated} of them evaluated{newest}.\n");
+        text.push_str("| operator | since_version | infer | eval |\n| --- | --- | --- | --- |\n");
+        for operator in operators {
+            let versions: Vec<String> = operator.versions.iter().map(i64::to_string).collect();
+            let eval = match operator.eval {
+                _ if !operator.deterministic => "random",
+                Some(_) => "yes",
+                None => "no",
+            };
+            let _ = writeln!(text, "| {} | {} | yes | {eval} |", operator.name, versions.join(", "));
+        }
+    }
+    text
+}

@@ -1,0 +1,304 @@
+//! A factor goes into constants that it meets further up or further down.
+//!
+//! Law: with a number `s` and `f` linear, `s·f(x) = f(s·x)`. Movements of elements and sums are linear, a product of matrices is
+//! in either of them, a convolution and its like in weights and bias together, `s·(x + c) = s·x + s·c`, and
+//! `s·(x·c) = x·(s·c)`. So the scores of an attention need no factor of their own: the weights of the queries take it.
+//!
+//! What else reads a value that is multiplied further up is linear in it, and undoes the factor in a constant further down:
+//! `½·x·(1 + erf(x/√2))` of `x = W·z`, multiplied by weights `V`, is `x'·(1 + erf(x'))` of `x' = (W/√2)·z`, multiplied by `V/√2`.
+//!
+//! Nothing but their nodes reads the constants that change, unless they are small.
+
+use super::scaled::{Blocks, scaled};
+use super::{Place, Rule, has_arithmetic};
+use crate::ir::{Edit, Node, NodeId, ValueId};
+use crate::tensor::{DType, Tensor};
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule { name: "factor-upstream", operators: &["Mul", "Div"], exact: false, apply: upstream },
+    Rule { name: "factor-downstream", operators: &["Mul", "Div"], exact: false, apply: downstream },
+];
+
+/// How many nodes are looked at.
+const REACH: usize = 24;
+
+/// A constant of so few bytes may have other readers.
+const SMALL: usize = 16;
+
+/// How far intermediate results may move, as a power of 2, that come to lie on the other side of the factor.
+const FAR: f64 = 4_294_967_296.0;
+
+/// A constant operand that takes the factor, or its inverse.
+#[derive(Clone, Copy)]
+struct Change {
+    node: NodeId,
+    slot: usize,
+    inverse: bool,
+}
+
+/// The product with the factor that a rule looks at.
+struct Scaling {
+    value: ValueId,
+    result: ValueId,
+    factor: f64,
+}
+
+impl Scaling {
+    fn of(place: &Place<'_>) -> Option<Scaling> {
+        let node = place.node()?;
+        let result = place.only_output()?;
+        let &[Some(a), Some(b)] = node.inputs() else { return None };
+        let (value, factor) = match (place.scalar(a), place.scalar(b)) {
+            (None, Some(factor)) if node.is("Div") => (a, factor.recip()),
+            (None, Some(factor)) => (a, factor),
+            (Some(factor), None) if node.is("Mul") => (b, factor),
+            _ => return None,
+        };
+        let usual = place.opset >= 7 && factor.is_normal() && factor.recip().is_normal();
+        let fits = place.dtype(result).is_some_and(has_arithmetic) && place.same_shape(value, result);
+        (usual && fits && place.may_forward(value)).then_some(Scaling { value, result, factor })
+    }
+
+    /// Whether a value may be computed at another scale in between, by the factor or its inverse.
+    fn may_move(&self, place: &Place<'_>) -> bool {
+        let size = self.factor.abs();
+        place.dtype(self.result) != Some(DType::Float16) && size <= FAR && size.recip() <= FAR
+    }
+
+    /// The edit that takes the product away and changes these constants.
+    fn edit(&self, place: &mut Place<'_>, rule: &'static str, changes: &[Change]) -> Option<Edit> {
+        let mut tensors = Vec::with_capacity(changes.len());
+        for &change in changes {
+            let constant = place.model.node(change.node)?.input(change.slot)?;
+            let tensor = place.tensor(constant)?;
+            let factor = if change.inverse { self.factor.recip() } else { self.factor };
+            let tensor = scaled(place.budget, tensor, Blocks::whole(tensor.shape())?, &[factor])?;
+            tensors.push((change, constant, tensor));
+        }
+        let mut edit = place.forward(rule, self.value)?;
+        for (change, like, tensor) in tensors {
+            let constant = place.fused_value(like);
+            edit.constants.push((constant, tensor));
+            edit.rewire.push((change.node, change.slot, Some(constant)));
+        }
+        Some(edit)
+    }
+}
+
+/// The factor goes up from the operand.
+fn upstream(place: &mut Place<'_>) -> Option<Edit> {
+    let scaling = Scaling::of(place)?;
+    let changes = search(place, &scaling)?;
+    scaling.edit(place, "factor-upstream", &changes)
+}
+
+/// The factor goes down from the result: every reader takes it on.
+fn downstream(place: &mut Place<'_>) -> Option<Edit> {
+    let scaling = Scaling::of(place).filter(|scaling| scaling.may_move(place))?;
+    if place.model.is_output(scaling.result) || place.model.value(scaling.result).pinned {
+        return None;
+    }
+    let mut changes = Vec::new();
+    let readers = place.model.users(scaling.result);
+    if readers.len() > REACH {
+        return None;
+    }
+    for (reader, slot) in readers {
+        let Undone { change, .. } = undo(place, scaling.result, (reader, slot), false)?;
+        changes.push(change);
+    }
+    (!changes.is_empty() && all_differ(&changes)).then_some(())?;
+    scaling.edit(place, "factor-downstream", &changes)
+}
+
+/// Whether no constant is to be changed twice.
+fn all_differ(changes: &[Change]) -> bool {
+    changes
+        .iter()
+        .enumerate()
+        .all(|(i, change)| !changes.iter().take(i).any(|other| other.node == change.node && other.slot == change.slot))
+}
+
+/// Values that are to be multiplied, and what that takes.
+#[derive(Clone, Default)]
+struct Region {
+    /// Values whose producers are still to be looked at.
+    open: Vec<ValueId>,
+    /// Values that are multiplied.
+    scaled: Vec<ValueId>,
+    /// Operands through which their nodes get the factor.
+    through: Vec<(NodeId, usize)>,
+    changes: Vec<Change>,
+}
+
+impl Region {
+    fn push(&mut self, value: ValueId) {
+        if !self.scaled.contains(&value) {
+            self.scaled.push(value);
+            self.open.push(value);
+        }
+    }
+}
+
+/// Looks for the constants that take the factor; of a product of matrices first through the one from the left.
+fn search(place: &Place<'_>, scaling: &Scaling) -> Option<Vec<Change>> {
+    let mut first = Region::default();
+    first.push(scaling.value);
+    let mut regions = vec![first];
+    for _ in 0..REACH {
+        let mut region = regions.pop()?;
+        match region.open.pop() {
+            Some(value) => regions.extend(above(place, value, region).unwrap_or_default()),
+            None => {
+                if let Some(changes) = closed(place, scaling, region) {
+                    return Some(changes);
+                }
+            }
+        }
+    }
+    None
+}
+
+/// The regions in which what computes `value` is multiplied as well; the last is to be tried first.
+fn above(place: &Place<'_>, value: ValueId, region: Region) -> Option<Vec<Region>> {
+    let id = place.model.value(value).producer()?;
+    let node = place.model.node(id).filter(|node| Some(node.graph()) == place.graph())?;
+    let single = node.canonical_domain().is_empty() && node.outputs().len() == 1;
+    if !single || id == place.id || !is_open(place, value) {
+        return None;
+    }
+    let own = |slot: usize| own_constant(place, node, id, slot);
+    let is_constant = |slot: usize| node.input(slot).is_some_and(|operand| place.tensor(operand).is_some());
+    // Each way multiplies the operands `through`, or changes the constant ones `within`.
+    let way = |through: &[usize], within: &[(usize, bool)]| {
+        let mut region = region.clone();
+        for &slot in through {
+            region.through.push((id, slot));
+            region.push(node.input(slot)?);
+        }
+        region.changes.extend(within.iter().map(|&(slot, inverse)| Change { node: id, slot, inverse }));
+        Some(region)
+    };
+    let ways = match node.op_type.as_str() {
+        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Transpose" | "Slice" | "Expand" | "Neg" | "ReduceSum"
+        | "ReduceMean" | "GlobalAveragePool" => vec![way(&[0], &[])],
+        "Gather" if own(0) => vec![way(&[], &[(0, false)])],
+        "Gather" if !is_constant(0) => vec![way(&[0], &[])],
+        "MatMul" | "Mul" if own(1) => vec![way(&[], &[(1, false)])],
+        "MatMul" | "Mul" if own(0) => vec![way(&[], &[(0, false)])],
+        "MatMul" | "Mul" if node.input(0) != node.input(1) => {
+            [1, 0].into_iter().filter(|&slot| !is_constant(slot)).map(|slot| way(&[slot], &[])).collect()
+        }
+        "Div" if own(0) => vec![way(&[], &[(0, false)])],
+        "Div" if own(1) => vec![way(&[], &[(1, true)])],
+        "Div" if !is_constant(0) && node.input(0) != node.input(1) => vec![way(&[0], &[])],
+        "Add" | "Sub" | "Concat" => {
+            let (constant, computed): (Vec<usize>, Vec<usize>) =
+                (0..node.inputs().len()).partition(|&slot| is_constant(slot));
+            let within: Vec<(usize, bool)> = constant.iter().map(|&slot| (slot, false)).collect();
+            constant.iter().all(|&slot| own(slot)).then(|| way(&computed, &within)).into_iter().collect()
+        }
+        "Conv" | "ConvTranspose" | "Gemm" | "LayerNormalization" | "InstanceNormalization"
+            if own(1) && (node.input(2).is_none() || own(2)) =>
+        {
+            let within: &[(usize, bool)] =
+                if node.input(2).is_some() { &[(1, false), (2, false)] } else { &[(1, false)] };
+            vec![way(&[], within)]
+        }
+        _ => return None,
+    };
+    Some(ways.into_iter().flatten().collect())
+}
+
+/// The changes of a region whose values are all dealt with, if what else reads them can undo the factor.
+fn closed(place: &Place<'_>, scaling: &Scaling, region: Region) -> Option<Vec<Change>> {
+    let Region { scaled, through, mut changes, .. } = region;
+    let mut below = Vec::new();
+    for &value in &scaled {
+        if value != scaling.value && (place.model.is_output(value) || place.model.value(value).pinned) {
+            return None;
+        }
+        let readers = place.model.users(value);
+        if readers.len() > REACH {
+            return None;
+        }
+        for reader in readers {
+            if reader.0 == place.id || through.contains(&reader) {
+                continue;
+            }
+            let undone = undo(place, value, reader, true).filter(|_| scaling.may_move(place))?;
+            changes.push(undone.change);
+            below.extend(undone.nodes);
+        }
+    }
+    // What lies between is multiplied once, and not part of the region.
+    let apart = below.iter().enumerate().all(|(i, node)| {
+        *node != place.id
+            && !through.iter().any(|(id, _)| id == node)
+            && !below.iter().take(i).any(|other| other == node)
+    });
+    (apart && all_differ(&changes)).then_some(changes)
+}
+
+/// Where a factor is undone, and the nodes on the way there.
+struct Undone {
+    change: Change,
+    nodes: Vec<NodeId>,
+}
+
+/// Follows `value` down from one of its readers to a constant that it is multiplied with.
+fn undo(place: &Place<'_>, mut value: ValueId, reader: (NodeId, usize), inverse: bool) -> Option<Undone> {
+    let mut nodes = Vec::new();
+    let mut next = reader;
+    for _ in 0..REACH {
+        let (id, slot) = next;
+        let node = place.model.node(id).filter(|node| Some(node.graph()) == place.graph())?;
+        let single = node.canonical_domain().is_empty() && node.outputs().len() == 1;
+        let once = node.inputs().iter().filter(|&&input| input == Some(value)).count() == 1;
+        if !single || !once || id == place.id {
+            return None;
+        }
+        nodes.push(id);
+        let own = |slot: usize| own_constant(place, node, id, slot);
+        let done = |slot: usize, inverse: bool| Some(Change { node: id, slot, inverse });
+        let change = match (node.op_type.as_str(), slot) {
+            ("Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Transpose" | "Slice" | "Expand" | "Neg", 0) => None,
+            ("ReduceSum" | "ReduceMean", 0) => None,
+            ("MatMul" | "Mul", 0) if own(1) => done(1, inverse),
+            ("MatMul" | "Mul", 1) if own(0) => done(0, inverse),
+            ("MatMul" | "Mul", _) => None,
+            ("Div", 0) if own(1) => done(1, !inverse),
+            ("Div", 0) => None,
+            ("Conv" | "ConvTranspose" | "Gemm", 0) if own(1) => done(1, inverse),
+            ("Gemm", 1) if own(0) => done(0, inverse),
+            _ => return None,
+        };
+        if let Some(change) = change {
+            return Some(Undone { change, nodes });
+        }
+        value = node.output(0)?;
+        let readers = place.model.users(value);
+        let &[reader] = readers.as_slice() else { return None };
+        if place.model.is_output(value) || place.model.value(value).pinned || !is_open(place, value) {
+            return None;
+        }
+        next = reader;
+    }
+    None
+}
+
+/// Whether nothing is known of a value's content: it would no longer hold.
+fn is_open(place: &Place<'_>, value: ValueId) -> bool {
+    place.fact(value).is_some_and(|fact| fact.content.is_none())
+}
+
+/// Whether a constant operand may change: an initializer that only this operand is, or a small one.
+fn own_constant(place: &Place<'_>, node: &Node, id: NodeId, slot: usize) -> bool {
+    let Some(value) = node.input(slot) else { return false };
+    let Some(tensor) = place.tensor(value).filter(|tensor: &&Tensor| has_arithmetic(tensor.dtype())) else {
+        return false;
+    };
+    let once = node.inputs().iter().filter(|&&input| input == Some(value)).count() == 1;
+    let owned = place.model.value(value).is_constant() && once && place.is_internal(value, &[id]);
+    owned || tensor.byte_len() <= SMALL
+}

@@ -1,0 +1,161 @@
+//! Products of one operand with several weights are one product with all of them.
+//!
+//! Law: `x·[V W] = [x·V x·W]`, and so for convolutions, whose channels the weights string together. The parts are taken out
+//! of the result by a Split. That makes fewer nodes of three products or more, and of two where what follows can be done to
+//! the whole too: of queries, keys and values. Results stay equal up to rounding: how a kernel sums is its own business.
+
+use super::super::split::{Parts, split, strung};
+use super::{Place, Rule};
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::tensor::Tensor;
+
+pub(in crate::rewrite) const RULES: &[Rule] =
+    &[Rule { name: "parallel-weights", operators: &["MatMul", "Gemm", "Conv"], exact: false, apply: parallel }];
+
+/// How many products are looked at.
+const MOST: usize = 64;
+
+/// A product with weights of its own.
+struct Product {
+    node: NodeId,
+    weight: ValueId,
+    result: ValueId,
+    /// What reads the result.
+    readers: Vec<String>,
+}
+
+fn parallel(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let x = node.input(0)?;
+    let mut users = place.model.users(x);
+    users.retain(|&(id, slot)| slot == 0 && place.model.node(id).is_some_and(|other| alike(node, other)));
+    users.sort_unstable();
+    if !(2..=MOST).contains(&users.len()) {
+        return None;
+    }
+    let products: Vec<Product> = users.into_iter().filter_map(|(id, _)| product(place, id)).collect();
+    let axis = channel_axis(place)?;
+    let worthwhile = |group: &[&Product]| {
+        let parts = Parts::of(place, group.iter().map(|product| product.result).collect(), axis)?;
+        parts.step(place).is_some().then_some(parts)
+    };
+    let own = products.iter().find(|product| product.node == place.id)?;
+    let group: Vec<&Product> = products.iter().filter(|product| product.readers == own.readers).collect();
+    // The first of a group stands for it.
+    let is_first = |group: &[&Product]| group.first().is_some_and(|first| first.node == place.id);
+    if is_first(&group)
+        && let Some(parts) = worthwhile(&group)
+    {
+        return merged(place, x, &group, &parts);
+    }
+    let all: Vec<&Product> = products.iter().collect();
+    if !is_first(&all) || all.len() < 3 {
+        return None;
+    }
+    let others_wait = products.iter().any(|first| {
+        let group: Vec<&Product> = products.iter().filter(|product| product.readers == first.readers).collect();
+        worthwhile(&group).is_some()
+    });
+    if others_wait {
+        return None;
+    }
+    let parts = Parts::of(place, all.iter().map(|product| product.result).collect(), axis)?;
+    merged(place, x, &all, &parts)
+}
+
+/// Whether two nodes are the same operator with the same attributes.
+fn alike(a: &Node, b: &Node) -> bool {
+    a.op_type == b.op_type
+        && a.canonical_domain() == b.canonical_domain()
+        && a.graph() == b.graph()
+        && a.attributes.len() == b.attributes.len()
+        && a.attributes.iter().all(|held| b.attribute(&held.name).is_some_and(|other| held.value.same(other)))
+}
+
+/// The axis of the result in which the weights' channels lie.
+fn channel_axis(place: &Place<'_>) -> Option<usize> {
+    let rank = place.shape(place.only_output()?)?.len();
+    if place.node()?.is("MatMul") { rank.checked_sub(1) } else { (rank >= 2).then_some(1) }
+}
+
+/// The axis of the weights in which their channels lie.
+fn weight_axis(node: &Node) -> Option<usize> {
+    Some(match node.op_type.as_str() {
+        "MatMul" => 1,
+        "Gemm" => usize::from(super::int_of(node, "transB", 0)? == 0),
+        _ => 0,
+    })
+}
+
+fn product(place: &Place<'_>, id: NodeId) -> Option<Product> {
+    let node = place.model.node(id)?;
+    let &[Some(result)] = node.outputs() else { return None };
+    let weight = node.input(1)?;
+    let own = |value: ValueId| {
+        place.model.value(value).is_constant() && place.is_internal(value, &[id]) && place.tensor(value).is_some()
+    };
+    let rank = place.tensor(weight)?.rank();
+    let fits = if node.is("Conv") { super::int_of(node, "group", 1)? == 1 && rank >= 3 } else { rank == 2 };
+    let bias = node.input(2).is_none_or(own);
+    if !fits || !own(weight) || !bias || place.model.is_output(result) || place.model.value(result).pinned {
+        return None;
+    }
+    let users = place.model.users(result);
+    let mut readers: Vec<String> =
+        users.iter().filter_map(|&(user, _)| Some(place.model.node(user)?.op_type.clone())).collect();
+    readers.sort_unstable();
+    Some(Product { node: id, weight, result, readers })
+}
+
+/// One product and a Split in place of several products.
+fn merged(place: &mut Place<'_>, x: ValueId, group: &[&Product], parts: &Parts) -> Option<Edit> {
+    let node = place.node()?.clone();
+    let weights: Vec<&Tensor> = group.iter().map(|product| place.tensor(product.weight)).collect::<Option<_>>()?;
+    let weight = strung(place, &weights, weight_axis(&node)?)?;
+    let bias = bias(place, group, &parts.sizes, &weight)?;
+    let (first, result) = group.first().map(|first| (first.weight, first.result))?;
+    let mut edit = place.edit("parallel-weights")?;
+    edit.remove.extend(group.iter().map(|product| product.node));
+    let operand = place.fused_value(first);
+    edit.constants.push((operand, weight));
+    let mut inputs = vec![Some(x), Some(operand)];
+    if let Some(bias) = bias {
+        let operand = place.fused_value(node.input(2).unwrap_or(first));
+        edit.constants.push((operand, bias));
+        inputs.push(Some(operand));
+    }
+    let whole = place.new_value(result, "whole");
+    let product = NewNode {
+        name: node.name.clone(),
+        op_type: node.op_type.clone(),
+        attributes: node.attributes.clone(),
+        inputs,
+        extra: node.extra.clone(),
+        ..NewNode::default()
+    };
+    edit.insert.push(product.output(whole));
+    split(place, &mut edit, whole, parts.axis, &parts.sizes, &parts.values)?;
+    Some(edit)
+}
+
+/// The biases one behind the other, with zeros for those left out. Nothing where all are.
+fn bias(place: &Place<'_>, group: &[&Product], sizes: &[i64], weight: &Tensor) -> Option<Option<Tensor>> {
+    let biases: Vec<Option<ValueId>> =
+        group.iter().map(|product| place.model.node(product.node).and_then(|node| node.input(2))).collect();
+    if biases.iter().all(Option::is_none) {
+        return Some(None);
+    }
+    let mut tensors = Vec::with_capacity(biases.len());
+    for (bias, &size) in biases.iter().zip(sizes) {
+        let size = usize::try_from(size).ok()?;
+        tensors.push(match bias {
+            Some(bias) => {
+                let bias = place.tensor(*bias)?;
+                let row = matches!(bias.shape(), [dim] | [1, dim] if *dim == size);
+                bias.reshape(&[size]).ok().filter(|_| row)?
+            }
+            None => Tensor::zeros(weight.dtype(), &[size]).ok()?,
+        });
+    }
+    Some(Some(strung(place, &tensors.iter().collect::<Vec<_>>(), 0)?))
+}

@@ -1,0 +1,36 @@
+//! A product with an inverse is a quotient.
+//!
+//! Law: `x·(1/y) = x/y`, up to one rounding.
+
+use super::{Fusion, Place, Rule, has_arithmetic};
+use crate::ir::{Edit, NodeId, ValueId};
+
+pub(in crate::rewrite) const RULES: &[Rule] =
+    &[Rule { name: "product-with-inverse", operators: &["Mul"], exact: false, apply: quotient }];
+
+fn quotient(place: &mut Place<'_>) -> Option<Edit> {
+    let result = place.only_output()?;
+    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
+    if place.opset < 7 || a == b || !place.dtype(result).is_some_and(has_arithmetic) {
+        return None;
+    }
+    let (x, (id, y)) = [(a, b), (b, a)].into_iter().find_map(|(x, inverse)| Some((x, inverted(place, inverse)?)))?;
+    let (remove, operands) = (vec![id, place.id], vec![Some(x).into(), Some(y).into()]);
+    let rule = "product-with-inverse";
+    Fusion { rule, remove, like: place.id, operator: "Div", attributes: Vec::new(), operands }.edit(place)
+}
+
+/// The node that computes `value = 1/y`, and `y`.
+fn inverted(place: &Place<'_>, value: ValueId) -> Option<(NodeId, ValueId)> {
+    let (id, y) = if let Some((id, node)) = place.producer(value, "Reciprocal") {
+        (id, node.input(0)?)
+    } else {
+        let (id, node) = place.producer(value, "Div")?;
+        let &[Some(one), Some(y)] = node.inputs() else { return None };
+        if place.scalar(one) != Some(1.0) || !place.same_shape(y, value) {
+            return None;
+        }
+        (id, y)
+    };
+    (place.is_internal(value, &[place.id]) && place.tensor(y).is_none()).then_some((id, y))
+}

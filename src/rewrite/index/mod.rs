@@ -1,0 +1,28 @@
+//! Tensors that count: what Range makes, and what Reshape, Expand, Transpose and integer arithmetic make of it.
+//!
+//! Models look entries up with indices they compute from nothing but sizes: `mask[batch_index, position]`, spelled as Range,
+//! Unsqueeze, Expand, Concat and GatherND. Here such a tensor is one [`Counting`]: an offset and a step along each axis, all of
+//! them expressions in the sizes. A lookup whose indices only count in order is a view of the data ([`lookup`]); an assignment
+//! to such places is a concatenation ([`assign`]); a tensor that does not change along an axis need not be spread along it
+//! before an operator that broadcasts ([`spread`]).
+
+mod assign;
+mod counting;
+mod lookup;
+mod spread;
+mod uniform;
+
+use super::Rule;
+
+pub(super) use uniform::uniform;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule { name: "lookup-in-order", operators: &["Gather", "GatherND"], exact: true, apply: lookup::in_order },
+    Rule { name: "assignment-in-order", operators: &["ScatterND"], exact: true, apply: assign::in_order },
+    Rule {
+        name: "spread-before-broadcast",
+        operators: &["Expand", "Unsqueeze", "Reshape", "ConstantOfShape", "And", "Or", "Add", "Mul", "Where"],
+        exact: true,
+        apply: spread::spread,
+    },
+];
