@@ -88,7 +88,7 @@ pub const RULES: &[&[Rule]] = &[
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[fuse::factor::RULES],
+    &[slices::gather::LATE_RULES, fuse::factor::RULES],
     &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES],
 ];
 

@@ -25,6 +25,46 @@
 //! | scalar data, no starts | refused | refused | the scalar |
 //!
 //! An operand that is there but not constant is not the same as one left out: nothing is concluded about any axis it may touch.
+//!
+//! Sources: the operators' specification (Slice-1, Slice-10, Slice-11, Slice-13) and what ONNX Runtime 1.31, the reference
+//! implementation of onnx 1.23 and numpy 2.4 compute.
+//!
+//! # From operands to a shape and to data
+//! ```
+//! use onnx_slice_fold::dim::{Dim, Scope};
+//! use onnx_slice_fold::slicing::{self, Operand, Rule, SliceError, onnx};
+//! use onnx_slice_fold::tensor::Tensor;
+//!
+//! // x[1:, ::-2] in the terms of Slice-13.
+//! let operands = onnx::Operands {
+//!     starts: Operand::constant(&[1, -1]),
+//!     ends: Operand::constant(&[i64::MAX, i64::MIN]),
+//!     axes: Some(Operand::constant(&[0, -1])),
+//!     steps: Some(Operand::constant(&[1, -2])),
+//! };
+//! let spec = onnx::slice(&operands, Rule::Agree)?;
+//!
+//! let scope = Scope::new();
+//! let shape = [Dim::symbol(scope.named("S")), Dim::constant(4)];
+//! let inferred = slicing::infer(&scope, &spec, Some(&shape))?.expect("the rank is known");
+//! let text: Vec<String> = inferred.shape.iter().map(|dim| scope.format(dim)).collect();
+//! assert_eq!(text, ["max(0, S - 1)", "2"]);
+//!
+//! let data = Tensor::from_vec(&[2, 4], (0..8i64).collect())?;
+//! assert_eq!(slicing::slice(&data, &spec)?.to_i64s(), Some(vec![7, 5]));
+//!
+//! // What is refused, and what is in dispute.
+//! let axes = [0, 0];
+//! let twice = onnx::slice_1(&[0, 1], &[2, 3], Some(&axes), Rule::Agree)?;
+//! assert_eq!(slicing::slice(&data, &twice).err(), Some(SliceError::RepeatedAxis { axis: 0 }));
+//! let steps = Some(Operand::constant(&[-1]));
+//! let (starts, ends) = (Operand::constant(&[-1]), Operand::constant(&[i64::MAX]));
+//! let disputed = onnx::Operands { starts, ends, axes: None, steps };
+//! assert!(slicing::slice(&data, &onnx::slice(&disputed, Rule::Agree)?).is_err());
+//! assert_eq!(slicing::slice(&data, &onnx::slice(&disputed, Rule::OnnxRuntime)?)?.shape(), [2, 4]);
+//! assert_eq!(slicing::slice(&data, &onnx::slice(&disputed, Rule::Spec)?)?.shape(), [0, 4]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use super::resolve::{Floor, IntMax, Reading};
 use super::spec::{Bound, MAX_ENTRIES, Operand, Range, Repeated, SliceSpec, common_length};

@@ -1,20 +1,63 @@
 //! OpenVINO StridedSlice-1 and Slice-8.
 //!
-//! **StridedSlice-1** is TensorFlow's StridedSlice with other masks: lists of 0 and 1 instead of bits, and the same order where
-//! several are set: **ellipsis, then new axis, then shrink, then range**.
-//! * Each mask is empty or exactly as long as `begin_mask`; if `begin_mask` is empty all are. What a list leaves out is 0, and
-//!   what it has beyond the last entry means nothing. At most one entry is an ellipsis.
-//! * `begin`, `end` and `strides` are 1-D and of one length; `strides` left out is all 1.
-//! * Shrink ignores stride (0 and negative ones too), `end` and the masks for open bounds. Its index is checked, not clamped.
-//! * A stride of 0 is refused on a range only.
+//! The rules are what OpenVINO 2026.4 computes. Its published texts differ in places: an empty range "yields one element", a reversed
+//! open end "excludes the first", masks "may have any length".
 //!
-//! **Slice-8** takes ranges on named axes, with `start`, `stop` and `step` 1-D and of one length, no longer than the rank.
-//! `axes` left out is `0 … len(start) - 1`; negative ones count from the end, and none may be out of range or named
-//! twice. Scalars are refused, and so is a zero step. An end of `INT_MAX` means nothing special.
+//! | | StridedSlice-1 | Slice-8 |
+//! | --- | --- | --- |
+//! | operands | `begin`, `end`, `strides`: 1-D, of one length | `start`, `stop`, `step`, `axes`: 1-D, of one length |
+//! | left out | `strides`: all 1 | `axes`: `0 … len(start) - 1` |
+//! | entries | in order; told what they are by element `i` of the masks: **ellipsis, then new axis, then shrink, then range** | ranges on named axes, negative ones counted from the end |
+//! | masks | lists of 0 and 1, each empty or as long as `begin_mask`; what a list leaves out is 0, and what it has beyond the last entry means nothing | none |
+//! | ellipsis | as many axes as are left over; without one there is one at the end | |
+//! | new axis | dim 1; takes no axis of the data | |
+//! | shrink | the index `begin`, checked and never clamped; stride (0 and negative ones too), `end` and open bounds are ignored | |
+//! | range | a negative bound has the dim added once; forward both are clamped into `[0, dim]`, backward the end into `[-1, dim - 1]` and the begin into `[0, dim - 1]` | the same |
+//! | end `INT_MAX` | an ordinary bound | an ordinary bound |
+//! | scalars | as long as no entry wants an axis | refused |
 //!
-//! Bounds are clamped as ONNX has it: a backward range that begins before the first element begins at the first. The
-//! published texts differ in places (an empty range "yields one element", a reversed open end "excludes the first"); the rules
-//! here are what OpenVINO computes.
+//! Refused by both: operands of different lengths or of another rank than 1, and a step of 0 on a range. By StridedSlice-1: a mask of
+//! another length or with other elements, and a non-empty mask beside an empty `begin_mask`; more than one ellipsis; more ranges and
+//! shrinks than axes; an index outside of its axis. By Slice-8: more entries than axes; an axis out of range or named twice.
+//!
+//! # From operands to a shape and to data
+//! ```
+//! use onnx_slice_fold::dim::{Dim, Scope};
+//! use onnx_slice_fold::slicing::{self, Operand, SliceError, openvino};
+//! use onnx_slice_fold::tensor::Tensor;
+//!
+//! // x[:, 1] by StridedSlice-1, with a mask as converters write it.
+//! let operands = openvino::StridedOperands {
+//!     begin: Operand::constant(&[0, 1]),
+//!     end: Operand::constant(&[0, 0]),
+//!     strides: None,
+//!     masks: openvino::Masks {
+//!         begin: openvino::parse_mask("begin_mask", "1,0")?,
+//!         end: vec![1, 0],
+//!         shrink_axis: vec![0, 1],
+//!         ..Default::default()
+//!     },
+//! };
+//! let spec = openvino::strided_slice(&operands)?;
+//! let scope = Scope::new();
+//! let shape = [Dim::symbol(scope.named("N")), Dim::constant(3)];
+//! let inferred = slicing::infer(&scope, &spec, Some(&shape))?.expect("the rank is known");
+//! assert_eq!(inferred.shape, shape[..1]);
+//! let data = Tensor::from_vec(&[2, 3], (0..6i64).collect())?;
+//! assert_eq!(slicing::slice(&data, &spec)?.to_i64s(), Some(vec![1, 4]));
+//!
+//! // x[-10:-20:-1] by Slice-8 begins at the first element.
+//! let operands = openvino::Operands {
+//!     start: Operand::constant(&[-10]),
+//!     stop: Operand::constant(&[-20]),
+//!     step: Operand::constant(&[-1]),
+//!     axes: Some(Operand::constant(&[1])),
+//! };
+//! assert_eq!(slicing::slice(&data, &openvino::slice(&operands)?)?.to_i64s(), Some(vec![0, 3]));
+//! let zero = openvino::Operands { step: Operand::constant(&[0]), ..operands };
+//! assert_eq!(openvino::slice(&zero).err(), Some(SliceError::ZeroStep));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use super::SliceError;
 use super::resolve::{Floor, IntMax, Reading};

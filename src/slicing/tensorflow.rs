@@ -1,17 +1,52 @@
 //! TensorFlow StridedSlice.
 //!
-//! The rules are those of `tf.raw_ops.StridedSlice` as TensorFlow computes it, which its documentation does not always say.
+//! The rules are those of `tf.raw_ops.StridedSlice` as TensorFlow 2.21 computes it, which its documentation does not always say.
+//! `begin`, `end` and `strides` are 1-D and of one length, the number of entries. Entry `i` is told what it is by bit `i` of the masks; where
+//! several have the bit, the first of these rows counts:
 //!
-//! * `begin`, `end` and `strides` are 1-D and of one length, the number of entries, at most 31. Entry `i` is told what it is by
-//!   bit `i` of the masks. Where several have the bit: **ellipsis, then new axis, then shrink, then range**.
-//! * An ellipsis stands for as many axes as are left over, which may be none; without one there is one at the end. More
-//!   than one is refused, and that counts bits beyond the last entry too. Other bits beyond it mean nothing.
-//! * A new axis has dim 1 and takes no axis of the data; its `begin`, `end` and `strides` mean nothing.
-//! * Shrink takes the one index `begin` and drops the axis. The index is checked, not clamped. `end` and the masks for
-//!   open bounds mean nothing; the stride must be positive.
-//! * A range has an open begin where `begin_mask` has the bit, and an open end where `end_mask` has it. A stride of 0 is
-//!   refused. Bounds are clamped as Python does: a backward range that begins before the first element takes nothing.
+//! | entry | mask | data's axes | result's axes | `begin` | `end` | `strides` |
+//! | --- | --- | --- | --- | --- | --- | --- |
+//! | ellipsis | `ellipsis_mask` | as many as are left over, maybe none | the same | ignored | ignored | ignored |
+//! | new axis | `new_axis_mask` | none | one of dim 1 | ignored | ignored | ignored |
+//! | shrink | `shrink_axis_mask` | one | none | the index, checked and never clamped | ignored | must be positive |
+//! | range | none | one | one | clamped; open where `begin_mask` has the bit | clamped; open where `end_mask` has it | any but 0 |
+//!
+//! * Without an ellipsis there is one at the end. Bits beyond the last entry mean nothing, except in `ellipsis_mask`.
+//! * A negative bound has the dim added once. Then, going forward, both are clamped into `[0, dim]`; going backward into
+//!   `[-1, dim - 1]`, so that a range that begins before the first element takes nothing, as in Python.
 //! * Scalars can be sliced as long as no entry wants an axis.
+//!
+//! Refused: operands of different lengths or of another rank than 1; more than 31 entries; more than one ellipsis; more ranges and
+//! shrinks than axes; a stride of 0 on a range or shrink; a negative stride on a shrink; an index outside of its axis.
+//!
+//! # From operands to a shape and to data
+//! ```
+//! use onnx_slice_fold::dim::{Dim, Scope};
+//! use onnx_slice_fold::slicing::{self, Operand, SliceError, tensorflow};
+//! use onnx_slice_fold::tensor::Tensor;
+//!
+//! // x[-1, ..., tf.newaxis, 1:]
+//! let operands = tensorflow::Operands {
+//!     begin: Operand::constant(&[-1, 0, 0, 1]),
+//!     end: Operand::constant(&[0, 0, 0, 0]),
+//!     strides: Operand::constant(&[1, 1, 1, 1]),
+//!     masks: tensorflow::Masks { shrink_axis: 1, ellipsis: 2, new_axis: 4, end: 8, ..Default::default() },
+//! };
+//! let spec = tensorflow::strided_slice(&operands)?;
+//!
+//! let scope = Scope::new();
+//! let shape = ["N", "H", "W"].map(|name| Dim::symbol(scope.named(name)));
+//! let inferred = slicing::infer(&scope, &spec, Some(&shape))?.expect("the rank is known");
+//! let text: Vec<String> = inferred.shape.iter().map(|dim| scope.format(dim)).collect();
+//! assert_eq!(text, ["H", "1", "max(0, W - 1)"]);
+//!
+//! let data = Tensor::from_vec(&[2, 1, 3], (0..6i64).collect())?;
+//! let result = slicing::slice(&data, &spec)?;
+//! assert_eq!((result.shape(), result.to_i64s()), (&[1, 1, 2][..], Some(vec![4, 5])));
+//! let empty = Tensor::from_vec(&[0, 1, 3], Vec::<i64>::new())?;
+//! assert_eq!(slicing::slice(&empty, &spec).err(), Some(SliceError::IndexOutOfRange { index: -1, dim: 0 }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use super::SliceError;
 use super::resolve::{Floor, IntMax, Reading};

@@ -255,9 +255,8 @@ fn rest(scope: &Scope, total: &Dim, others: &[Dim]) -> Result<Option<Dim>, Refus
         (Some(total), Some(product)) => {
             Err(Refusal::invalid(format!("{total} elements do not fill rows of {product} elements each")))
         }
-        // The run could not succeed if the division left a remainder.
-        _ if scope.ge(&product, &Dim::constant(1)).is_yes() => Ok(Some(scope.floor_div(&total, &product))),
-        _ => Ok(None),
+        // The run could not succeed if the division left a remainder, or nothing to divide by.
+        _ => Ok(Some(scope.floor_div(&total, &scope.max(&product, &Dim::constant(1))))),
     }
 }
 

@@ -13,6 +13,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule { name: "gather-unsqueeze-to-gather", operators: &["Unsqueeze"], exact: true, apply: gather_unsqueeze },
 ];
 
+pub(in crate::rewrite) const LATE_RULES: &[Rule] =
+    &[Rule { name: "size-unsqueeze-to-gather", operators: &["Unsqueeze"], exact: true, apply: size_unsqueeze }];
+
 /// More constant indices than this are not looked at one by one.
 const MOST_INDICES: i64 = 4096;
 
@@ -127,6 +130,16 @@ fn slice_squeeze(place: &mut Place<'_>) -> Option<Edit> {
 
 /// `Unsqueeze(Gather(x, i, axis = a), [a]) = Gather(x, [i], axis = a)` for a single constant index.
 fn gather_unsqueeze(place: &mut Place<'_>) -> Option<Edit> {
+    let is_size = place.fact(place.output(0)?).is_some_and(|fact| fact.elements().is_some());
+    if is_size { None } else { vector_of_index(place, "gather-unsqueeze-to-gather") }
+}
+
+/// The same for sizes that are read off a shape. They are numbered by what they are first: the scalar may be needed elsewhere.
+fn size_unsqueeze(place: &mut Place<'_>) -> Option<Edit> {
+    vector_of_index(place, "size-unsqueeze-to-gather")
+}
+
+fn vector_of_index(place: &mut Place<'_>, rule: &'static str) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (gather, node) = place.producer(middle, "Gather")?;
     let (data, index) = (node.input(0)?, node.input(1)?);
@@ -139,7 +152,7 @@ fn gather_unsqueeze(place: &mut Place<'_>) -> Option<Edit> {
     }
     let along = i64::try_from(axis).ok()?;
     let name = place.node()?.name.clone();
-    let mut edit = place.edit("gather-unsqueeze-to-gather")?.removing(place.id).removing(gather);
+    let mut edit = place.edit(rule)?.removing(place.id).removing(gather);
     let index = constant(place, &mut edit, output, "index", vector);
     let gather = NewNode::new("Gather", [Some(data), Some(index)]).with("axis", along);
     Some(edit.inserting(gather.named(name).output(output)))
