@@ -348,7 +348,8 @@ fn integer_powers<T: Number>(
 ) -> Result<Vec<T>, Decline> {
     let failed = AtomicBool::new(false);
     let powers = zip(way, bases, exponents, |base, exponent| {
-        let power = base.to_i64().and_then(|base| integer_power(base, exponent));
+        // Runtimes leave powers to doubles, which do not hold larger ones.
+        let power = base.to_i64().and_then(|base| integer_power(base, exponent)).filter(|power| exact(&[*power]));
         let narrow = power.map(|power| (power, T::from_i64(power)));
         match narrow {
             Some((power, narrow)) if narrow.to_i64() == Some(power) => narrow,
@@ -359,7 +360,7 @@ fn integer_powers<T: Number>(
         }
     });
     if failed.into_inner() {
-        return Err(Decline::unsupported("a power of an integer overflows, or has a negative exponent"));
+        return Err(Decline::unsupported("a power of an integer has more than 53 bits, or a negative exponent"));
     }
     Ok(powers)
 }
