@@ -233,7 +233,7 @@ macro_rules! half_floats {
 
 half_floats! { f16; bf16; }
 
-/// The binary16 number nearest to a number, ties to even. [`f16::from_f64`] rounds twice on machines that have an
+/// The binary16 number nearest to a number, ties to even. `f16::from_f64` rounds twice on machines that have an
 /// instruction for binary32 only.
 pub fn nearest_f16(value: f64) -> f16 {
     f16::from_f32(narrowed_to_odd(value))
