@@ -57,8 +57,7 @@ pub struct Walk {
     pub slice_rule: Rule,
     /// Whether nodes whose operands are known are evaluated.
     pub evaluate: bool,
-    /// Whether declared types, and the defaults of inputs, fill what cannot be inferred. What follows from them is then only
-    /// claimed.
+    /// Whether declared types fill what cannot be inferred. What follows from them is then only claimed.
     pub trust_declared: bool,
     /// The names that stand alone as a dimension of some input of the main graph.
     plain: Rc<[String]>,
@@ -107,22 +106,11 @@ impl Walk {
                 let declared = model.value(value).declared.as_ref();
                 let fact = declared
                     .map_or_else(Fact::unknown, |ty| declared_fact(&self.scope, ty, &|name| plain.contains(&name)));
-                let fact = match self.default_of(model, value) {
-                    Some(default) => default,
-                    None => self.with_run_time_integers(fact, &model.value(value).name),
-                };
+                let fact = self.with_run_time_integers(fact, &model.value(value).name);
                 self.facts.set(value, fact);
             }
         }
         self.infer_nodes(model, main)
-    }
-
-    /// What an input is unless the caller overrides it, where claims are believed: few numbers, which may be sizes or scales.
-    fn default_of(&self, model: &Model, value: ValueId) -> Option<Fact> {
-        const MOST: usize = 64;
-        let default = model.value(value).tensor().filter(|_| self.trust_declared)?;
-        let numbers = matches!(default.dtype(), DType::Int64 | DType::Int32 | DType::Float);
-        (numbers && default.len() <= MOST).then(|| Fact::constant(default.clone()))
     }
 
     /// A small integer input is not known, but it is the same wherever it is read: each element is a symbol of its own.

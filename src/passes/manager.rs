@@ -8,7 +8,7 @@ use super::assume::{AssumeError, Assumption, assume, possible};
 use super::simplify::{self, Fired, Rules};
 use super::{annotate, chains, claims, common, contents, dead, fold, inline};
 use crate::dim::Scope;
-use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId, ValueId};
+use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId};
 use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk};
 use crate::slicing::Rule;
 
@@ -249,9 +249,7 @@ fn claimed(model: &Model, walk: &Walk, options: &Options) -> Result<Option<Facts
     };
     let nodes = dead::live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>());
     let mut values = nodes.filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten().copied());
-    let defaults = model.graph(model.main()).inputs().iter().any(|&value| model.value(value).tensor().is_some());
-    let says = |value: ValueId| defaults || model.value(value).declared.is_some();
-    if !values.any(|value| says(value) && !complete(walk.facts.get(value))) {
+    if !values.any(|value| model.value(value).declared.is_some() && !complete(walk.facts.get(value))) {
         return Ok(None);
     }
     let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, Budget::default());
