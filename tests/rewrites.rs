@@ -132,3 +132,12 @@ fn an_expand_that_adds_an_axis_stays() {
     let body = "g (float[2,h] x, float[1,2,h] z) => (y) <int64[3] target = {1,1,1}> { e = Expand (x, target)  y = Mul (e, z) }";
     assert_eq!(count(&format!("{HEAD}\n{body}"), "Expand"), 0);
 }
+
+/// ONNX Runtime computes powers of integers in doubles.
+#[test]
+fn a_first_power_goes_only_of_floats() {
+    let source = format!(
+        "{HEAD} g (int64[n] x, float[n] f) => (y, z) <int64 one = {{1}}> {{ a = Pow (x, one)  y = Neg (a)  b = Pow (f, one)  z = Neg (b) }}"
+    );
+    assert_eq!(count(&source, "Pow"), 1);
+}

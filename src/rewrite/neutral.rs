@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// `x + 0 = x` (integers; for floats only `-0`, since `-0 + 0` is `0`), `x − 0 = x`, `x · 1 = x`, `x / 1 = x`, `x¹ = x`, `x ∧ true = x`,
+/// `x + 0 = x` (integers; for floats only `-0`, since `-0 + 0` is `0`), `x − 0 = x`, `x · 1 = x`, `x / 1 = x`, `x¹ = x` (floats), `x ∧ true = x`,
 /// `x ∨ false = x`: when broadcasting does not change the shape of `x`.
 fn neutral(place: &mut Place<'_>) -> Option<Edit> {
     let node = place.node()?;
@@ -30,7 +30,8 @@ fn neutral(place: &mut Place<'_>) -> Option<Edit> {
     let commutes = matches!(operator.as_str(), "Add" | "Mul" | "And" | "Or");
     let pairs: &[(ValueId, ValueId)] = if commutes { &[(a, b), (b, a)] } else { &[(a, b)] };
     for &(value, other) in pairs {
-        let is_neutral = index::uniform(place, other).is_some_and(|number| is_neutral(&operator, &number));
+        let is_neutral =
+            index::uniform(place, other).is_some_and(|number| is_neutral(&operator, place.dtype(value), &number));
         if is_neutral
             && place.same_shape(value, output)
             && place.dtype(value).is_some()
@@ -54,7 +55,8 @@ fn forward(place: &Place<'_>, rule: &'static str, value: ValueId) -> Option<Edit
     if named && !takes_over { None } else { place.forward(rule, value) }
 }
 
-fn is_neutral(operator: &str, one: &Tensor) -> bool {
+/// Whether `number` beside a value of that type leaves it as it is.
+fn is_neutral(operator: &str, value: Option<DType>, one: &Tensor) -> bool {
     match (operator, one.dtype()) {
         ("And", DType::Bool) => one.to_i64s().is_some_and(|v| v == [1]),
         ("Or", DType::Bool) => one.to_i64s().is_some_and(|v| v == [0]),
@@ -65,9 +67,9 @@ fn is_neutral(operator: &str, one: &Tensor) -> bool {
             one.to_f64s().is_some_and(|v| v.first().is_some_and(|v| *v == 0.0 && v.is_sign_positive()))
         }
         ("Add" | "Sub", dtype) if dtype.is_integer() => one.to_i64s().is_some_and(|v| v == [0]),
-        ("Mul" | "Div" | "Pow", dtype) if dtype.is_float() || dtype.is_integer() => {
-            one.to_f64s().is_some_and(|v| v == [1.0])
-        }
+        ("Mul" | "Div", dtype) if dtype.is_float() || dtype.is_integer() => one.to_f64s().is_some_and(|v| v == [1.0]),
+        // Powers of integers go through doubles in ONNX Runtime, which do not hold all of them.
+        ("Pow", _) => value.is_some_and(DType::is_float) && one.to_f64s().is_some_and(|v| v == [1.0]),
         _ => false,
     }
 }
