@@ -69,3 +69,17 @@ fn lookups_out_of_order_stay() {
     };
     assert_eq!((kept("Gather") > 0, kept("GatherND")), (true, 1));
 }
+
+/// Each row is looked up three times over: as many entries as a reshape would need, but not those.
+#[test]
+fn lookups_that_repeat_stay() {
+    let source = format!(
+        "{HEAD} g (bool[2,s] mask) => (y) <int64 zero = {{0}}, int64 one = {{1}}, int64[2] front = {{1,2}}, int64[2] back = {{0,1}}, int64[3] three = {{1,3,1}}, int64[1] last = {{-1}}> {{ {COUNTS}
+         bu = Unsqueeze (bi, front)  su = Unsqueeze (si, back)  m = Max (bu, su)  ms = Shape (m)  to = Max (ms, three)
+         be = Expand (bu, to)  se = Expand (su, to)  b1 = Unsqueeze (be, last)  s1 = Unsqueeze (se, last)
+         grid = Concat <axis = -1> (b1, s1)  g = GatherND (mask, grid)  y = Not (g) }}"
+    );
+    let model = folded(&source, &Options::default());
+    let graph = model.graph(model.main());
+    assert!(graph.nodes().any(|id| model.node(id).is_some_and(|node| node.is("GatherND"))));
+}

@@ -193,7 +193,8 @@ fn follow(place: &Place<'_>, value: ValueId, depth: usize) -> Option<Counting> {
             let b = if node.op_type == "Sub" { b.scaled(scope, &Dim::constant(-1)) } else { b };
             Some(a.plus(scope, &b))
         }
-        "Mul" => {
+        // The product of two sizes need not fit the narrower type.
+        "Mul" if dtype == DType::Int64 => {
             let (a, b) = pair(place, node, depth, &shape)?;
             match (a.is_splat(), b.is_splat()) {
                 (_, true) => Some(a.scaled(scope, &b.offset)),

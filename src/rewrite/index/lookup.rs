@@ -100,15 +100,14 @@ fn gather_nd(place: &mut Place<'_>) -> Option<Edit> {
     let to = place.shape(output)?.to_vec();
     let mut parts = Vec::new();
     let mut shape = from.clone();
-    let mut last = None;
+    let mut counted: Vec<usize> = Vec::new();
     for (axis, (column, value)) in columns.iter().enumerate() {
         let [moves] = column.moving()[..] else { return None };
-        let in_turn = last.is_none_or(|last| last < moves);
+        let in_turn = counted.last().is_none_or(|last| *last < moves);
         let start = column.offset.as_const().filter(|start| *start >= 0)?;
         if !in_turn || !column.steps.get(moves)?.is_const(1) {
             return None;
         }
-        last = Some(moves);
         let size = column.shape.get(moves)?.clone();
         let whole = start == 0 && place.scope().eq(&size, from.get(axis)?).is_yes();
         if !whole {
@@ -116,6 +115,12 @@ fn gather_nd(place: &mut Place<'_>) -> Option<Edit> {
             parts.push(Part { axis, start, size: size.clone(), witness });
         }
         *shape.get_mut(axis)? = size;
+        counted.push(moves);
+    }
+    // Along an axis that no column counts through the entries repeat, unless there is one.
+    let (layout, _) = columns.first()?;
+    if !layout.shape.iter().enumerate().all(|(axis, dim)| dim.is_const(1) || counted.contains(&axis)) {
+        return None;
     }
     let same = shape.len() == to.len() && shape.iter().zip(&to).all(|(a, b)| place.scope().eq(a, b).is_yes());
     if same && parts.is_empty() {
