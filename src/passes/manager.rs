@@ -156,7 +156,8 @@ pub fn run(
             && !late(model, &mut walk.facts, &mut rules, &mut fired)?
         {
             // Only when nothing else is left to do: what others would remove is not worth planning.
-            let saved = if skips(options, "size-chain") { 0 } else { chains::shorten(model, &walk.facts)? };
+            let skipped = skips(options, "size-chain") || rules.fuel == 0;
+            let saved = if skipped { 0 } else { chains::shorten(model, &walk.facts)? };
             *fired.entry("size-chain").or_default() += saved;
             if saved == 0 {
                 break;
