@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::follow::{Followed, Start, follow};
 use super::iterate::{Iteration, Meter, iterate, takes_optional};
 use super::stem_of;
 use crate::dim::Dim;
@@ -15,12 +16,16 @@ fn body_of(site: &Site<'_>) -> Result<GraphId, Refusal> {
     site.attr_graph("body")?.ok_or_else(|| Refusal::invalid("attribute 'body' is missing"))
 }
 
-/// The rank that an input of the body has: runtimes make iteration number and condition scalars, or vectors of one element
+/// The rank that the body declares for an input: runtimes make iteration number and condition scalars, or vectors of one element
 /// where the body declares that.
-fn declared_vector(site: &Site<'_>, body: GraphId, input: usize) -> bool {
+fn declared_rank(site: &Site<'_>, body: GraphId, input: usize) -> Option<usize> {
     let value = site.model.graph(body).inputs().get(input);
     let declared = value.and_then(|&value| site.model.value(value).declared.as_ref());
-    declared.and_then(DeclaredType::shape).is_some_and(|shape| shape.len() == 1)
+    declared.and_then(DeclaredType::shape).map(|shape| shape.len())
+}
+
+fn declared_vector(site: &Site<'_>, body: GraphId, input: usize) -> bool {
+    declared_rank(site, body, input) == Some(1)
 }
 
 /// The operands to carry: all after trip count and condition, but for some left out at the end.
@@ -68,14 +73,30 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let number = scope.fresh_within(&stem, Some(0), last.filter(|&last| last > 0));
     let number_shape = if declared_vector(cx, body, 0) { one() } else { Some(Vec::new()) };
     let counter = Fact::tensor(Some(DType::Int64), number_shape).with_elements(vec![Scalar::Int(number.clone())]);
-    let condition_shape = match cx.input(1) {
-        _ if declared_vector(cx, body, 1) => one(),
-        None => Some(Vec::new()),
-        Some(fact) => fact.shape().map(<[Dim]>::to_vec),
+    let condition_shape = match (declared_rank(cx, body, 1), cx.input(1)) {
+        (Some(1), _) => one(),
+        (Some(0), _) | (_, None) => Some(Vec::new()),
+        (_, Some(fact)) => fact.shape().map(<[Dim]>::to_vec),
     };
     let mut initial = vec![Fact::tensor(Some(DType::Bool), condition_shape)];
     initial.extend(carried(cx.inputs()).iter().map(|input| input.clone().unwrap_or_default()));
     let starts = initial.clone();
+
+    cx.walk.trips.remove(&cx.site.id);
+    let start = Start {
+        body,
+        leading: [&counter, initial.first().unwrap_or(&Fact::unknown())].map(|fact| fact.rank()),
+        carried: initial.get(1..).unwrap_or_default(),
+        limit: cx.input(0).map(|_| limit.clone()),
+        condition,
+        conditional: cx.input(1).is_some(),
+    };
+    let followed = follow(cx, &start)?;
+    if let Some(Followed { trips: 1, results }) = followed {
+        // What was found of the values inside holds for the one iteration there is.
+        cx.walk.trips.insert(cx.site.id, 1);
+        return Ok(results);
+    }
 
     let run = Iteration {
         body,
@@ -109,6 +130,12 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         }
         (_, None) => scope.fresh_dim(&stem),
     };
+    if trips.is_const(0) {
+        cx.walk.trips.insert(cx.site.id, 0);
+    }
+    if let Some(Followed { results, .. }) = followed {
+        return Ok(results);
+    }
     found.set_trips(&trips);
     let at_least_once = scope.ge(&trips, &Dim::constant(1)).is_yes();
     let mut results = Vec::with_capacity(cx.node.outputs().len());
