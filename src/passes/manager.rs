@@ -146,11 +146,17 @@ pub fn run(
         *fired.entry("equal-content").or_default() += numbered;
         let inlined = if skips(options, "decided-if") { 0 } else { inline::decided_branches(model, &walk.facts)? };
         *fired.entry("decided-if").or_default() += inlined;
+        let unrolled = match skips(options, "decided-loop") {
+            true => 0,
+            false => inline::decided_loops(model, &walk.facts, &walk.trips)?,
+        };
+        *fired.entry("decided-loop").or_default() += unrolled;
         let removed = dead::remove(model);
         if folded.nodes == 0
             && partly == 0
             && !simplified
             && numbered == 0
+            && inlined + unrolled == 0
             && merged == common::Merged::default()
             && removed == dead::Removed::default()
             && !late(model, &mut walk.facts, &mut rules, &mut fired)?
@@ -226,7 +232,7 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
 }
 
 /// Passes that can be left out like rules.
-const PASSES: [&str; 4] = ["common-subexpression", "equal-content", "decided-if", "size-chain"];
+const PASSES: [&str; 5] = ["common-subexpression", "equal-content", "decided-if", "decided-loop", "size-chain"];
 
 fn is_rule(name: &str) -> bool {
     PASSES.contains(&name) || crate::rewrite::rules().any(|rule| rule.name == name)

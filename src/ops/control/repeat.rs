@@ -7,7 +7,7 @@ use super::follow::{Followed, Start, follow};
 use super::iterate::{Iteration, Meter, iterate, takes_optional};
 use super::stem_of;
 use crate::dim::Dim;
-use crate::ir::{Data, DeclaredType, Fact, GraphId, Scalar};
+use crate::ir::{Data, DeclaredDim, DeclaredType, DimClaim, Fact, GraphId, Scalar};
 use crate::ops::sequence::stack;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 use crate::tensor::{DType, Tensor};
@@ -202,8 +202,27 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         }
         number += 1;
     }
-    for scan in &scans {
-        carried.push(Data::Tensor(stack(cx, scan, 0)?));
+    let first_scan = given - 1;
+    for (output, scan) in (first_scan..).zip(&scans) {
+        let empty = if scan.is_empty() { declared_empty(cx, body, output)? } else { None };
+        carried.push(Data::Tensor(match empty {
+            Some(tensor) => tensor,
+            None => stack(cx, scan, 0)?,
+        }));
     }
     Ok(carried)
+}
+
+/// What no iteration leaves as a scan output: runtimes go by the type that the body declares.
+fn declared_empty(site: &Site<'_>, body: GraphId, output: usize) -> Result<Option<Tensor>, Decline> {
+    let value = site.model.graph(body).outputs().get(output);
+    let declared = value.and_then(|&value| site.model.value(value).declared.as_ref());
+    let Some((dtype, shape)) = declared.and_then(|ty| Some((ty.dtype()?, ty.shape()?))) else { return Ok(None) };
+    let size = |dim: &DeclaredDim| match dim.claim {
+        DimClaim::Value(size) => usize::try_from(size).ok(),
+        _ => None,
+    };
+    let Some(mut shape) = shape.iter().map(size).collect::<Option<Vec<usize>>>() else { return Ok(None) };
+    shape.insert(0, 0);
+    Ok(Some(Tensor::zeros(dtype, &shape)?))
 }
