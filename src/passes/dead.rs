@@ -80,7 +80,12 @@ impl Reads {
 
 /// The main graph and every subgraph below it, outermost first.
 pub(super) fn live_graphs(model: &Model) -> Vec<GraphId> {
-    let mut graphs = vec![model.main()];
+    graphs_below(model, model.main())
+}
+
+/// A graph and every subgraph below it, outermost first.
+pub(super) fn graphs_below(model: &Model, root: GraphId) -> Vec<GraphId> {
+    let mut graphs = vec![root];
     let mut next = 0;
     while let Some(&graph) = graphs.get(next) {
         next += 1;
