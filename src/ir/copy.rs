@@ -117,7 +117,8 @@ impl Model {
         for (position, id) in (1u32..).zip(nodes) {
             let Some(node) = self.node(id).cloned() else { continue };
             let name = if node.name.is_empty() { String::new() } else { format!("{}{}", copying.prefix, node.name) };
-            let read = |value: &Option<ValueId>| value.and_then(|value| *copying.values.get(&value).unwrap_or(&Some(value)));
+            let read =
+                |value: &Option<ValueId>| value.and_then(|value| *copying.values.get(&value).unwrap_or(&Some(value)));
             let mut inputs: Vec<Option<ValueId>> = node.inputs.iter().map(read).collect();
             while inputs.last() == Some(&None) && inputs.len() > 1 {
                 inputs.pop();

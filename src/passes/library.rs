@@ -3,9 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::graphs_below;
-use crate::ir::{
-    Attribute, Binding, Broken, Function, FunctionId, GraphId, Model, Node, NodeId, OpsetImport, ValueId,
-};
+use crate::ir::{Attribute, Binding, Broken, Function, FunctionId, GraphId, Model, Node, NodeId, OpsetImport, ValueId};
 use crate::ops::operator;
 
 /// Who calls whom.

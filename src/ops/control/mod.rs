@@ -11,6 +11,8 @@
 //! for another number in each iteration. A loop whose few iterations are decided one after the other is followed through
 //! them ([`follow`]), which tells exactly what is left after the last.
 //!
+//! What a condition says of sizes is used in the branch that it chooses, and tells how often a loop runs that counts ([`premise`]).
+//!
 //! Not evaluated: a loop whose condition operand is left out while its body's condition turns false (the standard ignores
 //! it, runtimes stop), Scan-8 with sequences shorter than the longest (the rest of the outputs is undefined), an unknown
 //! shape of a scan output when there is no iteration, and loops that run for too long.
@@ -19,6 +21,7 @@ mod branch;
 mod follow;
 mod iterate;
 mod join;
+mod premise;
 mod repeat;
 mod scan;
 #[cfg(test)]

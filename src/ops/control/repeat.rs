@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::follow::{Followed, Start, follow};
 use super::iterate::{Iteration, Meter, iterate, takes_optional};
+use super::premise::{premises, trips};
 use super::stem_of;
-use crate::dim::Dim;
+use crate::dim::{Dim, Symbol};
 use crate::ir::{Data, DeclaredDim, DeclaredType, DimClaim, Fact, GraphId, Scalar};
 use crate::ops::sequence::stack;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
@@ -52,13 +53,11 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let scope = Rc::clone(cx.walk.scope());
     let stem = stem_of(cx);
     // An operand left out means no limit; an operand nobody knows means any limit.
-    let limit = match cx.input(0) {
-        None => None,
-        Some(fact) => match fact.ints().as_deref() {
-            Some([limit]) => Some(scope.max(limit, &Dim::constant(0))),
-            _ => None,
-        },
-    };
+    let given = cx.input(0).and_then(Fact::ints).and_then(|limits| match limits.as_slice() {
+        [limit] => Some(limit.clone()),
+        _ => None,
+    });
+    let limit = given.as_ref().map(|limit| scope.max(limit, &Dim::constant(0)));
     let condition = match cx.input(1) {
         None => Some(true),
         Some(fact) => match fact.const_ints().as_deref() {
@@ -98,13 +97,16 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         return Ok(results);
     }
 
+    // While an iteration runs, its number is below the limit.
+    let left = given.map(|limit| scope.sub(&limit, &scope.add(&number, &Dim::constant(1))));
     let run = Iteration {
         body,
+        supposed: left.into_iter().collect(),
         leading: vec![counter],
         initial,
         trailing: Vec::new(),
         mark,
-        number: Some(number),
+        number: Some(number.clone()),
         conditional: true,
         fixed_shapes: false,
     };
@@ -117,12 +119,14 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         _ => Condition::Unknown,
     };
     let zero = Dim::constant(0);
+    let counted = counted(cx, body, &number, mark, limit.as_ref());
     let trips = match (condition, &limit) {
         (Condition::Never, _) => zero.clone(),
         (_, Some(limit)) if limit.is_const(0) => zero.clone(),
         (Condition::Always, Some(limit)) => limit.clone(),
         (Condition::Once, Some(limit)) => scope.min(limit, &Dim::constant(1)),
         (Condition::Once, None) if cx.input(0).is_none() => Dim::constant(1),
+        _ if let Some(trips) = counted => trips,
         (_, Some(limit)) => {
             let trips = scope.fresh_within(&stem, Some(0), scope.bounds(limit).1);
             scope.assume_le(&trips, limit);
@@ -144,9 +148,27 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         results.push(if trips.is_const(0) { start } else { found.last(index, at_least_once) });
     }
     for index in found.extra_outputs() {
-        results.push(found.stacked(cx.model, index, 0, &trips)?);
+        results.push(found.stacked(cx.model, index, 0, &trips, !at_least_once)?);
     }
     Ok(results)
+}
+
+/// How often a loop runs whose condition compares what it counts with sizes.
+fn counted(cx: &InferCx<'_>, body: GraphId, number: &Dim, mark: Symbol, limit: Option<&Dim>) -> Option<Dim> {
+    // Without a condition operand, what the body makes of it is in dispute.
+    let first = cx.node.input(1)?;
+    let after = premises(cx, *cx.model.graph(body).outputs().first()?, true)?;
+    let before = match cx.input(1)?.const_ints().as_deref() {
+        Some([0]) => return None,
+        Some(_) => None,
+        None => Some(premises(cx, first, true)?),
+    };
+    let trips = trips(cx.scope(), &after, before.as_deref(), number, mark)?;
+    match limit {
+        None => cx.input(0).is_none().then_some(trips),
+        Some(limit) if limit.is_const(i64::MAX) => Some(trips),
+        Some(limit) => Some(cx.scope().min(limit, &trips)),
+    }
 }
 
 pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {

@@ -121,6 +121,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         trailing,
         mark: cx.scope().fresh(&stem_of(cx)),
         number: None,
+        supposed: Vec::new(),
         conditional: false,
         fixed_shapes: true,
     };
@@ -137,7 +138,8 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         });
     }
     for (scan, index) in found.extra_outputs().enumerate() {
-        let stacked = found.stacked(cx.model, index, plan.output_axis(scan), &length)?;
+        // Runtimes refuse a scan of nothing.
+        let stacked = found.stacked(cx.model, index, plan.output_axis(scan), &length, false)?;
         results.push(match &batch {
             None => stacked,
             Some(batch) => with_batch(stacked, batch),
