@@ -86,6 +86,9 @@ pub(super) fn live_graphs(model: &Model) -> Vec<GraphId> {
 /// A graph and every subgraph below it, outermost first.
 pub(super) fn graphs_below(model: &Model, root: GraphId) -> Vec<GraphId> {
     let mut graphs = vec![root];
+    if model.graphs().all(|graph| model.graph(graph).parent().is_none()) {
+        return graphs;
+    }
     let mut next = 0;
     while let Some(&graph) = graphs.get(next) {
         next += 1;
