@@ -178,7 +178,8 @@ impl Dim {
                         largest?
                     }
                 };
-                product = product.checked_mul(base.checked_pow(factor.exponent)?)?;
+                let power = if factor.exponent == 1 { base } else { base.checked_pow(factor.exponent)? };
+                product = product.checked_mul(power)?;
             }
             sum = sum.checked_add(product)?;
         }

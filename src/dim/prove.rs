@@ -39,10 +39,11 @@ impl Scope {
             return value >= goal;
         }
         let mut prover = Prover::new(self);
-        if prover.interval(a).low.is_some_and(|low| low >= i128::from(goal)) {
+        if prover.quick_low(a).is_some_and(|low| low >= i128::from(goal)) {
             return true;
         }
-        if prover.is_settled(a) {
+        // What is left below has at most one term less.
+        if a.size() > SEARCH_SIZE + 1 || prover.is_settled(a) {
             return false;
         }
         // c·p + k ≥ goal  ⇔  p ≥ ⌈(goal − k)/c⌉, the values being integers.
@@ -74,7 +75,7 @@ impl Scope {
     /// The best lower bound that can be proved.
     pub(super) fn proved_low(&self, a: &Dim) -> Option<i128> {
         let mut prover = Prover::new(self);
-        let quick = prover.interval(a).low;
+        let quick = prover.quick_low(a);
         if prover.is_settled(a) {
             return quick;
         }
@@ -161,9 +162,16 @@ impl<'s> Prover<'s> {
         })
     }
 
+    /// The lower end of [`interval`](Prover::interval), for which the first term without one decides.
+    fn quick_low(&self, p: &Dim) -> Option<i128> {
+        p.terms().iter().try_fold(0i128, |sum, term| {
+            sum.checked_add(self.monomial_interval(&term.monomial).scaled(i128::from(term.coefficient)).low?)
+        })
+    }
+
     /// A lower bound of `p`, as good as the fuel allows, or any bound that is at least `goal`.
     fn low(&mut self, p: &Dim, goal: i128, level: u32) -> Option<i128> {
-        let quick = self.interval(p).low;
+        let quick = self.quick_low(p);
         if quick.is_some_and(|low| low >= goal) || level == 0 || self.fuel == 0 || p.size() > SEARCH_SIZE {
             return quick;
         }

@@ -12,6 +12,26 @@ const TRIES: u64 = 20;
 /// Larger expressions are not tried: the search does not look at them either.
 const LARGEST: u32 = 256;
 
+/// Which attempts keep a relation, as far as somebody asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Kept {
+    /// A bit for each attempt that was looked at.
+    asked: u32,
+    /// A bit for each attempt that keeps the relation.
+    holds: u32,
+}
+
+impl Kept {
+    fn by(&mut self, attempt: u64, keeps: impl FnOnce() -> bool) -> bool {
+        let bit = 1 << attempt;
+        if self.asked & bit == 0 {
+            self.asked |= bit;
+            self.holds |= if keeps() { bit } else { 0 };
+        }
+        self.holds & bit != 0
+    }
+}
+
 impl Scope {
     /// Whether an assignment within what is known of the symbols makes `a` less than `goal`.
     pub(super) fn is_refuted(&self, a: &Dim, goal: i64) -> bool {
@@ -19,30 +39,19 @@ impl Scope {
             return false;
         }
         self.with_table(|table| {
-            let allowed = self.allowed(table, a);
-            (0..TRIES)
-                .filter(|attempt| allowed >> attempt & 1 == 1)
-                .any(|attempt| a.evaluate(&|symbol| drawn(table, symbol, attempt)).is_some_and(|value| value < goal))
+            let value = |dim: &Dim, attempt| dim.evaluate(&|symbol| drawn(table, symbol, attempt));
+            let mut kept = self.kept.borrow_mut();
+            kept.resize(table.relations.len(), Kept::default());
+            (0..TRIES).any(|attempt| {
+                // Only the relations about the symbols of `a` count, and only where there is something to allow.
+                value(a, attempt).is_some_and(|value| value < goal)
+                    && table.relations.iter().zip(kept.iter_mut()).all(|(relation, kept)| {
+                        relation.mask() & a.mask() == 0
+                            || kept.by(attempt, || value(relation, attempt).is_some_and(|value| value >= 0))
+                    })
+            })
         })
     }
-
-    /// The attempts, a bit for each, that keep the relations about the symbols of `a`.
-    fn allowed(&self, table: &Table, a: &Dim) -> u32 {
-        let mut holding = self.holding.borrow_mut();
-        if holding.len() != table.relations.len() {
-            *holding = table.relations.iter().map(|relation| attempts_keeping(table, relation)).collect();
-        }
-        let near = table.relations.iter().zip(holding.iter()).filter(|(relation, _)| relation.mask() & a.mask() != 0);
-        near.fold(u32::MAX, |allowed, (_, holds)| allowed & holds)
-    }
-}
-
-fn attempts_keeping(table: &Table, relation: &Dim) -> u32 {
-    let holds = |attempt: &u64| {
-        let value = relation.evaluate(&|symbol| drawn(table, symbol, *attempt));
-        value.is_some_and(|value| value >= 0)
-    };
-    (0..TRIES).filter(holds).fold(0, |kept, attempt| kept | 1 << attempt)
 }
 
 /// A value for a symbol: as little above its lower bound as the attempt says, or below its upper bound.
@@ -55,8 +64,9 @@ fn drawn(table: &Table, symbol: Symbol, attempt: u64) -> Option<i64> {
         // Of a number with any sign, both.
         (None, None) => step / 2 * if step % 2 == 0 { 1 } else { -1 },
     };
-    let multiple = i128::from(table.multiple(symbol)).max(1);
-    let value = value.checked_add(multiple - 1)?.div_euclid(multiple).checked_mul(multiple)?;
+    let multiple = i128::from(table.multiple(symbol));
+    let value =
+        if multiple > 1 { value.checked_add(multiple - 1)?.div_euclid(multiple).checked_mul(multiple)? } else { value };
     let within = interval.low.is_none_or(|low| value >= low) && interval.high.is_none_or(|high| value <= high);
     i64::try_from(value).ok().filter(|_| within)
 }

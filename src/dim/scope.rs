@@ -10,6 +10,7 @@ use super::bounds::Interval;
 use super::expr::{Dim, Symbol};
 use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Floor};
+use super::refute::Kept;
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
@@ -31,7 +32,7 @@ pub struct Scope {
     lows: Memo<Dim, Option<i128>>,
     proofs: Memo<Dim, bool>,
     maxima: Memo<Vec<Dim>, Option<Dim>>,
-    pub(super) holding: RefCell<Vec<u32>>,
+    pub(super) kept: RefCell<Vec<Kept>>,
     /// The dims that broadcast to an expression. More knowledge does not make that untrue.
     parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
@@ -247,6 +248,7 @@ impl Scope {
             return;
         }
         entry.interval = tightened;
+        self.redraw(&table.relations, symbol);
         let written = table.rewrites.iter().find(|(left, _)| *left == symbol).map(|(_, right)| right.clone());
         drop(table);
         self.forget();
@@ -285,6 +287,7 @@ impl Scope {
         }
         entry.multiple = multiple;
         table.has_multiples = true;
+        self.redraw(&table.relations, symbol);
         drop(table);
         self.forget();
         self.restrict(symbol, None, None);
@@ -459,7 +462,13 @@ impl Scope {
         self.lows.forget();
         self.proofs.forget();
         self.maxima.forget();
-        self.holding.borrow_mut().clear();
+    }
+
+    /// The symbol is tried at other values from now on.
+    fn redraw(&self, relations: &[Dim], symbol: Symbol) {
+        let mut kept = self.kept.borrow_mut();
+        let about = relations.iter().zip(kept.iter_mut()).filter(|(relation, _)| relation.mentions(symbol));
+        about.for_each(|(_, kept)| *kept = Kept::default());
     }
 
     pub(super) fn symbol_count(&self) -> usize {
@@ -474,6 +483,7 @@ impl Scope {
             table.names.remove(&name);
         }
         drop(table);
+        self.kept.borrow_mut().clear();
         self.forget();
     }
 }
