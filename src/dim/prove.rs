@@ -12,8 +12,9 @@
 //!
 //! No law picks numbers for the symbols, and every step is bounded by the prover's fuel.
 
-use super::Symbol;
+use std::cmp::Ordering;
 
+use super::Symbol;
 use super::bounds::Interval;
 use super::expr::Dim;
 use super::integer::{ceil_quotient, greatest_common_divisor};
@@ -47,10 +48,14 @@ impl Scope {
             return false;
         }
         // c·p + k ≥ goal  ⇔  p ≥ ⌈(goal − k)/c⌉, the values being integers.
-        let slack = a.primitive().and_then(|(p, content, offset)| {
-            let bound = ceil_quotient(i128::from(goal).checked_sub(offset.into())?, content.into())?;
-            p.minus(&Dim::constant(i64::try_from(bound).ok()?))
-        });
+        let slack = if a.step() == 1 {
+            a.minus(&Dim::constant(goal))
+        } else {
+            a.primitive().and_then(|(p, content, offset)| {
+                let bound = ceil_quotient(i128::from(goal).checked_sub(offset.into())?, content.into())?;
+                p.minus(&Dim::constant(i64::try_from(bound).ok()?))
+            })
+        };
         let Some(slack) = slack else { return false };
         if let Some(known) = self.recall_proof(&slack) {
             return known;
@@ -123,9 +128,9 @@ impl<'s> Prover<'s> {
     }
 
     fn compound_interval(&self, atom: &Atom) -> Interval {
-        if self.cases.is_empty()
-            && let Some(known) = self.scope.recall_interval(atom)
-        {
+        // The present case is about other symbols, if there is one.
+        let as_ever = self.cases.iter().all(|(symbol, _)| symbol.bit() & atom.mask() == 0);
+        if as_ever && let Some(known) = self.scope.recall_interval(atom) {
             return known;
         }
         let interval = match atom {
@@ -139,7 +144,7 @@ impl<'s> Prover<'s> {
                 },
             ),
         };
-        if self.cases.is_empty() {
+        if as_ever {
             self.scope.remember_interval(atom, interval);
         }
         interval
@@ -192,8 +197,8 @@ impl<'s> Prover<'s> {
         let mut best = quick;
         let reached = |best: Option<i128>| best.is_some_and(|best| best >= goal);
         // c·p + k is bounded as well as p is, and p better where rounding gains something.
-        if let Some((primitive, content, offset)) = p.primitive()
-            && content > 1
+        if p.step() > 1
+            && let Some((primitive, content, offset)) = p.primitive()
         {
             let (content, offset) = (i128::from(content), i128::from(offset));
             let wanted = goal.checked_sub(offset).and_then(|goal| ceil_quotient(goal, content)).unwrap_or(goal);
@@ -215,7 +220,7 @@ impl<'s> Prover<'s> {
             best = best.max(match atom {
                 Atom::Symbol(_) => None,
                 Atom::Floor(floor) => self.low_by_floor(p, atom, floor, goal, level),
-                Atom::Max(members) => self.low_by_some_member(p, atom, members, goal, level),
+                Atom::Max(members) => self.low_by_some_member(p, atom, members.as_slice(), goal, level),
             });
             if reached(best) {
                 return best;
@@ -227,7 +232,7 @@ impl<'s> Prover<'s> {
         }
         for atom in &atoms {
             if let Atom::Max(members) = atom {
-                best = best.max(self.low_by_cases(p, atom, members, goal, level));
+                best = best.max(self.low_by_cases(p, atom, members.as_slice(), goal, level));
                 if reached(best) {
                     return best;
                 }
@@ -342,21 +347,39 @@ impl<'s> Prover<'s> {
         ceil_quotient(low, scale)
     }
 
-    /// `p ≥ (s·p − k·r) / s` for every given `r ≥ 0`; `s` and `k` are chosen so that a term cancels.
+    /// `p ≥ (s·p − k·m·r) / s` for every given `r ≥ 0` and a monomial `m ≥ 0`; `s`, `k` and `m` are chosen so that a term cancels.
     fn low_by_relations(&mut self, p: &Dim, goal: i128, level: u32) -> Option<i128> {
         let given = self.scope.with_table(|table| {
             let near = table.relations.iter().filter(|relation| relation.mask() & p.mask() != 0);
             near.take(RELATIONS).cloned().collect::<Vec<_>>()
         });
+        let level = level.saturating_sub(1);
         let mut best = None;
         for relation in self.relations.iter().cloned().chain(given).collect::<Vec<_>>() {
+            let mut rows = None;
             for term in p.terms().iter().filter(|term| !term.monomial.is_one()) {
                 for other in relation.terms().iter().filter(|other| !other.monomial.is_one()) {
                     if self.fuel == 0 {
                         return best;
                     }
-                    let Some((scaled, scale)) = self.cancel(p, term, &relation, other) else { continue };
-                    best = best.max(self.low_of_scaled(&scaled, scale, goal, level.saturating_sub(1)));
+                    let Some(share) = self.cancelling(term, other) else { continue };
+                    let wanted = goal.saturating_sub(1).saturating_mul(share.scale.into()).saturating_add(1);
+                    // Most differences have no bound that can be seen, and are not worth building to find that out.
+                    let quick = if share.monomial.is_one() {
+                        share.low(rows.get_or_insert_with(|| self.rows(p, &relation)))
+                    } else {
+                        relation
+                            .times_monomial(&share.monomial)
+                            .map(|relation| self.rows(p, &relation))
+                            .and_then(|rows| share.low(&rows))
+                    };
+                    let low = if level == 0 || quick.is_some_and(|low| low >= wanted) {
+                        quick
+                    } else {
+                        let Some(difference) = share.difference(p, &relation) else { continue };
+                        self.low(&difference, wanted, level)
+                    };
+                    best = best.max(low.and_then(|low| ceil_quotient(low, share.scale.into())));
                     if best >= Some(goal) {
                         return best;
                     }
@@ -366,8 +389,8 @@ impl<'s> Prover<'s> {
         best
     }
 
-    /// `(s·p − k·m·relation, s)` with `s, k > 0` and a monomial `m ≥ 0`, so that `term` of `p` cancels against `other`.
-    fn cancel(&self, p: &Dim, term: &Term, relation: &Dim, other: &Term) -> Option<(Dim, i64)> {
+    /// What to subtract so that `term` cancels against `other`, a term of something that is at least 0.
+    fn cancelling(&self, term: &Term, other: &Term) -> Option<Share> {
         if (term.coefficient < 0) != (other.coefficient < 0) {
             return None;
         }
@@ -379,8 +402,27 @@ impl<'s> Prover<'s> {
         let common = greatest_common_divisor(own, theirs);
         let scale = i64::try_from(theirs.checked_div(common)?).ok()?;
         let count = i64::try_from(own.checked_div(common)?).ok()?;
-        let share = relation.times_term(&Term { monomial, coefficient: count })?;
-        Some((p.scaled(scale)?.minus(&share)?, scale))
+        Some(Share { scale, count, monomial })
+    }
+
+    /// The monomials of both, and the interval of each.
+    fn rows(&self, p: &Dim, relation: &Dim) -> Vec<Row> {
+        let (own, theirs) = (p.terms(), relation.terms());
+        let (mut own, mut theirs) = (own.iter().peekable(), theirs.iter().peekable());
+        let mut rows = Vec::with_capacity(own.len().saturating_add(theirs.len()));
+        while let Some(order) = match (own.peek(), theirs.peek()) {
+            (Some(a), Some(b)) => Some(a.monomial.cmp(&b.monomial)),
+            (Some(_), None) => Some(Ordering::Greater),
+            (None, Some(_)) => Some(Ordering::Less),
+            (None, None) => None,
+        } {
+            let own = if order.is_ge() { own.next() } else { None };
+            let theirs = if order.is_le() { theirs.next() } else { None };
+            let coefficient = |term: Option<&Term>| term.map_or(0, |term| term.coefficient);
+            let interval = own.or(theirs).map_or(Interval::ANY, |term| self.monomial_interval(&term.monomial));
+            rows.push(Row { own: coefficient(own), theirs: coefficient(theirs), interval });
+        }
+        rows
     }
 
     /// A lower bound of a polynomial with products: every atom is written as its bound plus something non-negative,
@@ -430,6 +472,36 @@ impl<'s> Prover<'s> {
         terms.iter().try_fold(0i128, |sum, term| {
             sum.checked_add(interval_of(&term.monomial).scaled(i128::from(term.coefficient)).low?)
         })
+    }
+}
+
+/// `scale · p − count · monomial · relation`.
+struct Share {
+    scale: i64,
+    count: i64,
+    monomial: Monomial,
+}
+
+/// A monomial of a polynomial `p` or of a relation: its coefficient in each, and its interval.
+struct Row {
+    own: i64,
+    theirs: i64,
+    interval: Interval,
+}
+
+impl Share {
+    /// What interval arithmetic says of the difference, the monomial being multiplied with the relation in `rows` already.
+    fn low(&self, rows: &[Row]) -> Option<i128> {
+        rows.iter().try_fold(0i128, |sum, row| {
+            let own = i128::from(row.own).checked_mul(self.scale.into())?;
+            let coefficient = own.checked_sub(i128::from(row.theirs).checked_mul(self.count.into())?)?;
+            if coefficient == 0 { Some(sum) } else { sum.checked_add(row.interval.scaled(coefficient).low?) }
+        })
+    }
+
+    fn difference(&self, p: &Dim, relation: &Dim) -> Option<Dim> {
+        let share = Term { monomial: self.monomial.clone(), coefficient: self.count };
+        p.scaled(self.scale)?.minus(&relation.times_term(&share)?)
     }
 }
 

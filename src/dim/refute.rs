@@ -3,18 +3,23 @@
 //! Numbers only ever refute here. An assignment is drawn within the bounds of each symbol; one that breaks a given relation
 //! says nothing. The numbers are the same on every run.
 
+use rustc_hash::FxHashMap;
+
 use super::Symbol;
 use super::expr::Dim;
+use super::monomial::Atom;
 use super::scope::{Scope, Table};
 
 /// Assignments one question is tried at; fewer than there are bits in a `u32`.
 const TRIES: u64 = 20;
 /// Larger expressions are not tried: the search does not look at them either.
 const LARGEST: u32 = 256;
+/// Values of floors and maxima remembered for each attempt.
+const MAX_VALUES: usize = 1 << 11;
 
 /// Which attempts keep a relation, as far as somebody asked.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Kept {
+struct Kept {
     /// A bit for each attempt that was looked at.
     asked: u32,
     /// A bit for each attempt that keeps the relation.
@@ -32,22 +37,74 @@ impl Kept {
     }
 }
 
+/// What was found of the attempts under the present bounds.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    /// One for each relation.
+    kept: Vec<Kept>,
+    /// The values of floors and maxima, by attempt.
+    values: Vec<FxHashMap<Atom, Option<i128>>>,
+}
+
+impl Attempts {
+    /// From now on another value is drawn for `symbol`.
+    pub(super) fn redraw(&mut self, relations: &[Dim], symbol: Symbol) {
+        let about = relations.iter().zip(&mut self.kept).filter(|(relation, _)| relation.mentions(symbol));
+        about.for_each(|(_, kept)| *kept = Kept::default());
+        self.values.clear();
+    }
+}
+
+/// One assignment.
+struct Attempt<'t> {
+    table: &'t Table,
+    number: u64,
+    values: &'t mut FxHashMap<Atom, Option<i128>>,
+}
+
+impl Attempt<'_> {
+    fn value(&mut self, dim: &Dim) -> Option<i64> {
+        i64::try_from(self.wide_value(dim)?).ok()
+    }
+
+    fn wide_value(&mut self, dim: &Dim) -> Option<i128> {
+        dim.evaluate_over(|atom| self.atom_value(atom))
+    }
+
+    fn atom_value(&mut self, atom: &Atom) -> Option<i128> {
+        if let Atom::Symbol(symbol) = atom {
+            return drawn(self.table, *symbol, self.number).map(i128::from);
+        }
+        if let Some(known) = self.values.get(atom) {
+            return *known;
+        }
+        let value = atom.evaluate(|inner| self.wide_value(inner));
+        if self.values.len() >= MAX_VALUES {
+            self.values.clear();
+        }
+        self.values.insert(atom.clone(), value);
+        value
+    }
+}
+
 impl Scope {
     /// Whether an assignment within what is known of the symbols makes `a` less than `goal`.
     pub(super) fn is_refuted(&self, a: &Dim, goal: i64) -> bool {
         if a.size() > LARGEST {
             return false;
         }
+        let mut attempts = self.attempts.borrow_mut();
+        let Attempts { kept, values } = &mut *attempts;
         self.with_table(|table| {
-            let value = |dim: &Dim, attempt| dim.evaluate(&|symbol| drawn(table, symbol, attempt));
-            let mut kept = self.kept.borrow_mut();
             kept.resize(table.relations.len(), Kept::default());
-            (0..TRIES).any(|attempt| {
+            values.resize_with(TRIES as usize, FxHashMap::default);
+            (0..TRIES).zip(values).any(|(number, values)| {
+                let mut attempt = Attempt { table, number, values };
                 // Only the relations about the symbols of `a` count, and only where there is something to allow.
-                value(a, attempt).is_some_and(|value| value < goal)
+                attempt.value(a).is_some_and(|value| value < goal)
                     && table.relations.iter().zip(kept.iter_mut()).all(|(relation, kept)| {
                         relation.mask() & a.mask() == 0
-                            || kept.by(attempt, || value(relation, attempt).is_some_and(|value| value >= 0))
+                            || kept.by(number, || attempt.value(relation).is_some_and(|value| value >= 0))
                     })
             })
         })

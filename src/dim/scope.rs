@@ -10,7 +10,7 @@ use super::bounds::Interval;
 use super::expr::{Dim, Symbol};
 use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Floor};
-use super::refute::Kept;
+use super::refute::Attempts;
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
@@ -32,7 +32,7 @@ pub struct Scope {
     lows: Memo<Dim, Option<i128>>,
     proofs: Memo<Dim, bool>,
     maxima: Memo<Vec<Dim>, Option<Dim>>,
-    pub(super) kept: RefCell<Vec<Kept>>,
+    pub(super) attempts: RefCell<Attempts>,
     /// The dims that broadcast to an expression. More knowledge does not make that untrue.
     parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
@@ -248,7 +248,7 @@ impl Scope {
             return;
         }
         entry.interval = tightened;
-        self.redraw(&table.relations, symbol);
+        self.attempts.borrow_mut().redraw(&table.relations, symbol);
         let written = table.rewrites.iter().find(|(left, _)| *left == symbol).map(|(_, right)| right.clone());
         drop(table);
         self.forget();
@@ -287,7 +287,7 @@ impl Scope {
         }
         entry.multiple = multiple;
         table.has_multiples = true;
-        self.redraw(&table.relations, symbol);
+        self.attempts.borrow_mut().redraw(&table.relations, symbol);
         drop(table);
         self.forget();
         self.restrict(symbol, None, None);
@@ -464,13 +464,6 @@ impl Scope {
         self.maxima.forget();
     }
 
-    /// The symbol is tried at other values from now on.
-    fn redraw(&self, relations: &[Dim], symbol: Symbol) {
-        let mut kept = self.kept.borrow_mut();
-        let about = relations.iter().zip(kept.iter_mut()).filter(|(relation, _)| relation.mentions(symbol));
-        about.for_each(|(_, kept)| *kept = Kept::default());
-    }
-
     pub(super) fn symbol_count(&self) -> usize {
         self.table.borrow().symbols.len()
     }
@@ -483,7 +476,7 @@ impl Scope {
             table.names.remove(&name);
         }
         drop(table);
-        self.kept.borrow_mut().clear();
+        self.attempts.take();
         self.forget();
     }
 }
