@@ -405,10 +405,6 @@ impl Dim {
         Dim::from_sorted(scaled?)
     }
 
-    pub(super) fn times_monomial(&self, monomial: &Monomial) -> Option<Dim> {
-        self.times_term(&Term { monomial: monomial.clone(), coefficient: 1 })
-    }
-
     /// Replaces every coefficient; `change` never answers zero.
     fn map_coefficients(&self, change: impl Fn(i64) -> Option<i64>) -> Option<Dim> {
         match &self.0 {

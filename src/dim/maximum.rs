@@ -106,7 +106,7 @@ impl Scope {
         let mut index = 0;
         while let Some(member) = members.get(index) {
             let mut others = members.iter().enumerate().filter(|(other, _)| *other != index);
-            let dominated = others.any(|(_, other)| other.minus(member).is_some_and(|slack| self.at_least(&slack, 0)));
+            let dominated = others.any(|(_, other)| self.reaches(other, member));
             if dominated {
                 members.remove(index);
             } else {

@@ -12,6 +12,8 @@
 //!
 //! No law picks numbers for the symbols, and every step is bounded by the prover's fuel.
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use super::Symbol;
@@ -36,6 +38,20 @@ const RELATIONS: usize = 48;
 impl Scope {
     /// Whether `a ≥ goal` is proved.
     pub(super) fn at_least(&self, a: &Dim, goal: i64) -> bool {
+        self.is_proved(a, goal, |slack| self.is_refuted(slack, 0))
+    }
+
+    /// The same where no refutation was found.
+    pub(super) fn proves(&self, a: &Dim, goal: i64) -> bool {
+        self.is_proved(a, goal, |_| false)
+    }
+
+    /// Whether `a ≥ b` is proved.
+    pub(super) fn reaches(&self, a: &Dim, b: &Dim) -> bool {
+        !self.signs(a, b, |signs| signs.negative).negative && a.minus(b).is_some_and(|slack| self.proves(&slack, 0))
+    }
+
+    fn is_proved(&self, a: &Dim, goal: i64, is_refuted: impl FnOnce(&Dim) -> bool) -> bool {
         if let Some(value) = a.as_const() {
             return value >= goal;
         }
@@ -61,7 +77,7 @@ impl Scope {
             return known;
         }
         // Most questions are about what does not hold.
-        let proved = !self.is_refuted(&slack, 0) && prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0);
+        let proved = !is_refuted(&slack) && prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0);
         self.remember_proof(&slack, proved);
         proved
     }
@@ -71,10 +87,9 @@ impl Scope {
         Prover::new(self).interval(a)
     }
 
-    /// The best bounds that can be proved.
-    pub(super) fn proved_interval(&self, a: &Dim) -> Interval {
-        let high = a.scaled(-1).and_then(|negated| self.proved_low(&negated)?.checked_neg());
-        Interval { low: self.proved_low(a), high }
+    /// The best upper bound that can be proved.
+    pub(super) fn proved_high(&self, a: &Dim) -> Option<i128> {
+        self.proved_low(&a.scaled(-1)?)?.checked_neg()
     }
 
     /// The best lower bound that can be proved.
@@ -100,12 +115,21 @@ struct Prover<'s> {
     relations: Vec<Dim>,
     /// What was found of expressions under the present case, and how deep the search for it was.
     seen: FxHashMap<Dim, (u32, Option<i128>)>,
+    /// Intervals of the atoms that the present case is about.
+    narrowed: RefCell<FxHashMap<Atom, Interval>>,
     fuel: u32,
 }
 
 impl<'s> Prover<'s> {
     fn new(scope: &'s Scope) -> Prover<'s> {
-        Prover { scope, cases: Vec::new(), relations: Vec::new(), seen: FxHashMap::default(), fuel: FUEL }
+        Prover {
+            scope,
+            cases: Vec::new(),
+            relations: Vec::new(),
+            seen: FxHashMap::default(),
+            narrowed: RefCell::default(),
+            fuel: FUEL,
+        }
     }
 
     /// Whether interval arithmetic already says all there is to say: a linear polynomial of unrelated symbols.
@@ -130,7 +154,8 @@ impl<'s> Prover<'s> {
     fn compound_interval(&self, atom: &Atom) -> Interval {
         // The present case is about other symbols, if there is one.
         let as_ever = self.cases.iter().all(|(symbol, _)| symbol.bit() & atom.mask() == 0);
-        if as_ever && let Some(known) = self.scope.recall_interval(atom) {
+        let known = if as_ever { self.scope.recall_interval(atom) } else { self.narrowed.borrow().get(atom).copied() };
+        if let Some(known) = known {
             return known;
         }
         let interval = match atom {
@@ -146,6 +171,8 @@ impl<'s> Prover<'s> {
         };
         if as_ever {
             self.scope.remember_interval(atom, interval);
+        } else {
+            self.narrowed.borrow_mut().insert(atom.clone(), interval);
         }
         interval
     }
@@ -285,7 +312,7 @@ impl<'s> Prover<'s> {
         let mut least = Some(i128::MAX);
         for member in members {
             let (cases, relations) = (self.cases.len(), self.relations.len());
-            let seen = std::mem::take(&mut self.seen);
+            let (seen, narrowed) = (std::mem::take(&mut self.seen), self.narrowed.take());
             for other in members.iter().filter(|other| *other != member) {
                 if let Some(slack) = member.minus(other) {
                     self.assume(slack);
@@ -296,6 +323,7 @@ impl<'s> Prover<'s> {
             self.cases.truncate(cases);
             self.relations.truncate(relations);
             self.seen = seen;
+            self.narrowed.replace(narrowed);
             if least.is_none() {
                 break;
             }
@@ -354,9 +382,10 @@ impl<'s> Prover<'s> {
             near.take(RELATIONS).cloned().collect::<Vec<_>>()
         });
         let level = level.saturating_sub(1);
+        let mut own = Known::new(p);
         let mut best = None;
         for relation in self.relations.iter().cloned().chain(given).collect::<Vec<_>>() {
-            let mut rows = None;
+            let mut theirs = Known::new(&relation);
             for term in p.terms().iter().filter(|term| !term.monomial.is_one()) {
                 for other in relation.terms().iter().filter(|other| !other.monomial.is_one()) {
                     if self.fuel == 0 {
@@ -365,14 +394,7 @@ impl<'s> Prover<'s> {
                     let Some(share) = self.cancelling(term, other) else { continue };
                     let wanted = goal.saturating_sub(1).saturating_mul(share.scale.into()).saturating_add(1);
                     // Most differences have no bound that can be seen, and are not worth building to find that out.
-                    let quick = if share.monomial.is_one() {
-                        share.low(rows.get_or_insert_with(|| self.rows(p, &relation)))
-                    } else {
-                        relation
-                            .times_monomial(&share.monomial)
-                            .map(|relation| self.rows(p, &relation))
-                            .and_then(|rows| share.low(&rows))
-                    };
+                    let quick = self.quick_low_of_difference(&share, &mut own, &mut theirs);
                     let low = if level == 0 || quick.is_some_and(|low| low >= wanted) {
                         quick
                     } else {
@@ -405,24 +427,36 @@ impl<'s> Prover<'s> {
         Some(Share { scale, count, monomial })
     }
 
-    /// The monomials of both, and the interval of each.
-    fn rows(&self, p: &Dim, relation: &Dim) -> Vec<Row> {
-        let (own, theirs) = (p.terms(), relation.terms());
-        let (mut own, mut theirs) = (own.iter().peekable(), theirs.iter().peekable());
-        let mut rows = Vec::with_capacity(own.len().saturating_add(theirs.len()));
-        while let Some(order) = match (own.peek(), theirs.peek()) {
-            (Some(a), Some(b)) => Some(a.monomial.cmp(&b.monomial)),
-            (Some(_), None) => Some(Ordering::Greater),
-            (None, Some(_)) => Some(Ordering::Less),
-            (None, None) => None,
-        } {
-            let own = if order.is_ge() { own.next() } else { None };
-            let theirs = if order.is_le() { theirs.next() } else { None };
-            let coefficient = |term: Option<&Term>| term.map_or(0, |term| term.coefficient);
-            let interval = own.or(theirs).map_or(Interval::ANY, |term| self.monomial_interval(&term.monomial));
-            rows.push(Row { own: coefficient(own), theirs: coefficient(theirs), interval });
+    /// [`quick_low`](Prover::quick_low) of `own − share`, which is not built: the first term without a bound decides.
+    fn quick_low_of_difference(&self, share: &Share, own: &mut Known, theirs: &mut Known) -> Option<i128> {
+        let unraised = share.monomial.is_one();
+        let (left, right) = (own.dim.terms(), theirs.dim.terms());
+        let mut left = left.iter().enumerate().peekable();
+        let mut right =
+            right.iter().enumerate().map(|(index, term)| (index, term, share.raise(&term.monomial))).peekable();
+        let mut low = 0i128;
+        loop {
+            let order = match (left.peek(), right.peek()) {
+                (Some((_, a)), Some((_, _, raised))) => a.monomial.cmp(raised.as_deref()?),
+                (Some(_), None) => Ordering::Greater,
+                (None, Some(_)) => Ordering::Less,
+                (None, None) => return Some(low),
+            };
+            let a = if order.is_ge() { left.next() } else { None };
+            let b = if order.is_le() { right.next() } else { None };
+            let minuend = a.map_or(0, |(_, term)| i128::from(term.coefficient)).checked_mul(share.scale.into())?;
+            let subtrahend = b.as_ref().map_or(0, |(_, term, _)| i128::from(term.coefficient));
+            let coefficient = minuend.checked_sub(subtrahend.checked_mul(share.count.into())?)?;
+            if coefficient == 0 {
+                continue;
+            }
+            let interval = match (a, b) {
+                (Some((index, term)), _) => own.interval(self, index, &term.monomial),
+                (None, Some((index, term, _))) if unraised => theirs.interval(self, index, &term.monomial),
+                (None, b) => self.monomial_interval(b?.2.as_deref()?),
+            };
+            low = low.checked_add(interval.scaled(coefficient).low?)?;
         }
-        rows
     }
 
     /// A lower bound of a polynomial with products: every atom is written as its bound plus something non-negative,
@@ -482,21 +516,34 @@ struct Share {
     monomial: Monomial,
 }
 
-/// A monomial of a polynomial `p` or of a relation: its coefficient in each, and its interval.
-struct Row {
-    own: i64,
-    theirs: i64,
-    interval: Interval,
+/// A polynomial and the intervals of its monomials, as far as somebody asked.
+struct Known<'d> {
+    dim: &'d Dim,
+    intervals: Vec<Option<Interval>>,
+}
+
+impl<'d> Known<'d> {
+    fn new(dim: &'d Dim) -> Known<'d> {
+        Known { dim, intervals: Vec::new() }
+    }
+
+    fn interval(&mut self, prover: &Prover, index: usize, monomial: &Monomial) -> Interval {
+        if self.intervals.is_empty() {
+            self.intervals.resize(self.dim.terms().len(), None);
+        }
+        match self.intervals.get_mut(index) {
+            Some(known) => *known.get_or_insert_with(|| prover.monomial_interval(monomial)),
+            None => prover.monomial_interval(monomial),
+        }
+    }
 }
 
 impl Share {
-    /// What interval arithmetic says of the difference, the monomial being multiplied with the relation in `rows` already.
-    fn low(&self, rows: &[Row]) -> Option<i128> {
-        rows.iter().try_fold(0i128, |sum, row| {
-            let own = i128::from(row.own).checked_mul(self.scale.into())?;
-            let coefficient = own.checked_sub(i128::from(row.theirs).checked_mul(self.count.into())?)?;
-            if coefficient == 0 { Some(sum) } else { sum.checked_add(row.interval.scaled(coefficient).low?) }
-        })
+    fn raise<'m>(&self, monomial: &'m Monomial) -> Option<Cow<'m, Monomial>> {
+        match self.monomial.is_one() {
+            true => Some(Cow::Borrowed(monomial)),
+            false => monomial.times(&self.monomial).map(Cow::Owned),
+        }
     }
 
     fn difference(&self, p: &Dim, relation: &Dim) -> Option<Dim> {

@@ -91,7 +91,7 @@ impl Scope {
     fn constant_quotient(&self, a: &Dim, b: i64) -> Option<i64> {
         let quick = self.quick_interval(a);
         let low = quick.low.or_else(|| self.proved_low(a))?;
-        let high = quick.high.or_else(|| self.proved_low(&a.scaled(-1)?)?.checked_neg())?;
+        let high = quick.high.or_else(|| self.proved_high(a))?;
         let low = floor_quotient(low, b.into())?;
         (low == floor_quotient(high, b.into())?).then(|| i64::try_from(low).ok())?
     }

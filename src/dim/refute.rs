@@ -3,6 +3,8 @@
 //! Numbers only ever refute here. An assignment is drawn within the bounds of each symbol; one that breaks a given relation
 //! says nothing. The numbers are the same on every run.
 
+use std::cmp::Ordering;
+
 use rustc_hash::FxHashMap;
 
 use super::Symbol;
@@ -87,27 +89,60 @@ impl Attempt<'_> {
     }
 }
 
+/// Which signs an expression has at the attempts.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Signs {
+    pub(super) negative: bool,
+    pub(super) zero: bool,
+    pub(super) positive: bool,
+}
+
+impl Signs {
+    /// Whether there is more than one: then nothing is proved of the sign, and neither that there is always one nor that there
+    /// is never one.
+    pub(super) fn is_mixed(self) -> bool {
+        u8::from(self.negative) + u8::from(self.zero) + u8::from(self.positive) > 1
+    }
+}
+
 impl Scope {
     /// Whether an assignment within what is known of the symbols makes `a` less than `goal`.
     pub(super) fn is_refuted(&self, a: &Dim, goal: i64) -> bool {
-        if a.size() > LARGEST {
-            return false;
+        self.signs(a, &Dim::constant(goal), |signs| signs.negative).negative
+    }
+
+    /// The signs of `a − b` at assignments within what is known of the symbols, until there are `enough`.
+    pub(super) fn signs(&self, a: &Dim, b: &Dim, enough: impl Fn(Signs) -> bool) -> Signs {
+        let mut signs = Signs::default();
+        if a.size().max(b.size()) > LARGEST {
+            return signs;
         }
+        let mask = a.mask() | b.mask();
         let mut attempts = self.attempts.borrow_mut();
         let Attempts { kept, values } = &mut *attempts;
         self.with_table(|table| {
             kept.resize(table.relations.len(), Kept::default());
             values.resize_with(TRIES as usize, FxHashMap::default);
-            (0..TRIES).zip(values).any(|(number, values)| {
+            for (number, values) in (0..TRIES).zip(values) {
                 let mut attempt = Attempt { table, number, values };
-                // Only the relations about the symbols of `a` count, and only where there is something to allow.
-                attempt.value(a).is_some_and(|value| value < goal)
-                    && table.relations.iter().zip(kept.iter_mut()).all(|(relation, kept)| {
-                        relation.mask() & a.mask() == 0
+                let Some((a, b)) = attempt.value(a).zip(attempt.value(b)) else { continue };
+                let seen = match a.cmp(&b) {
+                    Ordering::Less => &mut signs.negative,
+                    Ordering::Equal => &mut signs.zero,
+                    Ordering::Greater => &mut signs.positive,
+                };
+                // Only the relations about the symbols of both count, and only where there is something new to allow.
+                *seen = *seen
+                    || table.relations.iter().zip(kept.iter_mut()).all(|(relation, kept)| {
+                        relation.mask() & mask == 0
                             || kept.by(number, || attempt.value(relation).is_some_and(|value| value >= 0))
-                    })
-            })
-        })
+                    });
+                if enough(signs) {
+                    break;
+                }
+            }
+        });
+        signs
     }
 }
 
