@@ -34,7 +34,7 @@ impl Numbers {
     }
 }
 
-/// Inputs for the main graph at these sizes; every symbol must have one.
+/// Inputs for the main graph at these sizes; every symbol must have one. An input that has a default is left at it.
 pub fn inputs(model: &Model, sizes: &BTreeMap<String, usize>, seed: u64) -> Vec<Data> {
     let mut numbers = Numbers::new(seed);
     let graph = model.graph(model.main());
@@ -43,6 +43,9 @@ pub fn inputs(model: &Model, sizes: &BTreeMap<String, usize>, seed: u64) -> Vec<
         .iter()
         .map(|&value| {
             let place = model.value(value);
+            if let Some(default) = place.tensor() {
+                return Data::Tensor(default.clone());
+            }
             let declared = place.declared.as_ref().unwrap_or_else(|| panic!("input '{}' has no type", place.name));
             let DeclaredType::Tensor { shape: Some(dims), .. } = declared else {
                 panic!("input '{}' is no tensor", place.name)
