@@ -147,6 +147,8 @@ impl<'a> Parser<'a> {
         for input in inputs {
             let value = self.define(&input.name)?;
             self.model.add_input(id, value).or_else(|broken| self.fail(broken.to_string()))?;
+            // The type of an input is its own, whatever its default is.
+            self.claim(value, input.ty.clone());
             self.describe(id, value, input)?;
         }
         let mut claims = Vec::new();
