@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use half::{bf16, f16};
@@ -47,18 +48,31 @@ pub fn inputs(model: &Model, sizes: &BTreeMap<String, usize>, seed: u64) -> Vec<
                 return Data::Tensor(default.clone());
             }
             let declared = place.declared.as_ref().unwrap_or_else(|| panic!("input '{}' has no type", place.name));
-            let DeclaredType::Tensor { shape: Some(dims), .. } = declared else {
-                panic!("input '{}' is no tensor", place.name)
-            };
+            sample(declared, sizes, &mut numbers)
+        })
+        .collect()
+}
+
+/// A value of a type: an optional holds something, a sequence two elements.
+fn sample(declared: &DeclaredType, sizes: &BTreeMap<String, usize>, numbers: &mut Numbers) -> Data {
+    match declared {
+        DeclaredType::Tensor { shape: Some(dims), .. } => {
             let size = |claim: &DimClaim| match claim {
                 DimClaim::Value(size) => usize::try_from(*size).expect("sizes are not negative"),
                 DimClaim::Param(name) => sizes[name],
                 DimClaim::Unknown => 2,
             };
             let shape: Vec<usize> = dims.iter().map(|dim| size(&dim.claim)).collect();
-            Data::Tensor(random(declared.dtype().expect("the element type is known"), &shape, &mut numbers))
-        })
-        .collect()
+            Data::Tensor(random(declared.dtype().expect("the element type is known"), &shape, numbers))
+        }
+        DeclaredType::Optional { elem: Some(elem), .. } => {
+            Data::Optional(Some(Arc::new(sample(elem, sizes, numbers))))
+        }
+        DeclaredType::Sequence { elem: Some(elem), .. } => {
+            Data::Sequence(Arc::new(vec![sample(elem, sizes, numbers), sample(elem, sizes, numbers)]))
+        }
+        other => panic!("no random values of type {other:?}"),
+    }
 }
 
 fn random(dtype: DType, shape: &[usize], numbers: &mut Numbers) -> Tensor {
@@ -104,9 +118,15 @@ pub fn close(a: &Data, b: &Data) -> bool {
 }
 
 /// The names of the symbols in the inputs' shapes.
-pub fn symbols(model: &Model) -> Vec<String> {
+pub fn symbols<'m>(model: &'m Model) -> Vec<String> {
     let graph = model.graph(model.main());
-    let shapes = graph.inputs().iter().filter_map(|&value| model.value(value).declared.as_ref()?.shape());
+    let innermost = |mut declared: &'m DeclaredType| {
+        while let DeclaredType::Optional { elem: Some(elem), .. } | DeclaredType::Sequence { elem: Some(elem), .. } = declared {
+            declared = elem;
+        }
+        declared.shape()
+    };
+    let shapes = graph.inputs().iter().filter_map(|&value| innermost(model.value(value).declared.as_ref()?));
     let mut names: Vec<String> = shapes
         .flatten()
         .filter_map(|dim| match &dim.claim {
