@@ -70,8 +70,10 @@ fn check_stated_shapes(model: &Model) {
     let scope = Scope::new();
     for (seed, sizes) in trials(model).iter().enumerate() {
         let Ok(results) = run(&all, inputs(model, sizes, 7 + seed as u64)) else { continue };
-        let mut bound: BTreeMap<_, i64> =
-            sizes.iter().map(|(name, &size)| (scope.named(name), i64::try_from(size).expect("sizes are small"))).collect();
+        let mut bound: BTreeMap<_, i64> = sizes
+            .iter()
+            .map(|(name, &size)| (scope.named(name), i64::try_from(size).expect("sizes are small")))
+            .collect();
         for (&value, result) in values.iter().zip(&results) {
             let value = model.value(value);
             let (Some(dims), Data::Tensor(tensor)) = (value.declared.as_ref().and_then(DeclaredType::shape), result)

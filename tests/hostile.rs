@@ -13,7 +13,9 @@ fn refusal(source: &str) -> String {
 
 #[test]
 fn what_a_node_is_about_must_be_there() {
-    let body = |nodes: &str| format!(r#"<ir_version: 8, opset_import: ["" : 17]> g (bool c, float[3] x) => (y) {{ {nodes} }}"#);
+    let body = |nodes: &str| {
+        format!(r#"<ir_version: 8, opset_import: ["" : 17]> g (bool c, float[3] x) => (y) {{ {nodes} }}"#)
+    };
     for (nodes, reason) in [
         ("y = If (c)", "If node that computes 'y' has no graph in attribute 'then_branch'"),
         ("y = If <then_branch: graph = t () => (r) { r = Neg (x) }> (c)", "has no graph in attribute 'else_branch'"),
@@ -48,7 +50,9 @@ fn other_people_s_operators_may_be_called_the_same() {
 #[test]
 fn functions_do_not_call_themselves() {
     let model = |functions: &str| {
-        format!(r#"<ir_version: 8, opset_import: ["" : 17, "f" : 1]> g (float[3] x, bool c) => (y) {{ y = f.A (x) }} {functions}"#)
+        format!(
+            r#"<ir_version: 8, opset_import: ["" : 17, "f" : 1]> g (float[3] x, bool c) => (y) {{ y = f.A (x) }} {functions}"#
+        )
     };
     let function = |name: &str, body: &str| {
         format!(r#"<domain: "f", opset_import: ["" : 17, "f" : 1]> {name} (a) => (b) {{ {body} }} "#)
@@ -114,7 +118,9 @@ fn element_types_are_types() {
     assert!(opened(PLAIN, &weight(&number(2, 1))).is_ok());
     // A type younger than this program is kept as it is.
     assert!(opened(PLAIN, &weight(&number(2, 99))).is_ok());
-    for (dtype, shown) in [(Vec::new(), "0"), (number(2, 0), "0"), (number(2, -1), "-1"), (number(2, i32::MAX), "2147483647")] {
+    for (dtype, shown) in
+        [(Vec::new(), "0"), (number(2, 0), "0"), (number(2, -1), "-1"), (number(2, i32::MAX), "2147483647")]
+    {
         let said = opened(PLAIN, &weight(&dtype)).err().expect("it is refused");
         assert!(said.contains(&format!("initializer 'w': {shown} is no element type")), "{said}");
     }

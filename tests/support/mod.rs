@@ -65,9 +65,7 @@ fn sample(declared: &DeclaredType, sizes: &BTreeMap<String, usize>, numbers: &mu
             let shape: Vec<usize> = dims.iter().map(|dim| size(&dim.claim)).collect();
             Data::Tensor(random(declared.dtype().expect("the element type is known"), &shape, numbers))
         }
-        DeclaredType::Optional { elem: Some(elem), .. } => {
-            Data::Optional(Some(Arc::new(sample(elem, sizes, numbers))))
-        }
+        DeclaredType::Optional { elem: Some(elem), .. } => Data::Optional(Some(Arc::new(sample(elem, sizes, numbers)))),
         DeclaredType::Sequence { elem: Some(elem), .. } => {
             Data::Sequence(Arc::new(vec![sample(elem, sizes, numbers), sample(elem, sizes, numbers)]))
         }
@@ -121,7 +119,9 @@ pub fn close(a: &Data, b: &Data) -> bool {
 pub fn symbols<'m>(model: &'m Model) -> Vec<String> {
     let graph = model.graph(model.main());
     let innermost = |mut declared: &'m DeclaredType| {
-        while let DeclaredType::Optional { elem: Some(elem), .. } | DeclaredType::Sequence { elem: Some(elem), .. } = declared {
+        while let DeclaredType::Optional { elem: Some(elem), .. } | DeclaredType::Sequence { elem: Some(elem), .. } =
+            declared
+        {
             declared = elem;
         }
         declared.shape()

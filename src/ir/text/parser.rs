@@ -273,7 +273,9 @@ impl<'a> Parser<'a> {
             let claim = if parser.take("?")? {
                 DimClaim::Unknown
             } else if matches!(parser.token, Token::Number(_)) {
-                DimClaim::Value(parser.integer()?)
+                // A negative size means that nobody knows it.
+                let size = parser.integer()?;
+                if size < 0 { DimClaim::Unknown } else { DimClaim::Value(size) }
             } else {
                 DimClaim::Param(parser.name()?)
             };
