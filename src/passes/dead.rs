@@ -81,6 +81,9 @@ impl Reads {
 /// The main graph and every subgraph below it, outermost first.
 pub(super) fn live_graphs(model: &Model) -> Vec<GraphId> {
     let mut graphs = vec![model.main()];
+    if model.graphs().all(|graph| model.graph(graph).parent().is_none()) {
+        return graphs;
+    }
     let mut next = 0;
     while let Some(&graph) = graphs.get(next) {
         next += 1;
