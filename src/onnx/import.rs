@@ -50,9 +50,11 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     let graph = proto.graph.take().ok_or_else(|| error("model", "it has no graph"))?;
     let functions = std::mem::take(&mut proto.functions);
     let mut model = Model::new();
-    model.ir_version = proto.ir_version.take().unwrap_or_default();
+    // A version of 0 that is written out stays with what the representation has no place for: to ONNX Runtime, no version is
+    // something else.
+    model.ir_version = proto.ir_version.take_if(|version| *version != 0).unwrap_or_default();
     let imports = std::mem::take(&mut proto.opset_import);
-    let pinned = training_names(&proto);
+    let mut pinned = training_names(&proto);
     let mut import = Import { model, unknown, files, path: Vec::new(), scopes: Vec::new() };
     import.model.opsets = import.opsets(imports, 8);
     import.model.extra = joined(proto.encode_to_vec().into(), unknown_at(unknown, &[]));
@@ -62,6 +64,7 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
         import.within(Step { field: 25, index }, |import| import.function(function))?;
     }
     let mut model = import.model;
+    pinned.extend(differentiated(&model));
     pin(&mut model, &pinned);
     model.verify().map_err(|broken: Broken| error("model", broken))?;
     Ok(model)
@@ -90,16 +93,34 @@ fn training_names(proto: &ModelProto) -> Vec<String> {
     names
 }
 
-/// Keeps the main graph's values of these names from being removed or taken for constants.
+/// The names of values that Gradient nodes refer to in their attributes: what is differentiated, and by what.
+fn differentiated(model: &Model) -> Vec<String> {
+    let nodes = model.graphs().flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
+    let gradients = nodes.filter(|node| node.op_type == "Gradient" && node.domain == "ai.onnx.preview.training");
+    let named = gradients.flat_map(|node| ["xs", "zs", "y"].map(|attribute| node.attribute(attribute)));
+    let mut names = Vec::new();
+    for attribute in named.flatten() {
+        let texts = match attribute {
+            Attribute::String(text) => std::slice::from_ref(text),
+            Attribute::Strings(texts) => texts,
+            _ => &[],
+        };
+        names.extend(texts.iter().map(|text| String::from_utf8_lossy(text).into_owned()));
+    }
+    names
+}
+
+/// Keeps the values of these names from being removed or taken for constants.
 fn pin(model: &mut Model, names: &[String]) {
     if names.is_empty() {
         return;
     }
     let names: FxHashMap<&str, ()> = names.iter().map(|name| (name.as_str(), ())).collect();
-    let main = model.main();
-    let graph = model.graph(main);
-    let nodes = graph.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
-    let values: Vec<ValueId> = graph.inputs().iter().chain(graph.initializers()).chain(nodes).copied().collect();
+    let mut values: Vec<ValueId> = Vec::new();
+    for graph in model.graphs().map(|graph| model.graph(graph)) {
+        let nodes = graph.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
+        values.extend(graph.inputs().iter().chain(graph.initializers()).chain(nodes));
+    }
     for value in values {
         if names.contains_key(model.value(value).name.as_str()) {
             model.value_mut(value).pinned = true;
@@ -359,6 +380,9 @@ impl Import<'_> {
         outputs: Vec<Option<ValueId>>,
         depth: usize,
     ) -> Result<(), ImportError> {
+        if proto.op_type.as_deref().unwrap_or_default().is_empty() {
+            return Err(error(describe(&proto), "it names no operator"));
+        }
         let inputs = std::mem::take(&mut proto.input);
         let inputs = inputs.iter().map(|name| (!name.is_empty()).then(|| self.operand(name))).collect();
         let given = std::mem::take(&mut proto.attribute);
