@@ -11,6 +11,7 @@ and `misread`, and counted by reason.
 import argparse
 import collections
 import json
+import math
 import os
 import random
 import re
@@ -200,6 +201,11 @@ def rounds(case, seed):
     yield {name: rng.choice([1, 2, 3, 6, 8, 13]) for name in case.symbols}
     yield dict.fromkeys(case.symbols, 1)
     yield {name: rng.choice([0, 0, size]) for name, size in case.guide.items()}
+    if rng.random() < 0.3:
+        large = {name: 1 for name in case.symbols}
+        large[rng.choice(case.symbols)] = rng.choice([31, 64, 100])
+        if all(math.prod(given.shape(large)) < 20_000 for given in case.inputs):
+            yield large
 
 
 def flags_of(case, seed):
@@ -219,14 +225,29 @@ def flags_of(case, seed):
         name = rng.choice(case.symbols)
         fixed[name] = (case.guide[name], case.guide[name] + 4, case.guide[name])
         flags += ["--dim", f"{name}={case.guide[name]}..{case.guide[name] + 4}:{case.guide[name]}"]
+    elif rng.random() < 0.08 and len(case.symbols) > 1:
+        small, large = sorted(rng.sample(case.symbols, 2), key=case.guide.get)
+        fixed[small] = large
+        flags += ["--assume", f"{small} <= {large}"]
+    elif rng.random() < 0.08:
+        given = rng.choice(case.inputs)
+        inside = [name for name in case.symbols if any(name in dim for dim in given.dims if isinstance(dim, str))]
+        if inside:
+            fixed.update({name: case.guide[name] for name in inside})
+            flags += ["--overwrite-input-shape", f"{given.name}:{','.join(map(str, given.shape(case.guide)))}"]
     if rng.random() < 0.05:
         flags += ["--slice-rule", "onnxruntime"]
+    if rng.random() < 0.05:
+        flags.append("--trust-declared-shapes")
     return flags, fixed
 
 
 def allowed(sizes, fixed):
     """The sizes, made to fit what the flags promise."""
     for name, promise in fixed.items():
+        if isinstance(promise, str):
+            sizes[name] = min(sizes[name], sizes[promise])
+            continue
         low, high, step = promise if isinstance(promise, tuple) else (promise, promise, 1)
         sizes[name] = min(max(low, sizes[name] // step * step), high // step * step)
     return sizes
@@ -287,7 +308,7 @@ def check(case, seed, binary, folder):
             try:
                 folded, statements = opened(folded_model)
             except Exception as error:  # noqa: BLE001
-                reason = misread(whole, folded_model, values, str(error))
+                reason = misread(whole, folded_model, values, str(error)) or unreadable(case.model)
                 if reason:
                     aside[reason] += 1
                     break
@@ -343,6 +364,15 @@ def misread(whole, folded, values, message):
             if "Number of elements of input" in message:
                 return "loading reads a Resize's number of sizes as 0 where it has a name"
     return None
+
+
+def unreadable(model):
+    """Why the original cannot be loaded as it is, with the functions that were written out to run it."""
+    try:
+        session(model)
+        return None
+    except Exception:  # noqa: BLE001
+        return "the original loads only with its functions written out"
 
 
 def attributes_of(node):

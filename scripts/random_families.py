@@ -309,7 +309,7 @@ def strings(g):
     if not found or g.chance(0.3):
         if g.opset < 9:
             return None
-        return g.add("Cast", [g.dtype(g.rng.choice([INT64, INT32, FLOAT]))], to=TensorProto.STRING)
+        return g.add("Cast", [g.dtype(g.rng.choice([INT64, INT32]))], to=TensorProto.STRING)
     x = g.rng.choice(found)
     way = g.rng.randrange(7)
     if way == 0 and g.opset >= 20:

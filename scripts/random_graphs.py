@@ -65,8 +65,11 @@ class Input:
     def __init__(self, name, dtype, dims, low=-3, high=4):
         self.name, self.dtype, self.dims, self.low, self.high = name, np.dtype(dtype), dims, low, high
 
+    def shape(self, sizes):
+        return [dim if isinstance(dim, int) else int(eval(dim, {}, sizes)) for dim in self.dims]  # noqa: S307
+
     def feed(self, sizes, rng):
-        shape = [dim if isinstance(dim, int) else int(eval(dim, {}, sizes)) for dim in self.dims]  # noqa: S307
+        shape = self.shape(sizes)
         if self.dtype == BOOL:
             return rng.integers(0, 2, shape).astype(bool)
         # Small whole numbers: sums and products of them are exact in any float.
