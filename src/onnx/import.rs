@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 use prost::Message;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use thiserror::Error;
 
 use super::external::DataFiles;
@@ -209,7 +209,11 @@ impl Import<'_> {
         if depth > MAX_GRAPH_DEPTH {
             return Err(error(place, format!("graphs are nested more than {MAX_GRAPH_DEPTH} deep")));
         }
-        self.scopes.push(FxHashMap::default());
+        let results: usize = proto.node.iter().map(|node| node.output.len()).sum();
+        let operands: usize = proto.node.iter().map(|node| node.input.len()).sum();
+        let values = proto.input.len() + proto.initializer.len() + results;
+        self.model.reserve(values, proto.node.len(), operands + results);
+        self.scopes.push(FxHashMap::with_capacity_and_hasher(values, FxBuildHasher));
         for (index, input) in std::mem::take(&mut proto.input).into_iter().enumerate() {
             let name = input.name.clone().unwrap_or_default();
             if name.is_empty() {
