@@ -9,6 +9,7 @@ import sys
 
 import tensorflow as tf
 import tf2onnx
+from tf2onnx import constants
 
 
 def cond_slice(x):
@@ -31,6 +32,12 @@ def masks(x):
     )
 
 
+def keep(context, node, name, args):
+    """Passes an operator through under TensorFlow's name, in a domain of its own."""
+    node.domain = constants.TENSORFLOW_OPSET.domain
+    return node
+
+
 def export(function, shape, path, opset, **options):
     signature = [tf.TensorSpec(shape, tf.float32, name="x")]
     tf2onnx.convert.from_function(tf.function(function), signature, opset=opset, output_path=str(path), **options)
@@ -39,10 +46,8 @@ def export(function, shape, path, opset, **options):
 def main():
     folder = pathlib.Path(sys.argv[1])
     export(cond_slice, [None, None, 6], folder / "tf_cond_slice_13d.onnx", 13)
-    # The operator is passed through under TensorFlow's name, in a domain of its own.
-    kept = {"StridedSlice": (lambda context, node, name, args: node, [])}
-    export(masks, [None, None, None, 8], folder / "tf_masks_17d_custom.onnx", 17, custom_op_handlers=kept,
-           extra_opset=[tf2onnx.utils.make_opsetid("ai.onnx.converters.tensorflow", 1)])
+    export(masks, [None, None, None, 8], folder / "tf_masks_17d_custom.onnx", 17, custom_op_handlers={"StridedSlice": (keep, [])},
+           extra_opset=[constants.TENSORFLOW_OPSET])
 
 
 if __name__ == "__main__":
