@@ -18,6 +18,8 @@ mod split;
 mod states;
 mod strided_slice;
 
+pub use slices::Taken;
+
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::Budget;
@@ -35,6 +37,8 @@ pub struct Place<'a> {
     pub opset: i64,
     /// What computing new constants may cost.
     pub budget: &'a Budget,
+    /// What has been worked out of the slices.
+    pub taken: &'a Taken,
 }
 
 /// A rewrite rule.
