@@ -178,6 +178,11 @@ impl Model {
         self.main
     }
 
+    /// Makes another root graph, a function's body, the one that passes work on. Returns the one it was before.
+    pub fn set_main(&mut self, graph: GraphId) -> GraphId {
+        std::mem::replace(&mut self.main, graph)
+    }
+
     /// A graph.
     pub fn graph(&self, graph: GraphId) -> &Graph {
         &self.graphs[graph.index()]
@@ -789,6 +794,11 @@ impl Model {
         self.functions_by_name.entry(function.name.clone()).or_default().push(id);
         self.functions.push(Some(function));
         id
+    }
+
+    /// A function, to change it.
+    pub fn function_mut(&mut self, function: FunctionId) -> Option<&mut Function> {
+        self.functions.get_mut(function.index())?.as_mut()
     }
 
     /// Takes a function away.
