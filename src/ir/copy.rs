@@ -103,7 +103,7 @@ impl Model {
                 Some(Some(copy)) => *copy,
                 _ => self.copy_value(value, copying),
             };
-            self.add_initializer(to, copy, constant)?;
+            self.add_initializer(to, copy, *constant)?;
         }
         let nodes = self.topological(from)?;
         // A graph inside may read what a later node computes, were the order not a topological one; so all names come first.

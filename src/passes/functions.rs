@@ -259,7 +259,7 @@ fn veil(model: &mut Model, body: GraphId) -> Vec<(NodeId, String)> {
 /// Functions have no initializers: makes Constants of those that are read.
 fn spell_out(model: &mut Model, body: GraphId) -> Result<(), RunError> {
     let held: Vec<ValueId> = model.graph(body).initializers().to_vec();
-    let constants: Vec<(ValueId, Constant)> = held
+    let constants: Vec<(ValueId, Box<Constant>)> = held
         .iter()
         .filter(|&&value| matches!(model.value(value).definition(), Definition::Initializer(_)))
         .filter_map(|&value| Some((value, model.value(value).constant.clone()?)))
