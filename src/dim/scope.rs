@@ -318,14 +318,14 @@ impl Scope {
             }
             (kept, table.supposing.replace(symbols), self.parts.take())
         };
-        self.forget();
+        self.forget_everything();
         let found = find();
         let mut table = self.table.borrow_mut();
         table.relations.truncate(kept);
         table.supposing = outer;
         drop(table);
         self.parts.replace(parts);
-        self.forget();
+        self.forget_everything();
         found
     }
 
@@ -508,6 +508,13 @@ impl Scope {
         self.lows.forget();
         self.proofs.known.borrow_mut().retain(|_, proved| *proved);
         self.maxima.forget();
+    }
+
+    /// Forgets what was concluded under assumptions that hold no longer, or hold only now: proofs and attempts too.
+    fn forget_everything(&self) {
+        self.forget();
+        self.proofs.forget();
+        self.attempts.take();
     }
 
     pub(super) fn symbol_count(&self) -> usize {

@@ -524,6 +524,11 @@ fn what_is_supposed_is_forgotten() {
         scope.set_multiple(b.as_symbol().unwrap(), 2);
         inner
     });
+    // One supposition after another, with the opposite answer.
+    let ask = || (scope.ge(&a, &b), scope.le(&a, &b));
+    assert_eq!(scope.supposing(&[scope.sub(&a, &b)], ask), (Answer::Yes, Answer::Unknown));
+    assert_eq!(scope.supposing(&[scope.sub(&b, &a)], ask), (Answer::Unknown, Answer::Yes));
+    assert_eq!(ask(), (Answer::Unknown, Answer::Unknown));
     assert_eq!(scope.ge(&b, &Dim::constant(2)), Answer::Unknown);
     assert_eq!(scope.le(&a, &b), Answer::Unknown);
     assert_eq!(scope.bounds(&b), (Some(0), None));
