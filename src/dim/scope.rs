@@ -33,6 +33,10 @@ pub struct Scope {
     proofs: Memo<Dim, bool>,
     maxima: Memo<Vec<Dim>, Option<Dim>>,
     pub(super) attempts: RefCell<Attempts>,
+    /// Floors and maxima made before, so that equal ones are one and are compared by looking at where they are.
+    atoms: Memo<Atom, Atom>,
+    /// How expressions are written, under the present names.
+    texts: Memo<Dim, Arc<str>>,
     /// The dims that broadcast to an expression. More knowledge does not make that untrue.
     parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
@@ -136,7 +140,10 @@ impl Scope {
         let mut table = self.table.borrow_mut();
         if let Some(&symbol) = table.names.get(text) {
             match table.symbols.get_mut(symbol.0 as usize) {
-                Some(entry) if !entry.named => entry.name = None,
+                Some(entry) if !entry.named => {
+                    entry.name = None;
+                    self.texts.forget();
+                }
                 _ => return symbol,
             }
         }
@@ -218,6 +225,7 @@ impl Scope {
     /// Gives the symbol a name of its own; a fresh one stays fresh. Nothing happens when another symbol was given that
     /// name before.
     pub fn rename(&self, symbol: Symbol, text: &str) {
+        self.texts.forget();
         let mut table = self.table.borrow_mut();
         if let Some(&holder) = table.names.get(text) {
             match table.symbols.get_mut(holder.0 as usize) {
@@ -449,6 +457,23 @@ impl Scope {
         self.maxima.remember(members, size, maximum);
     }
 
+    /// The atom that is equal to this one and was there first.
+    pub(super) fn shared(&self, atom: Atom) -> Atom {
+        self.atoms.recall(&atom).unwrap_or_else(|| {
+            self.atoms.remember(&atom, atom.size(), atom.clone());
+            atom
+        })
+    }
+
+    /// How an expression was written before.
+    pub(super) fn recall_text(&self, a: &Dim) -> Option<Arc<str>> {
+        self.texts.recall(a)
+    }
+
+    pub(super) fn remember_text(&self, a: &Dim, text: &str) {
+        self.texts.remember(a, a.size(), text.into());
+    }
+
     /// The dims whose meeting an expression was made to say.
     pub(super) fn recall_parts(&self, a: &Dim) -> Option<Arc<[Dim]>> {
         self.parts.borrow().get(a).cloned()
@@ -464,6 +489,7 @@ impl Scope {
     /// What was concluded under weaker assumptions is to be concluded anew.
     fn forget(&self) {
         self.intervals.forget();
+        self.texts.forget();
         self.forget_searches();
     }
 
