@@ -88,7 +88,7 @@ pub const RULES: &[&[Rule]] = &[
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[slices::gather::LATE_RULES, fuse::factor::RULES],
+    &[slices::gather::LATE_RULES, fuse::factor::RULES, index::LATE_RULES],
     &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES],
 ];
 

@@ -7,6 +7,7 @@
 //! before an operator that broadcasts ([`spread`]).
 
 mod assign;
+mod columns;
 mod counting;
 mod lookup;
 mod reverse;
@@ -28,3 +29,7 @@ pub(super) const RULES: &[Rule] = &[
         apply: spread::spread,
     },
 ];
+
+/// A Concat of columns is what lookups and assignments are recognised by.
+pub(super) const LATE_RULES: &[Rule] =
+    &[Rule { name: "columns-by-choice", operators: &["Concat"], exact: true, apply: columns::choose }];
