@@ -52,3 +52,37 @@ keeps! {
         s = Shape (x)  hw = Slice (s, from, to, first)  t = Concat <axis = 0> (one, hw)  p = Expand (a, t)  q = Expand (b, t)
         y = Concat <axis = 0> (p, q) }";
 }
+
+fuses! {
+    queries_that_are_the_same_in_every_batch: "spread-before-product", 17, "g (float[n,5,4] x) => (y)
+        <float[1,3,4] q = {0.1,-0.2,0.3,0.4,0.5,0.6,-0.7,0.8,0.9,1,-1.1,1.2}, float[4,4] w = {0.1,-0.2,0.3,0.4,0.5,0.6,-0.7,0.8,0.9,1,-1.1,1.2,1.3,1.4,-1.5,1.6}, int64[1] zero = {0}, int64[1] one = {1}, int64[2] ones = {1,1}, int64[4] heads = {0,0,2,2}, float[4] gain = {1,2,3,4}> {
+        s = Shape (x)  n = Slice (s, zero, one, zero)  r = Concat <axis = 0> (n, ones)  t = Tile (q, r)
+        a = MatMul (t, w)  b = Add (t, a)  c = Reshape (b, heads)  d = Transpose <perm = [0, 2, 1, 3]> (c)  e = Transpose <perm = [0, 2, 3, 1]> (c)
+        f = MatMul (d, e)  p = Softmax (f)  v = MatMul (p, d)  o = Transpose <perm = [0, 2, 1, 3]> (v)  flat = Constant <value_ints = [0, 3, 4]> ()
+        z = Reshape (o, flat)  l = LayerNormalization (z, gain)  m = Slice (l, one, two, last)  k = Concat <axis = 2> (m, z)
+        back = Constant <value_ints = [0, 6, 3]> ()  u = Gather <axis = 2> (k, four)  h = Transpose <perm = [0, 2, 1]> (u)  y = MatMul (x, h)
+        two = Constant <value_ints = [3]> ()  last = Constant <value_ints = [2]> ()  four = Constant <value_ints = [0, 1, 2, 0]> () }";
+    zeros_that_are_multiplied: "spread-before-product", 13, "g (float[n,3,4] x) => (y)
+        <float[4,4] w = {0.1,-0.2,0.3,0.4,0.5,0.6,-0.7,0.8,0.9,1,-1.1,1.2,1.3,1.4,-1.5,1.6}, float[4] b = {1,2,3,4}> {
+        s = Shape (x)  z = ConstantOfShape <value = float[1] {0.5}> (s)  a = MatMul (z, w)  c = Add (a, b)  y = Mul (x, c) }";
+    a_grid_that_is_quantized_in_every_batch: "spread-before-broadcast", 13, "g (float[n,3,4] x, float[3,1] w) => (y)
+        <float scale = {0.05}, uint8 middle = {128}> {
+        s = Shape (x)  e = Expand (w, s)  q = QuantizeLinear (e, scale, middle)  d = DequantizeLinear (q, scale, middle)  y = Add (x, d) }";
+    sums_of_rows_that_are_alike: "spread-before-broadcast", 13, "g (float[n,3,m] x, float[m] w) => (y)
+        <int64 axis = {-1}, int64[1] i1 = {1}, int64[1] last = {0}> {
+        s = Shape (x)  e = Expand (w, s)  a = Unsqueeze (e, i1)  c = CumSum (a, axis)  o = Squeeze (c, i1)  y = Add (x, o) }";
+}
+
+keeps! {
+    rows_that_are_summed_where_they_repeat: "spread-before-broadcast", 13, "g (float[n,3,m] x, float[3,1] w) => (y) <int64 axis = {-1}> {
+        s = Shape (x)  e = Expand (w, s)  c = CumSum (e, axis)  y = Add (x, c) }";
+    products_over_what_repeats: "spread-before-product", 13, "g (float[n,3,m] x, float[n,m,2] w, float[3,1] v) => (y) {
+        s = Shape (x)  e = Expand (v, s)  y = MatMul (e, w) }";
+    parts_of_what_repeats: "spread-before-broadcast", 13, "g (float[n,3,m] x, float[3,1] w) => (y) <int64[1] one = {1}, int64[1] most = {9223372036854775807}, int64[1] last = {2}> {
+        s = Shape (x)  e = Expand (w, s)  c = Slice (e, one, most, last)  d = Slice (x, one, most, last)  y = Concat <axis = 2> (c, d) }";
+    axes_that_are_run_together: "spread-before-broadcast", 13, "g (float[n,3,m] x, float[3,1] w) => (y) <int64[2] flat = {0,-1}> {
+        s = Shape (x)  e = Expand (w, s)  c = Reshape (e, flat)  d = Reshape (x, flat)  y = Add (c, d) }";
+    a_grid_that_is_quantized_by_column: "spread-before-broadcast", 13, "g (float[n,3,4] x, float[3,1] w) => (y)
+        <float[4] scale = {0.05,0.1,0.2,0.3}, uint8[4] middle = {128,1,2,3}> {
+        s = Shape (x)  e = Expand (w, s)  q = QuantizeLinear <axis = 2> (e, scale, middle)  d = DequantizeLinear <axis = 2> (q, scale, middle)  y = Add (x, d) }";
+}

@@ -10,6 +10,7 @@ mod assign;
 mod columns;
 mod counting;
 mod lookup;
+mod narrow;
 mod reverse;
 mod spread;
 mod uniform;
@@ -18,16 +19,16 @@ use super::Rule;
 
 pub(super) use uniform::uniform;
 
+/// What may do no more than spread an operand.
+const SPREADING: &[&str] =
+    &["Expand", "Tile", "Unsqueeze", "Reshape", "ConstantOfShape", "And", "Or", "Add", "Mul", "Where"];
+
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "lookup-in-order", operators: &["Gather", "GatherND"], exact: true, apply: lookup::in_order },
     Rule { name: "reverse-whole", operators: &["ReverseSequence"], exact: true, apply: reverse::reverse },
     Rule { name: "assignment-in-order", operators: &["ScatterND"], exact: true, apply: assign::in_order },
-    Rule {
-        name: "spread-before-broadcast",
-        operators: &["Expand", "Unsqueeze", "Reshape", "ConstantOfShape", "And", "Or", "Add", "Mul", "Where"],
-        exact: true,
-        apply: spread::spread,
-    },
+    Rule { name: "spread-before-broadcast", operators: SPREADING, exact: true, apply: spread::spread },
+    Rule { name: "spread-before-product", operators: SPREADING, exact: false, apply: spread::spread_before_product },
 ];
 
 /// A Concat of columns is what lookups and assignments are recognised by.
