@@ -9,8 +9,10 @@
 mod assign;
 mod columns;
 mod counting;
+mod filled;
 mod lookup;
 mod narrow;
+mod nonzero;
 mod reverse;
 mod spread;
 mod uniform;
@@ -20,14 +22,47 @@ use super::Rule;
 pub(super) use uniform::uniform;
 
 /// What may do no more than spread an operand.
-const SPREADING: &[&str] =
-    &["Expand", "Tile", "Unsqueeze", "Reshape", "ConstantOfShape", "And", "Or", "Add", "Mul", "Where"];
+const SPREADING: &[&str] = &[
+    "Expand",
+    "Tile",
+    "Unsqueeze",
+    "Reshape",
+    "ConstantOfShape",
+    "And",
+    "Or",
+    "Add",
+    "Mul",
+    "Where",
+    "Cast",
+    "Gather",
+    "Pad",
+    "Resize",
+    "Slice",
+];
+
+/// What moves and casts elements.
+const LAYING_OUT: &[&str] = &[
+    "Cast",
+    "Reshape",
+    "Flatten",
+    "Squeeze",
+    "Unsqueeze",
+    "Expand",
+    "Transpose",
+    "Slice",
+    "Tile",
+    "Gather",
+    "Resize",
+    "Pad",
+];
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "lookup-in-order", operators: &["Gather", "GatherND"], exact: true, apply: lookup::in_order },
     Rule { name: "reverse-whole", operators: &["ReverseSequence"], exact: true, apply: reverse::reverse },
     Rule { name: "assignment-in-order", operators: &["ScatterND"], exact: true, apply: assign::in_order },
     Rule { name: "spread-before-broadcast", operators: SPREADING, exact: true, apply: spread::spread },
+    Rule { name: "filled-by-size", operators: LAYING_OUT, exact: true, apply: filled::fill },
+    Rule { name: "places-in-order", operators: &["NonZero"], exact: true, apply: nonzero::in_order },
     Rule { name: "spread-before-product", operators: SPREADING, exact: false, apply: spread::spread_before_product },
 ];
 

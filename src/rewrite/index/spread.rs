@@ -63,6 +63,15 @@ fn narrowed(place: &mut Place<'_>, rule: &'static str, exact: bool) -> Option<Ed
         let number = splat(&number, &shape)?;
         return region(place, rule, exact, Narrow { wide, narrow: None, shape }, Some(number));
     }
+    if place.constant(wide).is_none()
+        && let Some(number) = uniform(place, wide).filter(|number| Some(number.dtype()) == place.dtype(wide))
+    {
+        let root = Narrow { wide, narrow: None, shape: Vec::new() };
+        if let Some(edit) = region(place, rule, exact, root, Some(number)) {
+            return Some(edit);
+        }
+    }
+    let node = place.node()?;
     let (narrow, shape) = match node.op_type.as_str() {
         "Expand" => {
             let input = node.input(0)?;
@@ -87,6 +96,7 @@ fn narrowed(place: &mut Place<'_>, rule: &'static str, exact: bool) -> Option<Ed
             }
             (input, from.to_vec())
         }
+        "Cast" | "Gather" | "Pad" | "Resize" | "Slice" => return None,
         _ => {
             let input = unchanged(place, node)?;
             (input, place.shape(input)?.to_vec())
