@@ -86,3 +86,44 @@ keeps! {
         <float[4] scale = {0.05,0.1,0.2,0.3}, uint8[4] middle = {128,1,2,3}> {
         s = Shape (x)  e = Expand (w, s)  q = QuantizeLinear <axis = 2> (e, scale, middle)  d = DequantizeLinear <axis = 2> (q, scale, middle)  y = Add (x, d) }";
 }
+
+fuses! {
+    a_mask_that_is_stretched_and_true: "filled-by-size", 13, "g (float[n,h,w] x) => (y) <int64 zero = {0}, int64 axis = {1}, int64[1] front = {0}, int64[1] two = {2}> {
+        s = Shape (x)  m = ConstantOfShape <value = bool[1] {1}> (s)  c = Cast <to = 1> (m)  r = Unsqueeze (c, front)
+        d = Add (s, s)  s1 = Unsqueeze (one, front)  t = Concat <axis = 0> (s1, d)  e = Resize <mode = \"nearest\", nearest_mode = \"floor\", coordinate_transformation_mode = \"asymmetric\"> (r, \"\", \"\", t)
+        b = Cast <to = 9> (e)  k = Gather <axis = 0> (b, zero)  f = Cast <to = 1> (k)  y = CumSum (f, axis)  one = Constant <value_int = 1> () }";
+    ones_that_are_looked_up: "filled-by-size", 13, "g (float[n,m] x, int64[k] i) => (y) <int64[1] flat = {-1}> {
+        s = Shape (x)  c = ConstantOfShape <value = float[1] {1}> (s)  t = Transpose <perm = [1, 0]> (c)  f = Reshape (t, flat)  a = Mul (i, i)  b = Sub (a, a)
+        y = Gather (f, b) }";
+    zeros_that_are_padded_and_looked_up: "spread-before-broadcast", 13, "g (int64[b,s] ids, float[b,t,3] x) => (y) <float[2,3] w = {1,2,3,4,5,6}, int64[4] pads = {0,0,0,2}, int64 zero = {0}, int64[3] front = {0,0,0}, int64[3] more = {0,2,0}> {
+        s = Shape (ids)  c = ConstantOfShape <value = int64[1] {0}> (s)  p = Pad (c, pads, zero)  g = Gather (w, p)  a = Cast <to = 1> (ids)  last = Constant <value_ints = [2]> ()  u = Unsqueeze (a, last)
+        around = Concat <axis = 0> (front, more)  q = Pad (u, around)  y = Add (q, g) }";
+    rows_counted_by_what_is_not_zero: "places-in-order", 13, "g (float[n,m] x) => (y) <int64[1] i0 = {0}, int64[1] i1 = {1}, int64[2] rows = {-1,1}, int64[2] columns = {1,-1}> {
+        s = Shape (x)  n = Slice (s, i0, i1)  two = Constant <value_ints = [2]> ()  m = Slice (s, i1, two)
+        a = ConstantOfShape <value = int64[1] {1}> (n)  b = NonZero (a)  c = Reshape (b, rows)
+        d = ConstantOfShape <value = float[1] {0.5}> (m)  e = NonZero (d)  f = Reshape (e, columns)  y = Add (c, f) }";
+    rows_that_are_not_laid_out: "places-in-order", 13, "g (float[n,m] x) => (y) <int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] flat = {-1}> {
+        s = Shape (x)  n = Slice (s, i0, i1)  a = ConstantOfShape <value = int64[1] {1}> (n)  b = NonZero (a)  y = Reshape (b, flat) }";
+    the_first_places_of_many: "positions-to-constant", 13, "g (float[n,m] x) => (y) <int64 zero = {0}, int64 one = {1}, int64[1] i0 = {0}, int64[1] four = {4}, int64[2] pads = {0,4}> {
+        s = Shape (x)  n = Gather (s, zero)  f = Constant <value_int = 4> ()  t = Add (n, f)  r = Range (zero, t, one)  p = Slice (r, i0, four)  q = Mul (p, p)  c = Cast <to = 1> (q)  y = Mul (c, row)  k = Gather (x, zero)  row = ReduceSum <keepdims = 0> (k) }";
+    positions_after_those_of_the_past: "equal-content", 13, "g (float[b,past,2] k, float[b,seq,2] x) => (y, z) <int64 zero = {0}, int64 one = {1}, int64[2] rows = {-1,1}> {
+        s0 = Shape (k)  p = Gather (s0, one)  s1 = Shape (x)  n = Gather (s1, one)  r = Range (zero, n, one)  a = Add (r, p)
+        t = Add (p, n)  all = Range (zero, t, one)  u = Reshape (a, rows)  m = LessOrEqual (all, u)  y = Cast <to = 1> (m)  z = Mul (a, a) }";
+    places_counted_twice: "equal-content", 13, "g (float[n,m] x) => (y, z) <int64 zero = {0}, int64 one = {1}, int64[1] i0 = {0}, int64[1] end = {-1}, int64[2] rows = {-1,1}> {
+        s = Shape (x)  n = Gather (s, zero)  r = Range (zero, n, one)  a = Slice (r, i0, end)  h = Add (x, x)  b = Slice (h, i0, end)  s1 = Shape (b)  k = Gather (s1, zero)  q = Range (zero, k, one)
+        y = Mul (a, a)  u = Reshape (q, rows)  z = Add (u, u) }";
+}
+
+keeps! {
+    a_mask_that_is_padded_with_something_else: "filled-by-size", 13, "g (float[n,m] x) => (y) <int64[4] pads = {0,0,0,2}, float zero = {0}> {
+        s = Shape (x)  m = ConstantOfShape <value = float[1] {1}> (s)  y = Pad (m, pads, zero) }";
+    what_is_not_zero_of_zeros: "places-in-order", 13, "g (float[n,m] x) => (y) <int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] flat = {-1}> {
+        s = Shape (x)  n = Slice (s, i0, i1)  a = ConstantOfShape (n)  b = NonZero (a)  y = Reshape (b, flat) }";
+    the_first_places_of_few: "positions-to-constant", 13, "g (float[n,m] x) => (y) <int64 zero = {0}, int64 one = {1}, int64[1] i0 = {0}, int64[1] four = {4}> {
+        s = Shape (x)  n = Gather (s, zero)  r = Range (zero, n, one)  p = Slice (r, i0, four)  y = Mul (p, p) }";
+    zero_before_a_reciprocal: "zero-before-softmax", 13, "g (float[n,m] x) => (y) <float zero = {0}> { a = Add (x, zero)  y = Reciprocal (a) }";
+}
+
+fuses! {
+    zero_before_a_softmax: "zero-before-softmax", 13, "g (float[n,m] x) => (y) <float zero = {0}> { r = Relu (x)  a = Add (r, zero)  y = Softmax (a) }";
+}

@@ -18,6 +18,8 @@ mod split;
 mod states;
 mod strided_slice;
 
+pub use index::{Positions, positions};
+
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::Budget;

@@ -13,12 +13,14 @@ mod filled;
 mod lookup;
 mod narrow;
 mod nonzero;
+mod positions;
 mod reverse;
 mod spread;
 mod uniform;
 
 use super::Rule;
 
+pub use positions::{Positions, positions};
 pub(super) use uniform::uniform;
 
 /// What may do no more than spread an operand.
@@ -62,6 +64,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "assignment-in-order", operators: &["ScatterND"], exact: true, apply: assign::in_order },
     Rule { name: "spread-before-broadcast", operators: SPREADING, exact: true, apply: spread::spread },
     Rule { name: "filled-by-size", operators: LAYING_OUT, exact: true, apply: filled::fill },
+    Rule {
+        name: "positions-to-constant",
+        operators: &["Slice", "Gather", "Reshape", "Add", "Sub", "Mul"],
+        exact: true,
+        apply: positions::written,
+    },
     Rule { name: "places-in-order", operators: &["NonZero"], exact: true, apply: nonzero::in_order },
     Rule { name: "spread-before-product", operators: SPREADING, exact: false, apply: spread::spread_before_product },
 ];
