@@ -127,3 +127,37 @@ keeps! {
 fuses! {
     zero_before_a_softmax: "zero-before-softmax", 13, "g (float[n,m] x) => (y) <float zero = {0}> { r = Relu (x)  a = Add (r, zero)  y = Softmax (a) }";
 }
+
+fuses! {
+    angles_twice: "concat-of-outer", 13, "g (float[n,1] x) => (y, z) <float[4] f = {1,0.5,0.25,0.125}> {
+        m = Mul (x, f)  c = Concat <axis = -1> (m, m)  y = Cos (c)  z = Sin (c) }";
+    angles_of_several: "concat-of-outer", 13, "g (float[n,1,m] x) => (y) <float[1,2,1] f = {1,0.5}, float[1,2,1] h = {0.25,0.125}> {
+        a = Sub (f, x)  b = Sub (h, x)  y = Concat <axis = 1> (a, b, a) }";
+    every_other_angle: "part-of-outer", 13, "g (float[n,h] x) => (y, z)
+        <float[6] f = {1,1,2,2,3,3}, int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] most = {9223372036854775807}, int64[1] last = {2}, int64[1] two = {2}> {
+        u = Unsqueeze (x, last)  d = Div (u, f)  a = Slice (d, i0, most, last, two)  b = Slice (d, i1, most, last, two)  y = Sin (a)  z = Cos (b) }";
+    a_block_in_zeros: "assignment-to-filled", 13, "g (float[n,c,4] x) => (y, z)
+        <int64 zero = {0}, int64 one = {1}, int64[3] rows = {-1,1,1}, int64[2] columns = {-1,1}, int64[4] b = {3,4,5,6}, int64[1] last = {-1}, int64[1] i0 = {0}, int64[1] i1 = {1}, int64[2] grown = {2,9}> {
+        s = Shape (x)  n = Gather (s, zero)  c = Gather (s, one)  i = Range (zero, n, one)  j = Range (zero, c, one)
+        r = Reshape (i, rows)  t = Reshape (j, columns)  e0 = Expand (r, s)  e1 = Expand (t, s)  e2 = Expand (b, s)
+        u0 = Unsqueeze (e0, last)  u1 = Unsqueeze (e1, last)  u2 = Unsqueeze (e2, last)  k = Concat <axis = -1> (u0, u1, u2)
+        n1 = Slice (s, i0, i1)  two = Constant <value_ints = [2]> ()  c1 = Slice (s, i1, two)  c2 = Add (c1, i1)  nine = Constant <value_ints = [9]> ()
+        s2 = Concat <axis = 0> (n1, c2, nine)  f = ConstantOfShape <value = float[1] {0.5}> (s2)  y = ScatterND (f, k, x)  z = Neg (y) }";
+}
+
+keeps! {
+    angles_of_other_places: "concat-of-outer", 13, "g (float[n,1] x, float[n,1] w) => (y) <float[4] f = {1,0.5,0.25,0.125}> {
+        a = Mul (x, f)  b = Mul (w, f)  y = Concat <axis = -1> (a, b) }";
+    angles_that_go_on: "concat-of-outer", 13, "g (float[n,4] x) => (y) <float[4] f = {1,0.5,0.25,0.125}> {
+        a = Mul (x, f)  y = Concat <axis = -1> (a, a) }";
+    angles_of_which_all_are_wanted: "part-of-outer", 13, "g (float[n,1] x) => (y, z) <float[4] f = {1,0.5,0.25,0.125}, int64[1] i0 = {0}, int64[1] two = {2}, int64[1] last = {1}> {
+        m = Mul (x, f)  y = Slice (m, i0, two, last)  z = Cos (m) }";
+    rows_of_angles: "part-of-outer", 13, "g (float[n,1] x) => (y) <float[4] f = {1,0.5,0.25,0.125}, int64[1] i0 = {0}, int64[1] two = {2}> {
+        m = Mul (x, f)  y = Slice (m, i0, two, i0) }";
+    a_block_that_is_added: "assignment-to-filled", 16, "g (float[n,4] x) => (y)
+        <int64 zero = {0}, int64 one = {1}, int64[2] rows = {-1,1}, int64[4] b = {3,4,5,6}, int64[1] last = {-1}, int64[1] i0 = {0}, int64[1] i1 = {1}> {
+        s = Shape (x)  n = Gather (s, zero)  i = Range (zero, n, one)  r = Reshape (i, rows)  e0 = Expand (r, s)  e2 = Expand (b, s)
+        u0 = Unsqueeze (e0, last)  u2 = Unsqueeze (e2, last)  k = Concat <axis = -1> (u0, u2)
+        n1 = Slice (s, i0, i1)  nine = Constant <value_ints = [9]> ()  s2 = Concat <axis = 0> (n1, nine)  f = ConstantOfShape <value = float[1] {0.5}> (s2)
+        y = ScatterND <reduction = \"add\"> (f, k, x) }";
+}

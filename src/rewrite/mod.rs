@@ -91,7 +91,7 @@ pub const RULES: &[&[Rule]] = &[
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[slices::gather::LATE_RULES, fuse::factor::RULES, index::LATE_RULES],
-    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES],
+    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES],
 ];
 
 /// Every rule.

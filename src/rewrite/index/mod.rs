@@ -13,6 +13,7 @@ mod filled;
 mod lookup;
 mod narrow;
 mod nonzero;
+mod outer;
 mod positions;
 mod reverse;
 mod spread;
@@ -70,10 +71,16 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         apply: positions::written,
     },
+    Rule { name: "part-of-outer", operators: &["Slice"], exact: true, apply: outer::part },
+    Rule { name: "concat-of-outer", operators: &["Concat"], exact: true, apply: outer::join },
     Rule { name: "places-in-order", operators: &["NonZero"], exact: true, apply: nonzero::in_order },
     Rule { name: "spread-before-product", operators: SPREADING, exact: false, apply: spread::spread_before_product },
 ];
 
-/// A Concat of columns is what lookups and assignments are recognised by.
+/// Of several assignments the last may show that what the first writes to need not be filled.
 pub(super) const LATE_RULES: &[Rule] =
+    &[Rule { name: "assignment-to-filled", operators: &["ScatterND"], exact: true, apply: assign::into_filled }];
+
+/// A Concat of columns is what lookups and assignments are recognised by.
+pub(super) const LAST_RULES: &[Rule] =
     &[Rule { name: "columns-by-choice", operators: &["Concat"], exact: true, apply: columns::choose }];
