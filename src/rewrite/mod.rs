@@ -12,6 +12,7 @@ mod index;
 mod lift;
 mod merge;
 mod neutral;
+mod regroup;
 mod sizes;
 mod slices;
 mod split;
@@ -71,6 +72,7 @@ pub const RULES: &[&[Rule]] = &[
     slices::elementwise::RULES,
     slices::cast::RULES,
     merge::RULES,
+    regroup::RULES,
     axes::RULES,
     states::RULES,
     lift::RULES,
