@@ -75,6 +75,15 @@ impl<K: Clone + Eq + Hash, V: Clone> Memo<K, V> {
         self.known.borrow_mut().clear();
         self.weight.set(0);
     }
+
+    fn take(&self) -> Memo<K, V> {
+        Memo { known: RefCell::new(self.known.take()), weight: Cell::new(self.weight.take()) }
+    }
+
+    fn restore(&self, taken: Memo<K, V>) {
+        self.known.replace(taken.known.into_inner());
+        self.weight.set(taken.weight.get());
+    }
 }
 
 #[derive(Debug, Default)]
@@ -316,6 +325,8 @@ impl Scope {
     /// What `find` finds while each of these is at least 0. Of what is assumed meanwhile, only bounds of symbols made meanwhile are
     /// kept: anything else may follow from what is supposed.
     pub fn supposing<R>(&self, not_negative: &[Dim], find: impl FnOnce() -> R) -> R {
+        // What was concluded before holds again afterwards; what is concluded meanwhile does not.
+        let before = (self.lows.take(), self.proofs.take(), self.maxima.take(), self.attempts.take());
         let (kept, outer, parts) = {
             let mut table = self.table.borrow_mut();
             let (kept, symbols) = (table.relations.len(), table.symbols.len());
@@ -326,14 +337,16 @@ impl Scope {
             }
             (kept, table.supposing.replace(symbols), self.parts.take())
         };
-        self.forget();
         let found = find();
         let mut table = self.table.borrow_mut();
         table.relations.truncate(kept);
         table.supposing = outer;
         drop(table);
         self.parts.replace(parts);
-        self.forget();
+        self.lows.restore(before.0);
+        self.proofs.restore(before.1);
+        self.maxima.restore(before.2);
+        self.attempts.replace(before.3);
         found
     }
 

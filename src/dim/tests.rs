@@ -512,6 +512,8 @@ fn dims_travel_between_threads() {
 fn what_is_supposed_is_forgotten() {
     let scope = Scope::new();
     let [a, b] = ["a", "b"].map(|name| Dim::symbol(scope.named(name)));
+    // Found out before, and after.
+    assert_eq!(scope.le(&a, &b), Answer::Unknown);
     let slack = scope.sub(&b, &scope.add(&a, &Dim::constant(2)));
     let inner = scope.supposing(std::slice::from_ref(&slack), || {
         assert_eq!(scope.ge(&b, &Dim::constant(2)), Answer::Yes);
@@ -526,6 +528,7 @@ fn what_is_supposed_is_forgotten() {
     });
     assert_eq!(scope.ge(&b, &Dim::constant(2)), Answer::Unknown);
     assert_eq!(scope.le(&a, &b), Answer::Unknown);
+    assert_ne!(scope.max(&a, &b), b);
     assert_eq!(scope.bounds(&b), (Some(0), None));
     assert_eq!(scope.bounds(&inner), (Some(0), Some(9)));
 }
