@@ -13,6 +13,11 @@ use std::time::Instant;
 use onnx_slice_fold::ir::text;
 use onnx_slice_fold::{Document, Options};
 
+/// What the command line allocates with.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const SIZES: [usize; 4] = [1_000, 10_000, 20_000, 100_000];
 
 fn main() {

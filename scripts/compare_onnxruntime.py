@@ -101,7 +101,7 @@ def evaluate(text, sizes):
     from fractions import Fraction
     import math
     text = re.sub(r"\b\d+\b", r"Fraction(\g<0>)", text)
-    functions = {"floor": math.floor, "ceil": math.ceil, "min": min, "max": max, "mod": lambda a, b: a % b, "Fraction": Fraction}
+    functions = {"floor": math.floor, "ceil": math.ceil, "min": min, "max": max, "Mod": lambda a, b: a % b, "Fraction": Fraction}
     try:
         return int(eval(text, {"__builtins__": {}}, {**functions, **{k: Fraction(v) for k, v in names.items()}}))  # noqa: S307
     except Exception:  # noqa: BLE001

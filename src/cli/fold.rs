@@ -1,5 +1,6 @@
 //! `onnx-slice-fold model.onnx`: the main job.
 
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -29,7 +30,8 @@ impl Fold {
         let target = self.output.unwrap_or_else(|| beside(&model));
         let progress = Progress::start();
         progress.say("reading the model");
-        let mut document = Document::open(&model)?;
+        // The process ends with this; taking a large model apart piece by piece would only take time.
+        let mut document = ManuallyDrop::new(Document::open(&model)?);
         let report = document.fold_watched(&self.passes.options(), &mut |what| progress.say(what));
         let mut report = report?;
         progress.say("writing the result");

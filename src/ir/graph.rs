@@ -502,6 +502,17 @@ impl Model {
         self.synonyms.push(synonym);
     }
 
+    /// Makes room for as many more values and nodes, and for the operands and results of those.
+    pub fn reserve(&mut self, values: usize, nodes: usize, operands: usize) {
+        self.values.reserve(values);
+        self.value_at.reserve(values);
+        self.names.reserve(values);
+        self.nodes.reserve(nodes);
+        self.node_at.reserve(nodes);
+        self.wiring.reserve_nodes(values.saturating_add(nodes));
+        self.wiring.reserve_edges(operands);
+    }
+
     /// A new empty graph, held by `parent`'s attribute if given.
     pub fn add_graph(&mut self, name: &str, parent: Option<NodeId>) -> GraphId {
         let id = GraphId(self.graphs.len() as u32);
@@ -604,7 +615,7 @@ impl Model {
         if self.values[value.index()].definition != Definition::Input(graph) {
             self.define(value, Definition::Initializer(graph))?;
         }
-        self.values[value.index()].constant = Some(constant);
+        self.values[value.index()].constant = Some(Box::new(constant));
         self.graphs[graph.index()].initializers.push(value);
         Ok(())
     }

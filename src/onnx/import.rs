@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 use prost::Message;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use thiserror::Error;
 
 use super::external::DataFiles;
@@ -180,12 +180,12 @@ impl Import<'_> {
     }
 
     /// A new value of the innermost graph.
-    fn define(&mut self, name: &str, what: &str) -> Result<ValueId, ImportError> {
+    fn define(&mut self, name: &str, what: &dyn Fn() -> String) -> Result<ValueId, ImportError> {
         let value = self.model.add_value(name);
-        let scope = self.scopes.last_mut().ok_or_else(|| error(what, "no graph is open"))?;
+        let scope = self.scopes.last_mut().ok_or_else(|| error(what(), "no graph is open"))?;
         match scope.insert(name.to_string(), value) {
             None => Ok(value),
-            Some(_) => Err(error(what, format!("'{name}' is defined twice"))),
+            Some(_) => Err(error(what(), format!("'{name}' is defined twice"))),
         }
     }
 
@@ -209,13 +209,17 @@ impl Import<'_> {
         if depth > MAX_GRAPH_DEPTH {
             return Err(error(place, format!("graphs are nested more than {MAX_GRAPH_DEPTH} deep")));
         }
-        self.scopes.push(FxHashMap::default());
+        let results: usize = proto.node.iter().map(|node| node.output.len()).sum();
+        let operands: usize = proto.node.iter().map(|node| node.input.len()).sum();
+        let values = proto.input.len() + proto.initializer.len() + results;
+        self.model.reserve(values, proto.node.len(), operands + results);
+        self.scopes.push(FxHashMap::with_capacity_and_hasher(values, FxBuildHasher));
         for (index, input) in std::mem::take(&mut proto.input).into_iter().enumerate() {
             let name = input.name.clone().unwrap_or_default();
             if name.is_empty() {
                 return Err(error(&place, format!("input {index} has no name")));
             }
-            let value = self.define(&name, &place)?;
+            let value = self.define(&name, &|| place.clone())?;
             self.declare(value, input, 11, index);
             self.model.add_input(id, value).map_err(|broken| error(&place, broken))?;
         }
@@ -340,7 +344,7 @@ impl Import<'_> {
         let known = self.scopes.last().and_then(|scope| scope.get(name)).copied();
         let value = match known {
             Some(value) => value,
-            None => self.define(name, "initializer")?,
+            None => self.define(name, &|| "initializer".to_string())?,
         };
         if constant.tensor.is_none() && self.model.value(value).declared.is_none() {
             let dim = |&dim: &i64| crate::ir::DeclaredDim {
@@ -362,7 +366,7 @@ impl Import<'_> {
             let place = || describe(node);
             let mut outputs = Vec::with_capacity(node.output.len());
             for name in &node.output {
-                outputs.push(if name.is_empty() { None } else { Some(self.define(name, &place())?) });
+                outputs.push(if name.is_empty() { None } else { Some(self.define(name, &place)?) });
             }
             results.push(outputs);
         }
@@ -380,25 +384,26 @@ impl Import<'_> {
         outputs: Vec<Option<ValueId>>,
         depth: usize,
     ) -> Result<(), ImportError> {
-        let place = describe(&proto);
         // ONNX Runtime passes over nodes that are nothing at all.
         let computes = proto.output.iter().any(|name| !name.is_empty());
         if computes && proto.op_type.as_deref().unwrap_or_default().is_empty() {
-            return Err(error(place, "it names no operator"));
+            return Err(error(describe(&proto), "it names no operator"));
         }
         let inputs = std::mem::take(&mut proto.input);
         let inputs = inputs.iter().map(|name| (!name.is_empty()).then(|| self.operand(name))).collect();
-        proto.output.clear();
-        let mut attributes = Vec::with_capacity(proto.attribute.len());
-        for (index, attribute) in std::mem::take(&mut proto.attribute).into_iter().enumerate() {
-            let step = Step { field: 5, index: u32::try_from(index).unwrap_or(u32::MAX) };
+        let given = std::mem::take(&mut proto.attribute);
+        let place = || describe(&proto);
+        let mut attributes: Vec<NamedAttribute> = Vec::with_capacity(given.len());
+        for (index, attribute) in (0u32..).zip(given) {
+            let step = Step { field: 5, index };
             attributes.push(self.within(step, |import| import.attribute(attribute, &place, depth))?);
         }
         for (i, attribute) in attributes.iter().enumerate() {
             if attributes.iter().take(i).any(|other| other.name == attribute.name) {
-                return Err(error(place, format!("attribute '{}' is given twice", attribute.name)));
+                return Err(error(place(), format!("attribute '{}' is given twice", attribute.name)));
             }
         }
+        proto.output.clear();
         let node = NewNode {
             name: proto.name.take().unwrap_or_default(),
             domain: proto.domain.take().unwrap_or_default(),
@@ -409,18 +414,18 @@ impl Import<'_> {
             outputs: outputs.into_iter().map(|output| output.map_or(NewOutput::Absent, NewOutput::Existing)).collect(),
             extra: joined(proto.encode_to_vec().into(), self.unknown_here()),
         };
-        self.model.add_node(graph, node).map_err(|broken| error(place, broken))?;
+        self.model.add_node(graph, node).map_err(|broken| error("a node", broken))?;
         Ok(())
     }
 
     fn attribute(
         &mut self,
         mut proto: AttributeProto,
-        place: &str,
+        place: &dyn Fn() -> String,
         depth: usize,
     ) -> Result<NamedAttribute, ImportError> {
         let name = proto.name.take().unwrap_or_default();
-        let at = || format!("{place}, attribute '{name}'");
+        let at = || format!("{}, attribute '{name}'", place());
         let doc = proto.doc_string.take();
         let extra = match doc {
             None => Extra::new(),
@@ -431,7 +436,7 @@ impl Import<'_> {
             let kind = proto.r#type.unwrap_or_default();
             return Ok(NamedAttribute { value: Attribute::Reference { name: reference, kind }, name, extra });
         }
-        let value = match self.attribute_value(&mut proto, &at(), depth)? {
+        let value = match self.attribute_value(&mut proto, &at, depth)? {
             Some(value) => value,
             None => {
                 proto.name = Some(name.clone());
@@ -445,11 +450,11 @@ impl Import<'_> {
     fn attribute_value(
         &mut self,
         proto: &mut AttributeProto,
-        at: &str,
+        at: &dyn Fn() -> String,
         depth: usize,
     ) -> Result<Option<Attribute>, ImportError> {
         use attribute_proto::AttributeType as Kind;
-        let lacks = |what: &str| error(at, format!("it is of type {what} but holds none"));
+        let lacks = |what: &str| error(at(), format!("it is of type {what} but holds none"));
         let kind = match proto.r#type.unwrap_or_default() {
             0 => implied_kind(proto),
             number => Kind::try_from(number).ok(),
@@ -466,7 +471,7 @@ impl Import<'_> {
             Kind::Tensor => {
                 let tensor = proto.t.as_deref().ok_or_else(|| lacks("TENSOR"))?;
                 let unknown = self.unknown_below(5, 0);
-                match self.attribute_tensor(tensor, at)? {
+                match self.attribute_tensor(tensor, &at())? {
                     Some((tensor, extra)) => Attribute::Tensor(tensor, joined(extra, unknown)),
                     None => return Ok(None),
                 }
@@ -475,7 +480,7 @@ impl Import<'_> {
                 let mut tensors = Vec::with_capacity(proto.tensors.len());
                 for (index, tensor) in proto.tensors.iter().enumerate() {
                     let unknown = self.unknown_below(10, index);
-                    match self.attribute_tensor(tensor, at)? {
+                    match self.attribute_tensor(tensor, &at())? {
                         Some((tensor, extra)) => tensors.push((tensor, joined(extra, unknown))),
                         None => return Ok(None),
                     }
@@ -484,7 +489,8 @@ impl Import<'_> {
             }
             Kind::SparseTensor => {
                 let sparse = proto.sparse_tensor.as_ref().ok_or_else(|| lacks("SPARSE_TENSOR"))?;
-                match tensor::take_sparse(at, sparse, self.files).map_err(|reason| error(at, reason))? {
+                let at = at();
+                match tensor::take_sparse(&at, sparse, self.files).map_err(|reason| error(at, reason))? {
                     Some(sparse) => Attribute::SparseTensor(Box::new(sparse)),
                     None => return Ok(None),
                 }
@@ -492,7 +498,8 @@ impl Import<'_> {
             Kind::SparseTensors => {
                 let mut tensors = Vec::with_capacity(proto.sparse_tensors.len());
                 for sparse in &proto.sparse_tensors {
-                    match tensor::take_sparse(at, sparse, self.files).map_err(|reason| error(at, reason))? {
+                    let at = at();
+                    match tensor::take_sparse(&at, sparse, self.files).map_err(|reason| error(at, reason))? {
                         Some(sparse) => tensors.push(sparse),
                         None => return Ok(None),
                     }
@@ -551,7 +558,7 @@ impl Import<'_> {
         self.scopes.clear();
         self.scopes.push(FxHashMap::default());
         for input in std::mem::take(&mut proto.input) {
-            let value = self.define(&input, &place)?;
+            let value = self.define(&input, &|| place.clone())?;
             self.model.add_input(body, value).map_err(|broken| error(&place, broken))?;
         }
         let nodes = std::mem::take(&mut proto.node);
@@ -571,7 +578,7 @@ impl Import<'_> {
         let mut defaults = Vec::new();
         for (index, attribute) in (0u32..).zip(std::mem::take(&mut proto.attribute_proto)) {
             let step = Step { field: 11, index };
-            defaults.push(self.within(step, |import| import.attribute(attribute, &place, 0))?);
+            defaults.push(self.within(step, |import| import.attribute(attribute, &|| place.clone(), 0))?);
         }
         let imports = std::mem::take(&mut proto.opset_import);
         let opsets = self.opsets(imports, 9);

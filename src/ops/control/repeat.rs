@@ -103,7 +103,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         (Condition::Once, Some(limit)) => scope.min(limit, &Dim::constant(1)),
         (Condition::Once, None) if cx.input(0).is_none() => Dim::constant(1),
         (_, Some(limit)) => {
-            let trips = scope.fresh_within(&stem, Some(0), scope.bounds(limit).1);
+            let trips = scope.fresh_within(&stem, Some(0), scope.upper_bound(limit));
             scope.assume_le(&trips, limit);
             trips
         }

@@ -99,14 +99,14 @@ fn part_size(cx: &InferCx<'_>, sizes: Option<&Sizes>, dim: &Dim) -> Dim {
             } else if scope.le(dim, size).is_yes() {
                 dim.clone()
             } else {
-                any_size(cx, scope.bounds(size).1)
+                any_size(cx, scope.upper_bound(size))
             }
         }
         Some(Sizes::List(list)) => match list.split_first() {
             Some((first, rest)) if rest.iter().all(|size| scope.eq(first, size).is_yes()) => first.clone(),
-            _ => any_size(cx, scope.bounds(dim).1),
+            _ => any_size(cx, scope.upper_bound(dim)),
         },
-        None => any_size(cx, scope.bounds(dim).1),
+        None => any_size(cx, scope.upper_bound(dim)),
     }
 }
 
