@@ -121,6 +121,8 @@ pub struct Model {
     /// Everything else at the top of the file: producer, version, documentation, metadata, training information, device
     /// configurations and unknown fields.
     pub extra: Extra,
+    /// Whether `extra` holds training information. Its graphs may call the model's functions, so these stay as they are.
+    pub trains: bool,
     main: GraphId,
     graphs: Vec<Graph>,
     nodes: Vec<Option<Node>>,
@@ -152,6 +154,7 @@ impl Model {
             ir_version: 0,
             opsets: Vec::new(),
             extra: Extra::new(),
+            trains: false,
             main: GraphId(0),
             graphs: Vec::new(),
             nodes: Vec::new(),
@@ -176,6 +179,11 @@ impl Model {
     /// The main graph.
     pub fn main(&self) -> GraphId {
         self.main
+    }
+
+    /// Makes another root graph, a function's body, the one that passes work on. Returns the one it was before.
+    pub fn set_main(&mut self, graph: GraphId) -> GraphId {
+        std::mem::replace(&mut self.main, graph)
     }
 
     /// A graph.
@@ -789,6 +797,11 @@ impl Model {
         self.functions_by_name.entry(function.name.clone()).or_default().push(id);
         self.functions.push(Some(function));
         id
+    }
+
+    /// A function, to change it.
+    pub fn function_mut(&mut self, function: FunctionId) -> Option<&mut Function> {
+        self.functions.get_mut(function.index())?.as_mut()
     }
 
     /// Takes a function away.

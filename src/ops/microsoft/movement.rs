@@ -14,7 +14,7 @@
 //! | Unique | `X [N]` | the distinct elements `[M]`, where each element went `[N]`, counts `[M]`; `M ≤ N` |
 //! | MemcpyFromHost, MemcpyToHost | anything | the same |
 
-use super::{DOMAIN, dim, operator, or_fresh};
+use super::{dim, operator, or_fresh};
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::{InferCx, InferResult, Operator, Refusal, axis_in};
@@ -153,6 +153,7 @@ fn infer_unique(cx: &mut InferCx<'_>) -> InferResult {
 
 #[cfg(test)]
 mod tests {
+    use super::super::DOMAIN;
     use super::*;
     use crate::ops::single::Single;
 
