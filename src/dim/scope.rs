@@ -326,6 +326,9 @@ impl Scope {
         drop(table);
         self.parts.replace(parts);
         self.forget();
+        // What was proved is no longer, and the places of the relations go to others.
+        self.proofs.forget();
+        self.attempts.take();
         found
     }
 
