@@ -81,6 +81,8 @@ pub(super) struct Table {
     pub(super) relations: Vec<Dim>,
     /// Symbols that are written as something else from now on; no right side mentions a left side.
     rewrites: Vec<(Symbol, Dim)>,
+    /// While something is only supposed: the number of symbols there were before.
+    supposing: Option<usize>,
     /// Whether any symbol is known to be a multiple of something.
     has_multiples: bool,
 }
@@ -244,6 +246,9 @@ impl Scope {
     pub fn restrict(&self, symbol: Symbol, low: Option<i64>, high: Option<i64>) {
         let added = Interval { low: low.map(i128::from), high: high.map(i128::from) };
         let mut table = self.table.borrow_mut();
+        if table.supposing.is_some_and(|symbols| (symbol.0 as usize) < symbols) {
+            return;
+        }
         let Some(entry) = table.symbols.get_mut(symbol.0 as usize) else {
             return;
         };
@@ -277,6 +282,9 @@ impl Scope {
             return self.restrict(symbol, Some(0), Some(0));
         }
         let mut table = self.table.borrow_mut();
+        if table.supposing.is_some_and(|symbols| (symbol.0 as usize) < symbols) {
+            return;
+        }
         let Some(entry) = table.symbols.get_mut(symbol.0 as usize) else {
             return;
         };
@@ -295,6 +303,30 @@ impl Scope {
         drop(table);
         self.forget();
         self.restrict(symbol, None, None);
+    }
+
+    /// What `find` finds while each of these is at least 0. Of what is assumed meanwhile, only bounds of symbols made meanwhile are
+    /// kept: anything else may follow from what is supposed.
+    pub fn supposing<R>(&self, not_negative: &[Dim], find: impl FnOnce() -> R) -> R {
+        let (kept, outer, parts) = {
+            let mut table = self.table.borrow_mut();
+            let (kept, symbols) = (table.relations.len(), table.symbols.len());
+            for expression in not_negative {
+                if table.relations.len() < MAX_RELATIONS && expression.as_const().is_none() {
+                    table.relations.push(expression.clone());
+                }
+            }
+            (kept, table.supposing.replace(symbols), self.parts.take())
+        };
+        self.forget();
+        let found = find();
+        let mut table = self.table.borrow_mut();
+        table.relations.truncate(kept);
+        table.supposing = outer;
+        drop(table);
+        self.parts.replace(parts);
+        self.forget();
+        found
     }
 
     /// From now on `a ≤ b`.
@@ -375,6 +407,10 @@ impl Scope {
     fn rewrite(&self, symbol: Symbol, value: Dim) {
         {
             let table = self.table.borrow();
+            // What a symbol is written as may follow from what is supposed.
+            if table.supposing.is_some() {
+                return;
+            }
             if table.rewrites.iter().any(|(left, _)| *left == symbol || value.mentions(*left)) {
                 return;
             }

@@ -121,6 +121,8 @@ pub struct Model {
     /// Everything else at the top of the file: producer, version, documentation, metadata, training information, device
     /// configurations and unknown fields.
     pub extra: Extra,
+    /// Whether `extra` holds training information. Its graphs may call the model's functions, so these stay as they are.
+    pub trains: bool,
     main: GraphId,
     graphs: Vec<Graph>,
     nodes: Vec<Option<Node>>,
@@ -152,6 +154,7 @@ impl Model {
             ir_version: 0,
             opsets: Vec::new(),
             extra: Extra::new(),
+            trains: false,
             main: GraphId(0),
             graphs: Vec::new(),
             nodes: Vec::new(),
@@ -176,6 +179,11 @@ impl Model {
     /// The main graph.
     pub fn main(&self) -> GraphId {
         self.main
+    }
+
+    /// Makes another root graph, a function's body, the one that passes work on. Returns the one it was before.
+    pub fn set_main(&mut self, graph: GraphId) -> GraphId {
+        std::mem::replace(&mut self.main, graph)
     }
 
     /// A graph.
@@ -502,6 +510,17 @@ impl Model {
         self.synonyms.push(synonym);
     }
 
+    /// Makes room for as many more values and nodes, and for the operands and results of those.
+    pub fn reserve(&mut self, values: usize, nodes: usize, operands: usize) {
+        self.values.reserve(values);
+        self.value_at.reserve(values);
+        self.names.reserve(values);
+        self.nodes.reserve(nodes);
+        self.node_at.reserve(nodes);
+        self.wiring.reserve_nodes(values.saturating_add(nodes));
+        self.wiring.reserve_edges(operands);
+    }
+
     /// A new empty graph, held by `parent`'s attribute if given.
     pub fn add_graph(&mut self, name: &str, parent: Option<NodeId>) -> GraphId {
         let id = GraphId(self.graphs.len() as u32);
@@ -604,7 +623,7 @@ impl Model {
         if self.values[value.index()].definition != Definition::Input(graph) {
             self.define(value, Definition::Initializer(graph))?;
         }
-        self.values[value.index()].constant = Some(constant);
+        self.values[value.index()].constant = Some(Box::new(constant));
         self.graphs[graph.index()].initializers.push(value);
         Ok(())
     }
@@ -778,6 +797,11 @@ impl Model {
         self.functions_by_name.entry(function.name.clone()).or_default().push(id);
         self.functions.push(Some(function));
         id
+    }
+
+    /// A function, to change it.
+    pub fn function_mut(&mut self, function: FunctionId) -> Option<&mut Function> {
+        self.functions.get_mut(function.index())?.as_mut()
     }
 
     /// Takes a function away.

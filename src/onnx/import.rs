@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 use prost::Message;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use thiserror::Error;
 
 use super::external::DataFiles;
@@ -53,6 +53,7 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     // A version of 0 that is written out stays with what the representation has no place for: to ONNX Runtime, no version is
     // something else.
     model.ir_version = proto.ir_version.take_if(|version| *version != 0).unwrap_or_default();
+    model.trains = !proto.training_info.is_empty();
     let imports = std::mem::take(&mut proto.opset_import);
     let mut pinned = training_names(&proto);
     let mut import = Import { model, unknown, files, path: Vec::new(), scopes: Vec::new() };
@@ -209,7 +210,11 @@ impl Import<'_> {
         if depth > MAX_GRAPH_DEPTH {
             return Err(error(place, format!("graphs are nested more than {MAX_GRAPH_DEPTH} deep")));
         }
-        self.scopes.push(FxHashMap::default());
+        let results: usize = proto.node.iter().map(|node| node.output.len()).sum();
+        let operands: usize = proto.node.iter().map(|node| node.input.len()).sum();
+        let values = proto.input.len() + proto.initializer.len() + results;
+        self.model.reserve(values, proto.node.len(), operands + results);
+        self.scopes.push(FxHashMap::with_capacity_and_hasher(values, FxBuildHasher));
         for (index, input) in std::mem::take(&mut proto.input).into_iter().enumerate() {
             let name = input.name.clone().unwrap_or_default();
             if name.is_empty() {
@@ -380,7 +385,9 @@ impl Import<'_> {
         outputs: Vec<Option<ValueId>>,
         depth: usize,
     ) -> Result<(), ImportError> {
-        if proto.op_type.as_deref().unwrap_or_default().is_empty() {
+        // ONNX Runtime passes over nodes that are nothing at all.
+        let computes = proto.output.iter().any(|name| !name.is_empty());
+        if computes && proto.op_type.as_deref().unwrap_or_default().is_empty() {
             return Err(error(describe(&proto), "it names no operator"));
         }
         let inputs = std::mem::take(&mut proto.input);

@@ -81,7 +81,12 @@ impl Reads {
 
 /// The main graph and every subgraph below it, outermost first.
 pub(super) fn live_graphs(model: &Model) -> Vec<GraphId> {
-    let mut graphs = vec![model.main()];
+    graphs_below(model, model.main())
+}
+
+/// A graph and every subgraph below it, outermost first.
+pub(super) fn graphs_below(model: &Model, root: GraphId) -> Vec<GraphId> {
+    let mut graphs = vec![root];
     if model.graphs().all(|graph| model.graph(graph).parent().is_none()) {
         return graphs;
     }

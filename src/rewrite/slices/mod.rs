@@ -101,6 +101,26 @@ fn work_out_cuts(place: &Place<'_>, id: NodeId) -> Option<Cuts> {
     Some(Cuts { axes, dims, named })
 }
 
+/// The elements `start + k·step`, for `k` below `len`, of an axis.
+pub(super) struct Elements {
+    pub axis: usize,
+    pub start: usize,
+    pub step: i64,
+    pub len: usize,
+}
+
+/// What the Slice at a place takes of each axis that it cuts, if all of that is numbers, and takes something.
+pub(super) fn cut_elements(place: &Place<'_>) -> Option<Vec<Elements>> {
+    let cuts = cuts_of(place, place.id)?;
+    let elements = |(axis, cut): (usize, &Cut)| {
+        let (start, len) = cut.exact.as_ref()?;
+        let number = |dim: &Dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok());
+        Some(Elements { axis, start: number(start)?, step: cut.range.step?, len: number(len).filter(|len| *len > 0)? })
+    };
+    let found: Vec<Elements> = cuts.cut().map(elements).collect::<Option<_>>()?;
+    (!found.is_empty() && found.len() == cuts.named).then_some(found)
+}
+
 /// Whether two cuts of one axis take the same elements, whatever the symbols are.
 fn same_cut(scope: &Scope, a: Option<&Cut>, b: Option<&Cut>) -> bool {
     let (a, b) = match (a, b) {
