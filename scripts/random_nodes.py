@@ -774,7 +774,7 @@ def window(g, v, dilated=True):
 
 def image(g):
     try:
-        return g.dtype(FLOAT, least=3, accept=lambda v: v.ndim < 6)
+        return g.dtype(FLOAT, least=3, accept=lambda v: v.ndim < 6 and v.shape[1])
     except Rejected:
         return g.unsqueeze(g.dtype(FLOAT, rank=2), [0])
 
@@ -1010,9 +1010,10 @@ def body(g, count):
     return inner
 
 
-def graph_of(inner, name, inputs, outputs):
+def graph_of(inner, name, inputs, outputs, ranked=False):
+    """A body; a Scan wants to be told the ranks of its results."""
     from onnx import numpy_helper
-    declared = [value_type(value, inner.values[value]) for value in outputs]
+    declared = [value_type(value, inner.values[value], [None] * inner.values[value].ndim if ranked else None) for value in outputs]
     initializers = [numpy_helper.from_array(np.asarray(value), key) for key, value in inner.initializers.items()]
     return helper.make_graph(inner.nodes, name, inputs, declared, initializers)
 
@@ -1088,7 +1089,7 @@ def scan(g):
     states = [g.numeric() for _ in range(g.rng.choice([0, 1]))]
     inner = Growth(g.rng, g.opset, g)
     inside = [inner.define(inner.name(), g.values[state]) for state in states]
-    row = inner.define(inner.name(), np.take(v, 0, axis))
+    row = inner.define(inner.name(), np.asarray(np.take(v, 0, axis)))
     if g.depth < 2:
         grow(inner, g.rng.randint(1, 5), TEMPLATES, WEIGHTS)
     outputs = []
@@ -1096,6 +1097,6 @@ def scan(g):
         w = inner.values[name]
         outputs.append(inner.add("Identity", [inner.pick(lambda u: u.dtype == w.dtype and u.shape == w.shape)]))
     outputs.append(inner.add("Identity", [inner.numeric()]))
-    graph = graph_of(inner, inner.name("b"), [value_type(name, inner.values[name]) for name in [*inside, row]], outputs)
+    graph = graph_of(inner, inner.name("b"), [value_type(name, inner.values[name]) for name in [*inside, row]], outputs, g.chance(0.7))
     return g.add("Scan", [*states, x], len(outputs), body=graph, num_scan_inputs=1, scan_input_axes=[axis],
                  scan_input_directions=g.rng.choice([None, [1]]), scan_output_directions=g.rng.choice([None, [1]]))

@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::dead::live_graphs;
 use crate::dim::Dim;
-use crate::ir::{Broken, Edit, Facts, GraphId, Model, NewNode, NodeId, ValueId};
+use crate::ir::{Broken, Content, Edit, Facts, GraphId, Model, NewNode, Node, NodeId, Scalar, ValueId};
 use crate::ops::Budget;
-use crate::rewrite::{Place, Positions, positions};
+use crate::rewrite::{Place, Positions, Taken, positions};
 use crate::tensor::{DType, Tensor};
 
 /// Longer vectors are no shapes.
@@ -48,9 +48,11 @@ fn key(facts: &Facts, value: ValueId) -> Option<Key> {
 
 fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId) -> Result<usize, Broken> {
     let mut first: FxHashMap<Key, ValueId> = FxHashMap::default();
-    let mut sources: FxHashMap<Dim, Vec<(ValueId, usize)>> = FxHashMap::default();
+    let mut sources = sources(model, facts, graph);
     let mut places: FxHashMap<Positions, ValueId> = FxHashMap::default();
     let mut shifted: Vec<Shifted> = Vec::new();
+    let opset = model.opset(graph, "").unwrap_or(0);
+    let looks = Looks { opset, budget: Budget::default(), taken: Taken::default() };
     let mut replaced = 0;
     for &value in model.graph(graph).inputs() {
         note_source(facts, value, &mut sources);
@@ -63,7 +65,7 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId) -> Result<usize, B
         let outputs: Vec<ValueId> = node.outputs().iter().flatten().copied().collect();
         for &value in &outputs {
             let Some(key) = key(facts, value) else {
-                let Some(counted) = counted(model, facts, graph, id, value) else { continue };
+                let Some(counted) = counted(model, facts, id, value, &looks) else { continue };
                 match places.get(&counted) {
                     Some(&known) => replaced += usize::from(unite(model, value, known)),
                     None => {
@@ -77,7 +79,7 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId) -> Result<usize, B
                 Some(&known) if known != value => replaced += usize::from(unite(model, value, known)),
                 Some(_) => {}
                 None => {
-                    replaced += usize::from(read_off(model, facts, graph, id, value, &key, &sources)?);
+                    replaced += usize::from(read_off(model, facts, id, value, &key, &sources)?);
                     first.insert(key, value);
                 }
             }
@@ -102,14 +104,21 @@ fn unite(model: &mut Model, value: ValueId, known: ValueId) -> bool {
 }
 
 /// What a tensor of symbolic size counts.
-fn counted(model: &mut Model, facts: &Facts, graph: GraphId, id: NodeId, value: ValueId) -> Option<Positions> {
+fn counted(model: &mut Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Looks) -> Option<Positions> {
     let fact = facts.get(value)?;
     let symbolic = fact.shape()?.iter().any(|dim| dim.as_const().is_none());
     if !symbolic || !matches!(fact.dtype()?, DType::Int64 | DType::Int32 | DType::Bool) {
         return None;
     }
-    let opset = model.opset(graph, "").unwrap_or(0);
-    positions(&Place { model, facts, id, opset, budget: &Budget::default() }, value)
+    let Looks { opset, budget, taken } = looks;
+    positions(&Place { model, facts, id, opset: *opset, budget, taken }, value)
+}
+
+/// What looking at a node takes.
+struct Looks {
+    opset: i64,
+    budget: Budget,
+    taken: Taken,
 }
 
 /// A Range and the sum that moves it.
@@ -187,12 +196,43 @@ fn is_apart(model: &Model, value: ValueId, from: NodeId) -> bool {
     true
 }
 
+/// Where each dimension stands that a vector begins with which might be read off: tensors and their axes.
+type Sources<'f> = FxHashMap<&'f Dim, Vec<(ValueId, usize)>>;
+
+/// The dimensions to look out for, standing nowhere yet.
+fn sources<'f>(model: &Model, facts: &'f Facts, graph: GraphId) -> Sources<'f> {
+    let mut sources = Sources::default();
+    if model.opset(graph, "").unwrap_or(0) < SHAPE_OF_A_RUN {
+        return sources;
+    }
+    for node in model.graph(graph).nodes().filter_map(|id| model.node(id)).filter(|node| is_readable(node)) {
+        let fact = node.output(0).and_then(|value| facts.get(value)).filter(|fact| fact.data().is_none());
+        let vector =
+            fact.filter(|fact| fact.dtype() == Some(DType::Int64) && fact.shape().is_some_and(|dims| dims.len() == 1));
+        let Some(Content::Elements(elements)) = vector.and_then(|fact| fact.content.as_ref()) else { continue };
+        if let Some(first) = elements.first().and_then(Scalar::as_int).filter(|dim| dim.as_const().is_none()) {
+            sources.entry(first).or_default();
+        }
+    }
+    sources
+}
+
+/// Since this version of the operator set Shape takes a range of axes.
+const SHAPE_OF_A_RUN: i64 = 15;
+
+/// Whether a node could be replaced by a Shape.
+fn is_readable(node: &Node) -> bool {
+    node.outputs().len() == 1 && !node.is("Shape")
+}
+
 /// Remembers the tensor under each dimension a shape read off it could begin with.
-fn note_source(facts: &Facts, value: ValueId, sources: &mut FxHashMap<Dim, Vec<(ValueId, usize)>>) {
+fn note_source(facts: &Facts, value: ValueId, sources: &mut Sources<'_>) {
+    if sources.is_empty() {
+        return;
+    }
     let Some(shape) = facts.get(value).and_then(|fact| fact.shape()) else { return };
-    for (axis, dim) in shape.iter().enumerate().filter(|(_, dim)| dim.as_const().is_none()) {
-        let known = sources.entry(dim.clone()).or_default();
-        if known.len() < MAX_SOURCES {
+    for (axis, dim) in shape.iter().enumerate() {
+        if let Some(known) = sources.get_mut(dim).filter(|known| known.len() < MAX_SOURCES) {
             known.push((value, axis));
         }
     }
@@ -202,16 +242,15 @@ fn note_source(facts: &Facts, value: ValueId, sources: &mut FxHashMap<Dim, Vec<(
 fn read_off(
     model: &mut Model,
     facts: &Facts,
-    graph: GraphId,
     id: NodeId,
     value: ValueId,
     key: &Key,
-    sources: &FxHashMap<Dim, Vec<(ValueId, usize)>>,
+    sources: &Sources<'_>,
 ) -> Result<bool, Broken> {
     let (dtype, shape, elements) = key;
     let Some(node) = model.node(id) else { return Ok(false) };
     let is_vector = *dtype == DType::Int64 && shape.len() == 1;
-    if !is_vector || node.is("Shape") || node.outputs().len() != 1 || model.opset(graph, "").unwrap_or(0) < 15 {
+    if !is_vector || !is_readable(node) {
         return Ok(false);
     }
     let Some(candidates) = elements.first().and_then(|dim| sources.get(dim)) else { return Ok(false) };

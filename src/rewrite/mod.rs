@@ -20,6 +20,7 @@ mod states;
 mod strided_slice;
 
 pub use index::{Positions, positions};
+pub use slices::Taken;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
@@ -38,6 +39,8 @@ pub struct Place<'a> {
     pub opset: i64,
     /// What computing new constants may cost.
     pub budget: &'a Budget,
+    /// What has been worked out of the slices.
+    pub taken: &'a Taken,
 }
 
 /// A rewrite rule.
