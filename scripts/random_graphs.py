@@ -423,7 +423,7 @@ def finish(growth, guide):
     initializers = [numpy_helper.from_array(np.asarray(value), name) for name, value in growth.initializers.items()]
     functions, nodes = [], growth.nodes
     if growth.opset >= 13 and rng.random() < 0.15:
-        functions, nodes = outlined(growth, {value.name for value in declared})
+        functions, nodes = outlined(growth, {value.name for value in declared}, declared)
     graph = helper.make_graph(nodes, "g", inputs, declared, initializers)
     if not functions:
         graph.value_info.extend(claims)
@@ -431,8 +431,8 @@ def finish(growth, guide):
     return Case(model, growth.inputs, list(guide), dict(guide))
 
 
-def outlined(growth, outputs):
-    """Moves a run of nodes into a function."""
+def outlined(growth, outputs, more):
+    """Moves a run of nodes into a function. What a second call of it leaves is added to `more`."""
     nodes = growth.nodes
     start = growth.rng.randrange(len(nodes)) if nodes else 0
     moved = nodes[start:start + growth.rng.randint(1, 6)]
@@ -444,7 +444,45 @@ def outlined(growth, outputs):
     given = [name for node in moved for name in node.output if name in later]
     if not given:
         return [], nodes
+    moved, attributes = generic(growth.rng, moved)
     imports = [helper.make_opsetid("", growth.opset)] + [helper.make_opsetid(domain, DOMAINS[domain]) for domain in domains_of(moved)]
-    function = helper.make_function("local", "F", taken, given, moved, imports)
-    call = helper.make_node("F", taken, given, domain="local")
-    return [function], nodes[:start] + [call] + nodes[start + len(moved):]
+    functions = [helper.make_function("local", "F", taken, given, moved, imports, attributes=list(attributes))]
+    called = "F"
+    if growth.rng.random() < 0.3:
+        # A function that does nothing but call the other.
+        inner = helper.make_node("F", taken, given, domain="local")
+        for name, attribute in attributes.items():
+            inner.attribute.append(onnx.AttributeProto(name=name, ref_attr_name=name, type=attribute.type))
+        functions.append(helper.make_function("local", "G", taken, given, [inner], imports + [helper.make_opsetid("local", 1)], attributes=list(attributes)))
+        called = "G"
+
+    def call(results):
+        node = helper.make_node(called, taken, results, domain="local")
+        for name, attribute in attributes.items():
+            node.attribute.append(attribute)
+            node.attribute[-1].name = name
+        return node
+
+    calls = [call(given)]
+    if growth.rng.random() < 0.6:
+        again = [f"{name}_again" for name in given]
+        calls.append(call(again))
+        more += [onnx.ValueInfoProto(name=name) for name in again]
+    return functions, nodes[:start] + calls + nodes[start + len(moved):]
+
+
+def generic(rng, nodes):
+    """The nodes, with some of their numbers taken from attributes of the call; those attributes by name."""
+    copies, attributes = [], {}
+    for node in nodes:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        for attribute in copy.attribute:
+            simple = attribute.type in (onnx.AttributeProto.FLOAT, onnx.AttributeProto.INT, onnx.AttributeProto.INTS)
+            if simple and rng.random() < 0.3:
+                name = f"a{len(attributes)}"
+                attributes[name] = onnx.AttributeProto()
+                attributes[name].CopyFrom(attribute)
+                attribute.CopyFrom(onnx.AttributeProto(name=attribute.name, ref_attr_name=name, type=attribute.type))
+        copies.append(copy)
+    return copies, attributes
