@@ -442,3 +442,25 @@ fn everything_a_file_holds_is_written_back() {
     assert!(contains(&written, b"fast"), "the overload is lost");
     assert!(Document::open(&target).is_ok());
 }
+
+/// A function that only training information calls is not unused.
+#[test]
+fn functions_stay_where_training_may_call_them() {
+    let folder = TempDir::new().expect("a folder");
+    let source = r#"<ir_version: 10, opset_import: ["" : 21, "f" : 1]> g (float[3] x) => (float[3] y) { y = Neg (x) }
+        <domain: "f", opset_import: ["" : 21]> OfTraining (a) => (b) { b = Neg (a) }"#;
+    let path = folder.path().join("model.onnx");
+    Document::of(text::parse(source).unwrap_or_else(|error| panic!("{error}"))).save(&path).expect("it is written");
+    let target = folder.path().join("folded.onnx");
+    let stays = || {
+        let mut document = Document::open(&path).unwrap_or_else(|error| panic!("{error:#}"));
+        document.fold(&Options::default()).expect("the model folds");
+        document.save(&target).expect("it is written");
+        contains(&std::fs::read(&target).expect("the file is read"), b"OfTraining")
+    };
+    assert!(!stays());
+    let mut bytes = std::fs::read(&path).expect("the file is read");
+    bytes.extend(field(20, &field(2, &field(2, b"algorithm"))));
+    std::fs::write(&path, &bytes).expect("the file is written");
+    assert!(stays());
+}

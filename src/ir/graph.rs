@@ -121,6 +121,8 @@ pub struct Model {
     /// Everything else at the top of the file: producer, version, documentation, metadata, training information, device
     /// configurations and unknown fields.
     pub extra: Extra,
+    /// Whether `extra` holds training information. Its graphs may call the model's functions, so these stay as they are.
+    pub trains: bool,
     main: GraphId,
     graphs: Vec<Graph>,
     nodes: Vec<Option<Node>>,
@@ -152,6 +154,7 @@ impl Model {
             ir_version: 0,
             opsets: Vec::new(),
             extra: Extra::new(),
+            trains: false,
             main: GraphId(0),
             graphs: Vec::new(),
             nodes: Vec::new(),

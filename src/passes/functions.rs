@@ -87,7 +87,7 @@ pub(super) fn fold_bodies(
     let before = model_size(model);
     let calls = Calls::of(model);
     // What a function gives to itself, nobody follows.
-    if calls.has_circles() {
+    if calls.has_circles() || model.trains {
         return Ok(0);
     }
     let mut agreed = Agreed::default();

@@ -98,10 +98,7 @@ pub(super) fn model_size(model: &Model) -> usize {
 
 /// Removes the functions that nothing can call. Returns how many there were.
 pub(super) fn prune(model: &mut Model) -> usize {
-    // What training information calls, nobody sees; it names values of the main graph.
-    let main = model.graph(model.main());
-    let results = main.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
-    if main.inputs().iter().chain(main.initializers()).chain(results).any(|&value| model.value(value).pinned) {
+    if model.trains {
         return 0;
     }
     let calls = Calls::of(model);

@@ -12,12 +12,14 @@ mod index;
 mod lift;
 mod merge;
 mod neutral;
+mod regroup;
 mod sizes;
 mod slices;
 mod split;
 mod states;
 mod strided_slice;
 
+pub use index::{Positions, positions};
 pub use slices::Taken;
 
 use crate::dim::{Dim, Scope};
@@ -73,6 +75,7 @@ pub const RULES: &[&[Rule]] = &[
     slices::elementwise::RULES,
     slices::cast::RULES,
     merge::RULES,
+    regroup::RULES,
     axes::RULES,
     states::RULES,
     lift::RULES,
@@ -92,8 +95,8 @@ pub const RULES: &[&[Rule]] = &[
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[slices::gather::LATE_RULES, fuse::factor::RULES],
-    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES],
+    &[slices::gather::LATE_RULES, fuse::factor::RULES, index::LATE_RULES],
+    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES],
 ];
 
 /// Every rule.

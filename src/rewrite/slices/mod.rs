@@ -90,15 +90,35 @@ fn work_out_cuts(place: &Place<'_>, id: NodeId) -> Option<Cuts> {
             AxisOp::Range(range) => {
                 named += 1;
                 let range = slicing::with_numbers(scope, dim, &range, spec.reading);
-                let whole = slicing::is_identity(scope, dim, &range, spec.reading);
                 let exact = slicing::resolve_exactly(scope, dim, &range, spec.reading);
                 let exact = exact.map(|(selection, len)| (selection.start, len));
+                let whole = exact.as_ref().is_some_and(|(_, len)| slicing::takes_all(scope, dim, &range, len));
                 Some(Cut { range, exact }).filter(|_| !whole)
             }
             AxisOp::Index(_) | AxisOp::NewAxis => return None,
         });
     }
     Some(Cuts { axes, dims, named })
+}
+
+/// The elements `start + k·step`, for `k` below `len`, of an axis.
+pub(super) struct Elements {
+    pub axis: usize,
+    pub start: usize,
+    pub step: i64,
+    pub len: usize,
+}
+
+/// What the Slice at a place takes of each axis that it cuts, if all of that is numbers, and takes something.
+pub(super) fn cut_elements(place: &Place<'_>) -> Option<Vec<Elements>> {
+    let cuts = cuts_of(place, place.id)?;
+    let elements = |(axis, cut): (usize, &Cut)| {
+        let (start, len) = cut.exact.as_ref()?;
+        let number = |dim: &Dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok());
+        Some(Elements { axis, start: number(start)?, step: cut.range.step?, len: number(len).filter(|len| *len > 0)? })
+    };
+    let found: Vec<Elements> = cuts.cut().map(elements).collect::<Option<_>>()?;
+    (!found.is_empty() && found.len() == cuts.named).then_some(found)
 }
 
 /// Whether two cuts of one axis take the same elements, whatever the symbols are.
@@ -188,7 +208,7 @@ fn range_of(scope: &Scope, dim: &Dim, start: &Dim, step: i64, len: &Dim) -> Opti
     if !yes(&found_len, len) || !yes(&found.start, start) || found.step != step {
         return None;
     }
-    Some(Some(guess).filter(|guess| !slicing::is_identity(scope, dim, guess, READING)))
+    Some(Some(guess).filter(|guess| !slicing::takes_all(scope, dim, guess, &found_len)))
 }
 
 /// A Slice of these ranges of numbers; its operands become constants of the edit. `None` where a number is not known, or cannot
