@@ -1,6 +1,6 @@
 //! Carrying a plan out.
 
-use super::plan::{Answer, Planned, Step};
+use super::plan::{Planned, Rewired, Step};
 use super::survey::Survey;
 use crate::ir::{Broken, Edit, GraphId, Model, NewNode, Node, ValueId};
 use crate::tensor::Tensor;
@@ -11,10 +11,10 @@ pub(super) fn carry_out(
     graph: GraphId,
     survey: &Survey,
     steps: Vec<Step>,
-    answers: &[Answer],
+    answers: &[Rewired],
 ) -> Result<(), Broken> {
-    let Some(&(first, ..)) = survey.asked.first() else { return Ok(()) };
-    let mut anchor = first;
+    let Some(first) = survey.asked.first() else { return Ok(()) };
+    let mut anchor = first.reader;
     while let Some(holder) =
         model.node(anchor).map(Node::graph).filter(|&at| at != graph).and_then(|at| model.graph(at).parent())
     {
@@ -67,6 +67,15 @@ pub(super) fn carry_out(
                 ("size".to_string(), NewNode::new("Unsqueeze", [resolve(&made, scalar)]).with("axes", vec![0i64]))
             }
             Step::Scalar(vector) => ("size".to_string(), NewNode::new("Squeeze", [resolve(&made, vector)])),
+            Step::Apply(operator, operands, to) => {
+                let inputs: Vec<Option<ValueId>> = operands.into_iter().map(|operand| resolve(&made, operand)).collect();
+                let node = NewNode::new(operator, inputs);
+                ("size".to_string(), if let Some(to) = to { node.with("to", to) } else { node })
+            }
+            Step::Reduce(operator, vector, keeps) => {
+                let node = NewNode::new(operator, [resolve(&made, vector)]);
+                ("size".to_string(), node.with("keepdims", i64::from(keeps)))
+            }
             Step::Again(id, inputs) => {
                 let Some(node) = model.node(id) else { return Ok(()) };
                 let mut again = NewNode::new(&node.op_type, []).named(node.name.clone());
@@ -88,6 +97,12 @@ pub(super) fn carry_out(
     }
     for &(reader, slot, planned) in answers {
         edit.rewire.push((reader, slot, resolve(&made, planned)));
+    }
+    for (reader, slot, tensor) in &survey.constants {
+        let name = model.unused_name("size");
+        let value = model.add_value(name);
+        edit.constants.push((value, tensor.clone()));
+        edit.rewire.push((*reader, *slot, Some(value)));
     }
     model.apply(edit)?;
     Ok(())

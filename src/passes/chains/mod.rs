@@ -7,14 +7,23 @@
 //! Law: two integer tensors with the same element type, shape and, element for element, the same expression in the symbols are
 //! equal. A plan reads a tensor only for nodes that come after it, so that no circle can arise.
 
+mod asked;
 mod carry;
 mod plan;
 mod survey;
+mod terms;
 
 use super::dead::live_graphs;
 use crate::ir::{Broken, Facts, Model};
-use plan::Plan;
+use plan::{Plan, Strategy};
 use survey::Survey;
+
+/// How much is tried for each node of a chain, and for all of them.
+const FUEL_PER_NODE: usize = 400;
+const MOST_FUEL: usize = 60_000;
+
+/// How many tensors are tried to be read first.
+const MAX_SEEDS: usize = 4;
 
 /// Plans the sizes of every graph anew where that takes fewer nodes. Returns how many nodes fewer.
 ///
@@ -23,18 +32,44 @@ use survey::Survey;
 pub fn shorten(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
     let mut saved = 0;
     for graph in live_graphs(model) {
-        let Some(survey) = Survey::of(model, facts, graph)? else { continue };
-        // A size that an operator can be told by convention costs nothing, but one vector fewer may be shared.
-        let conventions: [&'static [&'static str]; 4] = [&[], &["Reshape"], &["Expand"], &["Reshape", "Expand"]];
-        let plans = conventions.into_iter().filter_map(|conventions| {
-            let mut plan = Plan::new(&survey, model, facts, conventions);
-            let asked = plan.all()?;
-            Some((plan.cost(), plan.steps, asked))
-        });
-        let Some((cost, steps, asked)) = plans.min_by_key(|(cost, ..)| *cost) else { continue };
-        let Some(fewer) = survey.chain.len().checked_sub(cost).filter(|fewer| *fewer > 0) else { continue };
-        saved += fewer;
-        carry::carry_out(model, graph, &survey, steps, &asked)?;
+        let Some(mut survey) = Survey::of(model, facts, graph)? else { continue };
+        let there = survey.chain.len();
+        let mut best: Option<(usize, Vec<plan::Step>, Vec<plan::Rewired>)> = None;
+        for strategy in strategies(&survey) {
+            let fuel = there.saturating_mul(FUEL_PER_NODE).min(MOST_FUEL);
+            let mut plan = Plan::new(&mut survey, model, facts, strategy, fuel, usize::MAX);
+            let Some(answers) = plan.all() else { continue };
+            let cost = plan.cost(&answers);
+            if cost < best.as_ref().map_or(there, |(cost, ..)| *cost) {
+                best = Some((cost, plan.steps, answers));
+            }
+        }
+        let Some((cost, steps, answers)) = best else { continue };
+        saved += there - cost;
+        carry::carry_out(model, graph, &survey, steps, &answers)?;
     }
     Ok(saved)
+}
+
+/// What is worth trying. A size that an operator can be told by convention costs nothing, but one vector fewer may be shared; and a
+/// Shape that the first who asks does not need may serve those who ask later.
+fn strategies(survey: &Survey) -> Vec<Strategy> {
+    let mut found = Vec::new();
+    for by_convention in [false, true] {
+        for whole in [false, true] {
+            for plain in [false, true] {
+                found.push(Strategy { whole, by_convention, plain, seed: None });
+            }
+        }
+    }
+    let mut seeds: Vec<_> = survey.score.iter().map(|(&tensor, &score)| (std::cmp::Reverse(score), tensor)).collect();
+    seeds.sort_unstable();
+    for (_, tensor) in seeds.into_iter().take(MAX_SEEDS) {
+        let position = survey.sources.values().flatten().find(|source| source.tensor == tensor);
+        let Some(position) = position.map(|source| source.position) else { continue };
+        for by_convention in [false, true] {
+            found.push(Strategy { by_convention, seed: Some((tensor, position)), ..Strategy::default() });
+        }
+    }
+    found
 }
