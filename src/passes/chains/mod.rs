@@ -18,9 +18,9 @@ use crate::ir::{Broken, Facts, Model};
 use plan::{Plan, Strategy};
 use survey::Survey;
 
-/// How much is tried for each node of a chain, and for all of them.
-const FUEL_PER_NODE: usize = 400;
-const MOST_FUEL: usize = 60_000;
+/// How much is tried in all, and for each that asks.
+const FUEL: usize = 160_000;
+const MOST_FUEL: usize = 600;
 
 /// How many tensors are tried to be read first.
 const MAX_SEEDS: usize = 4;
@@ -36,10 +36,10 @@ pub fn shorten(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
         let there = survey.chain.len();
         let mut best: Option<(usize, Vec<plan::Step>, Vec<plan::Rewired>)> = None;
         for strategy in strategies(&survey) {
-            let fuel = there.saturating_mul(FUEL_PER_NODE).min(MOST_FUEL);
-            let mut plan = Plan::new(&mut survey, model, facts, strategy, fuel, usize::MAX);
+            let mut plan = Plan::new(&mut survey, model, facts, strategy);
             let Some(answers) = plan.all() else { continue };
             let cost = plan.cost(&answers);
+            if std::env::var("DBG").is_ok() { eprintln!("== cost {cost} of {there}"); plan.dump(); }
             if cost < best.as_ref().map_or(there, |(cost, ..)| *cost) {
                 best = Some((cost, plan.steps, answers));
             }
@@ -56,10 +56,9 @@ pub fn shorten(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
 fn strategies(survey: &Survey) -> Vec<Strategy> {
     let mut found = Vec::new();
     for by_convention in [false, true] {
+        found.push(Strategy { by_convention, plain: true, ..Strategy::default() });
         for whole in [false, true] {
-            for plain in [false, true] {
-                found.push(Strategy { whole, by_convention, plain, seed: None });
-            }
+            found.push(Strategy { whole, by_convention, ..Strategy::default() });
         }
     }
     let mut seeds: Vec<_> = survey.score.iter().map(|(&tensor, &score)| (std::cmp::Reverse(score), tensor)).collect();
@@ -67,9 +66,9 @@ fn strategies(survey: &Survey) -> Vec<Strategy> {
     for (_, tensor) in seeds.into_iter().take(MAX_SEEDS) {
         let position = survey.sources.values().flatten().find(|source| source.tensor == tensor);
         let Some(position) = position.map(|source| source.position) else { continue };
-        for by_convention in [false, true] {
-            found.push(Strategy { by_convention, seed: Some((tensor, position)), ..Strategy::default() });
-        }
+        found.push(Strategy { seed: Some((tensor, position)), ..Strategy::default() });
     }
+    let each = FUEL / found.len().max(1) / survey.asked.len().max(1);
+    found.iter_mut().for_each(|strategy| strategy.fuel = each.min(MOST_FUEL));
     found
 }

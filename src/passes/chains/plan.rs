@@ -4,6 +4,8 @@
 //! shorter rows, or computed: by one operation on rows where every term of the row has a way to be computed by it. Of all that is
 //! tried the fewest new steps win. The search has a budget; where it is used up, the first that works is taken.
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -80,6 +82,19 @@ enum Answer {
     Again(ValueId),
 }
 
+impl Answer {
+    /// Whether it ends with a step that is not there yet.
+    fn takes_a_step(&self) -> bool {
+        !matches!(self, Answer::Read(..) | Answer::Again(_))
+    }
+}
+
+/// How an answer ends.
+enum Made {
+    There(Planned),
+    Step(Step),
+}
+
 /// How a plan is made.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Strategy {
@@ -91,6 +106,8 @@ pub(super) struct Strategy {
     pub seed: Option<(ValueId, usize)>,
     /// Nothing is computed but what is computed now.
     pub plain: bool,
+    /// How much is tried for each that asks.
+    pub fuel: usize,
 }
 
 pub(super) struct Plan<'a> {
@@ -138,8 +155,6 @@ impl<'a> Plan<'a> {
         model: &'a Model,
         facts: &'a Facts,
         strategy: Strategy,
-        fuel: usize,
-        bound: usize,
     ) -> Self {
         Plan {
             survey,
@@ -149,8 +164,8 @@ impl<'a> Plan<'a> {
             steps: Vec::new(),
             ready: Vec::new(),
             nodes: 0,
-            bound,
-            fuel,
+            bound: usize::MAX,
+            fuel: 0,
             log: Vec::new(),
             wants: FxHashMap::default(),
             shapes: FxHashMap::default(),
@@ -169,11 +184,15 @@ impl<'a> Plan<'a> {
             let asked = self.survey.asked.get(at)?;
             let (reader, slot, value, place) = (asked.reader, asked.slot, asked.value, asked.place);
             let mut wants = asked.wants.clone();
+            self.fuel = self.strategy.fuel;
             if self.strategy.by_convention {
                 let exact = wants.len().min(1);
                 wants.rotate_left(exact);
             }
-            let planned = if wants.is_empty() { self.value(value, place)? } else { self.cheapest(&wants, place)? };
+            let planned = if wants.is_empty() { self.value(value, place) } else { self.cheapest(&wants, place) };
+            if std::env::var("DBG").is_ok() { eprintln!("ask {} slot {slot} {} -> {:?} nodes {} fuel {}", self.model.describe(reader), self.model.value(value).name, planned, self.nodes, self.fuel);
+              if planned.is_some() { for w in &wants { eprintln!("   {:?}", w.lanes.iter().map(|&l| self.survey.terms.get(l)).collect::<Vec<_>>()); } } }
+            let planned = planned?;
             answers.push((reader, slot, planned));
         }
         Some(answers)
@@ -208,6 +227,15 @@ impl<'a> Plan<'a> {
             }
         }
         nodes
+    }
+
+    pub fn dump(&self) {
+        for (i, s) in self.steps.iter().enumerate() {
+            let t = match s { Step::Constant(t) => format!("const {:?}", t.to_i64s()), Step::Shape(v, p) => format!("Shape {} {:?}", self.model.value(*v).name, p),
+              Step::Entries(a,b,c) => format!("Entries {a:?} {b:?} {c}"), Step::Concat(p) => format!("Concat {p:?}"), Step::Vector(p) => format!("Vector {p:?}"), Step::Scalar(p) => format!("Scalar {p:?}"),
+              Step::Apply(o,p,t) => format!("{o} {p:?} {t:?}"), Step::Reduce(o,p,k) => format!("{o} {p:?} {k}"), Step::Again(n,i) => format!("Again {} {i:?}", self.model.describe(*n)) };
+            eprintln!("  {i}: {t}");
+        }
     }
 
     fn ready(&self, planned: Planned) -> usize {
@@ -287,6 +315,7 @@ impl<'a> Plan<'a> {
         let mark = self.mark();
         let outer = self.bound;
         let mut best: Option<(Tail, Planned)> = None;
+        let mut left = attempts.len();
         for one in attempts {
             if let Some((tail, _)) = &best {
                 // Few can be beaten: a row that is not there takes a step.
@@ -295,7 +324,13 @@ impl<'a> Plan<'a> {
                 }
                 self.bound = outer.min(mark.nodes + tail.nodes);
             }
+            // Each has its share of what may be tried.
+            let fuel = self.fuel;
+            self.fuel = fuel.div_ceil(left.max(1));
+            let share = self.fuel;
+            left -= 1;
             let planned = attempt(self, one);
+            self.fuel = fuel.saturating_sub(share.saturating_sub(self.fuel));
             let tail = self.cut(mark);
             if let Some(planned) = planned
                 && best.as_ref().is_none_or(|(best, _)| tail.nodes < best.nodes)
@@ -413,7 +448,24 @@ impl<'a> Plan<'a> {
         self.fuel = self.fuel.saturating_sub(1);
         self.open.push(want.clone());
         let answers = self.answers(want, place);
-        let planned = self.best(answers, |plan, answer| plan.answer(want, answer, place));
+        let planned = self.best(answers, |plan, answer| {
+            // The answer itself takes a step, so what it needs may take one less.
+            let bound = plan.bound;
+            let last = answer.takes_a_step();
+            if last {
+                if plan.nodes + 1 >= bound {
+                    return None;
+                }
+                plan.bound = bound - 1;
+            }
+            let step = plan.answer(want, answer, place);
+            plan.bound = bound;
+            let planned = match step? {
+                Made::There(planned) => planned,
+                Made::Step(step) => plan.step(step, 0)?,
+            };
+            Some(planned)
+        });
         self.open.pop();
         let planned = planned?;
         if self.there(want, place).is_none() {
@@ -433,7 +485,8 @@ impl<'a> Plan<'a> {
             answers.extend(self.reads(want, place));
         }
         let again = self.survey.computed.get(want).copied().filter(|&(_, position)| position < place);
-        if let Some((value, _)) = again.filter(|_| self.strategy.plain || self.fuel == 0) {
+        // What is there sets the mark for what may be better.
+        if let Some((value, _)) = again {
             answers.push(Answer::Again(value));
         }
         let repeated = count > 1 && want.lanes.iter().all(|lane| want.lanes.first() == Some(lane));
@@ -454,24 +507,22 @@ impl<'a> Plan<'a> {
         if count > 1 && !repeated {
             answers.extend(self.partitions(want, place).into_iter().map(Answer::Concat));
         }
-        if let Some((value, _)) = again {
-            answers.push(Answer::Again(value));
-        }
         answers
     }
 
-    fn answer(&mut self, want: &Want, answer: Answer, place: usize) -> Option<Planned> {
-        match answer {
-            Answer::Read(tensor, axes) => self.read(tensor, axes, want.is_vector),
+    /// What the answer takes, and its last step.
+    fn answer(&mut self, want: &Want, answer: Answer, place: usize) -> Option<Made> {
+        let step = match answer {
+            Answer::Read(tensor, axes) => return self.read(tensor, axes, want.is_vector).map(Made::There),
             Answer::Pick(from, length, entries) => match (length, entries.as_slice(), want.is_vector) {
-                (1, [0], false) => self.step(Step::Scalar(from), 0),
-                _ => self.step(Step::Entries(from, entries, want.is_vector), 0),
+                (1, [0], false) => Step::Scalar(from),
+                _ => Step::Entries(from, entries, want.is_vector),
             },
-            Answer::Apply(way, columns) => self.apply(want, way, columns, place),
+            Answer::Apply(way, columns) => self.apply(want, way, columns, place)?,
             Answer::Repeat => {
                 let one = Want { lanes: want.lanes.iter().take(1).copied().collect(), ..want.clone() };
                 let planned = self.row(&one, place)?;
-                self.step(Step::Entries(planned, SmallVec::from_elem(0, want.lanes.len()), true), 0)
+                Step::Entries(planned, SmallVec::from_elem(0, want.lanes.len()), true)
             }
             Answer::Cast(from) => {
                 // From 32 bits only what is there: nothing is computed in fewer bits.
@@ -486,12 +537,12 @@ impl<'a> Plan<'a> {
                         }
                     },
                 };
-                self.step(Step::Apply("Cast", vec![planned], Some(want.dtype)), 0)
+                Step::Apply("Cast", vec![planned], Some(want.dtype))
             }
             Answer::Other => {
                 let other = Want { is_vector: !want.is_vector, ..want.clone() };
                 let planned = self.row(&other, place)?;
-                self.step(if want.is_vector { Step::Vector(planned) } else { Step::Scalar(planned) }, 0)
+                if want.is_vector { Step::Vector(planned) } else { Step::Scalar(planned) }
             }
             Answer::Concat(lengths) => {
                 let mut pieces = Vec::with_capacity(lengths.len());
@@ -501,10 +552,11 @@ impl<'a> Plan<'a> {
                     rest = rest.get(length..)?;
                     pieces.push(self.row(&Want { lanes, ..want.clone() }, place)?);
                 }
-                self.step(Step::Concat(pieces), 0)
+                Step::Concat(pieces)
             }
-            Answer::Again(value) => self.again(value, place),
-        }
+            Answer::Again(value) => return self.again(value, place).map(Made::There),
+        };
+        Some(Made::Step(step))
     }
 
     /// Entries of a row that is there.
@@ -579,11 +631,11 @@ impl<'a> Plan<'a> {
         let Some(&first) = want.lanes.iter().find(|&&lane| !self.survey.terms.is_known(lane)) else {
             return Vec::new();
         };
-        let ways: Vec<Vec<Way>> =
+        let ways: Vec<Rc<[Way]>> =
             want.lanes.iter().map(|&lane| self.survey.terms.ways(lane, want.dtype, opset, scope)).collect();
         let mut found: Vec<(Way, Vec<Lanes>)> = Vec::new();
         let Some(at) = want.lanes.iter().position(|&lane| lane == first) else { return Vec::new() };
-        for way in ways.get(at).cloned().unwrap_or_default() {
+        for way in ways.get(at).into_iter().flat_map(|ways| ways.iter()).cloned().collect::<Vec<Way>>() {
             if reduction(way.operator).is_some() {
                 if want.lanes.len() == 1 {
                     found.push((way.clone(), vec![way.operands.clone()]));
@@ -622,11 +674,11 @@ impl<'a> Plan<'a> {
         found.into_iter().map(|(way, columns)| Answer::Apply(way, columns)).collect()
     }
 
-    fn apply(&mut self, want: &Want, way: Way, columns: Vec<Lanes>, place: usize) -> Option<Planned> {
+    fn apply(&mut self, want: &Want, way: Way, columns: Vec<Lanes>, place: usize) -> Option<Step> {
         if reduction(way.operator).is_some() {
             let lanes = columns.into_iter().next()?;
             let planned = self.row(&Want { dtype: way.from, is_vector: true, lanes }, place)?;
-            return self.step(Step::Reduce(way.operator, planned, want.is_vector), 0);
+            return Some(Step::Reduce(way.operator, planned, want.is_vector));
         }
         let count = want.lanes.len();
         let uniform = |lanes: &Lanes| lanes.iter().all(|lane| lanes.first() == Some(lane));
@@ -647,7 +699,7 @@ impl<'a> Plan<'a> {
             operands.push(self.cheapest(&[vector, scalar], place)?);
         }
         let to = (way.operator == "Cast").then_some(way.to);
-        self.step(Step::Apply(way.operator, operands, to), 0)
+        Some(Step::Apply(way.operator, operands, to))
     }
 
     /// The ways to cut a row into shorter ones, by their lengths.

@@ -3,6 +3,8 @@
 //! Two elements that are the same expression, or the same operation on the same elements, are one term. A way to compute a term
 //! is an operation on other terms: one that a node of the graph does, or one that follows from the expression.
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -107,6 +109,7 @@ pub(super) struct Terms {
     list: Vec<Term>,
     ids: FxHashMap<Term, TermId>,
     ways: FxHashMap<TermId, Vec<Way>>,
+    looked_up: FxHashMap<(TermId, DType), Rc<[Way]>>,
 }
 
 impl Terms {
@@ -170,8 +173,18 @@ impl Terms {
     }
 
     /// The ways to compute a term as an element of type `to`.
-    pub fn ways(&mut self, id: TermId, to: DType, opset: i64, scope: &Scope) -> Vec<Way> {
-        let mut found: Vec<Way> = Vec::new();
+    pub fn ways(&mut self, id: TermId, to: DType, opset: i64, scope: &Scope) -> Rc<[Way]> {
+        if let Some(known) = self.looked_up.get(&(id, to)) {
+            return Rc::clone(known);
+        }
+        let found: Rc<[Way]> = self.find_ways(id, to, opset, scope).into();
+        self.looked_up.insert((id, to), Rc::clone(&found));
+        found
+    }
+
+    fn find_ways(&mut self, id: TermId, to: DType, opset: i64, scope: &Scope) -> Vec<Way> {
+        let noted = self.ways.get(&id).into_iter().flatten();
+        let mut found: Vec<Way> = noted.filter(|way| way.to == to).cloned().collect();
         match self.get(id).cloned() {
             Some(Term::Int(dim)) if to == DType::Int64 => {
                 for (operation, left, right) in scope.parts(&dim) {
@@ -185,7 +198,10 @@ impl Terms {
                         Operation::Max => "Max",
                     };
                     let operands = [self.intern(Term::Int(left)), self.intern(Term::Int(right))];
-                    found.push(Way { operator, from: to, to, operands: operands.into_iter().collect() });
+                    let way = Way { operator, from: to, to, operands: operands.into_iter().collect() };
+                    if !found.contains(&way) {
+                        found.push(way);
+                    }
                 }
             }
             // What is an exact fraction is exact on the way, for the denominator is a power of two.
@@ -198,13 +214,8 @@ impl Terms {
                 let operands = [self.intern(Term::Real { num, den: 1 }), self.intern(share)];
                 found.push(Way { operator: "Mul", from: to, to, operands: operands.into_iter().collect() });
             }
-            Some(Term::Applied(way)) if way.to == to => found.push(way),
+            Some(Term::Applied(way)) if way.to == to && !found.contains(&way) => found.push(way),
             _ => {}
-        }
-        for way in self.ways.get(&id).into_iter().flatten() {
-            if way.to == to && !found.contains(way) {
-                found.push(way.clone());
-            }
         }
         found.retain(|way| is_available(way.operator, way.from, opset) || reduction(way.operator).is_some());
         found
