@@ -14,20 +14,24 @@ pub(super) struct Asked {
     pub value: ValueId,
     /// The place of the reader in the order.
     pub place: usize,
+    /// Whether the reader is needed whatever becomes of the chain.
+    pub is_kept: bool,
     /// What would do; nothing if only the value itself does.
     pub wants: Vec<Want>,
 }
 
+/// Where a size is read.
+pub(super) struct Place {
+    pub reader: NodeId,
+    pub slot: usize,
+    pub value: ValueId,
+    pub place: usize,
+    pub is_kept: bool,
+}
+
 /// Notes that operand `slot` of a node is a value of the chain.
-pub(super) fn ask(
-    survey: &mut Survey,
-    model: &Model,
-    facts: &Facts,
-    reader: NodeId,
-    slot: usize,
-    value: ValueId,
-    place: usize,
-) {
+pub(super) fn ask(survey: &mut Survey, model: &Model, facts: &Facts, at: Place) {
+    let Place { reader, slot, value, place, is_kept } = at;
     let mut wants: Vec<Want> = survey.want(value).cloned().into_iter().collect();
     if let Some(node) = model.node(reader).filter(|node| node.canonical_domain().is_empty()) {
         let others = match node.op_type.as_str() {
@@ -49,7 +53,7 @@ pub(super) fn ask(
             }
         }
     }
-    survey.asked.push(Asked { reader, slot, value, place, wants });
+    survey.asked.push(Asked { reader, slot, value, place, is_kept, wants });
 }
 
 fn dims_of<'f>(facts: &'f Facts, value: Option<ValueId>) -> Option<&'f [Dim]> {

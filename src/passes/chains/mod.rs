@@ -33,12 +33,14 @@ pub fn shorten(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
     let mut saved = 0;
     for graph in live_graphs(model) {
         let Some(mut survey) = Survey::of(model, facts, graph)? else { continue };
-        let there = survey.chain.len();
+        // What is there only to be measured goes with what measures it.
+        let there = survey.chain.len() + survey.measured;
         let mut best: Option<(usize, Vec<plan::Step>, Vec<plan::Rewired>)> = None;
         for strategy in strategies(&survey) {
             let mut plan = Plan::new(&mut survey, model, facts, strategy);
             let Some(answers) = plan.all() else { continue };
-            let cost = plan.cost(&answers);
+            let extra = if strategy.kept_only { 0 } else { plan.measured() };
+            let cost = plan.cost(&answers) + extra;
             if std::env::var("DBG").is_ok() { eprintln!("== cost {cost} of {there}"); plan.dump(); }
             if cost < best.as_ref().map_or(there, |(cost, ..)| *cost) {
                 best = Some((cost, plan.steps, answers));
@@ -67,6 +69,11 @@ fn strategies(survey: &Survey) -> Vec<Strategy> {
         let position = survey.sources.values().flatten().find(|source| source.tensor == tensor);
         let Some(position) = position.map(|source| source.position) else { continue };
         found.push(Strategy { seed: Some((tensor, position)), ..Strategy::default() });
+    }
+    if survey.measured > 0 {
+        let kept: Vec<Strategy> = found.iter().map(|&strategy| Strategy { kept_only: true, ..strategy }).collect();
+        found.truncate(3);
+        found.extend(kept);
     }
     let each = FUEL / found.len().max(1) / survey.asked.len().max(1);
     found.iter_mut().for_each(|strategy| strategy.fuel = each.min(MOST_FUEL));

@@ -106,6 +106,8 @@ pub(super) struct Strategy {
     pub seed: Option<(ValueId, usize)>,
     /// Nothing is computed but what is computed now.
     pub plain: bool,
+    /// What is there only to be measured is not, and does not ask.
+    pub kept_only: bool,
     /// How much is tried for each that asks.
     pub fuel: usize,
 }
@@ -182,6 +184,9 @@ impl<'a> Plan<'a> {
         let mut answers = Vec::with_capacity(self.survey.asked.len());
         for at in 0..self.survey.asked.len() {
             let asked = self.survey.asked.get(at)?;
+            if self.strategy.kept_only && !asked.is_kept {
+                continue;
+            }
             let (reader, slot, value, place) = (asked.reader, asked.slot, asked.value, asked.place);
             let mut wants = asked.wants.clone();
             self.fuel = self.strategy.fuel;
@@ -196,6 +201,11 @@ impl<'a> Plan<'a> {
             answers.push((reader, slot, planned));
         }
         Some(answers)
+    }
+
+    /// The nodes that are there only to be measured.
+    pub fn measured(&self) -> usize {
+        self.survey.measured
     }
 
     /// The nodes that the answers need.
@@ -383,6 +393,9 @@ impl<'a> Plan<'a> {
         }
         let mut inputs = Vec::with_capacity(node.inputs().len());
         for input in node.inputs() {
+            if input.is_some_and(|input| !self.may_measure(input) && !self.is_of_chain(input)) {
+                return None;
+            }
             inputs.push(match input {
                 Some(input) => Some(self.value(*input, place)?),
                 None => None,
@@ -393,10 +406,17 @@ impl<'a> Plan<'a> {
         Some(planned)
     }
 
+    fn is_of_chain(&self, value: ValueId) -> bool {
+        self.model.value(value).producer().is_some_and(|id| self.survey.chain.contains(&id))
+    }
+
     /// The whole shape of a tensor, which is there after a place.
     fn shape(&mut self, tensor: ValueId, position: usize) -> Option<Planned> {
         if let Some(&known) = self.shapes.get(&tensor) {
             return Some(known);
+        }
+        if !self.may_measure(tensor) {
+            return None;
         }
         let planned = self.step(Step::Shape(tensor, None), position)?;
         self.note(Entry::Shape(tensor, planned));
@@ -408,6 +428,10 @@ impl<'a> Plan<'a> {
             }
         }
         Some(planned)
+    }
+
+    fn may_measure(&self, tensor: ValueId) -> bool {
+        !self.strategy.kept_only || self.survey.is_kept(self.model, tensor)
     }
 
     fn there(&self, want: &Want, place: usize) -> Option<Planned> {
@@ -583,6 +607,9 @@ impl<'a> Plan<'a> {
         let Some(first) = dims.iter().find(|dim| dim.as_const().is_none()) else { return Vec::new() };
         let mut found = Vec::new();
         for source in self.survey.sources.get(*first).into_iter().flatten().filter(|source| source.position < place) {
+            if !self.may_measure(source.tensor) {
+                continue;
+            }
             let Some(shape) = self.facts.get(source.tensor).and_then(|fact| fact.shape()) else { continue };
             let is_row = |run: &[crate::dim::Dim]| run.iter().zip(&dims).all(|(own, dim)| own == *dim);
             let row = shape.windows(dims.len()).position(is_row);

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::asked::{Asked, ask};
+use super::asked::{Asked, Place, ask};
 use super::terms::{Lanes, Term, Terms, Way, elementwise, is_followed, reduction};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Attribute, Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
@@ -43,6 +43,10 @@ pub(super) struct Survey {
     pub constants: Vec<(NodeId, usize, Tensor)>,
     /// The first value that holds some elements, and its place in the order.
     pub computed: FxHashMap<Want, (ValueId, usize)>,
+    /// The nodes that results need whatever becomes of the chain.
+    pub kept: FxHashSet<NodeId>,
+    /// How many nodes there are only for their results to be measured.
+    pub measured: usize,
     /// How many of the sizes asked for a tensor has.
     pub score: FxHashMap<ValueId, usize>,
     pub terms: Terms,
@@ -102,6 +106,8 @@ impl Survey {
             asked: Vec::new(),
             constants: Vec::new(),
             computed: FxHashMap::default(),
+            kept: FxHashSet::default(),
+            measured: 0,
             score: FxHashMap::default(),
             terms: Terms::default(),
             elements: FxHashMap::default(),
@@ -126,6 +132,9 @@ impl Survey {
         if survey.chain.len() < 2 || survey.opset < 1 {
             return Ok(None);
         }
+        survey.keep(model, graph);
+        survey.measured =
+            order.iter().filter(|id| !survey.chain.contains(id) && !survey.kept.contains(id)).count();
         let mut wanted: FxHashSet<Dim> = FxHashSet::default();
         for &id in &order {
             let Some(node) = model.node(id).filter(|_| survey.chain.contains(&id)) else { continue };
@@ -145,7 +154,8 @@ impl Survey {
                         outer = holder;
                     }
                     let Some(&place) = survey.positions.get(&outer) else { return Ok(None) };
-                    ask(&mut survey, model, facts, reader, slot, output, place);
+                    let is_kept = survey.kept.contains(&outer);
+                    ask(&mut survey, model, facts, Place { reader, slot, value: output, place, is_kept });
                     let lanes = survey.elements.get(&output).cloned().unwrap_or_default();
                     wanted.extend(lanes.iter().filter_map(|&lane| survey.terms.as_dim(lane).cloned()));
                 }
@@ -159,6 +169,25 @@ impl Survey {
         }
         survey.score = score;
         Ok(Some(survey))
+    }
+
+    /// Notes which nodes the results need, but for what the chain measures.
+    fn keep(&mut self, model: &Model, graph: GraphId) {
+        let mut open: Vec<ValueId> = model.graph(graph).outputs().to_vec();
+        while let Some(value) = open.pop() {
+            let Some(id) = model.value(value).producer() else { continue };
+            let Some(node) = model.node(id).filter(|node| node.graph() == graph) else { continue };
+            if self.chain.contains(&id) || !self.kept.insert(id) {
+                continue;
+            }
+            open.extend(node.inputs().iter().flatten());
+            node.subgraphs().for_each(|inner| open.extend(model.captures(inner)));
+        }
+    }
+
+    /// Whether a tensor is there whatever becomes of the chain.
+    pub fn is_kept(&self, model: &Model, tensor: ValueId) -> bool {
+        model.value(tensor).producer().is_none_or(|id| self.kept.contains(&id) || !self.positions.contains_key(&id))
     }
 
     /// The place of a node in the order.
