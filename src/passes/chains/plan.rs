@@ -17,6 +17,9 @@ use crate::tensor::{DType, Tensor};
 /// How deep a plan may go.
 const MAX_DEPTH: usize = 48;
 
+/// How many rows a plan may look for before it is given up.
+const MAX_TRIED: usize = 200_000;
+
 /// How many tensors a row is tried to be read from.
 const MAX_READS: usize = 2;
 
@@ -124,6 +127,8 @@ pub(super) struct Plan<'a> {
     /// The number of nodes a plan may not reach.
     bound: usize,
     fuel: usize,
+    /// How many rows were looked for.
+    tried: usize,
     log: Vec<Entry>,
     wants: FxHashMap<Want, Planned>,
     shapes: FxHashMap<ValueId, Planned>,
@@ -168,6 +173,7 @@ impl<'a> Plan<'a> {
             nodes: 0,
             bound: usize::MAX,
             fuel: 0,
+            tried: 0,
             log: Vec::new(),
             wants: FxHashMap::default(),
             shapes: FxHashMap::default(),
@@ -364,7 +370,7 @@ impl<'a> Plan<'a> {
     /// Something that holds what the value holds.
     fn value(&mut self, value: ValueId, place: usize) -> Option<Planned> {
         let Some(_) = self.model.value(value).producer().filter(|id| self.survey.chain.contains(id)) else {
-            return Some(Planned::Value(value));
+            return self.may_measure(value).then_some(Planned::Value(value));
         };
         if let Some(&known) = self.values.get(&value) {
             return Some(known);
@@ -381,7 +387,7 @@ impl<'a> Plan<'a> {
             return Some(known);
         }
         let Some(id) = self.model.value(value).producer().filter(|id| self.survey.chain.contains(id)) else {
-            return Some(Planned::Value(value));
+            return self.may_measure(value).then_some(Planned::Value(value));
         };
         let node = self.model.node(id)?;
         let [Some(_)] = *node.outputs() else { return None };
@@ -393,7 +399,7 @@ impl<'a> Plan<'a> {
         }
         let mut inputs = Vec::with_capacity(node.inputs().len());
         for input in node.inputs() {
-            if input.is_some_and(|input| !self.may_measure(input) && !self.is_of_chain(input)) {
+            if node.is("Shape") && input.is_some_and(|input| !self.may_measure(input)) {
                 return None;
             }
             inputs.push(match input {
@@ -404,10 +410,6 @@ impl<'a> Plan<'a> {
         let planned = self.step(Step::Again(id, inputs), 0)?;
         self.note(Entry::Value(value, planned));
         Some(planned)
-    }
-
-    fn is_of_chain(&self, value: ValueId) -> bool {
-        self.model.value(value).producer().is_some_and(|id| self.survey.chain.contains(&id))
     }
 
     /// The whole shape of a tensor, which is there after a place.
@@ -430,6 +432,7 @@ impl<'a> Plan<'a> {
         Some(planned)
     }
 
+    /// Whether a tensor that is not of the chain may be read.
     fn may_measure(&self, tensor: ValueId) -> bool {
         !self.strategy.kept_only || self.survey.is_kept(self.model, tensor)
     }
@@ -466,9 +469,10 @@ impl<'a> Plan<'a> {
             self.note(Entry::Want(want.clone(), planned));
             return Some(planned);
         }
-        if self.open.len() >= MAX_DEPTH || self.open.contains(want) {
+        if self.open.len() >= MAX_DEPTH || self.open.contains(want) || self.tried >= MAX_TRIED {
             return None;
         }
+        self.tried += 1;
         self.fuel = self.fuel.saturating_sub(1);
         self.open.push(want.clone());
         let answers = self.answers(want, place);
@@ -512,6 +516,9 @@ impl<'a> Plan<'a> {
         // What is there sets the mark for what may be better.
         if let Some((value, _)) = again {
             answers.push(Answer::Again(value));
+        }
+        if self.fuel == 0 && !answers.is_empty() {
+            return answers;
         }
         let repeated = count > 1 && want.lanes.iter().all(|lane| want.lanes.first() == Some(lane));
         if repeated {

@@ -223,8 +223,7 @@ impl Survey {
         if node.outputs().len() != 1 && !node.is("Split") {
             return false;
         }
-        for output in node.outputs() {
-            let Some(output) = *output else { return false };
+        for &output in node.outputs().iter().flatten() {
             if model.is_output(output) || model.value(output).pinned {
                 return false;
             }
