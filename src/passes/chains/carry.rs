@@ -1,18 +1,28 @@
 //! Carrying a plan out.
 
+use rustc_hash::FxHashMap;
+
 use super::plan::{Planned, Rewired, Step};
 use super::survey::Survey;
 use crate::ir::{Broken, Edit, GraphId, Model, NewNode, Node, ValueId};
 use crate::tensor::Tensor;
+
+/// A plan to be carried out.
+pub(super) struct Carried {
+    pub steps: Vec<Step>,
+    pub answers: Vec<Rewired>,
+    /// The values that hold now what the steps will: new ones are named after them.
+    pub counterparts: FxHashMap<usize, ValueId>,
+}
 
 /// Makes the nodes of the plan, and lets those who asked read them.
 pub(super) fn carry_out(
     model: &mut Model,
     graph: GraphId,
     survey: &Survey,
-    steps: Vec<Step>,
-    answers: &[Rewired],
+    carried: Carried,
 ) -> Result<(), Broken> {
+    let Carried { steps, answers, counterparts } = carried;
     let Some(first) = survey.asked.first() else { return Ok(()) };
     let mut anchor = first.reader;
     while let Some(holder) =
@@ -26,7 +36,7 @@ pub(super) fn carry_out(
         Planned::Value(value) => Some(value),
         Planned::Step(step) => made.get(step).copied(),
     };
-    for step in steps {
+    for (at, step) in steps.into_iter().enumerate() {
         let (stem, node) = match step {
             Step::Constant(tensor) => {
                 let name = model.unused_name("size");
@@ -70,11 +80,11 @@ pub(super) fn carry_out(
             Step::Apply(operator, operands, to) => {
                 let inputs: Vec<Option<ValueId>> = operands.into_iter().map(|operand| resolve(&made, operand)).collect();
                 let node = NewNode::new(operator, inputs);
-                ("size".to_string(), if let Some(to) = to { node.with("to", to) } else { node })
+                named(model, counterparts.get(&at), if let Some(to) = to { node.with("to", to) } else { node })
             }
             Step::Reduce(operator, vector, keeps) => {
                 let node = NewNode::new(operator, [resolve(&made, vector)]);
-                ("size".to_string(), node.with("keepdims", i64::from(keeps)))
+                named(model, counterparts.get(&at), node.with("keepdims", i64::from(keeps)))
             }
             Step::Again(id, inputs) => {
                 let Some(node) = model.node(id) else { return Ok(()) };
@@ -95,7 +105,7 @@ pub(super) fn carry_out(
         made.push(value);
         edit.insert.push(node.output(value));
     }
-    for &(reader, slot, planned) in answers {
+    for (reader, slot, planned) in answers {
         edit.rewire.push((reader, slot, resolve(&made, planned)));
     }
     for (reader, slot, tensor) in &survey.constants {
@@ -106,6 +116,13 @@ pub(super) fn carry_out(
     }
     model.apply(edit)?;
     Ok(())
+}
+
+/// A stem for the name of a result and its node, after the value that holds the same now.
+fn named(model: &Model, counterpart: Option<&ValueId>, node: NewNode) -> (String, NewNode) {
+    let Some(&value) = counterpart else { return ("size".to_string(), node) };
+    let own = model.value(value).producer().and_then(|id| model.node(id)).filter(|own| own.is(&node.op_type));
+    (model.value(value).name.clone(), own.map_or(node.clone(), |own| node.named(own.name.clone())))
 }
 
 /// The result of a node that is there and does just that: it keeps its name.

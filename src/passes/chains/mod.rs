@@ -35,20 +35,19 @@ pub fn shorten(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
         let Some(mut survey) = Survey::of(model, facts, graph)? else { continue };
         // What is there only to be measured goes with what measures it.
         let there = survey.chain.len() + survey.measured;
-        let mut best: Option<(usize, Vec<plan::Step>, Vec<plan::Rewired>)> = None;
+        let mut best: Option<(usize, carry::Carried)> = None;
         for strategy in strategies(&survey) {
             let mut plan = Plan::new(&mut survey, model, facts, strategy);
             let Some(answers) = plan.all() else { continue };
             let extra = if strategy.kept_only { 0 } else { plan.measured() };
             let cost = plan.cost(&answers) + extra;
-            if std::env::var("DBG").is_ok() { eprintln!("== cost {cost} of {there}"); plan.dump(); }
             if cost < best.as_ref().map_or(there, |(cost, ..)| *cost) {
-                best = Some((cost, plan.steps, answers));
+                best = Some((cost, carry::Carried { counterparts: plan.counterparts(), steps: plan.steps, answers }));
             }
         }
-        let Some((cost, steps, answers)) = best else { continue };
+        let Some((cost, carried)) = best else { continue };
         saved += there - cost;
-        carry::carry_out(model, graph, &survey, steps, &answers)?;
+        carry::carry_out(model, graph, &survey, carried)?;
     }
     Ok(saved)
 }

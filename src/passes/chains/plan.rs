@@ -201,12 +201,23 @@ impl<'a> Plan<'a> {
                 wants.rotate_left(exact);
             }
             let planned = if wants.is_empty() { self.value(value, place) } else { self.cheapest(&wants, place) };
-            if std::env::var("DBG").is_ok() { eprintln!("ask {} slot {slot} {} -> {:?} nodes {} fuel {}", self.model.describe(reader), self.model.value(value).name, planned, self.nodes, self.fuel);
-              if planned.is_some() { for w in &wants { eprintln!("   {:?}", w.lanes.iter().map(|&l| self.survey.terms.get(l)).collect::<Vec<_>>()); } } }
             let planned = planned?;
             answers.push((reader, slot, planned));
         }
         Some(answers)
+    }
+
+    /// The values that hold now what the steps will.
+    pub fn counterparts(&self) -> FxHashMap<usize, ValueId> {
+        let mut found = FxHashMap::default();
+        for entry in &self.log {
+            if let Entry::Want(want, Planned::Step(step)) = entry
+                && let Some(&(value, _)) = self.survey.computed.get(want)
+            {
+                found.entry(*step).or_insert(value);
+            }
+        }
+        found
     }
 
     /// The nodes that are there only to be measured.
@@ -243,15 +254,6 @@ impl<'a> Plan<'a> {
             }
         }
         nodes
-    }
-
-    pub fn dump(&self) {
-        for (i, s) in self.steps.iter().enumerate() {
-            let t = match s { Step::Constant(t) => format!("const {:?}", t.to_i64s()), Step::Shape(v, p) => format!("Shape {} {:?}", self.model.value(*v).name, p),
-              Step::Entries(a,b,c) => format!("Entries {a:?} {b:?} {c}"), Step::Concat(p) => format!("Concat {p:?}"), Step::Vector(p) => format!("Vector {p:?}"), Step::Scalar(p) => format!("Scalar {p:?}"),
-              Step::Apply(o,p,t) => format!("{o} {p:?} {t:?}"), Step::Reduce(o,p,k) => format!("{o} {p:?} {k}"), Step::Again(n,i) => format!("Again {} {i:?}", self.model.describe(*n)) };
-            eprintln!("  {i}: {t}");
-        }
     }
 
     fn ready(&self, planned: Planned) -> usize {

@@ -275,7 +275,7 @@ impl Survey {
                     (None, None, None) => self.terms.intern(Term::Element(output, at)),
                 };
                 if let Some(way) = way
-                    && self.holds(facts, way, lane)
+                    && (fact.dtype() == Some(way.to) || self.holds(facts, way, lane))
                 {
                     self.terms.note(lane, way.clone());
                 }
