@@ -5,6 +5,9 @@ use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Monomial, Term};
 use super::scope::Scope;
 
+/// What has more terms is not worth taking apart.
+const MAX_TERMS: usize = 16;
+
 /// How many terms of a sum are looked at.
 const MAX_PARTS: usize = 6;
 
@@ -31,7 +34,7 @@ impl Scope {
     /// The ways to compute an expression by one operation from simpler ones. Each gives `a` for every assignment of the symbols.
     pub fn parts(&self, a: &Dim) -> Vec<(Operation, Dim, Dim)> {
         let mut found = Vec::new();
-        if a.as_const().is_none() {
+        if a.as_const().is_none() && a.term_count() <= MAX_TERMS {
             self.linear_parts(a, &mut found);
             self.atom_parts(a, &mut found);
         }

@@ -20,7 +20,7 @@ use survey::Survey;
 
 /// How much is tried in all, and for each that asks.
 const FUEL: usize = 160_000;
-const MOST_FUEL: usize = 600;
+const MOST_FUEL: usize = 4_000;
 
 /// How many tensors are tried to be read first.
 const MAX_SEEDS: usize = 4;
