@@ -69,7 +69,9 @@ impl Scope {
             }
             found.push((Operation::Add, rest, constant));
         }
-        let divisor = terms.iter().fold(offset.unsigned_abs(), |divisor, term| greatest_common_divisor(divisor, term.coefficient.unsigned_abs()));
+        let divisor = terms.iter().fold(offset.unsigned_abs(), |divisor, term| {
+            greatest_common_divisor(divisor, term.coefficient.unsigned_abs())
+        });
         if let Ok(divisor) = i64::try_from(divisor)
             && divisor > 0
         {

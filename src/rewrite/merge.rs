@@ -14,12 +14,7 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         apply: reshape_reshape,
     },
-    Rule {
-        name: "reshape-of-transpose",
-        operators: &["Reshape", "Flatten"],
-        exact: true,
-        apply: reshape_of_transpose,
-    },
+    Rule { name: "reshape-of-transpose", operators: &["Reshape", "Flatten"], exact: true, apply: reshape_of_transpose },
     Rule { name: "cast-cast", operators: &["Cast"], exact: true, apply: cast_cast },
     Rule { name: "concat-concat", operators: &["Concat"], exact: true, apply: concat_concat },
     Rule { name: "expand-into-broadcast", operators: BROADCASTING, exact: true, apply: expand_into_broadcast },

@@ -16,12 +16,7 @@ pub(super) struct Carried {
 }
 
 /// Makes the nodes of the plan, and lets those who asked read them.
-pub(super) fn carry_out(
-    model: &mut Model,
-    graph: GraphId,
-    survey: &Survey,
-    carried: Carried,
-) -> Result<(), Broken> {
+pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carried: Carried) -> Result<(), Broken> {
     let Carried { steps, answers, counterparts } = carried;
     let Some(first) = survey.asked.first() else { return Ok(()) };
     let mut anchor = first.reader;
@@ -78,7 +73,8 @@ pub(super) fn carry_out(
             }
             Step::Scalar(vector) => ("size".to_string(), NewNode::new("Squeeze", [resolve(&made, vector)])),
             Step::Apply(operator, operands, to) => {
-                let inputs: Vec<Option<ValueId>> = operands.into_iter().map(|operand| resolve(&made, operand)).collect();
+                let inputs: Vec<Option<ValueId>> =
+                    operands.into_iter().map(|operand| resolve(&made, operand)).collect();
                 let node = NewNode::new(operator, inputs);
                 named(model, counterparts.get(&at), if let Some(to) = to { node.with("to", to) } else { node })
             }

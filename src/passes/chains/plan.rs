@@ -157,12 +157,7 @@ pub(super) type Rewired = (NodeId, usize, Planned);
 
 impl<'a> Plan<'a> {
     /// An empty plan.
-    pub fn new(
-        survey: &'a mut Survey,
-        model: &'a Model,
-        facts: &'a Facts,
-        strategy: Strategy,
-    ) -> Self {
+    pub fn new(survey: &'a mut Survey, model: &'a Model, facts: &'a Facts, strategy: Strategy) -> Self {
         Plan {
             survey,
             model,
@@ -452,9 +447,10 @@ impl<'a> Plan<'a> {
         let floats = || want.lanes.iter().map(|&lane| terms.as_float(lane)).collect::<Option<Vec<f64>>>();
         match want.dtype {
             DType::Int64 => made(ints()?, want.is_vector),
-            DType::Int32 => {
-                made(ints()?.into_iter().map(|int| i32::try_from(int).ok()).collect::<Option<Vec<_>>>()?, want.is_vector)
-            }
+            DType::Int32 => made(
+                ints()?.into_iter().map(|int| i32::try_from(int).ok()).collect::<Option<Vec<_>>>()?,
+                want.is_vector,
+            ),
             DType::Float => made(floats()?.into_iter().map(|float| float as f32).collect(), want.is_vector),
             DType::Double => made(floats()?, want.is_vector),
             _ => None,

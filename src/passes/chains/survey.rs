@@ -133,8 +133,7 @@ impl Survey {
             return Ok(None);
         }
         survey.keep(model, graph);
-        survey.measured =
-            order.iter().filter(|id| !survey.chain.contains(id) && !survey.kept.contains(id)).count();
+        survey.measured = order.iter().filter(|id| !survey.chain.contains(id) && !survey.kept.contains(id)).count();
         let mut wanted: FxHashSet<Dim> = FxHashSet::default();
         for &id in &order {
             let Some(node) = model.node(id).filter(|_| survey.chain.contains(&id)) else { continue };
