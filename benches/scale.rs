@@ -13,11 +13,22 @@ use std::time::Instant;
 use onnx_slice_fold::ir::text;
 use onnx_slice_fold::{Document, Options};
 
+/// What the command line allocates with.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const SIZES: [usize; 4] = [1_000, 10_000, 20_000, 100_000];
 
 fn main() {
-    let kinds: [(&str, fn(usize) -> String); 5] =
-        [("chain", chain), ("fan", fan), ("residual blocks", residual), ("slices", slices), ("branches", branches)];
+    let kinds: [(&str, fn(usize) -> String); 6] = [
+        ("chain", chain),
+        ("fan", fan),
+        ("residual blocks", residual),
+        ("slices", slices),
+        ("branches", branches),
+        ("transformer", transformer),
+    ];
     println!(
         "{:<16} {:>8} {:>10} {:>10} {:>12} {:>12}",
         "", "nodes", "infer s", "fold s", "infer ns/node", "fold ns/node"
@@ -110,4 +121,68 @@ fn branches(nodes: usize) -> String {
         last = format!("b{i}");
     }
     model("float[N,8] x", "int64 zero = {0}, int64 five = {5}", &format!("{body}y = Abs ({last})"))
+}
+
+/// Layers of a transformer as exporters write them: normalizations in pieces, and every Reshape's sizes read anew.
+fn transformer(nodes: usize) -> String {
+    const WEIGHTS: [&str; 6] = ["q", "k", "v", "o", "up", "down"];
+    let (mut body, mut last) = (String::new(), String::from("x"));
+    let mut constants = String::from(
+        "int64 zero = {0}, int64 one = {1}, int64[1] axis = {0}, int64[1] heads = {2}, int64[1] each = {2}, int64[1] whole = {4}, \
+         float two = {2}, float eps = {0.00001}, float root = {1.41421354}, float half = {0.5}, float unit = {1}",
+    );
+    for i in 0..nodes / 77 {
+        for (w, name) in WEIGHTS.into_iter().enumerate() {
+            let numbers: Vec<String> = (0..16).map(|n| format!("{}.{}", (n * 7 + w) % 5, i * 6 + w)).collect();
+            let _ = write!(constants, ", float[4,4] w{name}{i} = {{{}}}", numbers.join(","));
+            let _ = write!(constants, ", float[4] b{name}{i} = {{{i}.25, 0.5, {w}.75, 1}}");
+        }
+        let normed = normalization(&mut body, &mut constants, &format!("{i}a"), &last);
+        for name in ["q", "k", "v"] {
+            let _ =
+                writeln!(body, "m{name}{i} = MatMul ({normed}, w{name}{i})  a{name}{i} = Add (m{name}{i}, b{name}{i})");
+            let to = format!("{name}{i}");
+            reshape(&mut body, &to, &format!("a{name}{i}"), "heads, each");
+            let perm = if name == "k" { "[0, 2, 3, 1]" } else { "[0, 2, 1, 3]" };
+            let _ = writeln!(body, "t{to} = Transpose <perm = {perm}> (r{to})");
+        }
+        let _ = writeln!(
+            body,
+            "sc{i} = MatMul (tq{i}, tk{i})  sd{i} = Div (sc{i}, root)  sm{i} = Softmax <axis = -1> (sd{i})
+             at{i} = MatMul (sm{i}, tv{i})  tt{i} = Transpose <perm = [0, 2, 1, 3]> (at{i})"
+        );
+        reshape(&mut body, &format!("o{i}"), &format!("tt{i}"), "whole");
+        let _ = writeln!(body, "mo{i} = MatMul (ro{i}, wo{i})  ao{i} = Add (bo{i}, mo{i})  x{i} = Add (ao{i}, {last})");
+        let normed = normalization(&mut body, &mut constants, &format!("{i}b"), &format!("x{i}"));
+        let _ = writeln!(
+            body,
+            "mu{i} = MatMul ({normed}, wup{i})  au{i} = Add (mu{i}, bup{i})  gd{i} = Div (au{i}, root)  ge{i} = Erf (gd{i})
+             ga{i} = Add (ge{i}, unit)  gm{i} = Mul (au{i}, ga{i})  gh{i} = Mul (gm{i}, half)
+             md{i} = MatMul (gh{i}, wdown{i})  ad{i} = Add (md{i}, bdown{i})  y{i} = Add (ad{i}, x{i})"
+        );
+        last = format!("y{i}");
+    }
+    model("float[N,S,4] x", &constants, &format!("{body}y = Identity ({last})"))
+}
+
+/// A layer normalization of `value` in nine nodes. Returns its result.
+fn normalization(body: &mut String, constants: &mut String, name: &str, value: &str) -> String {
+    let _ = write!(constants, ", float[4] g{name} = {{1, 2, 3, {}}}, float[4] h{name} = {{1, 2, 3, 4}}", name.len());
+    let _ = writeln!(
+        body,
+        "lm{name} = ReduceMean <axes = [-1]> ({value})  ls{name} = Sub ({value}, lm{name})  lp{name} = Pow (ls{name}, two)
+         lv{name} = ReduceMean <axes = [-1]> (lp{name})  le{name} = Add (lv{name}, eps)  lr{name} = Sqrt (le{name})
+         ld{name} = Div (ls{name}, lr{name})  lg{name} = Mul (ld{name}, g{name})  ln{name} = Add (lg{name}, h{name})"
+    );
+    format!("ln{name}")
+}
+
+/// A Reshape that keeps the first two sizes, each read by a chain of its own.
+fn reshape(body: &mut String, name: &str, value: &str, rest: &str) {
+    let _ = writeln!(
+        body,
+        "rs{name} = Shape ({value})  rg{name} = Gather (rs{name}, zero)  rt{name} = Shape ({value})  rh{name} = Gather (rt{name}, one)
+         ru{name} = Unsqueeze (rg{name}, axis)  rw{name} = Unsqueeze (rh{name}, axis)
+         rc{name} = Concat <axis = 0> (ru{name}, rw{name}, {rest})  r{name} = Reshape ({value}, rc{name})"
+    );
 }

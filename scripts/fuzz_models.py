@@ -4,9 +4,14 @@
 
 For each graph, at several sizes of its symbols (0 and 1 among them) at which the original runs: every dim that the folded model
 states must be the true one; the folded model must run and give the same results; the program must succeed. A graph that
-fails is made smaller and printed in the ONNX text syntax. `--seed S --count 1` repeats it.
+fails is made smaller and printed in the ONNX text syntax. `--seed S --count 1` repeats it; `--records FILE` keeps what became of each
+graph, and goes on where it was stopped. Runs in which ONNX Runtime is known to stray are set aside by the predicates of `misjudged`
+and `misread`, and counted by reason.
 """
 import argparse
+import collections
+import json
+import math
 import os
 import random
 import re
@@ -19,14 +24,21 @@ import time
 
 import numpy as np
 import onnx
+import onnx.inliner
 from onnx import numpy_helper
 
 from compare_onnxruntime import evaluate, same
 from random_graphs import Case, random_case, read_by, session
 
-SECONDS_PER_GRAPH = 60
+SECONDS_PER_GRAPH = 30
 SECONDS_TO_GROW = 10
+SECONDS_TO_CHECK = 45
 BYTES_PER_PROCESS = 6 << 30
+
+
+FUNCTIONS = {"floor", "ceil", "min", "max", "Mod"}
+# Nearest to 0 first: most sizes are small.
+SOLUTIONS = sorted([*range(-80, 81), *range(81, 2000, 1)], key=abs)
 
 
 class Wrong(Exception):
@@ -37,24 +49,113 @@ class Wrong(Exception):
         self.kind = kind
 
 
-def exposed(model, keep_shapes):
-    """The model with every tensor of the main graph as an output."""
+def without_functions(model):
+    """The model with the calls of its functions written out."""
+    return onnx.inliner.inline_local_functions(model) if model.functions else model
+
+
+def exposed(model):
+    """The model with every tensor of the main graph as an output, and nothing declared of them."""
     wide = onnx.ModelProto()
     wide.CopyFrom(model)
     del wide.graph.value_info[:]
     for value in wide.graph.output:
-        if value.type.HasField("tensor_type") and not keep_shapes:
+        if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
     there = {value.name for value in wide.graph.output}
-    names = dict.fromkeys(name for node in wide.graph.node for name in node.output if name and name not in there)
+    # What makes an optional is no result that can be looked at.
+    names = dict.fromkeys(name for node in wide.graph.node if node.op_type != "Optional" for name in node.output if name and name not in there)
     wide.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
     return wide
 
 
+PROBE = "probe of "
+
+
+def stated_inside(graph):
+    """What the nodes of a body are stated to give: names with their dims, of some rank above 0."""
+    made = {name for node in graph.node for name in node.output}
+    return {name: dims for name, dims in shapes_of([*graph.value_info, *graph.output]).items() if name in made and dims}
+
+
+def probed(model):
+    """The model with the shapes of what its bodies compute as results of the nodes that have the bodies, and what is stated of each.
+
+    A probe is `[.., rank]`: a row for each time the body ran, of -1 where another branch did. Bodies of a Loop or a Scan inside another
+    are left out, because their probes would not be as long every time.
+    """
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    statements = {}
+
+    def visit(graph, repeated):
+        """Adds probes to the nodes of a graph; gives the names and ranks of those the graph then has."""
+        found = []
+        for node in graph.node:
+            bodies = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+            loops = node.op_type in ("Loop", "Scan")
+            if not bodies or node.op_type == "SequenceMap" or loops and repeated:
+                continue
+            inside = [(body, probes(body, repeated or loops)) for body in bodies]
+            for body, own in inside:
+                for name, rank, single in own:
+                    for other, _ in inside:
+                        result = name
+                        if other is not body:
+                            # The branch that is not taken says nothing.
+                            result = f"{name} not"
+                            dummy = numpy_helper.from_array(np.full(rank, -1, np.int64))
+                            other.node.append(onnx.helper.make_node("Constant", [], [result], value=dummy))
+                        shape = [rank] if single else None
+                        other.output.append(onnx.helper.make_tensor_value_info(result, onnx.TensorProto.INT64, shape))
+                    node.output.append(f"{name} out")
+                    found.append((f"{name} out", rank, single and not loops))
+            for attribute in node.attribute:
+                if attribute.name in ("scan_output_axes", "scan_output_directions"):
+                    attribute.ints.extend([0] * sum(len(own) for _, own in inside))
+        return found
+
+    def probes(body, repeated):
+        """The shapes of what a body computes, as values of it."""
+        nested = visit(body, repeated)
+        own = []
+        for name, dims in stated_inside(body).items():
+            probe = f"{PROBE}{len(statements)}"
+            statements[probe] = (name, dims)
+            body.node.append(onnx.helper.make_node("Shape", [name], [probe]))
+            own.append((probe, len(dims), True))
+        return own + nested
+
+    visit(wide.graph, False)
+    return wide, statements
+
+
+def disagreement_inside(statements, results, sizes):
+    """What a statement about a body says that is not so. A name nobody declared stands for another size each time the body runs."""
+    for result, rows in results.items():
+        if not result.startswith(PROBE):
+            continue
+        name, dims = statements[result.split(" out")[0]]
+        for row in np.asarray(rows).reshape(-1, np.asarray(rows).shape[-1]) if np.asarray(rows).size else []:
+            if (row == -1).all():
+                continue
+            if len(row) != len(dims):
+                return f"'{name}' in a body is stated to be {dims}, but is {row.tolist()}"
+            for dim, size in zip(dims, row):
+                want = evaluate(dim, sizes) if isinstance(dim, str) else dim
+                if want is not None and want != size:
+                    return f"'{name}' in a body is stated to be {dims}, but is {row.tolist()}"
+    return None
+
+
 def stated(model):
-    """What a model states: names with their dims, an integer, a text or None each."""
+    """What a model states of its main graph: names with their dims, an integer, a text or None each."""
+    return shapes_of([*model.graph.value_info, *model.graph.output])
+
+
+def shapes_of(values):
     shapes = {}
-    for value in [*model.graph.value_info, *model.graph.output]:
+    for value in values:
         if value.type.HasField("tensor_type") and value.type.tensor_type.HasField("shape"):
             dims = value.type.tensor_type.shape.dim
             shapes[value.name] = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in dims]
@@ -74,11 +175,21 @@ def disagreement(shapes, truth, sizes):
                 if first != size:
                     return f"'{dim}' is {first} in '{where}' and {size} in '{name}'"
     known.update({dim: size for dim, (size, _) in open_names.items()})
+    unsolved = {}
     for name, dims, shape in pairs:
         for dim, size in zip(dims, shape):
             want = evaluate(dim, known) if isinstance(dim, str) else dim
             if want is not None and want != size:
                 return f"'{name}' is stated to be {dims}, but is {list(shape)}"
+            if want is None and dim is not None:
+                others = set(re.findall(r"[A-Za-z_][\w.]*", dim)) - set(known) - FUNCTIONS
+                if len(others) == 1:
+                    unsolved.setdefault(others.pop(), set()).add((dim, size))
+    # A name that never stands alone stands for some number all the same.
+    for name, equations in unsolved.items():
+        holds = lambda value: all(evaluate(text, {**known, name: value}) in (size, None) for text, size in equations)  # noqa: B023, E731
+        if not any(holds(value) for value in SOLUTIONS):
+            return f"no value of '{name}' makes all of {sorted(equations)} true"
     return None
 
 
@@ -90,6 +201,11 @@ def rounds(case, seed):
     yield {name: rng.choice([1, 2, 3, 6, 8, 13]) for name in case.symbols}
     yield dict.fromkeys(case.symbols, 1)
     yield {name: rng.choice([0, 0, size]) for name, size in case.guide.items()}
+    if rng.random() < 0.3:
+        large = {name: 1 for name in case.symbols}
+        large[rng.choice(case.symbols)] = rng.choice([31, 64, 100])
+        if all(math.prod(given.shape(large)) < 20_000 for given in case.inputs):
+            yield large
 
 
 def flags_of(case, seed):
@@ -98,6 +214,8 @@ def flags_of(case, seed):
     flags, fixed = [], {}
     if rng.random() < 0.5:
         flags.append("--exact")
+    if case.model.functions and rng.random() < 0.4:
+        flags += ["--skip", "inline-function"]
     there = {dim.dim_param for value in case.model.graph.input for dim in value.type.tensor_type.shape.dim}
     if not all(name in there for name in case.symbols):
         return flags, fixed
@@ -109,21 +227,36 @@ def flags_of(case, seed):
         name = rng.choice(case.symbols)
         fixed[name] = (case.guide[name], case.guide[name] + 4, case.guide[name])
         flags += ["--dim", f"{name}={case.guide[name]}..{case.guide[name] + 4}:{case.guide[name]}"]
+    elif rng.random() < 0.08 and len(case.symbols) > 1:
+        small, large = sorted(rng.sample(case.symbols, 2), key=case.guide.get)
+        fixed[small] = large
+        flags += ["--assume", f"{small} <= {large}"]
+    elif rng.random() < 0.08:
+        given = rng.choice(case.inputs)
+        inside = [name for name in case.symbols if any(name in dim for dim in given.dims if isinstance(dim, str))]
+        if inside:
+            fixed.update({name: case.guide[name] for name in inside})
+            flags += ["--overwrite-input-shape", f"{given.name}:{','.join(map(str, given.shape(case.guide)))}"]
     if rng.random() < 0.05:
         flags += ["--slice-rule", "onnxruntime"]
+    if rng.random() < 0.05:
+        flags.append("--trust-declared-shapes")
     return flags, fixed
 
 
 def allowed(sizes, fixed):
     """The sizes, made to fit what the flags promise."""
     for name, promise in fixed.items():
+        if isinstance(promise, str):
+            sizes[name] = min(sizes[name], sizes[promise])
+            continue
         low, high, step = promise if isinstance(promise, tuple) else (promise, promise, 1)
         sizes[name] = min(max(low, sizes[name] // step * step), high // step * step)
     return sizes
 
 
 def check(case, seed, binary, folder):
-    """How many sizes could be compared.
+    """How many sizes could be compared, and why how many others were set aside.
 
     Raises Wrong if the program is.
     """
@@ -135,10 +268,11 @@ def check(case, seed, binary, folder):
     message = done.stderr.decode(errors="replace").strip()
     if done.returncode < 0 or done.returncode > 100:
         raise Wrong("crash", f"exit code {done.returncode}: {message}")
+    whole = without_functions(case.model)
     try:
-        original = session(exposed(case.model, False))
+        original = session(exposed(whole))
     except Exception:  # noqa: BLE001
-        return 0
+        return 0, {}
     if done.returncode:
         raise Wrong("refused", re.sub(r"'[^']*'", "_", message.splitlines()[-1]))
     folded_model = onnx.load(target)
@@ -150,8 +284,8 @@ def check(case, seed, binary, folder):
     declared = stated(case.model)
     shapes = {name: dims for name, dims in stated(folded_model).items() if dims != declared.get(name)}
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in case.model.graph.initializer}
-    folded = None
-    runs = 0
+    folded, statements = None, {}
+    runs, aside = 0, collections.Counter()
     for turn, sizes in enumerate(rounds(case, seed)):
         sizes = allowed(sizes, fixed)
         numbers = np.random.default_rng([seed, turn])
@@ -159,82 +293,172 @@ def check(case, seed, binary, folder):
         feeds = {name: value for name, value in feeds.items() if name not in constants or turn % 2}
         try:
             before = original.run(None, feeds)
+            again = original.run(None, feeds)
         except Exception:  # noqa: BLE001
             continue
-        # What reads memory that is not its own gives something else each time; such a run says nothing.
-        if not all(same(a, b) for a, b in zip(before, original.run(None, feeds))):
+        # What reads memory that is not its own gives something else each time.
+        if not all(same(a, b) for a, b in zip(before, again)):
+            aside["not the same twice"] += 1
             continue
         given = dict(zip([o.name for o in original.get_outputs()], before))
-        if misjudged(case.model, {**constants, **feeds, **given}):
+        values = {**constants, **feeds, **given}
+        reason = misjudged(whole, values)
+        if reason:
+            aside[reason] += 1
             continue
-        runs += 1
         if folded is None:
             try:
-                folded = session(exposed(folded_model, False))
+                folded, statements = opened(folded_model)
             except Exception as error:  # noqa: BLE001
+                reason = misread(whole, folded_model, values, str(error)) or unreadable(case.model)
+                if reason:
+                    aside[reason] += 1
+                    break
                 raise Wrong("does not load", short(error)) from None
+        runs += 1
         try:
             after = folded.run(None, feeds)
         except Exception as error:  # noqa: BLE001
             raise Wrong("does not run", f"at {sizes} {flags}: {short(error)}") from None
         truth = dict(zip([o.name for o in folded.get_outputs()], after))
-        wrong = disagreement(shapes, truth, sizes)
+        wrong = disagreement(shapes, truth, sizes) or disagreement_inside(statements, truth, sizes)
         if wrong:
             raise Wrong("false statement", f"at {sizes} {flags}: {wrong}")
         for name in names(case.model.graph.output):
             if not equal(given[name], truth[name]):
                 raise Wrong("other result", f"at {sizes} {flags}: '{name}' was {brief(given[name])}, is {brief(truth[name])}")
-    return runs
+    return runs, dict(aside)
+
+
+def opened(model):
+    """A session that tells every tensor, those in bodies if it can be had, and what is stated of the latter."""
+    plain = session(exposed(model))
+    wide, statements = probed(model)
+    if not statements:
+        return plain, {}
+    try:
+        return session(exposed(wide)), statements
+    except Exception:  # noqa: BLE001
+        return plain, {}
+
+
+# Where ONNX Runtime strays. A run is set aside, and counted, only where one of these holds of it.
+
+def misread(whole, folded, values, message):
+    """Why ONNX Runtime refuses to load a model that is right, if it is known to; `values` are those of a run of the original."""
+    if "ShapeInferenceError" not in message:
+        return None
+    for node in all_nodes(whole):
+        first = values.get(node.input[0]) if node.input else None
+        attributes = attributes_of(node)
+        if node.op_type in ("MaxPool", "AveragePool", "LpPool") and attributes.get("ceil_mode") and isinstance(first, np.ndarray):
+            spatial = first.ndim - 2
+            ones, kernel = [1] * spatial, attributes["kernel_shape"]
+            strides, dilations = attributes.get("strides", ones), attributes.get("dilations", ones)
+            pads = attributes.get("pads", [0] * 2 * spatial)
+            for size, k, step, dilation, begin, end in zip(first.shape[2:], kernel, strides, dilations, pads[:spatial], pads[spatial:]):
+                windows = -(-(size + begin + end - (k - 1) * dilation - 1) // step) + 1
+                if (windows - 1) * step >= size + begin:
+                    return "loading counts a pooling window that starts in the padding, running does not"
+    lengths = stated(folded)
+    for node in all_nodes(folded):
+        if node.op_type == "Resize" and any(isinstance(dim, str) for name in node.input[2:] for dim in lengths.get(name, [])):
+            if "Number of elements of input" in message:
+                return "loading reads a Resize's number of sizes as 0 where it has a name"
+    return None
+
+
+def unreadable(model):
+    """Why the original cannot be loaded as it is, with the functions that were written out to run it."""
+    try:
+        session(model)
+        return None
+    except Exception:  # noqa: BLE001
+        return "the original loads only with its functions written out"
+
+
+def attributes_of(node):
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute if not a.HasField("g") and not a.ref_attr_name}
+
+
+BROADCASTING = {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean", "Where", "Equal", "Less", "Greater", "LessOrEqual",
+                "GreaterOrEqual", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"}
+
+
+def broadcasts(shapes):
+    try:
+        np.broadcast_shapes(*shapes)
+        return True
+    except ValueError:
+        return False
+
+
+def joins(parts, axis):
+    """Whether tensors are of one rank, and equal along all axes but one."""
+    ranks = {part.ndim for part in parts}
+    if len(ranks) != 1:
+        return False
+    axis = axis % max(1, *ranks)
+    return len({part.shape[:axis] + part.shape[axis + 1:] for part in parts}) == 1
 
 
 def misjudged(model, values):
-    """Whether ONNX Runtime is known to stray from the operators' text in this run."""
+    """How ONNX Runtime is known to stray from the operators' text in this run, if it does."""
     for node in all_nodes(model):
         operands = [values.get(name) for name in node.input]
         first = operands[0] if operands else None
+        attributes = attributes_of(node)
+        name = node.op_type
+        if name == "ConcatFromSequence" and isinstance(first, list) and first and not attributes.get("new_axis") and not joins(first, attributes.get("axis", 0)):
+            return "ConcatFromSequence leaves empty tensors out that do not fit"
         if not isinstance(first, np.ndarray):
             continue
         second = operands[1] if len(operands) > 1 else None
-        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute if not a.HasField("g")}
-        name = node.op_type
+        arrays = [value for value in operands if isinstance(value, np.ndarray)]
+        if name == "Concat" and not joins(arrays, attributes.get("axis", 1)):
+            return "Concat leaves empty tensors out that do not fit"
+        if name in ("MatMul", "MatMulInteger", "FusedMatMul") and len(arrays) > 1 and not broadcasts([array.shape[:-2] for array in arrays[:2]]):
+            return "MatMul takes batch dims that do not broadcast where one is 0"
+        if name in BROADCASTING and not broadcasts([array.shape for array in arrays]):
+            return "operands that do not broadcast are taken where one is empty"
         if (name.startswith("Reduce") or name in ("ArgMax", "ArgMin")) and first.size == 0:
             # Axes counted from the end are not counted so where the operand is empty.
             axes = attributes.get("axes", second if name.startswith("Reduce") else [attributes.get("axis", 0)])
             if axes is None or any(axis < 0 for axis in axes):
-                return True
+                return "axes of an empty reduction that count from the end do not"
         if name in ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool") and first.ndim > 2:
             # A window larger than what it slides over counts as one where the stride is large enough.
             spatial = first.ndim - 2
             if first.shape[1] == 0:
-                return True
+                return "a convolution of no channels"
             kernel = attributes.get("kernel_shape", second.shape[2:] if second is not None else [])
             pads, dilations = attributes.get("pads", [0] * 2 * spatial), attributes.get("dilations", [1] * spatial)
             sizes = zip(first.shape[2:], kernel, dilations, pads[:spatial], pads[spatial:])
             if any(size + a + b < (k - 1) * d + 1 for size, k, d, a, b in sizes):
-                return True
+                return "a window larger than what it slides over"
         if name == "Reshape" and second is not None and 0 in second:
             # Which of the sizes of an empty tensor is 0; see the head of ops/movement/reshape.rs.
             if first.size == 0 or attributes.get("allowzero") and -1 in second:
-                return True
+                return "Reshape and 0"
         if name in ("LSTM", "GRU", "RNN") and first.size == 0:
             # The last state of nothing is whatever was in memory.
-            return True
+            return "the last state of nothing"
         if name == "Slice" and len(operands) > 4:
             # Whether the largest integer is an open end where the step is negative.
             ends, steps = operands[2], operands[4]
             if ends is None or steps is None or any(end >= 2**31 - 1 and step < 0 for end, step in zip(ends, steps)):
-                return True
+                return "the largest integer as an end of a negative step"
         if name == "PRelu" and second is not None:
             # Only the slope may be broadcast.
             if np.broadcast_shapes(first.shape, second.shape) != first.shape:
-                return True
+                return "PRelu whose slope is the larger"
         if name == "Loop":
             # Without an iteration what is scanned has no rank.
             results = [values.get(output) for output in node.output]
             states = len(node.input) - 2
             if any(isinstance(result, np.ndarray) and result.shape[:1] == (0,) for result in results[states:]):
-                return True
-    return False
+                return "what no iteration scanned has no rank"
+    return None
 
 
 def all_nodes(model):
@@ -311,10 +535,10 @@ def smaller(case):
             yield case.with_model(pruned(model))
     truth = {}
     try:
-        opened = session(exposed(case.model, False))
+        shown = session(exposed(case.model))
         numbers = np.random.default_rng(0)
         feeds = {given.name: given.feed(case.guide, numbers) for given in case.inputs}
-        truth = dict(zip([o.name for o in opened.get_outputs()], opened.run(None, feeds)))
+        truth = dict(zip([o.name for o in shown.get_outputs()], shown.run(None, feeds)))
         truth.update(feeds)
     except Exception:  # noqa: BLE001
         pass
@@ -384,18 +608,20 @@ def shrink(case, seed, binary, folder, kind, seconds=25):
 # Running many
 
 def one(seed, binary, folder):
-    """A line about one seed: how many runs, or the failure."""
+    """What became of one seed, as a record."""
     # A node may keep ONNX Runtime busy for ever.
     signal.alarm(SECONDS_TO_GROW)
     case = random_case(seed)
-    signal.alarm(SECONDS_PER_GRAPH * 2)
+    signal.alarm(SECONDS_TO_CHECK)
     try:
-        return f"ok {check(case, seed, binary, folder)} {len(case.model.graph.node)}", None
+        runs, aside = check(case, seed, binary, folder)
+        return {"seed": seed, "verdict": "ok" if runs else "idle", "runs": runs, "nodes": len(case.model.graph.node), "aside": aside}
     except subprocess.TimeoutExpired:
         wrong = Wrong("hangs", f"no answer in {SECONDS_PER_GRAPH} s")
-        return "wrong", f"seed {seed}: {wrong}\n{onnx.printer.to_text(case.model)}\n"
+        return {"seed": seed, "verdict": "wrong", "kind": wrong.kind, "text": f"seed {seed}: {wrong}\n{onnx.printer.to_text(case.model)}\n"}
     except Wrong as found:
         wrong = found
+    signal.alarm(SECONDS_TO_CHECK)
     small = shrink(case, seed, binary, folder, wrong.kind)
     try:
         check(small, seed, binary, folder)
@@ -403,7 +629,8 @@ def one(seed, binary, folder):
         wrong = found
     flags, _ = flags_of(case, seed)
     given = ", ".join(f"{i.name}: {i.low}..{i.high}" for i in small.inputs)
-    return "wrong", f"seed {seed}: {wrong}\nflags {flags}; inputs {given}\n{onnx.printer.to_text(small.model)}\n"
+    text = f"seed {seed}: {wrong}\nflags {flags}; inputs {given}\n{onnx.printer.to_text(small.model)}\n"
+    return {"seed": seed, "verdict": "wrong", "kind": wrong.kind, "text": text}
 
 
 def batch(seeds, binary, pipe):
@@ -415,15 +642,14 @@ def batch(seeds, binary, pipe):
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         for seed in seeds:
             try:
-                verdict, text = one(seed, binary, folder)
+                record = one(seed, binary, folder)
             except Exception as error:  # noqa: BLE001
-                verdict, text = "wrong", f"seed {seed}: the fuzzer failed: {error!r}\n"
-            os.write(pipe, f"{seed} {verdict}\n{text or ''}".encode() + b"\0")
+                record = {"seed": seed, "verdict": "wrong", "kind": "the fuzzer", "text": f"seed {seed}: the fuzzer failed: {error!r}\n"}
+            os.write(pipe, json.dumps(record).encode() + b"\0")
 
 
 def run(seeds, binary, report):
     """Runs seeds in forked processes; goes on behind one that ends its process."""
-    seeds = list(seeds)
     while seeds:
         part = seeds[:50]
         reader, writer = os.pipe()
@@ -435,15 +661,47 @@ def run(seeds, binary, report):
             finally:
                 os._exit(0)
         os.close(writer)
+        done = 0
         with os.fdopen(reader, "rb") as file:
-            answers = [answer for answer in file.read().split(b"\0") if answer]
+            for answer in file.read().split(b"\0"):
+                if answer:
+                    report(json.loads(answer))
+                    done += 1
         os.waitpid(child, 0)
-        for answer in answers:
-            head, _, text = answer.decode(errors="replace").partition("\n")
-            report(head.split(" ", 1)[1], text)
-        if len(answers) < len(part):
-            report(f"lost {part[len(answers)]}", "")
-        seeds = seeds[len(answers) + (len(answers) < len(part)):]
+        if done < len(part):
+            report({"seed": part[done], "verdict": "lost"})
+        seeds = seeds[done + (done < len(part)):]
+
+
+def records_of(path):
+    """What a file of records tells, by seed; a line that was cut off is no record."""
+    found = {}
+    if path and os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                try:
+                    record = json.loads(line)
+                    found[record["seed"]] = record
+                except ValueError:
+                    continue
+    return found
+
+
+def summary(records, seconds):
+    """Tells what became of all; 1 if anything is wrong, or nothing ran."""
+    count = collections.Counter(record["verdict"] for record in records)
+    kinds = collections.Counter(record["kind"] for record in records if record["verdict"] == "wrong")
+    aside = collections.Counter()
+    for record in records:
+        aside.update(record.get("aside", {}))
+    runs, nodes = (sum(record.get(key, 0) for record in records) for key in ("runs", "nodes"))
+    print(f"{len(records)} graphs with {nodes} nodes, {runs} comparisons in {seconds:.0f} s: {count['wrong']} wrong; "
+          f"{count['idle']} could be compared at no size, {count['lost']} ended ONNX Runtime's process")
+    for kind, number in kinds.most_common():
+        print(f"  wrong, {number} times: {kind}")
+    for reason, number in aside.most_common():
+        print(f"  set aside, {number} runs: {reason}")
+    return 1 if count["wrong"] or not runs else 0
 
 
 def main():
@@ -453,49 +711,41 @@ def main():
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no graph after this time")
+    parser.add_argument("--records", help="a file with a line of JSON for each graph; graphs that it has are not run again")
     args = parser.parse_args()
     begin = time.monotonic()
+    wanted = range(args.seed, args.seed + args.count)
+    before = {seed: record for seed, record in records_of(args.records).items() if seed in wanted}
+    todo = [seed for seed in wanted if seed not in before]
+    path = args.records
+    if not path:
+        handle, path = tempfile.mkstemp(suffix=".jsonl")
+        os.close(handle)
     children = []
     for job in range(args.jobs):
-        reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
-            os.close(reader)
-            counts = {"graphs": 0, "nodes": 0, "runs": 0, "lost": 0, "idle": 0, "wrong": 0}
+            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
-            def report(verdict, text):
-                words = verdict.split()
-                counts["graphs"] += 1
-                if words[0] == "ok":
-                    counts["runs"] += int(words[1])
-                    counts["idle"] += words[1] == "0"
-                    counts["nodes"] += int(words[2])
-                elif words[0] == "lost":
-                    counts["lost"] += 1
-                else:
-                    counts["wrong"] += 1
-                    sys.stdout.write(text + "\n")
+            def report(record):
+                os.write(file, json.dumps(record).encode() + b"\n")
+                if record["verdict"] == "wrong":
+                    sys.stdout.write(record["text"] + "\n")
                     sys.stdout.flush()
 
-            mine = range(args.seed + job, args.seed + args.count, args.jobs)
+            mine = todo[job::args.jobs]
             for at in range(0, len(mine), 50):
                 if time.monotonic() - begin > args.seconds:
                     break
                 run(mine[at:at + 50], args.binary, report)
-            os.write(writer, repr(counts).encode())
             os._exit(0)
-        os.close(writer)
-        children.append((child, reader))
-    total = {}
-    for child, reader in children:
-        with os.fdopen(reader, "rb") as file:
-            for key, value in eval(file.read().decode() or "{}").items():  # noqa: S307
-                total[key] = total.get(key, 0) + value
+        children.append(child)
+    for child in children:
         os.waitpid(child, 0)
-    seconds = time.monotonic() - begin
-    print(f"{total.get('graphs', 0)} graphs with {total.get('nodes', 0)} nodes, {total.get('runs', 0)} comparisons in {seconds:.0f} s: "
-          f"{total.get('wrong', 0)} wrong; {total.get('idle', 0)} did not run at any size, {total.get('lost', 0)} ended ONNX Runtime's process")
-    return 1 if total.get("wrong") or not total.get("runs") else 0
+    found = {seed: record for seed, record in records_of(path).items() if seed in wanted}
+    if not args.records:
+        os.remove(path)
+    return summary(list(found.values()), time.monotonic() - begin)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,25 @@
 #!/usr/bin/env bash
-# Runs Python with what the scripts need, in an environment of its own under target/.
+# Runs Python with what the scripts need: PYTHON if that is set, else an environment of its own under target/, made at first use.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
+packages="onnx==1.23.2 onnxruntime==1.31.1 numpy"
+
+if [ -n "${PYTHON:-}" ]; then
+    exec "$PYTHON" "$@"
+fi
 environment="$root/target/python"
-if [ ! -x "$environment/bin/python" ]; then
-    python3 -m venv "$environment"
-    "$environment/bin/pip" install --quiet --disable-pip-version-check onnx==1.23.2 onnxruntime==1.31.1 numpy
+# What is installed is written down last, so that an installation that broke off, or one of other packages, is made anew.
+if [ "$(cat "$environment/packages" 2>/dev/null)" != "$packages" ]; then
+    rm -rf "$environment"
+    mkdir -p "$root/target"
+    # shellcheck disable=SC2086
+    if ! { python3 -m venv "$environment" &&
+        "$environment/bin/python" -m pip install --quiet --disable-pip-version-check $packages; }; then
+        rm -rf "$environment"
+        echo "$0: cannot install $packages: this takes python3 with venv, and a package index." >&2
+        echo "$0: Where they are installed already, set PYTHON to the interpreter that has them." >&2
+        exit 1
+    fi
+    echo "$packages" >"$environment/packages"
 fi
 exec "$environment/bin/python" "$@"

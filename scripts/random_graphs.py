@@ -14,8 +14,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 FLOAT, DOUBLE, HALF = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)
 INT64, INT32, BOOL = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_)
+INT8, UINT8, STRING = np.dtype(np.int8), np.dtype(np.uint8), np.dtype(object)
 MOST_ELEMENTS = 6000
-OPSETS = [7, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21, 22, 23]
+OPSETS = [7, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 20, 21, 22, 23, 23, 24, 24, 25, 26]
 
 onnxruntime.set_default_logger_severity(4)
 
@@ -64,12 +65,16 @@ class Input:
     def __init__(self, name, dtype, dims, low=-3, high=4):
         self.name, self.dtype, self.dims, self.low, self.high = name, np.dtype(dtype), dims, low, high
 
+    def shape(self, sizes):
+        return [dim if isinstance(dim, int) else int(eval(dim, {}, sizes)) for dim in self.dims]  # noqa: S307
+
     def feed(self, sizes, rng):
-        shape = [dim if isinstance(dim, int) else int(eval(dim, {}, sizes)) for dim in self.dims]  # noqa: S307
+        shape = self.shape(sizes)
         if self.dtype == BOOL:
             return rng.integers(0, 2, shape).astype(bool)
         # Small whole numbers: sums and products of them are exact in any float.
-        return rng.integers(self.low, self.high, shape).astype(self.dtype)
+        low = max(0, self.low) if self.dtype == UINT8 else self.low
+        return rng.integers(low, self.high, shape).astype(self.dtype)
 
 
 class Growth:
@@ -154,14 +159,25 @@ class Growth:
         self.nodes.append(node)
         return names[0] if outputs == 1 else names
 
+    def add_all(self, nodes, results):
+        """Adds nodes of which only the results are looked at: what is between them may be no tensor."""
+        for name, value in zip(results, self.together(nodes, results)):
+            self.define(name, value)
+        self.nodes += nodes
+        return results
+
     def alone(self, node):
         """What a node gives at the guide sizes."""
-        names = read_by(node)
+        return self.together([node], node.output)
+
+    def together(self, nodes, results):
+        made = {name for node in nodes for name in node.output}
+        names = list(dict.fromkeys(name for node in nodes for name in read_by(node) if name not in made))
         constants = [name for name in names if name in self.constant]
         feeds = {name: self.values[name] for name in names if name not in self.constant}
         graph = helper.make_graph(
-            [node], "g", [value_type(name, value) for name, value in feeds.items()],
-            [onnx.ValueInfoProto(name=name) for name in node.output],
+            nodes, "g", [value_type(name, value) for name, value in feeds.items()],
+            [onnx.ValueInfoProto(name=name) for name in results],
             [numpy_helper.from_array(self.values[name], name) for name in constants])
         try:
             return session(model_of(graph, self.opset, 8)).run(None, feeds)
@@ -301,8 +317,23 @@ class Growth:
         return [axis - value.ndim if self.opset >= 11 and self.chance(0.3) else axis for axis in axes]
 
 
+DOMAINS = {"ai.onnx.ml": 3, "com.microsoft": 1}
+
+
+def domains_of(nodes):
+    """The domains that nodes and those in their bodies are of, but for the default one."""
+    found, waiting = set(), list(nodes)
+    while waiting:
+        node = waiting.pop()
+        found.add(node.domain)
+        waiting += [inner for attribute in node.attribute if attribute.HasField("g") for inner in attribute.g.node]
+    return sorted(found & set(DOMAINS))
+
+
 def model_of(graph, opset, ir_version, functions=()):
+    nodes = [*graph.node, *(node for function in functions for node in function.node)]
     imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid("local", 1)] if functions else [])
+    imports += [helper.make_opsetid(domain, DOMAINS[domain]) for domain in domains_of(nodes)]
     model = helper.make_model(graph, opset_imports=imports, functions=functions)
     model.ir_version = ir_version
     return model
@@ -320,6 +351,8 @@ class Case:
 
 def random_case(seed):
     """A model by its seed."""
+    import random_families  # noqa: F401
+    import random_idioms  # noqa: F401
     from random_nodes import TEMPLATES, WEIGHTS
     rng = random.Random(seed)
     growth = Growth(rng, rng.choice(OPSETS))
@@ -330,9 +363,9 @@ def random_case(seed):
         dims = []
         for _ in range(rng.choice([0, 1, 1, 2, 2, 3, 3, 4])):
             some = rng.choice(list(guide))
-            dims.append(rng.choice([some, some, some, rng.choice([1, 2, 3, 4]), rng.choice([f"{some} + 1", f"2*{some}", f"{some}*{rng.choice(list(guide))}"])
+            dims.append(rng.choice([some, some, some, rng.choice([1, 2, 3, 4, 1, 2, 3, 4, 0, 8]), rng.choice([f"{some} + 1", f"2*{some}", f"{some}*{rng.choice(list(guide))}"])
                                     if rng.random() < 0.15 else some]))
-        dtype = rng.choice([FLOAT, FLOAT, FLOAT, FLOAT, INT64, INT64, INT32, BOOL, HALF, DOUBLE])
+        dtype = rng.choice([FLOAT, FLOAT, FLOAT, FLOAT, INT64, INT64, INT32, BOOL, HALF, DOUBLE, UINT8 if rng.random() < 0.3 else FLOAT])
         growth.inputs.append(Input(growth.name("x"), dtype, dims))
     if rng.random() < 0.5:
         growth.inputs.append(Input(growth.name("x"), INT64, rng.choice([[], [1], [2]]), rng.choice([-4, 0]), 5))
@@ -358,7 +391,7 @@ def grow(growth, wanted, templates, weights):
 def finish(growth, guide):
     """The model of a graph that is grown."""
     rng = growth.rng
-    computed = [name for node in growth.nodes for name in node.output if name]
+    computed = [name for node in growth.nodes for name in node.output if name in growth.values]
     read = {name for node in growth.nodes for name in read_by(node)}
     sinks = [name for name in computed if name not in read]
     style = rng.random()
@@ -376,22 +409,30 @@ def finish(growth, guide):
             declared.append(onnx.ValueInfoProto(name=name))
         else:
             declared.append(value_type(name, value, [f"{name}_{axis}" for axis in range(value.ndim)]))
-    anonymous = rng.random() < 0.1
+    anonymous, unranked = rng.random() < 0.1, rng.random() < 0.03
     inputs = []
     for given in growth.inputs:
         dims = [None if anonymous and isinstance(dim, str) and rng.random() < 0.5 else dim for dim in given.dims]
+        if unranked and rng.random() < 0.5 and given.name not in growth.initializers:
+            dims = None
         inputs.append(helper.make_tensor_value_info(given.name, element_type(given.dtype), dims))
+    # The names an author gave, true of whatever the size is.
+    named = rng.random() < 0.15
+    claims = [value_type(name, growth.values[name], [f"{name}_{axis}" for axis in range(growth.values[name].ndim)]) for name in computed
+              if named and name not in {value.name for value in declared} and isinstance(growth.values[name], np.ndarray) and rng.random() < 0.5]
     initializers = [numpy_helper.from_array(np.asarray(value), name) for name, value in growth.initializers.items()]
     functions, nodes = [], growth.nodes
     if growth.opset >= 13 and rng.random() < 0.15:
-        functions, nodes = outlined(growth, {value.name for value in declared})
+        functions, nodes = outlined(growth, {value.name for value in declared}, declared)
     graph = helper.make_graph(nodes, "g", inputs, declared, initializers)
+    if not functions:
+        graph.value_info.extend(claims)
     model = model_of(graph, growth.opset, 8 if functions else rng.choice([4, 6, 7, 8, 10]), functions)
     return Case(model, growth.inputs, list(guide), dict(guide))
 
 
-def outlined(growth, outputs):
-    """Moves a run of nodes into a function."""
+def outlined(growth, outputs, more):
+    """Moves a run of nodes into a function. What a second call of it leaves is added to `more`."""
     nodes = growth.nodes
     start = growth.rng.randrange(len(nodes)) if nodes else 0
     moved = nodes[start:start + growth.rng.randint(1, 6)]
@@ -403,6 +444,45 @@ def outlined(growth, outputs):
     given = [name for node in moved for name in node.output if name in later]
     if not given:
         return [], nodes
-    function = helper.make_function("local", "F", taken, given, moved, [helper.make_opsetid("", growth.opset)])
-    call = helper.make_node("F", taken, given, domain="local")
-    return [function], nodes[:start] + [call] + nodes[start + len(moved):]
+    moved, attributes = generic(growth.rng, moved)
+    imports = [helper.make_opsetid("", growth.opset)] + [helper.make_opsetid(domain, DOMAINS[domain]) for domain in domains_of(moved)]
+    functions = [helper.make_function("local", "F", taken, given, moved, imports, attributes=list(attributes))]
+    called = "F"
+    if growth.rng.random() < 0.3:
+        # A function that does nothing but call the other.
+        inner = helper.make_node("F", taken, given, domain="local")
+        for name, attribute in attributes.items():
+            inner.attribute.append(onnx.AttributeProto(name=name, ref_attr_name=name, type=attribute.type))
+        functions.append(helper.make_function("local", "G", taken, given, [inner], imports + [helper.make_opsetid("local", 1)], attributes=list(attributes)))
+        called = "G"
+
+    def call(results):
+        node = helper.make_node(called, taken, results, domain="local")
+        for name, attribute in attributes.items():
+            node.attribute.append(attribute)
+            node.attribute[-1].name = name
+        return node
+
+    calls = [call(given)]
+    if growth.rng.random() < 0.6:
+        again = [f"{name}_again" for name in given]
+        calls.append(call(again))
+        more += [onnx.ValueInfoProto(name=name) for name in again]
+    return functions, nodes[:start] + calls + nodes[start + len(moved):]
+
+
+def generic(rng, nodes):
+    """The nodes, with some of their numbers taken from attributes of the call; those attributes by name."""
+    copies, attributes = [], {}
+    for node in nodes:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        for attribute in copy.attribute:
+            simple = attribute.type in (onnx.AttributeProto.FLOAT, onnx.AttributeProto.INT, onnx.AttributeProto.INTS)
+            if simple and rng.random() < 0.3:
+                name = f"a{len(attributes)}"
+                attributes[name] = onnx.AttributeProto()
+                attributes[name].CopyFrom(attribute)
+                attribute.CopyFrom(onnx.AttributeProto(name=attribute.name, ref_attr_name=name, type=attribute.type))
+        copies.append(copy)
+    return copies, attributes

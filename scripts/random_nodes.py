@@ -1,6 +1,6 @@
 """What `random_graphs.py` grows: a template for each kind of node. A template may fail; its node is dropped then."""
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from random_graphs import BOOL, DOUBLE, FLOAT, HALF, INT32, INT64, Growth, Rejected, grow, value_type
 
@@ -487,6 +487,174 @@ def suppression(g):
     return g.add("NonMaxSuppression", [boxes, scores, g.scalar(2), g.const(np.array(0.5, FLOAT))])
 
 
+# Positions, and what is the same along an axis
+
+def places(g, number):
+    """`[0, 1, …]` of that many, in one of the ways it is written."""
+    way = g.rng.randrange(4)
+    if way == 0 and g.opset >= 13:
+        ones = g.add("ConstantOfShape", [g.flat(g.size(number))], value=numpy_helper.from_array(np.array([1], np.int64)))
+        return g.add("Reshape", [g.add("NonZero", [ones]), g.ints(-1)])
+    start = g.rng.choice([0, 0, 1, 3])
+    counted = g.add("Range", [g.scalar(start), g.scalar(number + start), g.const(np.array(1, np.int64))])
+    if start == 0:
+        return counted
+    return g.add("Sub", [counted, g.const(np.array(start, np.int64))])
+
+
+@template(2)
+def grid(g):
+    """The coordinates of a tensor's places, side by side."""
+    if g.opset < 11:
+        return None
+    x = g.pick(lambda v: 1 <= v.ndim <= 3)
+    shape = g.values[x].shape
+    whole = g.add("Shape", [x])
+    columns = []
+    for axis in g.rng.choices(range(len(shape)), k=g.rng.randint(2, 4)):
+        layout = [-1 if at == axis else 1 for at in range(len(shape))]
+        constant = np.arange(shape[axis], dtype=np.int64).reshape([1 if d == 1 else d for d in np.ones(axis, int)] + [-1] + [1] * (len(shape) - axis - 1))
+        counted = g.const(constant) if g.chance(0.3) else g.add("Reshape", [places(g, shape[axis]), g.ints(*layout)])
+        columns.append(g.add("Expand", [counted, whole]))
+    at = g.rng.choice([0, len(shape)])
+    if g.chance(0.3):
+        stacked = g.add("Concat", [g.add("Reshape", [column, g.ints(-1, 1)]) for column in columns], axis=1)
+    elif g.opset >= 13:
+        stacked = g.add("Concat", [g.add("Unsqueeze", [column, g.ints(at)]) for column in columns], axis=at)
+    else:
+        stacked = g.add("Concat", [g.add("Unsqueeze", [column], axes=[at]) for column in columns], axis=at)
+    return g.add("Cast", [stacked], to=TensorProto.FLOAT) if g.chance(0.5) else stacked
+
+
+@template(2)
+def block(g):
+    """Writes a tensor into a larger one of one number, place by place."""
+    if g.opset < 13:
+        return None
+    u = g.pick(lambda v: v.dtype in (FLOAT, INT64) and 1 <= v.ndim <= 3)
+    shape, dtype = g.values[u].shape, g.values[u].dtype
+    before, after = ([g.rng.choice([0, 0, 1, 2]) for _ in shape] for _ in range(2))
+    whole = g.add("Shape", [u])
+    columns = []
+    for axis, start in enumerate(before):
+        counted = g.add("Reshape", [places(g, shape[axis]), g.ints(*(-1 if at == axis else 1 for at in range(len(shape))))])
+        moved = g.add("Add", [counted, g.const(np.array(start, np.int64))]) if start else counted
+        columns.append(g.add("Unsqueeze", [g.add("Expand", [moved, whole]), g.ints(-1)]))
+    indices = columns[0] if len(columns) == 1 else g.add("Concat", columns, axis=-1)
+    sizes = g.add("Add", [whole, g.ints(*(a + b for a, b in zip(before, after)))])
+    filled = g.add("ConstantOfShape", [sizes], value=numpy_helper.from_array(np.array([g.rng.choice([0, 2])], dtype)))
+    return g.add("ScatterND", [filled, indices, u])
+
+
+@template(3)
+def alike(g):
+    """Something that is the same along an axis, worked on before it meets what is not."""
+    if g.opset < 13:
+        return None
+    x = g.pick(lambda v: v.dtype == FLOAT and 2 <= v.ndim <= 4)
+    v = g.values[x]
+    own = [1 if g.chance(0.5) else d for d in v.shape]
+    few = g.const(np.array([g.rng.choice([0.5, 1, 2, -1]) for _ in range(int(np.prod(own)))], FLOAT).reshape(own))
+    way = g.rng.randrange(3)
+    if way == 0:
+        value = g.add("Expand", [few, g.add("Shape", [x])])
+    elif way == 1:
+        value = g.add("Tile", [few, g.vector([d if o == 1 else 1 for o, d in zip(own, v.shape)])])
+    else:
+        value = g.add("ConstantOfShape", [g.add("Shape", [x])], value=numpy_helper.from_array(np.array([0.5], FLOAT)))
+    back = None
+    for _ in range(g.rng.randint(1, 4)):
+        rank = g.values[value].ndim
+        step = g.rng.randrange(8)
+        if step == 0:
+            value = g.add("Softmax", [value], axis=g.rng.randrange(rank))
+        elif step == 1:
+            value = g.add("CumSum", [value, g.const(np.array(g.rng.randrange(rank), np.int64))])
+        elif step == 2 and back is None:
+            back = g.rng.sample(range(rank), rank)
+            value = g.add("Transpose", [value], perm=back)
+        elif step == 3:
+            value = g.add("Mul", [value, value])
+        elif step == 4:
+            axis = g.rng.randrange(rank)
+            value = g.add("Concat", [g.add("Slice", [value, g.ints(0), g.ints(1), g.ints(axis)]),
+                                     g.add("Slice", [value, g.ints(1), g.ints(2**31), g.ints(axis)])], axis=axis)
+        elif step == 5:
+            n = g.values[value].shape[-1]
+            value = g.add("MatMul", [value, g.const(np.full((n, n), 0.25, FLOAT))])
+        elif step == 6:
+            value = g.add("Squeeze", [g.add("Unsqueeze", [value, g.ints(1)]), g.ints(1)])
+        else:
+            value = g.add("Cast", [g.add("Cast", [value], to=TensorProto.DOUBLE)], to=TensorProto.FLOAT)
+    if back is not None:
+        value = g.add("Transpose", [value], perm=[back.index(axis) for axis in range(len(back))])
+    return g.add(g.rng.choice(["Add", "Mul"]), [x, value])
+
+
+@template(2)
+def filled(g):
+    """A tensor of one number, moved about."""
+    if g.opset < 13:
+        return None
+    value = g.add("ConstantOfShape", [g.add("Shape", [g.pick(lambda v: 1 <= v.ndim <= 3)])],
+                  value=numpy_helper.from_array(g.rng.choice([np.array([1], np.int64), np.array([0], FLOAT), np.array([True])])))
+    for _ in range(g.rng.randint(1, 4)):
+        v = g.values[value]
+        step = g.rng.randrange(6)
+        if step == 0:
+            value = g.add("Cast", [value], to=g.rng.choice([TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL]))
+        elif step == 1:
+            value = g.add("Transpose", [value])
+        elif step == 2 and v.ndim:
+            value = g.add("Unsqueeze", [value, g.ints(0)])
+        elif step == 3 and v.ndim:
+            value = g.add("Gather", [value, g.const(np.array(0, np.int64))], axis=g.rng.randrange(v.ndim))
+        elif step == 4 and v.dtype != BOOL and v.ndim:
+            value = g.add("Pad", [value, g.vector([g.rng.choice([0, 1]) for _ in range(2 * v.ndim)]), g.const(np.array(g.rng.choice([0, 1]), v.dtype))])
+        elif v.dtype == FLOAT and v.ndim:
+            sizes = [g.rng.choice([1, 2]) * d for d in v.shape]
+            value = g.add("Resize", [value, "", "", g.vector(sizes)], mode="nearest", nearest_mode="floor", coordinate_transformation_mode="asymmetric")
+    if g.values[value].dtype == FLOAT and g.chance(0.3) and g.values[value].ndim:
+        return g.add("Softmax", [g.add("Add", [g.dtype(FLOAT), value])])
+    return value
+
+
+@template(2)
+def angles(g):
+    """A column times a row of constants, cut or doubled."""
+    if g.opset < 13:
+        return None
+    x = g.add("Unsqueeze", [g.dtype(FLOAT, accept=lambda v: v.ndim < 3), g.ints(-1)])
+    row = g.const(np.array([1, 1, 0.5, 0.5, 0.25, 0.25], FLOAT)[:g.rng.choice([2, 4, 6])])
+    table = g.add(g.rng.choice(["Mul", "Div", "Sub"]), [x, row])
+    if g.chance(0.5):
+        return g.add("Concat", [table, table], axis=-1)
+    parts = [g.add("Slice", [table, g.ints(start), g.ints(2**31), g.ints(-1), g.ints(2)]) for start in (0, 1)]
+    return g.add("Concat", [g.add("Sin", [parts[0]]), g.add("Cos", [parts[1]])], axis=-1)
+
+
+@template(2)
+def turned(g):
+    """Axes turned, run together or taken apart, and turned back."""
+    x = tensor(g, 3)
+    v = g.values[x]
+    perm = g.rng.choice([[*range(1, v.ndim), 0], [v.ndim - 1, *range(v.ndim - 1)], [0, v.ndim - 1, *range(1, v.ndim - 1)]])
+    value = g.add("Transpose", [x], perm=perm)
+    shape = list(g.values[value].shape)
+    at = g.rng.randrange(len(shape) - 1)
+    if g.opset < 5 or 0 in shape:
+        return None
+    if g.chance(0.6):
+        shape[at:at + 2] = [-1]
+        codes = [0 if i < at else d for i, d in enumerate(shape)]
+    else:
+        part = g.rng.choice([d for d in range(1, shape[at] + 1) if shape[at] % d == 0])
+        codes = shape[:at] + [part, shape[at] // part] + shape[at + 1:]
+    value = g.add("Reshape", [value, g.vector(codes)])
+    rank = g.values[value].ndim
+    return g.add("Transpose", [value], perm=g.rng.sample(range(rank), rank) if g.chance(0.5) else [*range(1, rank), 0])
+
+
 # Writing
 
 @template(2)
@@ -606,7 +774,7 @@ def window(g, v, dilated=True):
 
 def image(g):
     try:
-        return g.dtype(FLOAT, least=3, accept=lambda v: v.ndim < 6)
+        return g.dtype(FLOAT, least=3, accept=lambda v: v.ndim < 6 and v.shape[1])
     except Rejected:
         return g.unsqueeze(g.dtype(FLOAT, rank=2), [0])
 
@@ -842,9 +1010,10 @@ def body(g, count):
     return inner
 
 
-def graph_of(inner, name, inputs, outputs):
+def graph_of(inner, name, inputs, outputs, ranked=False):
+    """A body; a Scan wants to be told the ranks of its results."""
     from onnx import numpy_helper
-    declared = [value_type(value, inner.values[value]) for value in outputs]
+    declared = [value_type(value, inner.values[value], [None] * inner.values[value].ndim if ranked else None) for value in outputs]
     initializers = [numpy_helper.from_array(np.asarray(value), key) for key, value in inner.initializers.items()]
     return helper.make_graph(inner.nodes, name, inputs, declared, initializers)
 
@@ -920,7 +1089,7 @@ def scan(g):
     states = [g.numeric() for _ in range(g.rng.choice([0, 1]))]
     inner = Growth(g.rng, g.opset, g)
     inside = [inner.define(inner.name(), g.values[state]) for state in states]
-    row = inner.define(inner.name(), np.take(v, 0, axis))
+    row = inner.define(inner.name(), np.asarray(np.take(v, 0, axis)))
     if g.depth < 2:
         grow(inner, g.rng.randint(1, 5), TEMPLATES, WEIGHTS)
     outputs = []
@@ -928,6 +1097,6 @@ def scan(g):
         w = inner.values[name]
         outputs.append(inner.add("Identity", [inner.pick(lambda u: u.dtype == w.dtype and u.shape == w.shape)]))
     outputs.append(inner.add("Identity", [inner.numeric()]))
-    graph = graph_of(inner, inner.name("b"), [value_type(name, inner.values[name]) for name in [*inside, row]], outputs)
+    graph = graph_of(inner, inner.name("b"), [value_type(name, inner.values[name]) for name in [*inside, row]], outputs, g.chance(0.7))
     return g.add("Scan", [*states, x], len(outputs), body=graph, num_scan_inputs=1, scan_input_axes=[axis],
                  scan_input_directions=g.rng.choice([None, [1]]), scan_output_directions=g.rng.choice([None, [1]]))

@@ -117,6 +117,46 @@ fn an_output_that_cannot_be_written_leaves_nothing_behind() {
 }
 
 #[test]
+fn streams_are_no_files() {
+    let folder = TempDir::new().expect("a folder");
+    let path = copied(&folder, "focus_ts13d.onnx");
+    for arguments in [&["-"][..], &[&path.to_string_lossy(), "-o", "-"], &["show", "-"]] {
+        let done = Command::new(env!("CARGO_BIN_EXE_onnx-slice-fold"))
+            .args(arguments)
+            .current_dir(folder.path())
+            .output()
+            .expect("the binary starts");
+        assert_eq!(done.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&done.stderr).contains("not read from or written to streams"), "{}", text(&done.stderr));
+    }
+    assert_eq!(names(&folder), ["focus_ts13d.onnx"]);
+}
+
+/// The result is the file; what is printed is told to those who listen.
+#[test]
+fn a_full_or_closed_standard_output_is_no_reason_to_fall_over() {
+    let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else { return };
+    let folder = TempDir::new().expect("a folder");
+    let path = copied(&folder, "focus_ts13d.onnx");
+    let run = |arguments: &[&str], output: std::process::Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onnx-slice-fold"));
+        command.args(arguments).stdout(output).stderr(std::process::Stdio::piped());
+        let child = command.spawn().expect("the binary starts");
+        child.wait_with_output().expect("it ends")
+    };
+    let name = path.to_string_lossy().into_owned();
+    let full = || std::process::Stdio::from(full.try_clone().expect("the file stays open"));
+    assert_eq!(run(&[&name], full()).status.code(), Some(0));
+    assert_eq!(names(&folder), ["focus_ts13d.folded.onnx", "focus_ts13d.onnx"]);
+    let done = run(&["show", &name], full());
+    assert_eq!(done.status.code(), Some(1));
+    assert!(text(&done.stderr).starts_with("error: cannot write to standard output"), "{}", text(&done.stderr));
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    assert_eq!(run(&["show", &name], writer.into()).status.code(), Some(0));
+}
+
+#[test]
 fn show_prints_text_that_parses() {
     // These have no weights that are too long to be printed whole.
     for name in ["tf_cond_slice_13d.onnx", "scripted_loop_slice_ts16d.onnx", "tf_masks_17d_custom.onnx"] {

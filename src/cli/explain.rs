@@ -1,6 +1,5 @@
 //! `onnx-slice-fold explain model.onnx`: why what is left is left.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,7 +10,7 @@ use super::Passes;
 #[derive(Args, Debug)]
 pub(super) struct Explain {
     /// The model to fold and explain; nothing is written.
-    #[arg(value_name = "MODEL")]
+    #[arg(value_name = "MODEL", value_parser = super::file())]
     model: PathBuf,
     #[command(flatten)]
     passes: Passes,
@@ -21,8 +20,6 @@ impl Explain {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let mut document = Document::open(&self.model)?;
         let report = document.fold(&self.passes.options())?;
-        // A reader that closes the pipe early has seen enough.
-        let _ = write!(std::io::stdout(), "{}", report.explanation());
-        Ok(())
+        super::tell(&report.explanation())
     }
 }

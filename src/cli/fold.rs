@@ -1,5 +1,6 @@
 //! `onnx-slice-fold model.onnx`: the main job.
 
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -12,10 +13,10 @@ use super::progress::Progress;
 #[derive(Args, Debug)]
 pub(super) struct Fold {
     /// The model to fold.
-    #[arg(value_name = "MODEL", required = true)]
+    #[arg(value_name = "MODEL", required = true, value_parser = super::file())]
     model: Option<PathBuf>,
     /// Where to write the result; `MODEL` with `.folded` before its extension if not given.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = super::file())]
     output: Option<PathBuf>,
     #[command(flatten)]
     passes: Passes,
@@ -29,14 +30,17 @@ impl Fold {
         let target = self.output.unwrap_or_else(|| beside(&model));
         let progress = Progress::start();
         progress.say("reading the model");
-        let mut document = Document::open(&model)?;
+        // The process ends with this; taking a large model apart piece by piece would only take time.
+        let mut document = ManuallyDrop::new(Document::open(&model)?);
         let report = document.fold_watched(&self.passes.options(), &mut |what| progress.say(what));
         let mut report = report?;
         progress.say("writing the result");
         report.bytes_after = Some(document.save(&target)?);
         drop(progress);
-        println!("{}", super::printable(&report.to_string()));
-        println!("wrote {} in {:.0} ms", target.display(), begin.elapsed().as_secs_f64() * 1000.0);
+        let milliseconds = begin.elapsed().as_secs_f64() * 1000.0;
+        let told = format!("{report}\nwrote {} in {milliseconds:.0} ms\n", target.display());
+        // The model is written, whether or not anybody can be told.
+        let _ = super::tell(&super::printable(&told));
         Ok(())
     }
 }

@@ -6,8 +6,12 @@ mod ops;
 mod progress;
 mod show;
 
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
 /// Exit codes beside success.
@@ -120,10 +124,29 @@ pub fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", printable(&format!("{error:#}")));
+            // Where nobody listens the exit code says it.
+            let _ = writeln!(std::io::stderr(), "error: {}", printable(&format!("{error:#}")));
             ExitCode::from(BAD_INPUT)
         }
     }
+}
+
+/// Writes to standard output. A reader that closes the pipe early has seen enough.
+fn tell(text: &str) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write to standard output"),
+    }
+}
+
+/// A path to a model. Models are read and written as files, so that nothing half written is ever taken for one; elsewhere `-` is
+/// a stream.
+fn file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
+        true => Err("models are not read from or written to streams; './-' is the file of that name"),
+        false => Ok(path),
+    })
 }
 
 /// Text for a terminal. Names come from the file; control characters in them are shown, not obeyed.

@@ -1,7 +1,5 @@
 //! `onnx-slice-fold ops`: which operators are known.
 
-use std::io::Write;
-
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -9,8 +7,6 @@ pub(super) struct Ops {}
 
 impl Ops {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        // A reader that closes the pipe early has seen enough.
-        let _ = std::io::stdout().write_all(onnx_slice_fold::operator_table().as_bytes());
-        Ok(())
+        super::tell(&onnx_slice_fold::operator_table())
     }
 }

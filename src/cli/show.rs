@@ -1,6 +1,5 @@
 //! `onnx-slice-fold show model.onnx`: the model as text, with the types that are inferred.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,7 +10,7 @@ use super::Passes;
 #[derive(Args, Debug)]
 pub(super) struct Show {
     /// The model to show.
-    #[arg(value_name = "MODEL")]
+    #[arg(value_name = "MODEL", value_parser = super::file())]
     model: PathBuf,
     /// Show the model folded; otherwise as it is, with types inferred.
     #[arg(long)]
@@ -24,8 +23,6 @@ impl Show {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let mut document = Document::open(&self.model)?;
         document.fold(&onnx_slice_fold::Options { fold: self.folded, ..self.passes.options() })?;
-        // A reader that closes the pipe early has seen enough.
-        let _ = std::io::stdout().write_all(document.text().as_bytes());
-        Ok(())
+        super::tell(&document.text())
     }
 }

@@ -3,10 +3,8 @@
 //! Each operation exists twice: `try_…` answers `None` where the result cannot be stated (overflow, a divisor that may
 //! be zero, an expression over budget), and the public one puts a fresh integer in its place.
 
-use std::sync::Arc;
-
 use super::expr::{Dim, MAX_TERMS, Symbol};
-use super::monomial::{Atom, Floor, MAX_DEGREE, Monomial, Term, combine};
+use super::monomial::{Atom, MAX_DEGREE, Monomial, Term, combine};
 use super::scope::Scope;
 
 impl Scope {
@@ -364,8 +362,8 @@ impl Scope {
         if multiple == divisor {
             return Some((atom.clone(), 1));
         }
-        let floor = Floor { numerator: Dim::symbol(symbol), denominator: Dim::constant(multiple) };
-        Some((Atom::Floor(Arc::new(floor)), multiple.checked_div(divisor)?))
+        let floor = Atom::floor(Dim::symbol(symbol), Dim::constant(multiple));
+        Some((floor, multiple.checked_div(divisor)?))
     }
 
     /// `c·n·⌊S/m⌋ = (c div m)·n·S + (c mod m)·n·⌊S/m⌋`, where that changes anything.

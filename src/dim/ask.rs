@@ -2,6 +2,7 @@
 
 use super::Dim;
 use super::integer::greatest_common_divisor;
+use super::refute::Signs;
 use super::scope::Scope;
 
 /// Whether something holds for every assignment within what is known, for none, or cannot be told.
@@ -43,8 +44,17 @@ impl Scope {
         if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
             return Answer::of(a <= b, || true);
         }
-        let Some(slack) = self.try_sub(b, a) else { return Answer::Unknown };
-        Answer::of(self.at_least(&slack, 0), || slack.scaled(-1).is_some_and(|excess| self.at_least(&excess, 1)))
+        // Most questions are about what is neither.
+        let (a, b) = (self.resolve(a), self.resolve(b));
+        let signs = self.signs(&b, &a, |signs| signs.negative && (signs.zero || signs.positive));
+        let (may_be, may_fail) = (!signs.negative, !signs.zero && !signs.positive);
+        if !may_be && !may_fail {
+            return Answer::Unknown;
+        }
+        let Some(slack) = b.minus(&a).and_then(|slack| self.settle(slack)) else { return Answer::Unknown };
+        Answer::of(may_be && self.proves(&slack, 0), || {
+            may_fail && slack.scaled(-1).is_some_and(|excess| self.proves(&excess, 1))
+        })
     }
 
     /// Whether `a < b`.
@@ -71,8 +81,13 @@ impl Scope {
         if a == b {
             return Answer::Yes;
         }
-        match self.try_sub(a, b) {
-            Some(difference) => self.is_zero(&difference),
+        let (a, b) = (self.resolve(a), self.resolve(b));
+        let signs = self.signs(&a, &b, Signs::is_mixed);
+        if signs.zero && signs.is_mixed() {
+            return Answer::Unknown;
+        }
+        match a.minus(&b).and_then(|difference| self.settle(difference)) {
+            Some(difference) => self.is_zero_with(&difference, signs),
             None => Answer::Unknown,
         }
     }
@@ -96,14 +111,27 @@ impl Scope {
 
     /// The tightest bounds that can be proved, both included; `None` where there is none, or none in `i64`.
     pub fn bounds(&self, a: &Dim) -> (Option<i64>, Option<i64>) {
-        let proved = self.proved_interval(&self.resolve(a));
+        (self.lower_bound(a), self.upper_bound(a))
+    }
+
+    /// The first of the [`bounds`](Scope::bounds).
+    pub fn lower_bound(&self, a: &Dim) -> Option<i64> {
         // A bound beyond i64 on the near side is no news; on the far side the last i64 is still a bound.
-        let low = proved.low.filter(|low| *low >= i64::MIN.into()).map(|low| i64::try_from(low).unwrap_or(i64::MAX));
-        let high = proved.high.filter(|high| *high <= i64::MAX.into());
-        (low, high.map(|high| i64::try_from(high).unwrap_or(i64::MIN)))
+        let low = self.proved_low(&self.resolve(a)).filter(|low| *low >= i64::MIN.into());
+        low.map(|low| i64::try_from(low).unwrap_or(i64::MAX))
+    }
+
+    /// The second of the [`bounds`](Scope::bounds).
+    pub fn upper_bound(&self, a: &Dim) -> Option<i64> {
+        let high = self.proved_high(&self.resolve(a)).filter(|high| *high <= i64::MAX.into());
+        high.map(|high| i64::try_from(high).unwrap_or(i64::MIN))
     }
 
     fn is_zero(&self, a: &Dim) -> Answer {
+        self.is_zero_with(a, self.signs(a, &Dim::constant(0), Signs::is_mixed))
+    }
+
+    fn is_zero_with(&self, a: &Dim, signs: Signs) -> Answer {
         if let Some(value) = a.as_const() {
             return Answer::of(value == 0, || true);
         }
@@ -114,10 +142,14 @@ impl Scope {
         if a.offset().unsigned_abs().checked_rem(step).is_some_and(|rest| rest != 0) {
             return Answer::No;
         }
+        if signs.is_mixed() {
+            return Answer::Unknown;
+        }
         let Some(negated) = a.scaled(-1) else { return Answer::Unknown };
-        if self.at_least(a, 1) || self.at_least(&negated, 1) {
+        let Signs { negative, zero, positive } = signs;
+        if (!negative && !zero && self.proves(a, 1)) || (!zero && !positive && self.proves(&negated, 1)) {
             return Answer::No;
         }
-        Answer::of(self.at_least(a, 0) && self.at_least(&negated, 0), || false)
+        Answer::of(!negative && !positive && self.proves(a, 0) && self.proves(&negated, 0), || false)
     }
 }

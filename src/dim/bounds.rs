@@ -123,6 +123,14 @@ impl Interval {
     }
 
     pub(super) fn times(self, other: Interval) -> Interval {
+        // Sizes, nearly always: the corners are the ends.
+        if let (Some(low), Some(other_low), None, None) = (self.low, other.low, self.high, other.high)
+            && low >= 0
+            && other_low >= 0
+        {
+            let high = None;
+            return Interval { low: Some(low.checked_mul(other_low).unwrap_or(i128::MAX)), high };
+        }
         let corners = self.ends().map(|a| other.ends().map(|b| a.times(b)));
         let [low, high] = corners
             .into_iter()
@@ -136,6 +144,9 @@ impl Interval {
     }
 
     pub(super) fn power(self, exponent: u32) -> Interval {
+        if exponent == 1 {
+            return self;
+        }
         let pow = |bound: Option<i128>| bound?.checked_pow(exponent);
         let odd = Interval { low: pow(self.low), high: pow(self.high) };
         if exponent % 2 == 1 || self.is_non_negative() {

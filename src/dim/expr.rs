@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHasher;
 
-use super::integer::{floor_quotient, greatest_common_divisor};
+use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Monomial, Term, combine};
 
 /// Terms in one expression, those inside its atoms included.
@@ -115,7 +115,9 @@ impl Dim {
     /// The expression that is `symbol` alone.
     pub fn symbol(symbol: Symbol) -> Dim {
         let monomial = Monomial::atom(Atom::Symbol(symbol));
-        Dim::assemble(vec![Term { monomial, coefficient: 1 }], 1, 0)
+        let term = Term { monomial, coefficient: 1 };
+        let (hash, mask) = (hash_of(&term), symbol.bit());
+        Dim(Repr::Poly(Arc::new(Poly { terms: vec![term], hash, mask, size: 1, depth: 0 })))
     }
 
     /// The value of a constant expression.
@@ -160,25 +162,25 @@ impl Dim {
     }
 
     fn evaluate_wide(&self, binding: &dyn Fn(Symbol) -> Option<i64>) -> Option<i128> {
+        self.evaluate_over(|atom| match atom {
+            Atom::Symbol(symbol) => binding(*symbol).map(i128::from),
+            _ => atom.evaluate(|inner| inner.evaluate_wide(binding)),
+        })
+    }
+
+    /// The value where each atom of a term has the value `value_of` gives it.
+    pub(super) fn evaluate_over(&self, mut value_of: impl FnMut(&Atom) -> Option<i128>) -> Option<i128> {
+        let poly = match &self.0 {
+            Repr::Const(value) => return Some(i128::from(*value)),
+            Repr::Poly(poly) => poly,
+        };
         let mut sum = 0i128;
-        for term in self.terms().iter() {
+        for term in &poly.terms {
             let mut product = i128::from(term.coefficient);
             for factor in term.monomial.factors() {
-                let base = match &factor.atom {
-                    Atom::Symbol(symbol) => i128::from(binding(*symbol)?),
-                    Atom::Floor(floor) => {
-                        let numerator = floor.numerator.evaluate_wide(binding)?;
-                        floor_quotient(numerator, floor.denominator.evaluate_wide(binding)?)?
-                    }
-                    Atom::Max(members) => {
-                        let mut largest = None;
-                        for member in members.iter() {
-                            largest = largest.max(Some(member.evaluate_wide(binding)?));
-                        }
-                        largest?
-                    }
-                };
-                product = product.checked_mul(base.checked_pow(factor.exponent)?)?;
+                let base = value_of(&factor.atom)?;
+                let power = if factor.exponent == 1 { base } else { base.checked_pow(factor.exponent)? };
+                product = product.checked_mul(power)?;
             }
             sum = sum.checked_add(product)?;
         }
@@ -272,21 +274,15 @@ impl Dim {
             [Term { monomial: Monomial::One, coefficient }] => return Some(Dim::constant(*coefficient)),
             _ => {}
         }
-        let (mut size, mut depth) = (0u32, 0);
-        for term in &terms {
-            size = size.saturating_add(term.size());
-            depth = depth.max(term.depth());
-        }
-        (size <= MAX_TERMS && depth <= MAX_DEPTH).then(|| Dim::assemble(terms, size, depth))
-    }
-
-    fn assemble(terms: Vec<Term>, size: u32, depth: u32) -> Dim {
-        let (mut hash, mut mask) = (0u64, 0);
+        let (mut hash, mut mask, mut size, mut depth) = (0u64, 0, 0u32, 0);
         for term in &terms {
             hash = hash.wrapping_add(hash_of(term));
             mask |= term.mask();
+            size = size.saturating_add(term.size());
+            depth = depth.max(term.depth());
         }
-        Dim(Repr::Poly(Arc::new(Poly { terms, hash, mask, size, depth })))
+        let poly = Poly { terms, hash, mask, size, depth };
+        (size <= MAX_TERMS && depth <= MAX_DEPTH).then(|| Dim(Repr::Poly(Arc::new(poly))))
     }
 
     pub(super) fn plus(&self, other: &Dim) -> Option<Dim> {
@@ -400,9 +396,13 @@ impl Dim {
         }
     }
 
+    /// The order is compatible with multiplication, so the terms stay sorted.
     pub(super) fn times_term(&self, term: &Term) -> Option<Dim> {
+        if term.monomial.is_one() || term.coefficient == 0 {
+            return self.scaled(term.coefficient);
+        }
         let scaled: Option<Vec<Term>> = self.terms().iter().map(|own| own.times(term)).collect();
-        Dim::from_terms(scaled?)
+        Dim::from_sorted(scaled?)
     }
 
     /// Replaces every coefficient; `change` never answers zero.
@@ -414,7 +414,10 @@ impl Dim {
                     .terms
                     .iter()
                     .map(|term| Some(Term { monomial: term.monomial.clone(), coefficient: change(term.coefficient)? }));
-                Some(Dim::assemble(changed.collect::<Option<_>>()?, poly.size, poly.depth))
+                let terms: Vec<Term> = changed.collect::<Option<_>>()?;
+                let hash = terms.iter().fold(0u64, |hash, term| hash.wrapping_add(hash_of(term)));
+                let Poly { mask, size, depth, .. } = **poly;
+                Some(Dim(Repr::Poly(Arc::new(Poly { terms, hash, mask, size, depth }))))
             }
         }
     }
@@ -436,6 +439,18 @@ impl Dim {
     /// The greatest common divisor of the coefficients, the constant term's included. Zero for the constant 0.
     pub(super) fn content(&self) -> u64 {
         self.terms().iter().fold(0, |gcd, term| greatest_common_divisor(gcd, term.coefficient.unsigned_abs()))
+    }
+
+    /// The greatest common divisor of the coefficients but the constant term. Zero for a constant.
+    pub(super) fn step(&self) -> u64 {
+        let mut step = 0;
+        for term in self.terms().iter().filter(|term| !term.monomial.is_one()) {
+            step = greatest_common_divisor(step, term.coefficient.unsigned_abs());
+            if step == 1 {
+                break;
+            }
+        }
+        step
     }
 
     /// `(p, c, k)` with `self = c·p + k`, the coefficients of `p` having no common divisor and no constant term.
@@ -460,30 +475,35 @@ impl Dim {
         common
     }
 
-    /// The polynomial in `atom` alone: `(exponent, cofactor)`, in no particular order.
+    /// The polynomial in `atom` alone: `(exponent, cofactor)`, in no particular order. What is left of terms with the same power
+    /// of `atom` keeps its order, which is compatible with multiplication.
     pub(super) fn collect(&self, atom: &Atom) -> Option<Vec<(u32, Dim)>> {
         let mut parts: Vec<(u32, Vec<Term>)> = Vec::new();
         for term in self.terms().iter() {
             let exponent = term.monomial.exponent_of(atom);
-            let factors = term.monomial.factors().iter().filter(|factor| factor.atom != *atom);
-            let rest = Monomial::from_factors(factors.cloned().collect());
-            let rest = Term { monomial: rest, coefficient: term.coefficient };
+            let monomial = if exponent == 0 {
+                term.monomial.clone()
+            } else {
+                let factors = term.monomial.factors().iter().filter(|factor| factor.atom != *atom);
+                Monomial::from_factors(factors.cloned().collect())
+            };
+            let rest = Term { monomial, coefficient: term.coefficient };
             match parts.iter_mut().find(|(other, _)| *other == exponent) {
                 Some((_, terms)) => terms.push(rest),
                 None => parts.push((exponent, vec![rest])),
             }
         }
-        parts.into_iter().map(|(exponent, terms)| Some((exponent, Dim::from_terms(terms)?))).collect()
+        parts.into_iter().map(|(exponent, terms)| Some((exponent, Dim::from_sorted(terms)?))).collect()
     }
 
     /// `value` in place of `atom`, wherever it is a factor of a term. Occurrences inside other atoms stay.
     pub(super) fn replace_atom(&self, atom: &Atom, value: &Dim) -> Option<Dim> {
-        let mut sum = Vec::new();
-        for (exponent, cofactor) in self.collect(atom)? {
-            let product = (0..exponent).try_fold(cofactor, |product, _| product.times(value))?;
-            sum.extend_from_slice(&product.terms());
-        }
-        Dim::from_terms(sum)
+        let mut parts = self
+            .collect(atom)?
+            .into_iter()
+            .map(|(exponent, cofactor)| (0..exponent).try_fold(cofactor, |product, _| product.times(value)));
+        let Some(first) = parts.next() else { return Some(Dim::constant(0)) };
+        parts.try_fold(first?, |sum, part| sum.plus(&part?))
     }
 
     /// The quotient and remainder of polynomial division: `self = quotient · divisor + remainder`, where no term of the

@@ -2,6 +2,14 @@
 
 /// The quotient rounded down. `None` for a zero divisor or on overflow.
 pub(super) fn floor_quotient(numerator: i128, denominator: i128) -> Option<i128> {
+    // Nearly always both are short, and dividing those takes a tenth of the time.
+    if let (Ok(numerator), Ok(denominator)) = (i64::try_from(numerator), i64::try_from(denominator))
+        && let Some(quotient) = numerator.checked_div(denominator)
+    {
+        let inexact = numerator.checked_rem(denominator)? != 0;
+        let below = inexact && (numerator < 0) != (denominator < 0);
+        return Some(i128::from(quotient) - i128::from(below));
+    }
     let quotient = numerator.checked_div(denominator)?;
     let inexact = numerator.checked_rem(denominator)? != 0;
     if inexact && (numerator < 0) != (denominator < 0) { quotient.checked_sub(1) } else { Some(quotient) }

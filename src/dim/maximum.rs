@@ -5,8 +5,6 @@
 //! and `max(a, b) + min(a, b)` is `a + b`. A maximum of more has what is common to all members taken out. Inside a
 //! maximum, a symbol `S` known to be a multiple of `m` is written `m·⌊S/m⌋`, so that the factor can be seen.
 
-use std::sync::Arc;
-
 use super::expr::Dim;
 use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Monomial, Term};
@@ -68,7 +66,7 @@ impl Scope {
             }
             round += 1;
             if done || round == MAX_ROUNDS {
-                return Atom::Max(Arc::new(members)).dim()?.times_term(&factor)?.plus(&offset);
+                return Atom::max(members).dim()?.times_term(&factor)?.plus(&offset);
             }
         }
     }
@@ -108,7 +106,7 @@ impl Scope {
         let mut index = 0;
         while let Some(member) = members.get(index) {
             let mut others = members.iter().enumerate().filter(|(other, _)| *other != index);
-            let dominated = others.any(|(_, other)| other.minus(member).is_some_and(|slack| self.at_least(&slack, 0)));
+            let dominated = others.any(|(_, other)| self.reaches(other, member));
             if dominated {
                 members.remove(index);
             } else {
@@ -153,7 +151,7 @@ fn open_nested(members: &[Dim]) -> Option<Option<Vec<Dim>>> {
         let mut added = terms.iter().filter(|term| is_maximum(term) && term.coefficient > 0);
         if let (Some(term), None) = (added.next(), added.next())
             && let Some(Atom::Max(choices)) = term.monomial.as_atom()
-            && choices.len().saturating_add(members.len()) <= MAX_MEMBERS
+            && choices.as_slice().len().saturating_add(members.len()) <= MAX_MEMBERS
         {
             let rest = member.minus(&Dim::from_sorted(vec![term.clone()])?)?;
             for choice in choices.iter() {

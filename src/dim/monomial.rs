@@ -1,9 +1,13 @@
 //! What a polynomial is made of: atoms, products of their powers, and terms.
 
 use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use rustc_hash::FxHasher;
+
 use super::expr::{Dim, Symbol};
+use super::integer::floor_quotient;
 
 /// The total degree of a monomial.
 pub(super) const MAX_DEGREE: u32 = 64;
@@ -37,14 +41,111 @@ pub(super) enum Atom {
     Symbol(Symbol),
     Floor(Arc<Floor>),
     /// The largest of at least two members, sorted.
-    Max(Arc<Vec<Dim>>),
+    Max(Arc<Maximum>),
 }
 
 /// `⌊numerator / denominator⌋`, the denominator positive wherever the symbols are within what is known of them.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Floor {
     pub(super) numerator: Dim,
     pub(super) denominator: Dim,
+    extent: Extent,
+}
+
+/// The largest of at least two members, sorted.
+pub(super) struct Maximum {
+    members: Vec<Dim>,
+    extent: Extent,
+}
+
+/// What is derived from the expressions inside an atom, and asked for every time the atom becomes part of a sum.
+#[derive(Clone, Copy)]
+struct Extent {
+    hash: u64,
+    mask: u64,
+    size: u32,
+    depth: u32,
+}
+
+impl Extent {
+    fn of(inner: &[&Dim]) -> Extent {
+        let mut hasher = FxHasher::default();
+        let (mut mask, mut size, mut depth) = (0, 0u32, 0);
+        for dim in inner {
+            dim.hash(&mut hasher);
+            mask |= dim.mask();
+            size = size.saturating_add(dim.size());
+            depth = dim.depth().max(depth);
+        }
+        Extent { hash: hasher.finish(), mask, size, depth: depth.saturating_add(1) }
+    }
+}
+
+impl Floor {
+    fn parts(&self) -> (&Dim, &Dim) {
+        (&self.numerator, &self.denominator)
+    }
+}
+
+impl PartialEq for Floor {
+    fn eq(&self, other: &Self) -> bool {
+        self.extent.hash == other.extent.hash && self.parts() == other.parts()
+    }
+}
+
+impl Eq for Floor {}
+
+impl PartialOrd for Floor {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Floor {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.parts().cmp(&other.parts())
+    }
+}
+
+impl Hash for Floor {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.extent.hash);
+    }
+}
+
+impl Maximum {
+    pub(super) fn as_slice(&self) -> &[Dim] {
+        &self.members
+    }
+
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, Dim> {
+        self.members.iter()
+    }
+}
+
+impl PartialEq for Maximum {
+    fn eq(&self, other: &Self) -> bool {
+        self.extent.hash == other.extent.hash && self.members == other.members
+    }
+}
+
+impl Eq for Maximum {}
+
+impl PartialOrd for Maximum {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Maximum {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.members.cmp(&other.members)
+    }
+}
+
+impl Hash for Maximum {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.extent.hash);
+    }
 }
 
 impl PartialOrd for Atom {
@@ -72,27 +173,50 @@ impl Ord for Atom {
 }
 
 impl Atom {
-    pub(super) fn size(&self) -> u32 {
+    /// `⌊numerator / denominator⌋`.
+    pub(super) fn floor(numerator: Dim, denominator: Dim) -> Atom {
+        let extent = Extent::of(&[&numerator, &denominator]);
+        Atom::Floor(Arc::new(Floor { numerator, denominator, extent }))
+    }
+
+    /// The largest of `members`, which are sorted.
+    pub(super) fn max(members: Vec<Dim>) -> Atom {
+        let extent = Extent::of(&members.iter().collect::<Vec<_>>());
+        Atom::Max(Arc::new(Maximum { members, extent }))
+    }
+
+    fn extent(&self) -> Option<&Extent> {
         match self {
-            Atom::Symbol(_) => 0,
-            Atom::Floor(floor) => floor.numerator.size().saturating_add(floor.denominator.size()),
-            Atom::Max(members) => members.iter().fold(0, |sum, member| sum.saturating_add(member.size())),
+            Atom::Symbol(_) => None,
+            Atom::Floor(floor) => Some(&floor.extent),
+            Atom::Max(maximum) => Some(&maximum.extent),
         }
     }
 
+    pub(super) fn size(&self) -> u32 {
+        self.extent().map_or(0, |extent| extent.size)
+    }
+
     pub(super) fn depth(&self) -> u32 {
-        match self {
-            Atom::Symbol(_) => 0,
-            Atom::Floor(floor) => floor.numerator.depth().max(floor.denominator.depth()).saturating_add(1),
-            Atom::Max(members) => members.iter().map(Dim::depth).max().unwrap_or(0).saturating_add(1),
-        }
+        self.extent().map_or(0, |extent| extent.depth)
     }
 
     pub(super) fn mask(&self) -> u64 {
         match self {
             Atom::Symbol(symbol) => symbol.bit(),
-            Atom::Floor(floor) => floor.numerator.mask() | floor.denominator.mask(),
-            Atom::Max(members) => members.iter().fold(0, |mask, member| mask | member.mask()),
+            Atom::Floor(floor) => floor.extent.mask,
+            Atom::Max(maximum) => maximum.extent.mask,
+        }
+    }
+
+    /// The value of a floor or a maximum, where each expression inside has the value `value_of` gives it.
+    pub(super) fn evaluate(&self, mut value_of: impl FnMut(&Dim) -> Option<i128>) -> Option<i128> {
+        match self {
+            Atom::Symbol(_) => None,
+            Atom::Floor(floor) => floor_quotient(value_of(&floor.numerator)?, value_of(&floor.denominator)?),
+            Atom::Max(members) => members
+                .iter()
+                .try_fold(None, |largest: Option<i128>, member| Some(largest.max(Some(value_of(member)?))))?,
         }
     }
 
@@ -101,7 +225,7 @@ impl Atom {
         let (pair, members): ([Option<&Dim>; 2], &[Dim]) = match self {
             Atom::Symbol(_) => ([None, None], &[]),
             Atom::Floor(floor) => ([Some(&floor.numerator), Some(&floor.denominator)], &[]),
-            Atom::Max(members) => ([None, None], members),
+            Atom::Max(members) => ([None, None], members.as_slice()),
         };
         pair.into_iter().flatten().chain(members)
     }
@@ -219,6 +343,9 @@ impl Monomial {
     pub(super) fn over(&self, other: &Monomial) -> Option<Monomial> {
         if other.is_one() {
             return Some(self.clone());
+        }
+        if !other.factors().iter().all(|factor| self.exponent_of(&factor.atom) >= factor.exponent) {
+            return None;
         }
         let mut divisor = other.factors().iter().peekable();
         let mut factors = Vec::new();

@@ -12,8 +12,11 @@
 //!
 //! No law picks numbers for the symbols, and every step is bounded by the prover's fuel.
 
-use super::Symbol;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::cmp::Ordering;
 
+use super::Symbol;
 use super::bounds::Interval;
 use super::expr::Dim;
 use super::integer::{ceil_quotient, greatest_common_divisor};
@@ -35,27 +38,46 @@ const RELATIONS: usize = 48;
 impl Scope {
     /// Whether `a ≥ goal` is proved.
     pub(super) fn at_least(&self, a: &Dim, goal: i64) -> bool {
+        self.is_proved(a, goal, |slack| self.is_refuted(slack, 0))
+    }
+
+    /// The same where no refutation was found.
+    pub(super) fn proves(&self, a: &Dim, goal: i64) -> bool {
+        self.is_proved(a, goal, |_| false)
+    }
+
+    /// Whether `a ≥ b` is proved.
+    pub(super) fn reaches(&self, a: &Dim, b: &Dim) -> bool {
+        !self.signs(a, b, |signs| signs.negative).negative && a.minus(b).is_some_and(|slack| self.proves(&slack, 0))
+    }
+
+    fn is_proved(&self, a: &Dim, goal: i64, is_refuted: impl FnOnce(&Dim) -> bool) -> bool {
         if let Some(value) = a.as_const() {
             return value >= goal;
         }
         let mut prover = Prover::new(self);
-        if prover.interval(a).low.is_some_and(|low| low >= i128::from(goal)) {
+        if prover.quick_low(a).is_some_and(|low| low >= i128::from(goal)) {
             return true;
         }
-        if prover.is_settled(a) {
+        // What is left below has at most one term less.
+        if a.size() > SEARCH_SIZE + 1 || prover.is_settled(a) {
             return false;
         }
         // c·p + k ≥ goal  ⇔  p ≥ ⌈(goal − k)/c⌉, the values being integers.
-        let slack = a.primitive().and_then(|(p, content, offset)| {
-            let bound = ceil_quotient(i128::from(goal).checked_sub(offset.into())?, content.into())?;
-            p.minus(&Dim::constant(i64::try_from(bound).ok()?))
-        });
+        let slack = if a.step() == 1 {
+            a.minus(&Dim::constant(goal))
+        } else {
+            a.primitive().and_then(|(p, content, offset)| {
+                let bound = ceil_quotient(i128::from(goal).checked_sub(offset.into())?, content.into())?;
+                p.minus(&Dim::constant(i64::try_from(bound).ok()?))
+            })
+        };
         let Some(slack) = slack else { return false };
         if let Some(known) = self.recall_proof(&slack) {
             return known;
         }
         // Most questions are about what does not hold.
-        let proved = !self.is_refuted(&slack, 0) && prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0);
+        let proved = !is_refuted(&slack) && prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0);
         self.remember_proof(&slack, proved);
         proved
     }
@@ -65,16 +87,15 @@ impl Scope {
         Prover::new(self).interval(a)
     }
 
-    /// The best bounds that can be proved.
-    pub(super) fn proved_interval(&self, a: &Dim) -> Interval {
-        let high = a.scaled(-1).and_then(|negated| self.proved_low(&negated)?.checked_neg());
-        Interval { low: self.proved_low(a), high }
+    /// The best upper bound that can be proved.
+    pub(super) fn proved_high(&self, a: &Dim) -> Option<i128> {
+        self.proved_low(&a.scaled(-1)?)?.checked_neg()
     }
 
     /// The best lower bound that can be proved.
     pub(super) fn proved_low(&self, a: &Dim) -> Option<i128> {
         let mut prover = Prover::new(self);
-        let quick = prover.interval(a).low;
+        let quick = prover.quick_low(a);
         if prover.is_settled(a) {
             return quick;
         }
@@ -94,12 +115,21 @@ struct Prover<'s> {
     relations: Vec<Dim>,
     /// What was found of expressions under the present case, and how deep the search for it was.
     seen: FxHashMap<Dim, (u32, Option<i128>)>,
+    /// Intervals of the atoms that the present case is about.
+    narrowed: RefCell<FxHashMap<Atom, Interval>>,
     fuel: u32,
 }
 
 impl<'s> Prover<'s> {
     fn new(scope: &'s Scope) -> Prover<'s> {
-        Prover { scope, cases: Vec::new(), relations: Vec::new(), seen: FxHashMap::default(), fuel: FUEL }
+        Prover {
+            scope,
+            cases: Vec::new(),
+            relations: Vec::new(),
+            seen: FxHashMap::default(),
+            narrowed: RefCell::default(),
+            fuel: FUEL,
+        }
     }
 
     /// Whether interval arithmetic already says all there is to say: a linear polynomial of unrelated symbols.
@@ -122,9 +152,10 @@ impl<'s> Prover<'s> {
     }
 
     fn compound_interval(&self, atom: &Atom) -> Interval {
-        if self.cases.is_empty()
-            && let Some(known) = self.scope.recall_interval(atom)
-        {
+        // The present case is about other symbols, if there is one.
+        let as_ever = self.cases.iter().all(|(symbol, _)| symbol.bit() & atom.mask() == 0);
+        let known = if as_ever { self.scope.recall_interval(atom) } else { self.narrowed.borrow().get(atom).copied() };
+        if let Some(known) = known {
             return known;
         }
         let interval = match atom {
@@ -138,8 +169,10 @@ impl<'s> Prover<'s> {
                 },
             ),
         };
-        if self.cases.is_empty() {
+        if as_ever {
             self.scope.remember_interval(atom, interval);
+        } else {
+            self.narrowed.borrow_mut().insert(atom.clone(), interval);
         }
         interval
     }
@@ -161,9 +194,16 @@ impl<'s> Prover<'s> {
         })
     }
 
+    /// The lower end of [`interval`](Prover::interval), for which the first term without one decides.
+    fn quick_low(&self, p: &Dim) -> Option<i128> {
+        p.terms().iter().try_fold(0i128, |sum, term| {
+            sum.checked_add(self.monomial_interval(&term.monomial).scaled(i128::from(term.coefficient)).low?)
+        })
+    }
+
     /// A lower bound of `p`, as good as the fuel allows, or any bound that is at least `goal`.
     fn low(&mut self, p: &Dim, goal: i128, level: u32) -> Option<i128> {
-        let quick = self.interval(p).low;
+        let quick = self.quick_low(p);
         if quick.is_some_and(|low| low >= goal) || level == 0 || self.fuel == 0 || p.size() > SEARCH_SIZE {
             return quick;
         }
@@ -184,8 +224,8 @@ impl<'s> Prover<'s> {
         let mut best = quick;
         let reached = |best: Option<i128>| best.is_some_and(|best| best >= goal);
         // c·p + k is bounded as well as p is, and p better where rounding gains something.
-        if let Some((primitive, content, offset)) = p.primitive()
-            && content > 1
+        if p.step() > 1
+            && let Some((primitive, content, offset)) = p.primitive()
         {
             let (content, offset) = (i128::from(content), i128::from(offset));
             let wanted = goal.checked_sub(offset).and_then(|goal| ceil_quotient(goal, content)).unwrap_or(goal);
@@ -207,7 +247,7 @@ impl<'s> Prover<'s> {
             best = best.max(match atom {
                 Atom::Symbol(_) => None,
                 Atom::Floor(floor) => self.low_by_floor(p, atom, floor, goal, level),
-                Atom::Max(members) => self.low_by_some_member(p, atom, members, goal, level),
+                Atom::Max(members) => self.low_by_some_member(p, atom, members.as_slice(), goal, level),
             });
             if reached(best) {
                 return best;
@@ -219,7 +259,7 @@ impl<'s> Prover<'s> {
         }
         for atom in &atoms {
             if let Atom::Max(members) = atom {
-                best = best.max(self.low_by_cases(p, atom, members, goal, level));
+                best = best.max(self.low_by_cases(p, atom, members.as_slice(), goal, level));
                 if reached(best) {
                     return best;
                 }
@@ -272,7 +312,7 @@ impl<'s> Prover<'s> {
         let mut least = Some(i128::MAX);
         for member in members {
             let (cases, relations) = (self.cases.len(), self.relations.len());
-            let seen = std::mem::take(&mut self.seen);
+            let (seen, narrowed) = (std::mem::take(&mut self.seen), self.narrowed.take());
             for other in members.iter().filter(|other| *other != member) {
                 if let Some(slack) = member.minus(other) {
                     self.assume(slack);
@@ -283,6 +323,7 @@ impl<'s> Prover<'s> {
             self.cases.truncate(cases);
             self.relations.truncate(relations);
             self.seen = seen;
+            self.narrowed.replace(narrowed);
             if least.is_none() {
                 break;
             }
@@ -334,21 +375,33 @@ impl<'s> Prover<'s> {
         ceil_quotient(low, scale)
     }
 
-    /// `p ≥ (s·p − k·r) / s` for every given `r ≥ 0`; `s` and `k` are chosen so that a term cancels.
+    /// `p ≥ (s·p − k·m·r) / s` for every given `r ≥ 0` and a monomial `m ≥ 0`; `s`, `k` and `m` are chosen so that a term cancels.
     fn low_by_relations(&mut self, p: &Dim, goal: i128, level: u32) -> Option<i128> {
         let given = self.scope.with_table(|table| {
             let near = table.relations.iter().filter(|relation| relation.mask() & p.mask() != 0);
             near.take(RELATIONS).cloned().collect::<Vec<_>>()
         });
+        let level = level.saturating_sub(1);
+        let mut own = Known::new(p);
         let mut best = None;
         for relation in self.relations.iter().cloned().chain(given).collect::<Vec<_>>() {
+            let mut theirs = Known::new(&relation);
             for term in p.terms().iter().filter(|term| !term.monomial.is_one()) {
                 for other in relation.terms().iter().filter(|other| !other.monomial.is_one()) {
                     if self.fuel == 0 {
                         return best;
                     }
-                    let Some((scaled, scale)) = self.cancel(p, term, &relation, other) else { continue };
-                    best = best.max(self.low_of_scaled(&scaled, scale, goal, level.saturating_sub(1)));
+                    let Some(share) = self.cancelling(term, other) else { continue };
+                    let wanted = goal.saturating_sub(1).saturating_mul(share.scale.into()).saturating_add(1);
+                    // Most differences have no bound that can be seen, and are not worth building to find that out.
+                    let quick = self.quick_low_of_difference(&share, &mut own, &mut theirs);
+                    let low = if level == 0 || quick.is_some_and(|low| low >= wanted) {
+                        quick
+                    } else {
+                        let Some(difference) = share.difference(p, &relation) else { continue };
+                        self.low(&difference, wanted, level)
+                    };
+                    best = best.max(low.and_then(|low| ceil_quotient(low, share.scale.into())));
                     if best >= Some(goal) {
                         return best;
                     }
@@ -358,8 +411,8 @@ impl<'s> Prover<'s> {
         best
     }
 
-    /// `(s·p − k·m·relation, s)` with `s, k > 0` and a monomial `m ≥ 0`, so that `term` of `p` cancels against `other`.
-    fn cancel(&self, p: &Dim, term: &Term, relation: &Dim, other: &Term) -> Option<(Dim, i64)> {
+    /// What to subtract so that `term` cancels against `other`, a term of something that is at least 0.
+    fn cancelling(&self, term: &Term, other: &Term) -> Option<Share> {
         if (term.coefficient < 0) != (other.coefficient < 0) {
             return None;
         }
@@ -371,8 +424,39 @@ impl<'s> Prover<'s> {
         let common = greatest_common_divisor(own, theirs);
         let scale = i64::try_from(theirs.checked_div(common)?).ok()?;
         let count = i64::try_from(own.checked_div(common)?).ok()?;
-        let share = relation.times_term(&Term { monomial, coefficient: count })?;
-        Some((p.scaled(scale)?.minus(&share)?, scale))
+        Some(Share { scale, count, monomial })
+    }
+
+    /// [`quick_low`](Prover::quick_low) of `own − share`, which is not built: the first term without a bound decides.
+    fn quick_low_of_difference(&self, share: &Share, own: &mut Known, theirs: &mut Known) -> Option<i128> {
+        let unraised = share.monomial.is_one();
+        let (left, right) = (own.dim.terms(), theirs.dim.terms());
+        let mut left = left.iter().enumerate().peekable();
+        let mut right =
+            right.iter().enumerate().map(|(index, term)| (index, term, share.raise(&term.monomial))).peekable();
+        let mut low = 0i128;
+        loop {
+            let order = match (left.peek(), right.peek()) {
+                (Some((_, a)), Some((_, _, raised))) => a.monomial.cmp(raised.as_deref()?),
+                (Some(_), None) => Ordering::Greater,
+                (None, Some(_)) => Ordering::Less,
+                (None, None) => return Some(low),
+            };
+            let a = if order.is_ge() { left.next() } else { None };
+            let b = if order.is_le() { right.next() } else { None };
+            let minuend = a.map_or(0, |(_, term)| i128::from(term.coefficient)).checked_mul(share.scale.into())?;
+            let subtrahend = b.as_ref().map_or(0, |(_, term, _)| i128::from(term.coefficient));
+            let coefficient = minuend.checked_sub(subtrahend.checked_mul(share.count.into())?)?;
+            if coefficient == 0 {
+                continue;
+            }
+            let interval = match (a, b) {
+                (Some((index, term)), _) => own.interval(self, index, &term.monomial),
+                (None, Some((index, term, _))) if unraised => theirs.interval(self, index, &term.monomial),
+                (None, b) => self.monomial_interval(b?.2.as_deref()?),
+            };
+            low = low.checked_add(interval.scaled(coefficient).low?)?;
+        }
     }
 
     /// A lower bound of a polynomial with products: every atom is written as its bound plus something non-negative,
@@ -422,6 +506,49 @@ impl<'s> Prover<'s> {
         terms.iter().try_fold(0i128, |sum, term| {
             sum.checked_add(interval_of(&term.monomial).scaled(i128::from(term.coefficient)).low?)
         })
+    }
+}
+
+/// `scale · p − count · monomial · relation`.
+struct Share {
+    scale: i64,
+    count: i64,
+    monomial: Monomial,
+}
+
+/// A polynomial and the intervals of its monomials, as far as somebody asked.
+struct Known<'d> {
+    dim: &'d Dim,
+    intervals: Vec<Option<Interval>>,
+}
+
+impl<'d> Known<'d> {
+    fn new(dim: &'d Dim) -> Known<'d> {
+        Known { dim, intervals: Vec::new() }
+    }
+
+    fn interval(&mut self, prover: &Prover, index: usize, monomial: &Monomial) -> Interval {
+        if self.intervals.is_empty() {
+            self.intervals.resize(self.dim.terms().len(), None);
+        }
+        match self.intervals.get_mut(index) {
+            Some(known) => *known.get_or_insert_with(|| prover.monomial_interval(monomial)),
+            None => prover.monomial_interval(monomial),
+        }
+    }
+}
+
+impl Share {
+    fn raise<'m>(&self, monomial: &'m Monomial) -> Option<Cow<'m, Monomial>> {
+        match self.monomial.is_one() {
+            true => Some(Cow::Borrowed(monomial)),
+            false => monomial.times(&self.monomial).map(Cow::Owned),
+        }
+    }
+
+    fn difference(&self, p: &Dim, relation: &Dim) -> Option<Dim> {
+        let share = Term { monomial: self.monomial.clone(), coefficient: self.count };
+        p.scaled(self.scale)?.minus(&relation.times_term(&share)?)
     }
 }
 

@@ -4,11 +4,9 @@
 //! the divisor is cancelled, and a floor inside a floor is merged into one. For a symbolic divisor the numerator is the
 //! remainder of polynomial division.
 
-use std::sync::Arc;
-
 use super::expr::Dim;
 use super::integer::{floor_quotient, greatest_common_divisor};
-use super::monomial::{Atom, Floor, Monomial, Term};
+use super::monomial::{Atom, Monomial, Term};
 use super::scope::Scope;
 
 /// Maxima with more choices between their members than this stay inside a floor.
@@ -84,7 +82,7 @@ impl Scope {
         }
         let quotient = match self.constant_quotient(&a, b) {
             Some(quotient) => Dim::constant(quotient),
-            None => Atom::Floor(Arc::new(Floor { numerator: a, denominator: Dim::constant(b) })).dim()?,
+            None => Atom::floor(a, Dim::constant(b)).dim()?,
         };
         quotient.plus(&Dim::from_terms(whole)?)
     }
@@ -93,7 +91,7 @@ impl Scope {
     fn constant_quotient(&self, a: &Dim, b: i64) -> Option<i64> {
         let quick = self.quick_interval(a);
         let low = quick.low.or_else(|| self.proved_low(a))?;
-        let high = quick.high.or_else(|| self.proved_low(&a.scaled(-1)?)?.checked_neg())?;
+        let high = quick.high.or_else(|| self.proved_high(a))?;
         let low = floor_quotient(low, b.into())?;
         (low == floor_quotient(high, b.into())?).then(|| i64::try_from(low).ok())?
     }
@@ -112,9 +110,9 @@ impl Scope {
         };
         let period = b.checked_div(common)?;
         let (out, left) = (term.coefficient.checked_div_euclid(period)?, term.coefficient.checked_rem_euclid(period)?);
-        let floor = Floor { numerator: Dim::symbol(symbol), denominator: Dim::constant(multiple) };
+        let floor = Atom::floor(Dim::symbol(symbol), Dim::constant(multiple));
         let rest = term.monomial.over(&Monomial::atom(Atom::Symbol(symbol)))?;
-        let monomial = rest.times(&Monomial::atom(Atom::Floor(Arc::new(floor))))?;
+        let monomial = rest.times(&Monomial::atom(floor))?;
         let out = out.checked_mul(multiple.checked_div(common)?)?;
         Some((whole(out, &monomial), whole(left, &term.monomial)))
     }
@@ -180,7 +178,7 @@ impl Scope {
         for term in terms.iter() {
             match term.monomial.as_atom() {
                 Some(Atom::Max(members)) => {
-                    choices = choices.saturating_mul(members.len());
+                    choices = choices.saturating_mul(members.as_slice().len());
                     maxima.push((term, members.as_slice()));
                 }
                 _ if term.monomial.factors().iter().any(|factor| matches!(factor.atom, Atom::Max(_))) => return None,
@@ -251,7 +249,7 @@ impl Scope {
         } else if self.at_least(&remainder.scaled(-1)?, 1) && self.at_least(&divisor.plus(&remainder)?, 0) {
             Dim::constant(-1)
         } else {
-            Atom::Floor(Arc::new(Floor { numerator: remainder, denominator: divisor })).dim()?
+            Atom::floor(remainder, divisor).dim()?
         };
         floor.plus(&quotient)
     }

@@ -3,46 +3,147 @@
 //! Numbers only ever refute here. An assignment is drawn within the bounds of each symbol; one that breaks a given relation
 //! says nothing. The numbers are the same on every run.
 
+use std::cmp::Ordering;
+
+use rustc_hash::FxHashMap;
+
 use super::Symbol;
 use super::expr::Dim;
+use super::monomial::Atom;
 use super::scope::{Scope, Table};
 
 /// Assignments one question is tried at; fewer than there are bits in a `u32`.
 const TRIES: u64 = 20;
 /// Larger expressions are not tried: the search does not look at them either.
 const LARGEST: u32 = 256;
+/// Values of floors and maxima remembered for each attempt.
+const MAX_VALUES: usize = 1 << 11;
+
+/// Which attempts keep a relation, as far as somebody asked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    /// A bit for each attempt that was looked at.
+    asked: u32,
+    /// A bit for each attempt that keeps the relation.
+    holds: u32,
+}
+
+impl Kept {
+    fn by(&mut self, attempt: u64, keeps: impl FnOnce() -> bool) -> bool {
+        let bit = 1 << attempt;
+        if self.asked & bit == 0 {
+            self.asked |= bit;
+            self.holds |= if keeps() { bit } else { 0 };
+        }
+        self.holds & bit != 0
+    }
+}
+
+/// What was found of the attempts under the present bounds.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    /// One for each relation.
+    kept: Vec<Kept>,
+    /// The values of floors and maxima, by attempt.
+    values: Vec<FxHashMap<Atom, Option<i128>>>,
+}
+
+impl Attempts {
+    /// From now on another value is drawn for `symbol`.
+    pub(super) fn redraw(&mut self, relations: &[Dim], symbol: Symbol) {
+        let about = relations.iter().zip(&mut self.kept).filter(|(relation, _)| relation.mentions(symbol));
+        about.for_each(|(_, kept)| *kept = Kept::default());
+        self.values.clear();
+    }
+}
+
+/// One assignment.
+struct Attempt<'t> {
+    table: &'t Table,
+    number: u64,
+    values: &'t mut FxHashMap<Atom, Option<i128>>,
+}
+
+impl Attempt<'_> {
+    fn value(&mut self, dim: &Dim) -> Option<i64> {
+        i64::try_from(self.wide_value(dim)?).ok()
+    }
+
+    fn wide_value(&mut self, dim: &Dim) -> Option<i128> {
+        dim.evaluate_over(|atom| self.atom_value(atom))
+    }
+
+    fn atom_value(&mut self, atom: &Atom) -> Option<i128> {
+        if let Atom::Symbol(symbol) = atom {
+            return drawn(self.table, *symbol, self.number).map(i128::from);
+        }
+        if let Some(known) = self.values.get(atom) {
+            return *known;
+        }
+        let value = atom.evaluate(|inner| self.wide_value(inner));
+        if self.values.len() >= MAX_VALUES {
+            self.values.clear();
+        }
+        self.values.insert(atom.clone(), value);
+        value
+    }
+}
+
+/// Which signs an expression has at the attempts.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Signs {
+    pub(super) negative: bool,
+    pub(super) zero: bool,
+    pub(super) positive: bool,
+}
+
+impl Signs {
+    /// Whether there is more than one: then nothing is proved of the sign, and neither that there is always one nor that there
+    /// is never one.
+    pub(super) fn is_mixed(self) -> bool {
+        u8::from(self.negative) + u8::from(self.zero) + u8::from(self.positive) > 1
+    }
+}
 
 impl Scope {
     /// Whether an assignment within what is known of the symbols makes `a` less than `goal`.
     pub(super) fn is_refuted(&self, a: &Dim, goal: i64) -> bool {
-        if a.size() > LARGEST {
-            return false;
+        self.signs(a, &Dim::constant(goal), |signs| signs.negative).negative
+    }
+
+    /// The signs of `a − b` at assignments within what is known of the symbols, until there are `enough`.
+    pub(super) fn signs(&self, a: &Dim, b: &Dim, enough: impl Fn(Signs) -> bool) -> Signs {
+        let mut signs = Signs::default();
+        if a.size().max(b.size()) > LARGEST {
+            return signs;
         }
+        let mask = a.mask() | b.mask();
+        let mut attempts = self.attempts.borrow_mut();
+        let Attempts { kept, values } = &mut *attempts;
         self.with_table(|table| {
-            let allowed = self.allowed(table, a);
-            (0..TRIES)
-                .filter(|attempt| allowed >> attempt & 1 == 1)
-                .any(|attempt| a.evaluate(&|symbol| drawn(table, symbol, attempt)).is_some_and(|value| value < goal))
-        })
+            kept.resize(table.relations.len(), Kept::default());
+            values.resize_with(TRIES as usize, FxHashMap::default);
+            for (number, values) in (0..TRIES).zip(values) {
+                let mut attempt = Attempt { table, number, values };
+                let Some((a, b)) = attempt.value(a).zip(attempt.value(b)) else { continue };
+                let seen = match a.cmp(&b) {
+                    Ordering::Less => &mut signs.negative,
+                    Ordering::Equal => &mut signs.zero,
+                    Ordering::Greater => &mut signs.positive,
+                };
+                // Only the relations about the symbols of both count, and only where there is something new to allow.
+                *seen = *seen
+                    || table.relations.iter().zip(kept.iter_mut()).all(|(relation, kept)| {
+                        relation.mask() & mask == 0
+                            || kept.by(number, || attempt.value(relation).is_some_and(|value| value >= 0))
+                    });
+                if enough(signs) {
+                    break;
+                }
+            }
+        });
+        signs
     }
-
-    /// The attempts, a bit for each, that keep the relations about the symbols of `a`.
-    fn allowed(&self, table: &Table, a: &Dim) -> u32 {
-        let mut holding = self.holding.borrow_mut();
-        if holding.len() != table.relations.len() {
-            *holding = table.relations.iter().map(|relation| attempts_keeping(table, relation)).collect();
-        }
-        let near = table.relations.iter().zip(holding.iter()).filter(|(relation, _)| relation.mask() & a.mask() != 0);
-        near.fold(u32::MAX, |allowed, (_, holds)| allowed & holds)
-    }
-}
-
-fn attempts_keeping(table: &Table, relation: &Dim) -> u32 {
-    let holds = |attempt: &u64| {
-        let value = relation.evaluate(&|symbol| drawn(table, symbol, *attempt));
-        value.is_some_and(|value| value >= 0)
-    };
-    (0..TRIES).filter(holds).fold(0, |kept, attempt| kept | 1 << attempt)
 }
 
 /// A value for a symbol: as little above its lower bound as the attempt says, or below its upper bound.
@@ -55,8 +156,9 @@ fn drawn(table: &Table, symbol: Symbol, attempt: u64) -> Option<i64> {
         // Of a number with any sign, both.
         (None, None) => step / 2 * if step % 2 == 0 { 1 } else { -1 },
     };
-    let multiple = i128::from(table.multiple(symbol)).max(1);
-    let value = value.checked_add(multiple - 1)?.div_euclid(multiple).checked_mul(multiple)?;
+    let multiple = i128::from(table.multiple(symbol));
+    let value =
+        if multiple > 1 { value.checked_add(multiple - 1)?.div_euclid(multiple).checked_mul(multiple)? } else { value };
     let within = interval.low.is_none_or(|low| value >= low) && interval.high.is_none_or(|high| value <= high);
     i64::try_from(value).ok().filter(|_| within)
 }

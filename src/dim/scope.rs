@@ -10,13 +10,14 @@ use super::bounds::Interval;
 use super::expr::{Dim, Symbol};
 use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Floor};
+use super::refute::Attempts;
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
 /// Entries in each memo before it starts afresh.
 const MAX_MEMO: usize = 1 << 12;
-/// Terms of the largest expression that is worth remembering.
-const MAX_REMEMBERED: u32 = 256;
+/// Terms in the keys of each memo before it starts afresh.
+const MAX_WEIGHT: u32 = 1 << 18;
 
 /// A table of symbols, what is known of them, and the arithmetic over them.
 ///
@@ -31,7 +32,7 @@ pub struct Scope {
     lows: Memo<Dim, Option<i128>>,
     proofs: Memo<Dim, bool>,
     maxima: Memo<Vec<Dim>, Option<Dim>>,
-    pub(super) holding: RefCell<Vec<u32>>,
+    pub(super) attempts: RefCell<Attempts>,
     /// The dims that broadcast to an expression. More knowledge does not make that untrue.
     parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
@@ -39,32 +40,36 @@ pub struct Scope {
 
 /// Answers that are not worth finding twice.
 #[derive(Debug)]
-struct Memo<K, V>(RefCell<FxHashMap<K, V>>);
+struct Memo<K, V> {
+    known: RefCell<FxHashMap<K, V>>,
+    weight: Cell<u32>,
+}
 
 impl<K, V> Default for Memo<K, V> {
     fn default() -> Self {
-        Memo(RefCell::default())
+        Memo { known: RefCell::default(), weight: Cell::default() }
     }
 }
 
 impl<K: Clone + Eq + Hash, V: Clone> Memo<K, V> {
     fn recall(&self, key: &K) -> Option<V> {
-        self.0.borrow().get(key).cloned()
+        self.known.borrow().get(key).cloned()
     }
 
     fn remember(&self, key: &K, size: u32, value: V) {
-        let mut known = self.0.borrow_mut();
-        if size > MAX_REMEMBERED {
-            return;
-        }
-        if known.len() >= MAX_MEMO {
+        let mut known = self.known.borrow_mut();
+        let mut weight = self.weight.get().saturating_add(size);
+        if known.len() >= MAX_MEMO || weight > MAX_WEIGHT {
             known.clear();
+            weight = size;
         }
         known.insert(key.clone(), value);
+        self.weight.set(weight);
     }
 
     fn forget(&self) {
-        self.0.borrow_mut().clear();
+        self.known.borrow_mut().clear();
+        self.weight.set(0);
     }
 }
 
@@ -76,6 +81,8 @@ pub(super) struct Table {
     pub(super) relations: Vec<Dim>,
     /// Symbols that are written as something else from now on; no right side mentions a left side.
     rewrites: Vec<(Symbol, Dim)>,
+    /// While something is only supposed: the number of symbols there were before.
+    supposing: Option<usize>,
     /// Whether any symbol is known to be a multiple of something.
     has_multiples: bool,
 }
@@ -239,6 +246,9 @@ impl Scope {
     pub fn restrict(&self, symbol: Symbol, low: Option<i64>, high: Option<i64>) {
         let added = Interval { low: low.map(i128::from), high: high.map(i128::from) };
         let mut table = self.table.borrow_mut();
+        if table.supposing.is_some_and(|symbols| (symbol.0 as usize) < symbols) {
+            return;
+        }
         let Some(entry) = table.symbols.get_mut(symbol.0 as usize) else {
             return;
         };
@@ -247,6 +257,7 @@ impl Scope {
             return;
         }
         entry.interval = tightened;
+        self.attempts.borrow_mut().redraw(&table.relations, symbol);
         let written = table.rewrites.iter().find(|(left, _)| *left == symbol).map(|(_, right)| right.clone());
         drop(table);
         self.forget();
@@ -271,6 +282,9 @@ impl Scope {
             return self.restrict(symbol, Some(0), Some(0));
         }
         let mut table = self.table.borrow_mut();
+        if table.supposing.is_some_and(|symbols| (symbol.0 as usize) < symbols) {
+            return;
+        }
         let Some(entry) = table.symbols.get_mut(symbol.0 as usize) else {
             return;
         };
@@ -285,9 +299,34 @@ impl Scope {
         }
         entry.multiple = multiple;
         table.has_multiples = true;
+        self.attempts.borrow_mut().redraw(&table.relations, symbol);
         drop(table);
         self.forget();
         self.restrict(symbol, None, None);
+    }
+
+    /// What `find` finds while each of these is at least 0. Of what is assumed meanwhile, only bounds of symbols made meanwhile are
+    /// kept: anything else may follow from what is supposed.
+    pub fn supposing<R>(&self, not_negative: &[Dim], find: impl FnOnce() -> R) -> R {
+        let (kept, outer, parts) = {
+            let mut table = self.table.borrow_mut();
+            let (kept, symbols) = (table.relations.len(), table.symbols.len());
+            for expression in not_negative {
+                if table.relations.len() < MAX_RELATIONS && expression.as_const().is_none() {
+                    table.relations.push(expression.clone());
+                }
+            }
+            (kept, table.supposing.replace(symbols), self.parts.take())
+        };
+        self.forget();
+        let found = find();
+        let mut table = self.table.borrow_mut();
+        table.relations.truncate(kept);
+        table.supposing = outer;
+        drop(table);
+        self.parts.replace(parts);
+        self.forget();
+        found
     }
 
     /// From now on `a ≤ b`.
@@ -359,7 +398,8 @@ impl Scope {
         if table.relations.len() < MAX_RELATIONS && !table.relations.contains(&expression) {
             table.relations.push(expression);
             drop(table);
-            self.forget();
+            // Intervals are those of the symbols.
+            self.forget_searches();
         }
     }
 
@@ -367,6 +407,10 @@ impl Scope {
     fn rewrite(&self, symbol: Symbol, value: Dim) {
         {
             let table = self.table.borrow();
+            // What a symbol is written as may follow from what is supposed.
+            if table.supposing.is_some() {
+                return;
+            }
             if table.rewrites.iter().any(|(left, _)| *left == symbol || value.mentions(*left)) {
                 return;
             }
@@ -456,10 +500,14 @@ impl Scope {
     /// What was concluded under weaker assumptions is to be concluded anew.
     fn forget(&self) {
         self.intervals.forget();
+        self.forget_searches();
+    }
+
+    /// The same, but for what was concluded from the bounds of symbols alone. What is proved stays proved.
+    fn forget_searches(&self) {
         self.lows.forget();
-        self.proofs.forget();
+        self.proofs.known.borrow_mut().retain(|_, proved| *proved);
         self.maxima.forget();
-        self.holding.borrow_mut().clear();
     }
 
     pub(super) fn symbol_count(&self) -> usize {
@@ -474,6 +522,8 @@ impl Scope {
             table.names.remove(&name);
         }
         drop(table);
+        self.attempts.take();
+        self.proofs.forget();
         self.forget();
     }
 }

@@ -507,3 +507,25 @@ fn dims_travel_between_threads() {
     travels::<Dim>();
     assert_eq!(size_of::<Dim>(), 16);
 }
+
+#[test]
+fn what_is_supposed_is_forgotten() {
+    let scope = Scope::new();
+    let [a, b] = ["a", "b"].map(|name| Dim::symbol(scope.named(name)));
+    let slack = scope.sub(&b, &scope.add(&a, &Dim::constant(2)));
+    let inner = scope.supposing(std::slice::from_ref(&slack), || {
+        assert_eq!(scope.ge(&b, &Dim::constant(2)), Answer::Yes);
+        assert_eq!(scope.max(&a, &b), b);
+        let inner = scope.fresh_dim("inner");
+        scope.assume_le(&inner, &Dim::constant(9));
+        // This may follow from what is supposed.
+        scope.assume_le(&Dim::constant(2), &b);
+        scope.assume_eq(&a, &scope.sub(&b, &Dim::constant(2)));
+        scope.set_multiple(b.as_symbol().unwrap(), 2);
+        inner
+    });
+    assert_eq!(scope.ge(&b, &Dim::constant(2)), Answer::Unknown);
+    assert_eq!(scope.le(&a, &b), Answer::Unknown);
+    assert_eq!(scope.bounds(&b), (Some(0), None));
+    assert_eq!(scope.bounds(&inner), (Some(0), Some(9)));
+}

@@ -123,7 +123,7 @@ fn write_atom(text: &mut String, atom: &Atom, style: &Style) {
             write_operand(text, &floor.denominator, style);
             text.push(')');
         }
-        Atom::Max(members) => write_call(text, "max", members, style),
+        Atom::Max(members) => write_call(text, "max", members.as_slice(), style),
     }
 }
 
@@ -192,7 +192,7 @@ fn as_call(sum: &Dim, term: &Term, atom: &Atom, style: &Style) -> Option<(Piece,
         Atom::Floor(floor) => as_modulo(&rest, &cofactor, floor),
         Atom::Max(members) => match members.as_slice() {
             [zero, difference] if zero.is_const(0) => as_extremum(&rest, &cofactor, &(style.settle)(difference)),
-            _ => as_large_extremum(&rest, cofactor, members),
+            others => as_large_extremum(&rest, cofactor, others),
         },
     }
 }

@@ -152,13 +152,19 @@ impl Model {
             }
             applied.touched.push(node);
         }
+        // A value that two results become has the name of the first by the time of the second.
+        let mut renamed: Vec<(ValueId, ValueId)> = Vec::new();
         for (old, new) in edit.replace {
+            let new = renamed.iter().find(|(before, _)| *before == new).map_or(new, |&(_, after)| after);
             applied.touched.extend(self.users(old).into_iter().map(|(node, _)| node));
-            self.replace_value(old, new, edit.graph, (first, next.saturating_add(1)), &mut applied)?;
+            if self.replace_value(old, new, edit.graph, (first, next.saturating_add(1)), &mut applied)? {
+                renamed.push((new, old));
+            }
         }
         Ok(applied)
     }
 
+    /// Returns whether what computed `new` computes `old` now.
     fn replace_value(
         &mut self,
         old: ValueId,
@@ -166,16 +172,16 @@ impl Model {
         graph: GraphId,
         order: (u32, u32),
         applied: &mut Applied,
-    ) -> Result<(), Broken> {
+    ) -> Result<bool, Broken> {
         self.replace_uses(old, new);
         if !self.is_output(old) && !self.value(old).pinned {
-            return Ok(());
+            return Ok(false);
         }
         // The name must survive. The producer of `new` may take it over if `new` itself is nobody's name.
         if let Some(producer) = self.value(old).producer() {
             let Some(slot) = self.node(producer).and_then(|node| node.outputs().iter().position(|&o| o == Some(old)))
             else {
-                return Ok(());
+                return Ok(false);
             };
             if self.node(producer).is_some_and(|node| node.outputs().iter().flatten().count() == 1) {
                 self.remove_node(producer);
@@ -194,6 +200,6 @@ impl Model {
             let node = NewNode::new("Identity", [Some(new)]).output(old);
             applied.inserted.push(self.insert_node(graph, node, order)?);
         }
-        Ok(())
+        Ok(takes_over)
     }
 }

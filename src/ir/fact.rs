@@ -271,6 +271,11 @@ impl Facts {
         Facts { scope, facts: FxHashMap::default() }
     }
 
+    /// Makes room for what is known of this many values.
+    pub fn reserve(&mut self, values: usize) {
+        self.facts.reserve(values.saturating_sub(self.facts.len()));
+    }
+
     /// The symbols the facts speak of.
     pub fn scope(&self) -> &Rc<Scope> {
         &self.scope

@@ -121,6 +121,8 @@ pub struct Model {
     /// Everything else at the top of the file: producer, version, documentation, metadata, training information, device
     /// configurations and unknown fields.
     pub extra: Extra,
+    /// Whether `extra` holds training information. Its graphs may call the model's functions, so these stay as they are.
+    pub trains: bool,
     main: GraphId,
     graphs: Vec<Graph>,
     nodes: Vec<Option<Node>>,
@@ -152,6 +154,7 @@ impl Model {
             ir_version: 0,
             opsets: Vec::new(),
             extra: Extra::new(),
+            trains: false,
             main: GraphId(0),
             graphs: Vec::new(),
             nodes: Vec::new(),
@@ -176,6 +179,11 @@ impl Model {
     /// The main graph.
     pub fn main(&self) -> GraphId {
         self.main
+    }
+
+    /// Makes another root graph, a function's body, the one that passes work on. Returns the one it was before.
+    pub fn set_main(&mut self, graph: GraphId) -> GraphId {
+        std::mem::replace(&mut self.main, graph)
     }
 
     /// A graph.
@@ -402,60 +410,83 @@ impl Model {
     /// # Errors
     /// [`Broken::Cycle`] when there is no such order.
     pub fn topological(&self, graph: GraphId) -> Result<Vec<NodeId>, Broken> {
-        let count = self.graph(graph).node_count();
-        let mut waiting: FxHashMap<NodeId, usize> = FxHashMap::default();
-        waiting.reserve(count);
-        let followers = |node: &Node| -> Vec<NodeId> {
-            let mut found = Vec::new();
-            for value in node.outputs.iter().flatten() {
-                for (vertex, _) in self.readers(*value) {
-                    let reader = match vertex {
-                        Vertex::Node(reader) => Some(reader),
-                        Vertex::Outputs(inner) => self.graph(inner).parent,
-                        Vertex::Value => None,
-                    };
-                    found.extend(reader.and_then(|reader| self.lift(reader, graph)));
+        const GONE: u32 = u32::MAX;
+        let nodes: Vec<NodeId> = self.graph(graph).nodes().collect();
+        // The place of each node of this graph, by index; of no other node.
+        let mut place = vec![GONE; self.nodes.len()];
+        for (at, node) in (0u32..).zip(&nodes) {
+            place[node.index()] = at;
+        }
+        let place_of = |node: NodeId| place.get(node.index()).copied().filter(|&at| at != GONE).map(|at| at as usize);
+        // For each node the places of those it reads, one after the other, and where its own begin.
+        let mut before: Vec<u32> = Vec::with_capacity(nodes.len() * 2);
+        let mut begin: Vec<usize> = Vec::with_capacity(nodes.len() + 1);
+        let mut in_order = true;
+        for (at, &id) in nodes.iter().enumerate() {
+            begin.push(before.len());
+            self.for_each_read(id, &mut |value| {
+                if let Some(producer) = self.value(value).producer().and_then(place_of) {
+                    in_order &= producer < at;
+                    before.push(producer as u32);
                 }
-            }
-            found
-        };
-        for node in self.graph(graph).nodes().filter_map(|node| self.node(node)) {
-            for follower in followers(node) {
-                *waiting.entry(follower).or_default() += 1;
+            });
+        }
+        if in_order {
+            return Ok(nodes);
+        }
+        begin.push(before.len());
+        let reads = |at: usize| begin.get(at..at + 2).and_then(|span| before.get(span[0]..span[1])).unwrap_or(&[]);
+        // The same turned around: who follows each node.
+        let mut begin_after = vec![0usize; nodes.len() + 1];
+        for &producer in &before {
+            begin_after[producer as usize + 1] += 1;
+        }
+        for at in 1..begin_after.len() {
+            begin_after[at] += begin_after[at - 1];
+        }
+        let mut after = vec![0u32; before.len()];
+        let mut next = begin_after.clone();
+        for at in 0..nodes.len() {
+            for &producer in reads(at) {
+                let slot = &mut next[producer as usize];
+                after[*slot] = at as u32;
+                *slot += 1;
             }
         }
-        let key = |id: NodeId| self.node(id).map(|node| Reverse((node.order, id)));
-        let mut ready: BinaryHeap<_> =
-            self.graph(graph).nodes().filter(|node| !waiting.contains_key(node)).filter_map(key).collect();
-        let mut order = Vec::with_capacity(count);
-        while let Some(Reverse((_, id))) = ready.pop() {
-            order.push(id);
-            let Some(node) = self.node(id) else { continue };
-            for follower in followers(node) {
-                if let Some(left) = waiting.get_mut(&follower) {
-                    *left = left.saturating_sub(1);
-                    if *left == 0 {
-                        waiting.remove(&follower);
-                        ready.extend(key(follower));
-                    }
+        let mut waiting: Vec<usize> = (0..nodes.len()).map(|at| reads(at).len()).collect();
+        let mut ready: BinaryHeap<Reverse<usize>> =
+            (0..nodes.len()).filter(|&at| waiting[at] == 0).map(Reverse).collect();
+        let mut order = Vec::with_capacity(nodes.len());
+        while let Some(Reverse(at)) = ready.pop() {
+            order.push(nodes[at]);
+            for &follower in &after[begin_after[at]..begin_after[at + 1]] {
+                let left = &mut waiting[follower as usize];
+                *left -= 1;
+                if *left == 0 {
+                    ready.push(Reverse(follower as usize));
                 }
             }
         }
-        if order.len() == count {
+        if order.len() == nodes.len() {
             return Ok(order);
         }
-        let first = self.graph(graph).nodes().find(|node| waiting.contains_key(node));
-        Err(Broken::Cycle(first.map(|node| self.describe(node)).unwrap_or_default()))
+        let first = (0..nodes.len()).find(|&at| waiting[at] > 0);
+        Err(Broken::Cycle(first.map(|at| self.describe(nodes[at])).unwrap_or_default()))
     }
 
-    /// The node of `graph` that `node` lies in or is.
-    fn lift(&self, mut node: NodeId, graph: GraphId) -> Option<NodeId> {
-        loop {
-            let home = self.node(node)?.graph;
-            if home == graph {
-                return Some(node);
+    /// Calls `each` with every value that a node reads, and those that the graphs it holds read or list as outputs.
+    fn for_each_read(&self, node: NodeId, each: &mut dyn FnMut(ValueId)) {
+        let mut open: Vec<NodeId> = Vec::new();
+        let mut next = Some(node);
+        while let Some(id) = next {
+            if let Some(node) = self.node(id) {
+                node.inputs.iter().flatten().for_each(|&value| each(value));
+                for graph in node.subgraphs() {
+                    self.graph(graph).outputs.iter().for_each(|&value| each(value));
+                    open.extend(self.graph(graph).nodes());
+                }
             }
-            node = self.graph(home).parent?;
+            next = open.pop();
         }
     }
 
@@ -477,6 +508,17 @@ impl Model {
     pub fn add_synonym(&mut self, synonym: Synonym) {
         self.synonyms.retain(|known| (&known.domain, &known.op_type) != (&synonym.domain, &synonym.op_type));
         self.synonyms.push(synonym);
+    }
+
+    /// Makes room for as many more values and nodes, and for the operands and results of those.
+    pub fn reserve(&mut self, values: usize, nodes: usize, operands: usize) {
+        self.values.reserve(values);
+        self.value_at.reserve(values);
+        self.names.reserve(values);
+        self.nodes.reserve(nodes);
+        self.node_at.reserve(nodes);
+        self.wiring.reserve_nodes(values.saturating_add(nodes));
+        self.wiring.reserve_edges(operands);
     }
 
     /// A new empty graph, held by `parent`'s attribute if given.
@@ -581,7 +623,7 @@ impl Model {
         if self.values[value.index()].definition != Definition::Input(graph) {
             self.define(value, Definition::Initializer(graph))?;
         }
-        self.values[value.index()].constant = Some(constant);
+        self.values[value.index()].constant = Some(Box::new(constant));
         self.graphs[graph.index()].initializers.push(value);
         Ok(())
     }
@@ -755,6 +797,11 @@ impl Model {
         self.functions_by_name.entry(function.name.clone()).or_default().push(id);
         self.functions.push(Some(function));
         id
+    }
+
+    /// A function, to change it.
+    pub fn function_mut(&mut self, function: FunctionId) -> Option<&mut Function> {
+        self.functions.get_mut(function.index())?.as_mut()
     }
 
     /// Takes a function away.

@@ -4,16 +4,23 @@ use super::{Applied, Broken, Definition, Edit, GraphId, Model, NodeId, ValueId};
 
 impl Model {
     /// Replaces `owner`, which holds `branch`, by the content of `branch`. Input `i` of the branch is read as `arguments[i]`, and
-    /// the owner's results as the branch's outputs. Values whose names another value has or had get new names.
+    /// result `i` of the owner as `outputs[i]`, a value of the branch or one it sees. Values whose names another value has or had
+    /// get new names.
     ///
     /// # Errors
-    /// [`Broken`] if the branch has another number of inputs or outputs than is given, or a value would be defined twice.
-    pub fn inline(&mut self, owner: NodeId, branch: GraphId, arguments: &[ValueId]) -> Result<Applied, Broken> {
+    /// [`Broken`] if the branch has another number of inputs or the owner more results than is given, or a value would be defined
+    /// twice.
+    pub fn inline(
+        &mut self,
+        owner: NodeId,
+        branch: GraphId,
+        arguments: &[ValueId],
+        outputs: &[ValueId],
+    ) -> Result<Applied, Broken> {
         let inconsistent = || Broken::Inconsistent(self.describe(owner));
         let node = self.node(owner).ok_or_else(inconsistent)?;
         let (home, results) = (node.graph(), node.outputs().to_vec());
         let inputs = self.graph(branch).inputs().to_vec();
-        let outputs = self.graph(branch).outputs().to_vec();
         if inputs.len() != arguments.len()
             || outputs.len() < results.len()
             || self.graph(branch).parent() != Some(owner)
@@ -26,7 +33,7 @@ impl Model {
         let read_as = |value: ValueId| {
             inputs.iter().position(|&input| input == value).and_then(|i| arguments.get(i)).copied().unwrap_or(value)
         };
-        let replace = results.iter().zip(&outputs).filter_map(|(result, &output)| Some(((*result)?, read_as(output))));
+        let replace = results.iter().zip(outputs).filter_map(|(result, &output)| Some(((*result)?, read_as(output))));
         let replace: Vec<(ValueId, ValueId)> = replace.collect();
         for value in self.graph(branch).initializers().to_vec() {
             if self.value(value).definition() == Definition::Initializer(branch) {

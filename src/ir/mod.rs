@@ -7,6 +7,7 @@
 //! * petgraph holds the wiring and stays hidden behind [`Model`]'s methods.
 
 mod attribute;
+mod copy;
 mod edit;
 mod fact;
 mod graph;
@@ -19,6 +20,7 @@ mod value;
 mod verify;
 
 pub use attribute::{Attribute, AttributeKind, NamedAttribute, SparseTensor};
+pub use copy::Binding;
 pub use edit::{Applied, Edit, NewNode, NewOutput};
 pub use fact::{Content, Contradiction, Data, Fact, Facts, MAX_ELEMENTS, Scalar};
 pub use graph::{Function, Graph, Model, OpsetImport, Synonym};

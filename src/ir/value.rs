@@ -54,7 +54,7 @@ pub struct Value {
     /// The type the file declares: a fact for graph inputs, a claim for everything else.
     pub declared: Option<DeclaredType>,
     /// Initializer content, or the default of an input.
-    pub constant: Option<Constant>,
+    pub constant: Option<Box<Constant>>,
     /// Documentation, metadata and unknown fields of the `ValueInfoProto`.
     pub extra: Extra,
     /// Whether something outside the wiring refers to the name (training information, quantization annotations): the value

@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 use prost::Message;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use thiserror::Error;
 
 use super::external::DataFiles;
@@ -50,9 +50,12 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     let graph = proto.graph.take().ok_or_else(|| error("model", "it has no graph"))?;
     let functions = std::mem::take(&mut proto.functions);
     let mut model = Model::new();
-    model.ir_version = proto.ir_version.take().unwrap_or_default();
+    // A version of 0 that is written out stays with what the representation has no place for: to ONNX Runtime, no version is
+    // something else.
+    model.ir_version = proto.ir_version.take_if(|version| *version != 0).unwrap_or_default();
+    model.trains = !proto.training_info.is_empty();
     let imports = std::mem::take(&mut proto.opset_import);
-    let pinned = training_names(&proto);
+    let mut pinned = training_names(&proto);
     let mut import = Import { model, unknown, files, path: Vec::new(), scopes: Vec::new() };
     import.model.opsets = import.opsets(imports, 8);
     import.model.extra = joined(proto.encode_to_vec().into(), unknown_at(unknown, &[]));
@@ -62,6 +65,7 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
         import.within(Step { field: 25, index }, |import| import.function(function))?;
     }
     let mut model = import.model;
+    pinned.extend(differentiated(&model));
     pin(&mut model, &pinned);
     model.verify().map_err(|broken: Broken| error("model", broken))?;
     Ok(model)
@@ -90,16 +94,34 @@ fn training_names(proto: &ModelProto) -> Vec<String> {
     names
 }
 
-/// Keeps the main graph's values of these names from being removed or taken for constants.
+/// The names of values that Gradient nodes refer to in their attributes: what is differentiated, and by what.
+fn differentiated(model: &Model) -> Vec<String> {
+    let nodes = model.graphs().flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
+    let gradients = nodes.filter(|node| node.op_type == "Gradient" && node.domain == "ai.onnx.preview.training");
+    let named = gradients.flat_map(|node| ["xs", "zs", "y"].map(|attribute| node.attribute(attribute)));
+    let mut names = Vec::new();
+    for attribute in named.flatten() {
+        let texts = match attribute {
+            Attribute::String(text) => std::slice::from_ref(text),
+            Attribute::Strings(texts) => texts,
+            _ => &[],
+        };
+        names.extend(texts.iter().map(|text| String::from_utf8_lossy(text).into_owned()));
+    }
+    names
+}
+
+/// Keeps the values of these names from being removed or taken for constants.
 fn pin(model: &mut Model, names: &[String]) {
     if names.is_empty() {
         return;
     }
     let names: FxHashMap<&str, ()> = names.iter().map(|name| (name.as_str(), ())).collect();
-    let main = model.main();
-    let graph = model.graph(main);
-    let nodes = graph.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
-    let values: Vec<ValueId> = graph.inputs().iter().chain(graph.initializers()).chain(nodes).copied().collect();
+    let mut values: Vec<ValueId> = Vec::new();
+    for graph in model.graphs().map(|graph| model.graph(graph)) {
+        let nodes = graph.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
+        values.extend(graph.inputs().iter().chain(graph.initializers()).chain(nodes));
+    }
     for value in values {
         if names.contains_key(model.value(value).name.as_str()) {
             model.value_mut(value).pinned = true;
@@ -159,12 +181,12 @@ impl Import<'_> {
     }
 
     /// A new value of the innermost graph.
-    fn define(&mut self, name: &str, what: &str) -> Result<ValueId, ImportError> {
+    fn define(&mut self, name: &str, what: &dyn Fn() -> String) -> Result<ValueId, ImportError> {
         let value = self.model.add_value(name);
-        let scope = self.scopes.last_mut().ok_or_else(|| error(what, "no graph is open"))?;
+        let scope = self.scopes.last_mut().ok_or_else(|| error(what(), "no graph is open"))?;
         match scope.insert(name.to_string(), value) {
             None => Ok(value),
-            Some(_) => Err(error(what, format!("'{name}' is defined twice"))),
+            Some(_) => Err(error(what(), format!("'{name}' is defined twice"))),
         }
     }
 
@@ -188,13 +210,17 @@ impl Import<'_> {
         if depth > MAX_GRAPH_DEPTH {
             return Err(error(place, format!("graphs are nested more than {MAX_GRAPH_DEPTH} deep")));
         }
-        self.scopes.push(FxHashMap::default());
+        let results: usize = proto.node.iter().map(|node| node.output.len()).sum();
+        let operands: usize = proto.node.iter().map(|node| node.input.len()).sum();
+        let values = proto.input.len() + proto.initializer.len() + results;
+        self.model.reserve(values, proto.node.len(), operands + results);
+        self.scopes.push(FxHashMap::with_capacity_and_hasher(values, FxBuildHasher));
         for (index, input) in std::mem::take(&mut proto.input).into_iter().enumerate() {
             let name = input.name.clone().unwrap_or_default();
             if name.is_empty() {
                 return Err(error(&place, format!("input {index} has no name")));
             }
-            let value = self.define(&name, &place)?;
+            let value = self.define(&name, &|| place.clone())?;
             self.declare(value, input, 11, index);
             self.model.add_input(id, value).map_err(|broken| error(&place, broken))?;
         }
@@ -319,7 +345,7 @@ impl Import<'_> {
         let known = self.scopes.last().and_then(|scope| scope.get(name)).copied();
         let value = match known {
             Some(value) => value,
-            None => self.define(name, "initializer")?,
+            None => self.define(name, &|| "initializer".to_string())?,
         };
         if constant.tensor.is_none() && self.model.value(value).declared.is_none() {
             let dim = |&dim: &i64| crate::ir::DeclaredDim {
@@ -341,7 +367,7 @@ impl Import<'_> {
             let place = || describe(node);
             let mut outputs = Vec::with_capacity(node.output.len());
             for name in &node.output {
-                outputs.push(if name.is_empty() { None } else { Some(self.define(name, &place())?) });
+                outputs.push(if name.is_empty() { None } else { Some(self.define(name, &place)?) });
             }
             results.push(outputs);
         }
@@ -359,20 +385,26 @@ impl Import<'_> {
         outputs: Vec<Option<ValueId>>,
         depth: usize,
     ) -> Result<(), ImportError> {
-        let place = describe(&proto);
+        // ONNX Runtime passes over nodes that are nothing at all.
+        let computes = proto.output.iter().any(|name| !name.is_empty());
+        if computes && proto.op_type.as_deref().unwrap_or_default().is_empty() {
+            return Err(error(describe(&proto), "it names no operator"));
+        }
         let inputs = std::mem::take(&mut proto.input);
         let inputs = inputs.iter().map(|name| (!name.is_empty()).then(|| self.operand(name))).collect();
-        proto.output.clear();
-        let mut attributes = Vec::with_capacity(proto.attribute.len());
-        for (index, attribute) in std::mem::take(&mut proto.attribute).into_iter().enumerate() {
-            let step = Step { field: 5, index: u32::try_from(index).unwrap_or(u32::MAX) };
+        let given = std::mem::take(&mut proto.attribute);
+        let place = || describe(&proto);
+        let mut attributes: Vec<NamedAttribute> = Vec::with_capacity(given.len());
+        for (index, attribute) in (0u32..).zip(given) {
+            let step = Step { field: 5, index };
             attributes.push(self.within(step, |import| import.attribute(attribute, &place, depth))?);
         }
         for (i, attribute) in attributes.iter().enumerate() {
             if attributes.iter().take(i).any(|other| other.name == attribute.name) {
-                return Err(error(place, format!("attribute '{}' is given twice", attribute.name)));
+                return Err(error(place(), format!("attribute '{}' is given twice", attribute.name)));
             }
         }
+        proto.output.clear();
         let node = NewNode {
             name: proto.name.take().unwrap_or_default(),
             domain: proto.domain.take().unwrap_or_default(),
@@ -383,18 +415,18 @@ impl Import<'_> {
             outputs: outputs.into_iter().map(|output| output.map_or(NewOutput::Absent, NewOutput::Existing)).collect(),
             extra: joined(proto.encode_to_vec().into(), self.unknown_here()),
         };
-        self.model.add_node(graph, node).map_err(|broken| error(place, broken))?;
+        self.model.add_node(graph, node).map_err(|broken| error("a node", broken))?;
         Ok(())
     }
 
     fn attribute(
         &mut self,
         mut proto: AttributeProto,
-        place: &str,
+        place: &dyn Fn() -> String,
         depth: usize,
     ) -> Result<NamedAttribute, ImportError> {
         let name = proto.name.take().unwrap_or_default();
-        let at = || format!("{place}, attribute '{name}'");
+        let at = || format!("{}, attribute '{name}'", place());
         let doc = proto.doc_string.take();
         let extra = match doc {
             None => Extra::new(),
@@ -405,7 +437,7 @@ impl Import<'_> {
             let kind = proto.r#type.unwrap_or_default();
             return Ok(NamedAttribute { value: Attribute::Reference { name: reference, kind }, name, extra });
         }
-        let value = match self.attribute_value(&mut proto, &at(), depth)? {
+        let value = match self.attribute_value(&mut proto, &at, depth)? {
             Some(value) => value,
             None => {
                 proto.name = Some(name.clone());
@@ -419,11 +451,11 @@ impl Import<'_> {
     fn attribute_value(
         &mut self,
         proto: &mut AttributeProto,
-        at: &str,
+        at: &dyn Fn() -> String,
         depth: usize,
     ) -> Result<Option<Attribute>, ImportError> {
         use attribute_proto::AttributeType as Kind;
-        let lacks = |what: &str| error(at, format!("it is of type {what} but holds none"));
+        let lacks = |what: &str| error(at(), format!("it is of type {what} but holds none"));
         let kind = match proto.r#type.unwrap_or_default() {
             0 => implied_kind(proto),
             number => Kind::try_from(number).ok(),
@@ -440,7 +472,7 @@ impl Import<'_> {
             Kind::Tensor => {
                 let tensor = proto.t.as_deref().ok_or_else(|| lacks("TENSOR"))?;
                 let unknown = self.unknown_below(5, 0);
-                match self.attribute_tensor(tensor, at)? {
+                match self.attribute_tensor(tensor, &at())? {
                     Some((tensor, extra)) => Attribute::Tensor(tensor, joined(extra, unknown)),
                     None => return Ok(None),
                 }
@@ -449,7 +481,7 @@ impl Import<'_> {
                 let mut tensors = Vec::with_capacity(proto.tensors.len());
                 for (index, tensor) in proto.tensors.iter().enumerate() {
                     let unknown = self.unknown_below(10, index);
-                    match self.attribute_tensor(tensor, at)? {
+                    match self.attribute_tensor(tensor, &at())? {
                         Some((tensor, extra)) => tensors.push((tensor, joined(extra, unknown))),
                         None => return Ok(None),
                     }
@@ -458,7 +490,8 @@ impl Import<'_> {
             }
             Kind::SparseTensor => {
                 let sparse = proto.sparse_tensor.as_ref().ok_or_else(|| lacks("SPARSE_TENSOR"))?;
-                match tensor::take_sparse(at, sparse, self.files).map_err(|reason| error(at, reason))? {
+                let at = at();
+                match tensor::take_sparse(&at, sparse, self.files).map_err(|reason| error(at, reason))? {
                     Some(sparse) => Attribute::SparseTensor(Box::new(sparse)),
                     None => return Ok(None),
                 }
@@ -466,7 +499,8 @@ impl Import<'_> {
             Kind::SparseTensors => {
                 let mut tensors = Vec::with_capacity(proto.sparse_tensors.len());
                 for sparse in &proto.sparse_tensors {
-                    match tensor::take_sparse(at, sparse, self.files).map_err(|reason| error(at, reason))? {
+                    let at = at();
+                    match tensor::take_sparse(&at, sparse, self.files).map_err(|reason| error(at, reason))? {
                         Some(sparse) => tensors.push(sparse),
                         None => return Ok(None),
                     }
@@ -525,7 +559,7 @@ impl Import<'_> {
         self.scopes.clear();
         self.scopes.push(FxHashMap::default());
         for input in std::mem::take(&mut proto.input) {
-            let value = self.define(&input, &place)?;
+            let value = self.define(&input, &|| place.clone())?;
             self.model.add_input(body, value).map_err(|broken| error(&place, broken))?;
         }
         let nodes = std::mem::take(&mut proto.node);
@@ -545,7 +579,7 @@ impl Import<'_> {
         let mut defaults = Vec::new();
         for (index, attribute) in (0u32..).zip(std::mem::take(&mut proto.attribute_proto)) {
             let step = Step { field: 11, index };
-            defaults.push(self.within(step, |import| import.attribute(attribute, &place, 0))?);
+            defaults.push(self.within(step, |import| import.attribute(attribute, &|| place.clone(), 0))?);
         }
         let imports = std::mem::take(&mut proto.opset_import);
         let opsets = self.opsets(imports, 9);

@@ -12,9 +12,15 @@ use crate::tensor::{DType, Tensor, TensorError, pack, product};
 /// The largest dense form, in elements, that a sparse tensor is expanded to.
 const MAX_DENSE: usize = 1 << 20;
 
+/// The largest number an element type may have: one byte on the wire.
+const MAX_TYPE: i32 = 127;
+
 /// A tensor that cannot be taken in.
 #[derive(Debug, Error)]
 pub enum TensorProtoError {
+    /// A number that stands for no element type: the one of "undefined", or one the standard is nowhere near.
+    #[error("{0} is no element type")]
+    NoType(i32),
     /// A dimension below zero.
     #[error("dimension {0} is negative")]
     NegativeDim(i64),
@@ -51,9 +57,16 @@ pub(super) fn shape_of(dims: &[i64]) -> Result<Vec<usize>, TensorProtoError> {
     dims.iter().map(|&dim| usize::try_from(dim).map_err(|_| TensorProtoError::NegativeDim(dim))).collect()
 }
 
+/// Whether a number may be that of an element type younger than this program. The standard gives them out one by one, so it is not
+/// much larger than those that are known.
+fn foreign(number: i32) -> Result<(), TensorProtoError> {
+    if (1..=MAX_TYPE).contains(&number) { Ok(()) } else { Err(TensorProtoError::NoType(number)) }
+}
+
 /// Takes a tensor in. Payloads in `raw_data` or external files are not copied.
 pub(super) fn take(name: &str, proto: &TensorProto, files: &mut DataFiles) -> Result<Taken, TensorProtoError> {
-    let Some(dtype) = DType::from_onnx(proto.data_type.unwrap_or_default()) else { return Ok(Taken::Foreign) };
+    let number = proto.data_type.unwrap_or_default();
+    let Some(dtype) = DType::from_onnx(number) else { return foreign(number).map(|()| Taken::Foreign) };
     if proto.segment.is_some() {
         return Err(TensorProtoError::Segment);
     }
@@ -184,6 +197,9 @@ pub(super) fn take_sparse(
     let values = proto.values.as_deref().ok_or_else(|| missing("values"))?;
     let indices = proto.indices.as_deref().ok_or_else(|| missing("indices"))?;
     let shape = shape_of(&proto.dims)?;
+    if shape.is_empty() {
+        return Err(TensorProtoError::Sparse("a scalar cannot be sparse".into()));
+    }
     let (values, values_extra) = match take(name, values, files)? {
         Taken::Dense(tensor, _, extra) => (tensor, extra),
         Taken::Foreign => return Ok(None),

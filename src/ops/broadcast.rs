@@ -82,8 +82,7 @@ pub fn broadcast_dims(scope: &Scope, a: &Dim, b: &Dim) -> Result<Dim, Refusal> {
             return Ok(large.clone());
         }
     }
-    let (a_low, a_high) = scope.bounds(a);
-    let (b_low, b_high) = scope.bounds(b);
+    let (a_low, b_low) = (scope.lower_bound(a), scope.lower_bound(b));
     let positive = |low: Option<i64>| low.is_some_and(|low| low >= 1);
     if positive(a_low) && positive(b_low) {
         return Ok(scope.max(a, b));
@@ -92,7 +91,8 @@ pub fn broadcast_dims(scope: &Scope, a: &Dim, b: &Dim) -> Result<Dim, Refusal> {
         return Ok(formula);
     }
     let low = a_low.zip(b_low).map_or(0, |(a, b)| a.min(b).max(0));
-    Ok(scope.fresh_within("broadcast", Some(low), a_high.zip(b_high).map(|(a, b)| a.max(b))))
+    let high = scope.upper_bound(a).zip(scope.upper_bound(b)).map(|(a, b)| a.max(b));
+    Ok(scope.fresh_within("broadcast", Some(low), high))
 }
 
 /// The shape that multidirectional broadcasting gives, or `None` when there is none.

@@ -140,6 +140,7 @@ const FAMILIES: &[&[Operator]] = &[
     super::linear::OPERATORS,
     super::microsoft::ATTENTION,
     super::microsoft::MATRIX,
+    super::microsoft::MOVEMENT,
     super::microsoft::OPERATORS,
     super::microsoft::QUANTIZED,
     super::ml::OPERATORS,

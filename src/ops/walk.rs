@@ -59,6 +59,10 @@ pub struct Walk {
     pub evaluate: bool,
     /// Whether declared types fill what cannot be inferred. What follows from them is then only claimed.
     pub trust_declared: bool,
+    /// How often the bodies of loops and scans run that run never or once, as last inferred.
+    pub trips: FxHashMap<NodeId, usize>,
+    /// How many loops are being followed iteration by iteration.
+    pub(super) following: usize,
     /// The names that stand alone as a dimension of some input of the main graph.
     plain: Rc<[String]>,
     depth: usize,
@@ -78,6 +82,8 @@ impl Walk {
             slice_rule,
             evaluate: true,
             trust_declared: false,
+            trips: FxHashMap::default(),
+            following: 0,
             plain: Rc::new([]),
             depth: 0,
             visits: 0,
@@ -99,6 +105,7 @@ impl Walk {
     pub fn infer_main(&mut self, model: &Model) -> Result<(), Refusal> {
         self.visits = 1_000_000usize.saturating_add(model.value_count().saturating_mul(64));
         let main = model.main();
+        self.facts.reserve(model.value_count());
         let plain: Rc<[String]> = plain_names(model, main).into();
         self.plain = Rc::clone(&plain);
         for &value in model.graph(main).inputs() {

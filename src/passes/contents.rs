@@ -1,20 +1,27 @@
 //! Value numbering over contents: integer tensors that are proved to hold the same expressions are one value, whatever
 //! computed them, and a vector that is a run of some tensor's dimensions is read off that tensor.
 //!
-//! Law: equal type, shape and elements, each element equal as an expression in the symbols, for every value of those.
+//! Law: equal type, shape and elements, each element equal as an expression in the symbols, for every value of those. Tensors of
+//! symbolic size are compared by the positions they count; where the numbers a Range would need are there,
+//! `Range(a, b, d) + c = Range(a + c, b + c, d)`.
 
 use rustc_hash::FxHashMap;
 
 use super::dead::live_graphs;
 use crate::dim::Dim;
-use crate::ir::{Broken, Edit, Facts, GraphId, Model, NewNode, NodeId, ValueId};
-use crate::tensor::DType;
+use crate::ir::{Broken, Content, Edit, Facts, GraphId, Model, NewNode, Node, NodeId, Scalar, ValueId};
+use crate::ops::Budget;
+use crate::rewrite::{Place, Positions, Taken, positions};
+use crate::tensor::{DType, Tensor};
 
 /// Longer vectors are no shapes.
 const MAX_LEN: usize = 64;
 
 /// How many tensors are remembered for one dimension.
 const MAX_SOURCES: usize = 8;
+
+/// How many nodes are looked at to tell that a number does not depend on a tensor.
+const MAX_ABOVE: usize = 64;
 
 type Key = (DType, Vec<usize>, Vec<Dim>);
 
@@ -41,7 +48,9 @@ fn key(facts: &Facts, value: ValueId) -> Option<Key> {
 
 fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId) -> Result<usize, Broken> {
     let mut first: FxHashMap<Key, ValueId> = FxHashMap::default();
-    let mut sources: FxHashMap<Dim, Vec<(ValueId, usize)>> = FxHashMap::default();
+    let mut sources = sources(model, facts, graph);
+    let mut places: FxHashMap<Positions, ValueId> = FxHashMap::default();
+    let mut shifted: Vec<Shifted> = Vec::new();
     let mut replaced = 0;
     for &value in model.graph(graph).inputs() {
         note_source(facts, value, &mut sources);
@@ -53,17 +62,22 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId) -> Result<usize, B
         let Some(node) = model.node(id) else { continue };
         let outputs: Vec<ValueId> = node.outputs().iter().flatten().copied().collect();
         for &value in &outputs {
-            let Some(key) = key(facts, value) else { continue };
-            match first.get(&key) {
-                Some(&known) if known != value => {
-                    if !model.is_output(value) && !model.value(value).pinned && !model.users(value).is_empty() {
-                        model.replace_uses(value, known);
-                        replaced += 1;
+            let Some(key) = key(facts, value) else {
+                let Some(counted) = counted(model, facts, graph, id, value) else { continue };
+                match places.get(&counted) {
+                    Some(&known) => replaced += usize::from(unite(model, value, known)),
+                    None => {
+                        shifted.extend(shift(model, id, value, &counted));
+                        places.insert(counted, value);
                     }
                 }
+                continue;
+            };
+            match first.get(&key) {
+                Some(&known) if known != value => replaced += usize::from(unite(model, value, known)),
                 Some(_) => {}
                 None => {
-                    replaced += usize::from(read_off(model, facts, graph, id, value, &key, &sources)?);
+                    replaced += usize::from(read_off(model, facts, id, value, &key, &sources)?);
                     first.insert(key, value);
                 }
             }
@@ -72,15 +86,144 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId) -> Result<usize, B
             note_source(facts, value, &mut sources);
         }
     }
+    for shifted in shifted {
+        replaced += usize::from(start_elsewhere(model, facts, &first, shifted)?);
+    }
     Ok(replaced)
 }
 
+/// Lets every reader of a value read one that holds the same.
+fn unite(model: &mut Model, value: ValueId, known: ValueId) -> bool {
+    let free = !model.is_output(value) && !model.value(value).pinned && !model.users(value).is_empty();
+    if free {
+        model.replace_uses(value, known);
+    }
+    free
+}
+
+/// What a tensor of symbolic size counts.
+fn counted(model: &mut Model, facts: &Facts, graph: GraphId, id: NodeId, value: ValueId) -> Option<Positions> {
+    let fact = facts.get(value)?;
+    let symbolic = fact.shape()?.iter().any(|dim| dim.as_const().is_none());
+    if !symbolic || !matches!(fact.dtype()?, DType::Int64 | DType::Int32 | DType::Bool) {
+        return None;
+    }
+    let opset = model.opset(graph, "").unwrap_or(0);
+    positions(&Place { model, facts, id, opset, budget: &Budget::default(), taken: &Taken::default() }, value)
+}
+
+/// A Range and the sum that moves it.
+struct Shifted {
+    sum: NodeId,
+    range: NodeId,
+    value: ValueId,
+    start: Dim,
+    step: i64,
+    len: Dim,
+}
+
+/// A sum that only moves the start of a Range nothing else reads.
+fn shift(model: &Model, id: NodeId, value: ValueId, counted: &Positions) -> Option<Shifted> {
+    let node = model.node(id).filter(|node| node.is("Add") || node.is("Sub"))?;
+    let ([len], [step]) = (&counted.shape[..], &counted.steps[..]) else { return None };
+    let range = node.inputs().iter().flatten().find_map(|&operand| {
+        let range = model.value(operand).producer()?;
+        let is_range = model.node(range).is_some_and(|above| above.is("Range") && above.graph() == node.graph());
+        let alone = !model.value(operand).pinned && model.is_read_only_by(operand, &[id]);
+        (is_range && alone).then_some(range)
+    })?;
+    let step = step.as_const().filter(|step| *step != 0)?;
+    let wide = counted.dtype == DType::Int64;
+    wide.then(|| Shifted { sum: id, range, value, start: counted.offset.clone(), step, len: len.clone() })
+}
+
+/// Puts one Range in the place of both, if the numbers it starts and ends at are there.
+fn start_elsewhere(
+    model: &mut Model,
+    facts: &Facts,
+    first: &FxHashMap<Key, ValueId>,
+    shifted: Shifted,
+) -> Result<bool, Broken> {
+    let Shifted { sum, range, value, start, step, len } = shifted;
+    let scope = facts.scope();
+    let end = scope.add(&start, &scope.mul(&len, &Dim::constant(step)));
+    let Some(mut edit) = Edit::at(model, "equal-content", sum) else { return Ok(false) };
+    let mut operands = Vec::new();
+    for number in [start, end, Dim::constant(step)] {
+        let operand = match (number.as_const(), first.get(&(DType::Int64, Vec::new(), vec![number]))) {
+            (Some(number), _) => {
+                let name = model.unused_name(&format!("{}_number", model.value(value).name));
+                let constant = model.add_value(name);
+                edit.constants.push((constant, Tensor::scalar(number)));
+                constant
+            }
+            (None, Some(&known)) if is_apart(model, known, sum) => known,
+            _ => return Ok(false),
+        };
+        operands.push(Some(operand));
+    }
+    let Some(name) = model.node(sum).map(|node| node.name.clone()) else { return Ok(false) };
+    let node = NewNode::new("Range", operands).named(name).output(value);
+    model.apply(edit.removing(sum).removing(range).inserting(node))?;
+    Ok(true)
+}
+
+/// Whether a value is computed without a node.
+fn is_apart(model: &Model, value: ValueId, from: NodeId) -> bool {
+    let mut waiting = vec![value];
+    let mut seen: Vec<NodeId> = Vec::new();
+    while let Some(value) = waiting.pop() {
+        let Some(id) = model.value(value).producer() else { continue };
+        if id == from || seen.len() >= MAX_ABOVE {
+            return false;
+        }
+        if seen.contains(&id) {
+            continue;
+        }
+        seen.push(id);
+        let Some(node) = model.node(id).filter(|node| node.subgraphs().next().is_none()) else { return false };
+        waiting.extend(node.inputs().iter().flatten());
+    }
+    true
+}
+
+/// Where each dimension stands that a vector begins with which might be read off: tensors and their axes.
+type Sources<'f> = FxHashMap<&'f Dim, Vec<(ValueId, usize)>>;
+
+/// The dimensions to look out for, standing nowhere yet.
+fn sources<'f>(model: &Model, facts: &'f Facts, graph: GraphId) -> Sources<'f> {
+    let mut sources = Sources::default();
+    if model.opset(graph, "").unwrap_or(0) < SHAPE_OF_A_RUN {
+        return sources;
+    }
+    for node in model.graph(graph).nodes().filter_map(|id| model.node(id)).filter(|node| is_readable(node)) {
+        let fact = node.output(0).and_then(|value| facts.get(value)).filter(|fact| fact.data().is_none());
+        let is_vector = |dims: &[Dim]| dims.len() == 1;
+        let vector = fact.filter(|fact| fact.dtype() == Some(DType::Int64) && fact.shape().is_some_and(is_vector));
+        let Some(Content::Elements(elements)) = vector.and_then(|fact| fact.content.as_ref()) else { continue };
+        if let Some(first) = elements.first().and_then(Scalar::as_int).filter(|dim| dim.as_const().is_none()) {
+            sources.entry(first).or_default();
+        }
+    }
+    sources
+}
+
+/// Since this version of the operator set Shape takes a range of axes.
+const SHAPE_OF_A_RUN: i64 = 15;
+
+/// Whether a node could be replaced by a Shape.
+fn is_readable(node: &Node) -> bool {
+    node.outputs().len() == 1 && !node.is("Shape")
+}
+
 /// Remembers the tensor under each dimension a shape read off it could begin with.
-fn note_source(facts: &Facts, value: ValueId, sources: &mut FxHashMap<Dim, Vec<(ValueId, usize)>>) {
+fn note_source(facts: &Facts, value: ValueId, sources: &mut Sources<'_>) {
+    if sources.is_empty() {
+        return;
+    }
     let Some(shape) = facts.get(value).and_then(|fact| fact.shape()) else { return };
-    for (axis, dim) in shape.iter().enumerate().filter(|(_, dim)| dim.as_const().is_none()) {
-        let known = sources.entry(dim.clone()).or_default();
-        if known.len() < MAX_SOURCES {
+    for (axis, dim) in shape.iter().enumerate() {
+        if let Some(known) = sources.get_mut(dim).filter(|known| known.len() < MAX_SOURCES) {
             known.push((value, axis));
         }
     }
@@ -90,16 +233,15 @@ fn note_source(facts: &Facts, value: ValueId, sources: &mut FxHashMap<Dim, Vec<(
 fn read_off(
     model: &mut Model,
     facts: &Facts,
-    graph: GraphId,
     id: NodeId,
     value: ValueId,
     key: &Key,
-    sources: &FxHashMap<Dim, Vec<(ValueId, usize)>>,
+    sources: &Sources<'_>,
 ) -> Result<bool, Broken> {
     let (dtype, shape, elements) = key;
     let Some(node) = model.node(id) else { return Ok(false) };
     let is_vector = *dtype == DType::Int64 && shape.len() == 1;
-    if !is_vector || node.is("Shape") || node.outputs().len() != 1 || model.opset(graph, "").unwrap_or(0) < 15 {
+    if !is_vector || !is_readable(node) {
         return Ok(false);
     }
     let Some(candidates) = elements.first().and_then(|dim| sources.get(dim)) else { return Ok(false) };

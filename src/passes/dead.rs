@@ -1,7 +1,7 @@
 //! Removes what nothing reads: nodes whose results are all unused, initializers without readers, optional results nobody
 //! wants are left to their nodes.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use crate::ir::{Definition, GraphId, Model, NodeId, ValueId};
 
@@ -16,7 +16,7 @@ pub struct Removed {
 pub fn remove(model: &mut Model) -> Removed {
     let mut removed = Removed::default();
     let graphs = live_graphs(model);
-    let mut reads = Reads::default();
+    let mut reads = Reads(vec![0; model.value_count()]);
     graphs.iter().for_each(|&graph| reads.count(model, graph));
     let mut open: Vec<NodeId> = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).collect();
     while let Some(id) = open.pop() {
@@ -54,25 +54,26 @@ pub fn remove(model: &mut Model) -> Removed {
     removed
 }
 
-/// How many operands and graph outputs read each value.
-#[derive(Default)]
-struct Reads(FxHashMap<ValueId, usize>);
+/// How many operands and graph outputs read each value, by its index.
+struct Reads(Vec<u32>);
 
 impl Reads {
     fn count(&mut self, model: &Model, graph: GraphId) {
         let operands = model.graph(graph).nodes().filter_map(|id| model.node(id)).flat_map(|node| node.inputs());
         for &value in operands.flatten().chain(model.graph(graph).outputs()) {
-            *self.0.entry(value).or_default() += 1;
+            if let Some(reads) = self.0.get_mut(value.index()) {
+                *reads = reads.saturating_add(1);
+            }
         }
     }
 
     fn is_read(&self, value: ValueId) -> bool {
-        self.0.get(&value).is_some_and(|&reads| reads > 0)
+        self.0.get(value.index()).is_some_and(|&reads| reads > 0)
     }
 
     /// One reader less; whether it was the last.
     fn take(&mut self, value: ValueId) -> bool {
-        let Some(reads) = self.0.get_mut(&value).filter(|reads| **reads > 0) else { return false };
+        let Some(reads) = self.0.get_mut(value.index()).filter(|reads| **reads > 0) else { return false };
         *reads -= 1;
         *reads == 0
     }
@@ -80,7 +81,15 @@ impl Reads {
 
 /// The main graph and every subgraph below it, outermost first.
 pub(super) fn live_graphs(model: &Model) -> Vec<GraphId> {
-    let mut graphs = vec![model.main()];
+    graphs_below(model, model.main())
+}
+
+/// A graph and every subgraph below it, outermost first.
+pub(super) fn graphs_below(model: &Model, root: GraphId) -> Vec<GraphId> {
+    let mut graphs = vec![root];
+    if model.graphs().all(|graph| model.graph(graph).parent().is_none()) {
+        return graphs;
+    }
     let mut next = 0;
     while let Some(&graph) = graphs.get(next) {
         next += 1;

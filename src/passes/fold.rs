@@ -66,6 +66,9 @@ pub fn fold(model: &mut Model, facts: &Facts, growth: usize, kept: &mut FxHashSe
 /// Whether all results that anyone wants are known and can be initializers.
 fn is_decided(model: &Model, facts: &Facts, id: NodeId) -> bool {
     let Some(node) = model.node(id) else { return false };
+    if node.outputs().iter().flatten().all(|&value| tensor_of(facts, value).is_none()) {
+        return false;
+    }
     let mut wanted = node.outputs().iter().flatten().filter(|&&value| !model.is_unused(value)).peekable();
     wanted.peek().is_some() && wanted.all(|&value| tensor_of(facts, value).is_some() && !model.value(value).pinned)
 }
@@ -156,12 +159,18 @@ pub fn fold_containers(model: &mut Model, facts: &Facts) -> Result<usize, Broken
     for graph in live_graphs(model) {
         for id in model.graph(graph).nodes().collect::<Vec<_>>() {
             let Some(node) = model.node(id) else { continue };
-            if node.outputs().len() != 1 || is_plain_container(model, node) {
+            if node.outputs().len() != 1 {
                 continue;
             }
-            let Some(value) = node.output(0).filter(|&value| !model.is_unused(value)) else { continue };
+            let Some(value) = node.output(0) else { continue };
             let Some(fact) = facts.get(value) else { continue };
-            let (Some(data), Some(ty)) = (fact.data().cloned(), fact.ty.clone()) else { continue };
+            let (Some(data), Some(ty)) = (fact.data().filter(|data| data.tensor().is_none()), &fact.ty) else {
+                continue;
+            };
+            if is_plain_container(model, node) || model.is_unused(value) {
+                continue;
+            }
+            let (data, ty) = (data.clone(), ty.clone());
             if let Some(edit) = container(model, id, value, &data, &ty) {
                 model.apply(edit)?;
                 replaced += 1;
@@ -219,7 +228,7 @@ pub fn fold_partly(model: &mut Model, facts: &Facts) -> usize {
     let mut order = Vec::new();
     for graph in live_graphs(model) {
         for id in model.graph(graph).nodes() {
-            let Some(node) = model.node(id) else { continue };
+            let Some(node) = model.node(id).filter(|node| node.outputs().len() > 1) else { continue };
             let unknown = node
                 .outputs()
                 .iter()

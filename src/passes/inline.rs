@@ -1,7 +1,15 @@
-//! Control flow that is decided: an If whose condition is known becomes its branch.
+//! Control flow that is decided: an If whose condition is known becomes its branch, a Loop or Scan whose body runs once becomes
+//! its body, and one whose body never runs becomes what it starts from.
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::live_graphs;
-use crate::ir::{Attribute, Broken, Facts, GraphId, Model, NodeId};
+use crate::ir::{
+    Attribute, Broken, Constant, Data, DeclaredType, Definition, Edit, Fact, Facts, GraphId, Model, NewNode, Node,
+    NodeId, Type, ValueId,
+};
+use crate::ops::operator_of;
+use crate::tensor::Tensor;
 
 /// Inlines every If of the main graph and its subgraphs whose condition is proved. Returns how many there were.
 ///
@@ -11,17 +19,26 @@ use crate::ir::{Attribute, Broken, Facts, GraphId, Model, NodeId};
 /// The model is inconsistent.
 pub fn decided_branches(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
     let mut inlined = 0;
-    let mut places: Vec<NodeId> =
-        live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>()).collect();
-    // Outer nodes come first, so a branch that moves up is in its new graph before what is inside it is looked at.
-    places.retain(|&id| model.node(id).is_some_and(|node| node.is("If")));
-    for id in places {
+    for id in nodes_of(model, &["If"]) {
         if let Some(branch) = decided(model, facts, id) {
-            model.inline(id, branch, &[])?;
+            let outputs = model.graph(branch).outputs().to_vec();
+            model.inline(id, branch, &[], &outputs)?;
             inlined += 1;
         }
     }
     Ok(inlined)
+}
+
+/// The nodes of these operators, outer ones first: a branch that moves up is in its new graph before what is inside it is
+/// looked at.
+fn nodes_of(model: &Model, operators: &[&str]) -> Vec<NodeId> {
+    let nodes = live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>());
+    let wanted = |&id: &NodeId| {
+        model.node(id).is_some_and(|node| {
+            operators.iter().any(|operator| node.is(operator)) && operator_of(model, node).is_some()
+        })
+    };
+    nodes.filter(wanted).collect()
 }
 
 fn decided(model: &Model, facts: &Facts, id: NodeId) -> Option<GraphId> {
@@ -34,4 +51,288 @@ fn decided(model: &Model, facts: &Facts, id: NodeId) -> Option<GraphId> {
     };
     (model.graph(branch).inputs().is_empty() && model.graph(branch).outputs().len() == node.outputs().len())
         .then_some(branch)
+}
+
+/// Replaces every Loop and Scan of the main graph and its subgraphs whose body is proved to run once, or never; `trips` tells of
+/// which that is so. Returns how many there were. None is replaced where that takes more nodes than it saves.
+///
+/// Law: one iteration is the body with 0 for the iteration's number and the initial values for those it carries; a scan takes the
+/// one slice there is of each operand, and leaves each output with an axis of size 1 more. Without an iteration the initial values
+/// are what is left, and of what is left for each iteration, nothing: a tensor with an axis of size 0.
+///
+/// # Errors
+/// The model is inconsistent.
+pub fn decided_loops(model: &mut Model, facts: &Facts, trips: &FxHashMap<NodeId, usize>) -> Result<usize, Broken> {
+    let mut replaced = 0;
+    for id in nodes_of(model, &["Loop", "Scan"]) {
+        let done = match trips.get(&id) {
+            Some(0) => never(model, facts, id)?,
+            Some(1) => once(model, facts, id)?,
+            _ => false,
+        };
+        replaced += usize::from(done);
+    }
+    Ok(replaced)
+}
+
+/// A Loop, or a Scan of version 9 or later.
+struct Repeated {
+    body: GraphId,
+    /// How many inputs the body has before those for initial values: number and condition of a Loop.
+    leading: usize,
+    /// The initial values.
+    initial: Vec<ValueId>,
+    /// The operands of a Scan that are cut into slices, with the axis.
+    sliced: Vec<(ValueId, i64)>,
+    /// Along which axis what the iterations leave is put together, for the first ones; then along 0.
+    output_axes: Vec<i64>,
+}
+
+impl Repeated {
+    fn read(model: &Model, node: &Node) -> Option<Self> {
+        let Attribute::Graph(body) = *node.attribute("body")? else { return None };
+        let ints = |name: &str| match node.attribute(name) {
+            None => Some(Vec::new()),
+            Some(Attribute::Ints(values)) => Some(values.clone()),
+            Some(_) => None,
+        };
+        let given = |operands: &[Option<ValueId>]| operands.iter().copied().collect::<Option<Vec<ValueId>>>();
+        let repeated = if node.is("Loop") {
+            let end = node.inputs().iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+            let initial = given(node.inputs().get(2..end).unwrap_or_default())?;
+            Repeated { body, leading: 2, initial, sliced: Vec::new(), output_axes: Vec::new() }
+        } else {
+            let Attribute::Int(scans) = *node.attribute("num_scan_inputs")? else { return None };
+            let states = node.inputs().len().checked_sub(usize::try_from(scans).ok()?)?;
+            let (initial, sliced) = (given(node.inputs().get(..states)?)?, given(node.inputs().get(states..)?)?);
+            let axes = ints("scan_input_axes")?.into_iter().chain(std::iter::repeat(0));
+            let sliced = sliced.into_iter().zip(axes).collect();
+            Repeated { body, leading: 0, initial, sliced, output_axes: ints("scan_output_axes")? }
+        };
+        let graph = model.graph(body);
+        let takes = repeated.leading + repeated.initial.len() + repeated.sliced.len();
+        let gives = repeated.carried_outputs() + repeated.initial.len();
+        (graph.inputs().len() == takes && graph.outputs().len() >= gives).then_some(repeated)
+    }
+
+    /// How many outputs of the body come before those for carried values: the condition of a Loop.
+    fn carried_outputs(&self) -> usize {
+        self.leading.min(1)
+    }
+}
+
+/// Replaces a node whose body never runs.
+fn never(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
+    let Some(node) = model.node(id) else { return Ok(false) };
+    let Some(repeated) = Repeated::read(model, node) else { return Ok(false) };
+    let results = node.outputs().to_vec();
+    if !is_typed_alike(model, facts, &repeated) {
+        return Ok(false);
+    }
+    let Some(mut edit) = Edit::at(model, "decided-loop", id) else { return Ok(false) };
+    let mut identities = 0;
+    for (index, result) in results.into_iter().enumerate() {
+        let Some(result) = result.filter(|&result| !model.is_unused(result)) else { continue };
+        match repeated.initial.get(index) {
+            Some(&initial) => {
+                identities += usize::from(is_named(model, result));
+                edit.replace.push((result, initial));
+            }
+            None => {
+                // Nothing but the content tells what runtimes make of it.
+                let empty = facts.get(result).and_then(Fact::data).and_then(Data::tensor).cloned();
+                let Some(empty) = empty.filter(|tensor| tensor.is_empty() && !is_named(model, result)) else {
+                    return Ok(false);
+                };
+                let name = model.unused_name(&format!("{}_empty", model.value(result).name));
+                let value = model.add_value(name);
+                edit.constants.push((value, empty));
+                edit.replace.push((result, value));
+            }
+        }
+    }
+    if identities > 1 + model.graph(repeated.body).node_count() {
+        return Ok(false);
+    }
+    edit.remove.push(id);
+    model.apply(edit)?;
+    Ok(true)
+}
+
+/// Whether a value's name must survive.
+fn is_named(model: &Model, value: ValueId) -> bool {
+    model.is_output(value) || model.value(value).pinned
+}
+
+/// Replaces a node whose body runs once.
+fn once(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
+    let Some(node) = model.node(id) else { return Ok(false) };
+    let Some(repeated) = Repeated::read(model, node) else { return Ok(false) };
+    let (home, body) = (node.graph(), repeated.body);
+    let results = node.outputs().to_vec();
+    let inputs = model.graph(body).inputs().to_vec();
+    let outputs = model.graph(body).outputs().get(repeated.carried_outputs()..).unwrap_or_default().to_vec();
+    if outputs.len() < results.len() || !is_typed_alike(model, facts, &repeated) {
+        return Ok(false);
+    }
+    let wanted: Vec<(usize, ValueId)> = (0..)
+        .zip(results.iter().zip(&outputs))
+        .filter(|(_, (result, _))| result.is_some_and(|result| !model.is_unused(result)))
+        .map(|(index, (_, &output))| (index, output))
+        .collect();
+    let needed = Needed::of(model, body, wanted.iter().map(|&(_, output)| output));
+    let sliced: Vec<(usize, ValueId, i64)> = (repeated.leading + repeated.initial.len()..)
+        .zip(&repeated.sliced)
+        .filter(|&(at, _)| inputs.get(at).is_some_and(|input| needed.values.contains(input)))
+        .map(|(at, &(operand, axis))| (at, operand, axis))
+        .collect();
+    let stacked = wanted.iter().filter(|&&(index, _)| index >= repeated.initial.len()).count();
+    if sliced.len() + stacked + identities(model, body, &repeated, &results, &wanted) > 1 + needed.unneeded.len() {
+        return Ok(false);
+    }
+    // Everything is there to be done; only now is anything changed.
+    let mut arguments = Vec::with_capacity(inputs.len());
+    for (index, &input) in inputs.iter().enumerate() {
+        let argument = if index < repeated.leading {
+            let known = facts.get(input).and_then(Fact::data).and_then(Data::tensor).cloned();
+            match known {
+                Some(tensor) if needed.values.contains(&input) => Some(constant(model, home, input, tensor)?),
+                Some(_) => None,
+                None if needed.values.contains(&input) => return Ok(false),
+                None => None,
+            }
+        } else {
+            repeated.initial.get(index - repeated.leading).copied()
+        };
+        arguments.push(argument);
+    }
+    for (index, operand, axis) in sliced {
+        let slice = squeezed(model, id, home, operand, axis)?;
+        if let Some(argument) = arguments.get_mut(index) {
+            *argument = slice;
+        }
+    }
+    // What is not needed goes before its operands do, so it may read anything: the inputs themselves.
+    remove_all(model, needed.unneeded);
+    let mut read_as = outputs;
+    for (index, output) in wanted.into_iter().skip_while(|&(index, _)| index < repeated.initial.len()) {
+        let scan = index - repeated.initial.len();
+        let axis = repeated.output_axes.get(scan).copied().unwrap_or(0);
+        let stacked = unsqueezed(model, body, output, axis)?;
+        if let Some(place) = read_as.get_mut(index) {
+            *place = stacked;
+        }
+    }
+    let arguments: Vec<ValueId> =
+        inputs.iter().zip(arguments).map(|(&input, argument)| argument.unwrap_or(input)).collect();
+    model.inline(id, body, &arguments, &read_as)?;
+    Ok(true)
+}
+
+/// Whether what the body takes is what it is given: a runtime puts what is no optional into one where the body declares that.
+fn is_typed_alike(model: &Model, facts: &Facts, repeated: &Repeated) -> bool {
+    let inputs = model.graph(repeated.body).inputs();
+    inputs.iter().skip(repeated.leading).zip(&repeated.initial).all(|(&input, &initial)| {
+        let wraps = matches!(model.value(input).declared, Some(DeclaredType::Optional { .. }));
+        !wraps || matches!(facts.get(initial).and_then(|fact| fact.ty.as_ref()), Some(Type::Optional(_)))
+    })
+}
+
+/// How many results need an Identity at most: their names must survive, and what they are read as has one already, is not computed
+/// in the body, or is read as another result, too.
+fn identities(
+    model: &Model,
+    body: GraphId,
+    repeated: &Repeated,
+    results: &[Option<ValueId>],
+    wanted: &[(usize, ValueId)],
+) -> usize {
+    let mut taken = FxHashSet::default();
+    let needs_one = |&&(index, output): &&(usize, ValueId)| {
+        let named = results.get(index).copied().flatten().is_some_and(|result| is_named(model, result));
+        let computed = matches!(model.value(output).definition(), Definition::Node(node, _)
+            if model.node(node).is_some_and(|node| node.graph() == body));
+        // What stands along a new axis is computed by a node of its own.
+        let own = index >= repeated.initial.len() || (computed && taken.insert(output));
+        named && !own
+    };
+    wanted.iter().filter(needs_one).count()
+}
+
+/// What of a body some of its outputs are computed from.
+struct Needed {
+    values: FxHashSet<ValueId>,
+    /// The other nodes of the body.
+    unneeded: Vec<NodeId>,
+}
+
+impl Needed {
+    fn of(model: &Model, body: GraphId, outputs: impl Iterator<Item = ValueId>) -> Self {
+        let (mut values, mut nodes) = (FxHashSet::default(), FxHashSet::default());
+        let mut open: Vec<ValueId> = outputs.collect();
+        while let Some(value) = open.pop() {
+            if !values.insert(value) {
+                continue;
+            }
+            let Definition::Node(id, _) = model.value(value).definition() else { continue };
+            let Some(node) = model.node(id).filter(|node| node.graph() == body && nodes.insert(id)) else { continue };
+            open.extend(node.inputs().iter().flatten());
+            open.extend(node.subgraphs().flat_map(|graph| model.captures(graph)));
+        }
+        let unneeded = model.graph(body).nodes().filter(|id| !nodes.contains(id)).collect();
+        Needed { values, unneeded }
+    }
+}
+
+/// Removes nodes with all that is inside them.
+fn remove_all(model: &mut Model, mut nodes: Vec<NodeId>) {
+    while let Some(id) = nodes.pop() {
+        let Some(node) = model.node(id) else { continue };
+        nodes.extend(node.subgraphs().flat_map(|graph| model.graph(graph).nodes()));
+        model.remove_node(id);
+    }
+}
+
+/// A new initializer, named after a value.
+fn constant(model: &mut Model, graph: GraphId, like: ValueId, tensor: Tensor) -> Result<ValueId, Broken> {
+    let name = model.unused_name(&model.value(like).name.clone());
+    let value = model.add_value(name);
+    model.add_initializer(graph, value, Constant::dense(tensor))?;
+    Ok(value)
+}
+
+/// The node that takes an axis away or adds one; its axes are an attribute before version 13 of the operator set.
+fn along(model: &mut Model, graph: GraphId, operator: &str, operand: ValueId, axis: i64) -> Result<NewNode, Broken> {
+    if model.opset(graph, "").is_some_and(|opset| opset < 13) {
+        return Ok(NewNode::new(operator, [Some(operand)]).with("axes", vec![axis]));
+    }
+    let name = model.unused_name("axes");
+    let axes = model.add_value(name);
+    model.add_initializer(graph, axes, Constant::dense(Tensor::vector(vec![axis])))?;
+    Ok(NewNode::new(operator, [Some(operand), Some(axes)]))
+}
+
+/// The one slice of a scanned operand, computed before `place`.
+fn squeezed(
+    model: &mut Model,
+    place: NodeId,
+    home: GraphId,
+    operand: ValueId,
+    axis: i64,
+) -> Result<Option<ValueId>, Broken> {
+    let name = model.unused_name(&format!("{}_slice", model.value(operand).name));
+    let slice = model.add_value(name);
+    let node = along(model, home, "Squeeze", operand, axis)?.output(slice);
+    let Some(edit) = Edit::at(model, "decided-loop", place) else { return Ok(None) };
+    model.apply(edit.inserting(node))?;
+    Ok(Some(slice))
+}
+
+/// An output of the body with an axis of size 1 more.
+fn unsqueezed(model: &mut Model, body: GraphId, output: ValueId, axis: i64) -> Result<ValueId, Broken> {
+    let name = model.unused_name(&format!("{}_stacked", model.value(output).name));
+    let stacked = model.add_value(name);
+    let node = along(model, body, "Unsqueeze", output, axis)?.output(stacked);
+    model.add_node(body, node)?;
+    Ok(stacked)
 }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, Assumption, assume, possible};
 use super::simplify::{self, Fired, Rules};
-use super::{annotate, chains, claims, common, contents, dead, fold, inline};
+use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline};
 use crate::dim::Scope;
 use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId};
 use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk};
@@ -106,15 +106,27 @@ pub fn run(
     for name in &options.slice_names {
         model.add_synonym(name.synonym());
     }
+    if options.fold && model.functions().next().is_some() {
+        return functions::run(model, &scope, options, model_bytes, watch);
+    }
+    run_as_it_is(model, scope, options, model_bytes, watch)
+}
+
+/// The same, without a choice of how.
+pub(super) fn run_as_it_is(
+    model: &mut Model,
+    scope: Rc<Scope>,
+    options: &Options,
+    model_bytes: usize,
+    watch: &mut dyn FnMut(&'static str),
+) -> Result<Outcome, RunError> {
     watch("inferring shapes");
     let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
     assume(model, &scope, &options.assumptions)?;
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
     let mut walk = Walk::new(Rc::clone(&scope), options.slice_rule, Budget::default());
     walk.trust_declared = options.trust_declared_shapes;
-    let mut kept: FxHashSet<NodeId> = FxHashSet::default();
     let mut notes = Vec::new();
-    let mut rounds = 0;
     let mut rules = Rules::new(&options.skip, options.exact, options.fuel);
     let mut fired = Fired::new();
     learn(model, &mut walk)?;
@@ -124,46 +136,13 @@ pub fn run(
     if !options.trust_declared_shapes {
         notes.extend(claims::contradictions(model, &walk.facts));
     }
-    loop {
-        rounds += 1;
-        walk.infer_main(model)?;
-        tell(model, &mut walk, &mut notes);
-        if !options.fold || rounds > options.max_rounds {
-            break;
-        }
-        watch("folding");
-        let folded = fold::fold(model, &walk.facts, growth, &mut kept);
-        for (node, bytes) in &folded.declined {
-            let reason = format!("its constant result of {bytes} bytes would make the model larger than allowed");
-            notes.push((model.describe(*node), EventKind::Declined, reason));
-        }
-        let partly = fold::fold_partly(model, &walk.facts) + fold::fold_containers(model, &walk.facts)?;
-        let simplified = simplify::simplify(model, &mut walk.facts, &mut rules, 0, &mut fired)?;
-        let merged =
-            if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
-        *fired.entry("common-subexpression").or_default() += merged.nodes;
-        let numbered = if skips(options, "equal-content") { 0 } else { contents::number(model, &walk.facts)? };
-        *fired.entry("equal-content").or_default() += numbered;
-        let inlined = if skips(options, "decided-if") { 0 } else { inline::decided_branches(model, &walk.facts)? };
-        *fired.entry("decided-if").or_default() += inlined;
-        let removed = dead::remove(model);
-        if folded.nodes == 0
-            && partly == 0
-            && !simplified
-            && numbered == 0
-            && merged == common::Merged::default()
-            && removed == dead::Removed::default()
-            && !late(model, &mut walk.facts, &mut rules, &mut fired)?
-        {
-            // Only when nothing else is left to do: what others would remove is not worth planning.
-            let skipped = skips(options, "size-chain") || rules.fuel == 0;
-            let saved = if skipped { 0 } else { chains::shorten(model, &walk.facts)? };
-            *fired.entry("size-chain").or_default() += saved;
-            if saved == 0 {
-                break;
-            }
-            dead::remove(model);
-        }
+    let rounds = settle(model, &mut walk, options, (&mut rules, &mut fired), growth, &mut |told| match told {
+        Told::Doing(what) => watch(what),
+        Told::Note(note) => notes.push(note),
+    })?;
+    if options.fold && !skips(options, functions::BODIES) && model.functions().next().is_some() {
+        let saved = functions::fold_bodies(model, &walk.facts, options, &mut rules, &mut fired)?;
+        *fired.entry(functions::BODIES).or_default() += saved;
     }
     if options.fold && model.ir_version < 4 && model.ir_version > 0 {
         let main = model.graph(model.main());
@@ -176,6 +155,78 @@ pub fn run(
     let claimed = claimed(model, &walk, options)?;
     notes.extend(annotate::annotate(model, &walk.facts, claimed.as_ref(), &names));
     Ok(Outcome { facts: walk.facts, notes, rounds, fired })
+}
+
+/// What there is to tell meanwhile.
+pub(super) enum Told {
+    /// What is being done.
+    Doing(&'static str),
+    /// Of a node.
+    Note((String, EventKind, String)),
+}
+
+/// Infers, folds and cleans up the main graph until nothing changes. Returns how many rounds that took. `growth` is how many bytes the
+/// constants may make the model larger by.
+pub(super) fn settle(
+    model: &mut Model,
+    walk: &mut Walk,
+    options: &Options,
+    (rules, fired): (&mut Rules, &mut Fired),
+    growth: usize,
+    tell: &mut dyn FnMut(Told),
+) -> Result<usize, RunError> {
+    let mut kept: FxHashSet<NodeId> = FxHashSet::default();
+    let mut rounds = 0;
+    loop {
+        rounds += 1;
+        walk.infer_main(model)?;
+        for Event { node, kind, reason } in walk.events.drain(..) {
+            tell(Told::Note((model.describe(node), kind, reason)));
+        }
+        if !options.fold || rounds > options.max_rounds {
+            break;
+        }
+        tell(Told::Doing("folding"));
+        let folded = fold::fold(model, &walk.facts, growth, &mut kept);
+        for (node, bytes) in &folded.declined {
+            let reason = format!("its constant result of {bytes} bytes would make the model larger than allowed");
+            tell(Told::Note((model.describe(*node), EventKind::Declined, reason)));
+        }
+        let partly = fold::fold_partly(model, &walk.facts) + fold::fold_containers(model, &walk.facts)?;
+        let simplified = simplify::simplify(model, &mut walk.facts, rules, 0, fired)?;
+        let merged =
+            if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
+        *fired.entry("common-subexpression").or_default() += merged.nodes;
+        let numbered = if skips(options, "equal-content") { 0 } else { contents::number(model, &walk.facts)? };
+        *fired.entry("equal-content").or_default() += numbered;
+        let inlined = if skips(options, "decided-if") { 0 } else { inline::decided_branches(model, &walk.facts)? };
+        *fired.entry("decided-if").or_default() += inlined;
+        let unrolled = match skips(options, "decided-loop") {
+            true => 0,
+            false => inline::decided_loops(model, &walk.facts, &walk.trips)?,
+        };
+        *fired.entry("decided-loop").or_default() += unrolled;
+        let removed = dead::remove(model);
+        if folded.nodes == 0
+            && partly == 0
+            && !simplified
+            && numbered == 0
+            && inlined + unrolled == 0
+            && merged == common::Merged::default()
+            && removed == dead::Removed::default()
+            && !late(model, &mut walk.facts, rules, fired)?
+        {
+            // Only when nothing else is left to do: what others would remove is not worth planning.
+            let skipped = skips(options, "size-chain") || rules.fuel == 0;
+            let saved = if skipped { 0 } else { chains::shorten(model, &walk.facts)? };
+            *fired.entry("size-chain").or_default() += saved;
+            if saved == 0 {
+                break;
+            }
+            dead::remove(model);
+        }
+    }
+    Ok(rounds)
 }
 
 /// Checks what is assumed against what the graph needs.
@@ -226,20 +277,22 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
 }
 
 /// Passes that can be left out like rules.
-const PASSES: [&str; 4] = ["common-subexpression", "equal-content", "decided-if", "size-chain"];
+const PASSES: [&str; 7] = [
+    "common-subexpression",
+    "equal-content",
+    "decided-if",
+    "decided-loop",
+    "size-chain",
+    functions::INLINE,
+    functions::BODIES,
+];
 
 fn is_rule(name: &str) -> bool {
     PASSES.contains(&name) || crate::rewrite::rules().any(|rule| rule.name == name)
 }
 
-fn skips(options: &Options, rule: &str) -> bool {
+pub(super) fn skips(options: &Options, rule: &str) -> bool {
     options.skip.iter().any(|name| name == rule)
-}
-
-fn tell(model: &Model, walk: &mut Walk, notes: &mut Vec<(String, EventKind, String)>) {
-    for Event { node, kind, reason } in walk.events.drain(..) {
-        notes.push((model.describe(node), kind, reason));
-    }
 }
 
 /// What follows when the file's claims are believed where nothing is proved; `None` when there is nothing to fill.

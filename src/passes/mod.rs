@@ -9,7 +9,9 @@ mod common;
 mod contents;
 mod dead;
 mod fold;
+mod functions;
 mod inline;
+mod library;
 mod manager;
 mod simplify;
 

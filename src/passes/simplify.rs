@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::dead::live_graphs;
 use crate::ir::{Broken, Facts, Model, NodeId};
 use crate::ops::{Budget, newest_opset};
-use crate::rewrite::{LATE_RULES, Place, RULES, Rule};
+use crate::rewrite::{LATE_RULES, Place, RULES, Rule, Taken};
 
 /// How often each rule fired.
 pub type Fired = BTreeMap<&'static str, usize>;
@@ -65,6 +65,7 @@ pub fn simplify(
     fired: &mut Fired,
 ) -> Result<bool, Broken> {
     let mut changed = false;
+    let taken = Taken::default();
     for graph in live_graphs(model) {
         if !model.is_live(graph) {
             continue;
@@ -75,7 +76,7 @@ pub fn simplify(
             continue;
         }
         for id in model.topological(graph)? {
-            changed |= at_node(model, facts, rules, stage, fired, (id, opset))?;
+            changed |= at_node(model, facts, rules, stage, fired, (id, opset, &taken))?;
         }
     }
     Ok(changed)
@@ -87,7 +88,7 @@ fn at_node(
     rules: &mut Rules,
     stage: usize,
     fired: &mut Fired,
-    (id, opset): (NodeId, i64),
+    (id, opset, taken): (NodeId, i64, &Taken),
 ) -> Result<bool, Broken> {
     let mut changed = false;
     // A rule may leave the node in place with other operands, and then another may apply.
@@ -100,7 +101,7 @@ fn at_node(
         let Some(candidates) = candidates else { break };
         let mut edit = None;
         for rule in candidates {
-            edit = (rule.apply)(&mut Place { model, facts, id, opset, budget: &rules.budget });
+            edit = (rule.apply)(&mut Place { model, facts, id, opset, budget: &rules.budget, taken });
             if edit.is_some() {
                 break;
             }

@@ -135,17 +135,28 @@ pub(super) fn insert_reshape(
     output: ValueId,
 ) -> Option<()> {
     let target = place.shape(output)?.to_vec();
-    let name = place.node()?.name.clone();
+    insert_reshape_to(place, edit, (source, dims), (output, &target))?;
+    edit.insert.last_mut()?.name.clone_from(&place.node()?.name);
+    Some(())
+}
+
+/// Adds to an edit a node without a name that computes `output`, of the dims `target`, from `source`, of the dims `dims`.
+pub(super) fn insert_reshape_to(
+    place: &mut Place<'_>,
+    edit: &mut Edit,
+    (source, dims): (ValueId, &[Dim]),
+    (output, target): (ValueId, &[Dim]),
+) -> Option<()> {
     if place.opset >= 5
-        && let Some(codes) = reshape_codes(place.scope(), dims, &target)
+        && let Some(codes) = reshape_codes(place.scope(), dims, target)
     {
         let constant = place.new_value(output, "shape");
         edit.constants.push((constant, Tensor::vector(codes)));
-        edit.insert.push(NewNode::new("Reshape", [Some(source), Some(constant)]).named(name).output(output));
+        edit.insert.push(NewNode::new("Reshape", [Some(source), Some(constant)]).output(output));
         return Some(());
     }
     let (operator, short, long) =
-        if dims.len() < target.len() { ("Unsqueeze", dims, &target[..]) } else { ("Squeeze", &target[..], dims) };
+        if dims.len() < target.len() { ("Unsqueeze", dims, target) } else { ("Squeeze", target, dims) };
     let axes = super::sizes::inserted_ones(place.scope(), short, long).filter(|axes| !axes.is_empty())?;
     let node = if place.opset >= 13 {
         let constant = place.new_value(output, "axes");
@@ -154,7 +165,7 @@ pub(super) fn insert_reshape(
     } else {
         NewNode::new(operator, [Some(source)]).with("axes", axes)
     };
-    edit.insert.push(node.named(name).output(output));
+    edit.insert.push(node.output(output));
     Some(())
 }
 

@@ -12,11 +12,15 @@ mod index;
 mod lift;
 mod merge;
 mod neutral;
+mod regroup;
 mod sizes;
 mod slices;
 mod split;
 mod states;
 mod strided_slice;
+
+pub use index::{Positions, positions};
+pub use slices::Taken;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
@@ -35,6 +39,8 @@ pub struct Place<'a> {
     pub opset: i64,
     /// What computing new constants may cost.
     pub budget: &'a Budget,
+    /// What has been worked out of the slices.
+    pub taken: &'a Taken,
 }
 
 /// A rewrite rule.
@@ -69,6 +75,7 @@ pub const RULES: &[&[Rule]] = &[
     slices::elementwise::RULES,
     slices::cast::RULES,
     merge::RULES,
+    regroup::RULES,
     axes::RULES,
     states::RULES,
     lift::RULES,
@@ -88,8 +95,8 @@ pub const RULES: &[&[Rule]] = &[
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[slices::gather::LATE_RULES, fuse::factor::RULES],
-    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES],
+    &[slices::gather::LATE_RULES, fuse::factor::RULES, index::LATE_RULES],
+    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES],
 ];
 
 /// Every rule.

@@ -1,7 +1,7 @@
 //! Arithmetic and logic with a neutral element, selections that are decided, and pairs that cancel.
 
 use super::{Place, Rule, index};
-use crate::ir::{Edit, ValueId};
+use crate::ir::{Edit, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
@@ -11,6 +11,7 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         apply: neutral,
     },
+    Rule { name: "zero-before-softmax", operators: &["Add"], exact: true, apply: zero_before_softmax },
     Rule { name: "decided-where", operators: &["Where"], exact: true, apply: decided_where },
     Rule { name: "double-not", operators: &["Not", "Neg"], exact: true, apply: double },
     Rule {
@@ -41,6 +42,36 @@ fn neutral(place: &mut Place<'_>) -> Option<Edit> {
         }
     }
     None
+}
+
+/// `x + 0` is `x` but for `-0`, which becomes `0`; to what looks at `x` through an exponential both are one.
+fn zero_before_softmax(place: &mut Place<'_>) -> Option<Edit> {
+    const EXPONENTIALS: [&str; 4] = ["Softmax", "LogSoftmax", "Exp", "Sigmoid"];
+    let node = place.node()?;
+    let (a, b, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
+    let is_blind = |(id, _): &(NodeId, usize)| {
+        let node = place.model.node(*id);
+        node.is_some_and(|node| EXPONENTIALS.iter().any(|operator| node.is(operator)))
+    };
+    if place.model.is_output(output)
+        || place.model.value(output).pinned
+        || !place.dtype(output)?.is_float()
+        || !place.model.users(output).iter().all(is_blind)
+    {
+        return None;
+    }
+    let is_zero = |value: ValueId| {
+        let number = index::uniform(place, value).and_then(|number| number.to_f64s());
+        number.is_some_and(|number| number == [0.0])
+    };
+    let value = if is_zero(b) && place.same_shape(a, output) {
+        a
+    } else if is_zero(a) && place.same_shape(b, output) {
+        b
+    } else {
+        return None;
+    };
+    forward(place, "zero-before-softmax", value)
 }
 
 fn forward(place: &Place<'_>, rule: &'static str, value: ValueId) -> Option<Edit> {

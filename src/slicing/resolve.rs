@@ -231,7 +231,8 @@ fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid
     // The length only grows when a bound is opened.
     let (start, most) = Symbolic { scope, dim, step }.lay(begin.flatten(), end.flatten(), reading.floor);
     let is_exact = begin.is_some() && end.is_some() || most.is_const(0);
-    let is_readable = || !(is_run_time(begin) || is_run_time(end)) || scope.bounds(&most).0.is_some_and(|low| low >= 0);
+    let is_readable =
+        || !(is_run_time(begin) || is_run_time(end)) || scope.lower_bound(&most).is_some_and(|low| low >= 0);
     if is_exact && is_readable() {
         return Ok(Laid::Exactly(Selection { start, step }, most));
     }
@@ -241,7 +242,7 @@ fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid
 
 /// Whether nothing says of which sign a bound is, and it is no matter of the sizes of tensors alone.
 fn has_any_sign(scope: &Scope, bound: &Dim) -> bool {
-    let of_any_sign = |symbol| scope.bounds(&Dim::symbol(symbol)).0.is_none_or(|low| low < 0);
+    let of_any_sign = |symbol| scope.lower_bound(&Dim::symbol(symbol)).is_none_or(|low| low < 0);
     bound.symbols().into_iter().any(of_any_sign) && {
         let zero = Dim::constant(0);
         !scope.ge(bound, &zero).is_yes() && !scope.lt(bound, &zero).is_yes()
@@ -259,7 +260,7 @@ fn constant(bound: &Bound) -> Option<Option<i64>> {
 
 /// A length of which only this is known: it is at most `most`.
 fn at_most(scope: &Scope, most: &Dim) -> Dim {
-    let (_, high) = scope.bounds(most);
+    let high = scope.upper_bound(most);
     if high == Some(0) {
         return Dim::constant(0);
     }

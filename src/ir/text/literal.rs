@@ -42,7 +42,9 @@ pub(super) fn shown(tensor: &Tensor) -> String {
             None => head.to_f64s().unwrap_or_default().iter().map(|&value| (value as f32).to_string()).collect(),
         }
     };
-    format!("{{{}{more}}}", listed.join(","))
+    // The standard's own parser knows it in small letters only.
+    let listed = listed.iter().map(|element| if element == "NaN" { "nan" } else { element });
+    format!("{{{}{more}}}", listed.collect::<Vec<_>>().join(","))
 }
 
 /// The first elements as a vector.

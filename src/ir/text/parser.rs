@@ -147,6 +147,8 @@ impl<'a> Parser<'a> {
         for input in inputs {
             let value = self.define(&input.name)?;
             self.model.add_input(id, value).or_else(|broken| self.fail(broken.to_string()))?;
+            // The type of an input is its own, whatever its default is.
+            self.claim(value, input.ty.clone());
             self.describe(id, value, input)?;
         }
         let mut claims = Vec::new();
@@ -271,7 +273,9 @@ impl<'a> Parser<'a> {
             let claim = if parser.take("?")? {
                 DimClaim::Unknown
             } else if matches!(parser.token, Token::Number(_)) {
-                DimClaim::Value(parser.integer()?)
+                // A negative size means that nobody knows it.
+                let size = parser.integer()?;
+                if size < 0 { DimClaim::Unknown } else { DimClaim::Value(size) }
             } else {
                 DimClaim::Param(parser.name()?)
             };

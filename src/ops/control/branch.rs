@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::premise::premises;
 use super::{Join, stem_of};
 use crate::ir::{Fact, GraphId};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
@@ -30,12 +31,15 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
             cx.infer_graph(taken, Vec::new())
         }
         None => {
-            let ours = cx.infer_graph(then_branch, Vec::new())?;
-            let others = cx.infer_graph(else_branch, Vec::new())?;
+            let scope = Rc::clone(cx.walk.scope());
+            let premise = |truth| cx.node.input(0).and_then(|value| premises(cx, value, truth)).unwrap_or_default();
+            let (holds, fails) = (premise(true), premise(false));
+            let ours = scope.supposing(&holds, || cx.infer_graph(then_branch, Vec::new()))?;
+            let others = scope.supposing(&fails, || cx.infer_graph(else_branch, Vec::new()))?;
             if ours.len() != others.len() {
                 return Err(Refusal::invalid("the branches have different numbers of outputs"));
             }
-            let mut join = Join::either(&Rc::clone(cx.walk.scope()), &stem_of(cx));
+            let mut join = Join::either(&scope, &stem_of(cx)).under(holds, fails);
             Ok(ours.iter().zip(&others).map(|(a, b): (&Fact, &Fact)| join.facts(a, b)).collect())
         }
     }

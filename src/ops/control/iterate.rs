@@ -28,6 +28,8 @@ pub(super) struct Iteration {
     pub(super) mark: Symbol,
     /// The number of the iteration.
     pub(super) number: Option<Dim>,
+    /// What is at least 0 while an iteration runs.
+    pub(super) supposed: Vec<Dim>,
     /// Whether the first carried value is the condition of a loop: true whenever an iteration runs.
     pub(super) conditional: bool,
     /// Whether the shapes of carried values must not change.
@@ -91,16 +93,19 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
         // What an earlier round told was of facts that are given up.
         cx.walk.events.truncate(told);
         let inputs = run.leading.iter().chain(&carried).chain(&run.trailing).cloned().collect();
-        let outputs = cx.infer_graph(run.body, inputs)?;
+        let outputs = scope.supposing(&run.supposed, || cx.infer_graph(run.body, inputs))?;
         join.next_round();
         let mut stable = true;
         let mut next = Vec::with_capacity(carried.len());
         for (index, (before, after)) in carried.iter().zip(&outputs).enumerate() {
-            let (mut joined, fell) = if run.conditional && index == 0 {
-                join.step(&Fact { content: None, ..before.clone() }, &Fact { content: None, ..after.clone() })
-            } else {
-                join.step(before, &as_taken(cx.model, run, index, after))
-            };
+            // A join keeps how a size was written before the iteration, so what it says holds without one as well.
+            let (mut joined, fell) = scope.supposing(&run.supposed, || {
+                if run.conditional && index == 0 {
+                    join.step(&Fact { content: None, ..before.clone() }, &Fact { content: None, ..after.clone() })
+                } else {
+                    join.step(before, &as_taken(cx.model, run, index, after))
+                }
+            });
             if fell && round >= ROUNDS {
                 joined = if round == ROUNDS { shapeless(&joined) } else { Fact::unknown() };
             }
@@ -199,7 +204,16 @@ impl Found {
     ///
     /// # Errors
     /// There is no such axis.
-    pub(super) fn stacked(&mut self, model: &Model, index: usize, axis: i64, length: &Dim) -> Result<Fact, Refusal> {
+    ///
+    /// `may_be_none` says that there may be no iteration at all: runtimes then take every size for 0 that is no number.
+    pub(super) fn stacked(
+        &mut self,
+        model: &Model,
+        index: usize,
+        axis: i64,
+        length: &Dim,
+        may_be_none: bool,
+    ) -> Result<Fact, Refusal> {
         let Some(mut tensor) = self.outputs.get(index).and_then(Fact::as_tensor).cloned() else {
             return Ok(Fact::unknown());
         };
@@ -209,6 +223,12 @@ impl Found {
         let Some(element) = tensor.shape else { return Ok(Fact::tensor(tensor.dtype, None)) };
         let axis = axis_in(axis, element.len() + 1)?;
         let mut shape: Vec<Dim> = element.iter().map(|dim| self.outside(dim, None)).collect();
+        if may_be_none {
+            let any = self.scope.min(length, &Dim::constant(1));
+            for dim in shape.iter_mut().filter(|dim| dim.as_const().is_none()) {
+                *dim = self.scope.mul(dim, &any);
+            }
+        }
         shape.insert(axis, length.clone());
         Ok(empty_is_constant(Fact::tensor(tensor.dtype, Some(shape))))
     }

@@ -40,6 +40,8 @@ pub(in crate::ops) struct Join {
     kept: FxHashSet<Symbol>,
     /// The number of the current iteration, if there is a symbol for it, and the first symbol that belongs to iterations.
     counter: Option<(Dim, Symbol)>,
+    /// What is at least 0 whenever the first of two alternatives is taken, and whenever the second is.
+    premises: [Vec<Dim>; 2],
     /// What grows by the same amount in every iteration: `start + number · step`, with start and step.
     lines: FxHashMap<Dim, Line>,
     /// Whether the current step gave anything up.
@@ -72,8 +74,34 @@ impl Join {
             anonymous: FxHashSet::default(),
             kept: FxHashSet::default(),
             counter: None,
+            premises: [Vec::new(), Vec::new()],
             lines: FxHashMap::default(),
             changed: false,
+        }
+    }
+
+    /// With what is at least 0 whenever the first alternative is taken, and whenever the second is.
+    pub(in crate::ops) fn under(mut self, first: Vec<Dim>, second: Vec<Dim>) -> Join {
+        self.premises = [first, second];
+        self
+    }
+
+    /// How both of two alternatives may be written: as one of them, or as the smaller or larger of both, if under what holds where each
+    /// is taken that is what it is.
+    fn common(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        let [first, second] = &self.premises;
+        if first.is_empty() && second.is_empty() {
+            return None;
+        }
+        let order = |premises: &[Dim]| {
+            self.scope.supposing(premises, || (self.scope.le(a, b).is_yes(), self.scope.ge(a, b).is_yes()))
+        };
+        match (order(first), order(second)) {
+            (_, (true, true)) => Some(a.clone()),
+            ((true, true), _) => Some(b.clone()),
+            ((true, _), (_, true)) => Some(self.scope.min(a, b)),
+            ((_, true), (true, _)) => Some(self.scope.max(a, b)),
+            _ => None,
         }
     }
 
@@ -294,6 +322,7 @@ impl Join {
             return known.clone();
         }
         let new = match (self.mode, size) {
+            (Mode::Either, _) if let Some(common) = self.common(a, b) => common,
             (Mode::Either, _) => {
                 let (low, high) = self.between(a, b);
                 self.scope.fresh_within(&self.stem, if size { Some(low.unwrap_or(0).max(0)) } else { low }, high)

@@ -8,15 +8,20 @@
 //!
 //! Inference of a body runs until nothing changes any more ([`iterate`]), so that what is recorded of the values inside
 //! holds for every iteration. What leaves the body speaks only of symbols known outside: a symbol made inside may stand
-//! for another number in each iteration.
+//! for another number in each iteration. A loop whose few iterations are decided one after the other is followed through
+//! them ([`follow`]), which tells exactly what is left after the last.
+//!
+//! What a condition says of sizes is used in the branch that it chooses, and tells how often a loop runs that counts ([`premise`]).
 //!
 //! Not evaluated: a loop whose condition operand is left out while its body's condition turns false (the standard ignores
 //! it, runtimes stop), Scan-8 with sequences shorter than the longest (the rest of the outputs is undefined), an unknown
 //! shape of a scan output when there is no iteration, and loops that run for too long.
 
 mod branch;
+mod follow;
 mod iterate;
 mod join;
+mod premise;
 mod repeat;
 mod scan;
 #[cfg(test)]

@@ -3,10 +3,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::follow::{Followed, Start, follow};
 use super::iterate::{Iteration, Meter, iterate, takes_optional};
+use super::premise::{premises, trips};
 use super::stem_of;
-use crate::dim::Dim;
-use crate::ir::{Data, DeclaredType, Fact, GraphId, Scalar};
+use crate::dim::{Dim, Symbol};
+use crate::ir::{Data, DeclaredDim, DeclaredType, DimClaim, Fact, GraphId, Scalar};
 use crate::ops::sequence::stack;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 use crate::tensor::{DType, Tensor};
@@ -15,12 +17,16 @@ fn body_of(site: &Site<'_>) -> Result<GraphId, Refusal> {
     site.attr_graph("body")?.ok_or_else(|| Refusal::invalid("attribute 'body' is missing"))
 }
 
-/// The rank that an input of the body has: runtimes make iteration number and condition scalars, or vectors of one element
+/// The rank that the body declares for an input: runtimes make iteration number and condition scalars, or vectors of one element
 /// where the body declares that.
-fn declared_vector(site: &Site<'_>, body: GraphId, input: usize) -> bool {
+fn declared_rank(site: &Site<'_>, body: GraphId, input: usize) -> Option<usize> {
     let value = site.model.graph(body).inputs().get(input);
     let declared = value.and_then(|&value| site.model.value(value).declared.as_ref());
-    declared.and_then(DeclaredType::shape).is_some_and(|shape| shape.len() == 1)
+    declared.and_then(DeclaredType::shape).map(|shape| shape.len())
+}
+
+fn declared_vector(site: &Site<'_>, body: GraphId, input: usize) -> bool {
+    declared_rank(site, body, input) == Some(1)
 }
 
 /// The operands to carry: all after trip count and condition, but for some left out at the end.
@@ -47,13 +53,11 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let scope = Rc::clone(cx.walk.scope());
     let stem = stem_of(cx);
     // An operand left out means no limit; an operand nobody knows means any limit.
-    let limit = match cx.input(0) {
-        None => None,
-        Some(fact) => match fact.ints().as_deref() {
-            Some([limit]) => Some(scope.max(limit, &Dim::constant(0))),
-            _ => None,
-        },
-    };
+    let given = cx.input(0).and_then(Fact::ints).and_then(|limits| match limits.as_slice() {
+        [limit] => Some(limit.clone()),
+        _ => None,
+    });
+    let limit = given.as_ref().map(|limit| scope.max(limit, &Dim::constant(0)));
     let condition = match cx.input(1) {
         None => Some(true),
         Some(fact) => match fact.const_ints().as_deref() {
@@ -68,22 +72,41 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let number = scope.fresh_within(&stem, Some(0), last.filter(|&last| last > 0));
     let number_shape = if declared_vector(cx, body, 0) { one() } else { Some(Vec::new()) };
     let counter = Fact::tensor(Some(DType::Int64), number_shape).with_elements(vec![Scalar::Int(number.clone())]);
-    let condition_shape = match cx.input(1) {
-        _ if declared_vector(cx, body, 1) => one(),
-        None => Some(Vec::new()),
-        Some(fact) => fact.shape().map(<[Dim]>::to_vec),
+    let condition_shape = match (declared_rank(cx, body, 1), cx.input(1)) {
+        (Some(1), _) => one(),
+        (Some(0), _) | (_, None) => Some(Vec::new()),
+        (_, Some(fact)) => fact.shape().map(<[Dim]>::to_vec),
     };
     let mut initial = vec![Fact::tensor(Some(DType::Bool), condition_shape)];
     initial.extend(carried(cx.inputs()).iter().map(|input| input.clone().unwrap_or_default()));
     let starts = initial.clone();
 
+    cx.walk.trips.remove(&cx.site.id);
+    let start = Start {
+        body,
+        leading: [&counter, initial.first().unwrap_or(&Fact::unknown())].map(|fact| fact.rank()),
+        carried: initial.get(1..).unwrap_or_default(),
+        limit: cx.input(0).map(|_| limit.clone()),
+        condition,
+        conditional: cx.input(1).is_some(),
+    };
+    let followed = follow(cx, &start)?;
+    if let Some(Followed { trips: 1, results }) = followed {
+        // What was found of the values inside holds for the one iteration there is.
+        cx.walk.trips.insert(cx.site.id, 1);
+        return Ok(results);
+    }
+
+    // While an iteration runs, its number is below the limit.
+    let left = given.map(|limit| scope.sub(&limit, &scope.add(&number, &Dim::constant(1))));
     let run = Iteration {
         body,
+        supposed: left.into_iter().collect(),
         leading: vec![counter],
         initial,
         trailing: Vec::new(),
         mark,
-        number: Some(number),
+        number: Some(number.clone()),
         conditional: true,
         fixed_shapes: false,
     };
@@ -96,19 +119,27 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         _ => Condition::Unknown,
     };
     let zero = Dim::constant(0);
+    let counted = counted(cx, body, &number, mark, limit.as_ref());
     let trips = match (condition, &limit) {
         (Condition::Never, _) => zero.clone(),
         (_, Some(limit)) if limit.is_const(0) => zero.clone(),
         (Condition::Always, Some(limit)) => limit.clone(),
         (Condition::Once, Some(limit)) => scope.min(limit, &Dim::constant(1)),
         (Condition::Once, None) if cx.input(0).is_none() => Dim::constant(1),
+        _ if let Some(trips) = counted => trips,
         (_, Some(limit)) => {
-            let trips = scope.fresh_within(&stem, Some(0), scope.bounds(limit).1);
+            let trips = scope.fresh_within(&stem, Some(0), scope.upper_bound(limit));
             scope.assume_le(&trips, limit);
             trips
         }
         (_, None) => scope.fresh_dim(&stem),
     };
+    if trips.is_const(0) {
+        cx.walk.trips.insert(cx.site.id, 0);
+    }
+    if let Some(Followed { results, .. }) = followed {
+        return Ok(results);
+    }
     found.set_trips(&trips);
     let at_least_once = scope.ge(&trips, &Dim::constant(1)).is_yes();
     let mut results = Vec::with_capacity(cx.node.outputs().len());
@@ -117,9 +148,27 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         results.push(if trips.is_const(0) { start } else { found.last(index, at_least_once) });
     }
     for index in found.extra_outputs() {
-        results.push(found.stacked(cx.model, index, 0, &trips)?);
+        results.push(found.stacked(cx.model, index, 0, &trips, !at_least_once)?);
     }
     Ok(results)
+}
+
+/// How often a loop runs whose condition compares what it counts with sizes.
+fn counted(cx: &InferCx<'_>, body: GraphId, number: &Dim, mark: Symbol, limit: Option<&Dim>) -> Option<Dim> {
+    // Without a condition operand, what the body makes of it is in dispute.
+    let first = cx.node.input(1)?;
+    let after = premises(cx, *cx.model.graph(body).outputs().first()?, true)?;
+    let before = match cx.input(1)?.const_ints().as_deref() {
+        Some([0]) => return None,
+        Some(_) => None,
+        None => Some(premises(cx, first, true)?),
+    };
+    let trips = trips(cx.scope(), &after, before.as_deref(), number, mark)?;
+    match limit {
+        None => cx.input(0).is_none().then_some(trips),
+        Some(limit) if limit.is_const(i64::MAX) => Some(trips),
+        Some(limit) => Some(cx.scope().min(limit, &trips)),
+    }
 }
 
 pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -175,8 +224,27 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         }
         number += 1;
     }
-    for scan in &scans {
-        carried.push(Data::Tensor(stack(cx, scan, 0)?));
+    let first_scan = given - 1;
+    for (output, scan) in (first_scan..).zip(&scans) {
+        let empty = if scan.is_empty() { declared_empty(cx, body, output)? } else { None };
+        carried.push(Data::Tensor(match empty {
+            Some(tensor) => tensor,
+            None => stack(cx, scan, 0)?,
+        }));
     }
     Ok(carried)
+}
+
+/// What no iteration leaves as a scan output: runtimes go by the type that the body declares.
+fn declared_empty(site: &Site<'_>, body: GraphId, output: usize) -> Result<Option<Tensor>, Decline> {
+    let value = site.model.graph(body).outputs().get(output);
+    let declared = value.and_then(|&value| site.model.value(value).declared.as_ref());
+    let Some((dtype, shape)) = declared.and_then(|ty| Some((ty.dtype()?, ty.shape()?))) else { return Ok(None) };
+    let size = |dim: &DeclaredDim| match dim.claim {
+        DimClaim::Value(size) => usize::try_from(size).ok(),
+        _ => None,
+    };
+    let Some(mut shape) = shape.iter().map(size).collect::<Option<Vec<usize>>>() else { return Ok(None) };
+    shape.insert(0, 0);
+    Ok(Some(Tensor::zeros(dtype, &shape)?))
 }

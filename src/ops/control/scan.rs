@@ -102,6 +102,17 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     if batched {
         batches.extend(starts.iter().filter_map(|start| start.shape().and_then(<[Dim]>::first).cloned()));
     }
+    let length = agreed(&lengths).unwrap_or_else(|| cx.fresh_dim());
+    cx.walk.trips.remove(&cx.site.id);
+    match length.as_const() {
+        Some(1) if !batched => {
+            // What is found of the values inside holds for the one iteration there is.
+            cx.walk.trips.insert(cx.site.id, 1);
+            return once(cx, &plan, starts, trailing);
+        }
+        Some(0) if !batched => cx.walk.trips.insert(cx.site.id, 0),
+        _ => None,
+    };
     let initial = starts.iter().map(|start| if batched { without(start.clone(), 1) } else { start.clone() }).collect();
     let run = Iteration {
         body: plan.body,
@@ -110,12 +121,12 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         trailing,
         mark: cx.scope().fresh(&stem_of(cx)),
         number: None,
+        supposed: Vec::new(),
         conditional: false,
         fixed_shapes: true,
     };
     let mut found = iterate(cx, &run)?;
 
-    let length = agreed(&lengths).unwrap_or_else(|| cx.fresh_dim());
     let batch = batched.then(|| agreed(&batches).unwrap_or_else(|| cx.fresh_dim()));
     let at_least_once = cx.scope().ge(&length, &Dim::constant(1)).is_yes();
     let mut results = Vec::with_capacity(cx.node.outputs().len());
@@ -127,11 +138,39 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         });
     }
     for (scan, index) in found.extra_outputs().enumerate() {
-        let stacked = found.stacked(cx.model, index, plan.output_axis(scan), &length)?;
+        // Runtimes refuse a scan of nothing.
+        let stacked = found.stacked(cx.model, index, plan.output_axis(scan), &length, false)?;
         results.push(match &batch {
             None => stacked,
             Some(batch) => with_batch(stacked, batch),
         });
+    }
+    Ok(results)
+}
+
+/// A scan of one slice.
+fn once(cx: &mut InferCx<'_>, plan: &Plan, starts: Vec<Fact>, slices: Vec<Fact>) -> InferResult {
+    let wanted = cx.model.graph(plan.body).inputs().len();
+    let mut inputs = starts;
+    inputs.extend(slices);
+    if inputs.len() != wanted {
+        return Err(Refusal::invalid(format!("the body has {wanted} inputs, the node gives it {}", inputs.len())));
+    }
+    let mut results = cx.infer_graph(plan.body, inputs)?;
+    if results.len() < plan.states {
+        return Err(Refusal::invalid("the body has fewer outputs than values to carry"));
+    }
+    for (scan, left) in results.iter_mut().skip(plan.states).enumerate() {
+        let Some(element) = left.shape() else {
+            *left = Fact::tensor(left.dtype(), None);
+            continue;
+        };
+        let mut shape = element.to_vec();
+        shape.insert(axis_in(plan.output_axis(scan), shape.len() + 1)?, Dim::constant(1));
+        // One element more or less in the shape moves none of them.
+        let elements = left.elements();
+        let stacked = Fact::tensor(left.dtype(), Some(shape));
+        *left = elements.into_iter().fold(stacked, Fact::with_elements);
     }
     Ok(results)
 }

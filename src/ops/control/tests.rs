@@ -104,7 +104,7 @@ fn looping(limit: Option<i64>, condition: &str) -> Bodies {
 #[test]
 fn what_changes_between_iterations_is_a_symbol_and_what_changes_alike_the_same() {
     let facts = looping(None, "run time").facts("x1 y1 z1 numbers xs");
-    assert_eq!(facts, ["float[N,3]", "float[?a]", "int32[?a]", "int64[?b]", "float[?b,N,3]"]);
+    assert_eq!(facts, ["float[N,3]", "float[?a]", "int32[?a]", "int64[?b]", "float[?b,N*min(1, ?b),3]"]);
 }
 
 #[test]
@@ -441,4 +441,93 @@ fn scans_are_inferred() {
     b.input("xs", DType::Float, "D T");
     scan(&mut b, "s0 xs", &attributes);
     assert_eq!(b.facts("last sums x s"), ["float[D]", "float[T,D]", "float[D]", "float[D]"]);
+}
+
+/// `while i < n: i = i + 1, leave x`, with `n` the first size of `x`, and so many iterations at most.
+fn counting(limit: Option<i64>, step: i64, first: &str) -> Bodies {
+    let mut b = Bodies::new(16);
+    b.input("x", DType::Float, "N 3");
+    b.input("z", DType::Bool, "");
+    b.constant(b.main(), "one", Tensor::scalar(step));
+    b.constant(b.main(), "zero", Tensor::scalar(0i64));
+    b.constant(b.main(), "yes", Tensor::from_bools(&[], &[true]).unwrap());
+    b.node(b.main(), "Shape", "x", "v", &[("end", Attribute::Int(1))]);
+    b.node(b.main(), "Squeeze", "v", "n", &[]);
+    b.node(b.main(), "Less", "zero n", "less", &[]);
+    if let Some(limit) = limit {
+        b.constant(b.main(), "m", Tensor::scalar(limit));
+    }
+    let body = b.graph("k c i");
+    b.node(body, "Add", "i one", "j", &[]);
+    b.node(body, "Less", "j n", "below", &[]);
+    b.node(body, "And", "below yes", "d", &[]);
+    b.outputs(body, "d j x");
+    let limit = if limit.is_some() { "m" } else { "_" };
+    b.node(b.main(), "Loop", &format!("{limit} {first} zero"), "i1 xs", &[("body", Attribute::Graph(body))]);
+    b
+}
+
+#[test]
+fn a_condition_that_counts_tells_how_often_a_loop_runs() {
+    assert_eq!(counting(None, 1, "less").facts("i1 xs"), ["int64[]={N}", "float[N,N,3]"]);
+    assert_eq!(counting(Some(i64::MAX), 1, "less").facts("i1"), ["int64[]={N}"]);
+    assert_eq!(counting(Some(7), 1, "less").facts("i1"), ["int64[]={min(7, N)}"]);
+    // At least once, even if there is nothing to count.
+    assert_eq!(counting(None, 1, "yes").facts("i1"), ["int64[]={max(1, N)}"]);
+    // What counts in other steps, or begins for other reasons, is not followed.
+    assert_eq!(counting(None, 2, "less").facts("i1"), ["int64[]={2*?a}"]);
+    assert_eq!(counting(None, 1, "z").facts("i1"), ["int64[]={?a}"]);
+}
+
+#[test]
+fn what_holds_while_an_iteration_runs() {
+    let mut b = Bodies::new(16);
+    b.input("x", DType::Float, "N T");
+    b.constant(b.main(), "one", Tensor::vector(vec![1i64]));
+    b.constant(b.main(), "two", Tensor::vector(vec![2i64]));
+    b.constant(b.main(), "yes", Tensor::from_bools(&[], &[true]).unwrap());
+    b.node(b.main(), "Shape", "x", "v", &[("start", Attribute::Int(1))]);
+    b.node(b.main(), "Sub", "v one", "m", &[]);
+    b.node(b.main(), "Min", "v two", "w", &[]);
+    b.node(b.main(), "Shape", "x", "rows", &[("end", Attribute::Int(1))]);
+    b.node(b.main(), "Concat", "rows w", "s", &[("axis", Attribute::Int(0))]);
+    b.node(b.main(), "ConstantOfShape", "s", "a0", &[]);
+    let body = b.graph("i c a");
+    b.constant(body, "axis", Tensor::vector(vec![0i64]));
+    b.node(body, "Unsqueeze", "i axis", "from", &[]);
+    b.node(body, "Add", "from two", "to", &[]);
+    b.node(body, "Slice", "x from to one", "window", &[]);
+    b.node(body, "Add", "a window", "a1", &[]);
+    b.outputs(body, "c a1");
+    b.node(b.main(), "Loop", "m yes a0", "y", &[("body", Attribute::Graph(body))]);
+    assert_eq!(b.facts("window a y"), ["float[N,2]", "float[N,min(2, T)]", "float[N,min(2, T)]"]);
+    // Outside of the loop, T may be anything.
+    let walk = b.infer();
+    let (scope, value) = (walk.scope(), b.value("x"));
+    let size = walk.facts.get(value).unwrap().shape().unwrap()[1].clone();
+    assert_eq!(scope.bounds(&size), (Some(0), None));
+    assert!(!scope.ge(&size, &crate::dim::Dim::constant(2)).is_yes());
+}
+
+#[test]
+fn what_a_condition_says_holds_in_the_branch_it_chooses() {
+    let choosing = |operator: &str| {
+        let mut b = Bodies::new(16);
+        b.input("x", DType::Float, "N");
+        b.constant(b.main(), "two", Tensor::vector(vec![2i64]));
+        b.constant(b.main(), "zero", Tensor::vector(vec![0i64]));
+        b.node(b.main(), "Shape", "x", "n", &[]);
+        b.node(b.main(), operator, "n two", "c", &[]);
+        let (ours, others) = (b.graph(""), b.graph(""));
+        b.node(ours, "Slice", "x zero two", "part", &[]);
+        b.outputs(ours, "part");
+        b.outputs(others, "x");
+        let attributes = [("then_branch", Attribute::Graph(ours)), ("else_branch", Attribute::Graph(others))];
+        b.node(b.main(), "If", "c", "y", &attributes);
+        b.facts("part y")
+    };
+    assert_eq!(choosing("Greater"), ["float[2]", "float[min(2, N)]"]);
+    assert_eq!(choosing("GreaterOrEqual"), ["float[2]", "float[min(2, N)]"]);
+    assert_eq!(choosing("Less"), ["float[N]", "float[N]"]);
+    assert_eq!(choosing("Equal"), ["float[min(2, N)]", "float[?a]"]);
 }

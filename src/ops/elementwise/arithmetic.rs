@@ -7,7 +7,8 @@
 //! | Pow | before 7 as Add; from 12 on the exponent has a type of its own |
 //! | Min, Max, Sum, Mean | before 8: equal shapes, afterwards broadcast; 12, 13 add types |
 //!
-//! Integers wrap; quotients of integers truncate. Not evaluated: division by an integer zero, powers of integers that overflow
+//! Integers wrap; quotients of integers truncate. Not evaluated: division by an integer zero, division of the smallest integer by −1,
+//! whose quotient is none (it ends processes), powers of integers that overflow
 //! or have a negative exponent (runtimes disagree), and the remainder of −0 by a positive number from version 28 on, which the
 //! standard leaves open.
 
@@ -55,8 +56,8 @@ type Symbolic = fn(&Elements<'_>, &Scalar, &Scalar) -> Scalar;
 
 /// An operation of two elements, given as numbers.
 trait Operation {
-    /// Whether an integer 0 as second operand has no result.
-    const REFUSES_ZERO: bool = false;
+    /// Whether it divides: an integer by 0, and the smallest one by −1, has no result then.
+    const DIVIDES: bool = false;
 
     fn apply<T: Number>(a: T, b: T) -> T;
 }
@@ -91,16 +92,16 @@ impl Operation for Mul {
 }
 
 impl Operation for Div {
-    const REFUSES_ZERO: bool = true;
+    const DIVIDES: bool = true;
 
-    /// The divisor is no integer 0; so only the smallest integer by −1 has no quotient that fits, and wraps to itself.
+    /// Integers that have no quotient do not come here.
     fn apply<T: Number>(a: T, b: T) -> T {
         a.div(b).unwrap_or(a)
     }
 }
 
 impl Operation for Remainder {
-    const REFUSES_ZERO: bool = true;
+    const DIVIDES: bool = true;
 
     fn apply<T: Number>(a: T, b: T) -> T {
         a.rem(b).unwrap_or(a)
@@ -108,7 +109,7 @@ impl Operation for Remainder {
 }
 
 impl Operation for Modulo {
-    const REFUSES_ZERO: bool = true;
+    const DIVIDES: bool = true;
 
     fn apply<T: Number>(a: T, b: T) -> T {
         floor_remainder(a, b)
@@ -238,8 +239,15 @@ fn combined_in<O: Operation, T: Lane>(
     b: &Tensor,
 ) -> Result<Tensor, Decline> {
     let (a, b) = (Reader::<T>::of(a)?, Reader::<T>::of(b)?);
-    if O::REFUSES_ZERO && !T::FLOAT && !way.is_empty() && b.contains(T::zero()) {
-        return Err(Decline::unsupported("an integer is divided by zero"));
+    if O::DIVIDES && !T::FLOAT && !way.is_empty() {
+        if b.contains(T::zero()) {
+            return Err(Decline::unsupported("an integer is divided by zero"));
+        }
+        let minus_one = T::zero().sub(T::one());
+        let least = T::from_i64(i64::MIN >> (64 - 8 * size_of::<T>().clamp(1, 8)));
+        if minus_one < T::zero() && b.contains(minus_one) && a.contains(least) {
+            return Err(Decline::unsupported("the smallest integer may be divided by −1"));
+        }
     }
     zip_to(dtype, way, &a, &b, O::apply::<T>)
 }

@@ -74,14 +74,14 @@ impl<'s> Elements<'s> {
             };
             return Scalar::Int(Dim::constant(wrapped));
         }
-        let (low, high) = self.scope.bounds(&dim);
         let fits_above = bits >= 32 || {
             let max = (1i64 << (bits - usize::from(signed))) - 1;
-            high.is_some_and(|high| high <= max)
+            self.scope.upper_bound(&dim).is_some_and(|high| high <= max)
         };
+        let is_least = |least: i64| self.scope.lower_bound(&dim).is_some_and(|low| low >= least);
         let fits_below = match signed {
-            false => low.is_some_and(|low| low >= 0),
-            true => bits >= 32 || low.is_some_and(|low| low >= -(1i64 << (bits - 1))),
+            false => is_least(0),
+            true => bits >= 32 || is_least(-(1i64 << (bits - 1))),
         };
         if fits_above && fits_below { Scalar::Int(dim) } else { Scalar::Unknown }
     }
@@ -187,9 +187,9 @@ impl<'s> Elements<'s> {
     /// A symbol with the same lower bound and the upper bound that is taken for granted; `None` for symbols that have an upper
     /// bound of their own or are no sizes.
     fn limit_of(&self, symbol: Symbol) -> Option<Dim> {
-        let (low, high) = self.scope.bounds(&Dim::symbol(symbol));
-        let low = low.filter(|&low| (0..SIZE_LIMIT).contains(&low))?;
-        if high.is_some() {
+        let own = Dim::symbol(symbol);
+        let low = self.scope.lower_bound(&own).filter(|&low| (0..SIZE_LIMIT).contains(&low))?;
+        if self.scope.upper_bound(&own).is_some() {
             return None;
         }
         let mut limited = self.limited.borrow_mut();

@@ -278,8 +278,8 @@ fn scaled_dim(cx: &InferCx<'_>, dim: &Dim, scale: &Scalar) -> Dim {
                 return Dim::constant(size);
             }
             let (low, high) = scope.bounds(dim);
-            if let Some((numerator, denominator)) = fraction(single)
-                && rounds_alike(single, (numerator, denominator), high)
+            let mut candidates = convergents(single).into_iter().chain(fraction(single));
+            if let Some((numerator, denominator)) = candidates.find(|&candidate| rounds_alike(single, candidate, high))
             {
                 return quotient(scope, &scope.mul(dim, &Dim::constant(numerator)), denominator);
             }
@@ -313,12 +313,34 @@ fn fraction(value: f32) -> Option<(i64, i64)> {
     (numerator <= EXACT as f64).then_some((numerator as i64, denominator))
 }
 
+/// The best fractions near a positive float, by the size of their denominators: what somebody wrote as 2.3 is not 23/10 in
+/// binary32, but its products, once rounded, are those of 23/10.
+fn convergents(value: f32) -> Vec<(i64, i64)> {
+    const LARGEST: i64 = 1 << 10;
+    let (mut before, mut last) = ((0i64, 1i64), (1i64, 0i64));
+    let mut found = Vec::new();
+    let mut rest = f64::from(value);
+    // The whole part of every step after the first is at least 1, so the denominators grow like Fibonacci numbers.
+    while rest.is_finite() && rest < EXACT as f64 {
+        let whole = rest.floor() as i64;
+        let (next_top, next_bottom) = (whole * last.0 + before.0, whole * last.1 + before.1);
+        if next_bottom > LARGEST || next_top > EXACT {
+            break;
+        }
+        (before, last) = (last, (next_top, next_bottom));
+        found.push(last);
+        rest = (rest - rest.floor()).recip();
+    }
+    found
+}
+
 /// Whether the product that is rounded to binary32, as runtimes have it, gives the sizes that the exact product gives: for every
 /// dim up to `high`, or up to all that tensors have.
 fn rounds_alike(scale: f32, (numerator, denominator): (i64, i64), high: Option<i64>) -> bool {
     const LARGEST: i64 = 1 << 16;
     let high = high.unwrap_or(LARGEST).min(LARGEST);
-    denominator == 1 || (0..=high).all(|dim| scaled(dim, scale) == Some(dim * numerator / denominator))
+    let exact = denominator == 1 && scale == numerator as f32;
+    exact || (0..=high).all(|dim| scaled(dim, scale) == Some(dim * numerator / denominator))
 }
 
 /// One axis of data that is resized.
@@ -449,8 +471,9 @@ mod tests {
         assert_eq!(scaled("N 7", 0.5), "float[N, 3]");
         // 10 · 0.7 is below 7 exactly, and 7 in binary32.
         assert_eq!(scaled("N 10", 0.7), "float[N, 7]");
-        assert_eq!(scaled("N H", 0.7), "float[N, ?]");
-        assert_eq!(scaled("N H", 0.6), "float[N, floor((5033165*H)/8388608)]");
+        assert_eq!(scaled("N H", 0.7), "float[N, floor((7*H)/10)]");
+        assert_eq!(scaled("N H", 0.6), "float[N, floor((3*H)/5)]");
+        assert_eq!(scaled("N H", 2.3), "float[N, 2*H + floor((3*H)/10)]");
         assert!(scaled("N H", 0.0).starts_with("invalid"));
         let unknown = resize(13, "N H").absent().input(DType::Float, "2");
         assert_eq!(unknown.infer(), ["float[?, ?]"]);
@@ -462,6 +485,20 @@ mod tests {
         );
         let crop = resize(13, "N H").values(&[4], &[0f32, 0.5, 1.0, 1.0]).values(&[2], &[1f32, 2.0]);
         assert_eq!(crop.with_str("coordinate_transformation_mode", "tf_crop_and_resize").infer(), ["float[?, ?]"]);
+    }
+
+    #[test]
+    fn scales_are_the_fractions_they_were_written_as() {
+        let written = |scale: f32| {
+            let mut candidates = convergents(scale).into_iter().chain(fraction(scale));
+            candidates.find(|&candidate| rounds_alike(scale, candidate, None))
+        };
+        assert_eq!(written(2.94), Some((147, 50)));
+        assert_eq!(written(1.0 / 3.0), Some((1, 3)));
+        assert_eq!(written(0.5), Some((1, 2)));
+        assert_eq!(written(3.0), Some((3, 1)));
+        assert_eq!(written(1.0e-30), Some((0, 1)));
+        assert_eq!(convergents(f32::INFINITY), []);
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         None => cx.fresh_dim(),
         Some(most) if most.is_const(0) => most,
         Some(most) => {
-            let count = scope.fresh_within("selected", Some(0), scope.bounds(&most).1);
+            let count = scope.fresh_within("selected", Some(0), scope.upper_bound(&most));
             scope.assume_le(&count, &most);
             count
         }

@@ -9,18 +9,61 @@
 //! | refuses | operands of rank 0, contracted dims that differ, leading axes that do not broadcast |
 
 use crate::dim::{Dim, Scope};
-use crate::ir::Fact;
+use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::{broadcast_shapes, broadcast_static};
+use crate::ops::elementwise::symbolic::Elements;
 use crate::ops::lane::{Ring, in_ring, read, same_dtype};
 use crate::ops::linear::product::{Matrix, multiply_add};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
-use crate::tensor::{Indices, StridedView, Strides, product};
+use crate::tensor::{DType, Indices, StridedView, Strides, product};
 
 pub(super) const MATMUL: Operator = Operator::new("MatMul", &[1, 9, 13], infer, eval);
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(0).or(cx.dtype(1));
-    Ok(vec![Fact::tensor(dtype, shape_of(cx, 0, 1)?)])
+    let fact = Fact::tensor(dtype, shape_of(cx, 0, 1)?);
+    Ok(vec![match product_elements(cx) {
+        Some(elements) => fact.with_elements(elements),
+        None => fact,
+    }])
+}
+
+/// The elements of the product of two small integer matrices or vectors, as expressions.
+fn product_elements(cx: &InferCx<'_>) -> Option<Vec<Scalar>> {
+    const MOST_PRODUCTS: usize = 4096;
+    let (a, b) = (cx.input(0)?, cx.input(1)?);
+    let dtype = a.dtype().filter(|dtype| matches!(dtype, DType::Int64 | DType::Int32))?;
+    // What is wholly known is for evaluation.
+    if a.data().is_some() && b.data().is_some() {
+        return None;
+    }
+    let (rows, depth) = match *a.static_shape()? {
+        [depth] => (1, depth),
+        [rows, depth] => (rows, depth),
+        _ => return None,
+    };
+    let columns = match *b.static_shape()? {
+        [height] if height == depth => 1,
+        [height, columns] if height == depth => columns,
+        _ => return None,
+    };
+    let work = rows.checked_mul(depth)?.checked_mul(columns)?;
+    if depth == 0 || work > MOST_PRODUCTS {
+        return None;
+    }
+    let (left, right) = (a.elements()?, b.elements()?);
+    let arithmetic = Elements::new(cx.scope(), dtype);
+    let element = |row: usize, column: usize| {
+        let mut terms = (0..depth).map(|k| {
+            let (a, b) = (left.get(row * depth + k)?, right.get(k * columns + column)?);
+            let integers = matches!((a, b), (Scalar::Int(_), Scalar::Int(_)));
+            integers.then(|| arithmetic.mul(a, b))
+        });
+        let first = terms.next()??;
+        terms.try_fold(first, |sum, term| Some(arithmetic.add(&sum, &term?)))
+    };
+    let places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+    Some(places.map(|(row, column)| element(row, column).unwrap_or(Scalar::Unknown)).collect())
 }
 
 /// The shape of the product of operands `a` and `b`, if both ranks are known.
@@ -167,8 +210,9 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::bodies::Bodies;
     use crate::ops::single::Single;
-    use crate::tensor::DType;
+    use crate::tensor::Tensor;
 
     #[test]
     fn shapes_of_products() {
@@ -208,5 +252,22 @@ mod tests {
         assert!(matches!(shapes.eval(), Err(Decline::Invalid(_))));
         let types = Single::new("MatMul", 13).values(&[1], &[1.0f32]).values(&[1], &[1.0f64]);
         assert!(matches!(types.eval(), Err(Decline::Invalid(_))));
+    }
+
+    #[test]
+    fn sizes_go_through_products() {
+        let mut b = Bodies::new(13);
+        let main = b.main();
+        b.input("x", DType::Float, "N S");
+        b.node(main, "Shape", "x", "sizes", &[]);
+        b.constant(main, "w", Tensor::from_vec(&[2, 2], vec![1i64, 2, 0, 1]).unwrap());
+        b.constant(main, "u", Tensor::vector(vec![3i64, 4]));
+        b.node(main, "MatMul", "sizes w", "turned", &[]);
+        b.node(main, "MatMul", "w sizes", "mixed", &[]);
+        b.node(main, "MatMul", "sizes u", "total", &[]);
+        assert_eq!(
+            b.facts("turned mixed total"),
+            ["int64[2]={N,2*N + S}", "int64[2]={N + 2*S,S}", "int64[]={3*N + 4*S}"]
+        );
     }
 }

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | activations, normalizations, experts, what moves nothing | as an operand | here |
 //! | attention in all its forms, caches, padding | see there | [`attention`] |
+//! | what moves, picks or pairs elements | see there | [`movement`] |
 //! | products with transposed, quantized or packed matrices, convolutions | see there | [`matrix`] |
 //! | element-wise and other operators on quantized numbers | see there | [`quantized`] |
 //!
@@ -14,6 +15,7 @@
 
 mod attention;
 mod matrix;
+mod movement;
 mod quantized;
 
 use super::{InferCx, InferResult, Operator, Refusal, axis_in};
@@ -30,6 +32,7 @@ const fn operator(name: &'static str, infer: super::Infer) -> Operator {
 
 pub(super) use attention::OPERATORS as ATTENTION;
 pub(super) use matrix::OPERATORS as MATRIX;
+pub(super) use movement::OPERATORS as MOVEMENT;
 pub(super) use quantized::OPERATORS as QUANTIZED;
 
 pub(super) const OPERATORS: &[Operator] = &[
@@ -48,6 +51,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     operator("HyperConnectionPostMix", infer_first),
     operator("HyperConnectionPreMix", infer_hyper_connection_pre_mix),
     operator("Inverse", infer_first),
+    operator("LongformerAttention", infer_first),
     operator("MRotaryEmbedding", infer_first),
     operator("MoE", infer_first),
     operator("NGramRepeatBlock", infer_ngram_repeat_block),

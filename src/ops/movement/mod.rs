@@ -152,7 +152,7 @@ fn dim_between(cx: &InferCx<'_>, low: i64, limit: &Dim) -> Dim {
         return Dim::constant(0);
     }
     let stem = cx.node.outputs().iter().flatten().next().map_or("dim", |&value| &cx.model.value(value).name);
-    let dim = scope.fresh_within(stem, Some(low), scope.bounds(limit).1);
+    let dim = scope.fresh_within(stem, Some(low), scope.upper_bound(limit));
     // Said of a limit that may be negative, it would say something of the limit's symbols too, and that in runs that never
     // come here.
     if scope.ge(limit, &Dim::constant(0)).is_yes() {

@@ -1,7 +1,7 @@
 //! What is known of a sequence from the nodes that put it together.
 
 use crate::dim::Dim;
-use crate::ir::{Data, Fact, Node, ValueId};
+use crate::ir::{Attribute, Data, Fact, Node, ValueId};
 use crate::ops::InferCx;
 
 use super::split;
@@ -54,6 +54,17 @@ pub(super) fn items(cx: &InferCx<'_>, mut value: ValueId) -> Option<Vec<Fact>> {
         value = match node.op_type.as_str() {
             "SequenceConstruct" if node.inputs().len() <= MAX_STEPS => {
                 break node.inputs().iter().map(|input| input.map(|input| known(cx, input))).collect::<Option<_>>()?;
+            }
+            "SplitToSequence" => {
+                let keeps = match node.attribute("keepdims") {
+                    None => true,
+                    Some(Attribute::Int(flag)) => *flag != 0,
+                    Some(_) => return None,
+                };
+                let (vector, sizes) = (known(cx, node.input(0)?), node.input(1).map(|sizes| known(cx, sizes)));
+                let axis = split::axis_attribute(node)?;
+                let parts = split::parts_of_vector(&vector, sizes.as_ref(), keeps);
+                break parts.filter(|parts| matches!(axis, 0 | -1) && parts.len() <= MAX_STEPS)?;
             }
             "SequenceInsert" => {
                 changes.push(Change::Insert(position(cx, node, 2)?, known(cx, node.input(1)?)));

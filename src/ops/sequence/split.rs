@@ -6,7 +6,7 @@ use super::elements::{any_element, element_type, sequence, total};
 use super::lineage;
 use super::pieces::{concat, part, pick, stack};
 use crate::dim::{Dim, Scope};
-use crate::ir::{Attribute, Data, Fact, Node, TensorType, Type};
+use crate::ir::{Attribute, Data, Fact, MAX_ELEMENTS, Node, Scalar, TensorType, Type};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, axis_in};
 use crate::tensor::Tensor;
 
@@ -57,6 +57,33 @@ pub(super) fn parts(scope: &Scope, tensor: &Fact, sizes: Option<&Fact>, axis: i6
     }
 }
 
+/// The parts that a SplitToSequence makes of a small vector whose elements are known, one by one. `keeps` is its `keepdims`.
+pub(super) fn parts_of_vector(vector: &Fact, sizes: Option<&Fact>, keeps: bool) -> Option<Vec<Fact>> {
+    let elements = vector.elements().filter(|_| vector.rank() == Some(1))?;
+    if sizes.is_none() && !keeps {
+        let single = |element| Fact::tensor(vector.dtype(), Some(Vec::new())).with_elements(vec![element]);
+        return Some(elements.into_iter().map(single).collect());
+    }
+    let part = |elements: &[Scalar]| {
+        let len = i64::try_from(elements.len()).ok()?;
+        Some(Fact::tensor(vector.dtype(), Some(vec![Dim::constant(len)])).with_elements(elements.to_vec()))
+    };
+    let length = |size: &Dim| size.as_const().and_then(|size| usize::try_from(size).ok());
+    match Sizes::of(sizes)? {
+        Sizes::Each(size) => elements.chunks(length(&size).filter(|&size| size > 0)?).map(part).collect(),
+        Sizes::List(list) => {
+            let mut rest = elements.as_slice();
+            let parts = list.iter().map(|size| {
+                let (head, tail) = rest.split_at_checked(length(size)?)?;
+                rest = tail;
+                part(head)
+            });
+            let parts = parts.collect::<Option<Vec<Fact>>>()?;
+            rest.is_empty().then_some(parts)
+        }
+    }
+}
+
 pub(super) fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
     let tensor = cx.required(0)?;
     let axis = cx.attr_int("axis")?.unwrap_or(0);
@@ -99,14 +126,14 @@ fn part_size(cx: &InferCx<'_>, sizes: Option<&Sizes>, dim: &Dim) -> Dim {
             } else if scope.le(dim, size).is_yes() {
                 dim.clone()
             } else {
-                any_size(cx, scope.bounds(size).1)
+                any_size(cx, scope.upper_bound(size))
             }
         }
         Some(Sizes::List(list)) => match list.split_first() {
             Some((first, rest)) if rest.iter().all(|size| scope.eq(first, size).is_yes()) => first.clone(),
-            _ => any_size(cx, scope.bounds(dim).1),
+            _ => any_size(cx, scope.upper_bound(dim)),
         },
-        None => any_size(cx, scope.bounds(dim).1),
+        None => any_size(cx, scope.upper_bound(dim)),
     }
 }
 
@@ -172,10 +199,10 @@ pub(super) fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
         let at = axis_in(axis, shape.len() + 1)?;
         let count = value.and_then(|value| lineage::length(cx, value)).unwrap_or_else(|| cx.fresh_dim());
         shape.insert(at, count);
-        return Ok(vec![Fact::tensor(known.dtype, Some(shape))]);
+        return Ok(vec![one_after_another(Fact::tensor(known.dtype, Some(shape)), at, items.as_deref())]);
     }
     let at = axis_in(axis, shape.len())?;
-    let sizes = items.and_then(|items| {
+    let sizes = items.as_deref().and_then(|items| {
         items.iter().map(|item| item.shape().and_then(|shape| shape.get(at)).cloned()).collect::<Option<Vec<Dim>>>()
     });
     if let Some(dim) = shape.get_mut(at) {
@@ -184,7 +211,20 @@ pub(super) fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
             None => joined_size(cx, at),
         };
     }
-    Ok(vec![Fact::tensor(known.dtype, Some(shape))])
+    Ok(vec![one_after_another(Fact::tensor(known.dtype, Some(shape)), at, items.as_deref())])
+}
+
+/// The result with its elements, where they are those of one item after another: along the first axis.
+fn one_after_another(result: Fact, axis: usize, items: Option<&[Fact]>) -> Fact {
+    let joined = items.filter(|_| axis == 0).and_then(|items| {
+        let unknown = |item: &Fact| Some(vec![Scalar::Unknown; item.static_len().filter(|&len| len <= MAX_ELEMENTS)?]);
+        let parts = items.iter().map(|item| item.elements().or_else(|| unknown(item)));
+        Some(parts.collect::<Option<Vec<Vec<Scalar>>>>()?.concat())
+    });
+    match joined {
+        Some(elements) => result.with_elements(elements),
+        None => result,
+    }
 }
 
 /// Takes a number from any element where the shape has none.

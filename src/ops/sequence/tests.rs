@@ -241,3 +241,31 @@ fn strings_and_packed_elements_are_joined_and_split() {
     assert_eq!(text, [b"a", b"c", b"b", b"d"]);
     assert_eq!(tensors(&results[1]), [(vec![6], vec![1, 2, 3, 1, 2, 3])]);
 }
+
+#[test]
+fn sizes_go_through_sequences() {
+    let mut b = constants(13);
+    let main = b.main();
+    b.input("x", DType::Float, "N S");
+    b.node(main, "Shape", "x", "sizes", &[]);
+    b.node(main, "Gather", "sizes zero", "n", &[]);
+    b.node(main, "Gather", "sizes one", "m", &[]);
+    b.node(main, "SequenceConstruct", "n m", "pair", &[]);
+    b.node(main, "SequenceInsert", "pair m", "three", &[]);
+    let along = |axis: i64| ("axis", Attribute::Int(axis));
+    b.node(main, "ConcatFromSequence", "three", "vector", &[along(0), ("new_axis", Attribute::Int(1))]);
+    b.node(main, "SplitToSequence", "vector one", "parts", &[along(0)]);
+    b.node(main, "ConcatFromSequence", "parts", "again", &[along(-1)]);
+    b.node(main, "SequenceAt", "parts last", "end", &[]);
+    b.node(main, "SplitToSequence", "vector", "scalars", &[along(0), ("keepdims", Attribute::Int(0))]);
+    b.node(main, "SequenceAt", "scalars zero", "first", &[]);
+    b.node(main, "SplitToSequence", "vector p", "uneven", &[along(0)]);
+    b.node(main, "SequenceAt", "uneven one", "rest", &[]);
+    b.node(main, "SequenceConstruct", "p p", "rows", &[]);
+    b.node(main, "ConcatFromSequence", "rows", "columns", &[along(1), ("new_axis", Attribute::Int(1))]);
+    assert_eq!(
+        b.facts("vector again end first rest"),
+        ["int64[3]={N,S,S}", "int64[3]={N,S,S}", "int64[1]={S}", "int64[]={N}", "int64[2]={S,S}"]
+    );
+    assert_eq!(b.facts("columns"), ["int64[2,2]={1,1,2,2}"]);
+}

@@ -130,7 +130,7 @@ fn infer_normalizer(cx: &mut InferCx<'_>) -> InferResult {
             return dim.clone();
         }
         // Where nothing is left, one empty string is.
-        let count = cx.scope().fresh_within("words", Some(1), cx.scope().bounds(dim).1.map(|most| most.max(1)));
+        let count = cx.scope().fresh_within("words", Some(1), cx.scope().upper_bound(dim).map(|most| most.max(1)));
         if some {
             cx.scope().assume_le(&count, dim);
         }

@@ -3,10 +3,12 @@
 //! Law: `ScatterND(x, i, u)` that writes `x[…, o : o + n, …]` along one axis and all of every other is the concatenation of
 //! `x[…, : o, …]`, `u` and `x[…, o + n :, …]`. Where such assignments, one after another, write all of the axis, `x` is not read.
 
-use super::counting::counting;
+use super::counting::{Counting, counting};
 use super::lookup::columns;
+use super::uniform;
 use crate::ir::{Attribute, Edit, NewNode, Node, ValueId};
 use crate::rewrite::Place;
+use crate::tensor::{DType, Tensor};
 
 /// One assignment: the axis, the range of it, and what is written.
 struct Written {
@@ -52,13 +54,51 @@ pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
     Some(place.edit("assignment-in-order")?.removing(place.id).inserting(node))
 }
 
-fn written(place: &Place<'_>, node: &Node) -> Option<Written> {
+/// Law: writing a block `u` into a tensor of one number `v` is `Pad(u, v)` to that tensor's size.
+pub(super) fn into_filled(place: &mut Place<'_>) -> Option<Edit> {
+    use DType::{Double, Float, Int32, Int64};
+    let node = place.node()?;
+    let (into, updates, output) = (node.input(0)?, node.input(2)?, node.output(0)?);
+    let padded = matches!(place.dtype(output)?, Float | Double | Int32 | Int64);
+    if place.opset < 11 || !padded || place.constant(updates).is_some() {
+        return None;
+    }
+    let number = uniform(place, into).filter(|number| Some(number.dtype()) == place.dtype(output))?;
+    let columns = block(place, node)?;
+    let shape = place.shape(into)?.to_vec();
+    let scope = place.scope();
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for (axis, (column, dim)) in columns.iter().zip(&shape).enumerate() {
+        let size = column.shape.get(axis)?;
+        // Places may be counted from the end.
+        let first = column.offset.as_const()?;
+        let start = if first < 0 { scope.add(dim, &column.offset) } else { column.offset.clone() };
+        let end = scope.add(&start, size);
+        let (front, back) = (start.as_const()?, scope.sub(dim, &end).as_const()?);
+        if front < 0 || back < 0 || first < 0 && first.checked_add(size.as_const()?)? > 0 {
+            return None;
+        }
+        before.push(front);
+        after.push(back);
+    }
+    before.extend(after);
+    let name = place.node()?.name.clone();
+    let (pads, value) = (place.new_value(output, "pads"), place.new_value(output, "value"));
+    let mut edit = place.edit("assignment-to-filled")?.removing(place.id);
+    edit.constants.push((pads, Tensor::vector(before)));
+    edit.constants.push((value, number));
+    let node = NewNode::new("Pad", [Some(updates), Some(pads), Some(value)]).named(name).output(output);
+    Some(edit.inserting(node))
+}
+
+/// The places a ScatterND writes to, axis by axis, if each axis of the updates is written in order to the same axis.
+fn block(place: &Place<'_>, node: &Node) -> Option<Vec<Counting>> {
     if matches!(node.attribute("reduction"), Some(Attribute::String(reduction)) if reduction.as_ref() != b"none") {
         return None;
     }
-    let (into, indices, updates) = (node.input(0)?, node.input(1)?, node.input(2)?);
+    let (into, indices) = (node.input(0)?, node.input(1)?);
     let shape = place.shape(into)?;
-    let columns = match columns(place, indices) {
+    let columns: Vec<Counting> = match columns(place, indices) {
         Some(columns) => columns.into_iter().map(|(column, _)| column).collect(),
         None if shape.len() == 1 => {
             let mut count = counting(place, indices)?;
@@ -68,18 +108,22 @@ fn written(place: &Place<'_>, node: &Node) -> Option<Written> {
         }
         None => return None,
     };
-    if columns.len() != shape.len() {
-        return None;
-    }
+    let in_order = |(axis, column): (usize, &Counting)| {
+        let stays = column.moving().iter().all(|&moves| moves == axis) && column.shape.len() == shape.len();
+        // Along an axis of size 1 a step says nothing.
+        let along = column.steps.get(axis).zip(column.shape.get(axis));
+        stays && along.is_some_and(|(step, size)| step.is_const(1) || size.is_const(1))
+    };
+    (columns.len() == shape.len() && columns.iter().enumerate().all(in_order)).then_some(columns)
+}
+
+fn written(place: &Place<'_>, node: &Node) -> Option<Written> {
+    let (into, updates) = (node.input(0)?, node.input(2)?);
+    let shape = place.shape(into)?;
+    let columns = block(place, node)?;
     let mut part = None;
     for (axis, (column, dim)) in columns.iter().zip(shape).enumerate() {
         let size = column.shape.get(axis)?;
-        let along = column.steps.get(axis)?;
-        let stays = column.moving().iter().all(|&moves| moves == axis);
-        // Along an axis of size 1 a step says nothing.
-        if !stays || column.shape.len() != shape.len() || !(along.is_const(1) || size.is_const(1)) {
-            return None;
-        }
         if column.offset.is_const(0) && place.scope().eq(size, dim).is_yes() {
             continue;
         }

@@ -1,5 +1,7 @@
 //! What a counting tensor is, and how it is recognised.
 
+use std::cell::Cell;
+
 use smallvec::SmallVec;
 
 use crate::dim::{Dim, Scope};
@@ -11,6 +13,9 @@ use crate::tensor::DType;
 
 /// How far back a tensor is followed through the nodes that compute it.
 const MAX_DEPTH: usize = 24;
+
+/// How many nodes are looked at for one tensor; a node that is reached on two ways counts twice.
+const MAX_STEPS: usize = 128;
 
 /// Constants with more elements are only asked whether all of them are one number.
 pub(super) const MAX_CONSTANT: usize = 4096;
@@ -149,10 +154,11 @@ impl Counting {
 
 /// A value as a counting tensor, if it is proved to be one.
 pub(super) fn counting(place: &Place<'_>, value: ValueId) -> Option<Counting> {
-    follow(place, value, MAX_DEPTH)
+    follow(place, value, MAX_DEPTH, &Cell::new(MAX_STEPS))
 }
 
-fn follow(place: &Place<'_>, value: ValueId, depth: usize) -> Option<Counting> {
+fn follow(place: &Place<'_>, value: ValueId, depth: usize, steps: &Cell<usize>) -> Option<Counting> {
+    steps.set(steps.get().checked_sub(1)?);
     let fact = place.fact(value)?;
     let dtype = fact.dtype()?;
     if !matches!(dtype, DType::Int64 | DType::Int32 | DType::Bool) {
@@ -167,7 +173,7 @@ fn follow(place: &Place<'_>, value: ValueId, depth: usize) -> Option<Counting> {
     let depth = depth.checked_sub(1)?;
     let scope = place.scope();
     match node.op_type.as_str() {
-        "Identity" => follow(place, node.input(0)?, depth),
+        "Identity" => follow(place, node.input(0)?, depth, steps),
         "Range" => {
             let start = single(place, node.input(0)?)?;
             let delta = single(place, node.input(2)?)?;
@@ -179,23 +185,23 @@ fn follow(place: &Place<'_>, value: ValueId, depth: usize) -> Option<Counting> {
             Some(Counting::splat(shape, Dim::constant(number)))
         }
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => {
-            follow(place, node.input(0)?, depth)?.reshaped(scope, &shape)
+            follow(place, node.input(0)?, depth, steps)?.reshaped(scope, &shape)
         }
-        "Expand" => follow(place, node.input(0)?, depth)?.spread(scope, &shape),
-        "Transpose" => transposed(node, follow(place, node.input(0)?, depth)?, shape),
+        "Expand" => follow(place, node.input(0)?, depth, steps)?.spread(scope, &shape),
+        "Transpose" => transposed(node, follow(place, node.input(0)?, depth, steps)?, shape),
         // Widening keeps every number.
         "Cast" if dtype == DType::Int64 || place.dtype(node.input(0)?)? == dtype => {
-            Some(Counting { shape, ..follow(place, node.input(0)?, depth)? })
+            Some(Counting { shape, ..follow(place, node.input(0)?, depth, steps)? })
         }
-        "Neg" => Some(follow(place, node.input(0)?, depth)?.scaled(scope, &Dim::constant(-1))),
+        "Neg" => Some(follow(place, node.input(0)?, depth, steps)?.scaled(scope, &Dim::constant(-1))),
         "Add" | "Sub" => {
-            let (a, b) = pair(place, node, depth, &shape)?;
+            let (a, b) = pair(place, node, (depth, steps), &shape)?;
             let b = if node.op_type == "Sub" { b.scaled(scope, &Dim::constant(-1)) } else { b };
             Some(a.plus(scope, &b))
         }
         // The product of two sizes need not fit the narrower type.
         "Mul" if dtype == DType::Int64 => {
-            let (a, b) = pair(place, node, depth, &shape)?;
+            let (a, b) = pair(place, node, (depth, steps), &shape)?;
             match (a.is_splat(), b.is_splat()) {
                 (_, true) => Some(a.scaled(scope, &b.offset)),
                 (true, false) => Some(b.scaled(scope, &a.offset)),
@@ -203,14 +209,14 @@ fn follow(place: &Place<'_>, value: ValueId, depth: usize) -> Option<Counting> {
             }
         }
         "Equal" | "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual" => {
-            let (a, b) = pair(place, node, depth, &shape)?;
+            let (a, b) = pair(place, node, (depth, steps), &shape)?;
             let difference = a.plus(scope, &b.scaled(scope, &Dim::constant(-1)));
             let decided = decided(scope, &node.op_type, &difference)?;
             Some(Counting::splat(shape, Dim::constant(i64::from(decided))))
         }
         "And" | "Or" => {
             let absorbing = Dim::constant(i64::from(node.op_type == "Or"));
-            let flag = |value| follow(place, value, depth).filter(Counting::is_splat).map(|flag| flag.offset);
+            let flag = |value| follow(place, value, depth, steps).filter(Counting::is_splat).map(|flag| flag.offset);
             let (a, b) = (flag(node.input(0)?), flag(node.input(1)?));
             if a.as_ref() == Some(&absorbing) || b.as_ref() == Some(&absorbing) {
                 return Some(Counting::splat(shape, absorbing));
@@ -218,14 +224,21 @@ fn follow(place: &Place<'_>, value: ValueId, depth: usize) -> Option<Counting> {
             (a? == b?).then(|| Counting::splat(shape, Dim::constant(i64::from(node.op_type == "And"))))
         }
         "Not" => {
-            let flag = follow(place, node.input(0)?, depth)?;
+            let flag = follow(place, node.input(0)?, depth, steps)?;
             let flag = flag.is_splat().then_some(flag.offset.as_const()?)?;
             Some(Counting::splat(shape, Dim::constant(i64::from(flag == 0))))
         }
-        "Slice" => sliced(place, id, follow(place, node.input(0)?, depth)?, shape),
+        "Slice" => sliced(place, id, follow(place, node.input(0)?, depth, steps)?, shape),
+        // The places of a vector without zeros, one after the other.
+        "NonZero" => {
+            let [_] = place.shape(node.input(0)?)? else { return None };
+            let data = follow(place, node.input(0)?, depth, steps)?;
+            let full = data.is_splat() && data.offset.as_const().is_some_and(|number| number != 0);
+            full.then(|| Counting { shape, offset: Dim::constant(0), steps: vec![Dim::constant(0), Dim::constant(1)] })
+        }
         // Any entry of a tensor of one number is that number.
         "Gather" | "GatherElements" | "GatherND" | "Tile" => {
-            let data = follow(place, node.input(0)?, depth)?;
+            let data = follow(place, node.input(0)?, depth, steps)?;
             data.is_splat().then(|| Counting::splat(shape, data.offset))
         }
         _ => None,
@@ -263,11 +276,16 @@ fn single(place: &Place<'_>, value: ValueId) -> Option<Dim> {
 }
 
 /// Both operands, spread to the result's shape.
-fn pair(place: &Place<'_>, node: &Node, depth: usize, shape: &[Dim]) -> Option<(Counting, Counting)> {
+fn pair(
+    place: &Place<'_>,
+    node: &Node,
+    (depth, steps): (usize, &Cell<usize>),
+    shape: &[Dim],
+) -> Option<(Counting, Counting)> {
     if place.opset < 7 {
         return None;
     }
-    let operand = |slot| follow(place, node.input(slot)?, depth)?.spread(place.scope(), shape);
+    let operand = |slot| follow(place, node.input(slot)?, depth, steps)?.spread(place.scope(), shape);
     Some((operand(0)?, operand(1)?))
 }
 

@@ -2,41 +2,88 @@
 //!
 //! Law: broadcasting is idempotent. Where `v` is `w` spread to a larger shape, `f(v, y) = f(w, y)` for every element-wise `f` if the
 //! other operands alone give the result its shape; otherwise `f(v, y)` is `f(w, y)` spread, and the same is asked of its readers.
-//! The nodes in between are computed on the smaller tensor, the one that only spread goes.
+//! The nodes in between are computed on the smaller tensor, the one that only spread goes. What other operators make of a
+//! spread operand is told in [`super::narrow`].
 
-use smallvec::SmallVec;
+use std::collections::VecDeque;
 
+use super::narrow::{Form, Shapes, on_narrow};
 use super::uniform;
-use crate::dim::{Dim, Scope};
-use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::Place;
-use crate::tensor::{DType, Tensor};
+use crate::rewrite::merge::insert_reshape_to;
+use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
-const MAX_NODES: usize = 24;
+const MAX_NODES: usize = 32;
+
+/// How often a node may be looked at again because one more of its operands has a smaller form.
+const MAX_LOOKS: usize = 4;
+
+/// How many elements a tensor of one number may keep.
+const MAX_SPLAT: i64 = 1024;
 
 /// How many readers one value may have.
 const MAX_READERS: usize = 64;
 
-/// A value and what it is spread from: another value, or a constant that is to be made.
+/// A value and what it is spread from, once that is made.
 struct Narrow {
     wide: ValueId,
-    narrow: ValueId,
+    narrow: Option<ValueId>,
     shape: Vec<Dim>,
 }
 
+/// Results stay as they are bit for bit.
 pub(super) fn spread(place: &mut Place<'_>) -> Option<Edit> {
+    narrowed(place, "spread-before-broadcast", true)
+}
+
+/// Sums may be taken in another order: a product of fewer rows is blocked in another way.
+pub(super) fn spread_before_product(place: &mut Place<'_>) -> Option<Edit> {
+    narrowed(place, "spread-before-product", false)
+}
+
+fn narrowed(place: &mut Place<'_>, rule: &'static str, exact: bool) -> Option<Edit> {
     let node = place.node()?;
     let [Some(wide)] = *node.outputs() else { return None };
     if place.opset < 8 || !is_free(place, wide) {
         return None;
     }
-    let rule = "spread-before-broadcast";
-    let mut edit = place.edit(rule)?.removing(place.id);
+    if node.is("ConstantOfShape") {
+        let number = uniform(place, wide)?;
+        let scalar = region(place, rule, exact, Narrow { wide, narrow: None, shape: Vec::new() }, Some(number.clone()));
+        if scalar.is_some() || exact {
+            return scalar;
+        }
+        // Some operators need the axes: those of a known size are kept.
+        let one = Dim::constant(1);
+        let keep = |dim: &Dim| if dim.as_const().is_some() { dim.clone() } else { one.clone() };
+        let shape: Vec<Dim> = place.shape(wide)?.iter().map(keep).collect();
+        let number = splat(&number, &shape)?;
+        return region(place, rule, exact, Narrow { wide, narrow: None, shape }, Some(number));
+    }
+    if place.constant(wide).is_none()
+        && let Some(number) = uniform(place, wide).filter(|number| Some(number.dtype()) == place.dtype(wide))
+    {
+        let root = Narrow { wide, narrow: None, shape: Vec::new() };
+        if let Some(edit) = region(place, rule, exact, root, Some(number)) {
+            return Some(edit);
+        }
+    }
+    let node = place.node()?;
     let (narrow, shape) = match node.op_type.as_str() {
         "Expand" => {
             let input = node.input(0)?;
             (input, place.shape(input)?.to_vec())
+        }
+        "Tile" => {
+            let input = node.input(0)?;
+            let (from, to) = (place.shape(input)?, place.shape(wide)?);
+            if !from.iter().zip(to).all(|(from, to)| from.is_const(1) || place.scope().eq(from, to).is_yes()) {
+                return None;
+            }
+            (input, from.to_vec())
         }
         "Unsqueeze" | "Reshape" => {
             let input = node.input(0)?;
@@ -49,25 +96,46 @@ pub(super) fn spread(place: &mut Place<'_>) -> Option<Edit> {
             }
             (input, from.to_vec())
         }
-        "ConstantOfShape" => {
-            let number = uniform(place, wide)?;
-            let constant = place.new_value(wide, "value");
-            edit.constants.push((constant, number));
-            (constant, Vec::new())
-        }
+        "Cast" | "Gather" | "Pad" | "Resize" | "Slice" => return None,
         _ => {
             let input = unchanged(place, node)?;
             (input, place.shape(input)?.to_vec())
         }
     };
     // Reading an outer value or a graph output in place of this one is no different; types must agree.
-    let mut region = Region { known: vec![Narrow { wide, narrow, shape }], seen: Vec::new(), edit };
-    let mut next = 0;
-    while next < region.known.len() {
-        region.narrow_readers(place, next)?;
-        next += 1;
+    region(place, rule, exact, Narrow { wide, narrow: Some(narrow), shape }, None)
+}
+
+/// One number as a tensor of this shape.
+fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
+    let count = shape.iter().try_fold(1i64, |product, dim| product.checked_mul(dim.as_const()?))?;
+    if !(1..=MAX_SPLAT).contains(&count) {
+        return None;
     }
-    Some(region.edit)
+    let shape: Option<Vec<usize>> = shape.iter().map(|dim| usize::try_from(dim.as_const()?).ok()).collect();
+    let view = StridedView::of(number).broadcast_to(&shape?).ok()?;
+    gather(number, &view).ok()
+}
+
+/// Computes on the smaller form whatever reads a value; `number` is that form where it is a constant that is to be made.
+fn region(
+    place: &mut Place<'_>,
+    rule: &'static str,
+    exact: bool,
+    root: Narrow,
+    number: Option<Tensor>,
+) -> Option<Edit> {
+    let mut region = Region { known: vec![root], seen: Vec::new(), exact };
+    region.grow(place)?;
+    let mut edit = place.edit(rule)?.removing(place.id);
+    if let Some(number) = number {
+        let root = region.known.first_mut()?;
+        let constant = place.new_value(root.wide, "value");
+        root.narrow = Some(constant);
+        edit.constants.push((constant, number));
+    }
+    region.build(place, &mut edit)?;
+    Some(edit)
 }
 
 /// Whether the value has no reader but nodes, and some.
@@ -105,12 +173,24 @@ fn neutral(place: &Place<'_>, operator: &str, value: ValueId) -> bool {
     uniform(place, value).as_ref().and_then(Tensor::to_i64s).is_some_and(|found| found == [number])
 }
 
+/// A reader of a value with a smaller form.
+struct Reader {
+    id: NodeId,
+    looks: usize,
+}
+
 struct Region {
-    /// Values in the order they were found to have a smaller form.
+    /// Values that have a smaller form; the root first.
     known: Vec<Narrow>,
-    /// Nodes that read one of them and are dealt with.
-    seen: Vec<NodeId>,
-    edit: Edit,
+    /// Nodes that read one of them.
+    seen: Vec<Reader>,
+    exact: bool,
+}
+
+impl Shapes for Region {
+    fn narrow(&self, value: ValueId) -> Option<&[Dim]> {
+        self.find(value).map(|known| known.shape.as_slice())
+    }
 }
 
 impl Region {
@@ -118,110 +198,130 @@ impl Region {
         self.known.iter().find(|known| known.wide == value)
     }
 
-    /// Makes every reader of a value read its smaller form.
-    fn narrow_readers(&mut self, place: &mut Place<'_>, index: usize) -> Option<()> {
-        let wide = self.known.get(index)?.wide;
-        let readers = place.model.users(wide);
+    /// Finds everything that is to be computed on smaller operands. An operand more with a smaller form only makes the result's
+    /// smaller, so this comes to an end.
+    fn grow(&mut self, place: &Place<'_>) -> Option<()> {
+        let mut waiting: VecDeque<NodeId> = VecDeque::new();
+        let root = self.known.first()?.wide;
+        self.meet_readers(place, root, &mut waiting)?;
+        // Parts must repeat alike: one may stand in the way only until the next is known.
+        let mut refused: Vec<NodeId> = Vec::new();
+        while let Some(id) = waiting.pop_front() {
+            let node = place.model.node(id)?;
+            refused.retain(|other| *other != id);
+            let form = match on_narrow(place, node, self, self.exact) {
+                None if node.is("Concat") => {
+                    refused.push(id);
+                    continue;
+                }
+                form => form?,
+            };
+            if form.is_whole() {
+                continue;
+            }
+            let [Some(output)] = *node.outputs() else { return None };
+            let shape = form.shape().to_vec();
+            match self.known.iter_mut().find(|known| known.wide == output) {
+                Some(known) if known.shape == shape => continue,
+                Some(known) => known.shape = shape,
+                None => {
+                    if !is_free(place, output) {
+                        return None;
+                    }
+                    self.known.push(Narrow { wide: output, narrow: None, shape });
+                }
+            }
+            self.meet_readers(place, output, &mut waiting)?;
+        }
+        refused.is_empty().then_some(())
+    }
+
+    fn meet_readers(&mut self, place: &Place<'_>, value: ValueId, waiting: &mut VecDeque<NodeId>) -> Option<()> {
+        let readers = place.model.users(value);
         if readers.len() > MAX_READERS {
             return None;
         }
-        for (reader, _) in readers {
-            let node = place.model.node(reader)?;
-            if node.graph() != self.edit.graph || !node.canonical_domain().is_empty() {
+        for (id, _) in readers {
+            let node = place.model.node(id)?;
+            if Some(node.graph()) != place.graph() || !node.canonical_domain().is_empty() {
                 return None;
             }
-            let reads = node.inputs().iter().flatten().filter(|&&input| self.find(input).is_some()).count();
-            if self.seen.contains(&reader) {
-                // It was dealt with when this operand had no smaller form yet, unless both are one value.
-                let slots = node.inputs().iter().flatten().filter(|&&input| input == wide).count();
-                if reads > slots {
-                    return None;
-                }
-                continue;
+            let count = self.seen.len();
+            match self.seen.iter_mut().find(|reader| reader.id == id) {
+                Some(reader) if reader.looks >= MAX_LOOKS => return None,
+                Some(reader) => reader.looks += 1,
+                None if count >= MAX_NODES => return None,
+                None => self.seen.push(Reader { id, looks: 1 }),
             }
-            if self.seen.len() >= MAX_NODES {
-                return None;
+            if !waiting.contains(&id) {
+                waiting.push_back(id);
             }
-            self.seen.push(reader);
-            self.narrow_reader(place, reader)?;
         }
         Some(())
     }
 
-    fn narrow_reader(&mut self, place: &mut Place<'_>, reader: NodeId) -> Option<()> {
-        let node = place.model.node(reader)?;
+    /// Lets every reader read the smaller forms, those first whose operands are there.
+    fn build(&mut self, place: &mut Place<'_>, edit: &mut Edit) -> Option<()> {
+        let mut waiting: Vec<NodeId> = self.seen.iter().map(|reader| reader.id).collect();
+        while !waiting.is_empty() {
+            let is_ready = |id: &NodeId| {
+                let node = place.model.node(*id);
+                node.is_some_and(|node| {
+                    let known = node.inputs().iter().flatten().filter_map(|&input| self.find(input));
+                    known.into_iter().all(|known| known.narrow.is_some())
+                })
+            };
+            let next = waiting.iter().position(is_ready)?;
+            let id = waiting.remove(next);
+            self.build_reader(place, edit, id)?;
+        }
+        Some(())
+    }
+
+    fn build_reader(&mut self, place: &mut Place<'_>, edit: &mut Edit, id: NodeId) -> Option<()> {
+        let node = place.model.node(id)?;
+        let form = on_narrow(place, node, self, self.exact)?;
         let [Some(output)] = *node.outputs() else { return None };
-        let goal = place.shape(output)?;
-        let shapes = self.operand_shapes(place, node)?;
-        let shapes: SmallVec<[&[Dim]; 4]> = shapes.iter().map(Vec::as_slice).collect();
-        let (shape, whole) = broadcast(place.scope(), &shapes, goal)?;
-        if whole {
-            for (slot, input) in node.inputs().iter().enumerate() {
-                if let Some(known) = input.and_then(|input| self.find(input)) {
-                    self.edit.rewire.push((reader, slot, Some(known.narrow)));
+        match form {
+            Form::Same { whole: true, .. } => {
+                for (slot, input) in node.inputs().iter().enumerate() {
+                    if let Some(known) = input.and_then(|input| self.find(input)) {
+                        edit.rewire.push((id, slot, Some(known.narrow?)));
+                    }
                 }
             }
-            return Some(());
+            Form::Same { .. } => {
+                let mut copy = NewNode::new(&node.op_type, []).named(node.name.clone());
+                copy.domain.clone_from(&node.domain);
+                copy.attributes.clone_from(&node.attributes);
+                copy.extra = node.extra.clone();
+                let smaller = |input: ValueId| self.find(input).map_or(Some(input), |known| known.narrow);
+                copy.inputs = node.inputs().iter().map(|input| input.and_then(smaller)).collect();
+                let narrow = place.new_value(output, "narrow");
+                edit.insert.push(copy.output(narrow));
+                edit.remove.push(id);
+                self.made(output, narrow)?;
+            }
+            Form::Layout { whole, shape } => {
+                let known = self.find(node.input(0)?)?;
+                let (source, from) = (known.narrow?, known.shape.clone());
+                edit.remove.push(id);
+                if whole {
+                    insert_reshape_to(place, edit, (source, &from), (output, &shape))?;
+                } else if from == shape {
+                    self.made(output, source)?;
+                } else {
+                    let narrow = place.new_value(output, "narrow");
+                    insert_reshape_to(place, edit, (source, &from), (narrow, &shape))?;
+                    self.made(output, narrow)?;
+                }
+            }
         }
-        if !is_free(place, output) {
-            return None;
-        }
-        let mut copy = NewNode::new(&node.op_type, []).named(node.name.clone());
-        copy.domain.clone_from(&node.domain);
-        copy.attributes.clone_from(&node.attributes);
-        copy.extra = node.extra.clone();
-        let narrowed =
-            |input: &Option<ValueId>| input.map(|input| self.find(input).map_or(input, |known| known.narrow));
-        copy.inputs = node.inputs().iter().map(narrowed).collect();
-        let narrow = place.new_value(output, "narrow");
-        self.edit.insert.push(copy.output(narrow));
-        self.edit.remove.push(reader);
-        self.known.push(Narrow { wide: output, narrow, shape });
         Some(())
     }
 
-    /// The shapes that broadcast to the reader's result, those of smaller forms in place of the wide ones.
-    fn operand_shapes(&self, place: &Place<'_>, node: &Node) -> Option<SmallVec<[Vec<Dim>; 4]>> {
-        let shape_of = |value: ValueId| match self.find(value) {
-            Some(known) => Some(known.shape.clone()),
-            None => place.shape(value).map(<[Dim]>::to_vec),
-        };
-        match node.op_type.as_str() {
-            "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Mod" | "And" | "Or" | "Xor" | "Equal" | "Less" | "LessOrEqual"
-            | "Greater" | "GreaterOrEqual" | "Where" | "Min" | "Max" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor"
-            | "Cast" | "Not" | "Neg" | "Abs" | "Cos" | "Sin" | "Sqrt" | "Exp" | "Log" | "Floor" | "Ceil" | "Round"
-            | "Reciprocal" | "Relu" | "Sigmoid" | "Tanh" | "Sign" | "Erf" => {
-                node.inputs().iter().map(|input| shape_of((*input)?)).collect()
-            }
-            // Entries are looked up one by one; each brings the data's other axes.
-            "Gather" if matches!(node.attribute("axis"), None | Some(Attribute::Int(0))) => {
-                let (data, indices) = (node.input(0)?, node.input(1)?);
-                if self.find(data).is_some() {
-                    return None;
-                }
-                let mut shape = shape_of(indices)?;
-                shape.extend_from_slice(place.shape(data)?.get(1..)?);
-                Some(SmallVec::from_iter([shape]))
-            }
-            _ => None,
-        }
+    fn made(&mut self, wide: ValueId, narrow: ValueId) -> Option<()> {
+        self.known.iter_mut().find(|known| known.wide == wide)?.narrow = Some(narrow);
+        Some(())
     }
-}
-
-/// What shapes broadcast to that are known to be spread to `goal`, and whether that is all of `goal`. `None` if it is not clear.
-fn broadcast(scope: &Scope, shapes: &[&[Dim]], goal: &[Dim]) -> Option<(Vec<Dim>, bool)> {
-    let rank = shapes.iter().map(|shape| shape.len()).max()?;
-    let mut whole = rank == goal.len();
-    let mut result = Vec::with_capacity(rank);
-    for (axis, dim) in goal.iter().enumerate().skip(goal.len().checked_sub(rank)?) {
-        let along = |shape: &&[Dim]| Some(shape.get((axis + shape.len()).checked_sub(goal.len())?)?.clone());
-        let mut dims = shapes.iter().filter_map(along);
-        let reaches = dims.clone().any(|own| scope.eq(&own, dim).is_yes());
-        if !reaches && !dims.all(|own| own.is_const(1)) {
-            return None;
-        }
-        whole &= reaches;
-        result.push(if reaches { dim.clone() } else { Dim::constant(1) });
-    }
-    Some((result, whole))
 }

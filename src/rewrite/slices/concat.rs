@@ -105,7 +105,7 @@ fn part(place: &Place<'_>, value: ValueId) -> Option<Part> {
     if let Some((node, slice)) = place.producer(value, "Slice") {
         let data = slice.input(0)?;
         let cuts = cuts_of(place, node)?;
-        return Some(Part { node, data, axes: cuts.axes, dims: cuts.dims });
+        return Some(Part { node, data, axes: cuts.axes.clone(), dims: cuts.dims.clone() });
     }
     let (node, split) = place.producer(value, "Split")?;
     let data = split.input(0)?;

@@ -16,6 +16,11 @@ pub(super) mod select;
 pub(super) mod split;
 pub(super) mod transpose;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
 use super::Place;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
@@ -50,8 +55,30 @@ impl Cuts {
     }
 }
 
+/// What slices take, as far as it has been worked out. It goes by what the slices read, so edits do not spoil it; when more is
+/// proved of that than before, begin with a new one.
+#[derive(Default)]
+pub struct Taken(RefCell<FxHashMap<NodeId, Entry>>);
+
+/// The operands of a slice and what it takes.
+struct Entry {
+    inputs: Vec<Option<ValueId>>,
+    cuts: Option<Rc<Cuts>>,
+}
+
 /// What the Slice `id` takes. Where readings of the operator are in dispute its ranges are not resolved by what is built on this.
-fn cuts_of(place: &Place<'_>, id: NodeId) -> Option<Cuts> {
+fn cuts_of(place: &Place<'_>, id: NodeId) -> Option<Rc<Cuts>> {
+    let inputs = place.model.node(id)?.inputs();
+    if let Some(entry) = place.taken.0.borrow().get(&id).filter(|entry| entry.inputs == inputs) {
+        return entry.cuts.clone();
+    }
+    let cuts = work_out_cuts(place, id).map(Rc::new);
+    let entry = Entry { inputs: inputs.to_vec(), cuts: cuts.clone() };
+    place.taken.0.borrow_mut().insert(id, entry);
+    cuts
+}
+
+fn work_out_cuts(place: &Place<'_>, id: NodeId) -> Option<Cuts> {
     let spec = ops::slice_spec(place.model, place.facts, id, slicing::Rule::Agree).ok()??;
     let dims = place.shape(place.model.node(id)?.input(0)?)?.to_vec();
     let scope = place.scope();
@@ -72,6 +99,26 @@ fn cuts_of(place: &Place<'_>, id: NodeId) -> Option<Cuts> {
         });
     }
     Some(Cuts { axes, dims, named })
+}
+
+/// The elements `start + k·step`, for `k` below `len`, of an axis.
+pub(super) struct Elements {
+    pub axis: usize,
+    pub start: usize,
+    pub step: i64,
+    pub len: usize,
+}
+
+/// What the Slice at a place takes of each axis that it cuts, if all of that is numbers, and takes something.
+pub(super) fn cut_elements(place: &Place<'_>) -> Option<Vec<Elements>> {
+    let cuts = cuts_of(place, place.id)?;
+    let elements = |(axis, cut): (usize, &Cut)| {
+        let (start, len) = cut.exact.as_ref()?;
+        let number = |dim: &Dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok());
+        Some(Elements { axis, start: number(start)?, step: cut.range.step?, len: number(len).filter(|len| *len > 0)? })
+    };
+    let found: Vec<Elements> = cuts.cut().map(elements).collect::<Option<_>>()?;
+    (!found.is_empty() && found.len() == cuts.named).then_some(found)
 }
 
 /// Whether two cuts of one axis take the same elements, whatever the symbols are.
@@ -118,7 +165,7 @@ fn can_precede(place: &Place<'_>, other: &Node) -> bool {
 /// What the Slice `id` takes of each axis of its data, `None` being all of it, and the dims of the data.
 pub(super) fn taken(place: &Place<'_>, id: NodeId) -> Option<(Vec<Option<Range>>, Vec<Dim>)> {
     let cuts = cuts_of(place, id)?;
-    Some((ranges_of(&cuts.axes), cuts.dims))
+    Some((ranges_of(&cuts.axes), cuts.dims.clone()))
 }
 
 /// The cuts as ranges.

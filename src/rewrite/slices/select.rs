@@ -64,11 +64,11 @@ fn selected(place: &Place<'_>, id: NodeId, value: ValueId, axis: usize) -> Optio
     let node = place.model.node(id).filter(|node| Some(node.graph()) == place.graph())?;
     let size = place.shape(node.input(0)?)?.get(axis)?.as_const()?;
     let cut = if node.is("Slice") {
-        let mut cuts = cuts_of(place, id)?;
+        let cuts = cuts_of(place, id)?;
         if cuts.cut().any(|(at, _)| at != axis) {
             return None;
         }
-        cuts.axes.get_mut(axis)?.take()
+        cuts.axes.get(axis)?.clone()
     } else if node.is("Split") {
         let (along, cut) = split::part(place, node, value)?;
         if along != axis {

@@ -1,0 +1,99 @@
+//! What a condition says of sizes: `Less(i, n)` holds exactly while `n − i − 1 ≥ 0`.
+
+use super::super::InferCx;
+use crate::dim::{Dim, Scope, Symbol};
+use crate::ir::{Fact, Node, Scalar, ValueId};
+use crate::ops::operator_of;
+
+/// Conditions of more parts than these are not looked into.
+const MOST_PARTS: usize = 32;
+
+/// Expressions that are all at least 0 exactly when `condition`, a single boolean, is `truth`. `None` if that cannot be said.
+pub(super) fn premises(cx: &InferCx<'_>, condition: ValueId, truth: bool) -> Option<Vec<Dim>> {
+    let mut found = Vec::new();
+    let mut open = vec![(condition, truth)];
+    let mut parts = 0;
+    while let Some((value, truth)) = open.pop() {
+        parts += 1;
+        let fact = cx.walk.facts.get(value)?;
+        if parts > MOST_PARTS || fact.static_len() != Some(1) {
+            return None;
+        }
+        match fact.const_ints().as_deref() {
+            Some([known]) if (*known != 0) == truth => continue,
+            Some(_) => return None,
+            None => {}
+        }
+        let node = cx.model.node(cx.model.value(value).producer()?)?;
+        operator_of(cx.model, node).filter(|_| cx.model.function_of(node).is_none())?;
+        match (node.canonical_domain(), node.op_type.as_str(), truth) {
+            ("", "Identity" | "Squeeze" | "Unsqueeze" | "Reshape", _) => open.push((node.input(0)?, truth)),
+            ("", "Not", _) => open.push((node.input(0)?, !truth)),
+            ("", "And", true) | ("", "Or", false) => open.extend([(node.input(0)?, truth), (node.input(1)?, truth)]),
+            ("", "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual", _) => found.push(compared(cx, node, truth)?),
+            _ => return None,
+        }
+    }
+    Some(found)
+}
+
+/// What is at least 0 exactly when a comparison of two numbers is `truth`.
+fn compared(cx: &InferCx<'_>, node: &Node, truth: bool) -> Option<Dim> {
+    let (a, b) = (number(cx, node.input(0)?)?, number(cx, node.input(1)?)?);
+    let scope = cx.scope();
+    // x / p < y / q  ⇔  x·q < y·p
+    let (a, b) = (scope.mul(&a.0, &Dim::constant(b.1)), scope.mul(&b.0, &Dim::constant(a.1)));
+    let (less, greater) = if node.op_type.starts_with("Less") { (a, b) } else { (b, a) };
+    let or_equal = node.op_type.ends_with("Equal");
+    let (large, small) = if truth { (greater, less) } else { (less, greater) };
+    // a < b  ⇔  b − a − 1 ≥ 0, and not a ≤ b  ⇔  a − b − 1 ≥ 0
+    let strict = i64::from(truth != or_equal);
+    Some(scope.sub(&scope.sub(&large, &small), &Dim::constant(strict)))
+}
+
+/// The one number a value holds, as a fraction.
+fn number(cx: &InferCx<'_>, value: ValueId) -> Option<(Dim, i64)> {
+    let elements = cx.walk.facts.get(value).and_then(Fact::elements)?;
+    match elements.as_slice() {
+        [Scalar::Int(number)] => Some((number.clone(), 1)),
+        [Scalar::Real { num, den }] => Some((num.clone(), *den)),
+        [Scalar::Float(known)] if known.fract() == 0.0 && known.abs() < f64::from(1 << 24) => {
+            Some((Dim::constant(*known as i64), 1))
+        }
+        _ => None,
+    }
+}
+
+/// How often a loop runs that only its condition ends: `after` is at least 0 exactly when the condition holds after an iteration,
+/// and `before` when it holds before the first, which it does for sure if that is `None`. `mark` is the first symbol that belongs to
+/// an iteration.
+///
+/// Law: if the condition holds after iteration `k` exactly while `k ≤ A`, and before the first one, the loop runs `1 + max(0, A + 1)`
+/// times; if what must hold before the first one is what must hold after an iteration of number −1, `max(0, A + 2)` times.
+pub(super) fn trips(scope: &Scope, after: &[Dim], before: Option<&[Dim]>, number: &Dim, mark: Symbol) -> Option<Dim> {
+    let mut last: Option<Dim> = None;
+    let mut expected = Vec::with_capacity(after.len());
+    for slack in after {
+        let bound = scope.add(slack, number);
+        if bound.symbols().into_iter().any(|symbol| symbol >= mark) {
+            return None;
+        }
+        expected.push(scope.add(&bound, &Dim::constant(1)));
+        last = Some(match last {
+            None => bound,
+            Some(last) => scope.min(&last, &bound),
+        });
+    }
+    let last = last?;
+    let zero = Dim::constant(0);
+    let one = Dim::constant(1);
+    match before {
+        None => Some(scope.add(&one, &scope.max(&zero, &scope.add(&last, &one)))),
+        Some(before) => {
+            let same = |a: &Dim, b: &Dim| a == b || scope.eq(a, b).is_yes();
+            let matches = |xs: &[Dim], ys: &[Dim]| xs.iter().all(|x| ys.iter().any(|y| same(x, y)));
+            let alike = matches(before, &expected) && matches(&expected, before);
+            alike.then(|| scope.max(&zero, &scope.add(&last, &Dim::constant(2))))
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Columns that are spread to one size and put side by side: exporters stack the coordinates of a grid so.
+//!
+//! Law: where every `xᵢ` has size 1 along the axis, `Concat(x₀, …, xₖ)[p]` is `xᵢ[p]` with `i` the place along the axis. So it is a
+//! selection, and a selection broadcasts: with `mᵢ` true at the places of `xᵢ` and `xᵢ` spread from `yᵢ`,
+//! `Concat(x₀, x₁) = Where(m₀, y₀, y₁)` if the `yᵢ` and the masks reach the full size of every axis.
+
+use smallvec::SmallVec;
+
+use crate::dim::{Dim, Scope};
+use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
+use crate::rewrite::Place;
+use crate::rewrite::merge::insert_reshape_to;
+use crate::tensor::{DType, StridedView, Tensor, gather};
+
+/// How many columns are looked at.
+const MAX_COLUMNS: usize = 16;
+
+/// How many selections one Concat may become.
+const MAX_CHOICES: usize = 3;
+
+/// How many elements the constant columns may have together.
+const MAX_CONSTANT: usize = 4096;
+
+/// How far back a column is followed through what lays it out.
+const MAX_DEPTH: usize = 8;
+
+/// What a column is spread from: a value, laid out with an axis of size 1 wherever the column only repeats.
+#[derive(Clone, Debug)]
+struct Source {
+    value: ValueId,
+    /// For each axis of the column the axis of the value, or none where the column repeats or has size 1.
+    axes: Vec<Option<usize>>,
+    /// The size of each axis once laid out.
+    dims: Vec<Dim>,
+    /// The nodes between the value and the column, the column's own first.
+    passed: Vec<NodeId>,
+    /// Whether the column is larger.
+    spread: bool,
+}
+
+/// Several columns from one source, chosen at these places of the axis.
+struct Choice {
+    source: Source,
+    places: SmallVec<[usize; 4]>,
+}
+
+pub(super) fn choose(place: &mut Place<'_>) -> Option<Edit> {
+    use DType::{Double, Float, Int32, Int64, Uint8};
+    let node = place.node()?;
+    let output = node.output(0)?;
+    // The types every runtime selects from.
+    let movable = matches!(place.dtype(output)?, Float | Double | Int32 | Int64 | Uint8);
+    let columns: SmallVec<[ValueId; 4]> = node.inputs().iter().copied().collect::<Option<_>>()?;
+    if place.opset < 9 || !movable || !(2..=MAX_COLUMNS).contains(&columns.len()) {
+        return None;
+    }
+    let result = place.shape(output)?.to_vec();
+    let Some(Attribute::Int(axis)) = node.attribute("axis") else { return None };
+    let axis = if *axis < 0 { axis.checked_add(i64::try_from(result.len()).ok()?)? } else { *axis };
+    let axis = usize::try_from(axis).ok().filter(|axis| *axis < result.len())?;
+    let single = |column: &ValueId| place.shape(*column).and_then(|dims| dims.get(axis)).is_some_and(|d| d.is_const(1));
+    if !columns.iter().all(single) {
+        return None;
+    }
+    let stacked = columns.iter().map(|&column| source_of(place, column)).collect::<Vec<_>>();
+    if let Some(edit) = chosen(place, &stacked, &columns, axis, &result, None) {
+        return Some(edit);
+    }
+    let (sources, whole) = flattened(place, &columns, axis)?;
+    let last = whole.len().checked_sub(1)?;
+    chosen(place, &sources, &columns, last, &whole, Some(&result))
+}
+
+/// Columns `[n, 1]` that are all flattened from one shape: they are put side by side before they are flattened.
+fn flattened(place: &Place<'_>, columns: &[ValueId], axis: usize) -> Option<(Vec<Source>, Vec<Dim>)> {
+    let mut shape: Option<Vec<Dim>> = None;
+    let mut sources = Vec::with_capacity(columns.len());
+    for &column in columns {
+        let (id, node) = ["Reshape", "Flatten"].iter().find_map(|operator| place.producer(column, operator))?;
+        let inner = node.input(0)?;
+        let dims = place.shape(inner)?;
+        let known = shape.get_or_insert_with(|| dims.to_vec());
+        let same = known.len() == dims.len() && known.iter().zip(dims).all(|(a, b)| place.scope().eq(a, b).is_yes());
+        // The columns' axis must be the innermost, so that those of one place stay together.
+        if !same || axis.checked_add(1)? != place.shape(column)?.len() {
+            return None;
+        }
+        let mut source = source_of(place, inner);
+        source.axes.push(None);
+        source.dims.push(Dim::constant(1));
+        source.passed.insert(0, id);
+        sources.push(source);
+    }
+    let mut whole = shape?;
+    whole.push(Dim::constant(i64::try_from(columns.len()).ok()?));
+    Some((sources, whole))
+}
+
+/// Follows a value back through what spreads it and through axes of size 1 that come and go.
+fn source_of(place: &Place<'_>, value: ValueId) -> Source {
+    let own = place.shape(value).unwrap_or_default();
+    let mut source = Source {
+        value,
+        axes: (0..own.len()).map(Some).collect(),
+        dims: own.to_vec(),
+        passed: Vec::new(),
+        spread: false,
+    };
+    for _ in 0..MAX_DEPTH {
+        if place.constant(source.value).is_some() || step_back(place, &mut source).is_none() {
+            break;
+        }
+    }
+    source
+}
+
+fn step_back(place: &Place<'_>, source: &mut Source) -> Option<()> {
+    let id = place.model.value(source.value).producer()?;
+    let node = place.model.node(id).filter(|node| node.canonical_domain().is_empty())?;
+    let input = node.input(0)?;
+    if Some(node.graph()) != place.graph() {
+        return None;
+    }
+    let (from, to) = (place.shape(input)?, place.shape(source.value)?);
+    let spreads = matches!(node.op_type.as_str(), "Expand" | "Tile");
+    let image = match node.op_type.as_str() {
+        "Expand" | "Tile" => spread_from(place.scope(), from, to)?,
+        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => laid_out_from(place.scope(), from, to)?,
+        _ => return None,
+    };
+    let through = |axis: &Option<usize>| axis.and_then(|axis| image.get(axis).copied().flatten());
+    let axes: Vec<Option<usize>> = source.axes.iter().map(through).collect();
+    let one = Dim::constant(1);
+    let dims: Option<Vec<Dim>> =
+        axes.iter().map(|axis| axis.map_or(Some(one.clone()), |axis| from.get(axis).cloned())).collect();
+    source.dims = dims?;
+    source.axes = axes;
+    source.value = input;
+    source.passed.push(id);
+    source.spread |= spreads;
+    Some(())
+}
+
+/// For each axis of what is spread the axis it has its elements from. An axis of size 1 gives nothing to tell places apart by.
+fn spread_from(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Option<usize>>> {
+    let added = to.len().checked_sub(from.len())?;
+    let mut image = vec![None; added];
+    for (axis, (own, goal)) in from.iter().zip(to.get(added..)?).enumerate() {
+        if !own.is_const(1) && !scope.eq(own, goal).is_yes() {
+            return None;
+        }
+        image.push((!own.is_const(1)).then_some(axis));
+    }
+    Some(image)
+}
+
+/// The same for a layout that differs in axes of size 1 alone.
+fn laid_out_from(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Option<usize>>> {
+    let mut rest = from.iter().enumerate().filter(|(_, dim)| !dim.is_const(1));
+    let mut image = Vec::with_capacity(to.len());
+    for dim in to {
+        if dim.is_const(1) {
+            image.push(None);
+            continue;
+        }
+        let (axis, own) = rest.next()?;
+        image.push(scope.eq(own, dim).is_yes().then_some(axis));
+        image.last()?.as_ref()?;
+    }
+    rest.next().is_none().then_some(image)
+}
+
+/// The selection, of the shape `whole`, laid out as `result` where that is another.
+fn chosen(
+    place: &mut Place<'_>,
+    sources: &[Source],
+    columns: &[ValueId],
+    axis: usize,
+    whole: &[Dim],
+    result: Option<&[Dim]>,
+) -> Option<Edit> {
+    if !sources.iter().any(|source| source.spread) {
+        return None;
+    }
+    let mut choices: Vec<Choice> = Vec::new();
+    let mut numbers: Vec<(usize, Tensor)> = Vec::new();
+    for (at, source) in sources.iter().enumerate() {
+        if let Some(tensor) = place.constant(source.value) {
+            let dims: Option<Vec<usize>> =
+                source.dims.iter().map(|dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok())).collect();
+            numbers.push((at, tensor.reshape(&dims?).ok()?));
+            continue;
+        }
+        let same = |known: &&mut Choice| known.source.value == source.value && known.source.axes == source.axes;
+        match choices.iter_mut().find(same) {
+            Some(known) => known.places.push(at),
+            None => choices.push(Choice { source: source.clone(), places: SmallVec::from_slice(&[at]) }),
+        }
+    }
+    let constant = constant_columns(&numbers, axis, columns.len());
+    if constant.is_none() && !numbers.is_empty() {
+        return None;
+    }
+    let selections = choices.len().checked_sub(usize::from(constant.is_none()))?;
+    if !(1..=MAX_CHOICES).contains(&selections) {
+        return None;
+    }
+    let fixed = constant.as_ref().map(|tensor| tensor.shape().to_vec()).unwrap_or_default();
+    if !reaches(place.scope(), &choices, &fixed, axis, whole) {
+        // One column is spread as it was; the others follow it.
+        if result.is_some() {
+            return None;
+        }
+        let choice = choices.first_mut()?;
+        let column = *columns.get(*choice.places.first()?)?;
+        let dims = place.shape(column)?.to_vec();
+        let axes = (0..dims.len()).map(Some).collect();
+        choice.source = Source { value: column, axes, dims, passed: Vec::new(), spread: false };
+        if !reaches(place.scope(), &choices, &fixed, axis, whole) {
+            return None;
+        }
+    }
+    let output = place.output(0)?;
+    let mut edit = place.edit("columns-by-choice")?.removing(place.id);
+    let rest = match constant {
+        Some(tensor) => {
+            let value = place.new_value(output, "columns");
+            edit.constants.push((value, tensor));
+            Some(value)
+        }
+        None => None,
+    };
+    let last = if result.is_some() { place.new_value(output, "grid") } else { output };
+    let mut below = rest;
+    while let Some(Choice { source, places }) = choices.pop() {
+        let value = laid_out(place, &mut edit, &source)?;
+        let Some(other) = below else {
+            below = Some(value);
+            continue;
+        };
+        let mask = mask(&places, columns.len(), whole.len().checked_sub(axis)?)?;
+        let flags = place.new_value(output, "mask");
+        edit.constants.push((flags, mask));
+        let selected = if choices.is_empty() { last } else { place.new_value(output, "columns") };
+        edit.insert.push(NewNode::new("Where", [Some(flags), Some(value), Some(other)]).output(selected));
+        below = Some(selected);
+    }
+    if let Some(result) = result {
+        insert_reshape_to(place, &mut edit, (last, whole), (output, result))?;
+    }
+    edit.insert.last_mut()?.name = place.node()?.name.clone();
+    (edit.insert.len() <= freed(place, sources)).then_some(edit)
+}
+
+/// Whether what is chosen from has the full size of every axis between them.
+fn reaches(scope: &Scope, choices: &[Choice], fixed: &[usize], axis: usize, whole: &[Dim]) -> bool {
+    let reached = |at: usize, goal: &Dim| {
+        let fixed = fixed.get(at).is_some_and(|&dim| i64::try_from(dim).is_ok_and(|dim| goal.is_const(dim)));
+        let own = |choice: &Choice| choice.source.dims.get(at).is_some_and(|dim| scope.eq(dim, goal).is_yes());
+        fixed || goal.is_const(1) || choices.iter().any(own)
+    };
+    whole.iter().enumerate().all(|(at, goal)| at == axis || reached(at, goal))
+}
+
+/// The columns that are numbers side by side, and 0 where the others are; no larger than they need be along the other axes.
+fn constant_columns(numbers: &[(usize, Tensor)], axis: usize, count: usize) -> Option<Tensor> {
+    let (_, first) = numbers.first()?;
+    let mut shape = first.shape().to_vec();
+    for (_, tensor) in numbers {
+        for (size, &own) in shape.iter_mut().zip(tensor.shape()) {
+            *size = if *size == 1 { own } else { *size };
+        }
+    }
+    let rows = shape.get(..axis)?.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
+    let inner = shape.get(axis.checked_add(1)?..)?.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
+    let total = rows.checked_mul(inner)?.checked_mul(count)?;
+    if total == 0 || total > MAX_CONSTANT {
+        return None;
+    }
+    let width = inner.checked_mul(first.byte_len().checked_div(first.len())?)?;
+    let mut bytes = vec![0u8; rows.checked_mul(count)?.checked_mul(width)?];
+    for (at, tensor) in numbers {
+        let column = gather(tensor, &StridedView::of(tensor).broadcast_to(&shape).ok()?).ok()?;
+        for (row, own) in column.bytes().chunks_exact(width).enumerate() {
+            let start = row.checked_mul(count)?.checked_add(*at)?.checked_mul(width)?;
+            bytes.get_mut(start..start.checked_add(width)?)?.copy_from_slice(own);
+        }
+    }
+    *shape.get_mut(axis)? = count;
+    Tensor::from_bytes(first.dtype(), &shape, bytes.into()).ok()
+}
+
+/// True at these places of the axis that has `below` axes from itself on.
+fn mask(places: &[usize], count: usize, below: usize) -> Option<Tensor> {
+    let flags: Vec<bool> = (0..count).map(|at| places.contains(&at)).collect();
+    let mut shape = vec![1; below];
+    *shape.first_mut()? = count;
+    Tensor::from_bools(&shape, &flags).ok()
+}
+
+/// The source as it broadcasts to the columns: axes of size 1 in front need not be there.
+fn laid_out(place: &mut Place<'_>, edit: &mut Edit, source: &Source) -> Option<ValueId> {
+    let ones = source.dims.iter().take_while(|dim| dim.is_const(1)).count();
+    let target = source.dims.get(ones..)?;
+    let from = place.shape(source.value)?.to_vec();
+    let same = |goal: &[Dim]| goal.len() == from.len() && goal.iter().zip(&from).all(|(a, b)| a == b);
+    if same(target) || same(&source.dims) {
+        return Some(source.value);
+    }
+    let value = place.new_value(source.value, "column");
+    insert_reshape_to(place, edit, (source.value, &from), (value, target))?;
+    Some(value)
+}
+
+/// How many nodes nobody needs once the Concat is gone.
+fn freed(place: &Place<'_>, sources: &[Source]) -> usize {
+    let mut gone = vec![place.id];
+    for id in sources.iter().flat_map(|source| &source.passed) {
+        let Some(output) = place.model.node(*id).and_then(|node| node.output(0)) else { continue };
+        let unread = !place.model.value(output).pinned && place.model.is_read_only_by(output, &gone);
+        if unread && !gone.contains(id) {
+            gone.push(*id);
+        }
+    }
+    gone.len()
+}

@@ -1,0 +1,114 @@
+//! Tensors of one number that something longer lays out.
+//!
+//! Law: what is moved, cut, looked up or cast of a tensor that holds one number everywhere holds one number everywhere. Only its
+//! size is left to tell, which `ConstantOfShape` is told by the sizes that are there already.
+
+use super::uniform;
+use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
+use crate::rewrite::Place;
+use crate::tensor::Tensor;
+
+/// How far back a tensor is followed to what filled it.
+const MAX_DEPTH: usize = 8;
+
+/// Where the sizes come from.
+enum Sizes {
+    /// They are computed.
+    There(ValueId),
+    /// They are these entries of a vector that is computed.
+    Entries(ValueId, Vec<i64>),
+    /// They are those of a tensor.
+    Of(ValueId),
+}
+
+pub(super) fn fill(place: &mut Place<'_>) -> Option<Edit> {
+    let output = place.output(0)?;
+    // Most tensors are not filled; that is known soonest.
+    let above = above(place)?;
+    let number = uniform(place, output).filter(|number| Some(number.dtype()) == place.dtype(output))?;
+    if place.opset < 9 || place.shape(output)?.iter().all(|dim| dim.as_const().is_some()) {
+        return None;
+    }
+    let sizes = sizes(place, *above.last()?)?;
+    let added = if matches!(sizes, Sizes::There(_)) { 1 } else { 2 };
+    if added > freed(place, &above) {
+        return None;
+    }
+    let mut edit = place.edit("filled-by-size")?.removing(place.id);
+    let sizes = match sizes {
+        Sizes::There(sizes) => sizes,
+        Sizes::Entries(all, entries) => {
+            let places = place.new_value(all, "places");
+            edit.constants.push((places, Tensor::vector(entries)));
+            let sizes = place.new_value(output, "sizes");
+            edit.insert.push(NewNode::new("Gather", [Some(all), Some(places)]).output(sizes));
+            sizes
+        }
+        Sizes::Of(tensor) => {
+            let sizes = place.new_value(output, "sizes");
+            edit.insert.push(NewNode::new("Shape", [Some(tensor)]).output(sizes));
+            sizes
+        }
+    };
+    let name = place.node()?.name.clone();
+    let value = Attribute::from(number.reshape(&[1]).ok()?);
+    Some(edit.inserting(NewNode::new("ConstantOfShape", [Some(sizes)]).with("value", value).named(name).output(output)))
+}
+
+/// The node and those before it back to what fills a tensor.
+fn above(place: &Place<'_>) -> Option<Vec<NodeId>> {
+    let mut nodes = vec![place.id];
+    let mut at = place.id;
+    for _ in 0..MAX_DEPTH {
+        let node = place.model.node(at).filter(|node| Some(node.graph()) == place.graph())?;
+        if node.is("ConstantOfShape") {
+            return Some(nodes);
+        }
+        at = place.model.value(node.input(0)?).producer()?;
+        nodes.push(at);
+    }
+    None
+}
+
+fn sizes(place: &Place<'_>, filling: NodeId) -> Option<Sizes> {
+    let node = place.node()?;
+    let goal = place.shape(node.output(0)?)?;
+    let scope = place.scope();
+    let told = match node.op_type.as_str() {
+        "Resize" => node.input(3),
+        "Expand" => node.input(1),
+        _ => None,
+    };
+    if let Some(told) = told
+        && let Some(ints) = place.fact(told).and_then(|fact| fact.ints())
+        && ints.len() == goal.len()
+        && ints.iter().zip(goal).all(|(a, b)| scope.eq(a, b).is_yes())
+    {
+        return Some(Sizes::There(told));
+    }
+    if node.is("Gather") && matches!(place.shape(node.input(0)?)?, [_]) {
+        return Some(Sizes::Of(node.input(1)?));
+    }
+    let all = place.model.node(filling)?.input(0)?;
+    let ints = place.fact(all)?.ints()?;
+    let entry = |dim| ints.iter().position(|own| scope.eq(own, dim).is_yes());
+    let entries: Vec<i64> = goal.iter().map(|dim| i64::try_from(entry(dim)?).ok()).collect::<Option<_>>()?;
+    if entries.len() == ints.len() && entries.iter().zip(0..).all(|(entry, at)| *entry == at) {
+        return Some(Sizes::There(all));
+    }
+    Some(Sizes::Entries(all, entries))
+}
+
+/// How many of the nodes nobody needs once the first is gone.
+fn freed(place: &Place<'_>, above: &[NodeId]) -> usize {
+    let mut gone: Vec<NodeId> = Vec::new();
+    for &id in above {
+        let Some(output) = place.model.node(id).and_then(|node| node.output(0)) else { break };
+        let unread = !place.model.value(output).pinned && place.model.is_read_only_by(output, &gone);
+        if id != place.id && !unread {
+            break;
+        }
+        gone.push(id);
+    }
+    gone.len()
+}

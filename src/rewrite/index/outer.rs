@@ -1,0 +1,150 @@
+//! Positions beside constants: tables of angles are the outer product of positions and frequencies.
+//!
+//! Laws, where `x` has size 1 along an axis (or lacks it) and `c` is constant and has all of it: `f(x, c)[r] = f(x, c[r])` for an `r`
+//! that cuts this axis, and `Concat(f(x, c₀), …, f(x, cₖ)) = f(x, Concat(c₀, …, cₖ))`. What is cut and put together is constant.
+
+use crate::dim::Dim;
+use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::Place;
+use crate::rewrite::slices::cut_elements;
+use crate::tensor::{StridedView, Tensor, gather};
+
+/// Operators that are no dearer than a copy.
+const CHEAP: [&str; 4] = ["Add", "Sub", "Mul", "Div"];
+
+/// How many elements the constants may have.
+const MAX_CONSTANT: usize = 4096;
+
+/// How many parts a Concat may have.
+const MAX_PARTS: usize = 8;
+
+/// A node `f(x, c)` or `f(c, x)`.
+#[derive(Clone, Copy)]
+struct Outer {
+    id: NodeId,
+    varying: ValueId,
+    constant: ValueId,
+    /// Which operand is the constant.
+    slot: usize,
+}
+
+/// The cheap operator between a constant that has all of these axes and something that repeats along them.
+fn outer(place: &Place<'_>, value: ValueId, axes: &[usize]) -> Option<Outer> {
+    let id = place.model.value(value).producer()?;
+    let node = place.model.node(id).filter(|node| CHEAP.iter().any(|operator| node.is(operator)))?;
+    let rank = place.shape(value)?.len();
+    if place.opset < 7 || Some(node.graph()) != place.graph() {
+        return None;
+    }
+    let (a, b) = (node.input(0)?, node.input(1)?);
+    let (slot, varying, constant) = if place.constant(b).is_some() { (1, a, b) } else { (0, b, a) };
+    let tensor = place.constant(constant).filter(|tensor| tensor.len() <= MAX_CONSTANT)?;
+    let along = |axis: usize, shape: &[Dim]| {
+        let missing = rank.checked_sub(shape.len())?;
+        Some(axis.checked_sub(missing).and_then(|axis| shape.get(axis).cloned()))
+    };
+    let repeats = |&axis: &usize| along(axis, place.shape(varying)?)?.is_none_or(|dim| dim.is_const(1)).then_some(());
+    let has_all = tensor.rank() == rank || axes.iter().all(|axis| *axis >= rank.saturating_sub(tensor.rank()));
+    (has_all && place.constant(varying).is_none() && axes.iter().all(|axis| repeats(axis).is_some())).then_some(Outer {
+        id,
+        varying,
+        constant,
+        slot,
+    })
+}
+
+/// The node again, with another constant.
+fn again(node: &Node, outer: Outer, constant: ValueId) -> NewNode {
+    let operands = if outer.slot == 1 { [outer.varying, constant] } else { [constant, outer.varying] };
+    NewNode::new(&node.op_type, operands.map(Some)).named(node.name.clone())
+}
+
+pub(super) fn part(place: &mut Place<'_>) -> Option<Edit> {
+    let (value, output) = (place.input(0)?, place.output(0)?);
+    let cuts = cut_elements(place)?;
+    let axes: Vec<usize> = cuts.iter().map(|cut| cut.axis).collect();
+    let found = outer(place, value, &axes)?;
+    // Only if all that is wanted of the whole are parts the node is not computed once more than before.
+    let only_cut = place.model.users(value).iter().all(|&(reader, slot)| {
+        let node = place.model.node(reader).filter(|node| Some(node.graph()) == place.graph());
+        slot == 0 && node.is_some_and(|node| node.is("Slice"))
+    });
+    if !only_cut || place.model.is_output(value) || place.model.value(value).pinned {
+        return None;
+    }
+    let tensor = place.constant(found.constant)?.clone();
+    let missing = place.shape(value)?.len().checked_sub(tensor.rank())?;
+    let mut view = StridedView::of(&tensor);
+    for cut in cuts {
+        let axis = cut.axis.checked_sub(missing)?;
+        view = view.slice_axis(axis, cut.start, isize::try_from(cut.step).ok()?, cut.len).ok()?;
+    }
+    let tensor = gather(&tensor, &view).ok()?;
+    let constant = place.new_value(found.constant, "part");
+    let mut node = again(place.model.node(found.id)?, found, constant);
+    node.name.clone_from(&place.node()?.name);
+    let mut edit = place.edit("part-of-outer")?.removing(place.id);
+    edit.constants.push((constant, tensor));
+    Some(edit.inserting(node.output(output)))
+}
+
+pub(super) fn join(place: &mut Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let output = node.output(0)?;
+    let rank = place.shape(output)?.len();
+    let Some(Attribute::Int(axis)) = node.attribute("axis") else { return None };
+    let axis = if *axis < 0 { axis.checked_add(i64::try_from(rank).ok()?)? } else { *axis };
+    let axis = usize::try_from(axis).ok().filter(|axis| *axis < rank)?;
+    let parts: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
+    if !(2..=MAX_PARTS).contains(&parts.len()) {
+        return None;
+    }
+    let mut first: Option<Outer> = None;
+    let mut tensors: Vec<Tensor> = Vec::with_capacity(parts.len());
+    for &part in &parts {
+        let found = outer(place, part, &[axis])?;
+        let known = *first.get_or_insert(found);
+        let (node, other) = (place.model.node(known.id)?, place.model.node(found.id)?);
+        let alike = node.op_type == other.op_type && known.varying == found.varying && known.slot == found.slot;
+        let alone = !place.model.value(part).pinned && place.model.is_read_only_by(part, &[place.id]);
+        // The operand that varies must bring the other axes, for the constants have them all or none.
+        if !alike || !alone {
+            return None;
+        }
+        tensors.push(place.constant(found.constant)?.clone());
+    }
+    let joined = concat(&tensors, rank, axis)?;
+    let found = first?;
+    let constant = place.new_value(found.constant, "joined");
+    let mut node = again(place.model.node(found.id)?, found, constant);
+    node.name.clone_from(&place.node()?.name);
+    let mut edit = place.edit("concat-of-outer")?.removing(place.id);
+    edit.constants.push((constant, joined));
+    Some(edit.inserting(node.output(output)))
+}
+
+/// Constants of the same shape put together along an axis of the result that has `rank` axes.
+fn concat(tensors: &[Tensor], rank: usize, axis: usize) -> Option<Tensor> {
+    let first = tensors.first()?;
+    let axis = axis.checked_sub(rank.checked_sub(first.rank())?)?;
+    let mut shape = first.shape().to_vec();
+    let inner = shape.get(axis..)?.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
+    let width = inner.checked_mul(first.byte_len().checked_div(first.len())?)?;
+    let same = |tensor: &Tensor| tensor.shape() == first.shape() && tensor.dtype() == first.dtype();
+    let total = first.len().checked_mul(tensors.len())?;
+    // Packed types have no bytes of their own for each element.
+    let whole = first.dtype().is_float() || first.dtype().is_integer();
+    if width == 0 || total > MAX_CONSTANT || !whole || !tensors.iter().all(same) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(first.byte_len().checked_mul(tensors.len())?);
+    for row in 0..first.byte_len().checked_div(width)? {
+        let start = row.checked_mul(width)?;
+        for tensor in tensors {
+            bytes.extend_from_slice(tensor.bytes().get(start..start.checked_add(width)?)?);
+        }
+    }
+    let size = shape.get_mut(axis)?;
+    *size = size.checked_mul(tensors.len())?;
+    Tensor::from_bytes(first.dtype(), &shape, bytes.into()).ok()
+}

@@ -1,0 +1,59 @@
+//! Positions as values that can be compared: two tensors that count alike are one.
+
+use super::counting::counting;
+use crate::dim::Dim;
+use crate::ir::{Edit, ValueId};
+use crate::rewrite::Place;
+use crate::tensor::{DType, Tensor};
+
+/// How many elements a tensor has at most that is written out because its size turns out to be known.
+const MAX_WRITTEN: usize = 64;
+
+/// An integer (or boolean, as 0 and 1) tensor `t` with `t[i₀, i₁, …] = offset + Σ steps[k] · iₖ`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Positions {
+    /// The element type.
+    pub dtype: DType,
+    /// The size of each axis.
+    pub shape: Vec<Dim>,
+    /// The element at the origin.
+    pub offset: Dim,
+    /// The step along each axis.
+    pub steps: Vec<Dim>,
+}
+
+/// What a tensor counts, if all that is in it is proved to count.
+pub fn positions(place: &Place<'_>, value: ValueId) -> Option<Positions> {
+    let dtype = place.dtype(value)?;
+    let count = counting(place, value)?;
+    Some(Positions { dtype, shape: count.shape, offset: count.offset, steps: count.steps })
+}
+
+/// The first few of many positions are numbers, however many there are: `Range(0, n, 1)[: 4] = [0, 1, 2, 3]` where `n ≥ 4`.
+pub(super) fn written(place: &mut Place<'_>) -> Option<Edit> {
+    let output = place.output(0)?;
+    let named = place.model.is_output(output) || place.model.value(output).pinned;
+    let sizes = place.fact(output)?.static_shape()?;
+    let len = place.fact(output)?.static_len().filter(|len| (1..=MAX_WRITTEN).contains(len))?;
+    if named || place.dtype(output)? != DType::Int64 || place.constant(output).is_some() {
+        return None;
+    }
+    let count = counting(place, output)?;
+    let offset = count.offset.as_const()?;
+    let steps: Vec<i64> = count.steps.iter().map(Dim::as_const).collect::<Option<_>>()?;
+    let mut numbers = Vec::with_capacity(len);
+    for index in 0..len {
+        let (mut rest, mut number) = (index, offset);
+        for (&size, step) in sizes.iter().zip(&steps).rev() {
+            let along = i64::try_from(rest.checked_rem(size)?).ok()?;
+            number = number.checked_add(step.checked_mul(along)?)?;
+            rest = rest.checked_div(size)?;
+        }
+        numbers.push(number);
+    }
+    let value = place.new_value(output, "positions");
+    let mut edit = place.edit("positions-to-constant")?.removing(place.id);
+    edit.rewire.extend(place.model.users(output).into_iter().map(|(reader, slot)| (reader, slot, Some(value))));
+    edit.constants.push((value, Tensor::from_vec(&sizes, numbers).ok()?));
+    Some(edit)
+}

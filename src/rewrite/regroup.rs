@@ -1,0 +1,94 @@
+//! Axes that are turned, run together or taken apart, and turned back.
+//!
+//! Law: let a Reshape make groups of axes of other groups, each of as many elements. Where every group that it reads stood together and in
+//! order before a Transpose, it may be reshaped before that Transpose, and the groups are turned afterwards. So
+//! `Transpose(Reshape(Transpose(x, p)), q)` is one Reshape, or a Reshape and one Transpose.
+
+use super::merge::{insert_reshape_to, permutation};
+use super::{Place, Rule};
+use crate::dim::{Dim, Scope};
+use crate::ir::{Edit, NewNode};
+
+pub(super) const RULES: &[Rule] =
+    &[Rule { name: "transpose-around-reshape", operators: &["Transpose"], exact: true, apply: around_reshape }];
+
+/// Axes `from` of the operand of a Reshape that become the axes `to` of its result.
+struct Group {
+    from: std::ops::Range<usize>,
+    to: std::ops::Range<usize>,
+}
+
+fn around_reshape(place: &mut Place<'_>) -> Option<Edit> {
+    let (laid_out, output) = (place.input(0)?, place.output(0)?);
+    let (reshape, reshaping) = ["Reshape", "Flatten"].iter().find_map(|operator| place.producer(laid_out, operator))?;
+    let turned = reshaping.input(0)?;
+    let (_, turning) = place.producer(turned, "Transpose")?;
+    let input = turning.input(0)?;
+    let dims = place.shape(input)?.to_vec();
+    let target = place.shape(laid_out)?.to_vec();
+    let first = permutation(turning, dims.len())?;
+    let second = permutation(place.node()?, target.len())?;
+    let mut groups = groups(place.scope(), place.shape(turned)?, &target)?;
+    // Each group stands together in the input.
+    for group in &groups {
+        let axes = first.get(group.from.clone())?;
+        if !axes.windows(2).all(|pair| matches!(pair, [a, b] if a.checked_add(1) == Some(*b))) {
+            return None;
+        }
+    }
+    groups.sort_by_key(|group| first.get(group.from.start).copied());
+    let order: Vec<usize> = groups.iter().flat_map(|group| group.to.clone()).collect();
+    let shape: Vec<Dim> = order.iter().map(|&axis| target.get(axis).cloned()).collect::<Option<_>>()?;
+    let turns: Vec<usize> =
+        second.iter().map(|axis| order.iter().position(|own| own == axis)).collect::<Option<_>>()?;
+    let stays = turns.iter().enumerate().all(|(at, &axis)| at == axis);
+    let alone = |value, reader| !place.model.value(value).pinned && place.model.is_read_only_by(value, &[reader]);
+    if !stays && !(alone(turned, reshape) && alone(laid_out, place.id)) {
+        return None;
+    }
+    let mut edit = place.edit("transpose-around-reshape")?.removing(place.id);
+    if stays {
+        insert_reshape_to(place, &mut edit, (input, &dims), (output, &shape))?;
+        return Some(edit);
+    }
+    let perm: Vec<i64> = turns.iter().map(|&axis| i64::try_from(axis).ok()).collect::<Option<_>>()?;
+    let grouped = place.new_value(output, "grouped");
+    insert_reshape_to(place, &mut edit, (input, &dims), (grouped, &shape))?;
+    let name = place.node()?.name.clone();
+    Some(edit.inserting(NewNode::new("Transpose", [Some(grouped)]).with("perm", perm).named(name).output(output)))
+}
+
+/// The smallest groups of axes that have as many elements on both sides, in order.
+fn groups(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Group>> {
+    let mut groups = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while i < from.len() && j < to.len() {
+        let (own, goal) = (from.get(i)?, to.get(j)?);
+        let reach = |start: &Dim, goal: &Dim, rest: &[Dim]| {
+            let mut whole = start.clone();
+            rest.iter().position(|dim| {
+                whole = scope.mul(&whole, dim);
+                scope.eq(&whole, goal).is_yes()
+            })
+        };
+        let (mut reads, mut writes) = (1, 1);
+        if !scope.eq(own, goal).is_yes() {
+            if let Some(more) = reach(goal, own, to.get(j + 1..)?) {
+                writes += more + 1;
+            } else {
+                reads += reach(own, goal, from.get(i + 1..)?)? + 1;
+            }
+        }
+        groups.push(Group { from: i..i + reads, to: j..j + writes });
+        (i, j) = (i + reads, j + writes);
+    }
+    // What is left over has size 1 and belongs to the last group.
+    let one = |rest: &[Dim]| rest.iter().all(|dim| dim.is_const(1));
+    if !one(from.get(i..)?) || !one(to.get(j..)?) {
+        return None;
+    }
+    let last = groups.last_mut()?;
+    last.from.end = from.len();
+    last.to.end = to.len();
+    Some(groups)
+}

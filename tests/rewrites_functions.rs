@@ -1,0 +1,178 @@
+//! Functions a model brings along: calls that become the body, bodies that are folded where they are, and what stays.
+
+mod support;
+
+use onnx_slice_fold::ir::text;
+use onnx_slice_fold::{Document, Options};
+
+/// What is left of a model, which computes the same.
+fn left(source: &str) -> String {
+    text::print(&support::folded(source, &Options::default()))
+}
+
+fn left_without(source: &str, skip: &[&str]) -> String {
+    let options = Options { skip: skip.iter().map(|name| name.to_string()).collect(), ..Options::default() };
+    text::print(&support::folded(source, &options))
+}
+
+#[test]
+fn the_only_call_becomes_the_body() {
+    insta::assert_snapshot!(left(
+        r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[N, 4] x) => (float[N, 4] y) { a = Exp (x)  b = own.Block <slope = 0.5> (a)  y = Neg (b) }
+        <domain: "own", opset_import: ["" : 18]> Block <slope> (a) => (c) {
+            s = Shape (a)  b = LeakyRelu <alpha : float = @slope> (a)  c = Reshape (b, s) }"#
+    ));
+}
+
+#[test]
+fn small_bodies_go_to_every_call() {
+    insta::assert_snapshot!(left(
+        r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[N, 4] x) => (float[N, 4] y, float[N, 4] z) {
+            a = own.Leak <slope = 0.5> (x)  b = own.Leak <slope = 0.25> (a)  y = own.Outer (b)  z = own.Outer (a) }
+        <domain: "own", opset_import: ["" : 18, "own" : 1]> Outer (a) => (b) { b = own.Leak <slope = 2.0> (a) }
+        <domain: "own", opset_import: ["" : 18]> Leak <slope> (a) => (b) { b = LeakyRelu <alpha : float = @slope> (a) }"#
+    ));
+}
+
+#[test]
+fn a_body_that_folds_away_goes_to_every_call() {
+    insta::assert_snapshot!(left(
+        r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[N, 4] x, float[N, 6] w) => (y, z, v) { y = own.Heads (x)  z = own.Heads (w)  v = own.Heads (y) }
+        <domain: "own", opset_import: ["" : 18]> Heads (a) => (b) {
+            s = Shape (a)  i = Constant <value = int64 {0}> ()  n = Gather (s, i)  one = Constant <value_ints = [0]> ()
+            u = Unsqueeze (n, one)  r = Constant <value_ints = [2, -1]> ()  t = Concat <axis = 0> (u, r)  b = Reshape (a, t) }"#
+    ));
+}
+
+const LARGE: &str = r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+    g (float[N, 4] x) => (float[N, 4] y) {
+        a = own.Block <slope = 0.5, power = 2.0> (x)  b = own.Block <slope = 0.5, power = 3.0> (a)
+        c = own.Block <slope = 0.5, power = 2.0> (b)  y = own.Block <slope = 0.5> (c) }
+    <domain: "own", opset_import: ["" : 18]> Block <slope, power> (a) => (l) {
+        one = Constant <value = int64[1] {2}> ()  two = Cast <to = 1> (one)  s = Shape (a)  r = Reshape (a, s)  i = Identity (r)
+        b = LeakyRelu <alpha : float = @slope> (i)  c = Mul (b, two)  d = Elu <alpha : float = @power> (c)
+        e = Exp (d)  f = Softmax <axis = 1> (e)  g = Sigmoid (f)  h = Elu <alpha : float = @power> (g)
+        j = Softplus (h)  k = Add (j, a)  unused = Neg (k)  l = Softmax <axis = 1> (k) }"#;
+
+#[test]
+fn a_large_body_is_folded_where_it_is() {
+    insta::assert_snapshot!(left(LARGE));
+}
+
+#[test]
+fn bodies_can_be_left_alone() {
+    assert!(left_without(LARGE, &["fold-function"]).contains("unused = Neg"));
+    let once = r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[N] x) => (float[N] y) { y = own.Block (x) }
+        <domain: "own", opset_import: ["" : 18]> Block (a) => (c) { b = Identity (a)  c = Exp (b) }"#;
+    insta::assert_snapshot!(left_without(once, &["inline-function"]));
+}
+
+#[test]
+fn what_calls_do_not_agree_on_is_not_taken_for_granted() {
+    insta::assert_snapshot!(left_without(
+        r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[N, 4] x, float[4] w) => (y, z) { y = own.Block (x, x)  z = own.Block (w, w) }
+        <domain: "own", opset_import: ["" : 18]> Block (a, b) => (g) {
+            s = Shape (a)  c = Exp (a)  d = Exp (b)  e = Reshape (c, s)  f = Identity (e)  g = Add (f, d) }"#,
+        &["inline-function"]
+    ));
+}
+
+#[test]
+fn calls_inside_branches() {
+    insta::assert_snapshot!(left(
+        r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (bool c, float[N] x) => (y) {
+            a = Exp (x)
+            y = If <then_branch: graph = t () => (b) { b = own.Twice (a) }, else_branch: graph = e () => (d) { d = Neg (a) }> (c) }
+        <domain: "own", opset_import: ["" : 18]> Twice (a) => (d) { b = Add (a, a)  d = Exp (b) }"#
+    ));
+}
+
+#[test]
+fn bodies_with_branches() {
+    insta::assert_snapshot!(left(
+        r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (bool c, float[N] x, float[N] w) => (y, z) { y = own.Choose <by = 0.5> (c, x)  z = own.Choose <by = 2.0> (c, w) }
+        <domain: "own", opset_import: ["" : 18]> Choose <by> (c, x) => (y) {
+            a = Exp (x)
+            y = If <then_branch: graph = t () => (b) { b = Elu <alpha : float = @by> (a) }, else_branch: graph = e () => (d) { d = Neg (a) }> (c) }"#
+    ));
+}
+
+#[test]
+fn operands_left_out() {
+    insta::assert_snapshot!(text::print(&fold(
+        r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[N] x, float high) => (y, z) { y = own.Limit (x, "", high)  z = own.Limit (x) }
+        <domain: "own", opset_import: ["" : 18]> Limit (x, low, high) => (z) { y = Exp (x)  z = Clip (y, low, high) }"#
+    )));
+}
+
+/// Folded without a run: the interpreter does not take calls with operands left out, nor functions without end.
+fn fold(source: &str) -> onnx_slice_fold::ir::Model {
+    let mut document = Document::of(text::parse(source).unwrap_or_else(|error| panic!("{error}")));
+    document.fold(&Options::default()).expect("the model folds");
+    document.model().clone()
+}
+
+#[test]
+fn other_operator_sets() {
+    // ReduceMax is another operator since 18, Exp and Add are the same.
+    let source = |operator: &str| {
+        format!(
+            r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+            g (float[N, 2, 2] x) => (y) {{ y = own.Block (x) }}
+            <domain: "own", opset_import: ["" : 17]> Block (a) => (d) {{ i = Exp (a)  b = {operator} (i)  c = Add (b, i)  d = Add (c, b) }}"#
+        )
+    };
+    insta::assert_snapshot!("other_operator_sets_kept", left(&source("ReduceMax <axes = [1]>")));
+    insta::assert_snapshot!("other_operator_sets_inlined", left(&source("Exp")));
+}
+
+#[test]
+fn functions_nobody_calls_go() {
+    let model = support::folded(
+        r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[N] x) => (y) { y = Exp (x) }
+        <domain: "own", opset_import: ["" : 18, "own" : 1]> One (a) => (b) { b = own.Two (a) }
+        <domain: "own", opset_import: ["" : 18]> Two (a) => (b) { b = Neg (a) }"#,
+        &Options::default(),
+    );
+    assert_eq!(model.functions().count(), 0);
+}
+
+#[test]
+fn functions_without_end_stay() {
+    let model = fold(
+        r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[N] x) => (y) { a = own.One (x)  y = own.Three (a) }
+        <domain: "own", opset_import: ["" : 18, "own" : 1]> One (a) => (b) { b = own.Two (a) }
+        <domain: "own", opset_import: ["" : 18, "own" : 1]> Two (a) => (c) { b = own.One (a)  c = Neg (b) }
+        <domain: "own", opset_import: ["" : 18]> Three (a) => (b) { b = Exp (a) }"#,
+    );
+    assert_eq!(model.functions().map(|(_, function)| function.name.as_str()).collect::<Vec<_>>(), ["One", "Two"]);
+}
+
+#[test]
+fn a_branch_that_gives_the_same_twice() {
+    insta::assert_snapshot!(left(
+        r#"<ir_version: 8, opset_import: ["" : 18]>
+        g (float[N] x) => (float[N] y, float[N] z) {
+            c = Constant <value = bool {1}> ()
+            y, z = If <then_branch: graph = t () => (b, b) { b = Exp (x) }, else_branch: graph = e () => (x, x) { }> (c) }"#
+    ));
+}
+
+#[test]
+fn results_that_are_operands_and_results_twice() {
+    insta::assert_snapshot!(left(
+        r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[N] x) => (float[N] y, float[N] z, float[N] w) { y, z, w = own.Same (x) }
+        <domain: "own", opset_import: ["" : 18]> Same (a) => (a, b, b) { b = Exp (a) }"#
+    ));
+}
