@@ -117,7 +117,7 @@ impl Scope {
                     found.push((operation, numerator, denominator));
                 }
                 Some(Atom::Max(members)) => {
-                    let Some((first, others)) = members.split_first() else { continue };
+                    let Some((first, others)) = members.as_slice().split_first() else { continue };
                     let rest = Dim::from_sorted(vec![term.clone()]).and_then(|own| self.try_sub(a, &own));
                     let others = self.try_max_of(others.to_vec());
                     let Some((rest, others)) = rest.zip(others) else { continue };

@@ -735,8 +735,15 @@ impl<'a> Plan<'a> {
     }
 
     /// The ways to cut a row into shorter ones, by their lengths.
-    fn partitions(&self, want: &Want, place: usize) -> Vec<Vec<usize>> {
+    fn partitions(&mut self, want: &Want, place: usize) -> Vec<Vec<usize>> {
         let lanes = &want.lanes;
+        let (opset, scope) = (self.survey.opset, self.facts.scope());
+        // What is computed by the same operation belongs together, and so does what is not computed.
+        let kinds: Vec<Option<&'static str>> = lanes
+            .iter()
+            .map(|&lane| self.survey.terms.ways(lane, want.dtype, opset, scope).first().map(|way| way.operator))
+            .collect();
+        let mut kin: Vec<usize> = Vec::new();
         let known = |at: usize| lanes.get(at).is_some_and(|&lane| self.survey.terms.is_known(lane));
         // What is readable at once, else one by one.
         let mut greedy = Vec::new();
@@ -751,6 +758,11 @@ impl<'a> Plan<'a> {
         let mut singles: Vec<usize> = Vec::new();
         for at in 0..lanes.len() {
             let joins = at > 0 && known(at) == known(at - 1);
+            let alike = joins && (known(at) || kinds.get(at) == kinds.get(at - 1));
+            match kin.last_mut().filter(|_| alike) {
+                Some(last) => *last += 1,
+                None => kin.push(1),
+            }
             match runs.last_mut().filter(|_| joins) {
                 Some(last) => *last += 1,
                 None => runs.push(1),
@@ -761,7 +773,7 @@ impl<'a> Plan<'a> {
             }
         }
         let mut found: Vec<Vec<usize>> = Vec::new();
-        for lengths in [greedy, runs, singles] {
+        for lengths in [greedy, kin, runs, singles] {
             if lengths.len() > 1 && !found.contains(&lengths) {
                 found.push(lengths);
             }
