@@ -56,7 +56,7 @@ pub(super) fn ask(survey: &mut Survey, model: &Model, facts: &Facts, at: Place) 
     survey.asked.push(Asked { reader, slot, value, place, is_kept, wants });
 }
 
-fn dims_of<'f>(facts: &'f Facts, value: Option<ValueId>) -> Option<&'f [Dim]> {
+fn dims_of(facts: &Facts, value: Option<ValueId>) -> Option<&[Dim]> {
     facts.get(value?)?.shape()
 }
 
