@@ -1095,7 +1095,8 @@ def scan(g):
     outputs = []
     for name in inside:
         w = inner.values[name]
-        outputs.append(inner.add("Identity", [inner.pick(lambda u: u.dtype == w.dtype and u.shape == w.shape)]))
+        # Inside a body ONNX Runtime does not see that a state changes its shape, which nothing allows.
+        outputs.append(inner.add("Identity", [name if g.depth else inner.pick(lambda u: u.dtype == w.dtype and u.shape == w.shape)]))
     outputs.append(inner.add("Identity", [inner.numeric()]))
     graph = graph_of(inner, inner.name("b"), [value_type(name, inner.values[name]) for name in [*inside, row]], outputs, g.chance(0.7))
     return g.add("Scan", [*states, x], len(outputs), body=graph, num_scan_inputs=1, scan_input_axes=[axis],

@@ -1,5 +1,7 @@
 //! The questions: three answers, and a definite one only if it holds for every assignment.
 
+use std::cell::OnceCell;
+
 use super::Dim;
 use super::integer::greatest_common_divisor;
 use super::refute::Signs;
@@ -44,17 +46,14 @@ impl Scope {
         if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
             return Answer::of(a <= b, || true);
         }
-        // Most questions are about what is neither.
-        let (a, b) = (self.resolve(a), self.resolve(b));
-        let signs = self.signs(&b, &a, |signs| signs.negative && (signs.zero || signs.positive));
-        let (may_be, may_fail) = (!signs.negative, !signs.zero && !signs.positive);
-        if !may_be && !may_fail {
-            return Answer::Unknown;
+        let Some(slack) = self.try_sub(b, a) else { return Answer::Unknown };
+        // Most questions that need a search are about what is neither.
+        let signs = self.signs_of(&slack, |signs| signs.negative && (signs.zero || signs.positive));
+        if self.is_proved(&slack, 0, |_| signs().negative) {
+            return Answer::Yes;
         }
-        let Some(slack) = b.minus(&a).and_then(|slack| self.settle(slack)) else { return Answer::Unknown };
-        Answer::of(may_be && self.proves(&slack, 0), || {
-            may_fail && slack.scaled(-1).is_some_and(|excess| self.proves(&excess, 1))
-        })
+        let Some(excess) = slack.scaled(-1) else { return Answer::Unknown };
+        if self.is_proved(&excess, 1, |_| signs().zero || signs().positive) { Answer::No } else { Answer::Unknown }
     }
 
     /// Whether `a < b`.
@@ -81,13 +80,8 @@ impl Scope {
         if a == b {
             return Answer::Yes;
         }
-        let (a, b) = (self.resolve(a), self.resolve(b));
-        let signs = self.signs(&a, &b, Signs::is_mixed);
-        if signs.zero && signs.is_mixed() {
-            return Answer::Unknown;
-        }
-        match a.minus(&b).and_then(|difference| self.settle(difference)) {
-            Some(difference) => self.is_zero_with(&difference, signs),
+        match self.try_sub(a, b) {
+            Some(difference) => self.is_zero(&difference),
             None => Answer::Unknown,
         }
     }
@@ -128,10 +122,6 @@ impl Scope {
     }
 
     fn is_zero(&self, a: &Dim) -> Answer {
-        self.is_zero_with(a, self.signs(a, &Dim::constant(0), Signs::is_mixed))
-    }
-
-    fn is_zero_with(&self, a: &Dim, signs: Signs) -> Answer {
         if let Some(value) = a.as_const() {
             return Answer::of(value == 0, || true);
         }
@@ -142,14 +132,21 @@ impl Scope {
         if a.offset().unsigned_abs().checked_rem(step).is_some_and(|rest| rest != 0) {
             return Answer::No;
         }
-        if signs.is_mixed() {
-            return Answer::Unknown;
-        }
         let Some(negated) = a.scaled(-1) else { return Answer::Unknown };
-        let Signs { negative, zero, positive } = signs;
-        if (!negative && !zero && self.proves(a, 1)) || (!zero && !positive && self.proves(&negated, 1)) {
+        let signs = self.signs_of(a, Signs::is_mixed);
+        let is_above = self.is_proved(a, 1, |_| signs().negative || signs().zero);
+        if is_above || self.is_proved(&negated, 1, |_| signs().zero || signs().positive) {
             return Answer::No;
         }
-        Answer::of(!negative && !positive && self.proves(a, 0) && self.proves(&negated, 0), || false)
+        let Signs { negative, positive, .. } = signs();
+        let is_zero =
+            !negative && !positive && self.is_proved(a, 0, |_| false) && self.is_proved(&negated, 0, |_| false);
+        if is_zero { Answer::Yes } else { Answer::Unknown }
+    }
+
+    /// The signs of `a`, found when first asked for.
+    fn signs_of<'s>(&'s self, a: &'s Dim, enough: impl Fn(Signs) -> bool + 's) -> impl Fn() -> Signs + 's {
+        let found = OnceCell::new();
+        move || *found.get_or_init(|| self.signs(a, &enough))
     }
 }

@@ -66,7 +66,7 @@ impl Scope {
             }
             round += 1;
             if done || round == MAX_ROUNDS {
-                return Atom::max(members).dim()?.times_term(&factor)?.plus(&offset);
+                return self.shared(Atom::max(members)).dim()?.times_term(&factor)?.plus(&offset);
             }
         }
     }
@@ -106,7 +106,7 @@ impl Scope {
         let mut index = 0;
         while let Some(member) = members.get(index) {
             let mut others = members.iter().enumerate().filter(|(other, _)| *other != index);
-            let dominated = others.any(|(_, other)| self.reaches(other, member));
+            let dominated = others.any(|(_, other)| other.minus(member).is_some_and(|slack| self.at_least(&slack, 0)));
             if dominated {
                 members.remove(index);
             } else {

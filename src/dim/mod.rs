@@ -23,7 +23,7 @@
 //! - A result equals its operation for every assignment of the symbols within what is known of them. Where it cannot be
 //!   stated (overflow, a divisor that may be zero, an expression over budget), it is a fresh symbol of which nothing is
 //!   known; nothing wraps and nothing panics.
-//! - [`Answer::Yes`] and [`Answer::No`] are proved for every such assignment. No numbers are tried.
+//! - [`Answer::Yes`] and [`Answer::No`] are proved for every such assignment. Numbers only refute.
 //! - Every expression is bounded in terms, nesting and degree, so everything here takes bounded time and stack.
 //! - What is known only grows. An expression made earlier stays correct, though the same operations may now make a
 //!   shorter one.

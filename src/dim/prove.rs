@@ -38,20 +38,11 @@ const RELATIONS: usize = 48;
 impl Scope {
     /// Whether `a ≥ goal` is proved.
     pub(super) fn at_least(&self, a: &Dim, goal: i64) -> bool {
-        self.is_proved(a, goal, |slack| self.is_refuted(slack, 0))
+        self.is_proved(a, goal, |slack| self.is_refuted(slack))
     }
 
-    /// The same where no refutation was found.
-    pub(super) fn proves(&self, a: &Dim, goal: i64) -> bool {
-        self.is_proved(a, goal, |_| false)
-    }
-
-    /// Whether `a ≥ b` is proved.
-    pub(super) fn reaches(&self, a: &Dim, b: &Dim) -> bool {
-        !self.signs(a, b, |signs| signs.negative).negative && a.minus(b).is_some_and(|slack| self.proves(&slack, 0))
-    }
-
-    fn is_proved(&self, a: &Dim, goal: i64, is_refuted: impl FnOnce(&Dim) -> bool) -> bool {
+    /// Whether `a ≥ goal` is proved, which is not tried for what `is_refuted`.
+    pub(super) fn is_proved(&self, a: &Dim, goal: i64, is_refuted: impl FnOnce(&Dim) -> bool) -> bool {
         if let Some(value) = a.as_const() {
             return value >= goal;
         }

@@ -82,7 +82,7 @@ impl Scope {
         }
         let quotient = match self.constant_quotient(&a, b) {
             Some(quotient) => Dim::constant(quotient),
-            None => Atom::floor(a, Dim::constant(b)).dim()?,
+            None => self.shared(Atom::floor(a, Dim::constant(b))).dim()?,
         };
         quotient.plus(&Dim::from_terms(whole)?)
     }
@@ -249,7 +249,7 @@ impl Scope {
         } else if self.at_least(&remainder.scaled(-1)?, 1) && self.at_least(&divisor.plus(&remainder)?, 0) {
             Dim::constant(-1)
         } else {
-            Atom::floor(remainder, divisor).dim()?
+            self.shared(Atom::floor(remainder, divisor)).dim()?
         };
         floor.plus(&quotient)
     }

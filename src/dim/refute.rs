@@ -106,18 +106,17 @@ impl Signs {
 }
 
 impl Scope {
-    /// Whether an assignment within what is known of the symbols makes `a` less than `goal`.
-    pub(super) fn is_refuted(&self, a: &Dim, goal: i64) -> bool {
-        self.signs(a, &Dim::constant(goal), |signs| signs.negative).negative
+    /// Whether an assignment within what is known of the symbols makes `a` negative.
+    pub(super) fn is_refuted(&self, a: &Dim) -> bool {
+        self.signs(a, |signs| signs.negative).negative
     }
 
-    /// The signs of `a − b` at assignments within what is known of the symbols, until there are `enough`.
-    pub(super) fn signs(&self, a: &Dim, b: &Dim, enough: impl Fn(Signs) -> bool) -> Signs {
+    /// The signs of `a` at assignments within what is known of the symbols, until there are `enough`.
+    pub(super) fn signs(&self, a: &Dim, enough: impl Fn(Signs) -> bool) -> Signs {
         let mut signs = Signs::default();
-        if a.size().max(b.size()) > LARGEST {
+        if a.size() > LARGEST {
             return signs;
         }
-        let mask = a.mask() | b.mask();
         let mut attempts = self.attempts.borrow_mut();
         let Attempts { kept, values } = &mut *attempts;
         self.with_table(|table| {
@@ -125,16 +124,16 @@ impl Scope {
             values.resize_with(TRIES as usize, FxHashMap::default);
             for (number, values) in (0..TRIES).zip(values) {
                 let mut attempt = Attempt { table, number, values };
-                let Some((a, b)) = attempt.value(a).zip(attempt.value(b)) else { continue };
-                let seen = match a.cmp(&b) {
+                let Some(value) = attempt.value(a) else { continue };
+                let seen = match value.cmp(&0) {
                     Ordering::Less => &mut signs.negative,
                     Ordering::Equal => &mut signs.zero,
                     Ordering::Greater => &mut signs.positive,
                 };
-                // Only the relations about the symbols of both count, and only where there is something new to allow.
+                // Only the relations about its symbols count, and only where there is something new to allow.
                 *seen = *seen
                     || table.relations.iter().zip(kept.iter_mut()).all(|(relation, kept)| {
-                        relation.mask() & mask == 0
+                        relation.mask() & a.mask() == 0
                             || kept.by(number, || attempt.value(relation).is_some_and(|value| value >= 0))
                     });
                 if enough(signs) {

@@ -33,6 +33,10 @@ pub struct Scope {
     proofs: Memo<Dim, bool>,
     maxima: Memo<Vec<Dim>, Option<Dim>>,
     pub(super) attempts: RefCell<Attempts>,
+    /// Floors and maxima made before, so that equal ones are one and are compared by looking at where they are.
+    atoms: Memo<Atom, Atom>,
+    /// How expressions are written, under the present names.
+    texts: Memo<Dim, Arc<str>>,
     /// The dims that broadcast to an expression. More knowledge does not make that untrue.
     parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
@@ -70,6 +74,15 @@ impl<K: Clone + Eq + Hash, V: Clone> Memo<K, V> {
     fn forget(&self) {
         self.known.borrow_mut().clear();
         self.weight.set(0);
+    }
+
+    fn take(&self) -> Memo<K, V> {
+        Memo { known: RefCell::new(self.known.take()), weight: Cell::new(self.weight.take()) }
+    }
+
+    fn restore(&self, taken: Memo<K, V>) {
+        self.known.replace(taken.known.into_inner());
+        self.weight.set(taken.weight.get());
     }
 }
 
@@ -138,7 +151,10 @@ impl Scope {
         let mut table = self.table.borrow_mut();
         if let Some(&symbol) = table.names.get(text) {
             match table.symbols.get_mut(symbol.0 as usize) {
-                Some(entry) if !entry.named => entry.name = None,
+                Some(entry) if !entry.named => {
+                    entry.name = None;
+                    self.texts.forget();
+                }
                 _ => return symbol,
             }
         }
@@ -220,6 +236,7 @@ impl Scope {
     /// Gives the symbol a name of its own; a fresh one stays fresh. Nothing happens when another symbol was given that
     /// name before.
     pub fn rename(&self, symbol: Symbol, text: &str) {
+        self.texts.forget();
         let mut table = self.table.borrow_mut();
         if let Some(&holder) = table.names.get(text) {
             match table.symbols.get_mut(holder.0 as usize) {
@@ -308,6 +325,8 @@ impl Scope {
     /// What `find` finds while each of these is at least 0. Of what is assumed meanwhile, only bounds of symbols made meanwhile are
     /// kept: anything else may follow from what is supposed.
     pub fn supposing<R>(&self, not_negative: &[Dim], find: impl FnOnce() -> R) -> R {
+        // What was concluded before holds again afterwards; what is concluded meanwhile does not.
+        let before = (self.lows.take(), self.proofs.take(), self.maxima.take(), self.attempts.take());
         let (kept, outer, parts) = {
             let mut table = self.table.borrow_mut();
             let (kept, symbols) = (table.relations.len(), table.symbols.len());
@@ -318,14 +337,16 @@ impl Scope {
             }
             (kept, table.supposing.replace(symbols), self.parts.take())
         };
-        self.forget();
         let found = find();
         let mut table = self.table.borrow_mut();
         table.relations.truncate(kept);
         table.supposing = outer;
         drop(table);
         self.parts.replace(parts);
-        self.forget();
+        self.lows.restore(before.0);
+        self.proofs.restore(before.1);
+        self.maxima.restore(before.2);
+        self.attempts.replace(before.3);
         found
     }
 
@@ -485,6 +506,23 @@ impl Scope {
         self.maxima.remember(members, size, maximum);
     }
 
+    /// The atom that is equal to this one and was there first.
+    pub(super) fn shared(&self, atom: Atom) -> Atom {
+        self.atoms.recall(&atom).unwrap_or_else(|| {
+            self.atoms.remember(&atom, atom.size(), atom.clone());
+            atom
+        })
+    }
+
+    /// How an expression was written before.
+    pub(super) fn recall_text(&self, a: &Dim) -> Option<Arc<str>> {
+        self.texts.recall(a)
+    }
+
+    pub(super) fn remember_text(&self, a: &Dim, text: &str) {
+        self.texts.remember(a, a.size(), text.into());
+    }
+
     /// The dims whose meeting an expression was made to say.
     pub(super) fn recall_parts(&self, a: &Dim) -> Option<Arc<[Dim]>> {
         self.parts.borrow().get(a).cloned()
@@ -500,6 +538,7 @@ impl Scope {
     /// What was concluded under weaker assumptions is to be concluded anew.
     fn forget(&self) {
         self.intervals.forget();
+        self.texts.forget();
         self.forget_searches();
     }
 

@@ -508,10 +508,33 @@ fn dims_travel_between_threads() {
     assert_eq!(size_of::<Dim>(), 16);
 }
 
+/// A proof is worth as much as what was supposed, and a minimum that was decided is open again.
+#[test]
+fn what_was_proved_of_a_supposition_goes_with_it() {
+    let scope = Scope::new();
+    let n: Dim = scope.named("n").into();
+    let three = Dim::constant(3);
+    let above = scope.sub(&n, &Dim::constant(6));
+    let below = scope.sub(&Dim::constant(5), &n);
+    scope.supposing(&[above], || {
+        assert_eq!(scope.le(&three, &n), Answer::Yes);
+        assert_eq!(scope.min(&three, &n), three);
+    });
+    scope.supposing(&[below], || {
+        assert_eq!(scope.le(&three, &n), Answer::Unknown);
+        assert_eq!(scope.le(&n, &Dim::constant(5)), Answer::Yes);
+        assert_eq!(scope.format(&scope.min(&three, &n)), "min(3, n)");
+    });
+    assert_eq!(scope.le(&three, &n), Answer::Unknown);
+    assert_eq!(scope.le(&n, &Dim::constant(5)), Answer::Unknown);
+}
+
 #[test]
 fn what_is_supposed_is_forgotten() {
     let scope = Scope::new();
     let [a, b] = ["a", "b"].map(|name| Dim::symbol(scope.named(name)));
+    // Found out before, and after.
+    assert_eq!(scope.le(&a, &b), Answer::Unknown);
     let slack = scope.sub(&b, &scope.add(&a, &Dim::constant(2)));
     let inner = scope.supposing(std::slice::from_ref(&slack), || {
         assert_eq!(scope.ge(&b, &Dim::constant(2)), Answer::Yes);
@@ -526,6 +549,7 @@ fn what_is_supposed_is_forgotten() {
     });
     assert_eq!(scope.ge(&b, &Dim::constant(2)), Answer::Unknown);
     assert_eq!(scope.le(&a, &b), Answer::Unknown);
+    assert_ne!(scope.max(&a, &b), b);
     assert_eq!(scope.bounds(&b), (Some(0), None));
     assert_eq!(scope.bounds(&inner), (Some(0), Some(9)));
 }

@@ -16,9 +16,14 @@ impl Scope {
     /// The expression as text. A symbol appears under its name as it is; one whose name could be read as something else is put
     /// in parentheses where it is a part of something.
     pub fn format(&self, a: &Dim) -> String {
+        if let Some(text) = self.recall_text(a) {
+            return text.to_string();
+        }
         let name = |symbol| self.name(symbol);
         let settle = |a: &Dim| self.settle(a.clone()).unwrap_or_else(|| a.clone());
-        write_sum(a, &Style { name: &name, settle: &settle })
+        let text = write_sum(a, &Style { name: &name, settle: &settle });
+        self.remember_text(a, &text);
+        text
     }
 }
 

@@ -51,6 +51,8 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId) -> Result<usize, B
     let mut sources = sources(model, facts, graph);
     let mut places: FxHashMap<Positions, ValueId> = FxHashMap::default();
     let mut shifted: Vec<Shifted> = Vec::new();
+    let opset = model.opset(graph, "").unwrap_or(0);
+    let looks = Looks { opset, budget: Budget::default(), taken: Taken::default() };
     let mut replaced = 0;
     for &value in model.graph(graph).inputs() {
         note_source(facts, value, &mut sources);
@@ -63,7 +65,7 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId) -> Result<usize, B
         let outputs: Vec<ValueId> = node.outputs().iter().flatten().copied().collect();
         for &value in &outputs {
             let Some(key) = key(facts, value) else {
-                let Some(counted) = counted(model, facts, graph, id, value) else { continue };
+                let Some(counted) = counted(model, facts, id, value, &looks) else { continue };
                 match places.get(&counted) {
                     Some(&known) => replaced += usize::from(unite(model, value, known)),
                     None => {
@@ -102,14 +104,21 @@ fn unite(model: &mut Model, value: ValueId, known: ValueId) -> bool {
 }
 
 /// What a tensor of symbolic size counts.
-fn counted(model: &mut Model, facts: &Facts, graph: GraphId, id: NodeId, value: ValueId) -> Option<Positions> {
+fn counted(model: &mut Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Looks) -> Option<Positions> {
     let fact = facts.get(value)?;
     let symbolic = fact.shape()?.iter().any(|dim| dim.as_const().is_none());
     if !symbolic || !matches!(fact.dtype()?, DType::Int64 | DType::Int32 | DType::Bool) {
         return None;
     }
-    let opset = model.opset(graph, "").unwrap_or(0);
-    positions(&Place { model, facts, id, opset, budget: &Budget::default(), taken: &Taken::default() }, value)
+    let Looks { opset, budget, taken } = looks;
+    positions(&Place { model, facts, id, opset: *opset, budget, taken }, value)
+}
+
+/// What looking at a node takes.
+struct Looks {
+    opset: i64,
+    budget: Budget,
+    taken: Taken,
 }
 
 /// A Range and the sum that moves it.
@@ -198,8 +207,8 @@ fn sources<'f>(model: &Model, facts: &'f Facts, graph: GraphId) -> Sources<'f> {
     }
     for node in model.graph(graph).nodes().filter_map(|id| model.node(id)).filter(|node| is_readable(node)) {
         let fact = node.output(0).and_then(|value| facts.get(value)).filter(|fact| fact.data().is_none());
-        let is_vector = |dims: &[Dim]| dims.len() == 1;
-        let vector = fact.filter(|fact| fact.dtype() == Some(DType::Int64) && fact.shape().is_some_and(is_vector));
+        let vector =
+            fact.filter(|fact| fact.dtype() == Some(DType::Int64) && fact.shape().is_some_and(|dims| dims.len() == 1));
         let Some(Content::Elements(elements)) = vector.and_then(|fact| fact.content.as_ref()) else { continue };
         if let Some(first) = elements.first().and_then(Scalar::as_int).filter(|dim| dim.as_const().is_none()) {
             sources.entry(first).or_default();

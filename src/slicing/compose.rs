@@ -73,9 +73,18 @@ pub fn compose(scope: &Scope, dim: &Dim, first: &Range, second: &Range, reading:
 
 /// Whether `range` takes all of an axis of `dim` in order, whatever the symbols are.
 pub fn is_identity(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> bool {
-    let in_order = range.step == Some(1) || scope.le(dim, &Dim::constant(1)).is_yes();
+    is_in_order(scope, dim, range)
+        && resolve_exactly(scope, dim, range, reading).is_some_and(|(_, len)| scope.eq(&len, dim).is_yes())
+}
+
+/// The same of a range that is known to take `len` elements.
+pub fn takes_all(scope: &Scope, dim: &Dim, range: &Range, len: &Dim) -> bool {
     // As many elements as there are, one after the other, can only be all of them.
-    in_order && resolve_exactly(scope, dim, range, reading).is_some_and(|(_, len)| scope.eq(&len, dim).is_yes())
+    is_in_order(scope, dim, range) && scope.eq(len, dim).is_yes()
+}
+
+fn is_in_order(scope: &Scope, dim: &Dim, range: &Range) -> bool {
+    range.step == Some(1) || scope.le(dim, &Dim::constant(1)).is_yes()
 }
 
 /// The same range with numbers for bounds where they can be told: a bound `k` elements before the end of an axis that has so

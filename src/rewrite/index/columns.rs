@@ -58,7 +58,14 @@ pub(super) fn choose(place: &mut Place<'_>) -> Option<Edit> {
     let Some(Attribute::Int(axis)) = node.attribute("axis") else { return None };
     let axis = if *axis < 0 { axis.checked_add(i64::try_from(result.len()).ok()?)? } else { *axis };
     let axis = usize::try_from(axis).ok().filter(|axis| *axis < result.len())?;
-    let single = |column: &ValueId| place.shape(*column).and_then(|dims| dims.get(axis)).is_some_and(|d| d.is_const(1));
+    // That the columns are of one size is a law of the operator; runtimes pass over empty ones.
+    let single = |column: &ValueId| {
+        let agree = |(at, (own, goal)): (usize, (&Dim, &Dim))| {
+            if at == axis { own.is_const(1) } else { place.scope().eq(own, goal).is_yes() }
+        };
+        let dims = place.shape(*column).filter(|dims| dims.len() == result.len());
+        dims.is_some_and(|dims| dims.iter().zip(&result).enumerate().all(agree))
+    };
     if !columns.iter().all(single) {
         return None;
     }

@@ -129,7 +129,7 @@ fn joined(scope: &Scope, dim: &Dim, first: &Cut, second: &Cut) -> Option<Option<
         let range = Range::new(first.range.begin.clone(), second.range.end.clone(), Some(1)).ok()?;
         let found = slicing::resolve_exactly(scope, dim, &range, super::READING);
         if let Some((selection, total)) = found.filter(|(_, total)| scope.eq(total, &both).is_yes()) {
-            let whole = slicing::is_identity(scope, dim, &range, super::READING);
+            let whole = slicing::takes_all(scope, dim, &range, &total);
             return Some(Some(Cut { range, exact: Some((selection.start, total)) }).filter(|_| !whole));
         }
     }

@@ -90,9 +90,9 @@ fn work_out_cuts(place: &Place<'_>, id: NodeId) -> Option<Cuts> {
             AxisOp::Range(range) => {
                 named += 1;
                 let range = slicing::with_numbers(scope, dim, &range, spec.reading);
-                let whole = slicing::is_identity(scope, dim, &range, spec.reading);
                 let exact = slicing::resolve_exactly(scope, dim, &range, spec.reading);
                 let exact = exact.map(|(selection, len)| (selection.start, len));
+                let whole = exact.as_ref().is_some_and(|(_, len)| slicing::takes_all(scope, dim, &range, len));
                 Some(Cut { range, exact }).filter(|_| !whole)
             }
             AxisOp::Index(_) | AxisOp::NewAxis => return None,
@@ -208,7 +208,7 @@ fn range_of(scope: &Scope, dim: &Dim, start: &Dim, step: i64, len: &Dim) -> Opti
     if !yes(&found_len, len) || !yes(&found.start, start) || found.step != step {
         return None;
     }
-    Some(Some(guess).filter(|guess| !slicing::is_identity(scope, dim, guess, READING)))
+    Some(Some(guess).filter(|guess| !slicing::takes_all(scope, dim, guess, &found_len)))
 }
 
 /// A Slice of these ranges of numbers; its operands become constants of the edit. `None` where a number is not known, or cannot
