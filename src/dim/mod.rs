@@ -41,6 +41,7 @@ mod maximum;
 mod meet;
 mod monomial;
 mod parse;
+mod parts;
 mod prove;
 mod quotient;
 mod refute;
@@ -49,6 +50,7 @@ mod text;
 
 pub use ask::Answer;
 pub use expr::{Dim, Symbol};
+pub use parts::Operation;
 pub use scope::Scope;
 
 #[cfg(test)]

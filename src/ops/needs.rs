@@ -106,12 +106,27 @@ impl Walk {
     }
 }
 
-/// Notes that a symbol is at least `least`, if that is news.
+/// Notes that a size is at least `least`, if that is news: a symbol is more than what would make the size smaller, whatever
+/// the others are.
 fn at_least(scope: &Scope, dim: &Dim, least: i64) -> bool {
-    let Some(symbol) = dim.as_symbol() else { return false };
-    if scope.ge(dim, &Dim::constant(least)).is_yes() {
+    const STEPS: usize = 64;
+    let least = Dim::constant(least);
+    if scope.ge(dim, &least).is_yes() {
         return false;
     }
-    scope.restrict(symbol, Some(least), None);
-    true
+    if let Some(symbol) = dim.as_symbol() {
+        scope.restrict(symbol, least.as_const(), None);
+        return true;
+    }
+    let mut learned = false;
+    for symbol in dim.symbols() {
+        for _ in 0..STEPS {
+            let (Some(low), _) = scope.bounds(&Dim::symbol(symbol)) else { break };
+            let there = scope.substitute(dim, &|other| (other == symbol).then(|| Dim::constant(low)));
+            let Some(next) = low.checked_add(1).filter(|_| scope.lt(&there, &least).is_yes()) else { break };
+            scope.restrict(symbol, Some(next), None);
+            learned = true;
+        }
+    }
+    learned
 }

@@ -14,6 +14,7 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         apply: reshape_reshape,
     },
+    Rule { name: "reshape-of-transpose", operators: &["Reshape", "Flatten"], exact: true, apply: reshape_of_transpose },
     Rule { name: "cast-cast", operators: &["Cast"], exact: true, apply: cast_cast },
     Rule { name: "concat-concat", operators: &["Concat"], exact: true, apply: concat_concat },
     Rule { name: "expand-into-broadcast", operators: BROADCASTING, exact: true, apply: expand_into_broadcast },
@@ -209,6 +210,56 @@ fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
     let from = place.shape(input)?.to_vec();
     let target = place.shape(output)?.to_vec();
     reshape_to(place, "reshape-reshape", input, &from, &target)
+}
+
+/// Axes that are split, moved side by side in their order, and merged again: `Reshape(Transpose(Reshape(x)))` is a Transpose of `x`,
+/// whose axes are the merged ones.
+fn reshape_of_transpose(place: &mut Place<'_>) -> Option<Edit> {
+    let (middle, output) = (place.input(0)?, place.output(0)?);
+    let (_, transpose) = place.producer(middle, "Transpose")?;
+    let split = transpose.input(0)?;
+    let (_, reshape) = ["Reshape", "Unsqueeze"].iter().find_map(|operator| place.producer(split, operator))?;
+    let input = reshape.input(0)?;
+    let (from, dims, target) = (place.shape(input)?, place.shape(split)?, place.shape(output)?);
+    let perm = permutation(transpose, dims.len())?;
+    let scope = place.scope();
+    if from.len() != target.len() {
+        return None;
+    }
+    // The axes of the transposed tensor that each axis of the result merges.
+    let mut groups: Vec<&[usize]> = Vec::with_capacity(target.len());
+    let mut rest = perm.as_slice();
+    for dim in target {
+        let merged = |count: usize| {
+            let axes = rest.get(..count)?;
+            let sizes = axes.iter().map(|&axis| dims.get(axis)).collect::<Option<Vec<_>>>()?;
+            scope.eq(&scope.product(sizes), dim).is_yes().then_some(axes)
+        };
+        let group = (1..=rest.len()).find_map(merged)?;
+        let in_order = group.windows(2).all(|pair| pair.first().zip(pair.last()).is_some_and(|(a, b)| a + 1 == *b));
+        if !in_order {
+            return None;
+        }
+        rest = rest.get(group.len()..)?;
+        groups.push(group);
+    }
+    if !rest.is_empty() {
+        return None;
+    }
+    // The merged axes in the order they have before the Transpose are those of the input.
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by_key(|&group| groups.get(group).and_then(|axes| axes.first()));
+    for (own, &group) in from.iter().zip(&order) {
+        if !scope.eq(own, target.get(group)?).is_yes() {
+            return None;
+        }
+    }
+    let both: Vec<i64> = (0..groups.len())
+        .map(|group| order.iter().position(|&other| other == group).and_then(|axis| i64::try_from(axis).ok()))
+        .collect::<Option<_>>()?;
+    let name = place.node()?.name.clone();
+    let node = NewNode::new("Transpose", [Some(input)]).with("perm", both).named(name).output(output);
+    Some(place.edit("reshape-of-transpose")?.removing(place.id).inserting(node))
 }
 
 /// Whether every value of the first type has one of the second that stands for it exactly, and for nothing else.

@@ -13,7 +13,7 @@
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
-use crate::dim::Dim;
+use crate::dim::{Dim, Scope};
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::window::{AutoPad, Axis, Window, read_numbers};
@@ -67,9 +67,24 @@ fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
             true => None,
             false => window.places(cx.scope(), axis, size, &Dim::constant(kernel)),
         };
+        let places = places.map(|places| with_a_short_axis(cx.scope(), &window, axis, size, kernel, places));
         dims.push(places.unwrap_or_else(|| cx.fresh_dim()));
     }
     Ok(Some(dims))
+}
+
+/// Where windows that lie side by side are longer than the axis, ONNX Runtime rounds towards one of them and not down to none.
+fn with_a_short_axis(scope: &Scope, window: &Window, axis: usize, size: &Dim, kernel: i64, places: Dim) -> Dim {
+    let side_by_side = window.strides.get(axis) == Some(&kernel)
+        && window.dilations.get(axis) == Some(&1)
+        && window.pads.get(axis) == Some(&[0, 0])
+        && matches!(window.auto_pad, AutoPad::Explicit | AutoPad::Valid)
+        && !window.ceil_mode;
+    if side_by_side && kernel > 1 && size.as_const().is_none() {
+        scope.max(&places, &scope.min(size, &Dim::constant(1)))
+    } else {
+        places
+    }
 }
 
 /// Runtimes do not count the gaps between taps when they pad to the same size.

@@ -1,20 +1,25 @@
 //! Carrying a plan out.
 
-use super::plan::{Answer, Planned, Step};
+use rustc_hash::FxHashMap;
+
+use super::plan::{Planned, Rewired, Step};
 use super::survey::Survey;
 use crate::ir::{Broken, Edit, GraphId, Model, NewNode, Node, ValueId};
 use crate::tensor::Tensor;
 
+/// A plan to be carried out.
+pub(super) struct Carried {
+    pub steps: Vec<Step>,
+    pub answers: Vec<Rewired>,
+    /// The values that hold now what the steps will: new ones are named after them.
+    pub counterparts: FxHashMap<usize, ValueId>,
+}
+
 /// Makes the nodes of the plan, and lets those who asked read them.
-pub(super) fn carry_out(
-    model: &mut Model,
-    graph: GraphId,
-    survey: &Survey,
-    steps: Vec<Step>,
-    answers: &[Answer],
-) -> Result<(), Broken> {
-    let Some(&(first, ..)) = survey.asked.first() else { return Ok(()) };
-    let mut anchor = first;
+pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carried: Carried) -> Result<(), Broken> {
+    let Carried { steps, answers, counterparts } = carried;
+    let Some(first) = survey.asked.first() else { return Ok(()) };
+    let mut anchor = first.reader;
     while let Some(holder) =
         model.node(anchor).map(Node::graph).filter(|&at| at != graph).and_then(|at| model.graph(at).parent())
     {
@@ -26,7 +31,7 @@ pub(super) fn carry_out(
         Planned::Value(value) => Some(value),
         Planned::Step(step) => made.get(step).copied(),
     };
-    for step in steps {
+    for (at, step) in steps.into_iter().enumerate() {
         let (stem, node) = match step {
             Step::Constant(tensor) => {
                 let name = model.unused_name("size");
@@ -67,6 +72,16 @@ pub(super) fn carry_out(
                 ("size".to_string(), NewNode::new("Unsqueeze", [resolve(&made, scalar)]).with("axes", vec![0i64]))
             }
             Step::Scalar(vector) => ("size".to_string(), NewNode::new("Squeeze", [resolve(&made, vector)])),
+            Step::Apply(operator, operands, to) => {
+                let inputs: Vec<Option<ValueId>> =
+                    operands.into_iter().map(|operand| resolve(&made, operand)).collect();
+                let node = NewNode::new(operator, inputs);
+                named(model, counterparts.get(&at), if let Some(to) = to { node.with("to", to) } else { node })
+            }
+            Step::Reduce(operator, vector, keeps) => {
+                let node = NewNode::new(operator, [resolve(&made, vector)]);
+                named(model, counterparts.get(&at), node.with("keepdims", i64::from(keeps)))
+            }
             Step::Again(id, inputs) => {
                 let Some(node) = model.node(id) else { return Ok(()) };
                 let mut again = NewNode::new(&node.op_type, []).named(node.name.clone());
@@ -86,11 +101,24 @@ pub(super) fn carry_out(
         made.push(value);
         edit.insert.push(node.output(value));
     }
-    for &(reader, slot, planned) in answers {
+    for (reader, slot, planned) in answers {
         edit.rewire.push((reader, slot, resolve(&made, planned)));
+    }
+    for (reader, slot, tensor) in &survey.constants {
+        let name = model.unused_name("size");
+        let value = model.add_value(name);
+        edit.constants.push((value, tensor.clone()));
+        edit.rewire.push((*reader, *slot, Some(value)));
     }
     model.apply(edit)?;
     Ok(())
+}
+
+/// A stem for the name of a result and its node, after the value that holds the same now.
+fn named(model: &Model, counterpart: Option<&ValueId>, node: NewNode) -> (String, NewNode) {
+    let Some(&value) = counterpart else { return ("size".to_string(), node) };
+    let own = model.value(value).producer().and_then(|id| model.node(id)).filter(|own| own.is(&node.op_type));
+    (model.value(value).name.clone(), own.map_or(node.clone(), |own| node.named(own.name.clone())))
 }
 
 /// The result of a node that is there and does just that: it keeps its name.

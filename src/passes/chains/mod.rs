@@ -7,14 +7,23 @@
 //! Law: two integer tensors with the same element type, shape and, element for element, the same expression in the symbols are
 //! equal. A plan reads a tensor only for nodes that come after it, so that no circle can arise.
 
+mod asked;
 mod carry;
 mod plan;
 mod survey;
+mod terms;
 
 use super::dead::live_graphs;
 use crate::ir::{Broken, Facts, Model};
-use plan::Plan;
+use plan::{Plan, Strategy};
 use survey::Survey;
+
+/// How much is tried in all, and for each that asks.
+const FUEL: usize = 160_000;
+const MOST_FUEL: usize = 4_000;
+
+/// How many tensors are tried to be read first.
+const MAX_SEEDS: usize = 4;
 
 /// Plans the sizes of every graph anew where that takes fewer nodes. Returns how many nodes fewer.
 ///
@@ -23,18 +32,49 @@ use survey::Survey;
 pub fn shorten(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
     let mut saved = 0;
     for graph in live_graphs(model) {
-        let Some(survey) = Survey::of(model, facts, graph)? else { continue };
-        // A size that an operator can be told by convention costs nothing, but one vector fewer may be shared.
-        let conventions: [&'static [&'static str]; 4] = [&[], &["Reshape"], &["Expand"], &["Reshape", "Expand"]];
-        let plans = conventions.into_iter().filter_map(|conventions| {
-            let mut plan = Plan::new(&survey, model, facts, conventions);
-            let asked = plan.all()?;
-            Some((plan.cost(), plan.steps, asked))
-        });
-        let Some((cost, steps, asked)) = plans.min_by_key(|(cost, ..)| *cost) else { continue };
-        let Some(fewer) = survey.chain.len().checked_sub(cost).filter(|fewer| *fewer > 0) else { continue };
-        saved += fewer;
-        carry::carry_out(model, graph, &survey, steps, &asked)?;
+        let Some(mut survey) = Survey::of(model, facts, graph)? else { continue };
+        // What is there only to be measured goes with what measures it.
+        let there = survey.chain.len() + survey.measured;
+        let mut best: Option<(usize, carry::Carried)> = None;
+        for strategy in strategies(&survey) {
+            let mut plan = Plan::new(&mut survey, model, facts, strategy);
+            let Some(answers) = plan.all() else { continue };
+            let extra = if strategy.kept_only { 0 } else { plan.measured() };
+            let cost = plan.cost(&answers) + extra;
+            if cost < best.as_ref().map_or(there, |(cost, ..)| *cost) {
+                best = Some((cost, carry::Carried { counterparts: plan.counterparts(), steps: plan.steps, answers }));
+            }
+        }
+        let Some((cost, carried)) = best else { continue };
+        saved += there - cost;
+        carry::carry_out(model, graph, &survey, carried)?;
     }
     Ok(saved)
+}
+
+/// What is worth trying. A size that an operator can be told by convention costs nothing, but one vector fewer may be shared; and a
+/// Shape that the first who asks does not need may serve those who ask later.
+fn strategies(survey: &Survey) -> Vec<Strategy> {
+    let mut found = Vec::new();
+    for by_convention in [false, true] {
+        found.push(Strategy { by_convention, plain: true, ..Strategy::default() });
+        for whole in [false, true] {
+            found.push(Strategy { whole, by_convention, ..Strategy::default() });
+        }
+    }
+    let mut seeds: Vec<_> = survey.score.iter().map(|(&tensor, &score)| (std::cmp::Reverse(score), tensor)).collect();
+    seeds.sort_unstable();
+    for (_, tensor) in seeds.into_iter().take(MAX_SEEDS) {
+        let position = survey.sources.values().flatten().find(|source| source.tensor == tensor);
+        let Some(position) = position.map(|source| source.position) else { continue };
+        found.push(Strategy { seed: Some((tensor, position)), ..Strategy::default() });
+    }
+    if survey.measured > 0 {
+        let kept: Vec<Strategy> = found.iter().map(|&strategy| Strategy { kept_only: true, ..strategy }).collect();
+        found.truncate(3);
+        found.extend(kept);
+    }
+    let each = FUEL / found.len().max(1) / survey.asked.len().max(1);
+    found.iter_mut().for_each(|strategy| strategy.fuel = each.min(MOST_FUEL));
+    found
 }

@@ -1,0 +1,200 @@
+//! How an expression can be computed: one operation, and the smaller expressions it works on.
+
+use super::expr::Dim;
+use super::integer::greatest_common_divisor;
+use super::monomial::{Atom, Monomial, Term};
+use super::scope::Scope;
+
+/// What has more terms is not worth taking apart.
+const MAX_TERMS: usize = 16;
+
+/// How many terms of a sum are looked at.
+const MAX_PARTS: usize = 6;
+
+/// An operation on two integers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// `a + b`.
+    Add,
+    /// `a − b`.
+    Sub,
+    /// `a · b`.
+    Mul,
+    /// `⌊a / b⌋` of an `a ≥ 0` and a `b ≥ 1`, so that it does not matter which way it is rounded.
+    Div,
+    /// `a − b·⌊a / b⌋` for a `b ≥ 1`.
+    Mod,
+    /// The smaller of the two.
+    Min,
+    /// The larger of the two.
+    Max,
+}
+
+impl Scope {
+    /// The ways to compute an expression by one operation from simpler ones. Each gives `a` for every assignment of the symbols.
+    pub fn parts(&self, a: &Dim) -> Vec<(Operation, Dim, Dim)> {
+        let mut found = Vec::new();
+        if a.as_const().is_none() && a.term_count() <= MAX_TERMS {
+            self.linear_parts(a, &mut found);
+            self.atom_parts(a, &mut found);
+        }
+        found.retain(|(operation, left, right)| left != a && right != a && self.gives(*operation, left, right, a));
+        found
+    }
+
+    fn gives(&self, operation: Operation, left: &Dim, right: &Dim, a: &Dim) -> bool {
+        let result = match operation {
+            Operation::Add => self.try_add(left, right),
+            Operation::Sub => self.try_sub(left, right),
+            Operation::Mul => self.try_mul(left, right),
+            Operation::Div if self.at_least(left, 0) && self.at_least(right, 1) => self.try_floor_div(left, right),
+            Operation::Mod if self.at_least(right, 1) => self.try_modulo(left, right),
+            Operation::Min => self.try_min(left, right),
+            Operation::Max => self.try_max(left, right),
+            Operation::Div | Operation::Mod => None,
+        };
+        result.as_ref() == Some(a)
+    }
+
+    fn linear_parts(&self, a: &Dim, found: &mut Vec<(Operation, Dim, Dim)>) {
+        let offset = a.offset();
+        let terms: Vec<Term> = a.terms().iter().filter(|term| !term.monomial.is_one()).cloned().collect();
+        let constant = Dim::constant(offset);
+        let single = |term: &Term| Dim::from_sorted(vec![term.clone()]);
+        if let Some(rest) = self.try_sub(a, &constant).filter(|_| offset != 0) {
+            if terms.iter().all(|term| term.coefficient < 0)
+                && let Some(opposite) = self.try_neg(&rest)
+            {
+                found.push((Operation::Sub, constant.clone(), opposite));
+            }
+            found.push((Operation::Add, rest, constant));
+        }
+        let divisor = terms.iter().fold(offset.unsigned_abs(), |divisor, term| {
+            greatest_common_divisor(divisor, term.coefficient.unsigned_abs())
+        });
+        if let Ok(divisor) = i64::try_from(divisor)
+            && divisor > 0
+        {
+            let negative = terms.iter().all(|term| term.coefficient < 0);
+            let factor = Dim::constant(if negative { -divisor } else { divisor });
+            if !factor.is_const(1)
+                && let Some(rest) = self.exact_div(a, &factor)
+            {
+                found.push((Operation::Mul, rest, factor));
+            }
+        }
+        if terms.len() < 2 || terms.len() > MAX_PARTS {
+            return;
+        }
+        let (above, below): (Vec<&Term>, Vec<&Term>) = terms.iter().partition(|term| term.coefficient > 0);
+        let sum = |terms: &[&Term]| {
+            let dims = terms.iter().map(|term| single(term)).collect::<Option<Vec<Dim>>>()?;
+            self.try_sum(&dims)
+        };
+        if let (false, false, Some(above), Some(below)) =
+            (above.is_empty(), below.is_empty(), sum(&above), sum(&below).and_then(|below| self.try_neg(&below)))
+            && let Some(above) = self.try_add(&above, &Dim::constant(offset))
+        {
+            found.push((Operation::Sub, above, below));
+        }
+        for part in terms.iter().filter_map(single) {
+            if let Some(rest) = self.try_sub(a, &part) {
+                found.push((Operation::Add, rest, part));
+            }
+        }
+    }
+
+    fn atom_parts(&self, a: &Dim, found: &mut Vec<(Operation, Dim, Dim)>) {
+        let terms: Vec<Term> = a.terms().to_vec();
+        if let [Term { monomial, coefficient: 1 }] = terms.as_slice() {
+            self.factors(a, monomial, found);
+        }
+        for term in terms.iter().take(MAX_PARTS) {
+            match term.monomial.as_atom() {
+                Some(Atom::Floor(floor)) => {
+                    let (numerator, denominator) = (floor.numerator.clone(), floor.denominator.clone());
+                    let operation = if term.coefficient == 1 { Operation::Div } else { Operation::Mod };
+                    found.push((operation, numerator, denominator));
+                }
+                Some(Atom::Max(members)) => {
+                    let Some((first, others)) = members.as_slice().split_first() else { continue };
+                    let rest = Dim::from_sorted(vec![term.clone()]).and_then(|own| self.try_sub(a, &own));
+                    let others = self.try_max_of(others.to_vec());
+                    let Some((rest, others)) = rest.zip(others) else { continue };
+                    let (operation, pair) = match term.coefficient {
+                        1 => (Operation::Max, (self.try_add(&rest, first), self.try_add(&rest, &others))),
+                        -1 => (Operation::Min, (self.try_sub(&rest, first), self.try_sub(&rest, &others))),
+                        _ => continue,
+                    };
+                    if let (Some(left), Some(right)) = pair {
+                        found.push((operation, left, right));
+                    }
+                }
+                Some(Atom::Symbol(_)) | None => {}
+            }
+        }
+    }
+
+    /// A product, factor by factor.
+    fn factors(&self, a: &Dim, monomial: &Monomial, found: &mut Vec<(Operation, Dim, Dim)>) {
+        if monomial.degree() < 2 {
+            return;
+        }
+        for factor in monomial.factors().iter().take(MAX_PARTS) {
+            if let Some(factor) = factor.atom.clone().dim()
+                && let Some(rest) = self.quotient(a, &factor)
+            {
+                found.push((Operation::Mul, rest, factor));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn parts(text: &str) -> Vec<String> {
+        let scope = Scope::new();
+        let dim = scope.parse(text).expect("it is an expression");
+        let write = |(operation, left, right): (Operation, Dim, Dim)| {
+            format!("{operation:?}({}, {})", scope.format(&left), scope.format(&right))
+        };
+        scope.parts(&dim).into_iter().map(write).collect()
+    }
+
+    #[test]
+    fn a_size_is_its_own_part() {
+        assert!(parts("h").is_empty() && parts("7").is_empty());
+    }
+
+    #[track_caller]
+    fn has(text: &str, part: &str) {
+        let found = parts(text);
+        assert!(found.iter().any(|own| own == part), "{found:?}");
+    }
+
+    #[test]
+    fn sums_and_products() {
+        has("h + 3", "Add(h, 3)");
+        has("4 - h", "Sub(4, h)");
+        has("h - w + 1", "Sub(h + 1, w)");
+        has("6*h", "Mul(h, 6)");
+        has("-h", "Mul(h, -1)");
+        has("h*w", "Mul(w, h)");
+    }
+
+    #[test]
+    fn atoms() {
+        has("floor(h/4)", "Div(h, 4)");
+        has("Mod(3*h, 4)", "Mod(3*h, 4)");
+        has("max(h, w)", "Max(w, h)");
+        has("min(h, 30)", "Min(h, 30)");
+    }
+
+    #[test]
+    fn a_quotient_that_may_be_negative_is_none() {
+        assert!(parts("floor((h - 3)/4)").iter().all(|part| !part.starts_with("Div")));
+    }
+}

@@ -1,0 +1,43 @@
+//! Chains of sizes that are planned together, and reshapes whose operands go, on models in text form.
+
+#[macro_use]
+mod support;
+
+fuses! {
+    two_sizes_are_treated_alike: "size-chain", 15, "g (float[n,h,w] x) => (y) <int64 one = {1}, int64 two = {2}, int64 four = {4}, int64[1] zero = {0}> {
+        s = Shape (x)  h = Gather (s, one)  w = Gather (s, two)
+        hm = Mod (h, four)  hn = Sub (four, hm)  hp = Mod (hn, four)  wm = Mod (w, four)  wn = Sub (four, wm)  wp = Mod (wn, four)
+        hu = Unsqueeze (hp, zero)  wu = Unsqueeze (wp, zero)
+        p = Concat <axis = 0> (zero, zero, zero, zero, hu, wu)  y = Pad (x, p) }";
+    sizes_computed_in_floats: "size-chain", 13, "g (float[n,h,w] x) => (y) <int64 one = {1}, int64 two = {2}, double half = {0.5}, int64[1] zero = {0}, int64[2] axes = {1,2}> {
+        s = Shape (x)  h = Gather (s, one)  w = Gather (s, two)  hf = Cast <to = 11> (h)  wf = Cast <to = 11> (w)
+        hm = Mul (hf, half)  hs = Sub (hf, hm)  hh = Mul (hs, half)  hi = Cast <to = 7> (hh)
+        wm = Mul (wf, half)  ws = Sub (wf, wm)  wh = Mul (ws, half)  wi = Cast <to = 7> (wh)
+        hb = Unsqueeze (hi, zero)  wb = Unsqueeze (wi, zero)  b = Concat <axis = 0> (hb, wb)
+        he = Sub (h, hi)  we = Sub (w, wi)  hv = Unsqueeze (he, zero)  wv = Unsqueeze (we, zero)  e = Concat <axis = 0> (hv, wv)
+        y = Slice (x, b, e, axes) }";
+    floats_of_which_nothing_is_known: "size-chain", 13, "g (float[n,h,w] x) => (y) <int64 one = {1}, int64 two = {2}, int64[1] zero = {0}, float most = {24.0}, float[0] roi = {}, int64[1] first = {1}> {
+        u = Unsqueeze (x, zero)  s = Shape (x)  h = Gather (s, one)  w = Gather (s, two)  hf = Cast <to = 1> (h)  wf = Cast <to = 1> (w)
+        l = Max (hf, wf)  r = Div (most, l)  hr = Mul (hf, r)  wr = Mul (wf, r)  hl = Floor (hr)  wl = Floor (wr)
+        hi = Cast <to = 7> (hl)  wi = Cast <to = 7> (wl)  hu = Unsqueeze (hi, zero)  wu = Unsqueeze (wi, zero)
+        n = Gather (s, o)  nu = Unsqueeze (n, zero)  t = Concat <axis = 0> (first, nu, hu, wu)
+        y = Resize <mode = \"nearest\"> (u, roi, \"\", t)  o = Constant <value_int = 0> () }";
+    bounds_in_32_bits: "size-chain", 13, "g (float[n,s,4] x) => (y) <int64 one = {1}, int32 two = {2}, int32[1] low = {0}, int32[1] high = {2147483647}, int64[1] zero = {0}> {
+        d = Shape (x)  e = Cast <to = 6> (d)  s = Gather (e, one)  h = Div (s, two)  hu = Unsqueeze (h, zero)
+        b = Concat <axis = 0> (low, hu, low)  t = Concat <axis = 0> (high, high, high)  y = Slice (x, b, t) }";
+    the_smaller_of_a_size_and_a_number: "size-chain", 13, "g (float[n] x) => (y, z) <int64[1] most = {3}, int64[1] one = {1}> {
+        s = Shape (x)  c = Concat <axis = 0> (most, s)  m = ReduceMin <keepdims = 0> (c)  k = Reshape (m, one)  y, z = TopK (x, k) }";
+    a_tensor_that_is_only_measured: "size-chain", 13, "g (float[n,4] x, float[n,4] z) => (y) <int64 zero = {0}, int64[1] axis = {0}, int64[1] four = {4}> {
+        a = Add (x, z)  b = Sigmoid (a)  s = Shape (b)  n = Gather (s, zero)  u = Unsqueeze (n, axis)  t = Concat <axis = 0> (four, u)
+        v = ConstantOfShape <value = float[1] {1.0}> (t)  y = MatMul (x, v) }";
+    axes_split_moved_and_merged: "reshape-of-transpose", 13, "g (float[n,6,4] x) => (y) <int64[4] split = {0,3,2,4}, int64[3] flat = {0,4,6}> {
+        u = Reshape (x, split)  t = Transpose <perm = [0, 3, 1, 2]> (u)  v = Reshape (t, flat)  y = Neg (v) }";
+}
+
+keeps! {
+    axes_split_and_merged_in_another_order: "reshape-of-transpose", 13, "g (float[n,6,4] x) => (y) <int64[3] flat = {0,4,6}, int64[4] split = {0,3,2,4}> {
+        u = Reshape (x, split)  t = Transpose <perm = [0, 3, 2, 1]> (u)  v = Reshape (t, flat)  y = Neg (v) }";
+    axes_split_and_merged_elsewhere: "reshape-of-transpose", 13, "g (float[n,6,4] x) => (y) <int64[3] flat = {0,12,2}, int64[4] split = {0,3,2,4}> {
+        u = Reshape (x, split)  t = Transpose <perm = [0, 3, 1, 2]> (u)  v = Reshape (t, flat)  y = Neg (v) }";
+    sizes_that_are_told_at_once: "size-chain", 15, "g (float[n,h,w] x, float[a] z) => (y) { s = Shape (x)  y = Expand (z, s) }";
+}
