@@ -141,3 +141,18 @@ fn the_default_of_an_input_says_nothing() {
     assert!(!shape(&model, "y").contains('2'));
     assert_eq!(notes(&report, EventKind::Claimed).len(), 0);
 }
+
+#[test]
+fn how_many_sizes_a_resize_takes_is_told_in_numbers_or_not_at_all() {
+    let sized = |count: &str| {
+        let source = format!(
+            r#"<ir_version: 8, opset_import: ["" : 17]>
+            agraph (float[] x, int64[{count}] s) => (float[] y, int64[{count}] other) {{
+                t = Abs (s) y = Resize <mode = "nearest"> (x, "", "", t) other = Neg (s) }}"#
+        );
+        inferred(&source).0
+    };
+    assert_eq!(shape(&sized("K"), "other"), "K");
+    assert_eq!(shape(&sized("K"), "t"), "?");
+    assert_eq!(shape(&sized("4"), "t"), "4");
+}

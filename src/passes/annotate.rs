@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{
-    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, Model, TensorType, Type, ValueId,
+    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, TensorType, Type, ValueId,
 };
 use crate::ops::EventKind;
 
@@ -31,6 +31,7 @@ pub fn annotate(
             values.extend(node.outputs().iter().flatten());
         }
         values.extend(model.graph(graph).outputs());
+        let counts = counts_of_axes(model, graph);
         let mut seen = FxHashSet::default();
         values.retain(|&value| seen.insert(value));
         for value in values {
@@ -42,7 +43,10 @@ pub fn annotate(
             let fact = proved.get(value).cloned().unwrap_or_default();
             let claim = claimed.and_then(|facts| facts.get(value));
             let mut writer = Writer { scope: &scope, names, claims: false };
-            if let Some(ty) = writer.merged(&fact, claim, declared.as_ref()) {
+            if let Some(mut ty) = writer.merged(&fact, claim, declared.as_ref()) {
+                if counts.contains(&value) {
+                    forget_names(&mut ty);
+                }
                 if let (true, Definition::Node(node, _)) = (writer.claims, place.definition()) {
                     let reason = format!("part of the shape of '{}' is written as claimed, and not proved", place.name);
                     told.push((model.describe(node), EventKind::Claimed, reason));
@@ -52,6 +56,22 @@ pub fn annotate(
         }
     }
     told
+}
+
+/// The operands of Resize whose length is how many axes there are. Where that has only a name, ONNX Runtime takes it for 0 and
+/// refuses the model; where nothing is said of it, it does not look.
+fn counts_of_axes(model: &Model, graph: GraphId) -> FxHashSet<ValueId> {
+    let nodes = model.graph(graph).nodes().filter_map(|id| model.node(id));
+    let resizes = nodes.filter(|node| node.is("Resize") || node.is("Upsample"));
+    resizes.flat_map(|node| node.inputs().iter().skip(1).flatten().copied()).collect()
+}
+
+/// Leaves only the sizes that are numbers.
+fn forget_names(ty: &mut DeclaredType) {
+    let DeclaredType::Tensor { shape: Some(dims), .. } = ty else { return };
+    for dim in dims.iter_mut().filter(|dim| matches!(dim.claim, DimClaim::Param(_))) {
+        dim.claim = DimClaim::Unknown;
+    }
 }
 
 /// Puts a type together.
