@@ -19,8 +19,11 @@ use plan::{Plan, Strategy};
 use survey::Survey;
 
 /// How much is tried in all, and for each that asks.
-const FUEL: usize = 160_000;
-const MOST_FUEL: usize = 4_000;
+const FUEL: usize = 40_000;
+const MOST_FUEL: usize = 1_000;
+
+/// How many steps of a plan may turn out not to be needed. One that takes more nodes than what is known is given up on the way.
+const UNNEEDED: usize = 2;
 
 /// How many tensors are tried to be read first.
 const MAX_SEEDS: usize = 4;
@@ -38,10 +41,11 @@ pub fn shorten(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
         let mut best: Option<(usize, carry::Carried)> = None;
         for strategy in strategies(&survey) {
             let mut plan = Plan::new(&mut survey, model, facts, strategy);
-            let Some(answers) = plan.all() else { continue };
+            let fewest = best.as_ref().map_or(there, |(cost, ..)| *cost);
+            let Some(answers) = plan.all(fewest.saturating_add(UNNEEDED)) else { continue };
             let extra = if strategy.kept_only { 0 } else { plan.measured() };
             let cost = plan.cost(&answers) + extra;
-            if cost < best.as_ref().map_or(there, |(cost, ..)| *cost) {
+            if cost < fewest {
                 best = Some((cost, carry::Carried { counterparts: plan.counterparts(), steps: plan.steps, answers }));
             }
         }

@@ -177,8 +177,9 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Plans everything that is asked, in the order it is asked in.
-    pub fn all(&mut self) -> Option<Vec<Rewired>> {
+    /// Plans everything that is asked, in the order it is asked in, unless it comes to take this many nodes.
+    pub fn all(&mut self, bound: usize) -> Option<Vec<Rewired>> {
+        self.bound = bound;
         if let Some((tensor, position)) = self.strategy.seed {
             self.shape(tensor, position)?;
         }
