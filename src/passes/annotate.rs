@@ -31,7 +31,7 @@ pub fn annotate(
             values.extend(node.outputs().iter().flatten());
         }
         values.extend(model.graph(graph).outputs());
-        let counts = counts_of_axes(model, graph);
+        let counts = counts_of_axes(model, proved, graph);
         let mut seen = FxHashSet::default();
         values.retain(|&value| seen.insert(value));
         for value in values {
@@ -45,7 +45,7 @@ pub fn annotate(
             let mut writer = Writer { scope: &scope, names, claims: false };
             if let Some(mut ty) = writer.merged(&fact, claim, declared.as_ref()) {
                 if counts.contains(&value) {
-                    forget_names(&mut ty);
+                    forget_length(&mut ty);
                 }
                 if let (true, Definition::Node(node, _)) = (writer.claims, place.definition()) {
                     let reason = format!("part of the shape of '{}' is written as claimed, and not proved", place.name);
@@ -58,19 +58,31 @@ pub fn annotate(
     told
 }
 
-/// The operands of Resize whose length is how many axes there are. Where that has only a name, ONNX Runtime takes it for 0 and
-/// refuses the model; where nothing is said of it, it does not look.
-fn counts_of_axes(model: &Model, graph: GraphId) -> FxHashSet<ValueId> {
+/// What the operands of Resize that have an element for each axis are made of. Where the length of such a row has only a name, ONNX
+/// Runtime takes it for 0 and refuses the model, be it its own conclusion from the parts; where nothing is said of them, it does
+/// not look.
+fn counts_of_axes(model: &Model, facts: &Facts, graph: GraphId) -> FxHashSet<ValueId> {
+    let is_open = |value: ValueId| match facts.get(value).and_then(Fact::shape) {
+        None => true,
+        Some(dims) => matches!(dims, [row] if row.as_const().is_none()),
+    };
     let nodes = model.graph(graph).nodes().filter_map(|id| model.node(id));
     let resizes = nodes.filter(|node| node.is("Resize") || node.is("Upsample"));
-    resizes.flat_map(|node| node.inputs().iter().skip(1).flatten().copied()).collect()
+    let mut open: Vec<ValueId> = resizes.flat_map(|node| node.inputs().iter().skip(1).flatten().copied()).collect();
+    let mut found = FxHashSet::default();
+    while let Some(value) = open.pop() {
+        if is_open(value) && found.insert(value) {
+            let producer = model.value(value).producer().and_then(|id| model.node(id));
+            open.extend(producer.into_iter().flat_map(|node| node.inputs().iter().flatten().copied()));
+        }
+    }
+    found
 }
 
-/// Leaves only the sizes that are numbers.
-fn forget_names(ty: &mut DeclaredType) {
-    let DeclaredType::Tensor { shape: Some(dims), .. } = ty else { return };
-    for dim in dims.iter_mut().filter(|dim| matches!(dim.claim, DimClaim::Param(_))) {
-        dim.claim = DimClaim::Unknown;
+/// Says nothing of the size of a row, unless it is a number.
+fn forget_length(ty: &mut DeclaredType) {
+    if let DeclaredType::Tensor { shape, .. } = ty {
+        shape.take_if(|dims| matches!(dims.as_slice(), [row] if !matches!(row.claim, DimClaim::Value(_))));
     }
 }
 
