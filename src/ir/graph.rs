@@ -226,6 +226,11 @@ impl Model {
         (0..self.graphs.len() as u32).map(GraphId)
     }
 
+    /// A function, if it is still there.
+    pub fn function(&self, function: FunctionId) -> Option<&Function> {
+        self.functions.get(function.index()).and_then(Option::as_ref)
+    }
+
     /// The functions in file order.
     pub fn functions(&self) -> impl Iterator<Item = (FunctionId, &Function)> + '_ {
         (0u32..).zip(&self.functions).filter_map(|(i, function)| Some((FunctionId(i), function.as_ref()?)))
@@ -410,29 +415,19 @@ impl Model {
     /// # Errors
     /// [`Broken::Cycle`] when there is no such order.
     pub fn topological(&self, graph: GraphId) -> Result<Vec<NodeId>, Broken> {
-        const GONE: u32 = u32::MAX;
         let nodes: Vec<NodeId> = self.graph(graph).nodes().collect();
-        // The place of each node of this graph, by index; of no other node.
-        let mut place = vec![GONE; self.nodes.len()];
-        for (at, node) in (0u32..).zip(&nodes) {
-            place[node.index()] = at;
+        if nodes.iter().all(|&id| self.follows_all_it_reads(id)) {
+            return Ok(nodes);
         }
-        let place_of = |node: NodeId| place.get(node.index()).copied().filter(|&at| at != GONE).map(|at| at as usize);
+        let place: FxHashMap<NodeId, u32> = nodes.iter().copied().zip(0u32..).collect();
         // For each node the places of those it reads, one after the other, and where its own begin.
         let mut before: Vec<u32> = Vec::with_capacity(nodes.len() * 2);
         let mut begin: Vec<usize> = Vec::with_capacity(nodes.len() + 1);
-        let mut in_order = true;
-        for (at, &id) in nodes.iter().enumerate() {
+        for &id in &nodes {
             begin.push(before.len());
             self.for_each_read(id, &mut |value| {
-                if let Some(producer) = self.value(value).producer().and_then(place_of) {
-                    in_order &= producer < at;
-                    before.push(producer as u32);
-                }
+                before.extend(self.value(value).producer().and_then(|producer| place.get(&producer)));
             });
-        }
-        if in_order {
-            return Ok(nodes);
         }
         begin.push(before.len());
         let reads = |at: usize| begin.get(at..at + 2).and_then(|span| before.get(span[0]..span[1])).unwrap_or(&[]);
@@ -472,6 +467,19 @@ impl Model {
         }
         let first = (0..nodes.len()).find(|&at| waiting[at] > 0);
         Err(Broken::Cycle(first.map(|at| self.describe(nodes[at])).unwrap_or_default()))
+    }
+
+    /// Whether everything in the same graph that a node reads is computed by nodes before it in file order.
+    fn follows_all_it_reads(&self, id: NodeId) -> bool {
+        let Some(node) = self.node(id) else { return true };
+        let mut follows = true;
+        self.for_each_read(id, &mut |value| {
+            let producer = self.value(value).producer().and_then(|id| Some((id, self.node(id)?)));
+            if let Some((before, producer)) = producer.filter(|(_, producer)| producer.graph == node.graph) {
+                follows &= (producer.order, before) < (node.order, id);
+            }
+        });
+        follows
     }
 
     /// Calls `each` with every value that a node reads, and those that the graphs it holds read or list as outputs.

@@ -105,7 +105,7 @@ impl Walk {
     pub fn infer_main(&mut self, model: &Model) -> Result<(), Refusal> {
         self.visits = 1_000_000usize.saturating_add(model.value_count().saturating_mul(64));
         let main = model.main();
-        self.facts.reserve(model.value_count());
+        self.facts.reserve(model.graph(main).node_count() + model.graph(main).initializers().len());
         let plain: Rc<[String]> = plain_names(model, main).into();
         self.plain = Rc::clone(&plain);
         for &value in model.graph(main).inputs() {

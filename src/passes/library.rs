@@ -83,7 +83,7 @@ impl Calls {
 }
 
 pub(super) fn function(model: &Model, id: FunctionId) -> Option<&Function> {
-    model.functions().find(|(other, _)| *other == id).map(|(_, function)| function)
+    model.function(id)
 }
 
 /// How many nodes there are in a graph and those inside it.
@@ -136,25 +136,31 @@ pub(super) fn inline(model: &mut Model, largest: usize, most: usize) -> Result<u
     let mut inlined = 0;
     let mut total = model_size(model);
     let calls = Calls::of(model);
+    // Those that are called come first, so the calls of what comes later are still where they were.
     for &id in &calls.order {
-        let Some(function) = function(model, id) else { continue };
-        let nodes = size(model, function.body);
-        // Calls in functions that were inlined meanwhile are copies by now, and their number another.
-        let Some(sites) = Calls::of(model).sites.remove(&id) else { continue };
+        let (Some(function), Some(sites)) = (model.function(id), calls.sites.get(&id)) else { continue };
+        let body = function.body;
+        let nodes = size(model, body);
         let grown = total.saturating_add(nodes.saturating_mul(sites.len()));
         if (sites.len() > 1 && nodes > largest) || grown > most.max(total.saturating_add(nodes)) {
             continue;
         }
-        for site in sites {
+        let mut replaced = 0;
+        for &site in sites {
             if let Some(imports) = fitting(model, id, site) {
                 let bindings = bindings(model, id, site);
                 import(model, site, imports);
                 model.inline_call(site, id, &bindings)?;
-                inlined += 1;
+                replaced += 1;
             }
         }
-        prune(model);
-        total = model_size(model);
+        total = total.saturating_add(nodes.saturating_mul(replaced)).saturating_sub(replaced);
+        if replaced == sites.len() && !model.trains {
+            model.remove_function(id);
+            discard(model, body);
+            total = total.saturating_sub(nodes);
+        }
+        inlined += replaced;
     }
     Ok(inlined)
 }
