@@ -68,6 +68,10 @@ fuses! {
 }
 
 keeps! {
+    a_factor_of_what_is_an_output_itself: "factor-upstream", 19, "g (float[n,1,h] x) => (a, y)
+        <float[2,1,1] k = {1,2}, float[2] b = {3,4}, float s = {2}> { a = Conv (x, k, b)  m = Mul (a, s)  y = Softmax (m) }";
+    a_factor_of_a_product_that_is_an_output: "factor-upstream", 17, "g (float[n,2] x) => (c, y)
+        <float[2,3] w = {1,2,3,4,5,6}, float s = {2}> { a = MatMul (x, w)  c = Transpose (a)  y = Mul (c, s) }";
     weights_with_another_reader: "affine-after-weights", 17, "g (float[n,1,h] x) => (y, z)
         <float[64,1,1] k = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2}, float s = {2}> {
         a = Conv (x, k)  y = Mul (a, s)  z = Conv <strides = [2]> (x, k) }";

@@ -216,7 +216,8 @@ fn closed(place: &Place<'_>, scaling: &Scaling, region: Region) -> Option<Vec<Ch
     let Region { scaled, through, mut changes, .. } = region;
     let mut below = Vec::new();
     for &value in &scaled {
-        if value != scaling.value && (place.model.is_output(value) || place.model.value(value).pinned) {
+        // What somebody outside reads is not to be multiplied, be it the factor's own operand.
+        if place.model.is_output(value) || place.model.value(value).pinned {
             return None;
         }
         let readers = place.model.users(value);
