@@ -173,3 +173,36 @@ fn results_that_are_operands_and_results_twice() {
         <domain: "own", opset_import: ["" : 18]> Same (a) => (a, b, b) { b = Exp (a) }"#
     ));
 }
+
+#[test]
+fn an_operand_left_out_at_the_end_stays_left_out() {
+    // A Loop has two operands, named or not; ONNX Runtime refuses it with one.
+    let source = r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[N] x) => (float[M, N] y) { y = own.Rows (x) }
+        <domain: "own", opset_import: ["" : 18]> Rows (a) => (d) {
+            times = Constant <value = int64 {3}> ()  i = Identity (a)
+            d = Loop <body: graph = b (int64 n, bool go) => (stay, c) { stay = Identity (go)  c = Exp (i) }> (times, "") }"#;
+    assert!(left_without(source, &["inline-function", "decided-loop"]).contains(r#"(times, "")"#));
+}
+
+#[test]
+fn functions_named_like_operators() {
+    // ONNX Runtime takes the operator, others the function: what stands between them is folded, they are not.
+    let source = r#"<ir_version: 8, opset_import: ["" : 18]>
+        g (float[N, 4] x) => (float[N, 4] y, z) { s = Shape (x)  a = Reshape (x, s)  b = Relu (a)  y = Identity (b)  z = Shape (b) }
+        <opset_import: ["" : 18]> Relu (a) => (b) { b = Neg (a) }"#;
+    let mut document = Document::of(text::parse(source).unwrap_or_else(|error| panic!("{error}")));
+    let report = document.fold(&Options::default()).expect("the model folds");
+    insta::assert_snapshot!(text::print(document.model()));
+    assert!(format!("{report:?}").contains("a function of this operator's name"));
+}
+
+#[test]
+fn functions_named_like_operators_of_another_time() {
+    // Gelu is an operator since 20 only.
+    insta::assert_snapshot!(left(
+        r#"<ir_version: 8, opset_import: ["" : 18]>
+        g (float[N] x) => (y) { y = Gelu (x) }
+        <opset_import: ["" : 18]> Gelu (a) => (b) { b = Neg (a) }"#
+    ));
+}

@@ -120,7 +120,9 @@ impl Model {
             let read =
                 |value: &Option<ValueId>| value.and_then(|value| *copying.values.get(&value).unwrap_or(&Some(value)));
             let mut inputs: Vec<Option<ValueId>> = node.inputs.iter().map(read).collect();
-            while inputs.last() == Some(&None) && inputs.len() > 1 {
+            // A Loop has two operands at least, named or not. An operator nobody knows may have any number.
+            let is_free = node.canonical_domain().is_empty() && node.op_type != "Loop";
+            while is_free && inputs.last() == Some(&None) && inputs.len() > 1 {
                 inputs.pop();
             }
             let outputs = node.outputs.iter().map(|value| read(value).map_or(NewOutput::Absent, NewOutput::Existing));

@@ -1,7 +1,7 @@
 //! Edits: what a rewrite wants done, as data. A rule looks at a place and answers with an [`Edit`]; only
 //! [`Model::apply`] changes the model.
 
-use super::{Attribute, Broken, Constant, Definition, Extra, GraphId, Model, NamedAttribute, NodeId, ValueId};
+use super::{Attribute, Broken, Constant, Definition, Extra, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
 use crate::tensor::Tensor;
 
 /// An output of a node to be made.
@@ -39,6 +39,20 @@ impl NewNode {
     /// A node of the default domain.
     pub fn new(op_type: &str, inputs: impl IntoIterator<Item = Option<ValueId>>) -> Self {
         NewNode { op_type: op_type.to_string(), inputs: inputs.into_iter().collect(), ..NewNode::default() }
+    }
+
+    /// What another node is, without results.
+    pub fn like(node: &Node) -> Self {
+        NewNode {
+            name: node.name.clone(),
+            domain: node.domain.clone(),
+            op_type: node.op_type.clone(),
+            overload: node.overload.clone(),
+            attributes: node.attributes.clone(),
+            inputs: node.inputs().to_vec(),
+            outputs: Vec::new(),
+            extra: node.extra.clone(),
+        }
     }
 
     /// With one more attribute.

@@ -121,8 +121,8 @@ pub struct Model {
     /// Everything else at the top of the file: producer, version, documentation, metadata, training information, device
     /// configurations and unknown fields.
     pub extra: Extra,
-    /// Whether `extra` holds training information. Its graphs may call the model's functions, so these stay as they are.
-    pub trains: bool,
+    /// Whether the functions stay as they are, called or not: graphs of training information in `extra` may call them.
+    pub keeps_functions: bool,
     main: GraphId,
     graphs: Vec<Graph>,
     nodes: Vec<Option<Node>>,
@@ -154,7 +154,7 @@ impl Model {
             ir_version: 0,
             opsets: Vec::new(),
             extra: Extra::new(),
-            trains: false,
+            keeps_functions: false,
             main: GraphId(0),
             graphs: Vec::new(),
             nodes: Vec::new(),
@@ -344,17 +344,21 @@ impl Model {
         })
     }
 
-    /// Whether exactly one operand of one node reads the value. It ends at the second one.
+    /// Whether exactly one operand of one node reads the value, and nothing outside the wiring names it. It ends at the second one.
     pub fn is_read_once(&self, value: ValueId) -> bool {
+        if self.value(value).pinned {
+            return false;
+        }
         let mut readers = self.readers(value);
         // The same operand may have come to read the value more than once.
         readers.next().is_some_and(|first| matches!(first.0, Vertex::Node(_)) && readers.all(|other| other == first))
     }
 
-    /// Whether every reader of the value is one of these nodes; a graph that lists it among its outputs is none of them. It is
-    /// asked of values with very many readers, too, so it ends at the first other one.
+    /// Whether every reader of the value is one of these nodes; a graph that lists it among its outputs is none of them, nor is what
+    /// names it from outside the wiring. It is asked of values with very many readers, too, so it ends at the first other one.
     pub fn is_read_only_by(&self, value: ValueId, nodes: &[NodeId]) -> bool {
-        self.readers(value).all(|(vertex, _)| matches!(vertex, Vertex::Node(node) if nodes.contains(&node)))
+        !self.value(value).pinned
+            && self.readers(value).all(|(vertex, _)| matches!(vertex, Vertex::Node(node) if nodes.contains(&node)))
     }
 
     /// Whether nothing reads the value and nothing outside the wiring names it.

@@ -53,7 +53,7 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     // A version of 0 that is written out stays with what the representation has no place for: to ONNX Runtime, no version is
     // something else.
     model.ir_version = proto.ir_version.take_if(|version| *version != 0).unwrap_or_default();
-    model.trains = !proto.training_info.is_empty();
+    model.keeps_functions = !proto.training_info.is_empty();
     let imports = std::mem::take(&mut proto.opset_import);
     let mut pinned = training_names(&proto);
     let mut import = Import { model, unknown, files, path: Vec::new(), scopes: Vec::new() };

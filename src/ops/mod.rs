@@ -38,6 +38,7 @@ mod window;
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use interpret::{Environment, evaluate_graph};
+pub use movement::concat_split::concat;
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
 pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operator_of, operators};
 pub use slice::slice_spec;

@@ -138,7 +138,7 @@ fn shift(model: &Model, id: NodeId, value: ValueId, counted: &Positions) -> Opti
     let range = node.inputs().iter().flatten().find_map(|&operand| {
         let range = model.value(operand).producer()?;
         let is_range = model.node(range).is_some_and(|above| above.is("Range") && above.graph() == node.graph());
-        let alone = !model.value(operand).pinned && model.is_read_only_by(operand, &[id]);
+        let alone = model.is_read_only_by(operand, &[id]);
         (is_range && alone).then_some(range)
     })?;
     let step = step.as_const().filter(|step| *step != 0)?;

@@ -9,13 +9,13 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::graphs_below;
-use super::library::{Calls, bindings, discard, function, inline, model_size, prune, size};
+use super::library::{Calls, bindings, discard, function, inline, model_size, prune, size, unveil, veil};
 use super::manager::{Options, Outcome, RunError, run_as_it_is, settle, skips};
 use super::simplify::{Fired, Rules};
 use crate::dim::{Dim, Scope};
 use crate::ir::{
-    Attribute, Binding, Constant, Definition, Fact, Facts, FunctionId, GraphId, Model, NewNode, NodeId, TensorType,
-    Type, ValueId,
+    Attribute, Binding, Constant, Definition, Fact, Facts, FunctionId, GraphId, Model, NewNode, Node, NodeId,
+    TensorType, Type, ValueId,
 };
 use crate::ops::{Budget, Walk};
 
@@ -87,7 +87,7 @@ pub(super) fn fold_bodies(
     let before = model_size(model);
     let calls = Calls::of(model);
     // What a function gives to itself, nobody follows.
-    if calls.has_circles() || model.trains {
+    if calls.has_circles() || model.keeps_functions {
         return Ok(0);
     }
     let mut agreed = Agreed::default();
@@ -216,7 +216,11 @@ fn fold_body(
     if let Some(function) = model.function_mut(id) {
         function.body = copy;
     }
-    let veiled = veil(model, copy);
+    // What refers to an attribute of the call stands for something else in each call.
+    let refers =
+        |_: &Model, node: &Node| node.attributes.iter().any(|held| matches!(held.value, Attribute::Reference { .. }));
+    let graphs = graphs_below(model, copy);
+    let veiled = veil(model, &graphs, &refers);
     let mut walk = Walk::new(Rc::clone(scope), options.slice_rule, Budget::default());
     for (&input, fact) in model.graph(copy).inputs().to_vec().iter().zip(inputs) {
         walk.facts.set(input, fact.clone().unwrap_or_default());
@@ -225,11 +229,7 @@ fn fold_body(
     let settled = settle(model, &mut walk, options, (rules, fired), 0, &mut |_| {});
     model.set_main(main);
     settled?;
-    for (node, domain) in veiled {
-        if let Some(node) = model.node_mut(node) {
-            node.domain = domain;
-        }
-    }
+    unveil(model, &veiled);
     spell_out(model, copy)?;
     if size(model, copy) < size(model, body) {
         discard(model, body);
@@ -240,20 +240,6 @@ fn fold_body(
     }
     discard(model, copy);
     Ok(None)
-}
-
-/// Makes the nodes of a body that refer to attributes of the call opaque to every pass. Returns their domains.
-fn veil(model: &mut Model, body: GraphId) -> Vec<(NodeId, String)> {
-    let mut veiled = Vec::new();
-    for graph in graphs_below(model, body) {
-        for id in model.graph(graph).nodes().collect::<Vec<_>>() {
-            let Some(node) = model.node_mut(id) else { continue };
-            if node.attributes.iter().any(|held| matches!(held.value, Attribute::Reference { .. })) {
-                veiled.push((id, std::mem::replace(&mut node.domain, "\u{0}attribute of the call".to_string())));
-            }
-        }
-    }
-    veiled
 }
 
 /// Functions have no initializers: makes Constants of those that are read.

@@ -82,6 +82,47 @@ impl Calls {
     }
 }
 
+/// Nodes that passes are not to understand, with the domains they have.
+pub(super) type Veiled = Vec<(NodeId, String)>;
+
+/// Makes the nodes that are meant opaque to every pass.
+pub(super) fn veil(model: &mut Model, graphs: &[GraphId], is_meant: &dyn Fn(&Model, &Node) -> bool) -> Veiled {
+    let nodes: Vec<NodeId> = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).collect();
+    let meant = nodes.into_iter().filter(|&id| model.node(id).is_some_and(|node| is_meant(model, node)));
+    let mut veiled = Veiled::new();
+    for id in meant.collect::<Vec<_>>() {
+        if let Some(node) = model.node_mut(id) {
+            veiled.push((id, std::mem::replace(&mut node.domain, "\u{0}opaque".to_string())));
+        }
+    }
+    veiled
+}
+
+/// Gives the nodes that are still there their domains back.
+pub(super) fn unveil(model: &mut Model, veiled: &Veiled) {
+    for (id, domain) in veiled {
+        if let Some(node) = model.node_mut(*id) {
+            node.domain.clone_from(domain);
+        }
+    }
+}
+
+/// Veils the nodes that name an operator and a function of the model's at once. Which of both has precedence is up to the runtime
+/// (`ModelProto.functions`): ONNX Runtime takes the operator, others the function.
+pub(super) fn veil_disputed(model: &mut Model) -> Veiled {
+    if !model.functions().any(|(_, function)| operator(&function.domain, &function.name).is_some()) {
+        return Veiled::new();
+    }
+    let roots = std::iter::once(model.main()).chain(model.functions().map(|(_, function)| function.body));
+    let graphs: Vec<GraphId> = roots.flat_map(|root| graphs_below(model, root)).collect();
+    veil(model, &graphs, &|model, node| {
+        let operator = operator(&node.domain, &node.op_type).filter(|_| model.function_of(node).is_some());
+        // Where no operator set with it is imported, there is only the function.
+        let opset = model.opset(node.graph(), &node.domain);
+        operator.is_some_and(|operator| opset.is_none_or(|opset| operator.since(opset).is_some()))
+    })
+}
+
 pub(super) fn function(model: &Model, id: FunctionId) -> Option<&Function> {
     model.function(id)
 }
@@ -98,7 +139,7 @@ pub(super) fn model_size(model: &Model) -> usize {
 
 /// Removes the functions that nothing can call. Returns how many there were.
 pub(super) fn prune(model: &mut Model) -> usize {
-    if model.trains {
+    if model.keeps_functions {
         return 0;
     }
     let calls = Calls::of(model);
@@ -155,7 +196,7 @@ pub(super) fn inline(model: &mut Model, largest: usize, most: usize) -> Result<u
             }
         }
         total = total.saturating_add(nodes.saturating_mul(replaced)).saturating_sub(replaced);
-        if replaced == sites.len() && !model.trains {
+        if replaced == sites.len() && !model.keeps_functions {
             model.remove_function(id);
             discard(model, body);
             total = total.saturating_sub(nodes);

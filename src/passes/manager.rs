@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, Assumption, assume, possible};
 use super::simplify::{self, Fired, Rules};
-use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline};
+use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline, library};
 use crate::dim::Scope;
 use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId};
 use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk};
@@ -106,10 +106,20 @@ pub fn run(
     for name in &options.slice_names {
         model.add_synonym(name.synonym());
     }
-    if options.fold && model.functions().next().is_some() {
-        return functions::run(model, &scope, options, model_bytes, watch);
+    let disputed = library::veil_disputed(model);
+    let result = if options.fold && disputed.is_empty() && model.functions().next().is_some() {
+        functions::run(model, &scope, options, model_bytes, watch)
+    } else {
+        model.keeps_functions |= !disputed.is_empty();
+        run_as_it_is(model, scope, options, model_bytes, watch)
+    };
+    library::unveil(model, &disputed);
+    let mut outcome = result?;
+    for (node, _) in disputed.into_iter().filter(|(node, _)| model.node(*node).is_some()) {
+        let reason = "the model has a function of this operator's name; which of both counts is up to the runtime";
+        outcome.notes.push((model.describe(node), EventKind::Declined, reason.to_string()));
     }
-    run_as_it_is(model, scope, options, model_bytes, watch)
+    Ok(outcome)
 }
 
 /// The same, without a choice of how.
@@ -236,10 +246,13 @@ pub(super) fn settle(
 fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> Result<(), RunError> {
     walk.infer_main(model)?;
     possible(walk.scope(), &options.assumptions)?;
-    let invalid = |event: &&Event| event.kind == EventKind::Invalid;
-    if !walk.events.iter().any(|event| invalid(&event)) {
+    if !walk.events.iter().any(|event| event.kind == EventKind::Invalid) {
         return Ok(());
     }
+    // What nothing reads no runtime computes.
+    let mut needed = model.clone();
+    dead::remove(&mut needed);
+    let invalid = |event: &&Event| event.kind == EventKind::Invalid && needed.node(event.node).is_some();
     let mut before = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
     before.infer_main(original)?;
     let broken: FxHashSet<NodeId> = before.events.iter().filter(invalid).map(|event| event.node).collect();

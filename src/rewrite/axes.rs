@@ -6,7 +6,7 @@
 //! * `Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1)`, and the other way round for Squeeze
 
 use super::{Place, Rule};
-use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::axis_in;
 use crate::tensor::Tensor;
 
@@ -146,16 +146,8 @@ fn reduction(place: &mut Place<'_>) -> Option<Edit> {
     if now == keeps || axes.is_empty() || ones(place, node)? != axes {
         return None;
     }
-    let mut attributes = inner.attributes.clone();
-    attributes.retain(|attribute| attribute.name != "keepdims");
-    attributes.push(NamedAttribute::new("keepdims", Attribute::Int(keeps.into())));
-    let reduction = NewNode {
-        name: inner.name.clone(),
-        op_type: inner.op_type.clone(),
-        attributes,
-        inputs: inner.inputs().to_vec(),
-        extra: inner.extra.clone(),
-        ..NewNode::default()
-    };
-    Some(place.edit("reduction-keeping-axes")?.removing(place.id).inserting(reduction.output(output)))
+    let mut reduction = NewNode::like(inner);
+    reduction.attributes.retain(|attribute| attribute.name != "keepdims");
+    let reduction = reduction.with("keepdims", i64::from(keeps)).output(output);
+    Some(place.edit("reduction-keeping-axes")?.removing(place.id).inserting(reduction))
 }

@@ -172,7 +172,7 @@ impl Place<'_> {
 
     /// Whether the only reader of a value is one operand of one node.
     pub fn has_one_reader(&self, value: ValueId) -> bool {
-        !self.model.value(value).pinned && self.model.is_read_once(value)
+        self.model.is_read_once(value)
     }
 
     /// Whether every reader of a value is one node, which may read it more than once.

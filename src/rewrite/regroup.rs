@@ -42,7 +42,7 @@ fn around_reshape(place: &mut Place<'_>) -> Option<Edit> {
     let turns: Vec<usize> =
         second.iter().map(|axis| order.iter().position(|own| own == axis)).collect::<Option<_>>()?;
     let stays = turns.iter().enumerate().all(|(at, &axis)| at == axis);
-    let alone = |value, reader| !place.model.value(value).pinned && place.model.is_read_only_by(value, &[reader]);
+    let alone = |value, reader| place.model.is_read_only_by(value, &[reader]);
     if !stays && (!alone(turned, reshape) || !alone(laid_out, place.id)) {
         return None;
     }

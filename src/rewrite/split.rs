@@ -7,8 +7,8 @@
 use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
-use crate::ops::axis_in;
-use crate::tensor::{DType, Tensor};
+use crate::ops::{axis_in, concat};
+use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "split-behind", operators: &["Split"], exact: true, apply: behind },
@@ -375,18 +375,11 @@ pub(super) fn split(
 
 /// A node like another, but for the operand in one slot and the results.
 fn copy(node: &Node, slot: usize, operand: ValueId) -> NewNode {
-    let mut inputs = node.inputs().to_vec();
-    if let Some(input) = inputs.get_mut(slot) {
+    let mut copy = NewNode::like(node);
+    if let Some(input) = copy.inputs.get_mut(slot) {
         *input = Some(operand);
     }
-    NewNode {
-        name: node.name.clone(),
-        op_type: node.op_type.clone(),
-        attributes: node.attributes.clone(),
-        inputs,
-        extra: node.extra.clone(),
-        ..NewNode::default()
-    }
+    copy
 }
 
 /// Whether two nodes do the same to what they read in `slot`.
@@ -421,32 +414,7 @@ fn readers(place: &Place<'_>, value: ValueId) -> Option<Vec<NodeId>> {
 
 /// Tensors one behind the other along an axis; they are otherwise of one shape.
 pub(super) fn strung(place: &Place<'_>, tensors: &[&Tensor], axis: usize) -> Option<Tensor> {
-    let first = *tensors.first()?;
-    let mut shape = first.shape().to_vec();
-    *shape.get_mut(axis)? = 0;
-    let mut bytes = 0usize;
-    for tensor in tensors {
-        let fits = tensor.rank() == shape.len()
-            && tensor.dtype() == first.dtype()
-            && tensor.shape().iter().zip(first.shape()).enumerate().all(|(at, (a, b))| at == axis || a == b);
-        let sum = shape.get(axis)?.checked_add(*tensor.shape().get(axis)?)?;
-        fits.then_some(())?;
-        *shape.get_mut(axis)? = sum;
-        bytes = bytes.checked_add(tensor.byte_len())?;
-    }
-    if first.dtype().is_packed() || first.dtype() == DType::String {
-        return None;
-    }
+    let bytes = tensors.iter().try_fold(0usize, |sum, tensor| sum.checked_add(tensor.byte_len()))?;
     place.budget.take_bytes(bytes).ok()?;
-    let outer = crate::tensor::product(first.shape().get(..axis)?)?;
-    let mut payload = Vec::with_capacity(bytes);
-    for row in 0..outer {
-        for tensor in tensors {
-            let width = tensor.byte_len().checked_div(outer)?;
-            payload.extend_from_slice(
-                tensor.bytes().get(row.checked_mul(width)?..row.checked_add(1)?.checked_mul(width)?)?,
-            );
-        }
-    }
-    Tensor::from_bytes(first.dtype(), &shape, payload.into()).ok()
+    concat(tensors, axis).ok()
 }

@@ -63,9 +63,26 @@ fn eval_concat(cx: &mut EvalCx<'_>) -> EvalResult {
     let operands = (0..cx.input_count()).map(|at| cx.tensor(at)).collect::<Result<Vec<_>, _>>()?;
     let first = operands.first().ok_or_else(|| Decline::invalid("there are no operands"))?;
     let axis = concat_axis(cx, first.rank())?;
-    let shapes: Vec<&[usize]> = operands.iter().map(|operand| operand.shape()).collect();
+    Ok(vec![Data::Tensor(concat_within(cx, &operands, axis)?)])
+}
+
+/// [`concat`], if there is room for it.
+///
+/// # Errors
+/// As those of [`concat`]; or there is no tensor, or the result is over budget.
+pub(in crate::ops) fn concat_within(cx: &EvalCx<'_>, tensors: &[&Tensor], axis: usize) -> Result<Tensor, Decline> {
+    let first = tensors.first().ok_or_else(|| Decline::invalid("there are no operands"))?;
+    let shapes: Vec<&[usize]> = tensors.iter().map(|tensor| tensor.shape()).collect();
     claim(cx, first.dtype(), &concatenated_shape(&shapes, axis)?)?;
-    Ok(vec![Data::Tensor(moved(&operands, &|operands| concatenated(operands, axis))?)])
+    concat(tensors, axis)
+}
+
+/// Tensors of one type one behind the other along an axis, whatever their type.
+///
+/// # Errors
+/// The types differ, or the shapes do beside the axis.
+pub fn concat(tensors: &[&Tensor], axis: usize) -> Result<Tensor, Decline> {
+    moved(tensors, &|tensors| concatenated(tensors, axis))
 }
 
 fn concatenated_shape(shapes: &[&[usize]], axis: usize) -> Result<Vec<usize>, Decline> {

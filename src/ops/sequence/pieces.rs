@@ -1,9 +1,8 @@
 //! Tensors side by side, and parts of tensors.
 
-use bytes::Bytes;
-
+use crate::ops::movement::concat_split::concat_within;
 use crate::ops::{Decline, EvalCx, axis_in};
-use crate::tensor::{StridedView, Tensor, gather, pack, product};
+use crate::tensor::{StridedView, Tensor, gather};
 
 /// The tensors side by side along an axis they all have.
 ///
@@ -11,47 +10,10 @@ use crate::tensor::{StridedView, Tensor, gather, pack, product};
 /// There is none, they differ in type or in another dim, or the result is over budget.
 pub(in crate::ops) fn concat(cx: &EvalCx<'_>, tensors: &[Tensor], axis: usize) -> Result<Tensor, Decline> {
     let first = tensors.first().ok_or_else(|| Decline::unsupported("the type and shape of nothing is not known"))?;
-    let mut shape = first.shape().to_vec();
-    let mut size = 0usize;
-    for tensor in tensors {
-        let fits = tensor.dtype() == first.dtype()
-            && tensor.rank() == first.rank()
-            && tensor.shape().iter().zip(first.shape()).enumerate().all(|(at, (a, b))| at == axis || a == b);
-        if !fits {
-            return Err(Decline::invalid("the tensors to join differ in type or shape"));
-        }
-        let dim = tensor.shape().get(axis).ok_or_else(|| Decline::invalid(format!("there is no axis {axis}")))?;
-        size = size.checked_add(*dim).ok_or_else(|| Decline::invalid("the joined axis is too long"))?;
+    if axis >= first.rank() {
+        return Err(Decline::invalid(format!("there is no axis {axis}")));
     }
-    if let Some(dim) = shape.get_mut(axis) {
-        *dim = size;
-    }
-    cx.claim(first.dtype(), &shape)?;
-    let rows = product(shape.get(..axis).unwrap_or_default()).unwrap_or(0);
-    if first.strings().is_some() {
-        let parts: Vec<&[Bytes]> = tensors.iter().filter_map(Tensor::strings).collect();
-        return Ok(Tensor::from_strings(&shape, interleaved(&parts, rows))?);
-    }
-    if let Some(bits) = first.dtype().bits().filter(|_| first.dtype().is_packed()) {
-        let codes: Vec<Vec<u8>> = tensors.iter().map(|tensor| tensor.codes().into_iter().flatten().collect()).collect();
-        let parts: Vec<&[u8]> = codes.iter().map(Vec::as_slice).collect();
-        let payload = pack(&interleaved(&parts, rows), bits);
-        return Ok(Tensor::from_bytes(first.dtype(), &shape, payload.into())?);
-    }
-    let parts: Vec<&[u8]> = tensors.iter().map(|tensor| tensor.bytes().as_ref()).collect();
-    Ok(Tensor::from_bytes(first.dtype(), &shape, interleaved(&parts, rows).into())?)
-}
-
-/// Row 0 of every part, row 1 of every part, …; each part has this many rows.
-fn interleaved<T: Clone>(parts: &[&[T]], rows: usize) -> Vec<T> {
-    let mut all = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
-    for row in 0..rows {
-        for part in parts {
-            let width = part.len() / rows;
-            all.extend_from_slice(part.get(row * width..(row + 1) * width).unwrap_or_default());
-        }
-    }
-    all
+    concat_within(cx, &tensors.iter().collect::<Vec<_>>(), axis)
 }
 
 /// The tensors stacked along a new axis; a negative one counts from the back of the result.

@@ -4,6 +4,7 @@ use super::survey::{Survey, Want};
 use super::terms::{Lanes, TermId};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Facts, Model, Node, NodeId, ValueId};
+use crate::ops::axis_in;
 use crate::tensor::{DType, Tensor};
 
 /// Someone who asks for sizes.
@@ -209,11 +210,9 @@ fn cuts(survey: &mut Survey, model: &Model, facts: &Facts, node: &Node) -> Optio
     if ends.len() != count || axes.len() != count || steps.len() != count {
         return None;
     }
-    let rank = i64::try_from(shape.len()).ok()?;
     let mut cuts = Vec::with_capacity(count);
     for (((&start, &end), &axis), &step) in starts.iter().zip(&ends).zip(&axes).zip(&steps) {
-        let own = if axis < 0 { axis.checked_add(rank)? } else { axis };
-        let dim = shape.get(usize::try_from(own).ok()?)?.clone();
+        let dim = shape.get(axis_in(axis, shape.len()).ok()?)?.clone();
         cuts.push(Cut { start, end, axis, step, dim });
     }
     Some(cuts)

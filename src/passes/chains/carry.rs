@@ -84,9 +84,7 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
             }
             Step::Again(id, inputs) => {
                 let Some(node) = model.node(id) else { return Ok(()) };
-                let mut again = NewNode::new(&node.op_type, []).named(node.name.clone());
-                again.attributes.clone_from(&node.attributes);
-                again.extra = node.extra.clone();
+                let mut again = NewNode::like(node);
                 again.inputs = inputs.into_iter().map(|input| input.and_then(|input| resolve(&made, input))).collect();
                 let stem = node.output(0).map(|output| model.value(output).name.clone());
                 (stem.unwrap_or_default(), again)

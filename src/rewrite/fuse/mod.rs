@@ -139,7 +139,7 @@ impl Place<'_> {
 
     /// Whether a value can go when these nodes do: nothing else reads it or knows it by name.
     fn is_internal(&self, value: ValueId, readers: &[NodeId]) -> bool {
-        !self.model.value(value).pinned && self.model.is_read_only_by(value, readers)
+        self.model.is_read_only_by(value, readers)
     }
 
     /// Whether a value can stand for the node's result without a node that gives it the result's name.

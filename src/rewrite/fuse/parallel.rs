@@ -125,14 +125,7 @@ fn merged(place: &mut Place<'_>, x: ValueId, group: &[&Product], parts: &Parts) 
         inputs.push(Some(operand));
     }
     let whole = place.new_value(result, "whole");
-    let product = NewNode {
-        name: node.name.clone(),
-        op_type: node.op_type.clone(),
-        attributes: node.attributes.clone(),
-        inputs,
-        extra: node.extra.clone(),
-        ..NewNode::default()
-    };
+    let product = NewNode { inputs, ..NewNode::like(&node) };
     edit.insert.push(product.output(whole));
     split(place, &mut edit, whole, parts.axis, &parts.sizes, &parts.values)?;
     Some(edit)

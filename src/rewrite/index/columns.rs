@@ -8,8 +8,10 @@ use smallvec::SmallVec;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
+use crate::ops::axis_in;
 use crate::rewrite::Place;
 use crate::rewrite::merge::insert_reshape_to;
+use crate::rewrite::split::strung;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many columns are looked at.
@@ -56,8 +58,7 @@ pub(super) fn choose(place: &mut Place<'_>) -> Option<Edit> {
     }
     let result = place.shape(output)?.to_vec();
     let Some(Attribute::Int(axis)) = node.attribute("axis") else { return None };
-    let axis = if *axis < 0 { axis.checked_add(i64::try_from(result.len()).ok()?)? } else { *axis };
-    let axis = usize::try_from(axis).ok().filter(|axis| *axis < result.len())?;
+    let axis = axis_in(*axis, result.len()).ok()?;
     // That the columns are of one size is a law of the operator; runtimes pass over empty ones.
     let single = |column: &ValueId| {
         let agree = |(at, (own, goal)): (usize, (&Dim, &Dim))| {
@@ -204,7 +205,7 @@ fn chosen(
             None => choices.push(Choice { source: source.clone(), places: SmallVec::from_slice(&[at]) }),
         }
     }
-    let constant = constant_columns(&numbers, axis, columns.len());
+    let constant = constant_columns(place, &numbers, axis, columns.len());
     if constant.is_none() && !numbers.is_empty() {
         return None;
     }
@@ -270,7 +271,7 @@ fn reaches(scope: &Scope, choices: &[Choice], fixed: &[usize], axis: usize, whol
 }
 
 /// The columns that are numbers side by side, and 0 where the others are; no larger than they need be along the other axes.
-fn constant_columns(numbers: &[(usize, Tensor)], axis: usize, count: usize) -> Option<Tensor> {
+fn constant_columns(place: &Place<'_>, numbers: &[(usize, Tensor)], axis: usize, count: usize) -> Option<Tensor> {
     let (_, first) = numbers.first()?;
     let mut shape = first.shape().to_vec();
     for (_, tensor) in numbers {
@@ -278,23 +279,15 @@ fn constant_columns(numbers: &[(usize, Tensor)], axis: usize, count: usize) -> O
             *size = if *size == 1 { own } else { *size };
         }
     }
-    let rows = shape.get(..axis)?.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
-    let inner = shape.get(axis.checked_add(1)?..)?.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
-    let total = rows.checked_mul(inner)?.checked_mul(count)?;
+    let total = shape.iter().try_fold(count, |product, &dim| product.checked_mul(dim))?;
     if total == 0 || total > MAX_CONSTANT {
         return None;
     }
-    let width = inner.checked_mul(first.byte_len().checked_div(first.len())?)?;
-    let mut bytes = vec![0u8; rows.checked_mul(count)?.checked_mul(width)?];
+    let mut columns = vec![Tensor::zeros(first.dtype(), &shape).ok()?; count];
     for (at, tensor) in numbers {
-        let column = gather(tensor, &StridedView::of(tensor).broadcast_to(&shape).ok()?).ok()?;
-        for (row, own) in column.bytes().chunks_exact(width).enumerate() {
-            let start = row.checked_mul(count)?.checked_add(*at)?.checked_mul(width)?;
-            bytes.get_mut(start..start.checked_add(width)?)?.copy_from_slice(own);
-        }
+        *columns.get_mut(*at)? = gather(tensor, &StridedView::of(tensor).broadcast_to(&shape).ok()?).ok()?;
     }
-    *shape.get_mut(axis)? = count;
-    Tensor::from_bytes(first.dtype(), &shape, bytes.into()).ok()
+    strung(place, &columns.iter().collect::<Vec<_>>(), axis)
 }
 
 /// True at these places of the axis that has `below` axes from itself on.
@@ -324,7 +317,7 @@ fn freed(place: &Place<'_>, sources: &[Source]) -> usize {
     let mut gone = vec![place.id];
     for id in sources.iter().flat_map(|source| &source.passed) {
         let Some(output) = place.model.node(*id).and_then(|node| node.output(0)) else { continue };
-        let unread = !place.model.value(output).pinned && place.model.is_read_only_by(output, &gone);
+        let unread = place.model.is_read_only_by(output, &gone);
         if unread && !gone.contains(id) {
             gone.push(*id);
         }

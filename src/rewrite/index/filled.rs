@@ -104,7 +104,7 @@ fn freed(place: &Place<'_>, above: &[NodeId]) -> usize {
     let mut gone: Vec<NodeId> = Vec::new();
     for &id in above {
         let Some(output) = place.model.node(id).and_then(|node| node.output(0)) else { break };
-        let unread = !place.model.value(output).pinned && place.model.is_read_only_by(output, &gone);
+        let unread = place.model.is_read_only_by(output, &gone);
         if id != place.id && !unread {
             break;
         }

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Node, ValueId};
+use crate::ops::axis_in;
 use crate::rewrite::Place;
 use crate::rewrite::merge::permutation;
 use crate::rewrite::slices::taken;
@@ -102,9 +103,7 @@ impl Cx<'_, '_> {
 
     /// An axis counted from the front.
     fn counted(&self, axis: i64) -> Option<usize> {
-        let rank = self.place.shape(self.node.input(0)?)?.len();
-        let axis = if axis < 0 { axis.checked_add(i64::try_from(rank).ok()?)? } else { axis };
-        usize::try_from(axis).ok().filter(|axis| *axis < rank)
+        axis_in(axis, self.place.shape(self.node.input(0)?)?.len()).ok()
     }
 
     /// The axis the node names.

@@ -5,8 +5,10 @@
 
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
+use crate::ops::axis_in;
 use crate::rewrite::Place;
 use crate::rewrite::slices::cut_elements;
+use crate::rewrite::split::strung;
 use crate::tensor::{StridedView, Tensor, gather};
 
 /// Operators that are no dearer than a copy.
@@ -93,8 +95,7 @@ pub(super) fn join(place: &mut Place<'_>) -> Option<Edit> {
     let output = node.output(0)?;
     let rank = place.shape(output)?.len();
     let Some(Attribute::Int(axis)) = node.attribute("axis") else { return None };
-    let axis = if *axis < 0 { axis.checked_add(i64::try_from(rank).ok()?)? } else { *axis };
-    let axis = usize::try_from(axis).ok().filter(|axis| *axis < rank)?;
+    let axis = axis_in(*axis, rank).ok()?;
     let parts: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
     if !(2..=MAX_PARTS).contains(&parts.len()) {
         return None;
@@ -106,14 +107,17 @@ pub(super) fn join(place: &mut Place<'_>) -> Option<Edit> {
         let known = *first.get_or_insert(found);
         let (node, other) = (place.model.node(known.id)?, place.model.node(found.id)?);
         let alike = node.op_type == other.op_type && known.varying == found.varying && known.slot == found.slot;
-        let alone = !place.model.value(part).pinned && place.model.is_read_only_by(part, &[place.id]);
-        // The operand that varies must bring the other axes, for the constants have them all or none.
-        if !alike || !alone {
+        let tensor = place.constant(found.constant)?;
+        // What broadcasts in one part must in all: the constants are of one shape.
+        let same = tensors.first().is_none_or(|first: &Tensor| first.shape() == tensor.shape());
+        if !alike || !same || !place.model.is_read_only_by(part, &[place.id]) {
             return None;
         }
-        tensors.push(place.constant(found.constant)?.clone());
+        tensors.push(tensor.clone());
     }
-    let joined = concat(&tensors, rank, axis)?;
+    let tensors: Vec<&Tensor> = tensors.iter().collect();
+    let own = axis.checked_sub(rank.checked_sub(tensors.first()?.rank())?)?;
+    let joined = strung(place, &tensors, own).filter(|joined| joined.len() <= MAX_CONSTANT)?;
     let found = first?;
     let constant = place.new_value(found.constant, "joined");
     let mut node = again(place.model.node(found.id)?, found, constant);
@@ -121,30 +125,4 @@ pub(super) fn join(place: &mut Place<'_>) -> Option<Edit> {
     let mut edit = place.edit("concat-of-outer")?.removing(place.id);
     edit.constants.push((constant, joined));
     Some(edit.inserting(node.output(output)))
-}
-
-/// Constants of the same shape put together along an axis of the result that has `rank` axes.
-fn concat(tensors: &[Tensor], rank: usize, axis: usize) -> Option<Tensor> {
-    let first = tensors.first()?;
-    let axis = axis.checked_sub(rank.checked_sub(first.rank())?)?;
-    let mut shape = first.shape().to_vec();
-    let inner = shape.get(axis..)?.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
-    let width = inner.checked_mul(first.byte_len().checked_div(first.len())?)?;
-    let same = |tensor: &Tensor| tensor.shape() == first.shape() && tensor.dtype() == first.dtype();
-    let total = first.len().checked_mul(tensors.len())?;
-    // Packed types have no bytes of their own for each element.
-    let whole = first.dtype().is_float() || first.dtype().is_integer();
-    if width == 0 || total > MAX_CONSTANT || !whole || !tensors.iter().all(same) {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(first.byte_len().checked_mul(tensors.len())?);
-    for row in 0..first.byte_len().checked_div(width)? {
-        let start = row.checked_mul(width)?;
-        for tensor in tensors {
-            bytes.extend_from_slice(tensor.bytes().get(start..start.checked_add(width)?)?);
-        }
-    }
-    let size = shape.get_mut(axis)?;
-    *size = size.checked_mul(tensors.len())?;
-    Tensor::from_bytes(first.dtype(), &shape, bytes.into()).ok()
 }

@@ -291,10 +291,7 @@ impl Region {
                 }
             }
             Form::Same { .. } => {
-                let mut copy = NewNode::new(&node.op_type, []).named(node.name.clone());
-                copy.domain.clone_from(&node.domain);
-                copy.attributes.clone_from(&node.attributes);
-                copy.extra = node.extra.clone();
+                let mut copy = NewNode::like(node);
                 let smaller = |input: ValueId| self.find(input).map_or(Some(input), |known| known.narrow);
                 copy.inputs = node.inputs().iter().map(|input| input.and_then(smaller)).collect();
                 let narrow = place.new_value(output, "narrow");

@@ -32,7 +32,7 @@ fn cast_sandwich(place: &mut Place<'_>) -> Option<Edit> {
             return None;
         }
         let (id, node) = MOVEMENTS.iter().find_map(|operator| place.producer(value, operator))?;
-        chain.push((id, super::copied(node)));
+        chain.push((id, NewNode::like(node)));
         value = node.input(0)?;
     };
     let data = first.input(0)?;

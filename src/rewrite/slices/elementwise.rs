@@ -1,6 +1,6 @@
 //! Slices of what is computed element by element.
 
-use super::{copied, cuts_of, is_common, moved};
+use super::{cuts_of, is_common, moved};
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
 
@@ -100,7 +100,7 @@ fn step(place: &Place<'_>, value: ValueId, rank: usize, axes: &[usize]) -> Optio
     }
     let inputs = node.inputs().iter().enumerate();
     let slots = inputs.filter(|(_, input)| **input == Some(data)).map(|(slot, _)| slot).collect();
-    Some((Step { id, node: copied(node), slots }, data))
+    Some((Step { id, node: NewNode::like(node), slots }, data))
 }
 
 /// The operand that the result has all of these axes from; every other one is broadcast along them.

@@ -257,7 +257,7 @@ fn moved(
     // An axis may be counted from the end.
     let stays = place.shape(data)?.len() == rank && (0..rank).all(|axis| to(axis) == Some(axis));
     let node = place.model.node(id)?;
-    let mut new = copied(node);
+    let mut new = NewNode::like(node);
     if let Some(slot) = new.inputs.first_mut() {
         *slot = Some(data);
     }
@@ -303,25 +303,9 @@ fn is_common(dtype: DType) -> bool {
     )
 }
 
-/// The node again, without results.
-fn copied(node: &Node) -> NewNode {
-    NewNode {
-        name: node.name.clone(),
-        domain: node.domain.clone(),
-        op_type: node.op_type.clone(),
-        overload: node.overload.clone(),
-        attributes: node.attributes.clone(),
-        inputs: node.inputs().to_vec(),
-        outputs: Vec::new(),
-        extra: node.extra.clone(),
-    }
-}
-
 /// An axis counted from the front.
 fn place_of_axis(axis: i64, rank: usize) -> Option<usize> {
-    let wide = i64::try_from(rank).ok()?;
-    let axis = if axis < 0 { axis.checked_add(wide)? } else { axis };
-    usize::try_from(axis).ok().filter(|&axis| axis < rank)
+    ops::axis_in(axis, rank).ok()
 }
 
 /// The axis a node names in its attribute, or this one.

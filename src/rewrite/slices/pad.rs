@@ -107,7 +107,7 @@ fn slice_of_pad(place: &mut Place<'_>) -> Option<Edit> {
     }
     let is_sliced = ranges.iter().any(Option::is_some);
     let is_padded = pads.iter().any(|&pads| pads != (0, 0));
-    let again = super::copied(node);
+    let again = NewNode::like(node);
     let name = place.node()?.name.clone();
     if !is_padded && !is_sliced {
         return place.forward("slice-of-pad", data);

@@ -1,6 +1,6 @@
 //! Slices of reshaped data, where the axis survives the reshape.
 
-use super::{axes_of, copied, moved, with_axes};
+use super::{axes_of, moved, with_axes};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::merge::reshape_codes;
@@ -45,7 +45,7 @@ fn slice_of_reshape(place: &mut Place<'_>) -> Option<Edit> {
         "Unsqueeze" => Some(axes_of(place, node, cuts.dims.len())?),
         _ => None,
     };
-    let again = copied(node);
+    let again = NewNode::like(node);
     let mut edit = place.edit("slice-of-reshape")?;
     let rank = cuts.dims.len();
     let slice = moved(place, &mut edit, place.id, data, rank, &|axis| map.get(axis).copied().flatten())?;

@@ -41,7 +41,7 @@ fn selections(place: &mut Place<'_>) -> Option<Edit> {
     remove.dedup();
     // All that goes is read here only. A Split whose parts are put together as they were is nothing at all, and not for this rule.
     let gone = remove.iter().filter_map(|&id| place.model.node(id)).flat_map(Node::outputs).flatten();
-    let free = |value: &ValueId| !place.model.value(*value).pinned && place.model.is_read_only_by(*value, &[place.id]);
+    let free = |value: &ValueId| place.model.is_read_only_by(*value, &[place.id]);
     let closed = gone.copied().collect::<Vec<_>>().iter().all(free);
     let (data, bytes) = (data?, indices.len().checked_mul(size_of::<i32>())?);
     remove.push(place.id);

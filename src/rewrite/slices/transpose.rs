@@ -1,7 +1,7 @@
 //! Slices of transposed data.
 
 use super::moved;
-use crate::ir::Edit;
+use crate::ir::{Edit, NewNode};
 use crate::rewrite::merge::permutation;
 use crate::rewrite::{Place, Rule};
 
@@ -19,7 +19,7 @@ fn slice_of_transpose(place: &mut Place<'_>) -> Option<Edit> {
     }
     let rank = place.shape(data)?.len();
     let perm = permutation(node, rank)?;
-    let again = super::copied(node);
+    let again = NewNode::like(node);
     let mut edit = place.edit("slice-of-transpose")?;
     let slice = moved(place, &mut edit, place.id, data, rank, &|axis| perm.get(axis).copied())?;
     let part = place.new_value(middle, "sliced");
