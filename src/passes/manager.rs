@@ -8,7 +8,7 @@ use super::assume::{AssumeError, Assumption, assume, possible};
 use super::simplify::{self, Fired, Rules};
 use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline, library};
 use crate::dim::Scope;
-use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId};
+use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk};
 use crate::slicing::Rule;
 
@@ -37,6 +37,8 @@ pub struct Options {
     pub assumptions: Vec<Assumption>,
     /// Whether declared shapes of results are premises like what is proved. They are often wrong.
     pub trust_declared_shapes: bool,
+    /// Whether nodes that can work at no size are kept. Otherwise a model that needs one is an error.
+    pub keep_invalid: bool,
 }
 
 impl Default for Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             fuel: usize::MAX,
             assumptions: Vec::new(),
             trust_declared_shapes: false,
+            keep_invalid: false,
         }
     }
 }
@@ -85,12 +88,20 @@ pub enum RunError {
     /// The model cannot be walked.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// Every run needs a node that can work at no size.
+    #[error("no run of the model can succeed: {node}: {reason}")]
+    Impossible {
+        /// The node.
+        node: String,
+        /// Why it cannot work.
+        reason: String,
+    },
 }
 
 /// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
 ///
 /// # Errors
-/// The model is inconsistent.
+/// The model is inconsistent, or has a node that cannot work and that every run needs; what is assumed cannot be.
 ///
 /// `watch` is told what is being done whenever that changes.
 pub fn run(
@@ -142,6 +153,11 @@ pub(super) fn run_as_it_is(
     learn(model, &mut walk)?;
     if let Some(original) = original {
         fits(&original, model, &mut walk, options)?;
+    }
+    // A claim that is believed may be what does not fit.
+    if !options.keep_invalid && !options.trust_declared_shapes {
+        walk.infer_main(model)?;
+        works(model, &walk)?;
     }
     if !options.trust_declared_shapes {
         notes.extend(claims::contradictions(model, &walk.facts));
@@ -239,6 +255,37 @@ pub(super) fn settle(
     Ok(rounds)
 }
 
+/// The model without the nodes that nothing reads, which no runtime computes; `None` if all nodes can work.
+fn needed(model: &Model, walk: &Walk) -> Option<Model> {
+    walk.events.iter().any(|event| event.kind == EventKind::Invalid).then(|| {
+        let mut needed = model.clone();
+        dead::remove(&mut needed);
+        needed
+    })
+}
+
+/// Checks that no node that every run computes fails in every run.
+///
+/// # Errors
+/// A needed node of the main graph can work at no size. Nodes that read an empty tensor are let pass: runtimes do not look at the
+/// rest of the shapes then.
+fn works(model: &Model, walk: &Walk) -> Result<(), RunError> {
+    let Some(needed) = needed(model, walk) else { return Ok(()) };
+    let is_empty = |value: ValueId| {
+        let dims = walk.facts.get(value).and_then(Fact::shape);
+        dims.is_some_and(|dims| dims.iter().any(|dim| dim.as_const() == Some(0)))
+    };
+    let always = |event: &&Event| {
+        let node = needed.node(event.node).filter(|node| node.graph() == model.main());
+        event.kind == EventKind::Invalid
+            && node.is_some_and(|node| !node.inputs().iter().flatten().copied().any(is_empty))
+    };
+    match walk.events.iter().find(always) {
+        Some(event) => Err(RunError::Impossible { node: model.describe(event.node), reason: event.reason.clone() }),
+        None => Ok(()),
+    }
+}
+
 /// Checks what is assumed against what the graph needs.
 ///
 /// # Errors
@@ -246,12 +293,7 @@ pub(super) fn settle(
 fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> Result<(), RunError> {
     walk.infer_main(model)?;
     possible(walk.scope(), &options.assumptions)?;
-    if !walk.events.iter().any(|event| event.kind == EventKind::Invalid) {
-        return Ok(());
-    }
-    // What nothing reads no runtime computes.
-    let mut needed = model.clone();
-    dead::remove(&mut needed);
+    let Some(needed) = needed(model, walk) else { return Ok(()) };
     let invalid = |event: &&Event| event.kind == EventKind::Invalid && needed.node(event.node).is_some();
     let mut before = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
     before.infer_main(original)?;
