@@ -176,7 +176,9 @@ pub(super) fn run_as_it_is(
             model.ir_version = 4;
         }
     }
+    model.separate_names();
     model.verify()?;
+    model.verify_names()?;
     let names = claims::Names::adopt(model, &walk.facts);
     let claimed = claimed(model, &walk, options)?;
     notes.extend(annotate::annotate(model, &walk.facts, claimed.as_ref(), &names));
