@@ -181,3 +181,13 @@ fn names_give_way_in_the_bodies_of_functions() {
                 d = Identity (c)  f = Identity (h)  e = Add (u, f) }> (n, "", a) }"#
     ));
 }
+
+#[test]
+fn an_initializer_of_a_branch_wants_the_version_of_the_format_that_knows_it() {
+    let source = "<ir_version: 3, opset_import: [\"\" : 8]> g (float[N] x, bool n) => (y) {
+        y = If <then_branch: graph = b () => (float[N] o) {
+                two = Constant <value = float[1] {2}> ()  three = Constant <value = float[1] {3}> ()
+                k = Add (two, three)  o = Add (x, k) },
+            else_branch: graph = e () => (float[N] p) { p = Neg (x) }> (n) }";
+    assert_eq!(support::folded(source, &onnx_slice_fold::Options::default()).ir_version, 4);
+}

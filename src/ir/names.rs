@@ -128,9 +128,10 @@ impl Model {
     /// The values a graph defines. The default of an input is the input.
     fn defined_in(&self, graph: GraphId) -> impl Iterator<Item = ValueId> + '_ {
         let held = self.graph(graph);
-        let initializers = held.initializers().iter().filter(move |&&value| {
-            matches!(self.value(value).definition(), Definition::Initializer(_))
-        });
+        let initializers = held
+            .initializers()
+            .iter()
+            .filter(move |&&value| matches!(self.value(value).definition(), Definition::Initializer(_)));
         let results = held.nodes().filter_map(|id| self.node(id)).flat_map(|node| node.outputs().iter().flatten());
         held.inputs().iter().chain(initializers).chain(results).copied()
     }

@@ -171,8 +171,10 @@ pub(super) fn run_as_it_is(
         *fired.entry(functions::BODIES).or_default() += saved;
     }
     if options.fold && model.ir_version < 4 && model.ir_version > 0 {
-        let main = model.graph(model.main());
-        if main.initializers().iter().any(|&value| model.value(value).is_constant()) {
+        // Before version 4 an initializer is the default of an input, in every graph.
+        let graphs = dead::live_graphs(model);
+        let mut initializers = graphs.iter().flat_map(|&graph| model.graph(graph).initializers());
+        if initializers.any(|&value| model.value(value).is_constant()) {
             model.ir_version = 4;
         }
     }
