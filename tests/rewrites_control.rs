@@ -191,3 +191,21 @@ fn an_initializer_of_a_branch_wants_the_version_of_the_format_that_knows_it() {
             else_branch: graph = e () => (float[N] p) { p = Neg (x) }> (n) }";
     assert_eq!(support::folded(source, &onnx_slice_fold::Options::default()).ir_version, 4);
 }
+
+#[test]
+fn sequences_that_a_loop_takes_apart_are_not_shared() {
+    let source = |first: &str| {
+        format!(
+            "<ir_version: 9, opset_import: [\"\" : 19]> g (float[N] x, int64 n) => (y, z, q) {{
+            s = SequenceConstruct (x, x)  t = SequenceConstruct (x, x)  u = SequenceConstruct (x, x)
+            q, e = Loop <body: graph = b (int64 i, bool c, seq(float[N]) a) => (bool d, seq(float[N]) a, float[N] f) {{
+                d = Identity (c)  f = Relu (x) }}> (n, \"\", {first})
+            y = ConcatFromSequence <axis = 0> (s)  z = ConcatFromSequence <axis = 1, new_axis = 1> (u) }}"
+        )
+    };
+    for (first, sequences) in [("t", 2), ("s", 2)] {
+        let model = support::folded(&source(first), &onnx_slice_fold::Options::default());
+        let written = text::print(&model);
+        assert_eq!(written.matches("SequenceConstruct").count(), sequences, "{written}");
+    }
+}

@@ -224,8 +224,10 @@ pub(super) fn settle(
         }
         let partly = fold::fold_partly(model, &walk.facts) + fold::fold_containers(model, &walk.facts)?;
         let simplified = simplify::simplify(model, &mut walk.facts, rules, 0, fired)?;
-        let merged =
-            if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
+        let merged = match skips(options, "common-subexpression") {
+            true => common::Merged::default(),
+            false => common::merge(model, &walk.facts)?,
+        };
         *fired.entry("common-subexpression").or_default() += merged.nodes;
         let numbered = if skips(options, "equal-content") { 0 } else { contents::number(model, &walk.facts)? };
         *fired.entry("equal-content").or_default() += numbered;
