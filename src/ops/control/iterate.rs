@@ -32,8 +32,6 @@ pub(super) struct Iteration {
     pub(super) supposed: Vec<Dim>,
     /// Whether the first carried value is the condition of a loop: true whenever an iteration runs.
     pub(super) conditional: bool,
-    /// Whether the shapes of carried values must not change.
-    pub(super) fixed_shapes: bool,
 }
 
 /// What was found of a body, for every iteration.
@@ -79,7 +77,7 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
     if body.outputs().len() < run.initial.len() {
         return Err(Refusal::invalid("the body has fewer outputs than values to carry"));
     }
-    let mut join = Join::carried(&scope, &stem, run.fixed_shapes, run.number.as_ref(), run.mark);
+    let mut join = Join::carried(&scope, &stem, run.number.as_ref(), run.mark);
     let mut carried = run.initial.clone();
     for (index, fact) in carried.iter_mut().enumerate() {
         *fact = as_taken(cx.model, run, index, fact);

@@ -123,7 +123,6 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         number: None,
         supposed: Vec::new(),
         conditional: false,
-        fixed_shapes: true,
     };
     let mut found = iterate(cx, &run)?;
 

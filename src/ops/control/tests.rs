@@ -531,3 +531,28 @@ fn what_a_condition_says_holds_in_the_branch_it_chooses() {
     assert_eq!(choosing("Less"), ["float[N]", "float[N]"]);
     assert_eq!(choosing("Equal"), ["float[min(2, N)]", "float[?a]"]);
 }
+
+#[test]
+fn what_a_scan_makes_of_a_state_may_have_another_shape() {
+    // Runtimes run a scan of one slice whose body makes two rows of one.
+    let state = |result: &str, length: &str, axes: &str| {
+        let mut b = Bodies::new(16);
+        b.input("s0", DType::Float, "W 3");
+        b.input("x", DType::Float, length);
+        b.input("w", DType::Float, axes);
+        let body = b.graph("s e");
+        b.node(body, "Identity", result, "s1", &[]);
+        b.outputs(body, "s1");
+        let all = [("body", Attribute::Graph(body)), ("num_scan_inputs", Attribute::Int(1))];
+        b.node(b.main(), "Scan", "s0 x", "y", &all);
+        b.facts("y s").join(" ")
+    };
+    // What both have is stated.
+    assert_eq!(state("w", "L 3", "2 3"), "float[?a,3] float[?b,3]");
+    assert_eq!(state("w", "5 3", "2 3"), "float[2,3] float[?a,3]");
+    assert_eq!(state("w", "1 3", "2 3"), "float[2,3] float[W,3]");
+    assert_eq!(state("w", "0 3", "2 3"), "float[W,3] float[?a,3]");
+    assert_eq!(state("w", "L 3", "1 W 3"), "float float");
+    assert_eq!(state("s", "L 3", "2 3"), "float[W,3] float[W,3]");
+    assert_eq!(state("w", "L 3", "W 3"), "float[W,3] float[W,3]");
+}
