@@ -547,12 +547,33 @@ fn what_a_scan_makes_of_a_state_may_have_another_shape() {
         b.node(b.main(), "Scan", "s0 x", "y", &all);
         b.facts("y s").join(" ")
     };
-    // What both have is stated.
-    assert_eq!(state("w", "L 3", "2 3"), "float[?a,3] float[?b,3]");
+    assert_eq!(state("w", "L 3", "2 3"), "float[W*max(0, 1 - L) + 2*min(1, L),3] float[?a,3]");
     assert_eq!(state("w", "5 3", "2 3"), "float[2,3] float[?a,3]");
     assert_eq!(state("w", "1 3", "2 3"), "float[2,3] float[W,3]");
     assert_eq!(state("w", "0 3", "2 3"), "float[W,3] float[?a,3]");
     assert_eq!(state("w", "L 3", "1 W 3"), "float float");
     assert_eq!(state("s", "L 3", "2 3"), "float[W,3] float[W,3]");
     assert_eq!(state("w", "L 3", "W 3"), "float[W,3] float[W,3]");
+}
+
+#[test]
+fn a_scan_that_adds_slices_of_another_size() {
+    let sums = |shape: &str| {
+        let mut b = Bodies::new(16);
+        b.input("s0", DType::Float, "N");
+        b.input("x", DType::Float, shape);
+        let body = b.graph("s e");
+        b.node(body, "Add", "s e", "s1", &[]);
+        b.outputs(body, "s1 s1");
+        let all = [("body", Attribute::Graph(body)), ("num_scan_inputs", Attribute::Int(1))];
+        b.node(b.main(), "Scan", "s0 x", "y rows", &all);
+        b.facts("y rows").join(" ")
+    };
+    assert_eq!(sums("L N"), "float[N] float[L,N]");
+    assert_eq!(sums("L 1"), "float[N] float[L,N]");
+    assert_eq!(sums("7 4"), "float[4] float[7,4]");
+    let met = "M*min(1, M, N) + max(0, N - M)*min(1, M, N)";
+    assert_eq!(sums("7 M"), format!("float[{met}] float[7,{met}]"));
+    // Without a slice the state is what it was.
+    assert_eq!(sums("L 4"), "float[N*max(0, 1 - L) + 4*min(1, L)] float[L,4]");
 }
