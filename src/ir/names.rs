@@ -35,13 +35,8 @@ impl Model {
                 let graph = self.graph(home);
                 roots.contains(&home) && (graph.inputs().contains(&captured) || graph.outputs().contains(&captured))
             });
-            let gone = if !self.value(by).pinned {
-                by
-            } else if !place.pinned && !is_public {
-                captured
-            } else {
-                continue;
-            };
+            let gives_way = self.value(by).pinned && !place.pinned && !is_public;
+            let gone = if gives_way { captured } else { by };
             if renamed.insert(gone) {
                 let name = self.unused_name(&self.value(gone).name);
                 self.rename(gone, name);
@@ -72,11 +67,56 @@ impl Model {
     }
 
     fn hidden_below(&self, root: GraphId, found: &mut Vec<Hidden>) {
-        let captured = self.captured_names(root);
-        if captured.is_empty() {
+        self.in_scopes(root, &self.captured_names(root), &mut |graph, scopes| {
+            for value in self.read_in(graph) {
+                let Some(scope) = scopes.get_mut(self.value(value).name.as_str()) else { continue };
+                if !scope.contains(&value) {
+                    continue;
+                }
+                // What hides one value gets another name, so from here on it hides none.
+                while let Some(by) = scope.pop_if(|&mut innermost| innermost != value) {
+                    found.push(Hidden { captured: value, by });
+                }
+            }
+        });
+    }
+
+    /// Pins initializers of bodies that have the name of a value around the body, and these values: some runtimes take the one, some
+    /// the other, whatever the standard says. So neither is a constant, and both keep their names.
+    pub fn pin_shadowing(&mut self) {
+        let mut found: Vec<ValueId> = Vec::new();
+        for root in self.roots() {
+            let mut names = FxHashSet::default();
+            let mut open: Vec<GraphId> = self.inside(root).collect();
+            while let Some(graph) = open.pop() {
+                names.extend(self.initialized_in(graph).map(|value| self.value(value).name.as_str()));
+                open.extend(self.inside(graph));
+            }
+            self.in_scopes(root, &names, &mut |graph, scopes| {
+                for value in self.initialized_in(graph) {
+                    if let Some([.., outer, inner]) = scopes.get(self.value(value).name.as_str()).map(Vec::as_slice)
+                        && *inner == value
+                    {
+                        found.extend([*inner, *outer]);
+                    }
+                }
+            });
+        }
+        for value in found {
+            self.value_mut(value).pinned = true;
+        }
+    }
+
+    /// Goes through a graph and those inside it, outer ones first, with what each of these names stands for, innermost last.
+    fn in_scopes<'m>(
+        &'m self,
+        root: GraphId,
+        names: &FxHashSet<&'m str>,
+        enter: &mut dyn FnMut(GraphId, &mut FxHashMap<&'m str, Vec<ValueId>>),
+    ) {
+        if names.is_empty() {
             return;
         }
-        // What each of these names stands for, innermost last.
         let mut scopes: FxHashMap<&str, Vec<ValueId>> = FxHashMap::default();
         let mut steps = vec![Step::Enter(root)];
         while let Some(step) = steps.pop() {
@@ -84,23 +124,13 @@ impl Model {
                 Step::Enter(graph) => {
                     for value in self.defined_in(graph) {
                         let name = self.value(value).name.as_str();
-                        if captured.contains(name) {
+                        if names.contains(name) {
                             scopes.entry(name).or_default().push(value);
                         }
                     }
-                    for value in self.read_in(graph) {
-                        let Some(scope) = scopes.get_mut(self.value(value).name.as_str()) else { continue };
-                        if !scope.contains(&value) {
-                            continue;
-                        }
-                        // What hides one value gets another name, so from here on it hides none.
-                        while let Some(by) = scope.pop_if(|&mut innermost| innermost != value) {
-                            found.push(Hidden { captured: value, by });
-                        }
-                    }
+                    enter(graph, &mut scopes);
                     steps.push(Step::Leave(graph));
-                    let nodes = self.graph(graph).nodes().rev().filter_map(|id| self.node(id));
-                    steps.extend(nodes.flat_map(|node| node.subgraphs()).map(Step::Enter));
+                    steps.extend(self.inside(graph).map(Step::Enter));
                 }
                 Step::Leave(graph) => {
                     for value in self.defined_in(graph) {
@@ -120,20 +150,27 @@ impl Model {
         while let Some(graph) = open.pop() {
             let foreign = |&value: &ValueId| self.graph_of(value) != Some(graph);
             names.extend(self.read_in(graph).filter(foreign).map(|value| self.value(value).name.as_str()));
-            open.extend(self.graph(graph).nodes().filter_map(|id| self.node(id)).flat_map(|node| node.subgraphs()));
+            open.extend(self.inside(graph));
         }
         names
     }
 
-    /// The values a graph defines. The default of an input is the input.
+    /// The graphs directly inside one, the last first.
+    fn inside(&self, graph: GraphId) -> impl Iterator<Item = GraphId> + '_ {
+        self.graph(graph).nodes().rev().filter_map(|id| self.node(id)).flat_map(|node| node.subgraphs())
+    }
+
+    /// The initializers of a graph that are no defaults of inputs.
+    fn initialized_in(&self, graph: GraphId) -> impl Iterator<Item = ValueId> + '_ {
+        let is_own = |&value: &ValueId| matches!(self.value(value).definition(), Definition::Initializer(_));
+        self.graph(graph).initializers().iter().copied().filter(is_own)
+    }
+
+    /// The values a graph defines.
     fn defined_in(&self, graph: GraphId) -> impl Iterator<Item = ValueId> + '_ {
         let held = self.graph(graph);
-        let initializers = held
-            .initializers()
-            .iter()
-            .filter(move |&&value| matches!(self.value(value).definition(), Definition::Initializer(_)));
         let results = held.nodes().filter_map(|id| self.node(id)).flat_map(|node| node.outputs().iter().flatten());
-        held.inputs().iter().chain(initializers).chain(results).copied()
+        held.inputs().iter().chain(results).copied().chain(self.initialized_in(graph))
     }
 
     /// The values that a graph's nodes and its list of outputs read.

@@ -117,6 +117,7 @@ pub fn run(
     for name in &options.slice_names {
         model.add_synonym(name.synonym());
     }
+    model.pin_shadowing();
     let disputed = library::veil_disputed(model);
     let result = if options.fold && disputed.is_empty() && model.functions().next().is_some() {
         functions::run(model, &scope, options, model_bytes, watch)
