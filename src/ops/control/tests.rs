@@ -474,8 +474,13 @@ fn a_condition_that_counts_tells_how_often_a_loop_runs() {
     assert_eq!(counting(Some(7), 1, "less").facts("i1"), ["int64[]={min(7, N)}"]);
     // At least once, even if there is nothing to count.
     assert_eq!(counting(None, 1, "yes").facts("i1"), ["int64[]={max(1, N)}"]);
-    // What counts in other steps, or begins for other reasons, is not followed.
-    assert_eq!(counting(None, 2, "less").facts("i1"), ["int64[]={2*?a}"]);
+    let half = "floor((N + 1)/2)";
+    let xs = format!("float[{half},N*min(1, {half}),3]");
+    assert_eq!(counting(None, 2, "less").facts("i1 xs"), [format!("int64[]={{2*{half}}}"), xs]);
+    assert_eq!(counting(Some(7), 3, "less").facts("i1"), ["int64[]={3*min(7, floor((N + 2)/3))}"]);
+    assert_eq!(counting(None, 3, "yes").facts("i1"), ["int64[]={3*max(1, floor((N + 2)/3))}"]);
+    // What counts the other way, or begins for other reasons, is not followed.
+    assert_eq!(counting(None, -2, "less").facts("i1"), ["int64[]={-2*?a}"]);
     assert_eq!(counting(None, 1, "z").facts("i1"), ["int64[]={?a}"]);
 }
 
