@@ -6,7 +6,8 @@
 //! | AveragePool | the mean, of the padding as well if `count_include_pad` | 1; 7 adds `count_include_pad`; 10 `ceil_mode`; 11; 19 `dilations`; 22 bfloat16 |
 //! | LpPool | `(Σ │x│ᵖ)^(1/p)` | 1: `p` is a FLOAT, `kernel_shape` may be missing; 2; 11; 18 adds `dilations`, `ceil_mode`; 22 bfloat16 |
 //!
-//! Shapes: `X [N, C, D…]`; places as [`window`](crate::ops::window) says. Padding never wins and adds nothing. Not stated or
+//! Shapes: `X [N, C, D…]`; places as [`window`](crate::ops::window) says, and one where the window is longer than the axis by less than a
+//! stride. Padding never wins and adds nothing. Not stated or
 //! computed, because runtimes differ: SAME with dilations or with windows that need not reach the end, NaN in MaxPool and windows whose maximum is −∞, windows with
 //! nothing but padding.
 
@@ -67,24 +68,35 @@ fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
             true => None,
             false => window.places(cx.scope(), axis, size, &Dim::constant(kernel)),
         };
-        let places = places.map(|places| with_a_short_axis(cx.scope(), &window, axis, size, kernel, places));
+        let places = places.and_then(|places| with_a_short_axis(cx.scope(), &window, axis, size, kernel, places));
         dims.push(places.unwrap_or_else(|| cx.fresh_dim()));
     }
     Ok(Some(dims))
 }
 
-/// Where windows that lie side by side are longer than the axis, ONNX Runtime rounds towards one of them and not down to none.
-fn with_a_short_axis(scope: &Scope, window: &Window, axis: usize, size: &Dim, kernel: i64, places: Dim) -> Dim {
-    let side_by_side = window.strides.get(axis) == Some(&kernel)
-        && window.dilations.get(axis) == Some(&1)
-        && window.pads.get(axis) == Some(&[0, 0])
-        && matches!(window.auto_pad, AutoPad::Explicit | AutoPad::Valid)
-        && !window.ceil_mode;
-    if side_by_side && kernel > 1 && size.as_const().is_none() {
-        scope.max(&places, &scope.min(size, &Dim::constant(1)))
-    } else {
-        places
+/// With `free = size + begin + end − extent` ONNX Runtime rounds `free / stride` towards 0, the text down: a window that is longer than
+/// the padded axis by less than a stride has one place, one that is longer by less than two has none.
+///
+/// `max(⌊free / stride⌋ + 1, min(1, max(0, free + stride)))` is both where they agree, and what a run gives where they do
+/// not. ONNX Runtime refuses axes of 0, so that padding of all of the window but one tap leaves no such size.
+fn with_a_short_axis(scope: &Scope, window: &Window, axis: usize, size: &Dim, kernel: i64, places: Dim) -> Option<Dim> {
+    let stride = *window.strides.get(axis)?;
+    let rounds = matches!(window.auto_pad, AutoPad::Explicit | AutoPad::Valid) && !window.ceil_mode;
+    if !rounds || stride == 1 || size.as_const().is_some() {
+        return Some(places);
     }
+    let &[begin, end] = window.pads.get(axis)?;
+    let extent = kernel.checked_sub(1)?.checked_mul(*window.dilations.get(axis)?)?.checked_add(1)?;
+    let fits_from = extent.checked_sub(begin)?.checked_sub(end)?;
+    if fits_from <= 1 || scope.ge(size, &Dim::constant(fits_from)).is_yes() {
+        return Some(places);
+    }
+    let longer_by = fits_from.checked_sub(stride)?;
+    let mut short = scope.sub(size, &Dim::constant(longer_by));
+    if longer_by > 1 {
+        short = scope.max(&short, &Dim::constant(0));
+    }
+    Some(scope.max(&places, &scope.min(&short, &Dim::constant(1))))
 }
 
 /// Runtimes do not count the gaps between taps when they pad to the same size.
@@ -340,6 +352,8 @@ mod tests {
         let strided = |shape: &str| pool(shape).with("strides", vec![2, 2]);
         assert_eq!(pool("N C 9 H").infer(), ["float[N, C, 7, H - 2]"]);
         assert_eq!(pool("N C 9 9").output().infer(), ["float[N, C, 7, 7]", "int64[N, C, 7, 7]"]);
+        assert_eq!(strided("1 1 H 9").infer(), ["float[1, 1, max(0, floor((H + 1)/2) - 2) + min(2, H) - 1, 4]"]);
+        assert_eq!(strided("1 1 H 9").with("pads", vec![1; 4]).infer(), ["float[1, 1, floor((H + 1)/2), 5]"]);
         assert_eq!(strided("1 1 224 224").with("ceil_mode", 1).infer(), ["float[1, 1, 112, 112]"]);
         assert_eq!(strided("1 1 9 9").with_str("auto_pad", "SAME_UPPER").infer(), ["float[1, 1, 5, 5]"]);
         assert_eq!(
@@ -356,6 +370,38 @@ mod tests {
         assert!(pool("1 1 9 9").with("strides", vec![0, 1]).infer()[0].starts_with("invalid"));
         assert!(Single::new("MaxPool", 12).input(DType::Float, "1 1 9").infer()[0].starts_with("invalid"));
         assert_eq!(Single::new("LpPool", 1).input(DType::Float, "N 2 9").infer(), ["float[N, 2, ?]"]);
+    }
+
+    #[test]
+    fn windows_longer_than_the_axis_have_the_places_of_onnxruntime() {
+        let scope = Scope::new();
+        let symbol = scope.named("H");
+        for (kernel, stride, dilation) in [(2, 2, 1), (3, 2, 1), (4, 2, 1), (5, 2, 1), (5, 3, 2), (3, 7, 2), (1, 3, 1)]
+        {
+            for pads in [[0, 0], [1, 0], [0, 1]] {
+                let window = Window {
+                    strides: vec![stride],
+                    dilations: vec![dilation],
+                    pads: vec![pads],
+                    auto_pad: AutoPad::Explicit,
+                    ceil_mode: false,
+                };
+                let size = Dim::symbol(symbol);
+                let places = window.places(&scope, 0, &size, &Dim::constant(kernel)).unwrap();
+                let places = with_a_short_axis(&scope, &window, 0, &size, kernel, places).unwrap();
+                for size in 1..15 {
+                    let expected = (size + pads[0] + pads[1] - (kernel - 1) * dilation - 1) / stride + 1;
+                    // No run gives a negative size.
+                    if expected >= 0 {
+                        assert_eq!(
+                            places.evaluate(&|_| Some(size)),
+                            Some(expected),
+                            "{window:?} of {kernel} over {size}"
+                        );
+                    }
+                }
+            }
+        }
     }
 
     #[test]
