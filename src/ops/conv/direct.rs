@@ -225,6 +225,17 @@ mod tests {
     }
 
     #[test]
+    fn same_padding_below_zero_declines() {
+        let conv = |taps: usize| {
+            Single::new("Conv", 11).values(&[1, 1, 4], &[1.0f32; 4]).values(&[1, 1, taps], &vec![1.0f32; taps])
+        };
+        for auto_pad in ["SAME_UPPER", "SAME_LOWER"] {
+            assert!(conv(1).with("strides", vec![4]).with_str("auto_pad", auto_pad).eval().is_err());
+            assert_eq!(conv(4).with("strides", vec![4]).with_str("auto_pad", auto_pad).floats(), [4.0]);
+        }
+    }
+
+    #[test]
     fn values() {
         let ramp = |count: usize| (0..count).map(|at| at as f32).collect::<Vec<_>>();
         let conv = |x: &[usize], w: &[usize]| {
