@@ -274,6 +274,9 @@ fn norms_and_neighbours() {
     let mvn = |x: &[f32]| Single::new("MeanVarianceNormalization", 13).values(&[1, 1, 1, x.len()], x);
     assert!(mvn(&[1.0, 3.0]).floats().iter().zip([-1.0, 1.0]).all(|(a, b)| (a - b).abs() < 1e-6));
     assert!(mvn(&[3.3; 4]).eval().is_err());
+    let row = || Single::new("MeanVarianceNormalization", 13).values(&[1, 2], &[1f32, 3.0]);
+    assert_eq!(row().infer(), ["float[1, 2]"]);
+    assert!(matches!(row().eval(), Err(Decline::Unsupported(_))));
 }
 
 #[test]
