@@ -190,6 +190,9 @@ fn softmax_flattens_before_version_13() {
         assert!(Single::new("LogSoftmax", 13).values(&[2], &x.map(f64::from)).eval().is_err());
     }
     assert_eq!(Single::new("Softmax", 13).input(DType::Float16, "N 4").infer(), ["float16[N, 4]"]);
+    for (op_type, opset) in [("Softmax", 11), ("LogSoftmax", 13), ("Hardmax", 13)] {
+        assert!(Single::new(op_type, opset).input(DType::Float, "").infer()[0].starts_with("invalid"));
+    }
 }
 
 #[test]
