@@ -14,7 +14,7 @@
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
-use crate::dim::{Dim, Scope};
+use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::window::{AutoPad, Axis, Window, read_numbers};
@@ -66,37 +66,11 @@ fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     for (axis, (size, &kernel)) in sizes.iter().zip(&kernel).enumerate() {
         let places = match is_disputed(&window, axis) {
             true => None,
-            false => window.places(cx.scope(), axis, size, &Dim::constant(kernel)),
+            false => window.places_rounded(cx.scope(), axis, size, &Dim::constant(kernel)),
         };
-        let places = places.and_then(|places| with_a_short_axis(cx.scope(), &window, axis, size, kernel, places));
         dims.push(places.unwrap_or_else(|| cx.fresh_dim()));
     }
     Ok(Some(dims))
-}
-
-/// With `free = size + begin + end − extent` ONNX Runtime rounds `free / stride` towards 0, the text down: a window that is longer than
-/// the padded axis by less than a stride has one place, one that is longer by less than two has none.
-///
-/// `max(⌊free / stride⌋ + 1, min(1, max(0, free + stride)))` is both where they agree, and what a run gives where they do
-/// not. ONNX Runtime refuses axes of 0, so that padding of all of the window but one tap leaves no such size.
-fn with_a_short_axis(scope: &Scope, window: &Window, axis: usize, size: &Dim, kernel: i64, places: Dim) -> Option<Dim> {
-    let stride = *window.strides.get(axis)?;
-    let rounds = matches!(window.auto_pad, AutoPad::Explicit | AutoPad::Valid) && !window.ceil_mode;
-    if !rounds || stride == 1 || size.as_const().is_some() {
-        return Some(places);
-    }
-    let &[begin, end] = window.pads.get(axis)?;
-    let extent = kernel.checked_sub(1)?.checked_mul(*window.dilations.get(axis)?)?.checked_add(1)?;
-    let fits_from = extent.checked_sub(begin)?.checked_sub(end)?;
-    if fits_from <= 1 || scope.ge(size, &Dim::constant(fits_from)).is_yes() {
-        return Some(places);
-    }
-    let longer_by = fits_from.checked_sub(stride)?;
-    let mut short = scope.sub(size, &Dim::constant(longer_by));
-    if longer_by > 1 {
-        short = scope.max(&short, &Dim::constant(0));
-    }
-    Some(scope.max(&places, &scope.min(&short, &Dim::constant(1))))
 }
 
 /// Runtimes do not count the gaps between taps when they pad to the same size.
@@ -365,38 +339,6 @@ mod tests {
         assert!(pool("1 1 9 9").with("strides", vec![0, 1]).infer()[0].starts_with("invalid"));
         assert!(Single::new("MaxPool", 12).input(DType::Float, "1 1 9").infer()[0].starts_with("invalid"));
         assert_eq!(Single::new("LpPool", 1).input(DType::Float, "N 2 9").infer(), ["float[N, 2, ?]"]);
-    }
-
-    #[test]
-    fn windows_longer_than_the_axis_have_the_places_of_onnxruntime() {
-        let scope = Scope::new();
-        let symbol = scope.named("H");
-        for (kernel, stride, dilation) in [(2, 2, 1), (3, 2, 1), (4, 2, 1), (5, 2, 1), (5, 3, 2), (3, 7, 2), (1, 3, 1)]
-        {
-            for pads in [[0, 0], [1, 0], [0, 1]] {
-                let window = Window {
-                    strides: vec![stride],
-                    dilations: vec![dilation],
-                    pads: vec![pads],
-                    auto_pad: AutoPad::Explicit,
-                    ceil_mode: false,
-                };
-                let size = Dim::symbol(symbol);
-                let places = window.places(&scope, 0, &size, &Dim::constant(kernel)).unwrap();
-                let places = with_a_short_axis(&scope, &window, 0, &size, kernel, places).unwrap();
-                for size in 1..15 {
-                    let expected = (size + pads[0] + pads[1] - (kernel - 1) * dilation - 1) / stride + 1;
-                    // No run gives a negative size.
-                    if expected >= 0 {
-                        assert_eq!(
-                            places.evaluate(&|_| Some(size)),
-                            Some(expected),
-                            "{window:?} of {kernel} over {size}"
-                        );
-                    }
-                }
-            }
-        }
     }
 
     #[test]
