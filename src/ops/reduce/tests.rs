@@ -265,6 +265,32 @@ fn layers_are_normalized() {
 }
 
 #[test]
+fn parameters_that_do_not_fit() {
+    let batch = |data: &'static str, variance: &'static str| {
+        let node = Single::new("BatchNormalization", 15).input(DType::Float, data).input(DType::Float, "3");
+        let node = node.input(DType::Float, "3").input(DType::Float, "3").input(DType::Float, variance);
+        node.infer().remove(0)
+    };
+    assert_eq!(batch("N C H", "3"), "float[N, 3, H]");
+    for (data, variance) in [("N 3 H", "4"), ("N C", "4"), ("N 3", "1 3"), ("N", "3")] {
+        assert!(batch(data, variance).starts_with("invalid"), "{data}, {variance}");
+    }
+    let layer = |scale: &'static str, bias: &'static str| {
+        let node = Single::new("LayerNormalization", 17).input(DType::Float, "N 3 4").input(DType::Float, scale);
+        node.input(DType::Float, bias).infer().remove(0)
+    };
+    for scale in ["4", "1", "", "3 1", "N 1 4", "K 4"] {
+        assert_eq!(layer(scale, "4"), "float[N, 3, 4]");
+    }
+    for other in ["3", "12", "0", "2 4", "1 N 3 4"] {
+        assert!(layer(other, "4").starts_with("invalid"), "{other}");
+        assert!(layer("4", other).starts_with("invalid"), "{other}");
+        let rms = Single::new("RMSNormalization", 23).input(DType::Float, "N 3 4").input(DType::Float, other);
+        assert!(rms.infer()[0].starts_with("invalid"), "{other}");
+    }
+}
+
+#[test]
 fn norms_and_neighbours() {
     let lp =
         |p| Single::new("LpNormalization", 22).with("p", Attribute::Int(p)).values(&[2, 2], &[3f32, 4.0, 0.0, 0.0]);
