@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use super::cells::{Builder, elements_of, index_values, moved, width};
 use super::{around, claim, count, of_rank};
-use crate::dim::{Dim, Scope};
+use crate::dim::Dim;
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::{Buffer, Tensor};
@@ -411,6 +411,7 @@ mod tests {
 
     use super::super::testing::*;
     use super::*;
+    use crate::dim::Scope;
     use crate::ops::single::Single;
     use crate::tensor::DType;
 
