@@ -5,7 +5,7 @@
 //! | computes | `Y[n, m, p…] = B[m] + Σ X[n, c, p·stride − pad + t·dilation] · W[m, c, t…]` over the channels `c` of `m`'s group and the taps `t` |
 //! | shapes | `X [N, C, D…]`, `W [M, C / group, k…]`, `B [M]`; places as [`window`](crate::ops::window) says |
 //! | versions | 1; 11 (wording); 22 adds bfloat16 |
-//! | refuses | images without spatial axes, channels that do not go with the groups, a `kernel_shape` that is not the weights' |
+//! | refuses | images without spatial axes, channels that do not go with the groups, a `kernel_shape` that is not the weights', kernels that do not fit, padding given twice |
 
 use super::geometry::{Geometry, Operands, group};
 use crate::dim::Dim;
