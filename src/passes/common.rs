@@ -26,7 +26,7 @@ pub struct Merged {
 pub fn merge(model: &mut Model, facts: &Facts) -> Result<Merged, Broken> {
     let mut merged = Merged::default();
     let mut seen = Seen { taken: taken(model, facts), ..Seen::default() };
-    in_graph(model, model.main(), &mut seen, &mut merged)?;
+    in_graph(model, facts, model.main(), &mut seen, &mut merged)?;
     Ok(merged)
 }
 
@@ -65,7 +65,13 @@ fn taken(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
 }
 
 // Graphs nest at most 32 deep, which the verifier has checked, so recursion is bounded.
-fn in_graph(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Merged) -> Result<(), Broken> {
+fn in_graph(
+    model: &mut Model,
+    facts: &Facts,
+    graph: GraphId,
+    seen: &mut Seen,
+    merged: &mut Merged,
+) -> Result<(), Broken> {
     let mark = seen.log.len();
     initializers(model, graph, seen, merged);
     for id in model.topological(graph)? {
@@ -73,7 +79,7 @@ fn in_graph(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Mer
         let inner: Vec<GraphId> = node.subgraphs().collect();
         if !inner.is_empty() {
             for graph in inner {
-                in_graph(model, graph, seen, merged)?;
+                in_graph(model, facts, graph, seen, merged)?;
             }
             continue;
         }
@@ -85,7 +91,7 @@ fn in_graph(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Mer
             found.iter().copied().find(|&other| model.node(other).is_some_and(|other| same(model, other, node)))
         });
         match first {
-            Some(first) if unite(model, &seen.taken, first, id)? => merged.nodes += 1,
+            Some(first) if unite(model, facts, &seen.taken, first, id)? => merged.nodes += 1,
             Some(_) => {}
             None => {
                 seen.nodes.entry(hash).or_default().push(id);
@@ -99,7 +105,13 @@ fn in_graph(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Mer
 
 /// Lets every reader of `second`'s results read `first`'s. Declines where a name would need an Identity, or a reader has to be the
 /// only one.
-fn unite(model: &mut Model, taken: &FxHashSet<ValueId>, first: NodeId, second: NodeId) -> Result<bool, Broken> {
+fn unite(
+    model: &mut Model,
+    facts: &Facts,
+    taken: &FxHashSet<ValueId>,
+    first: NodeId,
+    second: NodeId,
+) -> Result<bool, Broken> {
     let (Some(kept), Some(gone)) = (model.node(first), model.node(second)) else { return Ok(false) };
     let same_graph = kept.graph() == gone.graph();
     let pairs: Vec<(ValueId, ValueId)> =
@@ -112,9 +124,21 @@ fn unite(model: &mut Model, taken: &FxHashSet<ValueId>, first: NodeId, second: N
     }
     let Some(mut edit) = Edit::at(model, "common-subexpression", second) else { return Ok(false) };
     edit.remove.push(second);
+    for &(gone, kept) in &pairs {
+        equal_sizes(facts, gone, kept);
+    }
     edit.replace = pairs;
     model.apply(edit)?;
     Ok(true)
+}
+
+/// Notes that two values that are the same have the same sizes: what is already known of what follows from them is in either's.
+fn equal_sizes(facts: &Facts, a: ValueId, b: ValueId) {
+    let shape = |value| facts.get(value).and_then(Fact::shape);
+    let (Some(a), Some(b)) = (shape(a), shape(b)) else { return };
+    for (a, b) in a.iter().zip(b).filter(|(a, b)| a != b) {
+        facts.scope().assume_eq(a, b);
+    }
 }
 
 fn same(model: &Model, a: &Node, b: &Node) -> bool {
