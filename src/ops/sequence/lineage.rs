@@ -56,14 +56,14 @@ pub(super) fn items(cx: &InferCx<'_>, mut value: ValueId) -> Option<Vec<Fact>> {
                 break node.inputs().iter().map(|input| input.map(|input| known(cx, input))).collect::<Option<_>>()?;
             }
             "SplitToSequence" => {
-                let keeps = match node.attribute("keepdims") {
+                let keepdims = match node.attribute("keepdims") {
                     None => true,
                     Some(Attribute::Int(flag)) => *flag != 0,
                     Some(_) => return None,
                 };
                 let (vector, sizes) = (known(cx, node.input(0)?), node.input(1).map(|sizes| known(cx, sizes)));
                 let axis = split::axis_attribute(node)?;
-                let parts = split::parts_of_vector(&vector, sizes.as_ref(), keeps);
+                let parts = split::parts_of_vector(&vector, sizes.as_ref(), keepdims);
                 break parts.filter(|parts| matches!(axis, 0 | -1) && parts.len() <= MAX_STEPS)?;
             }
             "SequenceInsert" => {

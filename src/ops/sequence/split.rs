@@ -30,6 +30,19 @@ impl Sizes {
     }
 }
 
+/// Whether the parts of a SplitToSequence keep the axis, where everybody agrees on it. `keepdims` is its attribute.
+///
+/// The operator's text, and the reference, overlook `keepdims` wherever sizes are given. ONNX Runtime, and the exporters that write
+/// `x.unbind(1)` as parts of size 1 without their axis, overlook it only where the sizes are a vector: a scalar size says
+/// nothing about the rank of the parts.
+pub(super) fn keeps_axis(keepdims: bool, sizes: Option<&Fact>) -> Option<bool> {
+    match sizes {
+        _ if keepdims => Some(true),
+        None => Some(false),
+        Some(sizes) => (sizes.rank() == Some(1)).then_some(true),
+    }
+}
+
 /// The `axis` of a node whose attributes are all given in place.
 pub(super) fn axis_attribute(node: &Node) -> Option<i64> {
     match node.attribute("axis") {
@@ -57,10 +70,10 @@ pub(super) fn parts(scope: &Scope, tensor: &Fact, sizes: Option<&Fact>, axis: i6
     }
 }
 
-/// The parts that a SplitToSequence makes of a small vector whose elements are known, one by one. `keeps` is its `keepdims`.
-pub(super) fn parts_of_vector(vector: &Fact, sizes: Option<&Fact>, keeps: bool) -> Option<Vec<Fact>> {
+/// The parts that a SplitToSequence makes of a small vector whose elements are known, one by one.
+pub(super) fn parts_of_vector(vector: &Fact, sizes: Option<&Fact>, keepdims: bool) -> Option<Vec<Fact>> {
     let elements = vector.elements().filter(|_| vector.rank() == Some(1))?;
-    if sizes.is_none() && !keeps {
+    if !keeps_axis(keepdims, sizes)? {
         let single = |element| Fact::tensor(vector.dtype(), Some(Vec::new())).with_elements(vec![element]);
         return Some(elements.into_iter().map(single).collect());
     }
@@ -87,7 +100,7 @@ pub(super) fn parts_of_vector(vector: &Fact, sizes: Option<&Fact>, keeps: bool) 
 pub(super) fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
     let tensor = cx.required(0)?;
     let axis = cx.attr_int("axis")?.unwrap_or(0);
-    let squeezed = cx.input(1).is_none() && !cx.attr_flag("keepdims", true)?;
+    let keeps = keeps_axis(cx.attr_flag("keepdims", true)?, cx.input(1));
     let sizes = Sizes::of(cx.input(1));
     let nonpositive = |size: &Dim, least: i64| size.as_const().is_some_and(|size| size < least);
     match &sizes {
@@ -104,12 +117,11 @@ pub(super) fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
         Some(shape) => {
             let at = axis_in(axis, shape.len())?;
             let mut shape = shape.to_vec();
-            if squeezed {
-                shape.remove(at);
-            } else if let Some(dim) = shape.get_mut(at) {
-                *dim = part_size(cx, sizes.as_ref(), dim);
+            match (keeps, shape.get_mut(at)) {
+                (Some(true), Some(dim)) => *dim = part_size(cx, sizes.as_ref(), dim),
+                _ => drop(shape.remove(at)),
             }
-            Some(shape)
+            keeps.map(|_| shape)
         }
     };
     let element = Type::Tensor(TensorType::new(tensor.dtype(), shape));
@@ -168,6 +180,9 @@ pub(super) fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
         (1, _) => given,
         _ => return Err(Decline::invalid("the sizes of the parts are neither a scalar nor a vector")),
     };
+    if keeps_axis(cx.attr_flag("keepdims", true)?, Some(&Fact::constant(sizes.clone()))).is_none() {
+        return Err(Decline::unsupported("runtimes do not agree whether parts of a scalar size keep their axis"));
+    }
     if lens.iter().try_fold(0usize, |sum, &len| sum.checked_add(len)) != Some(dim) {
         return Err(Decline::invalid("the sizes of the parts do not add up to the axis"));
     }

@@ -107,9 +107,14 @@ fn splits() {
     assert_eq!(split(None, &[]).unwrap(), [(vec![1, 3], vec![1, 2, 3]), (vec![1, 3], vec![4, 5, 6])]);
     let squeezed = split(None, &[axis(1), ("keepdims", Attribute::Int(0))]).unwrap();
     assert_eq!(squeezed, [(vec![2], vec![1, 4]), (vec![2], vec![2, 5]), (vec![2], vec![3, 6])]);
-    let halves = split(Some(Tensor::scalar(2i64)), &[axis(-1), ("keepdims", Attribute::Int(0))]).unwrap();
+    let halves = split(Some(Tensor::scalar(2i64)), &[axis(-1)]).unwrap();
     assert_eq!(halves, [(vec![2, 2], vec![1, 2, 4, 5]), (vec![2, 1], vec![3, 6])]);
-    let listed = split(Some(Tensor::vector(vec![0i32, 3])), &[axis(1)]).unwrap();
+    // The operator's text overlooks `keepdims` beside any sizes, ONNX Runtime only beside a vector of them.
+    for size in [1i64, 2] {
+        let disputed = split(Some(Tensor::scalar(size)), &[axis(-1), ("keepdims", Attribute::Int(0))]);
+        assert!(matches!(disputed, Err(Decline::Unsupported(_))));
+    }
+    let listed = split(Some(Tensor::vector(vec![0i32, 3])), &[axis(1), ("keepdims", Attribute::Int(0))]).unwrap();
     assert_eq!(listed, [(vec![2, 0], vec![]), (vec![2, 3], vec![1, 2, 3, 4, 5, 6])]);
     for sizes in [Tensor::scalar(0i64), Tensor::vector(vec![1i64, 1]), Tensor::vector(vec![-1i64, 4])] {
         assert!(split(Some(sizes), &[axis(1)]).is_err());
@@ -139,6 +144,23 @@ fn splits_are_inferred() {
     let listed = facts("N 3", Some(Tensor::vector(vec![2i64, 2])), &[]);
     assert_eq!(listed, ["seq(float[2,3])", "int64[]={2}"]);
     assert!(facts("N 3", Some(Tensor::scalar(0i64)), &[])[0].starts_with("invalid"));
+    // Whether the parts have the axis is disputed, how many there are is not.
+    let disputed = facts("N 3", Some(Tensor::scalar(1i64)), &squeezed);
+    assert_eq!(disputed, ["seq(float)", "int64[]={N}"]);
+    let listed = facts("N 3", Some(Tensor::vector(vec![2i64, 2])), &squeezed);
+    assert_eq!(listed[0], "seq(float[2,3])");
+}
+
+#[test]
+fn parts_of_a_disputed_rank_are_not_followed() {
+    let mut b = constants(17);
+    let main = b.main();
+    b.input("x", DType::Float, "N 3");
+    b.node(main, "Shape", "x", "sizes", &[]);
+    b.node(main, "SplitToSequence", "sizes one", "parts", &[("keepdims", Attribute::Int(0))]);
+    b.node(main, "SequenceAt", "parts zero", "first", &[]);
+    b.node(main, "ConcatFromSequence", "parts", "again", &[("axis", Attribute::Int(0))]);
+    assert_eq!(b.facts("first again"), ["int64", "int64"]);
 }
 
 #[test]
