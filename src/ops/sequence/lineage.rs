@@ -1,10 +1,10 @@
 //! What is known of a sequence from the nodes that put it together.
 
 use crate::dim::Dim;
-use crate::ir::{Attribute, Data, Fact, Node, ValueId};
+use crate::ir::{Data, Fact, Node, ValueId};
 use crate::ops::InferCx;
 
-use super::split;
+use super::split::Split;
 
 /// So many nodes and elements are followed.
 const MAX_STEPS: usize = 256;
@@ -56,15 +56,7 @@ pub(super) fn items(cx: &InferCx<'_>, mut value: ValueId) -> Option<Vec<Fact>> {
                 break node.inputs().iter().map(|input| input.map(|input| known(cx, input))).collect::<Option<_>>()?;
             }
             "SplitToSequence" => {
-                let keepdims = match node.attribute("keepdims") {
-                    None => true,
-                    Some(Attribute::Int(flag)) => *flag != 0,
-                    Some(_) => return None,
-                };
-                let (vector, sizes) = (known(cx, node.input(0)?), node.input(1).map(|sizes| known(cx, sizes)));
-                let axis = split::axis_attribute(node)?;
-                let parts = split::parts_of_vector(&vector, sizes.as_ref(), keepdims);
-                break parts.filter(|parts| matches!(axis, 0 | -1) && parts.len() <= MAX_STEPS)?;
+                break Split::of(node, |operand| known(cx, operand))?.parts(MAX_STEPS)?;
             }
             "SequenceInsert" => {
                 changes.push(Change::Insert(position(cx, node, 2)?, known(cx, node.input(1)?)));
@@ -92,6 +84,12 @@ pub(super) fn items(cx: &InferCx<'_>, mut value: ValueId) -> Option<Vec<Fact>> {
     Some(items)
 }
 
+/// The split whose parts a sequence consists of.
+pub(super) fn split(cx: &InferCx<'_>, value: ValueId) -> Option<Split> {
+    let node = producer(cx, value).filter(|node| node.op_type == "SplitToSequence")?;
+    Split::of(node, |operand| known(cx, operand))
+}
+
 /// A position as a place from the front, if it is in range; at the end when inserting.
 pub(super) fn place(position: i64, len: usize, inserting: bool) -> Option<usize> {
     let wide = i64::try_from(len).ok()?;
@@ -116,10 +114,7 @@ pub(super) fn length(cx: &InferCx<'_>, mut value: ValueId) -> Option<Dim> {
                 return Some(Dim::constant(len.checked_add(more)?));
             }
             "SplitToSequence" => {
-                let tensor = known(cx, node.input(0)?);
-                let sizes = node.input(1).map(|sizes| known(cx, sizes));
-                let axis = split::axis_attribute(node);
-                let parts = split::parts(scope, &tensor, sizes.as_ref(), axis?)?;
+                let parts = Split::of(node, |operand| known(cx, operand))?.count(scope)?;
                 return Some(scope.add(&parts, &Dim::constant(more)));
             }
             "SequenceInsert" => {

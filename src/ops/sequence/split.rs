@@ -6,7 +6,7 @@ use super::elements::{any_element, element_type, sequence, total};
 use super::lineage;
 use super::pieces::{concat, part, pick, stack};
 use crate::dim::{Dim, Scope};
-use crate::ir::{Attribute, Data, Fact, MAX_ELEMENTS, Node, Scalar, TensorType, Type};
+use crate::ir::{Attribute, Data, Fact, MAX_ELEMENTS, Node, Scalar, TensorType, Type, ValueId};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, axis_in};
 use crate::tensor::Tensor;
 
@@ -43,58 +43,129 @@ pub(super) fn keeps_axis(keepdims: bool, sizes: Option<&Fact>) -> Option<bool> {
     }
 }
 
-/// The `axis` of a node whose attributes are all given in place.
-pub(super) fn axis_attribute(node: &Node) -> Option<i64> {
-    match node.attribute("axis") {
-        None => Some(0),
-        Some(Attribute::Int(axis)) => Some(*axis),
-        Some(_) => None,
+/// What a SplitToSequence makes parts of, and how.
+pub(super) struct Split {
+    tensor: Fact,
+    sizes: Option<Fact>,
+    axis: i64,
+    keepdims: bool,
+}
+
+impl Split {
+    /// The split that a node stands for, whose attributes are all given in place. `known` is what is known of an operand.
+    pub(super) fn of(node: &Node, known: impl Fn(ValueId) -> Fact) -> Option<Split> {
+        let keepdims = match node.attribute("keepdims") {
+            None => true,
+            Some(Attribute::Int(flag)) => *flag != 0,
+            Some(_) => return None,
+        };
+        let axis = match node.attribute("axis") {
+            None => 0,
+            Some(Attribute::Int(axis)) => *axis,
+            Some(_) => return None,
+        };
+        Some(Split { tensor: known(node.input(0)?), sizes: node.input(1).map(known), axis, keepdims })
+    }
+
+    /// How many parts there are.
+    pub(super) fn count(&self, scope: &Scope) -> Option<Dim> {
+        match Sizes::of(self.sizes.as_ref()) {
+            Some(Sizes::List(sizes)) => Some(Dim::constant(i64::try_from(sizes.len()).ok()?)),
+            Some(Sizes::Each(size)) => {
+                let (_, dim) = self.dim()?;
+                is_size(scope, &size).then(|| scope.ceil_div(dim, &size))
+            }
+            // Even of unknown sizes the number is known.
+            None => match self.sizes.as_ref()?.shape()? {
+                [count] => Some(count.clone()),
+                _ => None,
+            },
+        }
+    }
+
+    /// The axis, counted from the front, and its dim.
+    fn dim(&self) -> Option<(usize, &Dim)> {
+        let shape = self.tensor.shape()?;
+        let axis = axis_in(self.axis, shape.len()).ok()?;
+        Some((axis, shape.get(axis)?))
+    }
+
+    /// The parts one by one, if there are at most `most` of them.
+    pub(super) fn parts(&self, most: usize) -> Option<Vec<Fact>> {
+        let (_, dim) = self.dim()?;
+        let sizes = match Sizes::of(self.sizes.as_ref())? {
+            Sizes::List(list) => list,
+            Sizes::Each(size) => {
+                let (dim, size) = (dim.as_const()?, size.as_const().filter(|&size| size > 0)?);
+                let starts = (0..dim).step_by(usize::try_from(size).ok()?).take(most.saturating_add(1));
+                starts.map(|start| Dim::constant(size.min(dim - start))).collect()
+            }
+        };
+        if sizes.len() > most {
+            return None;
+        }
+        let mut start = Some(0);
+        let parts = sizes.into_iter().map(|size| {
+            let len = size.as_const().and_then(|size| usize::try_from(size).ok());
+            let range = start.zip(len).and_then(|(start, len)| Some((start, usize::checked_add(start, len)?)));
+            start = range.map(|(_, end)| end);
+            self.part(size, range)
+        });
+        let parts = parts.collect::<Option<Vec<Fact>>>()?;
+        // Sizes that do not add up are an error, which is for the operator to tell.
+        let adds_up = |dim: i64| start.is_none_or(|sum| i64::try_from(sum).ok() == Some(dim));
+        dim.as_const().is_none_or(adds_up).then_some(parts)
+    }
+
+    /// The part of this size, with its elements if it is known where in a vector it starts and ends.
+    fn part(&self, size: Dim, range: Option<(usize, usize)>) -> Option<Fact> {
+        let (axis, _) = self.dim()?;
+        let mut shape = self.tensor.shape()?.to_vec();
+        match (keeps_axis(self.keepdims, self.sizes.as_ref())?, shape.get_mut(axis)) {
+            (true, Some(dim)) => *dim = size,
+            _ => drop(shape.remove(axis)),
+        }
+        let part = Fact::tensor(self.tensor.dtype(), Some(shape));
+        let elements = self.tensor.elements().filter(|_| self.tensor.rank() == Some(1));
+        match elements.zip(range).and_then(|(elements, (start, end))| Some(elements.get(start..end)?.to_vec())) {
+            Some(elements) => Some(part.with_elements(elements)),
+            None => Some(part),
+        }
+    }
+
+    /// The part at a position, counted from the back if negative, of a run that has it: of parts that are all of size `s` along
+    /// a dim `d`, part `k` is as long as `min(s, d − k·s)`, and the last one as `(d − 1) mod s + 1`.
+    pub(super) fn part_at(&self, scope: &Scope, position: i64) -> Option<Fact> {
+        let Some(Sizes::Each(size)) = Sizes::of(self.sizes.as_ref()) else { return None };
+        let (_, dim) = self.dim()?;
+        let one = Dim::constant(1);
+        if !is_size(scope, &size) {
+            return None;
+        }
+        let length = match position {
+            -1 => scope.add(&scope.modulo(&scope.sub(dim, &one), &size), &one),
+            0.. => {
+                let rest = scope.sub(dim, &scope.mul(&size, &Dim::constant(position)));
+                // A size beyond the end would be no size.
+                let exists = position == 0 || scope.ge(&rest, &one).is_yes();
+                exists.then(|| scope.min(&size, &rest))?
+            }
+            _ => return None,
+        };
+        self.part(length, None)
+    }
+
+    /// What the parts are when put together again along `axis`, a new one if `stacked`: what they are parts of.
+    pub(super) fn whole(&self, axis: i64, stacked: bool) -> Option<Fact> {
+        let rank = self.tensor.rank()?;
+        let same = axis_in(axis, rank).ok()? == axis_in(self.axis, rank).ok()?;
+        (same && keeps_axis(self.keepdims, self.sizes.as_ref())? != stacked).then(|| self.tensor.clone())
     }
 }
 
-/// How many parts a SplitToSequence makes.
-pub(super) fn parts(scope: &Scope, tensor: &Fact, sizes: Option<&Fact>, axis: i64) -> Option<Dim> {
-    let one = Dim::constant(1);
-    match Sizes::of(sizes) {
-        Some(Sizes::List(sizes)) => Some(Dim::constant(i64::try_from(sizes.len()).ok()?)),
-        Some(Sizes::Each(size)) => {
-            let shape = tensor.shape()?;
-            let dim = shape.get(axis_in(axis, shape.len()).ok()?)?;
-            scope.ge(&size, &one).is_yes().then(|| scope.ceil_div(dim, &size))
-        }
-        // Even of unknown sizes the number is known.
-        None => match sizes?.shape()? {
-            [count] => Some(count.clone()),
-            _ => None,
-        },
-    }
-}
-
-/// The parts that a SplitToSequence makes of a small vector whose elements are known, one by one.
-pub(super) fn parts_of_vector(vector: &Fact, sizes: Option<&Fact>, keepdims: bool) -> Option<Vec<Fact>> {
-    let elements = vector.elements().filter(|_| vector.rank() == Some(1))?;
-    if !keeps_axis(keepdims, sizes)? {
-        let single = |element| Fact::tensor(vector.dtype(), Some(Vec::new())).with_elements(vec![element]);
-        return Some(elements.into_iter().map(single).collect());
-    }
-    let part = |elements: &[Scalar]| {
-        let len = i64::try_from(elements.len()).ok()?;
-        Some(Fact::tensor(vector.dtype(), Some(vec![Dim::constant(len)])).with_elements(elements.to_vec()))
-    };
-    let length = |size: &Dim| size.as_const().and_then(|size| usize::try_from(size).ok());
-    match Sizes::of(sizes)? {
-        Sizes::Each(size) => elements.chunks(length(&size).filter(|&size| size > 0)?).map(part).collect(),
-        Sizes::List(list) => {
-            let mut rest = elements.as_slice();
-            let parts = list.iter().map(|size| {
-                let (head, tail) = rest.split_at_checked(length(size)?)?;
-                rest = tail;
-                part(head)
-            });
-            let parts = parts.collect::<Option<Vec<Fact>>>()?;
-            rest.is_empty().then_some(parts)
-        }
-    }
+/// Whether this is the size of parts for certain: at least 1.
+fn is_size(scope: &Scope, size: &Dim) -> bool {
+    scope.ge(size, &Dim::constant(1)).is_yes()
 }
 
 pub(super) fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
@@ -199,6 +270,9 @@ pub(super) fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
     let axis = cx.attr_int("axis")?.ok_or_else(|| Refusal::invalid("attribute 'axis' is missing"))?;
     let stacked = cx.attr_flag("new_axis", false)?;
     let value = cx.node.input(0);
+    if let Some(whole) = value.and_then(|value| lineage::split(cx, value)?.whole(axis, stacked)) {
+        return Ok(vec![whole]);
+    }
     let items = value.and_then(|value| lineage::items(cx, value)).filter(|items| !items.is_empty());
     // The elements agree in every dim but the joined one: what is known of any of them is known of the result.
     let known = match items.as_deref() {

@@ -164,6 +164,37 @@ fn parts_of_a_disputed_rank_are_not_followed() {
 }
 
 #[test]
+fn parts_at_known_positions_have_their_size() {
+    let mut b = constants(13);
+    let main = b.main();
+    b.input("x", DType::Float, "N 3");
+    b.constant(main, "two", Tensor::scalar(2i64));
+    let along = |axis: i64| [("axis", Attribute::Int(axis))];
+    b.node(main, "SplitToSequence", "x p", "listed", &along(-1));
+    b.node(main, "SequenceAt", "listed zero", "first", &[]);
+    b.node(main, "SequenceAt", "listed last", "rest", &[]);
+    b.node(main, "ConcatFromSequence", "listed", "again", &along(1));
+    assert_eq!(b.facts("first rest again"), ["float[N,1]", "float[N,2]", "float[N,3]"]);
+    // The last of them is shorter.
+    b.node(main, "SplitToSequence", "x two", "even", &along(1));
+    b.node(main, "SequenceAt", "even zero", "long", &[]);
+    b.node(main, "SequenceAt", "even one", "short", &[]);
+    assert_eq!(b.facts("long short"), ["float[N,2]", "float[N,1]"]);
+    // Nobody knows how many of them there are.
+    b.node(main, "SplitToSequence", "x two", "open", &along(0));
+    b.node(main, "SequenceAt", "open zero", "front", &[]);
+    b.node(main, "SequenceAt", "open one", "perhaps", &[]);
+    b.node(main, "SequenceAt", "open last", "back", &[]);
+    b.node(main, "ConcatFromSequence", "open", "whole", &along(0));
+    assert_eq!(b.facts("front back whole"), ["float[min(2, N),3]", "float[Mod(N + 1, 2) + 1,3]", "float[N,3]"]);
+    assert!(b.facts("perhaps")[0].contains('?'));
+    // Sizes that do not add up are not followed.
+    b.node(main, "SplitToSequence", "x r", "wrong", &along(1));
+    b.node(main, "SequenceAt", "wrong zero", "none", &[]);
+    assert!(b.facts("none")[0].contains('?'));
+}
+
+#[test]
 fn stacking_needs_the_number_of_elements() {
     let mut b = Bodies::new(13);
     let main = b.main();
