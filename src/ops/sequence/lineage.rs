@@ -1,8 +1,11 @@
 //! What is known of a sequence from the nodes that put it together.
 
+use std::rc::Rc;
+
 use crate::dim::Dim;
-use crate::ir::{Data, Fact, Node, ValueId};
+use crate::ir::{Attribute, Data, Fact, Node, ValueId};
 use crate::ops::InferCx;
+use crate::ops::control::{Join, stem_of};
 
 use super::split::Split;
 
@@ -37,8 +40,23 @@ fn position(cx: &InferCx<'_>, node: &Node, slot: usize) -> Option<Option<i64>> {
     }
 }
 
+/// What both branches of an If give for one of its results, a sequence. Only an If that is not itself inside of another is followed,
+/// so that the work stays small however many there are.
+fn branches(cx: &InferCx<'_>, node: &Node, value: ValueId) -> Option<[ValueId; 2]> {
+    let at = node.outputs().iter().position(|&output| output == Some(value))?;
+    let result = |name: &str| match node.attribute(name) {
+        Some(Attribute::Graph(branch)) => cx.model.graph(*branch).outputs().get(at).copied(),
+        _ => None,
+    };
+    Some([result("then_branch")?, result("else_branch")?])
+}
+
 /// The facts of a sequence's elements, one by one.
-pub(super) fn items(cx: &InferCx<'_>, mut value: ValueId) -> Option<Vec<Fact>> {
+pub(super) fn items(cx: &InferCx<'_>, value: ValueId) -> Option<Vec<Fact>> {
+    items_of(cx, value, true)
+}
+
+fn items_of(cx: &InferCx<'_>, mut value: ValueId, outermost: bool) -> Option<Vec<Fact>> {
     let mut changes = Vec::new();
     let mut items: Vec<Fact> = loop {
         if changes.len() > MAX_STEPS {
@@ -57,6 +75,15 @@ pub(super) fn items(cx: &InferCx<'_>, mut value: ValueId) -> Option<Vec<Fact>> {
             }
             "SplitToSequence" => {
                 break Split::of(node, |operand| known(cx, operand))?.parts(MAX_STEPS)?;
+            }
+            "If" if outermost => {
+                let [ours, others] = branches(cx, node, value)?.map(|branch| items_of(cx, branch, false));
+                let (ours, others) = (ours?, others?);
+                if ours.len() != others.len() {
+                    return None;
+                }
+                let mut join = Join::either(&Rc::clone(cx.walk.scope()), &stem_of(cx));
+                break ours.iter().zip(&others).map(|(a, b)| join.facts(a, b)).collect();
             }
             "SequenceInsert" => {
                 changes.push(Change::Insert(position(cx, node, 2)?, known(cx, node.input(1)?)));
@@ -99,7 +126,11 @@ pub(super) fn place(position: i64, len: usize, inserting: bool) -> Option<usize>
 }
 
 /// The number of a sequence's elements.
-pub(super) fn length(cx: &InferCx<'_>, mut value: ValueId) -> Option<Dim> {
+pub(super) fn length(cx: &InferCx<'_>, value: ValueId) -> Option<Dim> {
+    length_of(cx, value, true)
+}
+
+fn length_of(cx: &InferCx<'_>, mut value: ValueId, outermost: bool) -> Option<Dim> {
     let scope = cx.scope();
     let mut more = 0i64;
     for _ in 0..MAX_STEPS {
@@ -116,6 +147,11 @@ pub(super) fn length(cx: &InferCx<'_>, mut value: ValueId) -> Option<Dim> {
             "SplitToSequence" => {
                 let parts = Split::of(node, |operand| known(cx, operand))?.count(scope)?;
                 return Some(scope.add(&parts, &Dim::constant(more)));
+            }
+            "If" if outermost => {
+                let [ours, others] = branches(cx, node, value)?.map(|branch| length_of(cx, branch, false));
+                let common = ours.zip(others).filter(|(ours, others)| scope.eq(ours, others).is_yes())?.0;
+                return Some(scope.add(&common, &Dim::constant(more)));
             }
             "SequenceInsert" => {
                 more += 1;

@@ -195,6 +195,39 @@ fn parts_at_known_positions_have_their_size() {
 }
 
 #[test]
+fn sequences_of_either_branch_are_joined() {
+    let mut b = constants(13);
+    let main = b.main();
+    b.input("c", DType::Bool, "");
+    b.input("x", DType::Float, "N");
+    b.input("z", DType::Float, "M");
+    let choose = |b: &mut Bodies, then_items: &str, else_items: &str, name: &str| {
+        let branches =
+            [("then_branch", then_items, "t"), ("else_branch", else_items, "e")].map(|(attribute, items, at)| {
+                let branch = b.graph("");
+                let made = format!("{name}_{at}");
+                b.node(branch, "SequenceConstruct", items, &made, &[]);
+                b.outputs(branch, &made);
+                (attribute, Attribute::Graph(branch))
+            });
+        b.node(main, "If", "c", name, &branches);
+    };
+    choose(&mut b, "x x", "z x", "chosen");
+    b.node(main, "SequenceAt", "chosen one", "same", &[]);
+    b.node(main, "SequenceAt", "chosen zero", "either", &[]);
+    b.node(main, "SequenceLength", "chosen", "two", &[]);
+    b.node(main, "SequenceInsert", "chosen z", "longer", &[]);
+    b.node(main, "SequenceLength", "longer", "three", &[]);
+    assert_eq!(b.facts("same two three"), ["float[N]", "int64[]={2}", "int64[]={3}"]);
+    assert_eq!(b.facts("either"), ["float[?a]"]);
+    choose(&mut b, "x x", "x", "uneven");
+    b.node(main, "SequenceAt", "uneven zero", "first", &[]);
+    b.node(main, "SequenceLength", "uneven", "count", &[]);
+    assert_eq!(b.facts("first"), ["float[N]"]);
+    assert!(b.facts("count")[0].contains('?'));
+}
+
+#[test]
 fn stacking_needs_the_number_of_elements() {
     let mut b = Bodies::new(13);
     let main = b.main();
