@@ -101,24 +101,26 @@ impl Split {
                 starts.map(|start| Dim::constant(size.min(dim - start))).collect()
             }
         };
-        if sizes.len() > most {
+        // Negative sizes are an error like sizes that do not add up, which is for the operator to tell.
+        if sizes.len() > most || sizes.iter().any(|size| size.as_const().is_some_and(|size| size < 0)) {
             return None;
         }
+        let elements = self.tensor.elements().filter(|_| self.tensor.rank() == Some(1));
         let mut start = Some(0);
         let parts = sizes.into_iter().map(|size| {
             let len = size.as_const().and_then(|size| usize::try_from(size).ok());
             let range = start.zip(len).and_then(|(start, len)| Some((start, usize::checked_add(start, len)?)));
             start = range.map(|(_, end)| end);
-            self.part(size, range)
+            let inside = elements.as_deref().zip(range).and_then(|(elements, (start, end))| elements.get(start..end));
+            self.part(size, inside)
         });
         let parts = parts.collect::<Option<Vec<Fact>>>()?;
-        // Sizes that do not add up are an error, which is for the operator to tell.
         let adds_up = |dim: i64| start.is_none_or(|sum| i64::try_from(sum).ok() == Some(dim));
         dim.as_const().is_none_or(adds_up).then_some(parts)
     }
 
-    /// The part of this size, with its elements if it is known where in a vector it starts and ends.
-    fn part(&self, size: Dim, range: Option<(usize, usize)>) -> Option<Fact> {
+    /// The part of this size, with these elements if they are known.
+    fn part(&self, size: Dim, elements: Option<&[Scalar]>) -> Option<Fact> {
         let (axis, _) = self.dim()?;
         let mut shape = self.tensor.shape()?.to_vec();
         match (keeps_axis(self.keepdims, self.sizes.as_ref())?, shape.get_mut(axis)) {
@@ -126,11 +128,10 @@ impl Split {
             _ => drop(shape.remove(axis)),
         }
         let part = Fact::tensor(self.tensor.dtype(), Some(shape));
-        let elements = self.tensor.elements().filter(|_| self.tensor.rank() == Some(1));
-        match elements.zip(range).and_then(|(elements, (start, end))| Some(elements.get(start..end)?.to_vec())) {
-            Some(elements) => Some(part.with_elements(elements)),
-            None => Some(part),
-        }
+        Some(match elements {
+            Some(elements) => part.with_elements(elements.to_vec()),
+            None => part,
+        })
     }
 
     /// The part at a position, counted from the back if negative, of a run that has it: of parts that are all of size `s` along

@@ -188,10 +188,14 @@ fn parts_at_known_positions_have_their_size() {
     b.node(main, "ConcatFromSequence", "open", "whole", &along(0));
     assert_eq!(b.facts("front back whole"), ["float[min(2, N),3]", "float[Mod(N + 1, 2) + 1,3]", "float[N,3]"]);
     assert!(b.facts("perhaps")[0].contains('?'));
-    // Sizes that do not add up are not followed.
+    // Sizes that do not add up are not followed, nor are negative ones.
     b.node(main, "SplitToSequence", "x r", "wrong", &along(1));
     b.node(main, "SequenceAt", "wrong zero", "none", &[]);
     assert!(b.facts("none")[0].contains('?'));
+    b.constant(main, "below", Tensor::vector(vec![-1i64, 4]));
+    b.node(main, "SplitToSequence", "x below", "negative", &along(1));
+    b.node(main, "SequenceAt", "negative zero", "nothing", &[]);
+    assert!(!b.facts("nothing")[0].contains("-1"));
 }
 
 #[test]
