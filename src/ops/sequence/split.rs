@@ -160,6 +160,15 @@ impl Split {
     pub(super) fn whole(&self, axis: i64, stacked: bool) -> Option<Fact> {
         let rank = self.tensor.rank()?;
         let same = axis_in(axis, rank).ok()? == axis_in(self.axis, rank).ok()?;
+        if let Some(Sizes::List(sizes)) = Sizes::of(self.sizes.as_ref())
+            && let Some(dim) = self.dim()?.1.as_const()
+        {
+            // Not everybody minds sizes that do not add up where there is nothing to split.
+            let sum = sizes.iter().try_fold(0i64, |sum, size| sum.checked_add(size.as_const()?));
+            if sum.is_some_and(|sum| sum != dim) {
+                return None;
+            }
+        }
         (same && keeps_axis(self.keepdims, self.sizes.as_ref())? != stacked).then(|| self.tensor.clone())
     }
 }
@@ -283,7 +292,8 @@ pub(super) fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
     let Some(known) = known else { return Ok(vec![Fact::unknown()]) };
     let Some(mut shape) = known.shape else { return Ok(vec![Fact::tensor(known.dtype, None)]) };
     if let Some(items) = items.as_deref() {
-        prefer_numbers(&mut shape, items);
+        let joined = if stacked { None } else { Some(axis_in(axis, shape.len())?) };
+        prefer_numbers(cx, &mut shape, items, joined);
     }
     if stacked {
         let at = axis_in(axis, shape.len() + 1)?;
@@ -317,14 +327,23 @@ fn one_after_another(result: Fact, axis: usize, items: Option<&[Fact]>) -> Fact 
     }
 }
 
-/// Takes a number from any element where the shape has none.
-fn prefer_numbers(shape: &mut [Dim], items: &[Fact]) {
-    for item in items {
-        let Some(other) = item.shape().filter(|other| other.len() == shape.len()) else { continue };
-        for (dim, other) in shape.iter_mut().zip(other) {
-            if dim.as_const().is_none() && other.as_const().is_some() {
-                *dim = other.clone();
-            }
+/// Takes a number from any element where the shape has none. Where elements have different numbers on another axis than the joined
+/// one the size is left open: empty tensors are joined for all that.
+fn prefer_numbers(cx: &InferCx<'_>, shape: &mut [Dim], items: &[Fact], joined: Option<usize>) {
+    let shapes = || items.iter().filter_map(Fact::shape).filter(|other| other.len() == shape.len());
+    let agreed: Vec<Option<Option<i64>>> = (0..shape.len())
+        .map(|axis| {
+            let mut numbers = shapes().filter_map(|other| other.get(axis)?.as_const());
+            let Some(first) = numbers.next() else { return Some(None) };
+            numbers.all(|number| number == first).then_some(Some(first))
+        })
+        .collect();
+    for (axis, (dim, agreed)) in shape.iter_mut().zip(agreed).enumerate() {
+        match agreed {
+            _ if joined == Some(axis) => {}
+            Some(Some(number)) => *dim = Dim::constant(number),
+            Some(None) => {}
+            None => *dim = cx.fresh_dim(),
         }
     }
 }

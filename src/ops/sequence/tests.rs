@@ -188,14 +188,19 @@ fn parts_at_known_positions_have_their_size() {
     b.node(main, "ConcatFromSequence", "open", "whole", &along(0));
     assert_eq!(b.facts("front back whole"), ["float[min(2, N),3]", "float[Mod(N + 1, 2) + 1,3]", "float[N,3]"]);
     assert!(b.facts("perhaps")[0].contains('?'));
+    // Parts of different sizes are only stacked where they are empty, and then nobody knows the size.
+    b.node(main, "ConcatFromSequence", "listed", "stacked", &[along(0), [("new_axis", Attribute::Int(1))]].concat());
+    assert_eq!(b.facts("stacked"), ["float[2,N,?a]"]);
+    assert!(!b.facts("nothing")[0].contains("-1"));
     // Sizes that do not add up are not followed, nor are negative ones.
     b.node(main, "SplitToSequence", "x r", "wrong", &along(1));
     b.node(main, "SequenceAt", "wrong zero", "none", &[]);
     assert!(b.facts("none")[0].contains('?'));
+    b.node(main, "ConcatFromSequence", "wrong", "never", &along(1));
+    assert_ne!(b.facts("never"), ["float[N,3]"]);
     b.constant(main, "below", Tensor::vector(vec![-1i64, 4]));
     b.node(main, "SplitToSequence", "x below", "negative", &along(1));
     b.node(main, "SequenceAt", "negative zero", "nothing", &[]);
-    assert!(!b.facts("nothing")[0].contains("-1"));
 }
 
 #[test]
