@@ -372,3 +372,24 @@ fn what_is_assumed_is_checked() {
     let shown = text(&run(&["show", &path, "--dim", "h=8..512:8", "--assume", "h == w"]).stdout);
     assert!(shown.contains("float[n,8,h - 2,h - 2] y") || shown.contains("\"h - 2\",\"h - 2\""), "{shown}");
 }
+
+#[test]
+fn a_model_that_cannot_run_is_told_of_or_refused() {
+    let folder = TempDir::new().expect("a folder");
+    let source = "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[n,4] x, bool c) => (y) {\n[turn] y = Transpose <perm = [0, 0]> (x)  unread = Transpose <perm = [1, 1]> (x) }";
+    let path = written(&folder, "turn.onnx", source);
+    let target = folder.path().join("out.onnx");
+    let refused = run(&[&path, "--strict", "-o", &target.to_string_lossy()]);
+    let told = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("no run of the model can succeed") && told.contains("'turn'") && !target.exists(), "{told}");
+    let written_all_the_same = run(&[&path, "-o", &target.to_string_lossy()]);
+    let told = text(&written_all_the_same.stderr);
+    assert!(written_all_the_same.status.success() && target.exists());
+    assert!(told.contains("warning: ") && told.contains("'turn'"), "{told}");
+    // A branch that is not taken may do what it likes, and so may what nobody reads.
+    let source = "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[n,4] x, bool c) => (y) {\nunread = Transpose <perm = [1, 1]> (x)  y = If (c) <then_branch: graph = t () => (u) { u = Transpose <perm = [0, 0]> (x) }, else_branch: graph = e () => (v) { v = Relu (x) }> }";
+    let path = written(&folder, "branch.onnx", source);
+    let done = run(&[&path, "--strict", "-o", &target.to_string_lossy()]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+}

@@ -3,6 +3,9 @@
 #[macro_use]
 mod support;
 
+use onnx_slice_fold::ir::text;
+use onnx_slice_fold::{Document, Options};
+
 fuses! {
     two_sizes_are_treated_alike: "size-chain", 15, "g (float[n,h,w] x) => (y) <int64 one = {1}, int64 two = {2}, int64 four = {4}, int64[1] zero = {0}> {
         s = Shape (x)  h = Gather (s, one)  w = Gather (s, two)
@@ -53,9 +56,74 @@ fn scales_that_are_multiples_of_sizes_over_them() {
             <float[4] k = {{1, 1, 2, 2}}, float half = {{0.5}}, float[2] ones = {{1, 1}}, int64[1] two = {{2}}, int64[1] four = {{4}}>
             {{ t = Shape (x)  {scales}  y = Resize <mode = \"nearest\"> (x, \"\", scales) }}"
         );
-        let model = support::folded(&source, &onnx_slice_fold::Options::default());
+        let model = support::folded(&source, &Options::default());
         insta::with_settings!({ omit_expression => true }, {
-            insta::assert_snapshot!(name, onnx_slice_fold::ir::text::print(&model));
+            insta::assert_snapshot!(name, text::print(&model));
         });
     }
+}
+
+#[test]
+fn a_range_that_others_come_to_read_stays() {
+    // The second range is equal to the first, which the sum would move.
+    support::folded(
+        r#"<ir_version: 8, opset_import: ["" : 18]>
+        g (int64[1, S] ids, int64[1, S] mask, float[1, P, 2] past) => (y, t, k) <int64 z = {0}, int64 o = {1}> {
+            s1 = Shape (ids)  seq = Gather (s1, o)  s2 = Shape (mask)  seq2 = Gather (s2, o)
+            s3 = Shape (past)  p = Gather (s3, o)  t = Add (p, seq)
+            r = Range (z, seq, o)  pos = Add (r, p)  q = Range (z, seq2, o)  y = Mul (pos, pos)  k = Neg (q) }"#,
+        &Options::default(),
+    );
+}
+
+#[test]
+fn sizes_in_floats_are_rounded_as_they_were() {
+    // In floats 3 / 0.7 · 0.7 is less than 3, and 41 · (1 / 41) less than 1.
+    for (steps, rule) in [
+        ("g = Div (f, k)  h = Mul (g, k)", "constant-chain"),
+        ("i = Div (one, f)  h = Mul (f, i)", "product-with-inverse"),
+        ("g = Mul (f, k)  h = Div (g, k)", "factor-upstream"),
+    ] {
+        let source = format!(
+            r#"<ir_version: 8, opset_import: ["" : 18]>
+            g (float[B] x) => (y) <float k = {{0.7}}, float one = {{1}}> {{
+                s = Shape (x)  f = Cast <to = 1> (s)  {steps}  l = Floor (h)  w = Cast <to = 7> (l)
+                y = ConstantOfShape <value = int64[1] {{0}}> (w) }}"#
+        );
+        let mut document = Document::of(text::parse(&source).unwrap_or_else(|error| panic!("{error}")));
+        let report = document.fold(&Options::default()).expect("the model folds");
+        assert_eq!(report.fired.get(rule).copied().unwrap_or(0), 0, "{rule}");
+        let left = text::print(document.model());
+        assert!(left.contains("Floor") && !left.contains("[B] y"), "{left}");
+    }
+}
+
+#[test]
+fn what_becomes_constant_late_is_folded() {
+    let model = support::folded(
+        r#"<ir_version: 8, opset_import: ["" : 21]>
+        g (float[seq, 6] x) => (y) <int64[1] zero = {0}, int64[1] one = {1}> {
+            s = Shape (x)  most = ReduceMax <keepdims = 1> (s)  y = Slice (one, zero, most, zero, one) }"#,
+        &Options::default(),
+    );
+    assert!(!text::print(&model).contains("Slice"), "{}", text::print(&model));
+}
+
+#[test]
+fn what_is_divided_by_is_not_zero() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 18]>
+        g (float[w, h] x) => (y, z) <int64 i0 = {0}, int64 i1 = {1}, int64[1] i2 = {0}> {
+            s = Shape (x)  w = Gather (s, i0)  h = Gather (s, i1)
+            d = Div (w, w)  u = Unsqueeze (d, i2)  y = ConstantOfShape <value = int64[1] {0}> (u)
+            wh = Mul (w, h)  q = Div (wh, w)  v = Unsqueeze (q, i2)  z = ConstantOfShape <value = int64[1] {0}> (v) }"#;
+    let printed = text::print(&support::folded(source, &Options::default()));
+    assert!(printed.contains("int64[1] y, int64[h] z"), "{printed}");
+}
+
+#[test]
+fn an_input_s_computed_size_is_not_negative() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 18]>
+        g (float[a] x, float[b] w, float["a - b"] v) => (y) <int64[1] zero = {0}, int64[1] most = {9223372036854775807}> {
+            s = Shape (w)  y = Slice (x, s, most, zero) }"#;
+    assert!(text::print(&support::folded(source, &Options::default())).contains("float[\"a - b\"] y"));
 }

@@ -19,7 +19,7 @@ pub(super) struct Explain {
 impl Explain {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let mut document = Document::open(&self.model)?;
-        let report = document.fold(&onnx_slice_fold::Options { keep_invalid: true, ..self.passes.options() })?;
-        super::tell(&report.explanation())
+        let report = document.fold(&self.passes.options())?;
+        super::tell(&super::printable(&report.explanation()))
     }
 }

@@ -1,5 +1,6 @@
 //! `onnx-slice-fold model.onnx`: the main job.
 
+use std::io::Write as _;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -41,9 +42,16 @@ impl Fold {
         let told = format!("{report}\nwrote {} in {milliseconds:.0} ms\n", target.display());
         // The model is written, whether or not anybody can be told.
         let _ = super::tell(&super::printable(&told));
+        for (node, reason) in report.invalid().take(MOST_WARNINGS) {
+            let warning = super::printable(&format!("{node} cannot work and is left as it is: {reason}"));
+            let _ = writeln!(std::io::stderr(), "warning: {warning}");
+        }
         Ok(())
     }
 }
+
+/// How many nodes are warned of; `explain` tells all.
+const MOST_WARNINGS: usize = 8;
 
 /// `model.folded.onnx` for `model.onnx`.
 fn beside(model: &Path) -> PathBuf {

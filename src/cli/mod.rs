@@ -62,9 +62,9 @@ struct Passes {
     /// Take what the model declares of shapes inside it as given, and not only what it declares of its inputs.
     #[arg(long)]
     trust_declared_shapes: bool,
-    /// Keep nodes that can work at no size; a model that needs one is refused otherwise.
+    /// Refuse a model of which no run can succeed, instead of leaving the nodes that cannot work as they are.
     #[arg(long)]
-    keep_invalid: bool,
+    strict: bool,
     /// Leave a rewrite rule out, by the name `explain` gives it.
     #[arg(long, value_name = "RULE")]
     skip: Vec<String>,
@@ -110,7 +110,7 @@ impl Passes {
             fuel: self.stop_after.unwrap_or(usize::MAX),
             assumptions: shapes.chain(dims).chain(relations).collect(),
             trust_declared_shapes: self.trust_declared_shapes,
-            keep_invalid: self.keep_invalid,
+            strict: self.strict,
             ..Default::default()
         }
     }

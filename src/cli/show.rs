@@ -22,7 +22,7 @@ pub(super) struct Show {
 impl Show {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let mut document = Document::open(&self.model)?;
-        document.fold(&onnx_slice_fold::Options { fold: self.folded, keep_invalid: true, ..self.passes.options() })?;
+        document.fold(&onnx_slice_fold::Options { fold: self.folded, ..self.passes.options() })?;
         super::tell(&document.text())
     }
 }

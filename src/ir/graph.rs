@@ -266,16 +266,16 @@ impl Model {
     }
 
     /// The version of `domain` in force in `graph`. A missing import of the default domain means version 1 before IR 3 and is
-    /// `None` otherwise.
+    /// `None` otherwise. It is `None` as well where a domain is imported in two versions: runtimes differ in which they take.
     pub fn opset(&self, graph: GraphId, domain: &str) -> Option<i64> {
         let canonical = |domain: &str| if domain == "ai.onnx" { String::new() } else { domain.to_string() };
         let domain = canonical(domain);
-        let imports = self.opsets_of(graph);
-        imports
-            .iter()
-            .find(|import| canonical(&import.domain) == domain)
-            .map(|import| import.version)
-            .or((domain.is_empty() && self.ir_version < 3).then_some(1))
+        let imports = self.opsets_of(graph).iter().filter(|import| canonical(&import.domain) == domain);
+        let mut versions = imports.map(|import| import.version);
+        match versions.next() {
+            Some(version) => versions.all(|other| other == version).then_some(version),
+            None => (domain.is_empty() && self.ir_version < 3).then_some(1),
+        }
     }
 
     /// The outermost graph around `graph`: the main graph or a function's body.
@@ -586,6 +586,16 @@ impl Model {
             }
             n += 1;
         }
+    }
+
+    /// Whether some value has or had the name, or it is reserved.
+    pub fn has_name(&self, name: &str) -> bool {
+        self.names.contains_key(name)
+    }
+
+    /// Keeps a name from being given to a new value.
+    pub fn reserve_name(&mut self, name: &str) {
+        *self.names.entry(name.to_string()).or_default() += 1;
     }
 
     /// Gives a value another name.

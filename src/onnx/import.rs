@@ -246,7 +246,7 @@ impl Import<'_> {
             let name = info.name.as_deref().unwrap_or_default();
             match self.scopes.last().and_then(|scope| scope.get(name)).copied() {
                 Some(value) => self.declare(value, info, 13, index),
-                None => homeless.push(info),
+                None => self.keep_homeless(info, &mut homeless),
             }
         }
         for annotation in &proto.quantization_annotation {
@@ -264,6 +264,16 @@ impl Import<'_> {
         graph.extra = extra;
         self.scopes.pop();
         Ok(())
+    }
+
+    /// Keeps what a `ValueInfoProto` says of a value that its graph does not have, unless another graph has one of the name: should that
+    /// come here, it would be told of it. No other value will be given the name.
+    fn keep_homeless(&mut self, info: ValueInfoProto, homeless: &mut Vec<ValueInfoProto>) {
+        let name = info.name.as_deref().unwrap_or_default();
+        if self.value(name).is_some() || !self.model.has_name(name) {
+            self.model.reserve_name(name);
+            homeless.push(info);
+        }
     }
 
     /// Takes in what a `ValueInfoProto` says of a value. What an input's or an earlier message says is not replaced.
@@ -572,7 +582,7 @@ impl Import<'_> {
         for (index, info) in std::mem::take(&mut proto.value_info).into_iter().enumerate() {
             match self.value(info.name.as_deref().unwrap_or_default()) {
                 Some(value) => self.declare(value, info, 12, index),
-                None => homeless.push(info),
+                None => self.keep_homeless(info, &mut homeless),
             }
         }
         proto.value_info = homeless;

@@ -7,11 +7,13 @@
 //! * a Reshape cannot tell what −1 stands for when its other sizes multiply to 0, be the −1 a computed one;
 //! * a Gather with a fixed index needs that many entries;
 //! * a Resize wants positive scales, and `0 / 0` is none: what is a multiple of a size, divided by the size, needs a size that is not 0;
+//! * no integer is divided by 0;
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
 
 use super::Walk;
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Attribute, Fact, Model, Node, Scalar, ValueId};
+use crate::tensor::DType;
 
 /// How many expressions are noted not to be negative: each is looked at by later proofs.
 const MOST_RELATIONS: usize = 32;
@@ -29,6 +31,8 @@ impl Walk {
                 self.gather_needs(node)
             } else if node.is("Resize") || node.is("Upsample") {
                 self.resize_needs(model, node)
+            } else if node.is("Div") || node.is("Mod") {
+                self.division_needs(node)
             } else {
                 None
             };
@@ -120,6 +124,17 @@ impl Walk {
             }
         }
         Some(needs)
+    }
+
+    fn division_needs(&self, node: &Node) -> Option<Vec<(Dim, i64)>> {
+        let divisors = self.fact(node, 1)?.ints()?;
+        // Of nothing nothing is divided.
+        let all = self.facts.get(node.output(0)?)?;
+        if !all.dtype().is_some_and(DType::is_integer) || all.static_len().is_none_or(|len| len == 0) {
+            return None;
+        }
+        let size = |dim: &Dim| dim.as_const().is_none() && self.scope.ge(dim, &Dim::constant(0)).is_yes();
+        Some(divisors.into_iter().filter(size).map(|dim| (dim, 1)).collect())
     }
 
     fn gather_needs(&self, node: &Node) -> Option<Vec<(Dim, i64)>> {

@@ -65,6 +65,8 @@ pub struct Walk {
     pub(super) following: usize,
     /// The names that stand alone as a dimension of some input of the main graph.
     plain: Rc<[String]>,
+    /// Names that were dimensions of inputs of their own before these got sizes; expressions may have them still.
+    pub replaced: Vec<String>,
     depth: usize,
     visits: usize,
     bindings: Rc<[NamedAttribute]>,
@@ -85,6 +87,7 @@ impl Walk {
             trips: FxHashMap::default(),
             following: 0,
             plain: Rc::new([]),
+            replaced: Vec::new(),
             depth: 0,
             visits: 0,
             bindings: Rc::new([]),
@@ -106,7 +109,9 @@ impl Walk {
         self.visits = 1_000_000usize.saturating_add(model.value_count().saturating_mul(64));
         let main = model.main();
         self.facts.reserve(model.graph(main).node_count() + model.graph(main).initializers().len());
-        let plain: Rc<[String]> = plain_names(model, main).into();
+        let mut plain = plain_names(model, main);
+        plain.extend(self.replaced.iter().cloned());
+        let plain: Rc<[String]> = plain.into();
         self.plain = Rc::clone(&plain);
         for &value in model.graph(main).inputs() {
             if self.facts.get(value).is_none() {
@@ -114,6 +119,12 @@ impl Walk {
                 let fact = declared
                     .map_or_else(Fact::unknown, |ty| declared_fact(&self.scope, ty, &|name| plain.contains(&name)));
                 let fact = self.with_run_time_integers(fact, &model.value(value).name);
+                for dim in fact.shape().into_iter().flatten() {
+                    let is_computed = dim.as_const().is_none() && dim.as_symbol().is_none();
+                    if is_computed && !self.scope.ge(dim, &Dim::constant(0)).is_yes() {
+                        self.scope.assume_le(&Dim::constant(0), dim);
+                    }
+                }
                 self.facts.set(value, fact);
             }
         }
@@ -305,8 +316,11 @@ impl Walk {
         let outer_bindings = std::mem::replace(&mut self.bindings, bindings);
         let outer_facts = std::mem::replace(&mut self.facts, Facts::new(Rc::clone(&self.scope)));
         let told = self.events.len();
+        // What a function declares of itself is in names of its own, and of no call in particular.
+        let trusted = std::mem::replace(&mut self.trust_declared, false);
         let given = inputs.into_iter().map(Option::unwrap_or_default).collect();
         let result = self.infer_body(caller.model, function.body, given);
+        self.trust_declared = trusted;
         self.events.truncate(told);
         self.facts = outer_facts;
         self.bindings = outer_bindings;
@@ -350,7 +364,7 @@ fn forget_inside(facts: &mut Facts, model: &Model, graph: GraphId) {
 }
 
 /// The names that stand alone as a dimension of some graph input.
-fn plain_names(model: &Model, graph: GraphId) -> Vec<String> {
+pub fn plain_names(model: &Model, graph: GraphId) -> Vec<String> {
     let declared = model.graph(graph).inputs().iter().filter_map(|&value| model.value(value).declared.as_ref());
     let dims = declared.filter_map(DeclaredType::shape).flatten();
     let names = dims.filter_map(|dim| match &dim.claim {
@@ -396,17 +410,23 @@ fn declared_dim(scope: &Scope, claim: &DimClaim, is_symbol: &dyn Fn(String) -> b
         DimClaim::Value(size) => Dim::constant(*size),
         DimClaim::Param(text) if is_identifier(text) => Dim::symbol(scope.named(text)),
         DimClaim::Param(text) => {
-            let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-            let mut names = words.filter(|word| {
-                is_identifier(word)
-                    && !word.is_empty()
-                    && !["floor", "ceil", "min", "max", "mod", "Min", "Max", "Mod"].contains(word)
-            });
-            let known = names.all(|name| is_symbol(name.to_string()));
+            let mut names = names_in(text).peekable();
+            // A number in the place of a name is a name.
+            let known = names.peek().is_some() && names.all(|name| is_symbol(name.to_string()));
             let parsed = if known { scope.parse(text) } else { None };
             parsed.unwrap_or_else(|| Dim::symbol(scope.named(text)))
         }
     }
+}
+
+/// The names in an expression's text.
+pub fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    words.filter(|word| {
+        is_identifier(word)
+            && !word.is_empty()
+            && !["floor", "ceil", "min", "max", "mod", "Min", "Max", "Mod"].contains(word)
+    })
 }
 
 fn initializer_fact(scope: &Scope, model: &Model, value: ValueId) -> Fact {

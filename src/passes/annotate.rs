@@ -12,11 +12,11 @@ use crate::ir::{
 };
 use crate::ops::EventKind;
 
-use super::claims::{Names, is_vague};
+use super::claims::{Names, is_vague, size_of};
 use super::dead::live_graphs;
 
-/// States the type of every node result and graph output of the main graph and its subgraphs. Tells of which it states more than
-/// is proved.
+/// States the type of every node result and graph output of the main graph and its subgraphs, and mends what is declared of the
+/// inputs of bodies and of initializers. Tells of which it states more than is proved.
 pub fn annotate(
     model: &mut Model,
     proved: &Facts,
@@ -26,7 +26,9 @@ pub fn annotate(
     let scope = proved.scope().clone();
     let mut told = Vec::new();
     for graph in live_graphs(model) {
-        let mut values: Vec<ValueId> = Vec::new();
+        // Of inputs and initializers only those are told anew that the file tells something of.
+        let held = model.graph(graph).inputs().iter().chain(model.graph(graph).initializers());
+        let mut values: Vec<ValueId> = held.copied().filter(|&value| model.value(value).declared.is_some()).collect();
         for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
             values.extend(node.outputs().iter().flatten());
         }
@@ -36,7 +38,7 @@ pub fn annotate(
         values.retain(|&value| seen.insert(value));
         for value in values {
             let place = model.value(value);
-            if matches!(place.definition(), Definition::Input(_)) {
+            if place.definition() == Definition::Input(model.main()) {
                 continue;
             }
             let declared = place.declared.clone();
@@ -143,8 +145,7 @@ impl Writer<'_> {
         let extra = declared.map_or_else(Extra::new, |declared| declared.extra.clone());
         let possible = |claim: &&DimClaim| match claim {
             DimClaim::Unknown => false,
-            DimClaim::Value(size) => !scope.eq(proved, &Dim::constant(*size)).is_no(),
-            DimClaim::Param(_) => true,
+            claim => size_of(scope, claim).is_none_or(|size| !scope.eq(proved, &size).is_no()),
         };
         let said = declared.map(|declared| &declared.claim).filter(possible);
         let proved = &self.names.resolved(scope, proved);

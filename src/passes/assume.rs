@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Extra, Model, ValueId};
+use crate::ops::names_in;
 
 /// One thing to assume, in the words of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,21 +68,24 @@ pub enum AssumeError {
 /// Makes the assumptions: shapes of inputs first, then symbols, then relations between them.
 ///
 /// A symbol or input that gets a size has it written in the inputs' declared types: the user has said so. A symbol of an input that gets a
-/// shape has that size in all inputs.
+/// shape has that size, or the name given for it, in all inputs, and in what they are declared to be in terms of it.
 ///
 /// # Errors
 /// An assumption that is not understood, names nothing, or contradicts the model.
 pub fn assume(model: &mut Model, scope: &Scope, assumptions: &[Assumption]) -> Result<(), AssumeError> {
+    let mut names = symbols(model);
     for assumption in assumptions {
         if let Assumption::InputShape(text) = assumption {
-            input_shape(model, text)?;
+            input_shape(model, scope, &names, text)?;
         }
     }
+    names.extend(symbols(model));
     for assumption in assumptions {
         if let Assumption::Dim(text) = assumption {
-            dim(model, scope, text)?;
+            dim(model, scope, &names, text)?;
         }
     }
+    write_sizes(model, scope, &names);
     for assumption in assumptions {
         if let Assumption::Relation(text) = assumption {
             relation(model, scope, text)?;
@@ -136,7 +140,7 @@ fn shown(dims: &[DimClaim]) -> String {
     dims.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
-fn input_shape(model: &mut Model, text: &str) -> Result<(), AssumeError> {
+fn input_shape(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> Result<(), AssumeError> {
     let syntax =
         || AssumeError::Syntax { text: text.to_string(), expected: "an input and its shape, such as x:1,3,224,224" };
     let (name, list) = text.rsplit_once(':').ok_or_else(syntax)?;
@@ -159,14 +163,21 @@ fn input_shape(model: &mut Model, text: &str) -> Result<(), AssumeError> {
     };
     let shape = shape_mut(model, value).ok_or_else(|| AssumeError::NoInput(name.to_string()))?;
     let mut sizes: Vec<(String, i64)> = Vec::new();
+    let mut renamed: Vec<(String, DimClaim)> = Vec::new();
     if let Some(declared) = shape {
         let old: Vec<DimClaim> = declared.iter().map(|dim| dim.claim.clone()).collect();
         let mut clash = |(old, new): (&DimClaim, &DimClaim)| match (old, new) {
             (DimClaim::Value(old), DimClaim::Value(new)) => old != new,
+            (DimClaim::Param(symbol), DimClaim::Param(_)) if is_name(symbol) => {
+                renamed.push((symbol.clone(), new.clone()));
+                false
+            }
             (DimClaim::Param(symbol), DimClaim::Value(new)) => {
                 let other = sizes.iter().find(|(known, _)| known == symbol).map(|(_, size)| *size);
                 sizes.push((symbol.clone(), *new));
-                other.is_some_and(|other| other != *new)
+                let size = expression(scope, names, symbol);
+                let differs = size.is_some_and(|size| scope.eq(&size, &Dim::constant(*new)).is_no());
+                differs || other.is_some_and(|other| other != *new)
             }
             _ => false,
         };
@@ -178,37 +189,74 @@ fn input_shape(model: &mut Model, text: &str) -> Result<(), AssumeError> {
             });
         }
         for (dim, claim) in declared.iter_mut().zip(given) {
-            if claim != DimClaim::Unknown {
+            // A name leaves open what is open.
+            let stays = match (&dim.claim, &claim) {
+                (_, DimClaim::Unknown) | (DimClaim::Value(_), DimClaim::Param(_)) => true,
+                // What is renamed is renamed everywhere, below.
+                (DimClaim::Param(old), DimClaim::Param(_)) => is_name(old),
+                _ => false,
+            };
+            if !stays {
                 dim.claim = claim;
             }
         }
     } else {
         *shape = Some(given.into_iter().map(|claim| DeclaredDim { claim, extra: Extra::new() }).collect());
     }
-    for (symbol, size) in sizes {
-        set_size(model, &symbol, size);
+    for (symbol, size) in &sizes {
+        if let Some(dim) = expression(scope, names, symbol) {
+            scope.assume_eq(&dim, &Dim::constant(*size));
+        }
     }
+    replace(model, &|name| {
+        let size = sizes.iter().find(|(symbol, _)| symbol == name).map(|(_, size)| DimClaim::Value(*size));
+        size.or_else(|| renamed.iter().find(|(symbol, _)| symbol == name).map(|(_, new)| new.clone()))
+    });
     Ok(())
 }
 
-/// Writes a number for a symbol in every input.
-fn set_size(model: &mut Model, symbol: &str, size: i64) {
+/// Writes something else for the names of dimensions in every input.
+fn replace(model: &mut Model, other: &dyn Fn(&str) -> Option<DimClaim>) {
     for value in inputs(model) {
         for dim in shape_mut(model, value).into_iter().flatten().flatten() {
-            if matches!(&dim.claim, DimClaim::Param(name) if name == symbol) {
-                dim.claim = DimClaim::Value(size);
+            if let DimClaim::Param(name) = &dim.claim
+                && let Some(claim) = other(name)
+            {
+                dim.claim = claim;
             }
         }
     }
 }
 
-fn dim(model: &mut Model, scope: &Scope, text: &str) -> Result<(), AssumeError> {
+/// A dimension of an input as a size: a symbol, or an expression in symbols that are dimensions themselves.
+fn expression(scope: &Scope, names: &[String], text: &str) -> Option<Dim> {
+    if is_name(text) {
+        return Some(Dim::symbol(scope.named(text)));
+    }
+    let mut inner = names_in(text).peekable();
+    let known = inner.peek().is_some() && inner.all(|name| names.iter().any(|known| known == name));
+    if known { scope.parse(text) } else { None }
+}
+
+/// Whether a text is a name, and no expression.
+fn is_name(text: &str) -> bool {
+    names_in(text).next() == Some(text)
+}
+
+/// Writes the numbers that follow for dimensions of inputs that are expressions.
+fn write_sizes(model: &mut Model, scope: &Scope, names: &[String]) {
+    replace(model, &|text| {
+        let dim = expression(scope, names, text).filter(|_| !is_name(text))?;
+        scope.sum([&dim]).as_const().filter(|size| *size >= 0).map(DimClaim::Value)
+    });
+}
+
+fn dim(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> Result<(), AssumeError> {
     let expected = "a size, range or multiple, such as batch=1, seq=1..4096 or seq=8..4096:8";
     let syntax = || AssumeError::Syntax { text: text.to_string(), expected };
-    let (name, range) = text.split_once('=').ok_or_else(syntax)?;
+    let (name, range) = text.rsplit_once('=').ok_or_else(syntax)?;
     let name = name.trim();
-    let known = symbols(model).iter().any(|symbol| symbol == name);
-    if !known {
+    if !names.iter().any(|known| known == name) {
         return Err(AssumeError::NoSymbol(name.to_string()));
     }
     let number = |text: &str| text.trim().parse::<i64>().ok().filter(|&size| size >= 0).ok_or_else(syntax);
@@ -216,9 +264,13 @@ fn dim(model: &mut Model, scope: &Scope, text: &str) -> Result<(), AssumeError> 
         if size < 0 {
             return Err(syntax());
         }
-        set_size(model, name, size);
+        let (symbol, size) = (Dim::symbol(scope.named(name)), Dim::constant(size));
+        if scope.eq(&symbol, &size).is_no() {
+            return Err(AssumeError::False(text.to_string()));
+        }
         // Expressions elsewhere may name it still.
-        scope.assume_eq(&Dim::symbol(scope.named(name)), &Dim::constant(size));
+        scope.assume_eq(&symbol, &size);
+        replace(model, &|other| (other == name).then(|| size.as_const().map(DimClaim::Value)).flatten());
         return Ok(());
     }
     let (range, multiple) = match range.split_once(':') {

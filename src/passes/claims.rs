@@ -7,31 +7,37 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{DeclaredDim, DeclaredType, Definition, DimClaim, Facts, Model, ValueId};
-use crate::ops::EventKind;
+use crate::ops::{EventKind, names_in};
 
 use super::dead::live_graphs;
 
-/// Results of nodes and outputs, the main graph's outputs first: what an author names by hand are these.
+/// What has a declared type that is no premise, the main graph's outputs first: what an author names by hand are these.
 fn claimed_values(model: &Model) -> Vec<ValueId> {
     let mut values = model.graph(model.main()).outputs().to_vec();
     for graph in live_graphs(model) {
         values.extend(model.graph(graph).outputs());
+        values.extend(model.graph(graph).inputs());
+        values.extend(model.graph(graph).initializers());
         let nodes = model.graph(graph).nodes().filter_map(|id| model.node(id));
         values.extend(nodes.flat_map(|node| node.outputs().iter().flatten().copied().collect::<Vec<_>>()));
     }
     let mut seen = FxHashSet::default();
     values.retain(|&value| {
         let place = model.value(value);
-        place.declared.is_some() && !matches!(place.definition(), Definition::Input(_)) && seen.insert(value)
+        place.declared.is_some() && place.definition() != Definition::Input(model.main()) && seen.insert(value)
     });
     values
 }
 
-/// What a single claim says of a size, where that is a number or a symbol of the inputs.
-fn size_of(scope: &Scope, claim: &DimClaim) -> Option<Dim> {
+/// What a single claim says of a size, where that is a number or an expression in symbols of the inputs.
+pub(super) fn size_of(scope: &Scope, claim: &DimClaim) -> Option<Dim> {
     match claim {
         DimClaim::Value(size) => Some(Dim::constant(*size)),
-        DimClaim::Param(name) => scope.lookup(name).map(Dim::symbol),
+        DimClaim::Param(name) => scope.lookup(name).map(Dim::symbol).or_else(|| {
+            let mut names = names_in(name).peekable();
+            let known = names.peek().is_some() && names.all(|name| scope.lookup(name).is_some());
+            if known { scope.parse(name) } else { None }
+        }),
         DimClaim::Unknown => None,
     }
 }
@@ -59,7 +65,6 @@ pub fn contradictions(model: &Model, proved: &Facts) -> Vec<(String, EventKind, 
             };
             wrong |= claimed.len() != dims.len() || claimed.iter().zip(dims).any(differs);
         }
-        let Definition::Node(node, _) = place.definition() else { continue };
         if wrong {
             let of_claim = |claim: &DimClaim| match claim {
                 DimClaim::Unknown => "?".to_string(),
@@ -75,7 +80,12 @@ pub fn contradictions(model: &Model, proved: &Facts) -> Vec<(String, EventKind, 
             let name = &place.name;
             let reason =
                 format!("'{name}' is declared {claimed_type}{claimed}; proved, and written, is {stated_type}{stated}");
-            found.push((model.describe(node), EventKind::FalseClaim, reason));
+            let whose = match place.definition() {
+                Definition::Node(node, _) => model.describe(node),
+                Definition::Initializer(_) => format!("initializer '{name}'"),
+                _ => format!("input '{name}' of a body"),
+            };
+            found.push((whose, EventKind::FalseClaim, reason));
         }
     }
     found
@@ -111,8 +121,8 @@ impl Names {
             }
             for (claim, dim) in claims.iter().zip(dims) {
                 let DimClaim::Param(name) = &claim.claim else { continue };
-                // A name of a symbol of the inputs is a claim that both are equal, and no name for this one.
-                let taken = given.contains(name.as_str()) || scope.lookup(name).is_some();
+                // A name of a symbol of the inputs is a claim that both are equal, and no name for this one; so is an expression.
+                let taken = given.contains(name.as_str()) || scope.lookup(name).is_some() || is_expression(name);
                 let dim = names.resolved(scope, dim);
                 if taken || !names.lacks(scope, &dim) {
                     continue;
@@ -126,7 +136,11 @@ impl Names {
                         scope.rename(symbol, name);
                         names.symbols.insert(symbol);
                     }
-                    None => scope.assume_eq(&Dim::symbol(scope.named(name)), &dim),
+                    // No size is negative; but of a body that does not run nobody knows what its sizes would be.
+                    None if is_computed(model, value) || scope.ge(&dim, &Dim::constant(0)).is_yes() => {
+                        scope.assume_eq(&Dim::symbol(scope.named(name)), &dim);
+                    }
+                    None => {}
                 }
             }
         }
@@ -158,6 +172,16 @@ impl Names {
 /// Whether a size has no expression in symbols that somebody named.
 pub fn is_vague(scope: &Scope, dim: &Dim) -> bool {
     dim.symbols().into_iter().any(|symbol| scope.is_fresh(symbol))
+}
+
+/// Whether every run computes a value.
+fn is_computed(model: &Model, value: ValueId) -> bool {
+    model.value(value).producer().and_then(|node| model.node(node)).is_some_and(|node| node.graph() == model.main())
+}
+
+/// Whether a text is an expression in names, and not a name.
+fn is_expression(text: &str) -> bool {
+    !is_identifier(text) && names_in(text).next().is_some() && Scope::new().parse(text).is_some()
 }
 
 /// Whether a name can stand in an expression.

@@ -154,6 +154,11 @@ fn start_elsewhere(
     shifted: Shifted,
 ) -> Result<bool, Broken> {
     let Shifted { sum, range, value, start, step, len } = shifted;
+    // Readers of another Range may have come to read this one meanwhile.
+    let counted = model.node(range).and_then(|node| node.output(0));
+    if !counted.is_some_and(|counted| model.is_read_only_by(counted, &[sum])) {
+        return Ok(false);
+    }
     let scope = facts.scope();
     let end = scope.add(&start, &scope.mul(&len, &Dim::constant(step)));
     let Some(mut edit) = Edit::at(model, "equal-content", sum) else { return Ok(false) };

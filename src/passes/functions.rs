@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::graphs_below;
 use super::library::{Calls, bindings, discard, function, inline, model_size, prune, size, unveil, veil};
-use super::manager::{Options, Outcome, RunError, run_as_it_is, settle, skips};
+use super::manager::{Options, RunError, Settled, run_as_it_is, settle, skips};
 use super::simplify::{Fired, Rules};
 use crate::dim::{Dim, Scope};
 use crate::ir::{
@@ -35,11 +35,11 @@ pub(super) fn run(
     options: &Options,
     model_bytes: usize,
     watch: &mut dyn FnMut(&'static str),
-) -> Result<Outcome, RunError> {
+) -> Result<Settled, RunError> {
     prune(model);
     let original = model.clone();
     let most = model_size(model).saturating_mul(MOST_GROWTH);
-    let mut best: Option<(usize, Model, Outcome)> = None;
+    let mut best: Option<(usize, Model, Settled)> = None;
     let mut tried = None;
     for largest in LARGEST {
         let mut candidate = original.clone();

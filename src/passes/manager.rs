@@ -9,7 +9,7 @@ use super::simplify::{self, Fired, Rules};
 use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline, library};
 use crate::dim::Scope;
 use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId, ValueId};
-use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk};
+use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk, plain_names};
 use crate::slicing::Rule;
 
 /// What a run may and should do.
@@ -37,8 +37,9 @@ pub struct Options {
     pub assumptions: Vec<Assumption>,
     /// Whether declared shapes of results are premises like what is proved. They are often wrong.
     pub trust_declared_shapes: bool,
-    /// Whether nodes that can work at no size are kept. Otherwise a model that needs one is an error.
-    pub keep_invalid: bool,
+    /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work. Otherwise such nodes are
+    /// left as they are, and told of.
+    pub strict: bool,
 }
 
 impl Default for Options {
@@ -55,7 +56,7 @@ impl Default for Options {
             fuel: usize::MAX,
             assumptions: Vec::new(),
             trust_declared_shapes: false,
-            keep_invalid: false,
+            strict: false,
         }
     }
 }
@@ -101,7 +102,7 @@ pub enum RunError {
 /// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
 ///
 /// # Errors
-/// The model is inconsistent, or has a node that cannot work and that every run needs; what is assumed cannot be.
+/// The model is inconsistent; what is assumed cannot be; no run can succeed, if that is asked for.
 ///
 /// `watch` is told what is being done whenever that changes.
 pub fn run(
@@ -124,6 +125,7 @@ pub fn run(
         model.keeps_functions |= !disputed.is_empty();
         run_as_it_is(model, scope, options, model_bytes, watch)
     };
+    let result = result.and_then(|settled| settled.stated(model, options));
     library::unveil(model, &disputed);
     let mut outcome = result?;
     for (node, _) in disputed.into_iter().filter(|(node, _)| model.node(*node).is_some()) {
@@ -133,6 +135,24 @@ pub fn run(
     Ok(outcome)
 }
 
+/// A model that has settled, of which nothing is written beside the values yet.
+pub(super) struct Settled {
+    walk: Walk,
+    notes: Vec<(String, EventKind, String)>,
+    rounds: usize,
+    pub(super) fired: Fired,
+}
+
+impl Settled {
+    /// Writes what is known beside the values.
+    fn stated(mut self, model: &mut Model, options: &Options) -> Result<Outcome, RunError> {
+        let names = claims::Names::adopt(model, &self.walk.facts);
+        let claimed = claimed(model, &self.walk, options)?;
+        self.notes.extend(annotate::annotate(model, &self.walk.facts, claimed.as_ref(), &names));
+        Ok(Outcome { facts: self.walk.facts, notes: self.notes, rounds: self.rounds, fired: self.fired })
+    }
+}
+
 /// The same, without a choice of how.
 pub(super) fn run_as_it_is(
     model: &mut Model,
@@ -140,13 +160,15 @@ pub(super) fn run_as_it_is(
     options: &Options,
     model_bytes: usize,
     watch: &mut dyn FnMut(&'static str),
-) -> Result<Outcome, RunError> {
+) -> Result<Settled, RunError> {
     watch("inferring shapes");
     let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
+    let names = if options.assumptions.is_empty() { Vec::new() } else { plain_names(model, model.main()) };
     assume(model, &scope, &options.assumptions)?;
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
     let mut walk = Walk::new(Rc::clone(&scope), options.slice_rule, Budget::default());
     walk.trust_declared = options.trust_declared_shapes;
+    walk.replaced = names;
     let mut notes = Vec::new();
     let mut rules = Rules::new(&options.skip, options.exact, options.fuel);
     let mut fired = Fired::new();
@@ -155,7 +177,7 @@ pub(super) fn run_as_it_is(
         fits(&original, model, &mut walk, options)?;
     }
     // A claim that is believed may be what does not fit.
-    if !options.keep_invalid && !options.trust_declared_shapes {
+    if options.strict && !options.trust_declared_shapes {
         walk.infer_main(model)?;
         works(model, &walk)?;
     }
@@ -177,10 +199,7 @@ pub(super) fn run_as_it_is(
         }
     }
     model.verify()?;
-    let names = claims::Names::adopt(model, &walk.facts);
-    let claimed = claimed(model, &walk, options)?;
-    notes.extend(annotate::annotate(model, &walk.facts, claimed.as_ref(), &names));
-    Ok(Outcome { facts: walk.facts, notes, rounds, fired })
+    Ok(Settled { walk, notes, rounds, fired })
 }
 
 /// What there is to tell meanwhile.
@@ -202,10 +221,19 @@ pub(super) fn settle(
     tell: &mut dyn FnMut(Told),
 ) -> Result<usize, RunError> {
     let mut kept: FxHashSet<NodeId> = FxHashSet::default();
+    let mut decided: FxHashSet<NodeId> = FxHashSet::default();
     let mut rounds = 0;
     loop {
         rounds += 1;
+        if rounds > 1 {
+            for value in newly_decided(model, &walk.facts, &mut decided) {
+                walk.forget(value);
+            }
+        }
         walk.infer_main(model)?;
+        if rounds == 1 {
+            newly_decided(model, &walk.facts, &mut decided);
+        }
         for Event { node, kind, reason } in walk.events.drain(..) {
             tell(Told::Note((model.describe(node), kind, reason)));
         }
@@ -253,6 +281,21 @@ pub(super) fn settle(
         }
     }
     Ok(rounds)
+}
+
+/// The results without content of nodes of the main graph that edits gave nothing but constants to read: what was known of them was
+/// known of the operands before. A node is told once.
+fn newly_decided(model: &Model, facts: &Facts, decided: &mut FxHashSet<NodeId>) -> Vec<ValueId> {
+    let is_known =
+        |value: &Option<ValueId>| value.is_none_or(|value| facts.get(value).is_some_and(|fact| fact.data().is_some()));
+    let mut found = Vec::new();
+    for id in model.graph(model.main()).nodes() {
+        let Some(node) = model.node(id).filter(|node| node.inputs().iter().all(is_known)) else { continue };
+        if !node.outputs().iter().all(is_known) && decided.insert(id) {
+            found.extend(node.outputs().iter().flatten());
+        }
+    }
+    found
 }
 
 /// The model without the nodes that nothing reads, which no runtime computes; `None` if all nodes can work.
@@ -363,6 +406,7 @@ fn claimed(model: &Model, walk: &Walk, options: &Options) -> Result<Option<Facts
     }
     let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, Budget::default());
     believing.trust_declared = true;
+    believing.replaced.clone_from(&walk.replaced);
     believing.infer_main(model)?;
     Ok(Some(believing.facts))
 }

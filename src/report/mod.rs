@@ -33,6 +33,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// The nodes that cannot work, each with the rule it breaks.
+    pub fn invalid(&self) -> impl Iterator<Item = (&str, &str)> {
+        let invalid = self.notes.iter().filter(|(_, kind, _)| *kind == EventKind::Invalid);
+        invalid.map(|(node, _, reason)| (node.as_str(), reason.as_str()))
+    }
+
     /// How often each rule fired, and what there is to tell about single nodes.
     pub fn explanation(&self) -> String {
         let mut text = String::new();

@@ -2,7 +2,7 @@
 //!
 //! Laws: `(x·a)·b = x·(a·b)`, with `x/a` for `x·a⁻¹`, and `±(±x + a) + b = ±x + (b ± a)`. Of integers they hold bit for bit, for
 //! both sides wrap alike. Of floats they hold up to rounding, where neither the product leaves the numbers that have all
-//! digits nor the sum is much smaller than a term: `(x + a) − a` is a way to round `x`.
+//! digits nor the sum is much smaller than a term: `(x + a) − a` is a way to round `x`. Numbers made of sizes are left alone.
 
 use super::{Fusion, Operand, Place, Rule, has_arithmetic};
 use crate::ir::{Edit, Node, ValueId};
@@ -37,7 +37,8 @@ fn zero_term(place: &mut Place<'_>) -> Option<Edit> {
 }
 
 fn floats(place: &mut Place<'_>) -> Option<Edit> {
-    chain(place, "constant-chain", has_arithmetic)
+    let of_sizes = place.is_of_sizes(place.only_output()?);
+    if of_sizes { None } else { chain(place, "constant-chain", has_arithmetic) }
 }
 
 fn integers(place: &mut Place<'_>) -> Option<Edit> {

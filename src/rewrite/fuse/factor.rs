@@ -56,7 +56,8 @@ impl Scaling {
         };
         let usual = place.opset >= 7 && factor.is_normal() && factor.recip().is_normal();
         let fits = place.dtype(result).is_some_and(has_arithmetic) && place.same_shape(value, result);
-        (usual && fits && place.may_forward(value)).then_some(Scaling { value, result, factor })
+        let moves = usual && fits && place.may_forward(value) && !place.is_of_sizes(result);
+        moves.then_some(Scaling { value, result, factor })
     }
 
     /// Whether a value may be computed at another scale in between, by the factor or its inverse.

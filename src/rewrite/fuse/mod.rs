@@ -32,7 +32,7 @@ mod scaled;
 pub(super) mod weights;
 
 use super::{Place, Rule};
-use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Attribute, Edit, Fact, NamedAttribute, NewNode, Node, NodeId, ValueId};
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
 /// About what a node takes in a file: its operator, its name, the names of its operands and of its result.
@@ -121,6 +121,12 @@ impl Fusion {
     }
 }
 
+/// How many integers a caller may give that are taken for sizes.
+const FEW_INTEGERS: usize = 16;
+
+/// How many nodes are looked at to tell whether numbers come from sizes.
+const REACH_TO_SIZES: usize = 64;
+
 impl Place<'_> {
     /// The node's only result.
     fn only_output(&self) -> Option<ValueId> {
@@ -140,6 +146,38 @@ impl Place<'_> {
     /// Whether a value can go when these nodes do: nothing else reads it or knows it by name.
     fn is_internal(&self, value: ValueId, readers: &[NodeId]) -> bool {
         self.model.is_read_only_by(value, readers)
+    }
+
+    /// Whether a value is computed from sizes and constants alone. What reads such numbers rounds them to indices and sizes again, so
+    /// that the last digit may decide.
+    fn is_of_sizes(&self, value: ValueId) -> bool {
+        let (mut open, mut seen, mut found) = (vec![value], Vec::new(), false);
+        while let Some(value) = open.pop() {
+            if self.tensor(value).is_some() {
+                continue;
+            }
+            let Some(id) = self.model.value(value).producer() else {
+                let few = self.fact(value).filter(|fact| fact.dtype().is_some_and(DType::is_integer));
+                if few.and_then(Fact::static_len).is_none_or(|len| len > FEW_INTEGERS) {
+                    return false;
+                }
+                found = true;
+                continue;
+            };
+            if seen.contains(&id) {
+                continue;
+            }
+            seen.push(id);
+            let Some(node) = self.model.node(id).filter(|node| node.subgraphs().next().is_none()) else { return false };
+            if seen.len() > REACH_TO_SIZES {
+                return false;
+            }
+            match node.is("Shape") || node.is("Size") {
+                true => found = true,
+                false => open.extend(node.inputs().iter().flatten()),
+            }
+        }
+        found
     }
 
     /// Whether a value can stand for the node's result without a node that gives it the result's name.

@@ -15,6 +15,9 @@ fn quotient(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let (x, (id, y)) = [(a, b), (b, a)].into_iter().find_map(|(x, inverse)| Some((x, inverted(place, inverse)?)))?;
+    if place.is_of_sizes(result) {
+        return None;
+    }
     let (remove, operands) = (vec![id, place.id], vec![Some(x).into(), Some(y).into()]);
     let rule = "product-with-inverse";
     Fusion { rule, remove, like: place.id, operator: "Div", attributes: Vec::new(), operands }.edit(place)
