@@ -174,6 +174,8 @@ class Growth:
         made = {name for node in nodes for name in node.output}
         names = list(dict.fromkeys(name for node in nodes for name in read_by(node) if name not in made))
         constants = [name for name in names if name in self.constant]
+        if any(name not in self.values for name in names):
+            raise Rejected("an operand is no tensor")
         feeds = {name: self.values[name] for name in names if name not in self.constant}
         graph = helper.make_graph(
             nodes, "g", [value_type(name, value) for name, value in feeds.items()],

@@ -334,7 +334,7 @@ def broadcastable(g, v):
     if g.chance(0.3):
         value = g.rng.choice([0, 1, 2, 3, -1, 2])
         dims = g.rng.choice([[], [1], [], v.shape[-1:]])
-        return g.const(np.full(dims, value, v.dtype))
+        return g.const(np.full(dims, str(value) if v.dtype.kind in "OU" else value, v.dtype))
     return g.pick(fits)
 
 

@@ -332,3 +332,14 @@ fn operators_of_two_versions_at_once_are_left() {
     );
     assert!(text::print(&model).contains("Softmax"));
 }
+
+#[test]
+fn what_is_computed_twice_has_one_size() {
+    let (model, _) = folded(
+        r#"<ir_version: 8, opset_import: ["" : 18]>
+        g (float[n] x) => (a, b, c) { y1 = NonZero (x)  y2 = NonZero (x)  a = Neg (y1)  b = Abs (y2)  c = Add (a, b) }"#,
+        &Options::default(),
+    );
+    assert_eq!(shape(&model, "a"), shape(&model, "b"));
+    assert_eq!(shape(&model, "a"), shape(&model, "c"));
+}

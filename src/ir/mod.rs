@@ -13,6 +13,7 @@ mod fact;
 mod graph;
 mod id;
 mod inline;
+mod names;
 mod node;
 pub mod text;
 mod types;

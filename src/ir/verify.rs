@@ -26,6 +26,9 @@ pub enum Broken {
         /// The value's name.
         value: String,
     },
+    /// A value read where its name stands for another one.
+    #[error("'{0}' is read where the name stands for another value")]
+    Hidden(String),
     /// Nodes that wait for each other.
     #[error("the graph has a cycle through {0}")]
     Cycle(String),

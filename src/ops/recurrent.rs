@@ -52,6 +52,16 @@ pub(super) fn states(cx: &InferCx<'_>, hidden_axis: usize) -> InferResult {
         None => from_weights.unwrap_or_else(|| cx.fresh_dim()),
     };
     let directions = Dim::constant(directions);
+    let features = cx.shape(0).and_then(<[Dim]>::last).cloned().unwrap_or_else(|| cx.fresh_dim());
+    let gates = match cx.node.op_type.as_str() {
+        "LSTM" => 4,
+        "GRU" => 3,
+        _ => 1,
+    };
+    let rows = cx.scope().mul(&hidden, &Dim::constant(gates));
+    has_dims(cx, 1, &[rows.clone(), features])?;
+    has_dims(cx, 2, &[rows.clone(), hidden.clone()])?;
+    has_dims(cx, 3, &[cx.scope().mul(&rows, &Dim::constant(2))])?;
     let (all, last) = if batch_first {
         (vec![batch.clone(), seq, directions.clone(), hidden.clone()], vec![batch, directions, hidden])
     } else {
@@ -61,4 +71,48 @@ pub(super) fn states(cx: &InferCx<'_>, hidden_axis: usize) -> InferResult {
     let mut facts = vec![Fact::tensor(dtype, Some(all))];
     facts.extend((0..states).map(|_| Fact::tensor(dtype, Some(last.clone()))));
     Ok(facts)
+}
+
+/// Checks that an operand, if its shape is known, may have these dims for each direction. How many directions it is for is not
+/// looked at: the standard's inference takes weights for another number.
+fn has_dims(cx: &InferCx<'_>, operand: usize, dims: &[Dim]) -> Result<(), Refusal> {
+    let (Some(shape), scope) = (cx.shape(operand), cx.scope()) else { return Ok(()) };
+    let each = shape.get(1..).unwrap_or_default();
+    if each.len() == dims.len() && !each.iter().zip(dims).any(|(is, should)| scope.eq(is, should).is_no()) {
+        return Ok(());
+    }
+    let list = |dims: &[Dim]| dims.iter().map(|dim| scope.format(dim)).collect::<Vec<_>>().join(", ");
+    Err(Refusal::invalid(format!("operand {operand} has dims [{}] a direction, not [{}]", list(each), list(dims))))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::single::Single;
+    use crate::tensor::DType;
+
+    #[test]
+    fn weights_of_other_sizes_are_refused() {
+        let node = |op_type: &str, w: &str, r: &str, b: &str| {
+            let node = Single::new(op_type, 14).with("hidden_size", 2).input(DType::Float, "S N 3");
+            node.input(DType::Float, w).input(DType::Float, r).input(DType::Float, b).infer().remove(0)
+        };
+        for (op_type, gates) in [("RNN", 1), ("GRU", 3), ("LSTM", 4)] {
+            let rows = 2 * gates;
+            let infer = |w: &str, r: &str, b: usize| {
+                node(op_type, &w.replace('R', &rows.to_string()), &r.replace('R', &rows.to_string()), &format!("1 {b}"))
+            };
+            assert_eq!(infer("1 R 3", "1 R 2", 2 * rows), "float[S, 1, N, 2]");
+            assert_eq!(infer("1 R F", "D R 2", 2 * rows), "float[S, 1, N, 2]");
+            assert_eq!(infer("2 R 3", "1 R 2", 2 * rows), "float[S, 1, N, 2]");
+            for (w, r, b) in [
+                ("1 R 4", "1 R 2", 2 * rows),
+                ("1 9 3", "1 R 2", 2 * rows),
+                ("R 3", "1 R 2", 2 * rows),
+                ("1 R 3", "1 R 3", 2 * rows),
+                ("1 R 3", "1 R 2", rows),
+            ] {
+                assert!(infer(w, r, b).starts_with("invalid"), "{op_type}: {w}, {r}, {b}");
+            }
+        }
+    }
 }

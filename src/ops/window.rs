@@ -76,13 +76,12 @@ impl Window {
     /// The number of places of a window of `kernel` taps over an axis of `size`, for a model that runs. `None` where that is
     /// disputed, or the window is larger than what it should lie over.
     pub fn places(&self, scope: &Scope, axis: usize, size: &Dim, kernel: &Dim) -> Option<Dim> {
-        let (&stride, &dilation, &[begin, end]) =
-            (self.strides.get(axis)?, self.dilations.get(axis)?, self.pads.get(axis)?);
+        let (&stride, &[begin, end]) = (self.strides.get(axis)?, self.pads.get(axis)?);
         if self.is_disputed() {
             return None;
         }
         let (one, stride) = (Dim::constant(1), Dim::constant(stride));
-        let extent = scope.add(&scope.mul(&scope.sub(kernel, &one), &Dim::constant(dilation)), &one);
+        let extent = self.extent(scope, axis, kernel)?;
         let floor = |padding: i64| {
             let free = scope.sub(&scope.add(size, &Dim::constant(padding)), &extent);
             let fits = !scope.lt(&free, &Dim::constant(0)).is_yes();
@@ -104,6 +103,50 @@ impl Window {
         }
     }
 
+    /// [`places`](Self::places) where ONNX Runtime runs windows that do not fit: pools and DeformConv, not the other convolutions.
+    ///
+    /// With `free = size + begin + end − extent` it rounds `free / stride` towards 0, the text down: a window that is longer than the
+    /// padded axis by less than a stride has one place, one that is longer by less than two has none.
+    /// `max(⌊free / stride⌋ + 1, min(1, max(0, free + stride)))` is both where they agree, and what a run gives where they do
+    /// not. Axes of 0 are refused, so that padding of all of the window but one tap leaves no such size.
+    pub fn places_rounded(&self, scope: &Scope, axis: usize, size: &Dim, kernel: &Dim) -> Option<Dim> {
+        let places = self.places(scope, axis, size, kernel)?;
+        let stride = *self.strides.get(axis)?;
+        let down = matches!(self.auto_pad, AutoPad::Explicit | AutoPad::Valid) && !self.ceil_mode;
+        if !down || stride == 1 || size.as_const().is_some() {
+            return Some(places);
+        }
+        let &[begin, end] = self.pads.get(axis)?;
+        let extent = self.extent(scope, axis, kernel)?.as_const()?;
+        let fits_from = extent.checked_sub(begin)?.checked_sub(end)?;
+        if fits_from <= 1 || scope.ge(size, &Dim::constant(fits_from)).is_yes() {
+            return Some(places);
+        }
+        let longer_by = fits_from.checked_sub(stride)?;
+        let mut short = scope.sub(size, &Dim::constant(longer_by));
+        if longer_by > 1 {
+            short = scope.max(&short, &Dim::constant(0));
+        }
+        Some(scope.max(&places, &scope.min(&short, &Dim::constant(1))))
+    }
+
+    /// Whether a window of `kernel` taps is longer than an axis of `size` and its padding, whatever the sizes are.
+    pub fn never_fits(&self, scope: &Scope, axis: usize, size: &Dim, kernel: &Dim) -> bool {
+        let padding = match (self.auto_pad, self.pads.get(axis)) {
+            (AutoPad::Valid, _) => Some(0),
+            (AutoPad::Explicit, Some(&[begin, end])) => begin.checked_add(end),
+            _ => None,
+        };
+        let (Some(padding), Some(extent)) = (padding, self.extent(scope, axis, kernel)) else { return false };
+        scope.lt(&scope.add(size, &Dim::constant(padding)), &extent).is_yes()
+    }
+
+    /// How long a window of `kernel` taps is.
+    fn extent(&self, scope: &Scope, axis: usize, kernel: &Dim) -> Option<Dim> {
+        let (one, dilation) = (Dim::constant(1), Dim::constant(*self.dilations.get(axis)?));
+        Some(scope.add(&scope.mul(&scope.sub(kernel, &one), &dilation), &one))
+    }
+
     /// Places in `ceil_mode`. With `free = size + begin + end − extent` there are `⌈free / stride⌉ + 1` windows, which is
     /// `⌈(size + begin + over) / stride⌉` with `over = end − extent + stride`. Those that start before `size + begin` are
     /// `⌈(size + begin) / stride⌉`, so the smaller of both is found by the sign of `over`.
@@ -121,7 +164,7 @@ impl Window {
     /// The windows over axes of fixed sizes.
     ///
     /// # Errors
-    /// The places are disputed, a window does not fit, or numbers overflow.
+    /// The places are disputed, a window does not fit, SAME padding would be negative, or numbers overflow.
     pub fn over(&self, sizes: &[usize], kernel: &[usize]) -> Result<Vec<Axis>, Decline> {
         if sizes.len() != self.strides.len() || kernel.len() != self.strides.len() {
             return Err(Decline::invalid("the kernel has another number of axes than the operand"));
@@ -133,9 +176,15 @@ impl Window {
             .map(|at| {
                 let numbers = (self.strides[at], self.dilations[at], self.pads[at]);
                 let axis = self.axis(sizes[at] as i128, kernel[at] as i128, numbers);
-                axis.ok_or_else(|| {
+                let axis = axis.ok_or_else(|| {
                     Decline::unsupported(format!("a window of {} taps over an axis of {}", kernel[at], sizes[at]))
-                })
+                })?;
+                if matches!(self.auto_pad, AutoPad::SameUpper | AutoPad::SameLower) && axis.leaves_out() {
+                    return Err(Decline::unsupported(
+                        "runtimes differ on SAME padding of windows that need less than there is",
+                    ));
+                }
+                Ok(axis)
             })
             .collect()
     }
@@ -211,7 +260,7 @@ impl Axis {
     }
 
     /// Whether elements lie behind the last window although there is no padding.
-    pub fn leaves_out(&self) -> bool {
+    fn leaves_out(&self) -> bool {
         let [size, kernel, stride, dilation, places] =
             [self.size, self.kernel, self.stride, self.dilation, self.places].map(|number| number as i128);
         self.begin == 0 && self.end == 0 && (places - 1) * stride + (kernel - 1) * dilation + 1 < size
@@ -269,10 +318,40 @@ mod tests {
                         let from_number = window.places(&scope, 0, &Dim::constant(size), &kernel_dim);
                         let from_symbol = window.places(&scope, 0, &Dim::symbol(symbol), &kernel_dim);
                         let expected = fixed.as_ref().ok().map(|axes| axes[0].places as i64);
-                        assert_eq!(from_number.and_then(|dim| dim.as_const()), expected, "{window:?} over {size}");
+                        let from_number = from_number.and_then(|dim| dim.as_const());
+                        // The number of places is agreed on where it is not which elements the windows leave out.
+                        let same = matches!(auto_pad, AutoPad::SameUpper | AutoPad::SameLower);
+                        if !(same && expected.is_none()) {
+                            assert_eq!(from_number, expected, "{window:?} over {size}");
+                        }
                         if let (Some(dim), Some(expected)) = (from_symbol, expected) {
                             assert_eq!(dim.evaluate(&|_| Some(size)), Some(expected), "{window:?} over {size}");
                         }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn windows_longer_than_the_axis_are_rounded_as_onnxruntime_does() {
+        let scope = Scope::new();
+        let symbol = scope.named("H");
+        for (kernel, stride, dilation) in [(2, 2, 1), (3, 2, 1), (4, 2, 1), (5, 2, 1), (5, 3, 2), (3, 7, 2), (1, 3, 1)]
+        {
+            for pads in [[0, 0], [1, 0], [0, 1]] {
+                let window = window(stride, dilation, pads, AutoPad::Explicit, false);
+                let size = Dim::symbol(symbol);
+                let places = window.places_rounded(&scope, 0, &size, &Dim::constant(kernel)).unwrap();
+                for size in 1..15 {
+                    let expected = (size + pads[0] + pads[1] - (kernel - 1) * dilation - 1) / stride + 1;
+                    // No run gives a negative size.
+                    if expected >= 0 {
+                        assert_eq!(
+                            places.evaluate(&|_| Some(size)),
+                            Some(expected),
+                            "{window:?} of {kernel} over {size}"
+                        );
                     }
                 }
             }

@@ -2,10 +2,14 @@
 //!
 //! Law: a deterministic operator of equal attributes on equal operands, absent ones in the same places, gives equal
 //! results. A subgraph may use what a graph around it computes before; the other way round it may not.
+//!
+//! ONNX Runtime moves sequences and optionals into a Loop that starts from them, and leaves nothing for other readers. So what a node
+//! with a body may take apart has no readers but those the file gives it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::ir::{Attribute, Broken, Definition, Edit, GraphId, Model, Node, NodeId, ValueId};
+use super::dead::live_graphs;
+use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Type, ValueId};
 use crate::ops::operator_of;
 
 /// What was merged.
@@ -19,10 +23,10 @@ pub struct Merged {
 ///
 /// # Errors
 /// The model is inconsistent.
-pub fn merge(model: &mut Model) -> Result<Merged, Broken> {
+pub fn merge(model: &mut Model, facts: &Facts) -> Result<Merged, Broken> {
     let mut merged = Merged::default();
-    let mut seen = Seen::default();
-    in_graph(model, model.main(), &mut seen, &mut merged)?;
+    let mut seen = Seen { taken: taken(model, facts), ..Seen::default() };
+    in_graph(model, facts, model.main(), &mut seen, &mut merged)?;
     Ok(merged)
 }
 
@@ -32,6 +36,8 @@ struct Seen {
     nodes: FxHashMap<u64, Vec<NodeId>>,
     tensors: FxHashMap<u64, Vec<ValueId>>,
     log: Vec<(bool, u64)>,
+    /// What nodes with bodies take and no other node may come to read.
+    taken: FxHashSet<ValueId>,
 }
 
 impl Seen {
@@ -46,8 +52,26 @@ impl Seen {
     }
 }
 
+/// The operands of nodes with bodies that are not proved to be tensors.
+fn taken(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
+    let is_tensor = |value: ValueId| {
+        let ty = facts.get(value).and_then(|fact: &Fact| fact.ty.as_ref());
+        matches!(ty, Some(Type::Tensor(_) | Type::SparseTensor(_)))
+    };
+    let graphs = live_graphs(model);
+    let nodes = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
+    let owners = nodes.filter(|node| node.subgraphs().next().is_some());
+    owners.flat_map(|node| node.inputs().iter().flatten().copied()).filter(|&value| !is_tensor(value)).collect()
+}
+
 // Graphs nest at most 32 deep, which the verifier has checked, so recursion is bounded.
-fn in_graph(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Merged) -> Result<(), Broken> {
+fn in_graph(
+    model: &mut Model,
+    facts: &Facts,
+    graph: GraphId,
+    seen: &mut Seen,
+    merged: &mut Merged,
+) -> Result<(), Broken> {
     let mark = seen.log.len();
     initializers(model, graph, seen, merged);
     for id in model.topological(graph)? {
@@ -55,7 +79,7 @@ fn in_graph(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Mer
         let inner: Vec<GraphId> = node.subgraphs().collect();
         if !inner.is_empty() {
             for graph in inner {
-                in_graph(model, graph, seen, merged)?;
+                in_graph(model, facts, graph, seen, merged)?;
             }
             continue;
         }
@@ -67,7 +91,7 @@ fn in_graph(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Mer
             found.iter().copied().find(|&other| model.node(other).is_some_and(|other| same(model, other, node)))
         });
         match first {
-            Some(first) if unite(model, first, id)? => merged.nodes += 1,
+            Some(first) if unite(model, facts, &seen.taken, first, id)? => merged.nodes += 1,
             Some(_) => {}
             None => {
                 seen.nodes.entry(hash).or_default().push(id);
@@ -79,21 +103,42 @@ fn in_graph(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Mer
     Ok(())
 }
 
-/// Lets every reader of `second`'s results read `first`'s. Declines where a name would need an Identity.
-fn unite(model: &mut Model, first: NodeId, second: NodeId) -> Result<bool, Broken> {
+/// Lets every reader of `second`'s results read `first`'s. Declines where a name would need an Identity, or a reader has to be the
+/// only one.
+fn unite(
+    model: &mut Model,
+    facts: &Facts,
+    taken: &FxHashSet<ValueId>,
+    first: NodeId,
+    second: NodeId,
+) -> Result<bool, Broken> {
     let (Some(kept), Some(gone)) = (model.node(first), model.node(second)) else { return Ok(false) };
     let same_graph = kept.graph() == gone.graph();
     let pairs: Vec<(ValueId, ValueId)> =
         gone.outputs().iter().zip(kept.outputs()).filter_map(|(gone, kept)| Some(((*gone)?, (*kept)?))).collect();
     let named = |value: ValueId| model.is_output(value) || model.value(value).pinned;
-    if pairs.iter().any(|&(gone, kept)| named(gone) && (named(kept) || !same_graph)) {
+    if pairs.iter().any(|&(gone, kept)| named(gone) && (named(kept) || !same_graph))
+        || pairs.iter().any(|(gone, kept)| taken.contains(gone) || taken.contains(kept))
+    {
         return Ok(false);
     }
     let Some(mut edit) = Edit::at(model, "common-subexpression", second) else { return Ok(false) };
     edit.remove.push(second);
+    for &(gone, kept) in &pairs {
+        equal_sizes(facts, gone, kept);
+    }
     edit.replace = pairs;
     model.apply(edit)?;
     Ok(true)
+}
+
+/// Notes that two values that are the same have the same sizes: what is already known of what follows from them is in either's.
+fn equal_sizes(facts: &Facts, a: ValueId, b: ValueId) {
+    let shape = |value| facts.get(value).and_then(Fact::shape);
+    let (Some(a), Some(b)) = (shape(a), shape(b)) else { return };
+    for (a, b) in a.iter().zip(b).filter(|(a, b)| a != b) {
+        facts.scope().assume_eq(a, b);
+    }
 }
 
 fn same(model: &Model, a: &Node, b: &Node) -> bool {

@@ -49,8 +49,13 @@ fn decided(model: &Model, facts: &Facts, id: NodeId) -> Option<GraphId> {
         Attribute::Graph(branch) => *branch,
         _ => return None,
     };
-    (model.graph(branch).inputs().is_empty() && model.graph(branch).outputs().len() == node.outputs().len())
-        .then_some(branch)
+    let fits = model.graph(branch).inputs().is_empty() && model.graph(branch).outputs().len() == node.outputs().len();
+    (fits && !holds_names(model, branch)).then_some(branch)
+}
+
+/// Whether a body has initializers whose names must survive, which stand for other values outside.
+fn holds_names(model: &Model, body: GraphId) -> bool {
+    model.graph(body).initializers().iter().any(|&value| model.value(value).pinned)
 }
 
 /// Replaces every Loop and Scan of the main graph and its subgraphs whose body is proved to run once, or never; `trips` tells of
@@ -172,7 +177,7 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
     let results = node.outputs().to_vec();
     let inputs = model.graph(body).inputs().to_vec();
     let outputs = model.graph(body).outputs().get(repeated.carried_outputs()..).unwrap_or_default().to_vec();
-    if outputs.len() < results.len() || !is_typed_alike(model, facts, &repeated) {
+    if outputs.len() < results.len() || holds_names(model, body) || !is_typed_alike(model, facts, &repeated) {
         return Ok(false);
     }
     let wanted: Vec<(usize, ValueId)> = (0..)

@@ -118,6 +118,7 @@ pub fn run(
     for name in &options.slice_names {
         model.add_synonym(name.synonym());
     }
+    model.pin_shadowing();
     let disputed = library::veil_disputed(model);
     let result = if options.fold && disputed.is_empty() && model.functions().next().is_some() {
         functions::run(model, &scope, options, model_bytes, watch)
@@ -193,12 +194,16 @@ pub(super) fn run_as_it_is(
         *fired.entry(functions::BODIES).or_default() += saved;
     }
     if options.fold && model.ir_version < 4 && model.ir_version > 0 {
-        let main = model.graph(model.main());
-        if main.initializers().iter().any(|&value| model.value(value).is_constant()) {
+        // Before version 4 an initializer is the default of an input, in every graph.
+        let graphs = dead::live_graphs(model);
+        let mut initializers = graphs.iter().flat_map(|&graph| model.graph(graph).initializers());
+        if initializers.any(|&value| model.value(value).is_constant()) {
             model.ir_version = 4;
         }
     }
+    model.separate_names();
     model.verify()?;
+    model.verify_names()?;
     Ok(Settled { walk, notes, rounds, fired })
 }
 
@@ -248,8 +253,10 @@ pub(super) fn settle(
         }
         let partly = fold::fold_partly(model, &walk.facts) + fold::fold_containers(model, &walk.facts)?;
         let simplified = simplify::simplify(model, &mut walk.facts, rules, 0, fired)?;
-        let merged =
-            if skips(options, "common-subexpression") { common::Merged::default() } else { common::merge(model)? };
+        let merged = match skips(options, "common-subexpression") {
+            true => common::Merged::default(),
+            false => common::merge(model, &walk.facts)?,
+        };
         *fired.entry("common-subexpression").or_default() += merged.nodes;
         let numbered = if skips(options, "equal-content") { 0 } else { contents::number(model, &walk.facts)? };
         *fired.entry("equal-content").or_default() += numbered;

@@ -29,6 +29,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         return Err(Refusal::invalid("an operand is not of rank 3"));
     }
     let dim = |at: usize, axis: usize| cx.shape(at).and_then(|shape| shape.get(axis)).cloned();
+    if dim(1, 2).is_some_and(|taps| taps.is_const(0)) {
+        return Err(Refusal::invalid("a kernel without taps"));
+    }
     let fresh = |dim: Option<Dim>| dim.unwrap_or_else(|| cx.fresh_dim());
     let batch = fresh(dim(0, 0).or(dim(3, 0)));
     let channels = fresh(dim(0, 1).or(dim(1, 0)).or(dim(2, 0)).or(dim(3, 1)));
@@ -101,6 +104,8 @@ mod tests {
         let node =
             Single::new("CausalConvWithState", 27).output().input(DType::Float, "B C L").input(DType::Float, "C 1 4");
         assert_eq!(node.infer(), ["float[B, C, L]", "float[B, C, 3]"]);
+        let without = Single::new("CausalConvWithState", 27).input(DType::Float, "B C L").input(DType::Float, "C 1 0");
+        assert!(without.infer()[0].starts_with("invalid"));
     }
 
     #[test]

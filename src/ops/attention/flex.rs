@@ -10,6 +10,7 @@
 //! | not evaluated | rows of −∞, whose softmax is no number |
 
 use super::layout::Layout;
+use super::shapes::agreed;
 use crate::dim::Dim;
 use crate::ir::{Data, Fact};
 use crate::ops::lane::{Ring, same_dtype};
@@ -33,11 +34,21 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         return Err(Refusal::invalid("an operand is not of rank 4"));
     }
     let dtype = [0, 1, 2].iter().find_map(|&at| cx.dtype(at));
+    if [0, 1, 2].iter().any(|&at| cx.dtype(at).is_some_and(|other| Some(other) != dtype)) {
+        return Err(Refusal::invalid("the operands' element types differ"));
+    }
     let dim = |at: usize, axis: usize| cx.shape(at).and_then(|shape| shape.get(axis)).cloned();
     let fresh = |dim: Option<Dim>| dim.unwrap_or_else(|| cx.fresh_dim());
-    let batch = fresh(dim(0, 0).or(dim(1, 0)).or(dim(2, 0)));
+    let batch = agreed(cx, &[&dim(0, 0), &dim(1, 0), &dim(2, 0)])?;
     let (heads, queries) = (fresh(dim(0, 1)), fresh(dim(0, 2)));
-    let (keys, size) = (fresh(dim(1, 2).or(dim(2, 2))), fresh(dim(2, 3)));
+    let (keys, size) = (agreed(cx, &[&dim(1, 2), &dim(2, 2)])?, fresh(dim(2, 3)));
+    let shared = agreed(cx, &[&dim(1, 1), &dim(2, 1)])?;
+    agreed(cx, &[&dim(0, 3), &dim(1, 3)])?;
+    if let (Some(heads), Some(shared)) = (heads.as_const(), shared.as_const())
+        && heads.checked_rem(shared).is_none_or(|rest| rest != 0)
+    {
+        return Err(Refusal::invalid(format!("{heads} heads of Q do not share {shared} of K and V evenly")));
+    }
     let inner = scores_dtype(cx, dtype)?;
     for name in ["score_mod", "prob_mod"] {
         if let Some(graph) = cx.attr_graph(name)? {
@@ -164,6 +175,17 @@ mod tests {
         let node = Single::new("FlexAttention", 25).in_domain("ai.onnx.preview");
         let node = node.input(DType::Float16, "B 8 L 64").input(DType::Float16, "B 2 S 64");
         assert_eq!(node.input(DType::Float16, "B 2 S 32").infer(), ["float16[B, 8, L, 32]"]);
+        for (k_type, k, v) in [
+            (DType::Float, "B 2 S 64", "B 2 S 32"),
+            (DType::Float16, "B 3 S 64", "B 3 S 32"),
+            (DType::Float16, "B 2 S 64", "B 4 S 32"),
+            (DType::Float16, "B 2 7 64", "B 2 8 32"),
+            (DType::Float16, "B 2 S 32", "B 2 S 32"),
+        ] {
+            let node = Single::new("FlexAttention", 25).in_domain("ai.onnx.preview");
+            let node = node.input(DType::Float16, "B 8 L 64").input(k_type, k).input(DType::Float16, v);
+            assert!(node.infer()[0].starts_with("invalid"), "{k_type}, {k}, {v}");
+        }
     }
 
     #[test]

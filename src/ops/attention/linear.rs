@@ -47,7 +47,13 @@ fn read_rule(site: &Site<'_>) -> Result<[bool; 2], Refusal> {
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let [q_heads, kv_heads] = read_both(cx)?;
-    read_rule(cx)?;
+    let [gated, delta] = read_rule(cx)?;
+    if cx.has_input(4) != gated || cx.has_input(5) != delta {
+        return Err(Refusal::invalid("the rule and the operands 'decay' and 'beta' do not go together"));
+    }
+    if [(3, 4), (4, 3), (5, 3)].iter().any(|&(at, rank)| cx.rank(at).is_some_and(|given| given != rank)) {
+        return Err(Refusal::invalid("the state is not of rank 4, or 'decay' or 'beta' not of rank 3"));
+    }
     if [0, 1, 2].iter().any(|&at| cx.rank(at).is_some_and(|rank| rank != 3)) {
         return Err(Refusal::invalid("an operand is not of rank 3"));
     }
@@ -61,6 +67,15 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         None => part(dim(1, 2), kv_heads)?,
     };
     let size = fresh(size.or(dim(3, 2)));
+    let heads = Dim::constant(kv_heads);
+    for (at, other) in [(4, cx.scope().mul(&heads, &size)), (5, Dim::constant(1))] {
+        if let Some(width) = dim(at, 2)
+            && [&heads, &other].iter().all(|expected| cx.scope().eq(&width, expected).is_no())
+        {
+            let width = cx.scope().format(&width);
+            return Err(Refusal::invalid(format!("operand {at} has {width} entries a step for {kv_heads} heads")));
+        }
+    }
     let v_size = fresh(part(dim(2, 2), kv_heads)?.or(dim(3, 3)));
     let joined = match dim(2, 2) {
         Some(values) => cx.scope().mul(&values, &Dim::constant(q_heads / kv_heads)),
@@ -226,6 +241,33 @@ mod tests {
         let node =
             node("linear").input(DType::Float, "B T 16").input(DType::Float, "B T 8").input(DType::Float, "B T V");
         assert_eq!(node.infer(), ["float[B, T, 2*V]", "float[B, 1, 8, V]"]);
+    }
+
+    #[test]
+    fn operands_that_do_not_go_with_the_rule() {
+        let fits = |rule, operands: [&str; 3]| {
+            let mut node = node(rule).input(DType::Float, "B T 16").input(DType::Float, "B T 8");
+            node = node.input(DType::Float, "B T V");
+            for shape in operands {
+                node = if shape.is_empty() { node.absent() } else { node.input(DType::Float, shape) };
+            }
+            !node.infer()[0].starts_with("invalid")
+        };
+        assert!(fits("linear", ["B 1 8 V", "", ""]));
+        assert!(fits("gated", ["", "B T 8", ""]) && fits("gated", ["", "B T 1", ""]));
+        assert!(fits("gated_delta", ["", "B T W", "B T 1"]));
+        for (rule, operands) in [
+            ("linear", ["B 8 V", "", ""]),
+            ("linear", ["", "B T 8", ""]),
+            ("linear", ["", "", "B T 1"]),
+            ("gated", ["", "", ""]),
+            ("gated", ["", "B T", ""]),
+            ("gated", ["", "B T 7", ""]),
+            ("gated_delta", ["", "B T 8", ""]),
+            ("gated_delta", ["", "B T 8", "B T 2"]),
+        ] {
+            assert!(!fits(rule, operands), "{rule}: {operands:?}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ const K: usize = 1;
 const V: usize = 2;
 const PAST_KEY: usize = 4;
 const PAST_VALUE: usize = 5;
+const LENGTHS: usize = 6;
 
 /// What is known of an operand's sizes, wherever its heads are.
 #[derive(Default)]
@@ -65,7 +66,7 @@ fn sizes(cx: &InferCx<'_>, operand: usize, attribute: &str) -> Result<Sizes, Ref
 }
 
 /// Of dims that are equal in a model that runs, a number if there is one, else the first.
-fn agreed(cx: &InferCx<'_>, dims: &[&Option<Dim>]) -> Result<Dim, Refusal> {
+pub(super) fn agreed(cx: &InferCx<'_>, dims: &[&Option<Dim>]) -> Result<Dim, Refusal> {
     let known = || dims.iter().filter_map(|dim| dim.as_ref());
     let Some(first) = known().find(|dim| dim.as_const().is_some()).or_else(|| known().next()) else {
         return Ok(cx.fresh_dim());
@@ -77,12 +78,35 @@ fn agreed(cx: &InferCx<'_>, dims: &[&Option<Dim>]) -> Result<Dim, Refusal> {
     Ok(first.clone())
 }
 
+/// What version 25 forbids.
+fn check_attributes(cx: &InferCx<'_>, rank: Option<usize>) -> Result<(), Refusal> {
+    for name in ["left_window_size", "right_window_size"] {
+        if let Some(size) = cx.attr_int(name)?.filter(|&size| size < -1) {
+            return Err(Refusal::invalid(format!("{name} is {size}")));
+        }
+    }
+    let counts = ["q_num_heads", "kv_num_heads"];
+    if rank == Some(4) && counts.iter().any(|name| cx.attribute(name).is_some()) {
+        return Err(Refusal::invalid("the number of heads is said of operands that have an axis for it"));
+    }
+    if cx.has_input(PAST_KEY) != cx.has_input(PAST_VALUE) {
+        return Err(Refusal::invalid("past_key and past_value go together"));
+    }
+    if cx.has_input(PAST_KEY) && cx.has_input(LENGTHS) {
+        return Err(Refusal::invalid("nonpad_kv_seqlen is for caches that are held elsewhere"));
+    }
+    Ok(())
+}
+
 pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(Q).or(cx.dtype(K));
     let value_dtype = cx.dtype(V).or(cx.dtype(PAST_VALUE));
     let ranks: Vec<usize> = [Q, K, V].iter().filter_map(|&operand| cx.rank(operand)).collect();
     if ranks.windows(2).any(|pair| pair[0] != pair[1]) {
         return Err(Refusal::invalid("Q, K and V have different ranks"));
+    }
+    if cx.version >= 25 {
+        check_attributes(cx, ranks.first().copied())?;
     }
     let (q, k, v) = (sizes(cx, Q, "q_num_heads")?, sizes(cx, K, "kv_num_heads")?, sizes(cx, V, "kv_num_heads")?);
     let cache = |operand| match cx.rank(operand) {
@@ -130,4 +154,27 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         Fact::tensor(value_dtype, Some(value)),
         Fact::tensor(dtype, Some(vec![batch, q_heads, q_length, total])),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::single::Single;
+    use crate::tensor::DType;
+
+    #[test]
+    fn what_version_25_forbids() {
+        let node = |version: i64| {
+            let node = Single::new("Attention", version).input(DType::Float, "B 4 L 8").input(DType::Float, "B 2 S 8");
+            node.input(DType::Float, "B 2 S 6")
+        };
+        let fits = |node: Single| !node.infer()[0].starts_with("invalid");
+        let cache = |node: Single| node.absent().input(DType::Float, "B 2 P 8");
+        let caches = |node: Single| cache(node).input(DType::Float, "B 2 P 6");
+        assert!(fits(node(25).with("left_window_size", -1)) && fits(caches(node(25))));
+        assert!(!fits(node(25).with("left_window_size", -2)));
+        assert!(!fits(node(25).with("right_window_size", -2)));
+        assert!(fits(node(24).with("q_num_heads", 4)) && !fits(node(25).with("q_num_heads", 4)));
+        assert!(!fits(cache(node(25))));
+        assert!(!fits(caches(node(25)).input(DType::Int64, "B")));
+    }
 }

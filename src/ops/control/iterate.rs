@@ -32,8 +32,6 @@ pub(super) struct Iteration {
     pub(super) supposed: Vec<Dim>,
     /// Whether the first carried value is the condition of a loop: true whenever an iteration runs.
     pub(super) conditional: bool,
-    /// Whether the shapes of carried values must not change.
-    pub(super) fixed_shapes: bool,
 }
 
 /// What was found of a body, for every iteration.
@@ -79,7 +77,7 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
     if body.outputs().len() < run.initial.len() {
         return Err(Refusal::invalid("the body has fewer outputs than values to carry"));
     }
-    let mut join = Join::carried(&scope, &stem, run.fixed_shapes, run.number.as_ref(), run.mark);
+    let mut join = Join::carried(&scope, &stem, run.number.as_ref(), run.mark);
     let mut carried = run.initial.clone();
     for (index, fact) in carried.iter_mut().enumerate() {
         *fact = as_taken(cx.model, run, index, fact);
@@ -93,7 +91,7 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
         // What an earlier round told was of facts that are given up.
         cx.walk.events.truncate(told);
         let inputs = run.leading.iter().chain(&carried).chain(&run.trailing).cloned().collect();
-        let outputs = scope.supposing(&run.supposed, || cx.infer_graph(run.body, inputs))?;
+        let mut outputs = scope.supposing(&run.supposed, || cx.infer_graph(run.body, inputs))?;
         join.next_round();
         let mut stable = true;
         let mut next = Vec::with_capacity(carried.len());
@@ -113,6 +111,18 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
             next.push(joined);
         }
         if stable {
+            // What changes in a loop mostly grows, and is written in the iteration's number.
+            if round > 0 && run.number.is_none() {
+                let settled = settled(cx, run, &carried)?;
+                cx.walk.events.truncate(told);
+                let inputs = run.leading.iter().chain(&carried).chain(&run.trailing).cloned().collect();
+                outputs = scope.supposing(&run.supposed, || cx.infer_graph(run.body, inputs))?;
+                for (output, shape) in outputs.iter_mut().zip(settled) {
+                    if let Some(shape) = shape {
+                        *output = Fact::tensor(output.dtype(), Some(shape));
+                    }
+                }
+            }
             let (lines, outside) = (join.into_lines(), FxHashMap::default());
             return Ok(Found {
                 body: run.body,
@@ -129,6 +139,37 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
         carried = next;
         round += 1;
     }
+}
+
+/// The shapes that what the body gives has in every iteration, where following the first one tells.
+///
+/// Law: if the first iteration makes carried values of certain shapes, and an iteration that finds these makes the same ones again,
+/// every iteration makes them. What is left beside them has one shape in all iterations, so that of the first.
+fn settled(cx: &mut InferCx<'_>, run: &Iteration, carried: &[Fact]) -> Result<Vec<Option<Vec<Dim>>>, Refusal> {
+    let is_outer = |dim: &Dim| !dim.symbols().into_iter().any(|symbol| symbol >= run.mark);
+    let outer = |fact: &Fact| fact.shape().filter(|dims| dims.iter().all(is_outer)).map(<[Dim]>::to_vec);
+    let inputs = |states: Vec<Fact>| run.leading.iter().cloned().chain(states).chain(run.trailing.clone()).collect();
+    let scope = Rc::clone(cx.walk.scope());
+    // Both in one go: what was broadcast to what is remembered only so long.
+    let (mut shapes, again) = scope.supposing(&run.supposed, || {
+        let first = cx.infer_graph(run.body, inputs(run.initial.clone()))?;
+        let shapes: Vec<Option<Vec<Dim>>> = first.iter().map(outer).collect();
+        let states = carried.iter().zip(&shapes).zip(&first).map(|((carried, shape), first)| match shape {
+            Some(shape) => Fact::tensor(first.dtype(), Some(shape.clone())),
+            None => carried.clone(),
+        });
+        let again = cx.infer_graph(run.body, inputs(states.collect()))?;
+        Ok::<_, Refusal>((shapes, again))
+    })?;
+    let is_again = |shape: &[Dim], fact: &Fact| {
+        let same = |(a, b): (&Dim, &Dim)| a == b || scope.eq(a, b).is_yes();
+        fact.shape().is_some_and(|dims| dims.len() == shape.len() && shape.iter().zip(dims).all(same))
+    };
+    let mut found = shapes.iter().zip(&again).take(carried.len());
+    if !found.all(|(shape, fact)| shape.as_ref().is_none_or(|shape| is_again(shape, fact))) {
+        shapes.iter_mut().take(carried.len()).for_each(|shape| *shape = None);
+    }
+    Ok(shapes)
 }
 
 /// Whether a body declares this input to be an optional: what is no optional becomes one that holds it.
@@ -197,6 +238,26 @@ impl Found {
             return if wrapped && bare { Fact::unknown() } else { self.exported(&carried, &carried) };
         };
         self.exported(&output, &carried)
+    }
+
+    /// Carried value `index`, which begins as `start`, after so many iterations.
+    ///
+    /// Law: `a + min(1, n)·(b − a)` is `a` if `n` is 0 and `b` otherwise.
+    pub(super) fn after(&mut self, index: usize, start: &Fact, trips: &Dim) -> Fact {
+        let any = self.last(index, false);
+        let output = self.outputs.get(index).and_then(Fact::shape).map(<[Dim]>::to_vec);
+        let (Some(from), Some(to), Some(dims)) = (start.shape(), output, any.shape()) else { return any };
+        if from.len() != dims.len() || to.len() != dims.len() || from == dims {
+            return any;
+        }
+        let scope = Rc::clone(&self.scope);
+        let once = scope.min(trips, &Dim::constant(1));
+        let size = |((from, to), dim): ((&Dim, &Dim), &Dim)| match from == dim || self.is_inner(to) {
+            true => dim.clone(),
+            false => scope.add(from, &scope.mul(&once, &scope.sub(to, from))),
+        };
+        let shape = from.iter().zip(&to).zip(dims).map(size).collect();
+        Fact::tensor(any.dtype(), Some(shape))
     }
 
     /// Output `index` of every iteration, one after the other along a new axis of this length. Negative axes count from the

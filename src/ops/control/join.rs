@@ -20,10 +20,7 @@ enum Mode {
     /// Either of two alternatives.
     Either,
     /// A value carried from iteration to iteration: what it starts as, and what an iteration makes of it.
-    Carried {
-        /// The shape may not change: what it starts as stands.
-        fixed: bool,
-    },
+    Carried,
 }
 
 /// Joins facts, remembering which symbols stand for which pairs.
@@ -113,15 +110,9 @@ impl Join {
     /// symbol for that; symbols from `mark` on belong to iterations. Any other size that changes becomes a symbol that is
     /// read as "in the current iteration". Places share one as long as they
     /// start out equal and every iteration makes them equal again; when an iteration makes them differ, the group splits.
-    pub(in crate::ops) fn carried(
-        scope: &Rc<Scope>,
-        stem: &str,
-        fixed: bool,
-        number: Option<&Dim>,
-        mark: Symbol,
-    ) -> Join {
+    pub(in crate::ops) fn carried(scope: &Rc<Scope>, stem: &str, number: Option<&Dim>, mark: Symbol) -> Join {
         let counter = number.filter(|number| number.as_symbol().is_some()).map(|number| (number.clone(), mark));
-        Join { mode: Mode::Carried { fixed }, counter, ..Join::either(scope, stem) }
+        Join { mode: Mode::Carried, counter, ..Join::either(scope, stem) }
     }
 
     /// What is carried as an expression in the iteration's number.
@@ -189,7 +180,6 @@ impl Join {
         let dtype = a.dtype.filter(|_| a.dtype == b.dtype);
         let shape = match (&a.shape, &b.shape) {
             (Some(x), Some(y)) if x.len() == y.len() => Some(x.iter().zip(y).map(|(x, y)| self.dim(x, y)).collect()),
-            (Some(x), _) if self.mode == (Mode::Carried { fixed: true }) => Some(x.clone()),
             _ => None,
         };
         self.changed |= (a.dtype.is_some() && dtype.is_none()) || (a.shape.is_some() && shape.is_none());
@@ -238,7 +228,7 @@ impl Join {
         let (low, high) = match self.mode {
             Mode::Either => self.between(a, b),
             // Nothing bounds what more iterations may put in.
-            Mode::Carried { .. } => (None, None),
+            Mode::Carried => (None, None),
         };
         let new = self.scope.fresh_within(&self.stem, Some(low.unwrap_or(0).max(0)), high);
         self.anonymous.extend(new.as_symbol());
@@ -247,8 +237,7 @@ impl Join {
 
     fn dim(&mut self, a: &Dim, b: &Dim) -> Dim {
         match self.mode {
-            Mode::Carried { fixed: true } => a.clone(),
-            Mode::Carried { fixed: false } => self.next(a, b, true),
+            Mode::Carried => self.next(a, b, true),
             Mode::Either if self.same(a, b) => a.clone(),
             Mode::Either => self.pair(a, b, true),
         }
@@ -256,7 +245,7 @@ impl Join {
 
     fn value(&mut self, a: &Dim, b: &Dim) -> Dim {
         match self.mode {
-            Mode::Carried { .. } => self.next(a, b, false),
+            Mode::Carried => self.next(a, b, false),
             Mode::Either if self.same(a, b) => a.clone(),
             Mode::Either => self.pair(a, b, false),
         }
@@ -328,8 +317,8 @@ impl Join {
                 self.scope.fresh_within(&self.stem, if size { Some(low.unwrap_or(0).max(0)) } else { low }, high)
             }
             // Nothing bounds what more iterations may make of it.
-            (Mode::Carried { .. }, true) => self.scope.fresh_dim(&self.stem),
-            (Mode::Carried { .. }, false) => self.scope.fresh_value(&self.stem),
+            (Mode::Carried, true) => self.scope.fresh_dim(&self.stem),
+            (Mode::Carried, false) => self.scope.fresh_value(&self.stem),
         };
         if self.mode != Mode::Either {
             self.varying.extend(new.as_symbol());

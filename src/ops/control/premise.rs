@@ -68,17 +68,20 @@ fn number(cx: &InferCx<'_>, value: ValueId) -> Option<(Dim, i64)> {
 /// and `before` when it holds before the first, which it does for sure if that is `None`. `mark` is the first symbol that belongs to
 /// an iteration.
 ///
-/// Law: if the condition holds after iteration `k` exactly while `k ≤ A`, and before the first one, the loop runs `1 + max(0, A + 1)`
-/// times; if what must hold before the first one is what must hold after an iteration of number −1, `max(0, A + 2)` times.
+/// Law: `a − s·k ≥ 0` exactly while `k ≤ ⌊a / s⌋`. If the condition holds after iteration `k` exactly while `k ≤ A`, and before the first
+/// one, the loop runs `1 + max(0, A + 1)` times; if what must hold before the first one is what must hold after an iteration of number
+/// −1, `max(0, A + 2)` times.
 pub(super) fn trips(scope: &Scope, after: &[Dim], before: Option<&[Dim]>, number: &Dim, mark: Symbol) -> Option<Dim> {
     let mut last: Option<Dim> = None;
     let mut expected = Vec::with_capacity(after.len());
     for slack in after {
-        let bound = scope.add(slack, number);
-        if bound.symbols().into_iter().any(|symbol| symbol >= mark) {
+        let step = step(scope, slack, number)?;
+        let start = scope.add(slack, &scope.mul(&step, number));
+        if start.symbols().into_iter().any(|symbol| symbol >= mark) {
             return None;
         }
-        expected.push(scope.add(&bound, &Dim::constant(1)));
+        expected.push(scope.add(&start, &step));
+        let bound = if step.is_const(1) { start } else { scope.floor_div(&start, &step) };
         last = Some(match last {
             None => bound,
             Some(last) => scope.min(&last, &bound),
@@ -96,4 +99,13 @@ pub(super) fn trips(scope: &Scope, after: &[Dim], before: Option<&[Dim]>, number
             alike.then(|| scope.max(&zero, &scope.add(&last, &Dim::constant(2))))
         }
     }
+}
+
+/// By how much an expression falls from an iteration to the next, if that is a positive number.
+fn step(scope: &Scope, slack: &Dim, number: &Dim) -> Option<Dim> {
+    let counter = number.as_symbol()?;
+    let next = scope.add(number, &Dim::constant(1));
+    let later = scope.substitute(slack, &|symbol| (symbol == counter).then(|| next.clone()));
+    let step = scope.sub(slack, &later).as_const().filter(|&step| step >= 1)?;
+    Some(Dim::constant(step))
 }

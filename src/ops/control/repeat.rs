@@ -108,7 +108,6 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         mark,
         number: Some(number.clone()),
         conditional: true,
-        fixed_shapes: false,
     };
     let mut found = iterate(cx, &run)?;
 

@@ -123,18 +123,25 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         number: None,
         supposed: Vec::new(),
         conditional: false,
-        fixed_shapes: true,
     };
     let mut found = iterate(cx, &run)?;
 
+    // Sequences of a batch may be shorter than the longest, or of no slice at all.
+    let same_length = !batched || cx.input(0).is_none();
     let batch = batched.then(|| agreed(&batches).unwrap_or_else(|| cx.fresh_dim()));
     let at_least_once = cx.scope().ge(&length, &Dim::constant(1)).is_yes();
     let mut results = Vec::with_capacity(cx.node.outputs().len());
     for (index, start) in starts.into_iter().enumerate() {
+        let item = if batched { without(start.clone(), 1) } else { start.clone() };
+        let last = match same_length {
+            true if at_least_once => found.last(index, true),
+            true => found.after(index, &item, &length),
+            false => found.last(index, false),
+        };
         results.push(match &batch {
             None if length.is_const(0) => start,
-            None => found.last(index, at_least_once),
-            Some(batch) => with_batch(found.last(index, false), batch),
+            None => last,
+            Some(batch) => with_batch(last, batch),
         });
     }
     for (scan, index) in found.extra_outputs().enumerate() {

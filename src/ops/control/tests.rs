@@ -474,8 +474,13 @@ fn a_condition_that_counts_tells_how_often_a_loop_runs() {
     assert_eq!(counting(Some(7), 1, "less").facts("i1"), ["int64[]={min(7, N)}"]);
     // At least once, even if there is nothing to count.
     assert_eq!(counting(None, 1, "yes").facts("i1"), ["int64[]={max(1, N)}"]);
-    // What counts in other steps, or begins for other reasons, is not followed.
-    assert_eq!(counting(None, 2, "less").facts("i1"), ["int64[]={2*?a}"]);
+    let half = "floor((N + 1)/2)";
+    let xs = format!("float[{half},N*min(1, {half}),3]");
+    assert_eq!(counting(None, 2, "less").facts("i1 xs"), [format!("int64[]={{2*{half}}}"), xs]);
+    assert_eq!(counting(Some(7), 3, "less").facts("i1"), ["int64[]={3*min(7, floor((N + 2)/3))}"]);
+    assert_eq!(counting(None, 3, "yes").facts("i1"), ["int64[]={3*max(1, floor((N + 2)/3))}"]);
+    // What counts the other way, or begins for other reasons, is not followed.
+    assert_eq!(counting(None, -2, "less").facts("i1"), ["int64[]={-2*?a}"]);
     assert_eq!(counting(None, 1, "z").facts("i1"), ["int64[]={?a}"]);
 }
 
@@ -530,4 +535,50 @@ fn what_a_condition_says_holds_in_the_branch_it_chooses() {
     assert_eq!(choosing("GreaterOrEqual"), ["float[2]", "float[min(2, N)]"]);
     assert_eq!(choosing("Less"), ["float[N]", "float[N]"]);
     assert_eq!(choosing("Equal"), ["float[min(2, N)]", "float[?a]"]);
+}
+
+#[test]
+fn what_a_scan_makes_of_a_state_may_have_another_shape() {
+    // Runtimes run a scan of one slice whose body makes two rows of one.
+    let state = |result: &str, length: &str, axes: &str| {
+        let mut b = Bodies::new(16);
+        b.input("s0", DType::Float, "W 3");
+        b.input("x", DType::Float, length);
+        b.input("w", DType::Float, axes);
+        let body = b.graph("s e");
+        b.node(body, "Identity", result, "s1", &[]);
+        b.outputs(body, "s1");
+        let all = [("body", Attribute::Graph(body)), ("num_scan_inputs", Attribute::Int(1))];
+        b.node(b.main(), "Scan", "s0 x", "y", &all);
+        b.facts("y s").join(" ")
+    };
+    assert_eq!(state("w", "L 3", "2 3"), "float[W*max(0, 1 - L) + 2*min(1, L),3] float[?a,3]");
+    assert_eq!(state("w", "5 3", "2 3"), "float[2,3] float[?a,3]");
+    assert_eq!(state("w", "1 3", "2 3"), "float[2,3] float[W,3]");
+    assert_eq!(state("w", "0 3", "2 3"), "float[W,3] float[?a,3]");
+    assert_eq!(state("w", "L 3", "1 W 3"), "float float");
+    assert_eq!(state("s", "L 3", "2 3"), "float[W,3] float[W,3]");
+    assert_eq!(state("w", "L 3", "W 3"), "float[W,3] float[W,3]");
+}
+
+#[test]
+fn a_scan_that_adds_slices_of_another_size() {
+    let sums = |shape: &str| {
+        let mut b = Bodies::new(16);
+        b.input("s0", DType::Float, "N");
+        b.input("x", DType::Float, shape);
+        let body = b.graph("s e");
+        b.node(body, "Add", "s e", "s1", &[]);
+        b.outputs(body, "s1 s1");
+        let all = [("body", Attribute::Graph(body)), ("num_scan_inputs", Attribute::Int(1))];
+        b.node(b.main(), "Scan", "s0 x", "y rows", &all);
+        b.facts("y rows").join(" ")
+    };
+    assert_eq!(sums("L N"), "float[N] float[L,N]");
+    assert_eq!(sums("L 1"), "float[N] float[L,N]");
+    assert_eq!(sums("7 4"), "float[4] float[7,4]");
+    let met = "M*min(1, M, N) + max(0, N - M)*min(1, M, N)";
+    assert_eq!(sums("7 M"), format!("float[{met}] float[7,{met}]"));
+    // Without a slice the state is what it was.
+    assert_eq!(sums("L 4"), "float[N*max(0, 1 - L) + 4*min(1, L)] float[L,4]");
 }

@@ -5,7 +5,7 @@
 //! | computes | `Y[n, m, p…] = B[m] + Σ X[n, c, p·stride − pad + t·dilation] · W[m, c, t…]` over the channels `c` of `m`'s group and the taps `t` |
 //! | shapes | `X [N, C, D…]`, `W [M, C / group, k…]`, `B [M]`; places as [`window`](crate::ops::window) says |
 //! | versions | 1; 11 (wording); 22 adds bfloat16 |
-//! | refuses | images without spatial axes, channels that do not go with the groups, a `kernel_shape` that is not the weights' |
+//! | refuses | images without spatial axes, channels that do not go with the groups, a `kernel_shape` that is not the weights', kernels that do not fit, padding given twice |
 
 use super::geometry::{Geometry, Operands, group};
 use crate::dim::Dim;
@@ -21,7 +21,35 @@ pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eva
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));
     let bias = cx.shape(2).and_then(|shape| shape.first()).cloned();
-    Ok(vec![Fact::tensor(dtype, shape_of(cx, 0, 1, bias)?)])
+    let shape = shape_of(cx, 0, 1, bias)?;
+    check_bias(cx, shape.as_deref())?;
+    Ok(vec![Fact::tensor(dtype, shape)])
+}
+
+/// Checks operand 2, the bias, against the channels of the result.
+///
+/// # Errors
+/// It is no vector of as many entries.
+pub(super) fn check_bias(cx: &InferCx<'_>, result: Option<&[Dim]>) -> Result<(), Refusal> {
+    match (cx.shape(2), result) {
+        (Some([entries]), Some([_, channels, ..])) if cx.scope().eq(entries, channels).is_no() => {
+            let (entries, channels) = (cx.scope().format(entries), cx.scope().format(channels));
+            Err(Refusal::invalid(format!("a bias of {entries} entries for {channels} channels")))
+        }
+        (None | Some([_]), _) => Ok(()),
+        (Some(bias), _) => Err(Refusal::invalid(format!("a bias of rank {}", bias.len()))),
+    }
+}
+
+/// Checks that the padding is not given twice, which a pool may be.
+///
+/// # Errors
+/// There are both `pads` and `auto_pad`.
+pub(super) fn check_padding(window: &Window) -> Result<(), Refusal> {
+    match window.is_disputed() {
+        true => Err(Refusal::invalid("padding is given by both 'pads' and 'auto_pad'")),
+        false => Ok(()),
+    }
 }
 
 /// The shape of the convolution of operands `x` and `w`; `channels` is what else is known of its channels.
@@ -37,6 +65,7 @@ pub(in crate::ops) fn shape_of(
     let groups = group(cx)?;
     let Some(operands) = Operands::known(cx, x, w)? else { return Ok(None) };
     let window = Window::read(cx, operands.kernel.len())?;
+    check_padding(&window)?;
     let scope = cx.scope();
     if let (Some(c), Some(per_group)) = (operands.x(1), operands.w(1))
         && scope.eq(c, &scope.mul(per_group, &Dim::constant(groups))).is_no()
@@ -54,7 +83,17 @@ pub(in crate::ops) fn shape_of(
         operands.w(0).cloned().or(channels).unwrap_or_else(|| cx.fresh_dim()),
     ];
     for (axis, kernel) in operands.kernel.iter().enumerate() {
-        let places = operands.x(axis + 2).and_then(|size| window.places(scope, axis, size, kernel));
+        let size = operands.x(axis + 2);
+        if cx.node.is("DeformConv") {
+            let places = size.and_then(|size| window.places_rounded(scope, axis, size, kernel));
+            dims.push(places.unwrap_or_else(|| cx.fresh_dim()));
+            continue;
+        }
+        if let Some(size) = size.filter(|size| window.never_fits(scope, axis, size, kernel)) {
+            let (size, kernel) = (scope.format(size), scope.format(kernel));
+            return Err(Refusal::invalid(format!("a window of {kernel} taps does not fit into an axis of {size}")));
+        }
+        let places = size.and_then(|size| window.places(scope, axis, size, kernel));
         dims.push(places.unwrap_or_else(|| cx.fresh_dim()));
     }
     Ok(Some(dims))
@@ -195,10 +234,8 @@ mod tests {
         );
         assert_eq!(conv("1 2 7", "4 1 K").with("group", 2).infer(), ["float[1, 4, 8 - K]"]);
         assert_eq!(conv("1 1 H", "1 1 3").with("dilations", vec![2]).infer(), ["float[1, 1, H - 4]"]);
-        assert_eq!(
-            conv("1 1 7", "1 1 3").with_str("auto_pad", "VALID").with("pads", vec![1, 1]).infer(),
-            ["float[1, 1, ?]"]
-        );
+        assert_eq!(conv("1 1 7", "1 1 9").with_str("auto_pad", "SAME_UPPER").infer(), ["float[1, 1, 7]"]);
+        assert_eq!(conv("1 1 7", "1 1 9").with("pads", vec![1, 1]).infer(), ["float[1, 1, 1]"]);
         let unknown = Single::new("Conv", 11).unranked(DType::Float).input(DType::Float, "8 3 5 5");
         assert_eq!(unknown.infer(), ["float[?, 8, ?, ?]"]);
         let nothing = Single::new("Conv", 11).unranked(DType::Float).unranked(DType::Float);
@@ -219,8 +256,25 @@ mod tests {
             conv("1 1", "1 1"),
             conv("1 1 7", "1 1 3 3"),
             conv("1 1 7", "1 1 3").with_str("auto_pad", "SOME"),
+            conv("1 1 7", "1 1 3").with_str("auto_pad", "VALID").with("pads", vec![1, 1]),
+            conv("N 1 7", "1 1 9").with("pads", vec![1, 0]),
+            conv("N 1 7", "1 1 4").with("dilations", vec![3]).with("strides", vec![4]),
+            conv("N 1 7 H", "1 1 8 1").with_str("auto_pad", "VALID"),
+            conv("N 1 7", "2 1 3").input(DType::Float, "3"),
+            conv("N 1 7", "2 1 3").input(DType::Float, "1 2"),
         ] {
             assert!(node.infer()[0].starts_with("invalid"));
+        }
+    }
+
+    #[test]
+    fn same_padding_below_zero_declines() {
+        let conv = |taps: usize| {
+            Single::new("Conv", 11).values(&[1, 1, 4], &[1.0f32; 4]).values(&[1, 1, taps], &vec![1.0f32; taps])
+        };
+        for auto_pad in ["SAME_UPPER", "SAME_LOWER"] {
+            assert!(conv(1).with("strides", vec![4]).with_str("auto_pad", auto_pad).eval().is_err());
+            assert_eq!(conv(4).with("strides", vec![4]).with_str("auto_pad", auto_pad).floats(), [4.0]);
         }
     }
 

@@ -14,7 +14,7 @@
 
 use rayon::prelude::*;
 
-use super::direct::check_kernel;
+use super::direct::{check_bias, check_kernel, check_padding};
 use super::geometry::{Geometry, Operands, group};
 use crate::dim::{Dim, Scope};
 use crate::ir::Fact;
@@ -122,13 +122,16 @@ impl Transpose {
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));
-    Ok(vec![Fact::tensor(dtype, shape_of(cx)?)])
+    let shape = shape_of(cx)?;
+    check_bias(cx, shape.as_deref())?;
+    Ok(vec![Fact::tensor(dtype, shape)])
 }
 
 fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     let groups = group(cx)?;
     let Some(operands) = Operands::known(cx, 0, 1)? else { return Ok(None) };
     let transpose = Transpose::read(cx, operands.kernel.len())?;
+    check_padding(&transpose.window)?;
     let scope = cx.scope();
     if let (Some(c), Some(of_weights)) = (operands.x(1), operands.w(0))
         && scope.eq(c, of_weights).is_no()
@@ -254,6 +257,10 @@ mod tests {
         let short = |node: Single| node.with("strides", vec![3]).with_str("auto_pad", "SAME_UPPER");
         assert_eq!(infer("1 1 H", "1 1 2", short), "float[1, 1, ?]");
         assert!(infer("1 2 3", "3 1 2", |node| node).starts_with("invalid"));
+        let twice = |node: Single| node.with("pads", vec![0, 1]).with_str("auto_pad", "SAME_UPPER");
+        assert!(infer("1 1 H", "1 1 2", twice).starts_with("invalid"));
+        let group = |node: Single| node.with("group", 2).input(DType::Float, "3");
+        assert!(infer("1 4 H", "4 3 2", group).starts_with("invalid"));
     }
 
     #[test]

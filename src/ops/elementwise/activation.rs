@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::exponential;
 use super::functions::common;
 use super::kernel::{Reader, charge, lanes, map_floats, map_to, single, wrong_dtype, zip_to};
-use super::{Meeting, common_dtype, equal_shapes, like_operand, like_operand_with, stretched_shape};
+use super::{Meeting, common_dtype, equal_shapes, like_operand, like_operand_with};
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, placed_shape};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
@@ -145,9 +145,10 @@ fn evaluate_gelu(cx: &mut EvalCx<'_>) -> EvalResult {
 
 fn infer_prelu(cx: &mut InferCx<'_>) -> InferResult {
     let (x, slope) = (cx.required(0)?, cx.required(1)?);
-    let shape = match (x.shape(), slope.shape()) {
-        (Some(x), Some(slope)) if cx.version >= 7 => Some(stretched_shape(cx.scope(), x, slope)?),
-        (x, _) => x.map(<[_]>::to_vec),
+    let shape = match cx.version {
+        // The slopes should stretch to the operand, but ONNX Runtime stretches both.
+        7.. => Meeting::Broadcast.shape(cx.scope(), x.shape(), slope.shape())?,
+        _ => x.shape().map(<[_]>::to_vec),
     };
     Ok(vec![Fact::tensor(common_dtype(cx, 0..2)?, shape)])
 }
@@ -163,8 +164,11 @@ fn evaluate_prelu(cx: &mut EvalCx<'_>) -> EvalResult {
         // A slope a channel.
         _ => placed_shape(x.rank(), slope.shape(), Some(i64::from(x.rank() > 1)), 1)?,
     };
-    let way = Broadcast::new([x.shape(), &placed]).filter(|way| way.shape() == x.shape());
+    let way = Broadcast::new([x.shape(), &placed]);
     let way = way.ok_or_else(|| Decline::invalid("the slopes do not stretch to the operand"))?;
+    if way.shape() != x.shape() {
+        return Err(Decline::unsupported("the operand stretches to the slopes"));
+    }
     let dtype = x.dtype();
     charge(cx, dtype, x.shape(), 1)?;
     single(lanes!(dtype, T => {

@@ -321,6 +321,10 @@ fn shapes_broadcast() {
     assert_eq!(chosen.infer(), ["string[N, 3]"]);
     let slopes = Single::new("PRelu", 16).input(DType::Float, "N C 8 8").input(DType::Float, "16 1 1");
     assert_eq!(slopes.infer(), ["float[N, 16, 8, 8]"]);
+    let more = Single::new("PRelu", 16).input(DType::Float, "1 B").input(DType::Float, "C 1");
+    assert_eq!(more.infer(), ["float[C, B]"]);
+    let more = Single::new("PRelu", 16).values(&[2], &[-1f32, 1.0]).values(&[2, 1], &[2f32, 3.0]);
+    assert!(matches!(more.eval(), Err(Decline::Unsupported(_))));
 }
 
 #[test]

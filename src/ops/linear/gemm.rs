@@ -47,7 +47,17 @@ fn oriented<T: Clone>(shape: &[T], transpose: bool) -> Result<(T, T), Refusal> {
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));
-    Ok(vec![Fact::tensor(dtype, Some(shape_of(cx, [0, 1, 2])?))])
+    let shape = shape_of(cx, [0, 1, 2])?;
+    if cx.version >= 7
+        && let Some(c) = cx.shape(2)
+    {
+        let scope = cx.scope();
+        let differs = |(dim, c): (&Dim, &Dim)| scope.eq(c, &Dim::constant(1)).is_no() && scope.eq(dim, c).is_no();
+        if c.len() > shape.len() || shape.iter().rev().zip(c.iter().rev()).any(differs) {
+            return Err(Refusal::invalid("C does not stretch to the shape of the product"));
+        }
+    }
+    Ok(vec![Fact::tensor(dtype, Some(shape))])
 }
 
 /// The shape `[M, N]` of `A'·B' + C` for these operands, `A` and `B` turned as the attributes say.
@@ -201,6 +211,16 @@ mod tests {
         assert_eq!(from_c.infer(), ["float[7, 3]"]);
         assert!(gemm().input(DType::Float, "1 2").input(DType::Float, "3 4").infer()[0].starts_with("invalid"));
         assert!(gemm().input(DType::Float, "1 2 3").input(DType::Float, "3 4").infer()[0].starts_with("invalid"));
+        let with = |c: &str| {
+            let node = gemm().input(DType::Float, "M 3").input(DType::Float, "3 5").input(DType::Float, c);
+            node.infer().remove(0)
+        };
+        for c in ["", "1", "5", "K", "7 1", "1 5"] {
+            assert_eq!(with(c), "float[M, 5]");
+        }
+        for c in ["4", "M 4", "1 1 1", "0"] {
+            assert!(with(c).starts_with("invalid"), "{c}");
+        }
     }
 
     #[test]

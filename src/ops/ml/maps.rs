@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | CastMap | a map of integers to strings or floats | a tensor of the type `cast_to` says |
 //! | DictVectorizer | a map | a tensor of the values, in the order of a vocabulary |
-//! | ZipMap | a row of scores for each observation | a sequence of maps from classes to scores |
+//! | ZipMap | a row of scores for each observation | a sequence of maps from classes to scores, which are scalars |
 //!
 //! The shapes of CastMap and DictVectorizer are not stated: the standard asks for a vector, runtimes make it a row.
 
@@ -39,7 +39,7 @@ fn infer_vectorizer(cx: &mut InferCx<'_>) -> InferResult {
 
 fn infer_zip(cx: &mut InferCx<'_>) -> InferResult {
     let (_, keys) = (cx.required(0)?, super::classes(cx, "classlabels_int64s")?.0);
-    let value = Type::Tensor(TensorType::new(Some(DType::Float), None));
+    let value = Type::Tensor(TensorType::new(Some(DType::Float), Some(Vec::new())));
     let map = Type::Map(keys, Some(Box::new(value)));
     Ok(vec![Fact::of(Type::Sequence(Some(Box::new(map))))])
 }

@@ -15,8 +15,8 @@
 use rayon::prelude::*;
 
 use super::cells::{Builder, elements_of, index_values, moved, width};
-use super::{agree, around, claim, count, of_rank};
-use crate::dim::{Dim, Scope};
+use super::{around, claim, count, of_rank};
+use crate::dim::Dim;
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::{Buffer, Tensor};
@@ -319,11 +319,11 @@ fn infer_gather_nd(cx: &mut InferCx<'_>) -> InferResult {
     let Some(rest) = shape.get(depth..) else {
         return Err(Refusal::invalid(format!("{last} indices point into {} axes", shape.len().saturating_sub(batch))));
     };
-    let scope: &Scope = cx.scope();
     let mut dims = Vec::with_capacity(tuples.len().saturating_add(rest.len()));
     for (at, tuple) in tuples.iter().enumerate() {
-        let same = shape.get(at).filter(|_| at < batch);
-        dims.push(agree(scope, same.into_iter().chain([tuple]))?.unwrap_or_else(|| tuple.clone()));
+        // The batch dims of the indices count: ONNX Runtime runs those that are a multiple of the data's or divide them.
+        let same = shape.get(at).filter(|dim| at < batch && tuple.as_const().is_none() && dim.as_const().is_some());
+        dims.push(same.unwrap_or(tuple).clone());
     }
     dims.extend_from_slice(rest);
     let fact = Fact::tensor(dtype, Some(dims));
@@ -352,7 +352,7 @@ pub(super) fn tuple_places(
     let (&last, tuples) = indices.split_last().ok_or_else(misfit)?;
     let named = data.get(batch..batch.saturating_add(last)).ok_or_else(misfit)?;
     if data.get(..batch) != tuples.get(..batch) {
-        return Err(misfit());
+        return Err(Decline::unsupported(format!("batch dims of {data:?} and {indices:?} differ")));
     }
     let strides = crate::tensor::strides_of(data).ok_or_else(misfit)?;
     let strides: Vec<usize> = strides.iter().map(|stride| stride.unsigned_abs()).collect();
@@ -411,6 +411,8 @@ mod tests {
 
     use super::super::testing::*;
     use super::*;
+    use crate::dim::Scope;
+    use crate::ops::single::Single;
     use crate::tensor::DType;
 
     #[test]
@@ -466,6 +468,20 @@ mod tests {
         case(1).fails([data.clone(), ints(&[0])]);
         case(0).fails([data, tensor(&[1, 1], &[3i64])]);
         assert_eq!(case(0).eval([iota(&[0, 3]), tensor::<i64>(&[0, 3], &[])]).shape(), [0, 3]);
+    }
+
+    #[test]
+    fn batch_dims_are_those_of_the_indices() {
+        let case = |data: &'static str, indices: &'static str| {
+            let node = Single::new("GatherND", 13).with("batch_dims", 1);
+            node.input(DType::Float, data).input(DType::Int64, indices).infer()
+        };
+        assert_eq!(case("A B C", "D E 1"), ["float[D, E, C]"]);
+        assert_eq!(case("2 B C", "D E 1"), ["float[2, E, C]"]);
+        assert_eq!(case("1 B C", "2 E 1"), ["float[2, E, C]"]);
+        let uneven = Single::new("GatherND", 13).with("batch_dims", 1);
+        let uneven = uneven.values(&[1, 2], &[1f32, 2.0]).values(&[2, 1], &[0i64, 1]);
+        assert!(matches!(uneven.eval(), Err(Decline::Unsupported(_))));
     }
 
     #[test]

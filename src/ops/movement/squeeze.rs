@@ -113,10 +113,17 @@ fn infer_unsqueeze(cx: &mut InferCx<'_>) -> InferResult {
             let shape = unsqueezed(shape, Dim::constant(1), &axes)?;
             Ok(vec![renamed(data, dtype, shape)])
         }
+        // Wherever the axes of a scalar come, all of them are new.
+        (List::Unknown(Some(length @ 0..=MAX_NEW)), Some([])) => {
+            Ok(vec![Fact::tensor(dtype, Some(vec![Dim::constant(1); length]))])
+        }
         (List::Unknown(Some(length)), Some(shape)) => Ok(vec![of_rank(cx, dtype, shape.len().checked_add(length))]),
         _ => Ok(vec![Fact::tensor(dtype, None)]),
     }
 }
+
+/// The most axes that a scalar gets without anyone knowing which.
+const MAX_NEW: usize = 64;
 
 fn eval_unsqueeze(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
@@ -206,7 +213,9 @@ mod tests {
         let flat = infer(Case::new("Flatten", 13), vec![shaped(&scope, &["B", "C", "4"])]);
         assert_eq!(dims(&scope, &flat), ["B", "4*C"]);
         let axes = Fact::tensor(Some(DType::Int64), Some(vec![Dim::constant(2)]));
-        assert_eq!(infer(Case::new("Unsqueeze", 13), vec![data(), axes]).rank(), Some(5));
+        assert_eq!(infer(Case::new("Unsqueeze", 13), vec![data(), axes.clone()]).rank(), Some(5));
+        let scalar = infer(Case::new("Unsqueeze", 13), vec![shaped(&scope, &[]), axes]);
+        assert_eq!(dims(&scope, &scalar), ["1", "1"]);
         let vector = infer(Case::new("Unsqueeze", 13), vec![vector(&scope, &["B", "?"]), Fact::constant(ints(&[0]))]);
         assert_eq!(elements(&scope, &vector), ["B", "?"]);
         assert_eq!(dims(&scope, &vector), ["1", "2"]);

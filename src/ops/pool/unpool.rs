@@ -6,7 +6,7 @@
 //! | size | `(D − 1)·stride + kernel − begin − end` |
 //! | `output_shape` | is the shape; places count in the size above, and what is beyond it is zero. So the standard's conformance test and reference implementation have it; ONNX Runtime, which fails that test, counts places in `output_shape` |
 //! | versions | 9; 11 (wording); 22 adds bfloat16 |
-//! | refuses | places outside |
+//! | refuses | places outside, or of another shape than the maxima |
 //! | not evaluated | an `output_shape` that is smaller than the size above |
 
 use super::windowed::read_kernel;
@@ -39,6 +39,11 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
 }
 
 fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
+    if let (Some(x), Some(places)) = (cx.shape(0), cx.shape(1))
+        && (x.len() != places.len() || x.iter().zip(places).any(|(x, places)| cx.scope().eq(x, places).is_no()))
+    {
+        return Err(Refusal::invalid("the places have another shape than the maxima"));
+    }
     if cx.has_input(2) {
         let rank = cx.rank(0).or(cx.rank(1));
         let length = cx.shape(2).and_then(|shape| shape.first()?.as_const()).and_then(|len| usize::try_from(len).ok());
@@ -135,6 +140,9 @@ mod tests {
         assert_eq!(shape(x()), "float[N, C, 6, 2*W]");
         assert_eq!(shape(x().values(&[4], &[1i64, 2, 7, 9])), "float[1, 2, 7, 9]");
         assert_eq!(shape(x().input(DType::Int64, "4")), "float[?, ?, ?, ?]");
+        for places in ["", "N C 3", "N C 4 W"] {
+            assert!(shape(node().input(DType::Float, "N C 3 W").input(DType::Int64, places)).starts_with("invalid"));
+        }
     }
 
     #[test]

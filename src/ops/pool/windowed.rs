@@ -6,14 +6,15 @@
 //! | AveragePool | the mean, of the padding as well if `count_include_pad` | 1; 7 adds `count_include_pad`; 10 `ceil_mode`; 11; 19 `dilations`; 22 bfloat16 |
 //! | LpPool | `(Σ │x│ᵖ)^(1/p)` | 1: `p` is a FLOAT, `kernel_shape` may be missing; 2; 11; 18 adds `dilations`, `ceil_mode`; 22 bfloat16 |
 //!
-//! Shapes: `X [N, C, D…]`; places as [`window`](crate::ops::window) says. Padding never wins and adds nothing. Not stated or
+//! Shapes: `X [N, C, D…]`; places as [`window`](crate::ops::window) says, and one where the window is longer than the axis by less than a
+//! stride. Padding never wins and adds nothing. Not stated or
 //! computed, because runtimes differ: SAME with dilations or with windows that need not reach the end, NaN in MaxPool and windows whose maximum is −∞, windows with
 //! nothing but padding.
 
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
-use crate::dim::{Dim, Scope};
+use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::window::{AutoPad, Axis, Window, read_numbers};
@@ -67,27 +68,12 @@ pub(in crate::ops) fn shape_of(cx: &InferCx<'_>, channels_last: bool) -> Result<
     for (axis, (size, &kernel)) in sizes.iter().zip(&kernel).enumerate() {
         let places = match is_disputed(&window, axis) {
             true => None,
-            false => window.places(cx.scope(), axis, size, &Dim::constant(kernel)),
+            false => window.places_rounded(cx.scope(), axis, size, &Dim::constant(kernel)),
         };
-        let places = places.map(|places| with_a_short_axis(cx.scope(), &window, axis, size, kernel, places));
         dims.push(places.unwrap_or_else(|| cx.fresh_dim()));
     }
     dims.extend_from_slice(behind);
     Ok(Some(dims))
-}
-
-/// Where windows that lie side by side are longer than the axis, ONNX Runtime rounds towards one of them and not down to none.
-fn with_a_short_axis(scope: &Scope, window: &Window, axis: usize, size: &Dim, kernel: i64, places: Dim) -> Dim {
-    let side_by_side = window.strides.get(axis) == Some(&kernel)
-        && window.dilations.get(axis) == Some(&1)
-        && window.pads.get(axis) == Some(&[0, 0])
-        && matches!(window.auto_pad, AutoPad::Explicit | AutoPad::Valid)
-        && !window.ceil_mode;
-    if side_by_side && kernel > 1 && size.as_const().is_none() {
-        scope.max(&places, &scope.min(size, &Dim::constant(1)))
-    } else {
-        places
-    }
 }
 
 /// Runtimes do not count the gaps between taps when they pad to the same size.
@@ -129,11 +115,6 @@ impl Pooling {
         let kernel: Vec<usize> = kernel.iter().map(|&taps| usize::try_from(taps).unwrap_or(usize::MAX)).collect();
         let (channels, sizes) = x.shape().split_at(2);
         let axes = window.over(sizes, &kernel)?;
-        if matches!(window.auto_pad, AutoPad::SameUpper | AutoPad::SameLower) && axes.iter().any(Axis::leaves_out) {
-            return Err(Decline::unsupported(
-                "runtimes differ on SAME padding of windows that need less than there is",
-            ));
-        }
         let shape: Vec<usize> = channels.iter().copied().chain(axes.iter().map(|axis| axis.places)).collect();
         cx.claim(dtype, &shape)?;
         let mut pooling = Pooling { shape, axes, spans: Vec::new(), elements: 1, places: 1 };
@@ -343,6 +324,8 @@ mod tests {
         let strided = |shape: &str| pool(shape).with("strides", vec![2, 2]);
         assert_eq!(pool("N C 9 H").infer(), ["float[N, C, 7, H - 2]"]);
         assert_eq!(pool("N C 9 9").output().infer(), ["float[N, C, 7, 7]", "int64[N, C, 7, 7]"]);
+        assert_eq!(strided("1 1 H 9").infer(), ["float[1, 1, max(0, floor((H + 1)/2) - 2) + min(2, H) - 1, 4]"]);
+        assert_eq!(strided("1 1 H 9").with("pads", vec![1; 4]).infer(), ["float[1, 1, floor((H + 1)/2), 5]"]);
         assert_eq!(strided("1 1 224 224").with("ceil_mode", 1).infer(), ["float[1, 1, 112, 112]"]);
         assert_eq!(strided("1 1 9 9").with_str("auto_pad", "SAME_UPPER").infer(), ["float[1, 1, 5, 5]"]);
         assert_eq!(

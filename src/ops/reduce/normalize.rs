@@ -27,9 +27,22 @@ fn shape_with_channels(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     Ok(shape)
 }
 
+/// Checks that a parameter can be spread over the data.
+fn stretches(cx: &InferCx<'_>, parameter: usize) -> Result<(), Refusal> {
+    let (Some(data), Some(spread)) = (cx.shape(0), cx.shape(parameter)) else { return Ok(()) };
+    let scope = cx.scope();
+    let differs =
+        |(dim, spread): (&Dim, &Dim)| scope.eq(spread, &Dim::constant(1)).is_no() && scope.eq(dim, spread).is_no();
+    if spread.len() > data.len() || data.iter().rev().zip(spread.iter().rev()).any(differs) {
+        return Err(Refusal::invalid(format!("operand {parameter} does not stretch to the shape of the data")));
+    }
+    Ok(())
+}
+
 /// The shape of the data, which a parameter is spread over: a number other than 1 there is one here.
 fn shape_under(cx: &InferCx<'_>, parameter: usize) -> Result<Option<Vec<Dim>>, Refusal> {
     let mut shape = cx.required(0)?.shape().map(<[Dim]>::to_vec);
+    stretches(cx, parameter)?;
     for (dim, spread) in shape.iter_mut().flatten().rev().zip(cx.shape(parameter).into_iter().flatten().rev()) {
         if dim.as_const().is_none() && spread.as_const().is_some_and(|size| size > 1) {
             *dim = spread.clone();
@@ -43,6 +56,26 @@ pub(super) fn infer_instance(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0), shape)])
 }
 
+/// Checks the parameters of BatchNormalization: vectors with one entry for each channel.
+fn parameters_fit(cx: &InferCx<'_>, data: Option<&[Dim]>) -> Result<(), Refusal> {
+    let one = Dim::constant(1);
+    let channels = match data {
+        Some([_, channels, ..]) => Some(channels),
+        Some([_]) => Some(&one),
+        _ => None,
+    };
+    for (i, parameter) in (1..5).filter_map(|i| Some((i, cx.shape(i)?))) {
+        let [entries] = parameter else {
+            return Err(Refusal::invalid(format!("operand {i} has rank {}, not 1", parameter.len())));
+        };
+        if let Some(channels) = channels.filter(|channels| cx.scope().eq(channels, entries).is_no()) {
+            let (channels, entries) = (cx.scope().format(channels), cx.scope().format(entries));
+            return Err(Refusal::invalid(format!("operand {i} has {entries} entries for {channels} channels")));
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn infer_batch(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     let trained = cx.version < 14 || cx.attr_flag("training_mode", false)?;
@@ -51,6 +84,9 @@ pub(super) fn infer_batch(cx: &mut InferCx<'_>) -> InferResult {
     }
     let by_channel = cx.version >= 9 || cx.attr_flag("spatial", true)?;
     let shape = if by_channel { shape_with_channels(cx)? } else { data.shape().map(<[Dim]>::to_vec) };
+    if by_channel {
+        parameters_fit(cx, shape.as_deref())?;
+    }
     let result = Fact::tensor(data.dtype(), shape);
     // The statistics are as the ones given; all four have one entry for each channel (or feature).
     let shape = (1..5).find_map(|i| cx.shape(i)).map(<[Dim]>::to_vec);
@@ -252,6 +288,7 @@ pub(super) fn infer_layer(cx: &mut InferCx<'_>) -> InferResult {
             Some(shape.iter().enumerate().map(|(at, dim)| if at < axis { dim } else { &one }).cloned().collect())
         }
     };
+    stretches(cx, 2)?;
     let saved = Fact::tensor(stash, saved);
     let result = Fact::tensor(data.dtype(), shape_under(cx, 1)?);
     Ok(vec![result, saved.clone(), saved])

@@ -87,7 +87,9 @@ pub(super) fn eval_lrn(cx: &mut EvalCx<'_>) -> EvalResult {
 pub(super) fn eval_mean_variance(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let axes = cx.attr_ints("axes")?.unwrap_or(&[0, 2, 3]);
-    let axes = axes.iter().map(|&axis| axis_in(axis, data.rank())).collect::<Result<Vec<_>, _>>()?;
+    // ONNX Runtime runs axes that the operand does not have, the default ones among them.
+    let axes = axes.iter().map(|&axis| axis_in(axis, data.rank())).collect::<Result<Vec<_>, _>>();
+    let axes = axes.map_err(|refusal| Decline::unsupported(refusal.to_string()))?;
     let (layout, targets) = targets(cx, data.shape(), |at| axes.is_empty() || axes.contains(&at))?;
     if layout.each == 0 && layout.results > 0 {
         return Err(Decline::unsupported("the mean of nothing is undefined"));

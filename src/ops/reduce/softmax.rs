@@ -11,8 +11,7 @@ use crate::tensor::{DType, product};
 pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     let axis = cx.attr_int("axis")?.unwrap_or(if cx.version < 13 { 1 } else { -1 });
-    // Runtimes let a scalar pass though it has no axis.
-    if let Some(rank) = data.rank().filter(|&rank| rank > 0) {
+    if let Some(rank) = data.rank() {
         axis_in(axis, rank)?;
     }
     Ok(vec![Fact::tensor(data.dtype(), data.shape().map(<[_]>::to_vec))])

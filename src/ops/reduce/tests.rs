@@ -190,6 +190,9 @@ fn softmax_flattens_before_version_13() {
         assert!(Single::new("LogSoftmax", 13).values(&[2], &x.map(f64::from)).eval().is_err());
     }
     assert_eq!(Single::new("Softmax", 13).input(DType::Float16, "N 4").infer(), ["float16[N, 4]"]);
+    for (op_type, opset) in [("Softmax", 11), ("LogSoftmax", 13), ("Hardmax", 13)] {
+        assert!(Single::new(op_type, opset).input(DType::Float, "").infer()[0].starts_with("invalid"));
+    }
 }
 
 #[test]
@@ -262,6 +265,32 @@ fn layers_are_normalized() {
 }
 
 #[test]
+fn parameters_that_do_not_fit() {
+    let batch = |data: &'static str, variance: &'static str| {
+        let node = Single::new("BatchNormalization", 15).input(DType::Float, data).input(DType::Float, "3");
+        let node = node.input(DType::Float, "3").input(DType::Float, "3").input(DType::Float, variance);
+        node.infer().remove(0)
+    };
+    assert_eq!(batch("N C H", "3"), "float[N, 3, H]");
+    for (data, variance) in [("N 3 H", "4"), ("N C", "4"), ("N 3", "1 3"), ("N", "3")] {
+        assert!(batch(data, variance).starts_with("invalid"), "{data}, {variance}");
+    }
+    let layer = |scale: &'static str, bias: &'static str| {
+        let node = Single::new("LayerNormalization", 17).input(DType::Float, "N 3 4").input(DType::Float, scale);
+        node.input(DType::Float, bias).infer().remove(0)
+    };
+    for scale in ["4", "1", "", "3 1", "N 1 4", "K 4"] {
+        assert_eq!(layer(scale, "4"), "float[N, 3, 4]");
+    }
+    for other in ["3", "12", "0", "2 4", "1 N 3 4"] {
+        assert!(layer(other, "4").starts_with("invalid"), "{other}");
+        assert!(layer("4", other).starts_with("invalid"), "{other}");
+        let rms = Single::new("RMSNormalization", 23).input(DType::Float, "N 3 4").input(DType::Float, other);
+        assert!(rms.infer()[0].starts_with("invalid"), "{other}");
+    }
+}
+
+#[test]
 fn norms_and_neighbours() {
     let lp =
         |p| Single::new("LpNormalization", 22).with("p", Attribute::Int(p)).values(&[2, 2], &[3f32, 4.0, 0.0, 0.0]);
@@ -274,6 +303,9 @@ fn norms_and_neighbours() {
     let mvn = |x: &[f32]| Single::new("MeanVarianceNormalization", 13).values(&[1, 1, 1, x.len()], x);
     assert!(mvn(&[1.0, 3.0]).floats().iter().zip([-1.0, 1.0]).all(|(a, b)| (a - b).abs() < 1e-6));
     assert!(mvn(&[3.3; 4]).eval().is_err());
+    let row = || Single::new("MeanVarianceNormalization", 13).values(&[1, 2], &[1f32, 3.0]);
+    assert_eq!(row().infer(), ["float[1, 2]"]);
+    assert!(matches!(row().eval(), Err(Decline::Unsupported(_))));
 }
 
 #[test]

@@ -1,0 +1,182 @@
+//! What a name stands for in a file: the innermost definition around the reader.
+//!
+//! In the representation a reader holds the value itself, so a graph inside may come to read an outer value whose name stands for
+//! another one there. In a file that would be another model. Names inside bodies are nobody else's business, so they give way.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Broken, Definition, GraphId, Model, ValueId};
+
+/// An outer value that is read where its name stands for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hidden {
+    captured: ValueId,
+    /// Defined in a graph inside the captured value's, the reader's or one around that.
+    by: ValueId,
+}
+
+/// A step of the walk through nested graphs.
+enum Step {
+    Enter(GraphId),
+    Leave(GraphId),
+}
+
+impl Model {
+    /// Gives values inside bodies new names where their names hide outer values that are read there. The names of everything else
+    /// stay. Takes time linear in the model.
+    pub fn separate_names(&mut self) {
+        let hidden = self.hidden();
+        let roots: FxHashSet<GraphId> = self.roots().collect();
+        let mut renamed = FxHashSet::default();
+        for Hidden { captured, by } in hidden {
+            // What is named from outside the wiring keeps its name if the other one is free to change it.
+            let (place, home) = (self.value(captured), self.graph_of(captured));
+            let is_public = home.is_none_or(|home| {
+                let graph = self.graph(home);
+                roots.contains(&home) && (graph.inputs().contains(&captured) || graph.outputs().contains(&captured))
+            });
+            let gives_way = self.value(by).pinned && !place.pinned && !is_public;
+            let gone = if gives_way { captured } else { by };
+            if renamed.insert(gone) {
+                let name = self.unused_name(&self.value(gone).name);
+                self.rename(gone, name);
+            }
+        }
+    }
+
+    /// Checks that every name that is read stands for the value that is meant.
+    ///
+    /// # Errors
+    /// [`Broken::Hidden`] for the first one that does not.
+    pub fn verify_names(&self) -> Result<(), Broken> {
+        match self.hidden().first() {
+            Some(hidden) => Err(Broken::Hidden(self.value(hidden.captured).name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The graphs that lie in no other.
+    fn roots(&self) -> impl Iterator<Item = GraphId> + '_ {
+        std::iter::once(self.main()).chain(self.functions().map(|(_, function)| function.body))
+    }
+
+    fn hidden(&self) -> Vec<Hidden> {
+        let mut found = Vec::new();
+        self.roots().for_each(|root| self.hidden_below(root, &mut found));
+        found
+    }
+
+    fn hidden_below(&self, root: GraphId, found: &mut Vec<Hidden>) {
+        self.in_scopes(root, &self.captured_names(root), &mut |graph, scopes| {
+            for value in self.read_in(graph) {
+                let Some(scope) = scopes.get_mut(self.value(value).name.as_str()) else { continue };
+                if !scope.contains(&value) {
+                    continue;
+                }
+                // What hides one value gets another name, so from here on it hides none.
+                while let Some(by) = scope.pop_if(|&mut innermost| innermost != value) {
+                    found.push(Hidden { captured: value, by });
+                }
+            }
+        });
+    }
+
+    /// Pins initializers of bodies that have the name of a value around the body, and these values: some runtimes take the one, some
+    /// the other, whatever the standard says. So neither is a constant, and both keep their names.
+    pub fn pin_shadowing(&mut self) {
+        let mut found: Vec<ValueId> = Vec::new();
+        for root in self.roots() {
+            let mut names = FxHashSet::default();
+            let mut open: Vec<GraphId> = self.inside(root).collect();
+            while let Some(graph) = open.pop() {
+                names.extend(self.initialized_in(graph).map(|value| self.value(value).name.as_str()));
+                open.extend(self.inside(graph));
+            }
+            self.in_scopes(root, &names, &mut |graph, scopes| {
+                for value in self.initialized_in(graph) {
+                    if let Some([.., outer, inner]) = scopes.get(self.value(value).name.as_str()).map(Vec::as_slice)
+                        && *inner == value
+                    {
+                        found.extend([*inner, *outer]);
+                    }
+                }
+            });
+        }
+        for value in found {
+            self.value_mut(value).pinned = true;
+        }
+    }
+
+    /// Goes through a graph and those inside it, outer ones first, with what each of these names stands for, innermost last.
+    fn in_scopes<'m>(
+        &'m self,
+        root: GraphId,
+        names: &FxHashSet<&'m str>,
+        enter: &mut dyn FnMut(GraphId, &mut FxHashMap<&'m str, Vec<ValueId>>),
+    ) {
+        if names.is_empty() {
+            return;
+        }
+        let mut scopes: FxHashMap<&str, Vec<ValueId>> = FxHashMap::default();
+        let mut steps = vec![Step::Enter(root)];
+        while let Some(step) = steps.pop() {
+            match step {
+                Step::Enter(graph) => {
+                    for value in self.defined_in(graph) {
+                        let name = self.value(value).name.as_str();
+                        if names.contains(name) {
+                            scopes.entry(name).or_default().push(value);
+                        }
+                    }
+                    enter(graph, &mut scopes);
+                    steps.push(Step::Leave(graph));
+                    steps.extend(self.inside(graph).map(Step::Enter));
+                }
+                Step::Leave(graph) => {
+                    for value in self.defined_in(graph) {
+                        if let Some(scope) = scopes.get_mut(self.value(value).name.as_str()) {
+                            scope.pop_if(|&mut innermost| innermost == value);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The names of the values that graphs inside `root` read from graphs around them.
+    fn captured_names(&self, root: GraphId) -> FxHashSet<&str> {
+        let mut names = FxHashSet::default();
+        let mut open: Vec<GraphId> = vec![root];
+        while let Some(graph) = open.pop() {
+            let foreign = |&value: &ValueId| self.graph_of(value) != Some(graph);
+            names.extend(self.read_in(graph).filter(foreign).map(|value| self.value(value).name.as_str()));
+            open.extend(self.inside(graph));
+        }
+        names
+    }
+
+    /// The graphs directly inside one, the last first.
+    fn inside(&self, graph: GraphId) -> impl Iterator<Item = GraphId> + '_ {
+        self.graph(graph).nodes().rev().filter_map(|id| self.node(id)).flat_map(|node| node.subgraphs())
+    }
+
+    /// The initializers of a graph that are no defaults of inputs.
+    fn initialized_in(&self, graph: GraphId) -> impl Iterator<Item = ValueId> + '_ {
+        let is_own = |&value: &ValueId| matches!(self.value(value).definition(), Definition::Initializer(_));
+        self.graph(graph).initializers().iter().copied().filter(is_own)
+    }
+
+    /// The values a graph defines.
+    fn defined_in(&self, graph: GraphId) -> impl Iterator<Item = ValueId> + '_ {
+        let held = self.graph(graph);
+        let results = held.nodes().filter_map(|id| self.node(id)).flat_map(|node| node.outputs().iter().flatten());
+        held.inputs().iter().chain(results).copied().chain(self.initialized_in(graph))
+    }
+
+    /// The values that a graph's nodes and its list of outputs read.
+    fn read_in(&self, graph: GraphId) -> impl Iterator<Item = ValueId> + '_ {
+        let held = self.graph(graph);
+        let operands = held.nodes().filter_map(|id| self.node(id)).flat_map(|node| node.inputs().iter().flatten());
+        operands.chain(held.outputs()).copied()
+    }
+}
