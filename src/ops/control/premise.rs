@@ -31,6 +31,11 @@ pub(super) fn premises(cx: &InferCx<'_>, condition: ValueId, truth: bool) -> Opt
             ("", "Not", _) => open.push((node.input(0)?, !truth)),
             ("", "And", true) | ("", "Or", false) => open.extend([(node.input(0)?, truth), (node.input(1)?, truth)]),
             ("", "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual", _) => found.push(compared(cx, node, truth)?),
+            // a = b  ⇔  a − b ≥ 0 and b − a ≥ 0. That they differ cannot be said so.
+            ("", "Equal", true) => {
+                let (a, b) = compared_numbers(cx, node)?;
+                found.extend([cx.scope().sub(&a, &b), cx.scope().sub(&b, &a)]);
+            }
             _ => return None,
         }
     }
@@ -39,16 +44,21 @@ pub(super) fn premises(cx: &InferCx<'_>, condition: ValueId, truth: bool) -> Opt
 
 /// What is at least 0 exactly when a comparison of two numbers is `truth`.
 fn compared(cx: &InferCx<'_>, node: &Node, truth: bool) -> Option<Dim> {
-    let (a, b) = (number(cx, node.input(0)?)?, number(cx, node.input(1)?)?);
+    let (a, b) = compared_numbers(cx, node)?;
     let scope = cx.scope();
-    // x / p < y / q  ⇔  x·q < y·p
-    let (a, b) = (scope.mul(&a.0, &Dim::constant(b.1)), scope.mul(&b.0, &Dim::constant(a.1)));
     let (less, greater) = if node.op_type.starts_with("Less") { (a, b) } else { (b, a) };
     let or_equal = node.op_type.ends_with("Equal");
     let (large, small) = if truth { (greater, less) } else { (less, greater) };
     // a < b  ⇔  b − a − 1 ≥ 0, and not a ≤ b  ⇔  a − b − 1 ≥ 0
     let strict = i64::from(truth != or_equal);
     Some(scope.sub(&scope.sub(&large, &small), &Dim::constant(strict)))
+}
+
+/// Two integers that compare as the operands of a node do: `x / p < y / q  ⇔  x·q < y·p`.
+fn compared_numbers(cx: &InferCx<'_>, node: &Node) -> Option<(Dim, Dim)> {
+    let (a, b) = (number(cx, node.input(0)?)?, number(cx, node.input(1)?)?);
+    let scope = cx.scope();
+    Some((scope.mul(&a.0, &Dim::constant(b.1)), scope.mul(&b.0, &Dim::constant(a.1))))
 }
 
 /// The one number a value holds, as a fraction.

@@ -534,7 +534,7 @@ fn what_a_condition_says_holds_in_the_branch_it_chooses() {
     assert_eq!(choosing("Greater"), ["float[2]", "float[min(2, N)]"]);
     assert_eq!(choosing("GreaterOrEqual"), ["float[2]", "float[min(2, N)]"]);
     assert_eq!(choosing("Less"), ["float[N]", "float[N]"]);
-    assert_eq!(choosing("Equal"), ["float[min(2, N)]", "float[?a]"]);
+    assert_eq!(choosing("Equal"), ["float[N]", "float[N]"]);
 }
 
 #[test]
@@ -581,4 +581,23 @@ fn a_scan_that_adds_slices_of_another_size() {
     assert_eq!(sums("7 M"), format!("float[{met}] float[7,{met}]"));
     // Without a slice the state is what it was.
     assert_eq!(sums("L 4"), "float[N*max(0, 1 - L) + 4*min(1, L)] float[L,4]");
+}
+
+#[test]
+fn in_a_branch_the_condition_is_decided() {
+    let mut b = Bodies::new(16);
+    b.input("c", DType::Bool, "");
+    b.input("x", DType::Float, "N");
+    b.input("w", DType::Float, "M");
+    let (inner, dead, ours, others) = (b.graph(""), b.graph(""), b.graph(""), b.graph(""));
+    b.outputs(inner, "x");
+    b.outputs(dead, "w");
+    b.node(ours, "If", "c", "p", &[("then_branch", Attribute::Graph(inner)), ("else_branch", Attribute::Graph(dead))]);
+    b.outputs(ours, "p");
+    b.node(others, "Not", "c", "d", &[]);
+    b.node(others, "Exp", "x", "q", &[]);
+    b.outputs(others, "q");
+    let attributes = [("then_branch", Attribute::Graph(ours)), ("else_branch", Attribute::Graph(others))];
+    b.node(b.main(), "If", "c", "y", &attributes);
+    assert_eq!(b.facts("y d c"), ["float[N]", "bool[]={1}", "bool[]"]);
 }
