@@ -45,6 +45,24 @@ keeps! {
     sizes_that_are_told_at_once: "size-chain", 15, "g (float[n,h,w] x, float[a] z) => (y) { s = Shape (x)  y = Expand (z, s) }";
 }
 
+/// A scale of 0 / 0 is none: the sizes are not 0 in any run that succeeds, so that the quotients are numbers.
+#[test]
+fn scales_that_are_multiples_of_sizes_over_them() {
+    let direct = "tf = Cast <to = 1> (t)  sf = Mul (tf, k)  scales = Div (sf, tf)";
+    let joined = "a = Slice (t, two, four)  b = Cast <to = 1> (a)  c = Mul (b, half)  d = Div (c, b)  scales = Concat <axis = 0> (ones, d)";
+    for (name, scales) in [("direct", direct), ("joined", joined)] {
+        let source = format!(
+            "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n,c,h,w] x) => (y)
+            <float[4] k = {{1, 1, 2, 2}}, float half = {{0.5}}, float[2] ones = {{1, 1}}, int64[1] two = {{2}}, int64[1] four = {{4}}>
+            {{ t = Shape (x)  {scales}  y = Resize <mode = \"nearest\"> (x, \"\", scales) }}"
+        );
+        let model = support::folded(&source, &Options::default());
+        insta::with_settings!({ omit_expression => true }, {
+            insta::assert_snapshot!(name, text::print(&model));
+        });
+    }
+}
+
 #[test]
 fn a_range_that_others_come_to_read_stays() {
     // The second range is equal to the first, which the sum would move.

@@ -6,12 +6,13 @@
 //!
 //! * a Reshape cannot tell what −1 stands for when its other sizes multiply to 0, be the −1 a computed one;
 //! * a Gather with a fixed index needs that many entries;
+//! * a Resize wants positive scales, and `0 / 0` is none: what is a multiple of a size, divided by the size, needs a size that is not 0;
 //! * no integer is divided by 0;
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
 
 use super::Walk;
 use crate::dim::{Dim, Scope, Symbol};
-use crate::ir::{Attribute, Fact, Model, Node};
+use crate::ir::{Attribute, Fact, Model, Node, Scalar, ValueId};
 use crate::tensor::DType;
 
 /// How many expressions are noted not to be negative: each is looked at by later proofs.
@@ -28,6 +29,8 @@ impl Walk {
                 self.reshape_needs(node)
             } else if node.is("Gather") {
                 self.gather_needs(node)
+            } else if node.is("Resize") || node.is("Upsample") {
+                self.resize_needs(model, node)
             } else if node.is("Div") || node.is("Mod") {
                 self.division_needs(node)
             } else {
@@ -88,6 +91,39 @@ impl Walk {
             sizes.clone().any(|(_, size)| size.is_const(-1)) && sizes.any(empty)
         });
         symbols.into_iter().map(|symbol| (Dim::symbol(symbol), 1)).collect()
+    }
+
+    /// The divisors of the quotients among the scales, directly or joined from parts, where the dividend is a multiple of them.
+    fn resize_needs(&self, model: &Model, node: &Node) -> Option<Vec<(Dim, i64)>> {
+        const PLACES: usize = 16;
+        // Resize-11 puts the region of interest before the scales.
+        let scales = if node.inputs().len() > 2 { 2 } else { 1 };
+        let computed = |value: ValueId| {
+            let node = model.node(model.value(value).producer()?)?;
+            model.function_of(node).is_none().then_some(node)
+        };
+        let source = computed(node.input(scales)?)?;
+        let parts: Vec<&Node> = if source.is("Concat") {
+            source.inputs().iter().flatten().take(PLACES).filter_map(|&part| computed(part)).collect()
+        } else {
+            vec![source]
+        };
+        let mut needs = Vec::new();
+        for quotient in parts.into_iter().filter(|part| part.is("Div")) {
+            let operand = |at: usize| self.fact(quotient, at)?.elements().filter(|elements| elements.len() <= PLACES);
+            let (Some(dividends), Some(divisors)) = (operand(0), operand(1)) else { continue };
+            for (at, divisor) in divisors.iter().enumerate() {
+                let Scalar::Real { num: divisor, .. } = divisor else { continue };
+                // One dividend may stand for all.
+                let dividend = if dividends.len() == 1 { dividends.first() } else { dividends.get(at) };
+                let Some(Scalar::Real { num: dividend, .. }) = dividend else { continue };
+                let multiple = self.scope.quotient(dividend, divisor).is_some();
+                if multiple && self.scope.ge(divisor, &Dim::constant(0)).is_yes() {
+                    needs.push((divisor.clone(), 1));
+                }
+            }
+        }
+        Some(needs)
     }
 
     fn division_needs(&self, node: &Node) -> Option<Vec<(Dim, i64)>> {

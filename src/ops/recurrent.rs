@@ -26,6 +26,12 @@ pub(super) const OPERATORS: &[Operator] = &[
 ];
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    // The recurrence weights are `[directions, gates · hidden, hidden]`.
+    states(cx, 2)
+}
+
+/// The states, where the hidden size is that axis of the recurrence weights, operand 2.
+pub(super) fn states(cx: &InferCx<'_>, hidden_axis: usize) -> InferResult {
     let dtype = cx.dtype(0);
     let directions = match cx.attr_str("direction")?.unwrap_or("forward") {
         "forward" | "reverse" => 1,
@@ -39,8 +45,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         Some([batch, seq, _]) => (seq.clone(), batch.clone()),
         Some(shape) => return Err(Refusal::invalid(format!("X has rank {}, not 3", shape.len()))),
     };
-    // The recurrence weights are `[directions, gates · hidden, hidden]`.
-    let from_weights = cx.shape(2).and_then(|shape| shape.get(2)).cloned();
+    let from_weights = cx.shape(2).and_then(|shape| shape.get(hidden_axis)).cloned();
     let hidden = match cx.attr_int("hidden_size")? {
         Some(size) if size > 0 => Dim::constant(size),
         Some(size) => return Err(Refusal::invalid(format!("hidden_size is {size}"))),

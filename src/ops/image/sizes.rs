@@ -190,8 +190,8 @@ fn shape(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     };
     match asked {
         Asked::Scales(scales) => {
-            let whole = !crops(cx)? || is_whole(cx, axes.len());
-            for (&axis, scale) in axes.iter().zip(&scales) {
+            let whole = if crops(cx)? { whole_axes(cx, axes.len()) } else { vec![true; axes.len()] };
+            for ((&axis, scale), whole) in axes.iter().zip(&scales).zip(whole) {
                 check_scale(scale)?;
                 let dim = data.get(axis).filter(|_| whole);
                 set(axis, dim.map_or_else(|| cx.fresh_dim(), |dim| scaled_dim(cx, dim, scale)));
@@ -249,13 +249,15 @@ fn bounded(cx: &InferCx<'_>, policy: Policy, size: &Scalar, count: usize) -> Res
     Ok(dim)
 }
 
-/// Whether the region of interest is known to be all there is.
-fn is_whole(cx: &InferCx<'_>, axes: usize) -> bool {
-    let roi = Places::of(cx).roi.and_then(|place| cx.input(place)).and_then(Fact::elements);
-    roi.is_some_and(|roi| {
-        let expected = (0..axes * 2).map(|at| if at < axes { 0.0 } else { 1.0 });
-        roi.len() == axes * 2 && roi.iter().zip(expected).all(|(edge, whole)| *edge == Scalar::Float(whole))
-    })
+/// Along which axes the region of interest is known to be all there is: it lists where it starts on every axis, then where it ends.
+fn whole_axes(cx: &InferCx<'_>, axes: usize) -> Vec<bool> {
+    let region = Places::of(cx).roi.and_then(|place| cx.input(place)).and_then(Fact::elements);
+    let region = region.filter(|region| Some(region.len()) == axes.checked_mul(2)).unwrap_or_default();
+    let (starts, ends) = region.split_at(region.len() / 2);
+    let whole = |(start, end): (&Scalar, &Scalar)| *start == Scalar::Float(0.0) && *end == Scalar::Float(1.0);
+    let mut found: Vec<bool> = starts.iter().zip(ends).map(whole).collect();
+    found.resize(axes, false);
+    found
 }
 
 fn check_scale(scale: &Scalar) -> Result<(), Refusal> {
@@ -484,7 +486,7 @@ mod tests {
             ["float[N, 4*H]"]
         );
         let crop = resize(13, "N H").values(&[4], &[0f32, 0.5, 1.0, 1.0]).values(&[2], &[1f32, 2.0]);
-        assert_eq!(crop.with_str("coordinate_transformation_mode", "tf_crop_and_resize").infer(), ["float[?, ?]"]);
+        assert_eq!(crop.with_str("coordinate_transformation_mode", "tf_crop_and_resize").infer(), ["float[N, ?]"]);
     }
 
     #[test]

@@ -7,9 +7,10 @@
 //! | MatMulNBits, MatMulBnb4 | `[…, K]` to `[…, N]`; `N` is an attribute |
 //! | FusedGemm, GemmFloat8, QGemm | as Gemm; the type may be an attribute's or that of the zero point |
 //! | FusedConv, QLinearConv | as Conv |
+//! | CausalConvWithState | as the operand, and a state `[N, C, (k − 1) · dilation]` or, with `channels_last`, `[N, (k − 1) · dilation, C…]`; the state of several spatial axes or positions is left open |
 //! | NhwcConv, NhwcFusedConv, QLinearConv with `channels_last` | `[N, D…, C]`; texts differ on the layout of the weights, so the places of windows are stated only with `kernel_shape` |
 
-use super::{dim, operator, or_fresh};
+use super::{dim, like, operator, or_fresh};
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::conv::conv_shape;
@@ -19,6 +20,7 @@ use crate::ops::{InferCx, InferResult, Operator, Refusal};
 use crate::tensor::DType;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    operator("CausalConvWithState", infer_causal_conv),
     operator("DynamicQuantizeMatMul", infer_matmul),
     operator("FusedConv", infer_fused_conv),
     operator("FusedGemm", infer_fused_gemm),
@@ -114,6 +116,30 @@ fn infer_fused_conv(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, conv_shape(cx, 0, 1, dim(cx, 2, 0))?)])
 }
 
+fn infer_causal_conv(cx: &mut InferCx<'_>) -> InferResult {
+    let output = like(cx, 0);
+    let (axes, window) = (cx.attr_int("ndim")?.unwrap_or(1), cx.attr_int("state_window")?.unwrap_or(0));
+    let last = cx.attr_flag("channels_last", false)?;
+    let dilation = cx.attr_int("dilation")?.unwrap_or(1);
+    if dilation < 1 {
+        return Err(Refusal::invalid(format!("attribute 'dilation' is {dilation}")));
+    }
+    let taps = dim(cx, 1, 2).map(|taps| cx.scope().sub(&taps, &Dim::constant(1)));
+    let length = taps.map(|taps| cx.scope().mul(&taps, &Dim::constant(dilation)));
+    let state = match cx.shape(0) {
+        Some(shape) if (axes, window) == (1, 0) => {
+            let at = if last { 1 } else { 2 };
+            let mut state = shape.to_vec();
+            let place = state.get_mut(at).ok_or_else(|| Refusal::invalid("a convolution over no spatial axis"))?;
+            *place = or_fresh(cx, length);
+            Some(state)
+        }
+        _ => None,
+    };
+    let dtype = output.dtype();
+    Ok(vec![output, Fact::tensor(dtype, state)])
+}
+
 fn infer_qlinear_conv(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(7);
     if cx.attr_flag("channels_last", false)? {
@@ -176,6 +202,14 @@ mod tests {
     fn convolutions() {
         let fused = node("FusedConv").input(DType::Float, "N 3 8 8").input(DType::Float, "4 3 3 3");
         assert_eq!(fused.infer(), ["float[N, 4, 6, 6]"]);
+        let causal = |x: &str| {
+            let node = node("CausalConvWithState").output().input(DType::Float, x).input(DType::Float, "4 1 3");
+            node.with("dilation", 2)
+        };
+        assert_eq!(causal("N 4 L").infer(), ["float[N, 4, L]", "float[N, 4, 4]"]);
+        assert_eq!(causal("N L 2 2").with("channels_last", 1).infer(), ["float[N, L, 2, 2]", "float[N, 4, 2, 2]"]);
+        assert!(causal("N").infer()[0].starts_with("invalid"));
+        assert_eq!(causal("N 4 H W").with("ndim", 2).infer(), ["float[N, 4, H, W]", "float"]);
         let last = || node("NhwcConv").input(DType::Float16, "N 8 8 4").input(DType::Float16, "6 3 3 4");
         assert_eq!(last().infer(), ["float16[N, ?, ?, 6]"]);
         assert_eq!(last().with("kernel_shape", vec![3, 3]).infer(), ["float16[N, 6, 6, 6]"]);

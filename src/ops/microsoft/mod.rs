@@ -18,7 +18,7 @@ mod matrix;
 mod movement;
 mod quantized;
 
-use super::{InferCx, InferResult, Operator, Refusal, axis_in};
+use super::{InferCx, InferResult, Operator, Refusal, axis_in, pool};
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::tensor::DType;
@@ -53,6 +53,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     operator("Inverse", infer_first),
     operator("LongformerAttention", infer_first),
     operator("MRotaryEmbedding", infer_first),
+    operator("MaxpoolWithMask", infer_masked_max_pool),
     operator("MoE", infer_first),
     operator("NGramRepeatBlock", infer_ngram_repeat_block),
     operator("NegativeLogLikelihoodLossInternal", infer_loss),
@@ -60,6 +61,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     operator("QuickGelu", infer_first),
     operator("RelativePositionBias", infer_relative_position_bias),
     operator("RotaryEmbedding", infer_first),
+    operator("SampleOp", infer_first),
     operator("ScaledSiLU", infer_first),
     operator("SkipGroupNorm", infer_skip_group_norm),
     operator("SkipLayerNormalization", infer_skip_layer_normalization),
@@ -96,6 +98,11 @@ fn part(cx: &InferCx<'_>, dim: &Dim, count: i64) -> Option<Dim> {
 
 fn infer_first(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![like(cx, 0)])
+}
+
+/// As MaxPool; the mask is like the operand.
+fn infer_masked_max_pool(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(0), pool::shape_of(cx, false)?)])
 }
 
 fn infer_ngram_repeat_block(cx: &mut InferCx<'_>) -> InferResult {
@@ -152,11 +159,16 @@ fn infer_bias_split_gelu(cx: &mut InferCx<'_>) -> InferResult {
 /// `input_ids [B, S]` and `word_embedding [V, D]` to `[B, S, D]`, a mask index `[B]`, and the sum of the embeddings.
 fn infer_embed_layer_normalization(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = [2, 3, 5].iter().find_map(|&at| cx.dtype(at));
+    Ok(embedded(cx, dtype))
+}
+
+/// What an EmbedLayerNormalization gives, of this type.
+fn embedded(cx: &InferCx<'_>, dtype: Option<DType>) -> Vec<Fact> {
     let batch = or_fresh(cx, dim(cx, 0, 0).or(dim(cx, 1, 0)));
     let size = [(2, 1), (3, 1), (5, 0), (6, 0)].iter().find_map(|&(at, axis)| dim(cx, at, axis));
     let shape = vec![batch.clone(), or_fresh(cx, dim(cx, 0, 1).or(dim(cx, 1, 1))), or_fresh(cx, size)];
     let sum = Fact::tensor(dtype, Some(shape));
-    Ok(vec![sum.clone(), Fact::tensor(Some(DType::Int32), Some(vec![batch])), sum])
+    vec![sum.clone(), Fact::tensor(Some(DType::Int32), Some(vec![batch])), sum]
 }
 
 /// `(…, C, H)`, or `(…, C·H)` with the number of branches as an attribute, to `(…, H)`.
@@ -263,6 +275,8 @@ mod tests {
         let skip = node("SkipLayerNormalization").output().output().output();
         let skip = skip.input(DType::Float16, "B S 64").input(DType::Float16, "B S 64");
         assert_eq!(skip.infer(), ["float16[B, S, 64]", "float[B, S, 1]", "float[B, S, 1]", "float16[B, S, 64]"]);
+        let masked = node("MaxpoolWithMask").input(DType::Float, "N C 9 W").input(DType::Int32, "N C 9 W");
+        assert_eq!(masked.with("kernel_shape", vec![2, 2]).infer(), ["float[N, C, 8, W - 1]"]);
         let simplified = Single::new("SimplifiedLayerNormalization", 17).output().input(DType::Float, "B S 64");
         assert_eq!(simplified.input(DType::Float, "64").infer(), ["float[B, S, 64]", "float[B, S, 1]"]);
     }

@@ -17,6 +17,7 @@
 use super::{dim, operator, or_fresh};
 use crate::dim::Dim;
 use crate::ir::Fact;
+use crate::ops::movement::range;
 use crate::ops::{InferCx, InferResult, Operator, Refusal, axis_in};
 use crate::tensor::DType;
 
@@ -28,7 +29,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("GridSample", infer_grid_sample),
     operator("MurmurHash3", infer_hash),
     operator("Pad", infer_pad),
-    operator("Range", infer_range),
+    operator("Range", range::infer_optional_delta),
     operator("Tokenizer", infer_tokenizer),
     operator("Unique", infer_unique),
     // ONNX Runtime puts these between devices, and keeps them in the default domain.
@@ -124,20 +125,6 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0), Some(shape.iter().enumerate().map(padded).collect()))])
 }
 
-fn infer_range(cx: &mut InferCx<'_>) -> InferResult {
-    let number = |i: usize| cx.ints(i).and_then(|numbers| numbers.first().cloned());
-    let delta = if cx.input(2).is_none() { Some(Dim::constant(1)) } else { number(2) };
-    let scope = cx.scope();
-    let length = match (number(0), number(1), delta.and_then(|delta| delta.as_const())) {
-        (Some(start), Some(limit), Some(delta @ 1..)) => {
-            let steps = scope.ceil_div(&scope.sub(&limit, &start), &Dim::constant(delta));
-            Some(scope.max(&Dim::constant(0), &steps))
-        }
-        _ => None,
-    };
-    Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(1)), Some(vec![or_fresh(cx, length)]))])
-}
-
 fn infer_tokenizer(cx: &mut InferCx<'_>) -> InferResult {
     let shape = cx.shape(0).map(|shape| shape.iter().cloned().chain([cx.fresh_dim()]).collect());
     Ok(vec![Fact::tensor(Some(DType::String), shape)])
@@ -186,8 +173,11 @@ mod tests {
         let pad = |pads: &[i64]| node("Pad").input(DType::Float, "A 4").values(&[1, pads.len()], pads).infer();
         assert_eq!(pad(&[1, 0, 2, -1]), ["float[A + 3, 3]"]);
         assert!(pad(&[1, 0])[0].starts_with("invalid"));
-        assert_eq!(node("Range").values(&[], &[2i64]).values(&[], &[9i64]).infer(), ["int64[7]"]);
-        assert_eq!(node("Range").values(&[], &[2i32]).values(&[], &[9i32]).values(&[], &[3i32]).infer(), ["int32[3]"]);
+        let range = |limit: i32| node("Range").values(&[], &[9i32]).values(&[], &[limit]);
+        assert_eq!(range(12).infer(), ["int32[3]"]);
+        assert_eq!(range(16).values(&[], &[3i32]).infer(), ["int32[3]"]);
+        assert_eq!(range(1).values(&[], &[-3i32]).infer(), ["int32[3]"]);
+        assert_eq!(node("Range").values(&[], &[0f32]).values(&[], &[2.5f32]).infer(), ["float[3]"]);
     }
 
     #[test]

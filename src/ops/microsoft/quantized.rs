@@ -5,21 +5,28 @@
 //! | QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax | as the operand |
 //! | QLinearAdd, QLinearMul, QLinearWhere | the operands broadcast |
 //! | QLinearConcat | the operands, each followed by its scale and zero point, joined along `axis` |
+//! | QLinearAveragePool, NhwcMaxPool | as AveragePool, MaxPool; the channels are last with `channels_last`, and always |
+//! | DynamicQuantizeLSTM | as LSTM; the recurrence weights are `[directions, hidden, 4 · hidden]` |
+//! | QEmbedLayerNormalization | as EmbedLayerNormalization, of the type of the scales, without the sum |
 //! | QLinearGlobalAveragePool | spatial axes of 1, behind the channels or, with `channels_last`, before them |
 //! | QuantizeLinear, DequantizeLinear | as the operand; the type of the zero point, of the scale |
 //! | GatherBlockQuantized | as Gather along `gather_axis`; uint8 holds `8 / bits` numbers along the last axis |
 
-use super::{like, operator};
+use super::{embedded, like, operator};
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::broadcast::broadcast_shapes;
-use crate::ops::{InferCx, InferResult, Operator, Refusal, axis_in};
+use crate::ops::{InferCx, InferResult, Operator, Refusal, axis_in, pool, recurrent};
 use crate::tensor::DType;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("DequantizeLinear", infer_dequantize_linear),
+    operator("DynamicQuantizeLSTM", infer_lstm),
     operator("GatherBlockQuantized", infer_gather_block_quantized),
+    operator("NhwcMaxPool", infer_nhwc_max_pool),
+    operator("QEmbedLayerNormalization", infer_embed_layer_normalization),
     operator("QLinearAdd", infer_binary),
+    operator("QLinearAveragePool", infer_average_pool),
     operator("QLinearConcat", infer_concat),
     operator("QLinearGlobalAveragePool", infer_global_average_pool),
     operator("QLinearLeakyRelu", infer_unary),
@@ -93,6 +100,26 @@ fn infer_global_average_pool(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(4)), shape)])
 }
 
+fn infer_average_pool(cx: &mut InferCx<'_>) -> InferResult {
+    let last = cx.attr_flag("channels_last", false)?;
+    Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(4)), pool::shape_of(cx, last)?)])
+}
+
+fn infer_nhwc_max_pool(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(0), pool::shape_of(cx, true)?)])
+}
+
+fn infer_lstm(cx: &mut InferCx<'_>) -> InferResult {
+    recurrent::states(cx, 1)
+}
+
+fn infer_embed_layer_normalization(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = [8, 9, 11, 12].iter().find_map(|&at| cx.dtype(at));
+    let mut facts = embedded(cx, dtype);
+    facts.truncate(2);
+    Ok(facts)
+}
+
 fn infer_gather_block_quantized(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(2);
     let (Some(data), Some(indices), Some(packed)) = (cx.shape(0), cx.shape(1), cx.dtype(0)) else {
@@ -135,6 +162,30 @@ mod tests {
         assert_eq!(pool.with("channels_last", 1).infer(), ["int8[N, 1, 1, C]"]);
         let back = node("DequantizeLinear").input(DType::Uint16, "N 4").input(DType::Float16, "");
         assert_eq!(back.infer(), ["float16[N, 4]"]);
+    }
+
+    #[test]
+    fn quantized_forms_of_other_operators() {
+        let scale = |node: Single| node.input(DType::Float, "").input(DType::Uint8, "");
+        let pool = |shape: &str| {
+            let node = scale(scale(node("QLinearAveragePool").input(DType::Uint8, shape)));
+            node.with("kernel_shape", vec![3, 2]).with("strides", vec![2, 1])
+        };
+        assert_eq!(pool("N C 9 W").infer(), ["uint8[N, C, 4, W - 1]"]);
+        assert_eq!(pool("N 9 W C").with("channels_last", 1).infer(), ["uint8[N, 4, W - 1, C]"]);
+        assert!(pool("N").infer()[0].starts_with("invalid"));
+        let largest = node("NhwcMaxPool").input(DType::Int8, "N 9 W C").with("kernel_shape", vec![3, 2]);
+        assert_eq!(largest.with("dilations", vec![2, 1]).infer(), ["int8[N, 5, W - 1, C]"]);
+        let lstm = || {
+            let node = node("DynamicQuantizeLSTM").output().output().input(DType::Float, "S B 3");
+            node.input(DType::Int8, "2 3 16").input(DType::Int8, "2 4 16").with_str("direction", "bidirectional")
+        };
+        assert_eq!(lstm().infer(), ["float[S, 2, B, 4]", "float[2, B, 4]", "float[2, B, 4]"]);
+        assert_eq!(lstm().with("hidden_size", 4).infer(), lstm().infer());
+        let embed = node("QEmbedLayerNormalization").output().input(DType::Int32, "B S").absent();
+        let embed = embed.input(DType::Uint8, "V 8").input(DType::Uint8, "P 8").absent().input(DType::Uint8, "8");
+        let embed = embed.input(DType::Uint8, "8").absent().input(DType::Float, "");
+        assert_eq!(embed.infer(), ["float[B, S, 8]", "int32[B]"]);
     }
 
     #[test]

@@ -31,8 +31,23 @@ fn element(cx: &InferCx<'_>, i: usize) -> Result<Scalar, Refusal> {
 }
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
+    let delta = element(cx, 2)?;
+    count(cx, delta)
+}
+
+/// The same with a delta that may be absent and is 1 then, as `com.microsoft` has it.
+pub(in crate::ops) fn infer_optional_delta(cx: &mut InferCx<'_>) -> InferResult {
+    let delta = match cx.has_input(2) {
+        true => element(cx, 2)?,
+        false if cx.dtype(0).or(cx.dtype(1)).is_some_and(DType::is_integer) => Scalar::Int(Dim::constant(1)),
+        false => Scalar::Float(1.0),
+    };
+    count(cx, delta)
+}
+
+fn count(cx: &InferCx<'_>, delta: Scalar) -> InferResult {
     let dtype = (0..3).find_map(|at| cx.dtype(at));
-    let (start, limit, delta) = (element(cx, 0)?, element(cx, 1)?, element(cx, 2)?);
+    let (start, limit) = (element(cx, 0)?, element(cx, 1)?);
     let scope = cx.scope();
     let length = match (&start, &limit, &delta) {
         (Scalar::Int(start), Scalar::Int(limit), Scalar::Int(delta)) => {
@@ -53,13 +68,13 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![fact.with_elements(elements)])
 }
 
-/// The length over integers, if the sign of the delta is known.
+/// The length over integers, if it is known in which direction the delta goes: no run succeeds with a delta of 0.
 fn int_length(scope: &Scope, start: &Dim, limit: &Dim, delta: &Dim) -> Option<Dim> {
-    let zero = Dim::constant(0);
-    let count = if scope.gt(delta, &zero).is_yes() {
-        scope.ceil_div(&scope.sub(limit, start), delta)
-    } else if scope.lt(delta, &zero).is_yes() {
-        scope.ceil_div(&scope.sub(start, limit), &scope.neg(delta))
+    let (zero, one) = (Dim::constant(0), Dim::constant(1));
+    let count = if scope.ge(delta, &zero).is_yes() {
+        scope.ceil_div(&scope.sub(limit, start), &scope.max(delta, &one))
+    } else if scope.le(delta, &zero).is_yes() {
+        scope.ceil_div(&scope.sub(start, limit), &scope.max(&scope.neg(delta), &one))
     } else {
         return None;
     };
@@ -236,6 +251,10 @@ mod tests {
         let three = infer("S", "S + 3", "1");
         assert_eq!(elements(&scope, &three), ["S", "S + 1", "S + 2"]);
         assert_eq!(elements(&scope, &infer("5", "-1", "-2")), ["5", "3", "1"]);
+        // A delta of 0 is an error.
+        assert_eq!(dims(&scope, &infer("0", "S", "T")), ["floor((S - 1)/(max(1, T))) + 1"]);
+        assert_eq!(dims(&scope, &infer("S", "0", "-T")), ["floor((S - 1)/(max(1, T))) + 1"]);
+        assert!(!dims(&scope, &infer("0", "S", "T - 1"))[0].contains('S'));
         let float = |scalar| Some(Fact::tensor(Some(DType::Float), Some(vec![])).with_elements(vec![scalar]));
         let limit = Scalar::Real { num: scope.parse("S").unwrap(), den: 1 };
         let infer = |scalars: [Scalar; 3]| {

@@ -5,6 +5,8 @@ mod roi;
 mod unpool;
 mod windowed;
 
+pub(super) use windowed::shape_of;
+
 use super::Operator;
 
 pub(super) const OPERATORS: &[Operator] = &[

@@ -41,15 +41,16 @@ pub(super) fn read_kernel(site: &Site<'_>, rank: Option<usize>) -> Result<Option
 }
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
-    Ok(vec![Fact::tensor(cx.dtype(0), shape_of(cx)?)])
+    Ok(vec![Fact::tensor(cx.dtype(0), shape_of(cx, false)?)])
 }
 
 fn infer_max(cx: &mut InferCx<'_>) -> InferResult {
-    let shape = shape_of(cx)?;
+    let shape = shape_of(cx, false)?;
     Ok(vec![Fact::tensor(cx.dtype(0), shape.clone()), Fact::tensor(Some(DType::Int64), shape)])
 }
 
-fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
+/// The shape of what is pooled from operand 0: `[N, C, D…]` or, with `channels_last`, `[N, D…, C]`.
+pub(in crate::ops) fn shape_of(cx: &InferCx<'_>, channels_last: bool) -> Result<Option<Vec<Dim>>, Refusal> {
     let Some(kernel) = read_kernel(cx, cx.rank(0))? else {
         return match cx.shape(0) {
             // Before version 2 the kernel of LpPool may be left out; what it is then is not said.
@@ -61,8 +62,9 @@ fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     };
     let Some(shape) = cx.shape(0) else { return Ok(Some(cx.fresh_shape(kernel.len() + 2))) };
     let window = Window::read(cx, kernel.len())?;
-    let (channels, sizes) = shape.split_at(2);
-    let mut dims = channels.to_vec();
+    let (before, rest) = shape.split_at(if channels_last { 1 } else { 2 });
+    let (sizes, behind) = rest.split_at(kernel.len().min(rest.len()));
+    let mut dims = before.to_vec();
     for (axis, (size, &kernel)) in sizes.iter().zip(&kernel).enumerate() {
         let places = match is_disputed(&window, axis) {
             true => None,
@@ -70,6 +72,7 @@ fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
         };
         dims.push(places.unwrap_or_else(|| cx.fresh_dim()));
     }
+    dims.extend_from_slice(behind);
     Ok(Some(dims))
 }
 

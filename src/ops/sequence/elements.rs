@@ -158,12 +158,15 @@ pub(super) fn eval_erase(cx: &mut EvalCx<'_>) -> EvalResult {
 
 pub(super) fn infer_at(cx: &mut InferCx<'_>) -> InferResult {
     let element = element_type(cx, 0)?;
-    if let (Some(value), Some([position])) = (cx.node.input(0), cx.const_ints(1).as_deref())
-        && let Some(mut items) = lineage::items(cx, value)
-    {
-        let at = lineage::place(*position, items.len(), false);
-        let at = at.ok_or_else(|| Refusal::invalid(outside(*position, items.len())))?;
-        return Ok(vec![items.swap_remove(at)]);
+    if let (Some(value), Some(&[position])) = (cx.node.input(0), cx.const_ints(1).as_deref()) {
+        if let Some(mut items) = lineage::items(cx, value) {
+            let at = lineage::place(position, items.len(), false);
+            let at = at.ok_or_else(|| Refusal::invalid(outside(position, items.len())))?;
+            return Ok(vec![items.swap_remove(at)]);
+        }
+        if let Some(part) = lineage::split(cx, value).and_then(|split| split.part_at(cx.scope(), position)) {
+            return Ok(vec![part]);
+        }
     }
     let element = element.map(|element| element_of(cx.scope(), &stem_of(cx), &element));
     Ok(vec![element.map_or_else(Fact::unknown, Fact::of)])

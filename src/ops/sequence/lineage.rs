@@ -1,10 +1,13 @@
 //! What is known of a sequence from the nodes that put it together.
 
+use std::rc::Rc;
+
 use crate::dim::Dim;
 use crate::ir::{Attribute, Data, Fact, Node, ValueId};
 use crate::ops::InferCx;
+use crate::ops::control::{Join, stem_of};
 
-use super::split;
+use super::split::Split;
 
 /// So many nodes and elements are followed.
 const MAX_STEPS: usize = 256;
@@ -37,8 +40,23 @@ fn position(cx: &InferCx<'_>, node: &Node, slot: usize) -> Option<Option<i64>> {
     }
 }
 
+/// What both branches of an If give for one of its results, a sequence. Only an If that is not itself inside of another is followed,
+/// so that the work stays small however many there are.
+fn branches(cx: &InferCx<'_>, node: &Node, value: ValueId) -> Option<[ValueId; 2]> {
+    let at = node.outputs().iter().position(|&output| output == Some(value))?;
+    let result = |name: &str| match node.attribute(name) {
+        Some(Attribute::Graph(branch)) => cx.model.graph(*branch).outputs().get(at).copied(),
+        _ => None,
+    };
+    Some([result("then_branch")?, result("else_branch")?])
+}
+
 /// The facts of a sequence's elements, one by one.
-pub(super) fn items(cx: &InferCx<'_>, mut value: ValueId) -> Option<Vec<Fact>> {
+pub(super) fn items(cx: &InferCx<'_>, value: ValueId) -> Option<Vec<Fact>> {
+    items_of(cx, value, true)
+}
+
+fn items_of(cx: &InferCx<'_>, mut value: ValueId, outermost: bool) -> Option<Vec<Fact>> {
     let mut changes = Vec::new();
     let mut items: Vec<Fact> = loop {
         if changes.len() > MAX_STEPS {
@@ -56,15 +74,16 @@ pub(super) fn items(cx: &InferCx<'_>, mut value: ValueId) -> Option<Vec<Fact>> {
                 break node.inputs().iter().map(|input| input.map(|input| known(cx, input))).collect::<Option<_>>()?;
             }
             "SplitToSequence" => {
-                let keeps = match node.attribute("keepdims") {
-                    None => true,
-                    Some(Attribute::Int(flag)) => *flag != 0,
-                    Some(_) => return None,
-                };
-                let (vector, sizes) = (known(cx, node.input(0)?), node.input(1).map(|sizes| known(cx, sizes)));
-                let axis = split::axis_attribute(node)?;
-                let parts = split::parts_of_vector(&vector, sizes.as_ref(), keeps);
-                break parts.filter(|parts| matches!(axis, 0 | -1) && parts.len() <= MAX_STEPS)?;
+                break Split::of(node, |operand| known(cx, operand))?.parts(MAX_STEPS)?;
+            }
+            "If" if outermost => {
+                let [ours, others] = branches(cx, node, value)?.map(|branch| items_of(cx, branch, false));
+                let (ours, others) = (ours?, others?);
+                if ours.len() != others.len() {
+                    return None;
+                }
+                let mut join = Join::either(&Rc::clone(cx.walk.scope()), &stem_of(cx));
+                break ours.iter().zip(&others).map(|(a, b)| join.facts(a, b)).collect();
             }
             "SequenceInsert" => {
                 changes.push(Change::Insert(position(cx, node, 2)?, known(cx, node.input(1)?)));
@@ -92,6 +111,12 @@ pub(super) fn items(cx: &InferCx<'_>, mut value: ValueId) -> Option<Vec<Fact>> {
     Some(items)
 }
 
+/// The split whose parts a sequence consists of.
+pub(super) fn split(cx: &InferCx<'_>, value: ValueId) -> Option<Split> {
+    let node = producer(cx, value).filter(|node| node.op_type == "SplitToSequence")?;
+    Split::of(node, |operand| known(cx, operand))
+}
+
 /// A position as a place from the front, if it is in range; at the end when inserting.
 pub(super) fn place(position: i64, len: usize, inserting: bool) -> Option<usize> {
     let wide = i64::try_from(len).ok()?;
@@ -101,7 +126,11 @@ pub(super) fn place(position: i64, len: usize, inserting: bool) -> Option<usize>
 }
 
 /// The number of a sequence's elements.
-pub(super) fn length(cx: &InferCx<'_>, mut value: ValueId) -> Option<Dim> {
+pub(super) fn length(cx: &InferCx<'_>, value: ValueId) -> Option<Dim> {
+    length_of(cx, value, true)
+}
+
+fn length_of(cx: &InferCx<'_>, mut value: ValueId, outermost: bool) -> Option<Dim> {
     let scope = cx.scope();
     let mut more = 0i64;
     for _ in 0..MAX_STEPS {
@@ -116,11 +145,13 @@ pub(super) fn length(cx: &InferCx<'_>, mut value: ValueId) -> Option<Dim> {
                 return Some(Dim::constant(len.checked_add(more)?));
             }
             "SplitToSequence" => {
-                let tensor = known(cx, node.input(0)?);
-                let sizes = node.input(1).map(|sizes| known(cx, sizes));
-                let axis = split::axis_attribute(node);
-                let parts = split::parts(scope, &tensor, sizes.as_ref(), axis?)?;
+                let parts = Split::of(node, |operand| known(cx, operand))?.count(scope)?;
                 return Some(scope.add(&parts, &Dim::constant(more)));
+            }
+            "If" if outermost => {
+                let [ours, others] = branches(cx, node, value)?.map(|branch| length_of(cx, branch, false));
+                let common = ours.zip(others).filter(|(ours, others)| scope.eq(ours, others).is_yes())?.0;
+                return Some(scope.add(&common, &Dim::constant(more)));
             }
             "SequenceInsert" => {
                 more += 1;

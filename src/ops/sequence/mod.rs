@@ -11,6 +11,9 @@
 //! | Optional | an optional with or without a value | 15; 28 adds types |
 //! | OptionalHasElement, OptionalGetElement | whether there is a value, the value | 15; 18 take any value and, the first, none at all; 28 adds types |
 //!
+//! Whether the parts of SplitToSequence keep the axis is disputed where `keepdims` is 0 and the size a scalar: only their element
+//! type is stated then, and nothing is folded.
+//!
 //! Positions count from the back when negative; a position out of range, the value of an empty optional and elements of
 //! different types are errors and never folded. What a sequence holds is followed to the nodes that put it together
 //! ([`lineage`]), so that an element at a known position keeps its exact fact.

@@ -107,9 +107,14 @@ fn splits() {
     assert_eq!(split(None, &[]).unwrap(), [(vec![1, 3], vec![1, 2, 3]), (vec![1, 3], vec![4, 5, 6])]);
     let squeezed = split(None, &[axis(1), ("keepdims", Attribute::Int(0))]).unwrap();
     assert_eq!(squeezed, [(vec![2], vec![1, 4]), (vec![2], vec![2, 5]), (vec![2], vec![3, 6])]);
-    let halves = split(Some(Tensor::scalar(2i64)), &[axis(-1), ("keepdims", Attribute::Int(0))]).unwrap();
+    let halves = split(Some(Tensor::scalar(2i64)), &[axis(-1)]).unwrap();
     assert_eq!(halves, [(vec![2, 2], vec![1, 2, 4, 5]), (vec![2, 1], vec![3, 6])]);
-    let listed = split(Some(Tensor::vector(vec![0i32, 3])), &[axis(1)]).unwrap();
+    // The operator's text overlooks `keepdims` beside any sizes, ONNX Runtime only beside a vector of them.
+    for size in [1i64, 2] {
+        let disputed = split(Some(Tensor::scalar(size)), &[axis(-1), ("keepdims", Attribute::Int(0))]);
+        assert!(matches!(disputed, Err(Decline::Unsupported(_))));
+    }
+    let listed = split(Some(Tensor::vector(vec![0i32, 3])), &[axis(1), ("keepdims", Attribute::Int(0))]).unwrap();
     assert_eq!(listed, [(vec![2, 0], vec![]), (vec![2, 3], vec![1, 2, 3, 4, 5, 6])]);
     for sizes in [Tensor::scalar(0i64), Tensor::vector(vec![1i64, 1]), Tensor::vector(vec![-1i64, 4])] {
         assert!(split(Some(sizes), &[axis(1)]).is_err());
@@ -139,6 +144,96 @@ fn splits_are_inferred() {
     let listed = facts("N 3", Some(Tensor::vector(vec![2i64, 2])), &[]);
     assert_eq!(listed, ["seq(float[2,3])", "int64[]={2}"]);
     assert!(facts("N 3", Some(Tensor::scalar(0i64)), &[])[0].starts_with("invalid"));
+    // Whether the parts have the axis is disputed, how many there are is not.
+    let disputed = facts("N 3", Some(Tensor::scalar(1i64)), &squeezed);
+    assert_eq!(disputed, ["seq(float)", "int64[]={N}"]);
+    let listed = facts("N 3", Some(Tensor::vector(vec![2i64, 2])), &squeezed);
+    assert_eq!(listed[0], "seq(float[2,3])");
+}
+
+#[test]
+fn parts_of_a_disputed_rank_are_not_followed() {
+    let mut b = constants(17);
+    let main = b.main();
+    b.input("x", DType::Float, "N 3");
+    b.node(main, "Shape", "x", "sizes", &[]);
+    b.node(main, "SplitToSequence", "sizes one", "parts", &[("keepdims", Attribute::Int(0))]);
+    b.node(main, "SequenceAt", "parts zero", "first", &[]);
+    b.node(main, "ConcatFromSequence", "parts", "again", &[("axis", Attribute::Int(0))]);
+    assert_eq!(b.facts("first again"), ["int64", "int64"]);
+}
+
+#[test]
+fn parts_at_known_positions_have_their_size() {
+    let mut b = constants(13);
+    let main = b.main();
+    b.input("x", DType::Float, "N 3");
+    b.constant(main, "two", Tensor::scalar(2i64));
+    let along = |axis: i64| [("axis", Attribute::Int(axis))];
+    b.node(main, "SplitToSequence", "x p", "listed", &along(-1));
+    b.node(main, "SequenceAt", "listed zero", "first", &[]);
+    b.node(main, "SequenceAt", "listed last", "rest", &[]);
+    b.node(main, "ConcatFromSequence", "listed", "again", &along(1));
+    assert_eq!(b.facts("first rest again"), ["float[N,1]", "float[N,2]", "float[N,3]"]);
+    // The last of them is shorter.
+    b.node(main, "SplitToSequence", "x two", "even", &along(1));
+    b.node(main, "SequenceAt", "even zero", "long", &[]);
+    b.node(main, "SequenceAt", "even one", "short", &[]);
+    assert_eq!(b.facts("long short"), ["float[N,2]", "float[N,1]"]);
+    // Nobody knows how many of them there are.
+    b.node(main, "SplitToSequence", "x two", "open", &along(0));
+    b.node(main, "SequenceAt", "open zero", "front", &[]);
+    b.node(main, "SequenceAt", "open one", "perhaps", &[]);
+    b.node(main, "SequenceAt", "open last", "back", &[]);
+    b.node(main, "ConcatFromSequence", "open", "whole", &along(0));
+    assert_eq!(b.facts("front back whole"), ["float[min(2, N),3]", "float[Mod(N + 1, 2) + 1,3]", "float[N,3]"]);
+    assert!(b.facts("perhaps")[0].contains('?'));
+    // Parts of different sizes are only stacked where they are empty, and then nobody knows the size.
+    b.node(main, "ConcatFromSequence", "listed", "stacked", &[along(0), [("new_axis", Attribute::Int(1))]].concat());
+    assert_eq!(b.facts("stacked"), ["float[2,N,?a]"]);
+    assert!(!b.facts("nothing")[0].contains("-1"));
+    // Sizes that do not add up are not followed, nor are negative ones.
+    b.node(main, "SplitToSequence", "x r", "wrong", &along(1));
+    b.node(main, "SequenceAt", "wrong zero", "none", &[]);
+    assert!(b.facts("none")[0].contains('?'));
+    b.node(main, "ConcatFromSequence", "wrong", "never", &along(1));
+    assert_ne!(b.facts("never"), ["float[N,3]"]);
+    b.constant(main, "below", Tensor::vector(vec![-1i64, 4]));
+    b.node(main, "SplitToSequence", "x below", "negative", &along(1));
+    b.node(main, "SequenceAt", "negative zero", "nothing", &[]);
+}
+
+#[test]
+fn sequences_of_either_branch_are_joined() {
+    let mut b = constants(13);
+    let main = b.main();
+    b.input("c", DType::Bool, "");
+    b.input("x", DType::Float, "N");
+    b.input("z", DType::Float, "M");
+    let choose = |b: &mut Bodies, then_items: &str, else_items: &str, name: &str| {
+        let branches =
+            [("then_branch", then_items, "t"), ("else_branch", else_items, "e")].map(|(attribute, items, at)| {
+                let branch = b.graph("");
+                let made = format!("{name}_{at}");
+                b.node(branch, "SequenceConstruct", items, &made, &[]);
+                b.outputs(branch, &made);
+                (attribute, Attribute::Graph(branch))
+            });
+        b.node(main, "If", "c", name, &branches);
+    };
+    choose(&mut b, "x x", "z x", "chosen");
+    b.node(main, "SequenceAt", "chosen one", "same", &[]);
+    b.node(main, "SequenceAt", "chosen zero", "either", &[]);
+    b.node(main, "SequenceLength", "chosen", "two", &[]);
+    b.node(main, "SequenceInsert", "chosen z", "longer", &[]);
+    b.node(main, "SequenceLength", "longer", "three", &[]);
+    assert_eq!(b.facts("same two three"), ["float[N]", "int64[]={2}", "int64[]={3}"]);
+    assert_eq!(b.facts("either"), ["float[?a]"]);
+    choose(&mut b, "x x", "x", "uneven");
+    b.node(main, "SequenceAt", "uneven zero", "first", &[]);
+    b.node(main, "SequenceLength", "uneven", "count", &[]);
+    assert_eq!(b.facts("first"), ["float[N]"]);
+    assert!(b.facts("count")[0].contains('?'));
 }
 
 #[test]
