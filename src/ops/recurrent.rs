@@ -26,12 +26,12 @@ pub(super) const OPERATORS: &[Operator] = &[
 ];
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
-    // The recurrence weights are `[directions, gates · hidden, hidden]`.
-    states(cx, 2)
+    states(cx, false)
 }
 
-/// The states, where the hidden size is that axis of the recurrence weights, operand 2.
-pub(super) fn states(cx: &InferCx<'_>, hidden_axis: usize) -> InferResult {
+/// The states. The recurrence weights, operand 2, are `[directions, gates · hidden, hidden]`; if the weights are `turned`, they and those
+/// of the input have their last two axes the other way round.
+pub(super) fn states(cx: &InferCx<'_>, turned: bool) -> InferResult {
     let dtype = cx.dtype(0);
     let directions = match cx.attr_str("direction")?.unwrap_or("forward") {
         "forward" | "reverse" => 1,
@@ -45,7 +45,7 @@ pub(super) fn states(cx: &InferCx<'_>, hidden_axis: usize) -> InferResult {
         Some([batch, seq, _]) => (seq.clone(), batch.clone()),
         Some(shape) => return Err(Refusal::invalid(format!("X has rank {}, not 3", shape.len()))),
     };
-    let from_weights = cx.shape(2).and_then(|shape| shape.get(hidden_axis)).cloned();
+    let from_weights = cx.shape(2).and_then(|shape| shape.get(if turned { 1 } else { 2 })).cloned();
     let hidden = match cx.attr_int("hidden_size")? {
         Some(size) if size > 0 => Dim::constant(size),
         Some(size) => return Err(Refusal::invalid(format!("hidden_size is {size}"))),
@@ -54,13 +54,14 @@ pub(super) fn states(cx: &InferCx<'_>, hidden_axis: usize) -> InferResult {
     let directions = Dim::constant(directions);
     let features = cx.shape(0).and_then(<[Dim]>::last).cloned().unwrap_or_else(|| cx.fresh_dim());
     let gates = match cx.node.op_type.as_str() {
-        "LSTM" => 4,
+        "LSTM" | "DynamicQuantizeLSTM" => 4,
         "GRU" => 3,
         _ => 1,
     };
     let rows = cx.scope().mul(&hidden, &Dim::constant(gates));
-    has_dims(cx, 1, &[rows.clone(), features])?;
-    has_dims(cx, 2, &[rows.clone(), hidden.clone()])?;
+    let matrix = |columns: Dim| if turned { [columns, rows.clone()] } else { [rows.clone(), columns] };
+    has_dims(cx, 1, &matrix(features))?;
+    has_dims(cx, 2, &matrix(hidden.clone()))?;
     has_dims(cx, 3, &[cx.scope().mul(&rows, &Dim::constant(2))])?;
     let (all, last) = if batch_first {
         (vec![batch.clone(), seq, directions.clone(), hidden.clone()], vec![batch, directions, hidden])

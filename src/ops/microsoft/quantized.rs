@@ -110,7 +110,7 @@ fn infer_nhwc_max_pool(cx: &mut InferCx<'_>) -> InferResult {
 }
 
 fn infer_lstm(cx: &mut InferCx<'_>) -> InferResult {
-    recurrent::states(cx, 1)
+    recurrent::states(cx, true)
 }
 
 fn infer_embed_layer_normalization(cx: &mut InferCx<'_>) -> InferResult {
