@@ -124,7 +124,8 @@ fn unite(
     }
     let Some(mut edit) = Edit::at(model, "common-subexpression", second) else { return Ok(false) };
     edit.remove.push(second);
-    for &(gone, kept) in &pairs {
+    // What is known inside a body may hold only where the body runs.
+    for &(gone, kept) in pairs.iter().filter(|_| same_graph) {
         equal_sizes(facts, gone, kept);
     }
     edit.replace = pairs;

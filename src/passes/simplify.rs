@@ -110,8 +110,10 @@ fn at_node(
         rules.fuel -= 1;
         *fired.entry(edit.rule).or_default() += 1;
         for &(old, new) in &edit.replace {
-            // Both have the same content, so what is known of one holds for the other.
-            if let Some(fact) = facts.get(old).cloned() {
+            // Both have the same content, so what is known of one holds for the other; but what is known inside a body may hold only
+            // where the body runs.
+            let together = model.graph_of(old) == model.graph_of(new);
+            if let Some(fact) = facts.get(old).filter(|_| together).cloned() {
                 let _ = facts.meet(new, fact);
             }
         }
