@@ -354,7 +354,8 @@ def opened(model):
 
 # Operators whose results are exact in no two programs.
 ROUNDED = {"BlackmanWindow", "HannWindow", "HammingWindow", "GridSample", "Resize", "Upsample", "Exp", "Log", "Sin", "Cos", "Tan", "Tanh", "Sigmoid",
-           "Softmax", "LogSoftmax", "Erf", "Gelu", "Sqrt", "Pow", "MelWeightMatrix", "DFT", "STFT", "LayerNormalization", "RotaryEmbedding", "AffineGrid"}
+           "Softmax", "LogSoftmax", "Erf", "Gelu", "Sqrt", "Pow", "MelWeightMatrix", "DFT", "STFT", "LayerNormalization", "RotaryEmbedding", "AffineGrid", "Attention", "MeanVarianceNormalization",
+           "InstanceNormalization", "GroupNormalization", "BatchNormalization", "LRN", "LpNormalization", "ReduceLogSumExp", "ReduceL2", "ReduceMean"}
 
 
 def hangs_on_rounding(model, feeds, given, name):
@@ -413,8 +414,7 @@ def misread(whole, folded, values, message):
             return "loading takes the packed heads of an Attention for 0 where their size has a name"
     for node in all_nodes(folded):
         if node.op_type == "Resize" and "Number of elements of input 'sizes' (0)" in message:
-            if not any(isinstance(dim, int) for name in node.input[3:] for dim in lengths.get(name, [])):
-                return "loading reads a Resize's number of sizes as 0 where nobody knows it"
+            return "loading counts no sizes of a Resize whose sizes it does not know"
     return None
 
 
@@ -514,7 +514,7 @@ def misjudged(model, values):
             return "a one-sided DFT of complex numbers"
         if name == "PRelu" and second is not None:
             # Only the slope may be broadcast.
-            if np.broadcast_shapes(first.shape, second.shape) != first.shape:
+            if not broadcasts([first.shape, second.shape]) or np.broadcast_shapes(first.shape, second.shape) != first.shape:
                 return "PRelu whose slope is the larger"
         if name == "Loop":
             # Without an iteration what is scanned has no rank.

@@ -183,14 +183,16 @@ fn a_false_expression_is_no_name() {
 }
 
 #[test]
-fn a_number_in_the_place_of_a_name_is_a_name() {
-    let (model, _) = folded(
-        r#"<ir_version: 8, opset_import: ["" : 17]>
-        agraph (float[n, "-1", "3"] x) => (int64[3] s, y) { s = Shape (x)  y = Relu (x) }"#,
-        &Options::default(),
-    );
-    assert_eq!(shape(&model, "y"), "n,-1,3");
-    assert!(text::print(&model).contains("s = Shape (x)"));
+fn what_is_written_for_not_knowing_is_no_size_and_no_name() {
+    for text in ["-1", "3", "?", "None", ""] {
+        let source = format!(
+            r#"<ir_version: 8, opset_import: ["" : 17]>
+            agraph (float[n, "{text}", "{text}"] x) => (int64[3] s, y, z) {{ s = Shape (x)  y = Relu (x)  z = Transpose <perm = [0, 2, 1]> (x) }}"#
+        );
+        let (model, _) = folded(&source, &Options::default());
+        assert_eq!(shape(&model, "z"), "n,dim__1,dim__0", "{text:?}");
+        assert!(text::print(&model).contains("s = Shape (x)"));
+    }
 }
 
 #[test]

@@ -65,6 +65,10 @@ fuses! {
         y, s = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [-1], scan_output_directions = [1],
             body: graph = b (float[N] a, float[N] v) => (float[N] e, float[N] u) {
                 p = Add (a, v)  e = Exp (p)  u = Identity (e)  dead = Neg (v) }> (x, z) }";
+    one_slice_where_axes_count_from_the_front: "decided-loop", 9, "g (float[N] x, float[N, 1] z) => (y, s) {
+        y, s = Scan <num_scan_inputs = 1, scan_input_axes = [-1], scan_output_axes = [-1],
+            body: graph = b (float[N] a, float[N] v) => (float[N] e, float[N] u) {
+                p = Add (a, v)  e = Exp (p)  u = Identity (e)  dead = Neg (v) }> (x, z) }";
     one_slice_of_the_first_axis: "decided-loop", 11, "g (float[N] x, float[1, N] z) => (y) {
         y = Scan <num_scan_inputs = 1, body: graph = b (float[N] a, float[N] v) => (float[N] e) {
                 p = Add (a, v)  e = Exp (p) }> (x, z) }";

@@ -68,7 +68,7 @@ struct Passes {
     /// Leave a rewrite rule out, by the name `explain` gives it.
     #[arg(long, value_name = "RULE")]
     skip: Vec<String>,
-    /// Only use rewrites that keep results equal bit for bit.
+    /// Only use rewrites that keep results equal bit for bit. What is constant is computed all the same, in this program's own way.
     #[arg(long)]
     exact: bool,
     /// Stop after this many rewrites, to find the one at fault.

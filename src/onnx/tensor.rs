@@ -77,7 +77,13 @@ pub(super) fn take(name: &str, proto: &TensorProto, files: &mut DataFiles) -> Re
         if dtype == DType::String {
             return Err(TensorProtoError::WrongField { dtype: dtype.name(), field: "external data" });
         }
-        let bytes = files.read(name, &proto.external_data)?;
+        let mut bytes = files.read(name, &proto.external_data)?;
+        // Where no length is told the tensor is as long as it says itself, whatever comes behind it.
+        let needed = crate::tensor::product(&shape).and_then(|count| dtype.byte_len(count));
+        let is_told = proto.external_data.iter().any(|entry| entry.key.as_deref() == Some("length"));
+        if let Some(needed) = needed.filter(|&needed| !is_told && needed < bytes.len()) {
+            bytes.truncate(needed);
+        }
         let entry = |entry: &StringStringEntryProto| {
             (entry.key.clone().unwrap_or_default(), entry.value.clone().unwrap_or_default())
         };

@@ -407,12 +407,16 @@ fn declared_type(scope: &Scope, ty: &DeclaredType, is_symbol: &dyn Fn(String) ->
 fn declared_dim(scope: &Scope, claim: &DimClaim, is_symbol: &dyn Fn(String) -> bool) -> Dim {
     match claim {
         DimClaim::Unknown => scope.fresh_dim("dim"),
+        DimClaim::Param(text) if matches!(text.as_str(), "" | "None" | "none") => scope.fresh_dim("dim"),
         DimClaim::Value(size) => Dim::constant(*size),
         DimClaim::Param(text) if is_identifier(text) => Dim::symbol(scope.named(text)),
         DimClaim::Param(text) => {
             let mut names = names_in(text).peekable();
-            // A number in the place of a name is a name.
-            let known = names.peek().is_some() && names.all(|name| is_symbol(name.to_string()));
+            // "None", "?" and "-1" are how exporters write that they do not know; no two of them are the same.
+            if names.peek().is_none() {
+                return scope.fresh_dim("dim");
+            }
+            let known = names.all(|name| is_symbol(name.to_string()));
             let parsed = if known { scope.parse(text) } else { None };
             parsed.unwrap_or_else(|| Dim::symbol(scope.named(text)))
         }

@@ -186,13 +186,27 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
         .map(|(index, (_, &output))| (index, output))
         .collect();
     let needed = Needed::of(model, body, wanted.iter().map(|&(_, output)| output));
+    // Before version 11 of the operator set no axis is counted from the back.
+    let forward = model.opset(home, "").is_none_or(|opset| opset < 11);
+    let counted = |value, axis, more| if forward { from_front(facts, value, axis, more) } else { axis };
     let sliced: Vec<(usize, ValueId, i64)> = (repeated.leading + repeated.initial.len()..)
         .zip(&repeated.sliced)
         .filter(|&(at, _)| inputs.get(at).is_some_and(|input| needed.values.contains(input)))
-        .map(|(at, &(operand, axis))| (at, operand, axis))
+        .map(|(at, &(operand, axis))| (at, operand, counted(operand, axis, 0)))
         .collect();
-    let stacked = wanted.iter().filter(|&&(index, _)| index >= repeated.initial.len()).count();
-    if sliced.len() + stacked + identities(model, body, &repeated, &results, &wanted) > 1 + needed.unneeded.len() {
+    let scans = wanted.iter().filter(|&&(index, _)| index >= repeated.initial.len());
+    let stacked: Vec<(usize, ValueId, i64)> = scans
+        .map(|&(index, output)| {
+            let axis = repeated.output_axes.get(index - repeated.initial.len()).copied().unwrap_or(0);
+            (index, output, counted(output, axis, 1))
+        })
+        .collect();
+    let mut axes = sliced.iter().chain(&stacked).map(|&(_, _, axis)| axis);
+    if forward && axes.any(|axis| axis < 0) {
+        return Ok(false);
+    }
+    if sliced.len() + stacked.len() + identities(model, body, &repeated, &results, &wanted) > 1 + needed.unneeded.len()
+    {
         return Ok(false);
     }
     // Everything is there to be done; only now is anything changed.
@@ -220,9 +234,7 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
     // What is not needed goes before its operands do, so it may read anything: the inputs themselves.
     remove_all(model, needed.unneeded);
     let mut read_as = outputs;
-    for (index, output) in wanted.into_iter().skip_while(|&(index, _)| index < repeated.initial.len()) {
-        let scan = index - repeated.initial.len();
-        let axis = repeated.output_axes.get(scan).copied().unwrap_or(0);
+    for (index, output, axis) in stacked {
         let stacked = unsqueezed(model, body, output, axis)?;
         if let Some(place) = read_as.get_mut(index) {
             *place = stacked;
@@ -304,6 +316,12 @@ fn constant(model: &mut Model, graph: GraphId, like: ValueId, tensor: Tensor) ->
     let value = model.add_value(name);
     model.add_initializer(graph, value, Constant::dense(tensor))?;
     Ok(value)
+}
+
+/// An axis of a value, or of one with so many axes more, counted from the front if its rank is known.
+fn from_front(facts: &Facts, value: ValueId, axis: i64, more: usize) -> i64 {
+    let rank = facts.get(value).and_then(Fact::rank).and_then(|rank| i64::try_from(rank.checked_add(more)?).ok());
+    rank.filter(|_| axis < 0).and_then(|rank| axis.checked_add(rank)).unwrap_or(axis)
 }
 
 /// The node that takes an axis away or adds one; its axes are an attribute before version 13 of the operator set.

@@ -47,8 +47,8 @@ fn opsets(imports: &[OpsetImport]) -> String {
 
 /// A name, in quotes if it is no identifier.
 fn name(text: &str) -> String {
-    let word = text.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && text.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let word = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if word { text.to_string() } else { quote(text.as_bytes()) }
 }
 

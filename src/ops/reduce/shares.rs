@@ -109,8 +109,9 @@ pub(super) fn eval_mean_variance(cx: &mut EvalCx<'_>) -> EvalResult {
     let at = |entries: &[f64], target: usize| entries.get(target).copied().unwrap_or(0.0);
     let means = average(&|_, x| x, &values);
     let variances = average(&|target, x| (x - at(&means, target)).powi(2), &values);
-    // The standard subtracts two large numbers where the mean is large; runtimes that round in between get noise there.
-    let noisy = means.iter().zip(&variances).any(|(mean, variance)| *variance < 1e-4 * mean * mean);
+    // The standard subtracts two large numbers where the mean is large; runtimes that round in between get noise there, and those
+    // that leave its 1e-9 out divide by 0 where nothing deviates.
+    let noisy = means.iter().zip(&variances).any(|(mean, variance)| *variance < (1e-4 * mean * mean).max(1e-8));
     if noisy {
         return Err(Decline::unsupported("the deviation is lost in the rounding of the mean"));
     }

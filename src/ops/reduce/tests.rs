@@ -302,7 +302,7 @@ fn norms_and_neighbours() {
     assert_eq!(lrn.values(&[1, 2, 1], &[1f64, 3.0]).floats(), [1.0 / 11.0, 0.3]);
     let mvn = |x: &[f32]| Single::new("MeanVarianceNormalization", 13).values(&[1, 1, 1, x.len()], x);
     assert!(mvn(&[1.0, 3.0]).floats().iter().zip([-1.0, 1.0]).all(|(a, b)| (a - b).abs() < 1e-6));
-    assert!(mvn(&[3.3; 4]).eval().is_err());
+    assert!(mvn(&[3.3; 4]).eval().is_err() && mvn(&[0.0; 3]).eval().is_err());
     let row = || Single::new("MeanVarianceNormalization", 13).values(&[1, 2], &[1f32, 3.0]);
     assert_eq!(row().infer(), ["float[1, 2]"]);
     assert!(matches!(row().eval(), Err(Decline::Unsupported(_))));
