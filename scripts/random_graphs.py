@@ -177,10 +177,13 @@ class Growth:
         if any(name not in self.values for name in names):
             raise Rejected("an operand is no tensor")
         feeds = {name: self.values[name] for name in names if name not in self.constant}
+        try:
+            tensors = [numpy_helper.from_array(self.values[name], name) for name in constants]
+        except NotImplementedError as error:
+            raise Rejected(str(error)) from None
         graph = helper.make_graph(
             nodes, "g", [value_type(name, value) for name, value in feeds.items()],
-            [onnx.ValueInfoProto(name=name) for name in results],
-            [numpy_helper.from_array(self.values[name], name) for name in constants])
+            [onnx.ValueInfoProto(name=name) for name in results], tensors)
         try:
             return session(model_of(graph, self.opset, 8)).run(None, feeds)
         except Exception as error:

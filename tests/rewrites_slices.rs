@@ -56,6 +56,8 @@ rewrites! {
         m = Expand (x, to)  y = Slice (m, s, e, a) }";
     transpose_slice_transpose: "g (float[a,b,c] x) => (y) <int64[2] s = {1,0}, int64[2] e = {3,2}, int64[2] axes = {0,-1}, int64[2] steps = {1,2}> {
         t = Transpose <perm = [1,2,0]> (x)  m = Slice (t, s, e, axes, steps)  u = Transpose <perm = [2,0,1]> (m)  y = Relu (u) }";
+    bounds_in_32_bits_stay_so: "g (float[4,a,b] x) => (y) <int32[1] s = {-1}, int32[1] e = {0}, int32[1] axis = {2}, int32[1] step = {-1}> {
+        t = Transpose <perm = [1,2,0]> (x)  y = Slice (t, s, e, axis, step) }";
     transpose_slice_at_run_time: "g (float[a,b] x, int64[2] s, int64[2] e) => (y) {
         t = Transpose (x)  m = Slice (t, s, e)  y = Transpose (m) }";
     unsqueeze_slice_squeeze: "g (float[n,4] x) => (y) <int64[1] s = {1}, int64[1] e = {3}, int64[1] a = {2}, int64[1] one = {1}> {

@@ -66,6 +66,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     operator("SkipGroupNorm", infer_skip_group_norm),
     operator("SkipLayerNormalization", infer_skip_layer_normalization),
     operator("SkipSimplifiedLayerNormalization", infer_skip_layer_normalization),
+    operator("SoftmaxCrossEntropyLoss", infer_loss),
     operator("SoftmaxCrossEntropyLossInternal", infer_loss),
     operator("Trilu", infer_first),
     operator("UnfoldTensor", infer_unfold),
@@ -306,5 +307,7 @@ mod tests {
         assert_eq!(mix.input(DType::Float, "B S 256").infer(), ["float[B, S, 64]"]);
         let loss = node("SoftmaxCrossEntropyLossInternal").output().with_str("reduction", "none");
         assert_eq!(loss.input(DType::Float, "N C").input(DType::Int64, "N").infer(), ["float[N]", "float[N, C]"]);
+        let loss = node("SoftmaxCrossEntropyLoss").input(DType::Float, "B S 1024").input(DType::Int32, "B S");
+        assert_eq!(loss.infer(), ["float[]"]);
     }
 }

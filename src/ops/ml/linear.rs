@@ -49,7 +49,8 @@ fn products(cx: &EvalCx<'_>, count: usize) -> Result<(usize, Vec<f64>), Decline>
     let (coefficients, intercepts) = (floats(cx, "coefficients")?, floats(cx, "intercepts")?);
     if Some(coefficients.len()) != count.checked_mul(data.features) || ![0, count].contains(&intercepts.len()) {
         let (found, intercepts) = (coefficients.len(), intercepts.len());
-        return Err(Decline::invalid(format!("{found} coefficients and {intercepts} intercepts for {count} rows")));
+        // ONNX Runtime takes the first of too many.
+        return Err(Decline::unsupported(format!("{found} coefficients and {intercepts} intercepts for {count} rows")));
     }
     cx.claim(DType::Complex128, &[data.rows, count])?;
     cx.budget().take_work((data.rows as u64).saturating_mul(coefficients.len() as u64))?;

@@ -286,7 +286,12 @@ fn moved(
         new.attributes.retain(|attribute| attribute.name != "axes");
         return Some(new.with("axes", axes));
     }
-    let axes = constant(place, edit, data, "axes", Tensor::vector(axes));
+    // All bounds are of one type.
+    let axes = match place.dtype(node.input(1)?)? {
+        DType::Int32 => Tensor::vector(axes.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>().ok()?),
+        _ => Tensor::vector(axes),
+    };
+    let axes = constant(place, edit, data, "axes", axes);
     match new.inputs.get_mut(3) {
         Some(slot) => *slot = Some(axes),
         None => new.inputs.push(Some(axes)),
