@@ -345,3 +345,38 @@ fn what_is_computed_twice_has_one_size() {
     assert_eq!(shape(&model, "a"), shape(&model, "b"));
     assert_eq!(shape(&model, "a"), shape(&model, "c"));
 }
+
+#[test]
+fn sizes_given_for_what_says_nothing_are_of_one_dim_each() {
+    use onnx_slice_fold::passes::Assumption;
+    for text in ["None", "?", "-1"] {
+        let source = format!(
+            r#"<ir_version: 8, opset_import: ["" : 17]>
+            g (float["{text}", "{text}"] x, float["{text}"] w) => (float["{text}", "{text}"] y, z) {{ y = Relu (x)  z = Neg (w) }}"#
+        );
+        let mut document = Document::of(text::parse(&source).expect("the model is right"));
+        let assumptions = vec![Assumption::InputShape("x:4,5".to_string())];
+        document.fold(&Options { assumptions, ..Options::default() }).expect("both fit");
+        assert_eq!(shape(document.model(), "y"), "4,5");
+        assert!(!shape(document.model(), "z").contains(['4', '5']), "{text}");
+        // Nor is it what an author calls a size.
+        let (model, _) = folded(&source, &Options::default());
+        assert_ne!(shape(&model, "z"), text);
+    }
+    // A name that is no identifier is one all the same.
+    let (model, _) = folded(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float["2x"] x, float["2x"] w) => (y) { y = Add (x, w) }"#,
+        &Options::default(),
+    );
+    assert_eq!(shape(&model, "y"), "2x");
+}
+
+#[test]
+fn names_that_onnx_s_own_parser_does_not_take_for_words_are_in_quotes() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float["größe"] x) => (y) { y = Relu (x) }"#;
+    let printed = text::print(&text::parse(source).expect("the model is right"));
+    assert!(printed.contains(r#"float["größe"] x"#), "{printed}");
+    assert_eq!(text::print(&text::parse(&printed).expect("it reads back")), printed);
+}

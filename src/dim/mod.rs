@@ -51,7 +51,7 @@ mod text;
 pub use ask::Answer;
 pub use expr::{Dim, Symbol};
 pub use parts::Operation;
-pub use scope::Scope;
+pub use scope::{Scope, is_identifier};
 
 #[cfg(test)]
 mod properties;

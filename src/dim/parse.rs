@@ -25,7 +25,18 @@ impl Scope {
     /// Reads an expression; `None` when it is not one, or when its value cannot be stated (overflow, or a divisor that
     /// may be zero). A name is the symbol that [`named`](Scope::named) answers. Nothing is made when it fails.
     pub fn parse(&self, text: &str) -> Option<Dim> {
+        self.value_of(&Tree::read(text)?)
+    }
+
+    /// The same for an expression that has names, all of which are known. A number alone has none.
+    pub fn parse_known(&self, text: &str, is_known: &dyn Fn(&str) -> bool) -> Option<Dim> {
         let tree = Tree::read(text)?;
+        let mut names = tree.names().peekable();
+        names.peek()?;
+        names.all(is_known).then(|| self.value_of(&tree)).flatten()
+    }
+
+    fn value_of(&self, tree: &Tree<'_>) -> Option<Dim> {
         let before = self.symbol_count();
         let value = tree.evaluate(self);
         if value.is_none() && self.symbol_count() > before {
@@ -85,6 +96,13 @@ struct Tree<'t> {
 }
 
 impl<'t> Tree<'t> {
+    fn names(&self) -> impl Iterator<Item = &'t str> + '_ {
+        self.nodes.iter().filter_map(|node| match node {
+            Node::Name(name) => Some(*name),
+            _ => None,
+        })
+    }
+
     fn read(text: &'t str) -> Option<Tree<'t>> {
         if text.len() > MAX_TEXT {
             return None;

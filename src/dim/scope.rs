@@ -582,7 +582,7 @@ fn of_numerator(floor: &Floor, low: Option<i64>, high: Option<i64>) -> Option<Di
 }
 
 /// Whether `text` reads back as one name in the expression syntax.
-pub(super) fn is_identifier(text: &str) -> bool {
+pub fn is_identifier(text: &str) -> bool {
     let mut letters = text.chars();
     letters.next().is_some_and(|first| first == '_' || first.is_alphabetic())
         && letters.all(|letter| letter == '_' || letter.is_alphanumeric())

@@ -16,6 +16,19 @@ pub enum DimClaim {
     Param(String),
 }
 
+impl DimClaim {
+    /// What the size is called. "None", "?" and "-1" are how exporters write that they do not know: no two of them need be the same
+    /// size, so they are no names.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            DimClaim::Param(text) if text.chars().any(char::is_alphabetic) && text != "None" && text != "none" => {
+                Some(text)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A declared dimension with what else the file says about it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct DeclaredDim {

@@ -43,4 +43,4 @@ pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
 pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operator_of, operators};
 pub use slice::slice_spec;
 pub use slice_name::{SliceDialect, SliceName, SliceNameError};
-pub use walk::{Event, EventKind, Walk, declared_fact, names_in, plain_names};
+pub use walk::{Event, EventKind, Walk, declared_fact, plain_names};

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::interpret::{self, Environment, bindings_of};
 use super::registry::{self, Operator};
 use super::{Budget, Decline, InferCx, Refusal, Site, Status};
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Scope, is_identifier};
 use crate::ir::{
     Content, Data, DeclaredType, DimClaim, Fact, Facts, Function, GraphId, Model, NamedAttribute, Node, NodeId, Scalar,
     TensorType, Type, ValueId,
@@ -367,18 +367,11 @@ fn forget_inside(facts: &mut Facts, model: &Model, graph: GraphId) {
 pub fn plain_names(model: &Model, graph: GraphId) -> Vec<String> {
     let declared = model.graph(graph).inputs().iter().filter_map(|&value| model.value(value).declared.as_ref());
     let dims = declared.filter_map(DeclaredType::shape).flatten();
-    let names = dims.filter_map(|dim| match &dim.claim {
-        DimClaim::Param(name) if is_identifier(name) => Some(name.clone()),
-        _ => None,
-    });
-    let mut names: Vec<String> = names.collect();
+    let names = dims.filter_map(|dim| dim.claim.name()).filter(|name| is_identifier(name));
+    let mut names: Vec<String> = names.map(str::to_string).collect();
     names.sort_unstable();
     names.dedup();
     names
-}
-
-fn is_identifier(text: &str) -> bool {
-    text.chars().all(|c| c.is_alphanumeric() || c == '_') && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// The fact a declared type states when it is believed. A `dim_param` is read as an expression only if `is_symbol` says that
@@ -405,32 +398,14 @@ fn declared_type(scope: &Scope, ty: &DeclaredType, is_symbol: &dyn Fn(String) ->
 }
 
 fn declared_dim(scope: &Scope, claim: &DimClaim, is_symbol: &dyn Fn(String) -> bool) -> Dim {
-    match claim {
-        DimClaim::Unknown => scope.fresh_dim("dim"),
-        DimClaim::Param(text) if matches!(text.as_str(), "" | "None" | "none") => scope.fresh_dim("dim"),
-        DimClaim::Value(size) => Dim::constant(*size),
-        DimClaim::Param(text) if is_identifier(text) => Dim::symbol(scope.named(text)),
-        DimClaim::Param(text) => {
-            let mut names = names_in(text).peekable();
-            // "None", "?" and "-1" are how exporters write that they do not know; no two of them are the same.
-            if names.peek().is_none() {
-                return scope.fresh_dim("dim");
-            }
-            let known = names.all(|name| is_symbol(name.to_string()));
-            let parsed = if known { scope.parse(text) } else { None };
-            parsed.unwrap_or_else(|| Dim::symbol(scope.named(text)))
+    match (claim, claim.name()) {
+        (DimClaim::Value(size), _) => Dim::constant(*size),
+        (_, None) => scope.fresh_dim("dim"),
+        (_, Some(text)) => {
+            let parsed = scope.parse_known(text, &|name| is_symbol(name.to_string()));
+            parsed.filter(|_| !is_identifier(text)).unwrap_or_else(|| Dim::symbol(scope.named(text)))
         }
     }
-}
-
-/// The names in an expression's text.
-pub fn names_in(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-    words.filter(|word| {
-        is_identifier(word)
-            && !word.is_empty()
-            && !["floor", "ceil", "min", "max", "mod", "Min", "Max", "Mod"].contains(word)
-    })
 }
 
 fn initializer_fact(scope: &Scope, model: &Model, value: ValueId) -> Fact {

@@ -2,9 +2,8 @@
 
 use thiserror::Error;
 
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Scope, is_identifier};
 use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Extra, Model, ValueId};
-use crate::ops::names_in;
 
 /// One thing to assume, in the words of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,10 +111,7 @@ fn symbols(model: &Model) -> Vec<String> {
     let mut names = Vec::new();
     for value in inputs(model) {
         let shape = model.value(value).declared.as_ref().and_then(DeclaredType::shape);
-        names.extend(shape.into_iter().flatten().filter_map(|dim| match &dim.claim {
-            DimClaim::Param(name) => Some(name.clone()),
-            _ => None,
-        }));
+        names.extend(shape.into_iter().flatten().filter_map(|dim| dim.claim.name()).map(str::to_string));
     }
     names
 }
@@ -166,15 +162,15 @@ fn input_shape(model: &mut Model, scope: &Scope, names: &[String], text: &str) -
     let mut renamed: Vec<(String, DimClaim)> = Vec::new();
     if let Some(declared) = shape {
         let old: Vec<DimClaim> = declared.iter().map(|dim| dim.claim.clone()).collect();
-        let mut clash = |(old, new): (&DimClaim, &DimClaim)| match (old, new) {
-            (DimClaim::Value(old), DimClaim::Value(new)) => old != new,
-            (DimClaim::Param(symbol), DimClaim::Param(_)) if is_name(symbol) => {
-                renamed.push((symbol.clone(), new.clone()));
+        let mut clash = |(old, new): (&DimClaim, &DimClaim)| match (old, old.name(), new) {
+            (DimClaim::Value(old), _, DimClaim::Value(new)) => old != new,
+            (_, Some(symbol), DimClaim::Param(_)) if is_identifier(symbol) => {
+                renamed.push((symbol.to_string(), new.clone()));
                 false
             }
-            (DimClaim::Param(symbol), DimClaim::Value(new)) => {
+            (_, Some(symbol), DimClaim::Value(new)) => {
                 let other = sizes.iter().find(|(known, _)| known == symbol).map(|(_, size)| *size);
-                sizes.push((symbol.clone(), *new));
+                sizes.push((symbol.to_string(), *new));
                 let size = expression(scope, names, symbol);
                 let differs = size.is_some_and(|size| scope.eq(&size, &Dim::constant(*new)).is_no());
                 differs || other.is_some_and(|other| other != *new)
@@ -193,7 +189,7 @@ fn input_shape(model: &mut Model, scope: &Scope, names: &[String], text: &str) -
             let stays = match (&dim.claim, &claim) {
                 (_, DimClaim::Unknown) | (DimClaim::Value(_), DimClaim::Param(_)) => true,
                 // What is renamed is renamed everywhere, below.
-                (DimClaim::Param(old), DimClaim::Param(_)) => is_name(old),
+                (old, DimClaim::Param(_)) => old.name().is_some_and(is_identifier),
                 _ => false,
             };
             if !stays {
@@ -219,9 +215,7 @@ fn input_shape(model: &mut Model, scope: &Scope, names: &[String], text: &str) -
 fn replace(model: &mut Model, other: &dyn Fn(&str) -> Option<DimClaim>) {
     for value in inputs(model) {
         for dim in shape_mut(model, value).into_iter().flatten().flatten() {
-            if let DimClaim::Param(name) = &dim.claim
-                && let Some(claim) = other(name)
-            {
+            if let Some(claim) = dim.claim.name().and_then(other) {
                 dim.claim = claim;
             }
         }
@@ -230,23 +224,16 @@ fn replace(model: &mut Model, other: &dyn Fn(&str) -> Option<DimClaim>) {
 
 /// A dimension of an input as a size: a symbol, or an expression in symbols that are dimensions themselves.
 fn expression(scope: &Scope, names: &[String], text: &str) -> Option<Dim> {
-    if is_name(text) {
-        return Some(Dim::symbol(scope.named(text)));
+    match is_identifier(text) {
+        true => Some(Dim::symbol(scope.named(text))),
+        false => scope.parse_known(text, &|name| names.iter().any(|known| known == name)),
     }
-    let mut inner = names_in(text).peekable();
-    let known = inner.peek().is_some() && inner.all(|name| names.iter().any(|known| known == name));
-    if known { scope.parse(text) } else { None }
-}
-
-/// Whether a text is a name, and no expression.
-fn is_name(text: &str) -> bool {
-    names_in(text).next() == Some(text)
 }
 
 /// Writes the numbers that follow for dimensions of inputs that are expressions.
 fn write_sizes(model: &mut Model, scope: &Scope, names: &[String]) {
     replace(model, &|text| {
-        let dim = expression(scope, names, text).filter(|_| !is_name(text))?;
+        let dim = expression(scope, names, text).filter(|_| !is_identifier(text))?;
         scope.sum([&dim]).as_const().filter(|size| *size >= 0).map(DimClaim::Value)
     });
 }

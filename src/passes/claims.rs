@@ -5,9 +5,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dim::{Dim, Scope, Symbol};
+use crate::dim::{Dim, Scope, Symbol, is_identifier};
 use crate::ir::{DeclaredDim, DeclaredType, Definition, DimClaim, Facts, Model, ValueId};
-use crate::ops::{EventKind, names_in};
+use crate::ops::EventKind;
 
 use super::dead::live_graphs;
 
@@ -31,14 +31,11 @@ fn claimed_values(model: &Model) -> Vec<ValueId> {
 
 /// What a single claim says of a size, where that is a number or an expression in symbols of the inputs.
 pub(super) fn size_of(scope: &Scope, claim: &DimClaim) -> Option<Dim> {
-    match claim {
-        DimClaim::Value(size) => Some(Dim::constant(*size)),
-        DimClaim::Param(name) => scope.lookup(name).map(Dim::symbol).or_else(|| {
-            let mut names = names_in(name).peekable();
-            let known = names.peek().is_some() && names.all(|name| scope.lookup(name).is_some());
-            if known { scope.parse(name) } else { None }
-        }),
-        DimClaim::Unknown => None,
+    let is_known = |name: &str| scope.lookup(name).is_some();
+    match (claim, claim.name()) {
+        (DimClaim::Value(size), _) => Some(Dim::constant(*size)),
+        (_, Some(name)) => scope.lookup(name).map(Dim::symbol).or_else(|| scope.parse_known(name, &is_known)),
+        (_, None) => None,
     }
 }
 
@@ -120,9 +117,9 @@ impl Names {
                 continue;
             }
             for (claim, dim) in claims.iter().zip(dims) {
-                let DimClaim::Param(name) = &claim.claim else { continue };
+                let Some(name) = claim.claim.name() else { continue };
                 // A name of a symbol of the inputs is a claim that both are equal, and no name for this one; so is an expression.
-                let taken = given.contains(name.as_str()) || scope.lookup(name).is_some() || is_expression(name);
+                let taken = given.contains(name) || scope.lookup(name).is_some() || is_expression(name);
                 let dim = names.resolved(scope, dim);
                 if taken || !names.lacks(scope, &dim) {
                     continue;
@@ -130,7 +127,7 @@ impl Names {
                 given.insert(name);
                 match dim.as_symbol() {
                     _ if !is_identifier(name) => {
-                        names.of.insert(dim, name.clone());
+                        names.of.insert(dim, name.to_string());
                     }
                     Some(symbol) => {
                         scope.rename(symbol, name);
@@ -181,12 +178,5 @@ fn is_computed(model: &Model, value: ValueId) -> bool {
 
 /// Whether a text is an expression in names, and not a name.
 fn is_expression(text: &str) -> bool {
-    !is_identifier(text) && names_in(text).next().is_some() && Scope::new().parse(text).is_some()
-}
-
-/// Whether a name can stand in an expression.
-fn is_identifier(text: &str) -> bool {
-    let mut letters = text.chars();
-    letters.next().is_some_and(|first| first == '_' || first.is_alphabetic())
-        && letters.all(|letter| letter == '_' || letter.is_alphanumeric())
+    !is_identifier(text) && Scope::new().parse_known(text, &|_| true).is_some()
 }

@@ -125,7 +125,8 @@ fn unite(
     let Some(mut edit) = Edit::at(model, "common-subexpression", second) else { return Ok(false) };
     edit.remove.push(second);
     // What is known inside a body may hold only where the body runs.
-    for &(gone, kept) in pairs.iter().filter(|_| same_graph) {
+    let always = same_graph && gone.graph() == model.main();
+    for &(gone, kept) in pairs.iter().filter(|_| always) {
         equal_sizes(facts, gone, kept);
     }
     edit.replace = pairs;

@@ -8,7 +8,7 @@ use crate::ir::{
     Attribute, Broken, Constant, Data, DeclaredType, Definition, Edit, Fact, Facts, GraphId, Model, NewNode, Node,
     NodeId, Type, ValueId,
 };
-use crate::ops::operator_of;
+use crate::ops::{axis_in, operator_of};
 use crate::tensor::Tensor;
 
 /// Inlines every If of the main graph and its subgraphs whose condition is proved. Returns how many there were.
@@ -320,8 +320,9 @@ fn constant(model: &mut Model, graph: GraphId, like: ValueId, tensor: Tensor) ->
 
 /// An axis of a value, or of one with so many axes more, counted from the front if its rank is known.
 fn from_front(facts: &Facts, value: ValueId, axis: i64, more: usize) -> i64 {
-    let rank = facts.get(value).and_then(Fact::rank).and_then(|rank| i64::try_from(rank.checked_add(more)?).ok());
-    rank.filter(|_| axis < 0).and_then(|rank| axis.checked_add(rank)).unwrap_or(axis)
+    let rank = facts.get(value).and_then(Fact::rank).and_then(|rank| rank.checked_add(more));
+    let place = rank.and_then(|rank| axis_in(axis, rank).ok());
+    place.and_then(|place| i64::try_from(place).ok()).unwrap_or(axis)
 }
 
 /// The node that takes an axis away or adds one; its axes are an attribute before version 13 of the operator set.
