@@ -29,4 +29,4 @@ pub mod tensor;
 pub use document::Document;
 pub use ops::{SliceDialect, SliceName, SliceNameError};
 pub use passes::{Assumption, Options};
-pub use report::{Report, operator_table};
+pub use report::{Report, operator_table, rule_table, rule_text};

@@ -4,6 +4,7 @@ mod explain;
 mod fold;
 mod ops;
 mod progress;
+mod rules;
 mod show;
 
 use std::io::{ErrorKind, Write};
@@ -35,6 +36,8 @@ enum Command {
     Explain(explain::Explain),
     /// Print which operators and versions have inference and evaluation.
     Ops(ops::Ops),
+    /// List the rewrite rules and passes, or explain one: its law, and when it applies.
+    Rules(rules::Rules),
 }
 
 /// What every subcommand that runs the passes takes.
@@ -65,9 +68,12 @@ struct Passes {
     /// Refuse a model of which no run can succeed, instead of leaving the nodes that cannot work as they are.
     #[arg(long)]
     strict: bool,
-    /// Leave a rewrite rule out, by the name `explain` gives it.
+    /// Leave a rewrite rule or pass out; `rules` lists their names. May be repeated.
     #[arg(long, value_name = "RULE")]
     skip: Vec<String>,
+    /// Use this rewrite rule or pass and no other; inference and folding of constants go on. May be repeated.
+    #[arg(long, value_name = "RULE")]
+    only: Vec<String>,
     /// Only use rewrites that keep results equal bit for bit. What is constant is computed all the same, in this program's own way.
     #[arg(long)]
     exact: bool,
@@ -106,6 +112,7 @@ impl Passes {
             slice_names: self.strided_slice.clone(),
             max_growth: self.max_growth.max(0.0) / 100.0,
             skip: self.skip.clone(),
+            only: Some(self.only.clone()).filter(|only| !only.is_empty()),
             exact: self.exact,
             fuel: self.stop_after.unwrap_or(usize::MAX),
             assumptions: shapes.chain(dims).chain(relations).collect(),
@@ -123,6 +130,7 @@ pub fn main() -> ExitCode {
         (Some(Command::Show(show)), _) => show.run(),
         (Some(Command::Explain(explain)), _) => explain.run(),
         (Some(Command::Ops(ops)), _) => ops.run(),
+        (Some(Command::Rules(rules)), _) => rules.run(),
         (None, fold) => fold.run(),
     };
     match result {

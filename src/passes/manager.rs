@@ -5,6 +5,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, Assumption, assume, possible};
+use super::records::{NoRule, record};
 use super::simplify::{self, Fired, Rules};
 use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline, library};
 use crate::dim::Scope;
@@ -27,8 +28,11 @@ pub struct Options {
     pub max_rounds: usize,
     /// Whether anything is removed; without, only types are inferred.
     pub fold: bool,
-    /// Names of rewrite rules to leave out.
+    /// Names of rewrite rules and passes to leave out.
     pub skip: Vec<String>,
+    /// Names of the only rewrite rules and passes to use; all if it is not given. Inference, folding of constants and removal of what
+    /// nothing reads go on.
+    pub only: Option<Vec<String>>,
     /// Whether only rewrites are used that keep results equal bit for bit.
     pub exact: bool,
     /// After how many rewrites to stop.
@@ -52,6 +56,7 @@ impl Default for Options {
             max_rounds: 32,
             fold: true,
             skip: Vec::new(),
+            only: None,
             exact: false,
             fuel: usize::MAX,
             assumptions: Vec::new(),
@@ -83,9 +88,9 @@ pub enum RunError {
     /// Something the user assumes cannot be.
     #[error(transparent)]
     Assumption(#[from] AssumeError),
-    /// A rule to be left out that does not exist.
-    #[error("there is no rule named '{0}'; `explain` lists the names of those that fired")]
-    NoRule(String),
+    /// A rule to be left out, or to be used alone, that does not exist.
+    #[error("{0}")]
+    NoRule(#[from] NoRule),
     /// The model cannot be walked.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -112,8 +117,8 @@ pub fn run(
     model_bytes: usize,
     watch: &mut dyn FnMut(&'static str),
 ) -> Result<Outcome, RunError> {
-    if let Some(name) = options.skip.iter().find(|name| !is_rule(name)) {
-        return Err(RunError::NoRule(name.clone()));
+    for name in options.skip.iter().chain(options.only.iter().flatten()) {
+        record(name)?;
     }
     for name in &options.slice_names {
         model.add_synonym(name.synonym());
@@ -171,7 +176,7 @@ pub(super) fn run_as_it_is(
     walk.trust_declared = options.trust_declared_shapes;
     walk.replaced = names;
     let mut notes = Vec::new();
-    let mut rules = Rules::new(&options.skip, options.exact, options.fuel);
+    let mut rules = Rules::new(&|name| !skips(options, name), options.exact, options.fuel);
     let mut fired = Fired::new();
     learn(model, &mut walk)?;
     if let Some(original) = original {
@@ -381,23 +386,10 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Passes that can be left out like rules.
-const PASSES: [&str; 7] = [
-    "common-subexpression",
-    "equal-content",
-    "decided-if",
-    "decided-loop",
-    "size-chain",
-    functions::INLINE,
-    functions::BODIES,
-];
-
-fn is_rule(name: &str) -> bool {
-    PASSES.contains(&name) || crate::rewrite::rules().any(|rule| rule.name == name)
-}
-
+/// Whether a rule or pass is left out.
 pub(super) fn skips(options: &Options, rule: &str) -> bool {
-    options.skip.iter().any(|name| name == rule)
+    let is_named = |names: &[String]| names.iter().any(|name| name == rule);
+    is_named(&options.skip) || options.only.as_deref().is_some_and(|only| !is_named(only))
 }
 
 /// What follows when the file's claims are believed where nothing is proved; `None` when there is nothing to fill.

@@ -13,8 +13,10 @@ mod functions;
 mod inline;
 mod library;
 mod manager;
+mod records;
 mod simplify;
 
 pub use assume::{AssumeError, Assumption};
 pub use manager::{Options, Outcome, RunError, run};
+pub use records::{NoRule, PASSES, record, records};
 pub use simplify::Fired;

@@ -26,9 +26,9 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Every rule but those named in `skip` and, if `exact`, those that only hold up to rounding.
-    pub fn new(skip: &[String], exact: bool, fuel: usize) -> Self {
-        let wanted = |rule: &&Rule| (rule.exact || !exact) && !skip.iter().any(|name| name == rule.name);
+    /// Every rule whose name is wanted but, if `exact`, those that only hold up to rounding.
+    pub fn new(is_wanted: &dyn Fn(&str) -> bool, exact: bool, fuel: usize) -> Self {
+        let wanted = |rule: &&Rule| (rule.exact || !exact) && is_wanted(rule.name);
         let collect = |families: &[&'static [Rule]]| {
             let mut by_operator = ByOperator::default();
             for rule in families.iter().flat_map(|family| family.iter()).filter(wanted) {

@@ -1,9 +1,11 @@
 //! What was done and why, as data, and how it is shown; and what can be done.
 
 mod operators;
+mod rules;
 mod table;
 
 pub use operators::operator_table;
+pub use rules::{rule_table, rule_text};
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -11,8 +11,32 @@ use crate::ops::axis_in;
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "split-to-gather", operators: &["Squeeze"], exact: true, apply: split_squeeze },
-    Rule { name: "reduction-keeping-axes", operators: &["Unsqueeze", "Squeeze"], exact: true, apply: reduction },
+    Rule {
+        name: "split-to-gather",
+        law: "Squeeze(part i of Split(x), a) = Gather(x, i; axis = a)",
+        sentence: "A part of one element that loses its axis is a Gather.",
+        premises: &[
+            ("one-element", "the part has one element, at a place that is a number"),
+            ("all-squeezed", "every part that is read loses this axis, and no other"),
+        ],
+        exact: true,
+        operators: &["Squeeze"],
+        apply: split_squeeze,
+    },
+    Rule {
+        name: "reduction-keeping-axes",
+        law: "Unsqueeze(Reduce(x, A; keepdims = 0), A) = Reduce(x, A; keepdims = 1), and the other way round for \
+            Squeeze",
+        sentence: "A reduction keeps or drops its axes itself.",
+        premises: &[
+            ("those-axes", "the axes put back or taken away are those that are reduced"),
+            ("axes-known", "they are known, and there is one at least"),
+            ("one-reader", "nothing else reads the reduced value"),
+        ],
+        exact: true,
+        operators: &["Unsqueeze", "Squeeze"],
+        apply: reduction,
+    },
 ];
 
 /// Operators that reduce axes, and keep them as axes of size 1 or drop them as `keepdims` says.

@@ -5,19 +5,128 @@ use super::{Place, Rule};
 use crate::ir::Edit;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "identity", operators: &["Identity"], exact: true, apply: identity },
-    Rule { name: "dropout-inference", operators: &["Dropout"], exact: true, apply: dropout },
-    Rule { name: "cast-same-type", operators: &["Cast", "CastLike"], exact: true, apply: cast },
+    Rule {
+        name: "identity",
+        law: "Identity(x) = x",
+        sentence: "What reads a copy reads the original.",
+        premises: &[(
+            "name-is-free",
+            "the result is no graph output, or the node of the operand can compute it under that name",
+        )],
+        exact: true,
+        operators: &["Identity"],
+        apply: identity,
+    },
+    Rule {
+        name: "dropout-inference",
+        law: "Dropout(x; training_mode = false) = x",
+        sentence: "A Dropout that does not train goes.",
+        premises: &[
+            (
+                "inference",
+                "the node does not train: is_test is set before operator set 7, training_mode is absent or false \
+                    since 12",
+            ),
+            ("mask-unread", "nothing reads the mask"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Dropout"],
+        apply: dropout,
+    },
+    Rule {
+        name: "cast-same-type",
+        law: "Cast(x, to) = x where x has the type to",
+        sentence: "A cast to the type that is there goes.",
+        premises: &[
+            ("same-type", "the operand is proved to have the type"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Cast", "CastLike"],
+        apply: cast,
+    },
     Rule {
         name: "same-shape",
-        operators: &["Reshape", "Expand", "Flatten", "Squeeze", "Unsqueeze", "Tile"],
+        law: "f(x) = x where f(x) has the shape of x, for f that lay out, spread or repeat",
+        sentence: "A reshape, broadcast or repetition to the shape that is there goes.",
+        premises: &[
+            ("same-shape", "operand and result are proved to have the same shape, size for size"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
         exact: true,
+        operators: &["Reshape", "Expand", "Flatten", "Squeeze", "Unsqueeze", "Tile"],
         apply: same_shape,
     },
-    Rule { name: "transpose-nothing", operators: &["Transpose"], exact: true, apply: transpose },
-    Rule { name: "pad-nothing", operators: &["Pad"], exact: true, apply: pad },
-    Rule { name: "single-concat", operators: &["Concat", "Sum", "Max", "Min", "Mean"], exact: true, apply: single },
-    Rule { name: "single-split", operators: &["Split"], exact: true, apply: split },
+    Rule {
+        name: "transpose-nothing",
+        law: "Transpose(x; perm = 0, 1, 2, …) = x",
+        sentence: "A Transpose that moves no axis goes.",
+        premises: &[
+            ("axes-in-order", "perm leaves every axis where it is"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Transpose"],
+        apply: transpose,
+    },
+    Rule {
+        name: "pad-nothing",
+        law: "Pad(x, 0) = x",
+        sentence: "A Pad that adds nothing goes.",
+        premises: &[
+            ("pads-zero", "every pad is known to be 0"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Pad"],
+        apply: pad,
+    },
+    Rule {
+        name: "single-concat",
+        law: "Concat(x) = Sum(x) = Max(x) = Min(x) = Mean(x) = x",
+        sentence: "What takes any number of operands and has one hands it through.",
+        premises: &[
+            ("one-operand", "there is one operand"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Concat", "Sum", "Max", "Min", "Mean"],
+        apply: single,
+    },
+    Rule {
+        name: "single-split",
+        law: "Split(x) = x where there is one part",
+        sentence: "A Split into one part goes.",
+        premises: &[
+            ("one-part", "there is one part"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Split"],
+        apply: split,
+    },
 ];
 
 /// `Identity(x) = x`.

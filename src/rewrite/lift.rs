@@ -7,8 +7,20 @@ use super::{Place, Rule};
 use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
 use crate::tensor::{StridedView, Tensor, gather};
 
-pub(super) const RULES: &[Rule] =
-    &[Rule { name: "product-of-rows", operators: &["Reshape"], exact: false, apply: product_of_rows }];
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "product-of-rows",
+    law: "Reshape(rows(x) · W + c, dims of x but the last, columns of W) = x · W + c",
+    sentence: "A product of flattened rows is a product of the whole.",
+    premises: &[
+        ("same-lead", "the result has the sizes of x but for the last axis"),
+        ("plain-product", "the product is a MatMul, or a Gemm with factors of 1 that does not transpose x"),
+        ("row-bias", "what is added is one number, or one for each column"),
+        ("one-reader", "nothing else reads the product"),
+    ],
+    exact: false,
+    operators: &["Reshape"],
+    apply: product_of_rows,
+}];
 
 /// A product of flattened rows: what is flattened, the weights, and what is added.
 struct Product {

@@ -6,18 +6,90 @@ use crate::ir::{Attribute, Edit, NewNode, ValueId};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "transpose-transpose", operators: &["Transpose"], exact: true, apply: transpose_transpose },
-    Rule { name: "transpose-as-reshape", operators: &["Transpose"], exact: true, apply: transpose_as_reshape },
+    Rule {
+        name: "transpose-transpose",
+        law: "Transpose(Transpose(x, p), q) = Transpose(x, p ∘ q)",
+        sentence: "Two Transposes are one.",
+        premises: &[("rank-known", "how many axes x has is known")],
+        exact: true,
+        operators: &["Transpose"],
+        apply: transpose_transpose,
+    },
+    Rule {
+        name: "transpose-as-reshape",
+        law: "Transpose(x, p) = Reshape(x, its dims) where p leaves the axes not of size 1 in order",
+        sentence: "A Transpose of axes of size 1 next to a reshape is a reshape.",
+        premises: &[
+            ("in-order", "the axes that are not of size 1 stay in order"),
+            ("beside-reshape", "a reshape comes before or behind, and nothing else reads what is between"),
+            ("sizes-said", "a constant can tell the shape"),
+        ],
+        exact: true,
+        operators: &["Transpose"],
+        apply: transpose_as_reshape,
+    },
     Rule {
         name: "reshape-reshape",
-        operators: &["Reshape", "Flatten", "Squeeze", "Unsqueeze"],
+        law: "Reshape(Reshape(x, s), t) = Reshape(x, t)",
+        sentence: "Of reshapes in a row only the last counts.",
+        premises: &[(
+            "sizes-said",
+            "a constant can tell the shape from that of x, since operator set 5, or it is the shape of x",
+        )],
         exact: true,
+        operators: &["Reshape", "Flatten", "Squeeze", "Unsqueeze"],
         apply: reshape_reshape,
     },
-    Rule { name: "reshape-of-transpose", operators: &["Reshape", "Flatten"], exact: true, apply: reshape_of_transpose },
-    Rule { name: "cast-cast", operators: &["Cast"], exact: true, apply: cast_cast },
-    Rule { name: "concat-concat", operators: &["Concat"], exact: true, apply: concat_concat },
-    Rule { name: "expand-into-broadcast", operators: BROADCASTING, exact: true, apply: expand_into_broadcast },
+    Rule {
+        name: "reshape-of-transpose",
+        law: "Reshape(Transpose(Reshape(x))) = Transpose(x) where axes are taken apart, moved side by side, and \
+            put together",
+        sentence: "Axes that are taken apart and put together again are moved whole.",
+        premises: &[
+            (
+                "put-together",
+                "each axis of the result is made of axes that stood side by side and in order before the Transpose",
+            ),
+            ("axes-of-x", "these are the axes of x"),
+        ],
+        exact: true,
+        operators: &["Reshape", "Flatten"],
+        apply: reshape_of_transpose,
+    },
+    Rule {
+        name: "cast-cast",
+        law: "Cast(Cast(x, a), b) = Cast(x, b)",
+        sentence: "A cast through a type that holds everything goes.",
+        premises: &[
+            ("lossless", "every value of x's type has one of type a that stands for it alone"),
+            ("same-kind", "a float does not become an integer: what is out of range is a runtime's own business"),
+            ("name-is-free", "where b is the type of x, the result is no graph output"),
+        ],
+        exact: true,
+        operators: &["Cast"],
+        apply: cast_cast,
+    },
+    Rule {
+        name: "concat-concat",
+        law: "Concat(…, Concat(a, b), …) = Concat(…, a, b, …)",
+        sentence: "A concatenation within one along the same axis is one.",
+        premises: &[("same-axis", "both are along the same axis"), ("one-reader", "nothing else reads the inner one")],
+        exact: true,
+        operators: &["Concat"],
+        apply: concat_concat,
+    },
+    Rule {
+        name: "expand-into-broadcast",
+        law: "f(Expand(x), y) = f(x, y)",
+        sentence: "What an operator broadcasts itself need not be broadcast before.",
+        premises: &[
+            ("others-reach", "every size of the result is that of x or of another operand"),
+            ("same-rank", "x or another operand has as many axes as the result"),
+        ],
+        exact: true,
+        operators: BROADCASTING,
+        apply: expand_into_broadcast,
+    },
 ];
 
 /// Operators that broadcast their operands against each other.

@@ -2,8 +2,8 @@
 //! less.
 //!
 //! A rule is pure but for new values it makes in the model's arena; the driver applies the edit, verifies, and counts how
-//! often each rule fired. Every rule states above its code the law it rests on, and fires only when the law's premises are
-//! proved. To add one: write the function in the family's file, and one line in [`RULES`].
+//! often each rule fired. Every rule is a record ([`Rule`]): the law it rests on, and the premises under which it fires, each of
+//! which a fixture in `tests/rules` shows to fail. To add one: write the function and its record in the family's file.
 
 mod axes;
 mod fuse;
@@ -12,6 +12,7 @@ mod index;
 mod lift;
 mod merge;
 mod neutral;
+mod record;
 mod regroup;
 mod sizes;
 mod slices;
@@ -20,6 +21,7 @@ mod states;
 mod strided_slice;
 
 pub use index::{Positions, positions};
+pub use record::{Premise, Record, nearest};
 pub use slices::Taken;
 
 use crate::dim::{Dim, Scope};
@@ -43,17 +45,31 @@ pub struct Place<'a> {
     pub taken: &'a Taken,
 }
 
-/// A rewrite rule.
+/// A rewrite rule, and what it says of itself ([`Record`] tells what the fields mean).
 #[derive(Clone, Copy)]
 pub struct Rule {
-    /// Its name, in kebab case, as `--skip` takes it.
+    /// Its name, in kebab case, as `--skip` and `--only` take it.
     pub name: &'static str,
-    /// The operators it looks at, those of other domains as [`Node::operator`] names them.
-    pub operators: &'static [&'static str],
+    /// What equals what, as a formula.
+    pub law: &'static str,
+    /// What it does, in one sentence.
+    pub sentence: &'static str,
+    /// When it does it. Each premise can fail while the others hold.
+    pub premises: &'static [Premise],
     /// Whether results stay equal bit for bit. The others stay equal up to rounding and are left out under `--exact`.
     pub exact: bool,
+    /// The operators it looks at, those of other domains as [`Node::operator`] names them.
+    pub operators: &'static [&'static str],
     /// Looks at a node of one of the operators.
     pub apply: fn(&mut Place<'_>) -> Option<Edit>,
+}
+
+impl Rule {
+    /// What it says of itself.
+    pub fn record(&self) -> Record {
+        let Rule { name, law, sentence, premises, exact, operators, .. } = *self;
+        Record { name, law, sentence, premises, exact, operators }
+    }
 }
 
 /// Every rule, in the order they are tried at a node.

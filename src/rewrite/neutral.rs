@@ -7,17 +7,84 @@ use crate::tensor::{DType, Tensor};
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "neutral-element",
-        operators: &["Add", "Sub", "Mul", "Div", "Pow", "And", "Or"],
+        law: "x + 0 = x − 0 = x · 1 = x / 1 = x¹ = x ∧ true = x ∨ false = x",
+        sentence: "Arithmetic and logic with a neutral element goes.",
+        premises: &[
+            (
+                "neutral",
+                "the other operand is the neutral element everywhere; of a sum of floats that is −0, for −0 + 0 is 0",
+            ),
+            ("same-shape", "the result has the shape of x"),
+            ("float-power", "what is raised to the power 1 is a float: runtimes compute powers of integers in doubles"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
         exact: true,
+        operators: &["Add", "Sub", "Mul", "Div", "Pow", "And", "Or"],
         apply: neutral,
     },
-    Rule { name: "zero-before-softmax", operators: &["Add"], exact: true, apply: zero_before_softmax },
-    Rule { name: "decided-where", operators: &["Where"], exact: true, apply: decided_where },
-    Rule { name: "double-not", operators: &["Not", "Neg"], exact: true, apply: double },
+    Rule {
+        name: "zero-before-softmax",
+        law: "f(x + 0) = f(x) for f in Softmax, LogSoftmax, Exp, Sigmoid",
+        sentence: "A zero added before an exponential goes.",
+        premises: &[
+            (
+                "blind-readers",
+                "every reader is one of these, which gives the same for −0 and 0; the sum is no graph output",
+            ),
+            ("zero", "the other operand is 0 everywhere"),
+            ("same-shape", "the sum has the shape of x"),
+        ],
+        exact: true,
+        operators: &["Add"],
+        apply: zero_before_softmax,
+    },
+    Rule {
+        name: "decided-where",
+        law: "Where(true, x, y) = x, Where(false, x, y) = y, Where(c, x, x) = x",
+        sentence: "A selection that is decided is what is selected.",
+        premises: &[
+            ("decided", "the condition is one known flag everywhere, or both choices are the same value"),
+            ("same-shape", "the result has the shape of what is selected"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Where"],
+        apply: decided_where,
+    },
+    Rule {
+        name: "double-not",
+        law: "¬¬x = x, −−x = x",
+        sentence: "Two negations cancel.",
+        premises: &[
+            ("same-operator", "both nodes are the same operator"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Not", "Neg"],
+        apply: double,
+    },
     Rule {
         name: "idempotent",
-        operators: &["Relu", "Abs", "Floor", "Ceil", "Round", "Sign"],
+        law: "f(f(x)) = f(x) for f in Relu, Abs, Floor, Ceil, Round, Sign",
+        sentence: "What changes nothing the second time is done once.",
+        premises: &[
+            ("same-operator", "both nodes are the same operator"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
         exact: true,
+        operators: &["Relu", "Abs", "Floor", "Ceil", "Round", "Sign"],
         apply: idempotent,
     },
 ];

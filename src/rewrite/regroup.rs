@@ -9,8 +9,19 @@ use super::{Place, Rule};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode};
 
-pub(super) const RULES: &[Rule] =
-    &[Rule { name: "transpose-around-reshape", operators: &["Transpose"], exact: true, apply: around_reshape }];
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "transpose-around-reshape",
+    law: "Transpose(Reshape(Transpose(x, p)), q) = Transpose(Reshape(x))",
+    sentence: "Axes that are turned, regrouped and turned are regrouped, and turned once.",
+    premises: &[
+        ("groups-together", "the axes that the Reshape makes into others stand together and in order in x"),
+        ("sizes-said", "a node with constant operands can reshape x so"),
+        ("one-reader", "nothing else reads the values in between, if a Transpose is left"),
+    ],
+    exact: true,
+    operators: &["Transpose"],
+    apply: around_reshape,
+}];
 
 /// Axes `from` of the operand of a Reshape that become the axes `to` of its result.
 struct Group {

@@ -7,13 +7,106 @@ use crate::ir::{Attribute, Edit, NewNode, ValueId};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "reshape-to-constant", operators: &["Reshape"], exact: true, apply: reshape },
-    Rule { name: "reshape-to-squeeze", operators: &["Reshape"], exact: true, apply: reshape_to_squeeze },
-    Rule { name: "reshape-to-flatten", operators: &["Reshape"], exact: true, apply: reshape_to_flatten },
-    Rule { name: "expand-to-constant", operators: &["Expand"], exact: true, apply: expand },
-    Rule { name: "tile-to-constant", operators: &["Tile"], exact: true, apply: tile },
-    Rule { name: "slice-bound-to-constant", operators: &["Slice"], exact: true, apply: slice_bounds },
-    Rule { name: "resize-to-scales", operators: &["Resize"], exact: true, apply: resize },
+    Rule {
+        name: "reshape-to-constant",
+        law: "Reshape(x, s) = Reshape(x, c), cᵢ = sᵢ if a number, 0 if dim i of x, −1 for one other",
+        sentence: "A shape that constants can tell is not computed.",
+        premises: &[
+            (
+                "sizes-known",
+                "each size of the result is a number, the size of x along the same axis, or the only other one",
+            ),
+            ("rest-decided", "beside a −1 every other size is at least 1: what is left of nothing is not decided"),
+            ("computed", "the operand is computed by a node, and not constant already"),
+        ],
+        exact: true,
+        operators: &["Reshape"],
+        apply: reshape,
+    },
+    Rule {
+        name: "reshape-to-squeeze",
+        law: "Reshape(x, dims of x without some 1s) = Squeeze(x), Reshape(x, dims of x and more 1s) = Unsqueeze(x)",
+        sentence: "A reshape that only adds or drops axes of size 1 needs no sizes.",
+        premises: &[
+            ("only-ones", "one shape is the other with axes of size 1 added"),
+            ("computed", "the operand is computed by a node, and not constant already"),
+        ],
+        exact: true,
+        operators: &["Reshape"],
+        apply: reshape_to_squeeze,
+    },
+    Rule {
+        name: "reshape-to-flatten",
+        law: "Reshape(x, [Π dims before k, Π dims from k on]) = Flatten(x; axis = k)",
+        sentence: "A reshape to a matrix is a Flatten, which needs no sizes.",
+        premises: &[
+            ("two-axes", "the result has two axes"),
+            (
+                "products",
+                "for some k the rows are the product of the sizes before axis k, and the columns that of the others",
+            ),
+            ("computed", "the operand is computed by a node, and not constant already"),
+        ],
+        exact: true,
+        operators: &["Reshape"],
+        apply: reshape_to_flatten,
+    },
+    Rule {
+        name: "expand-to-constant",
+        law: "Expand(x, s) = Expand(x, c), cᵢ = 1 where the result has the size of x, and sᵢ elsewhere",
+        sentence: "Sizes of a broadcast that constants can tell are not computed.",
+        premises: &[
+            ("sizes-known", "each size of the result is that of x, or a number"),
+            ("computed", "the operand is computed by a node, and not constant already"),
+        ],
+        exact: true,
+        operators: &["Expand"],
+        apply: expand,
+    },
+    Rule {
+        name: "tile-to-constant",
+        law: "Tile(x, r) = Tile(x, c) where cᵢ·dim i of x = rᵢ·dim i of x",
+        sentence: "Repetitions that constants can tell are not computed.",
+        premises: &[
+            (
+                "counts-known",
+                "along each axis the count is known, or the result has the size of x, or both sizes are numbers",
+            ),
+            ("computed", "the operand is computed by a node, and not constant already"),
+        ],
+        exact: true,
+        operators: &["Tile"],
+        apply: tile,
+    },
+    Rule {
+        name: "slice-bound-to-constant",
+        law: "x[a:b] = x[a:∞] where b ≥ dim, x[dim − k : b] = x[−k : b] where dim ≥ k > 0",
+        sentence: "Bounds of a slice that constants can tell are not computed.",
+        premises: &[
+            ("forward", "every step is known and positive"),
+            (
+                "bounds-known",
+                "each is a number, proved to be at the end or beyond, or the size less a number that it is not below",
+            ),
+            ("computed", "the operand is computed by a node, and not constant already"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_bounds,
+    },
+    Rule {
+        name: "resize-to-scales",
+        law: "Resize(x, sizes = k · dims of x) = Resize(x, scales = k)",
+        sentence: "Sizes that are whole multiples are told by scales.",
+        premises: &[
+            ("whole-multiples", "each size is that of x times a whole number from 1 to 64"),
+            ("stretched", "the ratio may change, no axes are named, and the mode does not crop"),
+            ("computed", "the operand is computed by a node, and not constant already"),
+        ],
+        exact: true,
+        operators: &["Resize"],
+        apply: resize,
+    },
 ];
 
 /// The operand that says sizes, unless it is an initializer already.

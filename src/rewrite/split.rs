@@ -11,8 +11,33 @@ use crate::ops::{axis_in, concat};
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "split-behind", operators: &["Split"], exact: true, apply: behind },
-    Rule { name: "split-behind-function", operators: &["Split"], exact: false, apply: behind_function },
+    Rule {
+        name: "split-behind",
+        law: "f(Split(x)[i]) = Split(f(x))[i]",
+        sentence: "What is done to every part is done to the whole.",
+        premises: &[
+            ("all-parts", "every part is read by one such node with the same attributes, and by nothing else"),
+            ("alike-along-axis", "what is done treats all places along the axis alike, with equal results bit for bit"),
+            ("operand-alike", "another operand is the same along the axis, or a constant of its own for each part"),
+            ("known-sizes", "the sizes of the parts are numbers"),
+        ],
+        exact: true,
+        operators: &["Split"],
+        apply: behind,
+    },
+    Rule {
+        name: "split-behind-function",
+        law: "f(Split(x)[i]) = Split(f(x))[i], up to rounding",
+        sentence: "A function that is taken of every part is taken of the whole.",
+        premises: &[
+            ("all-parts", "every part is read by one such node with the same attributes, and by nothing else"),
+            ("alike-along-axis", "what is done treats all places along the axis alike"),
+            ("known-sizes", "the sizes of the parts are numbers"),
+        ],
+        exact: false,
+        operators: &["Split"],
+        apply: behind_function,
+    },
 ];
 
 /// How many parts are looked at.

@@ -6,8 +6,15 @@ use super::{Place, Rule};
 use crate::ir::{Attribute, Edit, Node, ValueId};
 use crate::tensor::Tensor;
 
-pub(super) const RULES: &[Rule] =
-    &[Rule { name: "zero-state", operators: &["LSTM", "GRU", "RNN"], exact: true, apply: zero_state }];
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "zero-state",
+    law: "LSTM(x, W, R, B, lens, 0, 0) = LSTM(x, W, R, B, lens)",
+    sentence: "An initial state of zeros is left out.",
+    premises: &[("zero", "every element of the state is +0, as far as the nodes above tell")],
+    exact: true,
+    operators: &["LSTM", "GRU", "RNN"],
+    apply: zero_state,
+}];
 
 /// How many nodes are looked at above an operand.
 const REACH: usize = 32;

@@ -18,13 +18,20 @@ use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "lower-strided-slice",
+    law: "StridedSlice(x) = Unsqueeze(Squeeze(Slice(x)))",
+    sentence: "A slice of TensorFlow or OpenVINO is written in the standard's operators.",
+    premises: &[
+        ("same-reading", "what the dialects read differently is proved to make no difference"),
+        ("can-run", "the node breaks no rule of its operator"),
+        ("sayable", "its bounds can be told in the operators of the model's operator set"),
+    ],
+    exact: true,
     operators: &[
         "StridedSlice",
         "ai.onnx.converters.tensorflow.StridedSlice",
         "ai.intel.openvino.StridedSlice",
         "ai.intel.openvino.Slice",
     ],
-    exact: true,
     apply: lower,
 }];
 

@@ -17,8 +17,22 @@ use super::{Fusion, Operand, Place, Rule, float_of};
 use crate::ir::{Attribute, Edit, NamedAttribute, ValueId};
 use crate::tensor::DType;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "spelled-activation", operators: &["Mul", "Div"], exact: false, apply: activation }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "spelled-activation",
+    law: "½·x·(1 + erf(x/√2)) = Gelu(x), x·sigmoid(α·x) = Swish(x; α), x·clip(x/6 + ½, 0, 1) = HardSwish(x), \
+            x·tanh(softplus(x)) = Mish(x)",
+    sentence: "An activation spelled out in older operators is the operator.",
+    premises: &[
+        ("known", "the operator is in the model's operator set: HardSwish since 14, Mish 18, Gelu 20, Swish 24"),
+        ("constants", "the constants are those of the law, up to rounding"),
+        ("same-shape", "the result has the shape of x"),
+        ("covered-type", "the type is binary16, binary32 or binary64"),
+        ("one-reader", "nothing else reads what is between"),
+    ],
+    exact: false,
+    operators: &["Mul", "Div"],
+    apply: activation,
+}];
 
 /// What a product was found to be.
 type Found = (&'static str, Option<NamedAttribute>);

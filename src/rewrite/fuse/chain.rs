@@ -10,9 +10,50 @@ use crate::rewrite::index;
 use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "constant-chain", operators: &["Mul", "Div", "Add", "Sub"], exact: false, apply: floats },
-    Rule { name: "integer-constant-chain", operators: &["Mul", "Add", "Sub"], exact: true, apply: integers },
-    Rule { name: "zero-term", operators: &["Add", "Sub"], exact: false, apply: zero_term },
+    Rule {
+        name: "constant-chain",
+        law: "(x·a)·b = x·(a·b), ±(±x + a) + b = ±x + (b ± a)",
+        sentence: "Two steps of arithmetic with constants are one.",
+        premises: &[
+            ("no-cancelling", "the sum of two terms is not much smaller than either: (x + a) − a rounds x"),
+            ("in-range", "the product of two factors is finite and has all digits"),
+            ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
+            ("no-larger", "the new constants take no more bytes than what goes"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["Mul", "Div", "Add", "Sub"],
+        apply: floats,
+    },
+    Rule {
+        name: "integer-constant-chain",
+        law: "(x·a)·b = x·(a·b), ±(±x + a) + b = ±x + (b ± a), modulo 2³² or 2⁶⁴",
+        sentence: "Two steps of integer arithmetic with constants are one.",
+        premises: &[
+            ("wrapping-type", "the type is an integer of 32 or 64 bits, which wraps alike on both sides"),
+            ("no-larger", "the new constants take no more bytes than what goes"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: true,
+        operators: &["Mul", "Add", "Sub"],
+        apply: integers,
+    },
+    Rule {
+        name: "zero-term",
+        law: "x ± 0 = x, but for the sign of a zero",
+        sentence: "A zero that is added or subtracted goes.",
+        premises: &[
+            ("zero", "the other operand is 0 everywhere"),
+            ("same-shape", "the result has the shape of x"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: false,
+        operators: &["Add", "Sub"],
+        apply: zero_term,
+    },
 ];
 
 /// `x ± 0 = x`, whichever zero it is; the sign of a zero aside, which [`neutral-element`](super::super::neutral) keeps.

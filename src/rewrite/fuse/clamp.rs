@@ -12,8 +12,34 @@ use crate::ir::{Attribute, Edit, NamedAttribute, Node, ValueId};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "needless-cut", operators: &["Relu", "Clip"], exact: true, apply: needless },
-    Rule { name: "cut-of-cut", operators: &["Relu", "Clip"], exact: true, apply: cut_of_cut },
+    Rule {
+        name: "needless-cut",
+        law: "min(max(x, a), b) = x where a ≤ x ≤ b",
+        sentence: "A cut at bounds that are kept anyway goes.",
+        premises: &[
+            ("within", "x is proved to lie between the bounds, whatever the inputs are"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Relu", "Clip"],
+        apply: needless,
+    },
+    Rule {
+        name: "cut-of-cut",
+        law: "min(max(min(max(x, a), b), c), d) = min(max(x, max(a, c)), min(b, d))",
+        sentence: "Two cuts are one.",
+        premises: &[
+            ("meet", "the intervals meet"),
+            ("finite", "both bounds of the result are finite"),
+            ("one-reader", "nothing else reads the first cut"),
+        ],
+        exact: true,
+        operators: &["Relu", "Clip"],
+        apply: cut_of_cut,
+    },
 ];
 
 /// How many nodes up it is looked for what bounds a value.

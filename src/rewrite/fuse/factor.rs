@@ -15,8 +15,36 @@ use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "factor-upstream", operators: &["Mul", "Div"], exact: false, apply: upstream },
-    Rule { name: "factor-downstream", operators: &["Mul", "Div"], exact: false, apply: downstream },
+    Rule {
+        name: "factor-upstream",
+        law: "s·f(x) = f(s·x) for linear f, s·(x·W) = x·(s·W)",
+        sentence: "A factor goes into constants further up.",
+        premises: &[
+            ("meets-constants", "on every way up it meets a constant that takes it"),
+            ("readers-undo", "what else reads a value in between undoes the factor in a constant of its own"),
+            ("one-number", "the factor is one number, which is normal and has a normal inverse"),
+            ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
+            ("own-weights", "nothing else reads these constants, unless they are small"),
+        ],
+        exact: false,
+        operators: &["Mul", "Div"],
+        apply: upstream,
+    },
+    Rule {
+        name: "factor-downstream",
+        law: "f(s·x) = s·f(x) for linear f, (s·x)·W = x·(s·W)",
+        sentence: "A factor goes into constants further down.",
+        premises: &[
+            ("meets-constants", "every reader takes it on to a constant that it is multiplied with"),
+            ("moderate", "it is between 2⁻³² and 2³², and not of binary16, so that nothing in between overflows"),
+            ("one-number", "the factor is one number, which is normal and has a normal inverse"),
+            ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
+            ("own-weights", "nothing else reads these constants, unless they are small"),
+        ],
+        exact: false,
+        operators: &["Mul", "Div"],
+        apply: downstream,
+    },
 ];
 
 /// How many nodes are looked at.

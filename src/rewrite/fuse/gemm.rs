@@ -13,8 +13,36 @@ use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "matmul-add-to-gemm", operators: &["Add"], exact: false, apply: add },
-    Rule { name: "transpose-into-gemm", operators: &["Gemm", "MatMul"], exact: false, apply: transpose },
+    Rule {
+        name: "matmul-add-to-gemm",
+        law: "A·B + C = Gemm(A, B, C)",
+        sentence: "A product of matrices and a sum are one Gemm.",
+        premises: &[
+            ("matrices", "A and B have two axes"),
+            ("broadcasts-in", "C broadcasts to the product, and does not enlarge it"),
+            ("summed", "there is something to sum, whatever the sizes are: of nothing runtimes make this and that"),
+            ("covered-type", "the type is a float that Gemm takes in the model's operator set"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["Add"],
+        apply: add,
+    },
+    Rule {
+        name: "transpose-into-gemm",
+        law: "Gemm(Aᵀ, B, C) = Gemm(A, B, C; transA = 1), and so for B",
+        sentence: "A product of transposed matrices transposes them itself.",
+        premises: &[
+            ("swaps", "the Transpose swaps the two axes of a matrix"),
+            ("summed", "there is something to sum, whatever the sizes are: of nothing runtimes make this and that"),
+            ("covered-type", "the type is a float that Gemm takes in the model's operator set"),
+            ("no-c", "a MatMul has operand set 11, since which a Gemm does without C"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["Gemm", "MatMul"],
+        apply: transpose,
+    },
 ];
 
 /// Whether Gemm is defined on these elements.

@@ -21,8 +21,41 @@ use crate::ops::axis_in;
 use crate::tensor::{DType, Tensor, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "spelled-normalization", operators: &["Mul"], exact: false, apply: normalization },
-    Rule { name: "bare-normalization", operators: &["Div", "Mul"], exact: false, apply: bare },
+    Rule {
+        name: "spelled-normalization",
+        law: "(x − mean(x)) / √(mean((x − mean(x))²) + ε) · γ = LayerNormalization(x, γ; ε), x / √(mean(x²) + ε) \
+            · γ = RMSNormalization(x, γ; ε)",
+        sentence: "A normalization spelled out in older operators is the operator.",
+        premises: &[
+            ("last-axes", "all means are over the same last axes, and keep them"),
+            ("scale-shape", "γ has the shape of these axes"),
+            ("positive-epsilon", "ε is a positive number"),
+            ("binary32", "the type is binary32, in which the operators compute means"),
+            ("known", "the operator is in the model's operator set: LayerNormalization since 17, RMSNormalization 23"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["Mul"],
+        apply: normalization,
+    },
+    Rule {
+        name: "bare-normalization",
+        law: "(x − mean(x)) / √(mean((x − mean(x))²) + ε) = LayerNormalization(x, 1; ε) = \
+            InstanceNormalization(x, 1, 0; ε)",
+        sentence: "A normalization without a scale is one with a scale of 1.",
+        premises: &[
+            ("last-axes", "all means are over the same last axes, and keep them"),
+            ("sizes-known", "the sizes of these axes are positive numbers"),
+            ("positive-epsilon", "ε is a positive number"),
+            ("binary32", "the type is binary32, in which the operators compute means"),
+            ("no-scale", "no scale γ follows: then it is spelled-normalization's"),
+            ("no-larger", "the new constants take no more bytes than what goes"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["Div", "Mul"],
+        apply: bare,
+    },
 ];
 
 /// What a normalization was read as.

@@ -17,11 +17,35 @@ use crate::ops::axis_in;
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "pad-pad", operators: &["Pad"], exact: true, apply: pad_pad },
+    Rule {
+        name: "pad-pad",
+        law: "Pad(Pad(x, p), q) = Pad(x, p + q)",
+        sentence: "Two Pads are one.",
+        premises: &[
+            ("same-number", "both pad with the same number"),
+            ("constant-mode", "both pad with a number, and nothing of x"),
+            ("pads-known", "all pads are known, and none is negative"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: true,
+        operators: &["Pad"],
+        apply: pad_pad,
+    },
     Rule {
         name: "pad-into-window",
-        operators: &["Conv", "AveragePool", "MaxPool"],
+        law: "Conv(Pad(x, p)) = Conv(x; pads = p), AveragePool(Pad(x, p)) = AveragePool(x; pads = p), \
+            MaxPool(Pad(x, p)) = MaxPool(x; pads = p)",
+        sentence: "A convolution or pool pads itself.",
+        premises: &[
+            ("spatial", "the Pad leaves the first two axes as they are"),
+            ("fill", "it pads with 0; before a MaxPool with what no element of x is below"),
+            ("pads-known", "all pads are known, and none is negative"),
+            ("short-pads", "before a pool every pad is shorter than the window"),
+            ("not-empty", "before a MaxPool x has an element along each spatial axis"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
         exact: false,
+        operators: &["Conv", "AveragePool", "MaxPool"],
         apply: pad_into_window,
     },
 ];

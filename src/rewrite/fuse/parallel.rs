@@ -9,8 +9,20 @@ use super::{Place, Rule};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "parallel-weights", operators: &["MatMul", "Gemm", "Conv"], exact: false, apply: parallel }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "parallel-weights",
+    law: "x·[V W] = [x·V x·W]",
+    sentence: "Products of one operand with several weights are one product, and a Split.",
+    premises: &[
+        ("alike", "the products have the operator, the attributes and the operand in common"),
+        ("pays", "there are three or more, or what follows can be done to the whole as well"),
+        ("no-output", "none of the products is a graph output"),
+        ("own-weights", "nothing else reads the weights"),
+    ],
+    exact: false,
+    operators: &["MatMul", "Gemm", "Conv"],
+    apply: parallel,
+}];
 
 /// How many products are looked at.
 const MOST: usize = 64;

@@ -9,8 +9,20 @@ use super::{Place, Rule, int_of};
 use crate::ir::{Edit, Node};
 use crate::tensor::DType;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "quantize-dequantized", operators: &["QuantizeLinear"], exact: true, apply: quantize }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "quantize-dequantized",
+    law: "QuantizeLinear(DequantizeLinear(x, s, z), s, z) = x",
+    sentence: "Quantizing what was just dequantized gives it back.",
+    premises: &[
+        ("same-grid", "scale, zero point, axis and blocks are the same"),
+        ("same-type", "the result has the type of x, an integer of at most 16 bits"),
+        ("normal-scale", "every scale is a positive binary32 with all digits, and so is its product with any x"),
+        ("name-is-free", "the result is no graph output, or the node of the operand can compute it under that name"),
+    ],
+    exact: true,
+    operators: &["QuantizeLinear"],
+    apply: quantize,
+}];
 
 fn quantize(place: &mut Place<'_>) -> Option<Edit> {
     let node = place.node()?;

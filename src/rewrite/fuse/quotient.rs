@@ -5,8 +5,20 @@
 use super::{Fusion, Place, Rule, has_arithmetic};
 use crate::ir::{Edit, NodeId, ValueId};
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "product-with-inverse", operators: &["Mul"], exact: false, apply: quotient }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "product-with-inverse",
+    law: "x · (1/y) = x/y",
+    sentence: "A product with an inverse is a quotient.",
+    premises: &[
+        ("one", "what is divided is 1"),
+        ("inverse-shape", "the inverse has the shape of y"),
+        ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
+        ("one-reader", "nothing else reads what is between"),
+    ],
+    exact: false,
+    operators: &["Mul"],
+    apply: quotient,
+}];
 
 fn quotient(place: &mut Place<'_>) -> Option<Edit> {
     let result = place.only_output()?;

@@ -16,14 +16,30 @@ use crate::tensor::{DType, Tensor};
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "affine-after-weights",
-        operators: &["BatchNormalization", "Mul", "Div", "Add", "Sub"],
+        law: "s·(W·x + b) + t = (s·W)·x + (s·b + t)",
+        sentence: "A scaling and shifting of channels goes into the weights before it.",
+        premises: &[
+            ("per-channel", "the constants are the same throughout each channel of the result, and do not enlarge it"),
+            ("inference", "a BatchNormalization does not train"),
+            ("own-weights", "nothing else reads the weights, if they change"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
         exact: false,
+        operators: &["BatchNormalization", "Mul", "Div", "Add", "Sub"],
         apply: after,
     },
     Rule {
         name: "affine-before-weights",
-        operators: &["Conv", "ConvTranspose", "Gemm", "MatMul"],
+        law: "W·(s·x + t) + b = (W·s)·x + (b + W·t)",
+        sentence: "A scaling and shifting of channels goes into the weights behind it.",
+        premises: &[
+            ("per-channel", "the constants are the same throughout each channel of x, and do not enlarge it"),
+            ("unpadded-shift", "where zeros are padded around what is shifted, the shift is 0"),
+            ("own-weights", "nothing else reads the weights"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
         exact: false,
+        operators: &["Conv", "ConvTranspose", "Gemm", "MatMul"],
         apply: before,
     },
 ];

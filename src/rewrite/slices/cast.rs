@@ -4,8 +4,21 @@ use crate::ir::{Edit, NewNode, NodeId};
 use crate::rewrite::merge::is_lossless;
 use crate::rewrite::{Place, Rule};
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "cast-sandwich", operators: &["Cast"], exact: true, apply: cast_sandwich }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "cast-sandwich",
+    law: "Cast(f(Cast(x, a)), b) = f(x) where x has type b, for f that move elements",
+    sentence: "Casts there and back around movements go.",
+    premises: &[
+        ("same-type", "the last type is that of x"),
+        ("lossless", "every value of x's type has one of the type between that stands for it alone"),
+        ("movements", "between the casts elements are moved and nothing else"),
+        ("one-reader", "nothing else reads what is between them"),
+        ("movable-type", "every runtime moves elements of x's type"),
+    ],
+    exact: true,
+    operators: &["Cast"],
+    apply: cast_sandwich,
+}];
 
 /// Operators that move elements of their first operand and never look at them.
 const MOVEMENTS: [&str; 9] =

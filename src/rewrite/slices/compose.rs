@@ -6,10 +6,52 @@ use crate::rewrite::{Place, Rule};
 use crate::slicing::{self, Bound, Range};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "slice-nothing", operators: &["Slice"], exact: true, apply: slice_nothing },
-    Rule { name: "equal-slices", operators: &["Slice"], exact: true, apply: equal_slices },
-    Rule { name: "slice-slice", operators: &["Slice"], exact: true, apply: slice_slice },
-    Rule { name: "slice-fewer-axes", operators: &["Slice"], exact: true, apply: slice_fewer_axes },
+    Rule {
+        name: "slice-nothing",
+        law: "x[0 : dim] = x",
+        sentence: "A slice that takes all of every axis goes.",
+        premises: &[("whole", "every axis is proved to be taken whole")],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_nothing,
+    },
+    Rule {
+        name: "equal-slices",
+        law: "x[r] = x[q] where r and q take the same elements",
+        sentence: "Of slices that take the same, however it is written, one is enough.",
+        premises: &[
+            ("same-elements", "both take the same of every axis; of a tensor that holds one number, as much"),
+            ("can-precede", "what the other node reads beside the data is given, or read by this one as well"),
+            ("one-name", "not both results are graph outputs"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: equal_slices,
+    },
+    Rule {
+        name: "slice-slice",
+        law: "x[r][s] = x[r ∘ s]",
+        sentence: "A slice of a slice is one slice.",
+        premises: &[
+            ("composes", "what both take together is proved to be one range of numbers along every axis"),
+            ("one-reader", "all readers of the first slice compose with it, unless both together take all of x"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_slice,
+    },
+    Rule {
+        name: "slice-fewer-axes",
+        law: "x[0 : dim on a, r on b] = x[r on b]",
+        sentence: "A slice does not name axes that it takes whole.",
+        premises: &[
+            ("one-whole", "an axis that is named is proved to be taken whole"),
+            ("one-cut", "another one is cut"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_fewer_axes,
+    },
 ];
 
 /// `x[0:dim] = x`, on every axis.

@@ -9,8 +9,32 @@ use crate::rewrite::{Place, Rule};
 use crate::slicing::{self, Bound, Range};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "slice-of-concat", operators: &["Slice"], exact: true, apply: slice_of_concat },
-    Rule { name: "concat-of-slices", operators: &["Concat"], exact: true, apply: concat_of_slices },
+    Rule {
+        name: "slice-of-concat",
+        law: "Concat(p₀, …, pₙ)[r] = Concat(pᵢ, …, pⱼ)[r′]",
+        sentence: "A slice of a concatenation is of the pieces that it reaches.",
+        premises: &[
+            ("within", "the elements taken are proved to lie in these pieces, whatever the sizes are"),
+            ("saves", "one piece is left, or no slice, or fewer pieces where nothing else reads the concatenation"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_of_concat,
+    },
+    Rule {
+        name: "concat-of-slices",
+        law: "Concat(x[a : m], x[m : b]) = x[a : b]",
+        sentence: "Parts of a value that follow one another are one part, or all of it.",
+        premises: &[
+            ("adjacent", "each part is proved to begin where the one before ends, along the axis of the Concat"),
+            ("same-elsewhere", "they take the same of every other axis"),
+            ("one-source", "they are parts of one value"),
+            ("pays", "the node that is made takes the place of one that goes"),
+        ],
+        exact: true,
+        operators: &["Concat"],
+        apply: concat_of_slices,
+    },
 ];
 
 /// More pieces than this are not looked through.

@@ -4,8 +4,21 @@ use super::{cuts_of, is_common, moved};
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "slice-of-elementwise", operators: &["Slice"], exact: true, apply: slice_of_elementwise }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-elementwise",
+    law: "f(x, y)[r] = f(x[r], y)",
+    sentence: "A slice of what is computed element by element is taken before, and less is computed.",
+    premises: &[
+        ("pointwise", "each node that it moves over computes an element from those at its place"),
+        ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
+        ("one-reader", "nothing else reads the values in between"),
+        ("not-fused", "what comes before is no product or normalization, with which runtimes compute the rest at once"),
+        ("movable-type", "every runtime slices the element type"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slice_of_elementwise,
+}];
 
 /// Operators whose result at a place depends on their first operand at the place, and on scalars.
 #[rustfmt::skip]

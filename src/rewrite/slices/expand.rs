@@ -7,8 +7,19 @@ use crate::rewrite::{Place, Rule};
 use crate::slicing::Range;
 use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "slice-of-expand", operators: &["Slice"], exact: true, apply: slice_of_expand }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-expand",
+    law: "Expand(x)[r] = Expand(x[r′])",
+    sentence: "A slice of broadcast data slices x along its own axes, and spreads less along the others.",
+    premises: &[
+        ("own-or-broadcast", "of each axis it is proved whether x has its size or size 1"),
+        ("sizes-known", "the new sizes are positive numbers, or those of x"),
+        ("one-reader", "nothing else reads the spread value, if both a slice and an Expand are left"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slice_of_expand,
+}];
 
 /// `Expand(x)[r]`: along an axis that `x` has to itself it is `Expand(x[r])`; along one that is broadcast all elements are the
 /// same one, and it is an Expand to as many as `r` takes.

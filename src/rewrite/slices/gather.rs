@@ -8,13 +8,72 @@ use crate::slicing::{Bound, Range};
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "gather-to-slice", operators: &["Gather"], exact: true, apply: gather_to_slice },
-    Rule { name: "slice-squeeze-to-gather", operators: &["Squeeze"], exact: true, apply: slice_squeeze },
-    Rule { name: "gather-unsqueeze-to-gather", operators: &["Unsqueeze"], exact: true, apply: gather_unsqueeze },
+    Rule {
+        name: "gather-to-slice",
+        law: "Gather(x, [s, s + t, s + 2·t, …]) = x[s : … : t]",
+        sentence: "A lookup of places a step apart is a slice.",
+        premises: &[
+            ("progression", "the indices are known, and a fixed step apart"),
+            (
+                "inside",
+                "every index is proved to lie in the axis: outside of it a Gather fails, and a slice takes less",
+            ),
+            ("vector", "the indices have one axis"),
+        ],
+        exact: true,
+        operators: &["Gather"],
+        apply: gather_to_slice,
+    },
+    Rule {
+        name: "slice-squeeze-to-gather",
+        law: "Squeeze(x[i : i + 1 on a], a) = Gather(x, i; axis = a)",
+        sentence: "One element that loses its axis is a Gather.",
+        premises: &[
+            (
+                "one-element",
+                "the slice takes element i of one axis, or nothing where there is none, and all of the others",
+            ),
+            ("that-axis", "the Squeeze takes that axis away, and no other"),
+            ("one-reader", "nothing else reads what is between"),
+            ("from-the-end", "an index that counts from the end has operator set 11, in which Gather knows it"),
+        ],
+        exact: true,
+        operators: &["Squeeze"],
+        apply: slice_squeeze,
+    },
+    Rule {
+        name: "gather-unsqueeze-to-gather",
+        law: "Unsqueeze(Gather(x, i; axis = a), a) = Gather(x, [i]; axis = a)",
+        sentence: "An element that is looked up and gets its axis back is looked up by a vector.",
+        premises: &[
+            ("single-index", "the index is one constant number without axes"),
+            ("that-axis", "the Unsqueeze puts the axis of the Gather back, and no other"),
+            ("one-reader", "nothing else reads what is between"),
+            (
+                "no-size",
+                "what is looked up is no size: the same size may be wanted as a scalar elsewhere, and waits for \
+                    the last stage",
+            ),
+        ],
+        exact: true,
+        operators: &["Unsqueeze"],
+        apply: gather_unsqueeze,
+    },
 ];
 
-pub(in crate::rewrite) const LATE_RULES: &[Rule] =
-    &[Rule { name: "size-unsqueeze-to-gather", operators: &["Unsqueeze"], exact: true, apply: size_unsqueeze }];
+pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
+    name: "size-unsqueeze-to-gather",
+    law: "Unsqueeze(Gather(x, i; axis = a), a) = Gather(x, [i]; axis = a)",
+    sentence: "A size that is looked up and put into a vector is looked up by a vector.",
+    premises: &[
+        ("single-index", "the index is one constant number without axes"),
+        ("that-axis", "the Unsqueeze puts the axis of the Gather back, and no other"),
+        ("one-reader", "nothing else reads what is between"),
+    ],
+    exact: true,
+    operators: &["Unsqueeze"],
+    apply: size_unsqueeze,
+}];
 
 /// More constant indices than this are not looked at one by one.
 const MOST_INDICES: i64 = 4096;

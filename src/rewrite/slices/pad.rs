@@ -7,8 +7,23 @@ use crate::rewrite::{Place, Rule};
 use crate::slicing::Range;
 use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "slice-of-pad", operators: &["Slice"], exact: true, apply: slice_of_pad }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-pad",
+    law: "Pad(x, p)[r] = Pad(x[r′], p′)",
+    sentence: "A slice of padded data pads less, and slices what is padded.",
+    premises: &[
+        (
+            "apart",
+            "along each axis it lies in x, or what it cuts off at both ends are numbers and leave x something \
+                    or nothing",
+        ),
+        ("constant-margin", "where it reaches into a margin, the margin is of one number"),
+        ("one-reader", "nothing else reads the padded value, unless no Pad is left"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slice_of_pad,
+}];
 
 /// What Pad adds before and after each axis, constant.
 fn pads_of(place: &Place<'_>, node: &Node, rank: usize) -> Option<Vec<(i64, i64)>> {

@@ -7,8 +7,20 @@ use crate::rewrite::merge::reshape_codes;
 use crate::rewrite::{Place, Rule};
 use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "slice-of-reshape", operators: &["Slice"], exact: true, apply: slice_of_reshape }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-reshape",
+    law: "Reshape(x)[r] = Reshape(x[r′])",
+    sentence: "A slice moves over a reshape to what it may cancel with.",
+    premises: &[
+        ("axis-survives", "each axis that is cut is an axis of x: as long, with as many elements before and behind it"),
+        ("meets", "before the reshape or behind the slice is a node that one of them may cancel with"),
+        ("sizes-said", "a constant can tell the new shape"),
+        ("one-reader", "nothing else reads the reshaped value"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slice_of_reshape,
+}];
 
 const RESHAPES: [&str; 4] = ["Reshape", "Squeeze", "Unsqueeze", "Flatten"];
 

@@ -5,11 +5,39 @@ use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
 use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "selections-to-gather", operators: &["Concat"], exact: true, apply: selections }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "selections-to-gather",
+    law: "Concat(x[i₀ i₁ …], x[j₀ j₁ …]) = Gather(x, [i₀ i₁ … j₀ j₁ …])",
+    sentence: "Parts of an axis in another order are one Gather.",
+    premises: &[
+        ("known-places", "the size of the axis and what is taken of it are numbers"),
+        (
+            "one-source",
+            "all operands are slices of one value, or results of a Split of it, that take the other axes whole",
+        ),
+        ("one-reader", "nothing else reads what goes"),
+        ("out-of-order", "the places are not one range: that is a slice"),
+        ("no-larger", "the indices take no more bytes than what goes"),
+    ],
+    exact: true,
+    operators: &["Concat"],
+    apply: selections,
+}];
 
-pub(in crate::rewrite) const LATE_RULES: &[Rule] =
-    &[Rule { name: "gathers-to-split", operators: &["Gather"], exact: true, apply: gathers }];
+pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
+    name: "gathers-to-split",
+    law: "Gather(x, [i]), Gather(x, [j]), … = parts of Split(x)",
+    sentence: "Lookups of single places along an axis are one Split.",
+    premises: &[
+        ("known-places", "the size of the axis is a number, and each index is one constant in a vector"),
+        ("two-or-more", "there are at least two of them"),
+        ("distinct", "no two take the same place: those become one first"),
+        ("few-gaps", "no more places are passed over than taken: they are copied for nothing"),
+    ],
+    exact: true,
+    operators: &["Gather"],
+    apply: gathers,
+}];
 
 /// How many indices a list may have, and how many bytes a value takes in a file that is no longer there: its name and type.
 const MOST_INDICES: usize = 1024;

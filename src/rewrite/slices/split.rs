@@ -8,9 +8,46 @@ use crate::slicing::Range;
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "slice-of-split-data", operators: &["Slice"], exact: true, apply: slice_is_part },
-    Rule { name: "slices-to-split", operators: &["Slice"], exact: true, apply: slices_to_split },
-    Rule { name: "split-to-slice", operators: &["Split"], exact: true, apply: split_to_slice },
+    Rule {
+        name: "slice-of-split-data",
+        law: "x[r] = part i of Split(x) where r takes that part",
+        sentence: "A slice that takes what a Split has as a result is that result.",
+        premises: &[
+            ("same-elements", "both are proved to take the same of every axis"),
+            ("can-precede", "what the other node reads beside the data is given, or read by this one as well"),
+            ("one-name", "not both results are graph outputs"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_is_part,
+    },
+    Rule {
+        name: "slices-to-split",
+        law: "x[0 : a], x[a : b], …, x[z :] = Split(x)",
+        sentence: "Slices that do not overlap are one Split; gaps are results that nobody reads.",
+        premises: &[
+            ("known-places", "the size of the axis and all bounds are numbers"),
+            ("one-axis", "each slice cuts this axis alone, with step 1, and takes something"),
+            ("no-overlap", "no two overlap"),
+            ("two-or-more", "there are at least two of them"),
+            ("not-squeezed", "a slice of one element is not squeezed: that is a Gather"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slices_to_split,
+    },
+    Rule {
+        name: "split-to-slice",
+        law: "part i of Split(x) = x[begin of i : end of i]",
+        sentence: "A Split of which one result is read is a slice.",
+        premises: &[
+            ("one-read", "exactly one result is read"),
+            ("known-places", "where it begins and ends can be told by numbers"),
+        ],
+        exact: true,
+        operators: &["Split"],
+        apply: split_to_slice,
+    },
 ];
 
 /// The axis of a Split, which is 0 unless it says otherwise.

@@ -5,8 +5,18 @@ use crate::ir::{Edit, NewNode};
 use crate::rewrite::merge::permutation;
 use crate::rewrite::{Place, Rule};
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "slice-of-transpose", operators: &["Slice"], exact: true, apply: slice_of_transpose }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-transpose",
+    law: "Transpose(x, p)[r] = Transpose(x[r ∘ p⁻¹], p)",
+    sentence: "A slice of transposed data is taken before, and less is transposed.",
+    premises: &[
+        ("axes-known", "which axes are cut is known"),
+        ("one-reader", "nothing else reads the transposed value"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slice_of_transpose,
+}];
 
 /// `Transpose(x, p)[r] = Transpose(x[r∘p⁻¹], p)`: axis `i` of the transposed data is axis `p[i]` of `x`. Less is transposed, and
 /// the Transpose may meet another behind the slice that undoes it.
