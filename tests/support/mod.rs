@@ -1,6 +1,6 @@
 //! Running models in text form before and after folding.
 
-// Every test binary compiles this for itself and uses its part of it.
+// Each test binary compiles this for itself and uses its part of it.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use half::{bf16, f16};
+use onnx_slice_fold::dim::Scope;
 use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, text};
 use onnx_slice_fold::ops::{Budget, evaluate_graph};
 use onnx_slice_fold::slicing::Rule;
@@ -59,17 +60,45 @@ fn sample(declared: &DeclaredType, sizes: &BTreeMap<String, usize>, numbers: &mu
         DeclaredType::Tensor { shape: Some(dims), .. } => {
             let size = |claim: &DimClaim| match claim {
                 DimClaim::Value(size) => usize::try_from(*size).expect("sizes are not negative"),
-                DimClaim::Param(name) => sizes[name],
+                DimClaim::Param(text) => size_of(text, sizes),
                 DimClaim::Unknown => 2,
             };
             let shape: Vec<usize> = dims.iter().map(|dim| size(&dim.claim)).collect();
             Data::Tensor(random(declared.dtype().expect("the element type is known"), &shape, numbers))
+        }
+        // Of no rank in particular.
+        DeclaredType::Tensor { shape: None, .. } => {
+            Data::Tensor(random(declared.dtype().expect("the element type is known"), &[2, 3, 4], numbers))
         }
         DeclaredType::Optional { elem: Some(elem), .. } => Data::Optional(Some(Arc::new(sample(elem, sizes, numbers)))),
         DeclaredType::Sequence { elem: Some(elem), .. } => {
             Data::Sequence(Arc::new(vec![sample(elem, sizes, numbers), sample(elem, sizes, numbers)]))
         }
         other => panic!("no random values of type {other:?}"),
+    }
+}
+
+/// What a dim is at these sizes: one of them, or computed from them; nothing where it would be less.
+fn size_of(text: &str, sizes: &BTreeMap<String, usize>) -> usize {
+    if let Some(&size) = sizes.get(text) {
+        return size;
+    }
+    let scope = Scope::new();
+    let known: BTreeMap<_, i64> =
+        sizes.iter().map(|(name, &size)| (scope.named(name), i64::try_from(size).expect("sizes are small"))).collect();
+    let dim = scope.parse(text).unwrap_or_else(|| panic!("'{text}' is no expression"));
+    let size = dim.evaluate(&|symbol| known.get(&symbol).copied()).expect("every symbol has a size");
+    usize::try_from(size).unwrap_or(0)
+}
+
+/// The symbols of a dim: itself if it is a name, else those of the expression.
+fn names_in(text: &str) -> Vec<String> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let is_name = |word: &&str| word.starts_with(|letter: char| letter.is_alphabetic() || letter == '_');
+    let is_function = |word: &&str| text.contains(&format!("{word}("));
+    match Scope::new().parse(text) {
+        Some(_) => words.filter(is_name).filter(|word| !is_function(word)).map(str::to_string).collect(),
+        None => vec![text.to_string()],
     }
 }
 
@@ -129,9 +158,9 @@ pub fn symbols<'m>(model: &'m Model) -> Vec<String> {
     let shapes = graph.inputs().iter().filter_map(|&value| innermost(model.value(value).declared.as_ref()?));
     let mut names: Vec<String> = shapes
         .flatten()
-        .filter_map(|dim| match &dim.claim {
-            DimClaim::Param(name) => Some(name.clone()),
-            _ => None,
+        .flat_map(|dim| match &dim.claim {
+            DimClaim::Param(text) => names_in(text),
+            _ => Vec::new(),
         })
         .collect();
     names.sort();

@@ -1,0 +1,15 @@
+//! The library on models in text form: rules alone and together, operators, claims, control flow, functions, and what other runtimes
+//! gave. A module here is a subject; helpers that several need are in `support`.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod budgets;
+mod claims;
+mod families;
+mod functions;
+mod movement_random;
+mod peer_traps;
+mod rules;
+mod slicing_oracle;
+mod text;
