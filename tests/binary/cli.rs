@@ -186,6 +186,7 @@ fn assumptions_are_checked_and_used() {
         ("--overwrite-input-shape", "nobody:1", "no input named 'nobody'"),
         ("--overwrite-input-shape", "input_ids:1,2,3", "contradicts"),
         ("--skip", "nothing", "no rule named 'nothing'"),
+        ("--only", "decided-iff", "did you mean 'decided-if'?"),
     ] {
         let done = run(&[&name, flag, value]);
         assert_eq!(done.status.code(), Some(1), "{flag} {value}");
@@ -204,6 +205,49 @@ fn the_list_of_operators_is_up_to_date() {
     let file = std::fs::read_to_string(path).expect("SUPPORTED_OPS.md is read");
     let renew = "SUPPORTED_OPS.md is out of date; renew it with `cargo run -- ops > SUPPORTED_OPS.md`";
     assert!(text(&done.stdout) == file.replace("\r\n", "\n"), "{renew}");
+}
+
+#[test]
+fn the_list_of_rules_is_up_to_date() {
+    let done = run(&["rules"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("RULES.md");
+    let file = std::fs::read_to_string(path).expect("RULES.md is read");
+    let renew = "RULES.md is out of date; renew it with `cargo run -- rules > RULES.md`";
+    assert!(text(&done.stdout) == file.replace("\r\n", "\n"), "{renew}");
+}
+
+#[test]
+fn a_rule_explains_itself() {
+    for (name, said) in [("slice-slice", "x[r][s]"), ("decided-if", "the condition is known")] {
+        let done = run(&["rules", name]);
+        assert!(done.status.success() && text(&done.stdout).contains(said), "{}", text(&done.stdout));
+    }
+    let done = run(&["rules", "slice-slise"]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(text(&done.stderr).contains("did you mean 'slice-slice'?"), "{}", text(&done.stderr));
+    let done = run(&["rules", "no such rule"]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(!text(&done.stderr).contains("did you mean"), "{}", text(&done.stderr));
+}
+
+/// With one rule alone, what others would do stays, and inference goes on.
+#[test]
+fn one_rule_is_used_alone() {
+    let folder = TempDir::new().expect("a folder");
+    let source = "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[n] x) => (y) <float one = {1}, float two = {2}> {\n a = Identity (x)  b = Relu (a)  c = Relu (b)  s = Add (one, two)  y = Mul (c, s) }";
+    let path = written(&folder, "three.onnx", source);
+    let shown = text(&run(&["show", "--folded", &path, "--only", "idempotent"]).stdout);
+    assert_eq!(shown.matches("Relu").count(), 1, "{shown}");
+    assert!(shown.contains("Identity") && !shown.contains("Add (") && shown.contains("=> (float[n] y)"), "{shown}");
+    let both = text(&run(&["show", "--folded", &path, "--only", "idempotent", "--only", "identity"]).stdout);
+    assert!(!both.contains("Identity") && both.matches("Relu").count() == 1, "{both}");
+    let done = run(&["show", "--folded", &path, "--only", "idempotence"]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(text(&done.stderr).contains("did you mean 'idempotent'?"), "{}", text(&done.stderr));
+    // A pass is a rule among them.
+    let explained = text(&run(&["explain", &path, "--only", "common-subexpression"]).stdout);
+    assert!(!explained.contains("identity") && !explained.contains("idempotent"), "{explained}");
 }
 
 /// Writes a model that is given as text.

@@ -4,6 +4,8 @@ use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::{Document, Options};
 use tempfile::TempDir;
 
+use crate::support::operators;
+
 fn refusal(source: &str) -> String {
     match text::parse(source) {
         Ok(model) => panic!("it is taken for a model:\n{}", text::print(&model)),
@@ -162,11 +164,6 @@ fn folded(source: &str) -> Model {
     let mut document = opened(source, &[]).unwrap_or_else(|error| panic!("{error}"));
     document.fold(&Options::default()).expect("the model folds");
     document.model().clone()
-}
-
-fn operators(model: &Model) -> Vec<String> {
-    let nodes = model.graph(model.main()).nodes().filter_map(|id| model.node(id));
-    nodes.map(|node| node.op_type.clone()).collect()
 }
 
 /// Processors trap there.

@@ -4,28 +4,10 @@ use onnx_slice_fold::ir::{DeclaredType, DimClaim, Model, text};
 use onnx_slice_fold::ops::EventKind;
 use onnx_slice_fold::{Document, Options, Report};
 
-fn folded(source: &str, options: &Options) -> (Model, Report) {
-    let model = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    let mut document = Document::of(model);
-    let report = document.fold(options).expect("the model folds");
-    (document.model().clone(), report)
-}
+use crate::support::{folded_unrun, shape};
 
 fn inferred(source: &str) -> (Model, Report) {
-    folded(source, &Options { fold: false, ..Options::default() })
-}
-
-fn shape(model: &Model, name: &str) -> String {
-    let graph = model.graph(model.main());
-    let results = graph.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
-    let value = *results.into_iter().find(|&&value| model.value(value).name == name).expect("the value is there");
-    let declared = model.value(value).declared.as_ref().and_then(DeclaredType::shape).expect("it has a shape");
-    let one = |claim: &DimClaim| match claim {
-        DimClaim::Unknown => "?".to_string(),
-        DimClaim::Value(size) => size.to_string(),
-        DimClaim::Param(name) => name.clone(),
-    };
-    declared.iter().map(|dim| one(&dim.claim)).collect::<Vec<_>>().join(",")
+    folded_unrun(source, &Options { fold: false, ..Options::default() })
 }
 
 fn notes(report: &Report, kind: EventKind) -> Vec<String> {
@@ -109,10 +91,10 @@ fn only_what_is_trusted_is_a_premise() {
         let graph = model.graph(model.main());
         graph.nodes().filter_map(|id| model.node(id)).any(|node| node.op_type == "Slice")
     };
-    let (plain, _) = folded(source, &Options::default());
+    let (plain, _) = folded_unrun(source, &Options::default());
     assert!(has_slice(&plain));
     assert_eq!(shape(&plain, "at"), "1,3");
-    let (trusted, report) = folded(source, &Options { trust_declared_shapes: true, ..Options::default() });
+    let (trusted, report) = folded_unrun(source, &Options { trust_declared_shapes: true, ..Options::default() });
     assert!(!has_slice(&trusted), "{}", text::print(&trusted));
     assert_eq!(notes(&report, EventKind::FalseClaim), [""; 0]);
 }
@@ -124,7 +106,7 @@ fn a_trusted_claim_that_is_false_is_no_premise() {
         {
             y = Relu (x)
         }"#;
-    let (model, report) = folded(source, &Options { trust_declared_shapes: true, ..Options::default() });
+    let (model, report) = folded_unrun(source, &Options { trust_declared_shapes: true, ..Options::default() });
     assert_eq!(shape(&model, "y"), "n,4");
     assert_eq!(notes(&report, EventKind::FalseClaim).len(), 1);
 }
@@ -189,7 +171,7 @@ fn what_is_written_for_not_knowing_is_no_size_and_no_name() {
             r#"<ir_version: 8, opset_import: ["" : 17]>
             agraph (float[n, "{text}", "{text}"] x) => (int64[3] s, y, z) {{ s = Shape (x)  y = Relu (x)  z = Transpose <perm = [0, 2, 1]> (x) }}"#
         );
-        let (model, _) = folded(&source, &Options::default());
+        let (model, _) = folded_unrun(&source, &Options::default());
         assert_eq!(shape(&model, "z"), "n,dim__1,dim__0", "{text:?}");
         assert!(text::print(&model).contains("s = Shape (x)"));
     }
@@ -197,7 +179,7 @@ fn what_is_written_for_not_knowing_is_no_size_and_no_name() {
 
 #[test]
 fn claims_are_mended_of_what_becomes_an_initializer_and_of_inputs_of_bodies() {
-    let (model, report) = folded(
+    let (model, report) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[n, 3] x, int64 t) => (y) <float[9] k, float[1] a = {1}, float[2] b = {2, 3}, bool c = {1}> {
             k = Concat <axis = 0> (a, b)
@@ -238,7 +220,7 @@ fn a_function_s_names_are_its_own() {
 
 #[test]
 fn a_name_from_a_branch_that_does_not_run_is_no_bound() {
-    let (model, _) = folded(
+    let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[1, 1, ?] x, bool c) => (y, z)
         <float[1, 1, 3] k = {1, 1, 1}, int64[1] two = {2}, int64[1] big = {9223372036854775807}> {
@@ -273,7 +255,7 @@ fn sizes_given_are_told_to_expressions() {
 
 #[test]
 fn names_survive_that_functions_are_tried_in_more_than_one_way() {
-    let (model, report) = folded(
+    let (model, report) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
         agraph (float[b, ?, 4] past, float[b, seq, 4] x) => (float[b, total_seq, 4] y, z, w) {
             y = Concat <axis = 1> (past, x)  z = own.F (y)  w = own.F (past) }
@@ -327,7 +309,7 @@ fn what_is_said_of_no_value_is_not_said_of_another() {
 
 #[test]
 fn operators_of_two_versions_at_once_are_left() {
-    let (model, _) = folded(
+    let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 18, "ai.onnx" : 11]>
         g (float[n] x) => (y) <float[1, 2, 2] w = {1, 2, 3, 4}> { y = Softmax (w) }"#,
         &Options::default(),
@@ -337,7 +319,7 @@ fn operators_of_two_versions_at_once_are_left() {
 
 #[test]
 fn what_is_computed_twice_has_one_size() {
-    let (model, _) = folded(
+    let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 18]>
         g (float[n] x) => (a, b, c) { y1 = NonZero (x)  y2 = NonZero (x)  a = Neg (y1)  b = Abs (y2)  c = Add (a, b) }"#,
         &Options::default(),
@@ -360,11 +342,11 @@ fn sizes_given_for_what_says_nothing_are_of_one_dim_each() {
         assert_eq!(shape(document.model(), "y"), "4,5");
         assert!(!shape(document.model(), "z").contains(['4', '5']), "{text}");
         // Nor is it what an author calls a size.
-        let (model, _) = folded(&source, &Options::default());
+        let (model, _) = folded_unrun(&source, &Options::default());
         assert_ne!(shape(&model, "z"), text);
     }
     // A name that is no identifier is one all the same.
-    let (model, _) = folded(
+    let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float["2x"] x, float["2x"] w) => (y) { y = Add (x, w) }"#,
         &Options::default(),

@@ -1,16 +1,15 @@
 //! Nodes that call functions, the model's own or those by which the standard defines operators, fold like any other.
 
+use onnx_slice_fold::Options;
 use onnx_slice_fold::ir::text;
-use onnx_slice_fold::{Document, Options};
+
+use crate::support::folded_unrun;
 
 /// The one output of a model of which no node is left.
-fn folded(source: &str) -> Vec<f64> {
-    let model = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    let mut document = Document::of(model);
-    document.fold(&Options::default()).expect("the model folds");
-    let model = document.model();
+fn constant(source: &str) -> Vec<f64> {
+    let (model, _) = folded_unrun(source, &Options::default());
     let graph = model.graph(model.main());
-    assert_eq!(graph.nodes().count(), 0, "{}", text::print(model));
+    assert_eq!(graph.nodes().count(), 0, "{}", text::print(&model));
     let tensor = model.value(graph.outputs()[0]).tensor().expect("an initializer");
     tensor.to_f64s().unwrap_or_else(|| tensor.to_i64s().expect("numbers").into_iter().map(|int| int as f64).collect())
 }
@@ -22,7 +21,7 @@ fn own_functions_that_call_one_another() {
         <domain: "own", opset_import: ["" : 18, "own" : 1]> Twice (a) => (c) { b = own.Grow (a)  c = own.Grow (b) }
         <domain: "own", opset_import: ["" : 18]> Grow (a) => (c) { b = Mul (a, a)  c = Add (a, b) }"#;
     // x + x² of 1 and 2, twice.
-    assert_eq!(folded(source), [6.0, 42.0]);
+    assert_eq!(constant(source), [6.0, 42.0]);
 }
 
 #[test]
@@ -30,7 +29,7 @@ fn attributes_of_the_call() {
     let source = r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
         g () => (y) <float[2] x = {1, -2}> { y = own.Leak <slope = 0.5> (x) }
         <domain: "own", opset_import: ["" : 18]> Leak <slope> (a) => (b) { b = LeakyRelu <alpha : float = @slope> (a) }"#;
-    assert_eq!(folded(source), [1.0, -1.0]);
+    assert_eq!(constant(source), [1.0, -1.0]);
 }
 
 #[test]
@@ -47,6 +46,6 @@ fn operators_that_are_functions() {
         ("one = Constant <value_float = 1.0> ()  y = GreaterOrEqual (x, one)", vec![0.0, 1.0]),
         ("y = Shrink <lambd = 1.0, bias = 1.0> (x)", vec![0.0, 3.0]),
     ] {
-        assert_eq!(folded(&source(node)), result, "{node}");
+        assert_eq!(constant(&source(node)), result, "{node}");
     }
 }

@@ -6,8 +6,11 @@ mod support;
 
 mod budgets;
 mod claims;
+mod control;
 mod families;
 mod functions;
+mod inlining;
+mod long_chains;
 mod movement_random;
 mod peer_traps;
 mod rules;

@@ -1,15 +1,13 @@
 //! Mistakes that tools of this kind make: each test is a class of them. Shapes of single operators are in `families/` as well.
 
-use crate::support::folded;
+use crate::support::{folded, folded_unrun, operators, shape, value};
 use onnx_slice_fold::dim::Scope;
-use onnx_slice_fold::ir::{DeclaredType, DimClaim, Model, ValueId, text};
+use onnx_slice_fold::ir::{DeclaredType, Model, ValueId, text};
 use onnx_slice_fold::{Document, Options};
 use tempfile::TempDir;
 
 fn fold(source: &str) -> Model {
-    let mut document = Document::of(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}")));
-    document.fold(&Options::default()).expect("the model folds");
-    document.model().clone()
+    folded_unrun(source, &Options::default()).0
 }
 
 /// A graph at an operator set, folded.
@@ -20,34 +18,6 @@ fn graph(opset: i64, body: &str) -> Model {
 /// The same, run before and after.
 fn same(opset: i64, body: &str) -> Model {
     folded(&format!(r#"<ir_version: 8, opset_import: ["" : {opset}]> {body}"#), &Options::default())
-}
-
-fn operators(model: &Model) -> Vec<String> {
-    let nodes = model.graph(model.main()).nodes().filter_map(|id| model.node(id));
-    nodes.map(|node| node.op_type.clone()).collect()
-}
-
-fn value(model: &Model, name: &str) -> ValueId {
-    let graph = model.graph(model.main());
-    let results = graph.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
-    let mut all = graph.inputs().iter().chain(graph.initializers()).chain(results);
-    *all.find(|&&value| model.value(value).name == name)
-        .unwrap_or_else(|| panic!("no '{name}':\n{}", text::print(model)))
-}
-
-/// The stated shape, dims separated by commas.
-fn shape(model: &Model, name: &str) -> String {
-    let place = model.value(value(model, name));
-    if let Some(tensor) = place.tensor() {
-        return tensor.shape().iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-    }
-    let dims = place.declared.as_ref().and_then(DeclaredType::shape).unwrap_or_else(|| panic!("'{name}' has no shape"));
-    let one = |claim: &DimClaim| match claim {
-        DimClaim::Unknown => "?".to_string(),
-        DimClaim::Value(size) => size.to_string(),
-        DimClaim::Param(name) => name.clone(),
-    };
-    dims.iter().map(|dim| one(&dim.claim)).collect::<Vec<_>>().join(",")
 }
 
 fn names(model: &Model, values: &[ValueId]) -> Vec<String> {

@@ -6,7 +6,8 @@
 //! * `RULE__not_PREMISE.onnxtxt`, `RULE__not_PREMISE_CASE.onnxtxt`: it does not, for this premise of its record fails. A line
 //!   ``# It fires with `a` in place of `b`.`` says what would make the premise hold; with that done it must fire
 //! * `RULE__stays_CASE.onnxtxt`: it does not, neither alone nor with all others
-//! * `together/…`: all rules and passes are in force. A line `# Fires: RULE.` names one that must fire
+//! * `together/…`: all rules and passes are in force. `# Fires: RULE.` names those that must fire, `# Left: Slice, Relu.` the operators that
+//!   are left in an order to compute in, `# Counts: Shape 1.` how many of some
 //!
 //! The first line says what the case shows. Further lines that begin with `#` hold `Options: …`, `Not run: REASON.` where the interpreter
 //! cannot run the model, or `With all rules as well.` where the rule must also fire, and be shown, with all others. Each model is run
@@ -22,7 +23,7 @@ use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::passes::records;
 use onnx_slice_fold::{Document, Options};
 
-use crate::support::compare;
+use crate::support::{compare, operators};
 
 /// Test files are read without scrolling sideways.
 const WIDEST: usize = 120;
@@ -96,6 +97,11 @@ impl Fixture {
         self.comments.iter().find_map(|line| Some(line.strip_prefix(word)?.trim().trim_end_matches('.')))
     }
 
+    /// What follows a word, separated by commas.
+    fn list(&self, word: &str) -> impl Iterator<Item = &str> {
+        self.said(word).unwrap_or_default().split(',').map(str::trim).filter(|part| !part.is_empty())
+    }
+
     /// What is to be replaced by what, so that the premise holds.
     fn repairs(&self) -> Vec<(&str, &str)> {
         let repair = |line: &'_ str| line.starts_with("It fires with `");
@@ -122,8 +128,7 @@ impl Fixture {
 
     fn options(&self, only: Option<&str>) -> Options {
         let mut options = Options { only: only.map(|rule| vec![rule.to_string()]), ..Options::default() };
-        for word in self.said("Options:").unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty())
-        {
+        for word in self.list("Options:") {
             match word.split_once(' ') {
                 None if word == "exact" => options.exact = true,
                 Some(("skip", rule)) => options.skip.push(rule.to_string()),
@@ -179,10 +184,16 @@ impl Fixture {
             Kind::Together => {
                 let (model, fired) = self.fold(&self.source, None);
                 show("After all rules", &model);
-                for rule in
-                    self.said("Fires:").unwrap_or_default().split(',').map(str::trim).filter(|rule| !rule.is_empty())
-                {
+                for rule in self.list("Fires:") {
                     assert!(count(&fired, rule) > 0, "{rule} does not fire:\n{}", text::print(&model));
+                }
+                if self.said("Left:").is_some() {
+                    assert_eq!(operators(&model), self.list("Left:").collect::<Vec<_>>());
+                }
+                for counted in self.list("Counts:") {
+                    let (operator, number) = counted.split_once(' ').expect("an operator and how many there are");
+                    let found = operators(&model).iter().filter(|name| *name == operator).count();
+                    assert_eq!(found.to_string(), number, "{operator}:\n{}", text::print(&model));
                 }
             }
         }

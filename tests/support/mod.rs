@@ -9,11 +9,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use half::{bf16, f16};
 use onnx_slice_fold::dim::Scope;
-use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, text};
+use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, ValueId, text};
 use onnx_slice_fold::ops::{Budget, evaluate_graph};
 use onnx_slice_fold::slicing::Rule;
 use onnx_slice_fold::tensor::{DType, Tensor};
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{Document, Options, Report};
 
 /// Numbers that look random and are the same on every machine.
 pub struct Numbers(u64);
@@ -214,39 +214,44 @@ pub fn compare(original: &Model, result: &Model) {
     assert!(runs > 0, "the original runs at none of the sizes: {failure:?}");
 }
 
-/// Folds and compares, and tells how often `rule` fired.
-pub fn fold(rule: &str, opset: i64, body: &str) -> (Model, usize) {
-    let source = format!("<ir_version: 8, opset_import: [\"\" : {opset}]>\n{body}");
-    let model = folded(&source, &Options::default());
-    let mut document = Document::of(text::parse(&source).expect("it parsed before"));
-    let report = document.fold(&Options::default()).expect("it folded before");
-    (model, report.fired.get(rule).copied().unwrap_or(0))
+/// What is left of a model, as text, after checking that it computes the same.
+pub fn left(source: &str) -> String {
+    text::print(&folded(source, &Options::default()))
 }
 
-/// What is left after `rule` has fired.
-pub fn fused(rule: &str, opset: i64, body: &str) -> String {
-    let (model, fired) = fold(rule, opset, body);
-    assert!(fired > 0, "{rule} does not fire:\n{}", text::print(&model));
-    text::print(&model)
+/// Folds a model without running it.
+pub fn folded_unrun(source: &str, options: &Options) -> (Model, Report) {
+    let mut document = Document::of(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}")));
+    let report = document.fold(options).expect("the model folds");
+    (document.model().clone(), report)
 }
 
-#[allow(unused_macros)]
-macro_rules! fuses {
-    ($($name:ident: $rule:literal, $opset:literal, $body:expr;)*) => {
-        $(#[test]
-        fn $name() {
-            insta::assert_snapshot!(support::fused($rule, $opset, $body));
-        })*
+/// The operators of the main graph, in an order to compute in.
+pub fn operators(model: &Model) -> Vec<String> {
+    let order = model.topological(model.main()).expect("the graph has no cycle");
+    order.into_iter().filter_map(|id| model.node(id)).map(|node| node.op_type.clone()).collect()
+}
+
+/// A value of the main graph, by its name.
+pub fn value(model: &Model, name: &str) -> ValueId {
+    let graph = model.graph(model.main());
+    let results = graph.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
+    let mut all = graph.inputs().iter().chain(graph.initializers()).chain(results);
+    *all.find(|&&value| model.value(value).name == name)
+        .unwrap_or_else(|| panic!("no '{name}':\n{}", text::print(model)))
+}
+
+/// The shape that is stated of a value, dims separated by commas.
+pub fn shape(model: &Model, name: &str) -> String {
+    let place = model.value(value(model, name));
+    if let Some(tensor) = place.tensor() {
+        return tensor.shape().iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    }
+    let dims = place.declared.as_ref().and_then(DeclaredType::shape).unwrap_or_else(|| panic!("'{name}' has no shape"));
+    let one = |claim: &DimClaim| match claim {
+        DimClaim::Unknown => "?".to_string(),
+        DimClaim::Value(size) => size.to_string(),
+        DimClaim::Param(name) => name.clone(),
     };
-}
-
-#[allow(unused_macros)]
-macro_rules! keeps {
-    ($($name:ident: $rule:literal, $opset:literal, $body:expr;)*) => {
-        $(#[test]
-        fn $name() {
-            let (model, fired) = support::fold($rule, $opset, $body);
-            assert_eq!(fired, 0, "{} fires:\n{}", $rule, onnx_slice_fold::ir::text::print(&model));
-        })*
-    };
+    dims.iter().map(|dim| one(&dim.claim)).collect::<Vec<_>>().join(",")
 }
