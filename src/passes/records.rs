@@ -40,6 +40,11 @@ pub const PASSES: &[Record] = &[
         premises: &[
             ("same-node", "operator, operator set, attributes, operands and number of results are the same"),
             ("deterministic", "equal operands give equal results"),
+            (
+                "not-taken",
+                "no Loop or Scan takes a result that may be a sequence or optional: it leaves nothing for other \
+                    readers",
+            ),
             ("one-name", "not both results are graph outputs"),
         ],
         exact: true,
@@ -61,7 +66,10 @@ pub const PASSES: &[Record] = &[
         name: "decided-if",
         law: "If(true; a, b) = a, If(false; a, b) = b",
         sentence: "A branch that is decided stands in the place of the If.",
-        premises: &[("decided", "the condition is known")],
+        premises: &[
+            ("decided", "the condition is known"),
+            ("no-hiding", "the branch has no initializer that hides an outer value"),
+        ],
         exact: true,
         operators: &["If"],
     },

@@ -15,6 +15,11 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("same-lead", "the result has the sizes of x but for the last axis"),
         ("plain-product", "the product is a MatMul, or a Gemm with factors of 1 that does not transpose x"),
         ("row-bias", "what is added is one number, or one for each column"),
+        (
+            "own-weights",
+            "weights that the product transposes are constant, and nothing else reads them: they would be \
+                    stored twice",
+        ),
         ("one-reader", "nothing else reads the product"),
     ],
     exact: false,

@@ -83,7 +83,7 @@ pub(super) const RULES: &[Rule] = &[
         law: "x[a:b] = x[a:∞] where b ≥ dim, x[dim − k : b] = x[−k : b] where dim ≥ k > 0",
         sentence: "Bounds of a slice that constants can tell are not computed.",
         premises: &[
-            ("forward", "every step is known and positive"),
+            ("forward", "axes and steps are known, and every step is positive"),
             (
                 "bounds-known",
                 "each is a number, proved to be at the end or beyond, or the size less a number that it is not below",

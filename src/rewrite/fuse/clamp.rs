@@ -32,7 +32,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "min(max(min(max(x, a), b), c), d) = min(max(x, max(a, c)), min(b, d))",
         sentence: "Two cuts are one.",
         premises: &[
-            ("meet", "the intervals meet"),
+            ("meet", "the bounds are known, and the intervals meet"),
             ("finite", "both bounds of the result are finite"),
             ("one-reader", "nothing else reads the first cut"),
         ],

@@ -22,6 +22,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             ("meets-constants", "on every way up it meets a constant that takes it"),
             ("readers-undo", "what else reads a value in between undoes the factor in a constant of its own"),
+            ("in-range", "the new constants are finite, and those of binary16 keep all digits"),
             ("one-number", "the factor is one number, which is normal and has a normal inverse"),
             ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
             ("own-weights", "nothing else reads these constants, unless they are small"),
@@ -37,6 +38,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             ("meets-constants", "every reader takes it on to a constant that it is multiplied with"),
             ("moderate", "it is between 2⁻³² and 2³², and not of binary16, so that nothing in between overflows"),
+            ("in-range", "the new constants are finite, and those of binary16 keep all digits"),
             ("one-number", "the factor is one number, which is normal and has a normal inverse"),
             ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
             ("own-weights", "nothing else reads these constants, unless they are small"),

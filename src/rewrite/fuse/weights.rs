@@ -21,6 +21,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             ("per-channel", "the constants are the same throughout each channel of the result, and do not enlarge it"),
             ("inference", "a BatchNormalization does not train"),
+            ("known-bias", "the bias that is there is constant, if it changes"),
+            ("takes-shift", "the node before can take a shift: a MatMul does where it can be a Gemm"),
+            ("in-range", "the new weights are finite, and those of binary16 keep all digits"),
             ("own-weights", "nothing else reads the weights, if they change"),
             ("one-reader", "nothing else reads what is between"),
         ],
@@ -34,7 +37,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "A scaling and shifting of channels goes into the weights behind it.",
         premises: &[
             ("per-channel", "the constants are the same throughout each channel of x, and do not enlarge it"),
-            ("unpadded-shift", "where zeros are padded around what is shifted, the shift is 0"),
+            (
+                "unpadded-shift",
+                "where zeros are padded around what is shifted, or the node has no bias to take it, the shift is 0",
+            ),
+            ("known-bias", "the bias that is there is constant, if it changes"),
+            ("in-range", "the new weights are finite, and those of binary16 keep all digits"),
             ("own-weights", "nothing else reads the weights"),
             ("one-reader", "nothing else reads what is between"),
         ],

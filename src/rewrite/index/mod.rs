@@ -213,6 +213,7 @@ pub(super) const LAST_RULES: &[Rule] = &[Rule {
     premises: &[
         ("single-columns", "every operand has size 1 along the axis"),
         ("spread", "one of them is spread"),
+        ("movable-type", "every runtime selects from the element type"),
         ("pays", "no more nodes are made than go"),
     ],
     exact: true,

@@ -17,6 +17,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "along each axis it lies in x, or what it cuts off at both ends are numbers and leave x something \
                     or nothing",
         ),
+        ("pads-known", "all pads are known"),
         ("constant-margin", "where it reaches into a margin, the margin is of one number"),
         ("one-reader", "nothing else reads the padded value, unless no Pad is left"),
     ],
