@@ -96,7 +96,7 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId) -> Result<usize, B
 
 /// Lets every reader of a value read one that holds the same.
 fn unite(model: &mut Model, value: ValueId, known: ValueId) -> bool {
-    let free = !model.is_output(value) && !model.value(value).pinned && !model.users(value).is_empty();
+    let free = !model.is_named(value) && !model.users(value).is_empty();
     if free {
         model.replace_uses(value, known);
     }
@@ -104,7 +104,7 @@ fn unite(model: &mut Model, value: ValueId, known: ValueId) -> bool {
 }
 
 /// What a tensor of symbolic size counts.
-fn counted(model: &mut Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Looks) -> Option<Positions> {
+fn counted(model: &Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Looks) -> Option<Positions> {
     let fact = facts.get(value)?;
     let symbolic = fact.shape()?.iter().any(|dim| dim.as_const().is_none());
     if !symbolic || !matches!(fact.dtype()?, DType::Int64 | DType::Int32 | DType::Bool) {
@@ -161,16 +161,11 @@ fn start_elsewhere(
     }
     let scope = facts.scope();
     let end = scope.add(&start, &scope.mul(&len, &Dim::constant(step)));
-    let Some(mut edit) = Edit::at(model, "equal-content", sum) else { return Ok(false) };
+    let Some(mut edit) = Edit::at(model, sum) else { return Ok(false) };
     let mut operands = Vec::new();
     for number in [start, end, Dim::constant(step)] {
         let operand = match (number.as_const(), first.get(&(DType::Int64, Vec::new(), vec![number]))) {
-            (Some(number), _) => {
-                let name = model.unused_name(&format!("{}_number", model.value(value).name));
-                let constant = model.add_value(name);
-                edit.constants.push((constant, Tensor::scalar(number)));
-                constant
-            }
+            (Some(number), _) => edit.constant(value, "number", Tensor::scalar(number)),
             (None, Some(&known)) if is_apart(model, known, sum) => known,
             _ => return Ok(false),
         };
@@ -262,7 +257,7 @@ fn read_off(
     let found = candidates.iter().copied().find(|&(tensor, axis)| is_run(facts, tensor, axis, elements));
     let Some((tensor, axis)) = found else { return Ok(false) };
     let name = node.name.clone();
-    let Some(edit) = Edit::at(model, "shape-read-off", id) else { return Ok(false) };
+    let Some(edit) = Edit::at(model, id) else { return Ok(false) };
     let (Ok(start), Ok(end)) = (i64::try_from(axis), i64::try_from(axis.saturating_add(elements.len()))) else {
         return Ok(false);
     };

@@ -134,24 +134,22 @@ fn never(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
     if !is_typed_alike(model, facts, &repeated) {
         return Ok(false);
     }
-    let Some(mut edit) = Edit::at(model, "decided-loop", id) else { return Ok(false) };
+    let Some(mut edit) = Edit::at(model, id) else { return Ok(false) };
     let mut identities = 0;
     for (index, result) in results.into_iter().enumerate() {
         let Some(result) = result.filter(|&result| !model.is_unused(result)) else { continue };
         match repeated.initial.get(index) {
             Some(&initial) => {
-                identities += usize::from(is_named(model, result));
+                identities += usize::from(model.is_named(result));
                 edit.replace.push((result, initial));
             }
             None => {
                 // Nothing but the content tells what runtimes make of it.
                 let empty = facts.get(result).and_then(Fact::data).and_then(Data::tensor).cloned();
-                let Some(empty) = empty.filter(|tensor| tensor.is_empty() && !is_named(model, result)) else {
+                let Some(empty) = empty.filter(|tensor| tensor.is_empty() && !model.is_named(result)) else {
                     return Ok(false);
                 };
-                let name = model.unused_name(&format!("{}_empty", model.value(result).name));
-                let value = model.add_value(name);
-                edit.constants.push((value, empty));
+                let value = edit.constant(result, "empty", empty);
                 edit.replace.push((result, value));
             }
         }
@@ -162,11 +160,6 @@ fn never(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
     edit.remove.push(id);
     model.apply(edit)?;
     Ok(true)
-}
-
-/// Whether a value's name must survive.
-fn is_named(model: &Model, value: ValueId) -> bool {
-    model.is_output(value) || model.value(value).pinned
 }
 
 /// Replaces a node whose body runs once.
@@ -266,7 +259,7 @@ fn identities(
 ) -> usize {
     let mut taken = FxHashSet::default();
     let needs_one = |&&(index, output): &&(usize, ValueId)| {
-        let named = results.get(index).copied().flatten().is_some_and(|result| is_named(model, result));
+        let named = results.get(index).copied().flatten().is_some_and(|result| model.is_named(result));
         let computed = matches!(model.value(output).definition(), Definition::Node(node, _)
             if model.node(node).is_some_and(|node| node.graph() == body));
         // What stands along a new axis is computed by a node of its own.
@@ -347,7 +340,7 @@ fn squeezed(
     let name = model.unused_name(&format!("{}_slice", model.value(operand).name));
     let slice = model.add_value(name);
     let node = along(model, home, "Squeeze", operand, axis)?.output(slice);
-    let Some(edit) = Edit::at(model, "decided-loop", place) else { return Ok(None) };
+    let Some(edit) = Edit::at(model, place) else { return Ok(None) };
     model.apply(edit.inserting(node))?;
     Ok(Some(slice))
 }

@@ -66,12 +66,11 @@ fn axis_of(node: &Node, default: i64, rank: usize) -> Option<usize> {
 }
 
 /// A Gather of one element along an axis in place of the node.
-fn gather(place: &mut Place<'_>, rule: &'static str, data: ValueId, index: Tensor, axis: usize) -> Option<Edit> {
+fn gather(place: &Place<'_>, data: ValueId, index: Tensor, axis: usize) -> Option<Edit> {
     let output = place.output(0)?;
     let name = place.node()?.name.clone();
-    let indices = place.new_value(output, "index");
-    let mut edit = place.edit(rule)?.removing(place.id);
-    edit.constants.push((indices, index));
+    let mut edit = place.edit()?.removing(place.id);
+    let indices = edit.constant(output, "index", index);
     let node = NewNode::new("Gather", [Some(data), Some(indices)]).with("axis", i64::try_from(axis).ok()?);
     Some(edit.inserting(node.named(name).output(output)))
 }
@@ -90,7 +89,7 @@ fn part(place: &Place<'_>, split: &Node, value: ValueId, axis: usize) -> Option<
 }
 
 /// A Split whose parts have one element, or are not read, and lose the axis: each of them is an element of the axis.
-fn split_squeeze(place: &mut Place<'_>) -> Option<Edit> {
+fn split_squeeze(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let middle = node.input(0)?;
     let (_, split) = place.producer(middle, "Split")?;
@@ -104,7 +103,7 @@ fn split_squeeze(place: &mut Place<'_>) -> Option<Edit> {
     if size != 1 || ones(place, node)? != [axis] {
         return None;
     }
-    gather(place, "split-to-gather", data, Tensor::scalar(begin), axis)
+    gather(place, data, Tensor::scalar(begin), axis)
 }
 
 /// Whether all that reads a value takes this axis of it away.
@@ -113,13 +112,11 @@ fn is_only_squeezed(place: &Place<'_>, value: ValueId, axis: usize) -> bool {
         let node = place.model.node(id).filter(|node| node.is("Squeeze") && Some(node.graph()) == place.graph());
         node.is_some_and(|node| ones(place, node).is_some_and(|axes| axes == [axis]))
     };
-    !place.model.is_output(value)
-        && !place.model.value(value).pinned
-        && place.model.users(value).iter().all(|&(id, slot)| slot == 0 && squeezes(id))
+    !place.model.is_named(value) && place.model.users(value).iter().all(|&(id, slot)| slot == 0 && squeezes(id))
 }
 
 /// Axes that are reduced and then put back or taken away: the reduction does it.
-fn reduction(place: &mut Place<'_>) -> Option<Edit> {
+fn reduction(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (middle, output) = (node.input(0)?, node.output(0)?);
     let keeps = node.is("Unsqueeze");
@@ -149,5 +146,5 @@ fn reduction(place: &mut Place<'_>) -> Option<Edit> {
     let mut reduction = NewNode::like(inner);
     reduction.attributes.retain(|attribute| attribute.name != "keepdims");
     let reduction = reduction.with("keepdims", i64::from(keeps)).output(output);
-    Some(place.edit("reduction-keeping-axes")?.removing(place.id).inserting(reduction))
+    Some(place.edit()?.removing(place.id).inserting(reduction))
 }

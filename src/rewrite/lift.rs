@@ -19,7 +19,7 @@ struct Product {
     nodes: Vec<NodeId>,
 }
 
-fn product_of_rows(place: &mut Place<'_>) -> Option<Edit> {
+fn product_of_rows(place: &Place<'_>) -> Option<Edit> {
     let (flat, output) = (place.input(0)?, place.output(0)?);
     if place.opset < 8 {
         return None;
@@ -50,13 +50,17 @@ fn product_of_rows(place: &mut Place<'_>) -> Option<Edit> {
         }
     }
     let name = place.node()?.name.clone();
-    let weights = if product.transposed { transposed(place, product.weights)? } else { (product.weights, None) };
+    let mut edit = place.edit()?.removing(place.id);
+    let weights = if product.transposed {
+        let tensor = transposed(place, product.weights)?;
+        edit.constant(product.weights, "transposed", tensor)
+    } else {
+        product.weights
+    };
     let bias = product.bias;
-    let sum = if bias.is_some() { place.new_value(output, "product") } else { output };
-    let mut edit = place.edit("product-of-rows")?.removing(place.id);
+    let sum = if bias.is_some() { edit.new_value(output, "product") } else { output };
     edit.remove.extend(product.nodes);
-    edit.constants.extend(weights.1.map(|tensor| (weights.0, tensor)));
-    edit.insert.push(NewNode::new("MatMul", [Some(whole), Some(weights.0)]).named(name).output(sum));
+    edit.insert.push(NewNode::new("MatMul", [Some(whole), Some(weights)]).named(name).output(sum));
     if let Some(bias) = bias {
         edit.insert.push(NewNode::new("Add", [Some(sum), Some(bias)]).output(output));
     }
@@ -104,12 +108,11 @@ fn of_matmul(node: &Node, bias: Option<ValueId>, nodes: Vec<NodeId>) -> Option<P
 }
 
 /// Constant weights with their axes swapped, if nothing else reads them: they would be stored twice otherwise.
-fn transposed(place: &mut Place<'_>, weights: ValueId) -> Option<(ValueId, Option<Tensor>)> {
+fn transposed(place: &Place<'_>, weights: ValueId) -> Option<Tensor> {
     if !place.has_one_reader(weights) || !place.model.value(weights).is_constant() {
         return None;
     }
     let tensor = place.constant(weights)?;
     let view = StridedView::of(tensor).permute(&[1, 0]).ok()?;
-    let tensor = gather(tensor, &view).ok()?;
-    Some((place.new_value(weights, "transposed"), Some(tensor)))
+    gather(tensor, &view).ok()
 }

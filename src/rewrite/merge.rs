@@ -53,7 +53,7 @@ pub(super) fn permutation(node: &crate::ir::Node, rank: usize) -> Option<Vec<usi
 }
 
 /// `Transpose(Transpose(x, p), q) = Transpose(x, p ∘ q)`: axis `i` of the result is axis `p[q[i]]` of `x`.
-fn transpose_transpose(place: &mut Place<'_>) -> Option<Edit> {
+fn transpose_transpose(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (_, inner) = place.producer(middle, "Transpose")?;
     let input = inner.input(0)?;
@@ -65,11 +65,11 @@ fn transpose_transpose(place: &mut Place<'_>) -> Option<Edit> {
     // Two readers of the inner result would keep it alive: then nothing is gained, but nothing is lost either.
     let node =
         NewNode::new("Transpose", [Some(input)]).with("perm", both).named(place.node()?.name.clone()).output(output);
-    Some(place.edit("transpose-transpose")?.removing(place.id).inserting(node))
+    Some(place.edit()?.removing(place.id).inserting(node))
 }
 
 /// A transpose that only moves axes of size 1 keeps the elements in order; when it is next to a reshape, they are one reshape.
-fn transpose_as_reshape(place: &mut Place<'_>) -> Option<Edit> {
+fn transpose_as_reshape(place: &Place<'_>) -> Option<Edit> {
     let (input, output) = (place.input(0)?, place.output(0)?);
     let shape = place.shape(input)?.to_vec();
     let perm = permutation(place.node()?, shape.len())?;
@@ -82,7 +82,7 @@ fn transpose_as_reshape(place: &mut Place<'_>) -> Option<Edit> {
     let before = beside.iter().any(|operator| place.producer(input, operator).is_some()) && place.has_one_reader(input);
     let readers = place.model.users(output);
     let after = readers.len() == 1
-        && !place.model.is_output(output)
+        && !place.model.is_named(output)
         && readers.iter().all(|(user, slot)| {
             *slot == 0 && place.model.node(*user).is_some_and(|node| node.is("Reshape") || node.is("Flatten"))
         });
@@ -90,32 +90,30 @@ fn transpose_as_reshape(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let target = place.shape(output)?.to_vec();
-    reshape_to(place, "transpose-as-reshape", input, &shape, &target)
+    reshape_to(place, input, &shape, &target)
 }
 
 /// A Reshape of `input` to `target` in place of the node, if a constant operand can say it.
-fn reshape_to(place: &mut Place<'_>, rule: &'static str, input: ValueId, from: &[Dim], target: &[Dim]) -> Option<Edit> {
+fn reshape_to(place: &Place<'_>, input: ValueId, from: &[Dim], target: &[Dim]) -> Option<Edit> {
     let output = place.output(0)?;
     let codes = reshape_codes(place.scope(), from, target)?;
     let name = place.node()?.name.clone();
-    let constant = place.new_value(output, "shape");
-    let mut edit = place.edit(rule)?.removing(place.id);
-    edit.constants.push((constant, Tensor::vector(codes)));
+    let mut edit = place.edit()?.removing(place.id);
+    let constant = edit.constant(output, "shape", Tensor::vector(codes));
     Some(edit.inserting(NewNode::new("Reshape", [Some(input), Some(constant)]).named(name).output(output)))
 }
 
 /// A movement of `source` to the shape of the node's result in its place. Where a Reshape cannot be told so, what lies above
 /// `source` may be, for reshapes keep the elements in order.
-pub(super) fn place_reshape(place: &mut Place<'_>, rule: &'static str, mut source: ValueId) -> Option<Edit> {
+pub(super) fn place_reshape(place: &Place<'_>, mut source: ValueId) -> Option<Edit> {
     const REACH: usize = 4;
     let output = place.output(0)?;
     for _ in 0..REACH {
-        let named = place.model.is_output(output) || place.model.value(output).pinned;
-        if place.same_shape(source, output) && !named {
-            return place.forward(rule, source);
+        if place.same_shape(source, output) && !place.model.is_named(output) {
+            return place.forward(source);
         }
         let dims = place.shape(source)?.to_vec();
-        let mut edit = place.edit(rule)?.removing(place.id);
+        let mut edit = place.edit()?.removing(place.id);
         if insert_reshape(place, &mut edit, source, &dims, output).is_some() {
             return Some(edit);
         }
@@ -128,7 +126,7 @@ pub(super) fn place_reshape(place: &mut Place<'_>, rule: &'static str, mut sourc
 
 /// Adds to an edit a node that gives `source`, of these dims, the shape of `output`, and computes `output`.
 pub(super) fn insert_reshape(
-    place: &mut Place<'_>,
+    place: &Place<'_>,
     edit: &mut Edit,
     source: ValueId,
     dims: &[Dim],
@@ -142,7 +140,7 @@ pub(super) fn insert_reshape(
 
 /// Adds to an edit a node without a name that computes `output`, of the dims `target`, from `source`, of the dims `dims`.
 pub(super) fn insert_reshape_to(
-    place: &mut Place<'_>,
+    place: &Place<'_>,
     edit: &mut Edit,
     (source, dims): (ValueId, &[Dim]),
     (output, target): (ValueId, &[Dim]),
@@ -150,8 +148,7 @@ pub(super) fn insert_reshape_to(
     if place.opset >= 5
         && let Some(codes) = reshape_codes(place.scope(), dims, target)
     {
-        let constant = place.new_value(output, "shape");
-        edit.constants.push((constant, Tensor::vector(codes)));
+        let constant = edit.constant(output, "shape", Tensor::vector(codes));
         edit.insert.push(NewNode::new("Reshape", [Some(source), Some(constant)]).output(output));
         return Some(());
     }
@@ -159,8 +156,7 @@ pub(super) fn insert_reshape_to(
         if dims.len() < target.len() { ("Unsqueeze", dims, target) } else { ("Squeeze", target, dims) };
     let axes = super::sizes::inserted_ones(place.scope(), short, long).filter(|axes| !axes.is_empty())?;
     let node = if place.opset >= 13 {
-        let constant = place.new_value(output, "axes");
-        edit.constants.push((constant, Tensor::vector(axes)));
+        let constant = edit.constant(output, "axes", Tensor::vector(axes));
         NewNode::new(operator, [Some(source), Some(constant)])
     } else {
         NewNode::new(operator, [Some(source)]).with("axes", axes)
@@ -195,7 +191,7 @@ pub(super) fn reshape_codes(scope: &crate::dim::Scope, from: &[Dim], target: &[D
 }
 
 /// Reshapes keep the elements in order, so of two in a row only the last counts.
-fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
+fn reshape_reshape(place: &Place<'_>) -> Option<Edit> {
     if place.opset < 5 {
         return None;
     }
@@ -204,17 +200,17 @@ fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
         ["Reshape", "Flatten", "Squeeze", "Unsqueeze"].iter().find_map(|operator| place.producer(middle, operator));
     let input = inner?.1.input(0)?;
     // With another reader the inner one stays. Nothing is lost, and the readers no longer wait for each other to be simplified.
-    if place.same_shape(input, output) && !place.model.is_output(output) && !place.model.value(output).pinned {
-        return place.forward("reshape-reshape", input);
+    if place.same_shape(input, output) && !place.model.is_named(output) {
+        return place.forward(input);
     }
     let from = place.shape(input)?.to_vec();
     let target = place.shape(output)?.to_vec();
-    reshape_to(place, "reshape-reshape", input, &from, &target)
+    reshape_to(place, input, &from, &target)
 }
 
 /// Axes that are split, moved side by side in their order, and merged again: `Reshape(Transpose(Reshape(x)))` is a Transpose of `x`,
 /// whose axes are the merged ones.
-fn reshape_of_transpose(place: &mut Place<'_>) -> Option<Edit> {
+fn reshape_of_transpose(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (_, transpose) = place.producer(middle, "Transpose")?;
     let split = transpose.input(0)?;
@@ -259,7 +255,7 @@ fn reshape_of_transpose(place: &mut Place<'_>) -> Option<Edit> {
         .collect::<Option<_>>()?;
     let name = place.node()?.name.clone();
     let node = NewNode::new("Transpose", [Some(input)]).with("perm", both).named(name).output(output);
-    Some(place.edit("reshape-of-transpose")?.removing(place.id).inserting(node))
+    Some(place.edit()?.removing(place.id).inserting(node))
 }
 
 /// Whether every value of the first type has one of the second that stands for it exactly, and for nothing else.
@@ -281,7 +277,7 @@ pub(super) fn is_lossless(from: DType, through: DType) -> bool {
 }
 
 /// `Cast(Cast(x, a), b) = Cast(x, b)` when every value of `x`'s type has an `a` that stands for it exactly.
-fn cast_cast(place: &mut Place<'_>) -> Option<Edit> {
+fn cast_cast(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (_, inner) = place.producer(middle, "Cast")?;
     let input = inner.input(0)?;
@@ -293,18 +289,18 @@ fn cast_cast(place: &mut Place<'_>) -> Option<Edit> {
     }
     let name = place.node()?.name.clone();
     if from == to {
-        return if place.model.is_output(output) { None } else { place.forward("cast-cast", input) };
+        return if place.model.is_named(output) { None } else { place.forward(input) };
     }
     let saturate = place.node()?.attribute("saturate").cloned();
     let mut node = NewNode::new("Cast", [Some(input)]).with("to", to).named(name).output(output);
     if let Some(saturate) = saturate {
         node = node.with("saturate", saturate);
     }
-    Some(place.edit("cast-cast")?.removing(place.id).inserting(node))
+    Some(place.edit()?.removing(place.id).inserting(node))
 }
 
 /// `Concat(…, Concat(a, b), …) = Concat(…, a, b, …)` along one axis.
-fn concat_concat(place: &mut Place<'_>) -> Option<Edit> {
+fn concat_concat(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let output = node.output(0)?;
     let rank = i64::try_from(place.shape(output)?.len()).ok()?;
@@ -330,11 +326,11 @@ fn concat_concat(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let node = NewNode::new("Concat", inputs).with("axis", axis).named(node.name.clone()).output(output);
-    Some(place.edit("concat-concat")?.removing(place.id).inserting(node))
+    Some(place.edit()?.removing(place.id).inserting(node))
 }
 
 /// `f(Expand(x), y) = f(x, y)` when broadcasting `x` against the other operands gives the same result shape.
-fn expand_into_broadcast(place: &mut Place<'_>) -> Option<Edit> {
+fn expand_into_broadcast(place: &Place<'_>) -> Option<Edit> {
     if place.opset < 8 {
         return None;
     }
@@ -360,7 +356,7 @@ fn expand_into_broadcast(place: &mut Place<'_>) -> Option<Edit> {
                 dim.is_const(1) || own.any(|own| own.is_some_and(|own| scope.eq(own, dim).is_yes()))
             });
         if fits {
-            let mut edit = place.edit("expand-into-broadcast")?;
+            let mut edit = place.edit()?;
             edit.rewire.push((place.id, slot, Some(source)));
             return Some(edit);
         }

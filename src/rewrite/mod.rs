@@ -1,9 +1,9 @@
 //! Rewrites: rules that look at a node and what is proved about it, and answer with an [`Edit`] that computes the same with
 //! less.
 //!
-//! A rule is pure but for new values it makes in the model's arena; the driver applies the edit, verifies, and counts how
-//! often each rule fired. Every rule states above its code the law it rests on, and fires only when the law's premises are
-//! proved. To add one: write the function in the family's file, and one line in [`RULES`].
+//! A rule is a pure function: it sees the model and changes nothing. The values its edit makes are placeholders until the driver
+//! applies the edit; an edit that is not applied leaves nothing behind. The driver counts how often each rule fired. Every rule
+//! states above its code the law it rests on, and fires only when the law's premises are proved. To add one: write the function in the family's file, and one line in [`RULES`].
 
 mod axes;
 mod fuse;
@@ -29,8 +29,8 @@ use crate::tensor::{DType, Tensor};
 
 /// A node a rule looks at, with everything it may know.
 pub struct Place<'a> {
-    /// The model. Rules may make new values in it and nothing else.
-    pub model: &'a mut Model,
+    /// The model.
+    pub model: &'a Model,
     /// What is proved.
     pub facts: &'a Facts,
     /// The node.
@@ -53,7 +53,7 @@ pub struct Rule {
     /// Whether results stay equal bit for bit. The others stay equal up to rounding and are left out under `--exact`.
     pub exact: bool,
     /// Looks at a node of one of the operators.
-    pub apply: fn(&mut Place<'_>) -> Option<Edit>,
+    pub apply: fn(&Place<'_>) -> Option<Edit>,
 }
 
 /// Every rule, in the order they are tried at a node.
@@ -180,27 +180,32 @@ impl Place<'_> {
         let users = self.model.users(value);
         let first = users.first().map(|&(node, _)| node);
         let all = users.iter().all(|&(node, _)| Some(node) == first);
-        !self.model.is_output(value) && !self.model.value(value).pinned && first.is_some() && all
+        !self.model.is_named(value) && first.is_some() && all
     }
 
     /// An edit at this node.
-    pub fn edit(&self, rule: &'static str) -> Option<Edit> {
-        Edit::at(self.model, rule, self.id)
+    pub fn edit(&self) -> Option<Edit> {
+        Edit::at(self.model, self.id)
     }
 
     /// An edit that removes this node and makes `value` stand for its first result. The other results must be unread.
-    pub fn forward(&self, rule: &'static str, value: ValueId) -> Option<Edit> {
+    pub fn forward(&self, value: ValueId) -> Option<Edit> {
         let node = self.node()?;
         let mut rest = node.outputs().iter().skip(1).flatten();
         if rest.any(|&other| !self.model.is_unused(other)) {
             return None;
         }
-        Some(self.edit(rule)?.replacing(node.output(0)?, value).removing(self.id))
+        Some(self.edit()?.replacing(node.output(0)?, value).removing(self.id))
     }
 
-    /// A new value named after an existing one.
-    pub fn new_value(&mut self, like: ValueId, suffix: &str) -> ValueId {
-        let name = self.model.unused_name(&format!("{}_{suffix}", self.model.value(like).name));
-        self.model.add_value(name)
+    /// Whether a value can stand for the node's first result without a node that gives it the result's name.
+    pub fn may_forward(&self, value: ValueId) -> bool {
+        let at = self.output(0).zip(self.graph());
+        at.is_some_and(|(output, graph)| self.model.may_replace(output, value, graph))
+    }
+
+    /// [`Place::forward`], unless the name of the result would need a node of its own: an Identity would be no gain.
+    pub fn forward_freely(&self, value: ValueId) -> Option<Edit> {
+        if self.may_forward(value) { self.forward(value) } else { None }
     }
 }

@@ -18,7 +18,7 @@ struct Group {
     to: std::ops::Range<usize>,
 }
 
-fn around_reshape(place: &mut Place<'_>) -> Option<Edit> {
+fn around_reshape(place: &Place<'_>) -> Option<Edit> {
     let (laid_out, output) = (place.input(0)?, place.output(0)?);
     let (reshape, reshaping) = ["Reshape", "Flatten"].iter().find_map(|operator| place.producer(laid_out, operator))?;
     let turned = reshaping.input(0)?;
@@ -46,13 +46,13 @@ fn around_reshape(place: &mut Place<'_>) -> Option<Edit> {
     if !stays && (!alone(turned, reshape) || !alone(laid_out, place.id)) {
         return None;
     }
-    let mut edit = place.edit("transpose-around-reshape")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     if stays {
         insert_reshape_to(place, &mut edit, (input, &dims), (output, &shape))?;
         return Some(edit);
     }
     let perm: Vec<i64> = turns.iter().map(|&axis| i64::try_from(axis).ok()).collect::<Option<_>>()?;
-    let grouped = place.new_value(output, "grouped");
+    let grouped = edit.new_value(output, "grouped");
     insert_reshape_to(place, &mut edit, (input, &dims), (grouped, &shape))?;
     let name = place.node()?.name.clone();
     Some(edit.inserting(NewNode::new("Transpose", [Some(grouped)]).with("perm", perm).named(name).output(output)))

@@ -24,16 +24,9 @@ fn computed(place: &Place<'_>, slot: usize) -> Option<ValueId> {
 }
 
 /// An edit that makes operand `slot` a constant vector.
-fn with_constant(
-    place: &mut Place<'_>,
-    rule: &'static str,
-    slot: usize,
-    like: ValueId,
-    tensor: Tensor,
-) -> Option<Edit> {
-    let constant = place.new_value(like, "const");
-    let mut edit = place.edit(rule)?;
-    edit.constants.push((constant, tensor));
+fn with_constant(place: &Place<'_>, slot: usize, like: ValueId, tensor: Tensor) -> Option<Edit> {
+    let mut edit = place.edit()?;
+    let constant = edit.constant(like, "const", tensor);
     edit.rewire.push((place.id, slot, Some(constant)));
     Some(edit)
 }
@@ -48,7 +41,7 @@ fn at_least_one(scope: &Scope, dim: &Dim) -> bool {
 
 /// `Reshape(x, [e₀ … ])`: a constant `eᵢ` stays, `eᵢ = dim i of x` is written 0 ("as it was"), and one other may be written −1 ("the
 /// rest") if the others are not 0, for then the rest is not determined.
-fn reshape(place: &mut Place<'_>) -> Option<Edit> {
+fn reshape(place: &Place<'_>) -> Option<Edit> {
     let target = computed(place, 1)?;
     let (input, output) = (place.input(0)?, place.output(0)?);
     let from = place.shape(input)?.to_vec();
@@ -76,9 +69,8 @@ fn reshape(place: &mut Place<'_>) -> Option<Edit> {
     }
     // The new node has no `allowzero`, so that 0 means what is written above.
     let name = place.node()?.name.clone();
-    let constant = place.new_value(target, "const");
-    let mut edit = place.edit("reshape-to-constant")?.removing(place.id);
-    edit.constants.push((constant, Tensor::vector(codes)));
+    let mut edit = place.edit()?.removing(place.id);
+    let constant = edit.constant(target, "const", Tensor::vector(codes));
     Some(edit.inserting(NewNode::new("Reshape", [Some(input), Some(constant)]).named(name).output(output)))
 }
 
@@ -99,7 +91,7 @@ pub(super) fn inserted_ones(scope: &Scope, short: &[Dim], long: &[Dim]) -> Optio
 }
 
 /// A reshape that only adds or only drops axes of size 1 is an Unsqueeze or a Squeeze, whose operand is constant.
-fn reshape_to_squeeze(place: &mut Place<'_>) -> Option<Edit> {
+fn reshape_to_squeeze(place: &Place<'_>) -> Option<Edit> {
     computed(place, 1)?;
     let (input, output) = (place.input(0)?, place.output(0)?);
     let (from, to) = (place.shape(input)?, place.shape(output)?);
@@ -112,10 +104,9 @@ fn reshape_to_squeeze(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     };
     let name = place.node()?.name.clone();
-    let mut edit = place.edit("reshape-to-squeeze")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     let node = if place.opset >= 13 {
-        let constant = place.new_value(output, "axes");
-        edit.constants.push((constant, Tensor::vector(axes)));
+        let constant = edit.constant(output, "axes", Tensor::vector(axes));
         NewNode::new(operator, [Some(input), Some(constant)])
     } else {
         NewNode::new(operator, [Some(input)]).with("axes", axes)
@@ -124,7 +115,7 @@ fn reshape_to_squeeze(place: &mut Place<'_>) -> Option<Edit> {
 }
 
 /// `Reshape(x, [Π dims before k, Π dims from k on])` is `Flatten(x, axis = k)`.
-fn reshape_to_flatten(place: &mut Place<'_>) -> Option<Edit> {
+fn reshape_to_flatten(place: &Place<'_>) -> Option<Edit> {
     computed(place, 1)?;
     let (input, output) = (place.input(0)?, place.output(0)?);
     let (from, to) = (place.shape(input)?, place.shape(output)?);
@@ -137,11 +128,11 @@ fn reshape_to_flatten(place: &mut Place<'_>) -> Option<Edit> {
     let name = place.node()?.name.clone();
     let node =
         NewNode::new("Flatten", [Some(input)]).with("axis", i64::try_from(split).ok()?).named(name).output(output);
-    Some(place.edit("reshape-to-flatten")?.removing(place.id).inserting(node))
+    Some(place.edit()?.removing(place.id).inserting(node))
 }
 
 /// `Expand(x, [e₀ … ])`: a constant stays, and 1 says "as it was" where the result has the size of `x`.
-fn expand(place: &mut Place<'_>) -> Option<Edit> {
+fn expand(place: &Place<'_>) -> Option<Edit> {
     let target = computed(place, 1)?;
     let (input, output) = (place.input(0)?, place.output(0)?);
     let (from, to) = (place.shape(input)?, place.shape(output)?);
@@ -156,11 +147,11 @@ fn expand(place: &mut Place<'_>) -> Option<Edit> {
             None => return None,
         }
     }
-    with_constant(place, "expand-to-constant", 1, target, Tensor::vector(sizes))
+    with_constant(place, 1, target, Tensor::vector(sizes))
 }
 
 /// `Tile(x, [r₀ … ])` where the result has the size of `x`, or a constant multiple of it, along every axis.
-fn tile(place: &mut Place<'_>) -> Option<Edit> {
+fn tile(place: &Place<'_>) -> Option<Edit> {
     let repeats = computed(place, 1)?;
     let (input, output) = (place.input(0)?, place.output(0)?);
     let (from, to) = (place.shape(input)?, place.shape(output)?);
@@ -182,12 +173,12 @@ fn tile(place: &mut Place<'_>) -> Option<Edit> {
             return None;
         }
     }
-    with_constant(place, "tile-to-constant", 1, repeats, Tensor::vector(counts))
+    with_constant(place, 1, repeats, Tensor::vector(counts))
 }
 
 /// A bound of a slice that is proved to lie at or beyond the end of the axis, for a positive step, may be any number that does,
 /// and one that is `dim − k` with `dim ≥ k > 0` is `−k`.
-fn slice_bounds(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_bounds(place: &Place<'_>) -> Option<Edit> {
     if place.opset < 10 {
         return None;
     }
@@ -236,13 +227,13 @@ fn slice_bounds(place: &mut Place<'_>) -> Option<Edit> {
             }
             _ => return None,
         };
-        return with_constant(place, "slice-bound-to-constant", slot, value, tensor);
+        return with_constant(place, slot, value, tensor);
     }
     None
 }
 
 /// `Resize(x, sizes)` to whole multiples `k · dim` is `Resize(x, scales = k)`: both readings of the ratio are exactly `k`.
-fn resize(place: &mut Place<'_>) -> Option<Edit> {
+fn resize(place: &Place<'_>) -> Option<Edit> {
     if place.opset < 11 {
         return None;
     }
@@ -273,9 +264,8 @@ fn resize(place: &mut Place<'_>) -> Option<Edit> {
         })
         .collect();
     let factors = factors?;
-    let scales = place.new_value(output, "scales");
-    let mut edit = place.edit("resize-to-scales")?;
-    edit.constants.push((scales, Tensor::vector(factors)));
+    let mut edit = place.edit()?;
+    let scales = edit.constant(output, "scales", Tensor::vector(factors));
     edit.rewire.push((place.id, 2, Some(scales)));
     edit.rewire.push((place.id, 3, None));
     Some(edit)

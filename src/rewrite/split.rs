@@ -80,15 +80,15 @@ enum Work {
 }
 
 /// Only such work as keeps results equal bit for bit.
-fn behind(place: &mut Place<'_>) -> Option<Edit> {
-    apply(place, "split-behind", true)
+fn behind(place: &Place<'_>) -> Option<Edit> {
+    apply(place, true)
 }
 
-fn behind_function(place: &mut Place<'_>) -> Option<Edit> {
-    apply(place, "split-behind-function", false)
+fn behind_function(place: &Place<'_>) -> Option<Edit> {
+    apply(place, false)
 }
 
-fn apply(place: &mut Place<'_>, rule: &'static str, exact: bool) -> Option<Edit> {
+fn apply(place: &Place<'_>, exact: bool) -> Option<Edit> {
     let node = place.node()?;
     let whole = node.input(0)?;
     let dims = place.shape(whole)?.to_vec();
@@ -99,7 +99,7 @@ fn apply(place: &mut Place<'_>, rule: &'static str, exact: bool) -> Option<Edit>
     };
     let parts = Parts::of(place, node.outputs().iter().copied().collect::<Option<_>>()?, axis)?;
     let step = parts.step(place).filter(|step| step.exact == exact)?;
-    let mut edit = place.edit(rule)?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     step.build(place, &mut edit, whole, &dims)?;
     Some(edit)
 }
@@ -301,18 +301,17 @@ impl Parts {
 
 impl Step {
     /// Adds to an edit what does this to `whole`, a value of these dims, and splits the result.
-    pub fn build(self, place: &mut Place<'_>, edit: &mut Edit, whole: ValueId, dims: &[Dim]) -> Option<()> {
+    pub fn build(self, place: &Place<'_>, edit: &mut Edit, whole: ValueId, dims: &[Dim]) -> Option<()> {
         let first = place.model.node(*self.nodes.first()?)?.clone();
         let like = *self.results.first()?;
         edit.remove.extend(&self.nodes);
-        let done = place.new_value(like, "whole");
+        let done = edit.new_value(like, "whole");
         let (mut outputs, mut after) = (self.results.clone(), Vec::new());
         match self.work {
             Work::Function => edit.insert.push(copy(&first, 0, whole).output(done)),
             Work::Common(other) => edit.insert.push(copy(&first, 1usize.checked_sub(other)?, whole).output(done)),
             Work::Constants(other, tensor, like) => {
-                let constant = place.new_value(like, "parts");
-                edit.constants.push((constant, tensor));
+                let constant = edit.constant(like, "parts", tensor);
                 let mut node = copy(&first, 1usize.checked_sub(other)?, whole);
                 *node.inputs.get_mut(other)? = Some(constant);
                 edit.insert.push(node.output(done));
@@ -320,7 +319,7 @@ impl Step {
             Work::Gate(slot) => {
                 // The functions come first among the nodes, then as many gates.
                 let gate = place.model.node(*self.nodes.get(self.nodes.len() / 2)?)?.clone();
-                let middle = place.new_value(first.output(0)?, "whole");
+                let middle = edit.new_value(first.output(0)?, "whole");
                 edit.insert.push(copy(&first, 0, whole).output(middle));
                 let mut node = copy(&gate, slot, whole);
                 *node.inputs.get_mut(1usize.checked_sub(slot)?)? = Some(middle);
@@ -328,8 +327,7 @@ impl Step {
             }
             Work::Reshape(target) => {
                 let codes = super::merge::reshape_codes(place.scope(), dims, &target)?;
-                let shape = place.new_value(done, "shape");
-                edit.constants.push((shape, Tensor::vector(codes)));
+                let shape = edit.constant(done, "shape", Tensor::vector(codes));
                 edit.insert
                     .push(NewNode::new("Reshape", [Some(whole), Some(shape)]).named(first.name.clone()).output(done));
             }
@@ -340,7 +338,7 @@ impl Step {
                 for ((output, rest), &id) in outputs.iter_mut().zip(rest).zip(&self.nodes) {
                     let Some(rest) = rest else { continue };
                     let name = place.model.node(id)?.name.clone();
-                    let part = place.new_value(*output, "part");
+                    let part = edit.new_value(*output, "part");
                     after.push(NewNode::new("Transpose", [Some(part)]).with("perm", rest).named(name).output(*output));
                     *output = part;
                 }
@@ -354,7 +352,7 @@ impl Step {
 
 /// Adds to an edit a Split of a value into parts of these sizes.
 pub(super) fn split(
-    place: &mut Place<'_>,
+    place: &Place<'_>,
     edit: &mut Edit,
     whole: ValueId,
     axis: usize,
@@ -363,8 +361,7 @@ pub(super) fn split(
 ) -> Option<()> {
     let axis = i64::try_from(axis).ok()?;
     let node = if place.opset >= 13 {
-        let constant = place.new_value(whole, "sizes");
-        edit.constants.push((constant, Tensor::vector(sizes.to_vec())));
+        let constant = edit.constant(whole, "sizes", Tensor::vector(sizes.to_vec()));
         NewNode::new("Split", [Some(whole), Some(constant)])
     } else {
         NewNode::new("Split", [Some(whole)]).with("split", sizes.to_vec())
@@ -397,7 +394,7 @@ fn alike(a: &Node, b: &Node, slot: usize) -> bool {
 
 /// The nodes that read a value once each, in order; `None` if something else needs it.
 fn readers(place: &Place<'_>, value: ValueId) -> Option<Vec<NodeId>> {
-    if place.model.is_output(value) || place.model.value(value).pinned {
+    if place.model.is_named(value) {
         return None;
     }
     let mut nodes: Vec<NodeId> = place.model.users(value).into_iter().map(|(id, _)| id).collect();

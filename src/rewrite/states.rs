@@ -14,9 +14,9 @@ const REACH: usize = 32;
 
 /// Leaves out `initial_h` and `initial_c` where they are zero. That they have the shape they must have, a run that gives a
 /// result has seen.
-fn zero_state(place: &mut Place<'_>) -> Option<Edit> {
+fn zero_state(place: &Place<'_>) -> Option<Edit> {
     let slot = [5, 6].into_iter().find(|&slot| place.input(slot).is_some_and(|state| is_zero(place, state)))?;
-    let mut edit = place.edit("zero-state")?;
+    let mut edit = place.edit()?;
     edit.rewire.push((place.id, slot, None));
     Some(edit)
 }

@@ -67,7 +67,7 @@ struct Plan {
 type Placed<'s> = (i64, usize, &'s Entry);
 
 /// Lowers a slice of another dialect.
-fn lower(place: &mut Place<'_>) -> Option<Edit> {
+fn lower(place: &Place<'_>) -> Option<Edit> {
     let spec = ops::slice_spec(place.model, place.facts, place.id, slicing::Rule::Agree).ok()??;
     let (data, output) = (place.input(0)?, place.output(0)?);
     if place.node()?.outputs().len() != 1 || place.opset < 1 {
@@ -114,7 +114,7 @@ fn lower(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     plan.new_axes.sort_unstable();
-    let mut lowering = Lowering { edit: place.edit("lower-strided-slice")?, place, shape, output, steps: Vec::new() };
+    let mut lowering = Lowering { edit: place.edit()?, place, shape, output, steps: Vec::new() };
     lowering.build(plan)?;
     lowering.finish(data)
 }
@@ -255,7 +255,7 @@ impl Plan {
 
 /// An edit under construction: nodes that make operands are inserted as they come, nodes on the data itself are chained last.
 struct Lowering<'p, 'a> {
-    place: &'p mut Place<'a>,
+    place: &'p Place<'a>,
     edit: Edit,
     shape: Option<Vec<Dim>>,
     output: ValueId,
@@ -455,7 +455,7 @@ impl Lowering<'_, '_> {
         if begin == 0 && length == Some(end) {
             return Some(source);
         }
-        let mut number = |value: usize, name: &str| {
+        let mut number = |value: usize, name: &'static str| {
             let tensor = Tensor::vector(vec![i64::try_from(value).ok()?]);
             Some(Some(self.constant(tensor, name)))
         };
@@ -476,15 +476,13 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn constant(&mut self, tensor: Tensor, name: &str) -> ValueId {
-        let value = self.place.new_value(self.output, name);
-        self.edit.constants.push((value, tensor));
-        value
+    fn constant(&mut self, tensor: Tensor, name: &'static str) -> ValueId {
+        self.edit.constant(self.output, name, tensor)
     }
 
     /// A node beside the data's way, and what it computes.
-    fn side(&mut self, node: NewNode, name: &str) -> ValueId {
-        let value = self.place.new_value(self.output, name);
+    fn side(&mut self, node: NewNode, name: &'static str) -> ValueId {
+        let value = self.edit.new_value(self.output, name);
         self.edit.insert.push(node.output(value));
         value
     }
@@ -502,7 +500,7 @@ impl Lowering<'_, '_> {
             if let Some(slot) = node.inputs.first_mut() {
                 *slot = Some(value);
             }
-            value = if at == last { self.output } else { self.place.new_value(self.output, "sliced") };
+            value = if at == last { self.output } else { self.edit.new_value(self.output, "sliced") };
             let node = if at == last { node.named(name.as_str()) } else { node };
             self.edit.insert.push(node.output(value));
         }

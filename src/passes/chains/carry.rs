@@ -25,7 +25,7 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
     {
         anchor = holder;
     }
-    let Some(mut edit) = Edit::at(model, "size-chain", anchor) else { return Ok(()) };
+    let Some(mut edit) = Edit::at(model, anchor) else { return Ok(()) };
     let mut made: Vec<ValueId> = Vec::with_capacity(steps.len());
     let resolve = |made: &[ValueId], planned: Planned| match planned {
         Planned::Value(value) => Some(value),
@@ -34,10 +34,7 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
     for (at, step) in steps.into_iter().enumerate() {
         let (stem, node) = match step {
             Step::Constant(tensor) => {
-                let name = model.unused_name("size");
-                let value = model.add_value(name);
-                edit.constants.push((value, tensor));
-                made.push(value);
+                made.push(edit.constant_named("size", tensor));
                 continue;
             }
             Step::Shape(tensor, part) => {
@@ -49,13 +46,11 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
             }
             Step::Entries(shape, axes, is_vector) => {
                 let list: Vec<i64> = axes.iter().map(|&axis| as_int(axis)).collect();
-                let name = model.unused_name("axis");
-                let indices = model.add_value(name);
                 let tensor = match list.as_slice() {
                     [axis] if !is_vector => Tensor::scalar(*axis),
                     _ => Tensor::vector(list),
                 };
-                edit.constants.push((indices, tensor));
+                let indices = edit.constant_named("axis", tensor);
                 ("size".to_string(), NewNode::new("Gather", [resolve(&made, shape), Some(indices)]).with("axis", 0i64))
             }
             Step::Concat(pieces) => {
@@ -63,9 +58,7 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
                 ("sizes".to_string(), NewNode::new("Concat", inputs).with("axis", 0i64))
             }
             Step::Vector(scalar) if survey.opset >= 13 => {
-                let name = model.unused_name("axes");
-                let axes = model.add_value(name);
-                edit.constants.push((axes, Tensor::vector(vec![0i64])));
+                let axes = edit.constant_named("axes", Tensor::vector(vec![0i64]));
                 ("size".to_string(), NewNode::new("Unsqueeze", [resolve(&made, scalar), Some(axes)]))
             }
             Step::Vector(scalar) => {
@@ -94,8 +87,7 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
             made.push(value);
             continue;
         }
-        let name = model.unused_name(&stem);
-        let value = model.add_value(name);
+        let value = edit.value_named(stem);
         made.push(value);
         edit.insert.push(node.output(value));
     }
@@ -103,9 +95,7 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
         edit.rewire.push((reader, slot, resolve(&made, planned)));
     }
     for (reader, slot, tensor) in &survey.constants {
-        let name = model.unused_name("size");
-        let value = model.add_value(name);
-        edit.constants.push((value, tensor.clone()));
+        let value = edit.constant_named("size", tensor.clone());
         edit.rewire.push((*reader, *slot, Some(value)));
     }
     model.apply(edit)?;
@@ -123,6 +113,9 @@ fn named(model: &Model, counterpart: Option<&ValueId>, node: NewNode) -> (String
 fn existing(model: &Model, graph: GraphId, wanted: &NewNode, constants: &[(ValueId, Tensor)]) -> Option<ValueId> {
     let made = |value: ValueId| constants.iter().find(|(constant, _)| *constant == value).map(|(_, tensor)| tensor);
     let first = wanted.inputs.iter().flatten().copied().find(|&value| made(value).is_none())?;
+    if first.is_placeholder() {
+        return None;
+    }
     let same = |a: &Option<ValueId>, b: &Option<ValueId>| match (a, b) {
         (Some(a), Some(b)) => {
             let constants = || model.value(*a).constant_tensor().zip(made(*b));

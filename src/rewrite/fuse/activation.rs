@@ -23,7 +23,7 @@ pub(in crate::rewrite) const RULES: &[Rule] =
 /// What a product was found to be.
 type Found = (&'static str, Option<NamedAttribute>);
 
-fn activation(place: &mut Place<'_>) -> Option<Edit> {
+fn activation(place: &Place<'_>) -> Option<Edit> {
     if place.opset < 14 {
         return None;
     }
@@ -43,7 +43,7 @@ fn activation(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let (attributes, operands) = (attribute.into_iter().collect(), vec![Operand::Value(x)]);
-    Fusion { rule: "spelled-activation", remove, like: place.id, operator, attributes, operands }.edit(place)
+    Fusion { remove, like: place.id, operator, attributes, operands }.edit(place)
 }
 
 /// Reads `coefficient · x · gate` as a function of `x`.

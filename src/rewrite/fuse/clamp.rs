@@ -85,16 +85,16 @@ pub(super) fn range(place: &Place<'_>, mut value: ValueId) -> Option<(f64, f64)>
     None
 }
 
-fn needless(place: &mut Place<'_>) -> Option<Edit> {
+fn needless(place: &Place<'_>) -> Option<Edit> {
     let cut = Cut::of(place, place.node()?)?;
     let (low, high) = range(place, cut.input)?;
     if low < cut.low || high > cut.high || !place.may_forward(cut.input) {
         return None;
     }
-    place.forward("needless-cut", cut.input)
+    place.forward(cut.input)
 }
 
-fn cut_of_cut(place: &mut Place<'_>) -> Option<Edit> {
+fn cut_of_cut(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let outer = Cut::of(place, node)?;
     let id = place.model.value(outer.input).producer()?;
@@ -123,7 +123,7 @@ fn cut_of_cut(place: &mut Place<'_>) -> Option<Edit> {
         }
     }
     let remove = vec![id, place.id];
-    Fusion { rule: "cut-of-cut", remove, like: place.id, operator: "Clip", attributes, operands }.edit(place)
+    Fusion { remove, like: place.id, operator: "Clip", attributes, operands }.edit(place)
 }
 
 /// A scalar, if it is a number of the type.

@@ -67,7 +67,7 @@ impl Scaling {
     }
 
     /// The edit that takes the product away and changes these constants.
-    fn edit(&self, place: &mut Place<'_>, rule: &'static str, changes: &[Change]) -> Option<Edit> {
+    fn edit(&self, place: &Place<'_>, changes: &[Change]) -> Option<Edit> {
         let mut tensors = Vec::with_capacity(changes.len());
         for &change in changes {
             let constant = place.model.node(change.node)?.input(change.slot)?;
@@ -76,10 +76,9 @@ impl Scaling {
             let tensor = scaled(place.budget, tensor, Blocks::whole(tensor.shape())?, &[factor])?;
             tensors.push((change, constant, tensor));
         }
-        let mut edit = place.forward(rule, self.value)?;
+        let mut edit = place.forward(self.value)?;
         for (change, like, tensor) in tensors {
-            let constant = place.fused_value(like);
-            edit.constants.push((constant, tensor));
+            let constant = place.fused_constant(&mut edit, like, tensor);
             edit.rewire.push((change.node, change.slot, Some(constant)));
         }
         Some(edit)
@@ -87,16 +86,16 @@ impl Scaling {
 }
 
 /// The factor goes up from the operand.
-fn upstream(place: &mut Place<'_>) -> Option<Edit> {
+fn upstream(place: &Place<'_>) -> Option<Edit> {
     let scaling = Scaling::of(place)?;
     let changes = search(place, &scaling)?;
-    scaling.edit(place, "factor-upstream", &changes)
+    scaling.edit(place, &changes)
 }
 
 /// The factor goes down from the result: every reader takes it on.
-fn downstream(place: &mut Place<'_>) -> Option<Edit> {
+fn downstream(place: &Place<'_>) -> Option<Edit> {
     let scaling = Scaling::of(place).filter(|scaling| scaling.may_move(place))?;
-    if place.model.is_output(scaling.result) || place.model.value(scaling.result).pinned {
+    if place.model.is_named(scaling.result) {
         return None;
     }
     let mut changes = Vec::new();
@@ -109,7 +108,7 @@ fn downstream(place: &mut Place<'_>) -> Option<Edit> {
         changes.push(change);
     }
     (!changes.is_empty() && all_differ(&changes)).then_some(())?;
-    scaling.edit(place, "factor-downstream", &changes)
+    scaling.edit(place, &changes)
 }
 
 /// Whether no constant is to be changed twice.
@@ -218,7 +217,7 @@ fn closed(place: &Place<'_>, scaling: &Scaling, region: Region) -> Option<Vec<Ch
     let mut below = Vec::new();
     for &value in &scaled {
         // What somebody outside reads is not to be multiplied, be it the factor's own operand.
-        if place.model.is_output(value) || place.model.value(value).pinned {
+        if place.model.is_named(value) {
             return None;
         }
         let readers = place.model.users(value);
@@ -282,7 +281,7 @@ fn undo(place: &Place<'_>, mut value: ValueId, reader: (NodeId, usize), inverse:
         value = node.output(0)?;
         let readers = place.model.users(value);
         let &[reader] = readers.as_slice() else { return None };
-        if place.model.is_output(value) || place.model.value(value).pinned || !is_open(place, value) {
+        if place.model.is_named(value) || !is_open(place, value) {
             return None;
         }
         next = reader;

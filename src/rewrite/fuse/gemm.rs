@@ -34,7 +34,7 @@ fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
 }
 
 /// Looks at the addition.
-fn add(place: &mut Place<'_>) -> Option<Edit> {
+fn add(place: &Place<'_>) -> Option<Edit> {
     if place.opset < 7 {
         return None;
     }
@@ -47,8 +47,7 @@ fn add(place: &mut Place<'_>) -> Option<Edit> {
     let (id, inputs, term) = found?;
     let operands = inputs.iter().copied().chain([Some(term)]).map(Into::into).collect();
     let remove = vec![id, place.id];
-    let (rule, operator) = ("matmul-add-to-gemm", "Gemm");
-    Fusion { rule, remove, like: id, operator, attributes: Vec::new(), operands }.edit(place)
+    Fusion { remove, like: id, operator: "Gemm", attributes: Vec::new(), operands }.edit(place)
 }
 
 /// Whether `value` broadcasts to the shape of `product`.
@@ -59,7 +58,7 @@ fn broadcasts_to(place: &Place<'_>, value: ValueId, product: ValueId) -> Option<
 }
 
 /// Looks at the product.
-fn transpose(place: &mut Place<'_>) -> Option<Edit> {
+fn transpose(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let is_gemm = node.is("Gemm");
     // Before opset 11 a Gemm needs its `C`.
@@ -77,8 +76,7 @@ fn transpose(place: &mut Place<'_>) -> Option<Edit> {
     let value = |(at, &value): (usize, &Option<ValueId>)| if at == slot { Some(matrix) } else { value };
     let operands = node.inputs().iter().enumerate().map(value).map(Into::into).collect();
     let remove = vec![id, place.id];
-    let rule = "transpose-into-gemm";
-    Fusion { rule, remove, like: place.id, operator: "Gemm", attributes, operands }.edit(place)
+    Fusion { remove, like: place.id, operator: "Gemm", attributes, operands }.edit(place)
 }
 
 /// The node that transposes operand `slot` for this product only, and what it transposes.

@@ -64,7 +64,6 @@ fn constant_bytes(operands: &[Operand]) -> usize {
 
 /// One node in place of several. Its result is the first result of the node the rule looked at.
 struct Fusion {
-    rule: &'static str,
     /// The nodes that go; nothing else reads what they compute, but for the result.
     remove: Vec<NodeId>,
     /// The node whose name and documentation the new one has.
@@ -76,7 +75,7 @@ struct Fusion {
 
 impl Fusion {
     /// The edit, unless it would make the model larger.
-    fn edit(mut self, place: &mut Place<'_>) -> Option<Edit> {
+    fn edit(mut self, place: &Place<'_>) -> Option<Edit> {
         self.remove.sort_unstable();
         self.remove.dedup();
         if !self.is_closed(place)
@@ -89,7 +88,7 @@ impl Fusion {
             self.operands.pop();
         }
         let result = place.output(0)?;
-        let mut edit = place.edit(self.rule)?;
+        let mut edit = place.edit()?;
         edit.remove = self.remove;
         let like = place.model.node(self.like)?;
         let mut node = NewNode::new(self.operator, []).named(like.name.clone()).output(result);
@@ -99,11 +98,7 @@ impl Fusion {
             let value = match operand {
                 Operand::Value(value) => Some(value),
                 Operand::Absent => None,
-                Operand::Constant(tensor, like) => {
-                    let value = place.fused_value(like);
-                    edit.constants.push((value, tensor));
-                    Some(value)
-                }
+                Operand::Constant(tensor, like) => Some(place.fused_constant(&mut edit, like, tensor)),
             };
             node.inputs.push(value);
         }
@@ -134,13 +129,12 @@ impl Place<'_> {
         outputs.iter().skip(1).all(Option::is_none).then_some(outputs.first().copied().flatten()?)
     }
 
-    /// A value for a constant that takes in others, named after one of them. What was fused before gets no longer a name.
-    fn fused_value(&mut self, like: ValueId) -> ValueId {
+    /// A constant that takes in others, named after one of them: `w_fused`, and `w_fused` again where that one is itself fused.
+    fn fused_constant(&self, edit: &mut Edit, like: ValueId, tensor: Tensor) -> ValueId {
         let name = &self.model.value(like).name;
         let counted = |tail: &str| tail.is_empty() || tail.strip_prefix('_').is_some_and(|n| n.parse::<u32>().is_ok());
         let stem = name.rsplit_once("_fused").filter(|(_, tail)| counted(tail)).map_or(name.as_str(), |(stem, _)| stem);
-        let name = self.model.unused_name(&format!("{stem}_fused"));
-        self.model.add_value(name)
+        edit.constant_named(format!("{stem}_fused"), tensor)
     }
 
     /// Whether a value can go when these nodes do: nothing else reads it or knows it by name.
@@ -178,15 +172,6 @@ impl Place<'_> {
             }
         }
         found
-    }
-
-    /// Whether a value can stand for the node's result without a node that gives it the result's name.
-    fn may_forward(&self, value: ValueId) -> bool {
-        let named = |value: ValueId| self.model.is_output(value) || self.model.value(value).pinned;
-        let here = self.node().map(Node::graph);
-        let producer = self.model.value(value).producer().and_then(|id| self.model.node(id));
-        let takes_over = !named(value) && producer.is_some_and(|producer| Some(producer.graph()) == here);
-        self.output(0).is_some_and(|output| !named(output) || takes_over)
     }
 
     /// The content of a value if all of it is known, constants that this round made included.

@@ -34,7 +34,7 @@ struct Normalization {
 }
 
 /// Looks at the multiplication with `γ`.
-fn normalization(place: &mut Place<'_>) -> Option<Edit> {
+fn normalization(place: &Place<'_>) -> Option<Edit> {
     if place.opset < 17 {
         return None;
     }
@@ -55,11 +55,11 @@ fn normalization(place: &mut Place<'_>) -> Option<Edit> {
         NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
     ];
     let (operator, operands) = (found.operator, vec![Operand::Value(found.x), Operand::Value(scale)]);
-    Fusion { rule: "spelled-normalization", remove, like: place.id, operator, attributes, operands }.edit(place)
+    Fusion { remove, like: place.id, operator, attributes, operands }.edit(place)
 }
 
 /// Looks at the quotient, if no multiplication with `γ` follows.
-fn bare(place: &mut Place<'_>) -> Option<Edit> {
+fn bare(place: &Place<'_>) -> Option<Edit> {
     let result = place.only_output()?;
     let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float && place.opset >= 7)?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
@@ -86,8 +86,7 @@ fn bare(place: &mut Place<'_>) -> Option<Edit> {
         ];
         let ones = rounded(dtype, &sizes, &vec![1.0; affordable(place, &remove, count)?])?;
         let operands = vec![Operand::Value(found.x), Operand::Constant(ones, found.x)];
-        let (rule, operator) = ("bare-normalization", found.operator);
-        return Fusion { rule, remove, like: place.id, operator, attributes, operands }.edit(place);
+        return Fusion { remove, like: place.id, operator: found.operator, attributes, operands }.edit(place);
     }
     if found.operator != "LayerNormalization" {
         return None;
@@ -101,8 +100,8 @@ fn bare(place: &mut Place<'_>) -> Option<Edit> {
         let [ones, zeros] = parameters;
         let operands =
             vec![Operand::Value(found.x), Operand::Constant(ones?, found.x), Operand::Constant(zeros?, found.x)];
-        let (rule, operator) = ("bare-normalization", "InstanceNormalization");
-        return Fusion { rule, remove, like: place.id, operator, attributes, operands }.edit(place);
+        let operator = "InstanceNormalization";
+        return Fusion { remove, like: place.id, operator, attributes, operands }.edit(place);
     }
     reshaped(place, &found, remove, attributes, count)
 }
@@ -114,7 +113,7 @@ fn affordable(place: &Place<'_>, remove: &[NodeId], count: usize) -> Option<usiz
 
 /// `x` as `[M, 1, n]`, normalized, and back. `M` may be 0, for `n` is not.
 fn reshaped(
-    place: &mut Place<'_>,
+    place: &Place<'_>,
     found: &Normalization,
     mut remove: Vec<NodeId>,
     attributes: Vec<NamedAttribute>,
@@ -126,26 +125,19 @@ fn reshaped(
     let result = place.only_output()?;
     let dims = place.shape(found.x)?.to_vec();
     let back = reshape_codes(place.scope(), &[], &dims)?;
-    let rule = "bare-normalization";
-    let check =
-        Fusion { rule, remove, like: place.id, operator: "", attributes, operands: vec![Operand::Value(found.x)] };
+    let check = Fusion { remove, like: place.id, operator: "", attributes, operands: vec![Operand::Value(found.x)] };
     if !check.is_closed(place) || check.remove.len() <= NODES {
         return None;
     }
     let Fusion { remove, attributes, .. } = check;
     let name = place.node()?.name.clone();
-    let mut edit = place.edit(rule)?;
+    let mut edit = place.edit()?;
     edit.remove = remove;
-    let mut constant = |place: &mut Place<'_>, suffix: &str, tensor: Tensor| {
-        let value = place.new_value(result, suffix);
-        edit.constants.push((value, tensor));
-        Some(value)
-    };
-    let rows = constant(place, "rows", Tensor::vector(vec![-1, 1, i64::try_from(count).ok()?]));
-    let scale = constant(place, "scale", Tensor::vector(vec![1.0f32]));
-    let shift = constant(place, "shift", Tensor::vector(vec![0.0f32]));
-    let shape = constant(place, "shape", Tensor::vector(back));
-    let (flat, normal) = (place.new_value(result, "flat"), place.new_value(result, "normal"));
+    let rows = Some(edit.constant(result, "rows", Tensor::vector(vec![-1, 1, i64::try_from(count).ok()?])));
+    let scale = Some(edit.constant(result, "scale", Tensor::vector(vec![1.0f32])));
+    let shift = Some(edit.constant(result, "shift", Tensor::vector(vec![0.0f32])));
+    let shape = Some(edit.constant(result, "shape", Tensor::vector(back)));
+    let (flat, normal) = (edit.new_value(result, "flat"), edit.new_value(result, "normal"));
     edit.insert.push(NewNode::new("Reshape", [Some(found.x), rows]).output(flat));
     let mut node = NewNode::new("InstanceNormalization", [Some(flat), scale, shift]).named(name).output(normal);
     node.attributes = attributes;

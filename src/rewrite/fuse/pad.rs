@@ -95,7 +95,7 @@ fn spread(rank: usize, axes: &[i64], pads: &[i64]) -> Option<Vec<i64>> {
     Some(all)
 }
 
-fn pad_pad(place: &mut Place<'_>) -> Option<Edit> {
+fn pad_pad(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (id, first) = place.producer(node.input(0)?, "Pad")?;
     let (inner, outer) = (Padding::of(place, first)?, Padding::of(place, node)?);
@@ -119,7 +119,7 @@ fn pad_pad(place: &mut Place<'_>) -> Option<Edit> {
         replace(&mut attributes, name, pads.into());
     }
     let remove = vec![id, place.id];
-    Fusion { rule: "pad-pad", remove, like: place.id, operator: "Pad", attributes, operands }.edit(place)
+    Fusion { remove, like: place.id, operator: "Pad", attributes, operands }.edit(place)
 }
 
 fn is_zero(tensor: &Tensor) -> bool {
@@ -185,7 +185,7 @@ impl<'a> Window<'a> {
     }
 }
 
-fn pad_into_window(place: &mut Place<'_>) -> Option<Edit> {
+fn pad_into_window(place: &Place<'_>) -> Option<Edit> {
     let window = Window::of(place)?;
     let number = window.padding.number(place)?;
     let mut attributes = window.node.attributes.clone();
@@ -218,5 +218,5 @@ fn pad_into_window(place: &mut Place<'_>) -> Option<Edit> {
     let (input, remove) = (window.padding.input, vec![window.id, place.id]);
     let operands = std::iter::once(Some(input)).chain(window.node.inputs().iter().copied().skip(1)).map(Into::into);
     let operands = operands.collect();
-    Fusion { rule: "pad-into-window", remove, like: place.id, operator, attributes, operands }.edit(place)
+    Fusion { remove, like: place.id, operator, attributes, operands }.edit(place)
 }

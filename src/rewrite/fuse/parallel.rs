@@ -24,7 +24,7 @@ struct Product {
     readers: Vec<String>,
 }
 
-fn parallel(place: &mut Place<'_>) -> Option<Edit> {
+fn parallel(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let x = node.input(0)?;
     let mut users = place.model.users(x);
@@ -97,7 +97,7 @@ fn product(place: &Place<'_>, id: NodeId) -> Option<Product> {
     let rank = place.tensor(weight)?.rank();
     let fits = if node.is("Conv") { super::int_of(node, "group", 1)? == 1 && rank >= 3 } else { rank == 2 };
     let bias = node.input(2).is_none_or(own);
-    if !fits || !own(weight) || !bias || place.model.is_output(result) || place.model.value(result).pinned {
+    if !fits || !own(weight) || !bias || place.model.is_named(result) {
         return None;
     }
     let users = place.model.users(result);
@@ -108,23 +108,20 @@ fn product(place: &Place<'_>, id: NodeId) -> Option<Product> {
 }
 
 /// One product and a Split in place of several products.
-fn merged(place: &mut Place<'_>, x: ValueId, group: &[&Product], parts: &Parts) -> Option<Edit> {
+fn merged(place: &Place<'_>, x: ValueId, group: &[&Product], parts: &Parts) -> Option<Edit> {
     let node = place.node()?.clone();
     let weights: Vec<&Tensor> = group.iter().map(|product| place.tensor(product.weight)).collect::<Option<_>>()?;
     let weight = strung(place, &weights, weight_axis(&node)?)?;
     let bias = bias(place, group, &parts.sizes, &weight)?;
     let (first, result) = group.first().map(|first| (first.weight, first.result))?;
-    let mut edit = place.edit("parallel-weights")?;
+    let mut edit = place.edit()?;
     edit.remove.extend(group.iter().map(|product| product.node));
-    let operand = place.fused_value(first);
-    edit.constants.push((operand, weight));
+    let operand = place.fused_constant(&mut edit, first, weight);
     let mut inputs = vec![Some(x), Some(operand)];
     if let Some(bias) = bias {
-        let operand = place.fused_value(node.input(2).unwrap_or(first));
-        edit.constants.push((operand, bias));
-        inputs.push(Some(operand));
+        inputs.push(Some(place.fused_constant(&mut edit, node.input(2).unwrap_or(first), bias)));
     }
-    let whole = place.new_value(result, "whole");
+    let whole = edit.new_value(result, "whole");
     let product = NewNode { inputs, ..NewNode::like(&node) };
     edit.insert.push(product.output(whole));
     split(place, &mut edit, whole, parts.axis, &parts.sizes, &parts.values)?;

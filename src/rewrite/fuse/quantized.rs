@@ -12,7 +12,7 @@ use crate::tensor::DType;
 pub(in crate::rewrite) const RULES: &[Rule] =
     &[Rule { name: "quantize-dequantized", operators: &["QuantizeLinear"], exact: true, apply: quantize }];
 
-fn quantize(place: &mut Place<'_>) -> Option<Edit> {
+fn quantize(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (_, inner) = place.producer(node.input(0)?, "DequantizeLinear")?;
     let value = inner.input(0)?;
@@ -40,7 +40,7 @@ fn quantize(place: &mut Place<'_>) -> Option<Edit> {
     if !scale.elements::<f32>()?.iter().all(digits) || !place.may_forward(value) {
         return None;
     }
-    place.forward("quantize-dequantized", value)
+    place.forward(value)
 }
 
 /// The type that the standard gives the result: the zero point's, else the attribute's, else `uint8`.

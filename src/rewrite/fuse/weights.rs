@@ -164,7 +164,7 @@ fn without_beta(node: &Node) -> Vec<NamedAttribute> {
 }
 
 /// `A(L(x))`: looks at `A`.
-fn after(place: &mut Place<'_>) -> Option<Edit> {
+fn after(place: &Place<'_>) -> Option<Edit> {
     let slots = tensor_slots(place.node()?);
     slots.iter().find_map(|&slot| after_at(place, slot))?.edit(place)
 }
@@ -213,7 +213,7 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
         let tensor = scaled(place.budget, tensor, linear.blocks, &affine.scale)?;
         set(&mut operands, linear.weight, Operand::Constant(tensor, value));
     }
-    Some(Fusion { rule: "affine-after-weights", remove, like: id, operator, attributes, operands })
+    Some(Fusion { remove, like: id, operator, attributes, operands })
 }
 
 /// The constant that such a node adds, or its only one: a new bias is named after it.
@@ -237,7 +237,7 @@ fn set(operands: &mut Vec<Operand>, slot: usize, operand: Operand) {
 }
 
 /// `L(A(x))`: looks at `L`.
-fn before(place: &mut Place<'_>) -> Option<Edit> {
+fn before(place: &Place<'_>) -> Option<Edit> {
     before_at(place)?.edit(place)
 }
 
@@ -295,7 +295,7 @@ fn before_at(place: &Place<'_>) -> Option<Fusion> {
     }
     set(&mut operands, 0, Operand::Value(input));
     let (like, operator) = (place.id, linear.operator);
-    Some(Fusion { rule: "affine-before-weights", remove, like, operator, attributes, operands })
+    Some(Fusion { remove, like, operator, attributes, operands })
 }
 
 /// `W·t` for each channel of the result.

@@ -19,7 +19,7 @@ struct Written {
     into: ValueId,
 }
 
-pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     let output = place.output(0)?;
     let last = written(place, place.node()?)?;
     let dim = place.shape(output)?.get(last.axis)?.as_const()?;
@@ -51,11 +51,11 @@ pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
         .with("axis", i64::try_from(axis).ok()?)
         .named(name)
         .output(output);
-    Some(place.edit("assignment-in-order")?.removing(place.id).inserting(node))
+    Some(place.edit()?.removing(place.id).inserting(node))
 }
 
 /// Law: writing a block `u` into a tensor of one number `v` is `Pad(u, v)` to that tensor's size.
-pub(super) fn into_filled(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn into_filled(place: &Place<'_>) -> Option<Edit> {
     use DType::{Double, Float, Int32, Int64};
     let node = place.node()?;
     let (into, updates, output) = (node.input(0)?, node.input(2)?, node.output(0)?);
@@ -83,10 +83,9 @@ pub(super) fn into_filled(place: &mut Place<'_>) -> Option<Edit> {
     }
     before.extend(after);
     let name = place.node()?.name.clone();
-    let (pads, value) = (place.new_value(output, "pads"), place.new_value(output, "value"));
-    let mut edit = place.edit("assignment-to-filled")?.removing(place.id);
-    edit.constants.push((pads, Tensor::vector(before)));
-    edit.constants.push((value, number));
+    let mut edit = place.edit()?.removing(place.id);
+    let pads = edit.constant(output, "pads", Tensor::vector(before));
+    let value = edit.constant(output, "value", number);
     let node = NewNode::new("Pad", [Some(updates), Some(pads), Some(value)]).named(name).output(output);
     Some(edit.inserting(node))
 }

@@ -46,7 +46,7 @@ struct Choice {
     places: SmallVec<[usize; 4]>,
 }
 
-pub(super) fn choose(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn choose(place: &Place<'_>) -> Option<Edit> {
     use DType::{Double, Float, Int32, Int64, Uint8};
     let node = place.node()?;
     let output = node.output(0)?;
@@ -180,7 +180,7 @@ fn laid_out_from(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Option<u
 
 /// The selection, of the shape `whole`, laid out as `result` where that is another.
 fn chosen(
-    place: &mut Place<'_>,
+    place: &Place<'_>,
     sources: &[Source],
     columns: &[ValueId],
     axis: usize,
@@ -229,16 +229,12 @@ fn chosen(
         }
     }
     let output = place.output(0)?;
-    let mut edit = place.edit("columns-by-choice")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     let rest = match constant {
-        Some(tensor) => {
-            let value = place.new_value(output, "columns");
-            edit.constants.push((value, tensor));
-            Some(value)
-        }
+        Some(tensor) => Some(edit.constant(output, "columns", tensor)),
         None => None,
     };
-    let last = if result.is_some() { place.new_value(output, "grid") } else { output };
+    let last = if result.is_some() { edit.new_value(output, "grid") } else { output };
     let mut below = rest;
     while let Some(Choice { source, places }) = choices.pop() {
         let value = laid_out(place, &mut edit, &source)?;
@@ -247,9 +243,8 @@ fn chosen(
             continue;
         };
         let mask = mask(&places, columns.len(), whole.len().checked_sub(axis)?)?;
-        let flags = place.new_value(output, "mask");
-        edit.constants.push((flags, mask));
-        let selected = if choices.is_empty() { last } else { place.new_value(output, "columns") };
+        let flags = edit.constant(output, "mask", mask);
+        let selected = if choices.is_empty() { last } else { edit.new_value(output, "columns") };
         edit.insert.push(NewNode::new("Where", [Some(flags), Some(value), Some(other)]).output(selected));
         below = Some(selected);
     }
@@ -299,7 +294,7 @@ fn mask(places: &[usize], count: usize, below: usize) -> Option<Tensor> {
 }
 
 /// The source as it broadcasts to the columns: axes of size 1 in front need not be there.
-fn laid_out(place: &mut Place<'_>, edit: &mut Edit, source: &Source) -> Option<ValueId> {
+fn laid_out(place: &Place<'_>, edit: &mut Edit, source: &Source) -> Option<ValueId> {
     let ones = source.dims.iter().take_while(|dim| dim.is_const(1)).count();
     let target = source.dims.get(ones..)?;
     let from = place.shape(source.value)?.to_vec();
@@ -307,7 +302,7 @@ fn laid_out(place: &mut Place<'_>, edit: &mut Edit, source: &Source) -> Option<V
     if same(target) || same(&source.dims) {
         return Some(source.value);
     }
-    let value = place.new_value(source.value, "column");
+    let value = edit.new_value(source.value, "column");
     insert_reshape_to(place, edit, (source.value, &from), (value, target))?;
     Some(value)
 }

@@ -21,7 +21,7 @@ enum Sizes {
     Of(ValueId),
 }
 
-pub(super) fn fill(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn fill(place: &Place<'_>) -> Option<Edit> {
     let output = place.output(0)?;
     // Most tensors are not filled; that is known soonest.
     let above = above(place)?;
@@ -34,18 +34,17 @@ pub(super) fn fill(place: &mut Place<'_>) -> Option<Edit> {
     if added > freed(place, &above) {
         return None;
     }
-    let mut edit = place.edit("filled-by-size")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     let sizes = match sizes {
         Sizes::There(sizes) => sizes,
         Sizes::Entries(all, entries) => {
-            let places = place.new_value(all, "places");
-            edit.constants.push((places, Tensor::vector(entries)));
-            let sizes = place.new_value(output, "sizes");
+            let places = edit.constant(all, "places", Tensor::vector(entries));
+            let sizes = edit.new_value(output, "sizes");
             edit.insert.push(NewNode::new("Gather", [Some(all), Some(places)]).output(sizes));
             sizes
         }
         Sizes::Of(tensor) => {
-            let sizes = place.new_value(output, "sizes");
+            let sizes = edit.new_value(output, "sizes");
             edit.insert.push(NewNode::new("Shape", [Some(tensor)]).output(sizes));
             sizes
         }

@@ -12,7 +12,7 @@ use crate::rewrite::Place;
 use crate::rewrite::merge::{insert_reshape, place_reshape};
 use crate::tensor::Tensor;
 
-pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     if place.node()?.op_type == "Gather" { gather(place) } else { gather_nd(place) }
 }
 
@@ -25,7 +25,7 @@ struct Part {
     witness: ValueId,
 }
 
-fn gather(place: &mut Place<'_>) -> Option<Edit> {
+fn gather(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (data, indices) = (node.input(0)?, node.input(1)?);
     if place.constant(indices).is_some() {
@@ -52,7 +52,7 @@ fn gather(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     // Nothing but the layout of the axes is between the data and the result.
-    place_reshape(place, "lookup-in-order", data)
+    place_reshape(place, data)
 }
 
 /// The columns of an index tensor `[…, k]`, constant or a Concat of `k` along the last axis, each as a counting tensor over the
@@ -89,7 +89,7 @@ pub(super) fn columns(place: &Place<'_>, indices: ValueId) -> Option<Vec<(Counti
     concat.inputs().iter().map(column).collect()
 }
 
-fn gather_nd(place: &mut Place<'_>) -> Option<Edit> {
+fn gather_nd(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     if matches!(node.attribute("batch_dims"), Some(Attribute::Int(batch)) if *batch != 0) {
         return None;
@@ -124,9 +124,9 @@ fn gather_nd(place: &mut Place<'_>) -> Option<Edit> {
     }
     let same = shape.len() == to.len() && shape.iter().zip(&to).all(|(a, b)| place.scope().eq(a, b).is_yes());
     if same && parts.is_empty() {
-        return place.forward("lookup-in-order", data);
+        return place.forward(data);
     }
-    let mut edit = place.edit("lookup-in-order")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     let part = cut(place, &mut edit, data, &parts, same.then_some(output))?;
     if !same {
         insert_reshape(place, &mut edit, part, &shape, output)?;
@@ -156,20 +156,12 @@ fn source_of(place: &Place<'_>, value: ValueId, size: &Dim) -> Option<ValueId> {
 }
 
 /// `data` cut to the parts by one Slice, computed into `output` if that is given.
-fn cut(
-    place: &mut Place<'_>,
-    edit: &mut Edit,
-    data: ValueId,
-    parts: &[Part],
-    output: Option<ValueId>,
-) -> Option<ValueId> {
+fn cut(place: &Place<'_>, edit: &mut Edit, data: ValueId, parts: &[Part], output: Option<ValueId>) -> Option<ValueId> {
     let [part] = parts else { return parts.is_empty().then_some(data) };
     let axis = i64::try_from(part.axis).ok()?;
-    let starts = place.new_value(data, "starts");
-    let axes = place.new_value(data, "axes");
-    edit.constants.push((starts, Tensor::vector(vec![part.start])));
-    edit.constants.push((axes, Tensor::vector(vec![axis])));
-    let ends = place.new_value(data, "ends");
+    let starts = edit.constant(data, "starts", Tensor::vector(vec![part.start]));
+    let axes = edit.constant(data, "axes", Tensor::vector(vec![axis]));
+    let ends = edit.new_value(data, "ends");
     match part.size.as_const() {
         Some(size) => edit.constants.push((ends, Tensor::vector(vec![part.start.checked_add(size)?]))),
         None if part.start == 0 => {
@@ -183,7 +175,7 @@ fn cut(
     }
     let result = match output {
         Some(output) => output,
-        None => place.new_value(data, "part"),
+        None => edit.new_value(data, "part"),
     };
     edit.insert.push(NewNode::new("Slice", [Some(data), Some(starts), Some(ends), Some(axes)]).output(result));
     Some(result)

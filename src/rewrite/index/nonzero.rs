@@ -8,7 +8,7 @@ use crate::rewrite::Place;
 use crate::rewrite::merge::{insert_reshape_to, reshape_codes};
 use crate::tensor::Tensor;
 
-pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (vector, output) = (node.input(0)?, node.output(0)?);
     let (filled, filling) = place.producer(vector, "ConstantOfShape")?;
@@ -27,20 +27,17 @@ pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
     };
     if !place.model.is_read_only_by(vector, &[place.id])
         || readers.is_empty()
-        || place.model.is_output(output)
-        || place.model.value(output).pinned
+        || place.model.is_named(output)
         || !readers.iter().all(|&(reader, slot)| slot == 0 && lays_out(reader).is_some())
     {
         return None;
     }
-    let mut edit = place.edit("places-in-order")?.removing(place.id).removing(filled);
+    let mut edit = place.edit()?.removing(place.id).removing(filled);
     let mut numbers = Vec::new();
     for number in [0i64, 1] {
-        let value = place.new_value(output, "number");
-        edit.constants.push((value, Tensor::scalar(number)));
-        numbers.push(Some(value));
+        numbers.push(Some(edit.constant(output, "number", Tensor::scalar(number))));
     }
-    let (limit, range) = (place.new_value(sizes, "limit"), place.new_value(output, "range"));
+    let (limit, range) = (edit.new_value(sizes, "limit"), edit.new_value(output, "range"));
     edit.insert.push(NewNode::new("Squeeze", [Some(sizes)]).output(limit));
     let [start, step] = numbers[..] else { return None };
     edit.insert.push(NewNode::new("Range", [start, Some(limit), step]).output(range));

@@ -61,7 +61,7 @@ fn again(node: &Node, outer: Outer, constant: ValueId) -> NewNode {
     NewNode::new(&node.op_type, operands.map(Some)).named(node.name.clone())
 }
 
-pub(super) fn part(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn part(place: &Place<'_>) -> Option<Edit> {
     let (value, output) = (place.input(0)?, place.output(0)?);
     let cuts = cut_elements(place)?;
     let axes: Vec<usize> = cuts.iter().map(|cut| cut.axis).collect();
@@ -71,7 +71,7 @@ pub(super) fn part(place: &mut Place<'_>) -> Option<Edit> {
         let node = place.model.node(reader).filter(|node| Some(node.graph()) == place.graph());
         slot == 0 && node.is_some_and(|node| node.is("Slice"))
     });
-    if !only_cut || place.model.is_output(value) || place.model.value(value).pinned {
+    if !only_cut || place.model.is_named(value) {
         return None;
     }
     let tensor = place.constant(found.constant)?.clone();
@@ -82,15 +82,14 @@ pub(super) fn part(place: &mut Place<'_>) -> Option<Edit> {
         view = view.slice_axis(axis, cut.start, isize::try_from(cut.step).ok()?, cut.len).ok()?;
     }
     let tensor = gather(&tensor, &view).ok()?;
-    let constant = place.new_value(found.constant, "part");
+    let mut edit = place.edit()?.removing(place.id);
+    let constant = edit.constant(found.constant, "part", tensor);
     let mut node = again(place.model.node(found.id)?, found, constant);
     node.name.clone_from(&place.node()?.name);
-    let mut edit = place.edit("part-of-outer")?.removing(place.id);
-    edit.constants.push((constant, tensor));
     Some(edit.inserting(node.output(output)))
 }
 
-pub(super) fn join(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn join(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let output = node.output(0)?;
     let rank = place.shape(output)?.len();
@@ -119,10 +118,9 @@ pub(super) fn join(place: &mut Place<'_>) -> Option<Edit> {
     let own = axis.checked_sub(rank.checked_sub(tensors.first()?.rank())?)?;
     let joined = strung(place, &tensors, own).filter(|joined| joined.len() <= MAX_CONSTANT)?;
     let found = first?;
-    let constant = place.new_value(found.constant, "joined");
+    let mut edit = place.edit()?.removing(place.id);
+    let constant = edit.constant(found.constant, "joined", joined);
     let mut node = again(place.model.node(found.id)?, found, constant);
     node.name.clone_from(&place.node()?.name);
-    let mut edit = place.edit("concat-of-outer")?.removing(place.id);
-    edit.constants.push((constant, joined));
     Some(edit.inserting(node.output(output)))
 }

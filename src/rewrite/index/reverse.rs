@@ -7,7 +7,7 @@ use crate::ir::{Attribute, Edit, NewNode};
 use crate::rewrite::Place;
 use crate::tensor::Tensor;
 
-pub(super) fn reverse(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn reverse(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (data, output) = (node.input(0)?, node.output(0)?);
     let axis = match node.attribute("time_axis") {
@@ -21,12 +21,10 @@ pub(super) fn reverse(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let name = node.name.clone();
-    let mut edit = place.edit("reverse-whole")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     let mut inputs = vec![Some(data)];
     for (suffix, number) in [("starts", -1), ("ends", i64::MIN), ("axes", axis), ("steps", -1)] {
-        let constant = place.new_value(output, suffix);
-        edit.constants.push((constant, Tensor::vector(vec![number])));
-        inputs.push(Some(constant));
+        inputs.push(Some(edit.constant(output, suffix, Tensor::vector(vec![number]))));
     }
     Some(edit.inserting(NewNode::new("Slice", inputs).named(name).output(output)))
 }

@@ -16,7 +16,7 @@ const MOST_MOVEMENTS: usize = 16;
 
 /// `Cast(f(Cast(x, a)), b) = f(x)` for an `f` that only moves elements, where `b` is the type of `x` and every value of it has an
 /// `a` that stands for it exactly. Converters write that for operators that did not know the type.
-fn cast_sandwich(place: &mut Place<'_>) -> Option<Edit> {
+fn cast_sandwich(place: &Place<'_>) -> Option<Edit> {
     // Before these versions some of the movements do not take every type.
     if place.opset < 8 {
         return None;
@@ -41,11 +41,11 @@ fn cast_sandwich(place: &mut Place<'_>) -> Option<Edit> {
     if chain.is_empty() || from != to || !is_lossless(from, through) || !super::is_common(from) {
         return None;
     }
-    let mut edit = place.edit("cast-sandwich")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     let mut value = data;
     while let Some((id, mut node)) = chain.pop() {
         *node.inputs.first_mut()? = Some(value);
-        value = if chain.is_empty() { output } else { place.new_value(output, "moved") };
+        value = if chain.is_empty() { output } else { edit.new_value(output, "moved") };
         edit.remove.push(id);
         edit.insert.push(node.output(value));
     }

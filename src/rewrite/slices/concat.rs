@@ -47,7 +47,7 @@ fn pieces_of(scope: &Scope, cut: &Cut, offsets: &[Dim]) -> Option<(RangeInclusiv
 /// `Concat(p₀ … pₙ)[r]` is a slice of the pieces that `r` reaches, and where that is all of them, no slice.
 ///
 /// Premises: the elements that `r` takes along the axis, as numbers for every value of the symbols, lie in those pieces.
-fn slice_of_concat(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_of_concat(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (concat, node) = place.producer(middle, "Concat")?;
     let pieces: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
@@ -71,23 +71,23 @@ fn slice_of_concat(place: &mut Place<'_>) -> Option<Edit> {
     let name = place.node()?.name.clone();
     if let [piece] = reached.as_slice() {
         if is_whole {
-            return place.forward("slice-of-concat", *piece);
+            return place.forward(*piece);
         }
-        let mut edit = place.edit("slice-of-concat")?;
+        let mut edit = place.edit()?;
         let node = sliced(place, &mut edit, *piece, &ranges)?;
         return Some(edit.removing(place.id).inserting(node.named(name).output(output)));
     }
     let along = i64::try_from(axis).ok()?;
     let joined = NewNode::new("Concat", reached.iter().map(|&piece| Some(piece))).with("axis", along);
     if is_whole {
-        return Some(place.edit("slice-of-concat")?.removing(place.id).inserting(joined.named(name).output(output)));
+        return Some(place.edit()?.removing(place.id).inserting(joined.named(name).output(output)));
     }
     // The shorter concatenation takes the place of the longer one, if nothing else reads that.
     if reached.len() == pieces.len() || !place.has_one_reader(middle) {
         return None;
     }
-    let shorter = place.new_value(middle, "pieces");
-    let mut edit = place.edit("slice-of-concat")?;
+    let mut edit = place.edit()?;
+    let shorter = edit.new_value(middle, "pieces");
     let node = sliced(place, &mut edit, shorter, &ranges)?;
     edit.insert.push(joined.output(shorter));
     Some(edit.removing(place.id).removing(concat).inserting(node.named(name).output(output)))
@@ -197,7 +197,7 @@ fn run_from(place: &Place<'_>, values: &[ValueId], axis: usize) -> Option<Run> {
 }
 
 /// `Concat(…, x[a:m], x[m:b], …) = Concat(…, x[a:b], …)`, and parts that are all of `x` are `x`.
-fn concat_of_slices(place: &mut Place<'_>) -> Option<Edit> {
+fn concat_of_slices(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let output = node.output(0)?;
     let name = node.name.clone();
@@ -213,14 +213,14 @@ fn concat_of_slices(place: &mut Place<'_>) -> Option<Edit> {
     let is_whole = run.axes.iter().all(Option::is_none);
     let alone = run.operands == values.len();
     if alone && is_whole {
-        return place.forward("concat-of-slices", run.data);
+        return place.forward(run.data);
     }
-    let mut edit = place.edit("concat-of-slices")?;
+    let mut edit = place.edit()?;
     let part = if is_whole {
         run.data
     } else {
         let slice = sliced(place, &mut edit, run.data, &ranges_of(&run.axes))?;
-        let part = if alone { output } else { place.new_value(output, "part") };
+        let part = if alone { output } else { edit.new_value(output, "part") };
         edit.insert.push(if alone { slice.named(name.as_str()).output(part) } else { slice.output(part) });
         part
     };

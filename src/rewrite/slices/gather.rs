@@ -1,6 +1,6 @@
 //! Gathers that are slices, and slices that are gathers.
 
-use super::{Cut, axes_of, axis_of, constant, cuts_of, range_of, sliced};
+use super::{Cut, axes_of, axis_of, cuts_of, range_of, sliced};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode};
 use crate::rewrite::{Place, Rule};
@@ -47,7 +47,7 @@ fn progression(scope: &Scope, dim: &Dim, indices: &[Dim]) -> Option<(Dim, i64, D
 /// `Gather(x, [s, s + t, s + 2t, …]) = x[s : … : t]`, and `Gather(x, Range(a, b, t)) = x[a:b:t]`.
 ///
 /// Premise: every index lies in the axis. Outside of it Gather fails, and a slice takes less.
-fn gather_to_slice(place: &mut Place<'_>) -> Option<Edit> {
+fn gather_to_slice(place: &Place<'_>) -> Option<Edit> {
     let (data, indices, output) = (place.input(0)?, place.input(1)?, place.output(0)?);
     let dims = place.shape(data)?;
     let axis = axis_of(place.node()?, dims.len(), Some(0))?;
@@ -70,10 +70,10 @@ fn gather_to_slice(place: &mut Place<'_>) -> Option<Edit> {
         (0..dims.len()).map(|at| range.clone().filter(|_| at == axis)).collect()
     };
     if ranges.iter().all(Option::is_none) {
-        return place.forward("gather-to-slice", data);
+        return place.forward(data);
     }
     let name = place.node()?.name.clone();
-    let mut edit = place.edit("gather-to-slice")?;
+    let mut edit = place.edit()?;
     let slice = sliced(place, &mut edit, data, &ranges)?;
     Some(edit.removing(place.id).inserting(slice.named(name).output(output)))
 }
@@ -103,7 +103,7 @@ fn index_of(scope: &Scope, dim: &Dim, cut: &Cut) -> Option<i64> {
 }
 
 /// `Squeeze(x[i:i + 1]) = Gather(x, i)`. Where there is no element `i`, both fail.
-fn slice_squeeze(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_squeeze(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (slice, node) = place.producer(middle, "Slice")?;
     let data = node.input(0)?;
@@ -122,24 +122,24 @@ fn slice_squeeze(place: &mut Place<'_>) -> Option<Edit> {
     }
     let along = i64::try_from(axis).ok()?;
     let name = place.node()?.name.clone();
-    let mut edit = place.edit("slice-squeeze-to-gather")?.removing(place.id).removing(slice);
-    let index = constant(place, &mut edit, output, "index", Tensor::scalar(index));
+    let mut edit = place.edit()?.removing(place.id).removing(slice);
+    let index = edit.constant(output, "index", Tensor::scalar(index));
     let gather = NewNode::new("Gather", [Some(data), Some(index)]).with("axis", along);
     Some(edit.inserting(gather.named(name).output(output)))
 }
 
 /// `Unsqueeze(Gather(x, i, axis = a), [a]) = Gather(x, [i], axis = a)` for a single constant index.
-fn gather_unsqueeze(place: &mut Place<'_>) -> Option<Edit> {
+fn gather_unsqueeze(place: &Place<'_>) -> Option<Edit> {
     let is_size = place.fact(place.output(0)?).is_some_and(|fact| fact.elements().is_some());
-    if is_size { None } else { vector_of_index(place, "gather-unsqueeze-to-gather") }
+    if is_size { None } else { vector_of_index(place) }
 }
 
 /// The same for sizes that are read off a shape. They are numbered by what they are first: the scalar may be needed elsewhere.
-fn size_unsqueeze(place: &mut Place<'_>) -> Option<Edit> {
-    vector_of_index(place, "size-unsqueeze-to-gather")
+fn size_unsqueeze(place: &Place<'_>) -> Option<Edit> {
+    vector_of_index(place)
 }
 
-fn vector_of_index(place: &mut Place<'_>, rule: &'static str) -> Option<Edit> {
+fn vector_of_index(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (gather, node) = place.producer(middle, "Gather")?;
     let (data, index) = (node.input(0)?, node.input(1)?);
@@ -152,8 +152,8 @@ fn vector_of_index(place: &mut Place<'_>, rule: &'static str) -> Option<Edit> {
     }
     let along = i64::try_from(axis).ok()?;
     let name = place.node()?.name.clone();
-    let mut edit = place.edit(rule)?.removing(place.id).removing(gather);
-    let index = constant(place, &mut edit, output, "index", vector);
+    let mut edit = place.edit()?.removing(place.id).removing(gather);
+    let index = edit.constant(output, "index", vector);
     let gather = NewNode::new("Gather", [Some(data), Some(index)]).with("axis", along);
     Some(edit.inserting(gather.named(name).output(output)))
 }

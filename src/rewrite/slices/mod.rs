@@ -213,7 +213,7 @@ fn range_of(scope: &Scope, dim: &Dim, start: &Dim, step: i64, len: &Dim) -> Opti
 
 /// A Slice of these ranges of numbers; its operands become constants of the edit. `None` where a number is not known, or cannot
 /// be said at this operator set.
-fn sliced(place: &mut Place<'_>, edit: &mut Edit, data: ValueId, ranges: &[Option<Range>]) -> Option<NewNode> {
+fn sliced(place: &Place<'_>, edit: &mut Edit, data: ValueId, ranges: &[Option<Range>]) -> Option<NewNode> {
     let (mut starts, mut ends, mut axes, mut steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (axis, range) in ranges.iter().enumerate() {
         let Some(range) = range else { continue };
@@ -233,21 +233,14 @@ fn sliced(place: &mut Place<'_>, edit: &mut Edit, data: ValueId, ranges: &[Optio
     let vectors = [("starts", Some(starts)), ("ends", Some(ends)), ("axes", Some(axes)), ("steps", steps)];
     for (name, vector) in vectors {
         let Some(vector) = vector else { continue };
-        operands.push(Some(constant(place, edit, data, name, Tensor::vector(vector))));
+        operands.push(Some(edit.constant(data, name, Tensor::vector(vector))));
     }
     Some(NewNode::new("Slice", operands))
 }
 
-/// A new constant.
-fn constant(place: &mut Place<'_>, edit: &mut Edit, like: ValueId, name: &str, tensor: Tensor) -> ValueId {
-    let value = place.new_value(like, name);
-    edit.constants.push((value, tensor));
-    value
-}
-
 /// The Slice `id` on other data of which axis `a` is axis `to(a)`, with operands as they are, known or not.
 fn moved(
-    place: &mut Place<'_>,
+    place: &Place<'_>,
     edit: &mut Edit,
     id: NodeId,
     data: ValueId,
@@ -291,7 +284,7 @@ fn moved(
         DType::Int32 => Tensor::vector(axes.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>().ok()?),
         _ => Tensor::vector(axes),
     };
-    let axes = constant(place, edit, data, "axes", axes);
+    let axes = edit.constant(data, "axes", axes);
     match new.inputs.get_mut(3) {
         Some(slot) => *slot = Some(axes),
         None => new.inputs.push(Some(axes)),
@@ -338,11 +331,11 @@ fn axes_of(place: &Place<'_>, node: &Node, rank: usize) -> Option<Vec<usize>> {
 }
 
 /// A Squeeze or Unsqueeze of these axes.
-fn with_axes(place: &mut Place<'_>, edit: &mut Edit, operator: &str, data: ValueId, axes: &[usize]) -> Option<NewNode> {
+fn with_axes(place: &Place<'_>, edit: &mut Edit, operator: &str, data: ValueId, axes: &[usize]) -> Option<NewNode> {
     let axes = axes.iter().map(|&axis| i64::try_from(axis).ok()).collect::<Option<Vec<i64>>>()?;
     if place.opset < 13 {
         return Some(NewNode::new(operator, [Some(data)]).with("axes", axes));
     }
-    let axes = constant(place, edit, data, "axes", Tensor::vector(axes));
+    let axes = edit.constant(data, "axes", Tensor::vector(axes));
     Some(NewNode::new(operator, [Some(data), Some(axes)]))
 }

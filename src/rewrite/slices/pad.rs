@@ -1,6 +1,6 @@
 //! Slices of padded data.
 
-use super::{Cut, constant, cuts_of, place_of_axis, range_of, sliced};
+use super::{Cut, cuts_of, place_of_axis, range_of, sliced};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Edit, NewNode, Node, ValueId};
 use crate::rewrite::{Place, Rule};
@@ -77,7 +77,7 @@ fn across(scope: &Scope, dim: &Dim, cut: &Cut, pads: (i64, i64)) -> Option<Left>
 }
 
 /// `Pad(x)[r]` is a slice of `x` where `r` lies inside of it, and otherwise a smaller Pad, of a slice of `x` if need be.
-fn slice_of_pad(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_of_pad(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (id, node) = place.producer(middle, "Pad")?;
     let data = node.input(0)?;
@@ -110,19 +110,19 @@ fn slice_of_pad(place: &mut Place<'_>) -> Option<Edit> {
     let again = NewNode::like(node);
     let name = place.node()?.name.clone();
     if !is_padded && !is_sliced {
-        return place.forward("slice-of-pad", data);
+        return place.forward(data);
     }
     let alone = place.has_one_reader(middle);
     if is_padded && !alone || place.opset < 2 {
         return None;
     }
-    let mut edit = place.edit("slice-of-pad")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     if alone {
         edit.remove.push(id);
     }
     let mut value = data;
     if is_sliced {
-        value = if is_padded { place.new_value(middle, "sliced") } else { output };
+        value = if is_padded { edit.new_value(middle, "sliced") } else { output };
         let slice = sliced(place, &mut edit, data, &ranges)?;
         edit.insert.push(slice.named(name).output(value));
     }
@@ -135,7 +135,7 @@ fn slice_of_pad(place: &mut Place<'_>) -> Option<Edit> {
 
 /// The Pad on other data and with these pads, one pair for every axis.
 fn padded(
-    place: &mut Place<'_>,
+    place: &Place<'_>,
     edit: &mut Edit,
     mut node: NewNode,
     data: ValueId,
@@ -148,6 +148,6 @@ fn padded(
         return Some(node.with("pads", pads));
     }
     node.inputs.truncate(3);
-    *node.inputs.get_mut(1)? = Some(constant(place, edit, data, "pads", Tensor::vector(pads)));
+    *node.inputs.get_mut(1)? = Some(edit.constant(data, "pads", Tensor::vector(pads)));
     Some(node)
 }

@@ -19,7 +19,7 @@ const BEFORE: [&str; 5] = ["Slice", "Concat", "Pad", "Expand", "Transpose"];
 ///
 /// A reshape moves no data, so nothing is won by that alone: the slice must meet something it may cancel with, or leave the reshape
 /// next to another one.
-fn slice_of_reshape(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_of_reshape(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (id, node) = RESHAPES.iter().find_map(|operator| place.producer(middle, operator))?;
     let data = node.input(0)?;
@@ -46,10 +46,10 @@ fn slice_of_reshape(place: &mut Place<'_>) -> Option<Edit> {
         _ => None,
     };
     let again = NewNode::like(node);
-    let mut edit = place.edit("slice-of-reshape")?;
+    let mut edit = place.edit()?;
     let rank = cuts.dims.len();
     let slice = moved(place, &mut edit, place.id, data, rank, &|axis| map.get(axis).copied().flatten())?;
-    let part = place.new_value(middle, "sliced");
+    let part = edit.new_value(middle, "sliced");
     let reshape = match axes {
         Some(axes) => with_axes(place, &mut edit, &operator, part, &axes)?,
         None => reshaped(place, &mut edit, part, &lengths, &result)?,
@@ -101,11 +101,11 @@ fn surviving(scope: &Scope, from: &[Dim], to: &[Dim]) -> Vec<Option<usize>> {
 }
 
 /// A Reshape to these dims, if constants can say them.
-fn reshaped(place: &mut Place<'_>, edit: &mut Edit, data: ValueId, from: &[Dim], target: &[Dim]) -> Option<NewNode> {
+fn reshaped(place: &Place<'_>, edit: &mut Edit, data: ValueId, from: &[Dim], target: &[Dim]) -> Option<NewNode> {
     if place.opset < 5 {
         return None;
     }
     let codes = reshape_codes(place.scope(), from, target)?;
-    let shape = super::constant(place, edit, data, "shape", Tensor::vector(codes));
+    let shape = edit.constant(data, "shape", Tensor::vector(codes));
     Some(NewNode::new("Reshape", [Some(data), Some(shape)]))
 }

@@ -19,7 +19,7 @@ const VALUE_BYTES: usize = 64;
 /// such lists. So an axis is rolled by one Gather.
 ///
 /// Premises: the dim and all bounds are numbers, and nothing else reads what is put together.
-fn selections(place: &mut Place<'_>) -> Option<Edit> {
+fn selections(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let output = node.output(0)?;
     let rank = place.shape(output)?.len();
@@ -51,10 +51,9 @@ fn selections(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let name = node.name.clone();
-    let constant = place.new_value(output, "indices");
-    let mut edit = place.edit("selections-to-gather")?;
+    let mut edit = place.edit()?;
     edit.remove = remove;
-    edit.constants.push((constant, Tensor::vector(indices)));
+    let constant = edit.constant(output, "indices", Tensor::vector(indices));
     let gather = NewNode::new("Gather", [Some(data), Some(constant)]).with("axis", i64::try_from(axis).ok()?);
     Some(edit.inserting(gather.named(name).output(output)))
 }
@@ -93,7 +92,7 @@ fn selected(place: &Place<'_>, id: NodeId, value: ValueId, axis: usize) -> Optio
 /// `x[[i₀]], x[[i₁]], …` along an axis are one Split, gaps being results nobody reads.
 ///
 /// Premises: the dim and all indices are numbers. There may not be more in gaps than is taken, for it is copied for nothing.
-fn gathers(place: &mut Place<'_>) -> Option<Edit> {
+fn gathers(place: &Place<'_>) -> Option<Edit> {
     let data = place.input(0)?;
     let (axis, _) = element(place, place.id)?;
     let size = place.shape(data)?.get(axis)?.as_const()?;
@@ -112,14 +111,14 @@ fn gathers(place: &mut Place<'_>) -> Option<Edit> {
     parts.sort_unstable();
     let (mut sizes, mut outputs) = (Vec::new(), Vec::new());
     let (mut next, mut unread) = (0i64, 0i64);
-    let mut edit = place.edit("gathers-to-split")?;
+    let mut edit = place.edit()?;
     let ends = parts.iter().map(|&(index, _, result)| (index, Some(result))).chain([(size, None)]);
     for (begin, result) in ends {
         let gap = begin.checked_sub(next).filter(|&gap| gap >= 0)?;
         if gap > 0 {
             unread = unread.checked_add(gap)?;
             sizes.push(gap);
-            outputs.push(place.new_value(data, "rest"));
+            outputs.push(edit.new_value(data, "rest"));
         }
         if let Some(result) = result {
             sizes.push(1);

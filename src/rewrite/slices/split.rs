@@ -1,6 +1,6 @@
 //! Splits and the slices they stand for.
 
-use super::{Cut, axis_of, can_precede, constant, cuts_of, range_of, same_cut, siblings, sliced};
+use super::{Cut, axis_of, can_precede, cuts_of, range_of, same_cut, siblings, sliced};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
@@ -37,7 +37,7 @@ pub(super) fn part(place: &Place<'_>, node: &Node, value: ValueId) -> Option<(us
 }
 
 /// A slice that takes what a Split of the same data has as a result is that result.
-fn slice_is_part(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_is_part(place: &Place<'_>) -> Option<Edit> {
     let (data, output) = (place.input(0)?, place.output(0)?);
     let splits = siblings(place, data, &["Split"]);
     if splits.is_empty() {
@@ -53,14 +53,14 @@ fn slice_is_part(place: &mut Place<'_>) -> Option<Edit> {
     };
     let found = splits.into_iter().find_map(|id| {
         let node = place.model.node(id).filter(|node| can_precede(place, node))?;
-        let free = |value: &ValueId| !place.model.is_output(output) || !place.model.is_output(*value);
+        let free = |value: &ValueId| !place.model.is_named(output) || !place.model.is_named(*value);
         node.outputs().iter().flatten().copied().filter(free).find_map(|value| equal(node, value))
     })?;
-    place.forward("slice-of-split-data", found)
+    place.forward(found)
 }
 
 /// A Split of which one result is read is a slice.
-fn split_to_slice(place: &mut Place<'_>) -> Option<Edit> {
+fn split_to_slice(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let data = node.input(0)?;
     let mut read = node.outputs().iter().flatten().copied().filter(|&value| !place.model.is_unused(value));
@@ -68,12 +68,12 @@ fn split_to_slice(place: &mut Place<'_>) -> Option<Edit> {
     let name = node.name.clone();
     let (axis, cut) = part(place, node, value)?;
     let Some(cut) = cut else {
-        let edit = place.edit("split-to-slice")?.removing(place.id);
+        let edit = place.edit()?.removing(place.id);
         return Some(edit.inserting(NewNode::new("Identity", [Some(data)]).named(name).output(value)));
     };
     let rank = place.shape(data)?.len();
     let ranges: Vec<Option<Range>> = (0..rank).map(|at| (at == axis).then(|| cut.range.clone())).collect();
-    let mut edit = place.edit("split-to-slice")?;
+    let mut edit = place.edit()?;
     let slice = sliced(place, &mut edit, data, &ranges)?;
     Some(edit.removing(place.id).inserting(slice.named(name).output(value)))
 }
@@ -108,7 +108,7 @@ fn is_squeezed(place: &Place<'_>, value: ValueId) -> bool {
 /// `x[0:a], x[a:b], … , x[z:]` along an axis are one Split, gaps being results nobody reads.
 ///
 /// Premises: the dim and all bounds are numbers, and no two pieces overlap.
-fn slices_to_split(place: &mut Place<'_>) -> Option<Edit> {
+fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
     let data = place.input(0)?;
     let (axis, ..) = only_cut(place, place.id)?;
     let dim = place.shape(data)?.get(axis)?.as_const()?;
@@ -137,17 +137,17 @@ fn slices_to_split(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let name = place.node()?.name.clone();
-    let mut edit = place.edit("slices-to-split")?;
+    let mut edit = place.edit()?;
     let (mut sizes, mut outputs) = (Vec::new(), Vec::new());
     let mut at = 0i64;
-    let gap = |place: &mut Place<'_>, sizes: &mut Vec<i64>, outputs: &mut Vec<ValueId>, at: i64, to: i64| {
+    let gap = |edit: &mut Edit, sizes: &mut Vec<i64>, outputs: &mut Vec<ValueId>, at: i64, to: i64| {
         if to > at {
             sizes.push(to - at);
-            outputs.push(place.new_value(data, "rest"));
+            outputs.push(edit.new_value(data, "rest"));
         }
     };
     for piece in pieces {
-        gap(place, &mut sizes, &mut outputs, at, piece.start);
+        gap(&mut edit, &mut sizes, &mut outputs, at, piece.start);
         at = piece.start.checked_add(piece.len)?;
         sizes.push(piece.len);
         let mut slices = piece.slices.into_iter();
@@ -156,17 +156,17 @@ fn slices_to_split(place: &mut Place<'_>) -> Option<Edit> {
         edit.remove.push(id);
         for (id, equal) in slices {
             // Equal slices that are both outputs of the graph keep their nodes.
-            if place.model.is_output(equal) || place.model.value(equal).pinned {
+            if place.model.is_named(equal) {
                 continue;
             }
             edit.replace.push((equal, value));
             edit.remove.push(id);
         }
     }
-    gap(place, &mut sizes, &mut outputs, at, dim);
+    gap(&mut edit, &mut sizes, &mut outputs, at, dim);
     let along = i64::try_from(axis).ok()?;
     let split = if place.opset >= 13 {
-        let sizes = constant(place, &mut edit, data, "split", Tensor::vector(sizes));
+        let sizes = edit.constant(data, "split", Tensor::vector(sizes));
         NewNode::new("Split", [Some(data), Some(sizes)]).with("axis", along)
     } else {
         NewNode::new("Split", [Some(data)]).with("axis", along).with("split", sizes)
