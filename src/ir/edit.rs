@@ -65,6 +65,28 @@ impl NewNode {
         self
     }
 
+    /// With this attribute in place of one of the same name.
+    pub fn set(self, name: &str, value: impl Into<Attribute>) -> Self {
+        self.without(name).with(name, value)
+    }
+
+    /// Without this attribute.
+    pub fn without(mut self, name: &str) -> Self {
+        self.attributes.retain(|attribute| attribute.name != name);
+        self
+    }
+
+    /// With this value as operand `slot`; what is missing before it is left out.
+    pub fn reading(mut self, slot: usize, value: ValueId) -> Self {
+        if self.inputs.len() <= slot {
+            self.inputs.resize(slot.saturating_add(1), None);
+        }
+        if let Some(input) = self.inputs.get_mut(slot) {
+            *input = Some(value);
+        }
+        self
+    }
+
     /// With one more output.
     pub fn output(mut self, value: ValueId) -> Self {
         self.outputs.push(Some(value));

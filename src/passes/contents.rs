@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 use super::dead::live_graphs;
 use crate::dim::Dim;
 use crate::ir::{Broken, Content, Edit, Facts, GraphId, Model, NewNode, Node, NodeId, Scalar, ValueId};
-use crate::ops::Budget;
+use crate::ops::{Budget, Opset};
+use crate::rewrite::build::Build;
 use crate::rewrite::{Place, Positions, Taken, positions};
 use crate::tensor::{DType, Tensor};
 
@@ -51,7 +52,7 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId) -> Result<usize, B
     let mut sources = sources(model, facts, graph);
     let mut places: FxHashMap<Positions, ValueId> = FxHashMap::default();
     let mut shifted: Vec<Shifted> = Vec::new();
-    let opset = model.opset(graph, "").unwrap_or(0);
+    let opset = Opset::of(model, graph);
     let looks = Looks { opset, budget: Budget::default(), taken: Taken::default() };
     let mut replaced = 0;
     for &value in model.graph(graph).inputs() {
@@ -116,7 +117,7 @@ fn counted(model: &Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Loo
 
 /// What looking at a node takes.
 struct Looks {
-    opset: i64,
+    opset: Opset,
     budget: Budget,
     taken: Taken,
 }
@@ -202,7 +203,7 @@ type Sources<'f> = FxHashMap<&'f Dim, Vec<(ValueId, usize)>>;
 /// The dimensions to look out for, standing nowhere yet.
 fn sources<'f>(model: &Model, facts: &'f Facts, graph: GraphId) -> Sources<'f> {
     let mut sources = Sources::default();
-    if model.opset(graph, "").unwrap_or(0) < SHAPE_OF_A_RUN {
+    if !Opset::of(model, graph).shape_of_a_run() {
         return sources;
     }
     for node in model.graph(graph).nodes().filter_map(|id| model.node(id)).filter(|node| is_readable(node)) {
@@ -216,9 +217,6 @@ fn sources<'f>(model: &Model, facts: &'f Facts, graph: GraphId) -> Sources<'f> {
     }
     sources
 }
-
-/// Since this version of the operator set Shape takes a range of axes.
-const SHAPE_OF_A_RUN: i64 = 15;
 
 /// Whether a node could be replaced by a Shape.
 fn is_readable(node: &Node) -> bool {
@@ -257,12 +255,11 @@ fn read_off(
     let found = candidates.iter().copied().find(|&(tensor, axis)| is_run(facts, tensor, axis, elements));
     let Some((tensor, axis)) = found else { return Ok(false) };
     let name = node.name.clone();
-    let Some(edit) = Edit::at(model, id) else { return Ok(false) };
-    let (Ok(start), Ok(end)) = (i64::try_from(axis), i64::try_from(axis.saturating_add(elements.len()))) else {
-        return Ok(false);
-    };
-    let node = NewNode::new("Shape", [Some(tensor)]).with("start", start).with("end", end).named(name).output(value);
-    model.apply(edit.removing(id).inserting(node))?;
+    let Some(mut edit) = Edit::at(model, id) else { return Ok(false) };
+    let run = axis..axis.saturating_add(elements.len());
+    let build = Build::after(&mut edit, Opset::of(model, node.graph()), value);
+    let Some(shape) = build.shape_of_run(tensor, run) else { return Ok(false) };
+    model.apply(edit.removing(id).inserting(shape.named(name).output(value)))?;
     Ok(true)
 }
 

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::dead::live_graphs;
 use crate::ir::{Broken, Facts, Model, NodeId};
-use crate::ops::{Budget, newest_opset};
+use crate::ops::{Budget, Opset, newest_opset};
 use crate::rewrite::{LATE_RULES, Place, RULES, Rule, Taken};
 
 /// How often each rule fired.
@@ -70,9 +70,9 @@ pub fn simplify(
         if !model.is_live(graph) {
             continue;
         }
-        let opset = model.opset(graph, "").unwrap_or(0);
+        let opset = Opset::of(model, graph);
         // What operators newer than this program do, no rule knows.
-        if newest_opset("").is_some_and(|newest| opset > newest) {
+        if newest_opset("").is_some_and(|newest| opset.version() > newest) {
             continue;
         }
         for id in model.topological(graph)? {
@@ -88,7 +88,7 @@ fn at_node(
     rules: &mut Rules,
     stage: usize,
     fired: &mut Fired,
-    (id, opset, taken): (NodeId, i64, &Taken),
+    (id, opset, taken): (NodeId, Opset, &Taken),
 ) -> Result<bool, Broken> {
     let mut changed = false;
     // A rule may leave the node in place with other operands, and then another may apply.

@@ -29,20 +29,8 @@ fn identity(place: &Place<'_>) -> Option<Edit> {
 
 /// `Dropout(x) = x` when not training: always before opset 12 (`is_test` aside), from then on unless `training_mode` may be true.
 fn dropout(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let value = node.input(0)?;
-    if place.opset < 7 {
-        match node.attribute("is_test") {
-            Some(crate::ir::Attribute::Int(test)) if *test != 0 => {}
-            _ => return None,
-        }
-    }
-    if let Some(mode) = node.input(2)
-        && place.const_ints(mode)? != [0]
-    {
-        return None;
-    }
-    place.forward_freely(value)
+    let value = place.input(0)?;
+    if place.this()?.dropout_is_inference()? { place.forward_freely(value) } else { None }
 }
 
 /// `Cast(x, to) = x` when `x` has type `to`.
@@ -66,34 +54,17 @@ fn same_shape(place: &Place<'_>) -> Option<Edit> {
     place.forward_freely(value)
 }
 
-/// `Transpose(x, perm) = x` when `perm` only moves axes of size 1, or nothing, with respect to the others.
+/// `Transpose(x, perm) = x` where `perm` moves nothing.
 fn transpose(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
-    let rank = place.shape(value)?.len();
-    let perm: Vec<usize> = match place.node()?.attribute("perm") {
-        None => (0..rank).rev().collect(),
-        Some(crate::ir::Attribute::Ints(perm)) => {
-            perm.iter().map(|&axis| usize::try_from(axis).ok().filter(|&axis| axis < rank)).collect::<Option<_>>()?
-        }
-        Some(_) => return None,
-    };
-    if perm.len() != rank || perm.iter().enumerate().any(|(i, &axis)| i != axis) {
-        return None;
-    }
-    place.forward_freely(value)
+    let perm = place.this()?.permutation(place.shape(value)?.len())?;
+    if perm.is_sorted() { place.forward_freely(value) } else { None }
 }
 
 /// `Pad(x, 0) = x`.
 fn pad(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let value = node.input(0)?;
-    let pads = match node.input(1) {
-        Some(pads) => place.const_ints(pads)?,
-        None => match node.attribute("pads").or_else(|| node.attribute("paddings"))? {
-            crate::ir::Attribute::Ints(pads) => pads.clone(),
-            _ => return None,
-        },
-    };
+    let value = place.input(0)?;
+    let pads = place.this()?.pad_numbers()?;
     if pads.iter().any(|&pad| pad != 0) || !place.same_shape(value, place.output(0)?) {
         return None;
     }

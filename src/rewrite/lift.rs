@@ -4,7 +4,7 @@
 //! Law: with `rows(x)` the matrix of the last axis' vectors of `x`, `unrows(rows(x) · W + c) = x · W + c`.
 
 use super::{Place, Rule};
-use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::tensor::{StridedView, Tensor, gather};
 
 pub(super) const RULES: &[Rule] =
@@ -21,11 +21,11 @@ struct Product {
 
 fn product_of_rows(place: &Place<'_>) -> Option<Edit> {
     let (flat, output) = (place.input(0)?, place.output(0)?);
-    if place.opset < 8 {
+    if !place.opset.everything_broadcasts() {
         return None;
     }
     let product = product(place, flat)?;
-    let flatten = ["Reshape", "Flatten"].iter().find_map(|operator| place.producer(product.rows, operator));
+    let flatten = place.producer_of(product.rows, &["Reshape", "Flatten"]);
     let (_, flatten) = flatten?;
     let whole = flatten.input(0)?;
     let (from, to) = (place.shape(whole)?, place.shape(output)?);
@@ -73,19 +73,14 @@ fn product(place: &Place<'_>, value: ValueId) -> Option<Product> {
         return None;
     }
     if let Some((id, node)) = place.producer(value, "Gemm") {
-        let is = |name: &str, wanted: f32| match node.attribute(name) {
-            None => true,
-            Some(Attribute::Float(value)) => *value == wanted,
-            Some(_) => false,
-        };
-        let flag = |name: &str| matches!(node.attribute(name), Some(Attribute::Int(flag)) if *flag != 0);
-        if !is("alpha", 1.0) || !is("beta", 1.0) || flag("transA") || place.opset < 7 {
+        let plain = node.float("alpha", 1.0)? == 1.0 && node.float("beta", 1.0)? == 1.0;
+        if !plain || node.flag("transA", false)? || !place.opset.arithmetic_broadcasts() {
             return None;
         }
         return Some(Product {
             rows: node.input(0)?,
             weights: node.input(1)?,
-            transposed: flag("transB"),
+            transposed: node.flag("transB", false)?,
             bias: node.input(2),
             nodes: vec![id],
         });

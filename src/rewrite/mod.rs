@@ -6,12 +6,14 @@
 //! states above its code the law it rests on, and fires only when the law's premises are proved. To add one: write the function in the family's file, and one line in [`RULES`].
 
 mod axes;
+pub mod build;
 mod fuse;
 mod identity;
 mod index;
 mod lift;
 mod merge;
 mod neutral;
+mod parts;
 mod regroup;
 mod sizes;
 mod slices;
@@ -20,11 +22,11 @@ mod states;
 mod strided_slice;
 
 pub use index::{Positions, positions};
-pub use slices::Taken;
+pub use slices::cuts::Taken;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
-use crate::ops::Budget;
+use crate::ops::{Budget, NodeView, Opset, concat};
 use crate::tensor::{DType, Tensor};
 
 /// A node a rule looks at, with everything it may know.
@@ -35,8 +37,8 @@ pub struct Place<'a> {
     pub facts: &'a Facts,
     /// The node.
     pub id: NodeId,
-    /// The version of the default domain in force.
-    pub opset: i64,
+    /// The operator set of the default domain in force.
+    pub opset: Opset,
     /// What computing new constants may cost.
     pub budget: &'a Budget,
     /// What has been worked out of the slices.
@@ -104,15 +106,25 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
     RULES.iter().chain(LATE_RULES.iter().copied().flatten()).flat_map(|family| family.iter())
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
     /// The node.
-    pub fn node(&self) -> Option<&Node> {
+    pub fn node(&self) -> Option<&'a Node> {
         self.model.node(self.id)
     }
 
     /// The graph the node is in.
     pub fn graph(&self) -> Option<GraphId> {
         self.node().map(Node::graph)
+    }
+
+    /// A node of this graph, read as its operator set means it.
+    pub fn read(&self, node: &'a Node) -> NodeView<'a> {
+        NodeView { node, facts: self.facts, opset: self.opset }
+    }
+
+    /// The node looked at, read so.
+    pub fn this(&self) -> Option<NodeView<'a>> {
+        self.node().map(|node| self.read(node))
     }
 
     /// Operand `i` of the node.
@@ -126,17 +138,17 @@ impl Place<'_> {
     }
 
     /// The symbols.
-    pub fn scope(&self) -> &Scope {
+    pub fn scope(&self) -> &'a Scope {
         self.facts.scope()
     }
 
     /// What is proved of a value.
-    pub fn fact(&self, value: ValueId) -> Option<&Fact> {
+    pub fn fact(&self, value: ValueId) -> Option<&'a Fact> {
         self.facts.get(value)
     }
 
     /// The shape of a value.
-    pub fn shape(&self, value: ValueId) -> Option<&[Dim]> {
+    pub fn shape(&self, value: ValueId) -> Option<&'a [Dim]> {
         self.fact(value).and_then(Fact::shape)
     }
 
@@ -146,7 +158,7 @@ impl Place<'_> {
     }
 
     /// The content of a value, if all of it is known.
-    pub fn constant(&self, value: ValueId) -> Option<&Tensor> {
+    pub fn constant(&self, value: ValueId) -> Option<&'a Tensor> {
         self.fact(value).and_then(Fact::constant_tensor)
     }
 
@@ -164,10 +176,22 @@ impl Place<'_> {
     }
 
     /// The node that computes a value, if it is of this operator of the default domain and in the same graph.
-    pub fn producer(&self, value: ValueId, operator: &str) -> Option<(NodeId, &Node)> {
+    pub fn producer(&self, value: ValueId, operator: &str) -> Option<(NodeId, &'a Node)> {
+        self.producer_of(value, &[operator])
+    }
+
+    /// The node that computes a value, if it is of one of these operators of the default domain and in the same graph.
+    pub fn producer_of(&self, value: ValueId, operators: &[&str]) -> Option<(NodeId, &'a Node)> {
         let id = self.model.value(value).producer()?;
-        let node = self.model.node(id)?;
-        (node.is(operator) && node.graph() == self.node()?.graph()).then_some((id, node))
+        let node = self.model.node(id).filter(|node| Some(node.graph()) == self.graph())?;
+        operators.iter().any(|operator| node.is(operator)).then_some((id, node))
+    }
+
+    /// Tensors one behind the other along an axis; they are otherwise of one shape.
+    fn concatenated(&self, tensors: &[&Tensor], axis: usize) -> Option<Tensor> {
+        let bytes = tensors.iter().try_fold(0usize, |sum, tensor| sum.checked_add(tensor.byte_len()))?;
+        self.budget.take_bytes(bytes).ok()?;
+        concat(tensors, axis).ok()
     }
 
     /// Whether the only reader of a value is one operand of one node.

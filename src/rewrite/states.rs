@@ -3,7 +3,7 @@
 //! Law: an initial state that is left out is zero. Exporters compute zeros of the batch's size for it.
 
 use super::{Place, Rule};
-use crate::ir::{Attribute, Edit, Node, ValueId};
+use crate::ir::{Edit, Node, ValueId};
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] =
@@ -49,8 +49,7 @@ fn zero_if(node: &Node) -> Option<Vec<ValueId>> {
     match node.op_type.as_str() {
         "ConstantOfShape" => match node.attribute("value") {
             None => Some(Vec::new()),
-            Some(Attribute::Tensor(tensor, _)) => is_zero_tensor(tensor).then(Vec::new),
-            Some(_) => None,
+            Some(_) => is_zero_tensor(node.tensor("value")?).then(Vec::new),
         },
         "Slice" | "Expand" | "Tile" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" | "Transpose" | "Identity"
         | "Cast" | "Gather" => Some(vec![node.input(0)?]),

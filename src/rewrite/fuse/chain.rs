@@ -77,7 +77,7 @@ impl Step {
 }
 
 fn chain(place: &Place<'_>, is_covered: fn(DType) -> bool) -> Option<Edit> {
-    if place.opset < 7 {
+    if !place.opset.arithmetic_broadcasts() {
         return None;
     }
     let node = place.node()?;

@@ -54,7 +54,7 @@ impl Scaling {
             (Some(factor), None) if node.is("Mul") => (b, factor),
             _ => return None,
         };
-        let usual = place.opset >= 7 && factor.is_normal() && factor.recip().is_normal();
+        let usual = place.opset.arithmetic_broadcasts() && factor.is_normal() && factor.recip().is_normal();
         let fits = place.dtype(result).is_some_and(has_arithmetic) && place.same_shape(value, result);
         let moves = usual && fits && place.may_forward(value) && !place.is_of_sizes(result);
         moves.then_some(Scaling { value, result, factor })
@@ -78,7 +78,7 @@ impl Scaling {
         }
         let mut edit = place.forward(self.value)?;
         for (change, like, tensor) in tensors {
-            let constant = place.fused_constant(&mut edit, like, tensor);
+            let constant = edit.constant_named(place.fused_name(like), tensor);
             edit.rewire.push((change.node, change.slot, Some(constant)));
         }
         Some(edit)
@@ -256,7 +256,7 @@ fn undo(place: &Place<'_>, mut value: ValueId, reader: (NodeId, usize), inverse:
         let (id, slot) = next;
         let node = place.model.node(id).filter(|node| Some(node.graph()) == place.graph())?;
         let single = node.canonical_domain().is_empty() && node.outputs().len() == 1;
-        let once = node.inputs().iter().filter(|&&input| input == Some(value)).count() == 1;
+        let once = node.times_read(value) == 1;
         if !single || !once || id == place.id {
             return None;
         }
@@ -306,7 +306,7 @@ fn own_constant(place: &Place<'_>, node: &Node, id: NodeId, slot: usize) -> bool
     let Some(tensor) = place.tensor(value).filter(|tensor: &&Tensor| has_arithmetic(tensor.dtype())) else {
         return false;
     };
-    let once = node.inputs().iter().filter(|&&input| input == Some(value)).count() == 1;
+    let once = node.times_read(value) == 1;
     let owned = place.model.value(value).is_constant() && once && place.is_internal(value, &[id]);
     owned || tensor.byte_len() <= SMALL
 }

@@ -7,7 +7,7 @@
 //!
 //! Results stay equal up to rounding: how a kernel sums is its own business.
 
-use super::{Fusion, Place, Rule, int_of};
+use super::{Fusion, Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::tensor::DType;
@@ -21,7 +21,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 fn is_covered(place: &Place<'_>, value: ValueId) -> bool {
     match place.dtype(value) {
         Some(DType::Float | DType::Double | DType::Float16) => true,
-        Some(DType::Bfloat16) => place.opset >= 13,
+        Some(DType::Bfloat16) => place.opset.computes_in_bfloat16(),
         _ => false,
     }
 }
@@ -35,7 +35,7 @@ fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
 
 /// Looks at the addition.
 fn add(place: &Place<'_>) -> Option<Edit> {
-    if place.opset < 7 {
+    if !place.opset.arithmetic_broadcasts() {
         return None;
     }
     let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
@@ -62,12 +62,14 @@ fn transpose(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let is_gemm = node.is("Gemm");
     // Before opset 11 a Gemm needs its `C`.
-    if !is_gemm && (place.opset < 11 || !is_flat(place, node)? || !is_covered(place, place.only_output()?)) {
+    if !is_gemm
+        && (!place.opset.gemm_without_bias() || !is_flat(place, node)? || !is_covered(place, place.only_output()?))
+    {
         return None;
     }
     let (slot, id, matrix) = [0, 1].into_iter().find_map(|slot| transposed(place, node, slot))?;
     let name = if slot == 0 { "transA" } else { "transB" };
-    let flag = int_of(node, name, 0)?;
+    let flag = node.int(name, 0)?;
     let mut attributes = node.attributes.clone();
     attributes.retain(|attribute| attribute.name != name);
     if flag == 0 {
@@ -83,12 +85,8 @@ fn transpose(place: &Place<'_>) -> Option<Edit> {
 fn transposed(place: &Place<'_>, node: &Node, slot: usize) -> Option<(usize, NodeId, ValueId)> {
     let value = node.input(slot)?;
     let (id, inner) = place.producer(value, "Transpose")?;
-    let swaps = match inner.attribute("perm") {
-        None => true,
-        Some(Attribute::Ints(perm)) => perm.as_slice() == [1, 0],
-        Some(_) => false,
-    };
-    let once = node.inputs().iter().filter(|&&input| input == Some(value)).count() == 1;
+    let swaps = place.read(inner).permutation(2)? == [1, 0];
+    let once = node.times_read(value) == 1;
     let flat = place.shape(value)?.len() == 2;
     let fits = swaps && once && flat && place.is_internal(value, &[place.id]);
     Some((slot, id, inner.input(0).filter(|_| fits)?))

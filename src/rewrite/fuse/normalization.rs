@@ -12,12 +12,11 @@
 //! Only of binary32, which is what the operators compute means in. An addition that follows becomes the bias of the
 //! LayerNormalization as it would of any node with weights.
 
-use super::super::merge::reshape_codes;
 use super::pattern::Reader;
-use super::{Fusion, Operand, Place, Rule, int_of, ints_of, rounded};
+use super::{Fusion, Operand, Place, Rule, rounded};
 use crate::dim::Dim;
-use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
-use crate::ops::axis_in;
+use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, NodeId, ValueId};
+use crate::ops::size_operand::reshape_codes;
 use crate::tensor::{DType, Tensor, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -35,7 +34,7 @@ struct Normalization {
 
 /// Looks at the multiplication with `γ`.
 fn normalization(place: &Place<'_>) -> Option<Edit> {
-    if place.opset < 17 {
+    if !place.opset.has("LayerNormalization") {
         return None;
     }
     let result = place.only_output()?;
@@ -61,7 +60,7 @@ fn normalization(place: &Place<'_>) -> Option<Edit> {
 /// Looks at the quotient, if no multiplication with `γ` follows.
 fn bare(place: &Place<'_>) -> Option<Edit> {
     let result = place.only_output()?;
-    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float && place.opset >= 7)?;
+    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float && place.opset.arithmetic_broadcasts())?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
     let found = read(&mut reader, result)?;
     let remove = reader.nodes;
@@ -79,7 +78,7 @@ fn bare(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let count = product(&sizes)?;
-    if place.opset >= 17 {
+    if place.opset.has("LayerNormalization") {
         let attributes = vec![
             NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).ok()?.checked_neg()?)),
             NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
@@ -125,25 +124,23 @@ fn reshaped(
     let result = place.only_output()?;
     let dims = place.shape(found.x)?.to_vec();
     let back = reshape_codes(place.scope(), &[], &dims)?;
-    let check = Fusion { remove, like: place.id, operator: "", attributes, operands: vec![Operand::Value(found.x)] };
-    if !check.is_closed(place) || check.remove.len() <= NODES {
+    if !place.is_closed(&remove, &[found.x]) || remove.len() <= NODES {
         return None;
     }
-    let Fusion { remove, attributes, .. } = check;
     let name = place.node()?.name.clone();
     let mut edit = place.edit()?;
     edit.remove = remove;
-    let rows = Some(edit.constant(result, "rows", Tensor::vector(vec![-1, 1, i64::try_from(count).ok()?])));
+    let rows = edit.constant(result, "rows", Tensor::vector(vec![-1, 1, i64::try_from(count).ok()?]));
     let scale = Some(edit.constant(result, "scale", Tensor::vector(vec![1.0f32])));
     let shift = Some(edit.constant(result, "shift", Tensor::vector(vec![0.0f32])));
-    let shape = Some(edit.constant(result, "shape", Tensor::vector(back)));
     let (flat, normal) = (edit.new_value(result, "flat"), edit.new_value(result, "normal"));
-    edit.insert.push(NewNode::new("Reshape", [Some(found.x), rows]).output(flat));
+    let flatten = place.build(&mut edit, result).reshape_by(found.x, rows)?;
+    edit.insert.push(flatten.output(flat));
     let mut node = NewNode::new("InstanceNormalization", [Some(flat), scale, shift]).named(name).output(normal);
     node.attributes = attributes;
     edit.insert.push(node);
-    edit.insert.push(NewNode::new("Reshape", [Some(normal), shape]).output(result));
-    Some(edit)
+    let unflatten = place.build(&mut edit, result).reshape(normal, back);
+    Some(edit.inserting(unflatten.output(result)))
 }
 
 /// Whether `scale` has the type of `x`, and the shape of the axes that are normalized.
@@ -183,7 +180,12 @@ fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<Normalization> {
         return Some(Normalization { operator: "LayerNormalization", x, axes, epsilon });
     }
     reader.nodes.truncate(read);
-    (place.opset >= 23).then_some(Normalization { operator: "RMSNormalization", x: data, axes, epsilon })
+    place.opset.has("RMSNormalization").then_some(Normalization {
+        operator: "RMSNormalization",
+        x: data,
+        axes,
+        epsilon,
+    })
 }
 
 /// Reads `x − mean(x)` over these axes.
@@ -228,13 +230,8 @@ fn mean(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<(ValueId, Vec<usi
     let node = reader.node(value, "ReduceMean")?;
     let data = node.input(0)?;
     let rank = place.shape(data)?.len();
-    let mut axes: Vec<usize> =
-        axes_of(place, node)?.into_iter().map(|axis| axis_in(axis, rank).ok()).collect::<Option<_>>()?;
-    axes.sort_unstable();
+    let reading = place.read(node);
+    let axes = reading.reduced_axes(rank)?;
     let last: Vec<usize> = (rank.checked_sub(axes.len())?..rank).collect();
-    (int_of(node, "keepdims", 1)? != 0 && !axes.is_empty() && axes == last).then_some((data, axes))
-}
-
-fn axes_of(place: &Place<'_>, node: &Node) -> Option<Vec<i64>> {
-    if place.opset < 18 { ints_of(node, "axes") } else { place.const_ints(node.input(1)?) }
+    (reading.keeps_dims()? && !axes.is_empty() && axes == last).then_some((data, axes))
 }

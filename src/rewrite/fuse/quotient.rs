@@ -11,7 +11,7 @@ pub(in crate::rewrite) const RULES: &[Rule] =
 fn quotient(place: &Place<'_>) -> Option<Edit> {
     let result = place.only_output()?;
     let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
-    if place.opset < 7 || a == b || !place.dtype(result).is_some_and(has_arithmetic) {
+    if !place.opset.arithmetic_broadcasts() || a == b || !place.dtype(result).is_some_and(has_arithmetic) {
         return None;
     }
     let (x, (id, y)) = [(a, b), (b, a)].into_iter().find_map(|(x, inverse)| Some((x, inverted(place, inverse)?)))?;

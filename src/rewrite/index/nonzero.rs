@@ -4,8 +4,8 @@
 
 use super::uniform;
 use crate::ir::{Edit, NewNode};
+use crate::ops::size_operand::reshape_codes;
 use crate::rewrite::Place;
-use crate::rewrite::merge::{insert_reshape_to, reshape_codes};
 use crate::tensor::Tensor;
 
 pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
@@ -15,7 +15,7 @@ pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     let sizes = filling.input(0)?;
     let [size] = place.shape(vector)? else { return None };
     let from = [size.clone()];
-    if place.opset < 11 || uniform(place, vector)?.to_f64s()?.first().is_none_or(|number| *number == 0.0) {
+    if !place.opset.has("Range") || uniform(place, vector)?.to_f64s()?.first().is_none_or(|number| *number == 0.0) {
         return None;
     }
     // The filled vector goes; in its place comes the Range. What lays out the places lays out the Range.
@@ -43,13 +43,14 @@ pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     edit.insert.push(NewNode::new("Range", [start, Some(limit), step]).output(range));
     for (reader, _) in readers {
         let result = place.model.node(reader)?.output(0)?;
-        let target = place.shape(result)?.to_vec();
+        let target = place.shape(result)?;
         edit.remove.push(reader);
-        if let [_] = target[..] {
+        if let [_] = target {
             edit.replace.push((result, range));
             continue;
         }
-        insert_reshape_to(place, &mut edit, (range, &from), (result, &target))?;
+        let node = place.build(&mut edit, result).reshape_to(place.scope(), range, &from, target)?;
+        edit.insert.push(node.output(result));
     }
     Some(edit)
 }

@@ -12,7 +12,6 @@ use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::Place;
-use crate::rewrite::merge::insert_reshape_to;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
@@ -47,7 +46,7 @@ pub(super) fn spread_before_product(place: &Place<'_>) -> Option<Edit> {
 fn narrowed(place: &Place<'_>, exact: bool) -> Option<Edit> {
     let node = place.node()?;
     let [Some(wide)] = *node.outputs() else { return None };
-    if place.opset < 8 || !is_free(place, wide) {
+    if !place.opset.everything_broadcasts() || !is_free(place, wide) {
         return None;
     }
     if node.is("ConstantOfShape") {
@@ -296,12 +295,14 @@ impl Region {
                 let (source, from) = (known.narrow?, known.shape.clone());
                 edit.remove.push(id);
                 if whole {
-                    insert_reshape_to(place, edit, (source, &from), (output, &shape))?;
+                    let node = place.build(edit, output).reshape_to(place.scope(), source, &from, &shape)?;
+                    edit.insert.push(node.output(output));
                 } else if from == shape {
                     self.made(output, source)?;
                 } else {
                     let narrow = edit.new_value(output, "narrow");
-                    insert_reshape_to(place, edit, (source, &from), (narrow, &shape))?;
+                    let node = place.build(edit, narrow).reshape_to(place.scope(), source, &from, &shape)?;
+                    edit.insert.push(node.output(narrow));
                     self.made(output, narrow)?;
                 }
             }

@@ -1,6 +1,7 @@
 //! Slices of slices, slices of everything, and equal slices.
 
-use super::{Cuts, can_precede, cuts_of, ranges_of, same_cut, siblings, sliced};
+use super::cuts::{Cuts, READING, cuts_of, ranges_of, same_cut};
+use super::{can_precede, siblings};
 use crate::ir::{Edit, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
 use crate::slicing::{self, Bound, Range};
@@ -67,14 +68,13 @@ fn slice_slice(place: &Place<'_>) -> Option<Edit> {
     if place.model.is_named(middle) || users.len() > super::MOST_READERS || !users.into_iter().all(composes) {
         return None;
     }
-    let edit = place.edit()?;
-    replaced(place, edit, data, &both)
+    replaced(place, data, &both)
 }
 
 /// What the Slice `id` takes of what a first slice took, as ranges of numbers.
 fn composed(place: &Place<'_>, first: &Cuts, id: NodeId) -> Option<Vec<Option<Range>>> {
     let second = cuts_of(place, id)?;
-    let (scope, reading) = (place.scope(), super::READING);
+    let (scope, reading) = (place.scope(), READING);
     let is_number = |bound: &Bound| match bound {
         Bound::Open => true,
         Bound::At(at) => at.as_const().is_some(),
@@ -102,15 +102,14 @@ fn slice_fewer_axes(place: &Place<'_>) -> Option<Edit> {
     if kept == 0 || kept == cuts.named {
         return None;
     }
-    let edit = place.edit()?;
-    replaced(place, edit, data, &ranges_of(&cuts.axes))
+    replaced(place, data, &ranges_of(&cuts.axes))
 }
 
 /// An edit that puts a Slice of these ranges of numbers in the node's place.
-fn replaced(place: &Place<'_>, mut edit: Edit, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
-    let (output, name) = (place.output(0)?, place.node()?.name.clone());
-    let node = sliced(place, &mut edit, data, ranges)?;
-    Some(edit.removing(place.id).inserting(node.named(name).output(output)))
+fn replaced(place: &Place<'_>, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
+    let mut edit = place.edit()?;
+    let node = place.build(&mut edit, data).slice_of_ranges(data, ranges)?;
+    place.instead(edit, node)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Slices of what is computed element by element.
 
-use super::{cuts_of, is_common, moved};
+use super::cuts::cuts_of;
+use super::{is_common, moved};
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
 
@@ -59,7 +60,7 @@ fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
         chain.push(step);
         value = data;
     }
-    if chain.is_empty() || FUSING.iter().any(|operator| place.producer(value, operator).is_some()) {
+    if chain.is_empty() || place.producer_of(value, FUSING).is_some() {
         return None;
     }
     let mut edit = place.edit()?.removing(place.id);
@@ -68,7 +69,7 @@ fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
     edit.insert.push(slice.output(part));
     while let Some(Step { id, mut node, slots }) = chain.pop() {
         for slot in slots {
-            *node.inputs.get_mut(slot)? = Some(part);
+            node = node.reading(slot, part);
         }
         part = if chain.is_empty() { output } else { edit.new_value(output, "part") };
         edit.remove.push(id);
@@ -87,7 +88,7 @@ fn step(place: &Place<'_>, value: ValueId, rank: usize, axes: &[usize]) -> Optio
     }
     let data = if is_one_of(UNARY) {
         node.input(0)?
-    } else if is_one_of(BROADCASTING) && place.opset >= 8 {
+    } else if is_one_of(BROADCASTING) && place.opset.everything_broadcasts() {
         full_operand(place, node, value, rank, axes)?
     } else {
         return None;

@@ -1,11 +1,10 @@
 //! Slices of broadcast data.
 
-use super::{cuts_of, ranges_of, sliced};
+use super::cuts::{cuts_of, ranges_of};
 use crate::dim::Dim;
-use crate::ir::{Edit, NewNode};
+use crate::ir::Edit;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::Range;
-use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] =
     &[Rule { name: "slice-of-expand", operators: &["Slice"], exact: true, apply: slice_of_expand }];
@@ -62,12 +61,11 @@ fn slice_of_expand(place: &Place<'_>) -> Option<Edit> {
     let mut value = data;
     if is_sliced {
         value = if is_broadcast { edit.new_value(middle, "sliced") } else { output };
-        let slice = sliced(place, &mut edit, data, &ranges)?;
+        let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
         edit.insert.push(slice.named(name.as_str()).output(value));
     }
     if is_broadcast {
-        let sizes = edit.constant(output, "sizes", Tensor::vector(sizes));
-        let expand = NewNode::new("Expand", [Some(value), Some(sizes)]);
+        let expand = place.build(&mut edit, output).expand(value, sizes)?;
         edit.insert.push(expand.named(name).output(output));
     }
     Some(edit)

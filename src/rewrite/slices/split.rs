@@ -1,40 +1,17 @@
 //! Splits and the slices they stand for.
 
-use super::{Cut, axis_of, can_precede, cuts_of, range_of, same_cut, siblings, sliced};
-use crate::dim::Dim;
+use super::cuts::{Cut, cuts_of, part, same_cut};
+use super::{can_precede, siblings};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::build::Build;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::Range;
-use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule { name: "slice-of-split-data", operators: &["Slice"], exact: true, apply: slice_is_part },
     Rule { name: "slices-to-split", operators: &["Slice"], exact: true, apply: slices_to_split },
     Rule { name: "split-to-slice", operators: &["Split"], exact: true, apply: split_to_slice },
 ];
-
-/// The axis of a Split, which is 0 unless it says otherwise.
-pub(super) fn split_axis(node: &Node, rank: usize) -> Option<usize> {
-    axis_of(node, rank, Some(0))
-}
-
-/// What a result of a Split takes of the axis; `None` is all of it. The sizes of the results before it say where it begins.
-pub(super) fn part(place: &Place<'_>, node: &Node, value: ValueId) -> Option<(usize, Option<Cut>)> {
-    let data = place.shape(node.input(0)?)?;
-    let axis = split_axis(node, data.len())?;
-    let scope = place.scope();
-    let mut start = Dim::constant(0);
-    for output in node.outputs() {
-        let len = place.shape((*output)?)?.get(axis)?;
-        if *output == Some(value) {
-            let unsaid = || Some(Range { step: Some(1), ..Range::UNKNOWN });
-            let range = range_of(scope, data.get(axis)?, &start, 1, len).unwrap_or_else(unsaid);
-            return Some((axis, range.map(|range| Cut { range, exact: Some((start, len.clone())) })));
-        }
-        start = scope.add(&start, len);
-    }
-    None
-}
 
 /// A slice that takes what a Split of the same data has as a result is that result.
 fn slice_is_part(place: &Place<'_>) -> Option<Edit> {
@@ -65,17 +42,17 @@ fn split_to_slice(place: &Place<'_>) -> Option<Edit> {
     let data = node.input(0)?;
     let mut read = node.outputs().iter().flatten().copied().filter(|&value| !place.model.is_unused(value));
     let (Some(value), None) = (read.next(), read.next()) else { return None };
-    let name = node.name.clone();
     let (axis, cut) = part(place, node, value)?;
-    let Some(cut) = cut else {
-        let edit = place.edit()?.removing(place.id);
-        return Some(edit.inserting(NewNode::new("Identity", [Some(data)]).named(name).output(value)));
+    let mut edit = place.edit()?.removing(place.id);
+    let slice = match cut {
+        None => NewNode::new("Identity", [Some(data)]),
+        Some(cut) => {
+            let rank = place.shape(data)?.len();
+            let ranges: Vec<Option<Range>> = (0..rank).map(|at| (at == axis).then(|| cut.range.clone())).collect();
+            place.build(&mut edit, data).slice_of_ranges(data, &ranges)?
+        }
     };
-    let rank = place.shape(data)?.len();
-    let ranges: Vec<Option<Range>> = (0..rank).map(|at| (at == axis).then(|| cut.range.clone())).collect();
-    let mut edit = place.edit()?;
-    let slice = sliced(place, &mut edit, data, &ranges)?;
-    Some(edit.removing(place.id).inserting(slice.named(name).output(value)))
+    Some(edit.inserting(slice.named(node.name.clone()).output(value)))
 }
 
 /// A piece of an axis that some slices of a value take.
@@ -113,7 +90,7 @@ fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
     let (axis, ..) = only_cut(place, place.id)?;
     let dim = place.shape(data)?.get(axis)?.as_const()?;
     let mut slices = siblings(place, data, &["Slice"]);
-    if slices.is_empty() || place.opset < 2 {
+    if slices.is_empty() {
         return None;
     }
     slices.push(place.id);
@@ -164,13 +141,8 @@ fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
         }
     }
     gap(&mut edit, &mut sizes, &mut outputs, at, dim);
-    let along = i64::try_from(axis).ok()?;
-    let split = if place.opset >= 13 {
-        let sizes = edit.constant(data, "split", Tensor::vector(sizes));
-        NewNode::new("Split", [Some(data), Some(sizes)]).with("axis", along)
-    } else {
-        NewNode::new("Split", [Some(data)]).with("axis", along).with("split", sizes)
-    };
+    let stem = format!("{}_split", place.model.value(data).name);
+    let split = Build::named(&mut edit, place.opset, stem).split(data, axis, sizes)?;
     edit.insert.push(outputs.into_iter().fold(split.named(name), NewNode::output));
     Some(edit)
 }

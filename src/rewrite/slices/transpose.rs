@@ -2,7 +2,6 @@
 
 use super::moved;
 use crate::ir::{Edit, NewNode};
-use crate::rewrite::merge::permutation;
 use crate::rewrite::{Place, Rule};
 
 pub(in crate::rewrite) const RULES: &[Rule] =
@@ -18,16 +17,11 @@ fn slice_of_transpose(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let rank = place.shape(data)?.len();
-    let perm = permutation(node, rank)?;
-    let again = NewNode::like(node);
+    let perm = place.read(node).permutation(rank)?;
     let mut edit = place.edit()?;
     let slice = moved(place, &mut edit, place.id, data, rank, &|axis| perm.get(axis).copied())?;
     let part = edit.new_value(middle, "sliced");
-    let mut transpose = again;
-    if let Some(slot) = transpose.inputs.first_mut() {
-        *slot = Some(part);
-    }
     edit.insert.push(slice.output(part));
-    edit.insert.push(transpose.output(output));
+    edit.insert.push(NewNode::like(node).reading(0, part).output(output));
     Some(edit.removing(place.id).removing(id))
 }
