@@ -105,8 +105,8 @@ impl NewNode {
 pub struct Edit {
     /// The graph the edit happens in.
     graph: GraphId,
-    /// The new nodes stand where this node stood.
-    place: NodeId,
+    /// The new nodes stand where this node stood, or at the end.
+    place: Option<NodeId>,
     /// The values to make, in order.
     made: Vec<Stem>,
     /// Nodes to take away.
@@ -125,17 +125,21 @@ pub struct Edit {
 impl Edit {
     /// An edit at `place` that does nothing yet; `None` if the node is gone.
     pub fn at(model: &Model, place: NodeId) -> Option<Self> {
-        let graph = model.node(place)?.graph();
-        Some(Edit {
+        Some(Edit { place: Some(place), ..Edit::at_end(model.node(place)?.graph()) })
+    }
+
+    /// An edit at the end of a graph that does nothing yet.
+    pub fn at_end(graph: GraphId) -> Self {
+        Edit {
             graph,
-            place,
+            place: None,
             made: Vec::new(),
             remove: Vec::new(),
             constants: Vec::new(),
             insert: Vec::new(),
             replace: Vec::new(),
             rewire: Vec::new(),
-        })
+        }
     }
 
     /// A new value named after another one, which may be one of this edit's own.
@@ -188,19 +192,23 @@ impl Edit {
 }
 
 /// The values that an edit made, in the order of their placeholders.
-struct Made(Vec<ValueId>);
+pub struct Made(Vec<ValueId>);
 
 impl Made {
-    /// The value that is meant.
-    fn value(&self, value: ValueId) -> Result<ValueId, Broken> {
+    /// The value that a placeholder of the edit became; any other value is itself. `None` for a placeholder of another edit.
+    pub fn value(&self, value: ValueId) -> Option<ValueId> {
         match value.0.checked_sub(FIRST_PLACEHOLDER) {
-            None => Ok(value),
-            Some(at) => self.0.get(at as usize).copied().ok_or_else(|| Broken::Inconsistent(format!("{value:?}"))),
+            None => Some(value),
+            Some(at) => self.0.get(at as usize).copied(),
         }
     }
 
+    fn known(&self, value: ValueId) -> Result<ValueId, Broken> {
+        self.value(value).ok_or_else(|| Broken::Inconsistent(format!("{value:?}")))
+    }
+
     fn optional(&self, value: Option<ValueId>) -> Result<Option<ValueId>, Broken> {
-        value.map(|value| self.value(value)).transpose()
+        value.map(|value| self.known(value)).transpose()
     }
 
     fn node(&self, mut node: NewNode) -> Result<NewNode, Broken> {
@@ -212,19 +220,20 @@ impl Made {
 }
 
 impl Model {
-    /// Carries out an edit.
+    /// Carries out an edit. Answers with the values that were made.
     ///
     /// # Errors
     /// [`Broken`] when the edit would define a value twice, or names a value of another edit; the model is then not to be used
     /// further.
-    pub fn apply(&mut self, edit: Edit) -> Result<(), Broken> {
+    pub fn apply(&mut self, edit: Edit) -> Result<Made, Broken> {
         let made = self.make_values(edit.made)?;
-        let (first, mut next) = self.order_of(edit.place).unwrap_or((u32::MAX, 0));
+        let (first, mut next) =
+            edit.place.and_then(|place| self.order_of(place)).unwrap_or_else(|| self.order_at_end());
         for node in &edit.remove {
             self.remove_node(*node);
         }
         for (value, tensor) in edit.constants {
-            self.add_initializer(edit.graph, made.value(value)?, Constant::dense(tensor))?;
+            self.add_initializer(edit.graph, made.known(value)?, Constant::dense(tensor))?;
         }
         for node in edit.insert {
             next = next.saturating_add(1);
@@ -239,13 +248,13 @@ impl Model {
         // A value that two results become has the name of the first by the time of the second.
         let mut renamed: Vec<(ValueId, ValueId)> = Vec::new();
         for (old, new) in edit.replace {
-            let (old, new) = (made.value(old)?, made.value(new)?);
+            let (old, new) = (made.known(old)?, made.known(new)?);
             let new = renamed.iter().find(|(before, _)| *before == new).map_or(new, |&(_, after)| after);
             if self.replace_value(old, new, edit.graph, (first, next.saturating_add(1)))? {
                 renamed.push((new, old));
             }
         }
-        Ok(())
+        Ok(made)
     }
 
     fn make_values(&mut self, stems: Vec<Stem>) -> Result<Made, Broken> {
@@ -253,7 +262,7 @@ impl Model {
         for stem in stems {
             let stem = match stem {
                 Stem::Name(name) => name,
-                Stem::After(like, suffix) => format!("{}_{suffix}", self.value(made.value(like)?).name),
+                Stem::After(like, suffix) => format!("{}_{suffix}", self.value(made.known(like)?).name),
             };
             let name = self.unused_name(&stem);
             made.0.push(self.add_value(name));

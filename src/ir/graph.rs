@@ -711,8 +711,7 @@ impl Model {
     /// # Errors
     /// [`Broken::DefinedTwice`] if one of its outputs has a definition already.
     pub fn add_node(&mut self, graph: GraphId, node: NewNode) -> Result<NodeId, Broken> {
-        self.next_order += 1;
-        let order = (self.next_order, 0);
+        let order = self.order_at_end();
         self.insert_node(graph, node, order)
     }
 
@@ -900,6 +899,12 @@ impl Model {
         let (from, old) = (std::mem::replace(&mut node.graph, to), std::mem::replace(&mut node.order, order));
         self.graphs[from.index()].nodes.remove(&(old, id));
         self.graphs[to.index()].nodes.insert((order, id));
+    }
+
+    /// A place behind all there are.
+    pub(super) fn order_at_end(&mut self) -> (u32, u32) {
+        self.next_order += 1;
+        (self.next_order, 0)
     }
 
     pub(super) fn order_of(&self, node: NodeId) -> Option<(u32, u32)> {

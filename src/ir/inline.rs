@@ -53,7 +53,8 @@ impl Model {
         let Some(mut edit) = Edit::at(self, owner) else { return Err(Broken::Inconsistent(String::new())) };
         edit.remove.push(owner);
         edit.replace = replace;
-        self.apply(edit)
+        self.apply(edit)?;
+        Ok(())
     }
 
     /// Gives a value a name of its own if another value has or had its name.

@@ -5,10 +5,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::live_graphs;
 use crate::ir::{
-    Attribute, Broken, Constant, Data, DeclaredType, Definition, Edit, Fact, Facts, GraphId, Model, NewNode, Node,
-    NodeId, Type, ValueId,
+    Attribute, Broken, Constant, Data, DeclaredType, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Type,
+    ValueId,
 };
-use crate::ops::{axis_in, operator_of};
+use crate::ops::{Opset, axis_in, operator_of};
+use crate::rewrite::build::Build;
 use crate::tensor::Tensor;
 
 /// Inlines every If of the main graph and its subgraphs whose condition is proved. Returns how many there were.
@@ -96,11 +97,7 @@ struct Repeated {
 impl Repeated {
     fn read(model: &Model, node: &Node) -> Option<Self> {
         let Attribute::Graph(body) = *node.attribute("body")? else { return None };
-        let ints = |name: &str| match node.attribute(name) {
-            None => Some(Vec::new()),
-            Some(Attribute::Ints(values)) => Some(values.clone()),
-            Some(_) => None,
-        };
+        let ints = |name: &str| node.ints(name).map(<[i64]>::to_vec);
         let given = |operands: &[Option<ValueId>]| operands.iter().copied().collect::<Option<Vec<ValueId>>>();
         let repeated = if node.is("Loop") {
             let end = node.inputs().iter().rposition(Option::is_some).map_or(0, |last| last + 1);
@@ -180,7 +177,7 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
         .collect();
     let needed = Needed::of(model, body, wanted.iter().map(|&(_, output)| output));
     // Before version 11 of the operator set no axis is counted from the back.
-    let forward = model.opset(home, "").is_none_or(|opset| opset < 11);
+    let forward = !Opset::of(model, home).counts_from_the_end();
     let counted = |value, axis, more| if forward { from_front(facts, value, axis, more) } else { axis };
     let sliced: Vec<(usize, ValueId, i64)> = (repeated.leading + repeated.initial.len()..)
         .zip(&repeated.sliced)
@@ -229,7 +226,7 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
     let mut read_as = outputs;
     for (index, output, axis) in stacked {
         let stacked = unsqueezed(model, body, output, axis)?;
-        if let Some(place) = read_as.get_mut(index) {
+        if let Some((place, stacked)) = read_as.get_mut(index).zip(stacked) {
             *place = stacked;
         }
     }
@@ -318,17 +315,6 @@ fn from_front(facts: &Facts, value: ValueId, axis: i64, more: usize) -> i64 {
     place.and_then(|place| i64::try_from(place).ok()).unwrap_or(axis)
 }
 
-/// The node that takes an axis away or adds one; its axes are an attribute before version 13 of the operator set.
-fn along(model: &mut Model, graph: GraphId, operator: &str, operand: ValueId, axis: i64) -> Result<NewNode, Broken> {
-    if model.opset(graph, "").is_some_and(|opset| opset < 13) {
-        return Ok(NewNode::new(operator, [Some(operand)]).with("axes", vec![axis]));
-    }
-    let name = model.unused_name("axes");
-    let axes = model.add_value(name);
-    model.add_initializer(graph, axes, Constant::dense(Tensor::vector(vec![axis])))?;
-    Ok(NewNode::new(operator, [Some(operand), Some(axes)]))
-}
-
 /// The one slice of a scanned operand, computed before `place`.
 fn squeezed(
     model: &mut Model,
@@ -337,19 +323,16 @@ fn squeezed(
     operand: ValueId,
     axis: i64,
 ) -> Result<Option<ValueId>, Broken> {
-    let name = model.unused_name(&format!("{}_slice", model.value(operand).name));
-    let slice = model.add_value(name);
-    let node = along(model, home, "Squeeze", operand, axis)?.output(slice);
-    let Some(edit) = Edit::at(model, place) else { return Ok(None) };
-    model.apply(edit.inserting(node))?;
-    Ok(Some(slice))
+    let Some(mut edit) = Edit::at(model, place) else { return Ok(None) };
+    let slice = edit.new_value(operand, "slice");
+    let node = Build::named(&mut edit, Opset::of(model, home), "axes").squeeze(operand, vec![axis]).output(slice);
+    Ok(model.apply(edit.inserting(node))?.value(slice))
 }
 
 /// An output of the body with an axis of size 1 more.
-fn unsqueezed(model: &mut Model, body: GraphId, output: ValueId, axis: i64) -> Result<ValueId, Broken> {
-    let name = model.unused_name(&format!("{}_stacked", model.value(output).name));
-    let stacked = model.add_value(name);
-    let node = along(model, body, "Unsqueeze", output, axis)?.output(stacked);
-    model.add_node(body, node)?;
-    Ok(stacked)
+fn unsqueezed(model: &mut Model, body: GraphId, output: ValueId, axis: i64) -> Result<Option<ValueId>, Broken> {
+    let mut edit = Edit::at_end(body);
+    let stacked = edit.new_value(output, "stacked");
+    let node = Build::named(&mut edit, Opset::of(model, body), "axes").unsqueeze(output, vec![axis]).output(stacked);
+    Ok(model.apply(edit.inserting(node))?.value(stacked))
 }

@@ -5,6 +5,8 @@ use rustc_hash::FxHashMap;
 use super::plan::{Planned, Rewired, Step};
 use super::survey::Survey;
 use crate::ir::{Broken, Edit, GraphId, Model, NewNode, Node, ValueId};
+use crate::ops::Opset;
+use crate::rewrite::build::{self, Build};
 use crate::tensor::Tensor;
 
 /// A plan to be carried out.
@@ -26,6 +28,7 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
         anchor = holder;
     }
     let Some(mut edit) = Edit::at(model, anchor) else { return Ok(()) };
+    let opset = Opset::new(survey.opset);
     let mut made: Vec<ValueId> = Vec::with_capacity(steps.len());
     let resolve = |made: &[ValueId], planned: Planned| match planned {
         Planned::Value(value) => Some(value),
@@ -38,31 +41,32 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
                 continue;
             }
             Step::Shape(tensor, part) => {
-                let mut node = NewNode::new("Shape", [Some(tensor)]);
-                if let Some((start, end)) = part {
-                    node = node.with("start", as_int(start)).with("end", as_int(end));
+                let stem = format!("{}_shape", model.value(tensor).name);
+                let write = Build::named(&mut edit, opset, "");
+                let run = part.and_then(|(start, end)| write.shape_of_run(tensor, start..end));
+                // A part is only planned where the operator set knows it.
+                if part.is_some() && run.is_none() {
+                    return Ok(());
                 }
-                (format!("{}_shape", model.value(tensor).name), node)
+                (stem, run.unwrap_or_else(|| Build::shape(tensor)))
             }
             Step::Entries(shape, axes, is_vector) => {
-                let list: Vec<i64> = axes.iter().map(|&axis| as_int(axis)).collect();
-                let tensor = match list.as_slice() {
+                let list = build::axes(axes);
+                let indices = match list.as_slice() {
                     [axis] if !is_vector => Tensor::scalar(*axis),
                     _ => Tensor::vector(list),
                 };
-                let indices = edit.constant_named("axis", tensor);
-                ("size".to_string(), NewNode::new("Gather", [resolve(&made, shape), Some(indices)]).with("axis", 0i64))
+                let shape = resolve(&made, shape);
+                ("size".to_string(), Build::named(&mut edit, opset, "axis").gather_at(shape, indices, 0usize))
             }
             Step::Concat(pieces) => {
-                let inputs: Vec<Option<ValueId>> = pieces.into_iter().map(|piece| resolve(&made, piece)).collect();
-                ("sizes".to_string(), NewNode::new("Concat", inputs).with("axis", 0i64))
-            }
-            Step::Vector(scalar) if survey.opset >= 13 => {
-                let axes = edit.constant_named("axes", Tensor::vector(vec![0i64]));
-                ("size".to_string(), NewNode::new("Unsqueeze", [resolve(&made, scalar), Some(axes)]))
+                let pieces: Option<Vec<ValueId>> = pieces.into_iter().map(|piece| resolve(&made, piece)).collect();
+                let Some(pieces) = pieces else { return Ok(()) };
+                ("sizes".to_string(), Build::concat(pieces, 0usize))
             }
             Step::Vector(scalar) => {
-                ("size".to_string(), NewNode::new("Unsqueeze", [resolve(&made, scalar)]).with("axes", vec![0i64]))
+                let scalar = resolve(&made, scalar);
+                ("size".to_string(), Build::named(&mut edit, opset, "axes").unsqueeze(scalar, vec![0]))
             }
             Step::Scalar(vector) => ("size".to_string(), NewNode::new("Squeeze", [resolve(&made, vector)])),
             Step::Apply(operator, operands, to) => {
@@ -72,8 +76,8 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
                 named(model, counterparts.get(&at), if let Some(to) = to { node.with("to", to) } else { node })
             }
             Step::Reduce(operator, vector, keeps) => {
-                let node = NewNode::new(operator, [resolve(&made, vector)]);
-                named(model, counterparts.get(&at), node.with("keepdims", i64::from(keeps)))
+                let node = Build::reduce_all(operator, resolve(&made, vector), keeps);
+                named(model, counterparts.get(&at), node)
             }
             Step::Again(id, inputs) => {
                 let Some(node) = model.node(id) else { return Ok(()) };
@@ -132,8 +136,4 @@ fn existing(model: &Model, graph: GraphId, wanted: &NewNode, constants: &[(Value
         let [Some(output)] = *node.outputs() else { return None };
         (attributes && inputs).then_some(output)
     })
-}
-
-fn as_int(axis: usize) -> i64 {
-    i64::try_from(axis).unwrap_or(i64::MAX)
 }
