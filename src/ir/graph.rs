@@ -344,6 +344,23 @@ impl Model {
         })
     }
 
+    /// Whether the value's name must survive: it is some graph's output, or something outside the wiring names it.
+    pub fn is_named(&self, value: ValueId) -> bool {
+        self.value(value).pinned || self.is_output(value)
+    }
+
+    /// Whether what computes the value may compute it under another name: it is a node of `graph`, and the name need not survive.
+    pub fn may_rename(&self, value: ValueId, graph: GraphId) -> bool {
+        let producer = self.value(value).producer().and_then(|id| self.node(id));
+        producer.is_some_and(|node| node.graph == graph) && !self.is_named(value)
+    }
+
+    /// Whether every reader of `old` may read `new` instead without a node that gives `new` the name of `old`: the name of `old`
+    /// need not survive, or what computes `new` in the same graph takes it over.
+    pub fn may_replace(&self, old: ValueId, new: ValueId, graph: GraphId) -> bool {
+        !self.is_named(old) || self.may_rename(new, graph)
+    }
+
     /// Whether exactly one operand of one node reads the value, and nothing outside the wiring names it. It ends at the second one.
     pub fn is_read_once(&self, value: ValueId) -> bool {
         if self.value(value).pinned {
@@ -694,8 +711,7 @@ impl Model {
     /// # Errors
     /// [`Broken::DefinedTwice`] if one of its outputs has a definition already.
     pub fn add_node(&mut self, graph: GraphId, node: NewNode) -> Result<NodeId, Broken> {
-        self.next_order += 1;
-        let order = (self.next_order, 0);
+        let order = self.order_at_end();
         self.insert_node(graph, node, order)
     }
 
@@ -703,8 +719,7 @@ impl Model {
         let id = NodeId(self.nodes.len() as u32);
         let at = self.wiring.add_node(Vertex::Node(id));
         self.node_at.push(at);
-        let outputs: Vec<_> = new.outputs.into_iter().map(|output| output.resolve(self)).collect();
-        for (slot, value) in outputs.iter().enumerate() {
+        for (slot, value) in new.outputs.iter().enumerate() {
             if let Some(value) = value {
                 self.define(*value, Definition::Node(id, slot))?;
                 self.wiring.add_edge(at, self.value_at[value.index()], slot as u32);
@@ -728,7 +743,7 @@ impl Model {
             extra: new.extra,
             graph,
             inputs: new.inputs,
-            outputs,
+            outputs: new.outputs,
             order,
         }));
         Ok(id)
@@ -884,6 +899,12 @@ impl Model {
         let (from, old) = (std::mem::replace(&mut node.graph, to), std::mem::replace(&mut node.order, order));
         self.graphs[from.index()].nodes.remove(&(old, id));
         self.graphs[to.index()].nodes.insert((order, id));
+    }
+
+    /// A place behind all there are.
+    pub(super) fn order_at_end(&mut self) -> (u32, u32) {
+        self.next_order += 1;
+        (self.next_order, 0)
     }
 
     pub(super) fn order_of(&self, node: NodeId) -> Option<(u32, u32)> {

@@ -20,8 +20,8 @@ use super::tensor::{self, Taken};
 use super::types::{self, joined, unknown_at};
 use super::wire::{Step, UnknownFields};
 use crate::ir::{
-    Attribute, Broken, Constant, DeclaredType, Extra, Function, GraphId, Model, NamedAttribute, NewNode, NewOutput,
-    OpsetImport, ValueId,
+    Attribute, Broken, Constant, DeclaredType, Extra, Function, GraphId, Model, NamedAttribute, NewNode, OpsetImport,
+    ValueId,
 };
 
 /// How deeply graphs may be nested in each other.
@@ -422,7 +422,7 @@ impl Import<'_> {
             overload: proto.overload.take().unwrap_or_default(),
             attributes,
             inputs,
-            outputs: outputs.into_iter().map(|output| output.map_or(NewOutput::Absent, NewOutput::Existing)).collect(),
+            outputs,
             extra: joined(proto.encode_to_vec().into(), self.unknown_here()),
         };
         self.model.add_node(graph, node).map_err(|broken| error("a node", broken))?;

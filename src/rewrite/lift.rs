@@ -4,7 +4,7 @@
 //! Law: with `rows(x)` the matrix of the last axis' vectors of `x`, `unrows(rows(x) · W + c) = x · W + c`.
 
 use super::{Place, Rule};
-use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::tensor::{StridedView, Tensor, gather};
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -36,13 +36,13 @@ struct Product {
     nodes: Vec<NodeId>,
 }
 
-fn product_of_rows(place: &mut Place<'_>) -> Option<Edit> {
+fn product_of_rows(place: &Place<'_>) -> Option<Edit> {
     let (flat, output) = (place.input(0)?, place.output(0)?);
-    if place.opset < 8 {
+    if !place.opset.everything_broadcasts() {
         return None;
     }
     let product = product(place, flat)?;
-    let flatten = ["Reshape", "Flatten"].iter().find_map(|operator| place.producer(product.rows, operator));
+    let flatten = place.producer_of(product.rows, &["Reshape", "Flatten"]);
     let (_, flatten) = flatten?;
     let whole = flatten.input(0)?;
     let (from, to) = (place.shape(whole)?, place.shape(output)?);
@@ -67,13 +67,17 @@ fn product_of_rows(place: &mut Place<'_>) -> Option<Edit> {
         }
     }
     let name = place.node()?.name.clone();
-    let weights = if product.transposed { transposed(place, product.weights)? } else { (product.weights, None) };
+    let mut edit = place.edit()?.removing(place.id);
+    let weights = if product.transposed {
+        let tensor = transposed(place, product.weights)?;
+        edit.constant(product.weights, "transposed", tensor)
+    } else {
+        product.weights
+    };
     let bias = product.bias;
-    let sum = if bias.is_some() { place.new_value(output, "product") } else { output };
-    let mut edit = place.edit("product-of-rows")?.removing(place.id);
+    let sum = if bias.is_some() { edit.new_value(output, "product") } else { output };
     edit.remove.extend(product.nodes);
-    edit.constants.extend(weights.1.map(|tensor| (weights.0, tensor)));
-    edit.insert.push(NewNode::new("MatMul", [Some(whole), Some(weights.0)]).named(name).output(sum));
+    edit.insert.push(NewNode::new("MatMul", [Some(whole), Some(weights)]).named(name).output(sum));
     if let Some(bias) = bias {
         edit.insert.push(NewNode::new("Add", [Some(sum), Some(bias)]).output(output));
     }
@@ -86,19 +90,14 @@ fn product(place: &Place<'_>, value: ValueId) -> Option<Product> {
         return None;
     }
     if let Some((id, node)) = place.producer(value, "Gemm") {
-        let is = |name: &str, wanted: f32| match node.attribute(name) {
-            None => true,
-            Some(Attribute::Float(value)) => *value == wanted,
-            Some(_) => false,
-        };
-        let flag = |name: &str| matches!(node.attribute(name), Some(Attribute::Int(flag)) if *flag != 0);
-        if !is("alpha", 1.0) || !is("beta", 1.0) || flag("transA") || place.opset < 7 {
+        let plain = node.float("alpha", 1.0)? == 1.0 && node.float("beta", 1.0)? == 1.0;
+        if !plain || node.flag("transA", false)? || !place.opset.arithmetic_broadcasts() {
             return None;
         }
         return Some(Product {
             rows: node.input(0)?,
             weights: node.input(1)?,
-            transposed: flag("transB"),
+            transposed: node.flag("transB", false)?,
             bias: node.input(2),
             nodes: vec![id],
         });
@@ -121,12 +120,11 @@ fn of_matmul(node: &Node, bias: Option<ValueId>, nodes: Vec<NodeId>) -> Option<P
 }
 
 /// Constant weights with their axes swapped, if nothing else reads them: they would be stored twice otherwise.
-fn transposed(place: &mut Place<'_>, weights: ValueId) -> Option<(ValueId, Option<Tensor>)> {
+fn transposed(place: &Place<'_>, weights: ValueId) -> Option<Tensor> {
     if !place.has_one_reader(weights) || !place.model.value(weights).is_constant() {
         return None;
     }
     let tensor = place.constant(weights)?;
     let view = StridedView::of(tensor).permute(&[1, 0]).ok()?;
-    let tensor = gather(tensor, &view).ok()?;
-    Some((place.new_value(weights, "transposed"), Some(tensor)))
+    gather(tensor, &view).ok()
 }

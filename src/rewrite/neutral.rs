@@ -91,7 +91,7 @@ pub(super) const RULES: &[Rule] = &[
 
 /// `x + 0 = x` (integers; for floats only `-0`, since `-0 + 0` is `0`), `x − 0 = x`, `x · 1 = x`, `x / 1 = x`, `x¹ = x` (floats), `x ∧ true = x`,
 /// `x ∨ false = x`: when broadcasting does not change the shape of `x`.
-fn neutral(place: &mut Place<'_>) -> Option<Edit> {
+fn neutral(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (operator, output) = (node.op_type.clone(), node.output(0)?);
     let (a, b) = (node.input(0)?, node.input(1)?);
@@ -105,14 +105,14 @@ fn neutral(place: &mut Place<'_>) -> Option<Edit> {
             && place.dtype(value).is_some()
             && place.dtype(value) == place.dtype(output)
         {
-            return forward(place, "neutral-element", value);
+            return place.forward_freely(value);
         }
     }
     None
 }
 
 /// `x + 0` is `x` but for `-0`, which becomes `0`; to what looks at `x` through an exponential both are one.
-fn zero_before_softmax(place: &mut Place<'_>) -> Option<Edit> {
+fn zero_before_softmax(place: &Place<'_>) -> Option<Edit> {
     const EXPONENTIALS: [&str; 4] = ["Softmax", "LogSoftmax", "Exp", "Sigmoid"];
     let node = place.node()?;
     let (a, b, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
@@ -120,8 +120,7 @@ fn zero_before_softmax(place: &mut Place<'_>) -> Option<Edit> {
         let node = place.model.node(*id);
         node.is_some_and(|node| EXPONENTIALS.iter().any(|operator| node.is(operator)))
     };
-    if place.model.is_output(output)
-        || place.model.value(output).pinned
+    if place.model.is_named(output)
         || !place.dtype(output)?.is_float()
         || !place.model.users(output).iter().all(is_blind)
     {
@@ -138,19 +137,7 @@ fn zero_before_softmax(place: &mut Place<'_>) -> Option<Edit> {
     } else {
         return None;
     };
-    forward(place, "zero-before-softmax", value)
-}
-
-fn forward(place: &Place<'_>, rule: &'static str, value: ValueId) -> Option<Edit> {
-    let output = place.output(0)?;
-    let named = place.model.is_output(output) || place.model.value(output).pinned;
-    // An output's name needs a node to compute it; Identity would be no gain over the node that is there.
-    let graph = place.node()?.graph();
-    let producer = place.model.value(value).producer().and_then(|id| place.model.node(id));
-    let takes_over = producer.is_some_and(|node| node.graph() == graph)
-        && !place.model.is_output(value)
-        && !place.model.value(value).pinned;
-    if named && !takes_over { None } else { place.forward(rule, value) }
+    place.forward_freely(value)
 }
 
 /// Whether `number` beside a value of that type leaves it as it is.
@@ -173,7 +160,7 @@ fn is_neutral(operator: &str, value: Option<DType>, one: &Tensor) -> bool {
 }
 
 /// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`: when broadcasting does not change the shape.
-fn decided_where(place: &mut Place<'_>) -> Option<Edit> {
+fn decided_where(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (condition, yes, no, output) = (node.input(0)?, node.input(1)?, node.input(2)?, node.output(0)?);
     let chosen = if yes == no {
@@ -185,21 +172,21 @@ fn decided_where(place: &mut Place<'_>) -> Option<Edit> {
     if !place.same_shape(chosen, output) {
         return None;
     }
-    forward(place, "decided-where", chosen)
+    place.forward_freely(chosen)
 }
 
 /// `¬¬x = x`, `−−x = x`.
-fn double(place: &mut Place<'_>) -> Option<Edit> {
+fn double(place: &Place<'_>) -> Option<Edit> {
     let operator = place.node()?.op_type.clone();
     let (_, inner) = place.producer(place.input(0)?, &operator)?;
     let value = inner.input(0)?;
-    forward(place, "double-not", value)
+    place.forward_freely(value)
 }
 
 /// `f(f(x)) = f(x)`.
-fn idempotent(place: &mut Place<'_>) -> Option<Edit> {
+fn idempotent(place: &Place<'_>) -> Option<Edit> {
     let operator = place.node()?.op_type.clone();
     let value = place.input(0)?;
     place.producer(value, &operator)?;
-    forward(place, "idempotent", value)
+    place.forward_freely(value)
 }

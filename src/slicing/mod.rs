@@ -34,7 +34,7 @@ mod resolve;
 mod spec;
 pub mod tensorflow;
 
-pub use compose::{compose, is_identity, takes_all, with_numbers};
+pub use compose::{compose, from_end, is_identity, takes_all, with_numbers};
 pub use copy::{select, slice, view, view_of};
 pub use error::SliceError;
 pub use infer::{Inferred, Taken, infer};

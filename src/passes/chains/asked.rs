@@ -3,8 +3,9 @@
 use super::survey::{Survey, Want};
 use super::terms::{Lanes, TermId};
 use crate::dim::{Dim, Scope};
-use crate::ir::{Attribute, Facts, Model, Node, NodeId, ValueId};
-use crate::ops::axis_in;
+use crate::ir::{Facts, Model, Node, NodeId, ValueId};
+use crate::ops::size_operand::{expand_keeps, reshape_copies, reshape_leaves_rest, slice_reaches_end};
+use crate::ops::{NodeView, Opset, axis_in};
 use crate::tensor::{DType, Tensor};
 
 /// Someone who asks for sizes.
@@ -63,7 +64,7 @@ fn dims_of(facts: &Facts, value: Option<ValueId>) -> Option<&[Dim]> {
 
 /// A target of Reshape may say 0 for a dim that is kept, and −1 for one if the others are not 0.
 fn codes(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Vec<Lanes> {
-    let zero_copies = !matches!(node.attribute("allowzero"), Some(Attribute::Int(flag)) if *flag != 0);
+    let zero_copies = node.flag("allowzero", false) == Some(false);
     let (Some(from), Some(to)) = (dims_of(facts, node.input(0)), dims_of(facts, node.output(0))) else {
         return Vec::new();
     };
@@ -74,9 +75,8 @@ fn codes(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Vec
     let scope = facts.scope();
     let (zero, rest) = (survey.terms.int(0), survey.terms.int(-1));
     let mut copied = lanes.clone();
-    for (axis, lane) in copied.iter_mut().enumerate() {
-        let same = from.get(axis).zip(to.get(axis)).is_some_and(|(from, to)| scope.eq(from, to).is_yes());
-        if same && survey.terms.as_const(*lane).is_none() {
+    for (axis, (lane, dim)) in copied.iter_mut().zip(to).enumerate() {
+        if reshape_copies(scope, from, axis, dim) && survey.terms.as_const(*lane).is_none() {
             *lane = zero;
         }
     }
@@ -85,12 +85,11 @@ fn codes(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Vec
         if lanes.get(axis).is_none_or(|&lane| survey.terms.as_const(lane).is_some()) {
             continue;
         }
-        let mut others = lanes.iter().zip(to).enumerate().filter(|(other, _)| *other != axis);
-        let sized = |lane: TermId, dim: &Dim| {
-            let said = survey.terms.as_dim(lane).is_some_and(|said| said.is_const(0) || scope.eq(said, dim).is_yes());
-            said && scope.ge(dim, &Dim::constant(1)).is_yes()
+        let others = || lanes.iter().zip(to).enumerate().filter(|(other, _)| *other != axis).map(|(_, other)| other);
+        let says = |(&lane, dim): (&TermId, &Dim)| {
+            survey.terms.as_dim(lane).is_some_and(|said| said.is_const(0) || scope.eq(said, dim).is_yes())
         };
-        if !others.all(|(_, (&lane, dim))| sized(lane, dim)) {
+        if !others().all(says) || !reshape_leaves_rest(scope, others().map(|(_, dim)| dim)) {
             continue;
         }
         for base in [&lanes, &copied] {
@@ -108,15 +107,12 @@ fn codes(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Vec
 fn ones(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Option<Lanes> {
     let (from, to) = (dims_of(facts, node.input(0))?, dims_of(facts, node.output(0))?);
     let mut lanes = survey.want(value)?.lanes.clone();
-    let added = to.len().checked_sub(from.len())?;
-    if lanes.len() != to.len() {
+    if lanes.len() != to.len() || from.len() > to.len() {
         return None;
     }
     let one = survey.terms.int(1);
     for (axis, lane) in lanes.iter_mut().enumerate() {
-        let own = axis.checked_sub(added).and_then(|axis| from.get(axis));
-        let same = own.zip(to.get(axis)).is_some_and(|(own, dim)| facts.scope().eq(own, dim).is_yes());
-        if same && survey.terms.as_const(*lane).is_none() {
+        if expand_keeps(facts.scope(), from, to, axis) && survey.terms.as_const(*lane).is_none() {
             *lane = one;
         }
     }
@@ -135,7 +131,7 @@ struct Cut {
 
 impl Cut {
     fn cuts_nothing(&self, survey: &Survey, scope: &Scope) -> bool {
-        let reaches = survey.terms.as_dim(self.end).is_some_and(|end| scope.ge(end, &self.dim).is_yes());
+        let reaches = survey.terms.as_dim(self.end).is_some_and(|end| slice_reaches_end(scope, &self.dim, end));
         self.step == 1 && survey.terms.as_const(self.start) == Some(0) && reaches
     }
 }
@@ -151,7 +147,7 @@ fn bounds(
     slot: usize,
 ) -> Option<Vec<Lanes>> {
     // A Slice in a subgraph may read constants that are not this graph's.
-    if survey.opset < 10 || survey.position(reader).is_none() {
+    if !Opset::new(survey.opset).slice_has_operands() || survey.position(reader).is_none() {
         return None;
     }
     let cuts = cuts(survey, model, facts, node)?;
@@ -199,15 +195,9 @@ fn cuts(survey: &mut Survey, model: &Model, facts: &Facts, node: &Node) -> Optio
     };
     let (starts, ends) = (bound(1)?, bound(2)?);
     let count = starts.len();
-    let axes = match node.input(3) {
-        Some(axes) => facts.get(axes)?.const_ints()?,
-        None => (0..i64::try_from(count).ok()?).collect(),
-    };
-    let steps = match node.input(4) {
-        Some(steps) => facts.get(steps)?.const_ints()?,
-        None => vec![1; count],
-    };
-    if ends.len() != count || axes.len() != count || steps.len() != count {
+    let reading = NodeView { node, facts, opset: Opset::new(survey.opset) };
+    let (axes, steps) = (reading.slice_axes()?, reading.slice_steps()?);
+    if [ends.len(), axes.len(), steps.len()] != [count; 3] {
         return None;
     }
     let mut cuts = Vec::with_capacity(count);

@@ -5,6 +5,8 @@ use rustc_hash::FxHashMap;
 use super::plan::{Planned, Rewired, Step};
 use super::survey::Survey;
 use crate::ir::{Broken, Edit, GraphId, Model, NewNode, Node, ValueId};
+use crate::ops::Opset;
+use crate::rewrite::build::{self, Build};
 use crate::tensor::Tensor;
 
 /// A plan to be carried out.
@@ -25,7 +27,8 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
     {
         anchor = holder;
     }
-    let Some(mut edit) = Edit::at(model, "size-chain", anchor) else { return Ok(()) };
+    let Some(mut edit) = Edit::at(model, anchor) else { return Ok(()) };
+    let opset = Opset::new(survey.opset);
     let mut made: Vec<ValueId> = Vec::with_capacity(steps.len());
     let resolve = |made: &[ValueId], planned: Planned| match planned {
         Planned::Value(value) => Some(value),
@@ -34,42 +37,36 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
     for (at, step) in steps.into_iter().enumerate() {
         let (stem, node) = match step {
             Step::Constant(tensor) => {
-                let name = model.unused_name("size");
-                let value = model.add_value(name);
-                edit.constants.push((value, tensor));
-                made.push(value);
+                made.push(edit.constant_named("size", tensor));
                 continue;
             }
             Step::Shape(tensor, part) => {
-                let mut node = NewNode::new("Shape", [Some(tensor)]);
-                if let Some((start, end)) = part {
-                    node = node.with("start", as_int(start)).with("end", as_int(end));
+                let stem = format!("{}_shape", model.value(tensor).name);
+                let write = Build::named(&mut edit, opset, "");
+                let run = part.and_then(|(start, end)| write.shape_of_run(tensor, start..end));
+                // A part is only planned where the operator set knows it.
+                if part.is_some() && run.is_none() {
+                    return Ok(());
                 }
-                (format!("{}_shape", model.value(tensor).name), node)
+                (stem, run.unwrap_or_else(|| Build::shape(tensor)))
             }
             Step::Entries(shape, axes, is_vector) => {
-                let list: Vec<i64> = axes.iter().map(|&axis| as_int(axis)).collect();
-                let name = model.unused_name("axis");
-                let indices = model.add_value(name);
-                let tensor = match list.as_slice() {
+                let list = build::axes(axes);
+                let indices = match list.as_slice() {
                     [axis] if !is_vector => Tensor::scalar(*axis),
                     _ => Tensor::vector(list),
                 };
-                edit.constants.push((indices, tensor));
-                ("size".to_string(), NewNode::new("Gather", [resolve(&made, shape), Some(indices)]).with("axis", 0i64))
+                let shape = resolve(&made, shape);
+                ("size".to_string(), Build::named(&mut edit, opset, "axis").gather_at(shape, indices, 0usize))
             }
             Step::Concat(pieces) => {
-                let inputs: Vec<Option<ValueId>> = pieces.into_iter().map(|piece| resolve(&made, piece)).collect();
-                ("sizes".to_string(), NewNode::new("Concat", inputs).with("axis", 0i64))
-            }
-            Step::Vector(scalar) if survey.opset >= 13 => {
-                let name = model.unused_name("axes");
-                let axes = model.add_value(name);
-                edit.constants.push((axes, Tensor::vector(vec![0i64])));
-                ("size".to_string(), NewNode::new("Unsqueeze", [resolve(&made, scalar), Some(axes)]))
+                let pieces: Option<Vec<ValueId>> = pieces.into_iter().map(|piece| resolve(&made, piece)).collect();
+                let Some(pieces) = pieces else { return Ok(()) };
+                ("sizes".to_string(), Build::concat(pieces, 0usize))
             }
             Step::Vector(scalar) => {
-                ("size".to_string(), NewNode::new("Unsqueeze", [resolve(&made, scalar)]).with("axes", vec![0i64]))
+                let scalar = resolve(&made, scalar);
+                ("size".to_string(), Build::named(&mut edit, opset, "axes").unsqueeze(scalar, vec![0]))
             }
             Step::Scalar(vector) => ("size".to_string(), NewNode::new("Squeeze", [resolve(&made, vector)])),
             Step::Apply(operator, operands, to) => {
@@ -79,8 +76,8 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
                 named(model, counterparts.get(&at), if let Some(to) = to { node.with("to", to) } else { node })
             }
             Step::Reduce(operator, vector, keeps) => {
-                let node = NewNode::new(operator, [resolve(&made, vector)]);
-                named(model, counterparts.get(&at), node.with("keepdims", i64::from(keeps)))
+                let node = Build::reduce_all(operator, resolve(&made, vector), keeps);
+                named(model, counterparts.get(&at), node)
             }
             Step::Again(id, inputs) => {
                 let Some(node) = model.node(id) else { return Ok(()) };
@@ -94,8 +91,7 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
             made.push(value);
             continue;
         }
-        let name = model.unused_name(&stem);
-        let value = model.add_value(name);
+        let value = edit.value_named(stem);
         made.push(value);
         edit.insert.push(node.output(value));
     }
@@ -103,9 +99,7 @@ pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carr
         edit.rewire.push((reader, slot, resolve(&made, planned)));
     }
     for (reader, slot, tensor) in &survey.constants {
-        let name = model.unused_name("size");
-        let value = model.add_value(name);
-        edit.constants.push((value, tensor.clone()));
+        let value = edit.constant_named("size", tensor.clone());
         edit.rewire.push((*reader, *slot, Some(value)));
     }
     model.apply(edit)?;
@@ -123,6 +117,9 @@ fn named(model: &Model, counterpart: Option<&ValueId>, node: NewNode) -> (String
 fn existing(model: &Model, graph: GraphId, wanted: &NewNode, constants: &[(ValueId, Tensor)]) -> Option<ValueId> {
     let made = |value: ValueId| constants.iter().find(|(constant, _)| *constant == value).map(|(_, tensor)| tensor);
     let first = wanted.inputs.iter().flatten().copied().find(|&value| made(value).is_none())?;
+    if first.is_placeholder() {
+        return None;
+    }
     let same = |a: &Option<ValueId>, b: &Option<ValueId>| match (a, b) {
         (Some(a), Some(b)) => {
             let constants = || model.value(*a).constant_tensor().zip(made(*b));
@@ -139,8 +136,4 @@ fn existing(model: &Model, graph: GraphId, wanted: &NewNode, constants: &[(Value
         let [Some(output)] = *node.outputs() else { return None };
         (attributes && inputs).then_some(output)
     })
-}
-
-fn as_int(axis: usize) -> i64 {
-    i64::try_from(axis).unwrap_or(i64::MAX)
 }

@@ -223,7 +223,7 @@ impl Survey {
             return false;
         }
         for &output in node.outputs().iter().flatten() {
-            if model.is_output(output) || model.value(output).pinned {
+            if model.is_named(output) {
                 return false;
             }
             let fact = facts.get(output).filter(|fact| fact.data().is_none() && fact.dtype().is_some());

@@ -57,7 +57,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 ];
 
 /// `x ± 0 = x`, whichever zero it is; the sign of a zero aside, which [`neutral-element`](super::super::neutral) keeps.
-fn zero_term(place: &mut Place<'_>) -> Option<Edit> {
+fn zero_term(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let &[Some(a), Some(b)] = node.inputs() else { return None };
     let is_zero = |value: ValueId| {
@@ -74,17 +74,17 @@ fn zero_term(place: &mut Place<'_>) -> Option<Edit> {
     if !place.same_shape(x, place.only_output()?) || !place.may_forward(x) {
         return None;
     }
-    place.forward("zero-term", x)
+    place.forward(x)
 }
 
-fn floats(place: &mut Place<'_>) -> Option<Edit> {
+fn floats(place: &Place<'_>) -> Option<Edit> {
     let of_sizes = place.is_of_sizes(place.only_output()?);
-    if of_sizes { None } else { chain(place, "constant-chain", has_arithmetic) }
+    if of_sizes { None } else { chain(place, has_arithmetic) }
 }
 
-fn integers(place: &mut Place<'_>) -> Option<Edit> {
+fn integers(place: &Place<'_>) -> Option<Edit> {
     let wraps = |dtype| matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
-    chain(place, "integer-constant-chain", wraps)
+    chain(place, wraps)
 }
 
 /// A node as a step from `x`: `x·c`, `x·c⁻¹`, `x + c`, `x − c` or `c − x`.
@@ -117,8 +117,8 @@ impl Step {
     }
 }
 
-fn chain(place: &mut Place<'_>, rule: &'static str, is_covered: fn(DType) -> bool) -> Option<Edit> {
-    if place.opset < 7 {
+fn chain(place: &Place<'_>, is_covered: fn(DType) -> bool) -> Option<Edit> {
+    if !place.opset.arithmetic_broadcasts() {
         return None;
     }
     let node = place.node()?;
@@ -149,7 +149,7 @@ fn chain(place: &mut Place<'_>, rule: &'static str, is_covered: fn(DType) -> boo
         (false, _, true) => ("Div", vec![Operand::Value(inner.x), constant]),
         (false, _, false) => ("Mul", vec![Operand::Value(inner.x), constant]),
     };
-    Fusion { rule, remove, like: place.id, operator, attributes: Vec::new(), operands }.edit(place)
+    Fusion { remove, like: place.id, operator, attributes: Vec::new(), operands }.edit(place)
 }
 
 /// The constant of both steps in one.

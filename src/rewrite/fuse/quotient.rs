@@ -20,10 +20,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: quotient,
 }];
 
-fn quotient(place: &mut Place<'_>) -> Option<Edit> {
+fn quotient(place: &Place<'_>) -> Option<Edit> {
     let result = place.only_output()?;
     let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
-    if place.opset < 7 || a == b || !place.dtype(result).is_some_and(has_arithmetic) {
+    if !place.opset.arithmetic_broadcasts() || a == b || !place.dtype(result).is_some_and(has_arithmetic) {
         return None;
     }
     let (x, (id, y)) = [(a, b), (b, a)].into_iter().find_map(|(x, inverse)| Some((x, inverted(place, inverse)?)))?;
@@ -31,8 +31,7 @@ fn quotient(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let (remove, operands) = (vec![id, place.id], vec![Some(x).into(), Some(y).into()]);
-    let rule = "product-with-inverse";
-    Fusion { rule, remove, like: place.id, operator: "Div", attributes: Vec::new(), operands }.edit(place)
+    Fusion { remove, like: place.id, operator: "Div", attributes: Vec::new(), operands }.edit(place)
 }
 
 /// The node that computes `value = 1/y`, and `y`.

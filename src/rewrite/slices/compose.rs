@@ -1,6 +1,7 @@
 //! Slices of slices, slices of everything, and equal slices.
 
-use super::{Cuts, can_precede, cuts_of, ranges_of, same_cut, siblings, sliced};
+use super::cuts::{Cuts, READING, cuts_of, ranges_of, same_cut};
+use super::{can_precede, siblings};
 use crate::ir::{Edit, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
 use crate::slicing::{self, Bound, Range};
@@ -55,17 +56,17 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 ];
 
 /// `x[0:dim] = x`, on every axis.
-fn slice_nothing(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_nothing(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
     if cuts_of(place, place.id)?.axes.iter().any(Option::is_some) {
         return None;
     }
-    place.forward("slice-nothing", value)
+    place.forward(value)
 }
 
 /// Two slices that take the same elements of every axis of one value are one, however their bounds are written: `x[0:5]` is
 /// `x[-8:5]` where `x` has 8 elements. Of a tensor of one value repeated, slices of equal shape are one.
-fn equal_slices(place: &mut Place<'_>) -> Option<Edit> {
+fn equal_slices(place: &Place<'_>) -> Option<Edit> {
     let (data, output) = (place.input(0)?, place.output(0)?);
     let others = siblings(place, data, &["Slice"]);
     if others.is_empty() {
@@ -82,16 +83,16 @@ fn equal_slices(place: &mut Place<'_>) -> Option<Edit> {
         let node = place.model.node(id).filter(|node| can_precede(place, node))?;
         let value = node.output(0)?;
         // Two names would need an Identity.
-        let is_free = !place.model.is_output(output) || !place.model.is_output(value);
+        let is_free = !place.model.is_named(output) || !place.model.is_named(value);
         (is_free && same).then_some(value)
     };
     let first = others.into_iter().find_map(equal)?;
-    place.forward("equal-slices", first)
+    place.forward(first)
 }
 
 /// `x[r][s] = x[r∘s]` on every axis; reversing what is reversed gives all of `x`. Unless it does, the first slice must have no other
 /// readers than slices it composes with: it would stay, and nothing be saved.
-fn slice_slice(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_slice(place: &Place<'_>) -> Option<Edit> {
     let middle = place.input(0)?;
     let (first, node) = place.producer(middle, "Slice")?;
     let data = node.input(0)?;
@@ -99,25 +100,23 @@ fn slice_slice(place: &mut Place<'_>) -> Option<Edit> {
     let first = cuts_of(place, first)?;
     let both = composed(place, &first, place.id)?;
     if both.iter().all(Option::is_none) {
-        return place.forward("slice-slice", data);
+        return place.forward(data);
     }
     let composes = |(id, slot): (NodeId, usize)| {
         let is_slice = place.model.node(id).is_some_and(|node| node.is("Slice") && node.graph() == graph);
         slot == 0 && is_slice && (id == place.id || composed(place, &first, id).is_some())
     };
     let users = place.model.users(middle);
-    let is_free = !place.model.is_output(middle) && !place.model.value(middle).pinned;
-    if !is_free || users.len() > super::MOST_READERS || !users.into_iter().all(composes) {
+    if place.model.is_named(middle) || users.len() > super::MOST_READERS || !users.into_iter().all(composes) {
         return None;
     }
-    let edit = place.edit("slice-slice")?;
-    replaced(place, edit, data, &both)
+    replaced(place, data, &both)
 }
 
 /// What the Slice `id` takes of what a first slice took, as ranges of numbers.
 fn composed(place: &Place<'_>, first: &Cuts, id: NodeId) -> Option<Vec<Option<Range>>> {
     let second = cuts_of(place, id)?;
-    let (scope, reading) = (place.scope(), super::READING);
+    let (scope, reading) = (place.scope(), READING);
     let is_number = |bound: &Bound| match bound {
         Bound::Open => true,
         Bound::At(at) => at.as_const().is_some(),
@@ -138,22 +137,21 @@ fn composed(place: &Place<'_>, first: &Cuts, id: NodeId) -> Option<Vec<Option<Ra
 }
 
 /// An axis that is taken whole need not be named.
-fn slice_fewer_axes(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_fewer_axes(place: &Place<'_>) -> Option<Edit> {
     let data = place.input(0)?;
     let cuts = cuts_of(place, place.id)?;
     let kept = cuts.cut().count();
     if kept == 0 || kept == cuts.named {
         return None;
     }
-    let edit = place.edit("slice-fewer-axes")?;
-    replaced(place, edit, data, &ranges_of(&cuts.axes))
+    replaced(place, data, &ranges_of(&cuts.axes))
 }
 
 /// An edit that puts a Slice of these ranges of numbers in the node's place.
-fn replaced(place: &mut Place<'_>, mut edit: Edit, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
-    let (output, name) = (place.output(0)?, place.node()?.name.clone());
-    let node = sliced(place, &mut edit, data, ranges)?;
-    Some(edit.removing(place.id).inserting(node.named(name).output(output)))
+fn replaced(place: &Place<'_>, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
+    let mut edit = place.edit()?;
+    let node = place.build(&mut edit, data).slice_of_ranges(data, ranges)?;
+    place.instead(edit, node)
 }
 
 #[cfg(test)]

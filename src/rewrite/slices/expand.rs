@@ -1,11 +1,10 @@
 //! Slices of broadcast data.
 
-use super::{cuts_of, ranges_of, sliced};
+use super::cuts::{cuts_of, ranges_of};
 use crate::dim::Dim;
-use crate::ir::{Edit, NewNode};
+use crate::ir::Edit;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::Range;
-use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slice-of-expand",
@@ -25,7 +24,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
 /// same one, and it is an Expand to as many as `r` takes.
 ///
 /// Premises: of every axis that is cut it is proved which of the two it is; the new sizes can be said by constants.
-fn slice_of_expand(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_of_expand(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (id, node) = place.producer(middle, "Expand")?;
     let data = node.input(0)?;
@@ -59,26 +58,25 @@ fn slice_of_expand(place: &mut Place<'_>) -> Option<Edit> {
     }
     let is_sliced = ranges.iter().any(Option::is_some);
     if !is_broadcast && !is_sliced {
-        return place.forward("slice-of-expand", data);
+        return place.forward(data);
     }
     let alone = place.has_one_reader(middle);
     if is_broadcast && is_sliced && !alone {
         return None;
     }
     let name = place.node()?.name.clone();
-    let mut edit = place.edit("slice-of-expand")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     if alone {
         edit.remove.push(id);
     }
     let mut value = data;
     if is_sliced {
-        value = if is_broadcast { place.new_value(middle, "sliced") } else { output };
-        let slice = sliced(place, &mut edit, data, &ranges)?;
+        value = if is_broadcast { edit.new_value(middle, "sliced") } else { output };
+        let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
         edit.insert.push(slice.named(name.as_str()).output(value));
     }
     if is_broadcast {
-        let sizes = super::constant(place, &mut edit, output, "sizes", Tensor::vector(sizes));
-        let expand = NewNode::new("Expand", [Some(value), Some(sizes)]);
+        let expand = place.build(&mut edit, output).expand(value, sizes)?;
         edit.insert.push(expand.named(name).output(output));
     }
     Some(edit)
