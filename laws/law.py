@@ -186,11 +186,12 @@ def decide(law_, timeout):
         possible, _ = solve(facts, timeout)
         if possible == "unsat":
             return "FAILED", f"no case meets the premises{at(case)}"
-        result, model = solve([*facts, z3.Not(z3.And(*statement.claims))], timeout)
-        if result == "sat":
-            return "FAILED", f"counterexample{at(case)}: {described(model)}"
-        if result != "unsat":
-            return "FAILED", f"not decided{at(case)}"
+        for claim in statement.claims:
+            result, model = solve([*facts, z3.Not(claim)], timeout)
+            if result == "sat":
+                return "FAILED", f"counterexample{at(case)}: {described(model)}"
+            if result != "unsat":
+                return "FAILED", f"not decided{at(case)}"
     if count == 0:
         return "FAILED", "there is no case"
     if law_.bounded:
