@@ -24,10 +24,12 @@ def _(s, x, y, b):
 
 @law("floor-drops-what-never-carries", "⌊(g·y + r)/(g·b)⌋ = ⌊g·y/(g·b)⌋ for 0 ≤ r < g: what is below the common step of all terms never carries",
      at="src/dim/quotient.rs: floor_by_const")
-def _(s, y, r, g, b):
-    s.give(g >= 1, b >= 1)
+def _(s, q, rest, r, g, b):
+    # y by Euclid.
+    s.give(g >= 1, b >= 1, 0 <= rest, rest < b)
     s.need(is_not_negative=r >= 0, is_below_the_step=r < g)
-    s.claim(s.floor(g * y + r, g * b) == s.floor(g * y, g * b))
+    y = b * q + rest
+    s.claim(s.floor(g * y + r, g * b) == q, s.floor(g * y, g * b) == q)
 
 
 @law("floor-of-remainder-is-zero", "⌊r/b⌋ = 0 for 0 ≤ r < b", at="src/dim/quotient.rs: floor_by_dim")
