@@ -30,8 +30,6 @@ def _(s, d, a, m, b, k, first, middle, last):
     one, other, both = taken(s, d, a, m, 1, 1), taken(s, d, m, b, 1, 1), taken(s, d, a, b, 1, 1)
     s.need(as_many_together=one[1] + other[1] == both[1])
     s.claim(Implies(And(0 <= k, k < both[1]), If(k < one[1], one[0] + k, other[0] + k - one[1]) == both[0] + k))
-    if first == middle == last == "at":
-        s.wrong(whatever_m_is=one[1] + other[1] <= d)
 
 
 @law("progressions-joined", "elements s + k·t for k < n and then from s + n·t on are elements s + k·t for k < n + m",
