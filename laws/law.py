@@ -150,10 +150,15 @@ def clamp(value, low, high):
     return imax(low, imin(value, high))
 
 
+# What one question may cost, in Z3's own units: some ten times what the hardest law takes. Unlike a time it is the same on every machine.
+EFFORT = 100_000_000
+
+
 def solve(facts, timeout, variables=None, reach=None):
     """sat, unsat or unknown, and the model. With a reach all variables are within it."""
     solver = z3.Solver()
     solver.set("timeout", int(timeout * 1000))
+    solver.set("rlimit", EFFORT)
     solver.set("random_seed", 1)
     solver.add(*facts)
     if reach is not None:
