@@ -1,32 +1,39 @@
-//! Chains of size arithmetic, computed anew in as few nodes as they take.
-//!
-//! Exporters read every size where they happen to need it: Shape, Gather, Unsqueeze and Concat again and again, each from another
-//! tensor. Here all values that are proved to hold nothing but sizes are taken together, what the rest of the graph asks of them
-//! is planned from the tensors that have those sizes, and if the plan has fewer nodes than there are, it takes their place.
-//!
-//! Law: two integer tensors with the same element type, shape and, element for element, the same expression in the symbols are
-//! equal. A plan reads a tensor only for nodes that come after it, so that no circle can arise.
+//! Size planning.
 
-mod asked;
+mod candidate;
 mod carry;
-mod plan;
+mod conventions;
+mod demands;
+mod draft;
+mod listing;
+mod observe;
+mod operations;
+mod partition;
+mod policy;
+mod reading;
+mod row;
+mod search;
+mod step;
 mod survey;
 mod terms;
+mod trial;
 
 use super::dead::live_graphs;
 use crate::ir::{Broken, Facts, Model};
-use plan::{Plan, Strategy};
+use demands::Demands;
+use search::{Options, Search};
+use step::Plan;
 use survey::Survey;
 
-/// How much is tried in all, and for each that asks.
-const FUEL: usize = 40_000;
-const MOST_FUEL: usize = 1_000;
+/// How many rows all searches of a graph together may expand, and how many one search may for one demand.
+const EFFORT: usize = 20_000;
+const MAX_EFFORT: usize = 1_000;
 
-/// How many steps of a plan may turn out not to be needed. One that takes more nodes than what is known is given up on the way.
-const UNNEEDED: usize = 2;
+/// How many nodes a search may plan beyond those of the best plan so far: some may turn out not to be needed.
+const SLACK: usize = 2;
 
-/// How many tensors are tried to be read first.
-const MAX_SEEDS: usize = 4;
+/// How many tensors are tried as the one whose shape is taken first.
+const MAX_FIRST_SHAPES: usize = 4;
 
 /// Plans the sizes of every graph anew where that takes fewer nodes. Returns how many nodes fewer.
 ///
@@ -36,49 +43,45 @@ pub fn shorten(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
     let mut saved = 0;
     for graph in live_graphs(model) {
         let Some(mut survey) = Survey::of(model, facts, graph)? else { continue };
-        // What is there only to be measured goes with what measures it.
-        let there = survey.chain.len() + survey.measured;
-        let mut best: Option<(usize, carry::Carried)> = None;
-        for strategy in strategies(&survey) {
-            let mut plan = Plan::new(&mut survey, model, facts, strategy);
-            let fewest = best.as_ref().map_or(there, |(cost, ..)| *cost);
-            let Some(answers) = plan.all(fewest.saturating_add(UNNEEDED)) else { continue };
-            let extra = if strategy.kept_only { 0 } else { plan.measured() };
-            let cost = plan.cost(&answers) + extra;
-            if cost < fewest {
-                best = Some((cost, carry::Carried { counterparts: plan.counterparts(), steps: plan.steps, answers }));
-            }
-        }
-        let Some((cost, carried)) = best else { continue };
-        saved += there - cost;
-        carry::carry_out(model, graph, &survey, carried)?;
+        let Some(demands) = Demands::of(&mut survey, model, facts)? else { continue };
+        let Some((plan, cost)) = cheapest(&mut survey, &demands, model, facts) else { continue };
+        saved += survey.cost().saturating_sub(cost);
+        carry::carry_out(model, &survey, &demands, plan)?;
     }
     Ok(saved)
 }
 
-/// What is worth trying. A size that an operator can be told by convention costs nothing, but one vector fewer may be shared; and a
-/// Shape that the first who asks does not need may serve those who ask later.
-fn strategies(survey: &Survey) -> Vec<Strategy> {
-    let mut found = Vec::new();
-    for by_convention in [false, true] {
-        found.push(Strategy { by_convention, plain: true, ..Strategy::default() });
-        for whole in [false, true] {
-            found.push(Strategy { whole, by_convention, ..Strategy::default() });
+/// The cheapest plan of all searches, the first of equals, and its cost; `None` if none costs less than what is there.
+fn cheapest(survey: &mut Survey, demands: &Demands, model: &Model, facts: &Facts) -> Option<(Plan, usize)> {
+    let mut best: Option<(Plan, usize)> = None;
+    for options in searches(survey, demands) {
+        let fewest = best.as_ref().map_or(survey.cost(), |(_, cost)| *cost);
+        let search = Search::new((model, facts), survey, demands, options, fewest.saturating_add(SLACK));
+        let Some(plan) = search.run() else { continue };
+        let extra = if options.kept_only { 0 } else { survey.shape_only };
+        let cost = plan.cost() + extra;
+        if cost < fewest {
+            best = Some((plan, cost));
         }
     }
-    let mut seeds: Vec<_> = survey.score.iter().map(|(&tensor, &score)| (std::cmp::Reverse(score), tensor)).collect();
-    seeds.sort_unstable();
-    for (_, tensor) in seeds.into_iter().take(MAX_SEEDS) {
-        let position = survey.sources.values().flatten().find(|source| source.tensor == tensor);
-        let Some(position) = position.map(|source| source.position) else { continue };
-        found.push(Strategy { seed: Some((tensor, position)), ..Strategy::default() });
+    best
+}
+
+/// The searches that are made.
+fn searches(survey: &Survey, demands: &Demands) -> Vec<Options> {
+    let mut by_score: Vec<_> =
+        demands.score.iter().map(|(&tensor, &score)| (std::cmp::Reverse(score), tensor)).collect();
+    by_score.sort_unstable();
+    let first_shapes = by_score.into_iter().take(MAX_FIRST_SHAPES).map(|(_, tensor)| Some(tensor));
+    let kept_only = survey.shape_only > 0;
+    let mut found = Vec::new();
+    if kept_only {
+        found.push(Options::default());
     }
-    if survey.measured > 0 {
-        let kept: Vec<Strategy> = found.iter().map(|&strategy| Strategy { kept_only: true, ..strategy }).collect();
-        found.truncate(3);
-        found.extend(kept);
+    for first_shape in std::iter::once(None).chain(first_shapes) {
+        found.push(Options { kept_only, first_shape, effort: 0 });
     }
-    let each = FUEL / found.len().max(1) / survey.asked.len().max(1);
-    found.iter_mut().for_each(|strategy| strategy.fuel = each.min(MOST_FUEL));
+    let effort = EFFORT / found.len().max(1) / demands.list.len().max(1);
+    found.iter_mut().for_each(|options| options.effort = effort.min(MAX_EFFORT));
     found
 }

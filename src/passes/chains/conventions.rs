@@ -1,102 +1,54 @@
-//! What an operator asks of the sizes it is told, and what else would tell it the same.
+//! What operators accept in place of the sizes themselves: a Reshape its codes 0 and −1, an Expand a 1, a Slice fewer bounds.
+//!
+//! One function per operator; each gives rows of terms with which the node computes the same for every size.
 
-use super::survey::{Survey, Want};
-use super::terms::{Lanes, TermId};
+use super::survey::Survey;
+use super::terms::{TermId, Terms};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Facts, Model, Node, NodeId, ValueId};
 use crate::ops::axis_in;
 use crate::tensor::{DType, Tensor};
-
-/// Someone who asks for sizes.
-pub(super) struct Asked {
-    pub reader: NodeId,
-    pub slot: usize,
-    /// What is read now.
-    pub value: ValueId,
-    /// The place of the reader in the order.
-    pub place: usize,
-    /// Whether the reader is needed whatever becomes of the chain.
-    pub is_kept: bool,
-    /// What would do; nothing if only the value itself does.
-    pub wants: Vec<Want>,
-}
-
-/// Where a size is read.
-pub(super) struct Place {
-    pub reader: NodeId,
-    pub slot: usize,
-    pub value: ValueId,
-    pub place: usize,
-    pub is_kept: bool,
-}
-
-/// Notes that operand `slot` of a node is a value of the chain.
-pub(super) fn ask(survey: &mut Survey, model: &Model, facts: &Facts, at: Place) {
-    let Place { reader, slot, value, place, is_kept } = at;
-    let mut wants: Vec<Want> = survey.want(value).cloned().into_iter().collect();
-    if let Some(node) = model.node(reader).filter(|node| node.canonical_domain().is_empty()) {
-        let others = match node.op_type.as_str() {
-            "Reshape" if slot == 1 => codes(survey, facts, node, value),
-            "Expand" if slot == 1 => ones(survey, facts, node, value).into_iter().collect(),
-            "Slice" if slot == 1 || slot == 2 => match bounds(survey, model, facts, node, reader, slot) {
-                Some(bounds) => {
-                    wants.clear();
-                    bounds
-                }
-                None => Vec::new(),
-            },
-            _ => Vec::new(),
-        };
-        for lanes in others {
-            let want = Want { dtype: DType::Int64, is_vector: true, lanes };
-            if !wants.contains(&want) {
-                wants.push(want);
-            }
-        }
-    }
-    survey.asked.push(Asked { reader, slot, value, place, is_kept, wants });
-}
 
 fn dims_of(facts: &Facts, value: Option<ValueId>) -> Option<&[Dim]> {
     facts.get(value?)?.shape()
 }
 
 /// A target of Reshape may say 0 for a dim that is kept, and −1 for one if the others are not 0.
-fn codes(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Vec<Lanes> {
+pub(super) fn reshape_codes(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Vec<Terms> {
     let zero_copies = !matches!(node.attribute("allowzero"), Some(Attribute::Int(flag)) if *flag != 0);
     let (Some(from), Some(to)) = (dims_of(facts, node.input(0)), dims_of(facts, node.output(0))) else {
         return Vec::new();
     };
-    let Some(lanes) = survey.want(value).map(|want| want.lanes.clone()) else { return Vec::new() };
-    if lanes.len() != to.len() || !zero_copies {
+    let Some(terms) = survey.row(value).map(|row| row.terms.clone()) else { return Vec::new() };
+    if terms.len() != to.len() || !zero_copies {
         return Vec::new();
     }
     let scope = facts.scope();
     let (zero, rest) = (survey.terms.int(0), survey.terms.int(-1));
-    let mut copied = lanes.clone();
-    for (axis, lane) in copied.iter_mut().enumerate() {
+    let mut copied = terms.clone();
+    for (axis, term) in copied.iter_mut().enumerate() {
         let same = from.get(axis).zip(to.get(axis)).is_some_and(|(from, to)| scope.eq(from, to).is_yes());
-        if same && survey.terms.as_const(*lane).is_none() {
-            *lane = zero;
+        if same && survey.terms.as_const(*term).is_none() {
+            *term = zero;
         }
     }
     let mut found = vec![copied.clone()];
-    for axis in 0..lanes.len() {
-        if lanes.get(axis).is_none_or(|&lane| survey.terms.as_const(lane).is_some()) {
+    for axis in 0..terms.len() {
+        if terms.get(axis).is_none_or(|&term| survey.terms.as_const(term).is_some()) {
             continue;
         }
-        let mut others = lanes.iter().zip(to).enumerate().filter(|(other, _)| *other != axis);
-        let sized = |lane: TermId, dim: &Dim| {
-            let said = survey.terms.as_dim(lane).is_some_and(|said| said.is_const(0) || scope.eq(said, dim).is_yes());
+        let mut others = terms.iter().zip(to).enumerate().filter(|(other, _)| *other != axis);
+        let sized = |term: TermId, dim: &Dim| {
+            let said = survey.terms.as_dim(term).is_some_and(|said| said.is_const(0) || scope.eq(said, dim).is_yes());
             said && scope.ge(dim, &Dim::constant(1)).is_yes()
         };
-        if !others.all(|(_, (&lane, dim))| sized(lane, dim)) {
+        if !others.all(|(_, (&term, dim))| sized(term, dim)) {
             continue;
         }
-        for base in [&lanes, &copied] {
+        for base in [&terms, &copied] {
             let mut open = base.clone();
-            if let Some(lane) = open.get_mut(axis) {
-                *lane = rest;
+            if let Some(term) = open.get_mut(axis) {
+                *term = rest;
             }
             found.push(open);
         }
@@ -105,22 +57,22 @@ fn codes(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Vec
 }
 
 /// A target of Expand may say 1 for a dim that is kept.
-fn ones(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Option<Lanes> {
+pub(super) fn expand_ones(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Option<Terms> {
     let (from, to) = (dims_of(facts, node.input(0))?, dims_of(facts, node.output(0))?);
-    let mut lanes = survey.want(value)?.lanes.clone();
+    let mut terms = survey.row(value)?.terms.clone();
     let added = to.len().checked_sub(from.len())?;
-    if lanes.len() != to.len() {
+    if terms.len() != to.len() {
         return None;
     }
     let one = survey.terms.int(1);
-    for (axis, lane) in lanes.iter_mut().enumerate() {
+    for (axis, term) in terms.iter_mut().enumerate() {
         let own = axis.checked_sub(added).and_then(|axis| from.get(axis));
         let same = own.zip(to.get(axis)).is_some_and(|(own, dim)| facts.scope().eq(own, dim).is_yes());
-        if same && survey.terms.as_const(*lane).is_none() {
-            *lane = one;
+        if same && survey.terms.as_const(*term).is_none() {
+            *term = one;
         }
     }
-    Some(lanes)
+    Some(terms)
 }
 
 /// What a Slice cuts along one axis.
@@ -140,16 +92,23 @@ impl Cut {
     }
 }
 
+/// Bounds that serve as one operand of a Slice, if others of its operands become constants.
+pub(super) struct Bounds {
+    pub terms: Terms,
+    /// The constants, by slot.
+    pub constants: Vec<(usize, Tensor)>,
+}
+
 /// The bounds of a Slice may be of 64 bits if all its operands are, need not name axes that are kept whole, and may lie anywhere
 /// beyond the end.
-fn bounds(
+pub(super) fn slice_bounds(
     survey: &mut Survey,
     model: &Model,
     facts: &Facts,
     node: &Node,
     reader: NodeId,
     slot: usize,
-) -> Option<Vec<Lanes>> {
+) -> Option<Bounds> {
     // A Slice in a subgraph may read constants that are not this graph's.
     if survey.opset < 10 || survey.position(reader).is_none() {
         return None;
@@ -161,40 +120,32 @@ fn bounds(
     if kept.is_empty() || (kept.len() == cuts.len() && !narrow) {
         return None;
     }
-    let starts: Lanes = kept.iter().map(|cut| cut.start).collect();
-    let ends: Lanes = kept.iter().map(|cut| cut.end).collect();
+    let starts: Terms = kept.iter().map(|cut| cut.start).collect();
+    let ends: Terms = kept.iter().map(|cut| cut.end).collect();
     let vector = |ints: Vec<i64>| Tensor::vector(ints);
-    let known = |lanes: &Lanes| lanes.iter().map(|&lane| survey.terms.as_const(lane)).collect::<Option<Vec<i64>>>();
+    let known = |terms: &Terms| terms.iter().map(|&term| survey.terms.as_const(term)).collect::<Option<Vec<i64>>>();
     let mut constants = vec![(3, vector(kept.iter().map(|cut| cut.axis).collect()))];
     if node.input(4).is_some() {
         constants.push((4, vector(kept.iter().map(|cut| cut.step).collect())));
     }
-    for (slot, lanes) in [(1, &starts), (2, &ends)] {
-        // Whoever is computed is asked for by itself.
+    for (slot, terms) in [(1, &starts), (2, &ends)] {
+        // A bound that is computed is a demand of its own.
         if survey.elements(node.input(slot)?).is_none() || facts.get(node.input(slot)?)?.data().is_some() {
-            constants.push((slot, vector(known(lanes)?)));
+            constants.push((slot, vector(known(terms)?)));
         }
     }
-    for (slot, tensor) in constants {
-        if !survey.constants.iter().any(|(id, other, _)| *id == reader && *other == slot) {
-            survey.constants.push((reader, slot, tensor));
-        }
-    }
-    Some(vec![if slot == 1 { starts } else { ends }])
+    Some(Bounds { terms: if slot == 1 { starts } else { ends }, constants })
 }
 
 /// What a Slice cuts, axis by axis, where the axes and steps are known and the bounds are sizes.
 fn cuts(survey: &mut Survey, model: &Model, facts: &Facts, node: &Node) -> Option<Vec<Cut>> {
     let shape = dims_of(facts, node.input(0))?;
-    let mut bound = |slot: usize| -> Option<Lanes> {
+    let mut bound = |slot: usize| -> Option<Terms> {
         let value = node.input(slot)?;
         let fact = facts.get(value)?;
         match fact.const_ints() {
             Some(ints) => Some(ints.into_iter().map(|int| survey.terms.int(int)).collect()),
-            None => {
-                let of_chain = model.value(value).producer().is_some_and(|producer| survey.chain.contains(&producer));
-                survey.want(value).filter(|_| of_chain).map(|want| want.lanes.clone())
-            }
+            None => survey.row(value).filter(|_| survey.is_size(model, value)).map(|row| row.terms.clone()),
         }
     };
     let (starts, ends) = (bound(1)?, bound(2)?);
