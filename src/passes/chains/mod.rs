@@ -17,6 +17,7 @@ mod step;
 mod survey;
 mod terms;
 mod trial;
+mod verify;
 
 use super::dead::live_graphs;
 use crate::ir::{Broken, Facts, Model};
@@ -60,9 +61,14 @@ fn cheapest(survey: &mut Survey, demands: &Demands, model: &Model, facts: &Facts
         let Some(plan) = search.run() else { continue };
         let extra = if options.kept_only { 0 } else { survey.shape_only };
         let cost = plan.cost() + extra;
-        if cost < fewest {
-            best = Some((plan, cost));
+        if cost >= fewest {
+            continue;
         }
+        if let Err(mismatch) = verify::verify(&plan, demands, survey, model, facts) {
+            debug_assert!(false, "{mismatch}");
+            continue;
+        }
+        best = Some((plan, cost));
     }
     best
 }
