@@ -1,4 +1,60 @@
-//! Size planning.
+//! The size planner: everything that computes sizes is computed anew, in fewer nodes if possible.
+//!
+//! Exporters read every size where they happen to need it: Shape, Gather, Unsqueeze and Concat again and again, each from another
+//! tensor. Here all that the rest of a graph needs of its sizes is planned together, and if the plan takes fewer nodes than there are,
+//! it replaces them. The words, each with its file:
+//!
+//! * **Size node** (`survey`): a node that computes nothing but sizes, or numbers that follow from sizes.
+//! * **Term** (`terms`): one element of a small tensor, known by what it is: an expression in the symbols, or an operation on terms. A
+//!   **formula** computes a term by one operation from other terms (`observe` collects those of the graph's own nodes).
+//! * **Row** (`row`): what a scalar or a vector holds: a type, and a term per element.
+//! * **Demand** (`demands`): an operand of another node that a size node computes, and the rows that would serve there. These are what
+//!   it holds now, and what the operator's conventions allow instead (`conventions`: a Reshape's 0 and −1, for example).
+//! * **Step** (`step`): a node or a constant of the plan, with a claim of what row its result holds. A **plan** is a list of steps, and
+//!   for every demand the step that its reader is to read.
+//!
+//! **What is asked.** For every demand a step that holds one of its rows, and that can be computed before the reader.
+//!
+//! **Candidates.** A row that the draft of the plan does not hold yet can be got in these ways, tried in this order (`listing`):
+//! 1. *pick*: Gather entries of a vector that the draft holds;
+//! 2. *read*: Shape of a tensor that has these sizes, and Gather where that is needed (`reading` says which tensor);
+//! 3. *copy*: the node that computes the row now, on operands that hold the same as its own;
+//! 4. *apply*: one operator on other rows, if every term has a formula with it, so that height and width cost one node (`operations`);
+//! 5. *cast*: the same integers in 64 or in 32 bits;
+//! 6. *other rank*: a scalar from a vector of one element, or the reverse;
+//! 7. *concat*: the row cut into runs in at most two ways (`partition`), each got on its own.
+//!
+//! Rows of numbers are constants. What a plan could do but does not, for the sake of runtimes, is stated in `policy`.
+//!
+//! **Cost.** A plan costs its nodes; constants are free, a shared step is charged once and a step that no demand needs not at all.
+//! During the search a candidate costs the nodes that it adds to the draft. Nodes that exist only because a size node measures their
+//! result (`Survey::shape_only`) are charged to a plan that may keep them.
+//!
+//! **Search** (`search`, `trial`). Demands are met in the order of their readers. A row is got by the candidate that adds the fewest
+//! nodes, the first of equals; a candidate's own rows are got in the same way. This is greedy from demand to demand and exhaustive within
+//! one, but for the bound. It is repeated with the shapes of the most useful tensors taken at the start, which serve later demands as
+//! well, and the cheapest plan is taken.
+//!
+//! **Bound.** The unit is the expansion: one look for the candidates of one row. For each demand a search may expand `Options::effort`
+//! rows; candidates share that equally, and once it is used up, the first that works is taken. No row is looked for in order to get
+//! itself, rows need rows to a depth of 48 at most, a search ends after 200,000 expansions, and a trial is given up as soon as it costs
+//! as much as the best known. Clocks play no part.
+//!
+//! **Soundness.** Law: tensors with the same type, shape and, element for element, the same term are equal for every input. The search
+//! need not be trusted: `verify` goes through the steps of a finished plan and derives each claim from those of the step's operands, by
+//! the rule of its operator on rows. That rests on three things: what facts prove (the dims of a measured tensor, the elements of a size
+//! node's results), the arithmetic of `dim`, and that a node gives equal results for equal operands. By induction each step holds what
+//! it claims, and each reader gets a row that serves it. A plan that does not pass is dropped.
+//!
+//! **No cycle.** Every node has a position in an order to compute the graph in. Let a step's position be the latest of those of the
+//! values it needs (0 if none). Edges of the graph lead to higher positions, edges into and between steps never to lower ones, and a
+//! step is read only by readers at a higher position than its own, which `verify` checks. So a cycle could only be one of steps at one
+//! position, but a step reads earlier steps only.
+//!
+//! **Same result everywhere.** Hash tables are only asked for keys, and never iterated. Candidates, demands, tensors and steps are lists in
+//! the order of the graph, and of equals the first is taken.
+//!
+//! **It ends.** A plan is carried out only if it costs less than the size nodes that it replaces.
 
 mod candidate;
 mod carry;
@@ -18,6 +74,9 @@ mod survey;
 mod terms;
 mod trial;
 mod verify;
+
+#[cfg(test)]
+mod tests;
 
 use super::dead::live_graphs;
 use crate::ir::{Broken, Facts, Model};
