@@ -20,7 +20,9 @@ impl Search<'_> {
         if self.is_exhausted() && !found.is_empty() {
             return found;
         }
-        found.extend(self.operations(row).into_iter().map(Candidate::Apply));
+        if !self.options.copies_only {
+            found.extend(self.operations(row).into_iter().map(Candidate::Apply));
+        }
         if self.survey.opset >= 7 {
             match row.dtype {
                 DType::Int32 => found.push(Candidate::Cast(DType::Int64)),

@@ -32,8 +32,9 @@
 //!
 //! **Search** (`search`, `trial`). Demands are met in the order of their readers. A row is got by the candidate that adds the fewest
 //! nodes, the first of equals; a candidate's own rows are got in the same way. This is greedy from demand to demand and exhaustive within
-//! one, but for the bound. It is repeated with the shapes of the most useful tensors taken at the start, which serve later demands as
-//! well, and the cheapest plan is taken.
+//! one, but for the bound. It is made several times, and the first of the cheapest plans is taken: once without *apply*, so that
+//! nothing changes its form without need, once with all candidates, and once each with the shape of one of the most useful tensors
+//! taken at the start, which serves later demands as well.
 //!
 //! **Bound.** The unit is the expansion: one look for the candidates of one row. For each demand a search may expand `Options::effort`
 //! rows; candidates share that equally, and once it is used up, the first that works is taken. No row is looked for in order to get
@@ -86,7 +87,7 @@ use step::Plan;
 use survey::Survey;
 
 /// How many rows all searches of a graph together may expand, and how many one search may for one demand.
-const EFFORT: usize = 20_000;
+const EFFORT: usize = 24_000;
 const MAX_EFFORT: usize = 1_000;
 
 /// How many nodes a search may plan beyond those of the best plan so far: some may turn out not to be needed.
@@ -132,20 +133,23 @@ fn cheapest(survey: &mut Survey, demands: &Demands, model: &Model, facts: &Facts
     best
 }
 
-/// The searches that are made.
+/// The searches that are made. Of equally cheap plans the first is taken, so the searches come first that keep more of what there is.
 fn searches(survey: &Survey, demands: &Demands) -> Vec<Options> {
     let mut by_score: Vec<_> =
         demands.score.iter().map(|(&tensor, &score)| (std::cmp::Reverse(score), tensor)).collect();
     by_score.sort_unstable();
     let first_shapes = by_score.into_iter().take(MAX_FIRST_SHAPES).map(|(_, tensor)| Some(tensor));
-    let kept_only = survey.shape_only > 0;
+    let has_shape_only = survey.shape_only > 0;
     let mut found = Vec::new();
-    if kept_only {
-        found.push(Options::default());
+    for kept_only in std::iter::once(false).chain(has_shape_only.then_some(true)) {
+        found.push(Options { kept_only, copies_only: true, ..Options::default() });
+        found.push(Options { kept_only, ..Options::default() });
     }
-    for first_shape in std::iter::once(None).chain(first_shapes) {
-        found.push(Options { kept_only, first_shape, effort: 0 });
-    }
+    found.extend(first_shapes.map(|first_shape| Options {
+        kept_only: has_shape_only,
+        first_shape,
+        ..Options::default()
+    }));
     let effort = EFFORT / found.len().max(1) / demands.list.len().max(1);
     found.iter_mut().for_each(|options| options.effort = effort.min(MAX_EFFORT));
     found

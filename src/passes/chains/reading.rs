@@ -12,7 +12,8 @@ use crate::tensor::DType;
 /// Axes of a shape that have these sizes: one after the other if there are such, else the first axis of each size.
 fn axes_of(shape: &[Dim], sizes: &[&Dim]) -> Option<Indices> {
     let is_here = |run: &[Dim]| run.iter().zip(sizes).all(|(own, size)| own == *size);
-    match shape.windows(sizes.len()).position(is_here) {
+    // There is no window of length 0.
+    match shape.windows(sizes.len().max(1)).position(is_here) {
         Some(start) => Some((start..start + sizes.len()).collect()),
         None => sizes.iter().map(|size| shape.iter().position(|own| own == *size)).collect(),
     }
@@ -98,5 +99,23 @@ impl Search<'_> {
             self.draft.remember(Key::Row(row), operand);
         }
         Some(operand)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dim::Scope;
+
+    #[test]
+    fn axes_in_a_row_are_preferred_to_the_first_of_each_size() {
+        let scope = Scope::new();
+        let [a, b, c] = ["a", "b", "c"].map(|name| Dim::symbol(scope.named(name)));
+        let shape = [b.clone(), c.clone(), a.clone(), b.clone()];
+        let axes = |sizes: &[&Dim]| axes_of(&shape, sizes).map(|axes| axes.to_vec());
+        assert_eq!(axes(&[&a, &b]), Some(vec![2, 3]));
+        assert_eq!(axes(&[&b, &a]), Some(vec![0, 2]));
+        assert_eq!(axes(&[&b, &b]), Some(vec![0, 0]));
+        assert_eq!(axes(&[&a, &Dim::constant(2)]), None);
     }
 }

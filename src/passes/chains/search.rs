@@ -21,6 +21,8 @@ const MAX_EXPANDED: usize = 200_000;
 pub(super) struct Options {
     /// Only tensors are read that are there even if no size node is left, and only their readers' demands are met.
     pub kept_only: bool,
+    /// No operation is planned but those that copied nodes do.
+    pub copies_only: bool,
     /// A tensor whose shape is taken before anything else.
     pub first_shape: Option<ValueId>,
     /// How many rows may be expanded for each demand before only the first candidate that works is tried.

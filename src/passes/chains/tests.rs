@@ -380,3 +380,66 @@ fn a_step_is_refused_that_reads_a_later_one() {
     }
     assert_eq!(case.check(&plan), Err(Mismatch::Step(at)));
 }
+
+/// A case with no demands but of these sizes, each a vector or a scalar.
+fn demanding(text: &str, rows: &[(&[&str], bool)]) -> Case {
+    let model = text::parse(text).expect("the text is a model");
+    let facts = facts(&model);
+    let mut survey = Survey::of(&model, &facts, model.main()).expect("no cycle").expect("there are size nodes");
+    let mut demands = Demands::of(&mut survey, &model, &facts).expect("no cycle").expect("every reader has a place");
+    let (reader, value) = (demands.list[0].reader, demands.list[0].value);
+    let position = model.graph(model.main()).node_count() + 1;
+    let demand = |&(sizes, is_vector): &(&[&str], bool)| {
+        let dims = sizes.iter().map(|size| facts.scope().parse(size).expect("a size")).map(Term::Int);
+        let terms = dims.map(|dim| survey.terms.intern(dim)).collect();
+        let rows = vec![Row { dtype: DType::Int64, is_vector, terms }];
+        Demand { reader, slot: 0, value, position, is_kept: true, rows }
+    };
+    demands.list = rows.iter().map(demand).collect();
+    Case { model, facts, survey, demands }
+}
+
+/// Two nodes compute sizes, and the shape of `x` is `[a, b, c]`.
+const THREE_SIZES: &str = "<ir_version: 8, opset_import: [\"\" : 13]> g (float[a,b,c] x) => (y) <int64[1] one = {1}> {
+    s = Shape (x)  t = Gather (s, one)  y = ConstantOfShape (t) }";
+
+#[test]
+fn demands_share_what_is_read_and_what_is_computed() {
+    for (rows, cost) in [
+        // One Shape for both, and one Gather each.
+        (&[(&["c", "a"][..], true), (&["b"][..], true)][..], 3),
+        // Two sizes are computed by one node: Shape, Gather, Add.
+        (&[(&["a + 1", "c + 2"][..], true)][..], 3),
+        // Both are picked from the row that is there: three nodes and two.
+        (&[(&["a + 1", "c + 2"][..], true), (&["c + 2"][..], true), (&["a + 1"][..], false)][..], 5),
+        // A number costs nothing.
+        (&[(&["3"][..], true)][..], 0),
+    ] {
+        let mut case = demanding(THREE_SIZES, rows);
+        let plan = case.plan(100).expect("all sizes can be read");
+        assert_eq!((plan.cost(), case.check(&plan)), (cost, Ok(())), "{rows:?}: {:#?}", plan.steps);
+        // Without effort there is still a plan, if not as cheap a one.
+        let hasty = case.plan(0).expect("the first candidates work");
+        assert!(hasty.cost() >= cost && case.check(&hasty).is_ok());
+    }
+}
+
+#[test]
+fn a_sentinel_is_put_beside_a_quotient_and_not_divided() {
+    let mut case = demanding(THREE_SIZES, &[(&["floor(a / 2)", "floor(c / 2)", "2147483646"], true)]);
+    let plan = case.plan(100).expect("all sizes can be read");
+    for planned in &plan.steps {
+        let Step::Apply { operator: "Div", operands, .. } = &planned.step else { continue };
+        for operand in operands {
+            let Operand::Step(at) = operand else { continue };
+            let Claim::Row(row) = &plan.steps[*at].claim else { continue };
+            assert!(row.terms.iter().all(|&term| case.survey.terms.as_const(term) != Some(2_147_483_646)));
+        }
+    }
+    assert!(case.is_right(&plan) && plan.steps.iter().any(|planned| matches!(planned.step, Step::Concat(_))));
+}
+
+#[test]
+fn what_nothing_has_is_not_planned() {
+    assert!(demanding(THREE_SIZES, &[(&["d"], true)]).plan(100).is_none());
+}
