@@ -13,8 +13,10 @@ mod functions;
 mod inline;
 mod library;
 mod manager;
+mod options;
 mod simplify;
 
 pub use assume::{AssumeError, Assumption};
-pub use manager::{Options, Outcome, RunError, run};
+pub use manager::{Outcome, RunError, run};
+pub use options::Options;
 pub use simplify::Fired;
