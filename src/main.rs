@@ -2,7 +2,7 @@
 
 mod cli;
 
-#[cfg(feature = "mimalloc")]
+/// Folding allocates many small objects: see Cargo.toml for what this saves.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

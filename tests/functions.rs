@@ -1,12 +1,12 @@
 //! Nodes that call functions, the model's own or those by which the standard defines operators, fold like any other.
 
 use onnx_slice_fold::ir::text;
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 
 /// The one output of a model of which no node is left.
 fn folded(source: &str) -> Vec<f64> {
     let model = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    let mut document = Document::of(model);
+    let mut document = OnnxModel::of(model);
     document.fold(&Options::default()).expect("the model folds");
     let model = document.model();
     let graph = model.graph(model.main());

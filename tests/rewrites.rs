@@ -110,7 +110,7 @@ fn splits_are_told_apart_by_their_parts() {
 #[test]
 fn a_float_zero_that_is_added_stays_where_bits_count() {
     let source = format!("{HEAD} g (float[n] f) => (z) <float zero = {{0.0}}> {{ a = Add (f, zero)  z = Neg (a) }}");
-    let model = folded(&source, &Options { exact: true, ..Options::default() });
+    let model = folded(&source, &Options::new().exact(true));
     assert_eq!(model.graph(model.main()).node_count(), 2);
     assert_eq!(count(&source, "Add"), 0);
 }
@@ -118,7 +118,7 @@ fn a_float_zero_that_is_added_stays_where_bits_count() {
 #[test]
 fn rules_can_be_left_out_by_name() {
     let source = format!("{HEAD} g (float[n] x) => (y) {{ a = Identity (x)  y = Relu (a) }}");
-    let options = Options { skip: vec!["identity".to_string()], ..Options::default() };
+    let options = Options::new().skip(["identity"]);
     let model = folded(&source, &options);
     assert_eq!(model.graph(model.main()).node_count(), 2);
     assert_eq!(count(&source, "Identity"), 0);

@@ -112,7 +112,7 @@ fn it_can_be_left_out() {
         m = Constant <value = int64 {1}> ()
         y = Loop <body: graph = b (int64 i, bool c, float[N] a) => (bool d, float[N] e) {
             d = Identity (c)  e = Exp (a) }> (m, \"\", x) }";
-    let options = onnx_slice_fold::Options { skip: vec!["decided-loop".into()], ..Default::default() };
+    let options = onnx_slice_fold::Options::new().skip(["decided-loop"]);
     let model = support::folded(source, &options);
     assert!(onnx_slice_fold::ir::text::print(&model).contains("Loop"));
 }
@@ -221,7 +221,7 @@ fn an_initializer_that_shadows_an_outer_value_stays_as_it_is() {
         z = If <then_branch: graph = c () => (float[N, 2] u) <float[2] q = {3, 4}, float[2] v = {3, 4}> {
                     o = Add (y, q)  u = Mul (o, v) },
                 else_branch: graph = f () => (float[N, 2] h) { h = Neg (y) }> (t) }";
-    let mut document = onnx_slice_fold::Document::of(text::parse(source).expect("it parses"));
+    let mut document = onnx_slice_fold::OnnxModel::of(text::parse(source).expect("it parses"));
     document.fold(&onnx_slice_fold::Options::default()).expect("it folds");
     insta::assert_snapshot!(document.text());
 }

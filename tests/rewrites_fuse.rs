@@ -5,7 +5,7 @@
 mod support;
 
 use onnx_slice_fold::ir::text;
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 use support::{fold, folded};
 
 // ---- affine steps beside weights ---------------------------------------------------------------------------------------
@@ -415,7 +415,7 @@ keeps! {
 /// How often `quantize-dequantized` fires.
 fn requantized(opset: i64, body: &str) -> usize {
     let source = format!("<ir_version: 8, opset_import: [\"\" : {opset}]>\n{body}");
-    let mut document = Document::of(text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}")));
+    let mut document = OnnxModel::of(text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}")));
     let report = document.fold(&Options::default()).expect("the model folds");
     report.fired.get("quantize-dequantized").copied().unwrap_or(0)
 }
@@ -452,10 +452,10 @@ fn quantizing_otherwise_undoes_nothing() {
 #[test]
 fn exact_folding_leaves_weights_alone() {
     let source = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n,1,h] x) => (y) <float[2,1,1] k = {1,2}, float s = {2}> { a = Conv (x, k)  y = Mul (a, s) }";
-    let model = folded(source, &Options { exact: true, ..Options::default() });
+    let model = folded(source, &Options::new().exact(true));
     assert_eq!(model.graph(model.main()).node_count(), 2);
     let skip = ["affine-after-weights", "factor-upstream"].map(String::from).to_vec();
-    let model = folded(source, &Options { skip, ..Options::default() });
+    let model = folded(source, &Options::new().skip(skip));
     assert_eq!(model.graph(model.main()).node_count(), 2);
 }
 
@@ -463,7 +463,7 @@ fn exact_folding_leaves_weights_alone() {
 #[test]
 fn models_newer_than_the_program_stay() {
     let source = "<ir_version: 8, opset_import: [\"\" : 1000]> g (float[n,1,h] x) => (y) <float[2,1,1] k = {1,2}, float s = {2}> { a = Conv (x, k)  y = Mul (a, s) }";
-    let mut document = Document::of(text::parse(source).expect("it parses"));
+    let mut document = OnnxModel::of(text::parse(source).expect("it parses"));
     let report = document.fold(&Options::default()).expect("it folds");
     assert_eq!(report.fired.values().sum::<usize>(), 0);
 }

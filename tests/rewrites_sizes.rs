@@ -4,7 +4,7 @@
 mod support;
 
 use onnx_slice_fold::ir::text;
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 
 fuses! {
     two_sizes_are_treated_alike: "size-chain", 15, "g (float[n,h,w] x) => (y) <int64 one = {1}, int64 two = {2}, int64 four = {4}, int64[1] zero = {0}> {
@@ -90,7 +90,7 @@ fn sizes_in_floats_are_rounded_as_they_were() {
                 s = Shape (x)  f = Cast <to = 1> (s)  {steps}  l = Floor (h)  w = Cast <to = 7> (l)
                 y = ConstantOfShape <value = int64[1] {{0}}> (w) }}"#
         );
-        let mut document = Document::of(text::parse(&source).unwrap_or_else(|error| panic!("{error}")));
+        let mut document = OnnxModel::of(text::parse(&source).unwrap_or_else(|error| panic!("{error}")));
         let report = document.fold(&Options::default()).expect("the model folds");
         assert_eq!(report.fired.get(rule).copied().unwrap_or(0), 0, "{rule}");
         let left = text::print(document.model());

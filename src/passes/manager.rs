@@ -122,7 +122,7 @@ pub(super) fn run_as_it_is(
     walk.trust_declared = options.trust_declared_shapes;
     walk.replaced = names;
     let mut notes = Vec::new();
-    let mut rules = Rules::new(&options.skip, options.exact, options.fuel);
+    let mut rules = Rules::new(&options.skip, options.exact, options.stop_after);
     let mut fired = Fired::new();
     learn(model, &mut walk)?;
     if let Some(original) = original {

@@ -12,7 +12,7 @@ use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, text};
 use onnx_slice_fold::ops::{Budget, evaluate_graph};
 use onnx_slice_fold::slicing::Rule;
 use onnx_slice_fold::tensor::{DType, Tensor};
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 
 /// Numbers that look random and are the same on every machine.
 pub struct Numbers(u64);
@@ -143,7 +143,7 @@ pub fn symbols<'m>(model: &'m Model) -> Vec<String> {
 /// 4 (the next ones a little larger), 1 and 0. Returns the folded model.
 pub fn folded(source: &str, options: &Options) -> Model {
     let original = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    let mut document = Document::of(original.clone());
+    let mut document = OnnxModel::of(original.clone());
     document.fold(options).expect("the model folds");
     let result = document.model().clone();
     compare(&original, &result);
@@ -189,7 +189,7 @@ pub fn compare(original: &Model, result: &Model) {
 pub fn fold(rule: &str, opset: i64, body: &str) -> (Model, usize) {
     let source = format!("<ir_version: 8, opset_import: [\"\" : {opset}]>\n{body}");
     let model = folded(&source, &Options::default());
-    let mut document = Document::of(text::parse(&source).expect("it parsed before"));
+    let mut document = OnnxModel::of(text::parse(&source).expect("it parsed before"));
     let report = document.fold(&Options::default()).expect("it folded before");
     (model, report.fired.get(rule).copied().unwrap_or(0))
 }
