@@ -74,6 +74,24 @@
 //! documentation and may change in any version; `RUSTDOCFLAGS="--cfg internals" cargo doc` shows them, and ARCHITECTURE.md says
 //! what is where.
 #![deny(unsafe_code)]
+// What a file can choose must not end the process. Tests may.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        clippy::print_stdout,
+        clippy::print_stderr
+    )
+)]
+// The same input gives the same bytes.
+#![deny(clippy::iter_over_hash_type)]
 
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod dim;
