@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use onnx_slice_fold::{Assumption, Options, SliceName, SliceRule};
 
 /// Exit codes beside success.
 const BAD_INPUT: u8 = 1;
@@ -45,11 +46,11 @@ enum Command {
 struct Passes {
     /// How slices are read about which ONNX Runtime and the operator's text disagree.
     #[arg(long, value_name = "RULE", default_value = "agree")]
-    slice_rule: SliceRule,
+    slice_rule: Disputed,
     /// An operator of the model that is a strided slice: com.example::Crop=tensorflow. OP alone is in the default domain; DIALECT is
     /// tensorflow (StridedSlice, bit masks), openvino (StridedSlice-1, list masks) or openvino-slice (Slice-8). May be repeated.
     #[arg(long, value_name = "[DOMAIN::]OP=DIALECT")]
-    strided_slice: Vec<onnx_slice_fold::SliceName>,
+    strided_slice: Vec<SliceName>,
     /// How much larger folding may make the model, in percent of its size.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     max_growth: f64,
@@ -82,8 +83,9 @@ struct Passes {
     stop_after: Option<usize>,
 }
 
+/// How the cases of slicing are read about which ONNX Runtime and the operator's text disagree.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum SliceRule {
+enum Disputed {
     /// Neither fold nor state anything where they disagree.
     Agree,
     /// As ONNX Runtime computes it.
@@ -95,31 +97,27 @@ enum SliceRule {
 }
 
 impl Passes {
-    fn options(&self) -> onnx_slice_fold::Options {
-        use onnx_slice_fold::Assumption;
-        use onnx_slice_fold::slicing::Rule;
+    fn options(&self) -> Options {
         let slice_rule = match self.slice_rule {
-            SliceRule::Agree => Rule::Agree,
-            SliceRule::Onnxruntime => Rule::OnnxRuntime,
-            SliceRule::Spec => Rule::Spec,
-            SliceRule::Numpy => Rule::Numpy,
+            Disputed::Agree => SliceRule::Agree,
+            Disputed::Onnxruntime => SliceRule::OnnxRuntime,
+            Disputed::Spec => SliceRule::Spec,
+            Disputed::Numpy => SliceRule::Numpy,
         };
         let shapes = self.overwrite_input_shape.iter().cloned().map(Assumption::InputShape);
         let dims = self.dim.iter().cloned().map(Assumption::Dim);
         let relations = self.assume.iter().cloned().map(Assumption::Relation);
-        onnx_slice_fold::Options {
-            slice_rule,
-            slice_names: self.strided_slice.clone(),
-            max_growth: self.max_growth.max(0.0) / 100.0,
-            skip: self.skip.clone(),
-            only: Some(self.only.clone()).filter(|only| !only.is_empty()),
-            exact: self.exact,
-            fuel: self.stop_after.unwrap_or(usize::MAX),
-            assumptions: shapes.chain(dims).chain(relations).collect(),
-            trust_declared_shapes: self.trust_declared_shapes,
-            strict: self.strict,
-            ..Default::default()
-        }
+        Options::new()
+            .slice_rule(slice_rule)
+            .slice_names(self.strided_slice.iter().cloned())
+            .max_growth(self.max_growth.max(0.0) / 100.0)
+            .skip(&self.skip)
+            .only(&self.only)
+            .exact(self.exact)
+            .stop_after(self.stop_after.unwrap_or(usize::MAX))
+            .assumptions(shapes.chain(dims).chain(relations))
+            .trust_declared_shapes(self.trust_declared_shapes)
+            .strict(self.strict)
     }
 }
 

@@ -5,6 +5,7 @@
 //! an edge like any other. Edges are never taken out one by one (unlinking from a value with very many readers would
 //! make a pass quadratic): an edge counts only while the reader still names the value in that slot, and the whole wiring
 //! is laid anew once most of it is stale.
+#![allow(clippy::indexing_slicing, reason = "ids are given out by the model, whose arenas never shrink")]
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -684,6 +685,7 @@ impl Model {
     /// Takes many initializers away at once, in time linear in those of their graphs.
     pub fn remove_initializers(&mut self, gone: &FxHashSet<ValueId>) {
         let mut homes = FxHashSet::default();
+        #[allow(clippy::iter_over_hash_type, reason = "each value is changed for itself")]
         for &value in gone {
             if let Definition::Initializer(home) = self.value(value).definition {
                 homes.insert(home);
@@ -691,6 +693,7 @@ impl Model {
                 self.values[value.index()].constant = None;
             }
         }
+        #[allow(clippy::iter_over_hash_type, reason = "each graph is changed for itself")]
         for home in homes {
             let (graph, values) = (&mut self.graphs[home.index()], &self.values);
             graph.initializers.retain(|&held| !gone.contains(&held) || values[held.index()].constant.is_some());

@@ -4,67 +4,14 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 
-use super::assume::{AssumeError, Assumption, assume, possible};
+use super::assume::{AssumeError, assume, possible};
+use super::options::Options;
 use super::records::{NoRule, record};
 use super::simplify::{self, Fired, Rules};
 use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline, library};
 use crate::dim::Scope;
 use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId, ValueId};
-use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk, plain_names};
-use crate::slicing::Rule;
-
-/// What a run may and should do.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// How disputed cases of slicing are read.
-    pub slice_rule: Rule,
-    /// Operators of the model that are strided slices of other dialects, beside those the program knows by name.
-    pub slice_names: Vec<SliceName>,
-    /// How much larger the constants may make the model, as a share of its size; 0.0 allows no growth.
-    pub max_growth: f64,
-    /// How many bytes of growth are too few to mind whatever the share.
-    pub free_growth: usize,
-    /// How often the passes run before a run ends without having settled.
-    pub max_rounds: usize,
-    /// Whether anything is removed; without, only types are inferred.
-    pub fold: bool,
-    /// Names of rewrite rules and passes to leave out.
-    pub skip: Vec<String>,
-    /// Names of the only rewrite rules and passes to use; all if it is not given. Inference, folding of constants and removal of what
-    /// nothing reads go on.
-    pub only: Option<Vec<String>>,
-    /// Whether only rewrites are used that keep results equal bit for bit.
-    pub exact: bool,
-    /// After how many rewrites to stop.
-    pub fuel: usize,
-    /// What the user knows about the inputs.
-    pub assumptions: Vec<Assumption>,
-    /// Whether declared shapes of results are premises like what is proved. They are often wrong.
-    pub trust_declared_shapes: bool,
-    /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work. Otherwise such nodes are
-    /// left as they are, and told of.
-    pub strict: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            slice_rule: Rule::Agree,
-            slice_names: Vec::new(),
-            max_growth: 0.0,
-            free_growth: 256 << 10,
-            max_rounds: 32,
-            fold: true,
-            skip: Vec::new(),
-            only: None,
-            exact: false,
-            fuel: usize::MAX,
-            assumptions: Vec::new(),
-            trust_declared_shapes: false,
-            strict: false,
-        }
-    }
-}
+use crate::ops::{Budget, Event, EventKind, Refusal, Walk, plain_names};
 
 /// What a run found and did.
 #[derive(Debug)]
@@ -117,7 +64,7 @@ pub fn run(
     model_bytes: usize,
     watch: &mut dyn FnMut(&'static str),
 ) -> Result<Outcome, RunError> {
-    for name in options.skip.iter().chain(options.only.iter().flatten()) {
+    for name in options.skip.iter().chain(&options.only) {
         record(name)?;
     }
     for name in &options.slice_names {
@@ -176,7 +123,7 @@ pub(super) fn run_as_it_is(
     walk.trust_declared = options.trust_declared_shapes;
     walk.replaced = names;
     let mut notes = Vec::new();
-    let mut rules = Rules::new(&|name| !skips(options, name), options.exact, options.fuel);
+    let mut rules = Rules::new(&|name| !skips(options, name), options.exact, options.stop_after);
     let mut fired = Fired::new();
     learn(model, &mut walk)?;
     if let Some(original) = original {
@@ -389,7 +336,7 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
 /// Whether a rule or pass is left out.
 pub(super) fn skips(options: &Options, rule: &str) -> bool {
     let is_named = |names: &[String]| names.iter().any(|name| name == rule);
-    is_named(&options.skip) || options.only.as_deref().is_some_and(|only| !is_named(only))
+    is_named(&options.skip) || (!options.only.is_empty() && !is_named(&options.only))
 }
 
 /// What follows when the file's claims are believed where nothing is proved; `None` when there is nothing to fill.

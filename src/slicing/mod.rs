@@ -46,6 +46,7 @@ pub use spec::{AxisOp, Bound, Entry, Operand, Range, Repeated, SliceSpec};
 
 /// How the cases are read in which ONNX Runtime, the operator's text and the reference implementation disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Rule {
     /// Only what ONNX Runtime and the text agree on is stated or folded.
     #[default]

@@ -1,4 +1,5 @@
 //! Strided views: which elements of a tensor another tensor is made of.
+#![allow(clippy::indexing_slicing, reason = "axes are checked against the rank first")]
 
 use super::error::TensorError;
 use super::index::{Shape, Strides, product, strides_of};

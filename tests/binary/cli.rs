@@ -254,7 +254,7 @@ fn one_rule_is_used_alone() {
 fn written(folder: &TempDir, name: &str, source: &str) -> String {
     let model = onnx_slice_fold::ir::text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
     let path = folder.path().join(name);
-    onnx_slice_fold::Document::of(model).save(&path).expect("the model is written");
+    onnx_slice_fold::OnnxModel::of(model).save(&path).expect("the model is written");
     path.to_string_lossy().into_owned()
 }
 

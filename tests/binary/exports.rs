@@ -4,11 +4,11 @@ use std::path::Path;
 
 use crate::support::{close, inputs, run, symbols};
 use onnx_slice_fold::ir::{Model, text};
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 
-fn document(name: &str) -> Document {
+fn document(name: &str) -> OnnxModel {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(format!("{name}.onnx"));
-    Document::open(path).expect("the model opens")
+    OnnxModel::open(path).expect("the model opens")
 }
 
 fn nodes(model: &Model) -> Vec<String> {
@@ -72,7 +72,7 @@ fn folding_settles() {
     for name in ["bert_dy18d", "focus_ts13d", "slice_zoo_ts13d", "tf_masks_17d_custom"] {
         let mut once = document(name);
         once.fold(&Options::default()).expect("the model folds");
-        let mut twice = Document::of(once.model().clone());
+        let mut twice = OnnxModel::of(once.model().clone());
         twice.fold(&Options::default()).expect("the folded model folds");
         assert_eq!(nodes(once.model()), nodes(twice.model()), "{name}");
     }

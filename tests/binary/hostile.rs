@@ -1,7 +1,7 @@
 //! Files that break the standard, or lean on what it leaves open: refused with the reason, or left as they are.
 
 use onnx_slice_fold::ir::{Model, text};
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 use tempfile::TempDir;
 
 use crate::support::operators;
@@ -98,15 +98,15 @@ fn number(number: u8, value: i32) -> Vec<u8> {
 fn file(folder: &TempDir, source: &str, more: &[u8]) -> std::path::PathBuf {
     let path = folder.path().join("model.onnx");
     let model = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    Document::of(model).save(&path).expect("the model is written");
+    OnnxModel::of(model).save(&path).expect("the model is written");
     let bytes = [std::fs::read(&path).expect("the file is read"), more.to_vec()].concat();
     std::fs::write(&path, bytes).expect("the file is written");
     path
 }
 
-fn opened(source: &str, more: &[u8]) -> Result<Document, String> {
+fn opened(source: &str, more: &[u8]) -> Result<OnnxModel, String> {
     let folder = TempDir::new().expect("a folder");
-    Document::open(file(&folder, source, more)).map_err(|error| format!("{error:#}"))
+    OnnxModel::open(file(&folder, source, more)).map_err(|error| format!("{error:#}"))
 }
 
 const PLAIN: &str = r#"<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) => (float[3] y) { y = Neg (x) }"#;
@@ -150,7 +150,7 @@ fn a_version_of_0_stays() {
     let folder = TempDir::new().expect("a folder");
     let source = r#"<ir_version: 0, opset_import: ["" : 17]> g (float[3] x) => (float[3] y) { y = Neg (x) }"#;
     for (more, kept) in [(number(1, 0), true), (Vec::new(), false)] {
-        let mut document = Document::open(file(&folder, source, &more)).expect("the model opens");
+        let mut document = OnnxModel::open(file(&folder, source, &more)).expect("the model opens");
         document.fold(&Options::default()).expect("the model folds");
         let target = folder.path().join("folded.onnx");
         document.save(&target).expect("the model is written");

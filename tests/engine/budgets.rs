@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use onnx_slice_fold::ir::text;
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 
 /// What there is to tell of a model whose nodes have to stay.
 fn explained(body: &str) -> String {
     let source = format!("<ir_version: 10, opset_import: [\"\" : 20]>\n{body}");
     let model = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    let mut document = Document::of(model);
+    let mut document = OnnxModel::of(model);
     let start = Instant::now();
     let report = document.fold(&Options::default()).expect("the model folds");
     // Generous: what is refused costs next to nothing, what is done would take minutes or more memory than there is.

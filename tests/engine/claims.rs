@@ -2,16 +2,16 @@
 
 use onnx_slice_fold::ir::{DeclaredType, DimClaim, Model, text};
 use onnx_slice_fold::ops::EventKind;
-use onnx_slice_fold::{Document, Options, Report};
+use onnx_slice_fold::{OnnxModel, Options, Report};
 
 use crate::support::{folded_unrun, shape};
 
 fn inferred(source: &str) -> (Model, Report) {
-    folded_unrun(source, &Options { fold: false, ..Options::default() })
+    folded_unrun(source, &Options::new().fold(false))
 }
 
 fn notes(report: &Report, kind: EventKind) -> Vec<String> {
-    report.notes.iter().filter(|(_, other, _)| *other == kind).map(|(_, _, reason)| reason.clone()).collect()
+    report.notes.iter().filter(|note| note.kind == kind).map(|note| note.reason.clone()).collect()
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn only_what_is_trusted_is_a_premise() {
     let (plain, _) = folded_unrun(source, &Options::default());
     assert!(has_slice(&plain));
     assert_eq!(shape(&plain, "at"), "1,3");
-    let (trusted, report) = folded_unrun(source, &Options { trust_declared_shapes: true, ..Options::default() });
+    let (trusted, report) = folded_unrun(source, &Options::new().trust_declared_shapes(true));
     assert!(!has_slice(&trusted), "{}", text::print(&trusted));
     assert_eq!(notes(&report, EventKind::FalseClaim), [""; 0]);
 }
@@ -106,7 +106,7 @@ fn a_trusted_claim_that_is_false_is_no_premise() {
         {
             y = Relu (x)
         }"#;
-    let (model, report) = folded_unrun(source, &Options { trust_declared_shapes: true, ..Options::default() });
+    let (model, report) = folded_unrun(source, &Options::new().trust_declared_shapes(true));
     assert_eq!(shape(&model, "y"), "n,4");
     assert_eq!(notes(&report, EventKind::FalseClaim).len(), 1);
 }
@@ -211,8 +211,8 @@ fn a_function_s_names_are_its_own() {
         model.declare(value, DeclaredType::tensor(onnx_slice_fold::tensor::DType::Int64, Some(claims)));
     }
     for trust_declared_shapes in [false, true] {
-        let mut document = Document::of(model.clone());
-        document.fold(&Options { trust_declared_shapes, ..Options::default() }).expect("the model folds");
+        let mut document = OnnxModel::of(model.clone());
+        document.fold(&Options::new().trust_declared_shapes(trust_declared_shapes)).expect("the model folds");
         assert_ne!(shape(document.model(), "y"), "1,n");
         assert_ne!(shape(document.model(), "z"), "1,n");
     }
@@ -240,8 +240,8 @@ fn sizes_given_are_told_to_expressions() {
     let dim = |text: &str| Assumption::Dim(text.to_string());
     let input = |text: &str| Assumption::InputShape(text.to_string());
     let with = |assumptions: Vec<Assumption>| {
-        let mut document = Document::of(text::parse(source).expect("the model is right"));
-        let options = Options { assumptions, ..Options::default() };
+        let mut document = OnnxModel::of(text::parse(source).expect("the model is right"));
+        let options = Options::new().assumptions(assumptions);
         document.fold(&options).map(|_| (shape(document.model(), "y"), shape(document.model(), "w")))
     };
     let pair = |y: &str, w: &str| (y.to_string(), w.to_string());
@@ -300,7 +300,7 @@ fn what_is_said_of_no_value_is_not_said_of_another() {
     }
     let mut files = onnx::DataFiles::beside(std::path::Path::new("model.onnx"));
     let model = onnx::import(message, &unknown, &mut files).expect("the model is sound");
-    let mut document = Document::of(model);
+    let mut document = OnnxModel::of(model);
     document.fold(&Options::default()).expect("the model folds");
     let (message, _) = onnx::export(document.model(), &Default::default()).expect("the model is sound");
     let infos = message.graph.expect("there is a graph").value_info;
@@ -336,9 +336,9 @@ fn sizes_given_for_what_says_nothing_are_of_one_dim_each() {
             r#"<ir_version: 8, opset_import: ["" : 17]>
             g (float["{text}", "{text}"] x, float["{text}"] w) => (float["{text}", "{text}"] y, z) {{ y = Relu (x)  z = Neg (w) }}"#
         );
-        let mut document = Document::of(text::parse(&source).expect("the model is right"));
+        let mut document = OnnxModel::of(text::parse(&source).expect("the model is right"));
         let assumptions = vec![Assumption::InputShape("x:4,5".to_string())];
-        document.fold(&Options { assumptions, ..Options::default() }).expect("both fit");
+        document.fold(&Options::new().assumptions(assumptions)).expect("both fit");
         assert_eq!(shape(document.model(), "y"), "4,5");
         assert!(!shape(document.model(), "z").contains(['4', '5']), "{text}");
         // Nor is it what an author calls a size.

@@ -1,7 +1,7 @@
 //! Bodies of control flow: names that give way, values that are not shared, and initializers that shadow.
 
 use onnx_slice_fold::ir::text;
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 
 use crate::support;
 
@@ -109,7 +109,7 @@ fn an_initializer_that_shadows_an_outer_value_stays_as_it_is() {
         z = If <then_branch: graph = c () => (float[N, 2] u) <float[2] q = {3, 4}, float[2] v = {3, 4}> {
                     o = Add (y, q)  u = Mul (o, v) },
                 else_branch: graph = f () => (float[N, 2] h) { h = Neg (y) }> (t) }";
-    let mut document = Document::of(text::parse(source).expect("it parses"));
+    let mut document = OnnxModel::of(text::parse(source).expect("it parses"));
     document.fold(&Options::default()).expect("it folds");
     insta::assert_snapshot!(document.text());
 }

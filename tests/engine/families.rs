@@ -12,7 +12,7 @@ use crate::support::{compare, inputs, run, trials};
 use onnx_slice_fold::dim::Scope;
 use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, NodeId, ValueId, text};
 use onnx_slice_fold::ops::{operator_of, operators};
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 
 /// The fixtures in the order of their names.
 fn fixtures() -> Vec<PathBuf> {
@@ -34,8 +34,8 @@ fn parsed(path: &Path) -> Model {
 }
 
 fn processed(model: &Model, fold: bool) -> Model {
-    let mut document = Document::of(model.clone());
-    document.fold(&Options { fold, ..Options::default() }).expect("the model folds");
+    let mut document = OnnxModel::of(model.clone());
+    document.fold(&Options::new().fold(fold)).expect("the model folds");
     document.model().clone()
 }
 

@@ -1,12 +1,12 @@
 //! Functions a model brings along: bodies that are folded where they are, what stays, and what is no model.
 
 use onnx_slice_fold::ir::text;
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 
 use crate::support::{self, left};
 
 fn left_without(source: &str, skip: &[&str]) -> String {
-    let options = Options { skip: skip.iter().map(|name| name.to_string()).collect(), ..Options::default() };
+    let options = Options::new().skip(skip.iter().copied());
     text::print(&support::folded(source, &options))
 }
 
@@ -109,7 +109,7 @@ fn functions_named_like_operators() {
     let source = r#"<ir_version: 8, opset_import: ["" : 18]>
         g (float[N, 4] x) => (float[N, 4] y, z) { s = Shape (x)  a = Reshape (x, s)  b = Relu (a)  y = Identity (b)  z = Shape (b) }
         <opset_import: ["" : 18]> Relu (a) => (b) { b = Neg (a) }"#;
-    let mut document = Document::of(text::parse(source).unwrap_or_else(|error| panic!("{error}")));
+    let mut document = OnnxModel::of(text::parse(source).unwrap_or_else(|error| panic!("{error}")));
     let report = document.fold(&Options::default()).expect("the model folds");
     insta::assert_snapshot!(text::print(document.model()));
     assert!(format!("{report:?}").contains("a function of this operator's name"));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::support::{Numbers, inputs, run};
 use onnx_slice_fold::ir::text;
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 
 /// A value of the graph: its name, and its dims where they are numbers.
 #[derive(Clone)]
@@ -229,7 +229,7 @@ fn random_graphs_of_data_movement_stay_what_they_are() {
     for seed in 1..=1500u64 {
         let source = Writer::new(seed).source(3 + (seed % 6) as usize);
         let original = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-        let mut document = Document::of(original.clone());
+        let mut document = OnnxModel::of(original.clone());
         document.fold(&Options::default()).unwrap_or_else(|error| panic!("{error}\n{source}"));
         let folded = document.model();
         for size in [5usize, 0, 1, 2, 3, 4, 7] {

@@ -3,7 +3,7 @@
 use crate::support::{folded, folded_unrun, operators, shape, value};
 use onnx_slice_fold::dim::Scope;
 use onnx_slice_fold::ir::{DeclaredType, Model, ValueId, text};
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 use tempfile::TempDir;
 
 fn fold(source: &str) -> Model {
@@ -383,7 +383,7 @@ fn everything_a_file_holds_is_written_back() {
         <domain: "f", overload: "fast", opset_import: ["" : 21, "com.example" : 1]> Twice (a) => (b) { b = com.example.Add (a, a) }
         <domain: "f", opset_import: ["" : 21, "com.example" : 1]> Twice (a) => (b) { b = com.example.Mul (a, a) }"#;
     let path = folder.path().join("model.onnx");
-    Document::of(text::parse(source).unwrap_or_else(|error| panic!("{error}"))).save(&path).expect("it is written");
+    OnnxModel::of(text::parse(source).unwrap_or_else(|error| panic!("{error}"))).save(&path).expect("it is written");
     let values = [&[8, 1, 16, 1][..], &field(8, b"s"), &field(9, &[0, 0, 128, 63])].concat();
     let indices = [&[8, 1, 16, 7][..], &field(9, &[1, 0, 0, 0, 0, 0, 0, 0])].concat();
     let sparse = [&[26, 1, 3][..], &field(1, &values), &field(2, &indices)].concat();
@@ -399,7 +399,7 @@ fn everything_a_file_holds_is_written_back() {
     let mut bytes = std::fs::read(&path).expect("the file is read");
     bytes.extend(kept.iter().flat_map(|(field, _)| field));
     std::fs::write(&path, &bytes).expect("the file is written");
-    let mut document = Document::open(&path).unwrap_or_else(|error| panic!("{error:#}"));
+    let mut document = OnnxModel::open(&path).unwrap_or_else(|error| panic!("{error:#}"));
     document.fold(&Options::default()).expect("the model folds");
     let target = folder.path().join("folded.onnx");
     document.save(&target).expect("it is written");
@@ -408,7 +408,7 @@ fn everything_a_file_holds_is_written_back() {
         assert!(contains(&written, part), "{} is lost", String::from_utf8_lossy(part));
     }
     assert!(contains(&written, b"fast"), "the overload is lost");
-    assert!(Document::open(&target).is_ok());
+    assert!(OnnxModel::open(&target).is_ok());
 }
 
 /// A function that only training information calls is not unused.
@@ -418,10 +418,10 @@ fn functions_stay_where_training_may_call_them() {
     let source = r#"<ir_version: 10, opset_import: ["" : 21, "f" : 1]> g (float[3] x) => (float[3] y) { y = Neg (x) }
         <domain: "f", opset_import: ["" : 21]> OfTraining (a) => (b) { b = Neg (a) }"#;
     let path = folder.path().join("model.onnx");
-    Document::of(text::parse(source).unwrap_or_else(|error| panic!("{error}"))).save(&path).expect("it is written");
+    OnnxModel::of(text::parse(source).unwrap_or_else(|error| panic!("{error}"))).save(&path).expect("it is written");
     let target = folder.path().join("folded.onnx");
     let stays = || {
-        let mut document = Document::open(&path).unwrap_or_else(|error| panic!("{error:#}"));
+        let mut document = OnnxModel::open(&path).unwrap_or_else(|error| panic!("{error:#}"));
         document.fold(&Options::default()).expect("the model folds");
         document.save(&target).expect("it is written");
         contains(&std::fs::read(&target).expect("the file is read"), b"OfTraining")

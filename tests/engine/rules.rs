@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::passes::records;
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 
 use crate::support::{compare, operators};
 
@@ -127,7 +127,7 @@ impl Fixture {
     }
 
     fn options(&self, only: Option<&str>) -> Options {
-        let mut options = Options { only: only.map(|rule| vec![rule.to_string()]), ..Options::default() };
+        let mut options = Options::new().only(only);
         for word in self.list("Options:") {
             match word.split_once(' ') {
                 None if word == "exact" => options.exact = true,
@@ -141,7 +141,7 @@ impl Fixture {
     /// Folds a model and runs it before and after. Returns what is left, and how often each rule fired.
     fn fold(&self, source: &str, only: Option<&str>) -> (Model, BTreeMap<&'static str, usize>) {
         let original = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-        let mut document = Document::of(original.clone());
+        let mut document = OnnxModel::of(original.clone());
         let report = document.fold(&self.options(only)).expect("the model folds");
         let result = document.model().clone();
         if self.said("Not run:").is_none() {

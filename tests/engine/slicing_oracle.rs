@@ -11,7 +11,7 @@ use onnx_slice_fold::onnx;
 use onnx_slice_fold::ops::{Budget, Event, Walk, evaluate_graph};
 use onnx_slice_fold::slicing::Rule;
 use onnx_slice_fold::tensor::{DType, Tensor};
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 use serde_json::Value;
 
 const TENSORFLOW: &str = "ai.onnx.converters.tensorflow";
@@ -534,7 +534,7 @@ fn run_lowered(file: &str, opset: i64, known: Known, least: usize) {
         let dims: Vec<usize> = shape.iter().map(|&dim| dim as usize).collect();
         let mut inputs = vec![Data::Tensor(tensor(kind, &dims, &values))];
         inputs.extend(dialect.operands.iter().filter(|name| unknown(name).is_some()).map(|name| bound(name).into()));
-        let mut document = Document::of(slice.model);
+        let mut document = OnnxModel::of(slice.model);
         document.fold(&Options::default()).unwrap_or_else(|error| panic!("{}: {error}", id(&case)));
         let model = document.model();
         let is_foreign = |node: &onnx_slice_fold::ir::Node| !node.canonical_domain().is_empty();

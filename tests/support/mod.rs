@@ -13,7 +13,7 @@ use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, ValueId, text};
 use onnx_slice_fold::ops::{Budget, evaluate_graph};
 use onnx_slice_fold::slicing::Rule;
 use onnx_slice_fold::tensor::{DType, Tensor};
-use onnx_slice_fold::{Document, Options, Report};
+use onnx_slice_fold::{OnnxModel, Options, Report};
 
 /// Numbers that look random and are the same on every machine.
 pub struct Numbers(u64);
@@ -172,7 +172,7 @@ pub fn symbols<'m>(model: &'m Model) -> Vec<String> {
 /// 4 (the next ones a little larger), 1 and 0. Returns the folded model.
 pub fn folded(source: &str, options: &Options) -> Model {
     let original = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    let mut document = Document::of(original.clone());
+    let mut document = OnnxModel::of(original.clone());
     document.fold(options).expect("the model folds");
     let result = document.model().clone();
     compare(&original, &result);
@@ -221,7 +221,7 @@ pub fn left(source: &str) -> String {
 
 /// Folds a model without running it.
 pub fn folded_unrun(source: &str, options: &Options) -> (Model, Report) {
-    let mut document = Document::of(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}")));
+    let mut document = OnnxModel::of(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}")));
     let report = document.fold(options).expect("the model folds");
     (document.model().clone(), report)
 }

@@ -160,7 +160,7 @@ mod tests {
     use crate::ops::{Budget, evaluate_graph};
     use crate::slicing::Rule;
     use crate::tensor::{DType, Tensor};
-    use crate::{Document, Options};
+    use crate::{OnnxModel, Options};
 
     /// Starts, ends, axes, steps of one Slice.
     type Slice<'s> = (&'s [i64], &'s [i64], &'s [i64], &'s [i64]);
@@ -206,7 +206,7 @@ mod tests {
     /// The operators that are left, after checking that the result is the same.
     fn folded(slices: &[Slice<'_>], opset: i64) -> Vec<String> {
         let model = chain(slices, opset);
-        let mut document = Document::of(model.clone());
+        let mut document = OnnxModel::of(model.clone());
         document.fold(&Options::default()).unwrap();
         for size in 0..9 {
             assert!(run(&model, size).same(&run(document.model(), size)), "{size} {slices:?}");
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn axes_that_stay_whole_are_not_named() {
         let model = chain(&[(&[0, 1], &[i64::MAX, 4], &[0, 1], &[1, 2])], 13);
-        let mut document = Document::of(model);
+        let mut document = OnnxModel::of(model);
         document.fold(&Options::default()).unwrap();
         let folded = document.model();
         let slice = folded.graph(folded.main()).nodes().find_map(|node| folded.node(node)).unwrap();
