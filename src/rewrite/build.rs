@@ -6,7 +6,7 @@
 
 use super::Place;
 use crate::dim::{Dim, Scope};
-use crate::ir::{Attribute, Edit, NewNode, ValueId};
+use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, ValueId};
 use crate::ops::{Opset, size_operand};
 use crate::slicing::{Range, onnx};
 use crate::tensor::{DType, Tensor};
@@ -295,16 +295,43 @@ impl<'e> Build<'e> {
     }
 }
 
+/// The attributes that the nodes built here are told what to do by.
+const SPELLED: &[&str] =
+    &["allowzero", "axes", "axis", "ends", "num_outputs", "paddings", "pads", "perm", "shape", "split", "starts"];
+
+fn is_spelled(held: &NamedAttribute) -> bool {
+    SPELLED.contains(&held.name.as_str())
+}
+
+/// A node built here in the place of one of the same operator: what else that says of itself stays, known to this program or not.
+pub fn rebuilt(old: &Node, mut new: NewNode) -> NewNode {
+    if old.is(&new.op_type) {
+        let lacks = |held: &&NamedAttribute| !new.attributes.iter().any(|own| own.name == held.name);
+        let more: Vec<_> = old.attributes.iter().filter(|held| !is_spelled(held)).filter(lacks).cloned().collect();
+        new.attributes.extend(more);
+        new.extra = old.extra.clone();
+    }
+    new
+}
+
+/// Whether two nodes of one operator say the same beside what [`rebuilt`] sets anew.
+pub fn rebuilt_alike(a: &Node, b: &Node) -> bool {
+    let count = |node: &Node| node.attributes.iter().filter(|held| !is_spelled(held)).count();
+    let same = |held: &NamedAttribute| b.attribute(&held.name).is_some_and(|other| held.value.same(other));
+    count(a) == count(b) && a.attributes.iter().filter(|held| !is_spelled(held)).all(same)
+}
+
 impl Place<'_> {
     /// Writes nodes into an edit, in the operator set of this place. Their constants are named after `like`.
     pub fn build<'e>(&self, edit: &'e mut Edit, like: ValueId) -> Build<'e> {
         Build::after(edit, self.opset, like)
     }
 
-    /// The edit with `node` in the place of the node looked at: under its name, computing its first result.
+    /// The edit with `node` in the place of the node looked at: under its name, computing its first result. If it is built for the
+    /// same operator, see [`rebuilt`].
     pub fn instead(&self, edit: Edit, node: NewNode) -> Option<Edit> {
-        let name = self.node()?.name.clone();
-        Some(edit.removing(self.id).inserting(node.named(name).output(self.output(0)?)))
+        let old = self.node()?;
+        Some(edit.removing(self.id).inserting(rebuilt(old, node).named(old.name.clone()).output(self.output(0)?)))
     }
 
     /// An edit that gives `source` the shape of the node's first result, in the node's place. Where a Reshape cannot be told so,

@@ -3,6 +3,7 @@
 //!
 //! Law: with `rows(x)` the matrix of the last axis' vectors of `x`, `unrows(rows(x) · W + c) = x · W + c`.
 
+use super::build::rebuilt;
 use super::{Place, Rule};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::tensor::{StridedView, Tensor, gather};
@@ -34,6 +35,9 @@ struct Product {
     transposed: bool,
     bias: Option<ValueId>,
     nodes: Vec<NodeId>,
+    /// The MatMul and the Add that are built anew, where the product is spelled so.
+    matmul: Option<NodeId>,
+    add: Option<NodeId>,
 }
 
 fn product_of_rows(place: &Place<'_>) -> Option<Edit> {
@@ -77,9 +81,15 @@ fn product_of_rows(place: &Place<'_>) -> Option<Edit> {
     let bias = product.bias;
     let sum = if bias.is_some() { edit.new_value(output, "product") } else { output };
     edit.remove.extend(product.nodes);
-    edit.insert.push(NewNode::new("MatMul", [Some(whole), Some(weights)]).named(name).output(sum));
+    let again = |old: Option<NodeId>, new: NewNode| match old.and_then(|id| place.model.node(id)) {
+        Some(old) => rebuilt(old, new),
+        None => new,
+    };
+    let matmul = again(product.matmul, NewNode::new("MatMul", [Some(whole), Some(weights)]));
+    edit.insert.push(matmul.named(name).output(sum));
     if let Some(bias) = bias {
-        edit.insert.push(NewNode::new("Add", [Some(sum), Some(bias)]).output(output));
+        let add = again(product.add, NewNode::new("Add", [Some(sum), Some(bias)]));
+        edit.insert.push(add.output(output));
     }
     Some(edit)
 }
@@ -100,23 +110,34 @@ fn product(place: &Place<'_>, value: ValueId) -> Option<Product> {
             transposed: node.flag("transB", false)?,
             bias: node.input(2),
             nodes: vec![id],
+            matmul: None,
+            add: None,
         });
     }
     if let Some((id, node)) = place.producer(value, "MatMul") {
-        return of_matmul(node, None, vec![id]);
+        return of_matmul((id, node), None);
     }
     let (add, node) = place.producer(value, "Add")?;
     let (a, b) = (node.input(0)?, node.input(1)?);
     for (product, bias) in [(a, b), (b, a)] {
         if let Some((id, node)) = place.producer(product, "MatMul").filter(|_| place.has_one_reader(product)) {
-            return of_matmul(node, Some(bias), vec![add, id]);
+            return of_matmul((id, node), Some((add, bias)));
         }
     }
     None
 }
 
-fn of_matmul(node: &Node, bias: Option<ValueId>, nodes: Vec<NodeId>) -> Option<Product> {
-    Some(Product { rows: node.input(0)?, weights: node.input(1)?, transposed: false, bias, nodes })
+fn of_matmul((id, node): (NodeId, &Node), added: Option<(NodeId, ValueId)>) -> Option<Product> {
+    let add = added.map(|(add, _)| add);
+    Some(Product {
+        rows: node.input(0)?,
+        weights: node.input(1)?,
+        transposed: false,
+        bias: added.map(|(_, bias)| bias),
+        nodes: add.into_iter().chain([id]).collect(),
+        matmul: Some(id),
+        add,
+    })
 }
 
 /// Constant weights with their axes swapped, if nothing else reads them: they would be stored twice otherwise.

@@ -5,7 +5,7 @@
 //! strung together; so are movements of elements that leave the axis, or blocks of it, in order.
 
 use super::Place;
-use super::build::{Build, RESHAPES};
+use super::build::{Build, RESHAPES, rebuilt, rebuilt_alike};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
@@ -104,7 +104,9 @@ impl Parts {
     /// One node reads each part.
     fn single(&self, place: &Place<'_>, nodes: Vec<NodeId>) -> Option<Step> {
         let first = place.model.node(*nodes.first()?)?;
-        let same = |id: &NodeId| place.model.node(*id).is_some_and(|node| node.is(&first.op_type));
+        let same = |id: &NodeId| {
+            place.model.node(*id).is_some_and(|node| node.is(&first.op_type) && rebuilt_alike(first, node))
+        };
         if !nodes.iter().all(same) {
             return None;
         }
@@ -205,7 +207,9 @@ impl Parts {
         let slot = *slots.first().filter(|first| slots.iter().all(|slot| slot == *first))?;
         let functions_alike =
             functions.iter().all(|&id| place.model.node(id).is_some_and(|node| alike(function, node, 0)));
-        let gates_alike = gates.iter().all(|&id| place.model.node(id).is_some_and(|node| node.is(&gate.op_type)));
+        let gates_alike = gates
+            .iter()
+            .all(|&id| place.model.node(id).is_some_and(|node| node.is(&gate.op_type) && rebuilt_alike(gate, node)));
         let shapes = self.values.iter().zip(&results).all(|(&value, &result)| place.same_shape(value, result));
         if !functions_alike || !gates_alike || !shapes {
             return None;
@@ -294,17 +298,18 @@ impl Step {
             Work::Reshape(target) => {
                 let codes = reshape_codes(place.scope(), dims, &target)?;
                 let node = place.build(edit, done).reshape(whole, codes);
-                edit.insert.push(node.named(first.name.clone()).output(done));
+                edit.insert.push(rebuilt(first, node).named(first.name.clone()).output(done));
             }
             Work::Transpose(perm, rest) => {
                 let common = rest.iter().position(Option::is_none).and_then(|at| self.nodes.get(at));
-                let name = place.model.node(*common?)?.name.clone();
-                edit.insert.push(Build::transpose(whole, perm).named(name).output(done));
+                let common = place.model.node(*common?)?;
+                let transpose = rebuilt(common, Build::transpose(whole, perm)).named(common.name.clone());
+                edit.insert.push(transpose.output(done));
                 for ((output, rest), &id) in outputs.iter_mut().zip(rest).zip(&self.nodes) {
                     let Some(rest) = rest else { continue };
-                    let name = place.model.node(id)?.name.clone();
+                    let own = place.model.node(id)?;
                     let part = edit.new_value(*output, "part");
-                    after.push(Build::transpose(part, rest).named(name).output(*output));
+                    after.push(Build::transpose(part, rest).named(own.name.clone()).output(*output));
                     *output = part;
                 }
             }

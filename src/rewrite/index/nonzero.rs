@@ -6,6 +6,7 @@ use super::uniform;
 use crate::ir::{Edit, NewNode};
 use crate::ops::size_operand::reshape_codes;
 use crate::rewrite::Place;
+use crate::rewrite::build::rebuilt;
 use crate::tensor::Tensor;
 
 pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
@@ -42,7 +43,8 @@ pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     let [start, step] = numbers[..] else { return None };
     edit.insert.push(NewNode::new("Range", [start, Some(limit), step]).output(range));
     for (reader, _) in readers {
-        let result = place.model.node(reader)?.output(0)?;
+        let layout = place.model.node(reader)?;
+        let result = layout.output(0)?;
         let target = place.shape(result)?;
         edit.remove.push(reader);
         if let [_] = target {
@@ -50,7 +52,7 @@ pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
             continue;
         }
         let node = place.build(&mut edit, result).reshape_to(place.scope(), range, &from, target)?;
-        edit.insert.push(node.output(result));
+        edit.insert.push(rebuilt(layout, node).output(result));
     }
     Some(edit)
 }

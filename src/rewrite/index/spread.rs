@@ -12,6 +12,7 @@ use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::Place;
+use crate::rewrite::build::rebuilt;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
@@ -271,6 +272,7 @@ impl Region {
 
     fn build_reader(&mut self, place: &Place<'_>, edit: &mut Edit, id: NodeId) -> Option<()> {
         let node = place.model.node(id)?;
+        let old = node;
         let form = on_narrow(place, node, self, self.exact)?;
         let [Some(output)] = *node.outputs() else { return None };
         match form {
@@ -296,13 +298,13 @@ impl Region {
                 edit.remove.push(id);
                 if whole {
                     let node = place.build(edit, output).reshape_to(place.scope(), source, &from, &shape)?;
-                    edit.insert.push(node.output(output));
+                    edit.insert.push(rebuilt(old, node).output(output));
                 } else if from == shape {
                     self.made(output, source)?;
                 } else {
                     let narrow = edit.new_value(output, "narrow");
                     let node = place.build(edit, narrow).reshape_to(place.scope(), source, &from, &shape)?;
-                    edit.insert.push(node.output(narrow));
+                    edit.insert.push(rebuilt(old, node).output(narrow));
                     self.made(output, narrow)?;
                 }
             }

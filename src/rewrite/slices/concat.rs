@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::cuts::{Cut, READING, cuts_of, part, range_of, ranges_of, same_cut};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Node, NodeId, ValueId};
-use crate::rewrite::build::Build;
+use crate::rewrite::build::{Build, rebuilt};
 use crate::rewrite::{Place, Rule};
 use crate::slicing::{self, Bound, Range};
 
@@ -98,7 +98,7 @@ fn slice_of_concat(place: &Place<'_>) -> Option<Edit> {
     }
     // The shorter concatenation takes the place of the longer one, if nothing else reads that.
     let is_shorter = reached.len() < pieces.len() && place.has_one_reader(middle);
-    let joined = Build::concat(reached, axis);
+    let joined = rebuilt(node, Build::concat(reached, axis));
     if is_whole {
         return place.instead(edit, joined);
     }

@@ -3,6 +3,7 @@
 use super::cuts::{cuts_of, ranges_of};
 use crate::dim::Dim;
 use crate::ir::Edit;
+use crate::rewrite::build::rebuilt;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::Range;
 
@@ -73,11 +74,11 @@ fn slice_of_expand(place: &Place<'_>) -> Option<Edit> {
     if is_sliced {
         value = if is_broadcast { edit.new_value(middle, "sliced") } else { output };
         let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
-        edit.insert.push(slice.named(name.as_str()).output(value));
+        edit.insert.push(rebuilt(place.node()?, slice).named(name.as_str()).output(value));
     }
     if is_broadcast {
         let expand = place.build(&mut edit, output).expand(value, sizes)?;
-        edit.insert.push(expand.named(name).output(output));
+        edit.insert.push(rebuilt(node, expand).named(name).output(output));
     }
     Some(edit)
 }

@@ -3,6 +3,7 @@
 use super::cuts::{Cut, cuts_of, range_of};
 use crate::dim::{Dim, Scope};
 use crate::ir::Edit;
+use crate::rewrite::build::rebuilt;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::{Bound, Range};
 use crate::tensor::Tensor;
@@ -206,6 +207,6 @@ fn vector_of_index(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let mut edit = place.edit()?.removing(gather);
-    let node = place.build(&mut edit, output).gather_at(data, vector, axis);
-    place.instead(edit, node)
+    let again = place.build(&mut edit, output).gather_at(data, vector, axis);
+    place.instead(edit, rebuilt(node, again))
 }

@@ -3,6 +3,7 @@
 use super::cuts::{Cut, cuts_of, range_of};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode};
+use crate::rewrite::build::rebuilt;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::Range;
 
@@ -109,7 +110,7 @@ fn slice_of_pad(place: &Place<'_>) -> Option<Edit> {
     if is_sliced {
         value = if is_padded { edit.new_value(middle, "sliced") } else { output };
         let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
-        edit.insert.push(slice.named(name).output(value));
+        edit.insert.push(rebuilt(place.node()?, slice).named(name).output(value));
     }
     if is_padded {
         let pad = place.build(&mut edit, value).padded(NewNode::like(node).reading(0, value), &pads)?;

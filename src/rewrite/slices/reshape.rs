@@ -5,7 +5,7 @@ use super::moved;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
-use crate::rewrite::build::{RESHAPES, axes};
+use crate::rewrite::build::{RESHAPES, axes, rebuilt};
 use crate::rewrite::{Place, Rule};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -61,7 +61,8 @@ fn slice_of_reshape(place: &Place<'_>) -> Option<Edit> {
         _ => build.reshape(part, reshape_codes(place.scope(), &lengths, result)?),
     };
     edit.insert.push(slice.output(part));
-    edit.insert.push(NewNode { name: node.name.clone(), extra: node.extra.clone(), ..reshape }.output(output));
+    let reshape = NewNode { extra: node.extra.clone(), ..rebuilt(node, reshape) };
+    edit.insert.push(reshape.named(node.name.clone()).output(output));
     Some(edit.removing(place.id).removing(id))
 }
 
