@@ -88,14 +88,20 @@ def _(s, d, m, n, i, j, offset, step, inner):
     s.claim(index == i * n + j, 0 <= index, index < d)
 
 
-@law("lookup-of-part", "GatherND(x, o + position) = x[o : o + n]", at="src/rewrite/index/lookup.rs: gather_nd")
-def _(s, d, o, n, k):
-    from slicing import agree, taken
+@law(
+    "lookup-of-part",
+    "GatherND(x, o + position) = x[o : o + n] where that part is there, or something is looked up at every position",
+    at="src/rewrite/index/lookup.rs: gather_nd",
+)
+def _(s, d, o, n, others):
+    from slicing import taken
 
-    s.give(d >= 0, n >= 0)
-    # An index beyond the data fails: a run that gives a result has none.
-    s.need(begin_is_counted_from_the_front=o >= 0, every_index_is_inside=Or(n == 0, o + n <= d))
-    s.claim(agree(taken(s, d, o, o + n, 1, 1), (o, n)))
+    s.give(d >= 0, n >= 0, others >= 0)
+    # A run that gives a result has looked up no index beyond the data; where another axis of the indices is empty it looks up none.
+    s.give(Implies(And(n >= 1, others >= 1), o + n <= d))
+    s.need(begin_is_counted_from_the_front=o >= 0, part_is_there_or_looked_up=Or(o + n <= d, others >= 1))
+    start, size = taken(s, d, o, o + n, 1, 1)
+    s.claim(size == n, Implies(n > 0, start == o))
 
 
 @law(
