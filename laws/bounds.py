@@ -4,7 +4,7 @@ An end is a number or infinite (None). Left out: 128-bit overflow, beyond which 
 largest integer there is, which the true end is beyond.
 """
 
-from z3 import And, If, Implies, IntVal, Not, Or
+from z3 import And, If, Implies, IntVal, Or
 
 from law import imax, imin, law
 
@@ -21,7 +21,6 @@ def inside(value, low, high):
     return And(*facts) if facts else IntVal(0) == 0
 
 
-
 PAIR = dict(low_a=ENDS, high_a=ENDS, low_b=ENDS, high_b=ENDS)
 
 
@@ -34,8 +33,12 @@ def _(s, x, y, l, h, m, n, low_a, high_a, low_b, high_b):
     s.claim(inside(x + y, low, high))
 
 
-@law("interval-scaled", "c·a lies between c times the ends, which change places for c < 0", at="src/dim/bounds.rs: scaled",
-     forms=dict(low_a=ENDS, high_a=ENDS, sign=[-1, 0, 1]))
+@law(
+    "interval-scaled",
+    "c·a lies between c times the ends, which change places for c < 0",
+    at="src/dim/bounds.rs: scaled",
+    forms=dict(low_a=ENDS, high_a=ENDS, sign=[-1, 0, 1]),
+)
 def _(s, x, c, l, h, low_a, high_a, sign):
     l, h = end(low_a, l), end(high_a, h)
     s.give({-1: c < 0, 0: c == 0, 1: c > 0}[sign])
@@ -47,10 +50,16 @@ def _(s, x, c, l, h, low_a, high_a, sign):
         s.wrong(ends_stay=inside(c * x, scaled[0], scaled[1]))
 
 
-@law("interval-product", "a·b lies between the least and the largest product of two ends, where 0·∞ = 0", at="src/dim/bounds.rs: times", forms=PAIR)
+@law(
+    "interval-product",
+    "a·b lies between the least and the largest product of two ends, where 0·∞ = 0",
+    at="src/dim/bounds.rs: times",
+    forms=PAIR,
+)
 def _(s, x, y, l, h, m, n, low_a, high_a, low_b, high_b):
     l, h, m, n = end(low_a, l), end(high_a, h), end(low_b, m), end(high_b, n)
     s.need(first_is_inside=inside(x, l, h), second_is_inside=inside(y, m, n))
+
     # A corner is (its sign where it is infinite, its value).
     def sign(value, infinite):
         return infinite if value is None else If(value > 0, 1, If(value < 0, -1, 0))
@@ -73,8 +82,13 @@ def _(s, x, y, l, h, m, n, low_a, high_a, low_b, high_b):
         s.wrong(of_ends_on_one_side=And(l * m <= x * y, x * y <= h * n))
 
 
-@law("interval-power", "a^n lies between the powers of the ends for odd n or a of one sign, and between 0 and the larger of them otherwise",
-     at="src/dim/bounds.rs: power", cases=dict(n=range(2, 6)), forms=dict(low_a=ENDS, high_a=ENDS))
+@law(
+    "interval-power",
+    "a^n lies between the powers of the ends for odd n or a of one sign, and between 0 and the larger of them otherwise",
+    at="src/dim/bounds.rs: power",
+    cases=dict(n=range(2, 6)),
+    forms=dict(low_a=ENDS, high_a=ENDS),
+)
 def _(s, x, l, h, n, low_a, high_a):
     l, h = end(low_a, l), end(high_a, h)
     s.need(it_is_inside=inside(x, l, h))
@@ -98,8 +112,12 @@ def _(s, x, l, h, n, low_a, high_a):
         s.wrong(as_if_odd=inside(power(x), low, high))
 
 
-@law("interval-quotient", "⌊a/b⌋ for b ≥ 1: a larger divisor brings the quotient towards 0 from above, and towards −1 from below",
-     at="src/dim/bounds.rs: floor_over", forms=PAIR)
+@law(
+    "interval-quotient",
+    "⌊a/b⌋ for b ≥ 1: a larger divisor brings the quotient towards 0 from above, and towards −1 from below",
+    at="src/dim/bounds.rs: floor_over",
+    forms=PAIR,
+)
 def _(s, x, y, l, h, m, n, low_a, high_a, low_b, high_b):
     l, h, m, n = end(low_a, l), end(high_a, h), end(low_b, m), end(high_b, n)
     s.need(first_is_inside=inside(x, l, h), second_is_inside=inside(y, m, n), divisor_is_positive=y >= 1)
@@ -121,8 +139,12 @@ def _(s, k, l, h, f):
     s.claim(up <= f * k, f * k <= s.floor(h, f) * f, Implies(f >= 1, up >= l))
 
 
-@law("affine-root", "c·s + d ≥ 0 ⇔ s ≥ −⌊d/c⌋ for c > 0, and ⇔ s ≤ ⌊d/−c⌋ for c < 0", at="src/dim/bounds.rs: of_affine_root",
-     forms=dict(sign=[1, -1]))
+@law(
+    "affine-root",
+    "c·s + d ≥ 0 ⇔ s ≥ −⌊d/c⌋ for c > 0, and ⇔ s ≤ ⌊d/−c⌋ for c < 0",
+    at="src/dim/bounds.rs: of_affine_root",
+    forms=dict(sign=[1, -1]),
+)
 def _(s, x, c, d, sign):
     s.give(sign * c >= 1)
     holds = c * x + d >= 0
@@ -131,8 +153,12 @@ def _(s, x, c, d, sign):
     s.wrong(rounded_the_other_way=holds == (x >= s.floor(-d, c) if sign > 0 else x <= s.ceil(d, -c)))
 
 
-@law("interval-of-maximum", "max(a, b) lies between the larger low end and the larger high end", at="src/dim/prove.rs: compound_interval",
-     forms=PAIR)
+@law(
+    "interval-of-maximum",
+    "max(a, b) lies between the larger low end and the larger high end",
+    at="src/dim/prove.rs: compound_interval",
+    forms=PAIR,
+)
 def _(s, x, y, l, h, m, n, low_a, high_a, low_b, high_b):
     l, h, m, n = end(low_a, l), end(high_a, h), end(low_b, m), end(high_b, n)
     s.need(first_is_inside=inside(x, l, h), second_is_inside=inside(y, m, n))
@@ -143,8 +169,12 @@ def _(s, x, y, l, h, m, n, low_a, high_a, low_b, high_b):
         s.wrong(bounded_by_the_smaller_high=imax(x, y) <= (imin(h, n) if h is not None and n is not None else imin(l, m)))
 
 
-@law("interval-intersection", "what lies in two intervals lies between the larger low end and the smaller high end",
-     at="src/dim/bounds.rs: intersect", forms=PAIR)
+@law(
+    "interval-intersection",
+    "what lies in two intervals lies between the larger low end and the smaller high end",
+    at="src/dim/bounds.rs: intersect",
+    forms=PAIR,
+)
 def _(s, x, l, h, m, n, low_a, high_a, low_b, high_b):
     l, h, m, n = end(low_a, l), end(high_a, h), end(low_b, m), end(high_b, n)
     s.need(in_the_first=inside(x, l, h), in_the_second=inside(x, m, n))

@@ -31,14 +31,20 @@ def _(s, x, q, r):
     s.claim(x + 0 == x, x - 0 == x, x * 1 == x, q == x)
 
 
-@law("way-of-reduction", "the least, largest, sum and product of a row are those of its first and of the least, largest, sum and product of the rest",
-     at="src/passes/chains/terms.rs: reduction")
+@law(
+    "way-of-reduction",
+    "the least, largest, sum and product of a row are those of its first and of the least, largest, sum and product of the rest",
+    at="src/passes/chains/terms.rs: reduction",
+)
 def _(s, x, y, z):
     s.claim(imin(x, y, z) == imin(x, imin(y, z)), imax(x, y, z) == imax(x, imax(y, z)), x + y + z == x + (y + z), x * y * z == x * (y * z))
 
 
-@law("reshape-said-otherwise", "in a target that gives [d₀, d₁], 0 may stand for d₀ where the operand has it, and −1 for d₁ where d₀ ≥ 1",
-     at="src/passes/chains/asked.rs: codes")
+@law(
+    "reshape-said-otherwise",
+    "in a target that gives [d₀, d₁], 0 may stand for d₀ where the operand has it, and −1 for d₁ where d₀ ≥ 1",
+    at="src/passes/chains/asked.rs: codes",
+)
 def _(s, own, d0, d1, size):
     s.give(d0 >= 0, d1 >= 0, size == d0 * d1)
     s.need(is_kept=own == d0, other_is_not_zero=d0 >= 1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from z3 import And, BoolVal, If, Implies, Or
 
 from law import imax, imin, law
-from slicing import BOUNDS, FLOORS, SIGNS, agree, counted, optional, taken
+from slicing import BOUNDS, FLOORS, SIGNS, agree, optional, taken
 
 
 @dataclass
@@ -194,8 +194,12 @@ def _(s, d, start, n, t, sign):
         s.wrong(end_of_minus_one=agree(given, (start, n)))
 
 
-@law("slice-that-takes-all", "as many elements as there are, one after the other, can only be all of them",
-     at="src/slicing/compose.rs: takes_all", forms=dict(sign=SIGNS, floor=FLOORS))
+@law(
+    "slice-that-takes-all",
+    "as many elements as there are, one after the other, can only be all of them",
+    at="src/slicing/compose.rs: takes_all",
+    forms=dict(sign=SIGNS, floor=FLOORS),
+)
 def _(s, d, begin, end, t, k, sign, floor):
     s.give(d >= 0, t >= 1, 0 <= k, k < d)
     start, size = taken(s, d, begin, end, sign, t, floor)
@@ -203,8 +207,12 @@ def _(s, d, begin, end, t, k, sign, floor):
     s.claim(start + sign * t * k == k)
 
 
-@law("slice-bound-from-the-end", "a bound d − k is −k where d ≥ k > 0", at="src/slicing/compose.rs: with_numbers",
-     forms=dict(sign=SIGNS, last=BOUNDS, floor=FLOORS))
+@law(
+    "slice-bound-from-the-end",
+    "a bound d − k is −k where d ≥ k > 0",
+    at="src/slicing/compose.rs: with_numbers",
+    forms=dict(sign=SIGNS, last=BOUNDS, floor=FLOORS),
+)
 def _(s, d, k, other, t, sign, last, floor):
     s.give(t >= 1, d >= 0)
     other = optional(last, other)
@@ -213,8 +221,12 @@ def _(s, d, k, other, t, sign, last, floor):
     s.claim(agree(taken(s, d, other, -k, sign, t, floor), taken(s, d, other, d - k, sign, t, floor)))
 
 
-@law("slice-bound-beyond-the-axis", "a bound that lies beyond the axis is open, or INT64_MAX where a range begins behind it",
-     at="src/slicing/compose.rs: with_numbers", forms=dict(sign=SIGNS, last=BOUNDS, floor=FLOORS))
+@law(
+    "slice-bound-beyond-the-axis",
+    "a bound that lies beyond the axis is open, or INT64_MAX where a range begins behind it",
+    at="src/slicing/compose.rs: with_numbers",
+    forms=dict(sign=SIGNS, last=BOUNDS, floor=FLOORS),
+)
 def _(s, d, bound, other, huge, t, sign, last, floor):
     s.give(t >= 1, d >= 0, huge >= d)
     other = optional(last, other)

@@ -8,14 +8,17 @@ in `layout`, at every small shape.
 import itertools
 
 import numpy
-from z3 import And, BoolVal, If, Implies, Or
+from z3 import And, If, Implies, Or
 
 from law import exhaustive, imax, imin, law
-from layout import A, ONE, P, SIX, THREE, TWO, TWO_A, ZERO, as_const, codes_of, count, numbered, product, same, shape, shapes, shown, value
+from layout import A, ONE, SIX, THREE, TWO, TWO_A, ZERO, count, numbered, product, same, shape, shapes, shown, value
 
 
-@law("counting-row-major", "with step i of an axis that goes on where the next one ends, the elements are consecutive: (i·n + j)·s = i·(n·s) + j·s",
-     at="src/rewrite/index/counting.rs: reshaped")
+@law(
+    "counting-row-major",
+    "with step i of an axis that goes on where the next one ends, the elements are consecutive: (i·n + j)·s = i·(n·s) + j·s",
+    at="src/rewrite/index/counting.rs: reshaped",
+)
 def _(s, offset, i, j, n, step, outer):
     # One axis of m·n counted out along [m, n], and back.
     s.give(0 <= j, j < n, 0 <= i)
@@ -42,17 +45,28 @@ def _(s, d, b, stride, offset, step, k):
     s.claim(offset + step * (start + k * stride) == (offset + step * b) + (step * stride) * k)
 
 
-@law("counting-bounds", "offset + Σ step_k·i_k lies between the offset and that plus step·(dim − 1), by the sign of the step",
-     at="src/rewrite/index/counting.rs: bounds", forms=dict(sign=[1, -1]))
+@law(
+    "counting-bounds",
+    "offset + Σ step_k·i_k lies between the offset and that plus step·(dim − 1), by the sign of the step",
+    at="src/rewrite/index/counting.rs: bounds",
+    forms=dict(sign=[1, -1]),
+)
 def _(s, offset, step, d, i, low, high, sign):
     s.give(low <= offset, offset <= high)
     s.need(step_has_this_sign=sign * step >= 0, place_is_there=And(0 <= i, i < d))
     reach = step * (d - 1)
-    s.claim(And(low <= offset + step * i, offset + step * i <= high + reach) if sign > 0 else And(low + reach <= offset + step * i, offset + step * i <= high))
+    s.claim(
+        And(low <= offset + step * i, offset + step * i <= high + reach)
+        if sign > 0
+        else And(low + reach <= offset + step * i, offset + step * i <= high)
+    )
 
 
-@law("comparison-decided", "a difference between low and high: a < b if high < 0, a ≤ b if high ≤ 0, a = b if both are 0, and so on",
-     at="src/rewrite/index/counting.rs: decided")
+@law(
+    "comparison-decided",
+    "a difference between low and high: a < b if high < 0, a ≤ b if high ≤ 0, a = b if both are 0, and so on",
+    at="src/rewrite/index/counting.rs: decided",
+)
 def _(s, a, b, low, high):
     s.need(above=low <= a - b, below=a - b <= high)
     s.claim(Implies(high < 0, a < b), Implies(low >= 0, a >= b), Implies(high <= 0, a <= b), Implies(low > 0, a > b))
@@ -74,18 +88,27 @@ def _(s, d, m, n, i, j, offset, step, inner):
     s.claim(index == i * n + j, 0 <= index, index < d)
 
 
-@law("lookup-of-part", "GatherND(x, o + position) = x[o : o + n]", at="src/rewrite/index/lookup.rs: gather_nd")
-def _(s, d, o, n, k):
-    from slicing import agree, taken
+@law(
+    "lookup-of-part",
+    "GatherND(x, o + position) = x[o : o + n] where that part is there, or something is looked up at every position",
+    at="src/rewrite/index/lookup.rs: gather_nd",
+)
+def _(s, d, o, n, others):
+    from slicing import taken
 
-    s.give(d >= 0, n >= 0)
-    # An index beyond the data fails: a run that gives a result has none.
-    s.need(begin_is_counted_from_the_front=o >= 0, every_index_is_inside=Or(n == 0, o + n <= d))
-    s.claim(agree(taken(s, d, o, o + n, 1, 1), (o, n)))
+    s.give(d >= 0, n >= 0, others >= 0)
+    # A run that gives a result has looked up no index beyond the data; where another axis of the indices is empty it looks up none.
+    s.give(Implies(And(n >= 1, others >= 1), o + n <= d))
+    s.need(begin_is_counted_from_the_front=o >= 0, part_is_there_or_looked_up=Or(o + n <= d, others >= 1))
+    start, size = taken(s, d, o, o + n, 1, 1)
+    s.claim(size == n, Implies(n > 0, start == o))
 
 
-@law("assignments-in-order", "pieces of an axis that do not overlap and have as many elements together as it has are all of it, in order",
-     at="src/rewrite/index/assign.rs: in_order")
+@law(
+    "assignments-in-order",
+    "pieces of an axis that do not overlap and have as many elements together as it has are all of it, in order",
+    at="src/rewrite/index/assign.rs: in_order",
+)
 def _(s, d, a, b, c, e, k):
     # Two pieces a:b and c:e, sorted.
     s.give(0 <= a, a < b, c < e, e <= d, a <= c)
@@ -94,8 +117,11 @@ def _(s, d, a, b, c, e, k):
     s.claim(a == 0, b == c, e == d)
 
 
-@law("block-in-filled", "a block u written into v at start is Pad(u, start, d − start − n) with v, for a start of either sign",
-     at="src/rewrite/index/assign.rs: into_filled")
+@law(
+    "block-in-filled",
+    "a block u written into v at start is Pad(u, start, d − start − n) with v, for a start of either sign",
+    at="src/rewrite/index/assign.rs: into_filled",
+)
 def _(s, d, first, n, j):
     s.give(d >= 0, 0 <= j, j < n)
     # Entry j goes to the place first + j, counted from the end where that is negative; a run that gives a result has only such.
@@ -108,7 +134,11 @@ def _(s, d, first, n, j):
     s.wrong(start_is_not_counted=place == first + j)
 
 
-@law("nonzero-of-full", "the places of a vector of n numbers none of which is 0 are 0, 1, …, n − 1", at="src/rewrite/index/nonzero.rs: in_order")
+@law(
+    "nonzero-of-full",
+    "the places of a vector of n numbers none of which is 0 are 0, 1, …, n − 1",
+    at="src/rewrite/index/nonzero.rs: in_order",
+)
 def _(s, n, k, before):
     # Place k is the place of the entry that has `before` entries that are not 0 before it; here each has one.
     s.need(none_is_zero=before == k)
@@ -116,8 +146,11 @@ def _(s, n, k, before):
     s.claim(0 + 1 * before == k)
 
 
-@law("column-is-chosen", "Concat(x₀, …, xₖ)[p] = xᵢ[p] with i the place along the axis, where each xᵢ has size 1 along it",
-     at="src/rewrite/index/columns.rs: choose")
+@law(
+    "column-is-chosen",
+    "Concat(x₀, …, xₖ)[p] = xᵢ[p] with i the place along the axis, where each xᵢ has size 1 along it",
+    at="src/rewrite/index/columns.rs: choose",
+)
 def _(s, p, n, first, second, third):
     s.give(0 <= p, p < 3)
     s.need(every_column_is_one=And(first == 1, second == 1, third == 1))
@@ -125,12 +158,11 @@ def _(s, p, n, first, second, third):
     s.claim(piece == p)
 
 
-def broadcast_to(s, own, goal):
-    return Or(own == goal, own == 1)
-
-
-@law("broadcast-is-idempotent", "f(Expand(x), y) = f(x, y) where an operand that stays has the result's size, or that is 1",
-     at="src/rewrite/merge.rs: expand_into_broadcast")
+@law(
+    "broadcast-is-idempotent",
+    "f(Expand(x), y) = f(x, y) where an operand that stays has the result's size, or that is 1",
+    at="src/rewrite/merge.rs: expand_into_broadcast",
+)
 def _(s, own, spread, other, result, p):
     # x of size own is spread to `spread`, which meets `other` in a result.
     s.give(own >= 0, spread >= 0, other >= 0, result >= 0)
@@ -145,8 +177,11 @@ def _(s, own, spread, other, result, p):
     s.claim(If(own == 1, 0, at) == If(own == 1, 0, p))
 
 
-@law("spread-form", "what is spread from w reads place 0 where w has size 1, and place p elsewhere; an operator of each place alone keeps that",
-     at="src/rewrite/index/narrow.rs: broadcast")
+@law(
+    "spread-form",
+    "what is spread from w reads place 0 where w has size 1, and place p elsewhere; an operator of each place alone keeps that",
+    at="src/rewrite/index/narrow.rs: broadcast",
+)
 def _(s, small, wide, other, p):
     s.give(0 <= p, p < wide)
     s.need(is_spread=Or(small == wide, small == 1))
@@ -158,7 +193,11 @@ def _(s, small, wide, other, p):
     s.claim(place(small, q) == place(small, p), place(other, q) == place(other, p), Or(narrow == wide, And(small == 1, other == 1)))
 
 
-@law("spread-by-shape", "Tile(x, r) with r = 1 but where x has size 1, and Expand, read place p mod d = p, or 0 where d = 1", at="src/rewrite/index/spread.rs: narrowed")
+@law(
+    "spread-by-shape",
+    "Tile(x, r) with r = 1 but where x has size 1, and Expand, read place p mod d = p, or 0 where d = 1",
+    at="src/rewrite/index/spread.rs: narrowed",
+)
 def _(s, d, repeats, p):
     s.give(d >= 1, repeats >= 1, 0 <= p, p < d * repeats)
     s.need(repeats_only_ones=Or(d == 1, repeats == 1))
@@ -223,12 +262,16 @@ def counting_tensor(offset, steps, dims):
     return result
 
 
-@exhaustive("counting-reshaped", "one axis counted out along several has steps of its own times the dims behind; several that go on where the next ends are one",
-            at="src/rewrite/index/counting.rs: reshaped", bound="ranks up to 3 to ranks up to 3, steps of row-major order and others, sizes 0 to 3")
+@exhaustive(
+    "counting-reshaped",
+    "one axis counted out along several has steps of its own times the dims behind; several that go on where the next ends are one",
+    at="src/rewrite/index/counting.rs: reshaped",
+    bound="ranks up to 3 to ranks up to 3, steps of row-major order and others, sizes 0 to 3",
+)
 def _(mutant):
     dims = [ONE, TWO, THREE, A, SIX, TWO_A]
     for source in shapes(range(1, 4), dims):
-        row_major = [product(source[axis + 1:]) for axis in range(len(source))]
+        row_major = [product(source[axis + 1 :]) for axis in range(len(source))]
         choices = [row_major, [ONE] * len(source), [product([TWO, step]) for step in row_major]]
         if len(source) > 1:
             choices.append([ZERO, *row_major[1:]])
@@ -270,7 +313,7 @@ def laid_out(wide, narrow, target, mutant=None):
             while own and goal and own[-1] == goal[-1]:
                 own.pop()
                 goal.pop()
-            part = full[i:i + len(own)]
+            part = full[i : i + len(own)]
             if product(own) != product(goal):
                 return None
             if part == own:
@@ -283,8 +326,12 @@ def laid_out(wide, narrow, target, mutant=None):
     return result
 
 
-@exhaustive("spread-through-layout", "axes that are run together or taken apart must all repeat, or none of them; then the smaller form is laid out alike",
-            at="src/rewrite/index/narrow.rs: layout", bound="ranks up to 3 to ranks up to 3, every choice of repeated axes, sizes 0 to 3")
+@exhaustive(
+    "spread-through-layout",
+    "axes that are run together or taken apart must all repeat, or none of them; then the smaller form is laid out alike",
+    at="src/rewrite/index/narrow.rs: layout",
+    bound="ranks up to 3 to ranks up to 3, every choice of repeated axes, sizes 0 to 3",
+)
 def through(mutant):
     dims = [ZERO, ONE, TWO, THREE, A, SIX]
     for wide in shapes(range(1, 4), dims):

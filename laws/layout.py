@@ -114,8 +114,12 @@ def codes_of(source, target, mutant=None):
 DIMS = [ZERO, ONE, TWO, A, B, P, TWO_A]
 
 
-@exhaustive("reshape-codes", "a constant stays, 0 copies a dim that is as it was, and −1 is the rest if no other dim can be 0",
-            at="src/rewrite/merge.rs: reshape_codes", bound="ranks up to 3, sizes 0 to 3")
+@exhaustive(
+    "reshape-codes",
+    "a constant stays, 0 copies a dim that is as it was, and −1 is the rest if no other dim can be 0",
+    at="src/rewrite/merge.rs: reshape_codes",
+    bound="ranks up to 3, sizes 0 to 3",
+)
 def _(mutant):
     for source in shapes(range(4), DIMS):
         for target in shapes(range(4), DIMS):
@@ -132,8 +136,12 @@ def _(mutant):
 _.mutants = ("others may be 0", "zero copies nothing")
 
 
-@exhaustive("transpose-of-transpose", "Transpose(Transpose(x, p), q) = Transpose(x, p∘q): axis i of the result is axis p[q[i]] of x",
-            at="src/rewrite/merge.rs: transpose_transpose", bound="ranks up to 5, distinct sizes")
+@exhaustive(
+    "transpose-of-transpose",
+    "Transpose(Transpose(x, p), q) = Transpose(x, p∘q): axis i of the result is axis p[q[i]] of x",
+    at="src/rewrite/merge.rs: transpose_transpose",
+    bound="ranks up to 5, distinct sizes",
+)
 def transposes(mutant):
     for rank in range(1, 6):
         tensor = numbered(tuple(range(2, 2 + rank)))
@@ -149,8 +157,12 @@ def transposes(mutant):
 transposes.mutants = ("the other order",)
 
 
-@exhaustive("transpose-of-ones", "a Transpose that moves only axes of size 1 past others keeps all elements in order",
-            at="src/rewrite/merge.rs: transpose_as_reshape", bound="ranks up to 4, sizes 0 to 3")
+@exhaustive(
+    "transpose-of-ones",
+    "a Transpose that moves only axes of size 1 past others keeps all elements in order",
+    at="src/rewrite/merge.rs: transpose_as_reshape",
+    bound="ranks up to 4, sizes 0 to 3",
+)
 def ones(mutant):
     for source in shapes(range(1, 5), [ZERO, ONE, TWO, A, THREE]):
         for perm in itertools.permutations(range(len(source))):
@@ -179,7 +191,7 @@ def merged(source, dims, target, perm, mutant=None):
             return None
         if mutant != "groups in any order" and any(a + 1 != b for a, b in zip(group, group[1:])):
             return None
-        rest = rest[len(group):]
+        rest = rest[len(group) :]
         groups.append(group)
     if rest:
         return None
@@ -192,8 +204,12 @@ def merged(source, dims, target, perm, mutant=None):
 SPLIT = [ONE, TWO, THREE, A]
 
 
-@exhaustive("reshape-of-transpose", "axes that are split, moved side by side in their order, and merged again are one Transpose of whole axes",
-            at="src/rewrite/merge.rs: reshape_of_transpose", bound="2 or 3 axes split into up to 4, sizes 0 to 3")
+@exhaustive(
+    "reshape-of-transpose",
+    "axes that are split, moved side by side in their order, and merged again are one Transpose of whole axes",
+    at="src/rewrite/merge.rs: reshape_of_transpose",
+    bound="2 or 3 axes split into up to 4, sizes 0 to 3",
+)
 def regrouped(mutant):
     for dims in shapes(range(2, 5), SPLIT):
         for sources in partitions(dims):
@@ -245,11 +261,11 @@ def smallest_groups(source, target):
         own, goal = source[i], target[j]
         reads = writes = 1
         if own != goal:
-            more = reach(goal, own, target[j + 1:])
+            more = reach(goal, own, target[j + 1 :])
             if more is not None:
                 writes += more + 1
             else:
-                more = reach(own, goal, source[i + 1:])
+                more = reach(own, goal, source[i + 1 :])
                 if more is None:
                     return None
                 reads += more + 1
@@ -261,8 +277,12 @@ def smallest_groups(source, target):
     return groups
 
 
-@exhaustive("transpose-around-reshape", "groups of axes that stood together before a Transpose may be reshaped before it, and be turned afterwards",
-            at="src/rewrite/regroup.rs: around_reshape", bound="ranks up to 3 to ranks up to 3, sizes 0 to 3")
+@exhaustive(
+    "transpose-around-reshape",
+    "groups of axes that stood together before a Transpose may be reshaped before it, and be turned afterwards",
+    at="src/rewrite/regroup.rs: around_reshape",
+    bound="ranks up to 3 to ranks up to 3, sizes 0 to 3",
+)
 def around(mutant):
     dims = [ZERO, ONE, TWO, SIX, A, THREE]
     for source in shapes(range(1, 4), dims):
@@ -272,9 +292,7 @@ def around(mutant):
                 groups = smallest_groups(turned, target)
                 if groups is None:
                     continue
-                together = all(
-                    all(a + 1 == b for a, b in zip(first[start:stop], first[start + 1:stop])) for (start, stop), _ in groups
-                )
+                together = all(all(a + 1 == b for a, b in zip(first[start:stop], first[start + 1 : stop])) for (start, stop), _ in groups)
                 if not together and mutant != "groups stand anywhere":
                     continue
                 groups = sorted(groups, key=lambda group: first[group[0][0]])
@@ -308,8 +326,12 @@ def ones_between(short, long, mutant=None):
     return axes if matched == len(short) else None
 
 
-@exhaustive("reshape-that-inserts-ones", "a Reshape that only adds or only drops axes of size 1 is an Unsqueeze or a Squeeze of them",
-            at="src/rewrite/sizes.rs: inserted_ones", bound="ranks up to 4, sizes 0 to 3")
+@exhaustive(
+    "reshape-that-inserts-ones",
+    "a Reshape that only adds or only drops axes of size 1 is an Unsqueeze or a Squeeze of them",
+    at="src/rewrite/sizes.rs: inserted_ones",
+    bound="ranks up to 4, sizes 0 to 3",
+)
 def inserted(mutant):
     dims = [ZERO, ONE, TWO, A, P]
     for short in shapes(range(3), dims):
@@ -330,8 +352,12 @@ def inserted(mutant):
 inserted.mutants = ("any axis may go",)
 
 
-@exhaustive("reshape-that-flattens", "Reshape(x, [Π dims before k, Π dims from k on]) = Flatten(x, axis = k)",
-            at="src/rewrite/sizes.rs: reshape_to_flatten", bound="ranks up to 4, sizes 0 to 3")
+@exhaustive(
+    "reshape-that-flattens",
+    "Reshape(x, [Π dims before k, Π dims from k on]) = Flatten(x, axis = k)",
+    at="src/rewrite/sizes.rs: reshape_to_flatten",
+    bound="ranks up to 4, sizes 0 to 3",
+)
 def flattened(mutant):
     for source in shapes(range(5), [ZERO, ONE, TWO, A, B]):
         for rows, columns in {(product(source[:k]), product(source[k:])) for k in range(len(source) + 1)}:
@@ -355,7 +381,7 @@ def surviving(source, target, mutant=None):
         for candidate, size in enumerate(source):
             # Either follows from the other where no dim is 0, so that only both together can be missed.
             before = product(source[:candidate]) == product(target[:axis])
-            behind = product(source[candidate + 1:]) == product(target[axis + 1:])
+            behind = product(source[candidate + 1 :]) == product(target[axis + 1 :])
             if dim != ONE and size == dim and (before and behind or mutant == "whatever is before and behind"):
                 own = candidate
                 break
@@ -363,8 +389,12 @@ def surviving(source, target, mutant=None):
     return found
 
 
-@exhaustive("slice-of-reshape", "Reshape(x)[r] = Reshape(x[r]) along an axis as long as one of x, with as many elements before it and behind it",
-            at="src/rewrite/slices/reshape.rs: surviving", bound="ranks up to 3, every range of one or two axes, sizes 0 to 3")
+@exhaustive(
+    "slice-of-reshape",
+    "Reshape(x)[r] = Reshape(x[r]) along an axis as long as one of x, with as many elements before it and behind it",
+    at="src/rewrite/slices/reshape.rs: surviving",
+    bound="ranks up to 3, every range of one or two axes, sizes 0 to 3",
+)
 def sliced(mutant):
     dims = [ZERO, ONE, TWO, THREE, A, SIX]
     ranges = [slice(1, None), slice(0, 1), slice(None, None, -1), slice(0, 0)]
@@ -393,8 +423,12 @@ def sliced(mutant):
 sliced.mutants = ("whatever is before and behind",)
 
 
-@exhaustive("slice-of-transpose", "Transpose(x, p)[r] = Transpose(x[r∘p⁻¹], p): axis i of the transposed data is axis p[i] of x",
-            at="src/rewrite/slices/transpose.rs: slice_of_transpose", bound="ranks up to 4")
+@exhaustive(
+    "slice-of-transpose",
+    "Transpose(x, p)[r] = Transpose(x[r∘p⁻¹], p): axis i of the transposed data is axis p[i] of x",
+    at="src/rewrite/slices/transpose.rs: slice_of_transpose",
+    bound="ranks up to 4",
+)
 def sliced_transpose(mutant):
     for rank in range(1, 5):
         tensor = numbered(tuple(range(2, 2 + rank)))
@@ -409,8 +443,12 @@ def sliced_transpose(mutant):
 sliced_transpose.mutants = ("the other way",)
 
 
-@exhaustive("reduction-keeping-axes", "Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1), and the other way round",
-            at="src/rewrite/axes.rs: reduction", bound="ranks up to 4, sums")
+@exhaustive(
+    "reduction-keeping-axes",
+    "Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1), and the other way round",
+    at="src/rewrite/axes.rs: reduction",
+    bound="ranks up to 4, sums",
+)
 def kept(mutant):
     for rank in range(1, 5):
         tensor = numbered(tuple(range(2, 2 + rank)))
@@ -426,8 +464,12 @@ def kept(mutant):
 kept.mutants = ("axes of the result",)
 
 
-@exhaustive("split-behind-reshape", "parts [L…, nᵢ, T…] reshaped to [L…, hᵢ, I…, T…] with the same I… for all are parts of the whole reshaped so",
-            at="src/rewrite/split.rs: reshape", bound="up to 3 parts, blocks of up to 4, one axis before and behind")
+@exhaustive(
+    "split-behind-reshape",
+    "parts [L…, nᵢ, T…] reshaped to [L…, hᵢ, I…, T…] with the same I… for all are parts of the whole reshaped so",
+    at="src/rewrite/split.rs: reshape",
+    bound="up to 3 parts, blocks of up to 4, one axis before and behind",
+)
 def behind(mutant):
     for lead, tail in itertools.product((0, 1, 2), repeat=2):
         for blocks in [(), (1,), (2,), (3,), (2, 2), (1, 2)]:
@@ -451,8 +493,12 @@ def behind(mutant):
 behind.mutants = ("blocks first",)
 
 
-@exhaustive("split-behind-transpose", "Transpose(Split(x; a)[i], q) = Transpose(Split(Transpose(x, p); a′)[i], p⁻¹∘q), with a′ where p puts axis a",
-            at="src/rewrite/split.rs: transpose", bound="ranks up to 3")
+@exhaustive(
+    "split-behind-transpose",
+    "Transpose(Split(x; a)[i], q) = Transpose(Split(Transpose(x, p); a′)[i], p⁻¹∘q), with a′ where p puts axis a",
+    at="src/rewrite/split.rs: transpose",
+    bound="ranks up to 3",
+)
 def turned(mutant):
     for rank in range(1, 4):
         tensor = numbered(tuple(range(4, 4 + rank)))
@@ -471,8 +517,12 @@ def turned(mutant):
 turned.mutants = ("the axis itself",)
 
 
-@exhaustive("concat-of-concat", "Concat(…, Concat(a, b), …) = Concat(…, a, b, …) along one axis", at="src/rewrite/merge.rs: concat_concat",
-            bound="ranks up to 3, sizes 0 to 2")
+@exhaustive(
+    "concat-of-concat",
+    "Concat(…, Concat(a, b), …) = Concat(…, a, b, …) along one axis",
+    at="src/rewrite/merge.rs: concat_concat",
+    bound="ranks up to 3, sizes 0 to 2",
+)
 def concats(mutant):
     for rank in range(1, 4):
         for axis in range(rank):

@@ -22,7 +22,9 @@ def _(s, x, y, z, c):
     s.claim(imax(x + c, y + c, z + c) == c + imax(x, y, z))
 
 
-@law("maximum-takes-out-factor", "max(g·x, g·y) = g·max(x, y) for g ≥ 0, and a member 0 is 0 again", at="src/dim/maximum.rs: take_out_factor")
+@law(
+    "maximum-takes-out-factor", "max(g·x, g·y) = g·max(x, y) for g ≥ 0, and a member 0 is 0 again", at="src/dim/maximum.rs: take_out_factor"
+)
 def _(s, x, y, g):
     s.need(factor_is_not_negative=g >= 0)
     s.claim(imax(g * x, g * y) == g * imax(x, y), imax(0, g * y) == g * imax(0, y))
@@ -84,8 +86,17 @@ def _(s, a, b):
     s.claim(broadcast(broadcast(a, 1), b) == broadcast(a, b), broadcast(1, b) == b)
 
 
-@law("meet-with-covered", "a size S and a size v(S) broadcast to S if v ≥ 1 where S = 1, and there v ≤ 1, or v ≤ S", at="src/dim/meet.rs: covers")
+@law(
+    "meet-with-covered",
+    "a size S and a size v(S) broadcast to S if v ≥ 1 where S = 1, and there v ≤ 1, or v ≤ S",
+    at="src/dim/meet.rs: covers",
+)
 def _(s, size, v, at_one, result):
-    s.give(size >= 0, v >= 0, Implies(size == 1, v == at_one), Or(And(size == 1, result == v), And(v == 1, result == size), And(size == v, result == v)))
+    s.give(
+        size >= 0,
+        v >= 0,
+        Implies(size == 1, v == at_one),
+        Or(And(size == 1, result == v), And(v == 1, result == size), And(size == v, result == v)),
+    )
     s.need(is_there_at_one=at_one >= 1, is_no_more=Or(at_one <= 1, v <= size))
     s.claim(result == size)

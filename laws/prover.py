@@ -1,6 +1,6 @@
 """Lower bounds: src/dim/prove.rs. A bound is proved of p where it follows from what is proved of smaller questions."""
 
-from z3 import And, If, Implies, Not, Or
+from z3 import And, Implies
 
 from law import imax, imin, law
 
@@ -32,8 +32,11 @@ def _(s, x, low, high):
     s.claim(x == low + (x - low), 0 <= x - low, x - low <= high - low, x == high - (high - x), 0 <= high - x)
 
 
-@law("absorb", "m·n ≥ m for m ≥ 0 and n ≥ 0 where every factor of n is one of m: if m is not 0, they are all at least 1",
-     at="src/dim/prove.rs: absorb")
+@law(
+    "absorb",
+    "m·n ≥ m for m ≥ 0 and n ≥ 0 where every factor of n is one of m: if m is not 0, they are all at least 1",
+    at="src/dim/prove.rs: absorb",
+)
 def _(s, x, y, z):
     # m = x·y·z, and n a product of powers of x and y.
     m = x * y * z
@@ -72,15 +75,20 @@ def _(s, b, c, m, n, low):
     s.claim(p(imax(m, n)) >= low)
 
 
-@law("bound-by-floor", "b·⌊a/b⌋ ≤ a and b·⌊a/b⌋ ≥ a − b + 1: B·b·⌊a/b⌋ ≥ B·a for B ≤ 0, and ≥ B·(a − b + 1) for B ≥ 0", at="src/dim/prove.rs: low_by_floor",
-     forms=dict(sign=[1, -1]))
+@law(
+    "bound-by-floor",
+    "b·⌊a/b⌋ ≤ a and b·⌊a/b⌋ ≥ a − b + 1: B·b·⌊a/b⌋ ≥ B·a for B ≤ 0, and ≥ B·(a − b + 1) for B ≥ 0",
+    at="src/dim/prove.rs: low_by_floor",
+    forms=dict(sign=[1, -1]),
+)
 def _(s, a, b, rest, cofactor, sign):
     s.give(b >= 1)
     s.need(cofactor_has_this_sign=sign * cofactor >= 0)
     p = rest + cofactor * s.floor(a, b)
     s.claim(b * p >= b * rest + cofactor * (a if sign < 0 else a - b + 1))
     s.wrong(one_more=b * p >= b * rest + cofactor * (a + 1 if sign < 0 else a - b + 2)) if sign > 0 else s.wrong(
-        one_less=b * p >= b * rest + cofactor * (a - 1))
+        one_less=b * p >= b * rest + cofactor * (a - 1)
+    )
 
 
 @law("bound-by-exact-floor", "b·⌊a/b⌋ = a where b divides a, whatever B is", at="src/dim/prove.rs: low_by_floor")
@@ -90,7 +98,11 @@ def _(s, a, b, part, rest, cofactor):
     s.claim(b * (rest + cofactor * s.floor(a, b)) == b * rest + cofactor * a)
 
 
-@law("bound-by-floor-of-symbolic", "b·(p − g) ≥ slack − b + 1 with slack ≥ 0 gives p ≥ g, the values being integers", at="src/dim/prove.rs: low_by_floor")
+@law(
+    "bound-by-floor-of-symbolic",
+    "b·(p − g) ≥ slack − b + 1 with slack ≥ 0 gives p ≥ g, the values being integers",
+    at="src/dim/prove.rs: low_by_floor",
+)
 def _(s, p, b, g, scaled):
     s.give(b >= 1)
     s.need(scaled_bound=b * (p - g) >= scaled, slack=scaled + b - 1 >= 0)
@@ -114,3 +126,20 @@ def _(s, x, g, own, theirs):
 @law("difference-decides-order", "a ≤ b ⇔ b − a ≥ 0, a > b ⇔ a − b ≥ 1", at="src/dim/ask.rs: le")
 def _(s, a, b):
     s.claim((a <= b) == (b - a >= 0), (a > b) == (a - b >= 1))
+
+
+@law("drawn-within-bounds", "m·⌊(v + m − 1)/m⌋ is a multiple of m, at least v and less than v + m", at="src/dim/refute.rs: drawn")
+def _(s, v, m):
+    s.need(multiple_is_positive=m >= 1)
+    drawn = m * s.floor(v + m - 1, m)
+    s.claim(v <= drawn, drawn < v + m)
+
+
+@law(
+    "one-counterexample-refutes",
+    "where one assignment gives a value below 0, no lower bound of 0 holds for all",
+    at="src/dim/refute.rs: is_refuted",
+)
+def _(s, low, value):
+    s.need(bound_holds_there=value >= low, is_negative=value < 0)
+    s.claim(low < 0)

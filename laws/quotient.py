@@ -3,7 +3,7 @@
 Polynomials are integers here: an atom or a monomial is any integer, and what a law says of a sum it says of its value.
 """
 
-from z3 import And, If, Implies, Not, Or
+from z3 import And, If, Implies, Or
 
 from law import imax, imin, law
 
@@ -16,14 +16,21 @@ def _(s, a, b, q):
     s.claim(s.floor(-a, -b) == q)
 
 
-@law("floor-takes-out-multiples", "⌊(b·x + y)/b⌋ = x + ⌊y/b⌋: every coefficient ends up in 0 .. b", at="src/dim/quotient.rs: split_by_divisor")
+@law(
+    "floor-takes-out-multiples",
+    "⌊(b·x + y)/b⌋ = x + ⌊y/b⌋: every coefficient ends up in 0 .. b",
+    at="src/dim/quotient.rs: split_by_divisor",
+)
 def _(s, x, y, b):
     s.need(divisor_is_positive=b >= 1)
     s.claim(s.floor(b * x + y, b) == x + s.floor(y, b))
 
 
-@law("floor-drops-what-never-carries", "⌊(g·y + r)/(g·b)⌋ = ⌊g·y/(g·b)⌋ for 0 ≤ r < g: what is below the common step of all terms never carries",
-     at="src/dim/quotient.rs: floor_by_const")
+@law(
+    "floor-drops-what-never-carries",
+    "⌊(g·y + r)/(g·b)⌋ = ⌊g·y/(g·b)⌋ for 0 ≤ r < g: what is below the common step of all terms never carries",
+    at="src/dim/quotient.rs: floor_by_const",
+)
 def _(s, q, rest, r, g, b):
     # y by Euclid.
     s.give(g >= 1, b >= 1, 0 <= rest, rest < b)
@@ -58,14 +65,22 @@ def _(s, x, y, b, c):
     s.wrong(with_a_coefficient=s.floor(2 * s.floor(x, c) + y, b) == s.floor(2 * x + c * y, c * b))
 
 
-@law("floor-of-exact-floor", "⌊(n·⌊S/m⌋ + y)/b⌋ = ⌊(n·S + m·y)/(m·b)⌋ where m divides S, whatever n is", at="src/dim/quotient.rs: merge_exact")
+@law(
+    "floor-of-exact-floor",
+    "⌊(n·⌊S/m⌋ + y)/b⌋ = ⌊(n·S + m·y)/(m·b)⌋ where m divides S, whatever n is",
+    at="src/dim/quotient.rs: merge_exact",
+)
 def _(s, part, n, y, b, m, size):
     s.give(b >= 1, m >= 1)
     s.need(symbol_is_a_multiple=size == m * part)
     s.claim(s.floor(n * s.floor(size, m) + y, b) == s.floor(n * size + m * y, m * b))
 
 
-@law("floor-of-multiple", "for S = m·p and g = gcd(b, m): ⌊(q·(b/g)·n·S + y)/b⌋ = q·(m/g)·n·⌊S/m⌋ + ⌊y/b⌋", at="src/dim/quotient.rs: split_by_divisor")
+@law(
+    "floor-of-multiple",
+    "for S = m·p and g = gcd(b, m): ⌊(q·(b/g)·n·S + y)/b⌋ = q·(m/g)·n·⌊S/m⌋ + ⌊y/b⌋",
+    at="src/dim/quotient.rs: split_by_divisor",
+)
 def _(s, part, n, q, y, g, period, share, size):
     # b = g·period and m = g·share.
     s.give(g >= 1, period >= 1, share >= 1)
@@ -74,8 +89,12 @@ def _(s, part, n, q, y, g, period, share, size):
     s.claim(s.floor(q * period * n * size + y, b) == q * share * n * part + s.floor(y, b), s.floor(size, m) == part)
 
 
-@law("floor-cancels-common-factor", "⌊g·x/(g·y)⌋ = ⌊x/y⌋ for g·y ≥ 1 and y ≥ 1; for y ≤ −1 it is ⌊−x/−y⌋", at="src/dim/quotient.rs: cancel_common",
-     forms=dict(sign=[1, -1]))
+@law(
+    "floor-cancels-common-factor",
+    "⌊g·x/(g·y)⌋ = ⌊x/y⌋ for g·y ≥ 1 and y ≥ 1; for y ≤ −1 it is ⌊−x/−y⌋",
+    at="src/dim/quotient.rs: cancel_common",
+    forms=dict(sign=[1, -1]),
+)
 def _(s, x, y, g, sign):
     s.give(g * y >= 1)
     s.need(quotient_has_this_sign=sign * y >= 1)
@@ -88,8 +107,12 @@ def _(s, x, y, c, g):
     s.claim(s.floor(g * x + c, g * y) == s.floor(x + s.floor(c, g), y))
 
 
-@law("floor-of-maximum", "⌊(a + c·max(m, n))/b⌋ = max of ⌊(a + c·m)/b⌋ and ⌊(a + c·n)/b⌋ for c > 0, the least of them for c < 0",
-     at="src/dim/quotient.rs: push_into_maximum", forms=dict(sign=[1, -1]))
+@law(
+    "floor-of-maximum",
+    "⌊(a + c·max(m, n))/b⌋ = max of ⌊(a + c·m)/b⌋ and ⌊(a + c·n)/b⌋ for c > 0, the least of them for c < 0",
+    at="src/dim/quotient.rs: push_into_maximum",
+    forms=dict(sign=[1, -1]),
+)
 def _(s, a, c, m, n, b, sign):
     s.give(b >= 1)
     s.need(coefficient_has_this_sign=sign * c >= 1)
@@ -103,8 +126,12 @@ def _(s, f, g):
     s.claim(imax(0, g) == imax(0, imax(0, f) - (f - g)))
 
 
-@law("clamp-of-clamp-in-sum", "rest + c·max(0, g), with max(0, f) in rest: the options are rest and rest + c·(max(0, f) − (f − g))",
-     at="src/dim/quotient.rs: clamp_of_clamp", forms=dict(sign=[1, -1]))
+@law(
+    "clamp-of-clamp-in-sum",
+    "rest + c·max(0, g), with max(0, f) in rest: the options are rest and rest + c·(max(0, f) − (f − g))",
+    at="src/dim/quotient.rs: clamp_of_clamp",
+    forms=dict(sign=[1, -1]),
+)
 def _(s, rest, c, f, g, b, sign):
     s.give(b >= 1)
     s.need(outer_is_larger=f >= g, coefficient_has_this_sign=sign * c >= 1)
@@ -129,7 +156,9 @@ def _(s, c, n, m, part, size):
     s.claim(c * n * quotient == whole * n * size + (c - m * whole) * n * quotient)
 
 
-@law("expand-multiple", "S = m·⌊S/m⌋, and ⌊S/k⌋ = (m/k)·⌊S/m⌋ for a k that divides m, where m divides S", at="src/dim/arith.rs: expand_atom")
+@law(
+    "expand-multiple", "S = m·⌊S/m⌋, and ⌊S/k⌋ = (m/k)·⌊S/m⌋ for a k that divides m, where m divides S", at="src/dim/arith.rs: expand_atom"
+)
 def _(s, k, times, m, part, size):
     s.give(k >= 1, times >= 1)
     s.need(divisor_divides=m == k * times, symbol_is_a_multiple=size == m * part)
@@ -152,7 +181,12 @@ def _(s, a, b, q):
     s.wrong(floor_for_ceiling=s.floor(-a, -b) == q)
 
 
-@law("modulo-in-range", "0 ≤ a − b·⌊a/b⌋ < b for b > 0, and b < a − b·⌊a/b⌋ ≤ 0 for b < 0", at="src/dim/arith.rs: try_modulo", forms=dict(sign=[1, -1]))
+@law(
+    "modulo-in-range",
+    "0 ≤ a − b·⌊a/b⌋ < b for b > 0, and b < a − b·⌊a/b⌋ ≤ 0 for b < 0",
+    at="src/dim/arith.rs: try_modulo",
+    forms=dict(sign=[1, -1]),
+)
 def _(s, a, b, sign):
     s.need(divisor_has_this_sign=sign * b >= 1)
     rest = a - b * s.floor(sign * a, sign * b)
@@ -190,8 +224,11 @@ def _(s, a, b, q):
     s.claim(Implies(b == 0, a == 0), Implies(b >= 1, s.floor(a, b) == q), Implies(b <= -1, s.floor(-a, -b) == q))
 
 
-@law("product-with-switch", "p·z for z = max(0, 1 − q), which is 1 where q = 0 and else 0: of p only its value at q = 0 counts",
-     at="src/dim/arith.rs: times_switch")
+@law(
+    "product-with-switch",
+    "p·z for z = max(0, 1 − q), which is 1 where q = 0 and else 0: of p only its value at q = 0 counts",
+    at="src/dim/arith.rs: times_switch",
+)
 def _(s, p, there, q, c, d):
     s.need(not_negative=q >= 0)
     s.give(Implies(q == 0, p == there))
@@ -206,15 +243,36 @@ def _(s, x, y, c, d):
     s.claim((c * x + d * y == 0) == And(x == 0, y == 0))
 
 
-@law("divides", "b divides a iff a − b·⌊a/b⌋ = 0, and a polynomial multiple of b is a multiple of it even where b is 0",
-     at="src/dim/ask.rs: divides")
+@law(
+    "divides",
+    "b divides a iff a − b·⌊a/b⌋ = 0, and a polynomial multiple of b is a multiple of it even where b is 0",
+    at="src/dim/ask.rs: divides",
+)
 def _(s, a, b, k):
     s.give(b >= 1)
     s.claim(Implies(a == k * b, a - b * s.floor(a, b) == 0), Implies(a - b * s.floor(a, b) == 0, a == s.floor(a, b) * b))
 
 
-@law("never-zero-off-the-lattice", "a sum of multiples of g and an offset c that g does not divide is never 0", at="src/dim/ask.rs: is_zero")
+@law(
+    "never-zero-off-the-lattice", "a sum of multiples of g and an offset c that g does not divide is never 0", at="src/dim/ask.rs: is_zero"
+)
 def _(s, x, g, c):
     s.give(g >= 1)
     s.need(offset_is_no_multiple=c - g * s.floor(c, g) != 0)
     s.claim(g * x + c != 0)
+
+
+@law(
+    "polynomial-division",
+    "a = q·b + r stays true when a multiple m of b goes from r to q: a = (q + m)·b + (r − m·b)",
+    at="src/dim/expr.rs: divide",
+)
+def _(s, a, b, q, r, m):
+    s.need(division_so_far=a == q * b + r)
+    s.claim(a == (q + m) * b + (r - m * b))
+
+
+@law("content-and-offset", "a = c·p + k with p of content 1: a ≥ g ⇔ c·p ≥ g − k", at="src/dim/expr.rs: primitive")
+def _(s, a, c, p, k, g):
+    s.need(is_written_so=a == c * p + k)
+    s.claim((a >= g) == (c * p >= g - k))

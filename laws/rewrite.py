@@ -13,8 +13,12 @@ from law import exhaustive, imax, imin, law
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-@law("constant-sums", "±(±x + a) ± b = ±x + (±a ± b), by the signs that the two steps give x and their constants",
-     at="src/rewrite/fuse/chain.rs: whole", forms=dict(first=["+", "-", "from"], second=["+", "-", "from"]))
+@law(
+    "constant-sums",
+    "±(±x + a) ± b = ±x + (±a ± b), by the signs that the two steps give x and their constants",
+    at="src/rewrite/fuse/chain.rs: whole",
+    forms=dict(first=["+", "-", "from"], second=["+", "-", "from"]),
+)
 def _(s, x, a, b, first, second):
     step = lambda value, kind, constant: {"+": value + constant, "-": value - constant, "from": constant - value}[kind]
     twice = step(step(x, first, a), second, b)
@@ -46,8 +50,11 @@ def _(s, x, flag):
     s.claim(-(-x) == x, 1 - (1 - flag) == flag)
 
 
-@law("twice-is-once", "|  |x|  | = |x|, sign(sign(x)) = sign(x), max(0, max(0, x)) = max(0, x); of integers ⌊x⌋ = ⌈x⌉ = x",
-     at="src/rewrite/neutral.rs: idempotent")
+@law(
+    "twice-is-once",
+    "|  |x|  | = |x|, sign(sign(x)) = sign(x), max(0, max(0, x)) = max(0, x); of integers ⌊x⌋ = ⌈x⌉ = x",
+    at="src/rewrite/neutral.rs: idempotent",
+)
 def _(s, x):
     # The least number of a type, whose magnitude wraps to itself, is its own too.
     magnitude = lambda value: If(value >= 0, value, -value)
@@ -55,8 +62,11 @@ def _(s, x):
     s.claim(magnitude(magnitude(x)) == magnitude(x), sign(sign(x)) == sign(x), imax(0, imax(0, x)) == imax(0, x))
 
 
-@law("cut-of-cut", "cut(cut(x, a, b), c, d) = cut(x, max(a, c), min(b, d)) where the intervals meet, in any total order",
-     at="src/rewrite/fuse/clamp.rs: cut_of_cut")
+@law(
+    "cut-of-cut",
+    "cut(cut(x, a, b), c, d) = cut(x, max(a, c), min(b, d)) where the intervals meet, in any total order",
+    at="src/rewrite/fuse/clamp.rs: cut_of_cut",
+)
 def _(s, x, a, b, c, d):
     cut = lambda value, low, high: imin(imax(value, low), high)
     s.give(a <= b, c <= d)
@@ -77,8 +87,11 @@ def _(s, c, x, y):
     s.claim(select(c, x, x) == x, Implies(c == 1, select(c, x, y) == x), Implies(c == 0, select(c, x, y) == y))
 
 
-@law("expand-by-ones", "a size 1 asked of Expand leaves the operand's size: broadcast(d, 1) = d, and broadcast(d, e) = d where that is so",
-     at="src/rewrite/sizes.rs: expand")
+@law(
+    "expand-by-ones",
+    "a size 1 asked of Expand leaves the operand's size: broadcast(d, 1) = d, and broadcast(d, e) = d where that is so",
+    at="src/rewrite/sizes.rs: expand",
+)
 def _(s, d, e, result):
     s.give(d >= 0, e >= 0, Or(And(d == 1, result == e), And(e == 1, result == d), And(d == e, result == d)))
     s.need(result_is_the_operand=result == d)
@@ -103,7 +116,11 @@ def _(s, k, d):
     s.claim(s.floor(k * d, d) == k)
 
 
-@law("selections-joined", "Concat(x[i₀ …], x[j₀ …]) = x[i₀ … j₀ …]: place p is p of the first, or p − n of the second", at="src/rewrite/slices/select.rs: selections")
+@law(
+    "selections-joined",
+    "Concat(x[i₀ …], x[j₀ …]) = x[i₀ … j₀ …]: place p is p of the first, or p − n of the second",
+    at="src/rewrite/slices/select.rs: selections",
+)
 def _(s, start, step, n, other, by, m, p):
     s.give(n >= 1, m >= 1, 0 <= p, p < n + m)
     # The indices of both, one after the other, as the new Gather reads them.
@@ -113,7 +130,11 @@ def _(s, start, step, n, other, by, m, p):
     s.claim(listed == If(piece == 0, start + step * local, other + by * local), 0 <= local, local < If(piece == 0, n, m))
 
 
-@law("gathers-are-split", "elements i₀ < i₁ < … of an axis and the gaps between them add up to the axis", at="src/rewrite/slices/select.rs: gathers")
+@law(
+    "gathers-are-split",
+    "elements i₀ < i₁ < … of an axis and the gaps between them add up to the axis",
+    at="src/rewrite/slices/select.rs: gathers",
+)
 def _(s, d, first, second):
     s.need(in_order=first < second, first_is_inside=0 <= first, last_is_inside=second < d)
     sizes = [first, 1, second - (first + 1), 1, d - (second + 1)]
@@ -149,8 +170,12 @@ def widths():
 FLOATS = {"Float16": (11, -24, 16), "Bfloat16": (8, -133, 128), "Float": (24, -149, 128), "Double": (53, -1074, 1024)}
 
 
-@exhaustive("cast-keeps-every-value", "every value of the first type has one of the second that stands for it exactly, and for nothing else",
-            at="src/rewrite/merge.rs: is_lossless", bound="every pair of types that the program lists")
+@exhaustive(
+    "cast-keeps-every-value",
+    "every value of the first type has one of the second that stands for it exactly, and for nothing else",
+    at="src/rewrite/merge.rs: is_lossless",
+    bound="every pair of types that the program lists",
+)
 def lossless(mutant):
     text = (ROOT / "src/rewrite/merge.rs").read_text()
     body = re.search(r"fn is_lossless.*?matches!\((.*?)\n    \)\n", text, re.S).group(1)

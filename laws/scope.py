@@ -1,8 +1,6 @@
 """What is assumed of symbols: src/dim/scope.rs."""
 
-from z3 import And, If, Implies, Or
-
-from law import imax, imin, law
+from law import law
 
 
 @law("relation-by-primitive", "c·p + k ≥ 0 ⇔ p ≥ −⌊k/c⌋ for c ≥ 1", at="src/dim/scope.rs: assume_non_negative")
@@ -12,7 +10,11 @@ def _(s, p, c, k):
     s.wrong(rounded_up=(c * p + k >= 0) == (p + s.ceil(k, c) >= 0))
 
 
-@law("relation-of-numerator", "low ≤ ⌊n/m⌋ ⇔ n − low·m ≥ 0, and ⌊n/m⌋ ≤ high ⇔ high·m + m − 1 − n ≥ 0, for m > 0", at="src/dim/scope.rs: of_numerator")
+@law(
+    "relation-of-numerator",
+    "low ≤ ⌊n/m⌋ ⇔ n − low·m ≥ 0, and ⌊n/m⌋ ≤ high ⇔ high·m + m − 1 − n ≥ 0, for m > 0",
+    at="src/dim/scope.rs: of_numerator",
+)
 def _(s, n, m, low, high):
     s.need(divisor_is_positive=m >= 1)
     q = s.floor(n, m)
@@ -35,7 +37,11 @@ def _(s, symbol, r, sign):
     s.claim((symbol - difference == -r) if sign > 0 else (symbol + difference == r))
 
 
-@law("common-multiple", "what is a multiple of g·a and of g·b, a and b without a common divisor, is one of g·a·b", at="src/dim/scope.rs: set_multiple")
+@law(
+    "common-multiple",
+    "what is a multiple of g·a and of g·b, a and b without a common divisor, is one of g·a·b",
+    at="src/dim/scope.rs: set_multiple",
+)
 def _(s, x, k, n, g, a, b, u, v):
     # That a and b have no common divisor is u·a + v·b = 1 for some u and v.
     s.need(first=x == g * a * k, second=x == g * b * n, no_common_divisor=u * a + v * b == 1)

@@ -10,8 +10,12 @@ from law import imax, imin, law
 from slicing import BOUNDS, FLOORS, SIGNS, agree, counted, optional, taken
 
 
-@law("slice-of-concat", "position p of a concatenation is position p − from of the piece that holds from ≤ p < to",
-     at="src/rewrite/slices/concat.rs: pieces_of", forms=dict(sign=SIGNS))
+@law(
+    "slice-of-concat",
+    "position p of a concatenation is position p − from of the piece that holds from ≤ p < to",
+    at="src/rewrite/slices/concat.rs: pieces_of",
+    forms=dict(sign=SIGNS),
+)
 def _(s, first, second, third, start, size, k, t, sign):
     # Three pieces; those reached are the second alone. The slice of the piece starts at start - first and takes as many.
     s.give(first >= 0, second >= 0, third >= 0, t >= 1, 0 <= k, k < size)
@@ -22,8 +26,12 @@ def _(s, first, second, third, start, size, k, t, sign):
     s.wrong(in_the_first_half=p < first)
 
 
-@law("slice-of-slices-joined", "x[a:m] and x[m:b] are x[a:b] if they have as many elements together, whatever m is",
-     at="src/rewrite/slices/concat.rs: joined", forms=dict(first=BOUNDS, middle=BOUNDS, last=BOUNDS))
+@law(
+    "slice-of-slices-joined",
+    "x[a:m] and x[m:b] are x[a:b] if they have as many elements together, whatever m is",
+    at="src/rewrite/slices/concat.rs: joined",
+    forms=dict(first=BOUNDS, middle=BOUNDS, last=BOUNDS),
+)
 def _(s, d, a, m, b, k, first, middle, last):
     a, m, b = optional(first, a), optional(middle, m), optional(last, b)
     s.give(d >= 0)
@@ -32,8 +40,12 @@ def _(s, d, a, m, b, k, first, middle, last):
     s.claim(Implies(And(0 <= k, k < both[1]), If(k < one[1], one[0] + k, other[0] + k - one[1]) == both[0] + k))
 
 
-@law("progressions-joined", "elements s + k·t for k < n and then from s + n·t on are elements s + k·t for k < n + m",
-     at="src/rewrite/slices/concat.rs: joined", forms=dict(sign=SIGNS))
+@law(
+    "progressions-joined",
+    "elements s + k·t for k < n and then from s + n·t on are elements s + k·t for k < n + m",
+    at="src/rewrite/slices/concat.rs: joined",
+    forms=dict(sign=SIGNS),
+)
 def _(s, start, n, m, t, k, following, sign):
     s.give(n >= 0, m >= 0, t >= 1, 0 <= k, k < n + m)
     s.need(follows=start + sign * n * t == following)
@@ -48,7 +60,11 @@ def _(s, d, before, size, rest):
     s.claim(agree(found, (before, size)))
 
 
-@law("slices-are-split", "pieces that do not overlap, and the gaps between them, add up to the axis", at="src/rewrite/slices/split.rs: slices_to_split")
+@law(
+    "slices-are-split",
+    "pieces that do not overlap, and the gaps between them, add up to the axis",
+    at="src/rewrite/slices/split.rs: slices_to_split",
+)
 def _(s, d, start, size, following, more):
     s.give(0 <= start, size > 0, more > 0)
     s.need(no_overlap=start + size <= following, ends_inside=following + more <= d)
@@ -56,8 +72,12 @@ def _(s, d, start, size, following, more):
     s.claim(*[one >= 0 for one in sizes], sum(sizes) == d, sizes[0] + sizes[1] + sizes[2] == following)
 
 
-@law("slice-inside-of-pad", "Pad(x, p, q)[r] = x[r − p] where r takes elements of x only", at="src/rewrite/slices/pad.rs: inside",
-     forms=dict(sign=SIGNS))
+@law(
+    "slice-inside-of-pad",
+    "Pad(x, p, q)[r] = x[r − p] where r takes elements of x only",
+    at="src/rewrite/slices/pad.rs: inside",
+    forms=dict(sign=SIGNS),
+)
 def _(s, d, p, q, start, size, k, t, sign):
     s.give(d >= 0, t >= 1, 0 <= k, k < size, d + p + q >= 0)
     last = start + sign * (size - 1) * t
@@ -67,8 +87,11 @@ def _(s, d, p, q, start, size, k, t, sign):
     s.claim(0 <= at - p, at - p < d, (start - p) + sign * k * t == at - p)
 
 
-@law("slice-across-pad", "Pad(x, p, q)[a : dim − b] is Pad(x[max(0, a − p) : d − max(0, b − q)], max(0, p − a), max(0, q − b))",
-     at="src/rewrite/slices/pad.rs: across")
+@law(
+    "slice-across-pad",
+    "Pad(x, p, q)[a : dim − b] is Pad(x[max(0, a − p) : d − max(0, b − q)], max(0, p − a), max(0, q − b))",
+    at="src/rewrite/slices/pad.rs: across",
+)
 def _(s, d, before, after, front, back, k):
     s.give(d >= 0)
     off_front, off_back = imax(front - before, 0), imax(back - after, 0)
@@ -96,8 +119,11 @@ def _(s, d, p, q, r, t, k):
     s.wrong(inner_pad_alone=twice == If(And(p <= k, k < p + d), k - p, -1))
 
 
-@law("pads-of-a-window", "tap j of window o over Pad(x, p, q) with pads u, v is tap j over x with pads p + u, q + v: o·s + j·l − u − p",
-     at="src/rewrite/fuse/pad.rs: pad_into_window")
+@law(
+    "pads-of-a-window",
+    "tap j of window o over Pad(x, p, q) with pads u, v is tap j over x with pads p + u, q + v: o·s + j·l − u − p",
+    at="src/rewrite/fuse/pad.rs: pad_into_window",
+)
 def _(s, d, p, q, u, v, o, j, stride, dilation, taps):
     s.give(d >= 0, stride >= 1, dilation >= 1, taps >= 1)
     s.need(pads_are_not_negative=And(p >= 0, q >= 0, u >= 0, v >= 0))
@@ -110,18 +136,29 @@ def _(s, d, p, q, u, v, o, j, stride, dilation, taps):
     s.claim(s.floor((d + p + q) + u + v - reach, stride) == s.floor(d + (p + u) + (q + v) - reach, stride))
 
 
-@law("window-has-an-element", "a window of side-by-side taps that is whole, with pads shorter than it, reaches one of d ≥ 1 elements",
-     at="src/rewrite/fuse/pad.rs: is_plain_pool")
+@law(
+    "window-has-an-element",
+    "a window of side-by-side taps that is whole, with pads shorter than it, reaches one of d ≥ 1 elements",
+    at="src/rewrite/fuse/pad.rs: is_plain_pool",
+)
 def _(s, d, p, q, o, stride, taps):
     s.give(stride >= 1, taps >= 1, o >= 0)
     first = o * stride - p
-    s.need(axis_has_elements=d >= 1, front_is_shorter=And(0 <= p, p < taps), end_is_shorter=And(0 <= q, q < taps),
-           window_is_whole=first + taps <= d + q)
+    s.need(
+        axis_has_elements=d >= 1,
+        front_is_shorter=And(0 <= p, p < taps),
+        end_is_shorter=And(0 <= q, q < taps),
+        window_is_whole=first + taps <= d + q,
+    )
     s.claim(imax(first, 0) <= imin(first + taps - 1, d - 1))
 
 
-@law("gather-of-progression", "Gather(x, [s, s + t, s + 2t, …]) = x[s : … : t] where every index lies in the axis",
-     at="src/rewrite/slices/gather.rs: progression", forms=dict(sign=SIGNS))
+@law(
+    "gather-of-progression",
+    "Gather(x, [s, s + t, s + 2t, …]) = x[s : … : t] where every index lies in the axis",
+    at="src/rewrite/slices/gather.rs: progression",
+    forms=dict(sign=SIGNS),
+)
 def _(s, d, start, n, t, k, sign):
     s.give(t >= 1, n >= 1, 0 <= k, k < n)
     last = start + sign * (n - 1) * t
@@ -133,8 +170,11 @@ def _(s, d, start, n, t, k, sign):
     s.claim(agree(found, (start, n)), start + sign * k * t >= 0, start + sign * k * t < d)
 
 
-@law("one-element-slice", "x[i:i + 1] is element i, or nothing where there is no such element, for i ≥ 0 and i < −1; so is x[−1:]",
-     at="src/rewrite/slices/gather.rs: index_of")
+@law(
+    "one-element-slice",
+    "x[i:i + 1] is element i, or nothing where there is no such element, for i ≥ 0 and i < −1; so is x[−1:]",
+    at="src/rewrite/slices/gather.rs: index_of",
+)
 def _(s, d, i, t):
     s.give(d >= 0, t >= 1)
     end = i + 1
@@ -145,8 +185,12 @@ def _(s, d, i, t):
     s.wrong(the_last_by_its_end=given[1] == If(exists, 1, 0))
 
 
-@law("slice-of-expanded", "position p of an axis of size 1 that is spread is position 0; of one that is not it is p", at="src/rewrite/slices/expand.rs: slice_of_expand",
-     forms=dict(sign=SIGNS))
+@law(
+    "slice-of-expanded",
+    "position p of an axis of size 1 that is spread is position 0; of one that is not it is p",
+    at="src/rewrite/slices/expand.rs: slice_of_expand",
+    forms=dict(sign=SIGNS),
+)
 def _(s, own, d, start, size, k, t, sign):
     # Spread(x)[r] is x[r] where the axis is x's own, and x spread to the length of r where it has one element.
     s.give(t >= 1, 0 <= k, k < size)
@@ -158,8 +202,11 @@ def _(s, own, d, start, size, k, t, sign):
     s.claim(0 <= source, source < own, Implies(own == d, source == at))
 
 
-@law("slice-of-broadcast", "f(x, y)[r] = f(x[r], y) where x has the axis, and y has size 1 along it or lacks it: place p of f reads x at p and y at 0",
-     at="src/rewrite/slices/elementwise.rs: full_operand")
+@law(
+    "slice-of-broadcast",
+    "f(x, y)[r] = f(x[r], y) where x has the axis, and y has size 1 along it or lacks it: place p of f reads x at p and y at 0",
+    at="src/rewrite/slices/elementwise.rs: full_operand",
+)
 def _(s, d, own, other, p, n):
     s.give(0 <= p, p < d, n >= 0)
     s.need(operand_has_the_axis=own == d, other_is_spread=other == 1)
@@ -170,15 +217,23 @@ def _(s, d, own, other, p, n):
     s.claim(If(other == 1, n, other) == n)
 
 
-@law("equal-cuts", "two progressions of one length, one start and one step take the same; of one element the step says nothing, of none the start neither",
-     at="src/rewrite/slices/mod.rs: same_cut")
+@law(
+    "equal-cuts",
+    "two progressions of one length, one start and one step take the same; of one element the step says nothing, of none the start neither",
+    at="src/rewrite/slices/mod.rs: same_cut",
+)
 def _(s, n, start, other, step, by, k):
     s.give(0 <= k, k < n)
     s.need(same_start=Or(n == 0, start == other), same_step=Or(n <= 1, step == by))
     s.claim(start + k * step == other + k * by)
 
 
-@law("bound-beyond-forward", "going forward, a bound at or beyond the end may be any number that is", at="src/rewrite/sizes.rs: slice_bounds", forms=dict(last=BOUNDS))
+@law(
+    "bound-beyond-forward",
+    "going forward, a bound at or beyond the end may be any number that is",
+    at="src/rewrite/sizes.rs: slice_bounds",
+    forms=dict(last=BOUNDS),
+)
 def _(s, d, bound, huge, other, t, last):
     other = optional(last, other)
     s.give(d >= 0, t >= 1)
@@ -194,8 +249,12 @@ def _(s, d, end):
     s.claim(agree(taken(s, d, 0, end, 1, 1), (0, d)))
 
 
-@law("backward-from-before-the-first", "x[b:e:−s] = x[:b + 1][:e − b − 1:−s] for b < −1 and e ≤ b, where a begin before the first element takes nothing",
-     at="src/rewrite/strided_slice.rs: range", forms=dict(last=BOUNDS))
+@law(
+    "backward-from-before-the-first",
+    "x[b:e:−s] = x[:b + 1][:e − b − 1:−s] for b < −1 and e ≤ b, where a begin before the first element takes nothing",
+    at="src/rewrite/strided_slice.rs: range",
+    forms=dict(last=BOUNDS),
+)
 def _(s, d, b, e, t, last):
     e = optional(last, e)
     s.give(d >= 0, t >= 1)
@@ -210,8 +269,12 @@ def _(s, d, b, e, t, last):
     s.wrong(raised_to_the_first=agree(taken(s, d, b, e, -1, t, "first"), expected))
 
 
-@law("backward-begin-is-safe", "both readings agree if the begin is at least −1, or reaches the axis, or the end is not negative",
-     at="src/rewrite/strided_slice.rs: range", forms=dict(last=BOUNDS))
+@law(
+    "backward-begin-is-safe",
+    "both readings agree if the begin is at least −1, or reaches the axis, or the end is not negative",
+    at="src/rewrite/strided_slice.rs: range",
+    forms=dict(last=BOUNDS),
+)
 def _(s, d, b, e, t, last):
     e = optional(last, e)
     s.give(d >= 0, t >= 1)
@@ -220,15 +283,23 @@ def _(s, d, b, e, t, last):
     s.claim(agree(taken(s, d, b, e, -1, t, "before-first"), taken(s, d, b, e, -1, t, "first")))
 
 
-@law("backward-end-after-begin", "going backward, nothing lies between a begin and an end behind it, both counted from the end",
-     at="src/rewrite/strided_slice.rs: range")
+@law(
+    "backward-end-after-begin",
+    "going backward, nothing lies between a begin and an end behind it, both counted from the end",
+    at="src/rewrite/strided_slice.rs: range",
+)
 def _(s, d, b, e, t):
     s.give(d >= 0, t >= 1, b < 0, e < 0)
     s.need(end_is_after=e > b)
     s.claim(taken(s, d, b, e, -1, t, "before-first")[1] == 0)
 
 
-@law("backward-end-beyond", "going backward, nothing lies before an end that no axis reaches", at="src/rewrite/strided_slice.rs: range", forms=dict(last=BOUNDS, floor=FLOORS))
+@law(
+    "backward-end-beyond",
+    "going backward, nothing lies before an end that no axis reaches",
+    at="src/rewrite/strided_slice.rs: range",
+    forms=dict(last=BOUNDS, floor=FLOORS),
+)
 def _(s, d, b, huge, t, last, floor):
     b = optional(last, b)
     s.give(d >= 0, t >= 1)

@@ -208,8 +208,11 @@ def _(s, d, begin, end, t, sign, floor):
     s.wrong(opened_is_equal=size == opened[0])
 
 
-@law("resolve-position", "[v < 0] = −max(−1, min(0, v)), which adds the dim to a bound whose sign is not known",
-     at="src/slicing/resolve.rs: position")
+@law(
+    "resolve-position",
+    "[v < 0] = −max(−1, min(0, v)), which adds the dim to a bound whose sign is not known",
+    at="src/slicing/resolve.rs: position",
+)
 def _(s, d, v):
     s.need(dim_is_a_size=d >= 0)
     s.claim(v - d * imax(-1, imin(0, v)) == counted(v, d), position(s, d, v) == counted(v, d))
@@ -228,8 +231,11 @@ def _(s, x, y, t):
     s.claim(quotients[2] == imin(quotients[0], quotients[1]), quotients[3] == imax(quotients[0], quotients[1]))
 
 
-@law("resolve-index", "index i of an axis is element i, or i + d if it is negative, and fails outside of −d ≤ i < d",
-     at="src/slicing/resolve.rs: resolve_index")
+@law(
+    "resolve-index",
+    "index i of an axis is element i, or i + d if it is negative, and fails outside of −d ≤ i < d",
+    at="src/slicing/resolve.rs: resolve_index",
+)
 def _(s, d, i):
     s.need(in_range=And(-d <= i, i < d))
     found = position(s, d, i)
