@@ -5,8 +5,8 @@
 //! 1. A dialect's reader ([`onnx`], [`tensorflow`], [`openvino`]) makes a [`SliceSpec`] of operands and attributes, of which any
 //!    may be a number, an expression or unknown.
 //! 2. [`SliceSpec::dense`] lays it over a rank: one [`AxisOp`] an axis.
-//! 3. [`resolve`] lays a range over a dim: which elements, and how many. On numbers it is [`resolve_integers`].
-//! 4. [`infer`] makes a shape of that, [`slice`](fn@copy::slice) the data.
+//! 3. [`resolve`](fn@resolve) lays a range over a dim: which elements, and how many. On numbers it is [`resolve_integers`].
+//! 4. [`infer`](fn@infer) makes a shape of that, [`slice`](fn@copy::slice) the data.
 //!
 //! ```
 //! use onnx_slice_fold::slicing::{self, Operand, Rule, onnx};

@@ -7,7 +7,7 @@ use super::storage::Tensor;
 
 /// A shape laid over the elements of a tensor: element `(i, j, …)` is the tensor's element
 /// `offset + i·strides[0] + j·strides[1] + …` in row-major order. A zero stride repeats (broadcast), a negative one
-/// reverses. Nothing is copied until [`gather`](super::gather), which also checks that the view stays inside.
+/// reverses. Nothing is copied until [`gather`](fn@super::gather), which also checks that the view stays inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StridedView {
     shape: Shape,
