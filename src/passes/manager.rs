@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, Assumption, assume, possible};
 use super::simplify::{self, Fired, Rules};
-use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline, library};
+use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline, library, quantization};
 use crate::dim::Scope;
 use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk, plain_names};
@@ -37,6 +37,9 @@ pub struct Options {
     pub assumptions: Vec<Assumption>,
     /// Whether declared shapes of results are premises like what is proved. They are often wrong.
     pub trust_declared_shapes: bool,
+    /// Whether dequantized constants become floats where they are computed with. Otherwise they stay integers and scales, which is what
+    /// runtimes look for, and a fraction of the bytes.
+    pub fold_dequantize: bool,
     /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work. Otherwise such nodes are
     /// left as they are, and told of.
     pub strict: bool,
@@ -56,6 +59,7 @@ impl Default for Options {
             fuel: usize::MAX,
             assumptions: Vec::new(),
             trust_declared_shapes: false,
+            fold_dequantize: false,
             strict: false,
         }
     }
@@ -168,6 +172,7 @@ pub(super) fn run_as_it_is(
     assume(model, &scope, &options.assumptions)?;
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
     let mut walk = Walk::new(Rc::clone(&scope), options.slice_rule, Budget::default());
+    walk.unstated = quantization::kept(model, options)?;
     walk.trust_declared = options.trust_declared_shapes;
     walk.replaced = names;
     let mut notes = Vec::new();
@@ -235,6 +240,7 @@ pub(super) fn settle(
                 walk.forget(value);
             }
         }
+        walk.unstated = quantization::kept(model, options)?;
         walk.infer_main(model)?;
         if rounds == 1 {
             newly_decided(model, &walk.facts, &mut decided);
@@ -412,6 +418,7 @@ fn claimed(model: &Model, walk: &Walk, options: &Options) -> Result<Option<Facts
         return Ok(None);
     }
     let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, Budget::default());
+    believing.unstated = quantization::kept(model, options)?;
     believing.trust_declared = true;
     believing.replaced.clone_from(&walk.replaced);
     believing.infer_main(model)?;

@@ -13,6 +13,7 @@ mod functions;
 mod inline;
 mod library;
 mod manager;
+mod quantization;
 mod simplify;
 
 pub use assume::{AssumeError, Assumption};

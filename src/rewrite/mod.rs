@@ -6,6 +6,7 @@
 //! proved. To add one: write the function in the family's file, and one line in [`RULES`].
 
 mod axes;
+mod dequantized;
 mod fuse;
 mod identity;
 mod index;
@@ -19,6 +20,7 @@ mod split;
 mod states;
 mod strided_slice;
 
+pub use dequantized::moves_dequantized;
 pub use index::{Positions, positions};
 pub use slices::Taken;
 
@@ -77,6 +79,7 @@ pub const RULES: &[&[Rule]] = &[
     merge::RULES,
     regroup::RULES,
     axes::RULES,
+    dequantized::RULES,
     states::RULES,
     lift::RULES,
     strided_slice::RULES,

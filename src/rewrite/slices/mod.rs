@@ -168,6 +168,11 @@ pub(super) fn taken(place: &Place<'_>, id: NodeId) -> Option<(Vec<Option<Range>>
     Some((ranges_of(&cuts.axes), cuts.dims.clone()))
 }
 
+/// For each axis of its data, whether the Slice `id` takes all of it in order.
+pub(super) fn untouched_axes(place: &Place<'_>, id: NodeId) -> Option<Vec<bool>> {
+    Some(cuts_of(place, id)?.axes.iter().map(Option::is_none).collect())
+}
+
 /// The cuts as ranges.
 fn ranges_of(axes: &[Option<Cut>]) -> Vec<Option<Range>> {
     axes.iter().map(|cut| cut.as_ref().map(|cut| cut.range.clone())).collect()
