@@ -61,7 +61,8 @@ fn what_only_constants_are_computed_from_folds() {
 
 #[test]
 fn an_output_of_the_model_folds() {
-    let source = format!("{HEAD} g () => (y) <int8[2] w = {{1,2}}, float t = {{0.25}}> {{ y = DequantizeLinear (w, t) }}");
+    let source =
+        format!("{HEAD} g () => (y) <int8[2] w = {{1,2}}, float t = {{0.25}}> {{ y = DequantizeLinear (w, t) }}");
     let model = folded(&source, &Options::default());
     assert_eq!(count(&model, "DequantizeLinear"), 0);
 }

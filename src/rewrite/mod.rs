@@ -21,6 +21,7 @@ mod states;
 mod strided_slice;
 
 pub use dequantized::moves_dequantized;
+pub use fuse::idiom::Idioms;
 pub use index::{Positions, positions};
 pub use slices::Taken;
 

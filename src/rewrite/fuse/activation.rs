@@ -14,19 +14,39 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use super::pattern::{Product, Reader};
 use super::{Fusion, Operand, Place, Rule, float_of};
-use crate::ir::{Attribute, Edit, NamedAttribute, ValueId};
+use crate::ir::{Attribute, Edit, NamedAttribute, NodeId, ValueId};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] =
     &[Rule { name: "spelled-activation", operators: &["Mul", "Div"], exact: false, apply: activation }];
 
-/// What a product was found to be.
-type Found = (&'static str, Option<NamedAttribute>);
+/// An activation function, spelled out.
+pub(super) struct Activation {
+    operator: &'static str,
+    attribute: Option<NamedAttribute>,
+    /// The operator set that has it first.
+    since: i64,
+    /// What it is applied to.
+    pub x: ValueId,
+    /// The nodes that spell it.
+    pub nodes: Vec<NodeId>,
+}
+
+/// What a product was found to be: the operator, its attribute, and the operator set that has it first.
+type Found = (&'static str, Option<NamedAttribute>, i64);
 
 fn activation(place: &mut Place<'_>) -> Option<Edit> {
-    if place.opset < 14 {
+    let found = read(place)?;
+    if place.opset < found.since {
         return None;
     }
+    let (attributes, operands) = (found.attribute.into_iter().collect(), vec![Operand::Value(found.x)]);
+    let (rule, like, operator, remove) = ("spelled-activation", place.id, found.operator, found.nodes);
+    Fusion { rule, remove, like, operator, attributes, operands }.edit(place)
+}
+
+/// Reads the node's result as an activation function, whether or not the operator set has an operator for it.
+pub(super) fn read(place: &Place<'_>) -> Option<Activation> {
     let result = place.only_output()?;
     let dtype = place.dtype(result)?;
     if !matches!(dtype, DType::Float | DType::Double | DType::Float16) {
@@ -34,25 +54,21 @@ fn activation(place: &mut Place<'_>) -> Option<Edit> {
     }
     let product = Product::of(place, result, None)?;
     let &[a, b] = product.factors.as_slice() else { return None };
-    let (x, (operator, attribute), remove) = [(a, b), (b, a)].into_iter().find_map(|(x, gate)| {
+    let (x, (operator, attribute, since), nodes) = [(a, b), (b, a)].into_iter().find_map(|(x, gate)| {
         let mut reader = Reader { place, nodes: product.nodes.clone(), dtype };
         let found = gated(&mut reader, product.coefficient, x, gate)?;
         Some((x, found, reader.nodes))
     })?;
-    if !place.same_shape(x, result) || place.dtype(x)? != dtype {
-        return None;
-    }
-    let (attributes, operands) = (attribute.into_iter().collect(), vec![Operand::Value(x)]);
-    Fusion { rule: "spelled-activation", remove, like: place.id, operator, attributes, operands }.edit(place)
+    let fits = place.same_shape(x, result) && place.dtype(x)? == dtype;
+    fits.then_some(Activation { operator, attribute, since, x, nodes })
 }
 
 /// Reads `coefficient · x · gate` as a function of `x`.
 fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueId) -> Option<Found> {
     let place = reader.place;
-    let opset = place.opset;
     let is_half = reader.is(coefficient, 0.5);
     match place.model.node(place.model.value(gate).producer()?)?.op_type.as_str() {
-        "Add" if opset >= 20 && is_half => {
+        "Add" if is_half => {
             let (curve, one) = reader.sum(gate)?;
             if one != 1.0 {
                 return None;
@@ -60,35 +76,35 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
             if place.producer(curve, "Erf").is_some() {
                 let argument = reader.node(curve, "Erf")?.input(0)?;
                 let (factor, power) = reader.monomial(argument, x)?;
-                return (power == 1 && reader.is(factor, FRAC_1_SQRT_2)).then_some(("Gelu", None));
+                return (power == 1 && reader.is(factor, FRAC_1_SQRT_2)).then_some(("Gelu", None, 20));
             }
             let argument = reader.node(curve, "Tanh")?.input(0)?;
             let approximate = NamedAttribute::new("approximate", Attribute::String("tanh".into()));
-            is_cubic(reader, argument, x)?.then_some(("Gelu", Some(approximate)))
+            is_cubic(reader, argument, x)?.then_some(("Gelu", Some(approximate), 20))
         }
-        "Sigmoid" if opset >= 24 && coefficient == 1.0 => {
+        "Sigmoid" if coefficient == 1.0 => {
             let argument = reader.node(gate, "Sigmoid")?.input(0)?;
             let (factor, power) = reader.monomial(argument, x)?;
             let alpha = factor as f32;
             let attribute = (alpha != 1.0).then(|| NamedAttribute::new("alpha", Attribute::Float(alpha)));
-            (power == 1 && alpha.is_finite()).then_some(("Swish", attribute))
+            (power == 1 && alpha.is_finite()).then_some(("Swish", attribute, 24))
         }
         "HardSigmoid" if coefficient == 1.0 => {
             let node = reader.node(gate, "HardSigmoid")?;
             let (alpha, beta) = (float_of(node, "alpha", 0.2)?, float_of(node, "beta", 0.5)?);
             let fits = node.input(0) == Some(x) && beta == 0.5 && (alpha - 1.0 / 6.0).abs() <= 5e-8;
-            fits.then_some(("HardSwish", None))
+            fits.then_some(("HardSwish", None, 14))
         }
         "Clip" if reader.is(coefficient, 1.0 / 6.0) => {
             let node = reader.node(gate, "Clip")?;
             let bound = |slot: usize| place.scalar(node.input(slot)?);
             let (low, high) = (bound(1)?, bound(2)?);
             let (term, three) = reader.sum(node.input(0)?)?;
-            (term == x && (low, high, three) == (0.0, 6.0, 3.0)).then_some(("HardSwish", None))
+            (term == x && (low, high, three) == (0.0, 6.0, 3.0)).then_some(("HardSwish", None, 14))
         }
-        "Tanh" if opset >= 18 && coefficient == 1.0 => {
+        "Tanh" if coefficient == 1.0 => {
             let inner = reader.node(gate, "Tanh")?.input(0)?;
-            (reader.node(inner, "Softplus")?.input(0) == Some(x)).then_some(("Mish", None))
+            (reader.node(inner, "Softplus")?.input(0) == Some(x)).then_some(("Mish", None, 18))
         }
         _ => None,
     }

@@ -26,8 +26,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 ];
 
 /// What a normalization was read as.
-struct Normalization {
+pub(super) struct Normalization {
     operator: &'static str,
+    /// The operator set that has it first.
+    since: i64,
     x: ValueId,
     axes: Vec<usize>,
     epsilon: f32,
@@ -43,7 +45,8 @@ fn normalization(place: &mut Place<'_>) -> Option<Edit> {
     let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
     let (found, scale, remove) = [(a, b), (b, a)].into_iter().find_map(|(value, scale)| {
         let mut reader = Reader { place, nodes: vec![place.id], dtype };
-        let found = read(&mut reader, value).filter(|found| scales(place, found, scale) == Some(true))?;
+        let found = read(&mut reader, value).filter(|found| found.since <= place.opset)?;
+        let found = Some(found).filter(|found| scales(place, found, scale) == Some(true))?;
         Some((found, scale, reader.nodes))
     })?;
     // Constants of more axes than `x` would give the result more.
@@ -79,7 +82,7 @@ fn bare(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let count = product(&sizes)?;
-    if place.opset >= 17 {
+    if place.opset >= found.since {
         let attributes = vec![
             NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).ok()?.checked_neg()?)),
             NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
@@ -163,7 +166,7 @@ fn scales(place: &Place<'_>, found: &Normalization, scale: ValueId) -> Option<bo
 }
 
 /// Reads `data / √(mean(data²) + ε)`.
-fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<Normalization> {
+pub(super) fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<Normalization> {
     let place = reader.place;
     let (data, squared_root) = if let Some((_, node)) = place.producer(value, "Div") {
         reader.node(value, "Div")?;
@@ -188,10 +191,10 @@ fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<Normalization> {
     }
     let read = reader.nodes.len();
     if let Some(x) = centred(reader, data, &axes) {
-        return Some(Normalization { operator: "LayerNormalization", x, axes, epsilon });
+        return Some(Normalization { operator: "LayerNormalization", since: 17, x, axes, epsilon });
     }
     reader.nodes.truncate(read);
-    (place.opset >= 23).then_some(Normalization { operator: "RMSNormalization", x: data, axes, epsilon })
+    Some(Normalization { operator: "RMSNormalization", since: 23, x: data, axes, epsilon })
 }
 
 /// Reads `x − mean(x)` over these axes.
