@@ -14,6 +14,7 @@ mod inline;
 mod library;
 mod manager;
 mod options;
+mod quantization;
 mod records;
 mod simplify;
 

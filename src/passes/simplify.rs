@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::dead::live_graphs;
 use crate::ir::{Broken, Facts, Model, NodeId};
 use crate::ops::{Budget, Opset, newest_opset};
-use crate::rewrite::{LATE_RULES, Place, RULES, Rule, Taken};
+use crate::rewrite::{Idioms, LATE_RULES, Place, RULES, Rule, Taken};
 
 /// How often each rule fired.
 pub type Fired = BTreeMap<&'static str, usize>;
@@ -66,6 +66,7 @@ pub fn simplify(
 ) -> Result<bool, Broken> {
     let mut changed = false;
     let taken = Taken::default();
+    let idioms = idioms(model, facts, rules)?;
     for graph in live_graphs(model) {
         if !model.is_live(graph) {
             continue;
@@ -76,10 +77,23 @@ pub fn simplify(
             continue;
         }
         for id in model.topological(graph)? {
-            changed |= at_node(model, facts, rules, stage, fired, (id, opset, &taken))?;
+            changed |= at_node(model, facts, rules, stage, fired, (id, opset, &taken, &idioms))?;
         }
     }
     Ok(changed)
+}
+
+/// What the runtime will recognise, and rules must not take apart.
+fn idioms(model: &Model, facts: &Facts, rules: &Rules) -> Result<Idioms, Broken> {
+    let mut idioms = Idioms::default();
+    let taken = Taken::default();
+    for graph in live_graphs(model) {
+        let opset = Opset::of(model, graph);
+        for id in model.topological(graph)? {
+            idioms.note(&Place { model, facts, id, opset, budget: &rules.budget, taken: &taken });
+        }
+    }
+    Ok(idioms)
 }
 
 fn at_node(
@@ -88,7 +102,7 @@ fn at_node(
     rules: &mut Rules,
     stage: usize,
     fired: &mut Fired,
-    (id, opset, taken): (NodeId, Opset, &Taken),
+    (id, opset, taken, idioms): (NodeId, Opset, &Taken, &Idioms),
 ) -> Result<bool, Broken> {
     let mut changed = false;
     // A rule may leave the node in place with other operands, and then another may apply.
@@ -100,7 +114,8 @@ fn at_node(
         };
         let Some(candidates) = candidates else { break };
         let place = Place { model, facts, id, opset, budget: &rules.budget, taken };
-        let found = candidates.iter().find_map(|rule| Some((rule.name, (rule.apply)(&place)?)));
+        let permitted = |rule: &Rule| (rule.apply)(&place).filter(|edit| idioms.permits(edit));
+        let found = candidates.iter().find_map(|rule| Some((rule.name, permitted(rule)?)));
         let Some((name, edit)) = found.filter(|_| rules.fuel > 0) else { break };
         rules.fuel -= 1;
         *fired.entry(name).or_default() += 1;

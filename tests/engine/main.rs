@@ -13,6 +13,7 @@ mod inlining;
 mod long_chains;
 mod movement_random;
 mod peer_traps;
+mod quantization;
 mod rules;
 mod slicing_oracle;
 mod text;

@@ -14,7 +14,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use super::pattern::{Product, Reader};
 use super::{Fusion, Operand, Place, Rule};
-use crate::ir::{Attribute, Edit, NamedAttribute, ValueId};
+use crate::ir::{Attribute, Edit, NamedAttribute, NodeId, ValueId};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -34,13 +34,27 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: activation,
 }];
 
-/// What a product was found to be.
+/// An activation function, spelled out.
+pub(super) struct Activation {
+    operator: &'static str,
+    attribute: Option<NamedAttribute>,
+    /// What it is applied to.
+    pub x: ValueId,
+    /// The nodes that spell it.
+    pub nodes: Vec<NodeId>,
+}
+
+/// What a product was found to be: the operator, and its attribute.
 type Found = (&'static str, Option<NamedAttribute>);
 
 fn activation(place: &Place<'_>) -> Option<Edit> {
-    if !place.opset.has("HardSwish") {
-        return None;
-    }
+    let found = read(place).filter(|found| place.opset.has(found.operator))?;
+    let (attributes, operands) = (found.attribute.into_iter().collect(), vec![Operand::Value(found.x)]);
+    Fusion { remove: found.nodes, like: place.id, operator: found.operator, attributes, operands }.edit(place)
+}
+
+/// Reads the node's result as an activation function, whether or not the operator set has an operator for it.
+pub(super) fn read(place: &Place<'_>) -> Option<Activation> {
     let result = place.only_output()?;
     let dtype = place.dtype(result)?;
     if !matches!(dtype, DType::Float | DType::Double | DType::Float16) {
@@ -48,25 +62,21 @@ fn activation(place: &Place<'_>) -> Option<Edit> {
     }
     let product = Product::of(place, result, None)?;
     let &[a, b] = product.factors.as_slice() else { return None };
-    let (x, (operator, attribute), remove) = [(a, b), (b, a)].into_iter().find_map(|(x, gate)| {
+    let (x, (operator, attribute), nodes) = [(a, b), (b, a)].into_iter().find_map(|(x, gate)| {
         let mut reader = Reader { place, nodes: product.nodes.clone(), dtype };
         let found = gated(&mut reader, product.coefficient, x, gate)?;
         Some((x, found, reader.nodes))
     })?;
-    if !place.same_shape(x, result) || place.dtype(x)? != dtype {
-        return None;
-    }
-    let (attributes, operands) = (attribute.into_iter().collect(), vec![Operand::Value(x)]);
-    Fusion { remove, like: place.id, operator, attributes, operands }.edit(place)
+    let fits = place.same_shape(x, result) && place.dtype(x)? == dtype;
+    fits.then_some(Activation { operator, attribute, x, nodes })
 }
 
 /// Reads `coefficient · x · gate` as a function of `x`.
 fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueId) -> Option<Found> {
     let place = reader.place;
-    let opset = place.opset;
     let is_half = reader.is(coefficient, 0.5);
     match place.model.node(place.model.value(gate).producer()?)?.op_type.as_str() {
-        "Add" if opset.has("Gelu") && is_half => {
+        "Add" if is_half => {
             let (curve, one) = reader.sum(gate)?;
             if one != 1.0 {
                 return None;
@@ -80,7 +90,7 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
             let approximate = NamedAttribute::new("approximate", Attribute::String("tanh".into()));
             is_cubic(reader, argument, x)?.then_some(("Gelu", Some(approximate)))
         }
-        "Sigmoid" if opset.has("Swish") && coefficient == 1.0 => {
+        "Sigmoid" if coefficient == 1.0 => {
             let argument = reader.node(gate, "Sigmoid")?.input(0)?;
             let (factor, power) = reader.monomial(argument, x)?;
             let alpha = factor as f32;
@@ -100,7 +110,7 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
             let (term, three) = reader.sum(node.input(0)?)?;
             (term == x && (low, high, three) == (0.0, 6.0, 3.0)).then_some(("HardSwish", None))
         }
-        "Tanh" if opset.has("Mish") && coefficient == 1.0 => {
+        "Tanh" if coefficient == 1.0 => {
             let inner = reader.node(gate, "Tanh")?.input(0)?;
             (reader.node(inner, "Softplus")?.input(0) == Some(x)).then_some(("Mish", None))
         }

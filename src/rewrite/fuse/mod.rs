@@ -22,6 +22,7 @@ pub(super) mod chain;
 pub(super) mod clamp;
 pub(super) mod factor;
 pub(super) mod gemm;
+pub(super) mod idiom;
 pub(super) mod normalization;
 pub(super) mod pad;
 pub(super) mod parallel;
