@@ -45,6 +45,7 @@ pub(super) const RULES: &[Rule] = &[
                 "products",
                 "for some k the rows are the product of the sizes before axis k, and the columns that of the others",
             ),
+            ("covered-type", "x is of floats, or the operator set is 9 or later, since which Flatten takes every type"),
             ("computed", "the operand is computed by a node, and not constant already"),
         ],
         exact: true,
@@ -223,6 +224,10 @@ fn reshape_to_flatten(place: &mut Place<'_>) -> Option<Edit> {
     let (from, to) = (place.shape(input)?, place.shape(output)?);
     let scope = place.scope();
     let [rows, columns] = to else { return None };
+    // Before, Flatten takes floats only.
+    if place.opset < 9 && !place.dtype(input)?.is_float() {
+        return None;
+    }
     let split = (0..=from.len()).find(|&k| {
         equal(scope, &scope.product(from.iter().take(k)), rows)
             && equal(scope, &scope.product(from.iter().skip(k)), columns)
