@@ -7,7 +7,7 @@
 //!
 //! What becomes of NaN and of the sign of zero is a runtime's own business, before and after.
 
-use super::{Fusion, Operand, Place, Rule, float_of, rounded};
+use super::{Fusion, Operand, Place, Rule, float_of, is_unpadded, rounded};
 use crate::ir::{Attribute, Edit, NamedAttribute, Node, ValueId};
 use crate::tensor::DType;
 
@@ -78,7 +78,9 @@ pub(super) fn range(place: &Place<'_>, mut value: ValueId) -> Option<(f64, f64)>
                 return Some((0.0, f64::INFINITY));
             }
             "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Transpose" | "Identity" | "Slice" | "Split"
-            | "Gather" | "Expand" | "Tile" | "MaxPool" | "GlobalMaxPool" => value = node.input(0)?,
+            | "Gather" | "Expand" | "Tile" | "GlobalMaxPool" => value = node.input(0)?,
+            // Where nothing is padded, the first tap of every window lies on an element.
+            "MaxPool" if is_unpadded(node)? => value = node.input(0)?,
             _ => return None,
         }
     }

@@ -241,6 +241,20 @@ fn ints_of(node: &Node, name: &str) -> Option<Vec<i64>> {
     }
 }
 
+/// Whether a convolution or pooling adds nothing around its operand.
+fn is_unpadded(node: &Node) -> Option<bool> {
+    let none = ints_of(node, "pads")?.iter().all(|&pad| pad == 0);
+    Some(match node.attribute("auto_pad") {
+        None => none,
+        Some(Attribute::String(mode)) => match mode.as_ref() {
+            b"NOTSET" | b"" => none,
+            b"VALID" => true,
+            _ => false,
+        },
+        Some(_) => return None,
+    })
+}
+
 /// The real numbers as a tensor, each rounded to nearest; `None` if one is out of the type's range.
 fn rounded(dtype: DType, shape: &[usize], values: &[f64]) -> Option<Tensor> {
     fn typed<T: Number>(shape: &[usize], values: &[f64]) -> Option<Tensor> {

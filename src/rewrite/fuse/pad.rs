@@ -5,9 +5,11 @@
 //! * `Pad(Pad(x, p), q) = Pad(x, p + q)`, both with one constant
 //! * `Conv(Pad(x, p), W; q) = Conv(x, W; p + q)`, padded with 0 along the spatial axes
 //! * `AveragePool(Pad(x, p)) = AveragePool(x; p)` that counts the padding, likewise
-//! * `MaxPool(Pad(x, p)) = MaxPool(x; p)`, padded with what no element of `x` is below, if every window has an element of `x`
+//! * `MaxPool(Pad(x, p)) = MaxPool(x; p)`, padded with a number that no element of `x` is below
 //!
-//! In the last two a pad is shorter than the window, which runtimes ask for.
+//! In the last two a pad is shorter than the window and taps lie side by side, so that every window has an element of `x`. No spatial axis of `x` is
+//! empty: runtimes refuse to pool over an empty axis, padded or not. And the elements of `x` are known to be above −∞: a kernel
+//! that pads starts from the lowest finite number, and gives that for a window of nothing but −∞. NaN aside.
 
 use super::clamp::range;
 use super::{Fusion, Operand, Place, Rule, float_of, int_of, ints_of};
@@ -71,6 +73,12 @@ impl Padding {
             Fill::Number(number) => Some(number.into()),
             Fill::Value(value) => place.scalar(value),
         }
+    }
+
+    /// Whether every spatial axis of what is padded is proved to have an element.
+    fn has_elements(&self, place: &Place<'_>) -> Option<bool> {
+        let spatial = place.shape(self.input)?.get(2..)?;
+        Some(spatial.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes()))
     }
 
     /// The pads of the spatial axes, beginnings and ends, if the first two axes have none.
@@ -191,7 +199,12 @@ fn pad_into_window(place: &mut Place<'_>) -> Option<Edit> {
     let mut attributes = window.node.attributes.clone();
     let operator = match window.node.op_type.as_str() {
         "Conv" if number == 0.0 => "Conv",
-        "AveragePool" if number == 0.0 && place.opset >= 7 && window.is_plain_pool()? => {
+        "AveragePool"
+            if number == 0.0
+                && place.opset >= 7
+                && window.is_plain_pool()?
+                && window.padding.has_elements(place)? =>
+        {
             let counts = int_of(window.node, "count_include_pad", 0)? != 0;
             if window.pads_already && !counts {
                 return None;
@@ -199,13 +212,10 @@ fn pad_into_window(place: &mut Place<'_>) -> Option<Edit> {
             replace(&mut attributes, "count_include_pad", 1.into());
             "AveragePool"
         }
-        "MaxPool" if window.is_plain_pool()? => {
+        "MaxPool" if window.is_plain_pool()? && window.padding.has_elements(place)? => {
             place.only_output()?;
-            let input = window.padding.input;
-            let never_wins = number == f64::NEG_INFINITY || range(place, input).is_some_and(|(low, _)| number <= low);
-            let spatial = place.shape(input)?.get(2..)?;
-            let any = spatial.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
-            if !never_wins || !any {
+            let (low, _) = range(place, window.padding.input)?;
+            if low == f64::NEG_INFINITY || number > low {
                 return None;
             }
             "MaxPool"

@@ -9,8 +9,8 @@
 
 use super::affine::{Affine, Channels, per_channel, tensor_slots};
 use super::scaled::{Blocks, scaled, sums};
-use super::{Fusion, Operand, Place, Rule, float_of, has_arithmetic, int_of, ints_of, rounded};
-use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
+use super::{Fusion, Operand, Place, Rule, float_of, has_arithmetic, int_of, is_unpadded, rounded};
+use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -323,18 +323,4 @@ fn shifted(place: &Place<'_>, node: &Node, linear: &Linear, weight: &Tensor, shi
         }
         _ => None,
     }
-}
-
-/// Whether a convolution adds nothing around its operand.
-fn is_unpadded(node: &Node) -> Option<bool> {
-    let none = ints_of(node, "pads")?.iter().all(|&pad| pad == 0);
-    Some(match node.attribute("auto_pad") {
-        None => none,
-        Some(Attribute::String(mode)) => match mode.as_ref() {
-            b"NOTSET" | b"" => none,
-            b"VALID" => true,
-            _ => false,
-        },
-        Some(_) => return None,
-    })
 }
