@@ -101,7 +101,8 @@ fn at_node(
         let Some(candidates) = candidates else { break };
         let mut edit = None;
         for rule in candidates {
-            edit = (rule.apply)(&mut Place { model, facts, id, opset, budget: &rules.budget, taken });
+            let place = &mut Place { model, facts, id, opset, budget: &rules.budget, taken };
+            edit = (rule.apply)(place).filter(|edit| model.leaves_no_reader_behind(edit));
             if edit.is_some() {
                 break;
             }
