@@ -160,7 +160,8 @@ impl Model {
                 edit.rewire.iter().any(|&(node, slot, to)| (node, slot) == reader && to != Some(value))
             };
             let readers = self.users(value);
-            let mut staying = readers.iter().filter(|&&(node, slot)| !edit.remove.contains(&node) && !rewired((node, slot)));
+            let mut staying =
+                readers.iter().filter(|&&(node, slot)| !edit.remove.contains(&node) && !rewired((node, slot)));
             let read_anew = edit.insert.iter().any(|node| node.inputs.contains(&Some(value)));
             staying.next().is_none() && !read_anew && !self.is_output(value)
         })

@@ -9,8 +9,8 @@
 //! (each other one is the dim over the parts, rounded up).
 //!
 //! ONNX Runtime looks past operands without elements where the text wants all to agree beside the axis: it takes the other dims from
-//! the first operand that has elements, or from the first of all. They are stated where all operands are proved to agree, or
-//! one that is proved to have elements says them.
+//! the first operand that has elements, or from the first of all. They are stated where all operands are proved to agree, where
+//! one that is proved to have elements says them, and where the first operand has elements whenever another one has.
 //!
 //! Refused: operands of different rank, or that differ elsewhere than along the axis; sizes that do not add up to the
 //! dim, or are fewer or more than the results; before version 18 a dim that does not divide; from then on sizes *and* a
@@ -55,7 +55,11 @@ fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
             let all = agree(cx.scope(), along)?.filter(|_| shapes.len() == operands.len());
             let is_certain = |dim: &Dim| shapes.iter().all(|shape| is_equal(cx.scope(), shape.get(at), dim));
             let filled = || shapes.iter().find(|shape| has_elements(cx.scope(), shape))?.get(at).cloned();
-            all.filter(is_certain).or_else(filled).unwrap_or_else(|| cx.fresh_dim())
+            let first = || shapes.first().filter(|first| covers(cx.scope(), first, &shapes))?.get(at).cloned();
+            all.filter(is_certain)
+                .or_else(filled)
+                .or_else(|| first().filter(|_| shapes.len() == operands.len()))
+                .unwrap_or_else(|| cx.fresh_dim())
         } else if shapes.len() == operands.len() {
             cx.scope().sum(along)
         } else {
@@ -68,6 +72,13 @@ fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
 
 fn is_equal(scope: &Scope, dim: Option<&Dim>, other: &Dim) -> bool {
     dim.is_some_and(|dim| scope.eq(dim, other).is_yes())
+}
+
+/// Whether a tensor of this shape is proved to have elements whenever one of another of the shapes has.
+fn covers(scope: &Scope, first: &[Dim], shapes: &[&[Dim]]) -> bool {
+    let one = Dim::constant(1);
+    let mut others = shapes.iter().skip(1);
+    others.all(|other| first.iter().zip(*other).all(|(a, b)| scope.ge(a, b).is_yes() || scope.ge(a, &one).is_yes()))
 }
 
 /// Whether a tensor of this shape is proved not to be empty.

@@ -153,8 +153,7 @@ impl Reader<'_> {
     fn other_depends(&self, skipped: usize, operand: &Operand<'_>, size: &Dim) -> bool {
         let symbols = size.symbols();
         let one = Dim::constant(1);
-        let depends =
-            |dim: &Dim| !dim.symbols().is_disjoint(&symbols) && !self.scope.ge(dim, &one).is_yes();
+        let depends = |dim: &Dim| !dim.symbols().is_disjoint(&symbols) && !self.scope.ge(dim, &one).is_yes();
         self.others(skipped, operand).any(|(size, copied)| match size.as_const() {
             Some(0) => copied.is_some_and(depends),
             _ => depends(size),

@@ -8,10 +8,11 @@
 //! | `x·cut(x/6 + ½, 0, 1) = HardSwish(x)`, also as `x·cut(x + 3, 0, 6)/6` | 14 |
 //! | `x·tanh(softplus(x)) = Mish(x)` | 18 |
 //!
-//! Factors and terms come in any order. Constants are what the law says up to rounding to their type.
+//! [`kernels`](super::kernels) says for which element types. Factors and terms come in any order. Constants are what the law says up to rounding to their type.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
+use super::kernels::{as_attribute, has_kernel};
 use super::pattern::{Product, Reader};
 use super::{Fusion, Operand, Place, Rule, float_of};
 use crate::ir::{Attribute, Edit, NamedAttribute, ValueId};
@@ -42,6 +43,9 @@ fn activation(place: &mut Place<'_>) -> Option<Edit> {
     if !place.same_shape(x, result) || place.dtype(x)? != dtype {
         return None;
     }
+    if !has_kernel(operator, dtype) {
+        return None;
+    }
     let (attributes, operands) = (attribute.into_iter().collect(), vec![Operand::Value(x)]);
     Fusion { rule: "spelled-activation", remove, like: place.id, operator, attributes, operands }.edit(place)
 }
@@ -69,9 +73,9 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
         "Sigmoid" if opset >= 24 && coefficient == 1.0 => {
             let argument = reader.node(gate, "Sigmoid")?.input(0)?;
             let (factor, power) = reader.monomial(argument, x)?;
-            let alpha = factor as f32;
+            let alpha = as_attribute(factor, reader.dtype)?;
             let attribute = (alpha != 1.0).then(|| NamedAttribute::new("alpha", Attribute::Float(alpha)));
-            (power == 1 && alpha.is_finite()).then_some(("Swish", attribute))
+            (power == 1).then_some(("Swish", attribute))
         }
         "HardSigmoid" if coefficient == 1.0 => {
             let node = reader.node(gate, "HardSigmoid")?;

@@ -9,6 +9,7 @@
 //! | [`chain`] | two multiplications with constants, two additions of constants |
 //! | [`clamp`] | cuts at constant bounds |
 //! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
+//! | [`kernels`] | which operators may stand for formulas over which element types |
 //! | [`parallel`] | products of one operand with several weights |
 //! | [`quotient`] | a product with an inverse |
 //! | [`quantized`] | a dequantization and the quantization that undoes it |
@@ -22,6 +23,7 @@ pub(super) mod chain;
 pub(super) mod clamp;
 pub(super) mod factor;
 pub(super) mod gemm;
+mod kernels;
 pub(super) mod normalization;
 pub(super) mod pad;
 pub(super) mod parallel;

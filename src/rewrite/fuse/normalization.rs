@@ -13,6 +13,7 @@
 //! LayerNormalization as it would of any node with weights.
 
 use super::super::merge::reshape_codes;
+use super::kernels::as_attribute;
 use super::pattern::Reader;
 use super::{Fusion, Operand, Place, Rule, int_of, ints_of, rounded};
 use crate::dim::Dim;
@@ -182,10 +183,7 @@ fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<Normalization> {
     if reader.monomial(square, data)? != (1.0, 2) {
         return None;
     }
-    let epsilon = epsilon as f32;
-    if !epsilon.is_finite() || epsilon <= 0.0 {
-        return None;
-    }
+    let epsilon = as_attribute(epsilon, reader.dtype).filter(|&epsilon| epsilon > 0.0)?;
     let read = reader.nodes.len();
     if let Some(x) = centred(reader, data, &axes) {
         return Some(Normalization { operator: "LayerNormalization", x, axes, epsilon });
