@@ -25,6 +25,8 @@ pub enum EventKind {
     Invalid,
     /// Nothing, or not everything, is stated about its results.
     Undetermined,
+    /// Runtimes and the standard's text disagree about its results.
+    Disputed,
     /// Its operands are all known and yet it is not evaluated.
     Declined,
     /// What the file declares contradicts what is proved.

@@ -239,6 +239,8 @@ pub(super) fn settle(
         if rounds == 1 {
             newly_decided(model, &walk.facts, &mut decided);
         }
+        walk.events.iter().for_each(|event| rules.untouched.note(event));
+        rules.untouched.hold(model, &mut walk.facts);
         for Event { node, kind, reason } in walk.events.drain(..) {
             tell(Told::Note((model.describe(node), kind, reason)));
         }

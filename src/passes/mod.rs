@@ -14,6 +14,7 @@ mod inline;
 mod library;
 mod manager;
 mod simplify;
+mod untouched;
 
 pub use assume::{AssumeError, Assumption};
 pub use manager::{Options, Outcome, RunError, run};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::dead::live_graphs;
+use super::untouched::Untouched;
 use crate::ir::{Broken, Facts, Model, NodeId};
 use crate::ops::{Budget, newest_opset};
 use crate::rewrite::{LATE_RULES, Place, RULES, Rule, Taken};
@@ -21,6 +22,8 @@ pub struct Rules {
     stages: Vec<ByOperator>,
     /// How many more edits may be applied; for finding the edit at fault.
     pub fuel: usize,
+    /// The nodes that no rule looks at.
+    pub untouched: Untouched,
     /// What computing new constants may cost in all.
     budget: Budget,
 }
@@ -39,7 +42,7 @@ impl Rules {
             by_operator
         };
         let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
-        Rules { stages, fuel, budget: Budget::default() }
+        Rules { stages, fuel, untouched: Untouched::default(), budget: Budget::default() }
     }
 
     /// How many stages there are.
@@ -76,6 +79,9 @@ pub fn simplify(
             continue;
         }
         for id in model.topological(graph)? {
+            if rules.untouched.contains(id) {
+                continue;
+            }
             changed |= at_node(model, facts, rules, stage, fired, (id, opset, &taken))?;
         }
     }

@@ -49,6 +49,7 @@ impl Report {
             let kind = match kind {
                 EventKind::Invalid => "invalid",
                 EventKind::Undetermined => "undetermined",
+                EventKind::Disputed => "disputed",
                 EventKind::Declined => "declined",
                 EventKind::FalseClaim => "false claim",
                 EventKind::Claimed => "claimed",
