@@ -115,6 +115,14 @@ pub fn run(
     if let Some(name) = options.skip.iter().find(|name| !is_rule(name)) {
         return Err(RunError::NoRule(name.clone()));
     }
+    // Nothing in a model without outputs is needed for one, and runtimes load no empty graph: it is only annotated.
+    let annotated;
+    let options = if model.graph(model.main()).outputs().is_empty() {
+        annotated = Options { fold: false, ..options.clone() };
+        &annotated
+    } else {
+        options
+    };
     for name in &options.slice_names {
         model.add_synonym(name.synonym());
     }
