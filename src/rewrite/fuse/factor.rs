@@ -9,10 +9,11 @@
 //!
 //! Nothing but their nodes reads the constants that change, unless they are small.
 
+use super::magnitude::may_move;
 use super::scaled::{Blocks, scaled};
 use super::{Place, Rule, has_arithmetic};
 use crate::ir::{Edit, Node, NodeId, ValueId};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule { name: "factor-upstream", operators: &["Mul", "Div"], exact: false, apply: upstream },
@@ -24,9 +25,6 @@ const REACH: usize = 24;
 
 /// A constant of so few bytes may have other readers.
 const SMALL: usize = 16;
-
-/// How far intermediate results may move, as a power of 2, that come to lie on the other side of the factor.
-const FAR: f64 = 4_294_967_296.0;
 
 /// A constant operand that takes the factor, or its inverse.
 #[derive(Clone, Copy)]
@@ -55,15 +53,15 @@ impl Scaling {
             _ => return None,
         };
         let usual = place.opset >= 7 && factor.is_normal() && factor.recip().is_normal();
-        let fits = place.dtype(result).is_some_and(has_arithmetic) && place.same_shape(value, result);
+        let fits = place.dtype(result).is_some_and(|dtype| may_move(dtype, factor)) && place.same_shape(value, result);
         let moves = usual && fits && place.may_forward(value) && !place.is_of_sizes(result);
         moves.then_some(Scaling { value, result, factor })
     }
 
     /// Whether a value may be computed at another scale in between, by the factor or its inverse.
     fn may_move(&self, place: &Place<'_>) -> bool {
-        let size = self.factor.abs();
-        place.dtype(self.result) != Some(DType::Float16) && size <= FAR && size.recip() <= FAR
+        let both = |dtype| may_move(dtype, self.factor) && may_move(dtype, self.factor.recip());
+        place.dtype(self.result).is_some_and(both)
     }
 
     /// The edit that takes the product away and changes these constants.

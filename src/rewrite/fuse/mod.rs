@@ -10,6 +10,7 @@
 //! | [`clamp`] | cuts at constant bounds |
 //! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
 //! | [`kernels`] | which operators may stand for formulas over which element types |
+//! | [`magnitude`] | how far a factor or a shift may move |
 //! | [`parallel`] | products of one operand with several weights |
 //! | [`quotient`] | a product with an inverse |
 //! | [`quantized`] | a dequantization and the quantization that undoes it |
@@ -24,6 +25,7 @@ pub(super) mod clamp;
 pub(super) mod factor;
 pub(super) mod gemm;
 mod kernels;
+mod magnitude;
 pub(super) mod normalization;
 pub(super) mod pad;
 pub(super) mod parallel;

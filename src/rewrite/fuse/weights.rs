@@ -5,9 +5,11 @@
 //! * `A(L(x)) = (s·W)·x + (s·b + t)`
 //! * `L(A(x)) = (W·s)·x + (b + W·t)`; where `L` pads `x` with zeros, only for `t = 0`
 //!
-//! `W`, where it changes, is an initializer that nothing else reads.
+//! `W`, where it changes, is an initializer that nothing else reads. How large and how small its new numbers may be, and `t` in the second law,
+//! is said in [`magnitude`](super::magnitude).
 
 use super::affine::{Affine, Channels, per_channel, tensor_slots};
+use super::magnitude::{keeps_digits, may_shift};
 use super::scaled::{Blocks, scaled, sums};
 use super::{Fusion, Operand, Place, Rule, float_of, has_arithmetic, int_of, is_unpadded, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
@@ -152,6 +154,9 @@ fn bias_operand(place: &Place<'_>, linear: &Linear, bias: &[f64], dtype: DType, 
         "Conv" | "ConvTranspose" | "LayerNormalization" => true,
         _ => false,
     };
+    if !bias.iter().all(|&bias| keeps_digits(dtype, bias)) {
+        return None;
+    }
     if optional && bias.iter().all(|&bias| bias == 0.0) {
         return Some(Operand::Absent);
     }
@@ -281,6 +286,9 @@ fn before_at(place: &Place<'_>) -> Option<Fusion> {
     let mut operands: Vec<Operand> = node.inputs().iter().map(|&value| value.into()).collect();
     let mut attributes = node.attributes.clone();
     if !affine.only_scales() {
+        if !may_shift(&affine.shift) {
+            return None;
+        }
         let added = shifted(place, node, &linear, weight, &affine.shift)?;
         let bias = linear.bias(place, node)?.iter().zip(&added).map(|(bias, added)| bias + added).collect::<Vec<_>>();
         let bias = bias_operand(place, &linear, &bias, weight.dtype(), like)?;
