@@ -99,7 +99,8 @@ impl Peak {
         self.largest = self.largest.max(product);
         self.factor = [self.factor[0].min(size), self.factor[1].max(size)];
         let had_digits = weight.abs() >= self.limits.smallest;
-        product.is_finite() && (size >= 1.0 || !had_digits || keeps_digits(self.dtype, product))
+        let has_digits = self.dtype == DType::Float16 || product >= self.limits.smallest;
+        product.is_finite() && (size >= 1.0 || !had_digits || has_digits)
     }
 
     /// Whether products with operands of ordinary size stay within the type's range, where the weights' own did.
