@@ -116,7 +116,7 @@ fuses! {
         a = BatchNormalization <epsilon = 0.0> (x, s, b, m, v)
         y = Conv (a, k, c) }";
     centring_and_scaling_before_grouped_conv: "affine-before-weights", 17, "g (float[n,4,h] x) => (y)
-        <float[2,2,1] k = {1,2,3,4}, float[4,1] m = {1,2,3,4}, float[4,1] d = {2,4,8,16}> {
+        <float[2,2,1] k = {1,2,3,4}, float[4,1] m = {1,0.5,-0.25,-1}, float[4,1] d = {2,4,8,16}> {
         a = Sub (x, m)  b = Div (a, d)
         y = Conv <group = 2, auto_pad = \"VALID\"> (b, k) }";
     factor_before_padded_conv: "affine-before-weights", 17, "g (float[n,2,h] x) => (y)
@@ -317,14 +317,14 @@ fuses! {
         a = Pad (x, p)  y = Conv <pads = [0,1,0,0]> (a, k) }";
     pad_before_conv_of_version_1: "pad-into-window", 10, "g (float[n,1,h] x) => (y) <float[1,1,2] k = {1,2}> {
         a = Pad <pads = [0,0,1,0,0,2]> (x)  y = Conv <auto_pad = \"VALID\", strides = [2]> (a, k) }";
-    pad_before_average_pool: "pad-into-window", 17, "g (float[n,1,h] x) => (y) <int64[6] p = {0,0,1,0,0,2}> {
+    pad_before_average_pool: "pad-into-window", 17, "g (float[n,1,5] x) => (y) <int64[6] p = {0,0,1,0,0,2}> {
         a = Pad (x, p)  y = AveragePool <kernel_shape = [3]> (a) }";
-    pad_before_average_pool_that_counts_its_own: "pad-into-window", 17, "g (float[n,1,h] x) => (y) <int64[6] p = {0,0,1,0,0,0}> {
+    pad_before_average_pool_that_counts_its_own: "pad-into-window", 17, "g (float[n,1,5] x) => (y) <int64[6] p = {0,0,1,0,0,0}> {
         a = Pad (x, p)  y = AveragePool <kernel_shape = [3], pads = [1,1], count_include_pad = 1> (a) }";
     pad_before_max_pool_of_what_is_positive: "pad-into-window", 17, "g (float[n,1,5] x) => (y) <int64[6] p = {0,0,1,0,0,1}> {
         r = Relu (x)  a = Pad (r, p)  y = MaxPool <kernel_shape = [3], strides = [2]> (a) }";
     pad_before_max_pool_with_the_least: "pad-into-window", 17, "g (float[n,1,5] x) => (y) <int64[6] p = {0,0,1,0,0,1}, float low = {-inf}> {
-        a = Pad (x, p, low)  y = MaxPool <kernel_shape = [3], strides = [2]> (a) }";
+        r = Relu (x)  a = Pad (r, p, low)  y = MaxPool <kernel_shape = [3], strides = [2]> (a) }";
 }
 
 keeps! {
@@ -358,7 +358,7 @@ fuses! {
         p = Pow (x, two)  v = ReduceMean (p, axes)  ve = Add (v, e)  s1 = Sqrt (ve)  r = Div (one, s1)  n1 = Mul (x, r)  y = Mul (w, n1) }";
     gelu: "spelled-activation", 20, "g (float[n] x) => (y) <float r = {1.4142135}, float one = {1}, float h = {0.5}> {
         a = Div (x, r)  b = Erf (a)  c = Add (b, one)  d = Mul (x, c)  y = Mul (d, h) }";
-    gelu_in_another_order: "spelled-activation", 20, "g (double[n] x) => (y) <double r = {0.7071067811865475}, double one = {1}, double h = {2}> {
+    gelu_in_another_order: "spelled-activation", 20, "g (float[n] x) => (y) <float r = {0.70710677}, float one = {1}, float h = {2}> {
         k = Div (x, h)  a = Mul (r, x)  b = Erf (a)  c = Add (one, b)  y = Mul (c, k) }";
     gelu_by_tanh: "spelled-activation", 20, "g (float[n] x) => (y) <float three = {3}, float k = {0.044715}, float r = {0.7978846}, float one = {1}, float h = {0.5}> {
         a = Pow (x, three)  b = Mul (a, k)  c = Add (x, b)  d = Mul (c, r)  e = Tanh (d)  f = Add (e, one)  p = Mul (x, h)  y = Mul (p, f) }";

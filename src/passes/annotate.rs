@@ -8,8 +8,8 @@ use rustc_hash::FxHashSet;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{
-    Attribute, DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, Node, TensorType,
-    Type, ValueId,
+    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, Node, TensorType, Type,
+    ValueId,
 };
 use crate::ops::EventKind;
 
@@ -65,7 +65,7 @@ pub fn annotate(
     told
 }
 
-/// The values whose shape runtimes take for a part of a result's: those inside of a Loop or Scan that collects rows and may run for none,
+/// The values whose shape runtimes take for a part of a result's: those inside of a Loop that collects rows and may not run,
 /// and those outside that it reads. When there are no rows, ONNX Runtime makes the empty result of the shape that it infers of a
 /// row, axes of unknown size being 0; where it infers nothing the result has one axis. Each shape stated there is one more it
 /// knows.
@@ -91,16 +91,13 @@ fn without_trips(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     found
 }
 
-/// Whether a node stacks what its body gives in each iteration: a Loop, or a Scan, with more results than it carries along.
+/// Whether a node is a Loop that stacks what its body gives in each iteration: one with more results than it carries along. A Scan of no rows
+/// is refused by ONNX Runtime, so that what is stated there decides nothing.
 fn collects_rows(model: &Model, node: &Node) -> bool {
-    let Some(body) = node.subgraphs().next().filter(|_| node.is("Loop") || node.is("Scan")) else { return false };
+    let Some(body) = node.subgraphs().next().filter(|_| node.is("Loop")) else { return false };
+    // The body is handed a number and a condition, and gives the condition back.
     let (inputs, outputs) = (model.graph(body).inputs().len(), model.graph(body).outputs().len());
-    // A Loop hands its body a number and a condition and gets the condition back; a Scan hands it states and rows.
-    let carried = match node.attribute("num_scan_inputs") {
-        Some(Attribute::Int(rows)) => usize::try_from(*rows).map_or(0, |rows| inputs.saturating_sub(rows)),
-        _ => inputs.saturating_sub(1),
-    };
-    outputs > carried
+    outputs > inputs.saturating_sub(1)
 }
 
 /// Whether a Loop is proved to run at least once.
@@ -108,7 +105,7 @@ fn always_runs(facts: &Facts, node: &Node) -> bool {
     let number = |slot: usize| facts.get(node.input(slot)?)?.ints()?.first().cloned();
     let enough = number(0).is_some_and(|trips| facts.scope().ge(&trips, &Dim::constant(1)).is_yes());
     let starts = node.input(1).is_none() || number(1).is_some_and(|condition| condition.is_const(1));
-    node.is("Loop") && enough && starts
+    enough && starts
 }
 
 /// Leaves the shape as the file declares it, but for sizes that are proved to be others.
