@@ -27,8 +27,11 @@ impl Scope {
     /// other integers, sizes are taken to be below 2⁴⁰ (2²⁴ for 32 bits), and integers of which nothing is known to be any `int64`.
     pub fn fits_bits(&self, dim: &Dim, bits: usize, signed: bool) -> bool {
         let wide = bits > 32;
-        if wide && signed && dim.as_symbol().is_some() || self.is_of_sizes(dim) {
+        if wide && signed && dim.as_symbol().is_some() {
             return true;
+        }
+        if self.is_of_sizes(dim) {
+            return signed || self.lower_bound(dim).is_some_and(|low| low >= 0);
         }
         let (least, most) = match (wide, signed) {
             (true, true) => (i64::MIN, i64::MAX),
@@ -81,6 +84,7 @@ mod tests {
         ] {
             assert_eq!(scope.fits_bits(&dim, bits, true), fits, "{} in {bits} bits", scope.format(&dim));
         }
+        assert!(!scope.fits_bits(&scope.sub(&n, &Dim::constant(1)), 32, false) && scope.fits_bits(&n, 32, false));
         assert!(!scope.fits_bits(&scope.sub(&small, &Dim::constant(1)), 64, false));
     }
 }
