@@ -26,6 +26,8 @@ pub enum EventKind {
     Invalid,
     /// Nothing, or not everything, is stated about its results.
     Undetermined,
+    /// Runtimes and the standard's text disagree about its results.
+    Disputed,
     /// Its operands are all known and yet it is not evaluated.
     Declined,
     /// What the file declares contradicts what is proved.
@@ -145,7 +147,11 @@ impl Walk {
         match fact.static_len().filter(|&len| integers && len <= MOST) {
             None => fact,
             Some(len) => {
-                let elements = (0..len).map(|_| Scalar::Int(self.scope.fresh_value(name))).collect();
+                let new = || match fact.dtype() {
+                    Some(DType::Int32) => self.scope.fresh_integer(name, Some(i32::MIN.into()), Some(i32::MAX.into())),
+                    _ => self.scope.fresh_value(name),
+                };
+                let elements = (0..len).map(|_| Scalar::Int(new())).collect();
                 fact.with_elements(elements)
             }
         }

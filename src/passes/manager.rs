@@ -67,6 +67,14 @@ pub fn run(
     for name in options.skip.iter().chain(&options.only) {
         record(name)?;
     }
+    // Nothing in a model without outputs is needed for one, and runtimes load no empty graph: it is only annotated.
+    let annotated;
+    let options = if model.graph(model.main()).outputs().is_empty() {
+        annotated = Options { fold: false, ..options.clone() };
+        &annotated
+    } else {
+        options
+    };
     for name in &options.slice_names {
         model.add_synonym(name.synonym());
     }
@@ -193,6 +201,8 @@ pub(super) fn settle(
         if rounds == 1 {
             newly_decided(model, &walk.facts, &mut decided);
         }
+        walk.events.iter().for_each(|event| rules.untouched.note(event));
+        rules.untouched.hold(model, &mut walk.facts);
         for Event { node, kind, reason } in walk.events.drain(..) {
             tell(Told::Note((model.describe(node), kind, reason)));
         }

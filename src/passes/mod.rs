@@ -17,6 +17,7 @@ mod options;
 mod quantization;
 mod records;
 mod simplify;
+mod untouched;
 
 pub use assume::{AssumeError, Assumption};
 pub use manager::{Outcome, RunError, run};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::dead::live_graphs;
+use super::untouched::Untouched;
 use crate::ir::{Broken, Facts, Model, NodeId};
 use crate::ops::{Budget, Opset, newest_opset};
 use crate::rewrite::{Idioms, LATE_RULES, Place, RULES, Rule, Taken};
@@ -21,6 +22,8 @@ pub struct Rules {
     stages: Vec<ByOperator>,
     /// How many more edits may be applied; for finding the edit at fault.
     pub fuel: usize,
+    /// The nodes that no rule looks at.
+    pub untouched: Untouched,
     /// What computing new constants may cost in all.
     budget: Budget,
 }
@@ -39,7 +42,7 @@ impl Rules {
             by_operator
         };
         let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
-        Rules { stages, fuel, budget: Budget::default() }
+        Rules { stages, fuel, untouched: Untouched::default(), budget: Budget::default() }
     }
 
     /// How many stages there are.
@@ -77,6 +80,9 @@ pub fn simplify(
             continue;
         }
         for id in model.topological(graph)? {
+            if rules.untouched.contains(id) {
+                continue;
+            }
             changed |= at_node(model, facts, rules, stage, fired, (id, opset, &taken, &idioms))?;
         }
     }
@@ -114,7 +120,9 @@ fn at_node(
         };
         let Some(candidates) = candidates else { break };
         let place = Place { model, facts, id, opset, budget: &rules.budget, taken };
-        let permitted = |rule: &Rule| (rule.apply)(&place).filter(|edit| idioms.permits(edit));
+        let permitted = |rule: &Rule| {
+            (rule.apply)(&place).filter(|edit| idioms.permits(edit) && model.leaves_no_reader_behind(edit))
+        };
         let found = candidates.iter().find_map(|rule| Some((rule.name, permitted(rule)?)));
         let Some((name, edit)) = found.filter(|_| rules.fuel > 0) else { break };
         rules.fuel -= 1;

@@ -16,4 +16,6 @@ mod peer_traps;
 mod quantization;
 mod rules;
 mod slicing_oracle;
+mod soundness;
+mod soundness_rebuild;
 mod text;

@@ -8,10 +8,11 @@
 //! | `x·cut(x/6 + ½, 0, 1) = HardSwish(x)`, also as `x·cut(x + 3, 0, 6)/6` | 14 |
 //! | `x·tanh(softplus(x)) = Mish(x)` | 18 |
 //!
-//! Factors and terms come in any order. Constants are what the law says up to rounding to their type.
+//! [`kernels`](super::kernels) says for which element types. Factors and terms come in any order. Constants are what the law says up to rounding to their type.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
+use super::kernels::{as_attribute, has_kernel};
 use super::pattern::{Product, Reader};
 use super::{Fusion, Operand, Place, Rule};
 use crate::ir::{Attribute, Edit, NamedAttribute, NodeId, ValueId};
@@ -25,6 +26,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         ("known", "the operator is in the model's operator set: HardSwish since 14, Mish 18, Gelu 20, Swish 24"),
         ("constants", "the constants are those of the law, up to rounding"),
+        ("has-kernel", "runtimes compute the operator in the type"),
         ("same-shape", "the result has the shape of x"),
         ("covered-type", "the type is binary16, binary32 or binary64"),
         ("one-reader", "nothing else reads what is between"),
@@ -49,6 +51,9 @@ type Found = (&'static str, Option<NamedAttribute>);
 
 fn activation(place: &Place<'_>) -> Option<Edit> {
     let found = read(place).filter(|found| place.opset.has(found.operator))?;
+    if !has_kernel(found.operator, place.dtype(found.x)?) {
+        return None;
+    }
     let (attributes, operands) = (found.attribute.into_iter().collect(), vec![Operand::Value(found.x)]);
     Fusion { remove: found.nodes, like: place.id, operator: found.operator, attributes, operands }.edit(place)
 }
@@ -93,9 +98,9 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
         "Sigmoid" if coefficient == 1.0 => {
             let argument = reader.node(gate, "Sigmoid")?.input(0)?;
             let (factor, power) = reader.monomial(argument, x)?;
-            let alpha = factor as f32;
+            let alpha = as_attribute(factor, reader.dtype)?;
             let attribute = (alpha != 1.0).then(|| NamedAttribute::new("alpha", Attribute::Float(alpha)));
-            (power == 1 && alpha.is_finite()).then_some(("Swish", attribute))
+            (power == 1).then_some(("Swish", attribute))
         }
         "HardSigmoid" if coefficient == 1.0 => {
             let node = reader.node(gate, "HardSigmoid")?;

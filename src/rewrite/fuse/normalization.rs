@@ -12,6 +12,7 @@
 //! Only of binary32, which is what the operators compute means in. An addition that follows becomes the bias of the
 //! LayerNormalization as it would of any node with weights.
 
+use super::kernels::as_attribute;
 use super::pattern::Reader;
 use super::{Fusion, Operand, Place, Rule, rounded};
 use crate::dim::Dim;
@@ -202,10 +203,7 @@ pub(super) fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<Normal
     if reader.monomial(square, data)? != (1.0, 2) {
         return None;
     }
-    let epsilon = epsilon as f32;
-    if !epsilon.is_finite() || epsilon <= 0.0 {
-        return None;
-    }
+    let epsilon = as_attribute(epsilon, reader.dtype).filter(|&epsilon| epsilon > 0.0)?;
     let read = reader.nodes.len();
     if let Some(x) = centred(reader, data, &axes) {
         return Some(Normalization { operator: "LayerNormalization", x, axes, epsilon });

@@ -1,6 +1,6 @@
 //! Between which numbers the elements of a value lie.
 
-use super::Place;
+use super::{Place, is_unpadded};
 use crate::ir::{Node, ValueId};
 use crate::ops::Number;
 use crate::tensor::DType;
@@ -66,7 +66,9 @@ pub(super) fn range(place: &Place<'_>, mut value: ValueId) -> Option<(f64, f64)>
                 return Some((0.0, f64::INFINITY));
             }
             "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Transpose" | "Identity" | "Slice" | "Split"
-            | "Gather" | "Expand" | "Tile" | "MaxPool" | "GlobalMaxPool" => value = node.input(0)?,
+            | "Gather" | "Expand" | "Tile" | "GlobalMaxPool" => value = node.input(0)?,
+            // Where nothing is padded, the first tap of every window lies on an element.
+            "MaxPool" if is_unpadded(node)? => value = node.input(0)?,
             _ => return None,
         }
     }

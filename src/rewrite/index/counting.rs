@@ -143,6 +143,17 @@ impl Counting {
         self
     }
 
+    /// What was computed in a type, if no element leaves it: always of sizes, of other integers where their bounds tell.
+    fn unless_wrapped(self, scope: &Scope, dtype: DType) -> Option<Self> {
+        let bits = dtype.bits()?;
+        let of_sizes = self.steps.iter().chain([&self.offset]).all(|number| scope.is_of_sizes(number));
+        if of_sizes {
+            return Some(self);
+        }
+        let (low, high) = self.bounds(scope)?;
+        (scope.fits_bits(&low, bits, true) && scope.fits_bits(&high, bits, true)).then_some(self)
+    }
+
     fn plus(mut self, scope: &Scope, other: &Counting) -> Self {
         self.offset = scope.add(&self.offset, &other.offset);
         for (step, other) in self.steps.iter_mut().zip(&other.steps) {
@@ -192,20 +203,23 @@ fn follow(place: &Place<'_>, value: ValueId, depth: usize, steps: &Cell<usize>) 
         "Cast" if dtype == DType::Int64 || place.dtype(node.input(0)?)? == dtype => {
             Some(Counting { shape, ..follow(place, node.input(0)?, depth, steps)? })
         }
-        "Neg" => Some(follow(place, node.input(0)?, depth, steps)?.scaled(scope, &Dim::constant(-1))),
+        "Neg" => {
+            follow(place, node.input(0)?, depth, steps)?.scaled(scope, &Dim::constant(-1)).unless_wrapped(scope, dtype)
+        }
         "Add" | "Sub" => {
             let (a, b) = pair(place, node, (depth, steps), &shape)?;
             let b = if node.op_type == "Sub" { b.scaled(scope, &Dim::constant(-1)) } else { b };
-            Some(a.plus(scope, &b))
+            a.plus(scope, &b).unless_wrapped(scope, dtype)
         }
         // The product of two sizes need not fit the narrower type.
         "Mul" if dtype == DType::Int64 => {
             let (a, b) = pair(place, node, (depth, steps), &shape)?;
-            match (a.is_splat(), b.is_splat()) {
-                (_, true) => Some(a.scaled(scope, &b.offset)),
-                (true, false) => Some(b.scaled(scope, &a.offset)),
-                (false, false) => None,
-            }
+            let product = match (a.is_splat(), b.is_splat()) {
+                (_, true) => a.scaled(scope, &b.offset),
+                (true, false) => b.scaled(scope, &a.offset),
+                (false, false) => return None,
+            };
+            product.unless_wrapped(scope, dtype)
         }
         "Equal" | "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual" => {
             let (a, b) = pair(place, node, (depth, steps), &shape)?;
