@@ -31,8 +31,10 @@ mod signal;
 #[cfg(test)]
 mod single;
 mod slice;
+mod slice_cuts;
 mod slice_name;
 mod text;
+pub mod traits;
 mod walk;
 mod window;
 
@@ -42,5 +44,6 @@ pub use movement::concat_split::concat;
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
 pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operator_of, operators};
 pub use slice::slice_spec;
+pub use slice_cuts::{SliceCut, SliceCuts, slice_cuts};
 pub use slice_name::{SliceDialect, SliceName, SliceNameError};
 pub use walk::{Event, EventKind, Walk, declared_fact, plain_names};

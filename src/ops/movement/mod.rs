@@ -34,6 +34,7 @@ pub(in crate::ops) mod cumulate;
 pub(in crate::ops) mod expand_tile;
 pub(in crate::ops) mod gather;
 pub(in crate::ops) mod one_hot;
+pub(in crate::ops) mod moves;
 mod order;
 pub(in crate::ops) mod pad;
 pub(in crate::ops) mod range;

@@ -20,51 +20,18 @@ mod spread;
 mod uniform;
 
 use super::Rule;
+use crate::ops::traits;
 
 pub use positions::{Positions, positions};
+pub(super) use spread::beside_neutral;
 pub(super) use uniform::uniform;
-
-/// What may do no more than spread an operand.
-const SPREADING: &[&str] = &[
-    "Expand",
-    "Tile",
-    "Unsqueeze",
-    "Reshape",
-    "ConstantOfShape",
-    "And",
-    "Or",
-    "Add",
-    "Mul",
-    "Where",
-    "Cast",
-    "Gather",
-    "Pad",
-    "Resize",
-    "Slice",
-];
-
-/// What moves and casts elements.
-const LAYING_OUT: &[&str] = &[
-    "Cast",
-    "Reshape",
-    "Flatten",
-    "Squeeze",
-    "Unsqueeze",
-    "Expand",
-    "Transpose",
-    "Slice",
-    "Tile",
-    "Gather",
-    "Resize",
-    "Pad",
-];
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "lookup-in-order", operators: &["Gather", "GatherND"], exact: true, apply: lookup::in_order },
     Rule { name: "reverse-whole", operators: &["ReverseSequence"], exact: true, apply: reverse::reverse },
     Rule { name: "assignment-in-order", operators: &["ScatterND"], exact: true, apply: assign::in_order },
-    Rule { name: "spread-before-broadcast", operators: SPREADING, exact: true, apply: spread::spread },
-    Rule { name: "filled-by-size", operators: LAYING_OUT, exact: true, apply: filled::fill },
+    Rule { name: "spread-before-broadcast", operators: traits::SPREADING, exact: true, apply: spread::spread },
+    Rule { name: "filled-by-size", operators: traits::FILLING, exact: true, apply: filled::fill },
     Rule {
         name: "positions-to-constant",
         operators: &["Slice", "Gather", "Reshape", "Add", "Sub", "Mul"],
@@ -74,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "part-of-outer", operators: &["Slice"], exact: true, apply: outer::part },
     Rule { name: "concat-of-outer", operators: &["Concat"], exact: true, apply: outer::join },
     Rule { name: "places-in-order", operators: &["NonZero"], exact: true, apply: nonzero::in_order },
-    Rule { name: "spread-before-product", operators: SPREADING, exact: false, apply: spread::spread_before_product },
+    Rule { name: "spread-before-product", operators: traits::SPREADING, exact: false, apply: spread::spread_before_product },
 ];
 
 /// Of several assignments the last may show that what the first writes to need not be filled.
