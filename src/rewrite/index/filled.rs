@@ -24,7 +24,7 @@ enum Sizes {
 pub(super) fn fill(place: &mut Place<'_>) -> Option<Edit> {
     let output = place.output(0)?;
     // Most tensors are not filled; that is known soonest.
-    let above = above(place)?;
+    let above = above(place).filter(|above| above.len() > 1)?;
     let number = uniform(place, output).filter(|number| Some(number.dtype()) == place.dtype(output))?;
     if place.opset < 9 || place.shape(output)?.iter().all(|dim| dim.as_const().is_some()) {
         return None;
