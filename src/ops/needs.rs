@@ -26,8 +26,8 @@ impl Walk {
         let mut relations = MOST_RELATIONS;
         let opset = model.opset(model.main(), "").unwrap_or(0);
         for (id, node) in model.graph(model.main()).nodes().filter_map(|id| Some((id, model.node(id)?))) {
-            let view = NodeView { model, facts: &self.facts, id, node, opset };
-            let needs = view.traits().needs.map(|needs| needs(&view));
+            let view = NodeView::of(model, &self.facts, id, opset);
+            let needs = view.and_then(|view| Some(view.traits().needs?(&view)));
             for (dim, least) in needs.unwrap_or_default() {
                 learned |= at_least(&self.scope, &dim, least);
             }

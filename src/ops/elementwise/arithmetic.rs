@@ -76,12 +76,16 @@ fn product(view: &NodeView<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option
     }
 }
 
-/// Whether floats are divided, or no divisor may be 0 or −1, which the smallest integer is not divided by.
+/// Whether floats are divided, or no divisor may be 0 or −1, which the smallest integer is not divided by. Of no divisor nothing is
+/// proved.
 fn divides(view: &NodeView<'_>) -> bool {
     let is_apart = |dim: &Dim| view.at_least(dim, 1) || view.scope().le(dim, &Dim::constant(-2)).is_yes();
     match view.dtype(1) {
         Some(dtype) if dtype.is_float() => true,
-        Some(_) => view.fact(1).and_then(Fact::ints).is_some_and(|divisors| divisors.iter().all(is_apart)),
+        Some(_) => {
+            let divisors = view.fact(1).and_then(Fact::ints);
+            divisors.is_some_and(|divisors| !divisors.is_empty() && divisors.iter().all(is_apart))
+        }
         None => false,
     }
 }

@@ -239,11 +239,15 @@ fn is_inside(view: &NodeView<'_>, index: &Dim, dim: &Dim) -> bool {
     forward || scope.lt(index, &Dim::constant(0)).is_yes() && scope.ge(index, &scope.neg(dim)).is_yes()
 }
 
-/// Whether every index of a Gather or GatherElements is inside of the axis.
+/// Whether every index of a Gather or GatherElements is inside of the axis. Of no index nothing is proved.
 pub(super) fn indices_inside(view: &NodeView<'_>) -> bool {
     let known = || {
         let dim = view.shape(0)?.get(view.axis(0)?)?;
-        Some(view.fact(1)?.ints()?.iter().all(|index| is_inside(view, index, dim)))
+        if let Some(indices) = view.fact(1)?.ints() {
+            return Some(!indices.is_empty() && indices.iter().all(|index| is_inside(view, index, dim)));
+        }
+        let (low, high) = (view.positions)(view.input(1)?)?.bounds(view.scope())?;
+        Some(view.at_least(&low, 0) && view.scope().lt(&high, dim).is_yes())
     };
     known() == Some(true)
 }
@@ -255,7 +259,7 @@ pub(super) fn tuples_inside(view: &NodeView<'_>) -> bool {
         let width = usize::try_from(view.shape(1)?.last()?.as_const()?).ok().filter(|width| *width > 0)?;
         let dims = view.shape(0)?.get(batch..)?.get(..width)?;
         let indices = view.fact(1)?.ints()?;
-        Some(indices.chunks(width).all(|tuple| tuple.iter().zip(dims).all(|(index, dim)| is_inside(view, index, dim))))
+        Some(!indices.is_empty() && indices.chunks(width).all(|tuple| tuple.iter().zip(dims).all(|(index, dim)| is_inside(view, index, dim))))
     };
     known() == Some(true)
 }

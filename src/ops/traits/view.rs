@@ -1,6 +1,6 @@
 //! A node as a general rule sees it: what it is, and what is proved of what it reads and gives.
 
-use super::Traits;
+use super::{Counting, Traits};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Fact, Facts, Model, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::{Site, axis_in, registry};
@@ -20,12 +20,14 @@ pub struct NodeView<'a> {
     pub node: &'a Node,
     /// The version of the default domain in force.
     pub opset: i64,
+    /// The positions that a value holds, for whoever follows them.
+    pub positions: &'a dyn Fn(ValueId) -> Option<Counting>,
 }
 
 impl<'a> NodeView<'a> {
     /// A node of a model.
     pub fn of(model: &'a Model, facts: &'a Facts, id: NodeId, opset: i64) -> Option<Self> {
-        Some(NodeView { model, facts, id, node: model.node(id)?, opset })
+        Some(NodeView { model, facts, id, node: model.node(id)?, opset, positions: &|_| None })
     }
 
     /// What the operator says of itself.

@@ -3,7 +3,8 @@
 
 use crate::dim::Dim;
 use crate::ir::{NodeId, ValueId};
-use crate::ops::traits::{Movement, Repetition};
+use super::counting::counting;
+use crate::ops::traits::{Movement, NodeView, Repetition};
 use crate::rewrite::Place;
 
 /// Shapes of what values are spread from.
@@ -37,7 +38,8 @@ impl Form {
 /// The node on the smaller forms of its operands, unless it tells apart places where they only repeat. If `exact`, only if the
 /// result stays equal bit for bit.
 pub(super) fn on_narrow(place: &Place<'_>, id: NodeId, shapes: &dyn Shapes, exact: bool) -> Option<Form> {
-    let view = place.view(id)?;
+    let positions = |value| counting(place, value);
+    let view = NodeView { positions: &positions, ..place.view(id)? };
     let [Some(_)] = *view.node.outputs() else { return None };
     let goal = view.result_shape()?;
     let shape = Repetition { view, narrow: &|value| shapes.narrow(value), goal }.shape(exact)?;
