@@ -15,22 +15,6 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "reduction-keeping-axes", operators: &["Unsqueeze", "Squeeze"], exact: true, apply: reduction },
 ];
 
-/// Operators that reduce axes, and keep them as axes of size 1 or drop them as `keepdims` says.
-const REDUCTIONS: &[&str] = &[
-    "ReduceSum",
-    "ReduceMean",
-    "ReduceMax",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceSumSquare",
-    "ArgMax",
-    "ArgMin",
-];
-
 /// Axes among `rank`, in order.
 fn sorted(axes: &[i64], rank: usize) -> Option<Vec<usize>> {
     let mut axes: Vec<usize> = axes.iter().map(|&axis| axis_in(axis, rank).ok()).collect::<Option<_>>()?;
@@ -123,26 +107,12 @@ fn reduction(place: &mut Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (middle, output) = (node.input(0)?, node.output(0)?);
     let keeps = node.is("Unsqueeze");
-    let inner = place.model.value(middle).producer().and_then(|id| place.model.node(id))?;
-    let known = inner.canonical_domain().is_empty() && REDUCTIONS.contains(&inner.op_type.as_str());
-    if !known || Some(inner.graph()) != place.graph() || !place.has_one_reader(middle) {
+    let (id, inner) = place.producer_with(middle, |own| own.reduces.is_some())?;
+    if !place.has_one_reader(middle) {
         return None;
     }
-    let now = match inner.attribute("keepdims") {
-        None => true,
-        Some(Attribute::Int(keeps)) => *keeps != 0,
-        Some(_) => return None,
-    };
-    let rank = place.shape(inner.input(0)?)?.len();
-    let axes = if inner.op_type.starts_with("Arg") {
-        vec![axis_of(inner, 0, rank)?]
-    } else {
-        match (inner.attribute("axes"), inner.input(1)) {
-            (Some(Attribute::Ints(axes)), None) => sorted(axes, rank)?,
-            (None, Some(axes)) => sorted(&place.const_ints(axes)?, rank)?,
-            _ => return None,
-        }
-    };
+    let view = place.view(id)?;
+    let (axes, now) = (view.traits().reduces?.axes)(&view)?;
     if now == keeps || axes.is_empty() || ones(place, node)? != axes {
         return None;
     }

@@ -2,6 +2,7 @@
 //! type, so `f(x)` may be read as `x`.
 
 use super::{Place, Rule};
+use crate::ops::traits::{IN_ORDER, VARIADIC};
 use crate::ir::Edit;
 
 pub(super) const RULES: &[Rule] = &[
@@ -10,13 +11,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "cast-same-type", operators: &["Cast", "CastLike"], exact: true, apply: cast },
     Rule {
         name: "same-shape",
-        operators: &["Reshape", "Expand", "Flatten", "Squeeze", "Unsqueeze", "Tile"],
+        operators: IN_ORDER,
         exact: true,
         apply: same_shape,
     },
     Rule { name: "transpose-nothing", operators: &["Transpose"], exact: true, apply: transpose },
     Rule { name: "pad-nothing", operators: &["Pad"], exact: true, apply: pad },
-    Rule { name: "single-concat", operators: &["Concat", "Sum", "Max", "Min", "Mean"], exact: true, apply: single },
+    Rule { name: "single-concat", operators: VARIADIC, exact: true, apply: single },
     Rule { name: "single-split", operators: &["Split"], exact: true, apply: split },
 ];
 

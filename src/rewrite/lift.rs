@@ -25,8 +25,7 @@ fn product_of_rows(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let product = product(place, flat)?;
-    let flatten = ["Reshape", "Flatten"].iter().find_map(|operator| place.producer(product.rows, operator));
-    let (_, flatten) = flatten?;
+    let (_, flatten) = place.layout(product.rows)?;
     let whole = flatten.input(0)?;
     let (from, to) = (place.shape(whole)?, place.shape(output)?);
     let [_, inner] = place.shape(product.rows)? else { return None };

@@ -3,6 +3,7 @@
 use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NewNode, ValueId};
+use crate::ops::traits::{BROADCASTING, LAYOUTS, Variation, traits_of};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
@@ -10,7 +11,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "transpose-as-reshape", operators: &["Transpose"], exact: true, apply: transpose_as_reshape },
     Rule {
         name: "reshape-reshape",
-        operators: &["Reshape", "Flatten", "Squeeze", "Unsqueeze"],
+        operators: LAYOUTS,
         exact: true,
         apply: reshape_reshape,
     },
@@ -18,27 +19,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "cast-cast", operators: &["Cast"], exact: true, apply: cast_cast },
     Rule { name: "concat-concat", operators: &["Concat"], exact: true, apply: concat_concat },
     Rule { name: "expand-into-broadcast", operators: BROADCASTING, exact: true, apply: expand_into_broadcast },
-];
-
-/// Operators that broadcast their operands against each other.
-const BROADCASTING: &[&str] = &[
-    "Add",
-    "Sub",
-    "Mul",
-    "Div",
-    "Pow",
-    "And",
-    "Or",
-    "Xor",
-    "Equal",
-    "Greater",
-    "Less",
-    "GreaterOrEqual",
-    "LessOrEqual",
-    "Where",
-    "Max",
-    "Min",
-    "Mod",
+    Rule { name: "expand-into-function", operators: BROADCASTING, exact: false, apply: expand_into_function },
 ];
 
 /// The axes of the operand in the order of those of the result.
@@ -78,8 +59,7 @@ fn transpose_as_reshape(place: &mut Place<'_>) -> Option<Edit> {
     if !moved.is_sorted() || place.opset < 5 {
         return None;
     }
-    let beside = ["Reshape", "Unsqueeze", "Squeeze", "Flatten"];
-    let before = beside.iter().any(|operator| place.producer(input, operator).is_some()) && place.has_one_reader(input);
+    let before = place.layout(input).is_some() && place.has_one_reader(input);
     let readers = place.model.users(output);
     let after = readers.len() == 1
         && !place.model.is_output(output)
@@ -119,9 +99,7 @@ pub(super) fn place_reshape(place: &mut Place<'_>, rule: &'static str, mut sourc
         if insert_reshape(place, &mut edit, source, &dims, output).is_some() {
             return Some(edit);
         }
-        let above =
-            ["Reshape", "Flatten", "Squeeze", "Unsqueeze"].iter().find_map(|operator| place.producer(source, operator));
-        source = above?.1.input(0)?;
+        source = place.layout(source)?.1.input(0)?;
     }
     None
 }
@@ -200,9 +178,7 @@ fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let (middle, output) = (place.input(0)?, place.output(0)?);
-    let inner =
-        ["Reshape", "Flatten", "Squeeze", "Unsqueeze"].iter().find_map(|operator| place.producer(middle, operator));
-    let input = inner?.1.input(0)?;
+    let input = place.layout(middle)?.1.input(0)?;
     // With another reader the inner one stays. Nothing is lost, and the readers no longer wait for each other to be simplified.
     if place.same_shape(input, output) && !place.model.is_output(output) && !place.model.value(output).pinned {
         return place.forward("reshape-reshape", input);
@@ -333,12 +309,25 @@ fn concat_concat(place: &mut Place<'_>) -> Option<Edit> {
     Some(place.edit("concat-concat")?.removing(place.id).inserting(node))
 }
 
-/// `f(Expand(x), y) = f(x, y)` when broadcasting `x` against the other operands gives the same result shape.
+/// Kernels that look at whether an operand is a single number give the same bits.
 fn expand_into_broadcast(place: &mut Place<'_>) -> Option<Edit> {
-    if place.opset < 8 {
+    broadcast_itself(place, "expand-into-broadcast", Variation::None)
+}
+
+/// They may round otherwise: Pow of a single exponent multiplies where it can.
+fn expand_into_function(place: &mut Place<'_>) -> Option<Edit> {
+    broadcast_itself(place, "expand-into-function", Variation::Rounding)
+}
+
+/// `f(Expand(x), y) = f(x, y)` when broadcasting `x` against the other operands gives the same result shape.
+fn broadcast_itself(place: &mut Place<'_>, rule: &'static str, variation: Variation) -> Option<Edit> {
+    let node = place.node()?;
+    let traits = traits_of(place.model, node);
+    let dtypes = node.inputs().iter().map(|input| Some(traits.variation_by_scalar(place.dtype((*input)?)?)));
+    let most = dtypes.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    if place.opset < 8 || !traits.is_broadcasting(place.opset) || most != variation {
         return None;
     }
-    let node = place.node()?;
     let output = node.output(0)?;
     let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
     let result = place.shape(output)?.to_vec();
@@ -360,7 +349,7 @@ fn expand_into_broadcast(place: &mut Place<'_>) -> Option<Edit> {
                 dim.is_const(1) || own.any(|own| own.is_some_and(|own| scope.eq(own, dim).is_yes()))
             });
         if fits {
-            let mut edit = place.edit("expand-into-broadcast")?;
+            let mut edit = place.edit(rule)?;
             edit.rewire.push((place.id, slot, Some(source)));
             return Some(edit);
         }

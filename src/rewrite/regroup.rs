@@ -20,7 +20,7 @@ struct Group {
 
 fn around_reshape(place: &mut Place<'_>) -> Option<Edit> {
     let (laid_out, output) = (place.input(0)?, place.output(0)?);
-    let (reshape, reshaping) = ["Reshape", "Flatten"].iter().find_map(|operator| place.producer(laid_out, operator))?;
+    let (reshape, reshaping) = place.layout(laid_out)?;
     let turned = reshaping.input(0)?;
     let (_, turning) = place.producer(turned, "Transpose")?;
     let input = turning.input(0)?;

@@ -6,6 +6,7 @@ use super::asked::{Asked, Place, ask};
 use super::terms::{Lanes, Term, Terms, Way, elementwise, is_followed, reduction};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Attribute, Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
+use crate::ops::{self, traits::Movement};
 use crate::tensor::{DType, Tensor};
 
 /// Longer vectors are no shapes.
@@ -92,9 +93,10 @@ fn tells_sizes(facts: &Facts, node: &Node) -> bool {
     own.is_subset(&told)
 }
 
-/// Operators that only say where elements are.
-const MOVEMENTS: &[&str] =
-    &["Concat", "Gather", "Slice", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose", "Identity"];
+/// How an operator of the default domain moves elements, if it does nothing else.
+fn movement(operator: &str) -> Option<Movement> {
+    ops::operator("", operator)?.traits.moves
+}
 
 impl Survey {
     pub fn of(model: &Model, facts: &Facts, graph: GraphId) -> Result<Option<Survey>, Broken> {
@@ -237,7 +239,8 @@ impl Survey {
             return true;
         }
         let operator = node.op_type.as_str();
-        let known = elementwise(operator).is_some() || reduction(operator).is_some() || MOVEMENTS.contains(&operator);
+        let moves = movement(operator).is_some();
+        let known = moves || elementwise(operator).is_some() || reduction(operator).is_some();
         let is_constant = |value: ValueId| facts.get(value).is_some_and(|fact| fact.data().is_some());
         let of_chain =
             |value: ValueId| model.value(value).producer().is_some_and(|producer| self.chain.contains(&producer));
@@ -389,7 +392,9 @@ impl Survey {
     fn moved(&mut self, facts: &Facts, node: &Node, count: usize) -> Option<Lanes> {
         let first = node.input(0)?;
         let lanes = match node.op_type.as_str() {
-            "Squeeze" | "Unsqueeze" | "Reshape" | "Flatten" | "Identity" => self.lanes_of(facts, first)?,
+            operator if matches!(movement(operator), Some(Movement::Through | Movement::Layout)) => {
+                self.lanes_of(facts, first)?
+            }
             "Concat" if facts.get(first)?.rank()? == 1 => {
                 let mut all = Lanes::new();
                 for &input in node.inputs() {

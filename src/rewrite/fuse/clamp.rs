@@ -5,10 +5,12 @@
 //! * `cut(cut(x, a, b), c, d) = cut(x, max(a, c), min(b, d))` where the intervals meet
 //! * `cut(x, a, b) = x` where `a ≤ x ≤ b`
 //!
-//! What becomes of NaN and of the sign of zero is a runtime's own business, before and after.
+//! Of NaN both make NaN. The range of what is cut is that of kernels, which may reach beyond the function's: ONNX Runtime's Sigmoid
+//! gives 1 + 2⁻²³. What becomes of the sign of zero is a runtime's own business, before and after.
 
-use super::{Fusion, Operand, Place, Rule, float_of, rounded};
-use crate::ir::{Attribute, Edit, NamedAttribute, Node, ValueId};
+use super::{Fusion, Operand, Place, Rule, rounded};
+use crate::ir::{Attribute, Edit, NamedAttribute, NodeId, ValueId};
+use crate::ops::traits::Range;
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -28,27 +30,11 @@ struct Cut {
 }
 
 impl Cut {
-    fn of(place: &Place<'_>, node: &Node) -> Option<Cut> {
-        let input = node.input(0)?;
-        if node.is("Relu") {
-            return Some(Cut { input, low: 0.0, high: f64::INFINITY });
-        }
-        if !node.is("Clip") || place.opset < 6 {
-            return None;
-        }
-        let (low, high) = if place.opset < 11 {
-            (float_of(node, "min", f32::MIN)?.into(), float_of(node, "max", f32::MAX)?.into())
-        } else {
-            // A bound that is left out is the type's last finite number.
-            let last = last_finite(place.dtype(input)?)?;
-            let bound = |slot: usize, absent: f64| match node.input(slot) {
-                None => Some(absent),
-                Some(value) => place.scalar(value),
-            };
-            (bound(1, -last)?, bound(2, last)?)
-        };
-        // False for NaN, too.
-        (low <= high).then_some(Cut { input, low, high })
+    /// The bounds are those that its operator says its results lie between, whatever it is given.
+    fn of(place: &Place<'_>, id: NodeId) -> Option<Cut> {
+        let view = place.view(id).filter(|view| view.node.is("Relu") || view.node.is("Clip"))?;
+        let Range { low, high, .. } = view.traits().range?(&view, &|_| None)?;
+        Some(Cut { input: view.input(0)?, low, high })
     }
 }
 
@@ -62,32 +48,28 @@ fn last_finite(dtype: DType) -> Option<f64> {
     }
 }
 
-/// Between which numbers, both included, the elements of a floating point value lie, whatever the model's inputs are; NaN
-/// aside.
-pub(super) fn range(place: &Place<'_>, mut value: ValueId) -> Option<(f64, f64)> {
+/// Between which numbers the elements of a floating point value lie, whatever the model's inputs are.
+pub(super) fn range(place: &Place<'_>, value: ValueId) -> Option<Range> {
+    range_above(place, value, REACH)
+}
+
+fn range_above(place: &Place<'_>, value: ValueId, reach: usize) -> Option<Range> {
     last_finite(place.dtype(value)?)?;
-    for _ in 0..REACH {
-        let node = place.model.node(place.model.value(value).producer()?)?;
-        if !node.canonical_domain().is_empty() {
-            return None;
-        }
-        match node.op_type.as_str() {
-            "Relu" | "Clip" => return Cut::of(place, node).map(|cut| (cut.low, cut.high)),
-            "Sigmoid" | "HardSigmoid" => return Some((0.0, 1.0)),
-            "Exp" | "Softmax" | "Softplus" | "Abs" | "ReduceL1" | "ReduceL2" | "ReduceSumSquare" => {
-                return Some((0.0, f64::INFINITY));
-            }
-            "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Transpose" | "Identity" | "Slice" | "Split"
-            | "Gather" | "Expand" | "Tile" | "MaxPool" | "GlobalMaxPool" => value = node.input(0)?,
-            _ => return None,
-        }
+    let reach = reach.checked_sub(1)?;
+    let view = place.view(place.model.value(value).producer()?)?;
+    let operand = |slot: usize| range_above(place, view.input(slot)?, reach);
+    let traits = view.traits();
+    match traits.range {
+        Some(range) => range(&view, &operand),
+        None if traits.moves_first() => operand(0),
+        None => None,
     }
-    None
 }
 
 fn needless(place: &mut Place<'_>) -> Option<Edit> {
-    let cut = Cut::of(place, place.node()?)?;
-    let (low, high) = range(place, cut.input)?;
+    let cut = Cut::of(place, place.id)?;
+    // Of NaN a cut makes NaN.
+    let Range { low, high, .. } = range(place, cut.input)?;
     if low < cut.low || high > cut.high || !place.may_forward(cut.input) {
         return None;
     }
@@ -96,10 +78,10 @@ fn needless(place: &mut Place<'_>) -> Option<Edit> {
 
 fn cut_of_cut(place: &mut Place<'_>) -> Option<Edit> {
     let node = place.node()?;
-    let outer = Cut::of(place, node)?;
+    let outer = Cut::of(place, place.id)?;
     let id = place.model.value(outer.input).producer()?;
     let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph())?;
-    let first = Cut::of(place, inner)?;
+    let first = Cut::of(place, id)?;
     let dtype = place.dtype(first.input)?;
     let last = last_finite(dtype)?;
     let (low, high) = (outer.low.max(first.low), outer.high.min(first.high));

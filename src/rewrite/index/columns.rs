@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
 use crate::ops::axis_in;
+use crate::ops::traits::{Movement, traits_of};
 use crate::rewrite::Place;
 use crate::rewrite::merge::insert_reshape_to;
 use crate::rewrite::split::strung;
@@ -84,7 +85,7 @@ fn flattened(place: &Place<'_>, columns: &[ValueId], axis: usize) -> Option<(Vec
     let mut shape: Option<Vec<Dim>> = None;
     let mut sources = Vec::with_capacity(columns.len());
     for &column in columns {
-        let (id, node) = ["Reshape", "Flatten"].iter().find_map(|operator| place.producer(column, operator))?;
+        let (id, node) = place.layout(column)?;
         let inner = node.input(0)?;
         let dims = place.shape(inner)?;
         let known = shape.get_or_insert_with(|| dims.to_vec());
@@ -130,10 +131,11 @@ fn step_back(place: &Place<'_>, source: &mut Source) -> Option<()> {
         return None;
     }
     let (from, to) = (place.shape(input)?, place.shape(source.value)?);
-    let spreads = matches!(node.op_type.as_str(), "Expand" | "Tile");
-    let image = match node.op_type.as_str() {
-        "Expand" | "Tile" => spread_from(place.scope(), from, to)?,
-        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => laid_out_from(place.scope(), from, to)?,
+    let moves = traits_of(place.model, node).moves?;
+    let spreads = moves == Movement::Spread;
+    let image = match moves {
+        Movement::Spread => spread_from(place.scope(), from, to)?,
+        Movement::Layout => laid_out_from(place.scope(), from, to)?,
         _ => return None,
     };
     let through = |axis: &Option<usize>| axis.and_then(|axis| image.get(axis).copied().flatten());

@@ -23,7 +23,6 @@ use super::Rule;
 use crate::ops::traits;
 
 pub use positions::{Positions, positions};
-pub(super) use spread::beside_neutral;
 pub(super) use uniform::uniform;
 
 pub(super) const RULES: &[Rule] = &[

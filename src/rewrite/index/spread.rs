@@ -154,7 +154,7 @@ fn unchanged(place: &Place<'_>, node: &Node) -> Option<ValueId> {
 }
 
 /// The operand `x` of a node `f(x, e)` or, where it is the same, `f(e, x)`, with a neutral `e` everywhere: the node only spreads it.
-pub(in crate::rewrite) fn beside_neutral(place: &Place<'_>, node: &Node) -> Option<ValueId> {
+fn beside_neutral(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     let neutral = traits_of(place.model, node).neutral.filter(|_| node.canonical_domain().is_empty())?;
     let &[Some(a), Some(b)] = node.inputs() else { return None };
     let is_neutral = |x: ValueId, other: ValueId| {

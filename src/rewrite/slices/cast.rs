@@ -7,10 +7,6 @@ use crate::rewrite::{Place, Rule};
 pub(in crate::rewrite) const RULES: &[Rule] =
     &[Rule { name: "cast-sandwich", operators: &["Cast"], exact: true, apply: cast_sandwich }];
 
-/// Operators that move elements of their first operand and never look at them.
-const MOVEMENTS: [&str; 9] =
-    ["Slice", "Gather", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Tile"];
-
 /// More movements in a row than this are not looked through.
 const MOST_MOVEMENTS: usize = 16;
 
@@ -31,7 +27,10 @@ fn cast_sandwich(place: &mut Place<'_>) -> Option<Edit> {
         if chain.len() == MOST_MOVEMENTS || !place.has_one_reader(value) {
             return None;
         }
-        let (id, node) = MOVEMENTS.iter().find_map(|operator| place.producer(value, operator))?;
+        let (id, node) = place.producer_with(value, |own| own.moves_first() && own.any_type)?;
+        if node.outputs().len() != 1 {
+            return None;
+        }
         chain.push((id, NewNode::like(node)));
         value = node.input(0)?;
     };

@@ -115,12 +115,6 @@ fn can_precede(place: &Place<'_>, other: &Node) -> bool {
     rest.all(|&value| place.model.value(value).producer().is_none() || own.contains(&Some(value)))
 }
 
-/// What the Slice `id` takes of each axis of its data, `None` being all of it, and the dims of the data.
-pub(super) fn taken(place: &Place<'_>, id: NodeId) -> Option<(Vec<Option<Range>>, Vec<Dim>)> {
-    let cuts = cuts_of(place, id)?;
-    Some((ranges_of(&cuts.axes), cuts.dims.clone()))
-}
-
 /// The cuts as ranges.
 fn ranges_of(axes: &[Option<Cut>]) -> Vec<Option<Range>> {
     axes.iter().map(|cut| cut.as_ref().map(|cut| cut.range.clone())).collect()

@@ -1,8 +1,9 @@
 //! Slices of reshaped data, where the axis survives the reshape.
 
 use super::{axes_of, moved, with_axes};
-use crate::dim::{Dim, Scope};
-use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, NodeId, ValueId};
+use crate::ops::traits::{AxisSource, Movement, traits_of};
 use crate::rewrite::merge::reshape_codes;
 use crate::rewrite::{Place, Rule};
 use crate::tensor::Tensor;
@@ -10,25 +11,20 @@ use crate::tensor::Tensor;
 pub(in crate::rewrite) const RULES: &[Rule] =
     &[Rule { name: "slice-of-reshape", operators: &["Slice"], exact: true, apply: slice_of_reshape }];
 
-const RESHAPES: [&str; 4] = ["Reshape", "Squeeze", "Unsqueeze", "Flatten"];
-
-/// What a slice can go on through, or cancel with.
-const BEFORE: [&str; 5] = ["Slice", "Concat", "Pad", "Expand", "Transpose"];
-
 /// `Reshape(x)[r] = Reshape(x[r])` where the axis cut is an axis of `x`: as long, with as many elements before it and behind it.
 ///
 /// A reshape moves no data, so nothing is won by that alone: the slice must meet something it may cancel with, or leave the reshape
 /// next to another one.
 fn slice_of_reshape(place: &mut Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (id, node) = RESHAPES.iter().find_map(|operator| place.producer(middle, operator))?;
+    let (id, node) = place.layout(middle)?;
     let data = node.input(0)?;
     if !place.has_one_reader(middle) || !is_worth_it(place, data, output) {
         return None;
     }
     let cuts = super::cuts_of(place, place.id)?;
     let from = place.shape(data)?.to_vec();
-    let map = axis_map(place, node, &from, &cuts.dims)?;
+    let map = axis_map(place, id)?;
     let mut lengths: Vec<Dim> = from.clone();
     let result = place.shape(output)?.to_vec();
     for (axis, _) in cuts.cut() {
@@ -61,43 +57,24 @@ fn slice_of_reshape(place: &mut Place<'_>) -> Option<Edit> {
 
 /// Whether a slice between `data` and the reshape, instead of behind it, has something to meet.
 fn is_worth_it(place: &Place<'_>, data: ValueId, output: ValueId) -> bool {
-    let meets = BEFORE.iter().any(|operator| place.producer(data, operator).is_some()) && place.has_one_reader(data);
+    let meets = place.producer_with(data, |own| own.passes_slices).is_some() && place.has_one_reader(data);
     let readers: Vec<(NodeId, usize)> = place.model.users(output);
     let reshapes = |&(id, slot): &(NodeId, usize)| {
         let node = place.model.node(id);
-        slot == 0 && node.is_some_and(|node| RESHAPES.iter().any(|operator| node.is(operator)))
+        slot == 0 && node.is_some_and(|node| traits_of(place.model, node).moves == Some(Movement::Layout))
     };
     let cancels = place.has_one_reader(output) && readers.iter().all(reshapes);
     meets || cancels
 }
 
-/// Which axis of `from` each axis of the reshaped data is, if it is one.
-fn axis_map(place: &Place<'_>, node: &Node, from: &[Dim], to: &[Dim]) -> Option<Vec<Option<usize>>> {
-    let without = |rank: usize, axes: &[usize]| (0..rank).filter(|axis| !axes.contains(axis)).collect::<Vec<_>>();
-    match node.op_type.as_str() {
-        "Squeeze" => Some(without(from.len(), &axes_of(place, node, from.len())?).into_iter().map(Some).collect()),
-        "Unsqueeze" => {
-            let kept = without(to.len(), &axes_of(place, node, to.len())?);
-            Some((0..to.len()).map(|axis| kept.iter().position(|&kept| kept == axis)).collect())
-        }
-        _ => Some(surviving(place.scope(), from, to)),
-    }
-}
-
-/// Axes of equal dims, and equal products of the dims before and behind them. A dim of 1 has no place of its own.
-fn surviving(scope: &Scope, from: &[Dim], to: &[Dim]) -> Vec<Option<usize>> {
-    let equal = |a: &Dim, b: &Dim| scope.eq(a, b).is_yes();
-    let before = |dims: &[Dim], axis: usize| scope.product(dims.iter().take(axis));
-    let behind = |dims: &[Dim], axis: usize| scope.product(dims.iter().skip(axis.saturating_add(1)));
-    let survives = |axis: usize, dim: &Dim| {
-        (0..from.len()).find(|&own| {
-            !dim.is_const(1)
-                && from.get(own).is_some_and(|own| equal(own, dim))
-                && equal(&before(from, own), &before(to, axis))
-                && equal(&behind(from, own), &behind(to, axis))
-        })
+/// Which axis of the operand each axis of the reshaped data is, if it is one.
+fn axis_map(place: &Place<'_>, reshape: NodeId) -> Option<Vec<Option<usize>>> {
+    let view = place.view(reshape)?;
+    let own = |source: Option<AxisSource>| match source {
+        Some(AxisSource::Whole(axis)) => Some(axis),
+        _ => None,
     };
-    to.iter().enumerate().map(|(axis, dim)| survives(axis, dim)).collect()
+    Some(view.traits().axes?(&view)?.into_iter().map(own).collect())
 }
 
 /// A Reshape to these dims, if constants can say them.
