@@ -12,12 +12,12 @@
 //! What a slice selects of known elements is known as well, however much else of them is not. Where the readings of ONNX
 //! Slice are in dispute ([`Rule`]) only what they share is stated, and nothing is evaluated.
 
+use super::movement::moves::{sliced_axes, sliced_counts, sliced_narrow};
+use super::traits::{Movement, Traits};
 use super::{
     Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, SliceDialect, Status,
     registry,
 };
-use super::movement::moves::{sliced_axes, sliced_counts, sliced_narrow};
-use super::traits::{Movement, Traits};
 use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
 use crate::slicing::{self, Inferred, Operand, Rule, SliceError, SliceSpec, onnx, openvino, tensorflow};
 use crate::tensor::{DType, StridedView, gather};
@@ -29,7 +29,12 @@ const OPENVINO: &str = "ai.intel.openvino";
 const STRIDED: Traits = Traits::movement(Movement::Selection, |_| None).some_types();
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("Slice", &[1, 10, 11, 13], infer, eval).with(Traits::movement(Movement::Selection, sliced_axes).counts(sliced_counts).repeats(sliced_narrow).passing_slices()),
+    Operator::new("Slice", &[1, 10, 11, 13], infer, eval).with(
+        Traits::movement(Movement::Selection, sliced_axes)
+            .counts(sliced_counts)
+            .repeats(sliced_narrow)
+            .passing_slices(),
+    ),
     Operator::new("StridedSlice", &[1], infer, eval).with(STRIDED),
     Operator::new("StridedSlice", &[1], infer, eval).in_domain(TENSORFLOW).with(STRIDED),
     Operator::new("StridedSlice", &[1], infer, eval).in_domain(OPENVINO).with(STRIDED),

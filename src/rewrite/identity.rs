@@ -2,19 +2,14 @@
 //! type, so `f(x)` may be read as `x`.
 
 use super::{Place, Rule};
-use crate::ops::traits::{IN_ORDER, VARIADIC};
 use crate::ir::Edit;
+use crate::ops::traits::{IN_ORDER, VARIADIC};
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "identity", operators: &["Identity"], exact: true, apply: identity },
     Rule { name: "dropout-inference", operators: &["Dropout"], exact: true, apply: dropout },
     Rule { name: "cast-same-type", operators: &["Cast", "CastLike"], exact: true, apply: cast },
-    Rule {
-        name: "same-shape",
-        operators: IN_ORDER,
-        exact: true,
-        apply: same_shape,
-    },
+    Rule { name: "same-shape", operators: IN_ORDER, exact: true, apply: same_shape },
     Rule { name: "transpose-nothing", operators: &["Transpose"], exact: true, apply: transpose },
     Rule { name: "pad-nothing", operators: &["Pad"], exact: true, apply: pad },
     Rule { name: "single-concat", operators: VARIADIC, exact: true, apply: single },

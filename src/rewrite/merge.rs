@@ -9,12 +9,7 @@ use crate::tensor::{DType, Tensor};
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "transpose-transpose", operators: &["Transpose"], exact: true, apply: transpose_transpose },
     Rule { name: "transpose-as-reshape", operators: &["Transpose"], exact: true, apply: transpose_as_reshape },
-    Rule {
-        name: "reshape-reshape",
-        operators: LAYOUTS,
-        exact: true,
-        apply: reshape_reshape,
-    },
+    Rule { name: "reshape-reshape", operators: LAYOUTS, exact: true, apply: reshape_reshape },
     Rule { name: "reshape-of-transpose", operators: &["Reshape", "Flatten"], exact: true, apply: reshape_of_transpose },
     Rule { name: "cast-cast", operators: &["Cast"], exact: true, apply: cast_cast },
     Rule { name: "concat-concat", operators: &["Concat"], exact: true, apply: concat_concat },

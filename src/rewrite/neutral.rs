@@ -5,21 +5,11 @@ use crate::ir::{Edit, NodeId, ValueId};
 use crate::ops::traits::{IDEMPOTENT, INVOLUTIONS, WITH_NEUTRAL, traits_of};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        name: "neutral-element",
-        operators: WITH_NEUTRAL,
-        exact: true,
-        apply: neutral,
-    },
+    Rule { name: "neutral-element", operators: WITH_NEUTRAL, exact: true, apply: neutral },
     Rule { name: "zero-before-softmax", operators: &["Add"], exact: true, apply: zero_before_softmax },
     Rule { name: "decided-where", operators: &["Where"], exact: true, apply: decided_where },
     Rule { name: "double-not", operators: INVOLUTIONS, exact: true, apply: double },
-    Rule {
-        name: "idempotent",
-        operators: IDEMPOTENT,
-        exact: true,
-        apply: idempotent,
-    },
+    Rule { name: "idempotent", operators: IDEMPOTENT, exact: true, apply: idempotent },
 ];
 
 /// `f(x, e) = x` where `e` is the operator's neutral element, and `f(e, x) = x` where it commutes (`x + 0`, `x · 1`, `x ∧ true`; see the trait

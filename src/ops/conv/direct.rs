@@ -10,9 +10,9 @@
 use super::geometry::{Geometry, Operands, group};
 use crate::dim::Dim;
 use crate::ir::Fact;
-use crate::ops::traits::Traits;
 use crate::ops::lane::{Ring, in_lane, read, same_dtype};
 use crate::ops::linear::{Matrix, multiply_add};
+use crate::ops::traits::Traits;
 use crate::ops::window::Window;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::Tensor;

@@ -25,31 +25,46 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 use crate::tensor::{DType, Number, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Add", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.add(a, b)), evaluate::<Add>).with(Traits::broadcast(7).neutral(is_zero_of_sum, true).counts(sum)),
-    Operator::new("Sub", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.sub(a, b)), evaluate::<Sub>).with(Traits::broadcast(7).neutral(is_zero_taken, false).counts(difference)),
-    Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.mul(a, b)), evaluate::<Mul>).with(Traits::broadcast(7).neutral(is_one, true).counts(product)),
-    Operator::new("Div", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.div(a, b)), evaluate::<Div>).with(Traits::broadcast(7).neutral(is_one, false).fails_unless(divides).needs(divisor_needs)),
-    Operator::new("Mod", &[10, 13, 28], infer_mod, evaluate_mod).with(Traits::broadcast(10).attributes(&["fmod"]).fails_unless(divides).needs(divisor_needs)),
-    Operator::new("Pow", &[1, 7, 12, 13, 15], infer_pow, evaluate_pow).with(Traits::broadcast(7).integers_since(12).rounded().by_scalar(Variation::Rounding, Variation::Values).neutral(is_exponent_one, false)),
+    Operator::new("Add", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.add(a, b)), evaluate::<Add>)
+        .with(Traits::broadcast(7).neutral(is_zero_of_sum, true).counts(sum)),
+    Operator::new("Sub", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.sub(a, b)), evaluate::<Sub>)
+        .with(Traits::broadcast(7).neutral(is_zero_taken, false).counts(difference)),
+    Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.mul(a, b)), evaluate::<Mul>)
+        .with(Traits::broadcast(7).neutral(is_one, true).counts(product)),
+    Operator::new("Div", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.div(a, b)), evaluate::<Div>)
+        .with(Traits::broadcast(7).neutral(is_one, false).fails_unless(divides).needs(divisor_needs)),
+    Operator::new("Mod", &[10, 13, 28], infer_mod, evaluate_mod)
+        .with(Traits::broadcast(10).attributes(&["fmod"]).fails_unless(divides).needs(divisor_needs)),
+    Operator::new("Pow", &[1, 7, 12, 13, 15], infer_pow, evaluate_pow).with(
+        Traits::broadcast(7)
+            .integers_since(12)
+            .rounded()
+            .by_scalar(Variation::Rounding, Variation::Values)
+            .neutral(is_exponent_one, false),
+    ),
     Operator::new(
         "Min",
         &[1, 6, 8, 12, 13],
         |cx| infer_variadic(cx, Some(|e, a, b| e.min(a, b))),
         |cx| fold::<Min>(cx, false),
-    ).with(Traits::broadcast(8).integers_since(12).by_scalar(Variation::Rounding, Variation::None).variadic()),
+    )
+    .with(Traits::broadcast(8).integers_since(12).by_scalar(Variation::Rounding, Variation::None).variadic()),
     Operator::new(
         "Max",
         &[1, 6, 8, 12, 13],
         |cx| infer_variadic(cx, Some(|e, a, b| e.max(a, b))),
         |cx| fold::<Max>(cx, false),
-    ).with(Traits::broadcast(8).integers_since(12).by_scalar(Variation::Rounding, Variation::None).variadic()),
+    )
+    .with(Traits::broadcast(8).integers_since(12).by_scalar(Variation::Rounding, Variation::None).variadic()),
     Operator::new(
         "Sum",
         &[1, 6, 8, 13],
         |cx| infer_variadic(cx, Some(|e, a, b| e.add(a, b))),
         |cx| fold::<Add>(cx, false),
-    ).with(Traits::broadcast(8).variadic()),
-    Operator::new("Mean", &[1, 6, 8, 13], |cx| infer_variadic(cx, None), |cx| fold::<Add>(cx, true)).with(Traits::broadcast(8).variadic()),
+    )
+    .with(Traits::broadcast(8).variadic()),
+    Operator::new("Mean", &[1, 6, 8, 13], |cx| infer_variadic(cx, None), |cx| fold::<Add>(cx, true))
+        .with(Traits::broadcast(8).variadic()),
 ];
 
 /// `(o + Σ sₖ·iₖ) + (p + Σ tₖ·iₖ) = (o + p) + Σ (sₖ + tₖ)·iₖ`.
@@ -93,7 +108,8 @@ fn divides(view: &NodeView<'_>) -> bool {
 /// No integer is divided by 0, so what divides one and is not negative is at least 1.
 fn divisor_needs(view: &NodeView<'_>) -> Vec<(Dim, i64)> {
     // Of nothing nothing is divided.
-    let divides = |all: &Fact| all.dtype().is_some_and(DType::is_integer) && all.static_len().is_some_and(|len| len > 0);
+    let divides =
+        |all: &Fact| all.dtype().is_some_and(DType::is_integer) && all.static_len().is_some_and(|len| len > 0);
     if !view.result().is_some_and(divides) {
         return Vec::new();
     }
@@ -109,13 +125,15 @@ fn is_number_of(one: &Tensor, number: f64) -> bool {
 /// `x + 0 = x` of integers, `x + −0 = x` of floats: `−0 + 0` is `0`.
 fn is_zero_of_sum(_: DType, one: &Tensor) -> bool {
     is_number_of(one, 0.0)
-        && (one.dtype().is_integer() || one.to_f64s().is_some_and(|held| held.iter().all(|zero| zero.is_sign_negative())))
+        && (one.dtype().is_integer()
+            || one.to_f64s().is_some_and(|held| held.iter().all(|zero| zero.is_sign_negative())))
 }
 
 /// `x − 0 = x`, of floats with the positive zero.
 fn is_zero_taken(_: DType, one: &Tensor) -> bool {
     is_number_of(one, 0.0)
-        && (one.dtype().is_integer() || one.to_f64s().is_some_and(|held| held.iter().all(|zero| zero.is_sign_positive())))
+        && (one.dtype().is_integer()
+            || one.to_f64s().is_some_and(|held| held.iter().all(|zero| zero.is_sign_positive())))
 }
 
 fn is_one(_: DType, one: &Tensor) -> bool {

@@ -20,11 +20,15 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("BitwiseAnd", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a & b)).with(Traits::broadcast(18).neutral(has_all_bits, true)),
-    Operator::new("BitwiseOr", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a | b)).with(Traits::broadcast(18).neutral(is_zero, true)),
-    Operator::new("BitwiseXor", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a ^ b)).with(Traits::broadcast(18).neutral(is_zero, true)),
+    Operator::new("BitwiseAnd", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a & b))
+        .with(Traits::broadcast(18).neutral(has_all_bits, true)),
+    Operator::new("BitwiseOr", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a | b))
+        .with(Traits::broadcast(18).neutral(is_zero, true)),
+    Operator::new("BitwiseXor", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a ^ b))
+        .with(Traits::broadcast(18).neutral(is_zero, true)),
     Operator::new("BitwiseNot", &[18], like_operand, evaluate_not).with(Traits::function().twice(Twice::Nothing)),
-    Operator::new("BitShift", &[11, 28], infer_shift, evaluate_shift).with(Traits::broadcast(11).attributes(&["direction"]).neutral(is_zero, false)),
+    Operator::new("BitShift", &[11, 28], infer_shift, evaluate_shift)
+        .with(Traits::broadcast(11).attributes(&["direction"]).neutral(is_zero, false)),
     Operator::new("BitCast", &[26], infer_bit_cast, evaluate_bit_cast).with(Traits::function().attributes(&["to"])),
 ];
 

@@ -16,12 +16,14 @@ use crate::dim::Dim;
 use crate::ir::{Attribute, Fact};
 use crate::ops::traits::{Counting, NodeView, Traits};
 use crate::ops::{EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::{DType, Tensor};
 use crate::tensor::smallfloat::RoundMode;
+use crate::tensor::{DType, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], infer_cast, evaluate_cast).with(Traits::function().attributes(&["to", "saturate", "round_mode"]).counts(widened).uniform(cast_number)),
-    Operator::new("CastLike", &[15, 19, 21, 23, 24, 25], infer_cast_like, evaluate_cast_like).with(Traits::function().attributes(&["saturate", "round_mode"])),
+    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], infer_cast, evaluate_cast)
+        .with(Traits::function().attributes(&["to", "saturate", "round_mode"]).counts(widened).uniform(cast_number)),
+    Operator::new("CastLike", &[15, 19, 21, 23, 24, 25], infer_cast_like, evaluate_cast_like)
+        .with(Traits::function().attributes(&["saturate", "round_mode"])),
 ];
 
 /// Widening keeps every number.

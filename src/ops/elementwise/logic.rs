@@ -25,34 +25,42 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         &[1, 7, 11, 13, 19],
         |cx| infer_comparison(cx, Relation::Equal, false),
         |cx| evaluate_comparison(cx, Relation::Equal, false),
-    ).with(comparison(7, 7)),
+    )
+    .with(comparison(7, 7)),
     Operator::new(
         "Less",
         &[1, 7, 9, 13],
         |cx| infer_comparison(cx, Relation::Less, false),
         |cx| evaluate_comparison(cx, Relation::Less, false),
-    ).with(comparison(7, 9)),
+    )
+    .with(comparison(7, 9)),
     Operator::new(
         "Greater",
         &[1, 7, 9, 13],
         |cx| infer_comparison(cx, Relation::Less, true),
         |cx| evaluate_comparison(cx, Relation::Less, true),
-    ).with(comparison(7, 9)),
+    )
+    .with(comparison(7, 9)),
     Operator::new(
         "LessOrEqual",
         &[12, 16],
         |cx| infer_comparison(cx, Relation::LessOrEqual, false),
         |cx| evaluate_comparison(cx, Relation::LessOrEqual, false),
-    ).with(comparison(12, 12)),
+    )
+    .with(comparison(12, 12)),
     Operator::new(
         "GreaterOrEqual",
         &[12, 16],
         |cx| infer_comparison(cx, Relation::LessOrEqual, true),
         |cx| evaluate_comparison(cx, Relation::LessOrEqual, true),
-    ).with(comparison(12, 12)),
-    Operator::new("And", &[1, 7], |cx| infer_logic(cx, and), |cx| evaluate_logic(cx, |a, b| a && b)).with(Traits::broadcast(7).neutral(is_true, true).counts(conjunction)),
-    Operator::new("Or", &[1, 7], |cx| infer_logic(cx, or), |cx| evaluate_logic(cx, |a, b| a || b)).with(Traits::broadcast(7).neutral(is_false, true).counts(disjunction)),
-    Operator::new("Xor", &[1, 7], |cx| infer_logic(cx, xor), |cx| evaluate_logic(cx, |a, b| a != b)).with(Traits::broadcast(7).neutral(is_false, true)),
+    )
+    .with(comparison(12, 12)),
+    Operator::new("And", &[1, 7], |cx| infer_logic(cx, and), |cx| evaluate_logic(cx, |a, b| a && b))
+        .with(Traits::broadcast(7).neutral(is_true, true).counts(conjunction)),
+    Operator::new("Or", &[1, 7], |cx| infer_logic(cx, or), |cx| evaluate_logic(cx, |a, b| a || b))
+        .with(Traits::broadcast(7).neutral(is_false, true).counts(disjunction)),
+    Operator::new("Xor", &[1, 7], |cx| infer_logic(cx, xor), |cx| evaluate_logic(cx, |a, b| a != b))
+        .with(Traits::broadcast(7).neutral(is_false, true)),
     Operator::new("Not", &[1], infer_not, evaluate_not).with(Traits::function().twice(Twice::Nothing).counts(negation)),
 ];
 
@@ -88,7 +96,6 @@ fn decided(scope: &Scope, operator: &str, difference: &Counting) -> Option<bool>
         _ => None,
     }
 }
-
 
 fn conjunction(_: &NodeView<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     combined(shape, operand, 0)

@@ -25,13 +25,15 @@ use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Where", &[9, 16], infer_where, evaluate_where).with(Traits::broadcast(9).uniform(chosen_number)),
-    Operator::new("Clip", &[1, 6, 11, 12, 13], infer_clip, evaluate_clip).with(Traits::function().attributes(&["min", "max"]).integers_since(12).range(clip_range)),
+    Operator::new("Clip", &[1, 6, 11, 12, 13], infer_clip, evaluate_clip)
+        .with(Traits::function().attributes(&["min", "max"]).integers_since(12).range(clip_range)),
     Operator::new(
         "Identity",
         &[1, 13, 14, 16, 19, 21, 23, 24, 25],
         |cx| Ok(vec![cx.required(0)?.clone()]),
         |cx| Ok(vec![cx.data(0).cloned().ok_or_else(|| Decline::invalid("operand 0 is missing"))?]),
-    ).with(Traits::movement(Movement::Through, through).counts(|_, _, operand| operand(0))),
+    )
+    .with(Traits::movement(Movement::Through, through).counts(|_, _, operand| operand(0))),
     Operator::infer_only("Dropout", &[1, 6, 7, 10, 12, 13, 22], infer_dropout).random(),
 ];
 

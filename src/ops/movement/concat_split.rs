@@ -22,8 +22,11 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 use crate::tensor::{StridedView, Tensor, gather};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Concat", &[1, 4, 11, 13], infer_concat, eval_concat).with(Traits::movement(Movement::Join, moves::untold).repeats(moves::joined_narrow).passing_slices().variadic()),
-    Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split).with(Traits::movement(Movement::Selection, moves::split_axes)),
+    Operator::new("Concat", &[1, 4, 11, 13], infer_concat, eval_concat).with(
+        Traits::movement(Movement::Join, moves::untold).repeats(moves::joined_narrow).passing_slices().variadic(),
+    ),
+    Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split)
+        .with(Traits::movement(Movement::Selection, moves::split_axes)),
 ];
 
 fn concat_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {

@@ -259,7 +259,12 @@ pub(super) fn tuples_inside(view: &NodeView<'_>) -> bool {
         let width = usize::try_from(view.shape(1)?.last()?.as_const()?).ok().filter(|width| *width > 0)?;
         let dims = view.shape(0)?.get(batch..)?.get(..width)?;
         let indices = view.fact(1)?.ints()?;
-        Some(!indices.is_empty() && indices.chunks(width).all(|tuple| tuple.iter().zip(dims).all(|(index, dim)| is_inside(view, index, dim))))
+        Some(
+            !indices.is_empty()
+                && indices
+                    .chunks(width)
+                    .all(|tuple| tuple.iter().zip(dims).all(|(index, dim)| is_inside(view, index, dim))),
+        )
     };
     known() == Some(true)
 }

@@ -22,7 +22,8 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 use crate::tensor::{DType, Indices, Number, StridedView, Tensor, dispatch_numeric, gather};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Pad", &[1, 2, 11, 13, 18, 19, 21, 23, 24, 25], infer_pad, eval_pad).with(Traits::NONE.uniform(moves::padded).passing_slices()),
+    Operator::new("Pad", &[1, 2, 11, 13, 18, 19, 21, 23, 24, 25], infer_pad, eval_pad)
+        .with(Traits::NONE.uniform(moves::padded).passing_slices()),
     Operator::new("CenterCropPad", &[18], infer_center, eval_center),
 ];
 

@@ -27,9 +27,9 @@
 //! decides `d` if the product of the other dims is known and at least 1; and so it does for an entry of −1, where a product of
 //! 0 would be an error.
 
-use super::moves;
 use super::List;
 use super::cells::elements_of;
+use super::moves;
 use super::{count, of_rank};
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Data, Fact, Scalar};
@@ -37,7 +37,9 @@ use crate::ops::traits::{Movement, NodeView, Traits, laid_out};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
-    &[Operator::new("Reshape", &[1, 5, 13, 14, 19, 21, 23, 24, 25], infer, eval).with(Traits::movement(Movement::Layout, moves::surviving_axes).counts(laid_out).repeats(moves::layout).needs(needs))];
+    &[Operator::new("Reshape", &[1, 5, 13, 14, 19, 21, 23, 24, 25], infer, eval).with(
+        Traits::movement(Movement::Layout, moves::surviving_axes).counts(laid_out).repeats(moves::layout).needs(needs),
+    )];
 
 /// A Reshape cannot tell what −1 stands for when its other sizes multiply to 0, be the −1 a computed one.
 fn needs(view: &NodeView<'_>) -> Vec<(Dim, i64)> {

@@ -284,8 +284,7 @@ impl Traits {
         repeats: None,
     };
 
-    const EXACT: Kernels =
-        Kernels { place: Variation::None, scalar: Variation::None, integer_scalar: Variation::None };
+    const EXACT: Kernels = Kernels { place: Variation::None, scalar: Variation::None, integer_scalar: Variation::None };
 
     const fn pointwise(operands: Operands, since: i64) -> Traits {
         let pointwise = Pointwise { operands, since, integers_since: 1, attributes: &[] };
@@ -483,10 +482,7 @@ impl Traits {
 
     /// Whether the operator moves elements of its first operand, and of no other.
     pub const fn moves_first(&self) -> bool {
-        matches!(
-            self.moves,
-            Some(Movement::Through | Movement::Layout | Movement::Spread | Movement::Selection)
-        )
+        matches!(self.moves, Some(Movement::Through | Movement::Layout | Movement::Spread | Movement::Selection))
     }
 
     /// Whether the operator is a function of its first operand's numbers.

@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use super::{NodeView, Operands, Variation};
+use super::{NodeView, Operands, Traits, Variation};
 use crate::dim::{Dim, Scope};
 use crate::ir::ValueId;
 
@@ -24,7 +24,11 @@ impl<'a> Repetition<'a> {
     /// The shape of the node's result on the smaller forms of its operands; `None` if it tells apart places where they only repeat, or
     /// if it might fail where it did not. If `exact`, only if results stay equal bit for bit.
     pub fn shape(&self, exact: bool) -> Option<Vec<Dim>> {
-        let traits = self.view.traits();
+        self.shape_by(self.view.traits(), exact)
+    }
+
+    /// The same for an operator that says this of itself.
+    pub(super) fn shape_by(&self, traits: &Traits, exact: bool) -> Option<Vec<Dim>> {
         let most = if exact { Variation::None } else { Variation::Rounding };
         if self.view.dtype(0).is_none_or(|dtype| traits.variation(dtype) > most) {
             return None;

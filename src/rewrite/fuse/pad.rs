@@ -202,7 +202,8 @@ fn pad_into_window(place: &mut Place<'_>) -> Option<Edit> {
         "MaxPool" if window.is_plain_pool()? => {
             place.only_output()?;
             let input = window.padding.input;
-            let never_wins = number == f64::NEG_INFINITY || range(place, input).is_some_and(|range| number <= range.low);
+            let never_wins =
+                number == f64::NEG_INFINITY || range(place, input).is_some_and(|range| number <= range.low);
             let spatial = place.shape(input)?.get(2..)?;
             let any = spatial.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
             if !never_wins || !any {

@@ -61,4 +61,3 @@ fn known(place: &Place<'_>, value: ValueId, shape: &[Dim]) -> Option<Counting> {
     }
     in_steps(place.scope(), shape, &fact.ints()?)
 }
-

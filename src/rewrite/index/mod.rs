@@ -40,7 +40,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "part-of-outer", operators: &["Slice"], exact: true, apply: outer::part },
     Rule { name: "concat-of-outer", operators: &["Concat"], exact: true, apply: outer::join },
     Rule { name: "places-in-order", operators: &["NonZero"], exact: true, apply: nonzero::in_order },
-    Rule { name: "spread-before-product", operators: traits::SPREADING, exact: false, apply: spread::spread_before_product },
+    Rule {
+        name: "spread-before-product",
+        operators: traits::SPREADING,
+        exact: false,
+        apply: spread::spread_before_product,
+    },
 ];
 
 /// Of several assignments the last may show that what the first writes to need not be filled.

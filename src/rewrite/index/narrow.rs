@@ -1,9 +1,9 @@
 //! How a node is computed on operands that are spread from smaller ones; its operator says what comes of them
 //! ([`Repetition`]).
 
+use super::counting::counting;
 use crate::dim::Dim;
 use crate::ir::{NodeId, ValueId};
-use super::counting::counting;
 use crate::ops::traits::{Movement, NodeView, Repetition};
 use crate::rewrite::Place;
 

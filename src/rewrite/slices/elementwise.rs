@@ -53,7 +53,10 @@ fn sliced_before(place: &mut Place<'_>, rule: &'static str, most: Variation) -> 
         value = data;
     }
     let varies = chain.iter().any(|step| step.varies);
-    if chain.is_empty() || varies != (most == Variation::Rounding) || place.producer_with(value, |own| own.fused_with_next).is_some() {
+    if chain.is_empty()
+        || varies != (most == Variation::Rounding)
+        || place.producer_with(value, |own| own.fused_with_next).is_some()
+    {
         return None;
     }
     let mut edit = place.edit(rule)?.removing(place.id);
