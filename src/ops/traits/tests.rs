@@ -752,7 +752,8 @@ fn uniform(operator: &Operator) -> Result<usize, String> {
             };
             for slot in 0..all {
                 let held = sample.operand(slot).clone();
-                sample.operands[slot] = Some(of_numbers(held.dtype(), held.shape(), &vec![number + slot as f64; held.len()]));
+                sample.operands[slot] =
+                    Some(of_numbers(held.dtype(), held.shape(), &vec![number + slot as f64; held.len()]));
             }
             let Some(result) = sample.eval() else { continue };
             let found = sample.viewed(|view| {
