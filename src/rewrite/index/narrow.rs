@@ -2,9 +2,10 @@
 //! ([`Repetition`]).
 
 use super::counting::counting;
+use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{NodeId, ValueId};
-use crate::ops::traits::{Movement, NodeView, Repetition};
+use crate::ops::traits::{Counting, Movement, NodeView, Repetition};
 use crate::rewrite::Place;
 
 /// Shapes of what values are spread from.
@@ -38,7 +39,7 @@ impl Form {
 /// The node on the smaller forms of its operands, unless it tells apart places where they only repeat. If `exact`, only if the
 /// result stays equal bit for bit.
 pub(super) fn on_narrow(place: &Place<'_>, id: NodeId, shapes: &dyn Shapes, exact: bool) -> Option<Form> {
-    let positions = |value| counting(place, value);
+    let positions = |value| counting(place, value).or_else(|| splat(place, value));
     let view = NodeView { positions: &positions, ..place.view(id)? };
     let [Some(_)] = *view.node.outputs() else { return None };
     let goal = view.result_shape()?;
@@ -48,4 +49,10 @@ pub(super) fn on_narrow(place: &Place<'_>, id: NodeId, shapes: &dyn Shapes, exac
         Some(Movement::Layout) => Form::Layout { shape, whole },
         _ => Form::Same { shape, whole },
     })
+}
+
+/// A value that holds one integer everywhere, as positions.
+fn splat(place: &Place<'_>, value: ValueId) -> Option<Counting> {
+    let [number] = uniform(place, value)?.to_i64s()?[..] else { return None };
+    Some(Counting::splat(place.shape(value)?.to_vec(), Dim::constant(number)))
 }
