@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     Attribute, Broken, DeclaredDim, DeclaredType, DimClaim, Edit, FunctionId, GraphId, Model, NamedAttribute, NewNode,
-    NewOutput, NodeId, ValueId,
+    NodeId, ValueId,
 };
 
 /// What an attribute stands for that the nodes of a function's body refer to.
@@ -71,7 +71,7 @@ impl Model {
         self.copy_content(body, home, order, &mut copying)?;
         let outputs = self.graph(body).outputs().iter().take(results.len()).copied().collect();
         let outputs = self.copied(outputs, &copying)?;
-        let Some(mut edit) = Edit::at(self, "inline-function", call) else { return Ok(()) };
+        let Some(mut edit) = Edit::at(self, call) else { return Ok(()) };
         edit.remove.push(call);
         edit.replace = results.iter().zip(outputs).filter_map(|(result, output)| Some(((*result)?, output))).collect();
         self.apply(edit)?;
@@ -125,7 +125,7 @@ impl Model {
             while is_free && inputs.last() == Some(&None) && inputs.len() > 1 {
                 inputs.pop();
             }
-            let outputs = node.outputs.iter().map(|value| read(value).map_or(NewOutput::Absent, NewOutput::Existing));
+            let outputs = node.outputs.iter().map(read);
             let new = NewNode {
                 name,
                 domain: node.domain,

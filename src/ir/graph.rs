@@ -5,6 +5,7 @@
 //! an edge like any other. Edges are never taken out one by one (unlinking from a value with very many readers would
 //! make a pass quadratic): an edge counts only while the reader still names the value in that slot, and the whole wiring
 //! is laid anew once most of it is stale.
+#![allow(clippy::indexing_slicing, reason = "ids are given out by the model, whose arenas never shrink")]
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -344,6 +345,23 @@ impl Model {
         })
     }
 
+    /// Whether the value's name must survive: it is some graph's output, or something outside the wiring names it.
+    pub fn is_named(&self, value: ValueId) -> bool {
+        self.value(value).pinned || self.is_output(value)
+    }
+
+    /// Whether what computes the value may compute it under another name: it is a node of `graph`, and the name need not survive.
+    pub fn may_rename(&self, value: ValueId, graph: GraphId) -> bool {
+        let producer = self.value(value).producer().and_then(|id| self.node(id));
+        producer.is_some_and(|node| node.graph == graph) && !self.is_named(value)
+    }
+
+    /// Whether every reader of `old` may read `new` instead without a node that gives `new` the name of `old`: the name of `old`
+    /// need not survive, or what computes `new` in the same graph takes it over.
+    pub fn may_replace(&self, old: ValueId, new: ValueId, graph: GraphId) -> bool {
+        !self.is_named(old) || self.may_rename(new, graph)
+    }
+
     /// Whether exactly one operand of one node reads the value, and nothing outside the wiring names it. It ends at the second one.
     pub fn is_read_once(&self, value: ValueId) -> bool {
         if self.value(value).pinned {
@@ -667,6 +685,7 @@ impl Model {
     /// Takes many initializers away at once, in time linear in those of their graphs.
     pub fn remove_initializers(&mut self, gone: &FxHashSet<ValueId>) {
         let mut homes = FxHashSet::default();
+        #[allow(clippy::iter_over_hash_type, reason = "each value is changed for itself")]
         for &value in gone {
             if let Definition::Initializer(home) = self.value(value).definition {
                 homes.insert(home);
@@ -674,6 +693,7 @@ impl Model {
                 self.values[value.index()].constant = None;
             }
         }
+        #[allow(clippy::iter_over_hash_type, reason = "each graph is changed for itself")]
         for home in homes {
             let (graph, values) = (&mut self.graphs[home.index()], &self.values);
             graph.initializers.retain(|&held| !gone.contains(&held) || values[held.index()].constant.is_some());
@@ -694,8 +714,7 @@ impl Model {
     /// # Errors
     /// [`Broken::DefinedTwice`] if one of its outputs has a definition already.
     pub fn add_node(&mut self, graph: GraphId, node: NewNode) -> Result<NodeId, Broken> {
-        self.next_order += 1;
-        let order = (self.next_order, 0);
+        let order = self.order_at_end();
         self.insert_node(graph, node, order)
     }
 
@@ -703,8 +722,7 @@ impl Model {
         let id = NodeId(self.nodes.len() as u32);
         let at = self.wiring.add_node(Vertex::Node(id));
         self.node_at.push(at);
-        let outputs: Vec<_> = new.outputs.into_iter().map(|output| output.resolve(self)).collect();
-        for (slot, value) in outputs.iter().enumerate() {
+        for (slot, value) in new.outputs.iter().enumerate() {
             if let Some(value) = value {
                 self.define(*value, Definition::Node(id, slot))?;
                 self.wiring.add_edge(at, self.value_at[value.index()], slot as u32);
@@ -728,7 +746,7 @@ impl Model {
             extra: new.extra,
             graph,
             inputs: new.inputs,
-            outputs,
+            outputs: new.outputs,
             order,
         }));
         Ok(id)
@@ -884,6 +902,12 @@ impl Model {
         let (from, old) = (std::mem::replace(&mut node.graph, to), std::mem::replace(&mut node.order, order));
         self.graphs[from.index()].nodes.remove(&(old, id));
         self.graphs[to.index()].nodes.insert((order, id));
+    }
+
+    /// A place behind all there are.
+    pub(super) fn order_at_end(&mut self) -> (u32, u32) {
+        self.next_order += 1;
+        (self.next_order, 0)
     }
 
     pub(super) fn order_of(&self, node: NodeId) -> Option<(u32, u32)> {

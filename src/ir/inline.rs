@@ -1,6 +1,6 @@
 //! Taking a subgraph's content up into the graph around it.
 
-use super::{Applied, Broken, Definition, Edit, GraphId, Model, NodeId, ValueId};
+use super::{Broken, Definition, Edit, GraphId, Model, NodeId, ValueId};
 
 impl Model {
     /// Replaces `owner`, which holds `branch`, by the content of `branch`. Input `i` of the branch is read as `arguments[i]`, and
@@ -16,7 +16,7 @@ impl Model {
         branch: GraphId,
         arguments: &[ValueId],
         outputs: &[ValueId],
-    ) -> Result<Applied, Broken> {
+    ) -> Result<(), Broken> {
         let inconsistent = || Broken::Inconsistent(self.describe(owner));
         let node = self.node(owner).ok_or_else(inconsistent)?;
         let (home, results) = (node.graph(), node.outputs().to_vec());
@@ -50,10 +50,11 @@ impl Model {
             }
             self.move_node(id, home, (order.0, order.1.saturating_add(position)));
         }
-        let Some(mut edit) = Edit::at(self, "inline", owner) else { return Err(Broken::Inconsistent(String::new())) };
+        let Some(mut edit) = Edit::at(self, owner) else { return Err(Broken::Inconsistent(String::new())) };
         edit.remove.push(owner);
         edit.replace = replace;
-        self.apply(edit)
+        self.apply(edit)?;
+        Ok(())
     }
 
     /// Gives a value a name of its own if another value has or had its name.

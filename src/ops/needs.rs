@@ -11,7 +11,7 @@
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
 
 use super::Walk;
-use super::traits::NodeView;
+use super::traits::NodeFacts;
 use crate::dim::{Dim, Scope};
 use crate::ir::Model;
 
@@ -26,7 +26,7 @@ impl Walk {
         let mut relations = MOST_RELATIONS;
         let opset = model.opset(model.main(), "").unwrap_or(0);
         for (id, node) in model.graph(model.main()).nodes().filter_map(|id| Some((id, model.node(id)?))) {
-            let view = NodeView::of(model, &self.facts, id, opset);
+            let view = NodeFacts::of(model, &self.facts, id, opset);
             let needs = view.and_then(|view| Some(view.traits().needs?(&view)));
             for (dim, least) in needs.unwrap_or_default() {
                 learned |= at_least(&self.scope, &dim, least);

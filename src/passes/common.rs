@@ -116,13 +116,12 @@ fn unite(
     let same_graph = kept.graph() == gone.graph();
     let pairs: Vec<(ValueId, ValueId)> =
         gone.outputs().iter().zip(kept.outputs()).filter_map(|(gone, kept)| Some(((*gone)?, (*kept)?))).collect();
-    let named = |value: ValueId| model.is_output(value) || model.value(value).pinned;
-    if pairs.iter().any(|&(gone, kept)| named(gone) && (named(kept) || !same_graph))
+    if pairs.iter().any(|&(gone, kept)| model.is_named(gone) && (model.is_named(kept) || !same_graph))
         || pairs.iter().any(|(gone, kept)| taken.contains(gone) || taken.contains(kept))
     {
         return Ok(false);
     }
-    let Some(mut edit) = Edit::at(model, "common-subexpression", second) else { return Ok(false) };
+    let Some(mut edit) = Edit::at(model, second) else { return Ok(false) };
     edit.remove.push(second);
     // What is known inside a body may hold only where the body runs.
     let always = same_graph && gone.graph() == model.main();

@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 use super::dead::live_graphs;
 use crate::dim::Dim;
 use crate::ir::{Broken, Content, Edit, Facts, GraphId, Model, NewNode, Node, NodeId, Scalar, ValueId};
-use crate::ops::Budget;
+use crate::ops::{Budget, Opset};
+use crate::rewrite::build::Build;
 use crate::rewrite::{Place, Positions, Taken, positions};
 use crate::tensor::{DType, Tensor};
 
@@ -51,7 +52,7 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId) -> Result<usize, B
     let mut sources = sources(model, facts, graph);
     let mut places: FxHashMap<Positions, ValueId> = FxHashMap::default();
     let mut shifted: Vec<Shifted> = Vec::new();
-    let opset = model.opset(graph, "").unwrap_or(0);
+    let opset = Opset::of(model, graph);
     let looks = Looks { opset, budget: Budget::default(), taken: Taken::default() };
     let mut replaced = 0;
     for &value in model.graph(graph).inputs() {
@@ -96,7 +97,7 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId) -> Result<usize, B
 
 /// Lets every reader of a value read one that holds the same.
 fn unite(model: &mut Model, value: ValueId, known: ValueId) -> bool {
-    let free = !model.is_output(value) && !model.value(value).pinned && !model.users(value).is_empty();
+    let free = !model.is_named(value) && !model.users(value).is_empty();
     if free {
         model.replace_uses(value, known);
     }
@@ -104,7 +105,7 @@ fn unite(model: &mut Model, value: ValueId, known: ValueId) -> bool {
 }
 
 /// What a tensor of symbolic size counts.
-fn counted(model: &mut Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Looks) -> Option<Positions> {
+fn counted(model: &Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Looks) -> Option<Positions> {
     let fact = facts.get(value)?;
     let symbolic = fact.shape()?.iter().any(|dim| dim.as_const().is_none());
     if !symbolic || !matches!(fact.dtype()?, DType::Int64 | DType::Int32 | DType::Bool) {
@@ -116,7 +117,7 @@ fn counted(model: &mut Model, facts: &Facts, id: NodeId, value: ValueId, looks: 
 
 /// What looking at a node takes.
 struct Looks {
-    opset: i64,
+    opset: Opset,
     budget: Budget,
     taken: Taken,
 }
@@ -161,16 +162,11 @@ fn start_elsewhere(
     }
     let scope = facts.scope();
     let end = scope.add(&start, &scope.mul(&len, &Dim::constant(step)));
-    let Some(mut edit) = Edit::at(model, "equal-content", sum) else { return Ok(false) };
+    let Some(mut edit) = Edit::at(model, sum) else { return Ok(false) };
     let mut operands = Vec::new();
     for number in [start, end, Dim::constant(step)] {
         let operand = match (number.as_const(), first.get(&(DType::Int64, Vec::new(), vec![number]))) {
-            (Some(number), _) => {
-                let name = model.unused_name(&format!("{}_number", model.value(value).name));
-                let constant = model.add_value(name);
-                edit.constants.push((constant, Tensor::scalar(number)));
-                constant
-            }
+            (Some(number), _) => edit.constant(value, "number", Tensor::scalar(number)),
             (None, Some(&known)) if is_apart(model, known, sum) => known,
             _ => return Ok(false),
         };
@@ -207,7 +203,7 @@ type Sources<'f> = FxHashMap<&'f Dim, Vec<(ValueId, usize)>>;
 /// The dimensions to look out for, standing nowhere yet.
 fn sources<'f>(model: &Model, facts: &'f Facts, graph: GraphId) -> Sources<'f> {
     let mut sources = Sources::default();
-    if model.opset(graph, "").unwrap_or(0) < SHAPE_OF_A_RUN {
+    if !Opset::of(model, graph).shape_of_a_run() {
         return sources;
     }
     for node in model.graph(graph).nodes().filter_map(|id| model.node(id)).filter(|node| is_readable(node)) {
@@ -221,9 +217,6 @@ fn sources<'f>(model: &Model, facts: &'f Facts, graph: GraphId) -> Sources<'f> {
     }
     sources
 }
-
-/// Since this version of the operator set Shape takes a range of axes.
-const SHAPE_OF_A_RUN: i64 = 15;
 
 /// Whether a node could be replaced by a Shape.
 fn is_readable(node: &Node) -> bool {
@@ -262,12 +255,11 @@ fn read_off(
     let found = candidates.iter().copied().find(|&(tensor, axis)| is_run(facts, tensor, axis, elements));
     let Some((tensor, axis)) = found else { return Ok(false) };
     let name = node.name.clone();
-    let Some(edit) = Edit::at(model, "shape-read-off", id) else { return Ok(false) };
-    let (Ok(start), Ok(end)) = (i64::try_from(axis), i64::try_from(axis.saturating_add(elements.len()))) else {
-        return Ok(false);
-    };
-    let node = NewNode::new("Shape", [Some(tensor)]).with("start", start).with("end", end).named(name).output(value);
-    model.apply(edit.removing(id).inserting(node))?;
+    let Some(mut edit) = Edit::at(model, id) else { return Ok(false) };
+    let run = axis..axis.saturating_add(elements.len());
+    let build = Build::after(&mut edit, Opset::of(model, node.graph()), value);
+    let Some(shape) = build.shape_of_run(tensor, run) else { return Ok(false) };
+    model.apply(edit.removing(id).inserting(shape.named(name).output(value)))?;
     Ok(true)
 }
 

@@ -10,7 +10,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::graphs_below;
 use super::library::{Calls, bindings, discard, function, inline, model_size, prune, size, unveil, veil};
-use super::manager::{Options, RunError, Settled, run_as_it_is, settle, skips};
+use super::manager::{RunError, Settled, run_as_it_is, settle, skips};
+use super::options::Options;
 use super::simplify::{Fired, Rules};
 use crate::dim::{Dim, Scope};
 use crate::ir::{

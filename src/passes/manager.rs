@@ -4,62 +4,14 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 
-use super::assume::{AssumeError, Assumption, assume, possible};
+use super::assume::{AssumeError, assume, possible};
+use super::options::Options;
+use super::records::{NoRule, record};
 use super::simplify::{self, Fired, Rules};
 use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline, library};
 use crate::dim::Scope;
 use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId, ValueId};
-use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk, plain_names};
-use crate::slicing::Rule;
-
-/// What a run may and should do.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// How disputed cases of slicing are read.
-    pub slice_rule: Rule,
-    /// Operators of the model that are strided slices of other dialects, beside those the program knows by name.
-    pub slice_names: Vec<SliceName>,
-    /// How much larger the constants may make the model, as a share of its size; 0.0 allows no growth.
-    pub max_growth: f64,
-    /// How many bytes of growth are too few to mind whatever the share.
-    pub free_growth: usize,
-    /// How often the passes run before a run ends without having settled.
-    pub max_rounds: usize,
-    /// Whether anything is removed; without, only types are inferred.
-    pub fold: bool,
-    /// Names of rewrite rules to leave out.
-    pub skip: Vec<String>,
-    /// Whether only rewrites are used that keep results equal bit for bit.
-    pub exact: bool,
-    /// After how many rewrites to stop.
-    pub fuel: usize,
-    /// What the user knows about the inputs.
-    pub assumptions: Vec<Assumption>,
-    /// Whether declared shapes of results are premises like what is proved. They are often wrong.
-    pub trust_declared_shapes: bool,
-    /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work. Otherwise such nodes are
-    /// left as they are, and told of.
-    pub strict: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            slice_rule: Rule::Agree,
-            slice_names: Vec::new(),
-            max_growth: 0.0,
-            free_growth: 256 << 10,
-            max_rounds: 32,
-            fold: true,
-            skip: Vec::new(),
-            exact: false,
-            fuel: usize::MAX,
-            assumptions: Vec::new(),
-            trust_declared_shapes: false,
-            strict: false,
-        }
-    }
-}
+use crate::ops::{Budget, Event, EventKind, Refusal, Walk, plain_names};
 
 /// What a run found and did.
 #[derive(Debug)]
@@ -83,9 +35,9 @@ pub enum RunError {
     /// Something the user assumes cannot be.
     #[error(transparent)]
     Assumption(#[from] AssumeError),
-    /// A rule to be left out that does not exist.
-    #[error("there is no rule named '{0}'; `explain` lists the names of those that fired")]
-    NoRule(String),
+    /// A rule to be left out, or to be used alone, that does not exist.
+    #[error("{0}")]
+    NoRule(#[from] NoRule),
     /// The model cannot be walked.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -112,8 +64,8 @@ pub fn run(
     model_bytes: usize,
     watch: &mut dyn FnMut(&'static str),
 ) -> Result<Outcome, RunError> {
-    if let Some(name) = options.skip.iter().find(|name| !is_rule(name)) {
-        return Err(RunError::NoRule(name.clone()));
+    for name in options.skip.iter().chain(&options.only) {
+        record(name)?;
     }
     for name in &options.slice_names {
         model.add_synonym(name.synonym());
@@ -171,7 +123,7 @@ pub(super) fn run_as_it_is(
     walk.trust_declared = options.trust_declared_shapes;
     walk.replaced = names;
     let mut notes = Vec::new();
-    let mut rules = Rules::new(&options.skip, options.exact, options.fuel);
+    let mut rules = Rules::new(&|name| !skips(options, name), options.exact, options.stop_after);
     let mut fired = Fired::new();
     learn(model, &mut walk)?;
     if let Some(original) = original {
@@ -381,23 +333,10 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Passes that can be left out like rules.
-const PASSES: [&str; 7] = [
-    "common-subexpression",
-    "equal-content",
-    "decided-if",
-    "decided-loop",
-    "size-chain",
-    functions::INLINE,
-    functions::BODIES,
-];
-
-fn is_rule(name: &str) -> bool {
-    PASSES.contains(&name) || crate::rewrite::rules().any(|rule| rule.name == name)
-}
-
+/// Whether a rule or pass is left out.
 pub(super) fn skips(options: &Options, rule: &str) -> bool {
-    options.skip.iter().any(|name| name == rule)
+    let is_named = |names: &[String]| names.iter().any(|name| name == rule);
+    is_named(&options.skip) || (!options.only.is_empty() && !is_named(&options.only))
 }
 
 /// What follows when the file's claims are believed where nothing is proved; `None` when there is nothing to fill.

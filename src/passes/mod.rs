@@ -13,8 +13,12 @@ mod functions;
 mod inline;
 mod library;
 mod manager;
+mod options;
+mod records;
 mod simplify;
 
 pub use assume::{AssumeError, Assumption};
-pub use manager::{Options, Outcome, RunError, run};
+pub use manager::{Outcome, RunError, run};
+pub use options::Options;
+pub use records::{NoRule, PASSES, record, records};
 pub use simplify::Fired;

@@ -20,7 +20,7 @@ use super::{Meeting, common_dtype, equal_shapes, static_shapes, with_zipped};
 use crate::dim::Dim;
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, broadcast_shapes};
-use crate::ops::traits::{Counting, NodeView, Traits, Variation, pair};
+use crate::ops::traits::{Counting, NodeFacts, Traits, Variation, pair};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{DType, Number, Tensor};
 
@@ -68,18 +68,18 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 ];
 
 /// `(o + Σ sₖ·iₖ) + (p + Σ tₖ·iₖ) = (o + p) + Σ (sₖ + tₖ)·iₖ`.
-fn sum(view: &NodeView<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+fn sum(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     let (a, b) = pair(view, shape, operand)?;
     Some(a.plus(view.scope(), &b))
 }
 
-fn difference(view: &NodeView<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+fn difference(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     let (a, b) = pair(view, shape, operand)?;
     Some(a.plus(view.scope(), &b.scaled(view.scope(), &Dim::constant(-1))))
 }
 
 /// Positions times one number. The product of two sizes need not fit a narrower type.
-fn product(view: &NodeView<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+fn product(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     if view.result()?.dtype()? != DType::Int64 {
         return None;
     }
@@ -93,7 +93,7 @@ fn product(view: &NodeView<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option
 
 /// Whether floats are divided, or no divisor may be 0 or −1, which the smallest integer is not divided by. Of no divisor nothing is
 /// proved.
-fn divides(view: &NodeView<'_>) -> bool {
+fn divides(view: &NodeFacts<'_>) -> bool {
     let is_apart = |dim: &Dim| view.at_least(dim, 1) || view.scope().le(dim, &Dim::constant(-2)).is_yes();
     match view.dtype(1) {
         Some(dtype) if dtype.is_float() => true,
@@ -106,7 +106,7 @@ fn divides(view: &NodeView<'_>) -> bool {
 }
 
 /// No integer is divided by 0, so what divides one and is not negative is at least 1.
-fn divisor_needs(view: &NodeView<'_>) -> Vec<(Dim, i64)> {
+fn divisor_needs(view: &NodeFacts<'_>) -> Vec<(Dim, i64)> {
     // Of nothing nothing is divided.
     let divides =
         |all: &Fact| all.dtype().is_some_and(DType::is_integer) && all.static_len().is_some_and(|len| len > 0);
@@ -338,6 +338,7 @@ fn combined_in<O: Operation, T: Lane>(
             return Err(Decline::unsupported("an integer is divided by zero"));
         }
         let minus_one = T::zero().sub(T::one());
+        #[allow(clippy::disallowed_methods, reason = "a number of bytes")]
         let least = T::from_i64(i64::MIN >> (64 - 8 * size_of::<T>().clamp(1, 8)));
         if minus_one < T::zero() && b.contains(minus_one) && a.contains(least) {
             return Err(Decline::unsupported("the smallest integer may be divided by −1"));

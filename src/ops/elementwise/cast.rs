@@ -14,7 +14,7 @@ use super::symbolic::Elements;
 use super::with_mapped;
 use crate::dim::Dim;
 use crate::ir::{Attribute, Fact};
-use crate::ops::traits::{Counting, NodeView, Traits};
+use crate::ops::traits::{Counting, NodeFacts, Traits};
 use crate::ops::{EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::smallfloat::RoundMode;
 use crate::tensor::{DType, Tensor};
@@ -27,14 +27,14 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 ];
 
 /// Widening keeps every number.
-fn widened(view: &NodeView<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+fn widened(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     let to = view.result()?.dtype()?;
     let keeps = to == DType::Int64 || view.dtype(0)? == to;
     keeps.then(|| operand(0)).flatten().map(|positions| Counting { shape: shape.to_vec(), ..positions })
 }
 
 /// The number in another type, where both hold it exactly beyond doubt. Of any number but 0, and of NaN, the flag is true.
-fn cast_number(view: &NodeView<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
+fn cast_number(view: &NodeFacts<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
     let number = *operand(0)?.to_f64s()?.first()?;
     let to = view.result()?.dtype()?;
     if to == DType::Bool {

@@ -18,7 +18,7 @@ use super::symbolic::Elements;
 use super::{like_operand, like_operand_with, with_mapped};
 use crate::dim::Dim;
 use crate::ir::{Fact, Scalar};
-use crate::ops::traits::{Counting, NodeView, OVERSHOOT, Range, Traits, Twice};
+use crate::ops::traits::{Counting, NodeFacts, OVERSHOOT, Range, Traits, Twice};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{Bool, DType, Number, Tensor, smallfloat};
 
@@ -92,18 +92,20 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::approximate().rising()),
     Operator::new("Atanh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::atanh))
         .with(Traits::approximate().rising()),
-    Operator::new("IsNaN", &[9, 13, 20], infer_is_nan, evaluate_is_nan).with(Traits::function().ignoring_zero_sign()),
-    Operator::new("IsInf", &[10, 20], infer_is_inf, evaluate_is_inf)
-        .with(Traits::function().attributes(&["detect_negative", "detect_positive"]).ignoring_zero_sign()),
+    Operator::new("IsNaN", &[9, 13, 20], infer_is_nan, evaluate_is_nan)
+        .with(Traits::function().ignoring_zero_sign().giving_flags()),
+    Operator::new("IsInf", &[10, 20], infer_is_inf, evaluate_is_inf).with(
+        Traits::function().giving_flags().attributes(&["detect_negative", "detect_positive"]).ignoring_zero_sign(),
+    ),
 ];
 
 /// What approaches 1 and −1, or reaches them.
-pub(in crate::ops) fn within_one(_: &NodeView<'_>, _: &dyn Fn(usize) -> Option<Range>) -> Option<Range> {
+pub(in crate::ops) fn within_one(_: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<Range>) -> Option<Range> {
     Some(Range::between(-1.0 - OVERSHOOT, 1.0 + OVERSHOOT))
 }
 
 /// `−(o + Σ sₖ·iₖ) = −o + Σ −sₖ·iₖ`.
-fn negated(view: &NodeView<'_>, _: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+fn negated(view: &NodeFacts<'_>, _: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     Some(operand(0)?.scaled(view.scope(), &Dim::constant(-1)))
 }
 

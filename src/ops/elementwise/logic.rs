@@ -15,7 +15,7 @@ use super::symbolic::{Elements, Relation};
 use super::{Meeting, common_dtype, static_shapes, with_mapped, with_zipped};
 use crate::dim::{Answer, Dim, Scope};
 use crate::ir::{Fact, Scalar};
-use crate::ops::traits::{Counting, NodeView, Traits, Twice, pair};
+use crate::ops::traits::{Counting, NodeFacts, Traits, Twice, pair};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{Bool, DType, Tensor};
 
@@ -56,20 +56,21 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     )
     .with(comparison(12, 12)),
     Operator::new("And", &[1, 7], |cx| infer_logic(cx, and), |cx| evaluate_logic(cx, |a, b| a && b))
-        .with(Traits::broadcast(7).neutral(is_true, true).counts(conjunction)),
+        .with(Traits::broadcast(7).neutral(is_true, true).counts(conjunction).giving_flags()),
     Operator::new("Or", &[1, 7], |cx| infer_logic(cx, or), |cx| evaluate_logic(cx, |a, b| a || b))
-        .with(Traits::broadcast(7).neutral(is_false, true).counts(disjunction)),
+        .with(Traits::broadcast(7).neutral(is_false, true).counts(disjunction).giving_flags()),
     Operator::new("Xor", &[1, 7], |cx| infer_logic(cx, xor), |cx| evaluate_logic(cx, |a, b| a != b))
-        .with(Traits::broadcast(7).neutral(is_false, true)),
-    Operator::new("Not", &[1], infer_not, evaluate_not).with(Traits::function().twice(Twice::Nothing).counts(negation)),
+        .with(Traits::broadcast(7).neutral(is_false, true).giving_flags()),
+    Operator::new("Not", &[1], infer_not, evaluate_not)
+        .with(Traits::function().twice(Twice::Nothing).counts(negation).giving_flags()),
 ];
 
 const fn comparison(since: i64, integers_since: i64) -> Traits {
-    Traits::broadcast(since).integers_since(integers_since).ignoring_zero_sign().counts(compared)
+    Traits::broadcast(since).integers_since(integers_since).ignoring_zero_sign().counts(compared).giving_flags()
 }
 
 /// What is compared the same way everywhere is one flag.
-fn compared(view: &NodeView<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+fn compared(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     let (a, b) = pair(view, shape, operand)?;
     let difference = a.plus(view.scope(), &b.scaled(view.scope(), &Dim::constant(-1)));
     let decided = decided(view.scope(), &view.node.op_type, &difference)?;
@@ -97,11 +98,11 @@ fn decided(scope: &Scope, operator: &str, difference: &Counting) -> Option<bool>
     }
 }
 
-fn conjunction(_: &NodeView<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+fn conjunction(_: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     combined(shape, operand, 0)
 }
 
-fn disjunction(_: &NodeView<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+fn disjunction(_: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     combined(shape, operand, 1)
 }
 
@@ -117,7 +118,7 @@ fn combined(shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>, absorbin
     (a? == b?).then(|| Counting::splat(shape.to_vec(), other))
 }
 
-fn negation(_: &NodeView<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+fn negation(_: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     let flag = operand(0).filter(Counting::is_splat)?.offset.as_const()?;
     Some(Counting::splat(shape.to_vec(), Dim::constant(i64::from(flag == 0))))
 }

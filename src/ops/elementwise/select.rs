@@ -19,7 +19,7 @@ use super::{common_dtype, scalars, static_shapes, with_mapped, with_zipped};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, broadcast_shapes};
-use crate::ops::traits::{AxisSource, Movement, NodeView, Range, Traits};
+use crate::ops::traits::{AxisSource, Movement, NodeFacts, Range, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor};
 
@@ -38,13 +38,13 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 ];
 
 /// Where one flag stands everywhere, one of the operands is chosen everywhere.
-fn chosen_number(_: &NodeView<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
+fn chosen_number(_: &NodeFacts<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
     let flag = operand(0)?.to_i64s()?;
     operand(if flag == [1] { 1 } else { 2 })
 }
 
 /// The bounds, where they do not cross and are numbers. One that is left out is the type's last finite number.
-fn clip_range(view: &NodeView<'_>, _: &dyn Fn(usize) -> Option<Range>) -> Option<Range> {
+fn clip_range(view: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<Range>) -> Option<Range> {
     let (low, high) = if view.opset < 6 {
         return None;
     } else if view.opset < 11 {
@@ -67,7 +67,7 @@ fn clip_range(view: &NodeView<'_>, _: &dyn Fn(usize) -> Option<Range>) -> Option
 }
 
 /// Identity moves nothing.
-fn through(view: &NodeView<'_>) -> Option<Vec<Option<AxisSource>>> {
+fn through(view: &NodeFacts<'_>) -> Option<Vec<Option<AxisSource>>> {
     Some((0..view.shape(0)?.len()).map(|axis| Some(AxisSource::Whole(axis))).collect())
 }
 

@@ -2,11 +2,11 @@
 
 use crate::dim::Dim;
 use crate::ir::{Attribute, Fact, Node, Scalar, ValueId};
-use crate::ops::traits::NodeView;
+use crate::ops::traits::NodeFacts;
 use crate::tensor::Tensor;
 
 /// The nearest entry is one of the entries.
-pub(super) fn nearest_number(view: &NodeView<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
+pub(super) fn nearest_number(view: &NodeFacts<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
     let is = |name: &str, text: &[u8]| matches!(view.node.attribute(name), Some(Attribute::String(held)) if held.as_ref() == text);
     let nearest = view.node.attribute("mode").is_none() || is("mode", b"nearest");
     (nearest && !is("coordinate_transformation_mode", b"tf_crop_and_resize")).then(|| operand(0)).flatten()
@@ -14,13 +14,13 @@ pub(super) fn nearest_number(view: &NodeView<'_>, operand: &dyn Fn(usize) -> Opt
 
 /// Scales are positive, and `0 / 0` is none: what is a multiple of a size, divided by the size, needs a size that is not 0. So do the
 /// divisors of the quotients among the scales, directly or joined from parts, where the dividend is a multiple of them.
-pub(super) fn needs(view: &NodeView<'_>) -> Vec<(Dim, i64)> {
+pub(super) fn needs(view: &NodeFacts<'_>) -> Vec<(Dim, i64)> {
     stated_needs(view).unwrap_or_default()
 }
 
-fn stated_needs(view: &NodeView<'_>) -> Option<Vec<(Dim, i64)>> {
+fn stated_needs(view: &NodeFacts<'_>) -> Option<Vec<(Dim, i64)>> {
     const PLACES: usize = 16;
-    let NodeView { model, node, .. } = *view;
+    let NodeFacts { model, node, .. } = *view;
     // Resize-11 puts the region of interest before the scales.
     let scales = if node.inputs().len() > 2 { 2 } else { 1 };
     let computed = |value: ValueId| {

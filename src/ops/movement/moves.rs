@@ -5,7 +5,7 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Fact};
 use crate::ops::axis_in;
 use crate::ops::slice_cuts::{SliceCuts, slice_cuts};
-use crate::ops::traits::{AxisSource, Counting, NodeView, Repetition, broadcast_narrow};
+use crate::ops::traits::{AxisSource, Counting, NodeFacts, Repetition, broadcast_narrow};
 use crate::slicing::Bound;
 use crate::tensor::Tensor;
 
@@ -15,14 +15,14 @@ use AxisSource::{Part, Repeated, Whole};
 type Sources = Option<Vec<Option<AxisSource>>>;
 
 /// Nothing is said.
-pub(super) fn untold(_: &NodeView<'_>) -> Sources {
+pub(super) fn untold(_: &NodeFacts<'_>) -> Sources {
     None
 }
 
 // ---- layouts ----
 
 /// Axes that a Reshape or Flatten leaves as they are.
-pub(super) fn surviving_axes(view: &NodeView<'_>) -> Sources {
+pub(super) fn surviving_axes(view: &NodeFacts<'_>) -> Sources {
     let (from, to) = (view.shape(0)?, view.result_shape()?);
     Some(surviving(view.scope(), from, to).into_iter().map(|own| own.map(Whole)).collect())
 }
@@ -44,14 +44,14 @@ fn surviving(scope: &Scope, from: &[Dim], to: &[Dim]) -> Vec<Option<usize>> {
 }
 
 /// The axes that are not squeezed, in order.
-pub(super) fn squeezed_axes(view: &NodeView<'_>) -> Sources {
+pub(super) fn squeezed_axes(view: &NodeFacts<'_>) -> Sources {
     let rank = view.shape(0)?.len();
     let gone = view.axes(1, rank)?;
     Some((0..rank).filter(|axis| !gone.contains(axis)).map(|axis| Some(Whole(axis))).collect())
 }
 
 /// The operand's axes in order, and new ones of size 1.
-pub(super) fn unsqueezed_axes(view: &NodeView<'_>) -> Sources {
+pub(super) fn unsqueezed_axes(view: &NodeFacts<'_>) -> Sources {
     let rank = view.result_shape()?.len();
     let new = view.axes(1, rank)?;
     let mut own = 0..;
@@ -65,7 +65,7 @@ pub(super) fn layout(node: &Repetition<'_>) -> Option<Vec<Dim>> {
 // ---- spreading ----
 
 /// An axis is the operand's, or repeats its one place.
-pub(super) fn spread_axes(view: &NodeView<'_>) -> Sources {
+pub(super) fn spread_axes(view: &NodeFacts<'_>) -> Sources {
     let (from, to) = (view.shape(0)?, view.result_shape()?);
     let added = to.len().checked_sub(from.len())?;
     let source = |(axis, goal): (usize, &Dim)| {
@@ -80,14 +80,14 @@ pub(super) fn spread_axes(view: &NodeView<'_>) -> Sources {
 }
 
 /// An axis is the operand's, or goes over it several times.
-pub(super) fn tiled_axes(view: &NodeView<'_>) -> Sources {
+pub(super) fn tiled_axes(view: &NodeFacts<'_>) -> Sources {
     let from = view.shape(0)?;
     let sources = spread_axes(view)?.into_iter().enumerate();
     Some(sources.map(|(axis, source)| source.or(from.get(axis).map(|_| Part(axis)))).collect())
 }
 
 pub(super) fn spread_counts(
-    view: &NodeView<'_>,
+    view: &NodeFacts<'_>,
     shape: &[Dim],
     operand: &dyn Fn(usize) -> Option<Counting>,
 ) -> Option<Counting> {
@@ -107,7 +107,7 @@ pub(super) fn expanded_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
 // ---- Transpose ----
 
 /// Axis `i` is axis `perm[i]` of the operand; without `perm` the order is reversed.
-pub(super) fn permuted_axes(view: &NodeView<'_>) -> Sources {
+pub(super) fn permuted_axes(view: &NodeFacts<'_>) -> Sources {
     let rank = view.shape(0)?.len();
     let perm: Vec<usize> = match view.node.attribute("perm") {
         None => (0..rank).rev().collect(),
@@ -120,7 +120,7 @@ pub(super) fn permuted_axes(view: &NodeView<'_>) -> Sources {
 }
 
 /// What is told of each axis of the operand, in the order of the result's axes.
-fn permuted<T: Clone>(view: &NodeView<'_>, told: &[T]) -> Option<Vec<T>> {
+fn permuted<T: Clone>(view: &NodeFacts<'_>, told: &[T]) -> Option<Vec<T>> {
     let axes = permuted_axes(view)?.into_iter();
     axes.map(|source| match source {
         Some(Whole(axis)) => told.get(axis).cloned(),
@@ -130,7 +130,7 @@ fn permuted<T: Clone>(view: &NodeView<'_>, told: &[T]) -> Option<Vec<T>> {
 }
 
 pub(super) fn permuted_counts(
-    view: &NodeView<'_>,
+    view: &NodeFacts<'_>,
     shape: &[Dim],
     operand: &dyn Fn(usize) -> Option<Counting>,
 ) -> Option<Counting> {
@@ -146,7 +146,7 @@ pub(super) fn permuted_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
 // ---- Slice ----
 
 /// An axis that is cut gives some of its places.
-pub(in crate::ops) fn sliced_axes(view: &NodeView<'_>) -> Sources {
+pub(in crate::ops) fn sliced_axes(view: &NodeFacts<'_>) -> Sources {
     let SliceCuts { axes, .. } = slice_cuts(view.model, view.facts, view.id)?;
     let source = |(axis, cut): (usize, &Option<_>)| Some(if cut.is_some() { Part(axis) } else { Whole(axis) });
     Some(axes.iter().enumerate().map(source).collect())
@@ -154,7 +154,7 @@ pub(in crate::ops) fn sliced_axes(view: &NodeView<'_>) -> Sources {
 
 /// From `begin` on, every so many: the offset moves, and the steps grow.
 pub(in crate::ops) fn sliced_counts(
-    view: &NodeView<'_>,
+    view: &NodeFacts<'_>,
     shape: &[Dim],
     operand: &dyn Fn(usize) -> Option<Counting>,
 ) -> Option<Counting> {
@@ -195,7 +195,7 @@ pub(in crate::ops) fn sliced_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
 // ---- Gather and its kin ----
 
 /// The axes around the one that is looked up are whole; the indices take its place.
-pub(super) fn gathered_axes(view: &NodeView<'_>) -> Sources {
+pub(super) fn gathered_axes(view: &NodeFacts<'_>) -> Sources {
     let (rank, indices) = (view.shape(0)?.len(), view.shape(1)?.len());
     let axis = view.axis(0)?;
     let taken = match indices {
@@ -233,14 +233,14 @@ pub(super) fn gathered_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
 }
 
 /// Whether an index is one of an axis of this size, counted from either end.
-fn is_inside(view: &NodeView<'_>, index: &Dim, dim: &Dim) -> bool {
+fn is_inside(view: &NodeFacts<'_>, index: &Dim, dim: &Dim) -> bool {
     let scope = view.scope();
     let forward = view.at_least(index, 0) && scope.lt(index, dim).is_yes();
     forward || scope.lt(index, &Dim::constant(0)).is_yes() && scope.ge(index, &scope.neg(dim)).is_yes()
 }
 
 /// Whether every index of a Gather or GatherElements is inside of the axis. Of no index nothing is proved.
-pub(super) fn indices_inside(view: &NodeView<'_>) -> bool {
+pub(super) fn indices_inside(view: &NodeFacts<'_>) -> bool {
     let known = || {
         let dim = view.shape(0)?.get(view.axis(0)?)?;
         if let Some(indices) = view.fact(1)?.ints() {
@@ -253,7 +253,7 @@ pub(super) fn indices_inside(view: &NodeView<'_>) -> bool {
 }
 
 /// Whether every index of a GatherND is inside of its axis.
-pub(super) fn tuples_inside(view: &NodeView<'_>) -> bool {
+pub(super) fn tuples_inside(view: &NodeFacts<'_>) -> bool {
     let known = || {
         let batch = usize::try_from(view.int("batch_dims", 0)?).ok()?;
         let width = usize::try_from(view.shape(1)?.last()?.as_const()?).ok().filter(|width| *width > 0)?;
@@ -270,7 +270,7 @@ pub(super) fn tuples_inside(view: &NodeView<'_>) -> bool {
 }
 
 /// A fixed index needs that many entries.
-pub(super) fn gather_needs(view: &NodeView<'_>) -> Vec<(Dim, i64)> {
+pub(super) fn gather_needs(view: &NodeFacts<'_>) -> Vec<(Dim, i64)> {
     let needs = || {
         let data = view.shape(0)?;
         let indices = view.fact(1)?.const_ints()?;
@@ -310,7 +310,7 @@ pub(super) fn joined_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
 }
 
 /// Places of one axis, all of the others.
-pub(super) fn split_axes(view: &NodeView<'_>) -> Sources {
+pub(super) fn split_axes(view: &NodeFacts<'_>) -> Sources {
     let axis = view.axis(0)?;
     Some((0..view.shape(0)?.len()).map(|own| Some(if own == axis { Part(own) } else { Whole(own) })).collect())
 }
@@ -319,7 +319,7 @@ pub(super) fn split_axes(view: &NodeView<'_>) -> Sources {
 
 /// From the start on in steps.
 pub(super) fn range_counts(
-    view: &NodeView<'_>,
+    view: &NodeFacts<'_>,
     shape: &[Dim],
     _: &dyn Fn(usize) -> Option<Counting>,
 ) -> Option<Counting> {
@@ -327,7 +327,7 @@ pub(super) fn range_counts(
 }
 
 /// The number that ConstantOfShape fills with.
-pub(super) fn filled(view: &NodeView<'_>, _: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
+pub(super) fn filled(view: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
     match view.node.attribute("value") {
         Some(Attribute::Tensor(tensor, _)) => tensor.uniform(),
         Some(_) => None,
@@ -336,7 +336,7 @@ pub(super) fn filled(view: &NodeView<'_>, _: &dyn Fn(usize) -> Option<Tensor>) -
 }
 
 pub(super) fn filled_counts(
-    view: &NodeView<'_>,
+    view: &NodeFacts<'_>,
     shape: &[Dim],
     _: &dyn Fn(usize) -> Option<Counting>,
 ) -> Option<Counting> {
@@ -346,7 +346,7 @@ pub(super) fn filled_counts(
 }
 
 /// The number around what is padded is the same; modes but that of a constant repeat what is there.
-pub(super) fn padded(view: &NodeView<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
+pub(super) fn padded(view: &NodeFacts<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
     let number = operand(0)?;
     match view.node.attribute("mode") {
         None => {}
@@ -364,7 +364,7 @@ pub(super) fn padded(view: &NodeView<'_>, operand: &dyn Fn(usize) -> Option<Tens
 
 /// The places of a vector without zeros, one after the other.
 pub(super) fn places_counted(
-    view: &NodeView<'_>,
+    view: &NodeFacts<'_>,
     shape: &[Dim],
     operand: &dyn Fn(usize) -> Option<Counting>,
 ) -> Option<Counting> {
@@ -376,12 +376,12 @@ pub(super) fn places_counted(
 }
 
 /// The axis that running sums are told to go along.
-pub(super) fn cumulated_axis(view: &NodeView<'_>) -> Option<Vec<usize>> {
+pub(super) fn cumulated_axis(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
     let [axis] = view.fact(1).and_then(Fact::const_ints)?[..] else { return None };
     Some(vec![axis_in(axis, view.shape(0)?.len()).ok()?])
 }
 
 /// Whether the axis is known, and there.
-pub(super) fn has_cumulated_axis(view: &NodeView<'_>) -> bool {
+pub(super) fn has_cumulated_axis(view: &NodeFacts<'_>) -> bool {
     cumulated_axis(view).is_some()
 }

@@ -33,7 +33,7 @@ use super::moves;
 use super::{count, of_rank};
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Data, Fact, Scalar};
-use crate::ops::traits::{Movement, NodeView, Traits, laid_out};
+use crate::ops::traits::{Movement, NodeFacts, Traits, laid_out};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
@@ -42,11 +42,11 @@ pub(in crate::ops) const OPERATORS: &[Operator] =
     )];
 
 /// A Reshape cannot tell what −1 stands for when its other sizes multiply to 0, be the −1 a computed one.
-fn needs(view: &NodeView<'_>) -> Vec<(Dim, i64)> {
+fn needs(view: &NodeFacts<'_>) -> Vec<(Dim, i64)> {
     stated_needs(view).unwrap_or_default()
 }
 
-fn stated_needs(view: &NodeView<'_>) -> Option<Vec<(Dim, i64)>> {
+fn stated_needs(view: &NodeFacts<'_>) -> Option<Vec<(Dim, i64)>> {
     // With `allowzero` ONNX Runtime leaves the zeros out of the product, and succeeds.
     if view.int("allowzero", 0) != Some(0) {
         return None;

@@ -1,7 +1,7 @@
 //! Which axes a reduction takes away.
 
 use crate::ir::Fact;
-use crate::ops::traits::NodeView;
+use crate::ops::traits::NodeFacts;
 use crate::ops::{Refusal, Site, axis_in};
 
 /// The axes to reduce, as far as they are known.
@@ -65,7 +65,7 @@ pub(super) fn resolve(site: &Site<'_>, operand: &Operand<'_>, rank: usize) -> Re
 }
 
 /// The axes that a reduction of numbers takes away, and whether they stay with size 1.
-pub(super) fn reduced(view: &NodeView<'_>) -> Option<(Vec<usize>, bool)> {
+pub(super) fn reduced(view: &NodeFacts<'_>) -> Option<(Vec<usize>, bool)> {
     let site = view.site()?;
     let known = view.fact(1).map(Fact::const_ints);
     let operand = match (view.input(1), &known) {
@@ -79,13 +79,13 @@ pub(super) fn reduced(view: &NodeView<'_>) -> Option<(Vec<usize>, bool)> {
 }
 
 /// The one axis along which ArgMax and ArgMin look for a place.
-pub(super) fn chosen(view: &NodeView<'_>) -> Option<(Vec<usize>, bool)> {
+pub(super) fn chosen(view: &NodeFacts<'_>) -> Option<(Vec<usize>, bool)> {
     let site = view.site()?;
     Some((vec![view.axis(0)?], site.attr_flag("keepdims", true).ok()?))
 }
 
 /// The axes among which Softmax and its kin share. Before version 13 all from one on are one.
-pub(super) fn shared(view: &NodeView<'_>) -> Option<Vec<usize>> {
+pub(super) fn shared(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
     if view.site()?.version >= 13 {
         return Some(vec![view.axis(-1)?]);
     }
@@ -93,12 +93,12 @@ pub(super) fn shared(view: &NodeView<'_>) -> Option<Vec<usize>> {
 }
 
 /// All axes but the first: each instance has a mean of its own.
-pub(super) fn of_instances(view: &NodeView<'_>) -> Option<Vec<usize>> {
+pub(super) fn of_instances(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
     Some((1..view.shape(0)?.len()).collect())
 }
 
 /// The axes of a layer, if what it is scaled by has none but those.
-pub(super) fn of_layers(view: &NodeView<'_>) -> Option<Vec<usize>> {
+pub(super) fn of_layers(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
     let (rank, axis) = (view.shape(0)?.len(), view.axis(-1)?);
     let most = rank.checked_sub(axis)?;
     let mut scales = (1..view.node.inputs().len()).filter(|&slot| view.input(slot).is_some());
@@ -107,6 +107,6 @@ pub(super) fn of_layers(view: &NodeView<'_>) -> Option<Vec<usize>> {
 }
 
 /// The axis of the norm.
-pub(super) fn of_norms(view: &NodeView<'_>) -> Option<Vec<usize>> {
+pub(super) fn of_norms(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
     Some(vec![view.axis(-1)?])
 }

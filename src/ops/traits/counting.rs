@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use super::NodeView;
+use super::NodeFacts;
 use crate::dim::{Dim, Scope};
 
 /// An integer (or boolean, as 0 and 1) tensor `t` with `t[i₀, i₁, …] = offset + Σ steps[k] · iₖ`.
@@ -145,7 +145,7 @@ impl Counting {
 
 /// Both operands of a node, spread to the result's shape as they meet since operator set 7.
 pub(in crate::ops) fn pair(
-    view: &NodeView<'_>,
+    view: &NodeFacts<'_>,
     shape: &[Dim],
     operand: &dyn Fn(usize) -> Option<Counting>,
 ) -> Option<(Counting, Counting)> {
@@ -158,7 +158,7 @@ pub(in crate::ops) fn pair(
 
 /// The first operand's elements in row-major order in the result's shape.
 pub(in crate::ops) fn laid_out(
-    view: &NodeView<'_>,
+    view: &NodeFacts<'_>,
     shape: &[Dim],
     operand: &dyn Fn(usize) -> Option<Counting>,
 ) -> Option<Counting> {

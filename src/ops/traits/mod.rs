@@ -27,7 +27,7 @@ pub use counting::{Counting, in_steps};
 pub(in crate::ops) use counting::{laid_out, pair};
 pub use names::*;
 pub use repeats::{Repetition, broadcast_narrow};
-pub use view::{NodeView, traits_of};
+pub use view::{NodeFacts, traits_of};
 
 use crate::dim::Dim;
 use crate::tensor::{DType, Tensor};
@@ -111,7 +111,7 @@ pub enum AxisSource {
 }
 
 /// Which axes of the first operand are reduced, and whether they stay with size 1. `None` where it is not known.
-pub type Reduced = fn(&NodeView<'_>) -> Option<(Vec<usize>, bool)>;
+pub type Reduced = fn(&NodeFacts<'_>) -> Option<(Vec<usize>, bool)>;
 
 /// An operator that reduces axes.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +128,7 @@ pub enum Failure {
     /// Never.
     Never,
     /// Unless this is proved.
-    Unless(fn(&NodeView<'_>) -> bool),
+    Unless(fn(&NodeFacts<'_>) -> bool),
     /// It may, for all that is declared.
     Undeclared,
 }
@@ -156,7 +156,7 @@ impl Range {
 pub const OVERSHOOT: f64 = 1.0 / 64.0;
 
 /// The range of a node's results; the closure tells those of its operands.
-pub type RangeOf = fn(&NodeView<'_>, &dyn Fn(usize) -> Option<Range>) -> Option<Range>;
+pub type RangeOf = fn(&NodeFacts<'_>, &dyn Fn(usize) -> Option<Range>) -> Option<Range>;
 
 /// The order of results of a function of one number, as far as numbers are concerned and up to rounding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,19 +186,19 @@ pub struct Neutral {
 }
 
 /// Sizes that a node refuses, the other way round: what is at least how much in every run that gives a result.
-pub type Needs = fn(&NodeView<'_>) -> Vec<(Dim, i64)>;
+pub type Needs = fn(&NodeFacts<'_>) -> Vec<(Dim, i64)>;
 
 /// The positions that a node's result of this shape holds; the closure tells those that its operands hold.
-pub type Counts = fn(&NodeView<'_>, &[Dim], &dyn Fn(usize) -> Option<Counting>) -> Option<Counting>;
+pub type Counts = fn(&NodeFacts<'_>, &[Dim], &dyn Fn(usize) -> Option<Counting>) -> Option<Counting>;
 
 /// The one number that every element of a node's result is, of rank 0; the closure tells those of its operands.
-pub type Uniform = fn(&NodeView<'_>, &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor>;
+pub type Uniform = fn(&NodeFacts<'_>, &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor>;
 
 /// The shape of a node's result on smaller operands; see [`Repetition`].
 pub type Repeats = fn(&Repetition<'_>) -> Option<Vec<Dim>>;
 
 /// Where the elements along each axis of a node's first result come from; `None` for an axis of which it cannot be said so.
-pub type AxesOf = fn(&NodeView<'_>) -> Option<Vec<Option<AxisSource>>>;
+pub type AxesOf = fn(&NodeFacts<'_>) -> Option<Vec<Option<AxisSource>>>;
 
 /// What an operator says of itself.
 #[derive(Clone, Copy, Debug)]
@@ -215,7 +215,7 @@ pub struct Traits {
     pub reduces: Option<Reduction>,
     /// The first result has the first operand's shape, and along all axes but these it treats places alike, each for itself, given that
     /// the other operands are the same for all.
-    pub mixes: Option<fn(&NodeView<'_>) -> Option<Vec<usize>>>,
+    pub mixes: Option<fn(&NodeFacts<'_>) -> Option<Vec<usize>>>,
     /// What the bits of results depend on.
     pub kernels: Kernels,
     /// Whether values may make a run fail.
@@ -236,6 +236,8 @@ pub struct Traits {
     pub variadic: bool,
     /// The result depends on the shape of the operand alone.
     pub of_shape: bool,
+    /// Results are flags (bool), whatever the operands are.
+    pub gives_flags: bool,
     /// Makes a sequence or an optional of its operands and does nothing else.
     pub makes_container: bool,
     /// Runtimes compute it together with what is done to its result element by element.
@@ -275,6 +277,7 @@ impl Traits {
         homogeneous: false,
         variadic: false,
         of_shape: false,
+        gives_flags: false,
         makes_container: false,
         fused_with_next: false,
         passes_slices: false,
@@ -349,7 +352,7 @@ impl Traits {
     }
 
     /// What treats places alike along all axes but some, and kernels approximate.
-    pub const fn mixing(axes: fn(&NodeView<'_>) -> Option<Vec<usize>>) -> Traits {
+    pub const fn mixing(axes: fn(&NodeFacts<'_>) -> Option<Vec<usize>>) -> Traits {
         Traits { mixes: Some(axes), fails: Failure::Never, ..Traits::NONE }
     }
 
@@ -373,7 +376,7 @@ impl Traits {
     }
 
     /// A run may fail unless this is proved.
-    pub const fn fails_unless(mut self, proved: fn(&NodeView<'_>) -> bool) -> Traits {
+    pub const fn fails_unless(mut self, proved: fn(&NodeFacts<'_>) -> bool) -> Traits {
         self.fails = Failure::Unless(proved);
         self
     }
@@ -429,6 +432,12 @@ impl Traits {
     /// Depends on the operand's shape alone.
     pub const fn of_shape(mut self) -> Traits {
         self.of_shape = true;
+        self
+    }
+
+    /// Results are flags.
+    pub const fn giving_flags(mut self) -> Traits {
+        self.gives_flags = true;
         self
     }
 
@@ -512,7 +521,7 @@ impl Traits {
     }
 
     /// Whether it is proved that no value makes the node fail.
-    pub fn cannot_fail(&self, view: &NodeView<'_>) -> bool {
+    pub fn cannot_fail(&self, view: &NodeFacts<'_>) -> bool {
         match self.fails {
             Failure::Never => true,
             Failure::Unless(proved) => proved(view),

@@ -6,14 +6,14 @@
 
 use smallvec::SmallVec;
 
-use super::{NodeView, Operands, Traits, Variation};
+use super::{NodeFacts, Operands, Traits, Variation};
 use crate::dim::{Dim, Scope};
 use crate::ir::ValueId;
 
 /// A node whose operands have smaller forms.
 pub struct Repetition<'a> {
     /// The node.
-    pub view: NodeView<'a>,
+    pub view: NodeFacts<'a>,
     /// The dims of the smaller form of a value, if it has one. They line up with those of the value at the end.
     pub narrow: &'a dyn Fn(ValueId) -> Option<&'a [Dim]>,
     /// The shape of the result on the operands as they are.

@@ -9,7 +9,7 @@ use crate::tensor::DType;
 
 /// A node with the facts about its operands and results.
 #[derive(Clone, Copy)]
-pub struct NodeView<'a> {
+pub struct NodeFacts<'a> {
     /// The model.
     pub model: &'a Model,
     /// What is proved.
@@ -24,10 +24,10 @@ pub struct NodeView<'a> {
     pub positions: &'a dyn Fn(ValueId) -> Option<Counting>,
 }
 
-impl<'a> NodeView<'a> {
+impl<'a> NodeFacts<'a> {
     /// A node of a model.
     pub fn of(model: &'a Model, facts: &'a Facts, id: NodeId, opset: i64) -> Option<Self> {
-        Some(NodeView { model, facts, id, node: model.node(id)?, opset, positions: &|_| None })
+        Some(NodeFacts { model, facts, id, node: model.node(id)?, opset, positions: &|_| None })
     }
 
     /// What the operator says of itself.

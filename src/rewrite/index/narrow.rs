@@ -5,7 +5,7 @@ use super::counting::counting;
 use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{NodeId, ValueId};
-use crate::ops::traits::{Counting, Movement, NodeView, Repetition};
+use crate::ops::traits::{Counting, Movement, NodeFacts, Repetition};
 use crate::rewrite::Place;
 
 /// Shapes of what values are spread from.
@@ -40,7 +40,7 @@ impl Form {
 /// result stays equal bit for bit.
 pub(super) fn on_narrow(place: &Place<'_>, id: NodeId, shapes: &dyn Shapes, exact: bool) -> Option<Form> {
     let positions = |value| counting(place, value).or_else(|| splat(place, value));
-    let view = NodeView { positions: &positions, ..place.view(id)? };
+    let view = NodeFacts { positions: &positions, ..place.view(id)? };
     let [Some(_)] = *view.node.outputs() else { return None };
     let goal = view.result_shape()?;
     let shape = Repetition { view, narrow: &|value| shapes.narrow(value), goal }.shape(exact)?;

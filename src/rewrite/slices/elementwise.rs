@@ -1,14 +1,54 @@
 //! Slices of what is computed element by element.
 
-use super::{cuts_of, is_common, moved};
+use super::cuts::cuts_of;
+use super::{is_common, moved};
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
 use crate::rewrite::{Place, Rule};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     // Where a function is approximated, what is beside it in the chain goes with it: so this one is tried first.
-    Rule { name: "slice-of-function", operators: &["Slice"], exact: false, apply: slice_of_function },
-    Rule { name: "slice-of-elementwise", operators: &["Slice"], exact: true, apply: slice_of_elementwise },
+    Rule {
+        name: "slice-of-function",
+        law: "f(x, y)[r] = f(x[r], y), up to rounding",
+        sentence: "A slice of what is approximated element by element is taken before, and less is computed.",
+        premises: &[
+            (
+                "pointwise",
+                "each node that it moves over computes an element from those at its place, up to rounding wherever that is",
+            ),
+            ("approximated", "one of them may be rounded otherwise in another place"),
+            ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
+            ("one-reader", "nothing else reads the values in between"),
+            (
+                "not-fused",
+                "what comes before is no product or normalization, with which runtimes compute the rest at once",
+            ),
+            ("movable-type", "every runtime slices the element type"),
+        ],
+        exact: false,
+        operators: &["Slice"],
+        apply: slice_of_function,
+    },
+    Rule {
+        name: "slice-of-elementwise",
+        law: "f(x, y)[r] = f(x[r], y)",
+        sentence: "A slice of what is computed element by element is taken before, and less is computed.",
+        premises: &[
+            ("pointwise", "each node that it moves over computes an element from those at its place"),
+            ("same-bits", "it has the same bits in every place and beside every shape"),
+            ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
+            ("one-reader", "nothing else reads the values in between"),
+            (
+                "not-fused",
+                "what comes before is no product or normalization, with which runtimes compute the rest at once",
+            ),
+            ("movable-type", "every runtime slices the element type"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_of_elementwise,
+    },
 ];
 
 /// A chain longer than this is moved in several goes.
@@ -24,19 +64,19 @@ struct Step {
 }
 
 /// Results stay as they are bit for bit.
-fn slice_of_elementwise(place: &mut Place<'_>) -> Option<Edit> {
-    sliced_before(place, "slice-of-elementwise", Variation::None)
+fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
+    sliced_before(place, Variation::None)
 }
 
 /// Some function of the chain is computed in another way for some places, as kernels do in vectors.
-fn slice_of_function(place: &mut Place<'_>) -> Option<Edit> {
-    sliced_before(place, "slice-of-function", Variation::Rounding)
+fn slice_of_function(place: &Place<'_>) -> Option<Edit> {
+    sliced_before(place, Variation::Rounding)
 }
 
 /// `f(x, y)[r] = f(x[r], y)` where the result has the axes that `r` cuts from `x`, and `y` is broadcast along them, for a whole
 /// chain of such `f` at once. They work on less, and there are as many of them. Two operands of full size would need two slices, so
 /// such an `f` is left alone; and so is what a runtime does together with the product before it.
-fn sliced_before(place: &mut Place<'_>, rule: &'static str, most: Variation) -> Option<Edit> {
+fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
     let output = place.output(0)?;
     let mut value = place.input(0)?;
     let mut chain: Vec<Step> = Vec::new();
@@ -59,15 +99,15 @@ fn sliced_before(place: &mut Place<'_>, rule: &'static str, most: Variation) -> 
     {
         return None;
     }
-    let mut edit = place.edit(rule)?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     let slice = moved(place, &mut edit, place.id, value, rank, &Some)?;
-    let mut part = place.new_value(value, "sliced");
+    let mut part = edit.new_value(value, "sliced");
     edit.insert.push(slice.output(part));
     while let Some(Step { id, mut node, slots, .. }) = chain.pop() {
         for slot in slots {
-            *node.inputs.get_mut(slot)? = Some(part);
+            node = node.reading(slot, part);
         }
-        part = if chain.is_empty() { output } else { place.new_value(output, "part") };
+        part = if chain.is_empty() { output } else { edit.new_value(output, "part") };
         edit.remove.push(id);
         edit.insert.push(node.output(part));
     }
@@ -91,7 +131,9 @@ fn step(
     let variation = traits.variation(place.dtype(node.input(0)?)?);
     let data = match pointwise.operands {
         Operands::First => node.input(0)?,
-        Operands::Broadcast | Operands::Stretched if place.opset >= pointwise.since.max(8) => {
+        Operands::Broadcast | Operands::Stretched
+            if place.opset.everything_broadcasts() && place.opset.version() >= pointwise.since =>
+        {
             full_operand(place, node, value, rank, axes)?
         }
         // Quantized groups are recognised by runtimes as they stand.

@@ -1,32 +1,45 @@
 //! Slices of reshaped data, where the axis survives the reshape.
 
-use super::{axes_of, moved, with_axes};
+use super::cuts::cuts_of;
+use super::moved;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
+use crate::ops::size_operand::reshape_codes;
 use crate::ops::traits::{AxisSource, Movement, traits_of};
-use crate::rewrite::merge::reshape_codes;
+use crate::rewrite::build::{axes, rebuilt};
 use crate::rewrite::{Place, Rule};
-use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "slice-of-reshape", operators: &["Slice"], exact: true, apply: slice_of_reshape }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-reshape",
+    law: "Reshape(x)[r] = Reshape(x[r′])",
+    sentence: "A slice moves over a reshape to what it may cancel with.",
+    premises: &[
+        ("axis-survives", "each axis that is cut is an axis of x: as long, with as many elements before and behind it"),
+        ("meets", "before the reshape or behind the slice is a node that one of them may cancel with"),
+        ("sizes-said", "a constant can tell the new shape"),
+        ("one-reader", "nothing else reads the reshaped value"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slice_of_reshape,
+}];
 
 /// `Reshape(x)[r] = Reshape(x[r])` where the axis cut is an axis of `x`: as long, with as many elements before it and behind it.
 ///
 /// A reshape moves no data, so nothing is won by that alone: the slice must meet something it may cancel with, or leave the reshape
 /// next to another one.
-fn slice_of_reshape(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_of_reshape(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (id, node) = place.layout(middle)?;
     let data = node.input(0)?;
     if !place.has_one_reader(middle) || !is_worth_it(place, data, output) {
         return None;
     }
-    let cuts = super::cuts_of(place, place.id)?;
-    let from = place.shape(data)?.to_vec();
+    let cuts = cuts_of(place, place.id)?;
+    let from = place.shape(data)?;
     let map = axis_map(place, id)?;
-    let mut lengths: Vec<Dim> = from.clone();
-    let result = place.shape(output)?.to_vec();
+    let mut lengths: Vec<Dim> = from.to_vec();
+    let result = place.shape(output)?;
     for (axis, _) in cuts.cut() {
         let own = map.get(axis).copied().flatten()?;
         *lengths.get_mut(own)? = result.get(axis)?.clone();
@@ -35,23 +48,19 @@ fn slice_of_reshape(place: &mut Place<'_>) -> Option<Edit> {
     if cuts.named != cuts.cut().count() {
         return None;
     }
-    let operator = node.op_type.clone();
-    let axes = match operator.as_str() {
-        "Squeeze" => Some(axes_of(place, node, from.len())?),
-        "Unsqueeze" => Some(axes_of(place, node, cuts.dims.len())?),
-        _ => None,
-    };
-    let again = NewNode::like(node);
-    let mut edit = place.edit("slice-of-reshape")?;
+    let mut edit = place.edit()?;
     let rank = cuts.dims.len();
     let slice = moved(place, &mut edit, place.id, data, rank, &|axis| map.get(axis).copied().flatten())?;
-    let part = place.new_value(middle, "sliced");
-    let reshape = match axes {
-        Some(axes) => with_axes(place, &mut edit, &operator, part, &axes)?,
-        None => reshaped(place, &mut edit, part, &lengths, &result)?,
+    let part = edit.new_value(middle, "sliced");
+    let mut build = place.build(&mut edit, part);
+    let reshape = match node.op_type.as_str() {
+        "Squeeze" => build.squeeze(part, axes(place.read(node).ones()?)),
+        "Unsqueeze" => build.unsqueeze(part, axes(place.read(node).ones()?)),
+        _ => build.reshape(part, reshape_codes(place.scope(), &lengths, result)?),
     };
     edit.insert.push(slice.output(part));
-    edit.insert.push(NewNode { name: again.name, extra: again.extra, ..reshape }.output(output));
+    let reshape = NewNode { extra: node.extra.clone(), ..rebuilt(node, reshape) };
+    edit.insert.push(reshape.named(node.name.clone()).output(output));
     Some(edit.removing(place.id).removing(id))
 }
 
@@ -75,14 +84,4 @@ fn axis_map(place: &Place<'_>, reshape: NodeId) -> Option<Vec<Option<usize>>> {
         _ => None,
     };
     Some(view.traits().axes?(&view)?.into_iter().map(own).collect())
-}
-
-/// A Reshape to these dims, if constants can say them.
-fn reshaped(place: &mut Place<'_>, edit: &mut Edit, data: ValueId, from: &[Dim], target: &[Dim]) -> Option<NewNode> {
-    if place.opset < 5 {
-        return None;
-    }
-    let codes = reshape_codes(place.scope(), from, target)?;
-    let shape = super::constant(place, edit, data, "shape", Tensor::vector(codes));
-    Some(NewNode::new("Reshape", [Some(data), Some(shape)]))
 }

@@ -1,0 +1,113 @@
+//! What a run may and should do.
+
+use super::assume::Assumption;
+use crate::ops::SliceName;
+use crate::slicing::Rule as SliceRule;
+
+/// Makes the options with their default values and a method to set each: a line of documentation, and one with name, type and
+/// default. An option that is `each` takes items, given all at once or one call after the other.
+macro_rules! options {
+    (
+        $($(#[$doc:meta])* $name:ident: $type:ty = $default:expr;)*
+        --
+        $($(#[$each_doc:meta])* each $each:ident: $item:ty;)*
+    ) => {
+        /// What a run may and should do.
+        ///
+        /// ```
+        /// use onnx_slice_fold::Options;
+        ///
+        /// let options = Options::new().exact(true).skip(["identity"]).dim("batch=1").assume("past + seq <= 2048");
+        /// assert!(options.exact && options.fold);
+        /// ```
+        #[derive(Clone, Debug)]
+        #[non_exhaustive]
+        pub struct Options {
+            $($(#[$doc])* pub $name: $type,)*
+            $($(#[$each_doc])* pub $each: Vec<$item>,)*
+        }
+
+        impl Default for Options {
+            fn default() -> Self {
+                Options { $($name: $default,)* $($each: Vec::new(),)* }
+            }
+        }
+
+        impl Options {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name(mut self, $name: $type) -> Self {
+                    self.$name = $name;
+                    self
+                }
+            )*
+            $(
+                $(#[$each_doc])*
+                #[must_use]
+                pub fn $each<I: Into<$item>>(mut self, $each: impl IntoIterator<Item = I>) -> Self {
+                    self.$each.extend($each.into_iter().map(Into::into));
+                    self
+                }
+            )*
+        }
+    };
+}
+
+options! {
+    /// How disputed cases of slicing are read.
+    slice_rule: SliceRule = SliceRule::Agree;
+    /// How much larger the constants may make the model, as a share of its size; 0.0 allows no growth.
+    max_growth: f64 = 0.0;
+    /// How many bytes of growth are too few to mind whatever the share.
+    free_growth: usize = 256 << 10;
+    /// How often the passes run before a run ends without having settled.
+    max_rounds: usize = 32;
+    /// Whether anything is removed; without, only types are inferred.
+    fold: bool = true;
+    /// Whether only rewrites are used that keep results equal bit for bit.
+    exact: bool = false;
+    /// After how many rewrites to stop, to find the one at fault.
+    stop_after: usize = usize::MAX;
+    /// Whether declared shapes of results are premises like what is proved. They are often wrong.
+    trust_declared_shapes: bool = false;
+    /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work. Otherwise such nodes are
+    /// left as they are, and told of.
+    strict: bool = false;
+    --
+    /// Names of rewrite rules and passes to leave out.
+    each skip: String;
+    /// Names of the only rewrite rules and passes to use; all if none is given. Inference, folding of constants and removal of what
+    /// nothing reads go on.
+    each only: String;
+    /// Operators of the model that are strided slices of other dialects, beside those the program knows by name.
+    each slice_names: SliceName;
+    /// What the user knows about the inputs.
+    each assumptions: Assumption;
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Options::default()
+    }
+
+    /// Adds what is known of a symbol in the inputs' shapes: its size (`batch=1`), a range (`seq=1..4096`, `seq=1..`), what it is a
+    /// multiple of (`seq=8..4096:8`, `seq=:8`).
+    #[must_use]
+    pub fn dim(self, text: impl Into<String>) -> Self {
+        self.assumptions([Assumption::Dim(text.into())])
+    }
+
+    /// Adds a relation between sizes that always holds: `past + seq <= 2048`, `total = past + seq`.
+    #[must_use]
+    pub fn assume(self, text: impl Into<String>) -> Self {
+        self.assumptions([Assumption::Relation(text.into())])
+    }
+
+    /// Adds the shape of an input: `x:1,3,224,224`; names and -1 leave a dimension open.
+    #[must_use]
+    pub fn input_shape(self, text: impl Into<String>) -> Self {
+        self.assumptions([Assumption::InputShape(text.into())])
+    }
+}

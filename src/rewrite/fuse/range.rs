@@ -1,0 +1,54 @@
+//! Between which numbers the elements of a value lie.
+
+use super::Place;
+use crate::ir::{NodeId, ValueId};
+use crate::ops::traits::Range;
+use crate::tensor::DType;
+
+/// How many nodes up it is looked for what bounds a value.
+const REACH: usize = 16;
+
+/// A Relu or a Clip.
+#[derive(Clone, Copy)]
+pub(super) struct Cut {
+    pub input: ValueId,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Cut {
+    /// The bounds are those that its operator says its results lie between, whatever it is given.
+    pub fn of(place: &Place<'_>, id: NodeId) -> Option<Cut> {
+        let view = place.view(id).filter(|view| view.node.is("Relu") || view.node.is("Clip"))?;
+        let Range { low, high, .. } = view.traits().range?(&view, &|_| None)?;
+        Some(Cut { input: view.input(0)?, low, high })
+    }
+}
+
+/// The largest finite number of the types these rules know.
+pub(super) fn last_finite(dtype: DType) -> Option<f64> {
+    match dtype {
+        DType::Float => Some(f32::MAX.into()),
+        DType::Double => Some(f64::MAX),
+        DType::Float16 => Some(65504.0),
+        _ => None,
+    }
+}
+
+/// Between which numbers the elements of a floating point value lie, whatever the model's inputs are.
+pub(super) fn range(place: &Place<'_>, value: ValueId) -> Option<Range> {
+    range_above(place, value, REACH)
+}
+
+fn range_above(place: &Place<'_>, value: ValueId, reach: usize) -> Option<Range> {
+    last_finite(place.dtype(value)?)?;
+    let reach = reach.checked_sub(1)?;
+    let view = place.view(place.model.value(value).producer()?)?;
+    let operand = |slot: usize| range_above(place, view.input(slot)?, reach);
+    let traits = view.traits();
+    match traits.range {
+        Some(range) => range(&view, &operand),
+        None if traits.moves_first() => operand(0),
+        None => None,
+    }
+}
