@@ -34,8 +34,10 @@ mod signal;
 mod single;
 pub mod size_operand;
 mod slice;
+mod slice_cuts;
 mod slice_name;
 mod text;
+pub mod traits;
 mod walk;
 mod window;
 
@@ -47,5 +49,6 @@ pub use opset::Opset;
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
 pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operator_of, operators};
 pub use slice::slice_spec;
+pub use slice_cuts::{SliceCut, SliceCuts, slice_cuts};
 pub use slice_name::{SliceDialect, SliceName, SliceNameError};
 pub use walk::{Event, EventKind, Walk, declared_fact, plain_names};

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
+use super::traits::Traits;
 use super::{EvalCx, EvalResult, InferCx, InferResult};
 use crate::ir::{GraphId, Model, Node};
 
@@ -28,22 +29,30 @@ pub struct Operator {
     pub eval: Option<Eval>,
     /// Whether equal operands always give equal results. Random operators are not.
     pub deterministic: bool,
+    /// What it says of itself to general rules.
+    pub traits: Traits,
 }
 
 impl Operator {
     /// A deterministic operator of the default domain.
     pub const fn new(name: &'static str, versions: &'static [i64], infer: Infer, eval: Eval) -> Self {
-        Operator { domain: "", name, versions, infer, eval: Some(eval), deterministic: true }
+        Operator { domain: "", name, versions, infer, eval: Some(eval), deterministic: true, traits: Traits::NONE }
     }
 
     /// A deterministic operator of the default domain that is not evaluated.
     pub const fn infer_only(name: &'static str, versions: &'static [i64], infer: Infer) -> Self {
-        Operator { domain: "", name, versions, infer, eval: None, deterministic: true }
+        Operator { domain: "", name, versions, infer, eval: None, deterministic: true, traits: Traits::NONE }
     }
 
     /// The same in another domain.
     pub const fn in_domain(mut self, domain: &'static str) -> Self {
         self.domain = domain;
+        self
+    }
+
+    /// The same, with what it says of itself.
+    pub const fn with(mut self, traits: Traits) -> Self {
+        self.traits = traits;
         self
     }
 
@@ -123,7 +132,7 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
 }
 
 #[rustfmt::skip]
-const FAMILIES: &[&[Operator]] = &[
+pub(super) const FAMILIES: &[&[Operator]] = &[
     // One line for each family.
     super::attention::OPERATORS,
     super::control::OPERATORS,

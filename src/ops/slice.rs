@@ -12,6 +12,8 @@
 //! What a slice selects of known elements is known as well, however much else of them is not. Where the readings of ONNX
 //! Slice are in dispute ([`Rule`]) only what they share is stated, and nothing is evaluated.
 
+use super::movement::moves::{sliced_axes, sliced_counts, sliced_narrow};
+use super::traits::{Movement, Traits};
 use super::{
     Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, SliceDialect, Status,
     registry,
@@ -23,12 +25,20 @@ use crate::tensor::{DType, StridedView, gather};
 const TENSORFLOW: &str = "ai.onnx.converters.tensorflow";
 const OPENVINO: &str = "ai.intel.openvino";
 
+/// Axes may come and go.
+const STRIDED: Traits = Traits::movement(Movement::Selection, |_| None).some_types();
+
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("Slice", &[1, 10, 11, 13], infer, eval),
-    Operator::new("StridedSlice", &[1], infer, eval),
-    Operator::new("StridedSlice", &[1], infer, eval).in_domain(TENSORFLOW),
-    Operator::new("StridedSlice", &[1], infer, eval).in_domain(OPENVINO),
-    Operator::new("Slice", &[1], infer, eval).in_domain(OPENVINO),
+    Operator::new("Slice", &[1, 10, 11, 13], infer, eval).with(
+        Traits::movement(Movement::Selection, sliced_axes)
+            .counts(sliced_counts)
+            .repeats(sliced_narrow)
+            .passing_slices(),
+    ),
+    Operator::new("StridedSlice", &[1], infer, eval).with(STRIDED),
+    Operator::new("StridedSlice", &[1], infer, eval).in_domain(TENSORFLOW).with(STRIDED),
+    Operator::new("StridedSlice", &[1], infer, eval).in_domain(OPENVINO).with(STRIDED),
+    Operator::new("Slice", &[1], infer, eval).in_domain(OPENVINO).with(STRIDED),
 ];
 
 /// Domain and name of the operator that is a dialect's own.

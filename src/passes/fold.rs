@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::live_graphs;
 use crate::ir::{Broken, Constant, Data, Definition, Edit, Fact, Facts, Model, NewNode, Node, NodeId, Type, ValueId};
+use crate::ops::traits::traits_of;
 use crate::tensor::Tensor;
 
 /// A result of up to this many bytes is never too large: a scalar, a shape.
@@ -183,8 +184,7 @@ pub fn fold_containers(model: &mut Model, facts: &Facts) -> Result<usize, Broken
 /// Whether a node is the simplest form of a known container already.
 fn is_plain_container(model: &Model, node: &Node) -> bool {
     let constant = |value: &Option<ValueId>| value.is_some_and(|value| model.value(value).is_constant());
-    ["SequenceConstruct", "SequenceEmpty", "Optional"].iter().any(|operator| node.is(operator))
-        && node.inputs().iter().all(constant)
+    traits_of(model, node).makes_container && node.inputs().iter().all(constant)
 }
 
 /// The edit that makes `value` of initializers, if it is a sequence of tensors, an optional tensor, or empty.

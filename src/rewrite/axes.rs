@@ -38,22 +38,6 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Operators that reduce axes, and keep them as axes of size 1 or drop them as `keepdims` says.
-const REDUCTIONS: &[&str] = &[
-    "ReduceSum",
-    "ReduceMean",
-    "ReduceMax",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceSumSquare",
-    "ArgMax",
-    "ArgMin",
-];
-
 /// The parts of a Split along an axis: which of its results `value` is, how far into the axis it begins, and how long it is.
 fn part(place: &Place<'_>, split: &Node, value: ValueId, axis: usize) -> Option<(i64, i64)> {
     let mut begin = 0i64;
@@ -101,14 +85,13 @@ fn reduction(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (middle, output) = (node.input(0)?, node.output(0)?);
     let keeps = node.is("Unsqueeze");
-    let inner = place.model.value(middle).producer().and_then(|id| place.model.node(id))?;
-    let known = inner.canonical_domain().is_empty() && REDUCTIONS.contains(&inner.op_type.as_str());
-    if !known || Some(inner.graph()) != place.graph() || !place.has_one_reader(middle) {
+    let (id, inner) = place.producer_with(middle, |own| own.reduces.is_some())?;
+    if !place.has_one_reader(middle) {
         return None;
     }
-    let reading = place.read(inner);
-    let axes = reading.reduced_axes(place.shape(inner.input(0)?)?.len())?;
-    if reading.keeps_dims()? == keeps || axes.is_empty() || place.read(node).ones()? != axes {
+    let view = place.view(id)?;
+    let (axes, now) = (view.traits().reduces?.axes)(&view)?;
+    if now == keeps || axes.is_empty() || place.read(node).ones()? != axes {
         return None;
     }
     let reduction = NewNode::like(inner).set("keepdims", i64::from(keeps)).output(output);

@@ -348,11 +348,8 @@ impl Place<'_> {
             if let Some(node) = self.build(&mut edit, output).reshape_to(self.scope(), source, from, to) {
                 return self.instead(edit, node);
             }
-            source = self.producer_of(source, RESHAPES)?.1.input(0)?;
+            source = self.layout(source)?.1.input(0)?;
         }
         None
     }
 }
-
-/// Operators that keep the elements of their operand in order and change its shape.
-pub const RESHAPES: &[&str] = &["Reshape", "Flatten", "Squeeze", "Unsqueeze"];

@@ -4,6 +4,7 @@
 
 use super::{Place, Rule};
 use crate::ir::Edit;
+use crate::ops::traits::{IN_ORDER, VARIADIC};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -65,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
         ],
         exact: true,
-        operators: &["Reshape", "Expand", "Flatten", "Squeeze", "Unsqueeze", "Tile"],
+        operators: IN_ORDER,
         apply: same_shape,
     },
     Rule {
@@ -110,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
         ],
         exact: true,
-        operators: &["Concat", "Sum", "Max", "Min", "Mean"],
+        operators: VARIADIC,
         apply: single,
     },
     Rule {

@@ -46,8 +46,7 @@ fn product_of_rows(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let product = product(place, flat)?;
-    let flatten = place.producer_of(product.rows, &["Reshape", "Flatten"]);
-    let (_, flatten) = flatten?;
+    let (_, flatten) = place.layout(product.rows)?;
     let whole = flatten.input(0)?;
     let (from, to) = (place.shape(whole)?, place.shape(output)?);
     let [_, inner] = place.shape(product.rows)? else { return None };

@@ -1,9 +1,10 @@
 //! Chains of data movement that one node can do.
 
-use super::build::{Build, RESHAPES};
+use super::build::Build;
 use super::{Place, Rule};
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops::size_operand::reshape_codes;
+use crate::ops::traits::{BROADCASTING, LAYOUTS, Variation, traits_of};
 use crate::tensor::DType;
 
 pub(super) const RULES: &[Rule] = &[
@@ -38,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
             "a constant can tell the shape from that of x, since operator set 5, or it is the shape of x",
         )],
         exact: true,
-        operators: &["Reshape", "Flatten", "Squeeze", "Unsqueeze"],
+        operators: LAYOUTS,
         apply: reshape_reshape,
     },
     Rule {
@@ -86,32 +87,28 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("others-reach", "every size of the result is that of x or of another operand"),
             ("same-rank", "x or another operand has as many axes as the result"),
+            ("same-bits", "kernels compute the same, bit for bit, where an operand is a single number"),
         ],
         exact: true,
         operators: BROADCASTING,
         apply: expand_into_broadcast,
     },
-];
-
-/// Operators that broadcast their operands against each other.
-const BROADCASTING: &[&str] = &[
-    "Add",
-    "Sub",
-    "Mul",
-    "Div",
-    "Pow",
-    "And",
-    "Or",
-    "Xor",
-    "Equal",
-    "Greater",
-    "Less",
-    "GreaterOrEqual",
-    "LessOrEqual",
-    "Where",
-    "Max",
-    "Min",
-    "Mod",
+    Rule {
+        name: "expand-into-function",
+        law: "f(Expand(x), y) = f(x, y), up to rounding",
+        sentence: "What a function broadcasts itself need not be broadcast before.",
+        premises: &[
+            ("others-reach", "every size of the result is that of x or of another operand"),
+            ("same-rank", "x or another operand has as many axes as the result"),
+            (
+                "rounds",
+                "kernels at most round otherwise where an operand is a single number: powers of floats, not of integers",
+            ),
+        ],
+        exact: false,
+        operators: BROADCASTING,
+        apply: expand_into_function,
+    },
 ];
 
 /// `Transpose(Transpose(x, p), q) = Transpose(x, p ∘ q)`: axis `i` of the result is axis `p[q[i]]` of `x`.
@@ -136,7 +133,7 @@ fn transpose_as_reshape(place: &Place<'_>) -> Option<Edit> {
     if !moved.is_sorted() {
         return None;
     }
-    let before = place.producer_of(input, RESHAPES).is_some() && place.has_one_reader(input);
+    let before = place.layout(input).is_some() && place.has_one_reader(input);
     let readers = place.model.users(output);
     let after = readers.len() == 1
         && !place.model.is_named(output)
@@ -161,8 +158,7 @@ fn reshape(place: &Place<'_>, input: ValueId) -> Option<Edit> {
 /// Reshapes keep the elements in order, so of two in a row only the last counts.
 fn reshape_reshape(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (_, inner) = place.producer_of(middle, RESHAPES)?;
-    let input = inner.input(0)?;
+    let input = place.layout(middle)?.1.input(0)?;
     // With another reader the inner one stays. Nothing is lost, and the readers no longer wait for each other to be simplified.
     if place.same_shape(input, output) && !place.model.is_named(output) {
         return place.forward(input);
@@ -259,12 +255,26 @@ fn concat_concat(place: &Place<'_>) -> Option<Edit> {
     place.instead(place.edit()?, Build::concat(inputs, axis))
 }
 
-/// `f(Expand(x), y) = f(x, y)` when broadcasting `x` against the other operands gives the same result shape.
+/// Kernels that look at whether an operand is a single number give the same bits.
 fn expand_into_broadcast(place: &Place<'_>) -> Option<Edit> {
-    if !place.opset.everything_broadcasts() {
+    broadcast_itself(place, Variation::None)
+}
+
+/// They may round otherwise: Pow of a single exponent multiplies where it can.
+fn expand_into_function(place: &Place<'_>) -> Option<Edit> {
+    broadcast_itself(place, Variation::Rounding)
+}
+
+/// `f(Expand(x), y) = f(x, y)` when broadcasting `x` against the other operands gives the same result shape.
+fn broadcast_itself(place: &Place<'_>, variation: Variation) -> Option<Edit> {
+    let node = place.node()?;
+    let traits = traits_of(place.model, node);
+    let dtypes = node.inputs().iter().map(|input| Some(traits.variation_by_scalar(place.dtype((*input)?)?)));
+    let most = dtypes.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    let broadcasts = place.opset.everything_broadcasts() && traits.is_broadcasting(place.opset.version());
+    if !broadcasts || most != variation {
         return None;
     }
-    let node = place.node()?;
     let output = node.output(0)?;
     let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
     let result = place.shape(output)?.to_vec();

@@ -32,6 +32,7 @@ pub use slices::cuts::Taken;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
+use crate::ops::traits::{Movement, NodeFacts, Traits, traits_of};
 use crate::ops::{Budget, NodeView, Opset, concat};
 use crate::tensor::{DType, Tensor};
 
@@ -194,6 +195,24 @@ impl<'a> Place<'a> {
             (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.scope().eq(a, b).is_yes()),
             _ => false,
         }
+    }
+
+    /// A node with what is proved about it.
+    pub fn view(&self, id: NodeId) -> Option<NodeFacts<'a>> {
+        NodeFacts::of(self.model, self.facts, id, self.opset.version())
+    }
+
+    /// The node that computes a value, if its operator is of the default domain and says this of itself and it is in the same graph.
+    pub fn producer_with(&self, value: ValueId, has: impl Fn(&Traits) -> bool) -> Option<(NodeId, &'a Node)> {
+        let id = self.model.value(value).producer()?;
+        let node = self.model.node(id)?;
+        let fits = node.graph() == self.node()?.graph() && node.canonical_domain().is_empty();
+        (fits && has(traits_of(self.model, node))).then_some((id, node))
+    }
+
+    /// The node that lays the elements of another value out as this one, if it is in the same graph.
+    pub fn layout(&self, value: ValueId) -> Option<(NodeId, &'a Node)> {
+        self.producer_with(value, |traits| traits.moves == Some(Movement::Layout))
     }
 
     /// The node that computes a value, if it is of this operator of the default domain and in the same graph.

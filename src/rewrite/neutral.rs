@@ -2,7 +2,7 @@
 
 use super::{Place, Rule, index};
 use crate::ir::{Edit, NodeId, ValueId};
-use crate::tensor::{DType, Tensor};
+use crate::ops::traits::{IDEMPOTENT, INVOLUTIONS, WITH_NEUTRAL, traits_of};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -22,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
         ],
         exact: true,
-        operators: &["Add", "Sub", "Mul", "Div", "Pow", "And", "Or"],
+        operators: WITH_NEUTRAL,
         apply: neutral,
     },
     Rule {
@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
         ],
         exact: true,
-        operators: &["Not", "Neg"],
+        operators: INVOLUTIONS,
         apply: double,
     },
     Rule {
@@ -84,27 +84,22 @@ pub(super) const RULES: &[Rule] = &[
             ),
         ],
         exact: true,
-        operators: &["Relu", "Abs", "Floor", "Ceil", "Round", "Sign"],
+        operators: IDEMPOTENT,
         apply: idempotent,
     },
 ];
 
-/// `x + 0 = x` (integers; for floats only `-0`, since `-0 + 0` is `0`), `x − 0 = x`, `x · 1 = x`, `x / 1 = x`, `x¹ = x` (floats), `x ∧ true = x`,
-/// `x ∨ false = x`: when broadcasting does not change the shape of `x`.
+/// `f(x, e) = x` where `e` is the operator's neutral element, and `f(e, x) = x` where it commutes (`x + 0`, `x · 1`, `x ∧ true`; see the trait
+/// `neutral`): when broadcasting does not change the shape of `x`.
 fn neutral(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
-    let (operator, output) = (node.op_type.clone(), node.output(0)?);
-    let (a, b) = (node.input(0)?, node.input(1)?);
-    let commutes = matches!(operator.as_str(), "Add" | "Mul" | "And" | "Or");
-    let pairs: &[(ValueId, ValueId)] = if commutes { &[(a, b), (b, a)] } else { &[(a, b)] };
+    let (output, &[Some(a), Some(b)]) = (node.output(0)?, node.inputs()) else { return None };
+    let neutral = traits_of(place.model, node).neutral?;
+    let pairs: &[(ValueId, ValueId)] = if neutral.commutes { &[(a, b), (b, a)] } else { &[(a, b)] };
     for &(value, other) in pairs {
-        let is_neutral =
-            index::uniform(place, other).is_some_and(|number| is_neutral(&operator, place.dtype(value), &number));
-        if is_neutral
-            && place.same_shape(value, output)
-            && place.dtype(value).is_some()
-            && place.dtype(value) == place.dtype(output)
-        {
+        let Some(dtype) = place.dtype(value).filter(|dtype| place.dtype(output) == Some(*dtype)) else { continue };
+        let is_neutral = index::uniform(place, other).is_some_and(|number| (neutral.is)(dtype, &number));
+        if is_neutral && place.same_shape(value, output) {
             return place.forward_freely(value);
         }
     }
@@ -113,12 +108,11 @@ fn neutral(place: &Place<'_>) -> Option<Edit> {
 
 /// `x + 0` is `x` but for `-0`, which becomes `0`; to what looks at `x` through an exponential both are one.
 fn zero_before_softmax(place: &Place<'_>) -> Option<Edit> {
-    const EXPONENTIALS: [&str; 4] = ["Softmax", "LogSoftmax", "Exp", "Sigmoid"];
     let node = place.node()?;
     let (a, b, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
     let is_blind = |(id, _): &(NodeId, usize)| {
         let node = place.model.node(*id);
-        node.is_some_and(|node| EXPONENTIALS.iter().any(|operator| node.is(operator)))
+        node.is_some_and(|node| traits_of(place.model, node).ignores_zero_sign)
     };
     if place.model.is_named(output)
         || !place.dtype(output)?.is_float()
@@ -138,25 +132,6 @@ fn zero_before_softmax(place: &Place<'_>) -> Option<Edit> {
         return None;
     };
     place.forward_freely(value)
-}
-
-/// Whether `number` beside a value of that type leaves it as it is.
-fn is_neutral(operator: &str, value: Option<DType>, one: &Tensor) -> bool {
-    match (operator, one.dtype()) {
-        ("And", DType::Bool) => one.to_i64s().is_some_and(|v| v == [1]),
-        ("Or", DType::Bool) => one.to_i64s().is_some_and(|v| v == [0]),
-        ("Add", dtype) if dtype.is_float() => {
-            one.to_f64s().is_some_and(|v| v.first().is_some_and(|v| *v == 0.0 && v.is_sign_negative()))
-        }
-        ("Sub", dtype) if dtype.is_float() => {
-            one.to_f64s().is_some_and(|v| v.first().is_some_and(|v| *v == 0.0 && v.is_sign_positive()))
-        }
-        ("Add" | "Sub", dtype) if dtype.is_integer() => one.to_i64s().is_some_and(|v| v == [0]),
-        ("Mul" | "Div", dtype) if dtype.is_float() || dtype.is_integer() => one.to_f64s().is_some_and(|v| v == [1.0]),
-        // Powers of integers go through doubles in ONNX Runtime, which do not hold all of them.
-        ("Pow", _) => value.is_some_and(DType::is_float) && one.to_f64s().is_some_and(|v| v == [1.0]),
-        _ => false,
-    }
 }
 
 /// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`: when broadcasting does not change the shape.

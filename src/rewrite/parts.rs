@@ -5,38 +5,15 @@
 //! strung together; so are movements of elements that leave the axis, or blocks of it, in order.
 
 use super::Place;
-use super::build::{Build, RESHAPES, rebuilt, rebuilt_alike};
+use super::build::{Build, rebuilt, rebuilt_alike};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
+use crate::ops::traits::{Movement, Variation, traits_of};
 use crate::tensor::Tensor;
 
 /// How many parts are looked at.
 const MOST: usize = 64;
-
-/// Functions of one number whose results have no choice, and those where kernels may differ by where a number stands.
-const EXACT: &[&str] = &["Relu", "Neg", "Abs", "Cast", "Clip", "LeakyRelu", "Floor", "Ceil", "Not", "Sqrt", "Sign"];
-const ROUNDED: &[&str] = &[
-    "Sigmoid",
-    "Tanh",
-    "Exp",
-    "Erf",
-    "Log",
-    "Softplus",
-    "Softsign",
-    "HardSigmoid",
-    "HardSwish",
-    "Elu",
-    "Selu",
-    "Celu",
-    "Gelu",
-    "Mish",
-    "Swish",
-    "Reciprocal",
-    "Sin",
-    "Cos",
-];
-const ARITHMETIC: &[&str] = &["Add", "Sub", "Mul", "Div"];
 
 /// The parts of a whole along an axis.
 pub(super) struct Parts {
@@ -110,9 +87,9 @@ impl Parts {
         if !nodes.iter().all(same) {
             return None;
         }
-        let operator = first.op_type.as_str();
         let results: Vec<ValueId> = nodes.iter().map(|&id| place.model.node(id)?.output(0)).collect::<Option<_>>()?;
-        let exact = !ROUNDED.contains(&operator);
+        let traits = traits_of(place.model, first);
+        let exact = self.exact(place, first)?;
         let plain = |work: Work| Step {
             exact,
             work,
@@ -121,17 +98,31 @@ impl Parts {
             axis: self.axis,
             sizes: self.sizes.clone(),
         };
-        if EXACT.contains(&operator) || ROUNDED.contains(&operator) {
+        if traits.is_function() {
             let alike = |&id: &NodeId| place.model.node(id).is_some_and(|node| alike(first, node, 0));
             return nodes.iter().all(alike).then(|| plain(Work::Function));
         }
-        if ARITHMETIC.contains(&operator) {
+        if is_arithmetic(place, first) {
             return Some(plain(self.arithmetic(place, &nodes)?));
         }
-        match operator {
-            _ if RESHAPES.contains(&operator) => self.reshape(place, nodes, results),
-            "Transpose" => self.transpose(place, nodes, results),
+        match traits.moves {
+            Some(Movement::Layout) => self.reshape(place, nodes, results),
+            _ if first.is("Transpose") => self.transpose(place, nodes, results),
             _ => None,
+        }
+    }
+
+    /// Whether what a pointwise operator makes of the parts has the same bits where it is made of the whole; `None` if it may be other
+    /// numbers.
+    fn exact(&self, place: &Place<'_>, node: &Node) -> Option<bool> {
+        let traits = traits_of(place.model, node);
+        if traits.moves.is_some() {
+            return Some(true);
+        }
+        match traits.variation(place.dtype(node.input(0)?)?) {
+            Variation::None => Some(true),
+            Variation::Rounding => Some(false),
+            Variation::Values => None,
         }
     }
 
@@ -186,8 +177,8 @@ impl Parts {
                 let (Some(function), Some(gate)) = (place.model.node(function), place.model.node(gate)) else {
                     return false;
                 };
-                let known = EXACT.contains(&function.op_type.as_str()) || ROUNDED.contains(&function.op_type.as_str());
-                known && ARITHMETIC.contains(&gate.op_type.as_str()) && gate.inputs().contains(&function.output(0))
+                let known = traits_of(place.model, function).is_function();
+                known && is_arithmetic(place, gate) && gate.inputs().contains(&function.output(0))
             })?;
             let middle = place.model.node(function)?.output(0)?;
             let node = place.model.node(gate)?;
@@ -214,7 +205,7 @@ impl Parts {
         if !functions_alike || !gates_alike || !shapes {
             return None;
         }
-        let exact = !ROUNDED.contains(&function.op_type.as_str());
+        let exact = self.exact(place, function)? && self.exact(place, gate)?;
         let nodes = functions.into_iter().chain(gates).collect();
         Some(Step { exact, work: Work::Gate(slot), nodes, results, axis: self.axis, sizes: self.sizes.clone() })
     }
@@ -266,6 +257,11 @@ impl Parts {
         let work = Work::Transpose(common.clone(), rest);
         Some(Step { exact: true, work, nodes, results, axis, sizes: self.sizes.clone() })
     }
+}
+
+/// Whether a node computes a function of two numbers, broadcast against each other.
+fn is_arithmetic(place: &Place<'_>, node: &Node) -> bool {
+    node.inputs().len() == 2 && traits_of(place.model, node).is_broadcasting(place.opset.version())
 }
 
 impl Step {

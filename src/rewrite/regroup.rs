@@ -31,7 +31,7 @@ struct Group {
 
 fn around_reshape(place: &Place<'_>) -> Option<Edit> {
     let (laid_out, output) = (place.input(0)?, place.output(0)?);
-    let (reshape, reshaping) = place.producer_of(laid_out, &["Reshape", "Flatten"])?;
+    let (reshape, reshaping) = place.layout(laid_out)?;
     let turned = reshaping.input(0)?;
     let (_, turning) = place.producer(turned, "Transpose")?;
     let input = turning.input(0)?;

@@ -4,6 +4,7 @@
 
 use super::{Place, Rule};
 use crate::ir::{Edit, Node, ValueId};
+use crate::ops::traits::{Movement, traits_of};
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -40,7 +41,7 @@ fn is_zero(place: &Place<'_>, value: ValueId) -> bool {
             continue;
         }
         let node = place.model.value(value).producer().and_then(|id| place.model.node(id));
-        match node.and_then(zero_if) {
+        match node.and_then(|node| zero_if(place, node)) {
             Some(operands) => open.extend(operands),
             None => return false,
         }
@@ -49,20 +50,21 @@ fn is_zero(place: &Place<'_>, value: ValueId) -> bool {
 }
 
 /// The values that make the first result of a node zero if they are.
-fn zero_if(node: &Node) -> Option<Vec<ValueId>> {
+fn zero_if(place: &Place<'_>, node: &Node) -> Option<Vec<ValueId>> {
     if !node.canonical_domain().is_empty() {
         return None;
     }
-    match node.op_type.as_str() {
-        "ConstantOfShape" => match node.attribute("value") {
+    let traits = traits_of(place.model, node);
+    if node.is("ConstantOfShape") {
+        return match node.attribute("value") {
             None => Some(Vec::new()),
             Some(_) => is_zero_tensor(node.tensor("value")?).then(Vec::new),
-        },
-        "Slice" | "Expand" | "Tile" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" | "Transpose" | "Identity"
-        | "Cast" | "Gather" => Some(vec![node.input(0)?]),
-        "Concat" => node.inputs().iter().copied().collect(),
-        _ => None,
+        };
     }
+    if traits.moves == Some(Movement::Join) {
+        return node.inputs().iter().copied().collect();
+    }
+    (traits.moves_first() || node.is("Cast")).then(|| node.input(0).into_iter().collect())
 }
 
 fn is_zero_tensor(tensor: &Tensor) -> bool {

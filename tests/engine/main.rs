@@ -18,4 +18,5 @@ mod rules;
 mod slicing_oracle;
 mod soundness;
 mod soundness_rebuild;
+mod soundness_traits;
 mod text;

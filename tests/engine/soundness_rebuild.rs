@@ -4,11 +4,13 @@
 use onnx_slice_fold::Options;
 use onnx_slice_fold::ir::{Attribute, Model, Node, text};
 
-/// Folds a graph at an operator set, checks that it computes the same, and tells how often a rule fired.
+use crate::support::{compare, folded_unrun};
+
+/// Folds a model and runs it before and after. Returns what is left, and how often a rule fired.
 fn fold(rule: &str, opset: i64, body: &str) -> (Model, usize) {
     let source = format!("<ir_version: 8, opset_import: [\"\" : {opset}]>\n{body}");
-    let model = crate::support::folded(&source, &Options::default());
-    let (_, report) = crate::support::folded_unrun(&source, &Options::default());
+    let (model, report) = folded_unrun(&source, &Options::default());
+    compare(&text::parse(&source).expect("it parsed before"), &model);
     (model, report.fired.get(rule).copied().unwrap_or(0))
 }
 

@@ -14,10 +14,12 @@ use super::direct::{Plan, per_channel, shape_of};
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, read, same_dtype};
 use crate::ops::quantize::Requantize;
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{DType, Tensor};
 
-pub(super) const CONV_INTEGER: Operator = Operator::new("ConvInteger", &[10], infer_integer, eval_integer);
+pub(super) const CONV_INTEGER: Operator =
+    Operator::new("ConvInteger", &[10], infer_integer, eval_integer).with(Traits::NONE.fused_with_next());
 pub(super) const QLINEAR_CONV: Operator = Operator::new("QLinearConv", &[10], infer_qlinear, eval_qlinear);
 
 fn infer_integer(cx: &mut InferCx<'_>) -> InferResult {

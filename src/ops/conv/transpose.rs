@@ -20,10 +20,12 @@ use crate::dim::{Dim, Scope};
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, in_lane, read, same_dtype};
 use crate::ops::linear::{Matrix, multiply_add};
+use crate::ops::traits::Traits;
 use crate::ops::window::{AutoPad, Axis, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 
-pub(super) const CONV_TRANSPOSE: Operator = Operator::new("ConvTranspose", &[1, 11, 22], infer, eval);
+pub(super) const CONV_TRANSPOSE: Operator =
+    Operator::new("ConvTranspose", &[1, 11, 22], infer, eval).with(Traits::NONE.fused_with_next());
 
 struct Transpose {
     window: Window,

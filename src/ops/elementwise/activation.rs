@@ -16,47 +16,69 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::exponential;
-use super::functions::common;
+use super::functions::{common, within_one};
 use super::kernel::{Reader, charge, lanes, map_floats, map_to, single, wrong_dtype, zip_to};
 use super::{Meeting, common_dtype, equal_shapes, like_operand, like_operand_with};
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, placed_shape};
+use crate::ops::traits::{OVERSHOOT, Operands, Range, Traits, Twice};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Number};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Relu", &[1, 6, 13, 14], infer_relu, evaluate_relu),
+    Operator::new("Relu", &[1, 6, 13, 14], infer_relu, evaluate_relu).with(
+        Traits::function()
+            .integers_since(14)
+            .rising()
+            .twice(Twice::Once)
+            .range(|_, _| Some(Range::between(0.0, f64::INFINITY))),
+    ),
     Operator::new("LeakyRelu", &[1, 6, 16], like_operand, |cx| {
         let alpha = parameter(cx, "alpha", 0.01)?;
         floats(cx, move |x| if x < 0.0 { alpha * x } else { x })
-    }),
-    Operator::new("PRelu", &[1, 6, 7, 9, 16], infer_prelu, evaluate_prelu),
+    })
+    .with(Traits::function().attributes(&["alpha"])),
+    Operator::new("PRelu", &[1, 6, 7, 9, 16], infer_prelu, evaluate_prelu)
+        .with(Traits::broadcast(7).with_operands(Operands::Stretched)),
     Operator::new("Elu", &[1, 6, 22], like_operand, |cx| {
         let alpha = parameter(cx, "alpha", 1.0)?;
         floats(cx, move |x| if x < 0.0 { alpha * libm::expm1(x) } else { x })
-    }),
-    Operator::new("Selu", &[1, 6, 22], like_operand, evaluate_selu),
-    Operator::new("Celu", &[12, 28], like_operand, evaluate_celu),
-    Operator::new("Sigmoid", &[1, 6, 13], like_operand, |cx| common(cx, exponential::sigmoid, sigmoid)),
+    })
+    .with(Traits::approximate().attributes(&["alpha"])),
+    Operator::new("Selu", &[1, 6, 22], like_operand, evaluate_selu)
+        .with(Traits::approximate().attributes(&["alpha", "gamma"])),
+    Operator::new("Celu", &[12, 28], like_operand, evaluate_celu).with(Traits::approximate().attributes(&["alpha"])),
+    Operator::new("Sigmoid", &[1, 6, 13], like_operand, |cx| common(cx, exponential::sigmoid, sigmoid)).with(
+        Traits::approximate().rising().ignoring_zero_sign().range(|_, _| Some(Range::between(0.0, 1.0 + OVERSHOOT))),
+    ),
     Operator::new("HardSigmoid", &[1, 6, 22], like_operand, |cx| {
         let (alpha, beta) = (parameter(cx, "alpha", 0.2)?, parameter(cx, "beta", 0.5)?);
         floats(cx, move |x| (alpha * x + beta).clamp(0.0, 1.0))
-    }),
-    Operator::new("HardSwish", &[14, 22], like_operand, |cx| floats(cx, |x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0))),
+    })
+    .with(Traits::approximate().attributes(&["alpha", "beta"]).range(|_, _| Some(Range::between(0.0, 1.0)))),
+    Operator::new("HardSwish", &[14, 22], like_operand, |cx| floats(cx, |x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)))
+        .with(Traits::approximate()),
     Operator::new("Swish", &[24], like_operand, |cx| {
         let alpha = parameter(cx, "alpha", 1.0)?;
         floats(cx, move |x| x * sigmoid(alpha * x))
-    }),
+    })
+    .with(Traits::approximate().attributes(&["alpha"])),
     Operator::new("SwiGLU", &[28], infer_swiglu, evaluate_swiglu),
-    Operator::new("Softplus", &[1, 22], like_operand, |cx| floats(cx, softplus)),
-    Operator::new("Softsign", &[1, 22], like_operand, |cx| floats(cx, |x| x / (1.0 + x.abs()))),
+    Operator::new("Softplus", &[1, 22], like_operand, |cx| floats(cx, softplus)).with(
+        Traits::approximate().rising().ignoring_zero_sign().range(|_, _| Some(Range::between(0.0, f64::INFINITY))),
+    ),
+    Operator::new("Softsign", &[1, 22], like_operand, |cx| floats(cx, |x| x / (1.0 + x.abs())))
+        .with(Traits::approximate().rising().range(within_one)),
     Operator::new("ThresholdedRelu", &[10, 22], like_operand, |cx| {
         let alpha = parameter(cx, "alpha", 1.0)?;
         floats(cx, move |x| if x > alpha { x } else { 0.0 })
-    }),
-    Operator::new("Gelu", &[20], infer_gelu, evaluate_gelu),
-    Operator::new("Mish", &[18, 22], like_operand, |cx| floats(cx, |x| x * libm::tanh(softplus(x)))),
-    Operator::new("Shrink", &[9], like_operand, evaluate_shrink),
+    })
+    .with(Traits::function().attributes(&["alpha"])),
+    Operator::new("Gelu", &[20], infer_gelu, evaluate_gelu).with(Traits::approximate().attributes(&["approximate"])),
+    Operator::new("Mish", &[18, 22], like_operand, |cx| floats(cx, |x| x * libm::tanh(softplus(x))))
+        .with(Traits::approximate()),
+    Operator::new("Shrink", &[9], like_operand, evaluate_shrink)
+        .with(Traits::function().attributes(&["bias", "lambd"])),
 ];
 
 /// A FLOAT attribute, in the precision it is stored in.

@@ -20,36 +20,130 @@ use super::{Meeting, common_dtype, equal_shapes, static_shapes, with_zipped};
 use crate::dim::Dim;
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, broadcast_shapes};
+use crate::ops::traits::{Counting, NodeFacts, Traits, Variation, pair};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{DType, Number, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Add", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.add(a, b)), evaluate::<Add>),
-    Operator::new("Sub", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.sub(a, b)), evaluate::<Sub>),
-    Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.mul(a, b)), evaluate::<Mul>),
-    Operator::new("Div", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.div(a, b)), evaluate::<Div>),
-    Operator::new("Mod", &[10, 13, 28], infer_mod, evaluate_mod),
-    Operator::new("Pow", &[1, 7, 12, 13, 15], infer_pow, evaluate_pow),
+    Operator::new("Add", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.add(a, b)), evaluate::<Add>)
+        .with(Traits::broadcast(7).neutral(is_zero_of_sum, true).counts(sum)),
+    Operator::new("Sub", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.sub(a, b)), evaluate::<Sub>)
+        .with(Traits::broadcast(7).neutral(is_zero_taken, false).counts(difference)),
+    Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.mul(a, b)), evaluate::<Mul>)
+        .with(Traits::broadcast(7).neutral(is_one, true).counts(product)),
+    Operator::new("Div", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.div(a, b)), evaluate::<Div>)
+        .with(Traits::broadcast(7).neutral(is_one, false).fails_unless(divides).needs(divisor_needs)),
+    Operator::new("Mod", &[10, 13, 28], infer_mod, evaluate_mod)
+        .with(Traits::broadcast(10).attributes(&["fmod"]).fails_unless(divides).needs(divisor_needs)),
+    Operator::new("Pow", &[1, 7, 12, 13, 15], infer_pow, evaluate_pow).with(
+        Traits::broadcast(7)
+            .integers_since(12)
+            .rounded()
+            .by_scalar(Variation::Rounding, Variation::Values)
+            .neutral(is_exponent_one, false),
+    ),
     Operator::new(
         "Min",
         &[1, 6, 8, 12, 13],
         |cx| infer_variadic(cx, Some(|e, a, b| e.min(a, b))),
         |cx| fold::<Min>(cx, false),
-    ),
+    )
+    .with(Traits::broadcast(8).integers_since(12).by_scalar(Variation::Rounding, Variation::None).variadic()),
     Operator::new(
         "Max",
         &[1, 6, 8, 12, 13],
         |cx| infer_variadic(cx, Some(|e, a, b| e.max(a, b))),
         |cx| fold::<Max>(cx, false),
-    ),
+    )
+    .with(Traits::broadcast(8).integers_since(12).by_scalar(Variation::Rounding, Variation::None).variadic()),
     Operator::new(
         "Sum",
         &[1, 6, 8, 13],
         |cx| infer_variadic(cx, Some(|e, a, b| e.add(a, b))),
         |cx| fold::<Add>(cx, false),
-    ),
-    Operator::new("Mean", &[1, 6, 8, 13], |cx| infer_variadic(cx, None), |cx| fold::<Add>(cx, true)),
+    )
+    .with(Traits::broadcast(8).variadic()),
+    Operator::new("Mean", &[1, 6, 8, 13], |cx| infer_variadic(cx, None), |cx| fold::<Add>(cx, true))
+        .with(Traits::broadcast(8).variadic()),
 ];
+
+/// `(o + Σ sₖ·iₖ) + (p + Σ tₖ·iₖ) = (o + p) + Σ (sₖ + tₖ)·iₖ`.
+fn sum(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+    let (a, b) = pair(view, shape, operand)?;
+    a.plus(view.scope(), &b).unless_wrapped(view)
+}
+
+fn difference(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+    let (a, b) = pair(view, shape, operand)?;
+    a.plus(view.scope(), &b.scaled(view.scope(), &Dim::constant(-1))).unless_wrapped(view)
+}
+
+/// Positions times one number. The product of two sizes need not fit a narrower type.
+fn product(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+    if view.result()?.dtype()? != DType::Int64 {
+        return None;
+    }
+    let (a, b) = pair(view, shape, operand)?;
+    match (a.is_splat(), b.is_splat()) {
+        (_, true) => a.scaled(view.scope(), &b.offset).unless_wrapped(view),
+        (true, false) => b.scaled(view.scope(), &a.offset).unless_wrapped(view),
+        (false, false) => None,
+    }
+}
+
+/// Whether floats are divided, or no divisor may be 0 or −1, which the smallest integer is not divided by. Of no divisor nothing is
+/// proved.
+fn divides(view: &NodeFacts<'_>) -> bool {
+    let is_apart = |dim: &Dim| view.at_least(dim, 1) || view.scope().le(dim, &Dim::constant(-2)).is_yes();
+    match view.dtype(1) {
+        Some(dtype) if dtype.is_float() => true,
+        Some(_) => {
+            let divisors = view.fact(1).and_then(Fact::ints);
+            divisors.is_some_and(|divisors| !divisors.is_empty() && divisors.iter().all(is_apart))
+        }
+        None => false,
+    }
+}
+
+/// No integer is divided by 0, so what divides one and is not negative is at least 1.
+fn divisor_needs(view: &NodeFacts<'_>) -> Vec<(Dim, i64)> {
+    // Of nothing nothing is divided.
+    let divides =
+        |all: &Fact| all.dtype().is_some_and(DType::is_integer) && all.static_len().is_some_and(|len| len > 0);
+    if !view.result().is_some_and(divides) {
+        return Vec::new();
+    }
+    let size = |dim: &Dim| dim.as_const().is_none() && view.at_least(dim, 0);
+    let divisors = view.fact(1).and_then(Fact::ints).unwrap_or_default();
+    divisors.into_iter().filter(size).map(|dim| (dim, 1)).collect()
+}
+
+fn is_number_of(one: &Tensor, number: f64) -> bool {
+    (one.dtype().is_float() || one.dtype().is_integer()) && one.to_f64s().is_some_and(|held| held == [number])
+}
+
+/// `x + 0 = x` of integers, `x + −0 = x` of floats: `−0 + 0` is `0`.
+fn is_zero_of_sum(_: DType, one: &Tensor) -> bool {
+    is_number_of(one, 0.0)
+        && (one.dtype().is_integer()
+            || one.to_f64s().is_some_and(|held| held.iter().all(|zero| zero.is_sign_negative())))
+}
+
+/// `x − 0 = x`, of floats with the positive zero.
+fn is_zero_taken(_: DType, one: &Tensor) -> bool {
+    is_number_of(one, 0.0)
+        && (one.dtype().is_integer()
+            || one.to_f64s().is_some_and(|held| held.iter().all(|zero| zero.is_sign_positive())))
+}
+
+fn is_one(_: DType, one: &Tensor) -> bool {
+    is_number_of(one, 1.0)
+}
+
+/// Powers of integers go through doubles in ONNX Runtime, which do not hold all of them.
+fn is_exponent_one(base: DType, one: &Tensor) -> bool {
+    base.is_float() && is_number_of(one, 1.0)
+}
 
 /// An operation of two elements, given as expressions.
 type Symbolic = fn(&Elements<'_>, &Scalar, &Scalar) -> Scalar;

@@ -15,17 +15,32 @@ use super::{Meeting, common_dtype, like_operand, static_shapes, with_zipped};
 use crate::dim::Dim;
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::Broadcast;
+use crate::ops::traits::{Traits, Twice};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("BitwiseAnd", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a & b)),
-    Operator::new("BitwiseOr", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a | b)),
-    Operator::new("BitwiseXor", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a ^ b)),
-    Operator::new("BitwiseNot", &[18], like_operand, evaluate_not),
-    Operator::new("BitShift", &[11, 28], infer_shift, evaluate_shift),
-    Operator::new("BitCast", &[26], infer_bit_cast, evaluate_bit_cast),
+    Operator::new("BitwiseAnd", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a & b))
+        .with(Traits::broadcast(18).neutral(has_all_bits, true)),
+    Operator::new("BitwiseOr", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a | b))
+        .with(Traits::broadcast(18).neutral(is_zero, true)),
+    Operator::new("BitwiseXor", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a ^ b))
+        .with(Traits::broadcast(18).neutral(is_zero, true)),
+    Operator::new("BitwiseNot", &[18], like_operand, evaluate_not).with(Traits::function().twice(Twice::Nothing)),
+    Operator::new("BitShift", &[11, 28], infer_shift, evaluate_shift)
+        .with(Traits::broadcast(11).attributes(&["direction"]).neutral(is_zero, false)),
+    Operator::new("BitCast", &[26], infer_bit_cast, evaluate_bit_cast).with(Traits::function().attributes(&["to"])),
 ];
+
+/// Whether a number of rank 0 is 0.
+fn is_zero(_: DType, one: &Tensor) -> bool {
+    one.dtype().is_integer() && one.to_i64s().is_some_and(|held| held == [0])
+}
+
+/// Whether every bit of a number of rank 0 is set.
+fn has_all_bits(_: DType, one: &Tensor) -> bool {
+    one.dtype().is_integer() && !one.dtype().is_packed() && one.bytes().iter().all(|&byte| byte == u8::MAX)
+}
 
 fn infer_pair(cx: &InferCx<'_>, symbolic: impl Fn(&Elements<'_>, &Scalar, &Scalar) -> Scalar) -> InferResult {
     let (a, b) = (cx.required(0)?, cx.required(1)?);

@@ -12,15 +12,45 @@ use super::convert::{Rounding, convert};
 use super::kernel::{charge, single};
 use super::symbolic::Elements;
 use super::with_mapped;
+use crate::dim::Dim;
 use crate::ir::{Attribute, Fact};
+use crate::ops::traits::{Counting, NodeFacts, Traits};
 use crate::ops::{EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::DType;
 use crate::tensor::smallfloat::RoundMode;
+use crate::tensor::{DType, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], infer_cast, evaluate_cast),
-    Operator::new("CastLike", &[15, 19, 21, 23, 24, 25], infer_cast_like, evaluate_cast_like),
+    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], infer_cast, evaluate_cast)
+        .with(Traits::function().attributes(&["to", "saturate", "round_mode"]).counts(widened).uniform(cast_number)),
+    Operator::new("CastLike", &[15, 19, 21, 23, 24, 25], infer_cast_like, evaluate_cast_like)
+        .with(Traits::function().attributes(&["saturate", "round_mode"])),
 ];
+
+/// Widening keeps every number.
+fn widened(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+    let to = view.result()?.dtype()?;
+    let keeps = to == DType::Int64 || view.dtype(0)? == to;
+    keeps.then(|| operand(0)).flatten().map(|positions| Counting { shape: shape.to_vec(), ..positions })
+}
+
+/// The number in another type, where both hold it exactly beyond doubt. Of any number but 0, and of NaN, the flag is true.
+fn cast_number(view: &NodeFacts<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
+    let number = *operand(0)?.to_f64s()?.first()?;
+    let to = view.result()?.dtype()?;
+    if to == DType::Bool {
+        return Tensor::from_bools(&[], &[number != 0.0]).ok();
+    }
+    let whole = number.fract() == 0.0 && (0.0..=127.0).contains(&number);
+    match to {
+        _ if !whole => None,
+        DType::Float => Some(Tensor::scalar(number as f32)),
+        DType::Double => Some(Tensor::scalar(number)),
+        DType::Int64 => Some(Tensor::scalar(number as i64)),
+        DType::Int32 => Some(Tensor::scalar(number as i32)),
+        DType::Uint8 => Some(Tensor::scalar(number as u8)),
+        _ => None,
+    }
+}
 
 /// The type that Cast is asked for.
 fn target(site: &Site<'_>) -> Result<DType, Refusal> {

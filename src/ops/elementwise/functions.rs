@@ -16,52 +16,98 @@ use super::exponential;
 use super::kernel::{Reader, charge, computed, lanes, map, map_floats, map_to, single, wrong_dtype};
 use super::symbolic::Elements;
 use super::{like_operand, like_operand_with, with_mapped};
+use crate::dim::Dim;
 use crate::ir::{Fact, Scalar};
+use crate::ops::traits::{Counting, NodeFacts, OVERSHOOT, Range, Traits, Twice};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{Bool, DType, Number, Tensor, smallfloat};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Neg", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.neg(x)), numbers::<Neg>),
-    Operator::new("Abs", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.abs(x)), numbers::<Abs>),
-    Operator::new("Sign", &[9, 13], |cx| like_operand_with(cx, |e, x| e.sign(x)), evaluate_sign),
+    Operator::new("Neg", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.neg(x)), numbers::<Neg>)
+        .with(Traits::function().integers_since(6).falling().twice(Twice::Nothing).homogeneous().counts(negated)),
+    Operator::new("Abs", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.abs(x)), numbers::<Abs>).with(
+        Traits::function()
+            .integers_since(6)
+            .twice(Twice::Once)
+            .ignoring_zero_sign()
+            .range(|_, _| Some(Range::between(0.0, f64::INFINITY))),
+    ),
+    Operator::new("Sign", &[9, 13], |cx| like_operand_with(cx, |e, x| e.sign(x)), evaluate_sign).with(
+        Traits::function()
+            .rising()
+            .twice(Twice::Once)
+            .ignoring_zero_sign()
+            .range(|_, _| Some(Range::between(-1.0, 1.0))),
+    ),
     Operator::new(
         "Floor",
         &[1, 6, 13],
         |cx| like_operand_with(cx, |e, x| e.floor(x)),
         |cx| plain_floats(cx, floor, f64::floor),
-    ),
+    )
+    .with(Traits::function().rising().twice(Twice::Once)),
     Operator::new(
         "Ceil",
         &[1, 6, 13],
         |cx| like_operand_with(cx, |e, x| e.ceil(x)),
         |cx| plain_floats(cx, ceil, f64::ceil),
-    ),
+    )
+    .with(Traits::function().rising().twice(Twice::Once)),
     Operator::new(
         "Round",
         &[11, 22],
         |cx| like_operand_with(cx, |e, x| e.round(x)),
         |cx| plain_floats(cx, round, f64::round_ties_even),
+    )
+    .with(Traits::function().rising().twice(Twice::Once)),
+    Operator::new("Sqrt", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::sqrt, f64::sqrt))
+        .with(Traits::function().rising()),
+    Operator::new("Reciprocal", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::recip, f64::recip))
+        .with(Traits::approximate()),
+    Operator::new("Exp", &[1, 6, 13], like_operand, |cx| common(cx, exponential::exp, libm::exp)).with(
+        Traits::approximate().rising().ignoring_zero_sign().range(|_, _| Some(Range::between(0.0, f64::INFINITY))),
     ),
-    Operator::new("Sqrt", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::sqrt, f64::sqrt)),
-    Operator::new("Reciprocal", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::recip, f64::recip)),
-    Operator::new("Exp", &[1, 6, 13], like_operand, |cx| common(cx, exponential::exp, libm::exp)),
-    Operator::new("Log", &[1, 6, 13], like_operand, |cx| floats(cx, 16, libm::log)),
-    Operator::new("Erf", &[9, 13], like_operand, |cx| floats(cx, 32, libm::erf)),
-    Operator::new("Tanh", &[1, 6, 13], like_operand, |cx| common(cx, exponential::tanh, libm::tanh)),
-    Operator::new("Sin", &[7, 22], like_operand, |cx| floats(cx, 32, libm::sin)),
-    Operator::new("Cos", &[7, 22], like_operand, |cx| floats(cx, 32, libm::cos)),
-    Operator::new("Tan", &[7, 22], like_operand, |cx| floats(cx, 32, libm::tan)),
-    Operator::new("Asin", &[7, 22], like_operand, |cx| floats(cx, 32, libm::asin)),
-    Operator::new("Acos", &[7, 22], like_operand, |cx| floats(cx, 32, libm::acos)),
-    Operator::new("Atan", &[7, 22], like_operand, |cx| floats(cx, 32, libm::atan)),
-    Operator::new("Sinh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::sinh)),
-    Operator::new("Cosh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::cosh)),
-    Operator::new("Asinh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::asinh)),
-    Operator::new("Acosh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::acosh)),
-    Operator::new("Atanh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::atanh)),
-    Operator::new("IsNaN", &[9, 13, 20], infer_is_nan, evaluate_is_nan),
-    Operator::new("IsInf", &[10, 20], infer_is_inf, evaluate_is_inf),
+    Operator::new("Log", &[1, 6, 13], like_operand, |cx| floats(cx, 16, libm::log))
+        .with(Traits::approximate().rising().ignoring_zero_sign()),
+    Operator::new("Erf", &[9, 13], like_operand, |cx| floats(cx, 32, libm::erf))
+        .with(Traits::approximate().rising().range(within_one)),
+    Operator::new("Tanh", &[1, 6, 13], like_operand, |cx| common(cx, exponential::tanh, libm::tanh))
+        .with(Traits::approximate().rising().range(within_one)),
+    Operator::new("Sin", &[7, 22], like_operand, |cx| floats(cx, 32, libm::sin))
+        .with(Traits::approximate().range(within_one)),
+    Operator::new("Cos", &[7, 22], like_operand, |cx| floats(cx, 32, libm::cos))
+        .with(Traits::approximate().ignoring_zero_sign().range(within_one)),
+    Operator::new("Tan", &[7, 22], like_operand, |cx| floats(cx, 32, libm::tan)).with(Traits::approximate()),
+    Operator::new("Asin", &[7, 22], like_operand, |cx| floats(cx, 32, libm::asin)).with(Traits::approximate().rising()),
+    Operator::new("Acos", &[7, 22], like_operand, |cx| floats(cx, 32, libm::acos))
+        .with(Traits::approximate().falling().ignoring_zero_sign()),
+    Operator::new("Atan", &[7, 22], like_operand, |cx| floats(cx, 32, libm::atan)).with(Traits::approximate().rising()),
+    Operator::new("Sinh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::sinh)).with(Traits::approximate().rising()),
+    Operator::new("Cosh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::cosh)).with(
+        Traits::approximate().ignoring_zero_sign().range(|_, _| Some(Range::between(1.0 - OVERSHOOT, f64::INFINITY))),
+    ),
+    Operator::new("Asinh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::asinh))
+        .with(Traits::approximate().rising()),
+    Operator::new("Acosh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::acosh))
+        .with(Traits::approximate().rising()),
+    Operator::new("Atanh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::atanh))
+        .with(Traits::approximate().rising()),
+    Operator::new("IsNaN", &[9, 13, 20], infer_is_nan, evaluate_is_nan)
+        .with(Traits::function().ignoring_zero_sign().giving_flags()),
+    Operator::new("IsInf", &[10, 20], infer_is_inf, evaluate_is_inf).with(
+        Traits::function().giving_flags().attributes(&["detect_negative", "detect_positive"]).ignoring_zero_sign(),
+    ),
 ];
+
+/// What approaches 1 and −1, or reaches them.
+pub(in crate::ops) fn within_one(_: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<Range>) -> Option<Range> {
+    Some(Range::between(-1.0 - OVERSHOOT, 1.0 + OVERSHOOT))
+}
+
+/// `−(o + Σ sₖ·iₖ) = −o + Σ −sₖ·iₖ`.
+fn negated(view: &NodeFacts<'_>, _: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+    operand(0)?.scaled(view.scope(), &Dim::constant(-1)).unless_wrapped(view)
+}
 
 /// A function of numbers of any type.
 trait Function {

@@ -13,8 +13,9 @@
 use super::kernel::{Reader, charge, lanes, map, single, wrong_dtype, zip};
 use super::symbolic::{Elements, Relation};
 use super::{Meeting, common_dtype, static_shapes, with_mapped, with_zipped};
-use crate::dim::{Answer, Dim};
+use crate::dim::{Answer, Dim, Scope};
 use crate::ir::{Fact, Scalar};
+use crate::ops::traits::{Counting, NodeFacts, Traits, Twice, pair};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{Bool, DType, Tensor};
 
@@ -24,36 +25,111 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         &[1, 7, 11, 13, 19],
         |cx| infer_comparison(cx, Relation::Equal, false),
         |cx| evaluate_comparison(cx, Relation::Equal, false),
-    ),
+    )
+    .with(comparison(7, 7)),
     Operator::new(
         "Less",
         &[1, 7, 9, 13],
         |cx| infer_comparison(cx, Relation::Less, false),
         |cx| evaluate_comparison(cx, Relation::Less, false),
-    ),
+    )
+    .with(comparison(7, 9)),
     Operator::new(
         "Greater",
         &[1, 7, 9, 13],
         |cx| infer_comparison(cx, Relation::Less, true),
         |cx| evaluate_comparison(cx, Relation::Less, true),
-    ),
+    )
+    .with(comparison(7, 9)),
     Operator::new(
         "LessOrEqual",
         &[12, 16],
         |cx| infer_comparison(cx, Relation::LessOrEqual, false),
         |cx| evaluate_comparison(cx, Relation::LessOrEqual, false),
-    ),
+    )
+    .with(comparison(12, 12)),
     Operator::new(
         "GreaterOrEqual",
         &[12, 16],
         |cx| infer_comparison(cx, Relation::LessOrEqual, true),
         |cx| evaluate_comparison(cx, Relation::LessOrEqual, true),
-    ),
-    Operator::new("And", &[1, 7], |cx| infer_logic(cx, and), |cx| evaluate_logic(cx, |a, b| a && b)),
-    Operator::new("Or", &[1, 7], |cx| infer_logic(cx, or), |cx| evaluate_logic(cx, |a, b| a || b)),
-    Operator::new("Xor", &[1, 7], |cx| infer_logic(cx, xor), |cx| evaluate_logic(cx, |a, b| a != b)),
-    Operator::new("Not", &[1], infer_not, evaluate_not),
+    )
+    .with(comparison(12, 12)),
+    Operator::new("And", &[1, 7], |cx| infer_logic(cx, and), |cx| evaluate_logic(cx, |a, b| a && b))
+        .with(Traits::broadcast(7).neutral(is_true, true).counts(conjunction).giving_flags()),
+    Operator::new("Or", &[1, 7], |cx| infer_logic(cx, or), |cx| evaluate_logic(cx, |a, b| a || b))
+        .with(Traits::broadcast(7).neutral(is_false, true).counts(disjunction).giving_flags()),
+    Operator::new("Xor", &[1, 7], |cx| infer_logic(cx, xor), |cx| evaluate_logic(cx, |a, b| a != b))
+        .with(Traits::broadcast(7).neutral(is_false, true).giving_flags()),
+    Operator::new("Not", &[1], infer_not, evaluate_not)
+        .with(Traits::function().twice(Twice::Nothing).counts(negation).giving_flags()),
 ];
+
+const fn comparison(since: i64, integers_since: i64) -> Traits {
+    Traits::broadcast(since).integers_since(integers_since).ignoring_zero_sign().counts(compared).giving_flags()
+}
+
+/// What is compared the same way everywhere is one flag.
+fn compared(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+    let (a, b) = pair(view, shape, operand)?;
+    let difference = a.plus(view.scope(), &b.scaled(view.scope(), &Dim::constant(-1)));
+    let decided = decided(view.scope(), &view.node.op_type, &difference)?;
+    Some(Counting::splat(shape.to_vec(), Dim::constant(i64::from(decided))))
+}
+
+/// Whether the comparison of a difference with 0 comes out the same everywhere.
+fn decided(scope: &Scope, operator: &str, difference: &Counting) -> Option<bool> {
+    let (low, high) = difference.bounds(scope)?;
+    let zero = Dim::constant(0);
+    let (ge, gt) = (scope.ge(&low, &zero).is_yes(), scope.gt(&low, &zero).is_yes());
+    let (le, lt) = (scope.le(&high, &zero).is_yes(), scope.lt(&high, &zero).is_yes());
+    match operator {
+        "Equal" if ge && le => Some(true),
+        "Equal" if gt || lt => Some(false),
+        "Less" if lt => Some(true),
+        "Less" if ge => Some(false),
+        "LessOrEqual" if le => Some(true),
+        "LessOrEqual" if gt => Some(false),
+        "Greater" if gt => Some(true),
+        "Greater" if le => Some(false),
+        "GreaterOrEqual" if ge => Some(true),
+        "GreaterOrEqual" if lt => Some(false),
+        _ => None,
+    }
+}
+
+fn conjunction(_: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+    combined(shape, operand, 0)
+}
+
+fn disjunction(_: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+    combined(shape, operand, 1)
+}
+
+/// Flags of which one that absorbs the other decides alone.
+fn combined(shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>, absorbing: i64) -> Option<Counting> {
+    let absorbing = Dim::constant(absorbing);
+    let flag = |slot| operand(slot).filter(Counting::is_splat).map(|flag| flag.offset);
+    let (a, b) = (flag(0), flag(1));
+    if a.as_ref() == Some(&absorbing) || b.as_ref() == Some(&absorbing) {
+        return Some(Counting::splat(shape.to_vec(), absorbing));
+    }
+    let other = Dim::constant(1 - absorbing.as_const()?);
+    (a? == b?).then(|| Counting::splat(shape.to_vec(), other))
+}
+
+fn negation(_: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
+    let flag = operand(0).filter(Counting::is_splat)?.offset.as_const()?;
+    Some(Counting::splat(shape.to_vec(), Dim::constant(i64::from(flag == 0))))
+}
+
+fn is_true(_: DType, one: &Tensor) -> bool {
+    one.dtype() == DType::Bool && one.to_i64s().is_some_and(|held| held == [1])
+}
+
+fn is_false(_: DType, one: &Tensor) -> bool {
+    one.dtype() == DType::Bool && one.to_i64s().is_some_and(|held| held == [0])
+}
 
 /// States the relation of operand 0 to operand 1, or with `turned` that of operand 1 to operand 0.
 fn infer_comparison(cx: &mut InferCx<'_>, relation: Relation, turned: bool) -> InferResult {

@@ -19,20 +19,57 @@ use super::{common_dtype, scalars, static_shapes, with_mapped, with_zipped};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, broadcast_shapes};
+use crate::ops::traits::{AxisSource, Movement, NodeFacts, Range, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Where", &[9, 16], infer_where, evaluate_where),
-    Operator::new("Clip", &[1, 6, 11, 12, 13], infer_clip, evaluate_clip),
+    Operator::new("Where", &[9, 16], infer_where, evaluate_where).with(Traits::broadcast(9).uniform(chosen_number)),
+    Operator::new("Clip", &[1, 6, 11, 12, 13], infer_clip, evaluate_clip)
+        .with(Traits::function().attributes(&["min", "max"]).integers_since(12).range(clip_range)),
     Operator::new(
         "Identity",
         &[1, 13, 14, 16, 19, 21, 23, 24, 25],
         |cx| Ok(vec![cx.required(0)?.clone()]),
         |cx| Ok(vec![cx.data(0).cloned().ok_or_else(|| Decline::invalid("operand 0 is missing"))?]),
-    ),
+    )
+    .with(Traits::movement(Movement::Through, through).counts(|_, _, operand| operand(0))),
     Operator::infer_only("Dropout", &[1, 6, 7, 10, 12, 13, 22], infer_dropout).random(),
 ];
+
+/// Where one flag stands everywhere, one of the operands is chosen everywhere.
+fn chosen_number(_: &NodeFacts<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
+    let flag = operand(0)?.to_i64s()?;
+    operand(if flag == [1] { 1 } else { 2 })
+}
+
+/// The bounds, where they do not cross and are numbers. One that is left out is the type's last finite number.
+fn clip_range(view: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<Range>) -> Option<Range> {
+    let (low, high) = if view.opset < 6 {
+        return None;
+    } else if view.opset < 11 {
+        (view.float("min", f32::MIN)?.into(), view.float("max", f32::MAX)?.into())
+    } else {
+        let last = match view.dtype(0)? {
+            DType::Float => f32::MAX.into(),
+            DType::Double => f64::MAX,
+            DType::Float16 => 65504.0,
+            _ => return None,
+        };
+        let bound = |slot: usize, absent: f64| match view.input(slot) {
+            None => Some(absent),
+            Some(_) => view.number(slot),
+        };
+        (bound(1, -last)?, bound(2, last)?)
+    };
+    // False for NaN, too.
+    (low <= high).then_some(Range::between(low, high))
+}
+
+/// Identity moves nothing.
+fn through(view: &NodeFacts<'_>) -> Option<Vec<Option<AxisSource>>> {
+    Some((0..view.shape(0)?.len()).map(|axis| Some(AxisSource::Whole(axis))).collect())
+}
 
 fn infer_where(cx: &mut InferCx<'_>) -> InferResult {
     let operands = [cx.required(0)?, cx.required(1)?, cx.required(2)?];

@@ -17,6 +17,7 @@ mod grid_sample;
 mod resample;
 mod resize;
 mod roi_align;
+mod scales;
 mod sizes;
 mod suppression;
 

@@ -10,14 +10,18 @@
 //! | not evaluated | where runtimes disagree: weighted sums of integers, of infinities and NaNs; coordinates of regions that depend on whether an odd size is rounded; nearest elements that depend on the precision of coordinates; regions that runtimes ignore |
 
 use super::resample::{Bump, Design, Filter, pick};
+use super::scales;
 use super::sizes::{self, Extent};
 use crate::ir::Data;
 use crate::ops::lane::{Lane, in_lane, read};
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Indices, Number, Tensor, dispatch_numeric};
 
-pub(super) const RESIZE: Operator = Operator::new("Resize", &[10, 11, 13, 18, 19], sizes::infer, eval);
-pub(super) const UPSAMPLE: Operator = Operator::new("Upsample", &[1, 7, 9, 10], sizes::infer, eval);
+pub(super) const RESIZE: Operator = Operator::new("Resize", &[10, 11, 13, 18, 19], sizes::infer, eval)
+    .with(Traits::NONE.uniform(scales::nearest_number).needs(scales::needs));
+pub(super) const UPSAMPLE: Operator = Operator::new("Upsample", &[1, 7, 9, 10], sizes::infer, eval)
+    .with(Traits::NONE.uniform(scales::nearest_number).needs(scales::needs));
 
 /// Which element is nearest to a coordinate.
 #[derive(Clone, Copy, PartialEq, Debug)]

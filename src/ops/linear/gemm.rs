@@ -12,10 +12,12 @@ use crate::ir::Fact;
 use crate::ops::broadcast::Broadcast;
 use crate::ops::lane::{Lane, Ring, read, same_dtype};
 use crate::ops::linear::product::{Matrix, multiply_add};
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor};
 
-pub(super) const GEMM: Operator = Operator::new("Gemm", &[1, 6, 7, 9, 11, 13], infer, eval);
+pub(super) const GEMM: Operator =
+    Operator::new("Gemm", &[1, 6, 7, 9, 11, 13], infer, eval).with(Traits::NONE.fused_with_next());
 
 /// The attributes.
 struct Gemm {

@@ -14,10 +14,32 @@ use crate::ops::broadcast::{broadcast_shapes, broadcast_static};
 use crate::ops::elementwise::symbolic::Elements;
 use crate::ops::lane::{Ring, in_ring, read, same_dtype};
 use crate::ops::linear::product::{Matrix, multiply_add};
+use crate::ops::traits::{Failure, Repetition, Traits, broadcast_narrow};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{DType, Indices, StridedView, Strides, product};
 
-pub(super) const MATMUL: Operator = Operator::new("MatMul", &[1, 9, 13], infer, eval);
+pub(super) const MATMUL: Operator = Operator::new("MatMul", &[1, 9, 13], infer, eval)
+    .with(Traits { fails: Failure::Never, ..Traits::NONE }.repeats(rows_and_columns).fused_with_next());
+
+/// Rows of the first matrix and columns of the second are treated alike; what is summed over is not.
+fn rows_and_columns(node: &Repetition<'_>) -> Option<Vec<Dim>> {
+    let view = &node.view;
+    let (a, b) = (view.input(0)?, view.input(1)?);
+    let ([.., wide_inner], [.., other_inner, _]) = (node.wide(a)?, node.wide(b)?) else { return None };
+    let ([front @ .., rows, inner], [back @ .., depth, columns]) = (node.dims(a)?, node.dims(b)?) else { return None };
+    let [lead @ .., all_rows, all_columns] = node.goal else { return None };
+    if !view.equal(inner, wide_inner) || !view.equal(depth, other_inner) {
+        return None;
+    }
+    let mut shape = broadcast_narrow(view.scope(), &[front, back], lead)?;
+    for (own, goal) in [(rows, all_rows), (columns, all_columns)] {
+        if !own.is_const(1) && !view.equal(own, goal) {
+            return None;
+        }
+        shape.push(own.clone());
+    }
+    Some(shape)
+}
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(0).or(cx.dtype(1));

@@ -15,11 +15,13 @@ use crate::ir::Fact;
 use crate::ops::broadcast::Broadcast;
 use crate::ops::lane::{Ring, read, same_dtype};
 use crate::ops::quantize::Requantize;
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const MATMUL_INTEGER: Operator =
-    Operator::new("MatMulInteger", &[10], infer_matmul_integer, eval_matmul_integer);
+    Operator::new("MatMulInteger", &[10], infer_matmul_integer, eval_matmul_integer)
+        .with(Traits::NONE.fused_with_next());
 pub(super) const QLINEAR_MATMUL: Operator =
     Operator::new("QLinearMatMul", &[10, 21], infer_qlinear_matmul, eval_qlinear_matmul);
 

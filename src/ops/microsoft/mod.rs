@@ -18,6 +18,7 @@ mod matrix;
 mod movement;
 mod quantized;
 
+use super::traits::Traits;
 use super::{InferCx, InferResult, Operator, Refusal, axis_in, pool};
 use crate::dim::Dim;
 use crate::ir::Fact;
@@ -64,7 +65,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     operator("SampleOp", infer_first),
     operator("ScaledSiLU", infer_first),
     operator("SkipGroupNorm", infer_skip_group_norm),
-    operator("SkipLayerNormalization", infer_skip_layer_normalization),
+    operator("SkipLayerNormalization", infer_skip_layer_normalization).with(Traits::NONE.fused_with_next()),
     operator("SkipSimplifiedLayerNormalization", infer_skip_layer_normalization),
     operator("SoftmaxCrossEntropyLoss", infer_loss),
     operator("SoftmaxCrossEntropyLossInternal", infer_loss),

@@ -17,15 +17,20 @@
 //! number, or neither, and so many parts that the last would be less than empty.
 
 use super::cells::{Builder, follow, moved};
+use super::moves;
 use super::{List, agree, around, claim, count, sizes, whole};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact};
+use crate::ops::traits::{Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::{StridedView, Tensor, gather};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Concat", &[1, 4, 11, 13], infer_concat, eval_concat),
-    Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split),
+    Operator::new("Concat", &[1, 4, 11, 13], infer_concat, eval_concat).with(
+        Traits::movement(Movement::Join, moves::untold).repeats(moves::joined_narrow).passing_slices().variadic(),
+    ),
+    Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split)
+        .with(Traits::movement(Movement::Selection, moves::split_axes)),
 ];
 
 fn concat_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {

@@ -12,15 +12,18 @@
 //! Refused: no attribute or several, a `value` of ConstantOfShape that is not one element, negative sizes.
 
 use super::cells::{elements_of, moved, overwrite};
+use super::moves;
 use super::{claim, count, of_rank, sizes};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Data, Fact, Scalar, SparseTensor};
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, StridedView, Tensor, dispatch_numeric, gather};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Constant", &[1, 9, 11, 12, 13, 19, 21, 23, 24, 25], infer_constant, eval_constant),
-    Operator::new("ConstantOfShape", &[9, 20, 21, 23, 24, 25], infer_constant_of_shape, eval_constant_of_shape),
+    Operator::new("ConstantOfShape", &[9, 20, 21, 23, 24, 25], infer_constant_of_shape, eval_constant_of_shape)
+        .with(Traits::NONE.counts(moves::filled_counts).uniform(moves::filled)),
     Operator::new("EyeLike", &[9, 22], infer_eye_like, eval_eye_like),
 ];
 

@@ -14,14 +14,18 @@ use rayon::prelude::*;
 
 use super::around;
 use super::cells::elements_of;
+use super::moves;
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::{DType, Element, Number, Tensor, dispatch_numeric};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("CumSum", &[11, 14], infer_sum, eval_sum),
-    Operator::new("CumProd", &[26], infer_product, eval_product),
+    Operator::new("CumSum", &[11, 14], infer_sum, eval_sum)
+        .with(Traits::mixing(moves::cumulated_axis).exact().fails_unless(moves::has_cumulated_axis)),
+    Operator::new("CumProd", &[26], infer_product, eval_product)
+        .with(Traits::mixing(moves::cumulated_axis).exact().fails_unless(moves::has_cumulated_axis)),
 ];
 
 /// How an axis is walked.

@@ -11,16 +11,24 @@
 //! Refused: dims that do not broadcast, negative sizes and repeats, another number of repeats than axes.
 
 use super::cells::{elements_of, follow};
+use super::moves;
 use super::{of_rank, sizes, whole};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::broadcast::{broadcast_dims, broadcast_static};
+use crate::ops::traits::{Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
 use crate::tensor::{StridedView, Tensor, gather, strides_of};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Expand", &[8, 13], infer_expand, eval_expand),
-    Operator::new("Tile", &[1, 6, 13], infer_tile, eval_tile),
+    Operator::new("Expand", &[8, 13], infer_expand, eval_expand).with(
+        Traits::movement(Movement::Spread, moves::spread_axes)
+            .counts(moves::spread_counts)
+            .repeats(moves::expanded_narrow)
+            .passing_slices(),
+    ),
+    Operator::new("Tile", &[1, 6, 13], infer_tile, eval_tile)
+        .with(Traits::movement(Movement::Spread, moves::tiled_axes)),
 ];
 
 fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {

@@ -15,16 +15,25 @@
 use rayon::prelude::*;
 
 use super::cells::{Builder, elements_of, index_values, moved, width};
+use super::moves;
 use super::{around, claim, count, of_rank};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
+use crate::ops::traits::{Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::{Buffer, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Gather", &[1, 11, 13], infer_gather, eval_gather),
-    Operator::new("GatherElements", &[11, 13], infer_gather_elements, eval_gather_elements),
-    Operator::new("GatherND", &[11, 12, 13], infer_gather_nd, eval_gather_nd),
+    Operator::new("Gather", &[1, 11, 13], infer_gather, eval_gather).with(
+        Traits::movement(Movement::Selection, moves::gathered_axes)
+            .repeats(moves::gathered_narrow)
+            .fails_unless(moves::indices_inside)
+            .needs(moves::gather_needs),
+    ),
+    Operator::new("GatherElements", &[11, 13], infer_gather_elements, eval_gather_elements)
+        .with(Traits::movement(Movement::Selection, moves::untold).fails_unless(moves::indices_inside)),
+    Operator::new("GatherND", &[11, 12, 13], infer_gather_nd, eval_gather_nd)
+        .with(Traits::movement(Movement::Selection, moves::untold).fails_unless(moves::tuples_inside)),
 ];
 
 /// From this many bytes on, copying is spread over threads.

@@ -13,14 +13,17 @@
 //! more than the data less one element, which numpy reflects again and ONNX Runtime refuses.
 
 use super::cells::{Builder, elements_of, follow, moved};
+use super::moves;
 use super::{List, axes_in, claim, count, distinct_axes, given_list, of_rank, sizes};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Indices, Number, StridedView, Tensor, dispatch_numeric, gather};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Pad", &[1, 2, 11, 13, 18, 19, 21, 23, 24, 25], infer_pad, eval_pad),
+    Operator::new("Pad", &[1, 2, 11, 13, 18, 19, 21, 23, 24, 25], infer_pad, eval_pad)
+        .with(Traits::NONE.uniform(moves::padded).passing_slices()),
     Operator::new("CenterCropPad", &[18], infer_center, eval_center),
 ];
 

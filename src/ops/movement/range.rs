@@ -10,14 +10,17 @@
 //! Refused: operands that are not one element each, a delta of 0, NaN. Left alone: lengths that depend on the precision in which
 //! the quotient is computed, of which the standard says nothing; a `stash_type` other than float.
 
+use super::moves;
 use rayon::prelude::*;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{DType, Element, Number, Tensor, dispatch_numeric};
 
-pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Range", &[11, 27], infer, eval)];
+pub(in crate::ops) const OPERATORS: &[Operator] =
+    &[Operator::new("Range", &[11, 27], infer, eval).with(Traits::NONE.counts(moves::range_counts))];
 
 /// The one element of an operand, as far as it is known.
 fn element(cx: &InferCx<'_>, i: usize) -> Result<Scalar, Refusal> {

@@ -30,13 +30,60 @@
 
 use super::List;
 use super::cells::elements_of;
+use super::moves;
 use super::{count, of_rank};
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Data, Fact, Scalar};
+use crate::ops::traits::{Movement, NodeFacts, Traits, laid_out};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
-    &[Operator::new("Reshape", &[1, 5, 13, 14, 19, 21, 23, 24, 25], infer, eval)];
+    &[Operator::new("Reshape", &[1, 5, 13, 14, 19, 21, 23, 24, 25], infer, eval).with(
+        Traits::movement(Movement::Layout, moves::surviving_axes).counts(laid_out).repeats(moves::layout).needs(needs),
+    )];
+
+/// A Reshape cannot tell what −1 stands for when its other sizes multiply to 0, be the −1 a computed one.
+fn needs(view: &NodeFacts<'_>) -> Vec<(Dim, i64)> {
+    stated_needs(view).unwrap_or_default()
+}
+
+fn stated_needs(view: &NodeFacts<'_>) -> Option<Vec<(Dim, i64)>> {
+    // With `allowzero` ONNX Runtime leaves the zeros out of the product, and succeeds.
+    if view.int("allowzero", 0) != Some(0) {
+        return None;
+    }
+    let target = view.fact(1)?.ints()?;
+    let Some(open) = target.iter().position(|size| size.is_const(-1)) else {
+        return Some(never_open(view.scope(), &target, view.shape(0)?));
+    };
+    let output = view.result_shape()?;
+    (output.len() == target.len()).then(|| {
+        let others = output.iter().enumerate().filter(|(axis, _)| *axis != open);
+        others.map(|(_, dim)| (dim.clone(), 1)).collect()
+    })
+}
+
+/// The symbols that are not 0 because an entry of the target would be −1 then, beside another one that gives 0: so
+/// `[S, 2·S − 1]` needs an `S` of 1.
+fn never_open(scope: &Scope, target: &[Dim], operand: &[Dim]) -> Vec<(Dim, i64)> {
+    const LONGEST: usize = 64;
+    if target.len() > LONGEST {
+        return Vec::new();
+    }
+    let mut symbols: Vec<Symbol> = target.iter().flat_map(Dim::symbols).collect();
+    symbols.sort_unstable();
+    symbols.dedup();
+    symbols.retain(|&symbol| {
+        let at_zero = |dim: &Dim| scope.substitute(dim, &|other| (other == symbol).then(|| Dim::constant(0)));
+        let mut sizes = target.iter().map(at_zero).enumerate();
+        // An entry of 0 copies the operand's dim.
+        let empty = |(axis, size): (usize, Dim)| {
+            size.is_const(0) && operand.get(axis).is_some_and(|copied| at_zero(copied).is_const(0))
+        };
+        sizes.clone().any(|(_, size)| size.is_const(-1)) && sizes.any(empty)
+    });
+    symbols.into_iter().map(|symbol| (Dim::symbol(symbol), 1)).collect()
+}
 
 /// Whether an entry of 0 copies the operand's dim.
 fn zero_copies(site: &Site<'_>) -> Result<bool, Refusal> {

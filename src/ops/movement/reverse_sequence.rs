@@ -10,13 +10,16 @@
 //! Refused: a rank below 2, other axes, lengths outside `0 ..= steps`, another number of lengths than batch entries.
 
 use super::cells::{Builder, follow, moved};
+use super::moves;
 use super::{claim, count};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact};
+use crate::ops::traits::{Failure, Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::Tensor;
 
-pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("ReverseSequence", &[10, 28], infer, eval)];
+pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("ReverseSequence", &[10, 28], infer, eval)
+    .with(Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection, moves::untold) }.some_types())];
 
 /// Whether time is axis 0 and the batch axis 1, or the other way round.
 fn time_first(site: &Site<'_>) -> Result<bool, Refusal> {

@@ -14,16 +14,20 @@
 //! Runtime `[1, N]`), Unique with NaNs or complex numbers, and slices of an empty tensor.
 
 use super::cells::{Builder, follow, moved};
+use super::moves;
 use super::order::sort_keys;
 use super::{around, claim, count, dim_between, dim_up_to};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Data, Fact};
+use crate::ops::traits::{Failure, Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
 use crate::tensor::{Complex64, Complex128, DType, Indices, Number, Tensor, dispatch_numeric};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("NonZero", &[9, 13], infer_non_zero, eval_non_zero),
-    Operator::new("Compress", &[9, 11, 28], infer_compress, eval_compress),
+    Operator::new("NonZero", &[9, 13], infer_non_zero, eval_non_zero).with(Traits::NONE.counts(moves::places_counted)),
+    Operator::new("Compress", &[9, 11, 28], infer_compress, eval_compress).with(
+        Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection, moves::untold) }.some_types(),
+    ),
     Operator::new("Unique", &[11, 28], infer_unique, eval_unique),
 ];
 

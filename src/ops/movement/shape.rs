@@ -10,14 +10,15 @@
 
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
+use crate::ops::traits::Traits;
 use crate::ops::{EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor};
 
 use super::count;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Shape", &[1, 13, 15, 19, 21, 23, 24, 25], infer_shape, eval_shape),
-    Operator::new("Size", &[1, 13, 19, 21, 23, 24, 25], infer_size, eval_size),
+    Operator::new("Shape", &[1, 13, 15, 19, 21, 23, 24, 25], infer_shape, eval_shape).with(Traits::NONE.of_shape()),
+    Operator::new("Size", &[1, 13, 19, 21, 23, 24, 25], infer_size, eval_size).with(Traits::NONE.of_shape()),
 ];
 
 /// Which of `rank` dims Shape gives.

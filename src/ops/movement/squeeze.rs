@@ -12,16 +12,21 @@
 //! Refused: an axis out of range or, in Unsqueeze, named twice; squeezing a dim that is not 1. Disputed and left alone: Squeeze with
 //! `axes` given but empty, where ONNX Runtime squeezes everything and the text nothing.
 
+use super::moves;
 use super::{List, axes_in, count, distinct_axes, given_list, of_rank};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact};
+use crate::ops::traits::{Movement, Traits, laid_out};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::DType;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Squeeze", &[1, 11, 13, 21, 23, 24, 25], infer_squeeze, eval_squeeze),
-    Operator::new("Unsqueeze", &[1, 11, 13, 21, 23, 24, 25], infer_unsqueeze, eval_unsqueeze),
-    Operator::new("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], infer_flatten, eval_flatten),
+    Operator::new("Squeeze", &[1, 11, 13, 21, 23, 24, 25], infer_squeeze, eval_squeeze)
+        .with(Traits::movement(Movement::Layout, moves::squeezed_axes).counts(laid_out).repeats(moves::layout)),
+    Operator::new("Unsqueeze", &[1, 11, 13, 21, 23, 24, 25], infer_unsqueeze, eval_unsqueeze)
+        .with(Traits::movement(Movement::Layout, moves::unsqueezed_axes).counts(laid_out).repeats(moves::layout)),
+    Operator::new("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], infer_flatten, eval_flatten)
+        .with(Traits::movement(Movement::Layout, moves::surviving_axes).counts(laid_out).repeats(moves::layout)),
 ];
 
 /// The axes as inference sees them.

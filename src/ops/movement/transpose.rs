@@ -13,15 +13,24 @@
 //! Refused: a `perm` that is no permutation, a rank other than 4, a block size below 1, dims that do not divide.
 
 use super::cells::follow;
+use super::moves;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact};
+use crate::ops::traits::{Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{StridedView, Tensor, gather};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Transpose", &[1, 13, 21, 23, 24, 25], infer_transpose, eval_transpose),
-    Operator::new("DepthToSpace", &[1, 11, 13, 28], infer_depth_to_space, eval_depth_to_space),
-    Operator::new("SpaceToDepth", &[1, 13, 28], infer_space_to_depth, eval_space_to_depth),
+    Operator::new("Transpose", &[1, 13, 21, 23, 24, 25], infer_transpose, eval_transpose).with(
+        Traits::movement(Movement::Selection, moves::permuted_axes)
+            .counts(moves::permuted_counts)
+            .repeats(moves::permuted_narrow)
+            .passing_slices(),
+    ),
+    Operator::new("DepthToSpace", &[1, 11, 13, 28], infer_depth_to_space, eval_depth_to_space)
+        .with(Traits::movement(Movement::Selection, moves::untold).some_types()),
+    Operator::new("SpaceToDepth", &[1, 13, 28], infer_space_to_depth, eval_space_to_depth)
+        .with(Traits::movement(Movement::Selection, moves::untold).some_types()),
 ];
 
 /// The permutation, which is one of `rank` axes.

@@ -10,10 +10,12 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::pool::windowed::{norm, read_norm};
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 
 pub(super) const GLOBAL_MAX_POOL: Operator = Operator::new("GlobalMaxPool", &[1, 22], infer, eval_max);
-pub(super) const GLOBAL_AVERAGE_POOL: Operator = Operator::new("GlobalAveragePool", &[1, 22], infer, eval_average);
+pub(super) const GLOBAL_AVERAGE_POOL: Operator =
+    Operator::new("GlobalAveragePool", &[1, 22], infer, eval_average).with(Traits::NONE.homogeneous());
 pub(super) const GLOBAL_LP_POOL: Operator = Operator::new("GlobalLpPool", &[1, 2, 22], infer, eval_lp);
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {

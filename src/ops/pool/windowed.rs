@@ -17,12 +17,14 @@ use smallvec::SmallVec;
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
+use crate::ops::traits::Traits;
 use crate::ops::window::{AutoPad, Axis, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor, product};
 
 pub(super) const MAX_POOL: Operator = Operator::new("MaxPool", &[1, 8, 10, 11, 12, 22], infer_max, eval_max);
-pub(super) const AVERAGE_POOL: Operator = Operator::new("AveragePool", &[1, 7, 10, 11, 19, 22], infer, eval_average);
+pub(super) const AVERAGE_POOL: Operator =
+    Operator::new("AveragePool", &[1, 7, 10, 11, 19, 22], infer, eval_average).with(Traits::NONE.homogeneous());
 pub(super) const LP_POOL: Operator = Operator::new("LpPool", &[1, 2, 11, 18, 22], infer, eval_lp);
 
 /// The attribute `kernel_shape` for an operand of this rank, if known.

@@ -1,5 +1,7 @@
 //! Which axes a reduction takes away.
 
+use crate::ir::Fact;
+use crate::ops::traits::NodeFacts;
 use crate::ops::{Refusal, Site, axis_in};
 
 /// The axes to reduce, as far as they are known.
@@ -60,4 +62,51 @@ pub(super) fn resolve(site: &Site<'_>, operand: &Operand<'_>, rank: usize) -> Re
         }
     }
     Ok(Axes::Known(reduced))
+}
+
+/// The axes that a reduction of numbers takes away, and whether they stay with size 1.
+pub(super) fn reduced(view: &NodeFacts<'_>) -> Option<(Vec<usize>, bool)> {
+    let site = view.site()?;
+    let known = view.fact(1).map(Fact::const_ints);
+    let operand = match (view.input(1), &known) {
+        (None, _) => Operand::Absent,
+        (Some(_), Some(Some(axes))) => Operand::Known(axes),
+        _ => return None,
+    };
+    let Axes::Known(flags) = resolve(&site, &operand, view.shape(0)?.len()).ok()? else { return None };
+    let axes = flags.iter().enumerate().filter_map(|(axis, reduced)| reduced.then_some(axis)).collect();
+    Some((axes, site.attr_flag("keepdims", true).ok()?))
+}
+
+/// The one axis along which ArgMax and ArgMin look for a place.
+pub(super) fn chosen(view: &NodeFacts<'_>) -> Option<(Vec<usize>, bool)> {
+    let site = view.site()?;
+    Some((vec![view.axis(0)?], site.attr_flag("keepdims", true).ok()?))
+}
+
+/// The axes among which Softmax and its kin share. Before version 13 all from one on are one.
+pub(super) fn shared(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
+    if view.site()?.version >= 13 {
+        return Some(vec![view.axis(-1)?]);
+    }
+    Some((view.axis(1)?..view.shape(0)?.len()).collect())
+}
+
+/// All axes but the first: each instance has a mean of its own.
+pub(super) fn of_instances(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
+    Some((1..view.shape(0)?.len()).collect())
+}
+
+/// The axes of a layer, if what it is scaled by has none but those.
+pub(super) fn of_layers(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
+    let (rank, axis) = (view.shape(0)?.len(), view.axis(-1)?);
+    let most = rank.checked_sub(axis)?;
+    let mut scales = (1..view.node.inputs().len()).filter(|&slot| view.input(slot).is_some());
+    let fits = scales.all(|slot| view.shape(slot).is_some_and(|dims| dims.len() <= most));
+    fits.then(|| (axis..rank).collect())
+}
+
+/// The axis of the norm.
+pub(super) fn of_norms(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
+    Some(vec![view.axis(-1)?])
 }

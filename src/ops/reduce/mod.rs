@@ -30,33 +30,47 @@ mod tests;
 mod training;
 
 use super::Operator;
+use super::traits::{OVERSHOOT, Range, Traits};
 
 const fn reduction(name: &'static str, versions: &'static [i64]) -> Operator {
     Operator::new(name, versions, reductions::infer, reductions::eval)
 }
 
 pub(super) const OPERATORS: &[Operator] = &[
-    reduction("ReduceSum", &[1, 11, 13]),
-    reduction("ReduceMean", &[1, 11, 13, 18]),
-    reduction("ReduceProd", &[1, 11, 13, 18]),
-    reduction("ReduceMax", &[1, 11, 12, 13, 18, 20]),
-    reduction("ReduceMin", &[1, 11, 12, 13, 18, 20]),
-    reduction("ReduceL1", &[1, 11, 13, 18]),
-    reduction("ReduceL2", &[1, 11, 13, 18]),
-    reduction("ReduceLogSum", &[1, 11, 13, 18, 28]),
-    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28]),
-    reduction("ReduceSumSquare", &[1, 11, 13, 18]),
-    Operator::new("ArgMax", &[1, 11, 12, 13], arg::infer, arg::eval),
-    Operator::new("ArgMin", &[1, 11, 12, 13], arg::infer, arg::eval),
-    Operator::new("Softmax", &[1, 11, 13], softmax::infer, softmax::eval),
-    Operator::new("LogSoftmax", &[1, 11, 13], softmax::infer, softmax::eval),
-    Operator::new("Hardmax", &[1, 11, 13], softmax::infer, softmax::eval),
-    Operator::new("BatchNormalization", &[1, 6, 7, 9, 14, 15], normalize::infer_batch, normalize::eval_batch),
-    Operator::new("InstanceNormalization", &[1, 6, 22], normalize::infer_instance, normalize::eval_instance),
-    Operator::new("GroupNormalization", &[18, 21], normalize::infer_same, normalize::eval_group),
-    Operator::new("LayerNormalization", &[17], normalize::infer_layer, normalize::eval_layer),
-    Operator::new("RMSNormalization", &[23], normalize::infer_rms, normalize::eval_rms),
-    Operator::new("LpNormalization", &[1, 22], normalize::infer_same, shares::eval_lp),
+    reduction("ReduceSum", &[1, 11, 13]).with(Traits::reduction(axes::reduced, Some("Add")).homogeneous()),
+    reduction("ReduceMean", &[1, 11, 13, 18]).with(Traits::reduction(axes::reduced, None).homogeneous()),
+    reduction("ReduceProd", &[1, 11, 13, 18]).with(Traits::reduction(axes::reduced, Some("Mul"))),
+    reduction("ReduceMax", &[1, 11, 12, 13, 18, 20]).with(Traits::reduction(axes::reduced, Some("Max"))),
+    reduction("ReduceMin", &[1, 11, 12, 13, 18, 20]).with(Traits::reduction(axes::reduced, Some("Min"))),
+    reduction("ReduceL1", &[1, 11, 13, 18])
+        .with(Traits::reduction(axes::reduced, None).range(|_, _| Some(Range::between(0.0, f64::INFINITY)))),
+    reduction("ReduceL2", &[1, 11, 13, 18])
+        .with(Traits::reduction(axes::reduced, None).range(|_, _| Some(Range::between(0.0, f64::INFINITY)))),
+    reduction("ReduceLogSum", &[1, 11, 13, 18, 28]).with(Traits::reduction(axes::reduced, None)),
+    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28]).with(Traits::reduction(axes::reduced, None)),
+    reduction("ReduceSumSquare", &[1, 11, 13, 18])
+        .with(Traits::reduction(axes::reduced, None).range(|_, _| Some(Range::between(0.0, f64::INFINITY)))),
+    Operator::new("ArgMax", &[1, 11, 12, 13], arg::infer, arg::eval).with(Traits::reduction(axes::chosen, None)),
+    Operator::new("ArgMin", &[1, 11, 12, 13], arg::infer, arg::eval).with(Traits::reduction(axes::chosen, None)),
+    Operator::new("Softmax", &[1, 11, 13], softmax::infer, softmax::eval).with(
+        Traits::mixing(axes::shared).ignoring_zero_sign().range(|_, _| Some(Range::between(0.0, 1.0 + OVERSHOOT))),
+    ),
+    Operator::new("LogSoftmax", &[1, 11, 13], softmax::infer, softmax::eval)
+        .with(Traits::mixing(axes::shared).ignoring_zero_sign()),
+    Operator::new("Hardmax", &[1, 11, 13], softmax::infer, softmax::eval)
+        .with(Traits::mixing(axes::shared).range(|_, _| Some(Range::between(0.0, 1.0)))),
+    Operator::new("BatchNormalization", &[1, 6, 7, 9, 14, 15], normalize::infer_batch, normalize::eval_batch)
+        .with(Traits::NONE.fused_with_next()),
+    Operator::new("InstanceNormalization", &[1, 6, 22], normalize::infer_instance, normalize::eval_instance)
+        .with(Traits::mixing(axes::of_instances).fused_with_next()),
+    Operator::new("GroupNormalization", &[18, 21], normalize::infer_same, normalize::eval_group)
+        .with(Traits::mixing(axes::of_instances).fused_with_next()),
+    Operator::new("LayerNormalization", &[17], normalize::infer_layer, normalize::eval_layer)
+        .with(Traits::mixing(axes::of_layers).fused_with_next()),
+    Operator::new("RMSNormalization", &[23], normalize::infer_rms, normalize::eval_rms)
+        .with(Traits::mixing(axes::of_layers).fused_with_next()),
+    Operator::new("LpNormalization", &[1, 22], normalize::infer_same, shares::eval_lp)
+        .with(Traits::mixing(axes::of_norms)),
     Operator::new("LRN", &[1, 13], normalize::infer_same, shares::eval_lrn),
     Operator::new("MeanVarianceNormalization", &[9, 13], normalize::infer_same, shares::eval_mean_variance),
     Operator::new("NegativeLogLikelihoodLoss", &[12, 13, 22], loss::infer, loss::eval),

@@ -31,10 +31,12 @@ mod tests;
 pub(super) use pieces::{pick, stack};
 
 use super::Operator;
+use super::traits::Traits;
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("SequenceConstruct", &[11], elements::infer_construct, elements::eval_construct),
-    Operator::new("SequenceEmpty", &[11], elements::infer_empty, elements::eval_empty),
+    Operator::new("SequenceConstruct", &[11], elements::infer_construct, elements::eval_construct)
+        .with(Traits::NONE.container()),
+    Operator::new("SequenceEmpty", &[11], elements::infer_empty, elements::eval_empty).with(Traits::NONE.container()),
     Operator::new("SequenceInsert", &[11], elements::infer_insert, elements::eval_insert),
     Operator::new("SequenceErase", &[11], elements::infer_erase, elements::eval_erase),
     Operator::new("SequenceAt", &[11], elements::infer_at, elements::eval_at),
@@ -42,7 +44,8 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("SplitToSequence", &[11, 24], split::infer_split, split::eval_split),
     Operator::new("ConcatFromSequence", &[11], split::infer_concat, split::eval_concat),
     Operator::new("SequenceMap", &[17], map::infer, map::eval),
-    Operator::new("Optional", &[15, 28], optional::infer_optional, optional::eval_optional),
+    Operator::new("Optional", &[15, 28], optional::infer_optional, optional::eval_optional)
+        .with(Traits::NONE.container()),
     Operator::new("OptionalHasElement", &[15, 18, 28], optional::infer_has, optional::eval_has),
     Operator::new("OptionalGetElement", &[15, 18, 28], optional::infer_get, optional::eval_get),
 ];

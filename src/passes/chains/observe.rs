@@ -1,10 +1,11 @@
 //! What size nodes compute: the terms of their results, and the formulas that they compute them by.
 
 use super::row::Row;
-use super::survey::{Survey, small};
+use super::survey::{Survey, movement, small};
 use super::terms::{Formula, Term, TermId, Terms, elementwise, is_followed, reduction};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Facts, Model, Node, Scalar, ValueId};
+use crate::ops::traits::Movement;
 use crate::tensor::DType;
 
 impl Survey {
@@ -141,7 +142,9 @@ impl Survey {
     fn moved(&mut self, facts: &Facts, node: &Node, count: usize) -> Option<Terms> {
         let first = node.input(0)?;
         let terms = match node.op_type.as_str() {
-            "Squeeze" | "Unsqueeze" | "Reshape" | "Flatten" | "Identity" => self.elements_of(facts, first)?,
+            operator if matches!(movement(operator), Some(Movement::Through | Movement::Layout)) => {
+                self.elements_of(facts, first)?
+            }
             "Concat" if facts.get(first)?.rank()? == 1 => {
                 let mut all = Terms::new();
                 for &input in node.inputs() {

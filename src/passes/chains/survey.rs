@@ -6,6 +6,7 @@ use super::row::Row;
 use super::terms::{TermTable, Terms, elementwise, reduction};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
+use crate::ops::{self, traits::Movement};
 
 /// Longer vectors are no shapes.
 const MAX_LEN: usize = 64;
@@ -174,7 +175,8 @@ impl Survey {
             return true;
         }
         let operator = node.op_type.as_str();
-        let known = elementwise(operator).is_some() || reduction(operator).is_some() || MOVEMENTS.contains(&operator);
+        let moves = movement(operator).is_some();
+        let known = moves || elementwise(operator).is_some() || reduction(operator).is_some();
         let is_constant = |value: ValueId| facts.get(value).is_some_and(|fact| fact.data().is_some());
         known
             && node.inputs().iter().flatten().any(|&input| self.is_size(model, input))
@@ -182,9 +184,10 @@ impl Survey {
     }
 }
 
-/// Operators that only move elements.
-const MOVEMENTS: &[&str] =
-    &["Concat", "Gather", "Slice", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose", "Identity"];
+/// How an operator of the default domain moves elements, if it does nothing else.
+pub(super) fn movement(operator: &str) -> Option<Movement> {
+    ops::operator("", operator)?.traits.moves
+}
 
 /// How many elements a tensor has, if there are some and not too many.
 pub(super) fn small(fact: &Fact) -> Option<usize> {

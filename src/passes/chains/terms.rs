@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::dim::{Dim, Operation, Scope};
 use crate::ir::{Scalar, ValueId};
+use crate::ops::{self, traits::Variation};
 use crate::tensor::DType;
 
 /// How many observed formulas are remembered for one term.
@@ -50,42 +51,25 @@ pub(super) struct Formula {
     pub operands: Terms,
 }
 
-/// Operators that work element by element, whose results do not depend on neighbouring elements, and whose attributes make no
-/// difference here or are checked where a node is observed.
-const ELEMENTWISE: &[&str] = &[
-    "Add",
-    "Sub",
-    "Mul",
-    "Div",
-    "Mod",
-    "Min",
-    "Max",
-    "Neg",
-    "Abs",
-    "Floor",
-    "Ceil",
-    "Sqrt",
-    "Cast",
-    "Equal",
-    "Less",
-    "Greater",
-    "LessOrEqual",
-    "GreaterOrEqual",
-    "Not",
-    "And",
-    "Or",
-];
-
-const REDUCTIONS: &[&str] = &["ReduceMin", "ReduceMax", "ReduceProd", "ReduceSum"];
-
-/// The name of an operator that works element by element.
+/// The name of an operator that works element by element and gives the same bits whatever is beside an element. Attributes do not
+/// matter, but for those of the two that are looked at where they are used.
 pub(super) fn elementwise(operator: &str) -> Option<&'static str> {
-    ELEMENTWISE.iter().copied().find(|own| *own == operator)
+    let own = ops::operator("", operator)?;
+    let pointwise = own.traits.pointwise?;
+    let exact = own.traits.kernels.place == Variation::None;
+    let plain = pointwise.attributes.is_empty() || matches!(own.name, "Cast" | "Mod");
+    (exact && plain).then_some(own.name)
 }
 
-/// The name of an operator that makes one element of many.
+/// The name of an operator that makes one element of many, one after the other.
 pub(super) fn reduction(operator: &str) -> Option<&'static str> {
-    REDUCTIONS.iter().copied().find(|own| *own == operator)
+    let own = ops::operator("", operator)?;
+    own.traits.reduces?.folds.map(|_| own.name)
+}
+
+/// Whether the results of an operator are flags, whatever its operands are.
+pub(super) fn gives_flags(operator: &str) -> bool {
+    ops::operator("", operator).is_some_and(|own| own.traits.gives_flags)
 }
 
 /// Whether an operator is there for operands of this type, and broadcasts.
@@ -93,14 +77,11 @@ pub(super) fn is_available(operator: &str, from: DType, opset: i64) -> bool {
     if reduction(operator).is_some() {
         return true;
     }
-    let least = match operator {
-        "Mod" => 10,
-        "Min" | "Max" if from.is_float() => 8,
-        "Less" | "Greater" if from.is_integer() => 9,
-        "Min" | "Max" | "LessOrEqual" | "GreaterOrEqual" => 12,
-        _ => 7,
-    };
-    opset >= least
+    const BROADCASTS: i64 = 7;
+    let Some(own) = ops::operator("", operator) else { return false };
+    let Some(pointwise) = own.traits.pointwise else { return false };
+    let there = own.since(opset).is_some() && opset >= pointwise.since.max(BROADCASTS);
+    there && (!from.is_integer() || opset >= pointwise.integers_since)
 }
 
 /// Types whose elements are followed from operation to operation.

@@ -12,7 +12,7 @@ use super::observe::integer_result;
 use super::row::Row;
 use super::step::{Claim, Operand, Plan, PlannedStep, Step};
 use super::survey::Survey;
-use super::terms::{Formula, Term, TermId, Terms, is_available, reduction};
+use super::terms::{Formula, Term, TermId, Terms, gives_flags, is_available, reduction};
 use crate::ir::{Facts, Model, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
@@ -206,7 +206,7 @@ impl Check<'_> {
         let from = rows.first()?.dtype;
         let result = match operator {
             "Cast" => to?,
-            "Equal" | "Less" | "Greater" | "LessOrEqual" | "GreaterOrEqual" | "Not" | "And" | "Or" => DType::Bool,
+            _ if gives_flags(operator) => DType::Bool,
             _ => from,
         };
         let longest = rows.iter().map(Row::len).max()?;

@@ -5,11 +5,13 @@
 //! * `cut(cut(x, a, b), c, d) = cut(x, max(a, c), min(b, d))` where the intervals meet
 //! * `cut(x, a, b) = x` where `a ≤ x ≤ b`
 //!
-//! What becomes of NaN and of the sign of zero is a runtime's own business, before and after.
+//! Of NaN both make NaN. The range of what is cut is that of kernels, which may reach beyond the function's: ONNX Runtime's Sigmoid
+//! gives 1 + 2⁻²³. What becomes of the sign of zero is a runtime's own business, before and after.
 
 use super::range::{Cut, last_finite, range};
 use super::{Place, Rule, rounded};
 use crate::ir::{Edit, NewNode};
+use crate::ops::traits::Range;
 use crate::rewrite::build::{Build, ClipBound};
 use crate::tensor::DType;
 
@@ -19,7 +21,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "min(max(x, a), b) = x where a ≤ x ≤ b",
         sentence: "A cut at bounds that are kept anyway goes.",
         premises: &[
-            ("within", "x is proved to lie between the bounds, whatever the inputs are"),
+            ("within", "x is proved to lie between the bounds, as kernels compute it, whatever the inputs are"),
             (
                 "name-is-free",
                 "the result is no graph output, or the node of the operand can compute it under that name",
@@ -45,8 +47,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 ];
 
 fn needless(place: &Place<'_>) -> Option<Edit> {
-    let cut = Cut::of(place, place.node()?)?;
-    let (low, high) = range(place, cut.input)?;
+    let cut = Cut::of(place, place.id)?;
+    // Of NaN a cut makes NaN.
+    let Range { low, high, .. } = range(place, cut.input)?;
     if low < cut.low || high > cut.high || !place.may_forward(cut.input) {
         return None;
     }
@@ -55,10 +58,10 @@ fn needless(place: &Place<'_>) -> Option<Edit> {
 
 fn cut_of_cut(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
-    let outer = Cut::of(place, node)?;
+    let outer = Cut::of(place, place.id)?;
     let id = place.model.value(outer.input).producer()?;
     let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph())?;
-    let first = Cut::of(place, inner)?;
+    let first = Cut::of(place, id)?;
     let dtype = place.dtype(first.input)?;
     let last = last_finite(dtype)?;
     let (low, high) = (outer.low.max(first.low), outer.high.min(first.high));

@@ -13,6 +13,7 @@ use super::magnitude::may_move;
 use super::scaled::{Blocks, scaled};
 use super::{Place, Rule, has_arithmetic};
 use crate::ir::{Edit, Node, NodeId, ValueId};
+use crate::ops::traits::{Movement, traits_of};
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -210,11 +211,12 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Option<Vec<Region
         region.changes.extend(within.iter().map(|&(slot, inverse)| Change { node: id, slot, inverse }));
         Some(region)
     };
+    // What joins several operands has a factor if all of them have.
+    let traits = traits_of(place.model, node);
+    let homogeneous = traits.homogeneous && traits.moves != Some(Movement::Join);
     let ways = match node.op_type.as_str() {
-        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Transpose" | "Slice" | "Expand" | "Neg" | "ReduceSum"
-        | "ReduceMean" | "GlobalAveragePool" => vec![way(&[0], &[])],
-        "Gather" if own(0) => vec![way(&[], &[(0, false)])],
-        "Gather" if !is_constant(0) => vec![way(&[0], &[])],
+        _ if homogeneous && own(0) => vec![way(&[], &[(0, false)])],
+        _ if homogeneous && !is_constant(0) => vec![way(&[0], &[])],
         "MatMul" | "Mul" if own(1) => vec![way(&[], &[(1, false)])],
         "MatMul" | "Mul" if own(0) => vec![way(&[], &[(0, false)])],
         "MatMul" | "Mul" if node.input(0) != node.input(1) => {
@@ -294,9 +296,10 @@ fn undo(place: &Place<'_>, mut value: ValueId, reader: (NodeId, usize), inverse:
         nodes.push(id);
         let own = |slot: usize| own_constant(place, node, id, slot);
         let done = |slot: usize, inverse: bool| Some(Change { node: id, slot, inverse });
+        let traits = traits_of(place.model, node);
+        let homogeneous = traits.homogeneous && traits.moves != Some(Movement::Join);
         let change = match (node.op_type.as_str(), slot) {
-            ("Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Transpose" | "Slice" | "Expand" | "Neg", 0) => None,
-            ("ReduceSum" | "ReduceMean", 0) => None,
+            (_, 0) if homogeneous => None,
             ("MatMul" | "Mul", 0) if own(1) => done(1, inverse),
             ("MatMul" | "Mul", 1) if own(0) => done(0, inverse),
             ("MatMul" | "Mul", _) => None,

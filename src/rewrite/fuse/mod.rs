@@ -39,6 +39,7 @@ pub(super) mod weights;
 
 use super::{Place, Rule};
 use crate::ir::{Edit, Fact, NamedAttribute, NewNode, Node, NodeId, ValueId};
+use crate::ops::traits::traits_of;
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
 /// About what a node takes in a file: its operator, its name, the names of its operands and of its result.
@@ -177,7 +178,7 @@ impl Place<'_> {
             if seen.len() > REACH_TO_SIZES {
                 return false;
             }
-            match node.is("Shape") || node.is("Size") {
+            match traits_of(self.model, node).of_shape {
                 true => found = true,
                 false => open.extend(node.inputs().iter().flatten()),
             }

@@ -216,8 +216,8 @@ fn pad_into_window(place: &Place<'_>) -> Option<Edit> {
         }
         "MaxPool" if window.is_plain_pool()? && window.padding.has_elements(place)? => {
             place.only_output()?;
-            let (low, _) = range(place, window.padding.input)?;
-            if low == f64::NEG_INFINITY || number > low {
+            let range = range(place, window.padding.input)?;
+            if range.low == f64::NEG_INFINITY || number > range.low {
                 return None;
             }
             "MaxPool"

@@ -1,8 +1,8 @@
 //! Between which numbers the elements of a value lie.
 
-use super::{Place, is_unpadded};
-use crate::ir::{Node, ValueId};
-use crate::ops::Number;
+use super::Place;
+use crate::ir::{NodeId, ValueId};
+use crate::ops::traits::Range;
 use crate::tensor::DType;
 
 /// How many nodes up it is looked for what bounds a value.
@@ -17,26 +17,11 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    pub fn of(place: &Place<'_>, node: &Node) -> Option<Cut> {
-        let input = node.input(0)?;
-        if node.is("Relu") {
-            return Some(Cut { input, low: 0.0, high: f64::INFINITY });
-        }
-        if !node.is("Clip") {
-            return None;
-        }
-        // A bound that is left out is the type's last finite number, that of float32 where it would be an attribute.
-        let as_operand = place.opset.pad_and_clip_have_operands();
-        let last = if as_operand { last_finite(place.dtype(input)?)? } else { f32::MAX.into() };
-        let bound = |bound: Number, absent: f64| match bound {
-            Number::Absent => Some(absent),
-            Number::Attribute(number) => Some(number.into()),
-            Number::Operand(value) => place.scalar(value),
-        };
-        let (low, high) = place.read(node).clip_bounds()?;
-        let (low, high) = (bound(low, -last)?, bound(high, last)?);
-        // False for NaN, too.
-        (low <= high).then_some(Cut { input, low, high })
+    /// The bounds are those that its operator says its results lie between, whatever it is given.
+    pub fn of(place: &Place<'_>, id: NodeId) -> Option<Cut> {
+        let view = place.view(id).filter(|view| view.node.is("Relu") || view.node.is("Clip"))?;
+        let Range { low, high, .. } = view.traits().range?(&view, &|_| None)?;
+        Some(Cut { input: view.input(0)?, low, high })
     }
 }
 
@@ -50,27 +35,20 @@ pub(super) fn last_finite(dtype: DType) -> Option<f64> {
     }
 }
 
-/// Between which numbers, both included, the elements of a floating point value lie, whatever the model's inputs are; NaN
-/// aside.
-pub(super) fn range(place: &Place<'_>, mut value: ValueId) -> Option<(f64, f64)> {
+/// Between which numbers the elements of a floating point value lie, whatever the model's inputs are.
+pub(super) fn range(place: &Place<'_>, value: ValueId) -> Option<Range> {
+    range_above(place, value, REACH)
+}
+
+fn range_above(place: &Place<'_>, value: ValueId, reach: usize) -> Option<Range> {
     last_finite(place.dtype(value)?)?;
-    for _ in 0..REACH {
-        let node = place.model.node(place.model.value(value).producer()?)?;
-        if !node.canonical_domain().is_empty() {
-            return None;
-        }
-        match node.op_type.as_str() {
-            "Relu" | "Clip" => return Cut::of(place, node).map(|cut| (cut.low, cut.high)),
-            "Sigmoid" | "HardSigmoid" => return Some((0.0, 1.0)),
-            "Exp" | "Softmax" | "Softplus" | "Abs" | "ReduceL1" | "ReduceL2" | "ReduceSumSquare" => {
-                return Some((0.0, f64::INFINITY));
-            }
-            "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Transpose" | "Identity" | "Slice" | "Split"
-            | "Gather" | "Expand" | "Tile" | "GlobalMaxPool" => value = node.input(0)?,
-            // Where nothing is padded, the first tap of every window lies on an element.
-            "MaxPool" if is_unpadded(node)? => value = node.input(0)?,
-            _ => return None,
-        }
+    let reach = reach.checked_sub(1)?;
+    let view = place.view(place.model.value(value).producer()?)?;
+    let operand = |slot: usize| range_above(place, view.input(slot)?, reach);
+    let traits = view.traits();
+    match traits.range {
+        Some(range) => range(&view, &operand),
+        None if traits.moves_first() => operand(0),
+        None => None,
     }
-    None
 }

@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
+use crate::ops::traits::{Movement, traits_of};
 use crate::rewrite::Place;
-use crate::rewrite::build::RESHAPES;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many columns are looked at.
@@ -81,7 +81,7 @@ fn flattened(place: &Place<'_>, columns: &[ValueId], axis: usize) -> Option<(Vec
     let mut shape: Option<Vec<Dim>> = None;
     let mut sources = Vec::with_capacity(columns.len());
     for &column in columns {
-        let (id, node) = place.producer_of(column, &["Reshape", "Flatten"])?;
+        let (id, node) = place.layout(column)?;
         let inner = node.input(0)?;
         let dims = place.shape(inner)?;
         let known = shape.get_or_insert_with(|| dims.to_vec());
@@ -127,10 +127,11 @@ fn step_back(place: &Place<'_>, source: &mut Source) -> Option<()> {
         return None;
     }
     let (from, to) = (place.shape(input)?, place.shape(source.value)?);
-    let spreads = matches!(node.op_type.as_str(), "Expand" | "Tile");
-    let image = match node.op_type.as_str() {
-        "Expand" | "Tile" => spread_from(place.scope(), from, to)?,
-        operator if RESHAPES.contains(&operator) => laid_out_from(place.scope(), from, to)?,
+    let moves = traits_of(place.model, node).moves?;
+    let spreads = moves == Movement::Spread;
+    let image = match moves {
+        Movement::Spread => spread_from(place.scope(), from, to)?,
+        Movement::Layout => laid_out_from(place.scope(), from, to)?,
         _ => return None,
     };
     let through = |axis: &Option<usize>| axis.and_then(|axis| image.get(axis).copied().flatten());

@@ -25,7 +25,7 @@ enum Sizes {
 pub(super) fn fill(place: &Place<'_>) -> Option<Edit> {
     let output = place.output(0)?;
     // Most tensors are not filled; that is known soonest.
-    let above = above(place)?;
+    let above = above(place).filter(|above| above.len() > 1)?;
     let number = uniform(place, output).filter(|number| Some(number.dtype()) == place.dtype(output))?;
     if !place.opset.has("ConstantOfShape") || place.shape(output)?.iter().all(|dim| dim.as_const().is_some()) {
         return None;

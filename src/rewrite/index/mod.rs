@@ -20,44 +20,10 @@ mod spread;
 mod uniform;
 
 use super::Rule;
+use crate::ops::traits;
 
 pub use positions::{Positions, positions};
 pub(super) use uniform::uniform;
-
-/// What may do no more than spread an operand.
-const SPREADING: &[&str] = &[
-    "Expand",
-    "Tile",
-    "Unsqueeze",
-    "Reshape",
-    "ConstantOfShape",
-    "And",
-    "Or",
-    "Add",
-    "Mul",
-    "Where",
-    "Cast",
-    "Gather",
-    "Pad",
-    "Resize",
-    "Slice",
-];
-
-/// What moves and casts elements.
-const LAYING_OUT: &[&str] = &[
-    "Cast",
-    "Reshape",
-    "Flatten",
-    "Squeeze",
-    "Unsqueeze",
-    "Expand",
-    "Transpose",
-    "Slice",
-    "Tile",
-    "Gather",
-    "Resize",
-    "Pad",
-];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -105,9 +71,13 @@ pub(super) const RULES: &[Rule] = &[
                 "each node on the way treats the places along the spread axes alike, with equal results bit for bit",
             ),
             ("reaches", "before any of it is a graph output, another operand brings the size"),
+            (
+                "cannot-fail",
+                "no node on the way can fail, or each computes something in any case: at size 0 it would not run",
+            ),
         ],
         exact: true,
-        operators: SPREADING,
+        operators: traits::SPREADING,
         apply: spread::spread,
     },
     Rule {
@@ -120,7 +90,7 @@ pub(super) const RULES: &[Rule] = &[
             ("pays", "no more nodes are made than go"),
         ],
         exact: true,
-        operators: LAYING_OUT,
+        operators: traits::FILLING,
         apply: filled::fill,
     },
     Rule {
@@ -182,9 +152,13 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("alike", "each node on the way treats the places along the spread axes alike"),
             ("reaches", "before any of it is a graph output, another operand brings the size"),
+            (
+                "cannot-fail",
+                "no node on the way can fail, or each computes something in any case: at size 0 it would not run",
+            ),
         ],
         exact: false,
-        operators: SPREADING,
+        operators: traits::SPREADING,
         apply: spread::spread_before_product,
     },
 ];

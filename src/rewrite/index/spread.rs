@@ -3,7 +3,7 @@
 //! Law: broadcasting is idempotent. Where `v` is `w` spread to a larger shape, `f(v, y) = f(w, y)` for every element-wise `f` if the
 //! other operands alone give the result its shape; otherwise `f(v, y)` is `f(w, y)` spread, and the same is asked of its readers.
 //! The nodes in between are computed on the smaller tensor, the one that only spread goes. What other operators make of a
-//! spread operand is told in [`super::narrow`].
+//! spread operand is told in [`super::narrow`]; what might fail on the smaller one, where nothing was computed before, stays.
 
 use std::collections::VecDeque;
 
@@ -11,9 +11,10 @@ use super::narrow::{Form, Shapes, on_narrow};
 use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ops::traits::{Movement, traits_of};
 use crate::rewrite::Place;
 use crate::rewrite::build::rebuilt;
-use crate::tensor::{DType, StridedView, Tensor, gather};
+use crate::tensor::{StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
 const MAX_NODES: usize = 32;
@@ -72,38 +73,34 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Option<Edit> {
         }
     }
     let node = place.node()?;
-    let (narrow, shape) = match node.op_type.as_str() {
-        "Expand" => {
-            let input = node.input(0)?;
-            (input, place.shape(input)?.to_vec())
-        }
-        "Tile" => {
-            let input = node.input(0)?;
-            let (from, to) = (place.shape(input)?, place.shape(wide)?);
-            if !from.iter().zip(to).all(|(from, to)| from.is_const(1) || place.scope().eq(from, to).is_yes()) {
-                return None;
-            }
-            (input, from.to_vec())
-        }
-        "Unsqueeze" | "Reshape" => {
-            let input = node.input(0)?;
-            let (from, to) = (place.shape(input)?, place.shape(wide)?);
-            let added = to.len().checked_sub(from.len()).filter(|added| *added > 0)?;
-            let (front, rest) = to.split_at_checked(added)?;
-            let same = from.iter().zip(rest).all(|(a, b)| place.scope().eq(a, b).is_yes());
-            if !same || !front.iter().all(|dim| dim.is_const(1)) {
-                return None;
-            }
-            (input, from.to_vec())
-        }
-        "Cast" | "Gather" | "Pad" | "Resize" | "Slice" => return None,
-        _ => {
-            let input = unchanged(place, node)?;
-            (input, place.shape(input)?.to_vec())
-        }
+    let narrow = match traits_of(place.model, node).moves {
+        Some(Movement::Spread) => spread_from(place, node)?,
+        Some(Movement::Layout) => led_by_ones(place, node)?,
+        _ => unchanged(place, node)?,
     };
+    let shape = place.shape(narrow)?.to_vec();
     // Reading an outer value or a graph output in place of this one is no different; types must agree.
     region(place, exact, Narrow { wide, narrow: Some(narrow), shape }, None)
+}
+
+/// The operand of an Expand or Tile, if that only repeats its places of size 1.
+fn spread_from(place: &Place<'_>, node: &Node) -> Option<ValueId> {
+    let input = node.input(0)?;
+    let (from, to) = (place.shape(input)?, place.shape(node.output(0)?)?);
+    let added = to.len().checked_sub(from.len())?;
+    let repeats =
+        |(from, to): (&Dim, &Dim)| node.is("Expand") || from.is_const(1) || place.scope().eq(from, to).is_yes();
+    from.iter().zip(to.get(added..)?).all(repeats).then_some(input)
+}
+
+/// The operand of a layout that only puts axes of size 1 before its own.
+fn led_by_ones(place: &Place<'_>, node: &Node) -> Option<ValueId> {
+    let input = node.input(0)?;
+    let (from, to) = (place.shape(input)?, place.shape(node.output(0)?)?);
+    let added = to.len().checked_sub(from.len()).filter(|added| *added > 0)?;
+    let (front, rest) = to.split_at_checked(added)?;
+    let same = from.iter().zip(rest).all(|(a, b)| place.scope().eq(a, b).is_yes());
+    (same && front.iter().all(|dim| dim.is_const(1))).then_some(input)
 }
 
 /// One number as a tensor of this shape.
@@ -135,34 +132,35 @@ fn is_free(place: &Place<'_>, value: ValueId) -> bool {
     !place.model.is_named(value) && !place.model.is_unused(value)
 }
 
-/// The operand that an element-wise operator hands through but for its size: beside a neutral element everywhere, or chosen by a
+/// The operand that a pointwise operator hands through but for its size: beside a neutral element everywhere, or chosen by a
 /// condition that is the same everywhere.
 fn unchanged(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     let output = node.output(0)?;
-    let (a, b) = (node.input(0)?, node.input(1)?);
-    let value = if node.op_type == "Where" {
-        let condition = uniform(place, a)?.to_i64s()?;
-        if condition == [1] { b } else { node.input(2)? }
-    } else if neutral(place, &node.op_type, b) {
-        a
-    } else if neutral(place, &node.op_type, a) {
-        b
+    let value = if node.is("Where") {
+        let condition = uniform(place, node.input(0)?)?.to_i64s()?;
+        node.input(if condition == [1] { 1 } else { 2 })?
     } else {
-        return None;
+        beside_neutral(place, node)?
     };
     (place.dtype(value).is_some() && place.dtype(value) == place.dtype(output)).then_some(value)
 }
 
-fn neutral(place: &Place<'_>, operator: &str, value: ValueId) -> bool {
-    let integer = place.dtype(value).is_some_and(DType::is_integer);
-    let number = match operator {
-        "And" => 1,
-        "Or" => 0,
-        "Add" if integer => 0,
-        "Mul" if integer => 1,
-        _ => return false,
+/// The operand `x` of a node `f(x, e)` or, where it is the same, `f(e, x)`, with a neutral `e` everywhere: the node only spreads it.
+fn beside_neutral(place: &Place<'_>, node: &Node) -> Option<ValueId> {
+    let neutral = traits_of(place.model, node).neutral.filter(|_| node.canonical_domain().is_empty())?;
+    let &[Some(a), Some(b)] = node.inputs() else { return None };
+    let is_neutral = |x: ValueId, other: ValueId| {
+        place.dtype(x).zip(uniform(place, other)).is_some_and(|(dtype, number)| (neutral.is)(dtype, &number))
     };
-    uniform(place, value).as_ref().and_then(Tensor::to_i64s).is_some_and(|found| found == [number])
+    if is_neutral(a, b) {
+        return Some(a);
+    }
+    (neutral.commutes && is_neutral(b, a)).then_some(b)
+}
+
+/// Whether a node joins its operands.
+fn joins(place: &Place<'_>, id: NodeId) -> bool {
+    place.model.node(id).is_some_and(|node| traits_of(place.model, node).moves == Some(Movement::Join))
 }
 
 /// A reader of a value with a smaller form.
@@ -201,8 +199,8 @@ impl Region {
         while let Some(id) = waiting.pop_front() {
             let node = place.model.node(id)?;
             refused.retain(|other| *other != id);
-            let form = match on_narrow(place, node, self, self.exact) {
-                None if node.is("Concat") => {
+            let form = match on_narrow(place, id, self, self.exact) {
+                None if joins(place, id) => {
                     refused.push(id);
                     continue;
                 }
@@ -273,7 +271,7 @@ impl Region {
     fn build_reader(&mut self, place: &Place<'_>, edit: &mut Edit, id: NodeId) -> Option<()> {
         let node = place.model.node(id)?;
         let old = node;
-        let form = on_narrow(place, node, self, self.exact)?;
+        let form = on_narrow(place, id, self, self.exact)?;
         let [Some(output)] = *node.outputs() else { return None };
         match form {
             Form::Same { whole: true, .. } => {

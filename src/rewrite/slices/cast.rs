@@ -20,10 +20,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: cast_sandwich,
 }];
 
-/// Operators that move elements of their first operand and never look at them.
-const MOVEMENTS: [&str; 9] =
-    ["Slice", "Gather", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Tile"];
-
 /// More movements in a row than this are not looked through.
 const MOST_MOVEMENTS: usize = 16;
 
@@ -44,8 +40,9 @@ fn cast_sandwich(place: &Place<'_>) -> Option<Edit> {
         if chain.len() == MOST_MOVEMENTS || !place.has_one_reader(value) {
             return None;
         }
-        let (id, node) = place.producer_of(value, &MOVEMENTS)?;
-        if node.is("Flatten") && !place.opset.flatten_takes_every_type() {
+        let (id, node) = place.producer_with(value, |own| own.moves_first() && own.any_type)?;
+        let takes_type = !node.is("Flatten") || place.opset.flatten_takes_every_type();
+        if node.outputs().len() != 1 || !takes_type {
             return None;
         }
         chain.push((id, NewNode::like(node)));

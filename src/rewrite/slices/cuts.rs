@@ -7,36 +7,13 @@ use rustc_hash::FxHashMap;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Node, NodeId, ValueId};
-use crate::ops;
+use crate::ops::slice_cuts;
+pub(in crate::rewrite) use crate::ops::{SliceCut as Cut, SliceCuts as Cuts};
 use crate::rewrite::Place;
-use crate::slicing::{self, AxisOp, Bound, Range, Reading, onnx};
+use crate::slicing::{self, Bound, Range, Reading, onnx};
 
 /// How the slices that are written here are read: where the readings of the operator differ they are not written.
 pub(in crate::rewrite) const READING: Reading = onnx::reading(slicing::Rule::Agree);
-
-/// What a slice takes of one axis.
-#[derive(Clone, Debug)]
-pub(in crate::rewrite) struct Cut {
-    /// The range, in numbers where they can be told.
-    pub range: Range,
-    /// The first element and how many there are, if that is known; where there are none, the first means nothing.
-    pub exact: Option<(Dim, Dim)>,
-}
-
-/// What a Slice takes of each axis of its data; `None` is all of it.
-pub(in crate::rewrite) struct Cuts {
-    pub axes: Vec<Option<Cut>>,
-    pub dims: Vec<Dim>,
-    /// How many axes the node names.
-    pub named: usize,
-}
-
-impl Cuts {
-    /// The axes that are cut.
-    pub(in crate::rewrite) fn cut(&self) -> impl Iterator<Item = (usize, &Cut)> {
-        self.axes.iter().enumerate().filter_map(|(axis, cut)| Some((axis, cut.as_ref()?)))
-    }
-}
 
 /// What slices take, as far as it has been worked out. It goes by what the slices read, so edits do not spoil it; when more is
 /// proved of that than before, begin with a new one.
@@ -55,33 +32,10 @@ pub(in crate::rewrite) fn cuts_of(place: &Place<'_>, id: NodeId) -> Option<Rc<Cu
     if let Some(entry) = place.taken.0.borrow().get(&id).filter(|entry| entry.inputs == inputs) {
         return entry.cuts.clone();
     }
-    let cuts = work_out_cuts(place, id).map(Rc::new);
+    let cuts = slice_cuts(place.model, place.facts, id).map(Rc::new);
     let entry = Entry { inputs: inputs.to_vec(), cuts: cuts.clone() };
     place.taken.0.borrow_mut().insert(id, entry);
     cuts
-}
-
-fn work_out_cuts(place: &Place<'_>, id: NodeId) -> Option<Cuts> {
-    let spec = ops::slice_spec(place.model, place.facts, id, slicing::Rule::Agree).ok()??;
-    let dims = place.shape(place.model.node(id)?.input(0)?)?.to_vec();
-    let scope = place.scope();
-    let mut named = 0;
-    let mut axes = Vec::with_capacity(dims.len());
-    for (op, dim) in spec.dense(dims.len()).ok()??.into_iter().zip(&dims) {
-        axes.push(match op {
-            AxisOp::Keep => None,
-            AxisOp::Range(range) => {
-                named += 1;
-                let range = slicing::with_numbers(scope, dim, &range, spec.reading);
-                let exact = slicing::resolve_exactly(scope, dim, &range, spec.reading);
-                let exact = exact.map(|(selection, len)| (selection.start, len));
-                let whole = exact.as_ref().is_some_and(|(_, len)| slicing::takes_all(scope, dim, &range, len));
-                Some(Cut { range, exact }).filter(|_| !whole)
-            }
-            AxisOp::Index(_) | AxisOp::NewAxis => return None,
-        });
-    }
-    Some(Cuts { axes, dims, named })
 }
 
 /// The elements `start + k·step`, for `k` below `len`, of an axis.
@@ -119,12 +73,6 @@ pub(in crate::rewrite) fn same_cut(scope: &Scope, a: Option<&Cut>, b: Option<&Cu
     let equal = |a: &Dim, b: &Dim| scope.eq(a, b).is_yes();
     let same_step = a.range.step == b.range.step || scope.le(len, &Dim::constant(1)).is_yes();
     equal(len, other_len) && (len.is_const(0) || (same_step && equal(start, other_start)))
-}
-
-/// What the Slice `id` takes of each axis of its data, `None` being all of it, and the dims of the data.
-pub(in crate::rewrite) fn taken(place: &Place<'_>, id: NodeId) -> Option<(Vec<Option<Range>>, Vec<Dim>)> {
-    let cuts = cuts_of(place, id)?;
-    Some((ranges_of(&cuts.axes), cuts.dims.clone()))
 }
 
 /// The cuts as ranges.

@@ -3,45 +3,52 @@
 use super::cuts::cuts_of;
 use super::{is_common, moved};
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
+use crate::ops::traits::{Operands, Variation, traits_of};
 use crate::rewrite::{Place, Rule};
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
-    name: "slice-of-elementwise",
-    law: "f(x, y)[r] = f(x[r], y)",
-    sentence: "A slice of what is computed element by element is taken before, and less is computed.",
-    premises: &[
-        ("pointwise", "each node that it moves over computes an element from those at its place"),
-        ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
-        ("one-reader", "nothing else reads the values in between"),
-        ("not-fused", "what comes before is no product or normalization, with which runtimes compute the rest at once"),
-        ("movable-type", "every runtime slices the element type"),
-    ],
-    exact: true,
-    operators: &["Slice"],
-    apply: slice_of_elementwise,
-}];
-
-/// Operators whose result at a place depends on their first operand at the place, and on scalars.
-#[rustfmt::skip]
-const UNARY: &[&str] = &[
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil", "Celu", "Clip", "Cos", "Cosh", "Elu",
-    "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg", "Not",
-    "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Swish",
-    "Tan", "Tanh", "ThresholdedRelu",
-];
-
-/// Operators whose result at a place depends on their operands, broadcast, at the place.
-#[rustfmt::skip]
-const BROADCASTING: &[&str] = &[
-    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less",
-    "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor",
-];
-
-/// Operators that runtimes compute in one go with what is done to their results element by element.
-#[rustfmt::skip]
-const FUSING: &[&str] = &[
-    "Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "LayerNormalization", "InstanceNormalization",
-    "GroupNormalization", "RMSNormalization", "SkipLayerNormalization", "DequantizeLinear", "ConvInteger", "MatMulInteger",
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    // Where a function is approximated, what is beside it in the chain goes with it: so this one is tried first.
+    Rule {
+        name: "slice-of-function",
+        law: "f(x, y)[r] = f(x[r], y), up to rounding",
+        sentence: "A slice of what is approximated element by element is taken before, and less is computed.",
+        premises: &[
+            (
+                "pointwise",
+                "each node that it moves over computes an element from those at its place, up to rounding wherever that is",
+            ),
+            ("approximated", "one of them may be rounded otherwise in another place"),
+            ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
+            ("one-reader", "nothing else reads the values in between"),
+            (
+                "not-fused",
+                "what comes before is no product or normalization, with which runtimes compute the rest at once",
+            ),
+            ("movable-type", "every runtime slices the element type"),
+        ],
+        exact: false,
+        operators: &["Slice"],
+        apply: slice_of_function,
+    },
+    Rule {
+        name: "slice-of-elementwise",
+        law: "f(x, y)[r] = f(x[r], y)",
+        sentence: "A slice of what is computed element by element is taken before, and less is computed.",
+        premises: &[
+            ("pointwise", "each node that it moves over computes an element from those at its place"),
+            ("same-bits", "it has the same bits in every place and beside every shape"),
+            ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
+            ("one-reader", "nothing else reads the values in between"),
+            (
+                "not-fused",
+                "what comes before is no product or normalization, with which runtimes compute the rest at once",
+            ),
+            ("movable-type", "every runtime slices the element type"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_of_elementwise,
+    },
 ];
 
 /// A chain longer than this is moved in several goes.
@@ -52,12 +59,24 @@ struct Step {
     id: NodeId,
     node: NewNode,
     slots: Vec<usize>,
+    /// Whether results may be rounded otherwise in another place.
+    varies: bool,
+}
+
+/// Results stay as they are bit for bit.
+fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
+    sliced_before(place, Variation::None)
+}
+
+/// Some function of the chain is computed in another way for some places, as kernels do in vectors.
+fn slice_of_function(place: &Place<'_>) -> Option<Edit> {
+    sliced_before(place, Variation::Rounding)
 }
 
 /// `f(x, y)[r] = f(x[r], y)` where the result has the axes that `r` cuts from `x`, and `y` is broadcast along them, for a whole
 /// chain of such `f` at once. They work on less, and there are as many of them. Two operands of full size would need two slices, so
 /// such an `f` is left alone; and so is what a runtime does together with the product before it.
-fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
+fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
     let output = place.output(0)?;
     let mut value = place.input(0)?;
     let mut chain: Vec<Step> = Vec::new();
@@ -73,18 +92,22 @@ fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     while chain.len() < MOST_STEPS && place.has_one_reader_node(value) {
-        let Some((step, data)) = step(place, value, rank, &axes) else { break };
+        let Some((step, data)) = step(place, value, (rank, &axes), most) else { break };
         chain.push(step);
         value = data;
     }
-    if chain.is_empty() || place.producer_of(value, FUSING).is_some() {
+    let varies = chain.iter().any(|step| step.varies);
+    if chain.is_empty()
+        || varies != (most == Variation::Rounding)
+        || place.producer_with(value, |own| own.fused_with_next).is_some()
+    {
         return None;
     }
     let mut edit = place.edit()?.removing(place.id);
     let slice = moved(place, &mut edit, place.id, value, rank, &Some)?;
     let mut part = edit.new_value(value, "sliced");
     edit.insert.push(slice.output(part));
-    while let Some(Step { id, mut node, slots }) = chain.pop() {
+    while let Some(Step { id, mut node, slots, .. }) = chain.pop() {
         for slot in slots {
             node = node.reading(slot, part);
         }
@@ -96,20 +119,33 @@ fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
 }
 
 /// The elementwise node that computes a value, and the one operand that has its axes.
-fn step(place: &Place<'_>, value: ValueId, rank: usize, axes: &[usize]) -> Option<(Step, ValueId)> {
+fn step(
+    place: &Place<'_>,
+    value: ValueId,
+    (rank, axes): (usize, &[usize]),
+    most: Variation,
+) -> Option<(Step, ValueId)> {
     let id = place.model.value(value).producer()?;
     let node = place.model.node(id)?;
-    let is_one_of = |operators: &[&str]| operators.iter().any(|operator| node.is(operator));
-    if node.graph() != place.node()?.graph() || node.outputs().len() != 1 {
+    if node.graph() != place.node()?.graph() || node.outputs().len() != 1 || !node.canonical_domain().is_empty() {
         return None;
     }
-    let data = if is_one_of(UNARY) {
-        node.input(0)?
-    } else if is_one_of(BROADCASTING) && place.opset.everything_broadcasts() {
-        full_operand(place, node, value, rank, axes)?
-    } else {
-        return None;
+    let traits = traits_of(place.model, node);
+    let pointwise = traits.pointwise?;
+    let variation = traits.variation(place.dtype(node.input(0)?)?);
+    let data = match pointwise.operands {
+        Operands::First => node.input(0)?,
+        Operands::Broadcast | Operands::Stretched
+            if place.opset.everything_broadcasts() && place.opset.version() >= pointwise.since =>
+        {
+            full_operand(place, node, value, rank, axes)?
+        }
+        // Quantized groups are recognised by runtimes as they stand.
+        _ => return None,
     };
+    if variation > most {
+        return None;
+    }
     let is_constant = matches!(place.model.value(data).definition(), Definition::Initializer(_));
     // Not every runtime slices every type.
     let is_common = place.dtype(data).is_some_and(is_common);
@@ -118,7 +154,7 @@ fn step(place: &Place<'_>, value: ValueId, rank: usize, axes: &[usize]) -> Optio
     }
     let inputs = node.inputs().iter().enumerate();
     let slots = inputs.filter(|(_, input)| **input == Some(data)).map(|(slot, _)| slot).collect();
-    Some((Step { id, node: NewNode::like(node), slots }, data))
+    Some((Step { id, node: NewNode::like(node), slots, varies: variation > Variation::None }, data))
 }
 
 /// The operand that the result has all of these axes from; every other one is broadcast along them.

@@ -2,10 +2,11 @@
 
 use super::cuts::cuts_of;
 use super::moved;
-use crate::dim::{Dim, Scope};
-use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
-use crate::rewrite::build::{RESHAPES, axes, rebuilt};
+use crate::ops::traits::{AxisSource, Movement, traits_of};
+use crate::rewrite::build::{axes, rebuilt};
 use crate::rewrite::{Place, Rule};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -23,23 +24,20 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: slice_of_reshape,
 }];
 
-/// What a slice can go on through, or cancel with.
-const BEFORE: [&str; 5] = ["Slice", "Concat", "Pad", "Expand", "Transpose"];
-
 /// `Reshape(x)[r] = Reshape(x[r])` where the axis cut is an axis of `x`: as long, with as many elements before it and behind it.
 ///
 /// A reshape moves no data, so nothing is won by that alone: the slice must meet something it may cancel with, or leave the reshape
 /// next to another one.
 fn slice_of_reshape(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (id, node) = place.producer_of(middle, RESHAPES)?;
+    let (id, node) = place.layout(middle)?;
     let data = node.input(0)?;
     if !place.has_one_reader(middle) || !is_worth_it(place, data, output) {
         return None;
     }
     let cuts = cuts_of(place, place.id)?;
     let from = place.shape(data)?;
-    let map = axis_map(place, node, from, &cuts.dims)?;
+    let map = axis_map(place, id)?;
     let mut lengths: Vec<Dim> = from.to_vec();
     let result = place.shape(output)?;
     for (axis, _) in cuts.cut() {
@@ -68,41 +66,22 @@ fn slice_of_reshape(place: &Place<'_>) -> Option<Edit> {
 
 /// Whether a slice between `data` and the reshape, instead of behind it, has something to meet.
 fn is_worth_it(place: &Place<'_>, data: ValueId, output: ValueId) -> bool {
-    let meets = place.producer_of(data, &BEFORE).is_some() && place.has_one_reader(data);
+    let meets = place.producer_with(data, |own| own.passes_slices).is_some() && place.has_one_reader(data);
     let readers: Vec<(NodeId, usize)> = place.model.users(output);
     let reshapes = |&(id, slot): &(NodeId, usize)| {
         let node = place.model.node(id);
-        slot == 0 && node.is_some_and(|node| RESHAPES.iter().any(|operator| node.is(operator)))
+        slot == 0 && node.is_some_and(|node| traits_of(place.model, node).moves == Some(Movement::Layout))
     };
     let cancels = place.has_one_reader(output) && readers.iter().all(reshapes);
     meets || cancels
 }
 
-/// Which axis of `from` each axis of the reshaped data is, if it is one.
-fn axis_map(place: &Place<'_>, node: &Node, from: &[Dim], to: &[Dim]) -> Option<Vec<Option<usize>>> {
-    let without = |rank: usize, axes: &[usize]| (0..rank).filter(|axis| !axes.contains(axis)).collect::<Vec<_>>();
-    match node.op_type.as_str() {
-        "Squeeze" => Some(without(from.len(), &place.read(node).ones()?).into_iter().map(Some).collect()),
-        "Unsqueeze" => {
-            let kept = without(to.len(), &place.read(node).ones()?);
-            Some((0..to.len()).map(|axis| kept.iter().position(|&kept| kept == axis)).collect())
-        }
-        _ => Some(surviving(place.scope(), from, to)),
-    }
-}
-
-/// Axes of equal dims, and equal products of the dims before and behind them. A dim of 1 has no place of its own.
-fn surviving(scope: &Scope, from: &[Dim], to: &[Dim]) -> Vec<Option<usize>> {
-    let equal = |a: &Dim, b: &Dim| scope.eq(a, b).is_yes();
-    let before = |dims: &[Dim], axis: usize| scope.product(dims.iter().take(axis));
-    let behind = |dims: &[Dim], axis: usize| scope.product(dims.iter().skip(axis.saturating_add(1)));
-    let survives = |axis: usize, dim: &Dim| {
-        (0..from.len()).find(|&own| {
-            !dim.is_const(1)
-                && from.get(own).is_some_and(|own| equal(own, dim))
-                && equal(&before(from, own), &before(to, axis))
-                && equal(&behind(from, own), &behind(to, axis))
-        })
+/// Which axis of the operand each axis of the reshaped data is, if it is one.
+fn axis_map(place: &Place<'_>, reshape: NodeId) -> Option<Vec<Option<usize>>> {
+    let view = place.view(reshape)?;
+    let own = |source: Option<AxisSource>| match source {
+        Some(AxisSource::Whole(axis)) => Some(axis),
+        _ => None,
     };
-    to.iter().enumerate().map(|(axis, dim)| survives(axis, dim)).collect()
+    Some(view.traits().axes?(&view)?.into_iter().map(own).collect())
 }

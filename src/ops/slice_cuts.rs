@@ -1,0 +1,56 @@
+//! What a Slice takes of each axis of its data.
+
+use super::slice_spec;
+use crate::dim::Dim;
+use crate::ir::{Facts, Model, NodeId};
+use crate::slicing::{self, AxisOp, Range, Rule};
+
+/// What a slice takes of one axis.
+#[derive(Clone, Debug)]
+pub struct SliceCut {
+    /// The range, in numbers where they can be told.
+    pub range: Range,
+    /// The first element and how many there are, if that is known; where there are none, the first means nothing.
+    pub exact: Option<(Dim, Dim)>,
+}
+
+/// What a Slice takes of each axis of its data; `None` is all of it.
+pub struct SliceCuts {
+    /// One for each axis.
+    pub axes: Vec<Option<SliceCut>>,
+    /// The dims of the data.
+    pub dims: Vec<Dim>,
+    /// How many axes the node names.
+    pub named: usize,
+}
+
+impl SliceCuts {
+    /// The axes that are cut.
+    pub fn cut(&self) -> impl Iterator<Item = (usize, &SliceCut)> {
+        self.axes.iter().enumerate().filter_map(|(axis, cut)| Some((axis, cut.as_ref()?)))
+    }
+}
+
+/// What the Slice `id` takes. Where readings of the operator are in dispute its ranges are not resolved.
+pub fn slice_cuts(model: &Model, facts: &Facts, id: NodeId) -> Option<SliceCuts> {
+    let spec = slice_spec(model, facts, id, Rule::Agree).ok()??;
+    let dims = facts.get(model.node(id)?.input(0)?)?.shape()?.to_vec();
+    let scope = facts.scope();
+    let mut named = 0;
+    let mut axes = Vec::with_capacity(dims.len());
+    for (op, dim) in spec.dense(dims.len()).ok()??.into_iter().zip(&dims) {
+        axes.push(match op {
+            AxisOp::Keep => None,
+            AxisOp::Range(range) => {
+                named += 1;
+                let range = slicing::with_numbers(scope, dim, &range, spec.reading);
+                let exact = slicing::resolve_exactly(scope, dim, &range, spec.reading);
+                let exact = exact.map(|(selection, len)| (selection.start, len));
+                let whole = exact.as_ref().is_some_and(|(_, len)| slicing::takes_all(scope, dim, &range, len));
+                Some(SliceCut { range, exact }).filter(|_| !whole)
+            }
+            AxisOp::Index(_) | AxisOp::NewAxis => return None,
+        });
+    }
+    Some(SliceCuts { axes, dims, named })
+}

@@ -1,0 +1,531 @@
+//! What operators say of themselves beside what they compute: whatever a general rule or pass may want to know.
+//!
+//! A rule that works for a class of operators asks for the class here and names no operator. Each entry of the table carries its
+//! [`Traits`] as plain data, written in the family's file beside inference and evaluation; `tests` compares every one of them
+//! with both, on random operands. What is not declared is not promised.
+//!
+//! | trait | promise |
+//! | --- | --- |
+//! | [`pointwise`](Traits::pointwise) | a result at a place depends on the operands at the place |
+//! | [`moves`](Traits::moves) | results are elements of the operands, unchanged; [`axes`](Traits::axes) tells from which axes |
+//! | [`reduces`](Traits::reduces) | axes are reduced to one element each, kept with size 1 or dropped |
+//! | [`mixes`](Traits::mixes) | the result has the first operand's shape, and places differ along these axes only |
+//! | [`kernels`](Traits::kernels) | what else the bits of a result depend on, in the kernels of runtimes |
+//! | [`fails`](Traits::fails) | whether values may make a run fail |
+//! | [`range`](Traits::range), [`monotone`](Traits::monotone) | between which numbers results lie, and how they are ordered |
+//! | [`needs`](Traits::needs) | which sizes it refuses |
+//! | [`counts`](Traits::counts), [`uniform`](Traits::uniform), [`repeats`](Traits::repeats) | what becomes of positions, of one number everywhere, of operands that repeat |
+
+mod counting;
+mod names;
+mod repeats;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use counting::{Counting, in_steps};
+pub(in crate::ops) use counting::{laid_out, pair};
+pub use names::*;
+pub use repeats::{Repetition, broadcast_narrow};
+pub use view::{NodeFacts, traits_of};
+
+use crate::dim::Dim;
+use crate::tensor::{DType, Tensor};
+
+/// Which operands of a pointwise operator have places.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operands {
+    /// The first. Others hold one number for all places, or nothing that matters but their type.
+    First,
+    /// The first. Others hold one number for all places if they have rank 0, else one for each place along an axis.
+    Scaled,
+    /// All of them, broadcast against each other (multidirectional broadcasting).
+    Broadcast,
+    /// All of them; others are stretched to the first's shape (unidirectional broadcasting).
+    Stretched,
+}
+
+/// A result at a place depends on the operands at the place, and on nothing else.
+#[derive(Clone, Copy, Debug)]
+pub struct Pointwise {
+    /// Which operands have places.
+    pub operands: Operands,
+    /// The operator set from which on operands meet so; before, attributes tell how.
+    pub since: i64,
+    /// The operator set from which on integers are taken.
+    pub integers_since: i64,
+    /// The attributes that decide what is computed.
+    pub attributes: &'static [&'static str],
+}
+
+/// What happens to a result when the same elements are computed elsewhere: in a tensor of another shape, or beside others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Variation {
+    /// It has the same bits. The sign and payload of NaN aside.
+    None,
+    /// It may be rounded otherwise, or a zero may have the other sign.
+    Rounding,
+    /// It may be another number.
+    Values,
+}
+
+/// What the kernels of runtimes look at beside the elements themselves.
+///
+/// Measured on ONNX Runtime: kernels of transcendental functions compute most elements in vectors and the rest one by one, by other
+/// approximations; Pow with a single exponent of 2 or 3 multiplies, and of integers else goes through doubles; which operand of
+/// Max is a single number decides on the sign of zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernels {
+    /// How much depends on where an element stands.
+    pub place: Variation,
+    /// How much depends on whether an operand is a single number, for floats.
+    pub scalar: Variation,
+    /// The same for integers.
+    pub integer_scalar: Variation,
+}
+
+/// Where the elements of a result come from, unchanged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Movement {
+    /// The first operand, whole and in its shape.
+    Through,
+    /// The first operand, whole and in order, in another shape.
+    Layout,
+    /// The first operand, in order, repeated along axes: where nothing is repeated it is the operand.
+    Spread,
+    /// Elements of the first operand.
+    Selection,
+    /// Elements of all operands.
+    Join,
+}
+
+/// Where the elements along an axis of a result come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AxisSource {
+    /// This axis of the first operand, all of it and in order.
+    Whole(usize),
+    /// Places of this axis of the first operand, in some order: what is at one place of the result is from one place there.
+    Part(usize),
+    /// None: elements are the same all along it.
+    Repeated,
+}
+
+/// Which axes of the first operand are reduced, and whether they stay with size 1. `None` where it is not known.
+pub type Reduced = fn(&NodeFacts<'_>) -> Option<(Vec<usize>, bool)>;
+
+/// An operator that reduces axes.
+#[derive(Clone, Copy, Debug)]
+pub struct Reduction {
+    /// The axes.
+    pub axes: Reduced,
+    /// The pointwise operator of two operands that, applied from element to element, gives the result, where there is one.
+    pub folds: Option<&'static str>,
+}
+
+/// Whether a run may fail because of the values of operands. What decides on the shape of results is not meant: inference sees it.
+#[derive(Clone, Copy, Debug)]
+pub enum Failure {
+    /// Never.
+    Never,
+    /// Unless this is proved.
+    Unless(fn(&NodeFacts<'_>) -> bool),
+    /// It may, for all that is declared.
+    Undeclared,
+}
+
+/// Numbers that results lie between, both included, as kernels compute them. Results of floats only.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Range {
+    /// No result is below it.
+    pub low: f64,
+    /// No result is above it.
+    pub high: f64,
+    /// Whether a result may be NaN, which is no number.
+    pub nan: bool,
+}
+
+impl Range {
+    /// Results of a function that makes NaN of NaN.
+    pub const fn between(low: f64, high: f64) -> Self {
+        Range { low, high, nan: true }
+    }
+}
+
+/// How far an approximation may reach beyond the bound that the function has in theory, relative to 1. ONNX Runtime's Sigmoid of
+/// binary32 gives 1 + 2⁻²³, Tanh and Softsign 1 + 2⁻²²; this is wide enough for the types of 16 bits.
+pub const OVERSHOOT: f64 = 1.0 / 64.0;
+
+/// The range of a node's results; the closure tells those of its operands.
+pub type RangeOf = fn(&NodeFacts<'_>, &dyn Fn(usize) -> Option<Range>) -> Option<Range>;
+
+/// The order of results of a function of one number, as far as numbers are concerned and up to rounding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// Of a larger operand no smaller result.
+    Rising,
+    /// Of a larger operand no larger result.
+    Falling,
+}
+
+/// What comes of a function applied twice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Twice {
+    /// `f(f(x)) = f(x)`.
+    Once,
+    /// `f(f(x)) = x`.
+    Nothing,
+}
+
+/// An operand that leaves the other as it is: `f(x, e) = x`, bit for bit.
+#[derive(Clone, Copy, Debug)]
+pub struct Neutral {
+    /// Whether this number (of rank 0) is such beside an `x` of this type.
+    pub is: fn(DType, &Tensor) -> bool,
+    /// Whether it may be the first operand as well as the second.
+    pub commutes: bool,
+}
+
+/// Sizes that a node refuses, the other way round: what is at least how much in every run that gives a result.
+pub type Needs = fn(&NodeFacts<'_>) -> Vec<(Dim, i64)>;
+
+/// The positions that a node's result of this shape holds; the closure tells those that its operands hold.
+pub type Counts = fn(&NodeFacts<'_>, &[Dim], &dyn Fn(usize) -> Option<Counting>) -> Option<Counting>;
+
+/// The one number that every element of a node's result is, of rank 0; the closure tells those of its operands.
+pub type Uniform = fn(&NodeFacts<'_>, &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor>;
+
+/// The shape of a node's result on smaller operands; see [`Repetition`].
+pub type Repeats = fn(&Repetition<'_>) -> Option<Vec<Dim>>;
+
+/// Where the elements along each axis of a node's first result come from; `None` for an axis of which it cannot be said so.
+pub type AxesOf = fn(&NodeFacts<'_>) -> Option<Vec<Option<AxisSource>>>;
+
+/// What an operator says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Traits {
+    /// A result at a place depends on the operands at the place.
+    pub pointwise: Option<Pointwise>,
+    /// Elements are moved and not looked at.
+    pub moves: Option<Movement>,
+    /// Every runtime moves elements of every common type.
+    pub any_type: bool,
+    /// Where the elements along each axis come from, for what moves elements.
+    pub axes: Option<AxesOf>,
+    /// Axes are reduced.
+    pub reduces: Option<Reduction>,
+    /// The first result has the first operand's shape, and along all axes but these it treats places alike, each for itself, given that
+    /// the other operands are the same for all.
+    pub mixes: Option<fn(&NodeFacts<'_>) -> Option<Vec<usize>>>,
+    /// What the bits of results depend on.
+    pub kernels: Kernels,
+    /// Whether values may make a run fail.
+    pub fails: Failure,
+    /// Between which numbers results lie.
+    pub range: Option<RangeOf>,
+    /// How a function of one number orders results.
+    pub monotone: Option<Direction>,
+    /// What comes of a function of one number applied twice.
+    pub twice: Option<Twice>,
+    /// Which operand leaves the other as it is.
+    pub neutral: Option<Neutral>,
+    /// The sign of a zero in an operand makes no difference.
+    pub ignores_zero_sign: bool,
+    /// `f(c·x) = c·f(x)` for the first operand, up to rounding, whatever the sign of `c`.
+    pub homogeneous: bool,
+    /// Takes any number of operands; of one alone the result is that operand.
+    pub variadic: bool,
+    /// The result depends on the shape of the operand alone.
+    pub of_shape: bool,
+    /// Results are flags (bool), whatever the operands are.
+    pub gives_flags: bool,
+    /// Makes a sequence or an optional of its operands and does nothing else.
+    pub makes_container: bool,
+    /// Runtimes compute it together with what is done to its result element by element.
+    pub fused_with_next: bool,
+    /// A Slice of its result can be taken of its operands instead, or cancels with it; there is a rule for that.
+    pub passes_slices: bool,
+    /// Which sizes it refuses.
+    pub needs: Option<Needs>,
+    /// What positions it makes of positions.
+    pub counts: Option<Counts>,
+    /// What it makes of operands that hold one number everywhere. What moves elements of the first operand keeps the number.
+    pub uniform: Option<Uniform>,
+    /// What it makes of operands that repeat along axes. Pointwise operators, and those that mix axes, need not tell.
+    pub repeats: Option<Repeats>,
+}
+
+impl Traits {
+    /// Nothing is declared.
+    pub const NONE: Traits = Traits {
+        pointwise: None,
+        moves: None,
+        any_type: false,
+        axes: None,
+        reduces: None,
+        mixes: None,
+        kernels: Kernels {
+            place: Variation::Rounding,
+            scalar: Variation::Rounding,
+            integer_scalar: Variation::Rounding,
+        },
+        fails: Failure::Undeclared,
+        range: None,
+        monotone: None,
+        twice: None,
+        neutral: None,
+        ignores_zero_sign: false,
+        homogeneous: false,
+        variadic: false,
+        of_shape: false,
+        gives_flags: false,
+        makes_container: false,
+        fused_with_next: false,
+        passes_slices: false,
+        needs: None,
+        counts: None,
+        uniform: None,
+        repeats: None,
+    };
+
+    const EXACT: Kernels = Kernels { place: Variation::None, scalar: Variation::None, integer_scalar: Variation::None };
+
+    const fn pointwise(operands: Operands, since: i64) -> Traits {
+        let pointwise = Pointwise { operands, since, integers_since: 1, attributes: &[] };
+        Traits { pointwise: Some(pointwise), kernels: Traits::EXACT, fails: Failure::Never, ..Traits::NONE }
+    }
+
+    /// A function of one number that has no choice of bits.
+    pub const fn function() -> Traits {
+        Traits::pointwise(Operands::First, 1)
+    }
+
+    /// A function of one number that kernels approximate.
+    pub const fn approximate() -> Traits {
+        Traits::function().rounded()
+    }
+
+    /// A function of numbers that are broadcast against each other since this operator set.
+    pub const fn broadcast(since: i64) -> Traits {
+        Traits::pointwise(Operands::Broadcast, since)
+    }
+
+    /// The same with other operands.
+    pub const fn with_operands(mut self, operands: Operands) -> Traits {
+        if let Some(pointwise) = &mut self.pointwise {
+            pointwise.operands = operands;
+        }
+        self
+    }
+
+    /// The same, with integers since this operator set.
+    pub const fn integers_since(mut self, opset: i64) -> Traits {
+        if let Some(pointwise) = &mut self.pointwise {
+            pointwise.integers_since = opset;
+        }
+        self
+    }
+
+    /// The same, with attributes that decide what is computed.
+    pub const fn attributes(mut self, names: &'static [&'static str]) -> Traits {
+        if let Some(pointwise) = &mut self.pointwise {
+            pointwise.attributes = names;
+        }
+        self
+    }
+
+    /// What moves elements; of no value it fails.
+    pub const fn movement(movement: Movement, axes: AxesOf) -> Traits {
+        Traits {
+            moves: Some(movement),
+            axes: Some(axes),
+            any_type: true,
+            kernels: Traits::EXACT,
+            fails: Failure::Never,
+            homogeneous: true,
+            ..Traits::NONE
+        }
+    }
+
+    /// What reduces axes.
+    pub const fn reduction(axes: Reduced, folds: Option<&'static str>) -> Traits {
+        Traits { reduces: Some(Reduction { axes, folds }), fails: Failure::Never, ..Traits::NONE }
+    }
+
+    /// What treats places alike along all axes but some, and kernels approximate.
+    pub const fn mixing(axes: fn(&NodeFacts<'_>) -> Option<Vec<usize>>) -> Traits {
+        Traits { mixes: Some(axes), fails: Failure::Never, ..Traits::NONE }
+    }
+
+    /// Kernels may round by where an element stands.
+    pub const fn rounded(mut self) -> Traits {
+        self.kernels = Traits::NONE.kernels;
+        self
+    }
+
+    /// Kernels give the same bits wherever an element stands.
+    pub const fn exact(mut self) -> Traits {
+        self.kernels = Traits::EXACT;
+        self
+    }
+
+    /// Kernels look at which operand is a single number.
+    pub const fn by_scalar(mut self, floats: Variation, integers: Variation) -> Traits {
+        self.kernels.scalar = floats;
+        self.kernels.integer_scalar = integers;
+        self
+    }
+
+    /// A run may fail unless this is proved.
+    pub const fn fails_unless(mut self, proved: fn(&NodeFacts<'_>) -> bool) -> Traits {
+        self.fails = Failure::Unless(proved);
+        self
+    }
+
+    /// Results lie in a range.
+    pub const fn range(mut self, range: RangeOf) -> Traits {
+        self.range = Some(range);
+        self
+    }
+
+    /// Results rise with the operand.
+    pub const fn rising(mut self) -> Traits {
+        self.monotone = Some(Direction::Rising);
+        self
+    }
+
+    /// Results fall as the operand rises.
+    pub const fn falling(mut self) -> Traits {
+        self.monotone = Some(Direction::Falling);
+        self
+    }
+
+    /// Applied twice it is this.
+    pub const fn twice(mut self, twice: Twice) -> Traits {
+        self.twice = Some(twice);
+        self
+    }
+
+    /// An operand may leave the other as it is.
+    pub const fn neutral(mut self, is: fn(DType, &Tensor) -> bool, commutes: bool) -> Traits {
+        self.neutral = Some(Neutral { is, commutes });
+        self
+    }
+
+    /// Zeros of either sign are one.
+    pub const fn ignoring_zero_sign(mut self) -> Traits {
+        self.ignores_zero_sign = true;
+        self
+    }
+
+    /// A factor of the first operand is one of the result.
+    pub const fn homogeneous(mut self) -> Traits {
+        self.homogeneous = true;
+        self
+    }
+
+    /// Any number of operands, of which one alone is the result.
+    pub const fn variadic(mut self) -> Traits {
+        self.variadic = true;
+        self
+    }
+
+    /// Depends on the operand's shape alone.
+    pub const fn of_shape(mut self) -> Traits {
+        self.of_shape = true;
+        self
+    }
+
+    /// Results are flags.
+    pub const fn giving_flags(mut self) -> Traits {
+        self.gives_flags = true;
+        self
+    }
+
+    /// Makes a sequence or an optional of its operands.
+    pub const fn container(mut self) -> Traits {
+        self.makes_container = true;
+        self
+    }
+
+    /// Runtimes compute what follows with it.
+    pub const fn fused_with_next(mut self) -> Traits {
+        self.fused_with_next = true;
+        self
+    }
+
+    /// There is a rule that takes a Slice before it.
+    pub const fn passing_slices(mut self) -> Traits {
+        self.passes_slices = true;
+        self
+    }
+
+    /// Not every runtime moves elements of every type.
+    pub const fn some_types(mut self) -> Traits {
+        self.any_type = false;
+        self
+    }
+
+    /// Refuses sizes.
+    pub const fn needs(mut self, needs: Needs) -> Traits {
+        self.needs = Some(needs);
+        self
+    }
+
+    /// Makes positions of positions.
+    pub const fn counts(mut self, counts: Counts) -> Traits {
+        self.counts = Some(counts);
+        self
+    }
+
+    /// Makes one number everywhere of such operands.
+    pub const fn uniform(mut self, uniform: Uniform) -> Traits {
+        self.uniform = Some(uniform);
+        self
+    }
+
+    /// Makes a smaller result of smaller operands.
+    pub const fn repeats(mut self, repeats: Repeats) -> Traits {
+        self.repeats = Some(repeats);
+        self
+    }
+
+    /// Whether the operator moves elements of its first operand, and of no other.
+    pub const fn moves_first(&self) -> bool {
+        matches!(self.moves, Some(Movement::Through | Movement::Layout | Movement::Spread | Movement::Selection))
+    }
+
+    /// Whether the operator is a function of its first operand's numbers.
+    pub const fn is_function(&self) -> bool {
+        matches!(self.pointwise, Some(Pointwise { operands: Operands::First, .. }))
+    }
+
+    /// Whether the operator is pointwise and, at this operator set, broadcasts its operands against each other.
+    pub fn is_broadcasting(&self, opset: i64) -> bool {
+        self.pointwise.is_some_and(|own| own.operands == Operands::Broadcast && opset >= own.since)
+    }
+
+    /// What may become of results where the same elements are computed in other places and shapes, operands being of this type.
+    pub fn variation(&self, dtype: DType) -> Variation {
+        if dtype.is_float() {
+            self.kernels.place.max(self.kernels.scalar)
+        } else if self.pointwise.is_some() {
+            self.kernels.integer_scalar.max(Variation::None)
+        } else {
+            self.kernels.place
+        }
+    }
+
+    /// What may become of results where an operand becomes a single number, or ceases to be one, at the same places.
+    pub fn variation_by_scalar(&self, dtype: DType) -> Variation {
+        if dtype.is_float() { self.kernels.scalar } else { self.kernels.integer_scalar }
+    }
+
+    /// Whether it is proved that no value makes the node fail.
+    pub fn cannot_fail(&self, view: &NodeFacts<'_>) -> bool {
+        match self.fails {
+            Failure::Never => true,
+            Failure::Unless(proved) => proved(view),
+            Failure::Undeclared => false,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Rules that go by what operators say of themselves: what must stay where the bits of a result depend on places or single numbers, where
+//! kernels leave the range of the function, and where work that ran for no element might fail.
+
+use onnx_slice_fold::Options;
+
+use crate::support::{self, folded};
+
+fn operators(opset: i64, body: &str, exact: bool) -> Vec<String> {
+    let source = format!("<ir_version: 8, opset_import: [\"\" : {opset}]>\n{body}");
+    support::operators(&folded(&source, &Options::new().exact(exact)))
+}
+
+fn has(opset: i64, body: &str, exact: bool, operator: &str) -> bool {
+    operators(opset, body, exact).iter().any(|own| own == operator)
+}
+
+/// A single exponent of 2 or 3 is computed as a product.
+#[test]
+fn a_single_exponent_rounds_otherwise() {
+    let body = "g (float[N] x) => (y) <float e = {3.0}> { s = Shape (x)  ee = Expand (e, s)  y = Pow (x, ee) }";
+    assert!(has(20, body, true, "Expand"));
+    assert_eq!(operators(20, body, false), ["Pow"]);
+    let filled = "g (float[N] x) => (y) { s = Shape (x)  ee = ConstantOfShape <value: tensor = float[1] {2.0}> (s)  y = Pow (x, ee) }";
+    assert!(has(20, filled, true, "ConstantOfShape"));
+    assert_eq!(operators(20, filled, false), ["Pow"]);
+}
+
+/// Of integers it gives other numbers, so it stays by default as well.
+#[test]
+fn a_single_exponent_of_integers_stays_as_it_is() {
+    for exact in [false, true] {
+        let body = "g (int64[N] x) => (y) <int64 e = {2}> { s = Shape (x)  ee = Expand (e, s)  y = Pow (x, ee) }";
+        assert!(has(20, body, exact, "Expand"));
+        let filled = "g (int64[N] x) => (y) { s = Shape (x)  ee = ConstantOfShape <value: tensor = int64[1] {2}> (s)  y = Pow (x, ee) }";
+        assert!(has(20, filled, exact, "ConstantOfShape"));
+        let sliced = "g (int64[N,4] x) => (y) <int64 e = {2}, int64[1] b = {0}, int64[1] u = {1}> { p = Pow (x, e)  y = Slice (p, b, u, u) }";
+        assert_eq!(operators(20, sliced, exact), ["Pow", "Slice"]);
+        let parts = "g (int64[N,4] x) => (y) <int64 e = {2}, int64[2] n = {2,2}> { a, b = Split <axis = 1> (x, n)  p = Pow (a, e)  q = Pow (b, e)  y = Mul (p, q) }";
+        assert_eq!(operators(20, parts, exact), ["Split", "Pow", "Pow", "Mul"]);
+    }
+}
+
+/// Kernels compute most elements of a vector together and the rest one by one.
+#[test]
+fn functions_that_round_by_place_stay_before_a_slice() {
+    let body = |function: &str| {
+        format!(
+            "g (float[N,13] x) => (y) <int64[1] b = {{1}}, int64[1] e = {{12}}, int64[1] ax = {{1}}, int64[1] st = {{3}}> {{ a = {function} (x)  y = Slice (a, b, e, ax, st) }}"
+        )
+    };
+    for function in ["Acos", "Cos", "Exp", "Sigmoid", "Softplus", "Tanh", "Erf", "Gelu", "Log", "Mish"] {
+        assert_eq!(operators(20, &body(function), true), [function, "Slice"]);
+        assert_eq!(operators(20, &body(function), false), ["Slice", function]);
+    }
+    for function in ["Neg", "Relu", "Sqrt", "Floor", "Round", "IsNaN", "LeakyRelu"] {
+        assert_eq!(operators(20, &body(function), true), ["Slice", function]);
+    }
+    // A tensor that is spread is in other places as well.
+    let spread = |function: &str| {
+        format!(
+            "g (float[1,N] x, float[M,N] w) => (y) {{ s = Shape (w)  e = Expand (x, s)  f = {function} (e)  y = Add (f, w) }}"
+        )
+    };
+    assert_eq!(operators(20, &spread("Cos"), true), ["Shape", "Expand", "Cos", "Add"]);
+    assert_eq!(operators(20, &spread("Cos"), false), ["Cos", "Add"]);
+    assert_eq!(operators(20, &spread("Neg"), true), ["Neg", "Add"]);
+}
+
+/// Which operand of Max is a single number decides on the sign of a zero; integers have but one zero.
+#[test]
+fn a_single_operand_of_max_decides_on_zeros() {
+    let body = |dtype: &str| {
+        format!("g ({dtype} z, {dtype}[N] x) => (y) {{ s = Shape (x)  e = Expand (z, s)  y = Max (e, x) }}")
+    };
+    assert!(has(20, &body("float"), true, "Expand"));
+    assert!(!has(20, &body("float"), false, "Expand"));
+    assert!(!has(20, &body("int64"), true, "Expand"));
+}
+
+/// ONNX Runtime's Sigmoid gives 1 + 2⁻²³, and its MaxPool a number where all is NaN.
+#[test]
+fn cuts_are_needless_only_within_what_kernels_give() {
+    let cut = |function: &str, high: f32| {
+        format!(
+            "g (float[N] x) => (y) <float z = {{0.0}}, float h = {{{high:.1}}}> {{ p = {function} (x)  c = Clip (p, z, h)  y = Neg (c) }}"
+        )
+    };
+    for exact in [false, true] {
+        assert!(has(20, &cut("Sigmoid", 1.0), exact, "Clip"));
+        assert!(!has(20, &cut("Sigmoid", 2.0), exact, "Clip"));
+        assert!(!has(20, &cut("HardSigmoid", 1.0), exact, "Clip"));
+        assert!(has(20, &cut("Softmax", 1.0), exact, "Clip"));
+        let relu = "g (float[N] x) => (y) { p = Sigmoid (x)  c = Relu (p)  y = Neg (c) }";
+        assert!(!has(20, relu, exact, "Relu"));
+        let pooled = "g (float[N,2,8] x) => (y) { p = Relu (x)  q = MaxPool <kernel_shape = [2]> (p)  c = Relu (q)  y = Neg (c) }";
+        assert_eq!(operators(20, pooled, exact).iter().filter(|own| *own == "Relu").count(), 2);
+    }
+}
+
+/// At `S = 0` nothing is looked up, and the index may be any.
+#[test]
+fn a_lookup_that_runs_for_no_index_is_not_run_once() {
+    let body = |index: &str, size: &str| {
+        format!(
+            "g ({index}, float[4] d, float[{size}] w) => (y) {{ n = Shape (w)  e = Expand (i, n)  g = Gather (d, e)  y = Add (g, w) }}"
+        )
+    };
+    assert!(has(18, &body("int64[1] i", "S"), false, "Expand"));
+    assert!(!has(18, &body("int64[1] i", "3"), false, "Expand"), "three are looked up");
+    let known = "g (float[4] d, float[S] w) => (y) <int64[1] i = {2}> { n = Shape (w)  e = Expand (i, n)  g = Gather (d, e)  y = Add (g, w) }";
+    assert!(!has(18, known, false, "Expand"), "there is an entry 2 of 4");
+    let beyond = "g (float[4] d, float[S] w) => (y) <int64[1] i = {7}> { n = Shape (w)  e = Expand (i, n)  g = Gather (d, e)  y = Add (g, w) }";
+    assert!(has(18, beyond, false, "Gather"), "at S = 0 it runs");
+}
+
+/// At `S = 0` nothing is divided, and the divisor may be 0.
+#[test]
+fn a_division_of_nothing_is_not_run_once() {
+    for operator in ["Div", "Mod"] {
+        let body = |dtype: &str, size: &str| {
+            format!(
+                "g ({dtype}[1] i, {dtype}[{size}] w) => (y) {{ n = Shape (w)  e = Expand (i, n)  s = Constant <value: tensor = {dtype} {{7}}> ()  q = {operator} (s, e)  y = Add (q, w) }}"
+            )
+        };
+        assert!(has(18, &body("int64", "S"), false, "Expand"), "{operator}");
+    }
+    let float = "g (float[1] i, float[S] w) => (y) <float s = {7.0}> { n = Shape (w)  e = Expand (i, n)  q = Div (s, e)  y = Add (q, w) }";
+    assert!(!has(18, float, false, "Expand"), "floats are divided by anything");
+    let known = "g (int64[1] i, int64[S] w) => (y) <int64 s = {7}> { n = Shape (w)  e = Expand (i, n)  q = Div (e, s)  y = Add (q, w) }";
+    assert!(!has(18, known, false, "Expand"), "7 divides");
+}
