@@ -76,6 +76,8 @@ impl Document {
             rounds: outcome.rounds,
             notes: outcome.notes,
             fired: outcome.fired,
+            last_edit: outcome.last_edit,
+            passes: outcome.passes,
             seconds: begin.elapsed().as_secs_f64(),
         })
     }

@@ -106,10 +106,10 @@ fuses! {
         s = Shape (x)  n = Slice (s, i0, i1)  a = ConstantOfShape <value = int64[1] {1}> (n)  b = NonZero (a)  y = Reshape (b, flat) }";
     the_first_places_of_many: "positions-to-constant", 13, "g (float[n,m] x) => (y) <int64 zero = {0}, int64 one = {1}, int64[1] i0 = {0}, int64[1] four = {4}, int64[2] pads = {0,4}> {
         s = Shape (x)  n = Gather (s, zero)  f = Constant <value_int = 4> ()  t = Add (n, f)  r = Range (zero, t, one)  p = Slice (r, i0, four)  q = Mul (p, p)  c = Cast <to = 1> (q)  y = Mul (c, row)  k = Gather (x, zero)  row = ReduceSum <keepdims = 0> (k) }";
-    positions_after_those_of_the_past: "equal-content", 13, "g (float[b,past,2] k, float[b,seq,2] x) => (y, z) <int64 zero = {0}, int64 one = {1}, int64[2] rows = {-1,1}> {
+    positions_after_those_of_the_past: "range-and-sum", 13, "g (float[b,past,2] k, float[b,seq,2] x) => (y, z) <int64 zero = {0}, int64 one = {1}, int64[2] rows = {-1,1}> {
         s0 = Shape (k)  p = Gather (s0, one)  s1 = Shape (x)  n = Gather (s1, one)  r = Range (zero, n, one)  a = Add (r, p)
         t = Add (p, n)  all = Range (zero, t, one)  u = Reshape (a, rows)  m = LessOrEqual (all, u)  y = Cast <to = 1> (m)  z = Mul (a, a) }";
-    places_counted_twice: "equal-content", 13, "g (float[n,m] x) => (y, z) <int64 zero = {0}, int64 one = {1}, int64[1] i0 = {0}, int64[1] end = {-1}, int64[2] rows = {-1,1}> {
+    places_counted_twice: "value-numbering", 13, "g (float[n,m] x) => (y, z) <int64 zero = {0}, int64 one = {1}, int64[1] i0 = {0}, int64[1] end = {-1}, int64[2] rows = {-1,1}> {
         s = Shape (x)  n = Gather (s, zero)  r = Range (zero, n, one)  a = Slice (r, i0, end)  h = Add (x, x)  b = Slice (h, i0, end)  s1 = Shape (b)  k = Gather (s1, zero)  q = Range (zero, k, one)
         y = Mul (a, a)  u = Reshape (q, rows)  z = Add (u, u) }";
 }

@@ -65,15 +65,19 @@ struct Passes {
     /// Refuse a model of which no run can succeed, instead of leaving the nodes that cannot work as they are.
     #[arg(long)]
     strict: bool,
-    /// Leave a rewrite rule out, by the name `explain` gives it.
+    /// Leave a rewrite rule or a pass out, by the name `explain` gives it.
     #[arg(long, value_name = "RULE")]
     skip: Vec<String>,
     /// Only use rewrites that keep results equal bit for bit. What is constant is computed all the same, in this program's own way.
     #[arg(long)]
     exact: bool,
-    /// Stop after this many rewrites, to find the one at fault.
+    /// Stop after this many edits of any pass, to find the one at fault: the first ones of those made without this. With 0 only shapes
+    /// are inferred and written. `explain` tells the last edit.
     #[arg(long, value_name = "COUNT")]
     stop_after: Option<usize>,
+    /// Verify the model after each pass that changed it, and name the pass that broke it.
+    #[arg(long)]
+    verify_each: bool,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -108,6 +112,7 @@ impl Passes {
             skip: self.skip.clone(),
             exact: self.exact,
             fuel: self.stop_after.unwrap_or(usize::MAX),
+            verify_each: self.verify_each,
             assumptions: shapes.chain(dims).chain(relations).collect(),
             trust_declared_shapes: self.trust_declared_shapes,
             strict: self.strict,

@@ -1,103 +1,20 @@
-//! Runs the passes to a fixpoint.
+//! Runs everything over a model: what is assumed, the passes over the main graph and over functions, and what is written beside the values.
 
 use std::rc::Rc;
+use std::time::Instant;
 
 use rustc_hash::FxHashSet;
 
-use super::assume::{AssumeError, Assumption, assume, possible};
-use super::simplify::{self, Fired, Rules};
-use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline, library};
+use super::assume::{AssumeError, assume, possible};
+use super::driver::{Told, settle};
+use super::edits::EditCounter;
+use super::inline::functions;
+use super::options::{Options, Outcome, RunError};
+use super::pass::{Note, Pass, PassRun, Profile, Run, Work};
+use super::{annotate, claims, dead, function_bodies, opaque, pipeline};
 use crate::dim::Scope;
-use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId, ValueId};
-use crate::ops::{Budget, Event, EventKind, Refusal, SliceName, Walk, plain_names};
-use crate::slicing::Rule;
-
-/// What a run may and should do.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// How disputed cases of slicing are read.
-    pub slice_rule: Rule,
-    /// Operators of the model that are strided slices of other dialects, beside those the program knows by name.
-    pub slice_names: Vec<SliceName>,
-    /// How much larger the constants may make the model, as a share of its size; 0.0 allows no growth.
-    pub max_growth: f64,
-    /// How many bytes of growth are too few to mind whatever the share.
-    pub free_growth: usize,
-    /// How often the passes run before a run ends without having settled.
-    pub max_rounds: usize,
-    /// Whether anything is removed; without, only types are inferred.
-    pub fold: bool,
-    /// Names of rewrite rules to leave out.
-    pub skip: Vec<String>,
-    /// Whether only rewrites are used that keep results equal bit for bit.
-    pub exact: bool,
-    /// After how many rewrites to stop.
-    pub fuel: usize,
-    /// What the user knows about the inputs.
-    pub assumptions: Vec<Assumption>,
-    /// Whether declared shapes of results are premises like what is proved. They are often wrong.
-    pub trust_declared_shapes: bool,
-    /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work. Otherwise such nodes are
-    /// left as they are, and told of.
-    pub strict: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            slice_rule: Rule::Agree,
-            slice_names: Vec::new(),
-            max_growth: 0.0,
-            free_growth: 256 << 10,
-            max_rounds: 32,
-            fold: true,
-            skip: Vec::new(),
-            exact: false,
-            fuel: usize::MAX,
-            assumptions: Vec::new(),
-            trust_declared_shapes: false,
-            strict: false,
-        }
-    }
-}
-
-/// What a run found and did.
-#[derive(Debug)]
-pub struct Outcome {
-    /// What is proved of the values that are left.
-    pub facts: Facts,
-    /// What there is to tell, by node description.
-    pub notes: Vec<(String, EventKind, String)>,
-    /// How many rounds it took.
-    pub rounds: usize,
-    /// How often each rewrite rule fired.
-    pub fired: Fired,
-}
-
-/// A run that had to stop.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The model was or became inconsistent.
-    #[error(transparent)]
-    Broken(#[from] Broken),
-    /// Something the user assumes cannot be.
-    #[error(transparent)]
-    Assumption(#[from] AssumeError),
-    /// A rule to be left out that does not exist.
-    #[error("there is no rule named '{0}'; `explain` lists the names of those that fired")]
-    NoRule(String),
-    /// The model cannot be walked.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// Every run needs a node that can work at no size.
-    #[error("no run of the model can succeed: {node}: {reason}")]
-    Impossible {
-        /// The node.
-        node: String,
-        /// Why it cannot work.
-        reason: String,
-    },
-}
+use crate::ir::{Definition, Fact, Facts, Model, NodeId, ValueId};
+use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
 
 /// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
 ///
@@ -119,16 +36,24 @@ pub fn run(
         model.add_synonym(name.synonym());
     }
     model.pin_shadowing();
-    let disputed = library::veil_disputed(model);
+    let disputed = opaque::make_disputed_opaque(model);
+    let edits = EditCounter::new(options.fuel, options.fuel < usize::MAX || options.verify_each);
+    let mut profile = Profile::default();
     let result = if options.fold && disputed.is_empty() && model.functions().next().is_some() {
-        functions::run(model, &scope, options, model_bytes, watch)
+        fold_with_functions(model, &scope, options, model_bytes, edits, &mut profile, watch)
     } else {
         model.keeps_functions |= !disputed.is_empty();
-        run_as_it_is(model, scope, options, model_bytes, watch)
+        fold(model, scope, options, model_bytes, edits, &mut profile, watch)
     };
-    let result = result.and_then(|settled| settled.stated(model, options));
-    library::unveil(model, &disputed);
+    let result = result.and_then(|settled| {
+        let begin = Instant::now();
+        let outcome = settled.stated(model, options);
+        profile.note("write-shapes", begin, 0);
+        outcome
+    });
+    opaque::make_plain(model, &disputed);
     let mut outcome = result?;
+    outcome.passes = profile.into_passes();
     for (node, _) in disputed.into_iter().filter(|(node, _)| model.node(*node).is_some()) {
         let reason = "the model has a function of this operator's name; which of both counts is up to the runtime";
         outcome.notes.push((model.describe(node), EventKind::Declined, reason.to_string()));
@@ -137,11 +62,11 @@ pub fn run(
 }
 
 /// A model that has settled, of which nothing is written beside the values yet.
-pub(super) struct Settled {
+struct Settled {
     walk: Walk,
-    notes: Vec<(String, EventKind, String)>,
+    notes: Vec<Note>,
     rounds: usize,
-    pub(super) fired: Fired,
+    edits: EditCounter,
 }
 
 impl Settled {
@@ -150,50 +75,62 @@ impl Settled {
         let names = claims::Names::adopt(model, &self.walk.facts);
         let claimed = claimed(model, &self.walk, options)?;
         self.notes.extend(annotate::annotate(model, &self.walk.facts, claimed.as_ref(), &names));
-        Ok(Outcome { facts: self.walk.facts, notes: self.notes, rounds: self.rounds, fired: self.fired })
+        let (fired, last_edit) = self.edits.into_parts();
+        let (facts, passes) = (self.walk.facts, Vec::<PassRun>::new());
+        Ok(Outcome { facts, notes: self.notes, rounds: self.rounds, fired, last_edit, passes })
     }
 }
 
-/// The same, without a choice of how.
-pub(super) fn run_as_it_is(
+/// Folds a model with functions, several times if need be to tell how many calls to inline.
+fn fold_with_functions(
+    model: &mut Model,
+    scope: &Rc<Scope>,
+    options: &Options,
+    model_bytes: usize,
+    edits: EditCounter,
+    profile: &mut Profile,
+    watch: &mut dyn FnMut(&'static str),
+) -> Result<Settled, RunError> {
+    let inlines = !skips(options, functions::NAME);
+    functions::fold(model, edits, inlines, &mut |model, edits, is_rehearsal| {
+        // What a rehearsal learns of the symbols is not to be known in earnest.
+        let scope = if is_rehearsal { Rc::new(Scope::new()) } else { Rc::clone(scope) };
+        fold(model, scope, options, model_bytes, edits, profile, watch)
+    })
+}
+
+/// Folds a model, without inlining calls.
+fn fold(
     model: &mut Model,
     scope: Rc<Scope>,
     options: &Options,
     model_bytes: usize,
+    edits: EditCounter,
+    profile: &mut Profile,
     watch: &mut dyn FnMut(&'static str),
 ) -> Result<Settled, RunError> {
     watch("inferring shapes");
-    let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
-    let names = if options.assumptions.is_empty() { Vec::new() } else { plain_names(model, model.main()) };
-    assume(model, &scope, &options.assumptions)?;
-    let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
-    let mut walk = Walk::new(Rc::clone(&scope), options.slice_rule, Budget::default());
-    walk.trust_declared = options.trust_declared_shapes;
-    walk.replaced = names;
     let mut notes = Vec::new();
-    let mut rules = Rules::new(&options.skip, options.exact, options.fuel);
-    let mut fired = Fired::new();
-    learn(model, &mut walk)?;
-    if let Some(original) = original {
-        fits(&original, model, &mut walk, options)?;
-    }
-    // A claim that is believed may be what does not fit.
-    if options.strict && !options.trust_declared_shapes {
-        walk.infer_main(model)?;
-        works(model, &walk)?;
-    }
+    let begin = Instant::now();
+    let mut walk = premises(model, &scope, options)?;
     if !options.trust_declared_shapes {
         notes.extend(claims::contradictions(model, &walk.facts));
     }
-    let rounds = settle(model, &mut walk, options, (&mut rules, &mut fired), growth, &mut |told| match told {
+    let may_edit = edits.allows_more();
+    let mut run = Run::new(options, edits);
+    run.profile.note("premises", begin, 0);
+    let passes: Vec<Pass> =
+        pipeline::PASSES.iter().filter(|pass| options.fold && !run.skips(pass.name)).copied().collect();
+    let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
+    let mut work = Work::new(model, &mut walk, &mut run, growth);
+    let rounds = settle(&mut work, &pipeline::INFER, &passes, &mut |told| match told {
         Told::Doing(what) => watch(what),
         Told::Note(note) => notes.push(note),
     })?;
-    if options.fold && !skips(options, functions::BODIES) && model.functions().next().is_some() {
-        let saved = functions::fold_bodies(model, &walk.facts, options, &mut rules, &mut fired)?;
-        *fired.entry(functions::BODIES).or_default() += saved;
+    if options.fold && !run.skips(function_bodies::NAME) && model.functions().next().is_some() {
+        function_bodies::fold_bodies(model, &walk.facts, &mut run, &pipeline::INFER, &passes)?;
     }
-    if options.fold && model.ir_version < 4 && model.ir_version > 0 {
+    if options.fold && may_edit && model.ir_version < 4 && model.ir_version > 0 {
         // Before version 4 an initializer is the default of an input, in every graph.
         let graphs = dead::live_graphs(model);
         let mut initializers = graphs.iter().flat_map(|&graph| model.graph(graph).initializers());
@@ -204,112 +141,38 @@ pub(super) fn run_as_it_is(
     model.separate_names();
     model.verify()?;
     model.verify_names()?;
-    Ok(Settled { walk, notes, rounds, fired })
+    profile.add_all(run.profile);
+    Ok(Settled { walk, notes, rounds, edits: run.edits })
 }
 
-/// What there is to tell meanwhile.
-pub(super) enum Told {
-    /// What is being done.
-    Doing(&'static str),
-    /// Of a node.
-    Note((String, EventKind, String)),
-}
-
-/// Infers, folds and cleans up the main graph until nothing changes. Returns how many rounds that took. `growth` is how many bytes the
-/// constants may make the model larger by.
-pub(super) fn settle(
-    model: &mut Model,
-    walk: &mut Walk,
-    options: &Options,
-    (rules, fired): (&mut Rules, &mut Fired),
-    growth: usize,
-    tell: &mut dyn FnMut(Told),
-) -> Result<usize, RunError> {
-    let mut kept: FxHashSet<NodeId> = FxHashSet::default();
-    let mut decided: FxHashSet<NodeId> = FxHashSet::default();
-    let mut rounds = 0;
-    loop {
-        rounds += 1;
-        if rounds > 1 {
-            for value in newly_decided(model, &walk.facts, &mut decided) {
-                walk.forget(value);
-            }
-        }
+/// Makes the assumptions, and learns of the symbols what every run that gives a result needs of them.
+///
+/// # Errors
+/// What is assumed cannot be; no run can succeed, if that is asked for.
+fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<Walk, RunError> {
+    let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
+    let names = if options.assumptions.is_empty() { Vec::new() } else { plain_names(model, model.main()) };
+    assume(model, scope, &options.assumptions)?;
+    let mut walk = Walk::new(Rc::clone(scope), options.slice_rule, Budget::default());
+    walk.trust_declared = options.trust_declared_shapes;
+    walk.replaced = names;
+    learn(model, &mut walk)?;
+    if let Some(original) = original {
+        fits(&original, model, &mut walk, options)?;
+    }
+    // A claim that is believed may be what does not fit.
+    if options.strict && !options.trust_declared_shapes {
         walk.infer_main(model)?;
-        if rounds == 1 {
-            newly_decided(model, &walk.facts, &mut decided);
-        }
-        for Event { node, kind, reason } in walk.events.drain(..) {
-            tell(Told::Note((model.describe(node), kind, reason)));
-        }
-        if !options.fold || rounds > options.max_rounds {
-            break;
-        }
-        tell(Told::Doing("folding"));
-        let folded = fold::fold(model, &walk.facts, growth, &mut kept);
-        for (node, bytes) in &folded.declined {
-            let reason = format!("its constant result of {bytes} bytes would make the model larger than allowed");
-            tell(Told::Note((model.describe(*node), EventKind::Declined, reason)));
-        }
-        let partly = fold::fold_partly(model, &walk.facts) + fold::fold_containers(model, &walk.facts)?;
-        let simplified = simplify::simplify(model, &mut walk.facts, rules, 0, fired)?;
-        let merged = match skips(options, "common-subexpression") {
-            true => common::Merged::default(),
-            false => common::merge(model, &walk.facts)?,
-        };
-        *fired.entry("common-subexpression").or_default() += merged.nodes;
-        let numbered = if skips(options, "equal-content") { 0 } else { contents::number(model, &walk.facts)? };
-        *fired.entry("equal-content").or_default() += numbered;
-        let inlined = if skips(options, "decided-if") { 0 } else { inline::decided_branches(model, &walk.facts)? };
-        *fired.entry("decided-if").or_default() += inlined;
-        let unrolled = match skips(options, "decided-loop") {
-            true => 0,
-            false => inline::decided_loops(model, &walk.facts, &walk.trips)?,
-        };
-        *fired.entry("decided-loop").or_default() += unrolled;
-        let removed = dead::remove(model);
-        if folded.nodes == 0
-            && partly == 0
-            && !simplified
-            && numbered == 0
-            && inlined + unrolled == 0
-            && merged == common::Merged::default()
-            && removed == dead::Removed::default()
-            && !late(model, &mut walk.facts, rules, fired)?
-        {
-            // Only when nothing else is left to do: what others would remove is not worth planning.
-            let skipped = skips(options, "size-chain") || rules.fuel == 0;
-            let saved = if skipped { 0 } else { chains::shorten(model, &walk.facts)? };
-            *fired.entry("size-chain").or_default() += saved;
-            if saved == 0 {
-                break;
-            }
-            dead::remove(model);
-        }
+        works(model, &walk)?;
     }
-    Ok(rounds)
-}
-
-/// The results without content of nodes of the main graph that edits gave nothing but constants to read: what was known of them was
-/// known of the operands before. A node is told once.
-fn newly_decided(model: &Model, facts: &Facts, decided: &mut FxHashSet<NodeId>) -> Vec<ValueId> {
-    let is_known =
-        |value: &Option<ValueId>| value.is_none_or(|value| facts.get(value).is_some_and(|fact| fact.data().is_some()));
-    let mut found = Vec::new();
-    for id in model.graph(model.main()).nodes() {
-        let Some(node) = model.node(id).filter(|node| node.inputs().iter().all(is_known)) else { continue };
-        if !node.outputs().iter().all(is_known) && decided.insert(id) {
-            found.extend(node.outputs().iter().flatten());
-        }
-    }
-    found
+    Ok(walk)
 }
 
 /// The model without the nodes that nothing reads, which no runtime computes; `None` if all nodes can work.
 fn needed(model: &Model, walk: &Walk) -> Option<Model> {
     walk.events.iter().any(|event| event.kind == EventKind::Invalid).then(|| {
         let mut needed = model.clone();
-        dead::remove(&mut needed);
+        dead::remove(&mut needed, &mut EditCounter::unlimited());
         needed
     })
 }
@@ -356,16 +219,6 @@ fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> 
     }
 }
 
-/// Tries the rules that wait until no other has anything left to do, stage after stage until one changes something.
-fn late(model: &mut Model, facts: &mut Facts, rules: &mut Rules, fired: &mut Fired) -> Result<bool, Broken> {
-    for stage in 1..rules.stages() {
-        if simplify::simplify(model, facts, rules, stage, fired)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
 fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
     const ROUNDS: usize = 3;
@@ -381,22 +234,12 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Passes that can be left out like rules.
-const PASSES: [&str; 7] = [
-    "common-subexpression",
-    "equal-content",
-    "decided-if",
-    "decided-loop",
-    "size-chain",
-    functions::INLINE,
-    functions::BODIES,
-];
-
+/// Whether a rule or a pass has this name.
 fn is_rule(name: &str) -> bool {
-    PASSES.contains(&name) || crate::rewrite::rules().any(|rule| rule.name == name)
+    pipeline::names().any(|pass| pass == name) || crate::rewrite::rules().any(|rule| rule.name == name)
 }
 
-pub(super) fn skips(options: &Options, rule: &str) -> bool {
+fn skips(options: &Options, rule: &str) -> bool {
     options.skip.iter().any(|name| name == rule)
 }
 

@@ -1,16 +1,12 @@
 //! Drives the rewrite rules over every node, in an order to compute in.
 
-use std::collections::BTreeMap;
-
 use rustc_hash::FxHashMap;
 
 use super::dead::live_graphs;
+use super::edits::EditCounter;
 use crate::ir::{Broken, Facts, Model, NodeId};
 use crate::ops::{Budget, newest_opset};
 use crate::rewrite::{LATE_RULES, Place, RULES, Rule, Taken};
-
-/// How often each rule fired.
-pub type Fired = BTreeMap<&'static str, usize>;
 
 /// Rules by the operators they look at.
 type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
@@ -19,15 +15,13 @@ type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
 pub struct Rules {
     /// Those to be tried whenever, then one stage after the other those that wait.
     stages: Vec<ByOperator>,
-    /// How many more edits may be applied; for finding the edit at fault.
-    pub fuel: usize,
     /// What computing new constants may cost in all.
     budget: Budget,
 }
 
 impl Rules {
     /// Every rule but those named in `skip` and, if `exact`, those that only hold up to rounding.
-    pub fn new(skip: &[String], exact: bool, fuel: usize) -> Self {
+    pub fn new(skip: &[String], exact: bool) -> Self {
         let wanted = |rule: &&Rule| (rule.exact || !exact) && !skip.iter().any(|name| name == rule.name);
         let collect = |families: &[&'static [Rule]]| {
             let mut by_operator = ByOperator::default();
@@ -39,12 +33,7 @@ impl Rules {
             by_operator
         };
         let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
-        Rules { stages, fuel, budget: Budget::default() }
-    }
-
-    /// How many stages there are.
-    pub fn stages(&self) -> usize {
-        self.stages.len()
+        Rules { stages, budget: Budget::default() }
     }
 
     /// The rules of a stage that look at an operator.
@@ -53,18 +42,17 @@ impl Rules {
     }
 }
 
-/// Tries every rule of a stage at every node of the main graph and its subgraphs, once. Returns whether anything changed.
+/// Tries every rule of a stage at every node of the main graph and its subgraphs, once.
 ///
 /// # Errors
 /// A rule made the model inconsistent: a defect of the rule.
 pub fn simplify(
     model: &mut Model,
     facts: &mut Facts,
-    rules: &mut Rules,
+    rules: &Rules,
     stage: usize,
-    fired: &mut Fired,
-) -> Result<bool, Broken> {
-    let mut changed = false;
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
     let taken = Taken::default();
     for graph in live_graphs(model) {
         if !model.is_live(graph) {
@@ -76,24 +64,23 @@ pub fn simplify(
             continue;
         }
         for id in model.topological(graph)? {
-            changed |= at_node(model, facts, rules, stage, fired, (id, opset, &taken))?;
+            at_node(model, facts, rules, stage, edits, (id, opset, &taken))?;
         }
     }
-    Ok(changed)
+    Ok(())
 }
 
 fn at_node(
     model: &mut Model,
     facts: &mut Facts,
-    rules: &mut Rules,
+    rules: &Rules,
     stage: usize,
-    fired: &mut Fired,
+    edits: &mut EditCounter,
     (id, opset, taken): (NodeId, i64, &Taken),
-) -> Result<bool, Broken> {
-    let mut changed = false;
+) -> Result<(), Broken> {
     // A rule may leave the node in place with other operands, and then another may apply.
     for _ in 0..8 {
-        let Some(node) = model.node(id) else { break };
+        let Some(node) = model.node(id).filter(|_| edits.allows_more()) else { break };
         let candidates = match model.meaning(node) {
             ("", name) => rules.at(stage, name),
             (domain, name) => rules.at(stage, &format!("{domain}.{name}")),
@@ -106,9 +93,7 @@ fn at_node(
                 break;
             }
         }
-        let Some(edit) = edit.filter(|_| rules.fuel > 0) else { break };
-        rules.fuel -= 1;
-        *fired.entry(edit.rule).or_default() += 1;
+        let Some(edit) = edit.filter(|edit| edits.take(edit.rule, || model.describe(id))) else { break };
         for &(old, new) in &edit.replace {
             // Both have the same content, so what is known of one holds for the other; but what is known inside a body may hold only
             // where the body runs.
@@ -118,7 +103,6 @@ fn at_node(
             }
         }
         model.apply(edit)?;
-        changed = true;
     }
-    Ok(changed)
+    Ok(())
 }

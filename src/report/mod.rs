@@ -2,6 +2,7 @@
 
 mod operators;
 mod table;
+mod timings;
 
 pub use operators::operator_table;
 
@@ -10,6 +11,7 @@ use std::fmt::Write as _;
 
 use crate::ir::{DeclaredType, DimClaim, Model};
 use crate::ops::EventKind;
+use crate::passes::{LastEdit, PassRun};
 
 /// What a run did to a model.
 #[derive(Clone, Debug)]
@@ -26,8 +28,13 @@ pub struct Report {
     pub rounds: usize,
     /// What there is to tell: the node, what kind of thing, and the reason.
     pub notes: Vec<(String, EventKind, String)>,
-    /// How often each rewrite rule fired.
+    /// How often each rewrite rule fired, and how many edits each other pass made.
     pub fired: BTreeMap<&'static str, usize>,
+    /// The edit that was made last; its place is told where the number of edits was limited.
+    pub last_edit: Option<LastEdit>,
+    /// What each pass took, in the order in which they first ran. A model with functions may be folded several times; all of that is
+    /// counted here, but in [`Report::fired`] only what became of the model.
+    pub passes: Vec<PassRun>,
     /// Seconds the passes took.
     pub seconds: f64,
 }
@@ -39,11 +46,19 @@ impl Report {
         invalid.map(|(node, _, reason)| (node.as_str(), reason.as_str()))
     }
 
-    /// How often each rule fired, and what there is to tell about single nodes.
+    /// What each pass took, as a table: how often it ran, how many edits it made, and milliseconds.
+    pub fn timings(&self) -> String {
+        timings::table(&self.passes)
+    }
+
+    /// What each pass took, how often each rule fired, and what there is to tell about single nodes.
     pub fn explanation(&self) -> String {
-        let mut text = String::new();
+        let mut text = self.timings();
         for (rule, count) in self.fired.iter().filter(|(_, count)| **count > 0) {
             let _ = writeln!(text, "{count:>7}  {rule}");
+        }
+        if let Some(edit @ LastEdit { place: Some(_), .. }) = &self.last_edit {
+            let _ = writeln!(text, "last edit: {edit}");
         }
         for (node, kind, reason) in &self.notes {
             let kind = match kind {

@@ -14,9 +14,13 @@ mod survey;
 mod terms;
 
 use super::dead::live_graphs;
+use super::edits::EditCounter;
 use crate::ir::{Broken, Facts, Model};
 use plan::{Plan, Strategy};
 use survey::Survey;
+
+/// The pass's name, under which its edits are counted: each graph whose sizes are planned anew is one.
+pub(super) const NAME: &str = "size-chain";
 
 /// How much is tried in all, and for each that asks.
 const FUEL: usize = 40_000;
@@ -32,9 +36,12 @@ const MAX_SEEDS: usize = 4;
 ///
 /// # Errors
 /// The model is inconsistent.
-pub fn shorten(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
+pub fn shorten(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Result<usize, Broken> {
     let mut saved = 0;
     for graph in live_graphs(model) {
+        if !edits.allows_more() {
+            break;
+        }
         let Some(mut survey) = Survey::of(model, facts, graph)? else { continue };
         // What is there only to be measured goes with what measures it.
         let there = survey.chain.len() + survey.measured;
@@ -50,6 +57,7 @@ pub fn shorten(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
             }
         }
         let Some((cost, carried)) = best else { continue };
+        edits.take(NAME, || format!("graph '{}'", model.graph(graph).name));
         saved += there - cost;
         carry::carry_out(model, graph, &survey, carried)?;
     }

@@ -16,6 +16,7 @@ mod nonzero;
 mod outer;
 mod positions;
 mod reverse;
+mod shifted;
 mod spread;
 mod uniform;
 
@@ -77,9 +78,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "spread-before-product", operators: SPREADING, exact: false, apply: spread::spread_before_product },
 ];
 
-/// Of several assignments the last may show that what the first writes to need not be filled.
-pub(super) const LATE_RULES: &[Rule] =
-    &[Rule { name: "assignment-to-filled", operators: &["ScatterND"], exact: true, apply: assign::into_filled }];
+/// Of several assignments the last may show that what the first writes to need not be filled. Ranges that are equal are one before one
+/// of them is moved.
+pub(super) const LATE_RULES: &[Rule] = &[
+    Rule { name: "assignment-to-filled", operators: &["ScatterND"], exact: true, apply: assign::into_filled },
+    Rule { name: "range-and-sum", operators: &["Add", "Sub"], exact: true, apply: shifted::shift },
+];
 
 /// A Concat of columns is what lookups and assignments are recognised by.
 pub(super) const LAST_RULES: &[Rule] =

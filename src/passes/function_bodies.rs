@@ -1,111 +1,66 @@
-//! Functions a model brings along are folded like the main graph: where a call becomes the body, and in the body that stays.
+//! The bodies of functions that stay are folded like the main graph.
 //!
-//! A body that stays is folded under what holds at every call of it: the types, sizes and contents of operands that all calls agree
-//! on, and the attributes they all give the same value. Nodes that refer to any other attribute stand for something else in each
-//! call, and are left alone.
+//! A body is folded under what holds at every call of it: the types, sizes and contents of operands that all calls agree on, and the
+//! attributes they all give the same value. Nodes that refer to any other attribute stand for something else in each call, and are
+//! left alone.
 
 use std::rc::Rc;
+use std::time::Instant;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::graphs_below;
-use super::library::{Calls, bindings, discard, function, inline, model_size, prune, size, unveil, veil};
-use super::manager::{Options, RunError, Settled, run_as_it_is, settle, skips};
-use super::simplify::{Fired, Rules};
+use super::driver::settle;
+use super::edits::EditCounter;
+use super::inline::call_graph::{Calls, discard, prune, size};
+use super::inline::calls::bindings;
+use super::opaque::{make_opaque, make_plain};
+use super::options::RunError;
+use super::pass::{Pass, Run, Work};
 use crate::dim::{Dim, Scope};
 use crate::ir::{
-    Attribute, Binding, Constant, Definition, Fact, Facts, FunctionId, GraphId, Model, NewNode, Node, NodeId,
-    TensorType, Type, ValueId,
+    Attribute, Binding, Constant, Definition, Fact, Facts, FunctionId, GraphId, Model, NewNode, Node, TensorType, Type,
+    ValueId,
 };
 use crate::ops::{Budget, Walk};
 
-/// Larger bodies than these, in turn, are not copied to several calls. The first is never in vain.
-const LARGEST: [usize; 3] = [1, 8, usize::MAX];
+/// The pass's name, under which its edits are counted.
+pub(super) const NAME: &str = "fold-function";
 
-/// How many times as many nodes a model may have in between, before what is decided is folded.
-const MOST_GROWTH: usize = 4;
-
-/// Runs the passes on a model with functions. Calls become bodies where that leaves fewer nodes, those in functions counted once.
-///
-/// # Errors
-/// As [`super::run`].
-pub(super) fn run(
-    model: &mut Model,
-    scope: &Rc<Scope>,
-    options: &Options,
-    model_bytes: usize,
-    watch: &mut dyn FnMut(&'static str),
-) -> Result<Settled, RunError> {
-    prune(model);
-    let original = model.clone();
-    let most = model_size(model).saturating_mul(MOST_GROWTH);
-    let mut best: Option<(usize, Model, Settled)> = None;
-    let mut tried = None;
-    for largest in LARGEST {
-        let mut candidate = original.clone();
-        let inlined = if skips(options, INLINE) { 0 } else { inline(&mut candidate, largest, most)? };
-        if tried == Some(inlined) {
-            continue;
-        }
-        tried = Some(inlined);
-        let is_flat = candidate.functions().next().is_none();
-        let mut outcome = run_as_it_is(&mut candidate, Rc::clone(scope), options, model_bytes, watch)?;
-        *outcome.fired.entry(INLINE).or_default() += inlined;
-        let nodes = model_size(&candidate);
-        if best.as_ref().is_none_or(|&(fewest, ..)| nodes < fewest) {
-            best = Some((nodes, candidate, outcome));
-        }
-        if is_flat {
-            break;
-        }
-    }
-    match best {
-        // Names that must survive may cost more than the calls they save.
-        Some((nodes, folded, outcome)) if nodes <= model_size(&original) => {
-            *model = folded;
-            Ok(outcome)
-        }
-        _ => run_as_it_is(model, Rc::clone(scope), options, model_bytes, watch),
-    }
-}
-
-/// The pass that replaces calls, and the one that folds what stays, as `--skip` takes them.
-pub(super) const INLINE: &str = "inline-function";
-pub(super) const BODIES: &str = "fold-function";
-
-/// Folds every function's body. Returns how many nodes that saves.
+/// Folds every function's body with these passes. `facts` is what is known of the main graph's values.
 ///
 /// # Errors
 /// The model is inconsistent.
 pub(super) fn fold_bodies(
     model: &mut Model,
     facts: &Facts,
-    options: &Options,
-    rules: &mut Rules,
-    fired: &mut Fired,
-) -> Result<usize, RunError> {
-    let before = model_size(model);
+    run: &mut Run,
+    infer: &Pass,
+    passes: &[Pass],
+) -> Result<(), RunError> {
     let calls = Calls::of(model);
     // What a function gives to itself, nobody follows.
     if calls.has_circles() || model.keeps_functions {
-        return Ok(0);
+        return Ok(());
     }
+    let (begin, before) = (Instant::now(), run.edits.made());
     let mut agreed = Agreed::default();
     agreed.note(model, model.main(), facts);
     // Those that call come before those that are called.
     for &id in calls.order.iter().rev() {
-        let Some(body) = function(model, id).map(|function| function.body) else { continue };
-        let sites = calls.sites.get(&id).map(Vec::as_slice).unwrap_or_default();
-        let inside = fold_body(model, facts.scope(), options, rules, fired, (id, body), &agreed, sites)?;
-        if let Some(inside) = inside {
-            let body = function(model, id).map_or(body, |function| function.body);
-            agreed.note(model, body, &inside);
-        } else {
-            agreed.note(model, body, &Facts::new(Rc::clone(facts.scope())));
-        }
+        let Some(body) = model.function(id).map(|function| function.body) else { continue };
+        let is_called = calls.sites.get(&id).is_some_and(|sites| !sites.is_empty());
+        let call = agreed.call(id).filter(|call| is_called && fits(model, body, call));
+        let inside = match call {
+            Some(call) => fold_body(model, facts.scope(), run, (infer, passes), (id, body), &call)?,
+            None => None,
+        };
+        let body = model.function(id).map_or(body, |function| function.body);
+        agreed.note(model, body, &inside.unwrap_or_else(|| Facts::new(Rc::clone(facts.scope()))));
     }
-    prune(model);
-    Ok(before.saturating_sub(model_size(model)))
+    prune(model, &mut run.edits);
+    run.profile.note(NAME, begin, run.edits.made() - before);
+    Ok(())
 }
 
 /// What all calls of each function give for its inputs, and for its attributes.
@@ -115,7 +70,20 @@ struct Agreed {
     attributes: FxHashMap<FunctionId, FxHashMap<String, Binding>>,
 }
 
+/// What all calls of one function give.
+#[derive(Clone)]
+struct Call {
+    inputs: Vec<Option<Fact>>,
+    attributes: FxHashMap<String, Binding>,
+}
+
 impl Agreed {
+    /// What all calls of a function give, those that were noted.
+    fn call(&self, id: FunctionId) -> Option<Call> {
+        let inputs = self.inputs.get(&id)?.clone();
+        Some(Call { inputs, attributes: self.attributes.get(&id).cloned().unwrap_or_default() })
+    }
+
     /// Takes in the calls in a graph and those inside it.
     fn note(&mut self, model: &Model, root: GraphId, facts: &Facts) {
         for graph in graphs_below(model, root) {
@@ -192,27 +160,63 @@ fn both(scope: &Scope, a: &Fact, b: &Fact) -> Fact {
     Fact { ty, content }
 }
 
-/// Folds a copy of a function's body, and makes it the body if it has fewer nodes. Returns what is known of the values in the body
-/// that there is then, if anything.
-#[allow(clippy::too_many_arguments)]
+/// Whether a body can be folded under what the calls give: an operand that some call leaves out is in that call nothing at all.
+fn fits(model: &Model, body: GraphId, call: &Call) -> bool {
+    let mut given = model.graph(body).inputs().iter().zip(&call.inputs);
+    model.opset(body, "").is_some() && given.all(|(&input, fact)| fact.is_some() || model.is_unused(input))
+}
+
+/// Folds a function's body, and keeps what that makes of it if it has fewer nodes. Returns what is known of the values in the new body.
+///
+/// Where the edits are limited, that is decided by folding a copy of the model without a limit: so it does not depend on the limit.
 fn fold_body(
     model: &mut Model,
     scope: &Rc<Scope>,
-    options: &Options,
-    rules: &mut Rules,
-    fired: &mut Fired,
+    run: &mut Run,
+    passes: (&Pass, &[Pass]),
     (id, body): (FunctionId, GraphId),
-    agreed: &Agreed,
-    sites: &[NodeId],
+    call: &Call,
 ) -> Result<Option<Facts>, RunError> {
-    let Some(inputs) = agreed.inputs.get(&id).filter(|_| !sites.is_empty()) else { return Ok(None) };
-    // An operand that some call leaves out is in that call nothing at all.
-    let mut given = model.graph(body).inputs().iter().zip(inputs);
-    if given.any(|(&input, fact)| fact.is_none() && !model.is_unused(input)) || model.opset(body, "").is_none() {
+    let edits = run.edits.clone();
+    if edits.is_limited() {
+        let mut rehearsal = Run::new(&run.options, EditCounter::unlimited());
+        let mut model = model.clone();
+        let (copy, _) = fold_copy(&mut model, scope, &mut rehearsal, passes, (id, body), call)?;
+        if size(&model, copy) >= size(&model, body) {
+            return Ok(None);
+        }
+    }
+    if !run.edits.take(NAME, || function_name(model, id)) {
         return Ok(None);
     }
-    let bound = agreed.attributes.get(&id).cloned().unwrap_or_default();
-    let copy = model.copy_body(body, &bound)?;
+    let (copy, facts) = fold_copy(model, scope, run, passes, (id, body), call)?;
+    if size(model, copy) < size(model, body) || edits.is_limited() {
+        discard(model, body);
+        return Ok(Some(facts));
+    }
+    if let Some(function) = model.function_mut(id) {
+        function.body = body;
+    }
+    discard(model, copy);
+    run.edits = edits;
+    Ok(None)
+}
+
+/// How a function is told of.
+fn function_name(model: &Model, id: FunctionId) -> String {
+    model.function(id).map(|function| format!("function '{}'", function.name)).unwrap_or_default()
+}
+
+/// Makes a copy of a function's body its body, and folds that. Returns the copy and what is known of the values in it.
+fn fold_copy(
+    model: &mut Model,
+    scope: &Rc<Scope>,
+    run: &mut Run,
+    (infer, passes): (&Pass, &[Pass]),
+    (id, body): (FunctionId, GraphId),
+    call: &Call,
+) -> Result<(GraphId, Facts), RunError> {
+    let copy = model.copy_body(body, &call.attributes)?;
     if let Some(function) = model.function_mut(id) {
         function.body = copy;
     }
@@ -220,26 +224,18 @@ fn fold_body(
     let refers =
         |_: &Model, node: &Node| node.attributes.iter().any(|held| matches!(held.value, Attribute::Reference { .. }));
     let graphs = graphs_below(model, copy);
-    let veiled = veil(model, &graphs, &refers);
-    let mut walk = Walk::new(Rc::clone(scope), options.slice_rule, Budget::default());
-    for (&input, fact) in model.graph(copy).inputs().to_vec().iter().zip(inputs) {
+    let opaque = make_opaque(model, &graphs, &refers);
+    let mut walk = Walk::new(Rc::clone(scope), run.options.slice_rule, Budget::default());
+    for (&input, fact) in model.graph(copy).inputs().to_vec().iter().zip(&call.inputs) {
         walk.facts.set(input, fact.clone().unwrap_or_default());
     }
     let main = model.set_main(copy);
-    let settled = settle(model, &mut walk, options, (rules, fired), 0, &mut |_| {});
+    let settled = settle(&mut Work::new(model, &mut walk, run, 0), infer, passes, &mut |_| {});
     model.set_main(main);
     settled?;
-    unveil(model, &veiled);
+    make_plain(model, &opaque);
     spell_out(model, copy)?;
-    if size(model, copy) < size(model, body) {
-        discard(model, body);
-        return Ok(Some(walk.facts));
-    }
-    if let Some(function) = model.function_mut(id) {
-        function.body = body;
-    }
-    discard(model, copy);
-    Ok(None)
+    Ok((copy, walk.facts))
 }
 
 /// Functions have no initializers: makes Constants of those that are read.

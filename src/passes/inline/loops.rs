@@ -1,65 +1,21 @@
-//! Control flow that is decided: an If whose condition is known becomes its branch, a Loop or Scan whose body runs once becomes
-//! its body, and one whose body never runs becomes what it starts from.
+//! A Loop or Scan whose body is proved to run once becomes its body, and one whose body never runs becomes what it starts from.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::dead::live_graphs;
+use super::{holds_names, nodes_of};
 use crate::ir::{
     Attribute, Broken, Constant, Data, DeclaredType, Definition, Edit, Fact, Facts, GraphId, Model, NewNode, Node,
     NodeId, Type, ValueId,
 };
-use crate::ops::{axis_in, operator_of};
+use crate::ops::axis_in;
+use crate::passes::edits::EditCounter;
 use crate::tensor::Tensor;
 
-/// Inlines every If of the main graph and its subgraphs whose condition is proved. Returns how many there were.
-///
-/// Law: `If(true, a, b) = a`, `If(false, a, b) = b`.
-///
-/// # Errors
-/// The model is inconsistent.
-pub fn decided_branches(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
-    let mut inlined = 0;
-    for id in nodes_of(model, &["If"]) {
-        if let Some(branch) = decided(model, facts, id) {
-            let outputs = model.graph(branch).outputs().to_vec();
-            model.inline(id, branch, &[], &outputs)?;
-            inlined += 1;
-        }
-    }
-    Ok(inlined)
-}
-
-/// The nodes of these operators, outer ones first: a branch that moves up is in its new graph before what is inside it is
-/// looked at.
-fn nodes_of(model: &Model, operators: &[&str]) -> Vec<NodeId> {
-    let nodes = live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>());
-    let wanted = |&id: &NodeId| {
-        model.node(id).is_some_and(|node| {
-            operators.iter().any(|operator| node.is(operator)) && operator_of(model, node).is_some()
-        })
-    };
-    nodes.filter(wanted).collect()
-}
-
-fn decided(model: &Model, facts: &Facts, id: NodeId) -> Option<GraphId> {
-    let node = model.node(id)?;
-    let condition = facts.get(node.input(0)?)?.const_ints()?;
-    let [flag] = condition.as_slice() else { return None };
-    let branch = match node.attribute(if *flag != 0 { "then_branch" } else { "else_branch" })? {
-        Attribute::Graph(branch) => *branch,
-        _ => return None,
-    };
-    let fits = model.graph(branch).inputs().is_empty() && model.graph(branch).outputs().len() == node.outputs().len();
-    (fits && !holds_names(model, branch)).then_some(branch)
-}
-
-/// Whether a body has initializers whose names must survive, which stand for other values outside.
-fn holds_names(model: &Model, body: GraphId) -> bool {
-    model.graph(body).initializers().iter().any(|&value| model.value(value).pinned)
-}
+/// The pass's name, under which its edits are counted.
+pub(in crate::passes) const NAME: &str = "decided-loop";
 
 /// Replaces every Loop and Scan of the main graph and its subgraphs whose body is proved to run once, or never; `trips` tells of
-/// which that is so. Returns how many there were. None is replaced where that takes more nodes than it saves.
+/// which that is so. None is replaced where that takes more nodes than it saves.
 ///
 /// Law: one iteration is the body with 0 for the iteration's number and the initial values for those it carries; a scan takes the
 /// one slice there is of each operand, and leaves each output with an axis of size 1 more. Without an iteration the initial values
@@ -67,17 +23,20 @@ fn holds_names(model: &Model, body: GraphId) -> bool {
 ///
 /// # Errors
 /// The model is inconsistent.
-pub fn decided_loops(model: &mut Model, facts: &Facts, trips: &FxHashMap<NodeId, usize>) -> Result<usize, Broken> {
-    let mut replaced = 0;
+pub fn inline(
+    model: &mut Model,
+    facts: &Facts,
+    trips: &FxHashMap<NodeId, usize>,
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
     for id in nodes_of(model, &["Loop", "Scan"]) {
-        let done = match trips.get(&id) {
-            Some(0) => never(model, facts, id)?,
-            Some(1) => once(model, facts, id)?,
-            _ => false,
-        };
-        replaced += usize::from(done);
+        match trips.get(&id) {
+            Some(0) => never(model, facts, id, edits)?,
+            Some(1) => once(model, facts, id, edits)?,
+            _ => {}
+        }
     }
-    Ok(replaced)
+    Ok(())
 }
 
 /// A Loop, or a Scan of version 9 or later.
@@ -127,14 +86,14 @@ impl Repeated {
 }
 
 /// Replaces a node whose body never runs.
-fn never(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
-    let Some(node) = model.node(id) else { return Ok(false) };
-    let Some(repeated) = Repeated::read(model, node) else { return Ok(false) };
+fn never(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -> Result<(), Broken> {
+    let Some(node) = model.node(id) else { return Ok(()) };
+    let Some(repeated) = Repeated::read(model, node) else { return Ok(()) };
     let results = node.outputs().to_vec();
     if !is_typed_alike(model, facts, &repeated) {
-        return Ok(false);
+        return Ok(());
     }
-    let Some(mut edit) = Edit::at(model, "decided-loop", id) else { return Ok(false) };
+    let Some(mut edit) = Edit::at(model, NAME, id) else { return Ok(()) };
     let mut identities = 0;
     for (index, result) in results.into_iter().enumerate() {
         let Some(result) = result.filter(|&result| !model.is_unused(result)) else { continue };
@@ -147,7 +106,7 @@ fn never(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
                 // Nothing but the content tells what runtimes make of it.
                 let empty = facts.get(result).and_then(Fact::data).and_then(Data::tensor).cloned();
                 let Some(empty) = empty.filter(|tensor| tensor.is_empty() && !is_named(model, result)) else {
-                    return Ok(false);
+                    return Ok(());
                 };
                 let name = model.unused_name(&format!("{}_empty", model.value(result).name));
                 let value = model.add_value(name);
@@ -157,11 +116,13 @@ fn never(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
         }
     }
     if identities > 1 + model.graph(repeated.body).node_count() {
-        return Ok(false);
+        return Ok(());
     }
     edit.remove.push(id);
-    model.apply(edit)?;
-    Ok(true)
+    if edits.take(NAME, || model.describe(id)) {
+        model.apply(edit)?;
+    }
+    Ok(())
 }
 
 /// Whether a value's name must survive.
@@ -170,15 +131,15 @@ fn is_named(model: &Model, value: ValueId) -> bool {
 }
 
 /// Replaces a node whose body runs once.
-fn once(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
-    let Some(node) = model.node(id) else { return Ok(false) };
-    let Some(repeated) = Repeated::read(model, node) else { return Ok(false) };
+fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -> Result<(), Broken> {
+    let Some(node) = model.node(id) else { return Ok(()) };
+    let Some(repeated) = Repeated::read(model, node) else { return Ok(()) };
     let (home, body) = (node.graph(), repeated.body);
     let results = node.outputs().to_vec();
     let inputs = model.graph(body).inputs().to_vec();
     let outputs = model.graph(body).outputs().get(repeated.carried_outputs()..).unwrap_or_default().to_vec();
     if outputs.len() < results.len() || holds_names(model, body) || !is_typed_alike(model, facts, &repeated) {
-        return Ok(false);
+        return Ok(());
     }
     let wanted: Vec<(usize, ValueId)> = (0..)
         .zip(results.iter().zip(&outputs))
@@ -203,21 +164,27 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
         .collect();
     let mut axes = sliced.iter().chain(&stacked).map(|&(_, _, axis)| axis);
     if forward && axes.any(|axis| axis < 0) {
-        return Ok(false);
+        return Ok(());
     }
     if sliced.len() + stacked.len() + identities(model, body, &repeated, &results, &wanted) > 1 + needed.unneeded.len()
     {
-        return Ok(false);
+        return Ok(());
+    }
+    let is_known = |input: &ValueId| facts.get(*input).and_then(Fact::data).and_then(Data::tensor).is_some();
+    let mut leading = inputs.iter().take(repeated.leading);
+    if !leading.all(|input| is_known(input) || !needed.values.contains(input)) {
+        return Ok(());
     }
     // Everything is there to be done; only now is anything changed.
+    if !edits.take(NAME, || model.describe(id)) {
+        return Ok(());
+    }
     let mut arguments = Vec::with_capacity(inputs.len());
     for (index, &input) in inputs.iter().enumerate() {
         let argument = if index < repeated.leading {
             let known = facts.get(input).and_then(Fact::data).and_then(Data::tensor).cloned();
-            match known {
-                Some(tensor) if needed.values.contains(&input) => Some(constant(model, home, input, tensor)?),
-                Some(_) => None,
-                None if needed.values.contains(&input) => return Ok(false),
+            match known.filter(|_| needed.values.contains(&input)) {
+                Some(tensor) => Some(constant(model, home, input, tensor)?),
                 None => None,
             }
         } else {
@@ -242,8 +209,8 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId) -> Result<bool, Broken> {
     }
     let arguments: Vec<ValueId> =
         inputs.iter().zip(arguments).map(|(&input, argument)| argument.unwrap_or(input)).collect();
-    model.inline(id, body, &arguments, &read_as)?;
-    Ok(true)
+    model.inline_subgraph(id, body, &arguments, &read_as)?;
+    Ok(())
 }
 
 /// Whether what the body takes is what it is given: a runtime puts what is no optional into one where the body declares that.
@@ -347,7 +314,7 @@ fn squeezed(
     let name = model.unused_name(&format!("{}_slice", model.value(operand).name));
     let slice = model.add_value(name);
     let node = along(model, home, "Squeeze", operand, axis)?.output(slice);
-    let Some(edit) = Edit::at(model, "decided-loop", place) else { return Ok(None) };
+    let Some(edit) = Edit::at(model, NAME, place) else { return Ok(None) };
     model.apply(edit.inserting(node))?;
     Ok(Some(slice))
 }

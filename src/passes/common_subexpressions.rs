@@ -9,25 +9,20 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::live_graphs;
+use super::edits::EditCounter;
 use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Type, ValueId};
 use crate::ops::operator_of;
 
-/// What was merged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Merged {
-    pub nodes: usize,
-    pub initializers: usize,
-}
+/// The pass's name, under which its edits are counted.
+pub(super) const NAME: &str = "common-subexpression";
 
 /// Merges equal nodes and initializers of the main graph and its subgraphs.
 ///
 /// # Errors
 /// The model is inconsistent.
-pub fn merge(model: &mut Model, facts: &Facts) -> Result<Merged, Broken> {
-    let mut merged = Merged::default();
+pub fn merge(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Result<(), Broken> {
     let mut seen = Seen { taken: taken(model, facts), ..Seen::default() };
-    in_graph(model, facts, model.main(), &mut seen, &mut merged)?;
-    Ok(merged)
+    in_graph(model, facts, model.main(), &mut seen, edits)
 }
 
 /// What the open graphs have computed so far, by hash. Entries of a subgraph are dropped when it closes.
@@ -70,16 +65,16 @@ fn in_graph(
     facts: &Facts,
     graph: GraphId,
     seen: &mut Seen,
-    merged: &mut Merged,
+    edits: &mut EditCounter,
 ) -> Result<(), Broken> {
     let mark = seen.log.len();
-    initializers(model, graph, seen, merged);
+    initializers(model, graph, seen, edits);
     for id in model.topological(graph)? {
         let Some(node) = model.node(id) else { continue };
         let inner: Vec<GraphId> = node.subgraphs().collect();
         if !inner.is_empty() {
             for graph in inner {
-                in_graph(model, facts, graph, seen, merged)?;
+                in_graph(model, facts, graph, seen, edits)?;
             }
             continue;
         }
@@ -91,8 +86,7 @@ fn in_graph(
             found.iter().copied().find(|&other| model.node(other).is_some_and(|other| same(model, other, node)))
         });
         match first {
-            Some(first) if unite(model, facts, &seen.taken, first, id)? => merged.nodes += 1,
-            Some(_) => {}
+            Some(first) => unite(model, facts, &seen.taken, (first, id), edits)?,
             None => {
                 seen.nodes.entry(hash).or_default().push(id);
                 seen.log.push((true, hash));
@@ -109,10 +103,10 @@ fn unite(
     model: &mut Model,
     facts: &Facts,
     taken: &FxHashSet<ValueId>,
-    first: NodeId,
-    second: NodeId,
-) -> Result<bool, Broken> {
-    let (Some(kept), Some(gone)) = (model.node(first), model.node(second)) else { return Ok(false) };
+    (first, second): (NodeId, NodeId),
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    let (Some(kept), Some(gone)) = (model.node(first), model.node(second)) else { return Ok(()) };
     let same_graph = kept.graph() == gone.graph();
     let pairs: Vec<(ValueId, ValueId)> =
         gone.outputs().iter().zip(kept.outputs()).filter_map(|(gone, kept)| Some(((*gone)?, (*kept)?))).collect();
@@ -120,9 +114,12 @@ fn unite(
     if pairs.iter().any(|&(gone, kept)| named(gone) && (named(kept) || !same_graph))
         || pairs.iter().any(|(gone, kept)| taken.contains(gone) || taken.contains(kept))
     {
-        return Ok(false);
+        return Ok(());
     }
-    let Some(mut edit) = Edit::at(model, "common-subexpression", second) else { return Ok(false) };
+    let Some(mut edit) = Edit::at(model, NAME, second) else { return Ok(()) };
+    if !edits.take(NAME, || model.describe(second)) {
+        return Ok(());
+    }
     edit.remove.push(second);
     // What is known inside a body may hold only where the body runs.
     let always = same_graph && gone.graph() == model.main();
@@ -131,7 +128,7 @@ fn unite(
     }
     edit.replace = pairs;
     model.apply(edit)?;
-    Ok(true)
+    Ok(())
 }
 
 /// Notes that two values that are the same have the same sizes: what is already known of what follows from them is in either's.
@@ -184,7 +181,7 @@ fn hash_of(node: &Node) -> u64 {
 /// How many different tensors of one sample are told apart; more are left alone.
 const MOST_ALIKE: usize = 16;
 
-fn initializers(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut Merged) {
+fn initializers(model: &mut Model, graph: GraphId, seen: &mut Seen, edits: &mut EditCounter) {
     let mut gone = FxHashSet::default();
     for value in model.graph(graph).initializers().to_vec() {
         let place = model.value(value);
@@ -198,6 +195,9 @@ fn initializers(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut
         });
         match first {
             Some(first) => {
+                if !edits.take(NAME, || format!("initializer '{}'", model.value(value).name)) {
+                    break;
+                }
                 model.replace_uses(value, first);
                 gone.insert(value);
             }
@@ -210,6 +210,5 @@ fn initializers(model: &mut Model, graph: GraphId, seen: &mut Seen, merged: &mut
             }
         }
     }
-    merged.initializers += gone.len();
     model.remove_initializers(&gone);
 }

@@ -1,0 +1,128 @@
+//! A pass as data, what it works on, and the record of what each pass took.
+
+use std::time::Instant;
+
+use rustc_hash::FxHashSet;
+
+use super::edits::EditCounter;
+use super::options::{Options, RunError};
+use super::simplify::Rules;
+use crate::ir::{Facts, Model, NodeId};
+use crate::ops::{EventKind, Walk};
+
+/// A pass over the main graph and the graphs inside it.
+#[derive(Clone, Copy)]
+pub struct Pass {
+    /// Its name, in kebab case, as reports give it and `--skip` takes it.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub does: &'static str,
+    /// When it runs. The passes of stage 0 run in every round; those of a later stage only in a round in which no pass of an earlier
+    /// stage has changed anything.
+    pub stage: usize,
+    /// Runs it once.
+    pub(super) run: fn(&mut Work<'_>) -> Result<(), RunError>,
+}
+
+/// The root graph that passes work on, and everything they need.
+pub(super) struct Work<'a> {
+    /// The model; its main graph is the root the passes work on.
+    pub model: &'a mut Model,
+    /// What is known of the values, and what inference has to tell.
+    pub walk: &'a mut Walk,
+    /// What all root graphs of the model have in common.
+    pub run: &'a mut Run,
+    /// How many bytes constants may make the model larger by.
+    pub growth: usize,
+    /// Nodes that are not folded, because their results are too large.
+    pub kept: FxHashSet<NodeId>,
+    /// Nodes that read nothing but constants and were inferred anew for that.
+    pub decided: FxHashSet<NodeId>,
+    /// Whether the graph was inferred before.
+    pub is_inferred: bool,
+    /// What there is to tell.
+    pub notes: Vec<Note>,
+}
+
+/// Something to tell of a node: its description, what kind of thing, and the reason.
+pub(super) type Note = (String, EventKind, String);
+
+/// What all root graphs of a model have in common while the passes run.
+pub(super) struct Run {
+    pub options: Options,
+    pub rules: Rules,
+    pub edits: EditCounter,
+    pub profile: Profile,
+}
+
+impl Run {
+    /// A run of the passes under these options, which may make as many edits as the counter allows.
+    pub(super) fn new(options: &Options, edits: EditCounter) -> Self {
+        let rules = Rules::new(&options.skip, options.exact);
+        Run { options: options.clone(), rules, edits, profile: Profile::default() }
+    }
+
+    /// Whether a rule or pass is to be left out.
+    pub(super) fn skips(&self, name: &str) -> bool {
+        self.options.skip.iter().any(|skipped| skipped == name)
+    }
+}
+
+impl<'a> Work<'a> {
+    /// The main graph, to be worked on for the first time.
+    pub(super) fn new(model: &'a mut Model, walk: &'a mut Walk, run: &'a mut Run, growth: usize) -> Self {
+        let (kept, decided) = (FxHashSet::default(), FxHashSet::default());
+        Work { model, walk, run, growth, kept, decided, is_inferred: false, notes: Vec::new() }
+    }
+
+    /// The model to change, what is known of its values, and the counter to ask before every edit.
+    pub(super) fn parts(&mut self) -> (&mut Model, &Facts, &mut EditCounter) {
+        (self.model, &self.walk.facts, &mut self.run.edits)
+    }
+}
+
+/// What the runs of one pass took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PassRun {
+    /// The pass.
+    pub name: &'static str,
+    /// How often it ran.
+    pub runs: usize,
+    /// How many edits it made.
+    pub changes: usize,
+    /// Seconds it took in all.
+    pub seconds: f64,
+}
+
+/// What each pass took, in the order in which they first ran.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Profile(Vec<PassRun>);
+
+impl Profile {
+    /// Adds one run of a pass, which began at `begin` and has just ended.
+    pub(super) fn note(&mut self, name: &'static str, begin: Instant, changes: usize) {
+        let run = PassRun { name, runs: 1, changes, seconds: begin.elapsed().as_secs_f64() };
+        self.add(run);
+    }
+
+    fn add(&mut self, run: PassRun) {
+        match self.0.iter_mut().find(|known| known.name == run.name) {
+            Some(known) => {
+                known.runs += run.runs;
+                known.changes += run.changes;
+                known.seconds += run.seconds;
+            }
+            None => self.0.push(run),
+        }
+    }
+
+    /// Adds the runs of another profile.
+    pub(super) fn add_all(&mut self, other: Profile) {
+        other.0.into_iter().for_each(|run| self.add(run));
+    }
+
+    /// The passes with what they took.
+    pub(super) fn into_passes(self) -> Vec<PassRun> {
+        self.0
+    }
+}
