@@ -76,6 +76,11 @@ impl EditCounter {
         self.made
     }
 
+    /// How many edits of this name were made.
+    pub(super) fn made_by(&self, name: &str) -> usize {
+        self.fired.get(name).copied().unwrap_or(0)
+    }
+
     /// The edit that was made last.
     pub(super) fn last(&self) -> Option<&LastEdit> {
         self.last.as_ref()

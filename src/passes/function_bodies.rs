@@ -43,7 +43,7 @@ pub(super) fn fold_bodies(
     if calls.has_circles() || model.keeps_functions {
         return Ok(());
     }
-    let (begin, before) = (Instant::now(), run.edits.made());
+    let (begin, inside, before) = (Instant::now(), run.profile.seconds(), run.edits.made_by(NAME));
     let mut agreed = Agreed::default();
     agreed.note(model, model.main(), facts);
     // Those that call come before those that are called.
@@ -59,7 +59,7 @@ pub(super) fn fold_bodies(
         agreed.note(model, body, &inside.unwrap_or_else(|| Facts::new(Rc::clone(facts.scope()))));
     }
     prune(model, &mut run.edits);
-    run.profile.note(NAME, begin, run.edits.made() - before);
+    run.profile.note_around(NAME, begin, inside, run.edits.made_by(NAME) - before);
     Ok(())
 }
 

@@ -92,11 +92,14 @@ fn fold_with_functions(
     watch: &mut dyn FnMut(&'static str),
 ) -> Result<Settled, RunError> {
     let inlines = !skips(options, functions::NAME);
-    functions::fold(model, edits, inlines, &mut |model, edits, is_rehearsal| {
+    let begin = Instant::now();
+    let settled = functions::fold(model, edits, inlines, &mut |model, edits, is_rehearsal| {
         // What a rehearsal learns of the symbols is not to be known in earnest.
         let scope = if is_rehearsal { Rc::new(Scope::new()) } else { Rc::clone(scope) };
         fold(model, scope, options, model_bytes, edits, profile, watch)
-    })
+    })?;
+    profile.note_around(functions::NAME, begin, 0.0, settled.edits.made_by(functions::NAME));
+    Ok(settled)
 }
 
 /// Folds a model, without inlining calls.

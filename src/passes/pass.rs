@@ -101,8 +101,19 @@ pub(super) struct Profile(Vec<PassRun>);
 impl Profile {
     /// Adds one run of a pass, which began at `begin` and has just ended.
     pub(super) fn note(&mut self, name: &'static str, begin: Instant, changes: usize) {
-        let run = PassRun { name, runs: 1, changes, seconds: begin.elapsed().as_secs_f64() };
-        self.add(run);
+        self.add(PassRun { name, runs: 1, changes, seconds: begin.elapsed().as_secs_f64() });
+    }
+
+    /// Adds one run of a pass that ran others, which are noted for themselves: when it began, all passes had taken `before`, as
+    /// [`Profile::seconds`] gives it.
+    pub(super) fn note_around(&mut self, name: &'static str, begin: Instant, before: f64, changes: usize) {
+        let inside = self.seconds() - before;
+        self.add(PassRun { name, runs: 1, changes, seconds: (begin.elapsed().as_secs_f64() - inside).max(0.0) });
+    }
+
+    /// Seconds that all passes took.
+    pub(super) fn seconds(&self) -> f64 {
+        self.0.iter().map(|pass| pass.seconds).sum()
     }
 
     fn add(&mut self, run: PassRun) {
