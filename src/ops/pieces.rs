@@ -49,7 +49,13 @@ pub(in crate::ops) fn pick(cx: &EvalCx<'_>, tensor: &Tensor, axis: usize, index:
 ///
 /// # Errors
 /// There is no such axis or range, or the result is over budget.
-pub(super) fn part(cx: &EvalCx<'_>, tensor: &Tensor, axis: usize, start: usize, len: usize) -> Result<Tensor, Decline> {
+pub(in crate::ops) fn part(
+    cx: &EvalCx<'_>,
+    tensor: &Tensor,
+    axis: usize,
+    start: usize,
+    len: usize,
+) -> Result<Tensor, Decline> {
     let view = StridedView::of(tensor).slice_axis(axis, start, 1, len)?;
     cx.claim(tensor.dtype(), view.shape())?;
     Ok(gather(tensor, &view)?)

@@ -12,16 +12,13 @@
 //! What a slice selects of known elements is known as well, however much else of them is not. Where the readings of ONNX
 //! Slice are in dispute ([`Rule`]) only what they share is stated, and nothing is evaluated.
 
+use super::slice_dialect::{OPENVINO, TENSORFLOW};
 use super::{
-    Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, SliceDialect, Status,
-    registry,
+    Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, Status, registry,
 };
 use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
 use crate::slicing::{self, Inferred, Operand, Rule, SliceError, SliceSpec, onnx, openvino, tensorflow};
 use crate::tensor::{DType, StridedView, gather};
-
-const TENSORFLOW: &str = "ai.onnx.converters.tensorflow";
-const OPENVINO: &str = "ai.intel.openvino";
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Slice", &[1, 10, 11, 13], infer, eval),
@@ -30,21 +27,6 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("StridedSlice", &[1], infer, eval).in_domain(OPENVINO),
     Operator::new("Slice", &[1], infer, eval).in_domain(OPENVINO),
 ];
-
-/// Domain and name of the operator that is a dialect's own.
-pub(super) fn operator_of_dialect(dialect: SliceDialect) -> (&'static str, &'static str) {
-    match dialect {
-        SliceDialect::Tensorflow => (TENSORFLOW, "StridedSlice"),
-        SliceDialect::Openvino => (OPENVINO, "StridedSlice"),
-        SliceDialect::OpenvinoSlice => (OPENVINO, "Slice"),
-    }
-}
-
-/// Whether an operator of the table is read by a dialect's rules.
-pub(super) fn is_of_dialect(domain: &str, name: &str, dialect: SliceDialect) -> bool {
-    (domain, name) == operator_of_dialect(dialect)
-        || (domain, name, dialect) == ("", "StridedSlice", SliceDialect::Tensorflow)
-}
 
 impl From<SliceError> for Refusal {
     fn from(error: SliceError) -> Self {

@@ -8,9 +8,10 @@ use rustc_hash::FxHashSet;
 use super::assume::{AssumeError, assume, possible};
 use super::driver::{Told, settle};
 use super::edits::EditCounter;
-use super::inline::functions;
+use super::inline::{calls, functions};
 use super::options::{Options, Outcome, RunError};
-use super::pass::{Note, Pass, PassRun, Profile, Run, Work};
+use super::pass::{Note, Pass, Run, Work};
+use super::profile::{PassRun, Profile};
 use super::{annotate, claims, dead, function_bodies, opaque, pipeline};
 use crate::dim::Scope;
 use crate::ir::{Definition, Fact, Facts, Model, NodeId, ValueId};
@@ -91,14 +92,14 @@ fn fold_with_functions(
     profile: &mut Profile,
     watch: &mut dyn FnMut(&'static str),
 ) -> Result<Settled, RunError> {
-    let inlines = !skips(options, functions::NAME);
+    let inlines = !skips(options, calls::NAME);
     let begin = Instant::now();
     let settled = functions::fold(model, edits, inlines, &mut |model, edits, is_rehearsal| {
         // What a rehearsal learns of the symbols is not to be known in earnest.
         let scope = if is_rehearsal { Rc::new(Scope::new()) } else { Rc::clone(scope) };
         fold(model, scope, options, model_bytes, edits, profile, watch)
     })?;
-    profile.note_around(functions::NAME, begin, 0.0, settled.edits.made_by(functions::NAME));
+    profile.note_around(calls::NAME, begin, 0.0, settled.edits.made_by(calls::NAME));
     Ok(settled)
 }
 

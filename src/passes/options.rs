@@ -2,7 +2,7 @@
 
 use super::assume::{AssumeError, Assumption};
 use super::edits::{Fired, LastEdit};
-use super::pass::PassRun;
+use super::profile::PassRun;
 use crate::ir::{Broken, Facts};
 use crate::ops::{EventKind, Refusal, SliceName};
 use crate::slicing::Rule;

@@ -89,7 +89,7 @@ pub const PASSES: &[Pass] = &[
 /// Every name that `--skip` takes beside those of the rewrite rules, and that edits are counted under.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let passes = PASSES.iter().map(|pass| pass.name);
-    passes.chain([super::inline::functions::NAME, super::function_bodies::NAME])
+    passes.chain([super::inline::calls::NAME, super::function_bodies::NAME])
 }
 
 /// Infers what is known, anew where edits have made more of it known.

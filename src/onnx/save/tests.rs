@@ -5,7 +5,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use bytes::Bytes;
 
 use super::*;
+use crate::onnx::data::DataWriter;
+use crate::onnx::encode::Encoded;
+use crate::onnx::proto::ModelProto;
 use crate::onnx::proto::{GraphProto, StringStringEntryProto, TensorProto};
+use crate::onnx::wire::UnknownFields;
 use crate::onnx::wire::tests::sample;
 use crate::onnx::{Limits, Placement, decode, open};
 

@@ -3,11 +3,13 @@
 use rustc_hash::FxHashMap;
 
 use super::call_graph::{Calls, discard, model_size, size};
-use super::functions::NAME;
 use crate::ir::{Attribute, Binding, Broken, FunctionId, Model, Node, NodeId, OpsetImport, ValueId};
 use crate::ops::operator;
 use crate::passes::dead::graphs_below;
 use crate::passes::edits::EditCounter;
+
+/// The pass's name, under which its edits are counted.
+pub(in crate::passes) const NAME: &str = "inline-function";
 
 /// Replaces calls by the bodies of the functions called: where that is the only call, and where the body has at most `largest`
 /// nodes, unless the model would then have more than `most` nodes. Functions without calls are removed. Returns how many calls were

@@ -9,9 +9,6 @@ use crate::ir::Model;
 use crate::passes::edits::EditCounter;
 use crate::passes::options::RunError;
 
-/// The pass's name, under which its edits are counted.
-pub(in crate::passes) const NAME: &str = "inline-function";
-
 /// Larger bodies than these, in turn, are not copied to several calls. The first is never in vain.
 const LARGEST: [usize; 3] = [1, 8, usize::MAX];
 
