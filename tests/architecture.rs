@@ -118,16 +118,16 @@ const BACKWARD: &[(&str, &str, &str)] = &[
         "an expression is a sum of products of atoms, and the operands of an atom are expressions",
     ),
     (
-        "ops/registry.rs",
+        "ops/engine/registry.rs",
         "ops/",
         "the table of all operators names their families; these call the walk for the graphs in their attributes",
     ),
     (
-        "ops/context.rs",
-        "ops/walk.rs",
+        "ops/engine/context.rs",
+        "ops/engine/walk.rs",
         "an operator that holds a body has it walked by the walk that called the operator",
     ),
-    ("ops/context.rs", "ops/interpret.rs", "and evaluated by the interpreter that called it"),
+    ("ops/engine/context.rs", "ops/engine/interpret.rs", "and evaluated by the interpreter that called it"),
     ("passes/chains/asked.rs", "passes/chains/survey.rs", "the planner of sizes is to be taken apart"),
 ];
 

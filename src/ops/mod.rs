@@ -1,43 +1,39 @@
 //! The operators of the standard: what each makes of the types, the known contents and the values of its operands.
 //!
-//! An operator is plain data ([`Operator`]) in the table of its family's file; `registry` finds it by domain and name.
-//! The walk over a graph that calls them is `walk`; evaluation of graphs (bodies of If, Loop, Scan, functions) is
-//! `interpret`.
+//! An operator is plain data ([`Operator`]) in the table of its family's file; `engine/registry` finds it by domain and name.
+//! The walk over a graph that calls them is `engine/walk`; evaluation of graphs (bodies of If, Loop, Scan, functions) is
+//! `engine/interpret`. What several families compute with is in `shared`.
 
 mod attention;
-#[cfg(test)]
-mod bodies;
-mod broadcast;
-mod context;
 mod control;
 mod conv;
 mod elementwise;
+mod engine;
 mod image;
-mod interpret;
-mod join;
-mod lane;
 mod linear;
 mod microsoft;
 mod ml;
 mod movement;
 mod needs;
-mod outcome;
-mod pieces;
 mod pool;
 mod quantize;
 mod recurrent;
 mod reduce;
-mod registry;
 mod sequence;
+mod shared;
 mod signal;
-#[cfg(test)]
-mod single;
 mod slice;
 mod slice_dialect;
 mod slice_name;
+#[cfg(test)]
+mod testing;
 mod text;
-mod walk;
-mod window;
+
+use engine::{context, interpret, outcome, registry, walk};
+use movement::pieces;
+use shared::{broadcast, join, lane, window};
+#[cfg(test)]
+use testing::{bodies, single};
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use interpret::{Environment, evaluate_graph};

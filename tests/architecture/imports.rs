@@ -45,12 +45,13 @@ impl Sources {
             modules.insert(path, Module { file, tokens, names: BTreeMap::new() });
         }
         let mut sources = Sources(modules);
-        sources.note_names();
+        while sources.note_names() {}
         sources
     }
 
-    /// Notes for every module what its `use` items bring in.
-    fn note_names(&mut self) {
+    /// Notes for every module what its `use` items bring in; whether that was not known yet. One may begin with what another brings in.
+    fn note_names(&mut self) -> bool {
+        let mut is_news = false;
         let paths: Vec<ModulePath> = self.0.keys().cloned().collect();
         for path in paths {
             let module = &self.0[&path];
@@ -60,8 +61,11 @@ impl Sources {
                     names.extend(self.absolute(&path, &segments).map(|target| (name, target)));
                 }
             }
-            self.0.get_mut(&path).expect("it was listed").names = names;
+            let known = &mut self.0.get_mut(&path).expect("it was listed").names;
+            is_news |= *known != names;
+            *known = names;
         }
+        is_news
     }
 
     /// A path as it stands in a module, from the crate's root on; nothing if it does not lead into this crate.

@@ -12,8 +12,8 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::Refusal;
 use crate::dim::{Answer, Dim, Scope};
+use crate::ops::Refusal;
 use crate::tensor::product;
 
 /// The shape that multidirectional broadcasting gives. No shapes give rank 0.
@@ -123,7 +123,7 @@ pub fn placed_shape<T: Clone>(rank: usize, shape: &[T], axis: Option<i64>, one: 
         None => rank.checked_sub(shape.len()).ok_or_else(beyond)?,
         // An operand of rank 0 may stand behind the last axis.
         Some(axis) if shape.is_empty() && usize::try_from(axis).ok() == Some(rank) => rank,
-        Some(axis) => super::axis_in(axis, rank)?,
+        Some(axis) => crate::ops::axis_in(axis, rank)?,
     };
     let behind = rank.checked_sub(start).and_then(|left| left.checked_sub(shape.len())).ok_or_else(beyond)?;
     let mut placed = shape.to_vec();

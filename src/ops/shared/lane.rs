@@ -15,11 +15,11 @@ use std::borrow::Cow;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-use super::Decline;
+use crate::ops::Decline;
 use crate::tensor::{DType, Element, Tensor};
 
 /// A type with addition and multiplication; integers wrap.
-pub(super) trait Ring: Element + Default + PartialEq {
+pub(in crate::ops) trait Ring: Element + Default + PartialEq {
     /// `self + a·b`.
     fn accumulate(self, a: Self, b: Self) -> Self;
 
@@ -40,7 +40,7 @@ pub(super) trait Ring: Element + Default + PartialEq {
 }
 
 /// A binary floating point type arithmetic is done in.
-pub(super) trait Lane: Ring + PartialOrd {
+pub(in crate::ops) trait Lane: Ring + PartialOrd {
     fn to_f64(self) -> f64;
 
     /// Rounds to nearest, ties to even.
@@ -186,7 +186,7 @@ fn not_in_lane(dtype: DType) -> Decline {
 ///
 /// # Errors
 /// The tensor is of a type with other arithmetic than the one asked for: operands that should agree do not.
-pub(super) fn read<T: Ring>(tensor: &Tensor) -> Result<Cow<'_, [T]>, Decline> {
+pub(in crate::ops) fn read<T: Ring>(tensor: &Tensor) -> Result<Cow<'_, [T]>, Decline> {
     T::read(tensor).ok_or_else(|| Decline::invalid(format!("an operand of type {} does not fit here", tensor.dtype())))
 }
 
@@ -194,7 +194,7 @@ pub(super) fn read<T: Ring>(tensor: &Tensor) -> Result<Cow<'_, [T]>, Decline> {
 ///
 /// # Errors
 /// Some operand is of another type.
-pub(super) fn same_dtype(dtype: DType, operands: &[&Tensor]) -> Result<(), Decline> {
+pub(in crate::ops) fn same_dtype(dtype: DType, operands: &[&Tensor]) -> Result<(), Decline> {
     match operands.iter().find(|operand| operand.dtype() != dtype) {
         None => Ok(()),
         Some(other) => {
@@ -219,7 +219,7 @@ macro_rules! in_lane {
         }
     };
 }
-pub(super) use in_lane;
+pub(in crate::ops) use in_lane;
 
 /// Runs an expression with the [`Ring`] of a number type. Other types decline.
 macro_rules! in_ring {
@@ -250,4 +250,4 @@ macro_rules! in_ring {
         }
     };
 }
-pub(super) use in_ring;
+pub(in crate::ops) use in_ring;

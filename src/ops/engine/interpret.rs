@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Budget, Decline, EvalCx, EvalResult, Site, Status, registry};
 use crate::ir::{Data, Function, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
+use crate::ops::{Budget, Decline, EvalCx, EvalResult, Site, Status, registry};
 use crate::slicing::Rule;
 
 /// How deeply graphs and function calls may be nested while evaluating.
@@ -58,7 +58,7 @@ pub fn evaluate_node(
     eval(&mut EvalCx { site, inputs, budget, environment, depth })
 }
 
-pub(super) fn evaluate_body(
+pub(in crate::ops) fn evaluate_body(
     environment: &Environment<'_>,
     graph: GraphId,
     inputs: Vec<Data>,
@@ -140,7 +140,7 @@ fn call(
 }
 
 /// What a call gives for each attribute a function declares, its defaults filled in; what neither gives is left out.
-pub(super) fn bindings_of(function: &Function, caller: &Site<'_>) -> Vec<NamedAttribute> {
+pub(in crate::ops) fn bindings_of(function: &Function, caller: &Site<'_>) -> Vec<NamedAttribute> {
     let required = function.attributes.iter().map(|name| (name, None));
     let defaulted = function.defaults.iter().map(|default| (&default.name, Some(&default.value)));
     required

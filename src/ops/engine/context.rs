@@ -2,10 +2,10 @@
 
 use std::ops::Deref;
 
-use super::interpret::Environment;
-use super::{Budget, Decline, EvalResult, Refusal, Walk};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Data, DeclaredType, Fact, GraphId, Model, NamedAttribute, Node, NodeId, SparseTensor};
+use crate::ops::interpret::Environment;
+use crate::ops::{Budget, Decline, EvalResult, Refusal, Walk};
 use crate::slicing::Rule;
 use crate::tensor::{DType, Tensor};
 
@@ -161,9 +161,9 @@ pub fn axis_in(axis: i64, rank: usize) -> Result<usize, Refusal> {
 
 /// What inference sees of a node: its [`Site`], and what is known of its operands.
 pub struct InferCx<'a> {
-    pub(super) site: Site<'a>,
-    pub(super) inputs: Vec<Option<Fact>>,
-    pub(super) walk: &'a mut Walk,
+    pub(in crate::ops) site: Site<'a>,
+    pub(in crate::ops) inputs: Vec<Option<Fact>>,
+    pub(in crate::ops) walk: &'a mut Walk,
 }
 
 impl<'a> Deref for InferCx<'a> {
@@ -252,11 +252,11 @@ impl<'a> InferCx<'a> {
 
 /// What evaluation sees of a node: its [`Site`], its operands' values and what it may spend.
 pub struct EvalCx<'a> {
-    pub(super) site: Site<'a>,
-    pub(super) inputs: Vec<Option<Data>>,
-    pub(super) budget: &'a Budget,
-    pub(super) environment: &'a Environment<'a>,
-    pub(super) depth: usize,
+    pub(in crate::ops) site: Site<'a>,
+    pub(in crate::ops) inputs: Vec<Option<Data>>,
+    pub(in crate::ops) budget: &'a Budget,
+    pub(in crate::ops) environment: &'a Environment<'a>,
+    pub(in crate::ops) depth: usize,
 }
 
 impl<'a> Deref for EvalCx<'a> {
@@ -327,7 +327,7 @@ impl<'a> EvalCx<'a> {
     /// # Errors
     /// Whatever keeps a node inside from being evaluated.
     pub fn evaluate_graph(&self, graph: GraphId, inputs: Vec<Data>) -> EvalResult {
-        super::interpret::evaluate_body(
+        crate::ops::interpret::evaluate_body(
             self.environment,
             graph,
             inputs,

@@ -16,12 +16,12 @@
 
 use std::ops::Range;
 
-use super::{Decline, Refusal, Site};
 use crate::dim::{Dim, Scope};
+use crate::ops::{Decline, Refusal, Site};
 
 /// Which padding is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AutoPad {
+pub(in crate::ops) enum AutoPad {
     /// What `pads` says.
     Explicit,
     SameUpper,
@@ -31,7 +31,7 @@ pub(super) enum AutoPad {
 
 /// The attributes that windows share.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(in crate::ops) struct Window {
     /// One an axis, at least 1.
     pub strides: Vec<i64>,
     /// One an axis, at least 1.
@@ -224,7 +224,12 @@ impl Window {
 ///
 /// # Errors
 /// The length is another, or a number is below `least`.
-pub(super) fn read_numbers(site: &Site<'_>, name: &str, count: usize, least: i64) -> Result<Option<Vec<i64>>, Refusal> {
+pub(in crate::ops) fn read_numbers(
+    site: &Site<'_>,
+    name: &str,
+    count: usize,
+    least: i64,
+) -> Result<Option<Vec<i64>>, Refusal> {
     let Some(numbers) = site.attr_ints(name)?.filter(|numbers| !numbers.is_empty()) else { return Ok(None) };
     if numbers.len() != count {
         return Err(Refusal::invalid(format!("attribute '{name}' has {} numbers, not {count}", numbers.len())));
@@ -237,7 +242,7 @@ pub(super) fn read_numbers(site: &Site<'_>, name: &str, count: usize, least: i64
 
 /// The windows over one axis of fixed size.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub(in crate::ops) struct Axis {
     /// The axis without padding.
     pub size: usize,
     /// Taps of a window.

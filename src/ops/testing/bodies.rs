@@ -2,16 +2,16 @@
 
 use std::rc::Rc;
 
-use super::{Budget, Decline, EventKind, Walk, evaluate_graph};
 use crate::dim::Scope;
 use crate::ir::{
     Attribute, Constant, Data, DeclaredType, DimClaim, Extra, GraphId, Model, NewNode, OpsetImport, ValueId,
 };
+use crate::ops::{Budget, Decline, EventKind, Walk, evaluate_graph};
 use crate::slicing::Rule;
 use crate::tensor::{DType, Tensor};
 
 /// A model put together by names.
-pub(super) struct Bodies {
+pub(in crate::ops) struct Bodies {
     pub model: Model,
     names: Vec<(String, ValueId)>,
 }

@@ -4,14 +4,14 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::interpret::{self, Environment, bindings_of};
-use super::registry::{self, Operator};
-use super::{Budget, Decline, InferCx, Refusal, Site, Status};
 use crate::dim::{Dim, Scope, is_identifier};
 use crate::ir::{
     Content, Data, DeclaredType, DimClaim, Fact, Facts, Function, GraphId, Model, NamedAttribute, Node, NodeId, Scalar,
     TensorType, Type, ValueId,
 };
+use crate::ops::interpret::{self, Environment, bindings_of};
+use crate::ops::registry::{self, Operator};
+use crate::ops::{Budget, Decline, InferCx, Refusal, Site, Status};
 use crate::slicing::Rule;
 use crate::tensor::{DType, Tensor};
 
@@ -46,7 +46,7 @@ pub struct Event {
 
 /// A walk over graphs of one model, with everything it has found.
 pub struct Walk {
-    pub(super) scope: Rc<Scope>,
+    pub(in crate::ops) scope: Rc<Scope>,
     /// What is known, by value.
     pub facts: Facts,
     /// What there is to tell, in the order of the walk.
@@ -62,7 +62,7 @@ pub struct Walk {
     /// How often the bodies of loops and scans run that run never or once, as last inferred.
     pub trips: FxHashMap<NodeId, usize>,
     /// How many loops are being followed iteration by iteration.
-    pub(super) following: usize,
+    pub(in crate::ops) following: usize,
     /// The names that stand alone as a dimension of some input of the main graph.
     plain: Rc<[String]>,
     /// Names that were dimensions of inputs of their own before these got sizes; expressions may have them still.
@@ -327,7 +327,7 @@ impl Walk {
         result
     }
 
-    pub(super) fn infer_body(
+    pub(in crate::ops) fn infer_body(
         &mut self,
         model: &Model,
         graph: GraphId,

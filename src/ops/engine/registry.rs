@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use super::{EvalCx, EvalResult, InferCx, InferResult};
 use crate::ir::{GraphId, Model, Node};
+use crate::ops::{EvalCx, EvalResult, InferCx, InferResult};
 
 /// States the facts about a node's outputs.
 pub type Infer = fn(&mut InferCx<'_>) -> InferResult;
@@ -73,12 +73,16 @@ pub enum Status {
 }
 
 /// What the table says of a node, where it stands.
-pub(super) fn status(model: &Model, node: &Node) -> Status {
+pub(in crate::ops) fn status(model: &Model, node: &Node) -> Status {
     status_with(model, node, &mut FxHashMap::default())
 }
 
 /// The same, remembering the operator sets it has looked up.
-pub(super) fn status_with(model: &Model, node: &Node, seen: &mut FxHashMap<(GraphId, String), Option<i64>>) -> Status {
+pub(in crate::ops) fn status_with(
+    model: &Model,
+    node: &Node,
+    seen: &mut FxHashMap<(GraphId, String), Option<i64>>,
+) -> Status {
     let (domain, name) = model.meaning(node);
     let Some(operator) = operator(domain, name) else { return Status::Unknown };
     let imported = *seen.entry((node.graph(), domain.to_string())).or_insert_with(|| model.opset(node.graph(), domain));
@@ -125,49 +129,49 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
 #[rustfmt::skip]
 const FAMILIES: &[&[Operator]] = &[
     // One line for each family.
-    super::attention::OPERATORS,
-    super::control::OPERATORS,
-    super::conv::OPERATORS,
-    super::elementwise::activation::OPERATORS,
-    super::elementwise::arithmetic::OPERATORS,
-    super::elementwise::bits::OPERATORS,
-    super::elementwise::cast::OPERATORS,
-    super::elementwise::functions::OPERATORS,
-    super::elementwise::logic::OPERATORS,
-    super::elementwise::random::OPERATORS,
-    super::elementwise::select::OPERATORS,
-    super::image::OPERATORS,
-    super::linear::OPERATORS,
-    super::microsoft::ATTENTION,
-    super::microsoft::MATRIX,
-    super::microsoft::MOVEMENT,
-    super::microsoft::OPERATORS,
-    super::microsoft::QUANTIZED,
-    super::ml::OPERATORS,
-    super::movement::col2im::OPERATORS,
-    super::movement::concat_split::OPERATORS,
-    super::movement::constants::OPERATORS,
-    super::movement::cumulate::OPERATORS,
-    super::movement::expand_tile::OPERATORS,
-    super::movement::gather::OPERATORS,
-    super::movement::one_hot::OPERATORS,
-    super::movement::pad::OPERATORS,
-    super::movement::range::OPERATORS,
-    super::movement::reshape::OPERATORS,
-    super::movement::reverse_sequence::OPERATORS,
-    super::movement::scatter::OPERATORS,
-    super::movement::select::OPERATORS,
-    super::movement::shape::OPERATORS,
-    super::movement::squeeze::OPERATORS,
-    super::movement::topk::OPERATORS,
-    super::movement::transpose::OPERATORS,
-    super::movement::triangle::OPERATORS,
-    super::pool::OPERATORS,
-    super::quantize::OPERATORS,
-    super::recurrent::OPERATORS,
-    super::reduce::OPERATORS,
-    super::sequence::OPERATORS,
-    super::signal::OPERATORS,
-    super::slice::OPERATORS,
-    super::text::OPERATORS,
+    crate::ops::attention::OPERATORS,
+    crate::ops::control::OPERATORS,
+    crate::ops::conv::OPERATORS,
+    crate::ops::elementwise::activation::OPERATORS,
+    crate::ops::elementwise::arithmetic::OPERATORS,
+    crate::ops::elementwise::bits::OPERATORS,
+    crate::ops::elementwise::cast::OPERATORS,
+    crate::ops::elementwise::functions::OPERATORS,
+    crate::ops::elementwise::logic::OPERATORS,
+    crate::ops::elementwise::random::OPERATORS,
+    crate::ops::elementwise::select::OPERATORS,
+    crate::ops::image::OPERATORS,
+    crate::ops::linear::OPERATORS,
+    crate::ops::microsoft::ATTENTION,
+    crate::ops::microsoft::MATRIX,
+    crate::ops::microsoft::MOVEMENT,
+    crate::ops::microsoft::OPERATORS,
+    crate::ops::microsoft::QUANTIZED,
+    crate::ops::ml::OPERATORS,
+    crate::ops::movement::col2im::OPERATORS,
+    crate::ops::movement::concat_split::OPERATORS,
+    crate::ops::movement::constants::OPERATORS,
+    crate::ops::movement::cumulate::OPERATORS,
+    crate::ops::movement::expand_tile::OPERATORS,
+    crate::ops::movement::gather::OPERATORS,
+    crate::ops::movement::one_hot::OPERATORS,
+    crate::ops::movement::pad::OPERATORS,
+    crate::ops::movement::range::OPERATORS,
+    crate::ops::movement::reshape::OPERATORS,
+    crate::ops::movement::reverse_sequence::OPERATORS,
+    crate::ops::movement::scatter::OPERATORS,
+    crate::ops::movement::select::OPERATORS,
+    crate::ops::movement::shape::OPERATORS,
+    crate::ops::movement::squeeze::OPERATORS,
+    crate::ops::movement::topk::OPERATORS,
+    crate::ops::movement::transpose::OPERATORS,
+    crate::ops::movement::triangle::OPERATORS,
+    crate::ops::pool::OPERATORS,
+    crate::ops::quantize::OPERATORS,
+    crate::ops::recurrent::OPERATORS,
+    crate::ops::reduce::OPERATORS,
+    crate::ops::sequence::OPERATORS,
+    crate::ops::signal::OPERATORS,
+    crate::ops::slice::OPERATORS,
+    crate::ops::text::OPERATORS,
 ];

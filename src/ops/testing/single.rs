@@ -2,16 +2,16 @@
 
 use std::rc::Rc;
 
-use super::{Budget, Decline, EventKind, Walk, evaluate_graph};
 use crate::dim::Scope;
 use crate::ir::{
     Attribute, Constant, Data, DeclaredType, DimClaim, Extra, Model, NewNode, NewOutput, OpsetImport, ValueId,
 };
+use crate::ops::{Budget, Decline, EventKind, Walk, evaluate_graph};
 use crate::slicing::Rule;
 use crate::tensor::{DType, Element, Tensor};
 
 /// A model of one node.
-pub(super) struct Single {
+pub(in crate::ops) struct Single {
     model: Model,
     node: NewNode,
 }
