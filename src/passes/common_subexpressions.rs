@@ -3,8 +3,8 @@
 //! Law: a deterministic operator of equal attributes on equal operands, absent ones in the same places, gives equal
 //! results. A subgraph may use what a graph around it computes before; the other way round it may not.
 //!
-//! ONNX Runtime moves sequences and optionals into a Loop that starts from them, and leaves nothing for other readers. So what a node
-//! with a body may take apart has no readers but those the file gives it.
+//! An exception: a sequence or an optional that a node with a body reads gets no further readers. ONNX Runtime moves such an operand into
+//! the body instead of copying it, so that another reader would find it empty.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -21,7 +21,7 @@ pub(super) const NAME: &str = "common-subexpression";
 /// # Errors
 /// The model is inconsistent.
 pub fn merge(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Result<(), Broken> {
-    let mut seen = Seen { taken: taken(model, facts), ..Seen::default() };
+    let mut seen = Seen { moved: moved(model, facts), ..Seen::default() };
     in_graph(model, facts, model.main(), &mut seen, edits)
 }
 
@@ -31,8 +31,8 @@ struct Seen {
     nodes: FxHashMap<u64, Vec<NodeId>>,
     tensors: FxHashMap<u64, Vec<ValueId>>,
     log: Vec<(bool, u64)>,
-    /// What nodes with bodies take and no other node may come to read.
-    taken: FxHashSet<ValueId>,
+    /// Operands of nodes with bodies that must get no further readers.
+    moved: FxHashSet<ValueId>,
 }
 
 impl Seen {
@@ -47,8 +47,8 @@ impl Seen {
     }
 }
 
-/// The operands of nodes with bodies that are not proved to be tensors.
-fn taken(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
+/// The operands of nodes with bodies that are not proved to be tensors: a runtime may move them into the body.
+fn moved(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     let is_tensor = |value: ValueId| {
         let ty = facts.get(value).and_then(|fact: &Fact| fact.ty.as_ref());
         matches!(ty, Some(Type::Tensor(_) | Type::SparseTensor(_)))
@@ -86,7 +86,7 @@ fn in_graph(
             found.iter().copied().find(|&other| model.node(other).is_some_and(|other| same(model, other, node)))
         });
         match first {
-            Some(first) => unite(model, facts, &seen.taken, (first, id), edits)?,
+            Some(first) => unite(model, facts, &seen.moved, (first, id), edits)?,
             None => {
                 seen.nodes.entry(hash).or_default().push(id);
                 seen.log.push((true, hash));
@@ -97,12 +97,12 @@ fn in_graph(
     Ok(())
 }
 
-/// Lets every reader of `second`'s results read `first`'s. Declines where a name would need an Identity, or a reader has to be the
-/// only one.
+/// Lets every reader of the second node's results read those of the first, and removes the second. Declines where the name of a graph
+/// output would need an Identity, and where a result must get no further readers.
 fn unite(
     model: &mut Model,
     facts: &Facts,
-    taken: &FxHashSet<ValueId>,
+    moved: &FxHashSet<ValueId>,
     (first, second): (NodeId, NodeId),
     edits: &mut EditCounter,
 ) -> Result<(), Broken> {
@@ -112,7 +112,7 @@ fn unite(
         gone.outputs().iter().zip(kept.outputs()).filter_map(|(gone, kept)| Some(((*gone)?, (*kept)?))).collect();
     let named = |value: ValueId| model.is_output(value) || model.value(value).pinned;
     if pairs.iter().any(|&(gone, kept)| named(gone) && (named(kept) || !same_graph))
-        || pairs.iter().any(|(gone, kept)| taken.contains(gone) || taken.contains(kept))
+        || pairs.iter().any(|(gone, kept)| moved.contains(gone) || moved.contains(kept))
     {
         return Ok(());
     }
@@ -131,7 +131,8 @@ fn unite(
     Ok(())
 }
 
-/// Notes that two values that are the same have the same sizes: what is already known of what follows from them is in either's.
+/// Tells the scope that two values that are the same have the same sizes: facts that were derived before may speak of the sizes of
+/// either.
 fn equal_sizes(facts: &Facts, a: ValueId, b: ValueId) {
     let shape = |value| facts.get(value).and_then(Fact::shape);
     let (Some(a), Some(b)) = (shape(a), shape(b)) else { return };

@@ -198,7 +198,7 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -
             *argument = slice;
         }
     }
-    // What is not needed goes before its operands do, so it may read anything: the inputs themselves.
+    // Nodes that no wanted result needs may read inputs of the body that get no argument, so they are removed before the body is inlined.
     remove_all(model, needed.unneeded);
     let mut read_as = outputs;
     for (index, output, axis) in stacked {
@@ -222,8 +222,8 @@ fn is_typed_alike(model: &Model, facts: &Facts, repeated: &Repeated) -> bool {
     })
 }
 
-/// How many results need an Identity at most: their names must survive, and what they are read as has one already, is not computed
-/// in the body, or is read as another result, too.
+/// How many results need an Identity at most. A result does whose name must survive, unless a node of the body computes what it
+/// becomes, and no other result becomes the same: then that node takes the name over.
 fn identities(
     model: &Model,
     body: GraphId,
