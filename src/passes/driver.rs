@@ -142,7 +142,7 @@ mod tests {
         let options = Options { verify_each: true, ..Options::default() };
         let (result, _) = settled(&passes, &options);
         let said = result.map_err(|error| error.to_string());
-        let expected = "pass 'bad' broke the model, the last edit is cut-off at the first node: Neg node that computes 'y' reads 'a', which nothing defines";
+        let expected = "pass 'bad' broke the model, the last edit is cut-off at the first node: Neg node 'x' reads 'a', which nothing defines";
         assert_eq!(said, Err(expected.to_string()));
         // Without the check nobody notices here, and with fewer edits nothing is wrong.
         assert!(settled(&passes, &Options::default()).0.is_ok());
