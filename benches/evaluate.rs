@@ -3,14 +3,14 @@
 
 use std::time::Instant;
 
-use onnx_slice_fold::Document;
+use onnx_slice_fold::OnnxModel;
 use onnx_slice_fold::ops::{Budget, evaluate_graph};
 use onnx_slice_fold::slicing::Rule;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let [path, runs] = arguments.as_slice() else { return Ok(()) };
-    let document = Document::open(path)?;
+    let document = OnnxModel::open(path)?;
     let model = document.model();
     let mut shortest = f64::INFINITY;
     for _ in 0..runs.parse::<usize>()? {

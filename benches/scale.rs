@@ -11,10 +11,10 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use onnx_slice_fold::ir::text;
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options};
 
 /// What the command line allocates with.
-#[cfg(feature = "mimalloc")]
+#[cfg(feature = "cli")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -37,9 +37,9 @@ fn main() {
         for nodes in SIZES {
             let model = text::parse(&source(nodes)).expect("what is generated parses");
             let seconds = |fold: bool| {
-                let mut document = Document::of(model.clone());
+                let mut document = OnnxModel::of(model.clone());
                 let begin = Instant::now();
-                document.fold(&Options { fold, ..Options::default() }).expect("it folds");
+                document.fold(&Options::new().fold(fold)).expect("it folds");
                 begin.elapsed().as_secs_f64()
             };
             let (infer, fold) = (seconds(false), seconds(true));

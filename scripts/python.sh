@@ -2,7 +2,7 @@
 # Runs Python with what the scripts need: PYTHON if that is set, else an environment of its own under target/, made at first use.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-packages="onnx==1.23.2 onnxruntime==1.31.1 numpy"
+packages="onnx==1.23.2 onnxruntime==1.31.1 numpy z3-solver==5.4.0.0"
 
 if [ -n "${PYTHON:-}" ]; then
     exec "$PYTHON" "$@"

@@ -1,32 +1,121 @@
 //! Infers the shapes of an ONNX model, folds what is decided, and writes the smaller model.
 //!
-//! ```no_run
-//! use onnx_slice_fold::{Document, Options};
+//! # A tour
 //!
-//! let mut document = Document::open("model.onnx")?;
-//! let report = document.fold(&Options::default())?;
-//! println!("{report}");
-//! document.save("model.folded.onnx")?;
-//! # Ok::<(), anyhow::Error>(())
+//! An [`OnnxModel`] is opened from a file or made from bytes, folded, and written:
+//!
+//! ```
+//! use onnx_slice_fold::{OnnxModel, Options};
+//!
+//! let mut model = OnnxModel::open("models/bert_dy18d.onnx")?;
+//! let report = model.fold(&Options::new())?;
+//! assert_eq!((report.before.nodes(), report.after.nodes()), (104, 54));
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("bert.folded.onnx");
+//! model.save(path)?;
+//! # Ok::<(), onnx_slice_fold::Error>(())
 //! ```
 //!
-//! The folders of the source are the pipeline: [`onnx`] decodes a file into the representation of [`ir`]; [`passes`] state
-//! what is known of its values through the operators of [`ops`], whose sizes are the symbolic expressions of [`dim`] and
-//! whose contents the tensors of [`tensor`]; [`onnx`] writes it back. Everything that slices goes through [`slicing`].
+//! The [`Report`] is data, and prints as a table. What stayed, and why, is in its [notes](Report::notes):
+//!
+//! ```
+//! # use onnx_slice_fold::{OnnxModel, Options};
+//! # let mut model = OnnxModel::open("models/bert_dy18d.onnx")?;
+//! # let report = model.fold(&Options::new())?;
+//! println!("{report}");
+//! for note in &report.notes {
+//!     println!("{}: {}", note.node, note.reason);
+//! }
+//! assert_eq!(report.after.operators.get("Expand"), None);
+//! assert!(report.fired["reshape-to-constant"] > 0);
+//! # Ok::<(), onnx_slice_fold::Error>(())
+//! ```
+//!
+//! [`Options`] say what may be done and what is known of the inputs. Sizes that are known decide more:
+//!
+//! ```
+//! # use onnx_slice_fold::{OnnxModel, Options};
+//! let mut model = OnnxModel::open("models/bert_dy18d.onnx")?;
+//! let report = model.fold(&Options::new().exact(true).dim("s33=1").dim("s50=1..512"))?;
+//! assert!(model.text().contains("(int64[1,s50] input_ids"));
+//! # Ok::<(), onnx_slice_fold::Error>(())
+//! ```
+//!
+//! Every call gives the same [`Error`], whose [kind](Error::kind) tells what can be done about it:
+//!
+//! ```
+//! # use onnx_slice_fold::{OnnxModel, Options};
+//! use onnx_slice_fold::ErrorKind;
+//!
+//! let mut model = OnnxModel::open("models/bert_dy18d.onnx")?;
+//! let error = model.fold(&Options::new().dim("s34=1")).unwrap_err();
+//! assert_eq!(error.kind(), ErrorKind::Assumption);
+//! assert_eq!(error.to_string(), "no input of the model has a dimension named 's34'");
+//! # Ok::<(), onnx_slice_fold::Error>(())
+//! ```
+//!
+//! Nothing here needs a file system: [`OnnxModel::from_bytes`] and [`OnnxModel::to_bytes`] go from memory to memory. An opened model
+//! may be sent to another thread between calls.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! | --- | --- | --- |
+//! | `cli` | yes | the program `onnx-slice-fold`, with `clap`, `indicatif`, `anyhow` and `mimalloc`; turns `mmap` on |
+//! | `mmap` | by `cli` | files of 1 MiB and more are mapped and not read. A file that is cut while it is mapped would kill the process: a handler for SIGBUS makes it an error, and is installed when the first file is mapped |
+//! | `images` | yes | ImageDecoder on PNG, WebP and JPEG 2000; without, such nodes are left as they are |
+//!
+//! A library says `default-features = false`, and `features = ["images"]` if it wants those. It then reads files whole, installs no
+//! handler and leaves the choice of an allocator to the program.
+//!
+//! # Inside
+//!
+//! What is documented here is what stays compatible. The folders of the source are modules that are hidden from this
+//! documentation and may change in any version; `RUSTDOCFLAGS="--cfg internals" cargo doc` shows them, and ARCHITECTURE.md says
+//! what is where.
 #![deny(unsafe_code)]
+// What a file can choose must not end the process. Tests may.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        clippy::print_stdout,
+        clippy::print_stderr
+    )
+)]
+// The same input gives the same bytes.
+#![deny(clippy::iter_over_hash_type)]
 
+#[cfg_attr(not(internals), doc(hidden))]
 pub mod dim;
-mod document;
+mod error;
+#[cfg_attr(not(internals), doc(hidden))]
 pub mod ir;
+mod model;
+#[cfg_attr(not(internals), doc(hidden))]
 pub mod onnx;
+#[cfg_attr(not(internals), doc(hidden))]
 pub mod ops;
+#[cfg_attr(not(internals), doc(hidden))]
 pub mod passes;
-pub mod report;
+mod report;
+#[cfg_attr(not(internals), doc(hidden))]
 pub mod rewrite;
+#[cfg_attr(not(internals), doc(hidden))]
 pub mod slicing;
+#[cfg_attr(not(internals), doc(hidden))]
 pub mod tensor;
 
-pub use document::Document;
-pub use ops::{SliceDialect, SliceName, SliceNameError};
+pub use error::{Error, ErrorKind};
+pub use model::OnnxModel;
+pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError};
 pub use passes::{Assumption, Options};
-pub use report::{Report, operator_table};
+pub use report::{Census, Note, Report, operator_table, rule_table, rule_text};
+pub use slicing::Rule as SliceRule;

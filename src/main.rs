@@ -1,8 +1,9 @@
 //! The command line.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod cli;
 
-#[cfg(feature = "mimalloc")]
+/// Folding allocates many small objects: see Cargo.toml for what this saves.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use onnx_slice_fold::Document;
+use onnx_slice_fold::OnnxModel;
 
 use super::Passes;
 
@@ -18,8 +18,8 @@ pub(super) struct Explain {
 
 impl Explain {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let mut document = Document::open(&self.model)?;
-        let report = document.fold(&self.passes.options())?;
+        let mut model = OnnxModel::open(&self.model)?;
+        let report = model.fold(&self.passes.options())?;
         super::tell(&super::printable(&report.explanation()))
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use onnx_slice_fold::Document;
+use onnx_slice_fold::OnnxModel;
 
 use super::Passes;
 use super::progress::Progress;
@@ -30,16 +30,15 @@ impl Fold {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let begin = Instant::now();
         // The parser demands it; only a subcommand does without.
-        let model = self.model.unwrap_or_default();
-        let target = self.output.unwrap_or_else(|| beside(&model));
+        let path = self.model.unwrap_or_default();
+        let target = self.output.unwrap_or_else(|| beside(&path));
         let progress = Progress::start();
         progress.say("reading the model");
         // The process ends with this; taking a large model apart piece by piece would only take time.
-        let mut document = ManuallyDrop::new(Document::open(&model)?);
-        let report = document.fold_watched(&self.passes.options(), &mut |what| progress.say(what));
-        let mut report = report?;
+        let mut model = ManuallyDrop::new(OnnxModel::open(&path)?);
+        let mut report = model.fold_watched(&self.passes.options(), &mut |what| progress.say(what))?;
         progress.say("writing the result");
-        report.bytes_after = Some(document.save(&target)?);
+        report.bytes_after = Some(model.save(&target)?);
         drop(progress);
         let milliseconds = begin.elapsed().as_secs_f64() * 1000.0;
         let mut told = format!("{report}\nwrote {} in {milliseconds:.0} ms\n", target.display());
@@ -51,8 +50,9 @@ impl Fold {
         }
         // The model is written, whether or not anybody can be told.
         let _ = super::tell(&super::printable(&told));
-        for (node, reason) in report.invalid().take(MOST_WARNINGS) {
-            let warning = super::printable(&format!("{node} cannot work and is left as it is: {reason}"));
+        for note in report.invalid().take(MOST_WARNINGS) {
+            let warning = format!("{} cannot work and is left as it is: {}", note.node, note.reason);
+            let warning = super::printable(&warning);
             let _ = writeln!(std::io::stderr(), "warning: {warning}");
         }
         Ok(())

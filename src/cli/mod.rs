@@ -4,6 +4,7 @@ mod explain;
 mod fold;
 mod ops;
 mod progress;
+mod rules;
 mod show;
 
 use std::io::{ErrorKind, Write};
@@ -13,6 +14,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use onnx_slice_fold::{Assumption, Options, SliceName, SliceRule};
 
 /// Exit codes beside success.
 const BAD_INPUT: u8 = 1;
@@ -35,6 +37,8 @@ enum Command {
     Explain(explain::Explain),
     /// Print which operators and versions have inference and evaluation.
     Ops(ops::Ops),
+    /// List the rewrite rules and passes, or explain one: its law, and when it applies.
+    Rules(rules::Rules),
 }
 
 /// What every subcommand that runs the passes takes.
@@ -42,11 +46,11 @@ enum Command {
 struct Passes {
     /// How slices are read about which ONNX Runtime and the operator's text disagree.
     #[arg(long, value_name = "RULE", default_value = "agree")]
-    slice_rule: SliceRule,
+    slice_rule: Disputed,
     /// An operator of the model that is a strided slice: com.example::Crop=tensorflow. OP alone is in the default domain; DIALECT is
     /// tensorflow (StridedSlice, bit masks), openvino (StridedSlice-1, list masks) or openvino-slice (Slice-8). May be repeated.
     #[arg(long, value_name = "[DOMAIN::]OP=DIALECT")]
-    strided_slice: Vec<onnx_slice_fold::SliceName>,
+    strided_slice: Vec<SliceName>,
     /// How much larger folding may make the model, in percent of its size.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     max_growth: f64,
@@ -65,9 +69,12 @@ struct Passes {
     /// Refuse a model of which no run can succeed, instead of leaving the nodes that cannot work as they are.
     #[arg(long)]
     strict: bool,
-    /// Leave a rewrite rule or a pass out, by the name `explain` gives it.
+    /// Leave a rewrite rule or pass out; `rules` lists their names. May be repeated.
     #[arg(long, value_name = "RULE")]
     skip: Vec<String>,
+    /// Use this rewrite rule or pass and no other; inference and folding of constants go on. May be repeated.
+    #[arg(long, value_name = "RULE")]
+    only: Vec<String>,
     /// Only use rewrites that keep results equal bit for bit. What is constant is computed all the same, in this program's own way.
     #[arg(long)]
     exact: bool,
@@ -80,8 +87,9 @@ struct Passes {
     verify_each: bool,
 }
 
+/// How the cases of slicing are read about which ONNX Runtime and the operator's text disagree.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum SliceRule {
+enum Disputed {
     /// Neither fold nor state anything where they disagree.
     Agree,
     /// As ONNX Runtime computes it.
@@ -93,31 +101,28 @@ enum SliceRule {
 }
 
 impl Passes {
-    fn options(&self) -> onnx_slice_fold::Options {
-        use onnx_slice_fold::Assumption;
-        use onnx_slice_fold::slicing::Rule;
+    fn options(&self) -> Options {
         let slice_rule = match self.slice_rule {
-            SliceRule::Agree => Rule::Agree,
-            SliceRule::Onnxruntime => Rule::OnnxRuntime,
-            SliceRule::Spec => Rule::Spec,
-            SliceRule::Numpy => Rule::Numpy,
+            Disputed::Agree => SliceRule::Agree,
+            Disputed::Onnxruntime => SliceRule::OnnxRuntime,
+            Disputed::Spec => SliceRule::Spec,
+            Disputed::Numpy => SliceRule::Numpy,
         };
         let shapes = self.overwrite_input_shape.iter().cloned().map(Assumption::InputShape);
         let dims = self.dim.iter().cloned().map(Assumption::Dim);
         let relations = self.assume.iter().cloned().map(Assumption::Relation);
-        onnx_slice_fold::Options {
-            slice_rule,
-            slice_names: self.strided_slice.clone(),
-            max_growth: self.max_growth.max(0.0) / 100.0,
-            skip: self.skip.clone(),
-            exact: self.exact,
-            fuel: self.stop_after.unwrap_or(usize::MAX),
-            verify_each: self.verify_each,
-            assumptions: shapes.chain(dims).chain(relations).collect(),
-            trust_declared_shapes: self.trust_declared_shapes,
-            strict: self.strict,
-            ..Default::default()
-        }
+        Options::new()
+            .slice_rule(slice_rule)
+            .slice_names(self.strided_slice.iter().cloned())
+            .max_growth(self.max_growth.max(0.0) / 100.0)
+            .skip(&self.skip)
+            .only(&self.only)
+            .exact(self.exact)
+            .stop_after(self.stop_after.unwrap_or(usize::MAX))
+            .verify_each(self.verify_each)
+            .assumptions(shapes.chain(dims).chain(relations))
+            .trust_declared_shapes(self.trust_declared_shapes)
+            .strict(self.strict)
     }
 }
 
@@ -128,6 +133,7 @@ pub fn main() -> ExitCode {
         (Some(Command::Show(show)), _) => show.run(),
         (Some(Command::Explain(explain)), _) => explain.run(),
         (Some(Command::Ops(ops)), _) => ops.run(),
+        (Some(Command::Rules(rules)), _) => rules.run(),
         (None, fold) => fold.run(),
     };
     match result {

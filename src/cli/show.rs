@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use onnx_slice_fold::Document;
+use onnx_slice_fold::OnnxModel;
 
 use super::Passes;
 
@@ -21,8 +21,8 @@ pub(super) struct Show {
 
 impl Show {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let mut document = Document::open(&self.model)?;
-        document.fold(&onnx_slice_fold::Options { fold: self.folded, ..self.passes.options() })?;
-        super::tell(&document.text())
+        let mut model = OnnxModel::open(&self.model)?;
+        model.fold(&self.passes.options().fold(self.folded))?;
+        super::tell(&model.text())
     }
 }

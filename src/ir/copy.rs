@@ -2,9 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{
-    Attribute, Broken, DeclaredDim, DeclaredType, DimClaim, GraphId, Model, NamedAttribute, NewNode, NewOutput, ValueId,
-};
+use super::{Attribute, Broken, DeclaredDim, DeclaredType, DimClaim, GraphId, Model, NamedAttribute, NewNode, ValueId};
 
 /// What an attribute stands for that the nodes of a function's body refer to.
 #[derive(Clone, Debug)]
@@ -97,7 +95,7 @@ impl Model {
             while is_free && inputs.last() == Some(&None) && inputs.len() > 1 {
                 inputs.pop();
             }
-            let outputs = node.outputs.iter().map(|value| read(value).map_or(NewOutput::Absent, NewOutput::Existing));
+            let outputs = node.outputs.iter().map(read);
             let new = NewNode {
                 name,
                 domain: node.domain,

@@ -1,25 +1,29 @@
 //! Edits: what a rewrite wants done, as data. A rule looks at a place and answers with an [`Edit`]; only
 //! [`Model::apply`] changes the model.
+//!
+//! The values that an edit makes do not exist before it is applied. Until then they are placeholders: ids that mean something
+//! inside of their edit only, and that the model must not be asked about. An edit that is thrown away leaves nothing behind.
 
-use super::{Attribute, Broken, Constant, Definition, Extra, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
+use super::{Attribute, Broken, Constant, Extra, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
 use crate::tensor::Tensor;
 
-/// An output of a node to be made.
-#[derive(Clone, Debug)]
-pub enum NewOutput {
-    /// Left out.
-    Absent,
-    /// A value that exists and has no definition (or loses it in the same edit).
-    Existing(ValueId),
+/// Ids from here on are placeholders. No model has so many values.
+const FIRST_PLACEHOLDER: u32 = 1 << 31;
+
+impl ValueId {
+    /// Whether this stands for a value that an [`Edit`] will make, and no model has yet.
+    pub fn is_placeholder(self) -> bool {
+        self.0 >= FIRST_PLACEHOLDER
+    }
 }
 
-impl NewOutput {
-    pub(super) fn resolve(self, _model: &mut Model) -> Option<ValueId> {
-        match self {
-            NewOutput::Absent => None,
-            NewOutput::Existing(value) => Some(value),
-        }
-    }
+/// What a value to be made is named after: no two values get one name.
+#[derive(Clone, Debug)]
+enum Stem {
+    /// This name.
+    Name(String),
+    /// The name of a value, `_`, and this.
+    After(ValueId, &'static str),
 }
 
 /// A node to be made.
@@ -31,7 +35,7 @@ pub struct NewNode {
     pub overload: String,
     pub attributes: Vec<NamedAttribute>,
     pub inputs: Vec<Option<ValueId>>,
-    pub outputs: Vec<NewOutput>,
+    pub outputs: Vec<Option<ValueId>>,
     pub extra: Extra,
 }
 
@@ -61,9 +65,31 @@ impl NewNode {
         self
     }
 
+    /// With this attribute in place of one of the same name.
+    pub fn set(self, name: &str, value: impl Into<Attribute>) -> Self {
+        self.without(name).with(name, value)
+    }
+
+    /// Without this attribute.
+    pub fn without(mut self, name: &str) -> Self {
+        self.attributes.retain(|attribute| attribute.name != name);
+        self
+    }
+
+    /// With this value as operand `slot`; what is missing before it is left out.
+    pub fn reading(mut self, slot: usize, value: ValueId) -> Self {
+        if self.inputs.len() <= slot {
+            self.inputs.resize(slot.saturating_add(1), None);
+        }
+        if let Some(input) = self.inputs.get_mut(slot) {
+            *input = Some(value);
+        }
+        self
+    }
+
     /// With one more output.
     pub fn output(mut self, value: ValueId) -> Self {
-        self.outputs.push(NewOutput::Existing(value));
+        self.outputs.push(Some(value));
         self
     }
 
@@ -74,16 +100,15 @@ impl NewNode {
     }
 }
 
-/// A change to the model around one place. It is built against a model, may make new values in it
-/// (see [`Model::add_value`]), and takes effect when applied.
+/// A change to the model around one place. It takes effect when it is applied, and not before.
 #[derive(Clone, Debug)]
 pub struct Edit {
-    /// The rule, in kebab case: `slice-of-slice`.
-    pub rule: &'static str,
     /// The graph the edit happens in.
-    pub graph: GraphId,
-    /// The new nodes stand where this node stood.
-    pub place: NodeId,
+    graph: GraphId,
+    /// The new nodes stand where this node stood, or at the end.
+    place: Option<NodeId>,
+    /// The values to make, in order.
+    made: Vec<Stem>,
     /// Nodes to take away.
     pub remove: Vec<NodeId>,
     /// Initializers to add.
@@ -98,19 +123,53 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// An edit at `place` that does nothing yet.
-    pub fn at(model: &Model, rule: &'static str, place: NodeId) -> Option<Self> {
-        let graph = model.node(place)?.graph();
-        Some(Edit {
-            rule,
+    /// An edit at `place` that does nothing yet; `None` if the node is gone.
+    pub fn at(model: &Model, place: NodeId) -> Option<Self> {
+        Some(Edit { place: Some(place), ..Edit::at_end(model.node(place)?.graph()) })
+    }
+
+    /// An edit at the end of a graph that does nothing yet.
+    pub fn at_end(graph: GraphId) -> Self {
+        Edit {
             graph,
-            place,
+            place: None,
+            made: Vec::new(),
             remove: Vec::new(),
             constants: Vec::new(),
             insert: Vec::new(),
             replace: Vec::new(),
             rewire: Vec::new(),
-        })
+        }
+    }
+
+    /// A new value named after another one, which may be one of this edit's own.
+    pub fn new_value(&mut self, like: ValueId, suffix: &'static str) -> ValueId {
+        self.make(Stem::After(like, suffix))
+    }
+
+    /// A new value of this name, or one like it if there is such a value already.
+    pub fn value_named(&mut self, name: impl Into<String>) -> ValueId {
+        self.make(Stem::Name(name.into()))
+    }
+
+    /// A new initializer named after another value.
+    pub fn constant(&mut self, like: ValueId, suffix: &'static str, tensor: Tensor) -> ValueId {
+        let value = self.new_value(like, suffix);
+        self.constants.push((value, tensor));
+        value
+    }
+
+    /// A new initializer of this name, or one like it.
+    pub fn constant_named(&mut self, name: impl Into<String>, tensor: Tensor) -> ValueId {
+        let value = self.value_named(name);
+        self.constants.push((value, tensor));
+        value
+    }
+
+    fn make(&mut self, stem: Stem) -> ValueId {
+        let placeholder = ValueId(FIRST_PLACEHOLDER + self.made.len() as u32);
+        self.made.push(stem);
+        placeholder
     }
 
     /// Also makes `old`'s readers read `new`.
@@ -132,63 +191,89 @@ impl Edit {
     }
 }
 
-/// What an edit did, for whoever keeps facts and worklists.
-#[derive(Clone, Debug, Default)]
-pub struct Applied {
-    /// The nodes that were made.
-    pub inserted: Vec<NodeId>,
-    /// The nodes whose operands changed.
-    pub touched: Vec<NodeId>,
+/// The values that an edit made, in the order of their placeholders.
+pub struct Made(Vec<ValueId>);
+
+impl Made {
+    /// The value that a placeholder of the edit became; any other value is itself. `None` for a placeholder of another edit.
+    pub fn value(&self, value: ValueId) -> Option<ValueId> {
+        match value.0.checked_sub(FIRST_PLACEHOLDER) {
+            None => Some(value),
+            Some(at) => self.0.get(at as usize).copied(),
+        }
+    }
+
+    fn known(&self, value: ValueId) -> Result<ValueId, Broken> {
+        self.value(value).ok_or_else(|| Broken::Inconsistent(format!("{value:?}")))
+    }
+
+    fn optional(&self, value: Option<ValueId>) -> Result<Option<ValueId>, Broken> {
+        value.map(|value| self.known(value)).transpose()
+    }
+
+    fn node(&self, mut node: NewNode) -> Result<NewNode, Broken> {
+        for value in node.inputs.iter_mut().chain(&mut node.outputs) {
+            *value = self.optional(*value)?;
+        }
+        Ok(node)
+    }
 }
 
 impl Model {
-    /// Carries out an edit.
+    /// Carries out an edit. Answers with the values that were made.
     ///
     /// # Errors
-    /// [`Broken`] when the edit would define a value twice; the model is then not to be used further.
-    pub fn apply(&mut self, edit: Edit) -> Result<Applied, Broken> {
-        let mut applied = Applied::default();
-        let (first, mut next) = self.order_of(edit.place).unwrap_or((u32::MAX, 0));
+    /// [`Broken`] when the edit would define a value twice, or names a value of another edit; the model is then not to be used
+    /// further.
+    pub fn apply(&mut self, edit: Edit) -> Result<Made, Broken> {
+        let made = self.make_values(edit.made)?;
+        let (first, mut next) =
+            edit.place.and_then(|place| self.order_of(place)).unwrap_or_else(|| self.order_at_end());
         for node in &edit.remove {
             self.remove_node(*node);
         }
         for (value, tensor) in edit.constants {
-            self.add_initializer(edit.graph, value, Constant::dense(tensor))?;
+            self.add_initializer(edit.graph, made.known(value)?, Constant::dense(tensor))?;
         }
         for node in edit.insert {
             next = next.saturating_add(1);
-            applied.inserted.push(self.insert_node(edit.graph, node, (first, next))?);
+            self.insert_node(edit.graph, made.node(node)?, (first, next))?;
         }
         for (node, slot, value) in edit.rewire {
-            self.set_input(node, slot, value);
+            self.set_input(node, slot, made.optional(value)?);
             if value.is_none() {
                 self.truncate_inputs(node, usize::MAX);
             }
-            applied.touched.push(node);
         }
         // A value that two results become has the name of the first by the time of the second.
         let mut renamed: Vec<(ValueId, ValueId)> = Vec::new();
         for (old, new) in edit.replace {
+            let (old, new) = (made.known(old)?, made.known(new)?);
             let new = renamed.iter().find(|(before, _)| *before == new).map_or(new, |&(_, after)| after);
-            applied.touched.extend(self.users(old).into_iter().map(|(node, _)| node));
-            if self.replace_value(old, new, edit.graph, (first, next.saturating_add(1)), &mut applied)? {
+            if self.replace_value(old, new, edit.graph, (first, next.saturating_add(1)))? {
                 renamed.push((new, old));
             }
         }
-        Ok(applied)
+        Ok(made)
+    }
+
+    fn make_values(&mut self, stems: Vec<Stem>) -> Result<Made, Broken> {
+        let mut made = Made(Vec::with_capacity(stems.len()));
+        for stem in stems {
+            let stem = match stem {
+                Stem::Name(name) => name,
+                Stem::After(like, suffix) => format!("{}_{suffix}", self.value(made.known(like)?).name),
+            };
+            let name = self.unused_name(&stem);
+            made.0.push(self.add_value(name));
+        }
+        Ok(made)
     }
 
     /// Returns whether what computed `new` computes `old` now.
-    fn replace_value(
-        &mut self,
-        old: ValueId,
-        new: ValueId,
-        graph: GraphId,
-        order: (u32, u32),
-        applied: &mut Applied,
-    ) -> Result<bool, Broken> {
+    fn replace_value(&mut self, old: ValueId, new: ValueId, graph: GraphId, order: (u32, u32)) -> Result<bool, Broken> {
         self.replace_uses(old, new);
-        if !self.is_output(old) && !self.value(old).pinned {
+        if !self.is_named(old) {
             return Ok(false);
         }
         // The name must survive. The producer of `new` may take it over if `new` itself is nobody's name.
@@ -203,17 +288,74 @@ impl Model {
                 self.drop_output(producer, slot);
             }
         }
-        let takes_over = matches!(self.value(new).definition(), Definition::Node(node, _)
-            if self.node(node).is_some_and(|node| node.graph() == graph))
-            && !self.is_output(new)
-            && !self.value(new).pinned;
+        let takes_over = self.may_rename(new, graph);
         if takes_over {
             self.redirect_output(new, old)?;
             self.replace_uses(new, old);
         } else {
-            let node = NewNode::new("Identity", [Some(new)]).output(old);
-            applied.inserted.push(self.insert_node(graph, node, order)?);
+            self.insert_node(graph, NewNode::new("Identity", [Some(new)]).output(old), order)?;
         }
         Ok(takes_over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `y = Relu(x)`, and `y` is the output.
+    fn model() -> (Model, NodeId, ValueId, ValueId) {
+        let mut model = Model::new();
+        let main = model.main();
+        let (x, y) = (model.add_value("x"), model.add_value("y"));
+        model.add_input(main, x).unwrap();
+        let node = model.add_node(main, NewNode::new("Relu", [Some(x)]).output(y)).unwrap();
+        model.add_output(main, y);
+        (model, node, x, y)
+    }
+
+    #[test]
+    fn an_edit_that_is_not_applied_leaves_nothing_behind() {
+        let (model, node, x, y) = model();
+        let values = model.value_count();
+        let mut edit = Edit::at(&model, node).unwrap();
+        let made = edit.new_value(x, "new");
+        let constant = edit.constant(made, "one", Tensor::scalar(1i64));
+        assert!(made.is_placeholder() && constant.is_placeholder() && made != constant && !y.is_placeholder());
+        drop(edit);
+        assert_eq!(model.value_count(), values);
+        assert!(!model.has_name("x_new") && !model.has_name("x_new_one"));
+    }
+
+    #[test]
+    fn placeholders_become_values_when_the_edit_is_applied() {
+        let (mut model, node, x, y) = model();
+        // Two edits made side by side each have placeholders of their own.
+        let mut unrelated = Edit::at(&model, node).unwrap();
+        unrelated.value_named("other");
+        let mut edit = Edit::at(&model, node).unwrap();
+        let middle = edit.new_value(x, "new");
+        let factor = edit.constant(middle, "factor", Tensor::scalar(2.0f32));
+        edit.insert.push(NewNode::new("Mul", [Some(x), Some(factor)]).output(middle));
+        edit.rewire.push((node, 0, Some(middle)));
+        model.apply(edit).unwrap();
+        model.verify().unwrap();
+        let read = model.node(node).unwrap().input(0).unwrap();
+        assert_eq!(model.value(read).name, "x_new");
+        let product = model.value(read).producer().and_then(|id| model.node(id)).unwrap();
+        let constant = product.input(1).unwrap();
+        assert_eq!((product.op_type.as_str(), product.input(0)), ("Mul", Some(x)));
+        assert_eq!(model.value(constant).name, "x_new_factor");
+        assert!(model.value(constant).is_constant() && !model.has_name("other") && model.is_output(y));
+    }
+
+    #[test]
+    fn a_placeholder_of_another_edit_is_refused() {
+        let (mut model, node, x, _) = model();
+        let mut other = Edit::at(&model, node).unwrap();
+        let foreign = other.new_value(x, "foreign");
+        let mut edit = Edit::at(&model, node).unwrap();
+        edit.rewire.push((node, 0, Some(foreign)));
+        assert!(model.apply(edit).is_err());
     }
 }

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::copy::Copying;
-use super::{Applied, Binding, Broken, Definition, Edit, FunctionId, GraphId, Model, NodeId, ValueId};
+use super::{Binding, Broken, Definition, Edit, FunctionId, GraphId, Model, NodeId, ValueId};
 
 impl Model {
     /// Replaces `owner`, which holds `branch`, by the content of `branch`. Input `i` of the branch is read as `arguments[i]`, and
@@ -20,7 +20,7 @@ impl Model {
         branch: GraphId,
         arguments: &[ValueId],
         outputs: &[ValueId],
-    ) -> Result<Applied, Broken> {
+    ) -> Result<(), Broken> {
         let inconsistent = || Broken::Inconsistent(self.describe(owner));
         let node = self.node(owner).ok_or_else(inconsistent)?;
         let (home, results) = (node.graph(), node.outputs().to_vec());
@@ -54,10 +54,11 @@ impl Model {
             }
             self.move_node(id, home, (order.0, order.1.saturating_add(position)));
         }
-        let Some(mut edit) = Edit::at(self, "inline", owner) else { return Err(Broken::Inconsistent(String::new())) };
+        let Some(mut edit) = Edit::at(self, owner) else { return Err(Broken::Inconsistent(String::new())) };
         edit.remove.push(owner);
         edit.replace = replace;
-        self.apply(edit)
+        self.apply(edit)?;
+        Ok(())
     }
 
     /// Replaces a call of a function by a copy of the function's body, with these attributes bound. What the call leaves out of the
@@ -81,7 +82,7 @@ impl Model {
         self.copy_content(body, home, order, &mut copying)?;
         let outputs = self.graph(body).outputs().iter().take(results.len()).copied().collect();
         let outputs = self.copied(outputs, &copying)?;
-        let Some(mut edit) = Edit::at(self, "inline-function", call) else { return Ok(()) };
+        let Some(mut edit) = Edit::at(self, call) else { return Ok(()) };
         edit.remove.push(call);
         edit.replace = results.iter().zip(outputs).filter_map(|(result, output)| Some(((*result)?, output))).collect();
         self.apply(edit)?;

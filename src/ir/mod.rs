@@ -22,7 +22,7 @@ mod verify;
 
 pub use attribute::{Attribute, AttributeKind, NamedAttribute, SparseTensor};
 pub use copy::Binding;
-pub use edit::{Applied, Edit, NewNode, NewOutput};
+pub use edit::{Edit, Made, NewNode};
 pub use fact::{Content, Contradiction, Data, Fact, Facts, MAX_ELEMENTS, Scalar};
 pub use graph::{Function, Graph, Model, OpsetImport, Synonym};
 pub use id::{FunctionId, GraphId, NodeId, ValueId};

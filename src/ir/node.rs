@@ -1,6 +1,7 @@
 //! Nodes.
 
 use super::{Attribute, Extra, GraphId, NamedAttribute, ValueId};
+use crate::tensor::Tensor;
 
 /// One application of an operator.
 #[derive(Clone, Debug)]
@@ -53,6 +54,71 @@ impl Node {
     /// The attribute of this name.
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes.iter().find(|attribute| attribute.name == name).map(|attribute| &attribute.value)
+    }
+
+    /// The INT attribute of this name, or the default if it is left out; `None` if it is of another kind, or must be there.
+    pub fn int_or(&self, name: &str, default: Option<i64>) -> Option<i64> {
+        match self.attribute(name) {
+            None => default,
+            Some(Attribute::Int(value)) => Some(*value),
+            Some(_) => None,
+        }
+    }
+
+    /// The INT attribute of this name, or the default if it is left out; `None` if it is of another kind.
+    pub fn int(&self, name: &str, default: i64) -> Option<i64> {
+        self.int_or(name, Some(default))
+    }
+
+    /// The INT attribute of this name as a flag: anything but 0 is true.
+    pub fn flag(&self, name: &str, default: bool) -> Option<bool> {
+        Some(self.int(name, i64::from(default))? != 0)
+    }
+
+    /// The FLOAT attribute of this name, or the default if it is left out; `None` if it is of another kind.
+    pub fn float(&self, name: &str, default: f32) -> Option<f32> {
+        match self.attribute(name) {
+            None => Some(default),
+            Some(Attribute::Float(value)) => Some(*value),
+            Some(_) => None,
+        }
+    }
+
+    /// The INTS attribute of this name, empty if it is left out; `None` if it is of another kind.
+    pub fn ints(&self, name: &str) -> Option<&[i64]> {
+        match self.attribute(name) {
+            None => Some(&[]),
+            Some(Attribute::Ints(values)) => Some(values),
+            Some(_) => None,
+        }
+    }
+
+    /// The STRING attribute of this name, or the default if it is left out; `None` if it is of another kind.
+    pub fn text<'t>(&'t self, name: &str, default: &'t [u8]) -> Option<&'t [u8]> {
+        match self.attribute(name) {
+            None => Some(default),
+            Some(Attribute::String(value)) => Some(value),
+            Some(_) => None,
+        }
+    }
+
+    /// The TENSOR attribute of this name, if it is there.
+    pub fn tensor(&self, name: &str) -> Option<&Tensor> {
+        match self.attribute(name) {
+            Some(Attribute::Tensor(tensor, _)) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// How many operands are this value.
+    pub fn times_read(&self, value: ValueId) -> usize {
+        self.inputs.iter().filter(|&&input| input == Some(value)).count()
+    }
+
+    /// Whether both have the same attributes, bit for bit, in whatever order.
+    pub fn same_attributes(&self, other: &Node) -> bool {
+        let same = |held: &NamedAttribute| other.attribute(&held.name).is_some_and(|value| held.value.same(value));
+        self.attributes.len() == other.attributes.len() && self.attributes.iter().all(same)
     }
 
     /// The domain with the standard's two spellings of the default one made one: `""`.

@@ -50,6 +50,8 @@ impl fmt::Display for ExternalError {
 /// Why external data cannot be had.
 #[derive(Debug, Error)]
 pub enum ExternalProblem {
+    #[error("its data lies in a file, and a model that is given as bytes has no directory to look for files in")]
+    NoDirectory,
     #[error("external data without a location")]
     NoLocation,
     #[error("external data gives {0} twice")]
@@ -138,7 +140,8 @@ fn number(key: &'static str, value: &str) -> Result<u64, ExternalProblem> {
 
 /// The data files of one model, each opened once.
 pub struct DataFiles {
-    path: PathBuf,
+    /// The directory they lie beneath; a model that came from no file may have none.
+    path: Option<PathBuf>,
     directory: Option<Directory>,
     /// By the names that lead to the file, joined.
     open: BTreeMap<String, Contents>,
@@ -148,7 +151,12 @@ impl DataFiles {
     /// Those of the model at `model`: beneath the directory of that path, which need not be where a link leads.
     pub fn beside(model: &Path) -> Self {
         let parent = model.parent().filter(|parent| !parent.as_os_str().is_empty());
-        DataFiles { path: parent.unwrap_or(Path::new(".")).to_path_buf(), directory: None, open: BTreeMap::new() }
+        DataFiles::beneath(Some(parent.unwrap_or(Path::new("."))))
+    }
+
+    /// Those beneath a directory; without one, external data is an error.
+    pub fn beneath(directory: Option<&Path>) -> Self {
+        DataFiles { path: directory.map(Path::to_path_buf), directory: None, open: BTreeMap::new() }
     }
 
     /// The bytes a tensor's `external_data` refers to: a slice of the file, whatever its size.
@@ -181,8 +189,9 @@ impl DataFiles {
         let name = components.join("/");
         if !self.open.contains_key(&name) {
             if self.directory.is_none() {
-                let directory = Directory::open(&self.path)
-                    .map_err(|error| ExternalProblem::Directory { directory: self.path.clone(), error })?;
+                let path = self.path.as_deref().ok_or(ExternalProblem::NoDirectory)?;
+                let directory = Directory::open(path)
+                    .map_err(|error| ExternalProblem::Directory { directory: path.to_path_buf(), error })?;
                 self.directory = Some(directory);
             }
             let file = self.open_file(&components).map_err(|error| explain(reference.location, error))?;
@@ -216,16 +225,16 @@ impl DataFiles {
         Some((file, offset))
     }
 
-    /// The directory locations are relative to.
-    pub fn directory(&self) -> &Path {
-        &self.path
+    /// The directory locations are relative to, if there is one.
+    pub fn directory(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// Whether a model at `target` would find the same files by the same locations.
     pub fn serve(&self, target: &Path) -> bool {
         let theirs = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        match (std::fs::canonicalize(&self.path), std::fs::canonicalize(theirs)) {
-            (Ok(ours), Ok(theirs)) => ours == theirs,
+        match (self.path.as_deref().map(std::fs::canonicalize), std::fs::canonicalize(theirs)) {
+            (Some(Ok(ours)), Ok(theirs)) => ours == theirs,
             _ => false,
         }
     }
@@ -261,12 +270,14 @@ impl DataFiles {
 fn explain(location: &str, error: std::io::Error) -> ExternalProblem {
     let location = location.to_owned();
     #[cfg(unix)]
-    match error.raw_os_error() {
-        Some(libc::ELOOP) => return ExternalProblem::Location { location, reason: "leads through a symbolic link" },
-        Some(libc::EXDEV) => {
+    match rustix::io::Errno::from_io_error(&error) {
+        Some(rustix::io::Errno::LOOP) => {
+            return ExternalProblem::Location { location, reason: "leads through a symbolic link" };
+        }
+        Some(rustix::io::Errno::XDEV) => {
             return ExternalProblem::Location { location, reason: "leads out of the model's directory" };
         }
-        Some(libc::ENXIO) => {
+        Some(rustix::io::Errno::NXIO) => {
             return ExternalProblem::File { location, error: FileError::NotRegular("a socket or device") };
         }
         _ => {}

@@ -2,12 +2,14 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
+#[cfg(feature = "mmap")]
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use thiserror::Error;
 
+#[cfg(feature = "mmap")]
 use super::map::Mapped;
 
 /// A file that cannot be used as bytes.
@@ -67,19 +69,24 @@ impl Stamp {
     }
 }
 
-/// Below this, a file is read; from it on, mapped.
+/// Below this, a file is read; from it on, mapped. A build without the feature `mmap` reads all files: a mapping that is cut by
+/// somebody else kills the process unless its SIGBUS handler is ours, and a library does not take that for itself unasked.
+#[cfg(feature = "mmap")]
 const MAP_FROM: u64 = 1 << 20;
 
 /// The bytes of a file, and what it takes to know that they still are.
 pub(super) struct Contents {
     pub bytes: Bytes,
     pub stamp: Stamp,
+    #[cfg(feature = "mmap")]
     mapped: Option<Arc<Mapped>>,
 }
 
 /// The owner of bytes that lie in a mapping.
+#[cfg(feature = "mmap")]
 struct Pages(Arc<Mapped>);
 
+#[cfg(feature = "mmap")]
 impl AsRef<[u8]> for Pages {
     fn as_ref(&self) -> &[u8] {
         (*self.0).as_ref()
@@ -93,7 +100,7 @@ impl Contents {
         let metadata = file.metadata()?;
         regular(&metadata)?;
         let stamp = Stamp::of(&metadata);
-        let changed = || FileError::Changed;
+        #[cfg(feature = "mmap")]
         if stamp.len >= MAP_FROM {
             let len = usize::try_from(stamp.len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
             let mapped = Arc::new(Mapped::new(file, len)?);
@@ -104,14 +111,22 @@ impl Contents {
         let mut reader = file;
         (&mut reader).take(stamp.len.saturating_add(1)).read_to_end(&mut bytes)?;
         if u64::try_from(bytes.len()).ok() != Some(stamp.len) || Stamp::of(&file.metadata()?) != stamp {
-            return Err(changed());
+            return Err(FileError::Changed);
         }
-        Ok(Contents { bytes: bytes.into(), stamp, mapped: None })
+        Ok(Contents {
+            bytes: bytes.into(),
+            stamp,
+            #[cfg(feature = "mmap")]
+            mapped: None,
+        })
     }
 
     /// Whether the bytes were copied, so that nothing that happens to the file matters any more.
     pub fn is_copy(&self) -> bool {
-        self.mapped.is_none()
+        #[cfg(feature = "mmap")]
+        return self.mapped.is_none();
+        #[cfg(not(feature = "mmap"))]
+        true
     }
 
     /// Whether the bytes so far handed out were the file's, given what the file is now.
@@ -119,10 +134,12 @@ impl Contents {
     /// # Errors
     /// [`FileError::Changed`].
     pub fn verify(&self, now: &Metadata) -> Result<(), FileError> {
-        match &self.mapped {
-            Some(mapped) if mapped.faulted() || Stamp::of(now) != self.stamp => Err(FileError::Changed),
-            _ => Ok(()),
+        #[cfg(feature = "mmap")]
+        if self.mapped.as_ref().is_some_and(|mapped| mapped.faulted() || Stamp::of(now) != self.stamp) {
+            return Err(FileError::Changed);
         }
+        let _ = now;
+        Ok(())
     }
 }
 

@@ -4,24 +4,22 @@
 //! configurations, training information, fields newer than the schema) is kept as wire bytes beside it, so that
 //! `export` writes it back behind the fields it belongs with.
 
-use std::fmt::Display;
-
 use bytes::Bytes;
 use prost::Message;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use thiserror::Error;
 
-use super::external::DataFiles;
+use super::external::{DataFiles, ExternalError};
 use super::proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto,
     TensorProto, ValueInfoProto, attribute_proto,
 };
-use super::tensor::{self, Taken};
+use super::tensor::{self, Taken, TensorProtoError};
 use super::types::{self, joined, unknown_at};
 use super::wire::{Step, UnknownFields};
 use crate::ir::{
-    Attribute, Broken, Constant, DeclaredType, Extra, Function, GraphId, Model, NamedAttribute, NewNode, NewOutput,
-    OpsetImport, ValueId,
+    Attribute, Broken, Constant, DeclaredType, Extra, Function, GraphId, Model, NamedAttribute, NewNode, OpsetImport,
+    ValueId,
 };
 
 /// How deeply graphs may be nested in each other.
@@ -34,11 +32,52 @@ pub struct ImportError {
     /// What it is about: a node, a tensor, a graph.
     pub place: String,
     /// What is wrong with it.
-    pub reason: String,
+    pub reason: ImportReason,
 }
 
-fn error(place: impl Into<String>, reason: impl Display) -> ImportError {
-    ImportError { place: place.into(), reason: reason.to_string() }
+/// What is wrong with a part of a model.
+#[derive(Debug, Error)]
+pub enum ImportReason {
+    /// It breaks a rule of the standard.
+    #[error("{0}")]
+    Malformed(String),
+    /// Graphs in graphs, more than this deep.
+    #[error("graphs are nested more than {0} deep")]
+    TooDeep(usize),
+    /// Its external data cannot be had.
+    #[error(transparent)]
+    External(ExternalError),
+}
+
+impl From<&str> for ImportReason {
+    fn from(reason: &str) -> Self {
+        ImportReason::Malformed(reason.to_string())
+    }
+}
+
+impl From<String> for ImportReason {
+    fn from(reason: String) -> Self {
+        ImportReason::Malformed(reason)
+    }
+}
+
+impl From<Broken> for ImportReason {
+    fn from(broken: Broken) -> Self {
+        ImportReason::Malformed(broken.to_string())
+    }
+}
+
+impl From<TensorProtoError> for ImportReason {
+    fn from(error: TensorProtoError) -> Self {
+        match error {
+            TensorProtoError::External(error) => ImportReason::External(error),
+            error => ImportReason::Malformed(error.to_string()),
+        }
+    }
+}
+
+fn error(place: impl Into<String>, reason: impl Into<ImportReason>) -> ImportError {
+    ImportError { place: place.into(), reason: reason.into() }
 }
 
 /// Makes a model of its messages.
@@ -67,7 +106,7 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     let mut model = import.model;
     pinned.extend(differentiated(&model));
     pin(&mut model, &pinned);
-    model.verify().map_err(|broken: Broken| error("model", broken))?;
+    model.verify().map_err(|broken| error("model", broken))?;
     Ok(model)
 }
 
@@ -208,7 +247,7 @@ impl Import<'_> {
         let name = proto.name.take().unwrap_or_default();
         let place = format!("graph '{name}'");
         if depth > MAX_GRAPH_DEPTH {
-            return Err(error(place, format!("graphs are nested more than {MAX_GRAPH_DEPTH} deep")));
+            return Err(error(place, ImportReason::TooDeep(MAX_GRAPH_DEPTH)));
         }
         let results: usize = proto.node.iter().map(|node| node.output.len()).sum();
         let operands: usize = proto.node.iter().map(|node| node.input.len()).sum();
@@ -422,7 +461,7 @@ impl Import<'_> {
             overload: proto.overload.take().unwrap_or_default(),
             attributes,
             inputs,
-            outputs: outputs.into_iter().map(|output| output.map_or(NewOutput::Absent, NewOutput::Existing)).collect(),
+            outputs,
             extra: joined(proto.encode_to_vec().into(), self.unknown_here()),
         };
         self.model.add_node(graph, node).map_err(|broken| error("a node", broken))?;

@@ -3,7 +3,7 @@
 //! ```text
 //! open ─ Source ─ decode ─ (ModelProto, UnknownFields) ─ … ─ encode ─ save
 //!   │      └ DataFiles: the external data a model names, beneath its directory only
-//!   └ small files are read, large ones mapped; payloads are slices of either, never copies
+//!   └ small files are read, large ones mapped (with the feature `mmap`, else read, too); payloads are slices of either, never copies
 //! ```
 //!
 //! What a file can choose is bounded here, once: [`wire`] walks the bytes before prost sees them and refuses what is
@@ -20,6 +20,7 @@ pub mod export;
 pub mod external;
 mod file;
 pub mod import;
+#[cfg(feature = "mmap")]
 mod map;
 mod save;
 mod schema;
@@ -42,10 +43,10 @@ pub use encode::{EncodeError, Encoded};
 pub use export::export;
 pub use external::{DataFiles, ExternalError, Reference};
 pub use file::{FileError, FileId};
-pub use import::{ImportError, import};
+pub use import::{ImportError, ImportReason, import};
 pub use save::SaveError;
 pub use source::{Source, SourceError, open};
-pub use store::store;
+pub use store::{store, to_bytes};
 pub use wire::{Limits, Step, UnknownFields, WireError};
 pub use write::{Parts, write_model};
 

@@ -10,6 +10,7 @@ use thiserror::Error;
 use super::encode::EncodeError;
 use super::file::{self, FileId};
 use super::source::{Source, SourceError};
+use crate::ir::Broken;
 
 /// A file was not written. Its place is as it was.
 #[derive(Debug, Error)]
@@ -30,9 +31,15 @@ pub enum SaveError {
         /// Why not.
         error: EncodeError,
     },
+    /// The model is too large for the bytes of one message, and there is no file beside it for its tensors.
+    #[error("the model takes {0} bytes, over the 2 GiB a protobuf message can hold; it can only be saved as a file")]
+    TooLarge(u64),
     /// The model came from files that changed while it was written.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// The model has no order to write its nodes in: a defect of whatever changed it.
+    #[error("the folded model is inconsistent")]
+    Broken(#[from] Broken),
 }
 
 /// A file that is to take a place.

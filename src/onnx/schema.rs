@@ -43,6 +43,7 @@ impl Message {
 }
 
 /// The message at a place that the table itself gave.
+#[allow(clippy::indexing_slicing, reason = "build.rs writes the table and every place in it")]
 pub(super) fn message(place: u16) -> &'static Message {
     &MESSAGES[usize::from(place)]
 }

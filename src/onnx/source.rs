@@ -9,13 +9,20 @@ use thiserror::Error;
 use super::external::{DataFiles, ExternalError};
 use super::file::{self, Contents, FileError, FileId};
 
-/// A model file as opened, with the data files it names.
+/// A model as opened, with the data files it names.
 pub struct Source {
+    bytes: Bytes,
+    /// `None` for a model that was given as bytes.
+    file: Option<Opened>,
+    /// Its external data.
+    pub data: DataFiles,
+}
+
+/// The file a model was read from.
+struct Opened {
     path: PathBuf,
     file: File,
     contents: Contents,
-    /// Its external data.
-    pub data: DataFiles,
 }
 
 /// A model that cannot be opened, or did not stay what it was.
@@ -36,14 +43,16 @@ pub enum SourceError {
 
 /// Opens a model: a regular file, by whatever name or link leads to it. External data is looked for beside that name.
 ///
-/// Files below 1 MiB are read, others mapped. What becomes of a mapped file while it is used is noticed by
+/// Files below 1 MiB are read, others mapped if the feature `mmap` is on. What becomes of a mapped file while it is used is noticed by
 /// [`Source::verify`], never a crash.
 ///
 /// # Errors
 /// If it is not a regular file or cannot be read.
 pub fn open(path: &Path) -> Result<Source, SourceError> {
     let (file, contents) = read(path).map_err(|error| SourceError::Model { path: path.to_path_buf(), error })?;
-    Ok(Source { path: path.to_path_buf(), file, contents, data: DataFiles::beside(path) })
+    let bytes = contents.bytes.clone();
+    let file = Some(Opened { path: path.to_path_buf(), file, contents });
+    Ok(Source { bytes, file, data: DataFiles::beside(path) })
 }
 
 fn read(path: &Path) -> Result<(File, Contents), FileError> {
@@ -54,8 +63,10 @@ fn read(path: &Path) -> Result<(File, Contents), FileError> {
     options.read(true);
     #[cfg(unix)]
     {
+        use rustix::fs::OFlags;
         use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        options.custom_flags(flags.bits().cast_signed());
     }
     let file = options.open(path)?;
     let contents = Contents::of(&file)?;
@@ -63,19 +74,19 @@ fn read(path: &Path) -> Result<(File, Contents), FileError> {
 }
 
 impl Source {
-    /// The path it was opened by.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// A model that is in memory. Its external data is looked for beneath `directory`; without one, it has none.
+    pub fn of_bytes(bytes: Bytes, directory: Option<&Path>) -> Self {
+        Source { bytes, file: None, data: DataFiles::beneath(directory) }
     }
 
-    /// The bytes of the model file.
+    /// The bytes of the model.
     pub fn bytes(&self) -> &Bytes {
-        &self.contents.bytes
+        &self.bytes
     }
 
     /// Which file the model is.
     pub fn id(&self) -> Option<FileId> {
-        self.contents.stamp.id
+        self.file.as_ref()?.contents.stamp.id
     }
 
     /// Whether all bytes handed out so far, of the model and of its data files, were those of files that did not change.
@@ -84,9 +95,11 @@ impl Source {
     /// # Errors
     /// Which file was cut, rewritten or, for a data file, replaced.
     pub fn verify(&self) -> Result<(), SourceError> {
-        let now = self.file.metadata().map_err(FileError::from);
-        now.and_then(|now| self.contents.verify(&now))
-            .map_err(|error| SourceError::Model { path: self.path.clone(), error })?;
+        if let Some(Opened { path, file, contents }) = &self.file {
+            let now = file.metadata().map_err(FileError::from);
+            now.and_then(|now| contents.verify(&now))
+                .map_err(|error| SourceError::Model { path: path.clone(), error })?;
+        }
         Ok(self.data.verify()?)
     }
 }
@@ -125,10 +138,11 @@ mod tests {
         std::os::unix::fs::symlink("../blob", &link).unwrap();
         let source = open(&link).unwrap();
         assert_eq!(source.bytes(), &b"\x08\x0a"[..]);
-        assert_eq!(source.data.directory(), inside);
+        assert_eq!(source.data.directory(), Some(inside.as_path()));
         assert_eq!(source.id(), open(&blob).unwrap().id());
     }
 
+    #[cfg(feature = "mmap")]
     #[test]
     fn a_large_model_that_changes_is_noticed() {
         let dir = tempfile::tempdir().unwrap();

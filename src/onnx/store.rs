@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::Context;
-
 use super::data::DataWriter;
 use super::encode::{EncodeError, Encoded};
 use super::export::{Externals, export};
 use super::proto::StringStringEntryProto;
+use super::save::SaveError;
 use super::source::Source;
 use super::write::{Parts, write_model};
 use crate::ir::{Model, ValueId};
@@ -24,7 +23,7 @@ const STAYS: usize = 1024;
 /// # Errors
 /// If the target cannot be written, is one of the source's data files, or the source changed meanwhile; nothing is left
 /// behind then.
-pub fn store(model: &Model, target: &Path, source: Option<&Source>) -> anyhow::Result<u64> {
+pub fn store(model: &Model, target: &Path, source: Option<&Source>) -> Result<u64, SaveError> {
     let beside = source.is_some_and(|source| source.data.serve(target));
     let mut externals = Externals::default();
     let mut data = None;
@@ -44,16 +43,37 @@ pub fn store(model: &Model, target: &Path, source: Option<&Source>) -> anyhow::R
         }
     }
     place(model, &leaving, &mut data, &mut externals, target, source)?;
-    let (mut proto, mut unknown) = export(model, &externals).context("the folded model is inconsistent")?;
+    let (mut proto, mut unknown) = export(model, &externals)?;
     let too_large = matches!(Encoded::measure(&proto, &unknown), Err(EncodeError::TooLarge(_)));
     if too_large {
         let large = |value: &ValueId| model.value(*value).tensor().is_some_and(|tensor| tensor.byte_len() >= STAYS);
         let leaving: Vec<ValueId> =
             initializers(model).filter(|value| !externals.contains_key(value)).filter(large).collect();
         place(model, &leaving, &mut data, &mut externals, target, source)?;
-        (proto, unknown) = export(model, &externals).context("the folded model is inconsistent")?;
+        (proto, unknown) = export(model, &externals)?;
     }
-    Ok(write_model(target, Parts { model: &proto, unknown: &unknown, data, source })?)
+    write_model(target, Parts { model: &proto, unknown: &unknown, data, source })
+}
+
+/// The bytes of `model`, whole: payloads that lay in data files of the source are among them.
+///
+/// # Errors
+/// If they are more than one protobuf message may have, or the source changed meanwhile.
+pub fn to_bytes(model: &Model, source: Option<&Source>) -> Result<Vec<u8>, SaveError> {
+    let (proto, unknown) = export(model, &Externals::default())?;
+    let encoded = Encoded::measure(&proto, &unknown).map_err(in_memory)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(encoded.len()).unwrap_or(0));
+    encoded.write(&mut bytes).map_err(in_memory)?;
+    // Mapped payloads that were cut meanwhile read as zeros.
+    source.map_or(Ok(()), Source::verify)?;
+    Ok(bytes)
+}
+
+fn in_memory(error: EncodeError) -> SaveError {
+    match error {
+        EncodeError::TooLarge(bytes) => SaveError::TooLarge(bytes),
+        EncodeError::Io(error) => SaveError::Write { target: "memory".into(), error: error.into() },
+    }
 }
 
 /// Puts the payloads of these initializers into the data file, beginning it if need be.
@@ -64,7 +84,7 @@ fn place<'s>(
     externals: &mut Externals,
     target: &Path,
     source: Option<&'s Source>,
-) -> anyhow::Result<()> {
+) -> Result<(), SaveError> {
     for &value in values {
         let Some(bytes) = model.value(value).tensor().filter(|tensor| tensor.strings().is_none()).map(Tensor::bytes)
         else {

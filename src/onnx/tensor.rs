@@ -246,7 +246,7 @@ fn positions(sparse: &SparseTensor) -> Result<Vec<usize>, TensorProtoError> {
         _ => return Err(bad("indices have neither the shape [NNZ] nor [NNZ, rank]")),
     };
     let linear = linear.ok_or_else(|| bad("an index is out of range"))?;
-    if linear.windows(2).any(|pair| pair[0] >= pair[1]) {
+    if linear.windows(2).any(|pair| matches!(pair, [a, b] if a >= b)) {
         return Err(bad("indices are not in ascending order, or repeat"));
     }
     Ok(linear)

@@ -7,6 +7,7 @@ pub(super) const OPENVINO: &str = "ai.intel.openvino";
 
 /// The dialects of strided slices that nodes outside of the standard may be of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SliceDialect {
     /// TensorFlow StridedSlice: operands x, begin, end, strides; masks are INTs, a bit an entry.
     Tensorflow,

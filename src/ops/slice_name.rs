@@ -14,7 +14,7 @@ use crate::ir::Synonym;
 ///
 /// let name: SliceName = "com.example::Crop=openvino".parse()?;
 /// assert_eq!(name, SliceName::new("com.example", "Crop", SliceDialect::Openvino)?);
-/// let options = Options { slice_names: vec![name], ..Options::default() };
+/// let options = Options::new().slice_names([name]);
 /// // What the program knows already keeps its meaning.
 /// assert!("Slice=tensorflow".parse::<SliceName>().is_err());
 /// # Ok::<(), onnx_slice_fold::SliceNameError>(())
@@ -28,6 +28,7 @@ pub struct SliceName {
 
 /// A name that cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SliceNameError {
     /// Not in a form that is understood.
     #[error("'{0}' is not DOMAIN::OP=DIALECT, or OP=DIALECT for the default domain")]

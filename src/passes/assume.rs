@@ -7,6 +7,7 @@ use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Extra, Model, ValueId};
 
 /// One thing to assume, in the words of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Assumption {
     /// `batch=1`, `seq=1..4096`, `seq=1..4096:8`, `seq=1..`, `seq=:8`: the size of a symbol, its range, what it is a multiple of.
     Dim(String),

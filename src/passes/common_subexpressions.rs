@@ -110,13 +110,12 @@ fn unite(
     let same_graph = kept.graph() == gone.graph();
     let pairs: Vec<(ValueId, ValueId)> =
         gone.outputs().iter().zip(kept.outputs()).filter_map(|(gone, kept)| Some(((*gone)?, (*kept)?))).collect();
-    let named = |value: ValueId| model.is_output(value) || model.value(value).pinned;
-    if pairs.iter().any(|&(gone, kept)| named(gone) && (named(kept) || !same_graph))
+    if pairs.iter().any(|&(gone, kept)| model.is_named(gone) && (model.is_named(kept) || !same_graph))
         || pairs.iter().any(|(gone, kept)| moved.contains(gone) || moved.contains(kept))
     {
         return Ok(());
     }
-    let Some(mut edit) = Edit::at(model, NAME, second) else { return Ok(()) };
+    let Some(mut edit) = Edit::at(model, second) else { return Ok(()) };
     if !edits.take(NAME, || model.describe(second)) {
         return Ok(());
     }

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use super::options::RunError;
+use super::outcome::RunError;
 use super::pass::{Note, Pass, Work};
 
 /// Runs the passes, round after round, until a round changes nothing or there were `max_rounds` of them. Each round begins with
@@ -116,7 +116,7 @@ mod tests {
         let source = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n] x) => (y) { a = Abs (x) y = Neg (a) }";
         let mut model: Model = text::parse(source).expect("it parses");
         let mut walk = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
-        let mut run = Run::new(options, EditCounter::new(options.fuel, true));
+        let mut run = Run::new(options, EditCounter::new(options.stop_after, true));
         let mut work = Work::new(&mut model, &mut walk, &mut run, 0);
         let rounds = settle(&mut work, &INFER, passes, &mut |_| {});
         let profile = std::mem::take(&mut run.profile).into_passes();
@@ -139,13 +139,13 @@ mod tests {
             Pass { name: "bad", does: "", stage: 0, run: cut_off },
             Pass { name: "next", does: "", stage: 0, run: rename },
         ];
-        let options = Options { verify_each: true, ..Options::default() };
+        let options = Options::new().verify_each(true);
         let (result, _) = settled(&passes, &options);
         let said = result.map_err(|error| error.to_string());
         let expected = "pass 'bad' broke the model, the last edit is cut-off at the first node: Neg node 'x' reads 'a', which nothing defines";
         assert_eq!(said, Err(expected.to_string()));
         // Without the check nobody notices here, and with fewer edits nothing is wrong.
         assert!(settled(&passes, &Options::default()).0.is_ok());
-        assert!(settled(&passes, &Options { fuel: 1, ..options }).0.is_ok());
+        assert!(settled(&passes, &options.stop_after(1)).0.is_ok());
     }
 }

@@ -180,7 +180,7 @@ pub fn fold_containers(model: &mut Model, facts: &Facts, edits: &mut EditCounter
                 return Ok(());
             }
             if let Some(edit) = container(model, id, value, &data, &ty) {
-                edits.take(edit.rule, || model.describe(id));
+                edits.take("fold-containers", || model.describe(id));
                 model.apply(edit)?;
             }
         }
@@ -196,7 +196,7 @@ fn is_plain_container(model: &Model, node: &Node) -> bool {
 }
 
 /// The edit that makes `value` of initializers, if it is a sequence of tensors, an optional tensor, or empty.
-fn container(model: &mut Model, id: NodeId, value: ValueId, data: &Data, ty: &Type) -> Option<Edit> {
+fn container(model: &Model, id: NodeId, value: ValueId, data: &Data, ty: &Type) -> Option<Edit> {
     let (operator, items): (&str, Vec<&Tensor>) = match data {
         Data::Sequence(items) if items.is_empty() => ("SequenceEmpty", Vec::new()),
         Data::Sequence(items) => ("SequenceConstruct", items.iter().map(Data::tensor).collect::<Option<_>>()?),
@@ -210,14 +210,10 @@ fn container(model: &mut Model, id: NodeId, value: ValueId, data: &Data, ty: &Ty
         Type::Sequence(Some(elem)) => elem.as_tensor().and_then(|elem| elem.dtype),
         _ => None,
     };
-    let mut edit = Edit::at(model, "fold-containers", id)?.removing(id);
-    let stem = model.value(value).name.clone();
+    let mut edit = Edit::at(model, id)?.removing(id);
     let mut inputs = Vec::with_capacity(items.len());
     for item in items {
-        let name = model.unused_name(&format!("{stem}_item"));
-        let constant = model.add_value(name);
-        edit.constants.push((constant, item.clone()));
-        inputs.push(Some(constant));
+        inputs.push(Some(edit.constant(value, "item", item.clone())));
     }
     let mut node = NewNode::new(operator, inputs).output(value);
     if operator == "SequenceEmpty" {

@@ -15,7 +15,7 @@ use super::edits::EditCounter;
 use super::inline::call_graph::{Calls, discard, prune, size};
 use super::inline::calls::bindings;
 use super::opaque::{make_opaque, make_plain};
-use super::options::RunError;
+use super::outcome::RunError;
 use super::pass::{Pass, Run, Work};
 use crate::dim::{Dim, Scope};
 use crate::ir::{

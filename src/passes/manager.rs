@@ -9,9 +9,11 @@ use super::assume::{AssumeError, assume, possible};
 use super::driver::{Told, settle};
 use super::edits::EditCounter;
 use super::inline::{calls, functions};
-use super::options::{Options, Outcome, RunError};
-use super::pass::{Note, Pass, Run, Work};
+use super::options::Options;
+use super::outcome::{NoRule, Outcome, RunError};
+use super::pass::{Note, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
+use super::records::record;
 use super::{annotate, claims, dead, function_bodies, opaque, pipeline};
 use crate::dim::Scope;
 use crate::ir::{Definition, Fact, Facts, Model, NodeId, ValueId};
@@ -30,15 +32,15 @@ pub fn run(
     model_bytes: usize,
     watch: &mut dyn FnMut(&'static str),
 ) -> Result<Outcome, RunError> {
-    if let Some(name) = options.skip.iter().find(|name| !is_rule(name)) {
-        return Err(RunError::NoRule(name.clone()));
+    for name in options.skip.iter().chain(&options.only) {
+        exists(name)?;
     }
     for name in &options.slice_names {
         model.add_synonym(name.synonym());
     }
     model.pin_shadowing();
     let disputed = opaque::make_disputed_opaque(model);
-    let edits = EditCounter::new(options.fuel, options.fuel < usize::MAX || options.verify_each);
+    let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each);
     let mut profile = Profile::default();
     let result = if options.fold && disputed.is_empty() && model.functions().next().is_some() {
         fold_with_functions(model, &scope, options, model_bytes, edits, &mut profile, watch)
@@ -60,6 +62,17 @@ pub fn run(
         outcome.notes.push((model.describe(node), EventKind::Declined, reason.to_string()));
     }
     Ok(outcome)
+}
+
+/// Checks that a rule or a pass has this name.
+///
+/// # Errors
+/// None has.
+fn exists(name: &str) -> Result<(), NoRule> {
+    if pipeline::names().all(|pass| pass != name) {
+        record(name)?;
+    }
+    Ok(())
 }
 
 /// A model that has settled, of which nothing is written beside the values yet.
@@ -236,15 +249,6 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
         walk.facts.retain(|value, fact| fact.data().is_some() || is_input(value));
     }
     Ok(())
-}
-
-/// Whether a rule or a pass has this name.
-fn is_rule(name: &str) -> bool {
-    pipeline::names().any(|pass| pass == name) || crate::rewrite::rules().any(|rule| rule.name == name)
-}
-
-fn skips(options: &Options, rule: &str) -> bool {
-    options.skip.iter().any(|name| name == rule)
 }
 
 /// What follows when the file's claims are believed where nothing is proved; `None` when there is nothing to fill.

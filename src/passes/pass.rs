@@ -3,8 +3,10 @@
 use rustc_hash::FxHashSet;
 
 use super::edits::EditCounter;
-use super::options::{Options, RunError};
+use super::options::Options;
+use super::outcome::RunError;
 use super::profile::Profile;
+use super::records::is_listed;
 use super::simplify::Rules;
 use crate::ir::{Facts, Model, NodeId};
 use crate::ops::{EventKind, Walk};
@@ -54,16 +56,22 @@ pub(super) struct Run {
     pub profile: Profile,
 }
 
+/// Whether a rule or pass is to be left out. Those that no rule list names, such as folding, go on where only some are to be used.
+pub(super) fn skips(options: &Options, name: &str) -> bool {
+    let is_named = |names: &[String]| names.iter().any(|named| named == name);
+    is_named(&options.skip) || (!options.only.is_empty() && is_listed(name) && !is_named(&options.only))
+}
+
 impl Run {
     /// A run of the passes under these options, which may make as many edits as the counter allows.
     pub(super) fn new(options: &Options, edits: EditCounter) -> Self {
-        let rules = Rules::new(&options.skip, options.exact);
+        let rules = Rules::new(&|name| !skips(options, name), options.exact);
         Run { options: options.clone(), rules, edits, profile: Profile::default() }
     }
 
     /// Whether a rule or pass is to be left out.
     pub(super) fn skips(&self, name: &str) -> bool {
-        self.options.skip.iter().any(|skipped| skipped == name)
+        skips(&self.options, name)
     }
 }
 

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::inline::{branches, loops};
-use super::options::RunError;
+use super::outcome::RunError;
 use super::pass::{Pass, Run, Work};
 use super::{chains, common_subexpressions, dead, fold, shape_reads, simplify, value_numbering};
 use crate::ir::{Facts, Model, NodeId, ValueId};
@@ -198,6 +198,13 @@ mod tests {
         let rewrites: Vec<usize> =
             PASSES.iter().filter(|pass| pass.name.starts_with("rewrite")).map(|pass| pass.stage).collect();
         assert_eq!(rewrites, (0..=crate::rewrite::LATE_RULES.len()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn every_record_is_of_a_pass() {
+        for record in crate::passes::RECORDS {
+            assert!(names().any(|name| name == record.name), "no pass is named {}", record.name);
+        }
     }
 
     #[test]

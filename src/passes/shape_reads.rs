@@ -10,7 +10,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use crate::dim::Dim;
-use crate::ir::{Broken, Content, Edit, Facts, GraphId, Model, NewNode, Node, NodeId, Scalar, ValueId};
+use crate::ir::{Broken, Content, Edit, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
+use crate::ops::Opset;
+use crate::rewrite::build::Build;
 use crate::tensor::DType;
 
 /// The pass's name, under which its edits are counted.
@@ -73,7 +75,7 @@ type Sources<'f> = FxHashMap<&'f Dim, Vec<(ValueId, usize)>>;
 /// The dimensions to look out for, standing nowhere yet.
 fn sources<'f>(model: &Model, facts: &'f Facts, graph: GraphId) -> Sources<'f> {
     let mut sources = Sources::default();
-    if model.opset(graph, "").unwrap_or(0) < SHAPE_OF_A_RUN {
+    if !Opset::of(model, graph).shape_of_a_run() {
         return sources;
     }
     for node in model.graph(graph).nodes().filter_map(|id| model.node(id)).filter(|node| is_readable(node)) {
@@ -87,9 +89,6 @@ fn sources<'f>(model: &Model, facts: &'f Facts, graph: GraphId) -> Sources<'f> {
     }
     sources
 }
-
-/// Since this version of the operator set Shape takes a range of axes.
-const SHAPE_OF_A_RUN: i64 = 15;
 
 /// Whether a node could be replaced by a Shape.
 fn is_readable(node: &Node) -> bool {
@@ -124,15 +123,14 @@ fn read(
     let found = candidates.iter().copied().find(|&(tensor, axis)| is_run(facts, tensor, axis, elements));
     let Some((tensor, axis)) = found else { return Ok(()) };
     let name = node.name.clone();
-    let Some(edit) = Edit::at(model, NAME, id) else { return Ok(()) };
-    let (Ok(start), Ok(end)) = (i64::try_from(axis), i64::try_from(axis.saturating_add(elements.len()))) else {
-        return Ok(());
-    };
+    let Some(mut edit) = Edit::at(model, id) else { return Ok(()) };
+    let run = axis..axis.saturating_add(elements.len());
+    let build = Build::after(&mut edit, Opset::of(model, node.graph()), value);
+    let Some(shape) = build.shape_of_run(tensor, run) else { return Ok(()) };
     if !edits.take(NAME, || model.describe(id)) {
         return Ok(());
     }
-    let node = NewNode::new("Shape", [Some(tensor)]).with("start", start).with("end", end).named(name).output(value);
-    model.apply(edit.removing(id).inserting(node))?;
+    model.apply(edit.removing(id).inserting(shape.named(name).output(value)))?;
     Ok(())
 }
 

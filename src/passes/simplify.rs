@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use crate::ir::{Broken, Facts, Model, NodeId};
-use crate::ops::{Budget, newest_opset};
+use crate::ops::{Budget, Opset, newest_opset};
 use crate::rewrite::{LATE_RULES, Place, RULES, Rule, Taken};
 
 /// Rules by the operators they look at.
@@ -20,9 +20,9 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Every rule but those named in `skip` and, if `exact`, those that only hold up to rounding.
-    pub fn new(skip: &[String], exact: bool) -> Self {
-        let wanted = |rule: &&Rule| (rule.exact || !exact) && !skip.iter().any(|name| name == rule.name);
+    /// Every rule whose name is wanted but, if `exact`, those that only hold up to rounding.
+    pub fn new(is_wanted: &dyn Fn(&str) -> bool, exact: bool) -> Self {
+        let wanted = |rule: &&Rule| (rule.exact || !exact) && is_wanted(rule.name);
         let collect = |families: &[&'static [Rule]]| {
             let mut by_operator = ByOperator::default();
             for rule in families.iter().flat_map(|family| family.iter()).filter(wanted) {
@@ -58,9 +58,9 @@ pub fn simplify(
         if !model.is_live(graph) {
             continue;
         }
-        let opset = model.opset(graph, "").unwrap_or(0);
+        let opset = Opset::of(model, graph);
         // What operators newer than this program do, no rule knows.
-        if newest_opset("").is_some_and(|newest| opset > newest) {
+        if newest_opset("").is_some_and(|newest| opset.version() > newest) {
             continue;
         }
         for id in model.topological(graph)? {
@@ -76,7 +76,7 @@ fn at_node(
     rules: &Rules,
     stage: usize,
     edits: &mut EditCounter,
-    (id, opset, taken): (NodeId, i64, &Taken),
+    (id, opset, taken): (NodeId, Opset, &Taken),
 ) -> Result<(), Broken> {
     // A rule may leave the node in place with other operands, and then another may apply.
     for _ in 0..8 {
@@ -86,18 +86,13 @@ fn at_node(
             (domain, name) => rules.at(stage, &format!("{domain}.{name}")),
         };
         let Some(candidates) = candidates else { break };
-        let mut edit = None;
-        for rule in candidates {
-            edit = (rule.apply)(&mut Place { model, facts, id, opset, budget: &rules.budget, taken });
-            if edit.is_some() {
-                break;
-            }
-        }
-        let Some(edit) = edit.filter(|edit| edits.take(edit.rule, || model.describe(id))) else { break };
+        let place = Place { model, facts, id, opset, budget: &rules.budget, taken };
+        let found = candidates.iter().find_map(|rule| Some((rule.name, (rule.apply)(&place)?)));
+        let Some((_, edit)) = found.filter(|(name, _)| edits.take(name, || model.describe(id))) else { break };
         for &(old, new) in &edit.replace {
             // Both have the same content, so what is known of one holds for the other; but what is known inside a body may hold only
             // where the body runs.
-            let together = model.graph_of(old) == model.graph_of(new);
+            let together = !new.is_placeholder() && model.graph_of(old) == model.graph_of(new);
             if let Some(fact) = facts.get(old).filter(|_| together).cloned() {
                 let _ = facts.meet(new, fact);
             }

@@ -10,7 +10,7 @@ use super::dead::live_graphs;
 use super::edits::EditCounter;
 use crate::dim::Dim;
 use crate::ir::{Broken, Facts, GraphId, Model, NodeId, ValueId};
-use crate::ops::Budget;
+use crate::ops::{Budget, Opset};
 use crate::rewrite::{Place, Positions, Taken, positions};
 use crate::tensor::DType;
 
@@ -46,7 +46,7 @@ fn key(facts: &Facts, value: ValueId) -> Option<Key> {
 fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId, edits: &mut EditCounter) -> Result<(), Broken> {
     let mut first: FxHashMap<Key, ValueId> = FxHashMap::default();
     let mut counting: FxHashMap<Positions, ValueId> = FxHashMap::default();
-    let opset = model.opset(graph, "").unwrap_or(0);
+    let opset = Opset::of(model, graph);
     let looks = Looks { opset, budget: Budget::default(), taken: Taken::default() };
     for &value in model.graph(graph).inputs() {
         if let Some(key) = key(facts, value) {
@@ -73,14 +73,14 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId, edits: &mut EditCo
 
 /// Lets every reader of a value read one that holds the same.
 fn unite(model: &mut Model, value: ValueId, known: ValueId, edits: &mut EditCounter) {
-    let is_free = !model.is_output(value) && !model.value(value).pinned && !model.users(value).is_empty();
+    let is_free = !model.is_named(value) && !model.users(value).is_empty();
     if is_free && edits.take(NAME, || format!("'{}'", model.value(value).name)) {
         model.replace_uses(value, known);
     }
 }
 
 /// What a tensor of symbolic size counts.
-fn counted(model: &mut Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Looks) -> Option<Positions> {
+fn counted(model: &Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Looks) -> Option<Positions> {
     let fact = facts.get(value)?;
     let symbolic = fact.shape()?.iter().any(|dim| dim.as_const().is_none());
     if !symbolic || !matches!(fact.dtype()?, DType::Int64 | DType::Int32 | DType::Bool) {
@@ -92,7 +92,7 @@ fn counted(model: &mut Model, facts: &Facts, id: NodeId, value: ValueId, looks: 
 
 /// What looking at a node takes.
 struct Looks {
-    opset: i64,
+    opset: Opset,
     budget: Budget,
     taken: Taken,
 }

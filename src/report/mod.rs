@@ -1,20 +1,23 @@
 //! What was done and why, as data, and how it is shown; and what can be done.
 
 mod operators;
+mod rules;
 mod table;
 mod timings;
 
 pub use operators::operator_table;
+pub use rules::{rule_table, rule_text};
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use crate::ir::{DeclaredType, DimClaim, Model};
 use crate::ops::EventKind;
 use crate::passes::{LastEdit, PassRun};
 
-/// What a run did to a model.
+/// What a run did to a model. As text it is a short table of the operators before and after.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Report {
     /// The model as it was.
     pub before: Census,
@@ -26,9 +29,9 @@ pub struct Report {
     pub bytes_after: Option<u64>,
     /// How many rounds the passes took to settle.
     pub rounds: usize,
-    /// What there is to tell: the node, what kind of thing, and the reason.
-    pub notes: Vec<(String, EventKind, String)>,
-    /// How often each rewrite rule fired, and how many edits each other pass made.
+    /// What there is to tell about single nodes.
+    pub notes: Vec<Note>,
+    /// How often each rewrite rule fired, and how many edits each other pass made, by its name.
     pub fired: BTreeMap<&'static str, usize>,
     /// The edit that was made last; its place is told where the number of edits was limited.
     pub last_edit: Option<LastEdit>,
@@ -40,10 +43,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// The nodes that cannot work, each with the rule it breaks.
-    pub fn invalid(&self) -> impl Iterator<Item = (&str, &str)> {
-        let invalid = self.notes.iter().filter(|(_, kind, _)| *kind == EventKind::Invalid);
-        invalid.map(|(node, _, reason)| (node.as_str(), reason.as_str()))
+    /// What there is to tell about the nodes that cannot work: the rule each breaks.
+    pub fn invalid(&self) -> impl Iterator<Item = &Note> {
+        self.notes.iter().filter(|note| note.kind == EventKind::Invalid)
     }
 
     /// What each pass took, as a table: how often it ran, how many edits it made, and milliseconds.
@@ -60,22 +62,47 @@ impl Report {
         if let Some(edit @ LastEdit { place: Some(_), .. }) = &self.last_edit {
             let _ = writeln!(text, "last edit: {edit}");
         }
-        for (node, kind, reason) in &self.notes {
-            let kind = match kind {
-                EventKind::Invalid => "invalid",
-                EventKind::Undetermined => "undetermined",
-                EventKind::Declined => "declined",
-                EventKind::FalseClaim => "false claim",
-                EventKind::Claimed => "claimed",
-            };
-            let _ = writeln!(text, "{kind}: {node}: {reason}");
+        for note in &self.notes {
+            let _ = writeln!(text, "{note}");
         }
         text
     }
 }
 
+/// What there is to tell about a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Note {
+    /// The node: its operator, its name or the name of a result.
+    pub node: String,
+    /// What kind of thing it is.
+    pub kind: EventKind,
+    /// The reason, in a clause.
+    pub reason: String,
+}
+
+impl From<(String, EventKind, String)> for Note {
+    fn from((node, kind, reason): (String, EventKind, String)) -> Self {
+        Note { node, kind, reason }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            EventKind::Invalid => "invalid",
+            EventKind::Undetermined => "undetermined",
+            EventKind::Declined => "declined",
+            EventKind::FalseClaim => "false claim",
+            EventKind::Claimed => "claimed",
+        };
+        write!(f, "{kind}: {}: {}", self.node, self.reason)
+    }
+}
+
 /// What a model consists of, subgraphs included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Census {
     /// Nodes by operator, those outside the default domain with it.
     pub operators: BTreeMap<String, usize>,

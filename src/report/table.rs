@@ -23,7 +23,7 @@ impl fmt::Display for Report {
             writeln!(f, "{name:width$} {was:>9} {is:>9}")?;
         }
         if changed > LISTED {
-            let (was, is) = rows[LISTED..changed].iter().fold((0, 0), |(a, b), row| (a + row.1, b + row.2));
+            let (was, is) = rows.iter().take(changed).skip(LISTED).fold((0, 0), |(a, b), row| (a + row.1, b + row.2));
             writeln!(f, "{:width$} {was:>9} {is:>9}", format!("{} more operators", changed - LISTED))?;
         }
         writeln!(f, "{:width$} {:>9} {:>9}", "all nodes", before.nodes(), after.nodes())?;

@@ -6,13 +6,36 @@
 //! * `Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1)`, and the other way round for Squeeze
 
 use super::{Place, Rule};
-use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
-use crate::ops::axis_in;
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "split-to-gather", operators: &["Squeeze"], exact: true, apply: split_squeeze },
-    Rule { name: "reduction-keeping-axes", operators: &["Unsqueeze", "Squeeze"], exact: true, apply: reduction },
+    Rule {
+        name: "split-to-gather",
+        law: "Squeeze(part i of Split(x), a) = Gather(x, i; axis = a)",
+        sentence: "A part of one element that loses its axis is a Gather.",
+        premises: &[
+            ("one-element", "the part has one element, at a place that is a number"),
+            ("all-squeezed", "every part that is read loses this axis, and no other"),
+        ],
+        exact: true,
+        operators: &["Squeeze"],
+        apply: split_squeeze,
+    },
+    Rule {
+        name: "reduction-keeping-axes",
+        law: "Unsqueeze(Reduce(x, A; keepdims = 0), A) = Reduce(x, A; keepdims = 1), and the other way round for \
+            Squeeze",
+        sentence: "A reduction keeps or drops its axes itself.",
+        premises: &[
+            ("those-axes", "the axes put back or taken away are those that are reduced"),
+            ("axes-known", "they are known, and there is one at least"),
+            ("one-reader", "nothing else reads the reduced value"),
+        ],
+        exact: true,
+        operators: &["Unsqueeze", "Squeeze"],
+        apply: reduction,
+    },
 ];
 
 /// Operators that reduce axes, and keep them as axes of size 1 or drop them as `keepdims` says.
@@ -31,51 +54,6 @@ const REDUCTIONS: &[&str] = &[
     "ArgMin",
 ];
 
-/// Axes among `rank`, in order.
-fn sorted(axes: &[i64], rank: usize) -> Option<Vec<usize>> {
-    let mut axes: Vec<usize> = axes.iter().map(|&axis| axis_in(axis, rank).ok()).collect::<Option<_>>()?;
-    axes.sort_unstable();
-    axes.dedup();
-    Some(axes)
-}
-
-/// The axes that an Unsqueeze makes, counted in its result, or a Squeeze takes away, counted in its operand.
-fn ones(place: &Place<'_>, node: &Node) -> Option<Vec<usize>> {
-    let (from, to) = (place.shape(node.input(0)?)?, place.shape(node.output(0)?)?);
-    let rank = from.len().max(to.len());
-    match (node.attribute("axes"), node.input(1)) {
-        (Some(Attribute::Ints(axes)), None) => sorted(axes, rank),
-        (None, Some(axes)) => sorted(&place.const_ints(axes)?, rank),
-        // A Squeeze that names none takes away all that have size 1.
-        (None, None) if node.is("Squeeze") => {
-            let ones: Vec<usize> =
-                (0..rank).filter(|&axis| from.get(axis).is_some_and(|dim| dim.is_const(1))).collect();
-            (ones.len() == rank.checked_sub(to.len())?).then_some(ones)
-        }
-        _ => None,
-    }
-}
-
-/// The axis of a Gather, Split or Concat of a tensor of this rank.
-fn axis_of(node: &Node, default: i64, rank: usize) -> Option<usize> {
-    match node.attribute("axis") {
-        None => axis_in(default, rank).ok(),
-        Some(Attribute::Int(axis)) => axis_in(*axis, rank).ok(),
-        Some(_) => None,
-    }
-}
-
-/// A Gather of one element along an axis in place of the node.
-fn gather(place: &mut Place<'_>, rule: &'static str, data: ValueId, index: Tensor, axis: usize) -> Option<Edit> {
-    let output = place.output(0)?;
-    let name = place.node()?.name.clone();
-    let indices = place.new_value(output, "index");
-    let mut edit = place.edit(rule)?.removing(place.id);
-    edit.constants.push((indices, index));
-    let node = NewNode::new("Gather", [Some(data), Some(indices)]).with("axis", i64::try_from(axis).ok()?);
-    Some(edit.inserting(node.named(name).output(output)))
-}
-
 /// The parts of a Split along an axis: which of its results `value` is, how far into the axis it begins, and how long it is.
 fn part(place: &Place<'_>, split: &Node, value: ValueId, axis: usize) -> Option<(i64, i64)> {
     let mut begin = 0i64;
@@ -90,36 +68,36 @@ fn part(place: &Place<'_>, split: &Node, value: ValueId, axis: usize) -> Option<
 }
 
 /// A Split whose parts have one element, or are not read, and lose the axis: each of them is an element of the axis.
-fn split_squeeze(place: &mut Place<'_>) -> Option<Edit> {
+fn split_squeeze(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let middle = node.input(0)?;
     let (_, split) = place.producer(middle, "Split")?;
     let data = split.input(0)?;
-    let axis = axis_of(split, 0, place.shape(data)?.len())?;
+    let axis = place.read(split).axis(place.shape(data)?.len())?;
     if !split.outputs().iter().flatten().all(|&part| place.model.is_unused(part) || is_only_squeezed(place, part, axis))
     {
         return None;
     }
     let (begin, size) = part(place, split, middle, axis)?;
-    if size != 1 || ones(place, node)? != [axis] {
+    if size != 1 || place.read(node).ones()? != [axis] {
         return None;
     }
-    gather(place, "split-to-gather", data, Tensor::scalar(begin), axis)
+    let mut edit = place.edit()?;
+    let node = place.build(&mut edit, place.output(0)?).gather_at(data, Tensor::scalar(begin), axis);
+    place.instead(edit, node)
 }
 
 /// Whether all that reads a value takes this axis of it away.
 fn is_only_squeezed(place: &Place<'_>, value: ValueId, axis: usize) -> bool {
     let squeezes = |id: NodeId| {
         let node = place.model.node(id).filter(|node| node.is("Squeeze") && Some(node.graph()) == place.graph());
-        node.is_some_and(|node| ones(place, node).is_some_and(|axes| axes == [axis]))
+        node.is_some_and(|node| place.read(node).ones().is_some_and(|axes| axes == [axis]))
     };
-    !place.model.is_output(value)
-        && !place.model.value(value).pinned
-        && place.model.users(value).iter().all(|&(id, slot)| slot == 0 && squeezes(id))
+    !place.model.is_named(value) && place.model.users(value).iter().all(|&(id, slot)| slot == 0 && squeezes(id))
 }
 
 /// Axes that are reduced and then put back or taken away: the reduction does it.
-fn reduction(place: &mut Place<'_>) -> Option<Edit> {
+fn reduction(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (middle, output) = (node.input(0)?, node.output(0)?);
     let keeps = node.is("Unsqueeze");
@@ -128,26 +106,11 @@ fn reduction(place: &mut Place<'_>) -> Option<Edit> {
     if !known || Some(inner.graph()) != place.graph() || !place.has_one_reader(middle) {
         return None;
     }
-    let now = match inner.attribute("keepdims") {
-        None => true,
-        Some(Attribute::Int(keeps)) => *keeps != 0,
-        Some(_) => return None,
-    };
-    let rank = place.shape(inner.input(0)?)?.len();
-    let axes = if inner.op_type.starts_with("Arg") {
-        vec![axis_of(inner, 0, rank)?]
-    } else {
-        match (inner.attribute("axes"), inner.input(1)) {
-            (Some(Attribute::Ints(axes)), None) => sorted(axes, rank)?,
-            (None, Some(axes)) => sorted(&place.const_ints(axes)?, rank)?,
-            _ => return None,
-        }
-    };
-    if now == keeps || axes.is_empty() || ones(place, node)? != axes {
+    let reading = place.read(inner);
+    let axes = reading.reduced_axes(place.shape(inner.input(0)?)?.len())?;
+    if reading.keeps_dims()? == keeps || axes.is_empty() || place.read(node).ones()? != axes {
         return None;
     }
-    let mut reduction = NewNode::like(inner);
-    reduction.attributes.retain(|attribute| attribute.name != "keepdims");
-    let reduction = reduction.with("keepdims", i64::from(keeps)).output(output);
-    Some(place.edit("reduction-keeping-axes")?.removing(place.id).inserting(reduction))
+    let reduction = NewNode::like(inner).set("keepdims", i64::from(keeps)).output(output);
+    Some(place.edit()?.removing(place.id).inserting(reduction))
 }

@@ -1,140 +1,201 @@
 //! Operators that hand an operand through unchanged. Law of all rules here: `f(x) = x` for every `x` of the proved shape and
-//! type, so `f(x)` may be read as `x`.
+//! type, so `f(x)` may be read as `x`. Between a graph's input (or an initializer, or an outer value) and its output a node is needed
+//! all the same: the output's name is its own.
 
 use super::{Place, Rule};
 use crate::ir::Edit;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "identity", operators: &["Identity"], exact: true, apply: identity },
-    Rule { name: "dropout-inference", operators: &["Dropout"], exact: true, apply: dropout },
-    Rule { name: "cast-same-type", operators: &["Cast", "CastLike"], exact: true, apply: cast },
+    Rule {
+        name: "identity",
+        law: "Identity(x) = x",
+        sentence: "What reads a copy reads the original.",
+        premises: &[(
+            "name-is-free",
+            "the result is no graph output, or the node of the operand can compute it under that name",
+        )],
+        exact: true,
+        operators: &["Identity"],
+        apply: identity,
+    },
+    Rule {
+        name: "dropout-inference",
+        law: "Dropout(x; training_mode = false) = x",
+        sentence: "A Dropout that does not train goes.",
+        premises: &[
+            (
+                "inference",
+                "the node does not train: is_test is set before operator set 7, training_mode is absent or false \
+                    since 12",
+            ),
+            ("mask-unread", "nothing reads the mask"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Dropout"],
+        apply: dropout,
+    },
+    Rule {
+        name: "cast-same-type",
+        law: "Cast(x, to) = x where x has the type to",
+        sentence: "A cast to the type that is there goes.",
+        premises: &[
+            ("same-type", "the operand is proved to have the type"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Cast", "CastLike"],
+        apply: cast,
+    },
     Rule {
         name: "same-shape",
-        operators: &["Reshape", "Expand", "Flatten", "Squeeze", "Unsqueeze", "Tile"],
+        law: "f(x) = x where f(x) has the shape of x, for f that lay out, spread or repeat",
+        sentence: "A reshape, broadcast or repetition to the shape that is there goes.",
+        premises: &[
+            ("same-shape", "operand and result are proved to have the same shape, size for size"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
         exact: true,
+        operators: &["Reshape", "Expand", "Flatten", "Squeeze", "Unsqueeze", "Tile"],
         apply: same_shape,
     },
-    Rule { name: "transpose-nothing", operators: &["Transpose"], exact: true, apply: transpose },
-    Rule { name: "pad-nothing", operators: &["Pad"], exact: true, apply: pad },
-    Rule { name: "single-concat", operators: &["Concat", "Sum", "Max", "Min", "Mean"], exact: true, apply: single },
-    Rule { name: "single-split", operators: &["Split"], exact: true, apply: split },
+    Rule {
+        name: "transpose-nothing",
+        law: "Transpose(x; perm = 0, 1, 2, …) = x",
+        sentence: "A Transpose that moves no axis goes.",
+        premises: &[
+            ("axes-in-order", "perm leaves every axis where it is"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Transpose"],
+        apply: transpose,
+    },
+    Rule {
+        name: "pad-nothing",
+        law: "Pad(x, 0) = x",
+        sentence: "A Pad that adds nothing goes.",
+        premises: &[
+            ("pads-zero", "every pad is known to be 0"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Pad"],
+        apply: pad,
+    },
+    Rule {
+        name: "single-concat",
+        law: "Concat(x) = Sum(x) = Max(x) = Min(x) = Mean(x) = x",
+        sentence: "What takes any number of operands and has one hands it through.",
+        premises: &[
+            ("one-operand", "there is one operand"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Concat", "Sum", "Max", "Min", "Mean"],
+        apply: single,
+    },
+    Rule {
+        name: "single-split",
+        law: "Split(x) = x where there is one part",
+        sentence: "A Split into one part goes.",
+        premises: &[
+            ("one-part", "there is one part"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Split"],
+        apply: split,
+    },
 ];
 
 /// `Identity(x) = x`.
-fn identity(place: &mut Place<'_>) -> Option<Edit> {
+fn identity(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
-    keeps_interface(place, value)?;
-    place.forward("identity", value)
-}
-
-/// Between a graph's input (or initializer, or an outer value) and its output a node is needed: the output's name is its own.
-fn keeps_interface(place: &Place<'_>, value: crate::ir::ValueId) -> Option<()> {
-    let graph = place.node()?.graph();
-    let output = place.output(0)?;
-    if !place.model.is_output(output) && !place.model.value(output).pinned {
-        return Some(());
-    }
-    let producer = place.model.value(value).producer().and_then(|id| place.model.node(id))?;
-    let free = producer.graph() == graph && !place.model.is_output(value) && !place.model.value(value).pinned;
-    free.then_some(())
+    place.forward_freely(value)
 }
 
 /// `Dropout(x) = x` when not training: always before opset 12 (`is_test` aside), from then on unless `training_mode` may be true.
-fn dropout(place: &mut Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let value = node.input(0)?;
-    if place.opset < 7 {
-        match node.attribute("is_test") {
-            Some(crate::ir::Attribute::Int(test)) if *test != 0 => {}
-            _ => return None,
-        }
-    }
-    if let Some(mode) = node.input(2)
-        && place.const_ints(mode)? != [0]
-    {
-        return None;
-    }
-    keeps_interface(place, value)?;
-    place.forward("dropout-inference", value)
+fn dropout(place: &Place<'_>) -> Option<Edit> {
+    let value = place.input(0)?;
+    if place.this()?.dropout_is_inference()? { place.forward_freely(value) } else { None }
 }
 
 /// `Cast(x, to) = x` when `x` has type `to`.
-fn cast(place: &mut Place<'_>) -> Option<Edit> {
+fn cast(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
     let output = place.output(0)?;
     if place.dtype(value)? != place.dtype(output)? {
         return None;
     }
-    keeps_interface(place, value)?;
-    place.forward("cast-same-type", value)
+    place.forward_freely(value)
 }
 
 /// A reshape, broadcast or repetition to the shape `x` has is `x`: all of them keep the elements in order and, when the number of
 /// elements is the same, add none.
-fn same_shape(place: &mut Place<'_>) -> Option<Edit> {
+fn same_shape(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
     let output = place.output(0)?;
     if !place.same_shape(value, output) {
         return None;
     }
-    keeps_interface(place, value)?;
-    place.forward("same-shape", value)
+    place.forward_freely(value)
 }
 
-/// `Transpose(x, perm) = x` when `perm` only moves axes of size 1, or nothing, with respect to the others.
-fn transpose(place: &mut Place<'_>) -> Option<Edit> {
+/// `Transpose(x, perm) = x` where `perm` moves nothing.
+fn transpose(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
-    let rank = place.shape(value)?.len();
-    let perm: Vec<usize> = match place.node()?.attribute("perm") {
-        None => (0..rank).rev().collect(),
-        Some(crate::ir::Attribute::Ints(perm)) => {
-            perm.iter().map(|&axis| usize::try_from(axis).ok().filter(|&axis| axis < rank)).collect::<Option<_>>()?
-        }
-        Some(_) => return None,
-    };
-    if perm.len() != rank || perm.iter().enumerate().any(|(i, &axis)| i != axis) {
-        return None;
-    }
-    keeps_interface(place, value)?;
-    place.forward("transpose-nothing", value)
+    let perm = place.this()?.permutation(place.shape(value)?.len())?;
+    if perm.is_sorted() { place.forward_freely(value) } else { None }
 }
 
 /// `Pad(x, 0) = x`.
-fn pad(place: &mut Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let value = node.input(0)?;
-    let pads = match node.input(1) {
-        Some(pads) => place.const_ints(pads)?,
-        None => match node.attribute("pads").or_else(|| node.attribute("paddings"))? {
-            crate::ir::Attribute::Ints(pads) => pads.clone(),
-            _ => return None,
-        },
-    };
+fn pad(place: &Place<'_>) -> Option<Edit> {
+    let value = place.input(0)?;
+    let pads = place.this()?.pad_numbers()?;
     if pads.iter().any(|&pad| pad != 0) || !place.same_shape(value, place.output(0)?) {
         return None;
     }
-    keeps_interface(place, value)?;
-    place.forward("pad-nothing", value)
+    place.forward_freely(value)
 }
 
 /// A concatenation, sum, maximum, minimum or mean of one operand is that operand.
-fn single(place: &mut Place<'_>) -> Option<Edit> {
+fn single(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     if node.inputs().len() != 1 {
         return None;
     }
     let value = node.input(0)?;
-    keeps_interface(place, value)?;
-    place.forward("single-concat", value)
+    place.forward_freely(value)
 }
 
 /// A split into one piece is the whole.
-fn split(place: &mut Place<'_>) -> Option<Edit> {
+fn split(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let value = node.input(0)?;
     if node.outputs().len() != 1 || !place.same_shape(value, place.output(0)?) {
         return None;
     }
-    keeps_interface(place, value)?;
-    place.forward("single-split", value)
+    place.forward_freely(value)
 }

@@ -3,12 +3,30 @@
 //!
 //! Law: with `rows(x)` the matrix of the last axis' vectors of `x`, `unrows(rows(x) · W + c) = x · W + c`.
 
+use super::build::rebuilt;
 use super::{Place, Rule};
-use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::tensor::{StridedView, Tensor, gather};
 
-pub(super) const RULES: &[Rule] =
-    &[Rule { name: "product-of-rows", operators: &["Reshape"], exact: false, apply: product_of_rows }];
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "product-of-rows",
+    law: "Reshape(rows(x) · W + c, dims of x but the last, columns of W) = x · W + c",
+    sentence: "A product of flattened rows is a product of the whole.",
+    premises: &[
+        ("same-lead", "the result has the sizes of x but for the last axis"),
+        ("plain-product", "the product is a MatMul, or a Gemm with factors of 1 that does not transpose x"),
+        ("row-bias", "what is added is one number, or one for each column"),
+        (
+            "own-weights",
+            "weights that the product transposes are constant, and nothing else reads them: they would be \
+                    stored twice",
+        ),
+        ("one-reader", "nothing else reads the product"),
+    ],
+    exact: false,
+    operators: &["Reshape"],
+    apply: product_of_rows,
+}];
 
 /// A product of flattened rows: what is flattened, the weights, and what is added.
 struct Product {
@@ -17,15 +35,18 @@ struct Product {
     transposed: bool,
     bias: Option<ValueId>,
     nodes: Vec<NodeId>,
+    /// The MatMul and the Add that are built anew, where the product is spelled so.
+    matmul: Option<NodeId>,
+    add: Option<NodeId>,
 }
 
-fn product_of_rows(place: &mut Place<'_>) -> Option<Edit> {
+fn product_of_rows(place: &Place<'_>) -> Option<Edit> {
     let (flat, output) = (place.input(0)?, place.output(0)?);
-    if place.opset < 8 {
+    if !place.opset.everything_broadcasts() {
         return None;
     }
     let product = product(place, flat)?;
-    let flatten = ["Reshape", "Flatten"].iter().find_map(|operator| place.producer(product.rows, operator));
+    let flatten = place.producer_of(product.rows, &["Reshape", "Flatten"]);
     let (_, flatten) = flatten?;
     let whole = flatten.input(0)?;
     let (from, to) = (place.shape(whole)?, place.shape(output)?);
@@ -50,15 +71,25 @@ fn product_of_rows(place: &mut Place<'_>) -> Option<Edit> {
         }
     }
     let name = place.node()?.name.clone();
-    let weights = if product.transposed { transposed(place, product.weights)? } else { (product.weights, None) };
+    let mut edit = place.edit()?.removing(place.id);
+    let weights = if product.transposed {
+        let tensor = transposed(place, product.weights)?;
+        edit.constant(product.weights, "transposed", tensor)
+    } else {
+        product.weights
+    };
     let bias = product.bias;
-    let sum = if bias.is_some() { place.new_value(output, "product") } else { output };
-    let mut edit = place.edit("product-of-rows")?.removing(place.id);
+    let sum = if bias.is_some() { edit.new_value(output, "product") } else { output };
     edit.remove.extend(product.nodes);
-    edit.constants.extend(weights.1.map(|tensor| (weights.0, tensor)));
-    edit.insert.push(NewNode::new("MatMul", [Some(whole), Some(weights.0)]).named(name).output(sum));
+    let again = |old: Option<NodeId>, new: NewNode| match old.and_then(|id| place.model.node(id)) {
+        Some(old) => rebuilt(old, new),
+        None => new,
+    };
+    let matmul = again(product.matmul, NewNode::new("MatMul", [Some(whole), Some(weights)]));
+    edit.insert.push(matmul.named(name).output(sum));
     if let Some(bias) = bias {
-        edit.insert.push(NewNode::new("Add", [Some(sum), Some(bias)]).output(output));
+        let add = again(product.add, NewNode::new("Add", [Some(sum), Some(bias)]));
+        edit.insert.push(add.output(output));
     }
     Some(edit)
 }
@@ -69,47 +100,52 @@ fn product(place: &Place<'_>, value: ValueId) -> Option<Product> {
         return None;
     }
     if let Some((id, node)) = place.producer(value, "Gemm") {
-        let is = |name: &str, wanted: f32| match node.attribute(name) {
-            None => true,
-            Some(Attribute::Float(value)) => *value == wanted,
-            Some(_) => false,
-        };
-        let flag = |name: &str| matches!(node.attribute(name), Some(Attribute::Int(flag)) if *flag != 0);
-        if !is("alpha", 1.0) || !is("beta", 1.0) || flag("transA") || place.opset < 7 {
+        let plain = node.float("alpha", 1.0)? == 1.0 && node.float("beta", 1.0)? == 1.0;
+        if !plain || node.flag("transA", false)? || !place.opset.arithmetic_broadcasts() {
             return None;
         }
         return Some(Product {
             rows: node.input(0)?,
             weights: node.input(1)?,
-            transposed: flag("transB"),
+            transposed: node.flag("transB", false)?,
             bias: node.input(2),
             nodes: vec![id],
+            matmul: None,
+            add: None,
         });
     }
     if let Some((id, node)) = place.producer(value, "MatMul") {
-        return of_matmul(node, None, vec![id]);
+        return of_matmul((id, node), None);
     }
     let (add, node) = place.producer(value, "Add")?;
     let (a, b) = (node.input(0)?, node.input(1)?);
     for (product, bias) in [(a, b), (b, a)] {
         if let Some((id, node)) = place.producer(product, "MatMul").filter(|_| place.has_one_reader(product)) {
-            return of_matmul(node, Some(bias), vec![add, id]);
+            return of_matmul((id, node), Some((add, bias)));
         }
     }
     None
 }
 
-fn of_matmul(node: &Node, bias: Option<ValueId>, nodes: Vec<NodeId>) -> Option<Product> {
-    Some(Product { rows: node.input(0)?, weights: node.input(1)?, transposed: false, bias, nodes })
+fn of_matmul((id, node): (NodeId, &Node), added: Option<(NodeId, ValueId)>) -> Option<Product> {
+    let add = added.map(|(add, _)| add);
+    Some(Product {
+        rows: node.input(0)?,
+        weights: node.input(1)?,
+        transposed: false,
+        bias: added.map(|(_, bias)| bias),
+        nodes: add.into_iter().chain([id]).collect(),
+        matmul: Some(id),
+        add,
+    })
 }
 
 /// Constant weights with their axes swapped, if nothing else reads them: they would be stored twice otherwise.
-fn transposed(place: &mut Place<'_>, weights: ValueId) -> Option<(ValueId, Option<Tensor>)> {
+fn transposed(place: &Place<'_>, weights: ValueId) -> Option<Tensor> {
     if !place.has_one_reader(weights) || !place.model.value(weights).is_constant() {
         return None;
     }
     let tensor = place.constant(weights)?;
     let view = StridedView::of(tensor).permute(&[1, 0]).ok()?;
-    let tensor = gather(tensor, &view).ok()?;
-    Some((place.new_value(weights, "transposed"), Some(tensor)))
+    gather(tensor, &view).ok()
 }

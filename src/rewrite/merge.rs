@@ -1,23 +1,96 @@
 //! Chains of data movement that one node can do.
 
+use super::build::{Build, RESHAPES};
 use super::{Place, Rule};
-use crate::dim::Dim;
-use crate::ir::{Attribute, Edit, NewNode, ValueId};
-use crate::tensor::{DType, Tensor};
+use crate::ir::{Edit, NewNode, ValueId};
+use crate::ops::size_operand::reshape_codes;
+use crate::tensor::DType;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "transpose-transpose", operators: &["Transpose"], exact: true, apply: transpose_transpose },
-    Rule { name: "transpose-as-reshape", operators: &["Transpose"], exact: true, apply: transpose_as_reshape },
+    Rule {
+        name: "transpose-transpose",
+        law: "Transpose(Transpose(x, p), q) = Transpose(x, p ∘ q)",
+        sentence: "Two Transposes are one.",
+        premises: &[("rank-known", "how many axes x has is known")],
+        exact: true,
+        operators: &["Transpose"],
+        apply: transpose_transpose,
+    },
+    Rule {
+        name: "transpose-as-reshape",
+        law: "Transpose(x, p) = Reshape(x, its dims) where p leaves the axes not of size 1 in order",
+        sentence: "A Transpose of axes of size 1 next to a reshape is a reshape.",
+        premises: &[
+            ("in-order", "the axes that are not of size 1 stay in order"),
+            ("beside-reshape", "a reshape comes before or behind, and nothing else reads what is between"),
+            ("sizes-said", "a constant can tell the shape"),
+        ],
+        exact: true,
+        operators: &["Transpose"],
+        apply: transpose_as_reshape,
+    },
     Rule {
         name: "reshape-reshape",
-        operators: &["Reshape", "Flatten", "Squeeze", "Unsqueeze"],
+        law: "Reshape(Reshape(x, s), t) = Reshape(x, t)",
+        sentence: "Of reshapes in a row only the last counts.",
+        premises: &[(
+            "sizes-said",
+            "a constant can tell the shape from that of x, since operator set 5, or it is the shape of x",
+        )],
         exact: true,
+        operators: &["Reshape", "Flatten", "Squeeze", "Unsqueeze"],
         apply: reshape_reshape,
     },
-    Rule { name: "reshape-of-transpose", operators: &["Reshape", "Flatten"], exact: true, apply: reshape_of_transpose },
-    Rule { name: "cast-cast", operators: &["Cast"], exact: true, apply: cast_cast },
-    Rule { name: "concat-concat", operators: &["Concat"], exact: true, apply: concat_concat },
-    Rule { name: "expand-into-broadcast", operators: BROADCASTING, exact: true, apply: expand_into_broadcast },
+    Rule {
+        name: "reshape-of-transpose",
+        law: "Reshape(Transpose(Reshape(x))) = Transpose(x) where axes are taken apart, moved side by side, and \
+            put together",
+        sentence: "Axes that are taken apart and put together again are moved whole.",
+        premises: &[
+            (
+                "put-together",
+                "each axis of the result is made of axes that stood side by side and in order before the Transpose",
+            ),
+            ("axes-of-x", "these are the axes of x"),
+        ],
+        exact: true,
+        operators: &["Reshape", "Flatten"],
+        apply: reshape_of_transpose,
+    },
+    Rule {
+        name: "cast-cast",
+        law: "Cast(Cast(x, a), b) = Cast(x, b)",
+        sentence: "A cast through a type that holds everything goes.",
+        premises: &[
+            ("lossless", "every value of x's type has one of type a that stands for it alone"),
+            ("same-kind", "a float does not become an integer: what is out of range is a runtime's own business"),
+            ("name-is-free", "where b is the type of x, the result is no graph output"),
+        ],
+        exact: true,
+        operators: &["Cast"],
+        apply: cast_cast,
+    },
+    Rule {
+        name: "concat-concat",
+        law: "Concat(…, Concat(a, b), …) = Concat(…, a, b, …)",
+        sentence: "A concatenation within one along the same axis is one.",
+        premises: &[("same-axis", "both are along the same axis"), ("one-reader", "nothing else reads the inner one")],
+        exact: true,
+        operators: &["Concat"],
+        apply: concat_concat,
+    },
+    Rule {
+        name: "expand-into-broadcast",
+        law: "f(Expand(x), y) = f(x, y)",
+        sentence: "What an operator broadcasts itself need not be broadcast before.",
+        premises: &[
+            ("others-reach", "every size of the result is that of x or of another operand"),
+            ("same-rank", "x or another operand has as many axes as the result"),
+        ],
+        exact: true,
+        operators: BROADCASTING,
+        apply: expand_into_broadcast,
+    },
 ];
 
 /// Operators that broadcast their operands against each other.
@@ -41,187 +114,72 @@ const BROADCASTING: &[&str] = &[
     "Mod",
 ];
 
-/// The axes of the operand in the order of those of the result.
-pub(super) fn permutation(node: &crate::ir::Node, rank: usize) -> Option<Vec<usize>> {
-    match node.attribute("perm") {
-        None => Some((0..rank).rev().collect()),
-        Some(Attribute::Ints(perm)) if perm.len() == rank => {
-            perm.iter().map(|&axis| usize::try_from(axis).ok().filter(|&axis| axis < rank)).collect()
-        }
-        Some(_) => None,
-    }
-}
-
 /// `Transpose(Transpose(x, p), q) = Transpose(x, p ∘ q)`: axis `i` of the result is axis `p[q[i]]` of `x`.
-fn transpose_transpose(place: &mut Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (_, inner) = place.producer(middle, "Transpose")?;
+fn transpose_transpose(place: &Place<'_>) -> Option<Edit> {
+    let (_, inner) = place.producer(place.input(0)?, "Transpose")?;
     let input = inner.input(0)?;
     let rank = place.shape(input)?.len();
-    let p = permutation(inner, rank)?;
-    let q = permutation(place.node()?, rank)?;
-    let both: Vec<i64> =
-        q.iter().map(|&axis| p.get(axis).and_then(|&axis| i64::try_from(axis).ok())).collect::<Option<_>>()?;
+    let p = place.read(inner).permutation(rank)?;
+    let q = place.this()?.permutation(rank)?;
+    let both: Vec<usize> = q.iter().map(|&axis| p.get(axis).copied()).collect::<Option<_>>()?;
     // Two readers of the inner result would keep it alive: then nothing is gained, but nothing is lost either.
-    let node =
-        NewNode::new("Transpose", [Some(input)]).with("perm", both).named(place.node()?.name.clone()).output(output);
-    Some(place.edit("transpose-transpose")?.removing(place.id).inserting(node))
+    place.instead(place.edit()?, Build::transpose(input, both))
 }
 
 /// A transpose that only moves axes of size 1 keeps the elements in order; when it is next to a reshape, they are one reshape.
-fn transpose_as_reshape(place: &mut Place<'_>) -> Option<Edit> {
+fn transpose_as_reshape(place: &Place<'_>) -> Option<Edit> {
     let (input, output) = (place.input(0)?, place.output(0)?);
-    let shape = place.shape(input)?.to_vec();
-    let perm = permutation(place.node()?, shape.len())?;
+    let shape = place.shape(input)?;
+    let perm = place.this()?.permutation(shape.len())?;
     let moved: Vec<usize> =
         perm.iter().copied().filter(|&axis| !shape.get(axis).is_some_and(|dim| dim.is_const(1))).collect();
-    if !moved.is_sorted() || place.opset < 5 {
+    if !moved.is_sorted() {
         return None;
     }
-    let beside = ["Reshape", "Unsqueeze", "Squeeze", "Flatten"];
-    let before = beside.iter().any(|operator| place.producer(input, operator).is_some()) && place.has_one_reader(input);
+    let before = place.producer_of(input, RESHAPES).is_some() && place.has_one_reader(input);
     let readers = place.model.users(output);
     let after = readers.len() == 1
-        && !place.model.is_output(output)
+        && !place.model.is_named(output)
         && readers.iter().all(|(user, slot)| {
             *slot == 0 && place.model.node(*user).is_some_and(|node| node.is("Reshape") || node.is("Flatten"))
         });
     if !before && !after {
         return None;
     }
-    let target = place.shape(output)?.to_vec();
-    reshape_to(place, "transpose-as-reshape", input, &shape, &target)
+    reshape(place, input)
 }
 
-/// A Reshape of `input` to `target` in place of the node, if a constant operand can say it.
-fn reshape_to(place: &mut Place<'_>, rule: &'static str, input: ValueId, from: &[Dim], target: &[Dim]) -> Option<Edit> {
+/// A Reshape of `input` to the shape of the node's result in its place, if a constant operand can say it.
+fn reshape(place: &Place<'_>, input: ValueId) -> Option<Edit> {
     let output = place.output(0)?;
-    let codes = reshape_codes(place.scope(), from, target)?;
-    let name = place.node()?.name.clone();
-    let constant = place.new_value(output, "shape");
-    let mut edit = place.edit(rule)?.removing(place.id);
-    edit.constants.push((constant, Tensor::vector(codes)));
-    Some(edit.inserting(NewNode::new("Reshape", [Some(input), Some(constant)]).named(name).output(output)))
-}
-
-/// A movement of `source` to the shape of the node's result in its place. Where a Reshape cannot be told so, what lies above
-/// `source` may be, for reshapes keep the elements in order.
-pub(super) fn place_reshape(place: &mut Place<'_>, rule: &'static str, mut source: ValueId) -> Option<Edit> {
-    const REACH: usize = 4;
-    let output = place.output(0)?;
-    for _ in 0..REACH {
-        let named = place.model.is_output(output) || place.model.value(output).pinned;
-        if place.same_shape(source, output) && !named {
-            return place.forward(rule, source);
-        }
-        let dims = place.shape(source)?.to_vec();
-        let mut edit = place.edit(rule)?.removing(place.id);
-        if insert_reshape(place, &mut edit, source, &dims, output).is_some() {
-            return Some(edit);
-        }
-        let above =
-            ["Reshape", "Flatten", "Squeeze", "Unsqueeze"].iter().find_map(|operator| place.producer(source, operator));
-        source = above?.1.input(0)?;
-    }
-    None
-}
-
-/// Adds to an edit a node that gives `source`, of these dims, the shape of `output`, and computes `output`.
-pub(super) fn insert_reshape(
-    place: &mut Place<'_>,
-    edit: &mut Edit,
-    source: ValueId,
-    dims: &[Dim],
-    output: ValueId,
-) -> Option<()> {
-    let target = place.shape(output)?.to_vec();
-    insert_reshape_to(place, edit, (source, dims), (output, &target))?;
-    edit.insert.last_mut()?.name.clone_from(&place.node()?.name);
-    Some(())
-}
-
-/// Adds to an edit a node without a name that computes `output`, of the dims `target`, from `source`, of the dims `dims`.
-pub(super) fn insert_reshape_to(
-    place: &mut Place<'_>,
-    edit: &mut Edit,
-    (source, dims): (ValueId, &[Dim]),
-    (output, target): (ValueId, &[Dim]),
-) -> Option<()> {
-    if place.opset >= 5
-        && let Some(codes) = reshape_codes(place.scope(), dims, target)
-    {
-        let constant = place.new_value(output, "shape");
-        edit.constants.push((constant, Tensor::vector(codes)));
-        edit.insert.push(NewNode::new("Reshape", [Some(source), Some(constant)]).output(output));
-        return Some(());
-    }
-    let (operator, short, long) =
-        if dims.len() < target.len() { ("Unsqueeze", dims, target) } else { ("Squeeze", target, dims) };
-    let axes = super::sizes::inserted_ones(place.scope(), short, long).filter(|axes| !axes.is_empty())?;
-    let node = if place.opset >= 13 {
-        let constant = place.new_value(output, "axes");
-        edit.constants.push((constant, Tensor::vector(axes)));
-        NewNode::new(operator, [Some(source), Some(constant)])
-    } else {
-        NewNode::new(operator, [Some(source)]).with("axes", axes)
-    };
-    edit.insert.push(node.output(output));
-    Some(())
-}
-
-/// The numbers that make a Reshape without `allowzero` of a value with the dims `from` one with the dims `target`.
-pub(super) fn reshape_codes(scope: &crate::dim::Scope, from: &[Dim], target: &[Dim]) -> Option<Vec<i64>> {
-    let mut rest = None;
-    let mut codes = Vec::with_capacity(target.len());
-    for (i, dim) in target.iter().enumerate() {
-        let same = from.get(i).is_some_and(|from| scope.eq(from, dim).is_yes());
-        match dim.as_const() {
-            Some(size) if size != 0 => codes.push(size),
-            _ if same => codes.push(0),
-            _ if rest.is_none() => {
-                rest = Some(i);
-                codes.push(-1);
-            }
-            _ => return None,
-        }
-    }
-    if let Some(rest) = rest {
-        let mut others = target.iter().enumerate().filter(|(i, _)| *i != rest);
-        if !others.all(|(_, dim)| scope.ge(dim, &Dim::constant(1)).is_yes()) {
-            return None;
-        }
-    }
-    Some(codes)
+    let codes = reshape_codes(place.scope(), place.shape(input)?, place.shape(output)?)?;
+    let mut edit = place.edit()?;
+    let node = place.build(&mut edit, output).reshape(input, codes);
+    place.instead(edit, node)
 }
 
 /// Reshapes keep the elements in order, so of two in a row only the last counts.
-fn reshape_reshape(place: &mut Place<'_>) -> Option<Edit> {
-    if place.opset < 5 {
-        return None;
-    }
+fn reshape_reshape(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
-    let inner =
-        ["Reshape", "Flatten", "Squeeze", "Unsqueeze"].iter().find_map(|operator| place.producer(middle, operator));
-    let input = inner?.1.input(0)?;
+    let (_, inner) = place.producer_of(middle, RESHAPES)?;
+    let input = inner.input(0)?;
     // With another reader the inner one stays. Nothing is lost, and the readers no longer wait for each other to be simplified.
-    if place.same_shape(input, output) && !place.model.is_output(output) && !place.model.value(output).pinned {
-        return place.forward("reshape-reshape", input);
+    if place.same_shape(input, output) && !place.model.is_named(output) {
+        return place.forward(input);
     }
-    let from = place.shape(input)?.to_vec();
-    let target = place.shape(output)?.to_vec();
-    reshape_to(place, "reshape-reshape", input, &from, &target)
+    reshape(place, input)
 }
 
 /// Axes that are split, moved side by side in their order, and merged again: `Reshape(Transpose(Reshape(x)))` is a Transpose of `x`,
 /// whose axes are the merged ones.
-fn reshape_of_transpose(place: &mut Place<'_>) -> Option<Edit> {
+fn reshape_of_transpose(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (_, transpose) = place.producer(middle, "Transpose")?;
     let split = transpose.input(0)?;
-    let (_, reshape) = ["Reshape", "Unsqueeze"].iter().find_map(|operator| place.producer(split, operator))?;
+    let (_, reshape) = place.producer_of(split, &["Reshape", "Unsqueeze"])?;
     let input = reshape.input(0)?;
     let (from, dims, target) = (place.shape(input)?, place.shape(split)?, place.shape(output)?);
-    let perm = permutation(transpose, dims.len())?;
+    let perm = place.read(transpose).permutation(dims.len())?;
     let scope = place.scope();
     if from.len() != target.len() {
         return None;
@@ -254,88 +212,56 @@ fn reshape_of_transpose(place: &mut Place<'_>) -> Option<Edit> {
             return None;
         }
     }
-    let both: Vec<i64> = (0..groups.len())
-        .map(|group| order.iter().position(|&other| other == group).and_then(|axis| i64::try_from(axis).ok()))
-        .collect::<Option<_>>()?;
-    let name = place.node()?.name.clone();
-    let node = NewNode::new("Transpose", [Some(input)]).with("perm", both).named(name).output(output);
-    Some(place.edit("reshape-of-transpose")?.removing(place.id).inserting(node))
-}
-
-/// Whether every value of the first type has one of the second that stands for it exactly, and for nothing else.
-pub(super) fn is_lossless(from: DType, through: DType) -> bool {
-    use DType::*;
-    // By rows: what stands for every value of the first type.
-    matches!(
-        (from, through),
-        (Bool, Uint8 | Int8 | Int16 | Int32 | Int64 | Uint16 | Uint32 | Uint64 | Float | Double | Float16)
-            | (Int8, Int16 | Int32 | Int64 | Float | Double)
-            | (Uint8, Int16 | Int32 | Int64 | Uint16 | Uint32 | Uint64 | Float | Double)
-            | (Int16, Int32 | Int64 | Float | Double)
-            | (Uint16, Int32 | Int64 | Uint32 | Uint64 | Float | Double)
-            | (Int32, Int64 | Double)
-            | (Uint32, Int64 | Uint64 | Double)
-            | (Float16 | Bfloat16, Float | Double)
-            | (Float, Double)
-    )
+    let both: Vec<usize> =
+        (0..groups.len()).map(|group| order.iter().position(|&other| other == group)).collect::<Option<_>>()?;
+    place.instead(place.edit()?, Build::transpose(input, both))
 }
 
 /// `Cast(Cast(x, a), b) = Cast(x, b)` when every value of `x`'s type has an `a` that stands for it exactly.
-fn cast_cast(place: &mut Place<'_>) -> Option<Edit> {
+fn cast_cast(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (_, inner) = place.producer(middle, "Cast")?;
     let input = inner.input(0)?;
     let (from, through, to) = (place.dtype(input)?, place.dtype(middle)?, place.dtype(output)?);
-    let exact = is_lossless(from, through);
+    let exact = from.is_lossless_in(through);
     // Integers of 64 bits are rounded on their way to a float, and a float out of an integer's range is anybody's guess.
     if !exact || !to.is_float() && !to.is_integer() && to != DType::Bool || (from.is_float() && !to.is_float()) {
         return None;
     }
-    let name = place.node()?.name.clone();
     if from == to {
-        return if place.model.is_output(output) { None } else { place.forward("cast-cast", input) };
+        return if place.model.is_named(output) { None } else { place.forward(input) };
     }
-    let saturate = place.node()?.attribute("saturate").cloned();
-    let mut node = NewNode::new("Cast", [Some(input)]).with("to", to).named(name).output(output);
-    if let Some(saturate) = saturate {
-        node = node.with("saturate", saturate);
-    }
-    Some(place.edit("cast-cast")?.removing(place.id).inserting(node))
+    // How the outer one rounds and saturates is its own.
+    let node = NewNode::like(place.node()?).reading(0, input);
+    place.instead(place.edit()?, node)
 }
 
 /// `Concat(…, Concat(a, b), …) = Concat(…, a, b, …)` along one axis.
-fn concat_concat(place: &mut Place<'_>) -> Option<Edit> {
+fn concat_concat(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
-    let output = node.output(0)?;
-    let rank = i64::try_from(place.shape(output)?.len()).ok()?;
-    let axis_of = |node: &crate::ir::Node| match node.attribute("axis") {
-        Some(Attribute::Int(axis)) => Some(if *axis < 0 { axis.checked_add(rank)? } else { *axis }),
-        None if place.opset < 4 => Some(1),
-        _ => None,
-    };
-    let axis = axis_of(node)?;
+    let rank = place.shape(node.output(0)?)?.len();
+    let axis = place.read(node).axis(rank)?;
     let mut inputs = Vec::new();
     let mut merged = false;
     for &value in node.inputs() {
         let value = value?;
         match place.producer(value, "Concat") {
-            Some((_, inner)) if place.has_one_reader(value) && axis_of(inner) == Some(axis) => {
-                inputs.extend(inner.inputs().iter().copied());
+            Some((_, inner)) if place.has_one_reader(value) && place.read(inner).axis(rank) == Some(axis) => {
+                inputs.extend(inner.inputs().iter().copied().collect::<Option<Vec<_>>>()?);
                 merged = true;
             }
-            _ => inputs.push(Some(value)),
+            _ => inputs.push(value),
         }
     }
     if !merged {
         return None;
     }
-    let node = NewNode::new("Concat", inputs).with("axis", axis).named(node.name.clone()).output(output);
-    Some(place.edit("concat-concat")?.removing(place.id).inserting(node))
+    place.instead(place.edit()?, Build::concat(inputs, axis))
 }
 
 /// `f(Expand(x), y) = f(x, y)` when broadcasting `x` against the other operands gives the same result shape.
-fn expand_into_broadcast(place: &mut Place<'_>) -> Option<Edit> {
-    if place.opset < 8 {
+fn expand_into_broadcast(place: &Place<'_>) -> Option<Edit> {
+    if !place.opset.everything_broadcasts() {
         return None;
     }
     let node = place.node()?;
@@ -360,7 +286,7 @@ fn expand_into_broadcast(place: &mut Place<'_>) -> Option<Edit> {
                 dim.is_const(1) || own.any(|own| own.is_some_and(|own| scope.eq(own, dim).is_yes()))
             });
         if fits {
-            let mut edit = place.edit("expand-into-broadcast")?;
+            let mut edit = place.edit()?;
             edit.rewire.push((place.id, slot, Some(source)));
             return Some(edit);
         }

@@ -1,17 +1,21 @@
 //! Rewrites: rules that look at a node and what is proved about it, and answer with an [`Edit`] that computes the same with
 //! less.
 //!
-//! A rule is pure but for new values it makes in the model's arena; the driver applies the edit, verifies, and counts how
-//! often each rule fired. Every rule states above its code the law it rests on, and fires only when the law's premises are
-//! proved. To add one: write the function in the family's file, and one line in [`RULES`].
+//! A rule is a pure function: it sees the model and changes nothing. The values its edit makes are placeholders until the driver
+//! applies the edit; an edit that is not applied leaves nothing behind. The driver counts how often each rule fired. Every rule is a
+//! record ([`Rule`]): the law it rests on, and the premises under which it fires, each of which a fixture in `tests/rules` shows to
+//! fail. To add one: write the function and its record in the family's file.
 
 mod axes;
+pub mod build;
 mod fuse;
 mod identity;
 mod index;
 mod lift;
 mod merge;
 mod neutral;
+mod parts;
+mod record;
 mod regroup;
 mod sizes;
 mod slices;
@@ -20,40 +24,55 @@ mod states;
 mod strided_slice;
 
 pub use index::{Positions, positions};
-pub use slices::Taken;
+pub use record::{Premise, Record, nearest};
+pub use slices::cuts::Taken;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
-use crate::ops::Budget;
+use crate::ops::{Budget, NodeView, Opset, concat};
 use crate::tensor::{DType, Tensor};
 
 /// A node a rule looks at, with everything it may know.
 pub struct Place<'a> {
-    /// The model. Rules may make new values in it and nothing else.
-    pub model: &'a mut Model,
+    /// The model.
+    pub model: &'a Model,
     /// What is proved.
     pub facts: &'a Facts,
     /// The node.
     pub id: NodeId,
-    /// The version of the default domain in force.
-    pub opset: i64,
+    /// The operator set of the default domain in force.
+    pub opset: Opset,
     /// What computing new constants may cost.
     pub budget: &'a Budget,
     /// What has been worked out of the slices.
     pub taken: &'a Taken,
 }
 
-/// A rewrite rule.
+/// A rewrite rule, and what it says of itself ([`Record`] tells what the fields mean).
 #[derive(Clone, Copy)]
 pub struct Rule {
-    /// Its name, in kebab case, as `--skip` takes it.
+    /// Its name, in kebab case, as `--skip` and `--only` take it.
     pub name: &'static str,
-    /// The operators it looks at, those of other domains as [`Node::operator`] names them.
-    pub operators: &'static [&'static str],
+    /// What equals what, as a formula.
+    pub law: &'static str,
+    /// What it does, in one sentence.
+    pub sentence: &'static str,
+    /// When it does it. Each premise can fail while the others hold.
+    pub premises: &'static [Premise],
     /// Whether results stay equal bit for bit. The others stay equal up to rounding and are left out under `--exact`.
     pub exact: bool,
+    /// The operators it looks at, those of other domains as [`Node::operator`] names them.
+    pub operators: &'static [&'static str],
     /// Looks at a node of one of the operators.
-    pub apply: fn(&mut Place<'_>) -> Option<Edit>,
+    pub apply: fn(&Place<'_>) -> Option<Edit>,
+}
+
+impl Rule {
+    /// What it says of itself.
+    pub fn record(&self) -> Record {
+        let Rule { name, law, sentence, premises, exact, operators, .. } = *self;
+        Record { name, law, sentence, premises, exact, operators }
+    }
 }
 
 /// Every rule, in the order they are tried at a node.
@@ -104,15 +123,25 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
     RULES.iter().chain(LATE_RULES.iter().copied().flatten()).flat_map(|family| family.iter())
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
     /// The node.
-    pub fn node(&self) -> Option<&Node> {
+    pub fn node(&self) -> Option<&'a Node> {
         self.model.node(self.id)
     }
 
     /// The graph the node is in.
     pub fn graph(&self) -> Option<GraphId> {
         self.node().map(Node::graph)
+    }
+
+    /// A node of this graph, read as its operator set means it.
+    pub fn read(&self, node: &'a Node) -> NodeView<'a> {
+        NodeView { node, facts: self.facts, opset: self.opset }
+    }
+
+    /// The node looked at, read so.
+    pub fn this(&self) -> Option<NodeView<'a>> {
+        self.node().map(|node| self.read(node))
     }
 
     /// Operand `i` of the node.
@@ -126,17 +155,17 @@ impl Place<'_> {
     }
 
     /// The symbols.
-    pub fn scope(&self) -> &Scope {
+    pub fn scope(&self) -> &'a Scope {
         self.facts.scope()
     }
 
     /// What is proved of a value.
-    pub fn fact(&self, value: ValueId) -> Option<&Fact> {
+    pub fn fact(&self, value: ValueId) -> Option<&'a Fact> {
         self.facts.get(value)
     }
 
     /// The shape of a value.
-    pub fn shape(&self, value: ValueId) -> Option<&[Dim]> {
+    pub fn shape(&self, value: ValueId) -> Option<&'a [Dim]> {
         self.fact(value).and_then(Fact::shape)
     }
 
@@ -146,7 +175,7 @@ impl Place<'_> {
     }
 
     /// The content of a value, if all of it is known.
-    pub fn constant(&self, value: ValueId) -> Option<&Tensor> {
+    pub fn constant(&self, value: ValueId) -> Option<&'a Tensor> {
         self.fact(value).and_then(Fact::constant_tensor)
     }
 
@@ -164,10 +193,22 @@ impl Place<'_> {
     }
 
     /// The node that computes a value, if it is of this operator of the default domain and in the same graph.
-    pub fn producer(&self, value: ValueId, operator: &str) -> Option<(NodeId, &Node)> {
+    pub fn producer(&self, value: ValueId, operator: &str) -> Option<(NodeId, &'a Node)> {
+        self.producer_of(value, &[operator])
+    }
+
+    /// The node that computes a value, if it is of one of these operators of the default domain and in the same graph.
+    pub fn producer_of(&self, value: ValueId, operators: &[&str]) -> Option<(NodeId, &'a Node)> {
         let id = self.model.value(value).producer()?;
-        let node = self.model.node(id)?;
-        (node.is(operator) && node.graph() == self.node()?.graph()).then_some((id, node))
+        let node = self.model.node(id).filter(|node| Some(node.graph()) == self.graph())?;
+        operators.iter().any(|operator| node.is(operator)).then_some((id, node))
+    }
+
+    /// Tensors one behind the other along an axis; they are otherwise of one shape.
+    fn concatenated(&self, tensors: &[&Tensor], axis: usize) -> Option<Tensor> {
+        let bytes = tensors.iter().try_fold(0usize, |sum, tensor| sum.checked_add(tensor.byte_len()))?;
+        self.budget.take_bytes(bytes).ok()?;
+        concat(tensors, axis).ok()
     }
 
     /// Whether the only reader of a value is one operand of one node.
@@ -180,27 +221,32 @@ impl Place<'_> {
         let users = self.model.users(value);
         let first = users.first().map(|&(node, _)| node);
         let all = users.iter().all(|&(node, _)| Some(node) == first);
-        !self.model.is_output(value) && !self.model.value(value).pinned && first.is_some() && all
+        !self.model.is_named(value) && first.is_some() && all
     }
 
     /// An edit at this node.
-    pub fn edit(&self, rule: &'static str) -> Option<Edit> {
-        Edit::at(self.model, rule, self.id)
+    pub fn edit(&self) -> Option<Edit> {
+        Edit::at(self.model, self.id)
     }
 
     /// An edit that removes this node and makes `value` stand for its first result. The other results must be unread.
-    pub fn forward(&self, rule: &'static str, value: ValueId) -> Option<Edit> {
+    pub fn forward(&self, value: ValueId) -> Option<Edit> {
         let node = self.node()?;
         let mut rest = node.outputs().iter().skip(1).flatten();
         if rest.any(|&other| !self.model.is_unused(other)) {
             return None;
         }
-        Some(self.edit(rule)?.replacing(node.output(0)?, value).removing(self.id))
+        Some(self.edit()?.replacing(node.output(0)?, value).removing(self.id))
     }
 
-    /// A new value named after an existing one.
-    pub fn new_value(&mut self, like: ValueId, suffix: &str) -> ValueId {
-        let name = self.model.unused_name(&format!("{}_{suffix}", self.model.value(like).name));
-        self.model.add_value(name)
+    /// Whether a value can stand for the node's first result without a node that gives it the result's name.
+    pub fn may_forward(&self, value: ValueId) -> bool {
+        let at = self.output(0).zip(self.graph());
+        at.is_some_and(|(output, graph)| self.model.may_replace(output, value, graph))
+    }
+
+    /// [`Place::forward`], unless the name of the result would need a node of its own: an Identity would be no gain.
+    pub fn forward_freely(&self, value: ValueId) -> Option<Edit> {
+        if self.may_forward(value) { self.forward(value) } else { None }
     }
 }

@@ -7,24 +7,91 @@ use crate::tensor::{DType, Tensor};
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "neutral-element",
-        operators: &["Add", "Sub", "Mul", "Div", "Pow", "And", "Or"],
+        law: "x + 0 = x − 0 = x · 1 = x / 1 = x¹ = x ∧ true = x ∨ false = x",
+        sentence: "Arithmetic and logic with a neutral element goes.",
+        premises: &[
+            (
+                "neutral",
+                "the other operand is the neutral element everywhere; of a sum of floats that is −0, for −0 + 0 is 0",
+            ),
+            ("same-shape", "the result has the shape of x"),
+            ("float-power", "what is raised to the power 1 is a float: runtimes compute powers of integers in doubles"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
         exact: true,
+        operators: &["Add", "Sub", "Mul", "Div", "Pow", "And", "Or"],
         apply: neutral,
     },
-    Rule { name: "zero-before-softmax", operators: &["Add"], exact: true, apply: zero_before_softmax },
-    Rule { name: "decided-where", operators: &["Where"], exact: true, apply: decided_where },
-    Rule { name: "double-not", operators: &["Not", "Neg"], exact: true, apply: double },
+    Rule {
+        name: "zero-before-softmax",
+        law: "f(x + 0) = f(x) for f in Softmax, LogSoftmax, Exp, Sigmoid",
+        sentence: "A zero added before an exponential goes.",
+        premises: &[
+            (
+                "blind-readers",
+                "every reader is one of these, which gives the same for −0 and 0; the sum is no graph output",
+            ),
+            ("zero", "the other operand is 0 everywhere"),
+            ("same-shape", "the sum has the shape of x"),
+        ],
+        exact: true,
+        operators: &["Add"],
+        apply: zero_before_softmax,
+    },
+    Rule {
+        name: "decided-where",
+        law: "Where(true, x, y) = x, Where(false, x, y) = y, Where(c, x, x) = x",
+        sentence: "A selection that is decided is what is selected.",
+        premises: &[
+            ("decided", "the condition is one known flag everywhere, or both choices are the same value"),
+            ("same-shape", "the result has the shape of what is selected"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Where"],
+        apply: decided_where,
+    },
+    Rule {
+        name: "double-not",
+        law: "¬¬x = x, −−x = x",
+        sentence: "Two negations cancel.",
+        premises: &[
+            ("same-operator", "both nodes are the same operator"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: true,
+        operators: &["Not", "Neg"],
+        apply: double,
+    },
     Rule {
         name: "idempotent",
-        operators: &["Relu", "Abs", "Floor", "Ceil", "Round", "Sign"],
+        law: "f(f(x)) = f(x) for f in Relu, Abs, Floor, Ceil, Round, Sign",
+        sentence: "What changes nothing the second time is done once.",
+        premises: &[
+            ("same-operator", "both nodes are the same operator"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
         exact: true,
+        operators: &["Relu", "Abs", "Floor", "Ceil", "Round", "Sign"],
         apply: idempotent,
     },
 ];
 
 /// `x + 0 = x` (integers; for floats only `-0`, since `-0 + 0` is `0`), `x − 0 = x`, `x · 1 = x`, `x / 1 = x`, `x¹ = x` (floats), `x ∧ true = x`,
 /// `x ∨ false = x`: when broadcasting does not change the shape of `x`.
-fn neutral(place: &mut Place<'_>) -> Option<Edit> {
+fn neutral(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (operator, output) = (node.op_type.clone(), node.output(0)?);
     let (a, b) = (node.input(0)?, node.input(1)?);
@@ -38,14 +105,14 @@ fn neutral(place: &mut Place<'_>) -> Option<Edit> {
             && place.dtype(value).is_some()
             && place.dtype(value) == place.dtype(output)
         {
-            return forward(place, "neutral-element", value);
+            return place.forward_freely(value);
         }
     }
     None
 }
 
 /// `x + 0` is `x` but for `-0`, which becomes `0`; to what looks at `x` through an exponential both are one.
-fn zero_before_softmax(place: &mut Place<'_>) -> Option<Edit> {
+fn zero_before_softmax(place: &Place<'_>) -> Option<Edit> {
     const EXPONENTIALS: [&str; 4] = ["Softmax", "LogSoftmax", "Exp", "Sigmoid"];
     let node = place.node()?;
     let (a, b, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
@@ -53,8 +120,7 @@ fn zero_before_softmax(place: &mut Place<'_>) -> Option<Edit> {
         let node = place.model.node(*id);
         node.is_some_and(|node| EXPONENTIALS.iter().any(|operator| node.is(operator)))
     };
-    if place.model.is_output(output)
-        || place.model.value(output).pinned
+    if place.model.is_named(output)
         || !place.dtype(output)?.is_float()
         || !place.model.users(output).iter().all(is_blind)
     {
@@ -71,19 +137,7 @@ fn zero_before_softmax(place: &mut Place<'_>) -> Option<Edit> {
     } else {
         return None;
     };
-    forward(place, "zero-before-softmax", value)
-}
-
-fn forward(place: &Place<'_>, rule: &'static str, value: ValueId) -> Option<Edit> {
-    let output = place.output(0)?;
-    let named = place.model.is_output(output) || place.model.value(output).pinned;
-    // An output's name needs a node to compute it; Identity would be no gain over the node that is there.
-    let graph = place.node()?.graph();
-    let producer = place.model.value(value).producer().and_then(|id| place.model.node(id));
-    let takes_over = producer.is_some_and(|node| node.graph() == graph)
-        && !place.model.is_output(value)
-        && !place.model.value(value).pinned;
-    if named && !takes_over { None } else { place.forward(rule, value) }
+    place.forward_freely(value)
 }
 
 /// Whether `number` beside a value of that type leaves it as it is.
@@ -106,7 +160,7 @@ fn is_neutral(operator: &str, value: Option<DType>, one: &Tensor) -> bool {
 }
 
 /// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`: when broadcasting does not change the shape.
-fn decided_where(place: &mut Place<'_>) -> Option<Edit> {
+fn decided_where(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (condition, yes, no, output) = (node.input(0)?, node.input(1)?, node.input(2)?, node.output(0)?);
     let chosen = if yes == no {
@@ -118,21 +172,21 @@ fn decided_where(place: &mut Place<'_>) -> Option<Edit> {
     if !place.same_shape(chosen, output) {
         return None;
     }
-    forward(place, "decided-where", chosen)
+    place.forward_freely(chosen)
 }
 
 /// `¬¬x = x`, `−−x = x`.
-fn double(place: &mut Place<'_>) -> Option<Edit> {
+fn double(place: &Place<'_>) -> Option<Edit> {
     let operator = place.node()?.op_type.clone();
     let (_, inner) = place.producer(place.input(0)?, &operator)?;
     let value = inner.input(0)?;
-    forward(place, "double-not", value)
+    place.forward_freely(value)
 }
 
 /// `f(f(x)) = f(x)`.
-fn idempotent(place: &mut Place<'_>) -> Option<Edit> {
+fn idempotent(place: &Place<'_>) -> Option<Edit> {
     let operator = place.node()?.op_type.clone();
     let value = place.input(0)?;
     place.producer(value, &operator)?;
-    forward(place, "idempotent", value)
+    place.forward_freely(value)
 }

@@ -4,13 +4,24 @@
 //! order before a Transpose, it may be reshaped before that Transpose, and the groups are turned afterwards. So
 //! `Transpose(Reshape(Transpose(x, p)), q)` is one Reshape, or a Reshape and one Transpose.
 
-use super::merge::{insert_reshape_to, permutation};
+use super::build::Build;
 use super::{Place, Rule};
 use crate::dim::{Dim, Scope};
-use crate::ir::{Edit, NewNode};
+use crate::ir::Edit;
 
-pub(super) const RULES: &[Rule] =
-    &[Rule { name: "transpose-around-reshape", operators: &["Transpose"], exact: true, apply: around_reshape }];
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "transpose-around-reshape",
+    law: "Transpose(Reshape(Transpose(x, p)), q) = Transpose(Reshape(x))",
+    sentence: "Axes that are turned, regrouped and turned are regrouped, and turned once.",
+    premises: &[
+        ("groups-together", "the axes that the Reshape makes into others stand together and in order in x"),
+        ("sizes-said", "a node with constant operands can reshape x so"),
+        ("one-reader", "nothing else reads the values in between, if a Transpose is left"),
+    ],
+    exact: true,
+    operators: &["Transpose"],
+    apply: around_reshape,
+}];
 
 /// Axes `from` of the operand of a Reshape that become the axes `to` of its result.
 struct Group {
@@ -18,17 +29,16 @@ struct Group {
     to: std::ops::Range<usize>,
 }
 
-fn around_reshape(place: &mut Place<'_>) -> Option<Edit> {
+fn around_reshape(place: &Place<'_>) -> Option<Edit> {
     let (laid_out, output) = (place.input(0)?, place.output(0)?);
-    let (reshape, reshaping) = ["Reshape", "Flatten"].iter().find_map(|operator| place.producer(laid_out, operator))?;
+    let (reshape, reshaping) = place.producer_of(laid_out, &["Reshape", "Flatten"])?;
     let turned = reshaping.input(0)?;
     let (_, turning) = place.producer(turned, "Transpose")?;
     let input = turning.input(0)?;
-    let dims = place.shape(input)?.to_vec();
-    let target = place.shape(laid_out)?.to_vec();
-    let first = permutation(turning, dims.len())?;
-    let second = permutation(place.node()?, target.len())?;
-    let mut groups = groups(place.scope(), place.shape(turned)?, &target)?;
+    let (dims, target) = (place.shape(input)?, place.shape(laid_out)?);
+    let first = place.read(turning).permutation(dims.len())?;
+    let second = place.this()?.permutation(target.len())?;
+    let mut groups = groups(place.scope(), place.shape(turned)?, target)?;
     // Each group stands together in the input.
     for group in &groups {
         let axes = first.get(group.from.clone())?;
@@ -46,16 +56,13 @@ fn around_reshape(place: &mut Place<'_>) -> Option<Edit> {
     if !stays && (!alone(turned, reshape) || !alone(laid_out, place.id)) {
         return None;
     }
-    let mut edit = place.edit("transpose-around-reshape")?.removing(place.id);
+    let mut edit = place.edit()?;
+    let reached = if stays { output } else { edit.new_value(output, "grouped") };
+    let reshape = place.build(&mut edit, reached).reshape_to(place.scope(), input, dims, &shape)?.output(reached);
     if stays {
-        insert_reshape_to(place, &mut edit, (input, &dims), (output, &shape))?;
-        return Some(edit);
+        return Some(edit.removing(place.id).inserting(reshape));
     }
-    let perm: Vec<i64> = turns.iter().map(|&axis| i64::try_from(axis).ok()).collect::<Option<_>>()?;
-    let grouped = place.new_value(output, "grouped");
-    insert_reshape_to(place, &mut edit, (input, &dims), (grouped, &shape))?;
-    let name = place.node()?.name.clone();
-    Some(edit.inserting(NewNode::new("Transpose", [Some(grouped)]).with("perm", perm).named(name).output(output)))
+    place.instead(edit.inserting(reshape), Build::transpose(reached, turns))
 }
 
 /// The smallest groups of axes that have as many elements on both sides, in order.

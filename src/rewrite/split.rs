@@ -1,420 +1,58 @@
 //! What is done to every part of a whole, done to the whole.
 //!
-//! Law: for `f` that treats every place along an axis alike, `f(Split(x)[i]) = Split(f(x))[i]`. Arithmetic element by element is
-//! such, with operands that are the same all along the axis or have numbers of their own for each part, which then are
-//! strung together; so are movements of elements that leave the axis, or blocks of it, in order.
+//! Law: for `f` that treats every place along an axis alike, `f(Split(x)[i]) = Split(f(x))[i]`; see [`super::parts`].
 
+use super::parts::Parts;
 use super::{Place, Rule};
-use crate::dim::Dim;
-use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
-use crate::ops::{axis_in, concat};
-use crate::tensor::Tensor;
+use crate::ir::Edit;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "split-behind", operators: &["Split"], exact: true, apply: behind },
-    Rule { name: "split-behind-function", operators: &["Split"], exact: false, apply: behind_function },
+    Rule {
+        name: "split-behind",
+        law: "f(Split(x)[i]) = Split(f(x))[i]",
+        sentence: "What is done to every part is done to the whole.",
+        premises: &[
+            ("all-parts", "every part is read by one such node with the same attributes, and by nothing else"),
+            ("alike-along-axis", "what is done treats all places along the axis alike, with equal results bit for bit"),
+            ("operand-alike", "another operand is the same along the axis, or a constant of its own for each part"),
+            ("known-sizes", "the sizes of the parts are numbers"),
+        ],
+        exact: true,
+        operators: &["Split"],
+        apply: behind,
+    },
+    Rule {
+        name: "split-behind-function",
+        law: "f(Split(x)[i]) = Split(f(x))[i], up to rounding",
+        sentence: "A function that is taken of every part is taken of the whole.",
+        premises: &[
+            ("all-parts", "every part is read by one such node with the same attributes, and by nothing else"),
+            ("alike-along-axis", "what is done treats all places along the axis alike"),
+            ("known-sizes", "the sizes of the parts are numbers"),
+        ],
+        exact: false,
+        operators: &["Split"],
+        apply: behind_function,
+    },
 ];
-
-/// How many parts are looked at.
-const MOST: usize = 64;
-
-/// Functions of one number whose results have no choice, and those where kernels may differ by where a number stands.
-const EXACT: &[&str] = &["Relu", "Neg", "Abs", "Cast", "Clip", "LeakyRelu", "Floor", "Ceil", "Not", "Sqrt", "Sign"];
-const ROUNDED: &[&str] = &[
-    "Sigmoid",
-    "Tanh",
-    "Exp",
-    "Erf",
-    "Log",
-    "Softplus",
-    "Softsign",
-    "HardSigmoid",
-    "HardSwish",
-    "Elu",
-    "Selu",
-    "Celu",
-    "Gelu",
-    "Mish",
-    "Swish",
-    "Reciprocal",
-    "Sin",
-    "Cos",
-];
-const ARITHMETIC: &[&str] = &["Add", "Sub", "Mul", "Div"];
-
-/// The parts of a whole along an axis.
-pub(super) struct Parts {
-    pub values: Vec<ValueId>,
-    pub axis: usize,
-    /// How many elements each has along the axis.
-    pub sizes: Vec<i64>,
-}
-
-/// What is done to every part, as it is done to the whole.
-pub(super) struct Step {
-    /// Whether results stay equal bit for bit.
-    pub exact: bool,
-    work: Work,
-    /// The nodes that do it to the parts.
-    nodes: Vec<NodeId>,
-    /// Their results.
-    results: Vec<ValueId>,
-    /// The axis of the results along which they are parts, and how many elements each has along it.
-    axis: usize,
-    sizes: Vec<i64>,
-}
-
-enum Work {
-    /// A function of one number; other operands are the same for all.
-    Function,
-    /// Arithmetic with an operand in this slot that is the same for all.
-    Common(usize),
-    /// Arithmetic with a constant in this slot.
-    Constants(usize, Tensor, ValueId),
-    /// A function, and arithmetic of its operand, in this slot, and its result.
-    Gate(usize),
-    /// A movement to this shape.
-    Reshape(Vec<Dim>),
-    /// A permutation, and for each part one that then follows.
-    Transpose(Vec<i64>, Vec<Option<Vec<i64>>>),
-}
 
 /// Only such work as keeps results equal bit for bit.
-fn behind(place: &mut Place<'_>) -> Option<Edit> {
-    apply(place, "split-behind", true)
+fn behind(place: &Place<'_>) -> Option<Edit> {
+    apply(place, true)
 }
 
-fn behind_function(place: &mut Place<'_>) -> Option<Edit> {
-    apply(place, "split-behind-function", false)
+fn behind_function(place: &Place<'_>) -> Option<Edit> {
+    apply(place, false)
 }
 
-fn apply(place: &mut Place<'_>, rule: &'static str, exact: bool) -> Option<Edit> {
+fn apply(place: &Place<'_>, exact: bool) -> Option<Edit> {
     let node = place.node()?;
     let whole = node.input(0)?;
-    let dims = place.shape(whole)?.to_vec();
-    let axis = match node.attribute("axis") {
-        None => 0,
-        Some(Attribute::Int(axis)) => axis_in(*axis, dims.len()).ok()?,
-        Some(_) => return None,
-    };
+    let dims = place.shape(whole)?;
+    let axis = place.read(node).axis(dims.len())?;
     let parts = Parts::of(place, node.outputs().iter().copied().collect::<Option<_>>()?, axis)?;
     let step = parts.step(place).filter(|step| step.exact == exact)?;
-    let mut edit = place.edit(rule)?.removing(place.id);
-    step.build(place, &mut edit, whole, &dims)?;
+    let mut edit = place.edit()?.removing(place.id);
+    step.build(place, &mut edit, whole, dims)?;
     Some(edit)
-}
-
-impl Parts {
-    /// These values as parts along an axis.
-    pub fn of(place: &Place<'_>, values: Vec<ValueId>, axis: usize) -> Option<Parts> {
-        let size = |&value: &ValueId| place.shape(value)?.get(axis)?.as_const();
-        let sizes = values.iter().map(size).collect::<Option<Vec<i64>>>()?;
-        ((2..=MOST).contains(&values.len()) && place.opset >= 2).then_some(Parts { values, axis, sizes })
-    }
-
-    /// What is done to all of them next, if it makes fewer nodes to do it to the whole.
-    pub fn step(&self, place: &Place<'_>) -> Option<Step> {
-        let readers: Vec<Vec<NodeId>> =
-            self.values.iter().map(|&value| readers(place, value)).collect::<Option<_>>()?;
-        match readers.first()?.len() {
-            1 => {
-                let nodes: Vec<NodeId> = readers
-                    .iter()
-                    .map(|nodes| nodes.first().copied().filter(|_| nodes.len() == 1))
-                    .collect::<Option<_>>()?;
-                self.single(place, nodes)
-            }
-            2 => self.gate(place, &readers),
-            _ => None,
-        }
-    }
-
-    /// One node reads each part.
-    fn single(&self, place: &Place<'_>, nodes: Vec<NodeId>) -> Option<Step> {
-        let first = place.model.node(*nodes.first()?)?;
-        let same = |id: &NodeId| place.model.node(*id).is_some_and(|node| node.is(&first.op_type));
-        if !nodes.iter().all(same) {
-            return None;
-        }
-        let operator = first.op_type.as_str();
-        let results: Vec<ValueId> = nodes.iter().map(|&id| place.model.node(id)?.output(0)).collect::<Option<_>>()?;
-        let exact = !ROUNDED.contains(&operator);
-        let plain = |work: Work| Step {
-            exact,
-            work,
-            nodes: nodes.clone(),
-            results: results.clone(),
-            axis: self.axis,
-            sizes: self.sizes.clone(),
-        };
-        if EXACT.contains(&operator) || ROUNDED.contains(&operator) {
-            let alike = |&id: &NodeId| place.model.node(id).is_some_and(|node| alike(first, node, 0));
-            return nodes.iter().all(alike).then(|| plain(Work::Function));
-        }
-        if ARITHMETIC.contains(&operator) {
-            return Some(plain(self.arithmetic(place, &nodes)?));
-        }
-        match operator {
-            "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => self.reshape(place, nodes, results),
-            "Transpose" => self.transpose(place, nodes, results),
-            _ => None,
-        }
-    }
-
-    /// Arithmetic with another operand that is the same for all parts, or a constant for each.
-    fn arithmetic(&self, place: &Place<'_>, nodes: &[NodeId]) -> Option<Work> {
-        if place.opset < 7 {
-            return None;
-        }
-        let slot = |(&id, &value): (&NodeId, &ValueId)| {
-            place.model.node(id)?.inputs().iter().position(|&input| input == Some(value))
-        };
-        let slots: Vec<usize> = nodes.iter().zip(&self.values).map(slot).collect::<Option<_>>()?;
-        let slot = *slots.first().filter(|first| slots.iter().all(|slot| slot == *first))?;
-        let other = 1usize.checked_sub(slot)?;
-        let operand = |&id: &NodeId| place.model.node(id)?.input(other);
-        let others: Vec<ValueId> = nodes.iter().map(operand).collect::<Option<_>>()?;
-        // The parts keep their shapes.
-        let mut results = nodes.iter().zip(&self.values);
-        let keeps = results.all(|(&id, &value)| {
-            place.model.node(id).and_then(|node| node.output(0)).is_some_and(|result| place.same_shape(value, result))
-        });
-        let rank = place.shape(*self.values.first()?)?.len();
-        let first = *others.first()?;
-        if !keeps {
-            return None;
-        }
-        if others.iter().all(|&other| other == first) {
-            let dims = place.shape(first)?;
-            let along = (self.axis + dims.len()).checked_sub(rank).and_then(|axis| dims.get(axis));
-            let fits = dims.len() <= rank && along.is_none_or(|dim| dim.is_const(1));
-            return (fits && !self.values.contains(&first)).then_some(Work::Common(other));
-        }
-        let tensors: Vec<&Tensor> = others.iter().map(|&other| place.constant(other)).collect::<Option<_>>()?;
-        let axis = (self.axis + tensors.first()?.rank()).checked_sub(rank)?;
-        let fits = tensors
-            .iter()
-            .zip(&self.sizes)
-            .all(|(tensor, &size)| tensor.shape().get(axis).is_some_and(|&dim| i64::try_from(dim) == Ok(size)));
-        // Constants that other nodes read as well would be stored twice.
-        let own = others.iter().zip(nodes).all(|(&other, &id)| place.model.is_read_only_by(other, &[id]));
-        (fits && own).then_some(())?;
-        Some(Work::Constants(other, strung(place, &tensors, axis)?, first))
-    }
-
-    /// `g(p, f(p))` of each part `p`.
-    fn gate(&self, place: &Place<'_>, readers: &[Vec<NodeId>]) -> Option<Step> {
-        let (mut functions, mut gates, mut results) = (Vec::new(), Vec::new(), Vec::new());
-        let mut slots = Vec::new();
-        for (&value, nodes) in self.values.iter().zip(readers) {
-            let &[a, b] = nodes.as_slice() else { return None };
-            let (function, gate) = [(a, b), (b, a)].into_iter().find(|&(function, gate)| {
-                let (Some(function), Some(gate)) = (place.model.node(function), place.model.node(gate)) else {
-                    return false;
-                };
-                let known = EXACT.contains(&function.op_type.as_str()) || ROUNDED.contains(&function.op_type.as_str());
-                known && ARITHMETIC.contains(&gate.op_type.as_str()) && gate.inputs().contains(&function.output(0))
-            })?;
-            let middle = place.model.node(function)?.output(0)?;
-            let node = place.model.node(gate)?;
-            let slot = node.inputs().iter().position(|&input| input == Some(value))?;
-            if place.opset < 7
-                || !place.model.is_read_only_by(middle, &[gate])
-                || place.model.value(middle).pinned
-                || node.inputs().len() != 2
-            {
-                return None;
-            }
-            results.push(node.output(0)?);
-            slots.push(slot);
-            functions.push(function);
-            gates.push(gate);
-        }
-        let (function, gate) = (place.model.node(*functions.first()?)?, place.model.node(*gates.first()?)?);
-        let slot = *slots.first().filter(|first| slots.iter().all(|slot| slot == *first))?;
-        let functions_alike =
-            functions.iter().all(|&id| place.model.node(id).is_some_and(|node| alike(function, node, 0)));
-        let gates_alike = gates.iter().all(|&id| place.model.node(id).is_some_and(|node| node.is(&gate.op_type)));
-        let shapes = self.values.iter().zip(&results).all(|(&value, &result)| place.same_shape(value, result));
-        if !functions_alike || !gates_alike || !shapes {
-            return None;
-        }
-        let exact = !ROUNDED.contains(&function.op_type.as_str());
-        let nodes = functions.into_iter().chain(gates).collect();
-        Some(Step { exact, work: Work::Gate(slot), nodes, results, axis: self.axis, sizes: self.sizes.clone() })
-    }
-
-    /// From `[L…, nᵢ, T…]` to `[L…, hᵢ, I…, T…]` with the same `I…` for all.
-    fn reshape(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Step> {
-        if place.opset < 5 {
-            return None;
-        }
-        let axis = self.axis;
-        let equal =
-            |a: &[Dim], b: &[Dim]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| place.scope().eq(a, b).is_yes());
-        let mut sizes = Vec::with_capacity(results.len());
-        let whole = place.shape(*results.first()?)?;
-        for ((&value, &result), size) in self.values.iter().zip(&results).zip(&self.sizes) {
-            let (from, to) = (place.shape(value)?, place.shape(result)?);
-            let last = from.get(axis.checked_add(1)?..)?;
-            let blocks = to.get(axis.checked_add(1)?..to.len().checked_sub(last.len())?)?;
-            let product = blocks.iter().try_fold(1i64, |product, dim| product.checked_mul(dim.as_const()?))?;
-            let count = to.get(axis)?.as_const()?;
-            let fits = equal(from.get(..axis)?, to.get(..axis)?)
-                && equal(last, to.get(to.len().checked_sub(last.len())?..)?)
-                && equal(whole.get(axis.checked_add(1)?..)?, to.get(axis.checked_add(1)?..)?);
-            if !fits || count.checked_mul(product) != Some(*size) || *size == 0 {
-                return None;
-            }
-            sizes.push(count);
-        }
-        let mut target = whole.to_vec();
-        *target.get_mut(axis)? = Dim::constant(sizes.iter().try_fold(0i64, |sum, &size| sum.checked_add(size))?);
-        Some(Step { exact: true, work: Work::Reshape(target), nodes, results, axis, sizes })
-    }
-
-    /// The permutation that most have. Those of another are permuted once more.
-    fn transpose(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Step> {
-        let rank = place.shape(*self.values.first()?)?.len();
-        let perm = |&id: &NodeId| super::merge::permutation(place.model.node(id)?, rank);
-        let perms: Vec<Vec<usize>> = nodes.iter().map(perm).collect::<Option<_>>()?;
-        let count = |perm: &Vec<usize>| perms.iter().filter(|other| *other == perm).count();
-        let most = perms.iter().map(count).max()?;
-        // What is saved are the others of the same permutation.
-        let common = perms.iter().find(|perm| count(perm) == most).filter(|_| most > 1)?;
-        let position = |axis: usize| common.iter().position(|&other| other == axis);
-        let numbers =
-            |axes: Vec<usize>| axes.into_iter().map(|axis| i64::try_from(axis).ok()).collect::<Option<Vec<i64>>>();
-        let after = |perm: &Vec<usize>| -> Option<Option<Vec<i64>>> {
-            if perm == common {
-                return Some(None);
-            }
-            let axes: Vec<usize> = perm.iter().map(|&axis| position(axis)).collect::<Option<_>>()?;
-            Some(Some(numbers(axes)?))
-        };
-        let rest = perms.iter().map(after).collect::<Option<Vec<_>>>()?;
-        let axis = position(self.axis)?;
-        let work = Work::Transpose(numbers(common.clone())?, rest);
-        Some(Step { exact: true, work, nodes, results, axis, sizes: self.sizes.clone() })
-    }
-}
-
-impl Step {
-    /// Adds to an edit what does this to `whole`, a value of these dims, and splits the result.
-    pub fn build(self, place: &mut Place<'_>, edit: &mut Edit, whole: ValueId, dims: &[Dim]) -> Option<()> {
-        let first = place.model.node(*self.nodes.first()?)?.clone();
-        let like = *self.results.first()?;
-        edit.remove.extend(&self.nodes);
-        let done = place.new_value(like, "whole");
-        let (mut outputs, mut after) = (self.results.clone(), Vec::new());
-        match self.work {
-            Work::Function => edit.insert.push(copy(&first, 0, whole).output(done)),
-            Work::Common(other) => edit.insert.push(copy(&first, 1usize.checked_sub(other)?, whole).output(done)),
-            Work::Constants(other, tensor, like) => {
-                let constant = place.new_value(like, "parts");
-                edit.constants.push((constant, tensor));
-                let mut node = copy(&first, 1usize.checked_sub(other)?, whole);
-                *node.inputs.get_mut(other)? = Some(constant);
-                edit.insert.push(node.output(done));
-            }
-            Work::Gate(slot) => {
-                // The functions come first among the nodes, then as many gates.
-                let gate = place.model.node(*self.nodes.get(self.nodes.len() / 2)?)?.clone();
-                let middle = place.new_value(first.output(0)?, "whole");
-                edit.insert.push(copy(&first, 0, whole).output(middle));
-                let mut node = copy(&gate, slot, whole);
-                *node.inputs.get_mut(1usize.checked_sub(slot)?)? = Some(middle);
-                edit.insert.push(node.output(done));
-            }
-            Work::Reshape(target) => {
-                let codes = super::merge::reshape_codes(place.scope(), dims, &target)?;
-                let shape = place.new_value(done, "shape");
-                edit.constants.push((shape, Tensor::vector(codes)));
-                edit.insert
-                    .push(NewNode::new("Reshape", [Some(whole), Some(shape)]).named(first.name.clone()).output(done));
-            }
-            Work::Transpose(perm, rest) => {
-                let common = rest.iter().position(Option::is_none).and_then(|at| self.nodes.get(at));
-                let name = place.model.node(*common?)?.name.clone();
-                edit.insert.push(NewNode::new("Transpose", [Some(whole)]).with("perm", perm).named(name).output(done));
-                for ((output, rest), &id) in outputs.iter_mut().zip(rest).zip(&self.nodes) {
-                    let Some(rest) = rest else { continue };
-                    let name = place.model.node(id)?.name.clone();
-                    let part = place.new_value(*output, "part");
-                    after.push(NewNode::new("Transpose", [Some(part)]).with("perm", rest).named(name).output(*output));
-                    *output = part;
-                }
-            }
-        }
-        split(place, edit, done, self.axis, &self.sizes, &outputs)?;
-        edit.insert.extend(after);
-        Some(())
-    }
-}
-
-/// Adds to an edit a Split of a value into parts of these sizes.
-pub(super) fn split(
-    place: &mut Place<'_>,
-    edit: &mut Edit,
-    whole: ValueId,
-    axis: usize,
-    sizes: &[i64],
-    outputs: &[ValueId],
-) -> Option<()> {
-    let axis = i64::try_from(axis).ok()?;
-    let node = if place.opset >= 13 {
-        let constant = place.new_value(whole, "sizes");
-        edit.constants.push((constant, Tensor::vector(sizes.to_vec())));
-        NewNode::new("Split", [Some(whole), Some(constant)])
-    } else {
-        NewNode::new("Split", [Some(whole)]).with("split", sizes.to_vec())
-    };
-    edit.insert.push(outputs.iter().fold(node.with("axis", axis), |node, &output| node.output(output)));
-    Some(())
-}
-
-/// A node like another, but for the operand in one slot and the results.
-fn copy(node: &Node, slot: usize, operand: ValueId) -> NewNode {
-    let mut copy = NewNode::like(node);
-    if let Some(input) = copy.inputs.get_mut(slot) {
-        *input = Some(operand);
-    }
-    copy
-}
-
-/// Whether two nodes do the same to what they read in `slot`.
-fn alike(a: &Node, b: &Node, slot: usize) -> bool {
-    let same = |held: &NamedAttribute| b.attribute(&held.name).is_some_and(|other| held.value.same(other));
-    let others = |node: &Node| {
-        let inputs = node.inputs().iter().enumerate().filter(|(at, _)| *at != slot);
-        inputs.map(|(_, input)| *input).collect::<Vec<_>>()
-    };
-    a.op_type == b.op_type
-        && a.attributes.len() == b.attributes.len()
-        && a.attributes.iter().all(same)
-        && others(a) == others(b)
-}
-
-/// The nodes that read a value once each, in order; `None` if something else needs it.
-fn readers(place: &Place<'_>, value: ValueId) -> Option<Vec<NodeId>> {
-    if place.model.is_output(value) || place.model.value(value).pinned {
-        return None;
-    }
-    let mut nodes: Vec<NodeId> = place.model.users(value).into_iter().map(|(id, _)| id).collect();
-    nodes.sort_unstable();
-    let fits = |&id: &NodeId| {
-        place.model.node(id).is_some_and(|node| {
-            let reads = node.inputs().iter().filter(|&&input| input == Some(value)).count();
-            let plain = node.canonical_domain().is_empty() && node.outputs().len() == 1;
-            reads == 1 && plain && Some(node.graph()) == place.graph() && node.subgraphs().next().is_none()
-        })
-    };
-    (nodes.len() <= 2 && nodes.iter().all(fits)).then_some(nodes)
-}
-
-/// Tensors one behind the other along an axis; they are otherwise of one shape.
-pub(super) fn strung(place: &Place<'_>, tensors: &[&Tensor], axis: usize) -> Option<Tensor> {
-    let bytes = tensors.iter().try_fold(0usize, |sum, tensor| sum.checked_add(tensor.byte_len()))?;
-    place.budget.take_bytes(bytes).ok()?;
-    concat(tensors, axis).ok()
 }

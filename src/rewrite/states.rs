@@ -3,20 +3,27 @@
 //! Law: an initial state that is left out is zero. Exporters compute zeros of the batch's size for it.
 
 use super::{Place, Rule};
-use crate::ir::{Attribute, Edit, Node, ValueId};
+use crate::ir::{Edit, Node, ValueId};
 use crate::tensor::Tensor;
 
-pub(super) const RULES: &[Rule] =
-    &[Rule { name: "zero-state", operators: &["LSTM", "GRU", "RNN"], exact: true, apply: zero_state }];
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "zero-state",
+    law: "LSTM(x, W, R, B, lens, 0, 0) = LSTM(x, W, R, B, lens)",
+    sentence: "An initial state of zeros is left out.",
+    premises: &[("zero", "every element of the state is +0, as far as the nodes above tell")],
+    exact: true,
+    operators: &["LSTM", "GRU", "RNN"],
+    apply: zero_state,
+}];
 
 /// How many nodes are looked at above an operand.
 const REACH: usize = 32;
 
 /// Leaves out `initial_h` and `initial_c` where they are zero. That they have the shape they must have, a run that gives a
 /// result has seen.
-fn zero_state(place: &mut Place<'_>) -> Option<Edit> {
+fn zero_state(place: &Place<'_>) -> Option<Edit> {
     let slot = [5, 6].into_iter().find(|&slot| place.input(slot).is_some_and(|state| is_zero(place, state)))?;
-    let mut edit = place.edit("zero-state")?;
+    let mut edit = place.edit()?;
     edit.rewire.push((place.id, slot, None));
     Some(edit)
 }
@@ -49,8 +56,7 @@ fn zero_if(node: &Node) -> Option<Vec<ValueId>> {
     match node.op_type.as_str() {
         "ConstantOfShape" => match node.attribute("value") {
             None => Some(Vec::new()),
-            Some(Attribute::Tensor(tensor, _)) => is_zero_tensor(tensor).then(Vec::new),
-            Some(_) => None,
+            Some(_) => is_zero_tensor(node.tensor("value")?).then(Vec::new),
         },
         "Slice" | "Expand" | "Tile" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" | "Transpose" | "Identity"
         | "Cast" | "Gather" => Some(vec![node.input(0)?]),

@@ -9,6 +9,7 @@
 //!
 //! Bounds that are known only at run time are passed on, element by element where the masks leave only some of them in force.
 
+use super::build::Build;
 use super::{Place, Rule};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, ValueId};
@@ -18,13 +19,20 @@ use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "lower-strided-slice",
+    law: "StridedSlice(x) = Unsqueeze(Squeeze(Slice(x)))",
+    sentence: "A slice of TensorFlow or OpenVINO is written in the standard's operators.",
+    premises: &[
+        ("same-reading", "what the dialects read differently is proved to make no difference"),
+        ("can-run", "the node breaks no rule of its operator"),
+        ("sayable", "its bounds can be told in the operators of the model's operator set"),
+    ],
+    exact: true,
     operators: &[
         "StridedSlice",
         "ai.onnx.converters.tensorflow.StridedSlice",
         "ai.intel.openvino.StridedSlice",
         "ai.intel.openvino.Slice",
     ],
-    exact: true,
     apply: lower,
 }];
 
@@ -67,10 +75,10 @@ struct Plan {
 type Placed<'s> = (i64, usize, &'s Entry);
 
 /// Lowers a slice of another dialect.
-fn lower(place: &mut Place<'_>) -> Option<Edit> {
+fn lower(place: &Place<'_>) -> Option<Edit> {
     let spec = ops::slice_spec(place.model, place.facts, place.id, slicing::Rule::Agree).ok()??;
     let (data, output) = (place.input(0)?, place.output(0)?);
-    if place.node()?.outputs().len() != 1 || place.opset < 1 {
+    if place.node()?.outputs().len() != 1 || !place.opset.is_known() {
         return None;
     }
     let shape = place.shape(data).map(<[Dim]>::to_vec);
@@ -80,7 +88,7 @@ fn lower(place: &mut Place<'_>) -> Option<Edit> {
     }
     let entries = entries_of(&spec)?;
     let placed = placed(&entries, spec.entries().is_none(), shape.as_ref().map(Vec::len))?;
-    if shape.is_none() && place.opset < 11 && placed.iter().any(|(axis, ..)| *axis < 0) {
+    if shape.is_none() && !place.opset.counts_from_the_end() && placed.iter().any(|(axis, ..)| *axis < 0) {
         return None;
     }
     let keep_whole = shape.is_none() && spec.entries().is_none();
@@ -114,7 +122,7 @@ fn lower(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     plan.new_axes.sort_unstable();
-    let mut lowering = Lowering { edit: place.edit("lower-strided-slice")?, place, shape, output, steps: Vec::new() };
+    let mut lowering = Lowering { edit: place.edit()?, place, shape, output, steps: Vec::new() };
     lowering.build(plan)?;
     lowering.finish(data)
 }
@@ -255,7 +263,7 @@ impl Plan {
 
 /// An edit under construction: nodes that make operands are inserted as they come, nodes on the data itself are chained last.
 struct Lowering<'p, 'a> {
-    place: &'p mut Place<'a>,
+    place: &'p Place<'a>,
     edit: Edit,
     shape: Option<Vec<Dim>>,
     output: ValueId,
@@ -271,7 +279,9 @@ impl Lowering<'_, '_> {
         let from_end = |&(_, index): &(i64, Number)| matches!(index, Number::Constant(index) if index < 0);
         let squeeze = !indices.is_empty()
             && indices.iter().all(constant)
-            && (indices.len() > 1 || !cuts.is_empty() || (self.place.opset < 11 && indices.iter().any(from_end)));
+            && (indices.len() > 1
+                || !cuts.is_empty()
+                || (!self.place.opset.counts_from_the_end() && indices.iter().any(from_end)));
         if squeeze {
             for &(axis, index) in &indices {
                 let Number::Constant(index) = index else { return None };
@@ -286,12 +296,14 @@ impl Lowering<'_, '_> {
         let mut axes: Vec<i64> = indices.iter().map(|&(axis, _)| axis).collect();
         axes.sort_unstable();
         if squeeze {
-            self.with_axes("Squeeze", axes);
+            let node = self.write().squeeze(None, axes);
+            self.steps.push(node);
         } else {
             self.gather_indices(indices)?;
         }
         if !new_axes.is_empty() {
-            self.with_axes("Unsqueeze", new_axes);
+            let node = self.write().unsqueeze(None, new_axes);
+            self.steps.push(node);
         }
         Some(())
     }
@@ -320,18 +332,14 @@ impl Lowering<'_, '_> {
             return Some(());
         }
         cuts.sort_by_key(|cut| cut.axis);
-        if self.place.opset < 10 {
+        if !self.place.opset.slice_has_operands() {
             return self.slice_by_attributes(cuts);
         }
         let starts = self.vector(cuts.iter().map(|cut| cut.start), BEGIN)?;
         let ends = self.vector(cuts.iter().map(|cut| cut.end), END)?;
-        let axes = self.constant(Tensor::vector(cuts.iter().map(|cut| cut.axis).collect::<Vec<i64>>()), "axes");
-        let mut operands = vec![None, Some(starts), Some(ends), Some(axes)];
-        if cuts.iter().any(|cut| cut.step != 1) {
-            let steps = Tensor::vector(cuts.iter().map(|cut| cut.step).collect::<Vec<i64>>());
-            operands.push(Some(self.constant(steps, "steps")));
-        }
-        self.steps.push(NewNode::new("Slice", operands));
+        let (axes, steps) = (cuts.iter().map(|cut| cut.axis).collect(), cuts.iter().map(|cut| cut.step).collect());
+        let slice = self.write().slice_between(None, starts, ends, axes, steps)?;
+        self.steps.push(slice);
         Some(())
     }
 
@@ -354,11 +362,12 @@ impl Lowering<'_, '_> {
             }
             let listed = (0..len).map(|k| k.checked_mul(step)?.checked_add(start)).collect::<Option<Vec<i64>>>()?;
             let listed = self.constant(Tensor::vector(listed), "indices");
-            self.steps.push(NewNode::new("Gather", [None, Some(listed)]).with("axis", axis));
+            self.steps.push(Build::gather(None, listed, axis));
         }
         if !axes.is_empty() {
-            let slice = NewNode::new("Slice", [None]);
-            self.steps.push(slice.with("starts", starts).with("ends", ends).with("axes", axes));
+            let steps = vec![1; axes.len()];
+            let slice = self.write().slice(None, starts, ends, axes, steps)?;
+            self.steps.push(slice);
         }
         Some(())
     }
@@ -373,7 +382,7 @@ impl Lowering<'_, '_> {
                 Number::Constant(index) => self.constant(Tensor::scalar(index), "index"),
                 Number::RunTime(entry) => self.index_at_run_time(entry, axis)?,
             };
-            self.steps.push(NewNode::new("Gather", [None, Some(index)]).with("axis", axis));
+            self.steps.push(Build::gather(None, index, axis));
         }
         Some(())
     }
@@ -383,40 +392,29 @@ impl Lowering<'_, '_> {
         let known = self.place.fact(self.place.input(BEGIN)?).and_then(|fact| fact.elements());
         let source = self.operand(BEGIN)?;
         let at = self.constant(Tensor::scalar(i64::try_from(entry).ok()?), "entry");
-        let index = self.side(NewNode::new("Gather", [Some(source), Some(at)]).with("axis", 0), "index");
+        let index = self.side(Build::gather(source, at, 0usize), "index");
         let never_negative = known
             .as_ref()
             .and_then(|known| known.get(entry)?.as_int())
             .is_some_and(|index| self.place.scope().ge(index, &Dim::constant(0)).is_yes());
-        if self.place.opset >= 11 || never_negative {
+        if self.place.opset.counts_from_the_end() || never_negative {
             return Some(index);
         }
-        if self.place.opset < 9 {
+        if !self.place.opset.has("Where") {
             return None;
         }
         // An index that counts from the end is counted from the front before Gather sees it. One before the first element must not
         // turn into one from the end: it is made the dim, which is out of range as well.
         let data = self.place.input(0)?;
-        let shape = self.side(NewNode::new("Shape", [Some(data)]), "shape");
+        let shape = self.side(Build::shape(data), "shape");
         let axis = self.constant(Tensor::scalar(axis), "axis");
-        let dim = self.side(NewNode::new("Gather", [Some(shape), Some(axis)]).with("axis", 0), "dim");
+        let dim = self.side(Build::gather(shape, axis, 0usize), "dim");
         let counted = self.side(NewNode::new("Add", [Some(index), Some(dim)]), "counted");
         let zero = self.constant(Tensor::scalar(0i64), "zero");
         let outside = self.side(NewNode::new("Less", [Some(counted), Some(zero)]), "outside");
         let counted = self.side(NewNode::new("Where", [Some(outside), Some(dim), Some(counted)]), "counted");
         let negative = self.side(NewNode::new("Less", [Some(index), Some(zero)]), "negative");
         Some(self.side(NewNode::new("Where", [Some(negative), Some(counted), Some(index)]), "index"))
-    }
-
-    /// Squeeze or Unsqueeze.
-    fn with_axes(&mut self, operator: &str, axes: Vec<i64>) {
-        let node = if self.place.opset >= 13 {
-            let axes = self.constant(Tensor::vector(axes), "axes");
-            NewNode::new(operator, [None, Some(axes)])
-        } else {
-            NewNode::new(operator, [None]).with("axes", axes)
-        };
-        self.steps.push(node);
     }
 
     /// A vector of these numbers: a constant, or put together from constants and stretches of the operand.
@@ -437,14 +435,14 @@ impl Lowering<'_, '_> {
         let name = if slot == BEGIN { "starts" } else { "ends" };
         let mut values = Vec::with_capacity(pieces.len());
         for piece in pieces {
-            values.push(Some(match piece {
+            values.push(match piece {
                 Piece::Constant(numbers) => self.constant(Tensor::vector(numbers), name),
                 Piece::Stretch(begin, end) => self.stretch(slot, begin, end)?,
-            }));
+            });
         }
         match values.as_slice() {
-            [Some(only)] => Some(*only),
-            _ => Some(self.side(NewNode::new("Concat", values).with("axis", 0), name)),
+            [only] => Some(*only),
+            _ => Some(self.side(Build::concat(values, 0usize), name)),
         }
     }
 
@@ -455,7 +453,7 @@ impl Lowering<'_, '_> {
         if begin == 0 && length == Some(end) {
             return Some(source);
         }
-        let mut number = |value: usize, name: &str| {
+        let mut number = |value: usize, name: &'static str| {
             let tensor = Tensor::vector(vec![i64::try_from(value).ok()?]);
             Some(Some(self.constant(tensor, name)))
         };
@@ -469,22 +467,26 @@ impl Lowering<'_, '_> {
         match self.place.dtype(value)? {
             DType::Int64 => Some(value),
             // Cast has named types by number since version 6.
-            dtype if dtype.is_integer() && self.place.opset >= 6 => {
-                Some(self.side(NewNode::new("Cast", [Some(value)]).with("to", DType::Int64), "int64"))
+            dtype if dtype.is_integer() => {
+                let cast = self.write().cast(value, DType::Int64)?;
+                Some(self.side(cast, "int64"))
             }
             _ => None,
         }
     }
 
-    fn constant(&mut self, tensor: Tensor, name: &str) -> ValueId {
-        let value = self.place.new_value(self.output, name);
-        self.edit.constants.push((value, tensor));
-        value
+    /// Writes nodes whose constants are named after the result.
+    fn write(&mut self) -> Build<'_> {
+        self.place.build(&mut self.edit, self.output)
+    }
+
+    fn constant(&mut self, tensor: Tensor, name: &'static str) -> ValueId {
+        self.edit.constant(self.output, name, tensor)
     }
 
     /// A node beside the data's way, and what it computes.
-    fn side(&mut self, node: NewNode, name: &str) -> ValueId {
-        let value = self.place.new_value(self.output, name);
+    fn side(&mut self, node: NewNode, name: &'static str) -> ValueId {
+        let value = self.edit.new_value(self.output, name);
         self.edit.insert.push(node.output(value));
         value
     }
@@ -502,7 +504,7 @@ impl Lowering<'_, '_> {
             if let Some(slot) = node.inputs.first_mut() {
                 *slot = Some(value);
             }
-            value = if at == last { self.output } else { self.place.new_value(self.output, "sliced") };
+            value = if at == last { self.output } else { self.edit.new_value(self.output, "sliced") };
             let node = if at == last { node.named(name.as_str()) } else { node };
             self.edit.insert.push(node.output(value));
         }

@@ -88,16 +88,18 @@ fn is_in_order(scope: &Scope, dim: &Dim, range: &Range) -> bool {
     range.step == Some(1) || scope.le(dim, &Dim::constant(1)).is_yes()
 }
 
+/// The number that counts a bound from the end: `dim − k` is `−k` if `k > 0` and the axis has so many elements.
+pub fn from_end(scope: &Scope, dim: &Dim, at: &Dim) -> Option<i64> {
+    let before = scope.sub(dim, at).as_const().filter(|&before| before > 0)?;
+    scope.ge(dim, &Dim::constant(before)).is_yes().then(|| before.checked_neg()).flatten()
+}
+
 /// The same range with numbers for bounds where they can be told: a bound `k` elements before the end of an axis that has so
 /// many is `-k`, and one that lies beyond the axis is open. Other bounds stay as they are.
 pub fn with_numbers(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Range {
     let Some(step) = range.step else { return range.clone() };
     let is_beyond = |at: &Dim, end: &Dim| scope.ge(at, end).is_yes();
-    let from_end = |at: &Dim| {
-        let before = scope.sub(dim, at).as_const().filter(|&before| before > 0)?;
-        let number = Bound::At(Dim::constant(before.checked_neg()?));
-        scope.ge(dim, &Dim::constant(before)).is_yes().then_some(number)
-    };
+    let from_end = |at: &Dim| from_end(scope, dim, at).map(|number| Bound::At(Dim::constant(number)));
     let is_before = |at: &Dim, first: i64| {
         scope.lt(at, &Dim::constant(0)).is_yes() && scope.le(&scope.add(at, dim), &Dim::constant(first)).is_yes()
     };

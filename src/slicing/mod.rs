@@ -5,8 +5,8 @@
 //! 1. A dialect's reader ([`onnx`], [`tensorflow`], [`openvino`]) makes a [`SliceSpec`] of operands and attributes, of which any
 //!    may be a number, an expression or unknown.
 //! 2. [`SliceSpec::dense`] lays it over a rank: one [`AxisOp`] an axis.
-//! 3. [`resolve`] lays a range over a dim: which elements, and how many. On numbers it is [`resolve_integers`].
-//! 4. [`infer`] makes a shape of that, [`slice`](fn@copy::slice) the data.
+//! 3. [`resolve`](fn@resolve) lays a range over a dim: which elements, and how many. On numbers it is [`resolve_integers`].
+//! 4. [`infer`](fn@infer) makes a shape of that, [`slice`](fn@copy::slice) the data.
 //!
 //! ```
 //! use onnx_slice_fold::slicing::{self, Operand, Rule, onnx};
@@ -35,7 +35,7 @@ mod resolve;
 mod spec;
 pub mod tensorflow;
 
-pub use compose::{compose, is_identity, takes_all, with_numbers};
+pub use compose::{compose, from_end, is_identity, takes_all, with_numbers};
 pub use copy::{select, slice, view, view_of};
 pub use error::SliceError;
 pub use infer::{Inferred, Taken, infer};
@@ -45,6 +45,7 @@ pub use spec::{AxisOp, Bound, Entry, Operand, Range, Repeated, SliceSpec};
 
 /// How the cases are read in which ONNX Runtime, the operator's text and the reference implementation disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Rule {
     /// Only what ONNX Runtime and the text agree on is stated or folded.
     #[default]

@@ -125,7 +125,9 @@ pub fn resolve_integers(
     let (lowest, highest) = if forward { (0, dim) } else { (-1, dim - 1) };
     let floor = if !forward && reading.floor == Floor::First { 0 } else { lowest };
     let open = if forward { (lowest, highest) } else { (highest, lowest) };
+    #[allow(clippy::disallowed_methods, reason = "this is where indices are clamped")]
     let begin = begin.map_or(open.0, |begin| counted(begin).clamp(floor, highest));
+    #[allow(clippy::disallowed_methods, reason = "this is where indices are clamped")]
     let end = end.map_or(open.1, |end| counted(end).clamp(lowest, highest));
     let distance = if forward { end - begin } else { begin - end };
     let len = if distance > 0 { (distance - 1) / wide_step.abs() + 1 } else { 0 };

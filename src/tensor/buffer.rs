@@ -1,17 +1,19 @@
 //! Memory for payloads about to be written.
 
 use bytes::Bytes;
+#[cfg(feature = "mmap")]
 use memmap2::MmapMut;
 
 use super::error::TensorError;
 
 /// Zeroed bytes, to be filled and then given up as a payload.
 ///
-/// From [`MAPPED`](Buffer::MAPPED) bytes on, the memory is an anonymous map on huge pages where the system has them:
+/// With the feature `mmap`, from [`MAPPED`](Buffer::MAPPED) bytes on, the memory is an anonymous map on huge pages where the system has them:
 /// zeroed by the system on first touch instead of by us beforehand, and with a page fault for 2 MiB instead of 4 KiB.
 /// Faults are otherwise most of the time a large copy takes.
 pub(crate) enum Buffer {
     Heap(Vec<u8>),
+    #[cfg(feature = "mmap")]
     Map(MmapMut),
 }
 
@@ -24,13 +26,14 @@ impl Buffer {
         if bytes < Self::MAPPED {
             return Ok(Buffer::Heap(vec![0; bytes]));
         }
+        #[cfg(feature = "mmap")]
         if let Ok(map) = MmapMut::map_anon(bytes) {
             // Advice only: a system that does not take it serves small pages.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
             return Ok(Buffer::Map(map));
         }
-        // Systems without anonymous maps.
+        // Systems and builds without anonymous maps.
         let mut heap = Vec::new();
         heap.try_reserve_exact(bytes).map_err(|_| TensorError::OutOfMemory { bytes })?;
         heap.resize(bytes, 0);
@@ -40,6 +43,7 @@ impl Buffer {
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         match self {
             Buffer::Heap(heap) => heap,
+            #[cfg(feature = "mmap")]
             Buffer::Map(map) => map,
         }
     }
@@ -49,6 +53,7 @@ impl From<Buffer> for Bytes {
     fn from(buffer: Buffer) -> Bytes {
         match buffer {
             Buffer::Heap(heap) => heap.into(),
+            #[cfg(feature = "mmap")]
             Buffer::Map(map) => Bytes::from_owner(map),
         }
     }

@@ -5,6 +5,10 @@
 //! (`fill_rows`). Where they differ, both run on a tile that fits the first-level cache (`transpose`).
 //!
 //! An element is `N` bytes, a power of two or not: a pixel of three bytes moves as one (`widened`). Elements are `[u8; N]`: payloads in a mapped file need not be aligned, and the processor does not mind.
+#![allow(
+    clippy::indexing_slicing,
+    reason = "gather checks that a view stays inside its tensor before anything is copied; the loops run over every element"
+)]
 
 use super::index::Strides;
 use super::strided::StridedView;

@@ -26,8 +26,8 @@ pub fn strides_of(shape: &[usize]) -> Option<Strides> {
     }
     let mut strides = SmallVec::from_elem(0, shape.len());
     let mut stride = 1isize;
-    for (at, &dim) in shape.iter().enumerate().rev() {
-        strides[at] = stride;
+    for (place, &dim) in strides.iter_mut().zip(shape).rev() {
+        *place = stride;
         // No partial product exceeds the whole one, which fits.
         stride = stride.saturating_mul(isize::try_from(dim).unwrap_or(isize::MAX));
     }

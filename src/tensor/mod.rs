@@ -3,7 +3,7 @@
 //! A [`Tensor`] is an element type, a shape and one contiguous row-major payload in the byte layout of ONNX `raw_data`
 //! (little-endian, elements of less than a byte packed). It is checked once, when it is made; afterwards it is always
 //! well formed, immutable and cheap to clone. A [`StridedView`] says which elements of a tensor another tensor is made
-//! of, and [`gather`] makes it.
+//! of, and [`gather`](fn@gather) makes it.
 //!
 //! Nothing here knows operators, dims with symbols, or files.
 

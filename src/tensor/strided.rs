@@ -1,4 +1,5 @@
 //! Strided views: which elements of a tensor another tensor is made of.
+#![allow(clippy::indexing_slicing, reason = "axes are checked against the rank first")]
 
 use super::error::TensorError;
 use super::index::{Shape, Strides, product, strides_of};
@@ -6,7 +7,7 @@ use super::storage::Tensor;
 
 /// A shape laid over the elements of a tensor: element `(i, j, …)` is the tensor's element
 /// `offset + i·strides[0] + j·strides[1] + …` in row-major order. A zero stride repeats (broadcast), a negative one
-/// reverses. Nothing is copied until [`gather`](super::gather), which also checks that the view stays inside.
+/// reverses. Nothing is copied until [`gather`](fn@super::gather), which also checks that the view stays inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StridedView {
     shape: Shape,

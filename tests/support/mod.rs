@@ -1,6 +1,6 @@
 //! Running models in text form before and after folding.
 
-// Every test binary compiles this for itself and uses its part of it.
+// Each test binary compiles this for itself and uses its part of it.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use half::{bf16, f16};
-use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, text};
+use onnx_slice_fold::dim::Scope;
+use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, ValueId, text};
 use onnx_slice_fold::ops::{Budget, evaluate_graph};
 use onnx_slice_fold::slicing::Rule;
 use onnx_slice_fold::tensor::{DType, Tensor};
-use onnx_slice_fold::{Document, Options};
+use onnx_slice_fold::{OnnxModel, Options, Report};
 
 /// Numbers that look random and are the same on every machine.
 pub struct Numbers(u64);
@@ -59,17 +60,45 @@ fn sample(declared: &DeclaredType, sizes: &BTreeMap<String, usize>, numbers: &mu
         DeclaredType::Tensor { shape: Some(dims), .. } => {
             let size = |claim: &DimClaim| match claim {
                 DimClaim::Value(size) => usize::try_from(*size).expect("sizes are not negative"),
-                DimClaim::Param(name) => sizes[name],
+                DimClaim::Param(text) => size_of(text, sizes),
                 DimClaim::Unknown => 2,
             };
             let shape: Vec<usize> = dims.iter().map(|dim| size(&dim.claim)).collect();
             Data::Tensor(random(declared.dtype().expect("the element type is known"), &shape, numbers))
+        }
+        // Of no rank in particular.
+        DeclaredType::Tensor { shape: None, .. } => {
+            Data::Tensor(random(declared.dtype().expect("the element type is known"), &[2, 3, 4], numbers))
         }
         DeclaredType::Optional { elem: Some(elem), .. } => Data::Optional(Some(Arc::new(sample(elem, sizes, numbers)))),
         DeclaredType::Sequence { elem: Some(elem), .. } => {
             Data::Sequence(Arc::new(vec![sample(elem, sizes, numbers), sample(elem, sizes, numbers)]))
         }
         other => panic!("no random values of type {other:?}"),
+    }
+}
+
+/// What a dim is at these sizes: one of them, or computed from them; nothing where it would be less.
+fn size_of(text: &str, sizes: &BTreeMap<String, usize>) -> usize {
+    if let Some(&size) = sizes.get(text) {
+        return size;
+    }
+    let scope = Scope::new();
+    let known: BTreeMap<_, i64> =
+        sizes.iter().map(|(name, &size)| (scope.named(name), i64::try_from(size).expect("sizes are small"))).collect();
+    let dim = scope.parse(text).unwrap_or_else(|| panic!("'{text}' is no expression"));
+    let size = dim.evaluate(&|symbol| known.get(&symbol).copied()).expect("every symbol has a size");
+    usize::try_from(size).unwrap_or(0)
+}
+
+/// The symbols of a dim: itself if it is a name, else those of the expression.
+fn names_in(text: &str) -> Vec<String> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let is_name = |word: &&str| word.starts_with(|letter: char| letter.is_alphabetic() || letter == '_');
+    let is_function = |word: &&str| text.contains(&format!("{word}("));
+    match Scope::new().parse(text) {
+        Some(_) => words.filter(is_name).filter(|word| !is_function(word)).map(str::to_string).collect(),
+        None => vec![text.to_string()],
     }
 }
 
@@ -129,9 +158,9 @@ pub fn symbols<'m>(model: &'m Model) -> Vec<String> {
     let shapes = graph.inputs().iter().filter_map(|&value| innermost(model.value(value).declared.as_ref()?));
     let mut names: Vec<String> = shapes
         .flatten()
-        .filter_map(|dim| match &dim.claim {
-            DimClaim::Param(name) => Some(name.clone()),
-            _ => None,
+        .flat_map(|dim| match &dim.claim {
+            DimClaim::Param(text) => names_in(text),
+            _ => Vec::new(),
         })
         .collect();
     names.sort();
@@ -143,7 +172,7 @@ pub fn symbols<'m>(model: &'m Model) -> Vec<String> {
 /// 4 (the next ones a little larger), 1 and 0. Returns the folded model.
 pub fn folded(source: &str, options: &Options) -> Model {
     let original = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    let mut document = Document::of(original.clone());
+    let mut document = OnnxModel::of(original.clone());
     document.fold(options).expect("the model folds");
     let result = document.model().clone();
     compare(&original, &result);
@@ -185,39 +214,44 @@ pub fn compare(original: &Model, result: &Model) {
     assert!(runs > 0, "the original runs at none of the sizes: {failure:?}");
 }
 
-/// Folds and compares, and tells how often `rule` fired.
-pub fn fold(rule: &str, opset: i64, body: &str) -> (Model, usize) {
-    let source = format!("<ir_version: 8, opset_import: [\"\" : {opset}]>\n{body}");
-    let model = folded(&source, &Options::default());
-    let mut document = Document::of(text::parse(&source).expect("it parsed before"));
-    let report = document.fold(&Options::default()).expect("it folded before");
-    (model, report.fired.get(rule).copied().unwrap_or(0))
+/// What is left of a model, as text, after checking that it computes the same.
+pub fn left(source: &str) -> String {
+    text::print(&folded(source, &Options::default()))
 }
 
-/// What is left after `rule` has fired.
-pub fn fused(rule: &str, opset: i64, body: &str) -> String {
-    let (model, fired) = fold(rule, opset, body);
-    assert!(fired > 0, "{rule} does not fire:\n{}", text::print(&model));
-    text::print(&model)
+/// Folds a model without running it.
+pub fn folded_unrun(source: &str, options: &Options) -> (Model, Report) {
+    let mut document = OnnxModel::of(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}")));
+    let report = document.fold(options).expect("the model folds");
+    (document.model().clone(), report)
 }
 
-#[allow(unused_macros)]
-macro_rules! fuses {
-    ($($name:ident: $rule:literal, $opset:literal, $body:expr;)*) => {
-        $(#[test]
-        fn $name() {
-            insta::assert_snapshot!(support::fused($rule, $opset, $body));
-        })*
+/// The operators of the main graph, in an order to compute in.
+pub fn operators(model: &Model) -> Vec<String> {
+    let order = model.topological(model.main()).expect("the graph has no cycle");
+    order.into_iter().filter_map(|id| model.node(id)).map(|node| node.op_type.clone()).collect()
+}
+
+/// A value of the main graph, by its name.
+pub fn value(model: &Model, name: &str) -> ValueId {
+    let graph = model.graph(model.main());
+    let results = graph.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
+    let mut all = graph.inputs().iter().chain(graph.initializers()).chain(results);
+    *all.find(|&&value| model.value(value).name == name)
+        .unwrap_or_else(|| panic!("no '{name}':\n{}", text::print(model)))
+}
+
+/// The shape that is stated of a value, dims separated by commas.
+pub fn shape(model: &Model, name: &str) -> String {
+    let place = model.value(value(model, name));
+    if let Some(tensor) = place.tensor() {
+        return tensor.shape().iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    }
+    let dims = place.declared.as_ref().and_then(DeclaredType::shape).unwrap_or_else(|| panic!("'{name}' has no shape"));
+    let one = |claim: &DimClaim| match claim {
+        DimClaim::Unknown => "?".to_string(),
+        DimClaim::Value(size) => size.to_string(),
+        DimClaim::Param(name) => name.clone(),
     };
-}
-
-#[allow(unused_macros)]
-macro_rules! keeps {
-    ($($name:ident: $rule:literal, $opset:literal, $body:expr;)*) => {
-        $(#[test]
-        fn $name() {
-            let (model, fired) = support::fold($rule, $opset, $body);
-            assert_eq!(fired, 0, "{} fires:\n{}", $rule, onnx_slice_fold::ir::text::print(&model));
-        })*
-    };
+    dims.iter().map(|dim| one(&dim.claim)).collect::<Vec<_>>().join(",")
 }

@@ -161,6 +161,7 @@ impl Model {
     /// Takes many initializers away at once, in time linear in those of their graphs.
     pub fn remove_initializers(&mut self, gone: &FxHashSet<ValueId>) {
         let mut homes = FxHashSet::default();
+        #[allow(clippy::iter_over_hash_type, reason = "each value is changed for itself")]
         for &value in gone {
             if let Definition::Initializer(home) = self.value(value).definition {
                 homes.insert(home);
@@ -168,6 +169,7 @@ impl Model {
                 self.values[value.index()].constant = None;
             }
         }
+        #[allow(clippy::iter_over_hash_type, reason = "each graph is changed for itself")]
         for home in homes {
             let (graph, values) = (&mut self.graphs[home.index()], &self.values);
             graph.initializers.retain(|&held| !gone.contains(&held) || values[held.index()].constant.is_some());
@@ -188,8 +190,7 @@ impl Model {
     /// # Errors
     /// [`Broken::DefinedTwice`] if one of its outputs has a definition already.
     pub fn add_node(&mut self, graph: GraphId, node: NewNode) -> Result<NodeId, Broken> {
-        self.next_order += 1;
-        let order = (self.next_order, 0);
+        let order = self.order_at_end();
         self.insert_node(graph, node, order)
     }
 
@@ -202,8 +203,7 @@ impl Model {
         let id = NodeId(self.nodes.len() as u32);
         let at = self.wiring.add_node(Vertex::Node(id));
         self.node_at.push(at);
-        let outputs: Vec<_> = new.outputs.into_iter().map(|output| output.resolve(self)).collect();
-        for (slot, value) in outputs.iter().enumerate() {
+        for (slot, value) in new.outputs.iter().enumerate() {
             if let Some(value) = value {
                 self.define(*value, Definition::Node(id, slot))?;
                 self.wiring.add_edge(at, self.value_at[value.index()], slot as u32);
@@ -227,7 +227,7 @@ impl Model {
             extra: new.extra,
             graph,
             inputs: new.inputs,
-            outputs,
+            outputs: new.outputs,
             order,
         }));
         Ok(id)

@@ -98,6 +98,12 @@ impl Model {
         }
     }
 
+    /// A place behind all there are.
+    pub(in crate::ir) fn order_at_end(&mut self) -> (u32, u32) {
+        self.next_order += 1;
+        (self.next_order, 0)
+    }
+
     pub(in crate::ir) fn order_of(&self, node: NodeId) -> Option<(u32, u32)> {
         self.node(node).map(|node| node.order)
     }

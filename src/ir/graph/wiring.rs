@@ -48,6 +48,23 @@ impl Model {
         })
     }
 
+    /// Whether the value's name must survive: it is some graph's output, or something outside the wiring names it.
+    pub fn is_named(&self, value: ValueId) -> bool {
+        self.value(value).pinned || self.is_output(value)
+    }
+
+    /// Whether what computes the value may compute it under another name: it is a node of `graph`, and the name need not survive.
+    pub fn may_rename(&self, value: ValueId, graph: GraphId) -> bool {
+        let producer = self.value(value).producer().and_then(|id| self.node(id));
+        producer.is_some_and(|node| node.graph == graph) && !self.is_named(value)
+    }
+
+    /// Whether every reader of `old` may read `new` instead without a node that gives `new` the name of `old`: the name of `old`
+    /// need not survive, or what computes `new` in the same graph takes it over.
+    pub fn may_replace(&self, old: ValueId, new: ValueId, graph: GraphId) -> bool {
+        !self.is_named(old) || self.may_rename(new, graph)
+    }
+
     /// Whether exactly one operand of one node reads the value, and nothing outside the wiring names it. It ends at the second one.
     pub fn is_read_once(&self, value: ValueId) -> bool {
         if self.value(value).pinned {

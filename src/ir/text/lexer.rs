@@ -76,7 +76,9 @@ impl<'a> Lexer<'a> {
             return self.quoted(start);
         }
         if first.is_ascii_digit()
-            || (first == '-' && rest[1..].starts_with(|c: char| c.is_ascii_digit() || c == 'i' || c == '.'))
+            || rest
+                .strip_prefix('-')
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == 'i' || c == '.'))
         {
             return Ok((start, self.number(start)));
         }

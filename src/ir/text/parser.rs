@@ -6,7 +6,7 @@ use super::lexer::{Lexer, ParseError, Token};
 use super::literal::{self, Element};
 use crate::ir::{
     Attribute, Constant, DeclaredDim, DeclaredType, DimClaim, Extra, Function, GraphId, Model, NamedAttribute, NewNode,
-    NewOutput, OpsetImport, ValueId,
+    OpsetImport, ValueId,
 };
 use crate::tensor::{DType, Tensor};
 
@@ -347,7 +347,7 @@ impl<'a> Parser<'a> {
         let inputs = operands.iter().map(|name| (!name.is_empty()).then(|| self.operand(name))).collect();
         let mut outputs = Vec::new();
         for name in &results {
-            outputs.push(if name.is_empty() { NewOutput::Absent } else { NewOutput::Existing(self.define(name)?) });
+            outputs.push(if name.is_empty() { None } else { Some(self.define(name)?) });
         }
         let node = NewNode {
             name: label,

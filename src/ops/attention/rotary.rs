@@ -52,8 +52,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
                 let angle = (cos.get(row * half + pair), sin.get(row * half + pair));
                 let elements = (head.get(first).copied(), head.get(second).copied());
                 let ((Some(cos), Some(sin)), (Some(x1), Some(x2))) = (angle, elements) else { continue };
-                head[first] = cos * x1 - sin * x2;
-                head[second] = sin * x1 + cos * x2;
+                for (place, turned) in [(first, cos * x1 - sin * x2), (second, sin * x1 + cos * x2)] {
+                    head.get_mut(place).into_iter().for_each(|element| *element = turned);
+                }
             }
         }
     }

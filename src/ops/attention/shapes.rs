@@ -102,7 +102,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(Q).or(cx.dtype(K));
     let value_dtype = cx.dtype(V).or(cx.dtype(PAST_VALUE));
     let ranks: Vec<usize> = [Q, K, V].iter().filter_map(|&operand| cx.rank(operand)).collect();
-    if ranks.windows(2).any(|pair| pair[0] != pair[1]) {
+    if ranks.windows(2).any(|pair| matches!(pair, [a, b] if a != b)) {
         return Err(Refusal::invalid("Q, K and V have different ranks"));
     }
     if cx.version >= 25 {

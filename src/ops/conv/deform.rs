@@ -7,6 +7,10 @@
 //! | offset groups | channel `c` is moved by group `c / (C / offset_group)` |
 //! | versions | 19; 22 adds bfloat16 |
 //! | refuses | offsets or a mask of another shape, offsets that are no numbers |
+#![allow(
+    clippy::indexing_slicing,
+    reason = "the plan checked the ranks, and blocks are cut from buffers made for the largest of them"
+)]
 
 use std::borrow::Cow;
 
@@ -107,6 +111,7 @@ impl<T: Lane> Sampler<'_, T> {
             return y;
         }
         const PART: usize = 1 << 20;
+        #[allow(clippy::disallowed_methods, reason = "the size of a block")]
         let width = (PART / terms).clamp(8, 1 << 16).min(places);
         let mut matrix = vec![T::default(); terms * width];
         for (at, y) in y.chunks_exact_mut(out_channels * places).enumerate() {

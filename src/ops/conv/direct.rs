@@ -6,6 +6,10 @@
 //! | shapes | `X [N, C, D…]`, `W [M, C / group, k…]`, `B [M]`; places as [`window`](crate::ops::window) says |
 //! | versions | 1; 11 (wording); 22 adds bfloat16 |
 //! | refuses | images without spatial axes, channels that do not go with the groups, a `kernel_shape` that is not the weights', kernels that do not fit, padding given twice |
+#![allow(
+    clippy::indexing_slicing,
+    reason = "the plan checked the ranks, and blocks are cut from buffers made for the largest of them"
+)]
 
 use super::geometry::{Geometry, Operands, group};
 use crate::dim::Dim;
@@ -162,6 +166,7 @@ impl Plan {
         }
         // A part of the matrix at a time, a few megabytes.
         const PART: usize = 1 << 20;
+        #[allow(clippy::disallowed_methods, reason = "the size of a block")]
         let width = (PART / terms).clamp(8, 1 << 16).min(places);
         let mut matrix = vec![T::default(); if self.geometry.is_pointwise() { 0 } else { terms * width }];
         let mut part = vec![T::default(); out_channels * width];

@@ -55,7 +55,7 @@ impl<'a> Operands<'a> {
         let given: Option<Vec<Dim>> = given.map(|kernel| kernel.into_iter().map(Dim::constant).collect());
         let kernel = match (w, given) {
             (Some(w), given) => {
-                let of_weights = &w[2..];
+                let of_weights = w.get(2..).unwrap_or_default();
                 let differs = |(a, b): (&Dim, &Dim)| cx.scope().eq(a, b).is_no();
                 if given.iter().flatten().zip(of_weights).any(differs) {
                     return Err(Refusal::invalid("attribute 'kernel_shape' is not the shape of the weights"));

@@ -210,6 +210,7 @@ fn scatter<T: Ring>(geometry: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>) -
     }
     // Some taps at a time, a few megabytes.
     const PART: usize = 1 << 20;
+    #[allow(clippy::disallowed_methods, reason = "the size of a block")]
     let rows = (PART / places.max(1)).clamp(1, taps.max(1));
     y.par_chunks_exact_mut(elements).enumerate().for_each(|(at, channel)| {
         let (image_group, m) = (at / out_channels, at % out_channels);
@@ -218,7 +219,7 @@ fn scatter<T: Ring>(geometry: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>) -
         let weights = w.get(image_group % groups * in_channels * out_channels * taps + m * taps..).unwrap_or_default();
         let mut matrix = vec![T::default(); rows * places];
         for first in (0..taps).step_by(rows) {
-            let matrix = &mut matrix[..rows.min(taps - first) * places];
+            let matrix = matrix.get_mut(..rows.min(taps - first) * places).unwrap_or_default();
             let weights =
                 Matrix { data: weights.get(first..).unwrap_or_default(), row: 1, column: out_channels * taps };
             matrix.fill(T::default());

@@ -230,6 +230,7 @@ fn combined_in<O: Operation, T: Lane>(
             return Err(Decline::unsupported("an integer is divided by zero"));
         }
         let minus_one = T::zero().sub(T::one());
+        #[allow(clippy::disallowed_methods, reason = "a number of bytes")]
         let least = T::from_i64(i64::MIN >> (64 - 8 * size_of::<T>().clamp(1, 8)));
         if minus_one < T::zero() && b.contains(minus_one) && a.contains(least) {
             return Err(Decline::unsupported("the smallest integer may be divided by −1"));

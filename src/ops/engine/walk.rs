@@ -20,6 +20,7 @@ const MAX_DEPTH: usize = 100;
 
 /// How a node fared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EventKind {
     /// The node breaks a rule of the standard.
     Invalid,

@@ -6,6 +6,7 @@
 //! | versions | 11; 22 adds bfloat16 |
 //! | accuracy | elimination with partial pivoting in binary64, rounded once |
 //! | refuses | matrices that are not square |
+#![allow(clippy::indexing_slicing, reason = "a matrix of n rows has n columns")]
 
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};

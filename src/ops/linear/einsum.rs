@@ -11,6 +11,10 @@
 //!
 //! A letter names one dim. Runtimes also stretch a dim of 1 under a letter, the standard does not say so: shapes hold either
 //! way, values are left to the runtime.
+#![allow(
+    clippy::indexing_slicing,
+    reason = "tables have a place for each letter of ASCII, and terms were checked against the operands"
+)]
 
 use std::borrow::Cow;
 

@@ -77,7 +77,7 @@ pub(in crate::ops) fn shape_of(cx: &InferCx<'_>, [a, b, c]: [usize; 3]) -> Resul
     // Where an operand says nothing, `C` does if it is not stretched.
     let from_c = |axis: usize| {
         let [.., rows, columns] = cx.shape(c)? else { return None };
-        let dim = [rows, columns][axis];
+        let dim = if axis == 0 { rows } else { columns };
         cx.scope().eq(dim, &Dim::constant(1)).is_no().then(|| dim.clone())
     };
     let rows = a.map(|(rows, _)| rows).or_else(|| from_c(0)).unwrap_or_else(|| cx.fresh_dim());

@@ -3,6 +3,7 @@
 //! Every element of `C` sums its terms in the order of `k`, in blocks of [`KC`], whatever the number of threads and
 //! whatever the processor: results are the same everywhere. That, and staying within safe code, is worth the factor two
 //! to three to kernels that ask the processor for fused multiplication.
+#![allow(clippy::indexing_slicing, reason = "blocks are cut from buffers made for the largest of them")]
 
 use rayon::prelude::*;
 

@@ -235,6 +235,7 @@ fn margin(dim: usize, begin: i64, end: i64, mode: Mode) -> Result<Margin, Declin
         return Err(Decline::invalid(format!("pads {begin} and {end} cut more than the dim of {dim} off")));
     }
     // Cutting may reach over the other end, where the constant fill takes over.
+    #[allow(clippy::disallowed_methods, reason = "how much a negative pad cuts off")]
     let start = begin.checked_neg().unwrap_or(i64::MAX).clamp(0, wide);
     let stop = wide.saturating_add(end.min(0)).max(start);
     let kept = stop - start;

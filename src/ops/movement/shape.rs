@@ -24,6 +24,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 fn window(site: &Site<'_>, rank: usize) -> Result<std::ops::Range<usize>, Refusal> {
     let (start, end) = bounds(site)?;
     let rank_int = i64::try_from(rank).unwrap_or(i64::MAX);
+    #[allow(clippy::disallowed_methods, reason = "the standard's own bounds of start and end, which count dims")]
     let place = |at: i64| {
         let counted = if at < 0 { at.saturating_add(rank_int) } else { at };
         usize::try_from(counted.clamp(0, rank_int)).unwrap_or(0)

@@ -75,6 +75,7 @@ fn triangle(data: &Tensor, zeros: &Tensor, diagonal: i64, upper: bool) -> Result
         // The first column of the upper triangle, or the first behind the lower one.
         let on_diagonal = i64::try_from(row % rows).unwrap_or(i64::MAX).saturating_add(diagonal);
         let edge = if upper { on_diagonal } else { on_diagonal.saturating_add(1) };
+        #[allow(clippy::disallowed_methods, reason = "where a diagonal leaves a row")]
         let edge = usize::try_from(edge.clamp(0, wide)).unwrap_or(0);
         if upper {
             builder.append(zeros, 0, edge)?;

@@ -83,7 +83,11 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
                 }
                 let (low, high) = cx.scope().bounds(dim);
                 let stem = crate::ops::join::stem_of(cx);
-                cx.scope().fresh_within(&stem, Some(low.unwrap_or(0).clamp(0, 1)), high.map(|high| high.max(1)))
+                cx.scope().fresh_within(
+                    &stem,
+                    Some(i64::from(low.is_some_and(|low| low > 0))),
+                    high.map(|high| high.max(1)),
+                )
             };
             Ok(vec![Fact::tensor(dtype, Some(shape.iter().map(either).collect()))])
         }

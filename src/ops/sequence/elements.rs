@@ -70,7 +70,7 @@ pub(super) fn infer_construct(cx: &mut InferCx<'_>) -> InferResult {
         return Err(Refusal::invalid("there is nothing to make a sequence of"));
     }
     let dtypes: Vec<DType> = cx.inputs().iter().flatten().filter_map(Fact::dtype).collect();
-    if dtypes.windows(2).any(|pair| pair[0] != pair[1]) {
+    if dtypes.windows(2).any(|pair| matches!(pair, [a, b] if a != b)) {
         return Err(Refusal::invalid("the elements of a sequence have different types"));
     }
     let types: Option<Vec<&Type>> =
@@ -89,7 +89,7 @@ pub(super) fn infer_construct(cx: &mut InferCx<'_>) -> InferResult {
 
 pub(super) fn eval_construct(cx: &mut EvalCx<'_>) -> EvalResult {
     let items = (0..cx.inputs().len()).map(|i| cx.tensor(i).cloned()).collect::<Result<Vec<_>, _>>()?;
-    if items.windows(2).any(|pair| pair[0].dtype() != pair[1].dtype()) {
+    if items.windows(2).any(|pair| matches!(pair, [a, b] if a.dtype() != b.dtype())) {
         return Err(Decline::invalid("the elements of a sequence have different types"));
     }
     Ok(vec![sequence_data(items.into_iter().map(Data::Tensor).collect())])

@@ -13,6 +13,10 @@
 //!
 //! `pads` holds all beginnings, then all ends. Where texts and runtimes give different numbers of places (`ceil_mode` with
 //! VALID, padding given twice), nothing is stated.
+#![allow(
+    clippy::indexing_slicing,
+    reason = "the numbers of sizes, strides, dilations and pads are checked to be that of the axes"
+)]
 
 use std::ops::Range;
 
@@ -284,6 +288,7 @@ impl Axis {
     fn taps_within(&self, place: usize, low: i128, high: i128) -> Range<usize> {
         let start = place as i128 * self.stride as i128 - self.begin as i128;
         let dilation = self.dilation as i128;
+        #[allow(clippy::disallowed_methods, reason = "a number of taps")]
         let tap = |bound: i128| (bound - start + dilation - 1).div_euclid(dilation).clamp(0, self.kernel as i128);
         let (first, end) = (tap(low), tap(high));
         first as usize..end.max(first) as usize
@@ -293,6 +298,7 @@ impl Axis {
     pub fn places_on_elements(&self, tap: usize) -> Range<usize> {
         let shift = tap as i128 * self.dilation as i128 - self.begin as i128;
         let stride = self.stride as i128;
+        #[allow(clippy::disallowed_methods, reason = "a number of places")]
         let place = |bound: i128| (bound - shift + stride - 1).div_euclid(stride).clamp(0, self.places as i128);
         let (first, end) = (place(0), place(self.size as i128));
         first as usize..end.max(first) as usize

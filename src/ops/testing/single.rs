@@ -3,9 +3,7 @@
 use std::rc::Rc;
 
 use crate::dim::Scope;
-use crate::ir::{
-    Attribute, Constant, Data, DeclaredType, DimClaim, Extra, Model, NewNode, NewOutput, OpsetImport, ValueId,
-};
+use crate::ir::{Attribute, Constant, Data, DeclaredType, DimClaim, Extra, Model, NewNode, OpsetImport, ValueId};
 use crate::ops::{Budget, Decline, EventKind, Walk, evaluate_graph};
 use crate::slicing::Rule;
 use crate::tensor::{DType, Element, Tensor};
@@ -56,7 +54,7 @@ impl Single {
     pub fn output(mut self) -> Self {
         let value = self.model.add_value(format!("y{}", self.node.outputs.len()));
         self.model.add_output(self.model.main(), value);
-        self.node.outputs.push(NewOutput::Existing(value));
+        self.node.outputs.push(Some(value));
         self
     }
 

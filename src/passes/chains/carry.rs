@@ -1,128 +1,158 @@
-//! Carrying a plan out.
+//! Carrying a plan out: its steps become nodes, and the readers read them.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::plan::{Planned, Rewired, Step};
+use super::demands::{Demands, holder_in};
+use super::step::{Claim, Operand, Plan, Step};
 use super::survey::Survey;
-use crate::ir::{Broken, Edit, GraphId, Model, NewNode, Node, ValueId};
+use crate::ir::{Broken, Edit, GraphId, Model, NewNode, NodeId, ValueId};
+use crate::ops::Opset;
+use crate::rewrite::build::{self, Build};
 use crate::tensor::Tensor;
 
-/// A plan to be carried out.
-pub(super) struct Carried {
-    pub steps: Vec<Step>,
-    pub answers: Vec<Rewired>,
-    /// The values that hold now what the steps will: new ones are named after them.
-    pub counterparts: FxHashMap<usize, ValueId>,
-}
-
-/// Makes the nodes of the plan, and lets those who asked read them.
-pub(super) fn carry_out(model: &mut Model, graph: GraphId, survey: &Survey, carried: Carried) -> Result<(), Broken> {
-    let Carried { steps, answers, counterparts } = carried;
-    let Some(first) = survey.asked.first() else { return Ok(()) };
-    let mut anchor = first.reader;
-    while let Some(holder) =
-        model.node(anchor).map(Node::graph).filter(|&at| at != graph).and_then(|at| model.graph(at).parent())
-    {
-        anchor = holder;
+/// Makes the nodes of a plan, and lets the readers read what they make.
+///
+/// # Errors
+/// The model is inconsistent.
+pub(super) fn carry_out(model: &mut Model, survey: &Survey, demands: &Demands, plan: Plan) -> Result<(), Broken> {
+    let Some(first) = demands.list.first() else { return Ok(()) };
+    let anchor = holder_in(model, survey.graph, first.reader);
+    let Some(edit) = Edit::at(model, anchor) else { return Ok(()) };
+    let names = counterparts(survey, &plan);
+    let mut writer = Writer { model, survey, edit, made: Vec::with_capacity(plan.steps.len()) };
+    for (at, planned) in plan.steps.into_iter().enumerate() {
+        let Some(value) = writer.make(planned.step, names.get(&at).copied()) else { return Ok(()) };
+        writer.made.push(value);
     }
-    let Some(mut edit) = Edit::at(model, "size-chain", anchor) else { return Ok(()) };
-    let mut made: Vec<ValueId> = Vec::with_capacity(steps.len());
-    let resolve = |made: &[ValueId], planned: Planned| match planned {
-        Planned::Value(value) => Some(value),
-        Planned::Step(step) => made.get(step).copied(),
-    };
-    for (at, step) in steps.into_iter().enumerate() {
-        let (stem, node) = match step {
-            Step::Constant(tensor) => {
-                let name = model.unused_name("size");
-                let value = model.add_value(name);
-                edit.constants.push((value, tensor));
-                made.push(value);
-                continue;
-            }
-            Step::Shape(tensor, part) => {
-                let mut node = NewNode::new("Shape", [Some(tensor)]);
-                if let Some((start, end)) = part {
-                    node = node.with("start", as_int(start)).with("end", as_int(end));
-                }
-                (format!("{}_shape", model.value(tensor).name), node)
-            }
-            Step::Entries(shape, axes, is_vector) => {
-                let list: Vec<i64> = axes.iter().map(|&axis| as_int(axis)).collect();
-                let name = model.unused_name("axis");
-                let indices = model.add_value(name);
-                let tensor = match list.as_slice() {
-                    [axis] if !is_vector => Tensor::scalar(*axis),
-                    _ => Tensor::vector(list),
-                };
-                edit.constants.push((indices, tensor));
-                ("size".to_string(), NewNode::new("Gather", [resolve(&made, shape), Some(indices)]).with("axis", 0i64))
-            }
-            Step::Concat(pieces) => {
-                let inputs: Vec<Option<ValueId>> = pieces.into_iter().map(|piece| resolve(&made, piece)).collect();
-                ("sizes".to_string(), NewNode::new("Concat", inputs).with("axis", 0i64))
-            }
-            Step::Vector(scalar) if survey.opset >= 13 => {
-                let name = model.unused_name("axes");
-                let axes = model.add_value(name);
-                edit.constants.push((axes, Tensor::vector(vec![0i64])));
-                ("size".to_string(), NewNode::new("Unsqueeze", [resolve(&made, scalar), Some(axes)]))
-            }
-            Step::Vector(scalar) => {
-                ("size".to_string(), NewNode::new("Unsqueeze", [resolve(&made, scalar)]).with("axes", vec![0i64]))
-            }
-            Step::Scalar(vector) => ("size".to_string(), NewNode::new("Squeeze", [resolve(&made, vector)])),
-            Step::Apply(operator, operands, to) => {
-                let inputs: Vec<Option<ValueId>> =
-                    operands.into_iter().map(|operand| resolve(&made, operand)).collect();
-                let node = NewNode::new(operator, inputs);
-                named(model, counterparts.get(&at), if let Some(to) = to { node.with("to", to) } else { node })
-            }
-            Step::Reduce(operator, vector, keeps) => {
-                let node = NewNode::new(operator, [resolve(&made, vector)]);
-                named(model, counterparts.get(&at), node.with("keepdims", i64::from(keeps)))
-            }
-            Step::Again(id, inputs) => {
-                let Some(node) = model.node(id) else { return Ok(()) };
-                let mut again = NewNode::like(node);
-                again.inputs = inputs.into_iter().map(|input| input.and_then(|input| resolve(&made, input))).collect();
-                let stem = node.output(0).map(|output| model.value(output).name.clone());
-                (stem.unwrap_or_default(), again)
-            }
-        };
-        if let Some(value) = existing(model, graph, &node, &edit.constants) {
-            made.push(value);
-            continue;
-        }
-        let name = model.unused_name(&stem);
-        let value = model.add_value(name);
-        made.push(value);
-        edit.insert.push(node.output(value));
+    let mut readers: FxHashSet<NodeId> = FxHashSet::default();
+    for (at, operand) in plan.answers {
+        let Some(demand) = demands.list.get(at) else { continue };
+        readers.insert(demand.reader);
+        let value = writer.value(operand);
+        writer.edit.rewire.push((demand.reader, demand.slot, value));
     }
-    for (reader, slot, planned) in answers {
-        edit.rewire.push((reader, slot, resolve(&made, planned)));
+    for (reader, slot, tensor) in demands.constants.iter().filter(|(reader, ..)| readers.contains(reader)) {
+        let value = writer.edit.constant_named("size", tensor.clone());
+        writer.edit.rewire.push((*reader, *slot, Some(value)));
     }
-    for (reader, slot, tensor) in &survey.constants {
-        let name = model.unused_name("size");
-        let value = model.add_value(name);
-        edit.constants.push((value, tensor.clone()));
-        edit.rewire.push((*reader, *slot, Some(value)));
-    }
+    let edit = writer.edit;
     model.apply(edit)?;
     Ok(())
 }
 
-/// A stem for the name of a result and its node, after the value that holds the same now.
-fn named(model: &Model, counterpart: Option<&ValueId>, node: NewNode) -> (String, NewNode) {
-    let Some(&value) = counterpart else { return ("size".to_string(), node) };
-    let own = model.value(value).producer().and_then(|id| model.node(id)).filter(|own| own.is(&node.op_type));
-    (model.value(value).name.clone(), own.map_or(node.clone(), |own| node.named(own.name.clone())))
+/// For each step the first value that holds the same now: what the step makes is named after it.
+fn counterparts(survey: &Survey, plan: &Plan) -> FxHashMap<usize, ValueId> {
+    let same = plan.steps.iter().enumerate().filter_map(|(at, planned)| match &planned.claim {
+        Claim::Row(row) => Some((at, survey.first.get(row)?.0)),
+        Claim::Value(value) => Some((at, *value)),
+    });
+    same.collect()
 }
 
-/// The result of a node that is there and does just that: it keeps its name.
+struct Writer<'a> {
+    model: &'a Model,
+    survey: &'a Survey,
+    edit: Edit,
+    /// What each step became.
+    made: Vec<ValueId>,
+}
+
+impl Writer<'_> {
+    fn value(&self, operand: Operand) -> Option<ValueId> {
+        match operand {
+            Operand::Value(value) => Some(value),
+            Operand::Step(step) => self.made.get(step).copied(),
+        }
+    }
+
+    fn values(&self, operands: &[Operand]) -> Vec<Option<ValueId>> {
+        operands.iter().map(|&operand| self.value(operand)).collect()
+    }
+
+    /// The value that a step makes.
+    fn make(&mut self, step: Step, counterpart: Option<ValueId>) -> Option<ValueId> {
+        let (stem, node) = match step {
+            Step::Constant(tensor) => return Some(self.edit.constant_named("size", tensor)),
+            Step::Apply { .. } | Step::Reduce { .. } => self.named(counterpart, &step)?,
+            Step::Copy(..) => {
+                let name = counterpart.map(|value| self.model.value(value).name.clone());
+                (name.unwrap_or_default(), self.node(&step)?)
+            }
+            Step::Shape(tensor, _) => (format!("{}_shape", self.model.value(tensor).name), self.node(&step)?),
+            Step::Concat(_) => ("sizes".to_string(), self.node(&step)?),
+            Step::Gather { .. } | Step::Unsqueeze(_) | Step::Squeeze(_) => ("size".to_string(), self.node(&step)?),
+        };
+        if let Some(value) = existing(self.model, self.survey.graph, &node, &self.edit.constants) {
+            return Some(value);
+        }
+        let value = self.edit.value_named(stem);
+        self.edit.insert.push(node.output(value));
+        Some(value)
+    }
+
+    /// The node of a step, without a result.
+    fn node(&mut self, step: &Step) -> Option<NewNode> {
+        let opset = Opset::new(self.survey.opset);
+        Some(match step {
+            Step::Constant(_) => return None,
+            Step::Shape(tensor, None) => Build::shape(*tensor),
+            Step::Shape(tensor, Some((start, end))) => {
+                Build::named(&mut self.edit, opset, "").shape_of_run(*tensor, *start..*end)?
+            }
+            Step::Gather { data, indices, is_vector } => {
+                let list = build::axes(indices.iter().copied());
+                let indices = match list.as_slice() {
+                    [index] if !is_vector => Tensor::scalar(*index),
+                    _ => Tensor::vector(list),
+                };
+                let data = self.value(*data);
+                Build::named(&mut self.edit, opset, "axis").gather_at(data, indices, 0usize)
+            }
+            Step::Concat(pieces) => {
+                Build::concat(self.values(pieces).into_iter().collect::<Option<Vec<ValueId>>>()?, 0usize)
+            }
+            Step::Unsqueeze(scalar) => {
+                let scalar = self.value(*scalar);
+                Build::named(&mut self.edit, opset, "axes").unsqueeze(scalar, vec![0])
+            }
+            Step::Squeeze(vector) => NewNode::new("Squeeze", [self.value(*vector)]),
+            Step::Apply { operator, operands, to } => {
+                let node = NewNode::new(operator, self.values(operands));
+                if let Some(to) = to { node.with("to", *to) } else { node }
+            }
+            Step::Reduce { operator, operand, keeps_axis } => {
+                Build::reduce_all(operator, self.value(*operand), *keeps_axis)
+            }
+            Step::Copy(id, operands) => {
+                let mut copy = NewNode::like(self.model.node(*id)?);
+                copy.inputs = operands.iter().map(|operand| operand.and_then(|operand| self.value(operand))).collect();
+                copy
+            }
+        })
+    }
+
+    /// The node of a step and a stem for the name of its result, named after the value that holds the same now and its node.
+    fn named(&mut self, counterpart: Option<ValueId>, step: &Step) -> Option<(String, NewNode)> {
+        let node = self.node(step)?;
+        let Some(value) = counterpart else { return Some(("size".to_string(), node)) };
+        let value = self.model.value(value);
+        let own = value.producer().and_then(|id| self.model.node(id)).filter(|own| own.is(&node.op_type));
+        let node = match own {
+            Some(own) => node.named(own.name.clone()),
+            None => node,
+        };
+        Some((value.name.clone(), node))
+    }
+}
+
+/// The result of a node that is there and does just what a new one would: it is read instead, so that it keeps its name. What the new
+/// node reads is there before its readers, so what reads the same is too.
 fn existing(model: &Model, graph: GraphId, wanted: &NewNode, constants: &[(ValueId, Tensor)]) -> Option<ValueId> {
     let made = |value: ValueId| constants.iter().find(|(constant, _)| *constant == value).map(|(_, tensor)| tensor);
     let first = wanted.inputs.iter().flatten().copied().find(|&value| made(value).is_none())?;
+    if first.is_placeholder() {
+        return None;
+    }
     let same = |a: &Option<ValueId>, b: &Option<ValueId>| match (a, b) {
         (Some(a), Some(b)) => {
             let constants = || model.value(*a).constant_tensor().zip(made(*b));
@@ -139,8 +169,4 @@ fn existing(model: &Model, graph: GraphId, wanted: &NewNode, constants: &[(Value
         let [Some(output)] = *node.outputs() else { return None };
         (attributes && inputs).then_some(output)
     })
-}
-
-fn as_int(axis: usize) -> i64 {
-    i64::try_from(axis).unwrap_or(i64::MAX)
 }

@@ -1,36 +1,104 @@
-//! Chains of size arithmetic, computed anew in as few nodes as they take.
+//! The size planner: everything that computes sizes is computed anew, in fewer nodes if possible.
 //!
 //! Exporters read every size where they happen to need it: Shape, Gather, Unsqueeze and Concat again and again, each from another
-//! tensor. Here all values that are proved to hold nothing but sizes are taken together, what the rest of the graph asks of them
-//! is planned from the tensors that have those sizes, and if the plan has fewer nodes than there are, it takes their place.
+//! tensor. Here all that the rest of a graph needs of its sizes is planned together, and if the plan takes fewer nodes than there are,
+//! it replaces them. The words, each with its file:
 //!
-//! Law: two integer tensors with the same element type, shape and, element for element, the same expression in the symbols are
-//! equal. A plan reads a tensor only for nodes that come after it, so that no circle can arise.
+//! * **Size node** (`survey`): a node that computes nothing but sizes, or numbers that follow from sizes.
+//! * **Term** (`terms`): one element of a small tensor, known by what it is: an expression in the symbols, or an operation on terms. A
+//!   **formula** computes a term by one operation from other terms (`observe` collects those of the graph's own nodes).
+//! * **Row** (`row`): what a scalar or a vector holds: a type, and a term per element.
+//! * **Demand** (`demands`): an operand of another node that a size node computes, and the rows that would serve there. These are what
+//!   it holds now, and what the operator's conventions allow instead (`conventions`: a Reshape's 0 and −1, for example).
+//! * **Step** (`step`): a node or a constant of the plan, with a claim of what row its result holds. A **plan** is a list of steps, and
+//!   for every demand the step that its reader is to read.
+//!
+//! **What is asked.** For every demand a step that holds one of its rows, and that can be computed before the reader.
+//!
+//! **Candidates.** A row that the draft of the plan does not hold yet can be got in these ways, tried in this order (`listing`):
+//! 1. *pick*: Gather entries of a vector that the draft holds;
+//! 2. *read*: Shape of a tensor that has these sizes, and Gather where that is needed (`reading` says which tensor);
+//! 3. *copy*: the node that computes the row now, on operands that hold the same as its own;
+//! 4. *apply*: one operator on other rows, if every term has a formula with it, so that height and width cost one node (`operations`);
+//! 5. *cast*: the same integers in 64 or in 32 bits;
+//! 6. *other rank*: a scalar from a vector of one element, or the reverse;
+//! 7. *concat*: the row cut into runs in at most two ways (`partition`), each got on its own.
+//!
+//! Rows of numbers are constants. What a plan could do but does not, for the sake of runtimes, is stated in `policy`.
+//!
+//! **Cost.** A plan costs its nodes; constants are free, a shared step is charged once and a step that no demand needs not at all.
+//! During the search a candidate costs the nodes that it adds to the draft. Nodes that exist only because a size node measures their
+//! result (`Survey::shape_only`) are charged to a plan that may keep them.
+//!
+//! **Search** (`search`, `trial`). Demands are met in the order of their readers. A row is got by the candidate that adds the fewest
+//! nodes, the first of equals; a candidate's own rows are got in the same way. This is greedy from demand to demand and exhaustive within
+//! one, but for the bound. It is made several times, and the first of the cheapest plans is taken: once without *apply*, so that
+//! nothing changes its form without need, once with all candidates, and once each with the shape of one of the most useful tensors
+//! taken at the start, which serves later demands as well.
+//!
+//! **Bound.** The unit is the expansion: one look for the candidates of one row. For each demand a search may expand `Options::effort`
+//! rows; candidates share that equally, and once it is used up, the first that works is taken. No row is looked for in order to get
+//! itself, rows need rows to a depth of 48 at most, a search ends after 200,000 expansions, and a trial is given up as soon as it costs
+//! as much as the best known. Clocks play no part.
+//!
+//! **Soundness.** Law: tensors with the same type, shape and, element for element, the same term are equal for every input. The search
+//! need not be trusted: `verify` goes through the steps of a finished plan and derives each claim from those of the step's operands, by
+//! the rule of its operator on rows. That rests on three things: what facts prove (the dims of a measured tensor, the elements of a size
+//! node's results), the arithmetic of `dim`, and that a node gives equal results for equal operands. By induction each step holds what
+//! it claims, and each reader gets a row that serves it. A plan that does not pass is dropped.
+//!
+//! **No cycle.** Every node has a position in an order to compute the graph in. Let a step's position be the latest of those of the
+//! values it needs (0 if none). Edges of the graph lead to higher positions, edges into and between steps never to lower ones, and a
+//! step is read only by readers at a higher position than its own, which `verify` checks. So a cycle could only be one of steps at one
+//! position, but a step reads earlier steps only.
+//!
+//! **Same result everywhere.** Hash tables are only asked for keys, and never iterated. Candidates, demands, tensors and steps are lists in
+//! the order of the graph, and of equals the first is taken.
+//!
+//! **It ends.** A plan is carried out only if it costs less than the size nodes that it replaces.
 
-mod asked;
+mod candidate;
 mod carry;
-mod plan;
+mod conventions;
+mod demands;
+mod draft;
+mod listing;
+mod observe;
+mod operations;
+mod partition;
+mod policy;
+mod reading;
+mod row;
+mod search;
+mod step;
 mod survey;
 mod terms;
+mod trial;
+mod verify;
+
+#[cfg(test)]
+mod tests;
 
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use crate::ir::{Broken, Facts, Model};
-use plan::{Plan, Strategy};
+use demands::Demands;
+use search::{Options, Search};
+use step::Plan;
 use survey::Survey;
 
 /// The pass's name, under which its edits are counted: each graph whose sizes are planned anew is one.
 pub(super) const NAME: &str = "size-chain";
 
-/// How much is tried in all, and for each that asks.
-const FUEL: usize = 40_000;
-const MOST_FUEL: usize = 1_000;
+/// How many rows all searches of a graph together may expand, and how many one search may for one demand.
+const EFFORT: usize = 24_000;
+const MAX_EFFORT: usize = 1_000;
 
-/// How many steps of a plan may turn out not to be needed. One that takes more nodes than what is known is given up on the way.
-const UNNEEDED: usize = 2;
+/// How many nodes a search may plan beyond those of the best plan so far: some may turn out not to be needed.
+const SLACK: usize = 2;
 
-/// How many tensors are tried to be read first.
-const MAX_SEEDS: usize = 4;
+/// How many tensors are tried as the one whose shape is taken first.
+const MAX_FIRST_SHAPES: usize = 4;
 
 /// Plans the sizes of every graph anew where that takes fewer nodes. Returns how many nodes fewer.
 ///
@@ -43,50 +111,54 @@ pub fn shorten(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Res
             break;
         }
         let Some(mut survey) = Survey::of(model, facts, graph)? else { continue };
-        // What is there only to be measured goes with what measures it.
-        let there = survey.chain.len() + survey.measured;
-        let mut best: Option<(usize, carry::Carried)> = None;
-        for strategy in strategies(&survey) {
-            let mut plan = Plan::new(&mut survey, model, facts, strategy);
-            let fewest = best.as_ref().map_or(there, |(cost, ..)| *cost);
-            let Some(answers) = plan.all(fewest.saturating_add(UNNEEDED)) else { continue };
-            let extra = if strategy.kept_only { 0 } else { plan.measured() };
-            let cost = plan.cost(&answers) + extra;
-            if cost < fewest {
-                best = Some((cost, carry::Carried { counterparts: plan.counterparts(), steps: plan.steps, answers }));
-            }
-        }
-        let Some((cost, carried)) = best else { continue };
+        let Some(demands) = Demands::of(&mut survey, model, facts)? else { continue };
+        let Some((plan, cost)) = cheapest(&mut survey, &demands, model, facts) else { continue };
         edits.take(NAME, || format!("graph '{}'", model.graph(graph).name));
-        saved += there - cost;
-        carry::carry_out(model, graph, &survey, carried)?;
+        saved += survey.cost().saturating_sub(cost);
+        carry::carry_out(model, &survey, &demands, plan)?;
     }
     Ok(saved)
 }
 
-/// What is worth trying. A size that an operator can be told by convention costs nothing, but one vector fewer may be shared; and a
-/// Shape that the first who asks does not need may serve those who ask later.
-fn strategies(survey: &Survey) -> Vec<Strategy> {
-    let mut found = Vec::new();
-    for by_convention in [false, true] {
-        found.push(Strategy { by_convention, plain: true, ..Strategy::default() });
-        for whole in [false, true] {
-            found.push(Strategy { whole, by_convention, ..Strategy::default() });
+/// The cheapest plan of all searches, the first of equals, and its cost; `None` if none costs less than what is there.
+fn cheapest(survey: &mut Survey, demands: &Demands, model: &Model, facts: &Facts) -> Option<(Plan, usize)> {
+    let mut best: Option<(Plan, usize)> = None;
+    for options in searches(survey, demands) {
+        let fewest = best.as_ref().map_or(survey.cost(), |(_, cost)| *cost);
+        let search = Search::new((model, facts), survey, demands, options, fewest.saturating_add(SLACK));
+        let Some(plan) = search.run() else { continue };
+        let extra = if options.kept_only { 0 } else { survey.shape_only };
+        let cost = plan.cost() + extra;
+        if cost >= fewest {
+            continue;
         }
+        if let Err(mismatch) = verify::verify(&plan, demands, survey, model, facts) {
+            debug_assert!(false, "{mismatch}");
+            continue;
+        }
+        best = Some((plan, cost));
     }
-    let mut seeds: Vec<_> = survey.score.iter().map(|(&tensor, &score)| (std::cmp::Reverse(score), tensor)).collect();
-    seeds.sort_unstable();
-    for (_, tensor) in seeds.into_iter().take(MAX_SEEDS) {
-        let position = survey.sources.values().flatten().find(|source| source.tensor == tensor);
-        let Some(position) = position.map(|source| source.position) else { continue };
-        found.push(Strategy { seed: Some((tensor, position)), ..Strategy::default() });
+    best
+}
+
+/// The searches that are made. Of equally cheap plans the first is taken, so the searches come first that keep more of what there is.
+fn searches(survey: &Survey, demands: &Demands) -> Vec<Options> {
+    let mut by_score: Vec<_> =
+        demands.score.iter().map(|(&tensor, &score)| (std::cmp::Reverse(score), tensor)).collect();
+    by_score.sort_unstable();
+    let first_shapes = by_score.into_iter().take(MAX_FIRST_SHAPES).map(|(_, tensor)| Some(tensor));
+    let has_shape_only = survey.shape_only > 0;
+    let mut found = Vec::new();
+    for kept_only in std::iter::once(false).chain(has_shape_only.then_some(true)) {
+        found.push(Options { kept_only, copies_only: true, ..Options::default() });
+        found.push(Options { kept_only, ..Options::default() });
     }
-    if survey.measured > 0 {
-        let kept: Vec<Strategy> = found.iter().map(|&strategy| Strategy { kept_only: true, ..strategy }).collect();
-        found.truncate(3);
-        found.extend(kept);
-    }
-    let each = FUEL / found.len().max(1) / survey.asked.len().max(1);
-    found.iter_mut().for_each(|strategy| strategy.fuel = each.min(MOST_FUEL));
+    found.extend(first_shapes.map(|first_shape| Options {
+        kept_only: has_shape_only,
+        first_shape,
+        ..Options::default()
+    }));
+    let effort = EFFORT / found.len().max(1) / demands.list.len().max(1);
+    found.iter_mut().for_each(|options| options.effort = effort.min(MAX_EFFORT));
     found
 }

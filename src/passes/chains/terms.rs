@@ -1,7 +1,9 @@
-//! The elements of small tensors, each known by what it is and not by who computes it.
+//! Terms: the elements of small tensors, each known by what it is and not by which node computes it.
 //!
-//! Two elements that are the same expression, or the same operation on the same elements, are one term. A way to compute a term
-//! is an operation on other terms: one that a node of the graph does, or one that follows from the expression.
+//! Two elements that are the same expression, or the same operation on the same terms, are one term. A [`Formula`] computes a term
+//! by one operation from other terms. Formulas come from two places: a node of the graph was observed to compute the term so, or the
+//! expression itself can be taken apart (`Scope::parts`). A node gives equal results for equal operands, so an observed formula holds
+//! wherever its operands are computed.
 
 use std::rc::Rc;
 
@@ -12,15 +14,15 @@ use crate::dim::{Dim, Operation, Scope};
 use crate::ir::{Scalar, ValueId};
 use crate::tensor::DType;
 
-/// How many ways are remembered for one term.
-const MAX_WAYS: usize = 8;
+/// How many observed formulas are remembered for one term.
+const MAX_FORMULAS: usize = 8;
 
 /// A term, by number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct TermId(u32);
 
-/// Some terms in a row.
-pub(super) type Lanes = SmallVec<[TermId; 4]>;
+/// Terms in order.
+pub(super) type Terms = SmallVec<[TermId; 4]>;
 
 /// What one element is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -32,24 +34,24 @@ pub(super) enum Term {
     /// A known float, by its bits as a double.
     Float(u64),
     /// The result of an operation of which nothing more is known.
-    Applied(Way),
+    Applied(Formula),
     /// What a value holds there.
     Element(ValueId, usize),
 }
 
-/// One operation, element by element, or a reduction of all operands to one element.
+/// One operation on terms: of an operator that works element by element, or a reduction of all operands to one element.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Way {
+pub(super) struct Formula {
     pub operator: &'static str,
     /// The type of the operands.
     pub from: DType,
     /// The type of the result.
     pub to: DType,
-    pub operands: Lanes,
+    pub operands: Terms,
 }
 
-/// Operators that work element by element, give the same bits whatever is beside an element, and have attributes that do not
-/// matter, or are looked at where they are used.
+/// Operators that work element by element, whose results do not depend on neighbouring elements, and whose attributes make no
+/// difference here or are checked where a node is observed.
 const ELEMENTWISE: &[&str] = &[
     "Add",
     "Sub",
@@ -88,6 +90,9 @@ pub(super) fn reduction(operator: &str) -> Option<&'static str> {
 
 /// Whether an operator is there for operands of this type, and broadcasts.
 pub(super) fn is_available(operator: &str, from: DType, opset: i64) -> bool {
+    if reduction(operator).is_some() {
+        return true;
+    }
     let least = match operator {
         "Mod" => 10,
         "Min" | "Max" if from.is_float() => 8,
@@ -103,16 +108,16 @@ pub(super) fn is_followed(dtype: DType) -> bool {
     matches!(dtype, DType::Int64 | DType::Int32 | DType::Float | DType::Double | DType::Bool)
 }
 
-/// All terms there are, and the ways to compute them that were seen in the graph.
+/// All terms there are, by number, and the formulas that nodes of the graph were observed to compute them by.
 #[derive(Default)]
-pub(super) struct Terms {
+pub(super) struct TermTable {
     list: Vec<Term>,
     ids: FxHashMap<Term, TermId>,
-    ways: FxHashMap<TermId, Vec<Way>>,
-    looked_up: FxHashMap<(TermId, DType), Rc<[Way]>>,
+    observed: FxHashMap<TermId, Vec<Formula>>,
+    looked_up: FxHashMap<(TermId, DType), Rc<[Formula]>>,
 }
 
-impl Terms {
+impl TermTable {
     pub fn intern(&mut self, term: Term) -> TermId {
         if let Some(&id) = self.ids.get(&term) {
             return id;
@@ -160,31 +165,35 @@ impl Terms {
     }
 
     /// Whether the term is a number.
-    pub fn is_known(&self, id: TermId) -> bool {
+    pub fn is_number(&self, id: TermId) -> bool {
         self.as_const(id).is_some() || self.as_float(id).is_some()
     }
 
-    /// Notes that a node computes a term so.
-    pub fn note(&mut self, id: TermId, way: Way) {
-        let known = self.ways.entry(id).or_default();
-        if known.len() < MAX_WAYS && !known.contains(&way) && !way.operands.contains(&id) {
-            known.push(way);
+    /// Remembers that a node computes a term by this formula.
+    pub fn observe(&mut self, id: TermId, formula: Formula) {
+        let known = self.observed.entry(id).or_default();
+        if known.len() < MAX_FORMULAS && !known.contains(&formula) && !formula.operands.contains(&id) {
+            known.push(formula);
         }
     }
 
-    /// The ways to compute a term as an element of type `to`.
-    pub fn ways(&mut self, id: TermId, to: DType, opset: i64, scope: &Scope) -> Rc<[Way]> {
+    /// The formulas that nodes of the graph compute a term by, whatever the type of the result.
+    pub fn observed(&self, id: TermId) -> &[Formula] {
+        self.observed.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// The formulas that give a term as an element of type `to`, observed ones first.
+    pub fn formulas(&mut self, id: TermId, to: DType, opset: i64, scope: &Scope) -> Rc<[Formula]> {
         if let Some(known) = self.looked_up.get(&(id, to)) {
             return Rc::clone(known);
         }
-        let found: Rc<[Way]> = self.find_ways(id, to, opset, scope).into();
+        let found: Rc<[Formula]> = self.find_formulas(id, to, opset, scope).into();
         self.looked_up.insert((id, to), Rc::clone(&found));
         found
     }
 
-    fn find_ways(&mut self, id: TermId, to: DType, opset: i64, scope: &Scope) -> Vec<Way> {
-        let noted = self.ways.get(&id).into_iter().flatten();
-        let mut found: Vec<Way> = noted.filter(|way| way.to == to).cloned().collect();
+    fn find_formulas(&mut self, id: TermId, to: DType, opset: i64, scope: &Scope) -> Vec<Formula> {
+        let mut found: Vec<Formula> = self.observed(id).iter().filter(|formula| formula.to == to).cloned().collect();
         match self.get(id).cloned() {
             Some(Term::Int(dim)) if to == DType::Int64 => {
                 for (operation, left, right) in scope.parts(&dim) {
@@ -198,26 +207,26 @@ impl Terms {
                         Operation::Max => "Max",
                     };
                     let operands = [self.intern(Term::Int(left)), self.intern(Term::Int(right))];
-                    let way = Way { operator, from: to, to, operands: operands.into_iter().collect() };
-                    if !found.contains(&way) {
-                        found.push(way);
+                    let formula = Formula { operator, from: to, to, operands: operands.into_iter().collect() };
+                    if !found.contains(&formula) {
+                        found.push(formula);
                     }
                 }
             }
-            // What is an exact fraction is exact on the way, for the denominator is a power of two.
+            // What is an exact fraction is exact at every step, for the denominator is a power of two.
             Some(Term::Real { num, den: 1 }) if matches!(to, DType::Float | DType::Double) => {
                 let operands = std::iter::once(self.intern(Term::Int(num))).collect();
-                found.push(Way { operator: "Cast", from: DType::Int64, to, operands });
+                found.push(Formula { operator: "Cast", from: DType::Int64, to, operands });
             }
             Some(Term::Real { num, den }) if matches!(to, DType::Float | DType::Double) => {
                 let share = Term::Float((1.0 / den as f64).to_bits());
                 let operands = [self.intern(Term::Real { num, den: 1 }), self.intern(share)];
-                found.push(Way { operator: "Mul", from: to, to, operands: operands.into_iter().collect() });
+                found.push(Formula { operator: "Mul", from: to, to, operands: operands.into_iter().collect() });
             }
-            Some(Term::Applied(way)) if way.to == to && !found.contains(&way) => found.push(way),
+            Some(Term::Applied(formula)) if formula.to == to && !found.contains(&formula) => found.push(formula),
             _ => {}
         }
-        found.retain(|way| is_available(way.operator, way.from, opset) || reduction(way.operator).is_some());
+        found.retain(|formula| is_available(formula.operator, formula.from, opset));
         found
     }
 }

@@ -1,5 +1,7 @@
 //! The functions a model brings along: who calls whom, how large they are, and the removal of those that nobody calls.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ir::{FunctionId, GraphId, Model, NodeId, ValueId};
@@ -20,7 +22,7 @@ pub(in crate::passes) struct Calls {
 impl Calls {
     pub(in crate::passes) fn of(model: &Model) -> Self {
         let mut calls = Calls { order: Vec::new(), reached: FxHashSet::default(), sites: FxHashMap::default() };
-        let mut callees: FxHashMap<FunctionId, Vec<FunctionId>> = FxHashMap::default();
+        let mut callees: BTreeMap<FunctionId, Vec<FunctionId>> = BTreeMap::new();
         let mut open: Vec<FunctionId> = calls.note(model, model.main());
         while let Some(id) = open.pop() {
             if calls.reached.insert(id)
@@ -32,7 +34,7 @@ impl Calls {
             }
         }
         // How many calls of each function are of one that has a place already.
-        let mut waiting: FxHashMap<FunctionId, usize> = callees.iter().map(|(&id, inner)| (id, inner.len())).collect();
+        let mut waiting: BTreeMap<FunctionId, usize> = callees.iter().map(|(&id, inner)| (id, inner.len())).collect();
         let mut callers: FxHashMap<FunctionId, Vec<FunctionId>> = FxHashMap::default();
         for (&caller, inner) in &callees {
             inner.iter().for_each(|&callee| callers.entry(callee).or_default().push(caller));
@@ -59,7 +61,7 @@ impl Calls {
     }
 
     /// Puts the functions in an order that depends on nothing but the model: by how deep the calls below them go, then as in the file.
-    fn sort(&mut self, callees: &FxHashMap<FunctionId, Vec<FunctionId>>) {
+    fn sort(&mut self, callees: &BTreeMap<FunctionId, Vec<FunctionId>>) {
         let mut depth: FxHashMap<FunctionId, usize> = FxHashMap::default();
         for &id in &self.order {
             let below = callees.get(&id).into_iter().flatten().filter_map(|callee| depth.get(callee)).max();

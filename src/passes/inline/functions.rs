@@ -7,7 +7,7 @@ use super::call_graph::{model_size, prune};
 use super::calls::inline;
 use crate::ir::Model;
 use crate::passes::edits::EditCounter;
-use crate::passes::options::RunError;
+use crate::passes::outcome::RunError;
 
 /// Larger bodies than these, in turn, are not copied to several calls. The first is never in vain.
 const LARGEST: [usize; 3] = [1, 8, usize::MAX];

@@ -4,11 +4,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{holds_names, nodes_of};
 use crate::ir::{
-    Attribute, Broken, Constant, Data, DeclaredType, Definition, Edit, Fact, Facts, GraphId, Model, NewNode, Node,
-    NodeId, Type, ValueId,
+    Attribute, Broken, Constant, Data, DeclaredType, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Type,
+    ValueId,
 };
-use crate::ops::axis_in;
+use crate::ops::{Opset, axis_in};
 use crate::passes::edits::EditCounter;
+use crate::rewrite::build::Build;
 use crate::tensor::Tensor;
 
 /// The pass's name, under which its edits are counted.
@@ -55,11 +56,7 @@ struct Repeated {
 impl Repeated {
     fn read(model: &Model, node: &Node) -> Option<Self> {
         let Attribute::Graph(body) = *node.attribute("body")? else { return None };
-        let ints = |name: &str| match node.attribute(name) {
-            None => Some(Vec::new()),
-            Some(Attribute::Ints(values)) => Some(values.clone()),
-            Some(_) => None,
-        };
+        let ints = |name: &str| node.ints(name).map(<[i64]>::to_vec);
         let given = |operands: &[Option<ValueId>]| operands.iter().copied().collect::<Option<Vec<ValueId>>>();
         let repeated = if node.is("Loop") {
             let end = node.inputs().iter().rposition(Option::is_some).map_or(0, |last| last + 1);
@@ -93,24 +90,22 @@ fn never(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) 
     if !is_typed_alike(model, facts, &repeated) {
         return Ok(());
     }
-    let Some(mut edit) = Edit::at(model, NAME, id) else { return Ok(()) };
+    let Some(mut edit) = Edit::at(model, id) else { return Ok(()) };
     let mut identities = 0;
     for (index, result) in results.into_iter().enumerate() {
         let Some(result) = result.filter(|&result| !model.is_unused(result)) else { continue };
         match repeated.initial.get(index) {
             Some(&initial) => {
-                identities += usize::from(is_named(model, result));
+                identities += usize::from(model.is_named(result));
                 edit.replace.push((result, initial));
             }
             None => {
                 // Nothing but the content tells what runtimes make of it.
                 let empty = facts.get(result).and_then(Fact::data).and_then(Data::tensor).cloned();
-                let Some(empty) = empty.filter(|tensor| tensor.is_empty() && !is_named(model, result)) else {
+                let Some(empty) = empty.filter(|tensor| tensor.is_empty() && !model.is_named(result)) else {
                     return Ok(());
                 };
-                let name = model.unused_name(&format!("{}_empty", model.value(result).name));
-                let value = model.add_value(name);
-                edit.constants.push((value, empty));
+                let value = edit.constant(result, "empty", empty);
                 edit.replace.push((result, value));
             }
         }
@@ -123,11 +118,6 @@ fn never(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) 
         model.apply(edit)?;
     }
     Ok(())
-}
-
-/// Whether a value's name must survive.
-fn is_named(model: &Model, value: ValueId) -> bool {
-    model.is_output(value) || model.value(value).pinned
 }
 
 /// Replaces a node whose body runs once.
@@ -148,7 +138,7 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -
         .collect();
     let needed = Needed::of(model, body, wanted.iter().map(|&(_, output)| output));
     // Before version 11 of the operator set no axis is counted from the back.
-    let forward = model.opset(home, "").is_none_or(|opset| opset < 11);
+    let forward = !Opset::of(model, home).counts_from_the_end();
     let counted = |value, axis, more| if forward { from_front(facts, value, axis, more) } else { axis };
     let sliced: Vec<(usize, ValueId, i64)> = (repeated.leading + repeated.initial.len()..)
         .zip(&repeated.sliced)
@@ -203,7 +193,7 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -
     let mut read_as = outputs;
     for (index, output, axis) in stacked {
         let stacked = unsqueezed(model, body, output, axis)?;
-        if let Some(place) = read_as.get_mut(index) {
+        if let Some((place, stacked)) = read_as.get_mut(index).zip(stacked) {
             *place = stacked;
         }
     }
@@ -233,7 +223,7 @@ fn identities(
 ) -> usize {
     let mut taken = FxHashSet::default();
     let needs_one = |&&(index, output): &&(usize, ValueId)| {
-        let named = results.get(index).copied().flatten().is_some_and(|result| is_named(model, result));
+        let named = results.get(index).copied().flatten().is_some_and(|result| model.is_named(result));
         let computed = matches!(model.value(output).definition(), Definition::Node(node, _)
             if model.node(node).is_some_and(|node| node.graph() == body));
         // What stands along a new axis is computed by a node of its own.
@@ -292,17 +282,6 @@ fn from_front(facts: &Facts, value: ValueId, axis: i64, more: usize) -> i64 {
     place.and_then(|place| i64::try_from(place).ok()).unwrap_or(axis)
 }
 
-/// The node that takes an axis away or adds one; its axes are an attribute before version 13 of the operator set.
-fn along(model: &mut Model, graph: GraphId, operator: &str, operand: ValueId, axis: i64) -> Result<NewNode, Broken> {
-    if model.opset(graph, "").is_some_and(|opset| opset < 13) {
-        return Ok(NewNode::new(operator, [Some(operand)]).with("axes", vec![axis]));
-    }
-    let name = model.unused_name("axes");
-    let axes = model.add_value(name);
-    model.add_initializer(graph, axes, Constant::dense(Tensor::vector(vec![axis])))?;
-    Ok(NewNode::new(operator, [Some(operand), Some(axes)]))
-}
-
 /// The one slice of a scanned operand, computed before `place`.
 fn squeezed(
     model: &mut Model,
@@ -311,19 +290,16 @@ fn squeezed(
     operand: ValueId,
     axis: i64,
 ) -> Result<Option<ValueId>, Broken> {
-    let name = model.unused_name(&format!("{}_slice", model.value(operand).name));
-    let slice = model.add_value(name);
-    let node = along(model, home, "Squeeze", operand, axis)?.output(slice);
-    let Some(edit) = Edit::at(model, NAME, place) else { return Ok(None) };
-    model.apply(edit.inserting(node))?;
-    Ok(Some(slice))
+    let Some(mut edit) = Edit::at(model, place) else { return Ok(None) };
+    let slice = edit.new_value(operand, "slice");
+    let node = Build::named(&mut edit, Opset::of(model, home), "axes").squeeze(operand, vec![axis]).output(slice);
+    Ok(model.apply(edit.inserting(node))?.value(slice))
 }
 
 /// An output of the body with an axis of size 1 more.
-fn unsqueezed(model: &mut Model, body: GraphId, output: ValueId, axis: i64) -> Result<ValueId, Broken> {
-    let name = model.unused_name(&format!("{}_stacked", model.value(output).name));
-    let stacked = model.add_value(name);
-    let node = along(model, body, "Unsqueeze", output, axis)?.output(stacked);
-    model.add_node(body, node)?;
-    Ok(stacked)
+fn unsqueezed(model: &mut Model, body: GraphId, output: ValueId, axis: i64) -> Result<Option<ValueId>, Broken> {
+    let mut edit = Edit::at_end(body);
+    let stacked = edit.new_value(output, "stacked");
+    let node = Build::named(&mut edit, Opset::of(model, body), "axes").unsqueeze(output, vec![axis]).output(stacked);
+    Ok(model.apply(edit.inserting(node))?.value(stacked))
 }

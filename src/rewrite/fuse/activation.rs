@@ -13,18 +13,32 @@
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use super::pattern::{Product, Reader};
-use super::{Fusion, Operand, Place, Rule, float_of};
+use super::{Fusion, Operand, Place, Rule};
 use crate::ir::{Attribute, Edit, NamedAttribute, ValueId};
 use crate::tensor::DType;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "spelled-activation", operators: &["Mul", "Div"], exact: false, apply: activation }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "spelled-activation",
+    law: "½·x·(1 + erf(x/√2)) = Gelu(x), x·sigmoid(α·x) = Swish(x; α), x·clip(x/6 + ½, 0, 1) = HardSwish(x), \
+            x·tanh(softplus(x)) = Mish(x)",
+    sentence: "An activation spelled out in older operators is the operator.",
+    premises: &[
+        ("known", "the operator is in the model's operator set: HardSwish since 14, Mish 18, Gelu 20, Swish 24"),
+        ("constants", "the constants are those of the law, up to rounding"),
+        ("same-shape", "the result has the shape of x"),
+        ("covered-type", "the type is binary16, binary32 or binary64"),
+        ("one-reader", "nothing else reads what is between"),
+    ],
+    exact: false,
+    operators: &["Mul", "Div"],
+    apply: activation,
+}];
 
 /// What a product was found to be.
 type Found = (&'static str, Option<NamedAttribute>);
 
-fn activation(place: &mut Place<'_>) -> Option<Edit> {
-    if place.opset < 14 {
+fn activation(place: &Place<'_>) -> Option<Edit> {
+    if !place.opset.has("HardSwish") {
         return None;
     }
     let result = place.only_output()?;
@@ -43,7 +57,7 @@ fn activation(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let (attributes, operands) = (attribute.into_iter().collect(), vec![Operand::Value(x)]);
-    Fusion { rule: "spelled-activation", remove, like: place.id, operator, attributes, operands }.edit(place)
+    Fusion { remove, like: place.id, operator, attributes, operands }.edit(place)
 }
 
 /// Reads `coefficient · x · gate` as a function of `x`.
@@ -52,7 +66,7 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
     let opset = place.opset;
     let is_half = reader.is(coefficient, 0.5);
     match place.model.node(place.model.value(gate).producer()?)?.op_type.as_str() {
-        "Add" if opset >= 20 && is_half => {
+        "Add" if opset.has("Gelu") && is_half => {
             let (curve, one) = reader.sum(gate)?;
             if one != 1.0 {
                 return None;
@@ -66,7 +80,7 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
             let approximate = NamedAttribute::new("approximate", Attribute::String("tanh".into()));
             is_cubic(reader, argument, x)?.then_some(("Gelu", Some(approximate)))
         }
-        "Sigmoid" if opset >= 24 && coefficient == 1.0 => {
+        "Sigmoid" if opset.has("Swish") && coefficient == 1.0 => {
             let argument = reader.node(gate, "Sigmoid")?.input(0)?;
             let (factor, power) = reader.monomial(argument, x)?;
             let alpha = factor as f32;
@@ -75,7 +89,7 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
         }
         "HardSigmoid" if coefficient == 1.0 => {
             let node = reader.node(gate, "HardSigmoid")?;
-            let (alpha, beta) = (float_of(node, "alpha", 0.2)?, float_of(node, "beta", 0.5)?);
+            let (alpha, beta) = (node.float("alpha", 0.2)?, node.float("beta", 0.5)?);
             let fits = node.input(0) == Some(x) && beta == 0.5 && (alpha - 1.0 / 6.0).abs() <= 5e-8;
             fits.then_some(("HardSwish", None))
         }
@@ -86,7 +100,7 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
             let (term, three) = reader.sum(node.input(0)?)?;
             (term == x && (low, high, three) == (0.0, 6.0, 3.0)).then_some(("HardSwish", None))
         }
-        "Tanh" if opset >= 18 && coefficient == 1.0 => {
+        "Tanh" if opset.has("Mish") && coefficient == 1.0 => {
             let inner = reader.node(gate, "Tanh")?.input(0)?;
             (reader.node(inner, "Softplus")?.input(0) == Some(x)).then_some(("Mish", None))
         }

@@ -1,6 +1,6 @@
 //! What a node with constant operands does to each channel of a tensor.
 
-use super::{Place, float_of, has_arithmetic, int_of};
+use super::{Place, has_arithmetic};
 use crate::ir::{Node, ValueId};
 
 /// The channels of a tensor: its dims along one axis.
@@ -55,7 +55,7 @@ pub(super) fn tensor_slots(node: &Node) -> &'static [usize] {
 
 fn arithmetic(place: &Place<'_>, node: &Node, slot: usize, channels: Channels) -> Option<Affine> {
     // Before, operands are stretched only where attributes say so.
-    if place.opset < 7 || node.inputs().len() != 2 || !node.canonical_domain().is_empty() {
+    if !place.opset.arithmetic_broadcasts() || node.inputs().len() != 2 || !node.canonical_domain().is_empty() {
         return None;
     }
     let other = per_channel(place, node.input(1usize.checked_sub(slot)?)?, channels)?;
@@ -71,22 +71,15 @@ fn arithmetic(place: &Place<'_>, node: &Node, slot: usize, channels: Channels) -
     })
 }
 
-/// `BatchNormalization(x) = scale / √(variance + ε) · (x − mean) + bias`, unless it is training: from opset 14 on `training_mode`
-/// says so, from 7 on the results that are listed, before that `is_test`.
+/// `BatchNormalization(x) = scale / √(variance + ε) · (x − mean) + bias`, unless it is training.
 fn batch_normalization(place: &Place<'_>, node: &Node, count: usize) -> Option<Affine> {
-    let training = match place.opset {
-        ..7 => int_of(node, "is_test", 0)? == 0,
-        7..14 => false,
-        14.. => int_of(node, "training_mode", 0)? != 0,
-    };
-    let spatial = place.opset >= 9 || int_of(node, "spatial", 1)? != 0;
-    if training || !spatial || node.outputs().iter().flatten().count() != 1 {
+    if !place.read(node).normalizes_as_given()? {
         return None;
     }
     let channels = Channels { rank: 1, axis: 0, count };
     let parameter = |slot: usize| per_channel(place, node.input(slot)?, channels);
     let (scale, bias, mean, variance) = (parameter(1)?, parameter(2)?, parameter(3)?, parameter(4)?);
-    let epsilon = f64::from(float_of(node, "epsilon", 1e-5)?);
+    let epsilon = f64::from(node.float("epsilon", 1e-5)?);
     let factors = scale.iter().zip(&variance).map(|(scale, variance)| scale / (variance + epsilon).sqrt());
     let scale: Vec<f64> = factors.collect();
     let shift = bias.iter().zip(&mean).zip(&scale).map(|((bias, mean), scale)| bias - mean * scale).collect();

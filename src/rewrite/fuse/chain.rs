@@ -10,13 +10,54 @@ use crate::rewrite::index;
 use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "constant-chain", operators: &["Mul", "Div", "Add", "Sub"], exact: false, apply: floats },
-    Rule { name: "integer-constant-chain", operators: &["Mul", "Add", "Sub"], exact: true, apply: integers },
-    Rule { name: "zero-term", operators: &["Add", "Sub"], exact: false, apply: zero_term },
+    Rule {
+        name: "constant-chain",
+        law: "(x·a)·b = x·(a·b), ±(±x + a) + b = ±x + (b ± a)",
+        sentence: "Two steps of arithmetic with constants are one.",
+        premises: &[
+            ("no-cancelling", "the sum of two terms is not much smaller than either: (x + a) − a rounds x"),
+            ("in-range", "the product of two factors is finite and has all digits"),
+            ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
+            ("no-larger", "the new constants take no more bytes than what goes"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["Mul", "Div", "Add", "Sub"],
+        apply: floats,
+    },
+    Rule {
+        name: "integer-constant-chain",
+        law: "(x·a)·b = x·(a·b), ±(±x + a) + b = ±x + (b ± a), modulo 2³² or 2⁶⁴",
+        sentence: "Two steps of integer arithmetic with constants are one.",
+        premises: &[
+            ("wrapping-type", "the type is an integer of 32 or 64 bits, which wraps alike on both sides"),
+            ("no-larger", "the new constants take no more bytes than what goes"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: true,
+        operators: &["Mul", "Add", "Sub"],
+        apply: integers,
+    },
+    Rule {
+        name: "zero-term",
+        law: "x ± 0 = x, but for the sign of a zero",
+        sentence: "A zero that is added or subtracted goes.",
+        premises: &[
+            ("zero", "the other operand is 0 everywhere"),
+            ("same-shape", "the result has the shape of x"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: false,
+        operators: &["Add", "Sub"],
+        apply: zero_term,
+    },
 ];
 
 /// `x ± 0 = x`, whichever zero it is; the sign of a zero aside, which [`neutral-element`](super::super::neutral) keeps.
-fn zero_term(place: &mut Place<'_>) -> Option<Edit> {
+fn zero_term(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let &[Some(a), Some(b)] = node.inputs() else { return None };
     let is_zero = |value: ValueId| {
@@ -33,17 +74,17 @@ fn zero_term(place: &mut Place<'_>) -> Option<Edit> {
     if !place.same_shape(x, place.only_output()?) || !place.may_forward(x) {
         return None;
     }
-    place.forward("zero-term", x)
+    place.forward(x)
 }
 
-fn floats(place: &mut Place<'_>) -> Option<Edit> {
+fn floats(place: &Place<'_>) -> Option<Edit> {
     let of_sizes = place.is_of_sizes(place.only_output()?);
-    if of_sizes { None } else { chain(place, "constant-chain", has_arithmetic) }
+    if of_sizes { None } else { chain(place, has_arithmetic) }
 }
 
-fn integers(place: &mut Place<'_>) -> Option<Edit> {
+fn integers(place: &Place<'_>) -> Option<Edit> {
     let wraps = |dtype| matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
-    chain(place, "integer-constant-chain", wraps)
+    chain(place, wraps)
 }
 
 /// A node as a step from `x`: `x·c`, `x·c⁻¹`, `x + c`, `x − c` or `c − x`.
@@ -76,8 +117,8 @@ impl Step {
     }
 }
 
-fn chain(place: &mut Place<'_>, rule: &'static str, is_covered: fn(DType) -> bool) -> Option<Edit> {
-    if place.opset < 7 {
+fn chain(place: &Place<'_>, is_covered: fn(DType) -> bool) -> Option<Edit> {
+    if !place.opset.arithmetic_broadcasts() {
         return None;
     }
     let node = place.node()?;
@@ -108,7 +149,7 @@ fn chain(place: &mut Place<'_>, rule: &'static str, is_covered: fn(DType) -> boo
         (false, _, true) => ("Div", vec![Operand::Value(inner.x), constant]),
         (false, _, false) => ("Mul", vec![Operand::Value(inner.x), constant]),
     };
-    Fusion { rule, remove, like: place.id, operator, attributes: Vec::new(), operands }.edit(place)
+    Fusion { remove, like: place.id, operator, attributes: Vec::new(), operands }.edit(place)
 }
 
 /// The constant of both steps in one.

@@ -15,8 +15,38 @@ use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "factor-upstream", operators: &["Mul", "Div"], exact: false, apply: upstream },
-    Rule { name: "factor-downstream", operators: &["Mul", "Div"], exact: false, apply: downstream },
+    Rule {
+        name: "factor-upstream",
+        law: "s·f(x) = f(s·x) for linear f, s·(x·W) = x·(s·W)",
+        sentence: "A factor goes into constants further up.",
+        premises: &[
+            ("meets-constants", "on every way up it meets a constant that takes it"),
+            ("readers-undo", "what else reads a value in between undoes the factor in a constant of its own"),
+            ("in-range", "the new constants are finite, and those of binary16 keep all digits"),
+            ("one-number", "the factor is one number, which is normal and has a normal inverse"),
+            ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
+            ("own-weights", "nothing else reads these constants, unless they are small"),
+        ],
+        exact: false,
+        operators: &["Mul", "Div"],
+        apply: upstream,
+    },
+    Rule {
+        name: "factor-downstream",
+        law: "f(s·x) = s·f(x) for linear f, (s·x)·W = x·(s·W)",
+        sentence: "A factor goes into constants further down.",
+        premises: &[
+            ("meets-constants", "every reader takes it on to a constant that it is multiplied with"),
+            ("moderate", "it is between 2⁻³² and 2³², and not of binary16, so that nothing in between overflows"),
+            ("in-range", "the new constants are finite, and those of binary16 keep all digits"),
+            ("one-number", "the factor is one number, which is normal and has a normal inverse"),
+            ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
+            ("own-weights", "nothing else reads these constants, unless they are small"),
+        ],
+        exact: false,
+        operators: &["Mul", "Div"],
+        apply: downstream,
+    },
 ];
 
 /// How many nodes are looked at.
@@ -54,7 +84,7 @@ impl Scaling {
             (Some(factor), None) if node.is("Mul") => (b, factor),
             _ => return None,
         };
-        let usual = place.opset >= 7 && factor.is_normal() && factor.recip().is_normal();
+        let usual = place.opset.arithmetic_broadcasts() && factor.is_normal() && factor.recip().is_normal();
         let fits = place.dtype(result).is_some_and(has_arithmetic) && place.same_shape(value, result);
         let moves = usual && fits && place.may_forward(value) && !place.is_of_sizes(result);
         moves.then_some(Scaling { value, result, factor })
@@ -67,7 +97,7 @@ impl Scaling {
     }
 
     /// The edit that takes the product away and changes these constants.
-    fn edit(&self, place: &mut Place<'_>, rule: &'static str, changes: &[Change]) -> Option<Edit> {
+    fn edit(&self, place: &Place<'_>, changes: &[Change]) -> Option<Edit> {
         let mut tensors = Vec::with_capacity(changes.len());
         for &change in changes {
             let constant = place.model.node(change.node)?.input(change.slot)?;
@@ -76,10 +106,9 @@ impl Scaling {
             let tensor = scaled(place.budget, tensor, Blocks::whole(tensor.shape())?, &[factor])?;
             tensors.push((change, constant, tensor));
         }
-        let mut edit = place.forward(rule, self.value)?;
+        let mut edit = place.forward(self.value)?;
         for (change, like, tensor) in tensors {
-            let constant = place.fused_value(like);
-            edit.constants.push((constant, tensor));
+            let constant = edit.constant_named(place.fused_name(like), tensor);
             edit.rewire.push((change.node, change.slot, Some(constant)));
         }
         Some(edit)
@@ -87,16 +116,16 @@ impl Scaling {
 }
 
 /// The factor goes up from the operand.
-fn upstream(place: &mut Place<'_>) -> Option<Edit> {
+fn upstream(place: &Place<'_>) -> Option<Edit> {
     let scaling = Scaling::of(place)?;
     let changes = search(place, &scaling)?;
-    scaling.edit(place, "factor-upstream", &changes)
+    scaling.edit(place, &changes)
 }
 
 /// The factor goes down from the result: every reader takes it on.
-fn downstream(place: &mut Place<'_>) -> Option<Edit> {
+fn downstream(place: &Place<'_>) -> Option<Edit> {
     let scaling = Scaling::of(place).filter(|scaling| scaling.may_move(place))?;
-    if place.model.is_output(scaling.result) || place.model.value(scaling.result).pinned {
+    if place.model.is_named(scaling.result) {
         return None;
     }
     let mut changes = Vec::new();
@@ -109,7 +138,7 @@ fn downstream(place: &mut Place<'_>) -> Option<Edit> {
         changes.push(change);
     }
     (!changes.is_empty() && all_differ(&changes)).then_some(())?;
-    scaling.edit(place, "factor-downstream", &changes)
+    scaling.edit(place, &changes)
 }
 
 /// Whether no constant is to be changed twice.
@@ -218,7 +247,7 @@ fn closed(place: &Place<'_>, scaling: &Scaling, region: Region) -> Option<Vec<Ch
     let mut below = Vec::new();
     for &value in &scaled {
         // What somebody outside reads is not to be multiplied, be it the factor's own operand.
-        if place.model.is_output(value) || place.model.value(value).pinned {
+        if place.model.is_named(value) {
             return None;
         }
         let readers = place.model.users(value);
@@ -257,7 +286,7 @@ fn undo(place: &Place<'_>, mut value: ValueId, reader: (NodeId, usize), inverse:
         let (id, slot) = next;
         let node = place.model.node(id).filter(|node| Some(node.graph()) == place.graph())?;
         let single = node.canonical_domain().is_empty() && node.outputs().len() == 1;
-        let once = node.inputs().iter().filter(|&&input| input == Some(value)).count() == 1;
+        let once = node.times_read(value) == 1;
         if !single || !once || id == place.id {
             return None;
         }
@@ -282,7 +311,7 @@ fn undo(place: &Place<'_>, mut value: ValueId, reader: (NodeId, usize), inverse:
         value = node.output(0)?;
         let readers = place.model.users(value);
         let &[reader] = readers.as_slice() else { return None };
-        if place.model.is_output(value) || place.model.value(value).pinned || !is_open(place, value) {
+        if place.model.is_named(value) || !is_open(place, value) {
             return None;
         }
         next = reader;
@@ -307,7 +336,7 @@ fn own_constant(place: &Place<'_>, node: &Node, id: NodeId, slot: usize) -> bool
     let Some(tensor) = place.tensor(value).filter(|tensor: &&Tensor| has_arithmetic(tensor.dtype())) else {
         return false;
     };
-    let once = node.inputs().iter().filter(|&&input| input == Some(value)).count() == 1;
+    let once = node.times_read(value) == 1;
     let owned = place.model.value(value).is_constant() && once && place.is_internal(value, &[id]);
     owned || tensor.byte_len() <= SMALL
 }

@@ -7,21 +7,49 @@
 //!
 //! Results stay equal up to rounding: how a kernel sums is its own business.
 
-use super::{Fusion, Place, Rule, int_of};
+use super::{Fusion, Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "matmul-add-to-gemm", operators: &["Add"], exact: false, apply: add },
-    Rule { name: "transpose-into-gemm", operators: &["Gemm", "MatMul"], exact: false, apply: transpose },
+    Rule {
+        name: "matmul-add-to-gemm",
+        law: "A·B + C = Gemm(A, B, C)",
+        sentence: "A product of matrices and a sum are one Gemm.",
+        premises: &[
+            ("matrices", "A and B have two axes"),
+            ("broadcasts-in", "C broadcasts to the product, and does not enlarge it"),
+            ("summed", "there is something to sum, whatever the sizes are: of nothing runtimes make this and that"),
+            ("covered-type", "the type is a float that Gemm takes in the model's operator set"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["Add"],
+        apply: add,
+    },
+    Rule {
+        name: "transpose-into-gemm",
+        law: "Gemm(Aᵀ, B, C) = Gemm(A, B, C; transA = 1), and so for B",
+        sentence: "A product of transposed matrices transposes them itself.",
+        premises: &[
+            ("swaps", "the Transpose swaps the two axes of a matrix"),
+            ("summed", "there is something to sum, whatever the sizes are: of nothing runtimes make this and that"),
+            ("covered-type", "the type is a float that Gemm takes in the model's operator set"),
+            ("no-c", "a MatMul has operand set 11, since which a Gemm does without C"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["Gemm", "MatMul"],
+        apply: transpose,
+    },
 ];
 
 /// Whether Gemm is defined on these elements.
 fn is_covered(place: &Place<'_>, value: ValueId) -> bool {
     match place.dtype(value) {
         Some(DType::Float | DType::Double | DType::Float16) => true,
-        Some(DType::Bfloat16) => place.opset >= 13,
+        Some(DType::Bfloat16) => place.opset.computes_in_bfloat16(),
         _ => false,
     }
 }
@@ -34,8 +62,8 @@ fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
 }
 
 /// Looks at the addition.
-fn add(place: &mut Place<'_>) -> Option<Edit> {
-    if place.opset < 7 {
+fn add(place: &Place<'_>) -> Option<Edit> {
+    if !place.opset.arithmetic_broadcasts() {
         return None;
     }
     let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
@@ -47,8 +75,7 @@ fn add(place: &mut Place<'_>) -> Option<Edit> {
     let (id, inputs, term) = found?;
     let operands = inputs.iter().copied().chain([Some(term)]).map(Into::into).collect();
     let remove = vec![id, place.id];
-    let (rule, operator) = ("matmul-add-to-gemm", "Gemm");
-    Fusion { rule, remove, like: id, operator, attributes: Vec::new(), operands }.edit(place)
+    Fusion { remove, like: id, operator: "Gemm", attributes: Vec::new(), operands }.edit(place)
 }
 
 /// Whether `value` broadcasts to the shape of `product`.
@@ -59,16 +86,18 @@ fn broadcasts_to(place: &Place<'_>, value: ValueId, product: ValueId) -> Option<
 }
 
 /// Looks at the product.
-fn transpose(place: &mut Place<'_>) -> Option<Edit> {
+fn transpose(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let is_gemm = node.is("Gemm");
     // Before opset 11 a Gemm needs its `C`.
-    if !is_gemm && (place.opset < 11 || !is_flat(place, node)? || !is_covered(place, place.only_output()?)) {
+    if !is_gemm
+        && (!place.opset.gemm_without_bias() || !is_flat(place, node)? || !is_covered(place, place.only_output()?))
+    {
         return None;
     }
     let (slot, id, matrix) = [0, 1].into_iter().find_map(|slot| transposed(place, node, slot))?;
     let name = if slot == 0 { "transA" } else { "transB" };
-    let flag = int_of(node, name, 0)?;
+    let flag = node.int(name, 0)?;
     let mut attributes = node.attributes.clone();
     attributes.retain(|attribute| attribute.name != name);
     if flag == 0 {
@@ -77,20 +106,15 @@ fn transpose(place: &mut Place<'_>) -> Option<Edit> {
     let value = |(at, &value): (usize, &Option<ValueId>)| if at == slot { Some(matrix) } else { value };
     let operands = node.inputs().iter().enumerate().map(value).map(Into::into).collect();
     let remove = vec![id, place.id];
-    let rule = "transpose-into-gemm";
-    Fusion { rule, remove, like: place.id, operator: "Gemm", attributes, operands }.edit(place)
+    Fusion { remove, like: place.id, operator: "Gemm", attributes, operands }.edit(place)
 }
 
 /// The node that transposes operand `slot` for this product only, and what it transposes.
 fn transposed(place: &Place<'_>, node: &Node, slot: usize) -> Option<(usize, NodeId, ValueId)> {
     let value = node.input(slot)?;
     let (id, inner) = place.producer(value, "Transpose")?;
-    let swaps = match inner.attribute("perm") {
-        None => true,
-        Some(Attribute::Ints(perm)) => perm.as_slice() == [1, 0],
-        Some(_) => false,
-    };
-    let once = node.inputs().iter().filter(|&&input| input == Some(value)).count() == 1;
+    let swaps = place.read(inner).permutation(2)? == [1, 0];
+    let once = node.times_read(value) == 1;
     let flat = place.shape(value)?.len() == 2;
     let fits = swaps && once && flat && place.is_internal(value, &[place.id]);
     Some((slot, id, inner.input(0).filter(|_| fits)?))

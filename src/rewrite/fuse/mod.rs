@@ -28,11 +28,12 @@ pub(super) mod parallel;
 mod pattern;
 pub(super) mod quantized;
 pub(super) mod quotient;
+mod range;
 mod scaled;
 pub(super) mod weights;
 
 use super::{Place, Rule};
-use crate::ir::{Attribute, Edit, Fact, NamedAttribute, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Edit, Fact, NamedAttribute, NewNode, Node, NodeId, ValueId};
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
 /// About what a node takes in a file: its operator, its name, the names of its operands and of its result.
@@ -64,7 +65,6 @@ fn constant_bytes(operands: &[Operand]) -> usize {
 
 /// One node in place of several. Its result is the first result of the node the rule looked at.
 struct Fusion {
-    rule: &'static str,
     /// The nodes that go; nothing else reads what they compute, but for the result.
     remove: Vec<NodeId>,
     /// The node whose name and documentation the new one has.
@@ -76,48 +76,27 @@ struct Fusion {
 
 impl Fusion {
     /// The edit, unless it would make the model larger.
-    fn edit(mut self, place: &mut Place<'_>) -> Option<Edit> {
-        self.remove.sort_unstable();
-        self.remove.dedup();
-        if !self.is_closed(place)
-            || self.remove.len() < 2
-            || constant_bytes(&self.operands) > place.allowance(&self.remove)
-        {
-            return None;
-        }
+    fn edit(mut self, place: &Place<'_>) -> Option<Edit> {
+        let reads = self.operands.iter().filter_map(|operand| match operand {
+            Operand::Value(value) => Some(*value),
+            _ => None,
+        });
+        let mut edit = place.fuse(self.remove, &reads.collect::<Vec<_>>(), constant_bytes(&self.operands))?;
         while matches!(self.operands.last(), Some(Operand::Absent)) {
             self.operands.pop();
         }
-        let result = place.output(0)?;
-        let mut edit = place.edit(self.rule)?;
-        edit.remove = self.remove;
         let like = place.model.node(self.like)?;
-        let mut node = NewNode::new(self.operator, []).named(like.name.clone()).output(result);
+        let mut node = NewNode::new(self.operator, []).named(like.name.clone());
         node.extra = like.extra.clone();
         node.attributes = self.attributes;
         for operand in self.operands {
-            let value = match operand {
+            node.inputs.push(match operand {
                 Operand::Value(value) => Some(value),
                 Operand::Absent => None,
-                Operand::Constant(tensor, like) => {
-                    let value = place.fused_value(like);
-                    edit.constants.push((value, tensor));
-                    Some(value)
-                }
-            };
-            node.inputs.push(value);
+                Operand::Constant(tensor, like) => Some(edit.constant_named(place.fused_name(like), tensor)),
+            });
         }
-        Some(edit.inserting(node))
-    }
-
-    /// Whether nothing that stays reads what goes, the result aside, and the new node does not either.
-    fn is_closed(&self, place: &Place<'_>) -> bool {
-        let result = place.output(0);
-        let gone = self.remove.iter().filter_map(|&id| place.model.node(id)).flat_map(Node::outputs).flatten();
-        let mut inner = gone.filter(|&&value| Some(value) != result);
-        let is_gone = |value: ValueId| place.model.value(value).producer().is_some_and(|id| self.remove.contains(&id));
-        inner.all(|&value| place.is_internal(value, &self.remove))
-            && !self.operands.iter().any(|operand| matches!(operand, Operand::Value(value) if is_gone(*value)))
+        Some(edit.inserting(node.output(place.output(0)?)))
     }
 }
 
@@ -134,13 +113,34 @@ impl Place<'_> {
         outputs.iter().skip(1).all(Option::is_none).then_some(outputs.first().copied().flatten()?)
     }
 
-    /// A value for a constant that takes in others, named after one of them. What was fused before gets no longer a name.
-    fn fused_value(&mut self, like: ValueId) -> ValueId {
+    /// What a constant is called that takes in others: `w_fused` after one of them, and again `w_fused` after that.
+    fn fused_name(&self, like: ValueId) -> String {
         let name = &self.model.value(like).name;
         let counted = |tail: &str| tail.is_empty() || tail.strip_prefix('_').is_some_and(|n| n.parse::<u32>().is_ok());
         let stem = name.rsplit_once("_fused").filter(|(_, tail)| counted(tail)).map_or(name.as_str(), |(stem, _)| stem);
-        let name = self.model.unused_name(&format!("{stem}_fused"));
-        self.model.add_value(name)
+        format!("{stem}_fused")
+    }
+
+    /// An edit that takes nodes away for one that reads these values and `bytes` of new constants. `None` unless there are two nodes at
+    /// least, nothing that stays reads what they compute but for the result, and the model does not grow.
+    fn fuse(&self, mut remove: Vec<NodeId>, reads: &[ValueId], bytes: usize) -> Option<Edit> {
+        remove.sort_unstable();
+        remove.dedup();
+        if remove.len() < 2 || !self.is_closed(&remove, reads) || bytes > self.allowance(&remove) {
+            return None;
+        }
+        let mut edit = self.edit()?;
+        edit.remove = remove;
+        Some(edit)
+    }
+
+    /// Whether nothing that stays reads what goes, the result aside, and none of `reads` goes.
+    fn is_closed(&self, remove: &[NodeId], reads: &[ValueId]) -> bool {
+        let result = self.output(0);
+        let gone = remove.iter().filter_map(|&id| self.model.node(id)).flat_map(Node::outputs).flatten();
+        let mut inner = gone.filter(|&&value| Some(value) != result);
+        let is_gone = |value: ValueId| self.model.value(value).producer().is_some_and(|id| remove.contains(&id));
+        inner.all(|&value| self.is_internal(value, remove)) && !reads.iter().any(|&value| is_gone(value))
     }
 
     /// Whether a value can go when these nodes do: nothing else reads it or knows it by name.
@@ -180,15 +180,6 @@ impl Place<'_> {
         found
     }
 
-    /// Whether a value can stand for the node's result without a node that gives it the result's name.
-    fn may_forward(&self, value: ValueId) -> bool {
-        let named = |value: ValueId| self.model.is_output(value) || self.model.value(value).pinned;
-        let here = self.node().map(Node::graph);
-        let producer = self.model.value(value).producer().and_then(|id| self.model.node(id));
-        let takes_over = !named(value) && producer.is_some_and(|producer| Some(producer.graph()) == here);
-        self.output(0).is_some_and(|output| !named(output) || takes_over)
-    }
-
     /// The content of a value if all of it is known, constants that this round made included.
     fn tensor(&self, value: ValueId) -> Option<&Tensor> {
         self.constant(value).or_else(|| self.model.value(value).constant_tensor())
@@ -211,33 +202,6 @@ impl Place<'_> {
         let bytes = values.into_iter().filter(owned).filter_map(|value| self.model.value(value).tensor());
         let fewer = nodes.len().saturating_sub(1).saturating_mul(NODE_BYTES);
         bytes.fold(fewer, |sum, tensor| sum.saturating_add(tensor.byte_len()))
-    }
-}
-
-/// An INT attribute, or its default.
-fn int_of(node: &Node, name: &str, default: i64) -> Option<i64> {
-    match node.attribute(name) {
-        None => Some(default),
-        Some(Attribute::Int(value)) => Some(*value),
-        Some(_) => None,
-    }
-}
-
-/// A FLOAT attribute, or its default.
-fn float_of(node: &Node, name: &str, default: f32) -> Option<f32> {
-    match node.attribute(name) {
-        None => Some(default),
-        Some(Attribute::Float(value)) => Some(*value),
-        Some(_) => None,
-    }
-}
-
-/// An INTS attribute; empty if it is left out.
-fn ints_of(node: &Node, name: &str) -> Option<Vec<i64>> {
-    match node.attribute(name) {
-        None => Some(Vec::new()),
-        Some(Attribute::Ints(values)) => Some(values.clone()),
-        Some(_) => None,
     }
 }
 

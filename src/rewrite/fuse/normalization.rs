@@ -12,17 +12,49 @@
 //! Only of binary32, which is what the operators compute means in. An addition that follows becomes the bias of the
 //! LayerNormalization as it would of any node with weights.
 
-use super::super::merge::reshape_codes;
 use super::pattern::Reader;
-use super::{Fusion, Operand, Place, Rule, int_of, ints_of, rounded};
+use super::{Fusion, Operand, Place, Rule, rounded};
 use crate::dim::Dim;
-use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
-use crate::ops::axis_in;
+use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, NodeId, ValueId};
+use crate::ops::size_operand::reshape_codes;
 use crate::tensor::{DType, Tensor, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "spelled-normalization", operators: &["Mul"], exact: false, apply: normalization },
-    Rule { name: "bare-normalization", operators: &["Div", "Mul"], exact: false, apply: bare },
+    Rule {
+        name: "spelled-normalization",
+        law: "(x − mean(x)) / √(mean((x − mean(x))²) + ε) · γ = LayerNormalization(x, γ; ε), x / √(mean(x²) + ε) \
+            · γ = RMSNormalization(x, γ; ε)",
+        sentence: "A normalization spelled out in older operators is the operator.",
+        premises: &[
+            ("last-axes", "all means are over the same last axes, and keep them"),
+            ("scale-shape", "γ has the shape of these axes"),
+            ("positive-epsilon", "ε is a positive number"),
+            ("binary32", "the type is binary32, in which the operators compute means"),
+            ("known", "the operator is in the model's operator set: LayerNormalization since 17, RMSNormalization 23"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["Mul"],
+        apply: normalization,
+    },
+    Rule {
+        name: "bare-normalization",
+        law: "(x − mean(x)) / √(mean((x − mean(x))²) + ε) = LayerNormalization(x, 1; ε) = \
+            InstanceNormalization(x, 1, 0; ε)",
+        sentence: "A normalization without a scale is one with a scale of 1.",
+        premises: &[
+            ("last-axes", "all means are over the same last axes, and keep them"),
+            ("sizes-known", "the sizes of these axes are positive numbers"),
+            ("positive-epsilon", "ε is a positive number"),
+            ("binary32", "the type is binary32, in which the operators compute means"),
+            ("no-scale", "no scale γ follows: then it is spelled-normalization's"),
+            ("no-larger", "the new constants take no more bytes than what goes"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["Div", "Mul"],
+        apply: bare,
+    },
 ];
 
 /// What a normalization was read as.
@@ -34,8 +66,8 @@ struct Normalization {
 }
 
 /// Looks at the multiplication with `γ`.
-fn normalization(place: &mut Place<'_>) -> Option<Edit> {
-    if place.opset < 17 {
+fn normalization(place: &Place<'_>) -> Option<Edit> {
+    if !place.opset.has("LayerNormalization") {
         return None;
     }
     let result = place.only_output()?;
@@ -55,13 +87,13 @@ fn normalization(place: &mut Place<'_>) -> Option<Edit> {
         NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
     ];
     let (operator, operands) = (found.operator, vec![Operand::Value(found.x), Operand::Value(scale)]);
-    Fusion { rule: "spelled-normalization", remove, like: place.id, operator, attributes, operands }.edit(place)
+    Fusion { remove, like: place.id, operator, attributes, operands }.edit(place)
 }
 
 /// Looks at the quotient, if no multiplication with `γ` follows.
-fn bare(place: &mut Place<'_>) -> Option<Edit> {
+fn bare(place: &Place<'_>) -> Option<Edit> {
     let result = place.only_output()?;
-    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float && place.opset >= 7)?;
+    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float && place.opset.arithmetic_broadcasts())?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
     let found = read(&mut reader, result)?;
     let remove = reader.nodes;
@@ -79,15 +111,14 @@ fn bare(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let count = product(&sizes)?;
-    if place.opset >= 17 {
+    if place.opset.has("LayerNormalization") {
         let attributes = vec![
             NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).ok()?.checked_neg()?)),
             NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
         ];
         let ones = rounded(dtype, &sizes, &vec![1.0; affordable(place, &remove, count)?])?;
         let operands = vec![Operand::Value(found.x), Operand::Constant(ones, found.x)];
-        let (rule, operator) = ("bare-normalization", found.operator);
-        return Fusion { rule, remove, like: place.id, operator, attributes, operands }.edit(place);
+        return Fusion { remove, like: place.id, operator: found.operator, attributes, operands }.edit(place);
     }
     if found.operator != "LayerNormalization" {
         return None;
@@ -101,8 +132,8 @@ fn bare(place: &mut Place<'_>) -> Option<Edit> {
         let [ones, zeros] = parameters;
         let operands =
             vec![Operand::Value(found.x), Operand::Constant(ones?, found.x), Operand::Constant(zeros?, found.x)];
-        let (rule, operator) = ("bare-normalization", "InstanceNormalization");
-        return Fusion { rule, remove, like: place.id, operator, attributes, operands }.edit(place);
+        let operator = "InstanceNormalization";
+        return Fusion { remove, like: place.id, operator, attributes, operands }.edit(place);
     }
     reshaped(place, &found, remove, attributes, count)
 }
@@ -114,7 +145,7 @@ fn affordable(place: &Place<'_>, remove: &[NodeId], count: usize) -> Option<usiz
 
 /// `x` as `[M, 1, n]`, normalized, and back. `M` may be 0, for `n` is not.
 fn reshaped(
-    place: &mut Place<'_>,
+    place: &Place<'_>,
     found: &Normalization,
     mut remove: Vec<NodeId>,
     attributes: Vec<NamedAttribute>,
@@ -126,32 +157,23 @@ fn reshaped(
     let result = place.only_output()?;
     let dims = place.shape(found.x)?.to_vec();
     let back = reshape_codes(place.scope(), &[], &dims)?;
-    let rule = "bare-normalization";
-    let check =
-        Fusion { rule, remove, like: place.id, operator: "", attributes, operands: vec![Operand::Value(found.x)] };
-    if !check.is_closed(place) || check.remove.len() <= NODES {
+    if !place.is_closed(&remove, &[found.x]) || remove.len() <= NODES {
         return None;
     }
-    let Fusion { remove, attributes, .. } = check;
     let name = place.node()?.name.clone();
-    let mut edit = place.edit(rule)?;
+    let mut edit = place.edit()?;
     edit.remove = remove;
-    let mut constant = |place: &mut Place<'_>, suffix: &str, tensor: Tensor| {
-        let value = place.new_value(result, suffix);
-        edit.constants.push((value, tensor));
-        Some(value)
-    };
-    let rows = constant(place, "rows", Tensor::vector(vec![-1, 1, i64::try_from(count).ok()?]));
-    let scale = constant(place, "scale", Tensor::vector(vec![1.0f32]));
-    let shift = constant(place, "shift", Tensor::vector(vec![0.0f32]));
-    let shape = constant(place, "shape", Tensor::vector(back));
-    let (flat, normal) = (place.new_value(result, "flat"), place.new_value(result, "normal"));
-    edit.insert.push(NewNode::new("Reshape", [Some(found.x), rows]).output(flat));
+    let rows = edit.constant(result, "rows", Tensor::vector(vec![-1, 1, i64::try_from(count).ok()?]));
+    let scale = Some(edit.constant(result, "scale", Tensor::vector(vec![1.0f32])));
+    let shift = Some(edit.constant(result, "shift", Tensor::vector(vec![0.0f32])));
+    let (flat, normal) = (edit.new_value(result, "flat"), edit.new_value(result, "normal"));
+    let flatten = place.build(&mut edit, result).reshape_by(found.x, rows)?;
+    edit.insert.push(flatten.output(flat));
     let mut node = NewNode::new("InstanceNormalization", [Some(flat), scale, shift]).named(name).output(normal);
     node.attributes = attributes;
     edit.insert.push(node);
-    edit.insert.push(NewNode::new("Reshape", [Some(normal), shape]).output(result));
-    Some(edit)
+    let unflatten = place.build(&mut edit, result).reshape(normal, back);
+    Some(edit.inserting(unflatten.output(result)))
 }
 
 /// Whether `scale` has the type of `x`, and the shape of the axes that are normalized.
@@ -191,7 +213,12 @@ fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<Normalization> {
         return Some(Normalization { operator: "LayerNormalization", x, axes, epsilon });
     }
     reader.nodes.truncate(read);
-    (place.opset >= 23).then_some(Normalization { operator: "RMSNormalization", x: data, axes, epsilon })
+    place.opset.has("RMSNormalization").then_some(Normalization {
+        operator: "RMSNormalization",
+        x: data,
+        axes,
+        epsilon,
+    })
 }
 
 /// Reads `x − mean(x)` over these axes.
@@ -236,13 +263,8 @@ fn mean(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<(ValueId, Vec<usi
     let node = reader.node(value, "ReduceMean")?;
     let data = node.input(0)?;
     let rank = place.shape(data)?.len();
-    let mut axes: Vec<usize> =
-        axes_of(place, node)?.into_iter().map(|axis| axis_in(axis, rank).ok()).collect::<Option<_>>()?;
-    axes.sort_unstable();
+    let reading = place.read(node);
+    let axes = reading.reduced_axes(rank)?;
     let last: Vec<usize> = (rank.checked_sub(axes.len())?..rank).collect();
-    (int_of(node, "keepdims", 1)? != 0 && !axes.is_empty() && axes == last).then_some((data, axes))
-}
-
-fn axes_of(place: &Place<'_>, node: &Node) -> Option<Vec<i64>> {
-    if place.opset < 18 { ints_of(node, "axes") } else { place.const_ints(node.input(1)?) }
+    (reading.keeps_dims()? && !axes.is_empty() && axes == last).then_some((data, axes))
 }

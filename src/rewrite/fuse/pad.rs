@@ -9,117 +9,124 @@
 //!
 //! In the last two a pad is shorter than the window, which runtimes ask for.
 
-use super::clamp::range;
-use super::{Fusion, Operand, Place, Rule, float_of, int_of, ints_of};
+use super::range::range;
+use super::{Fusion, Place, Rule};
 use crate::dim::Dim;
-use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
-use crate::ops::axis_in;
+use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
+use crate::ops::Number;
+use crate::rewrite::build::Build;
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "pad-pad", operators: &["Pad"], exact: true, apply: pad_pad },
+    Rule {
+        name: "pad-pad",
+        law: "Pad(Pad(x, p), q) = Pad(x, p + q)",
+        sentence: "Two Pads are one.",
+        premises: &[
+            ("same-number", "both pad with the same number"),
+            ("constant-mode", "both pad with a number, and nothing of x"),
+            ("pads-known", "all pads are known, and none is negative"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: true,
+        operators: &["Pad"],
+        apply: pad_pad,
+    },
     Rule {
         name: "pad-into-window",
-        operators: &["Conv", "AveragePool", "MaxPool"],
+        law: "Conv(Pad(x, p)) = Conv(x; pads = p), AveragePool(Pad(x, p)) = AveragePool(x; pads = p), \
+            MaxPool(Pad(x, p)) = MaxPool(x; pads = p)",
+        sentence: "A convolution or pool pads itself.",
+        premises: &[
+            ("spatial", "the Pad leaves the first two axes as they are"),
+            ("fill", "it pads with 0; before a MaxPool with what no element of x is below"),
+            ("pads-known", "all pads are known, and none is negative"),
+            ("short-pads", "before a pool every pad is shorter than the window"),
+            ("plain-pool", "the taps of a pool lie side by side, and every window is whole"),
+            ("fixed-pads", "what the window pads itself is fixed"),
+            ("counted", "an AveragePool that pads itself counts its own padding as well"),
+            ("no-indices", "a MaxPool gives no indices"),
+            ("not-empty", "before a MaxPool x has an element along each spatial axis"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
         exact: false,
+        operators: &["Conv", "AveragePool", "MaxPool"],
         apply: pad_into_window,
     },
 ];
 
-/// What a Pad puts around its operand.
-enum Fill {
-    /// The attribute, or nothing said: 0.
-    Number(f32),
-    /// The operand.
-    Value(ValueId),
-}
-
 /// A Pad that puts a constant around its operand.
 struct Padding {
     input: ValueId,
-    /// How much at the beginning of each axis, then at the end of each.
-    pads: Vec<i64>,
-    fill: Fill,
+    /// How much before and after each axis.
+    pads: Vec<(i64, i64)>,
+    fill: Number,
 }
 
 impl Padding {
     /// Reads a Pad. `None` for other modes, and for pads that are not known or negative.
     fn of(place: &Place<'_>, node: &Node) -> Option<Padding> {
-        let is_constant = match node.attribute("mode") {
-            None => true,
-            Some(Attribute::String(mode)) => mode.as_ref() == b"constant",
-            Some(_) => false,
-        };
-        let input = node.input(0)?;
-        let (pads, fill) = if place.opset >= 11 {
-            let pads = place.const_ints(node.input(1)?)?;
-            let pads = match node.input(3) {
-                None => pads,
-                Some(axes) => spread(place.shape(input)?.len(), &place.const_ints(axes)?, &pads)?,
-            };
-            (pads, node.input(2).map_or(Fill::Number(0.0), Fill::Value))
-        } else {
-            let name = if place.opset < 2 { "paddings" } else { "pads" };
-            (ints_of(node, name)?, Fill::Number(float_of(node, "value", 0.0)?))
-        };
-        (is_constant && pads.iter().all(|&pad| pad >= 0)).then_some(Padding { input, pads, fill })
+        let reading = place.read(node);
+        let (pads, fill) = (reading.pads()?, reading.pad_fill()?);
+        let is_covered = reading.pads_with_a_number()? && pads.iter().all(|&(begin, end)| begin >= 0 && end >= 0);
+        is_covered.then_some(Padding { input: node.input(0)?, pads, fill })
     }
 
     /// The number it pads with.
     fn number(&self, place: &Place<'_>) -> Option<f64> {
         match self.fill {
-            Fill::Number(number) => Some(number.into()),
-            Fill::Value(value) => place.scalar(value),
+            Number::Absent => Some(0.0),
+            Number::Attribute(number) => Some(number.into()),
+            Number::Operand(value) => place.scalar(value),
         }
     }
 
-    /// The pads of the spatial axes, beginnings and ends, if the first two axes have none.
-    fn spatial(&self) -> Option<(&[i64], &[i64])> {
-        let (begins, ends) = self.pads.split_at_checked(self.pads.len() / 2)?;
-        match (begins, ends) {
-            ([0, 0, begins @ ..], [0, 0, ends @ ..]) => Some((begins, ends)),
+    /// The pads of the spatial axes, if the first two axes have none.
+    fn spatial(&self) -> Option<&[(i64, i64)]> {
+        match self.pads.as_slice() {
+            [(0, 0), (0, 0), spatial @ ..] => Some(spatial),
             _ => None,
         }
     }
 }
 
-/// Pads of some axes as pads of all.
-fn spread(rank: usize, axes: &[i64], pads: &[i64]) -> Option<Vec<i64>> {
-    let mut all = vec![0; rank.checked_mul(2)?];
-    let (begins, ends) = pads.split_at_checked(axes.len()).filter(|(_, ends)| ends.len() == axes.len())?;
-    for ((&axis, &begin), &end) in axes.iter().zip(begins).zip(ends) {
-        let axis = axis_in(axis, rank).ok()?;
-        *all.get_mut(axis)? = begin;
-        *all.get_mut(axis.checked_add(rank)?)? = end;
-    }
-    Some(all)
-}
-
-fn pad_pad(place: &mut Place<'_>) -> Option<Edit> {
+fn pad_pad(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (id, first) = place.producer(node.input(0)?, "Pad")?;
     let (inner, outer) = (Padding::of(place, first)?, Padding::of(place, node)?);
-    let alike = match (&inner.fill, &outer.fill) {
-        (Fill::Number(a), Fill::Number(b)) => a.to_bits() == b.to_bits(),
-        (Fill::Value(a), Fill::Value(b)) => a == b || place.tensor(*a)?.same(place.tensor(*b)?),
+    let alike = match (inner.fill, outer.fill) {
+        (Number::Operand(a), Number::Operand(b)) => a == b || place.tensor(a)?.same(place.tensor(b)?),
         // What is left out is the zero of whatever type.
-        (Fill::Number(_), Fill::Value(value)) | (Fill::Value(value), Fill::Number(_)) => is_zero(place.tensor(*value)?),
+        (_, Number::Operand(value)) | (Number::Operand(value), _) => is_zero(place.tensor(value)?),
+        (a, b) => number_bits(a) == number_bits(b),
     };
     if !alike || inner.pads.len() != outer.pads.len() || !place.is_internal(node.input(0)?, &[place.id]) {
         return None;
     }
-    let pads: Vec<i64> = inner.pads.iter().zip(&outer.pads).map(|(a, b)| a.checked_add(*b)).collect::<Option<_>>()?;
-    let mut operands = vec![Operand::Value(inner.input)];
-    let mut attributes = node.attributes.clone();
-    if place.opset >= 11 {
-        operands.push(Operand::Constant(Tensor::vector(pads), node.input(1)?));
-        operands.push(node.input(2).or(first.input(2)).into());
-    } else {
-        let name = if place.opset < 2 { "paddings" } else { "pads" };
-        replace(&mut attributes, name, pads.into());
+    let sum = |(a, b): (&(i64, i64), &(i64, i64))| Some((a.0.checked_add(b.0)?, a.1.checked_add(b.1)?));
+    let pads: Vec<(i64, i64)> = inner.pads.iter().zip(&outer.pads).map(sum).collect::<Option<_>>()?;
+    // Each pad is a number as an operand or as an attribute.
+    let bytes = pads.len().checked_mul(2 * size_of::<i64>())?;
+    let bytes = if node.input(1).is_some() { bytes } else { 0 };
+    let fill = node.input(2).or(first.input(2));
+    let reads: Vec<ValueId> = fill.into_iter().chain([inner.input]).collect();
+    let mut edit = place.fuse(vec![id, place.id], &reads, bytes)?;
+    let mut pad = NewNode::like(node).reading(0, inner.input);
+    if let Some(fill) = fill {
+        pad = pad.reading(2, fill);
     }
-    let remove = vec![id, place.id];
-    Fusion { rule: "pad-pad", remove, like: place.id, operator: "Pad", attributes, operands }.edit(place)
+    let name = node.input(1).map(|pads| place.fused_name(pads)).unwrap_or_default();
+    let pad = Build::named(&mut edit, place.opset, name).padded(pad, &pads)?;
+    Some(edit.inserting(pad.output(place.output(0)?)))
+}
+
+/// A number that is no operand, bit for bit.
+fn number_bits(number: Number) -> Option<u32> {
+    match number {
+        Number::Absent => Some(0.0f32.to_bits()),
+        Number::Attribute(number) => Some(number.to_bits()),
+        Number::Operand(_) => None,
+    }
 }
 
 fn is_zero(tensor: &Tensor) -> bool {
@@ -136,9 +143,8 @@ struct Window<'a> {
     node: &'a Node,
     id: NodeId,
     padding: Padding,
-    /// The pads of both together, beginnings and ends.
-    begins: Vec<i64>,
-    ends: Vec<i64>,
+    /// The pads of both together.
+    pads: Vec<(i64, i64)>,
     /// Whether the window pads of its own.
     pads_already: bool,
 }
@@ -149,50 +155,46 @@ impl<'a> Window<'a> {
         let value = node.input(0)?;
         let (id, pad) = place.producer(value, "Pad")?;
         let padding = Padding::of(place, pad)?;
-        let once = node.inputs().iter().filter(|&&input| input == Some(value)).count() == 1;
+        let once = node.times_read(value) == 1;
         if !once || !place.is_internal(value, &[place.id]) {
             return None;
         }
-        let (begins, ends) = padding.spatial()?;
-        let own = ints_of(node, "pads")?;
-        let is_valid = match node.attribute("auto_pad") {
-            None => false,
-            Some(Attribute::String(mode)) => match mode.as_ref() {
-                b"NOTSET" | b"" => false,
-                b"VALID" => true,
-                _ => return None,
-            },
-            Some(_) => return None,
+        let around = padding.spatial()?;
+        let own = node.ints("pads")?;
+        let is_valid = match node.text("auto_pad", b"NOTSET")? {
+            b"NOTSET" | b"" => false,
+            b"VALID" => true,
+            _ => return None,
         };
         let pads_already = own.iter().any(|&pad| pad != 0);
-        if pads_already && (is_valid || own.len() != begins.len().checked_mul(2)? || own.iter().any(|&pad| pad < 0)) {
+        let (begins, ends) = own.split_at_checked(around.len()).unwrap_or((&[], &[]));
+        if pads_already && (is_valid || ends.len() != around.len() || own.iter().any(|&pad| pad < 0)) {
             return None;
         }
-        let own = if pads_already { own } else { vec![0; begins.len().checked_mul(2)?] };
-        let (own_begins, own_ends) = own.split_at_checked(begins.len())?;
-        let sum = |a: &[i64], b: &[i64]| a.iter().zip(b).map(|(a, b)| a.checked_add(*b)).collect::<Option<Vec<_>>>();
-        let (begins, ends) = (sum(begins, own_begins)?, sum(ends, own_ends)?);
-        Some(Window { node, id, padding, begins, ends, pads_already })
+        let own = begins.iter().zip(ends).chain(std::iter::repeat((&0, &0)));
+        let sum = |(&(a, b), (c, d)): (&(i64, i64), (&i64, &i64))| Some((a.checked_add(*c)?, b.checked_add(*d)?));
+        let pads = around.iter().zip(own).map(sum).collect::<Option<_>>()?;
+        Some(Window { node, id, padding, pads, pads_already })
     }
 
     /// Whether every pad is shorter than the window, whose taps lie side by side, and every window is whole.
     fn is_plain_pool(&self) -> Option<bool> {
-        let kernel = ints_of(self.node, "kernel_shape")?;
-        let shorter =
-            |pads: &[i64]| pads.len() == kernel.len() && pads.iter().zip(&kernel).all(|(pad, taps)| pad < taps);
-        let dense = ints_of(self.node, "dilations")?.iter().all(|&dilation| dilation == 1);
-        Some(dense && int_of(self.node, "ceil_mode", 0)? == 0 && shorter(&self.begins) && shorter(&self.ends))
+        let kernel = self.node.ints("kernel_shape")?;
+        let mut taps = self.pads.iter().zip(kernel);
+        let shorter = self.pads.len() == kernel.len() && taps.all(|(&(begin, end), &taps)| begin < taps && end < taps);
+        let dense = self.node.ints("dilations")?.iter().all(|&dilation| dilation == 1);
+        Some(dense && !self.node.flag("ceil_mode", false)? && shorter)
     }
 }
 
-fn pad_into_window(place: &mut Place<'_>) -> Option<Edit> {
+fn pad_into_window(place: &Place<'_>) -> Option<Edit> {
     let window = Window::of(place)?;
     let number = window.padding.number(place)?;
     let mut attributes = window.node.attributes.clone();
     let operator = match window.node.op_type.as_str() {
         "Conv" if number == 0.0 => "Conv",
-        "AveragePool" if number == 0.0 && place.opset >= 7 && window.is_plain_pool()? => {
-            let counts = int_of(window.node, "count_include_pad", 0)? != 0;
+        "AveragePool" if number == 0.0 && place.opset.pools_count_padding() && window.is_plain_pool()? => {
+            let counts = window.node.flag("count_include_pad", false)?;
             if window.pads_already && !counts {
                 return None;
             }
@@ -212,11 +214,12 @@ fn pad_into_window(place: &mut Place<'_>) -> Option<Edit> {
         }
         _ => return None,
     };
-    let pads: Vec<i64> = window.begins.iter().chain(&window.ends).copied().collect();
+    let (begins, ends): (Vec<i64>, Vec<i64>) = window.pads.iter().copied().unzip();
+    let pads = [begins, ends].concat();
     attributes.retain(|attribute| attribute.name != "auto_pad");
     replace(&mut attributes, "pads", pads.into());
     let (input, remove) = (window.padding.input, vec![window.id, place.id]);
     let operands = std::iter::once(Some(input)).chain(window.node.inputs().iter().copied().skip(1)).map(Into::into);
     let operands = operands.collect();
-    Fusion { rule: "pad-into-window", remove, like: place.id, operator, attributes, operands }.edit(place)
+    Fusion { remove, like: place.id, operator, attributes, operands }.edit(place)
 }

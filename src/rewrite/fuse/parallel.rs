@@ -4,13 +4,25 @@
 //! of the result by a Split. That makes fewer nodes of three products or more, and of two where what follows can be done to
 //! the whole too: of queries, keys and values. Results stay equal up to rounding: how a kernel sums is its own business.
 
-use super::super::split::{Parts, split, strung};
 use super::{Place, Rule};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::parts::Parts;
 use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "parallel-weights", operators: &["MatMul", "Gemm", "Conv"], exact: false, apply: parallel }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "parallel-weights",
+    law: "x·[V W] = [x·V x·W]",
+    sentence: "Products of one operand with several weights are one product, and a Split.",
+    premises: &[
+        ("alike", "the products have the operator, the attributes and the operand in common"),
+        ("pays", "there are three or more, or what follows can be done to the whole as well"),
+        ("no-output", "none of the products is a graph output"),
+        ("own-weights", "nothing else reads the weights"),
+    ],
+    exact: false,
+    operators: &["MatMul", "Gemm", "Conv"],
+    apply: parallel,
+}];
 
 /// How many products are looked at.
 const MOST: usize = 64;
@@ -24,7 +36,7 @@ struct Product {
     readers: Vec<String>,
 }
 
-fn parallel(place: &mut Place<'_>) -> Option<Edit> {
+fn parallel(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let x = node.input(0)?;
     let mut users = place.model.users(x);
@@ -68,8 +80,7 @@ fn alike(a: &Node, b: &Node) -> bool {
     a.op_type == b.op_type
         && a.canonical_domain() == b.canonical_domain()
         && a.graph() == b.graph()
-        && a.attributes.len() == b.attributes.len()
-        && a.attributes.iter().all(|held| b.attribute(&held.name).is_some_and(|other| held.value.same(other)))
+        && a.same_attributes(b)
 }
 
 /// The axis of the result in which the weights' channels lie.
@@ -82,7 +93,7 @@ fn channel_axis(place: &Place<'_>) -> Option<usize> {
 fn weight_axis(node: &Node) -> Option<usize> {
     Some(match node.op_type.as_str() {
         "MatMul" => 1,
-        "Gemm" => usize::from(super::int_of(node, "transB", 0)? == 0),
+        "Gemm" => usize::from(!node.flag("transB", false)?),
         _ => 0,
     })
 }
@@ -95,9 +106,9 @@ fn product(place: &Place<'_>, id: NodeId) -> Option<Product> {
         place.model.value(value).is_constant() && place.is_internal(value, &[id]) && place.tensor(value).is_some()
     };
     let rank = place.tensor(weight)?.rank();
-    let fits = if node.is("Conv") { super::int_of(node, "group", 1)? == 1 && rank >= 3 } else { rank == 2 };
+    let fits = if node.is("Conv") { node.int("group", 1)? == 1 && rank >= 3 } else { rank == 2 };
     let bias = node.input(2).is_none_or(own);
-    if !fits || !own(weight) || !bias || place.model.is_output(result) || place.model.value(result).pinned {
+    if !fits || !own(weight) || !bias || place.model.is_named(result) {
         return None;
     }
     let users = place.model.users(result);
@@ -108,27 +119,24 @@ fn product(place: &Place<'_>, id: NodeId) -> Option<Product> {
 }
 
 /// One product and a Split in place of several products.
-fn merged(place: &mut Place<'_>, x: ValueId, group: &[&Product], parts: &Parts) -> Option<Edit> {
-    let node = place.node()?.clone();
+fn merged(place: &Place<'_>, x: ValueId, group: &[&Product], parts: &Parts) -> Option<Edit> {
+    let node = place.node()?;
     let weights: Vec<&Tensor> = group.iter().map(|product| place.tensor(product.weight)).collect::<Option<_>>()?;
-    let weight = strung(place, &weights, weight_axis(&node)?)?;
+    let weight = place.concatenated(&weights, weight_axis(node)?)?;
     let bias = bias(place, group, &parts.sizes, &weight)?;
     let (first, result) = group.first().map(|first| (first.weight, first.result))?;
-    let mut edit = place.edit("parallel-weights")?;
+    let mut edit = place.edit()?;
     edit.remove.extend(group.iter().map(|product| product.node));
-    let operand = place.fused_value(first);
-    edit.constants.push((operand, weight));
+    let operand = edit.constant_named(place.fused_name(first), weight);
     let mut inputs = vec![Some(x), Some(operand)];
     if let Some(bias) = bias {
-        let operand = place.fused_value(node.input(2).unwrap_or(first));
-        edit.constants.push((operand, bias));
-        inputs.push(Some(operand));
+        inputs.push(Some(edit.constant_named(place.fused_name(node.input(2).unwrap_or(first)), bias)));
     }
-    let whole = place.new_value(result, "whole");
-    let product = NewNode { inputs, ..NewNode::like(&node) };
+    let whole = edit.new_value(result, "whole");
+    let product = NewNode { inputs, ..NewNode::like(node) };
     edit.insert.push(product.output(whole));
-    split(place, &mut edit, whole, parts.axis, &parts.sizes, &parts.values)?;
-    Some(edit)
+    let split = place.build(&mut edit, whole).split(whole, parts.axis, parts.sizes.clone())?;
+    Some(edit.inserting(parts.values.iter().fold(split, |split, &value| split.output(value))))
 }
 
 /// The biases one behind the other, with zeros for those left out. Nothing where all are.
@@ -150,5 +158,5 @@ fn bias(place: &Place<'_>, group: &[&Product], sizes: &[i64], weight: &Tensor) -
             None => Tensor::zeros(weight.dtype(), &[size]).ok()?,
         });
     }
-    Some(Some(strung(place, &tensors.iter().collect::<Vec<_>>(), 0)?))
+    Some(Some(place.concatenated(&tensors.iter().collect::<Vec<_>>(), 0)?))
 }

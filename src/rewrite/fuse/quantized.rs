@@ -5,14 +5,26 @@
 //! whole numbers then gives `n`. So it is for integers of 16 bits and fewer, and binary32 scales `s > 0` for which neither
 //! `s` nor `n·s` leaves the numbers that have all digits.
 
-use super::{Place, Rule, int_of};
+use super::{Place, Rule};
 use crate::ir::{Edit, Node};
 use crate::tensor::DType;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "quantize-dequantized", operators: &["QuantizeLinear"], exact: true, apply: quantize }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "quantize-dequantized",
+    law: "QuantizeLinear(DequantizeLinear(x, s, z), s, z) = x",
+    sentence: "Quantizing what was just dequantized gives it back.",
+    premises: &[
+        ("same-grid", "scale, zero point, axis and blocks are the same"),
+        ("same-type", "the result has the type of x, an integer of at most 16 bits"),
+        ("normal-scale", "every scale is a positive binary32 with all digits, and so is its product with any x"),
+        ("name-is-free", "the result is no graph output, or the node of the operand can compute it under that name"),
+    ],
+    exact: true,
+    operators: &["QuantizeLinear"],
+    apply: quantize,
+}];
 
-fn quantize(place: &mut Place<'_>) -> Option<Edit> {
+fn quantize(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (_, inner) = place.producer(node.input(0)?, "DequantizeLinear")?;
     let value = inner.input(0)?;
@@ -21,18 +33,17 @@ fn quantize(place: &mut Place<'_>) -> Option<Edit> {
         (Some(a), Some(b)) => a == b || place.tensor(a).zip(place.tensor(b)).is_some_and(|(a, b)| a.same(b)),
         _ => false,
     };
-    let alike = |name: &str, default: i64| {
-        int_of(node, name, default).is_some_and(|own| int_of(inner, name, default) == Some(own))
-    };
+    let alike =
+        |name: &str, default: i64| node.int(name, default).is_some_and(|own| inner.int(name, default) == Some(own));
     if !same(1) || !same(2) || !alike("axis", 1) || !alike("block_size", 0) {
         return None;
     }
     // The real number in between is a binary32.
-    if ![0, DType::Float.onnx().into()].contains(&int_of(inner, "output_dtype", 0)?) {
+    if ![0, DType::Float.onnx().into()].contains(&inner.int("output_dtype", 0)?) {
         return None;
     }
     let dtype = place.dtype(value)?;
-    if result_type(place, node)? != dtype || !is_covered(dtype) || int_of(node, "precision", 0)? != 0 {
+    if result_type(place, node)? != dtype || !is_covered(dtype) || node.int("precision", 0)? != 0 {
         return None;
     }
     let scale = place.tensor(node.input(1)?).filter(|scale| scale.dtype() == DType::Float)?;
@@ -40,12 +51,12 @@ fn quantize(place: &mut Place<'_>) -> Option<Edit> {
     if !scale.elements::<f32>()?.iter().all(digits) || !place.may_forward(value) {
         return None;
     }
-    place.forward("quantize-dequantized", value)
+    place.forward(value)
 }
 
 /// The type that the standard gives the result: the zero point's, else the attribute's, else `uint8`.
 fn result_type(place: &Place<'_>, node: &Node) -> Option<DType> {
-    match (node.input(2), int_of(node, "output_dtype", 0)?) {
+    match (node.input(2), node.int("output_dtype", 0)?) {
         (Some(zero), _) => place.dtype(zero),
         (None, 0) => Some(DType::Uint8),
         (None, number) => i32::try_from(number).ok().and_then(DType::from_onnx),

@@ -9,21 +9,45 @@
 
 use super::affine::{Affine, Channels, per_channel, tensor_slots};
 use super::scaled::{Blocks, scaled, sums};
-use super::{Fusion, Operand, Place, Rule, float_of, has_arithmetic, int_of, ints_of, rounded};
-use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
+use super::{Fusion, Operand, Place, Rule, has_arithmetic, rounded};
+use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "affine-after-weights",
-        operators: &["BatchNormalization", "Mul", "Div", "Add", "Sub"],
+        law: "s·(W·x + b) + t = (s·W)·x + (s·b + t)",
+        sentence: "A scaling and shifting of channels goes into the weights before it.",
+        premises: &[
+            ("per-channel", "the constants are the same throughout each channel of the result, and do not enlarge it"),
+            ("inference", "a BatchNormalization does not train"),
+            ("known-bias", "the bias that is there is constant, if it changes"),
+            ("takes-shift", "the node before can take a shift: a MatMul does where it can be a Gemm"),
+            ("in-range", "the new weights are finite, and those of binary16 keep all digits"),
+            ("own-weights", "nothing else reads the weights, if they change"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
         exact: false,
+        operators: &["BatchNormalization", "Mul", "Div", "Add", "Sub"],
         apply: after,
     },
     Rule {
         name: "affine-before-weights",
-        operators: &["Conv", "ConvTranspose", "Gemm", "MatMul"],
+        law: "W·(s·x + t) + b = (W·s)·x + (b + W·t)",
+        sentence: "A scaling and shifting of channels goes into the weights behind it.",
+        premises: &[
+            ("per-channel", "the constants are the same throughout each channel of x, and do not enlarge it"),
+            (
+                "unpadded-shift",
+                "where zeros are padded around what is shifted, or the node has no bias to take it, the shift is 0",
+            ),
+            ("known-bias", "the bias that is there is constant, if it changes"),
+            ("in-range", "the new weights are finite, and those of binary16 keep all digits"),
+            ("own-weights", "nothing else reads the weights"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
         exact: false,
+        operators: &["Conv", "ConvTranspose", "Gemm", "MatMul"],
         apply: before,
     },
 ];
@@ -53,7 +77,7 @@ fn dims(place: &Place<'_>, value: ValueId) -> Option<Vec<Option<usize>>> {
 
 /// The number of groups of a convolution.
 fn groups(node: &Node) -> Option<usize> {
-    usize::try_from(int_of(node, "group", 1)?).ok().filter(|&groups| groups > 0)
+    usize::try_from(node.int("group", 1)?).ok().filter(|&groups| groups > 0)
 }
 
 impl Linear {
@@ -81,12 +105,12 @@ impl Linear {
                 let blocks = dense(&dims).map_or_else(whole, |dims| Blocks::grouped(&dims, groups))?;
                 linear("ConvTranspose", blocks, channels, Some(1.0))
             }
-            "Gemm" if place.opset >= 7 => {
+            "Gemm" if place.opset.arithmetic_broadcasts() => {
                 let dims = dims(place, node.input(1)?)?;
-                let columns = usize::from(int_of(node, "transB", 0)? == 0);
+                let columns = usize::from(node.int("transB", 0)? == 0);
                 let channels = Channels { rank: 2, axis: 1, count: (*dims.get(columns)?)? };
                 let blocks = dense(&dims).map_or_else(whole, |dims| Blocks::along(&dims, columns))?;
-                linear("Gemm", blocks, channels, Some(float_of(node, "beta", 1.0)?.into()))
+                linear("Gemm", blocks, channels, Some(node.float("beta", 1.0)?.into()))
             }
             "MatMul" => {
                 let rank = place.shape(result)?.len();
@@ -108,8 +132,8 @@ impl Linear {
                     "BatchNormalization" => ("BatchNormalization", 1),
                     "InstanceNormalization" => ("InstanceNormalization", 1),
                     // Before, it has a scale for each group.
-                    "GroupNormalization" if place.opset >= 21 => ("GroupNormalization", 1),
-                    "LayerNormalization" if [-1, last].contains(&int_of(node, "axis", -1)?) => {
+                    "GroupNormalization" if place.opset.scales_channels_of_groups() => ("GroupNormalization", 1),
+                    "LayerNormalization" if [-1, last].contains(&node.int("axis", -1)?) => {
                         ("LayerNormalization", rank.checked_sub(1)?)
                     }
                     _ => return None,
@@ -148,7 +172,7 @@ impl Linear {
 /// `b` as an operand: a value for each channel, or nothing if all are 0 and the operator can do without.
 fn bias_operand(place: &Place<'_>, linear: &Linear, bias: &[f64], dtype: DType, like: ValueId) -> Option<Operand> {
     let optional = match linear.operator {
-        "Gemm" => place.opset >= 11,
+        "Gemm" => place.opset.gemm_without_bias(),
         "Conv" | "ConvTranspose" | "LayerNormalization" => true,
         _ => false,
     };
@@ -164,7 +188,7 @@ fn without_beta(node: &Node) -> Vec<NamedAttribute> {
 }
 
 /// `A(L(x))`: looks at `A`.
-fn after(place: &mut Place<'_>) -> Option<Edit> {
+fn after(place: &Place<'_>) -> Option<Edit> {
     let slots = tensor_slots(place.node()?);
     slots.iter().find_map(|&slot| after_at(place, slot))?.edit(place)
 }
@@ -199,8 +223,8 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
     } else if !affine.only_scales() {
         // A product of matrices that gets something added is a Gemm.
         let is_flat = linear.weight == 1 && linear.channels.rank == 2 && place.shape(weight)?.len() == 2;
-        let knows = dtype != DType::Bfloat16 || place.opset >= 13;
-        if !is_flat || place.opset < 7 || !knows {
+        let knows = dtype != DType::Bfloat16 || place.opset.computes_in_bfloat16();
+        if !is_flat || !place.opset.arithmetic_broadcasts() || !knows {
             return None;
         }
         operator = "Gemm";
@@ -213,7 +237,7 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
         let tensor = scaled(place.budget, tensor, linear.blocks, &affine.scale)?;
         set(&mut operands, linear.weight, Operand::Constant(tensor, value));
     }
-    Some(Fusion { rule: "affine-after-weights", remove, like: id, operator, attributes, operands })
+    Some(Fusion { remove, like: id, operator, attributes, operands })
 }
 
 /// The constant that such a node adds, or its only one: a new bias is named after it.
@@ -237,7 +261,7 @@ fn set(operands: &mut Vec<Operand>, slot: usize, operand: Operand) {
 }
 
 /// `L(A(x))`: looks at `L`.
-fn before(place: &mut Place<'_>) -> Option<Edit> {
+fn before(place: &Place<'_>) -> Option<Edit> {
     before_at(place)?.edit(place)
 }
 
@@ -248,7 +272,7 @@ fn before_at(place: &Place<'_>) -> Option<Fusion> {
     let id = place.model.value(between).producer()?;
     let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph())?;
     let known = ["BatchNormalization", "Mul", "Div", "Add", "Sub"];
-    let once = node.inputs().iter().filter(|&&value| value == Some(between)).count() == 1;
+    let once = node.times_read(between) == 1;
     if !known.iter().any(|operator| inner.is(operator)) || !once || !place.is_internal(between, &[place.id]) {
         return None;
     }
@@ -263,8 +287,8 @@ fn before_at(place: &Place<'_>) -> Option<Fusion> {
         }
         "ConvTranspose" => (Channels { rank: shape.len(), axis: 1, count: *shape.first()? }, Blocks::along(shape, 0)?),
         "Gemm" => {
-            let rows = usize::from(int_of(node, "transB", 0)? != 0);
-            let axis = usize::from(int_of(node, "transA", 0)? == 0);
+            let rows = usize::from(node.int("transB", 0)? != 0);
+            let axis = usize::from(node.int("transA", 0)? == 0);
             (Channels { rank: 2, axis, count: *shape.get(rows)? }, Blocks::along(shape, rows)?)
         }
         _ => {
@@ -295,7 +319,7 @@ fn before_at(place: &Place<'_>) -> Option<Fusion> {
     }
     set(&mut operands, 0, Operand::Value(input));
     let (like, operator) = (place.id, linear.operator);
-    Some(Fusion { rule: "affine-before-weights", remove, like, operator, attributes, operands })
+    Some(Fusion { remove, like, operator, attributes, operands })
 }
 
 /// `W·t` for each channel of the result.
@@ -312,9 +336,9 @@ fn shifted(place: &Place<'_>, node: &Node, linear: &Linear, weight: &Tensor, shi
             })
         }
         "Gemm" => {
-            let alpha = f64::from(float_of(node, "alpha", 1.0)?);
+            let alpha = f64::from(node.float("alpha", 1.0)?);
             let columns = *shape.get(1)?.max(&1);
-            let transposed = int_of(node, "transB", 0)? != 0;
+            let transposed = node.int("transB", 0)? != 0;
             sums(place.budget, weight, 1, count, |element| {
                 let (row, column) = (element / columns, element % columns);
                 let (channel, at) = if transposed { (row, column) } else { (column, row) };
@@ -327,14 +351,10 @@ fn shifted(place: &Place<'_>, node: &Node, linear: &Linear, weight: &Tensor, shi
 
 /// Whether a convolution adds nothing around its operand.
 fn is_unpadded(node: &Node) -> Option<bool> {
-    let none = ints_of(node, "pads")?.iter().all(|&pad| pad == 0);
-    Some(match node.attribute("auto_pad") {
-        None => none,
-        Some(Attribute::String(mode)) => match mode.as_ref() {
-            b"NOTSET" | b"" => none,
-            b"VALID" => true,
-            _ => false,
-        },
-        Some(_) => return None,
+    let none = node.ints("pads")?.iter().all(|&pad| pad == 0);
+    Some(match node.text("auto_pad", b"NOTSET")? {
+        b"NOTSET" | b"" => none,
+        b"VALID" => true,
+        _ => false,
     })
 }

@@ -3,12 +3,12 @@
 //! Law: `ScatterND(x, i, u)` that writes `x[…, o : o + n, …]` along one axis and all of every other is the concatenation of
 //! `x[…, : o, …]`, `u` and `x[…, o + n :, …]`. Where such assignments, one after another, write all of the axis, `x` is not read.
 
-use super::counting::{Counting, counting};
-use super::lookup::columns;
+use super::counting::{Counting, columns, counting};
 use super::uniform;
-use crate::ir::{Attribute, Edit, NewNode, Node, ValueId};
+use crate::ir::{Edit, NewNode, Node, ValueId};
 use crate::rewrite::Place;
-use crate::tensor::{DType, Tensor};
+use crate::rewrite::build::Build;
+use crate::tensor::DType;
 
 /// One assignment: the axis, the range of it, and what is written.
 struct Written {
@@ -19,7 +19,7 @@ struct Written {
     into: ValueId,
 }
 
-pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     let output = place.output(0)?;
     let last = written(place, place.node()?)?;
     let dim = place.shape(output)?.get(last.axis)?.as_const()?;
@@ -46,21 +46,16 @@ pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     pieces.sort_by_key(|&(start, _, _)| start);
-    let name = place.node()?.name.clone();
-    let node = NewNode::new("Concat", pieces.into_iter().map(|(_, _, updates)| Some(updates)))
-        .with("axis", i64::try_from(axis).ok()?)
-        .named(name)
-        .output(output);
-    Some(place.edit("assignment-in-order")?.removing(place.id).inserting(node))
+    place.instead(place.edit()?, Build::concat(pieces.into_iter().map(|(_, _, updates)| updates), axis))
 }
 
 /// Law: writing a block `u` into a tensor of one number `v` is `Pad(u, v)` to that tensor's size.
-pub(super) fn into_filled(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn into_filled(place: &Place<'_>) -> Option<Edit> {
     use DType::{Double, Float, Int32, Int64};
     let node = place.node()?;
     let (into, updates, output) = (node.input(0)?, node.input(2)?, node.output(0)?);
     let padded = matches!(place.dtype(output)?, Float | Double | Int32 | Int64);
-    if place.opset < 11 || !padded || place.constant(updates).is_some() {
+    if !place.opset.pad_and_clip_have_operands() || !padded || place.constant(updates).is_some() {
         return None;
     }
     let number = uniform(place, into).filter(|number| Some(number.dtype()) == place.dtype(output))?;
@@ -81,19 +76,17 @@ pub(super) fn into_filled(place: &mut Place<'_>) -> Option<Edit> {
         before.push(front);
         after.push(back);
     }
-    before.extend(after);
-    let name = place.node()?.name.clone();
-    let (pads, value) = (place.new_value(output, "pads"), place.new_value(output, "value"));
-    let mut edit = place.edit("assignment-to-filled")?.removing(place.id);
-    edit.constants.push((pads, Tensor::vector(before)));
-    edit.constants.push((value, number));
-    let node = NewNode::new("Pad", [Some(updates), Some(pads), Some(value)]).named(name).output(output);
-    Some(edit.inserting(node))
+    let mut edit = place.edit()?;
+    let mut build = place.build(&mut edit, output);
+    let pad = NewNode::new("Pad", [Some(updates)]);
+    let pad = build.padded(pad, &before.into_iter().zip(after).collect::<Vec<_>>())?;
+    let value = build.constant("value", number);
+    place.instead(edit, pad.reading(2, value))
 }
 
 /// The places a ScatterND writes to, axis by axis, if each axis of the updates is written in order to the same axis.
 fn block(place: &Place<'_>, node: &Node) -> Option<Vec<Counting>> {
-    if matches!(node.attribute("reduction"), Some(Attribute::String(reduction)) if reduction.as_ref() != b"none") {
+    if node.text("reduction", b"none")? != b"none" {
         return None;
     }
     let (into, indices) = (node.input(0)?, node.input(1)?);

@@ -7,11 +7,9 @@
 use smallvec::SmallVec;
 
 use crate::dim::{Dim, Scope};
-use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
-use crate::ops::axis_in;
+use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::rewrite::Place;
-use crate::rewrite::merge::insert_reshape_to;
-use crate::rewrite::split::strung;
+use crate::rewrite::build::RESHAPES;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many columns are looked at.
@@ -46,19 +44,18 @@ struct Choice {
     places: SmallVec<[usize; 4]>,
 }
 
-pub(super) fn choose(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn choose(place: &Place<'_>) -> Option<Edit> {
     use DType::{Double, Float, Int32, Int64, Uint8};
     let node = place.node()?;
     let output = node.output(0)?;
     // The types every runtime selects from.
     let movable = matches!(place.dtype(output)?, Float | Double | Int32 | Int64 | Uint8);
     let columns: SmallVec<[ValueId; 4]> = node.inputs().iter().copied().collect::<Option<_>>()?;
-    if place.opset < 9 || !movable || !(2..=MAX_COLUMNS).contains(&columns.len()) {
+    if !place.opset.has("Where") || !movable || !(2..=MAX_COLUMNS).contains(&columns.len()) {
         return None;
     }
     let result = place.shape(output)?.to_vec();
-    let Some(Attribute::Int(axis)) = node.attribute("axis") else { return None };
-    let axis = axis_in(*axis, result.len()).ok()?;
+    let axis = place.read(node).axis(result.len())?;
     // That the columns are of one size is a law of the operator; runtimes pass over empty ones.
     let single = |column: &ValueId| {
         let agree = |(at, (own, goal)): (usize, (&Dim, &Dim))| {
@@ -84,7 +81,7 @@ fn flattened(place: &Place<'_>, columns: &[ValueId], axis: usize) -> Option<(Vec
     let mut shape: Option<Vec<Dim>> = None;
     let mut sources = Vec::with_capacity(columns.len());
     for &column in columns {
-        let (id, node) = ["Reshape", "Flatten"].iter().find_map(|operator| place.producer(column, operator))?;
+        let (id, node) = place.producer_of(column, &["Reshape", "Flatten"])?;
         let inner = node.input(0)?;
         let dims = place.shape(inner)?;
         let known = shape.get_or_insert_with(|| dims.to_vec());
@@ -133,7 +130,7 @@ fn step_back(place: &Place<'_>, source: &mut Source) -> Option<()> {
     let spreads = matches!(node.op_type.as_str(), "Expand" | "Tile");
     let image = match node.op_type.as_str() {
         "Expand" | "Tile" => spread_from(place.scope(), from, to)?,
-        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => laid_out_from(place.scope(), from, to)?,
+        operator if RESHAPES.contains(&operator) => laid_out_from(place.scope(), from, to)?,
         _ => return None,
     };
     let through = |axis: &Option<usize>| axis.and_then(|axis| image.get(axis).copied().flatten());
@@ -180,7 +177,7 @@ fn laid_out_from(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Option<u
 
 /// The selection, of the shape `whole`, laid out as `result` where that is another.
 fn chosen(
-    place: &mut Place<'_>,
+    place: &Place<'_>,
     sources: &[Source],
     columns: &[ValueId],
     axis: usize,
@@ -229,16 +226,12 @@ fn chosen(
         }
     }
     let output = place.output(0)?;
-    let mut edit = place.edit("columns-by-choice")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     let rest = match constant {
-        Some(tensor) => {
-            let value = place.new_value(output, "columns");
-            edit.constants.push((value, tensor));
-            Some(value)
-        }
+        Some(tensor) => Some(edit.constant(output, "columns", tensor)),
         None => None,
     };
-    let last = if result.is_some() { place.new_value(output, "grid") } else { output };
+    let last = if result.is_some() { edit.new_value(output, "grid") } else { output };
     let mut below = rest;
     while let Some(Choice { source, places }) = choices.pop() {
         let value = laid_out(place, &mut edit, &source)?;
@@ -247,14 +240,14 @@ fn chosen(
             continue;
         };
         let mask = mask(&places, columns.len(), whole.len().checked_sub(axis)?)?;
-        let flags = place.new_value(output, "mask");
-        edit.constants.push((flags, mask));
-        let selected = if choices.is_empty() { last } else { place.new_value(output, "columns") };
+        let flags = edit.constant(output, "mask", mask);
+        let selected = if choices.is_empty() { last } else { edit.new_value(output, "columns") };
         edit.insert.push(NewNode::new("Where", [Some(flags), Some(value), Some(other)]).output(selected));
         below = Some(selected);
     }
     if let Some(result) = result {
-        insert_reshape_to(place, &mut edit, (last, whole), (output, result))?;
+        let node = place.build(&mut edit, output).reshape_to(place.scope(), last, whole, result)?;
+        edit.insert.push(node.output(output));
     }
     edit.insert.last_mut()?.name = place.node()?.name.clone();
     (edit.insert.len() <= freed(place, sources)).then_some(edit)
@@ -287,7 +280,7 @@ fn constant_columns(place: &Place<'_>, numbers: &[(usize, Tensor)], axis: usize,
     for (at, tensor) in numbers {
         *columns.get_mut(*at)? = gather(tensor, &StridedView::of(tensor).broadcast_to(&shape).ok()?).ok()?;
     }
-    strung(place, &columns.iter().collect::<Vec<_>>(), axis)
+    place.concatenated(&columns.iter().collect::<Vec<_>>(), axis)
 }
 
 /// True at these places of the axis that has `below` axes from itself on.
@@ -299,16 +292,17 @@ fn mask(places: &[usize], count: usize, below: usize) -> Option<Tensor> {
 }
 
 /// The source as it broadcasts to the columns: axes of size 1 in front need not be there.
-fn laid_out(place: &mut Place<'_>, edit: &mut Edit, source: &Source) -> Option<ValueId> {
+fn laid_out(place: &Place<'_>, edit: &mut Edit, source: &Source) -> Option<ValueId> {
     let ones = source.dims.iter().take_while(|dim| dim.is_const(1)).count();
     let target = source.dims.get(ones..)?;
-    let from = place.shape(source.value)?.to_vec();
-    let same = |goal: &[Dim]| goal.len() == from.len() && goal.iter().zip(&from).all(|(a, b)| a == b);
+    let from = place.shape(source.value)?;
+    let same = |goal: &[Dim]| goal.len() == from.len() && goal.iter().zip(from).all(|(a, b)| a == b);
     if same(target) || same(&source.dims) {
         return Some(source.value);
     }
-    let value = place.new_value(source.value, "column");
-    insert_reshape_to(place, edit, (source.value, &from), (value, target))?;
+    let value = edit.new_value(source.value, "column");
+    let node = place.build(edit, value).reshape_to(place.scope(), source.value, from, target)?;
+    edit.insert.push(node.output(value));
     Some(value)
 }
 

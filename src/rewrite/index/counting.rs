@@ -5,9 +5,9 @@ use std::cell::Cell;
 use smallvec::SmallVec;
 
 use crate::dim::{Dim, Scope};
-use crate::ir::{Attribute, Node, NodeId, ValueId};
+use crate::ir::{Node, NodeId, ValueId};
 use crate::rewrite::Place;
-use crate::rewrite::slices::taken;
+use crate::rewrite::slices::cuts::taken;
 use crate::slicing::Bound;
 use crate::tensor::DType;
 
@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 24;
 const MAX_STEPS: usize = 128;
 
 /// Constants with more elements are only asked whether all of them are one number.
-pub(super) const MAX_CONSTANT: usize = 4096;
+const MAX_CONSTANT: usize = 4096;
 
 /// An integer (or boolean, as 0 and 1) tensor `t` with `t[i₀, i₁, …] = offset + Σ steps[k] · iₖ`.
 ///
@@ -180,15 +180,14 @@ fn follow(place: &Place<'_>, value: ValueId, depth: usize, steps: &Cell<usize>) 
             Some(Counting { shape, offset: start, steps: vec![delta] })
         }
         "ConstantOfShape" => {
-            let Some(Attribute::Tensor(tensor, _)) = node.attribute("value") else { return None };
-            let [number] = tensor.to_i64s()?[..] else { return None };
+            let [number] = node.tensor("value")?.to_i64s()?[..] else { return None };
             Some(Counting::splat(shape, Dim::constant(number)))
         }
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => {
             follow(place, node.input(0)?, depth, steps)?.reshaped(scope, &shape)
         }
         "Expand" => follow(place, node.input(0)?, depth, steps)?.spread(scope, &shape),
-        "Transpose" => transposed(node, follow(place, node.input(0)?, depth, steps)?, shape),
+        "Transpose" => transposed(place, node, follow(place, node.input(0)?, depth, steps)?, shape),
         // Widening keeps every number.
         "Cast" if dtype == DType::Int64 || place.dtype(node.input(0)?)? == dtype => {
             Some(Counting { shape, ..follow(place, node.input(0)?, depth, steps)? })
@@ -282,19 +281,15 @@ fn pair(
     (depth, steps): (usize, &Cell<usize>),
     shape: &[Dim],
 ) -> Option<(Counting, Counting)> {
-    if place.opset < 7 {
+    if !place.opset.arithmetic_broadcasts() {
         return None;
     }
     let operand = |slot| follow(place, node.input(slot)?, depth, steps)?.spread(place.scope(), shape);
     Some((operand(0)?, operand(1)?))
 }
 
-fn transposed(node: &Node, from: Counting, shape: Vec<Dim>) -> Option<Counting> {
-    let rank = from.shape.len();
-    let order: Vec<usize> = match node.attribute("perm") {
-        Some(Attribute::Ints(perm)) => perm.iter().map(|&axis| usize::try_from(axis).ok()).collect::<Option<_>>()?,
-        _ => (0..rank).rev().collect(),
-    };
+fn transposed(place: &Place<'_>, node: &Node, from: Counting, shape: Vec<Dim>) -> Option<Counting> {
+    let order = place.read(node).permutation(from.shape.len())?;
     let steps = order.iter().map(|&axis| from.steps.get(axis).cloned()).collect::<Option<Vec<Dim>>>()?;
     (steps.len() == shape.len()).then_some(Counting { shape, offset: from.offset, steps })
 }
@@ -338,7 +333,7 @@ fn known(place: &Place<'_>, value: ValueId, shape: &[Dim]) -> Option<Counting> {
 }
 
 /// The elements as an offset and steps, if that is what they are.
-pub(super) fn in_steps(scope: &Scope, shape: &[Dim], elements: &[Dim]) -> Option<Counting> {
+fn in_steps(scope: &Scope, shape: &[Dim], elements: &[Dim]) -> Option<Counting> {
     let sizes: Vec<usize> =
         shape.iter().map(|dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok())).collect::<Option<_>>()?;
     let offset = elements.first()?.clone();
@@ -363,4 +358,33 @@ pub(super) fn in_steps(scope: &Scope, shape: &[Dim], elements: &[Dim]) -> Option
         }
     }
     Some(Counting { shape: shape.to_vec(), offset, steps })
+}
+
+/// The columns of an index tensor `[…, k]`, constant or a Concat of `k` along the last axis, each as a counting tensor over the
+/// other axes.
+pub(super) fn columns(place: &Place<'_>, indices: ValueId) -> Option<Vec<(Counting, ValueId)>> {
+    let rank = place.shape(indices)?.len();
+    let last = rank.checked_sub(1)?;
+    if let Some(tensor) = place.constant(indices).filter(|tensor| tensor.len() <= MAX_CONSTANT) {
+        let shape = place.shape(indices)?;
+        let width = usize::try_from(shape.get(last)?.as_const()?).ok().filter(|width| *width > 0)?;
+        let front = shape.get(..last)?;
+        let numbers: Vec<Dim> = tensor.to_i64s()?.into_iter().map(Dim::constant).collect();
+        let column = |at: usize| {
+            let elements: Vec<Dim> = numbers.iter().skip(at).step_by(width).cloned().collect();
+            Some((in_steps(place.scope(), front, &elements)?, indices))
+        };
+        return (0..width).map(column).collect();
+    }
+    let (_, concat) = place.producer(indices, "Concat")?;
+    if place.read(concat).axis(rank)? != last {
+        return None;
+    }
+    let column = |value: &Option<ValueId>| {
+        let value = (*value)?;
+        let mut count = counting(place, value)?;
+        count.steps.pop()?;
+        count.shape.pop()?.is_const(1).then_some((count, value))
+    };
+    concat.inputs().iter().map(column).collect()
 }

@@ -6,6 +6,7 @@
 use super::uniform;
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
 use crate::rewrite::Place;
+use crate::rewrite::build::Build;
 use crate::tensor::Tensor;
 
 /// How far back a tensor is followed to what filled it.
@@ -21,12 +22,12 @@ enum Sizes {
     Of(ValueId),
 }
 
-pub(super) fn fill(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn fill(place: &Place<'_>) -> Option<Edit> {
     let output = place.output(0)?;
     // Most tensors are not filled; that is known soonest.
     let above = above(place)?;
     let number = uniform(place, output).filter(|number| Some(number.dtype()) == place.dtype(output))?;
-    if place.opset < 9 || place.shape(output)?.iter().all(|dim| dim.as_const().is_some()) {
+    if !place.opset.has("ConstantOfShape") || place.shape(output)?.iter().all(|dim| dim.as_const().is_some()) {
         return None;
     }
     let sizes = sizes(place, *above.last()?)?;
@@ -34,25 +35,23 @@ pub(super) fn fill(place: &mut Place<'_>) -> Option<Edit> {
     if added > freed(place, &above) {
         return None;
     }
-    let mut edit = place.edit("filled-by-size")?.removing(place.id);
+    let mut edit = place.edit()?;
     let sizes = match sizes {
         Sizes::There(sizes) => sizes,
         Sizes::Entries(all, entries) => {
-            let places = place.new_value(all, "places");
-            edit.constants.push((places, Tensor::vector(entries)));
-            let sizes = place.new_value(output, "sizes");
-            edit.insert.push(NewNode::new("Gather", [Some(all), Some(places)]).output(sizes));
+            let places = edit.constant(all, "places", Tensor::vector(entries));
+            let sizes = edit.new_value(output, "sizes");
+            edit.insert.push(Build::gather(all, places, 0usize).output(sizes));
             sizes
         }
         Sizes::Of(tensor) => {
-            let sizes = place.new_value(output, "sizes");
-            edit.insert.push(NewNode::new("Shape", [Some(tensor)]).output(sizes));
+            let sizes = edit.new_value(output, "sizes");
+            edit.insert.push(Build::shape(tensor).output(sizes));
             sizes
         }
     };
-    let name = place.node()?.name.clone();
     let value = Attribute::from(number.reshape(&[1]).ok()?);
-    Some(edit.inserting(NewNode::new("ConstantOfShape", [Some(sizes)]).with("value", value).named(name).output(output)))
+    place.instead(edit, NewNode::new("ConstantOfShape", [Some(sizes)]).with("value", value))
 }
 
 /// The node and those before it back to what fills a tensor.

@@ -5,14 +5,14 @@
 //! `GatherND(x, [i₀, …, iₖ])` with `iₘ = oₘ + (position along axis aₘ)` and `a₀ < … < aₖ` is `x[o₀ : o₀ + n₀, …, oₖ : oₖ + nₖ]`
 //! with axes of size 1 in between. An index beyond the data fails in either reading of the model that gives a result.
 
-use super::counting::{Counting, MAX_CONSTANT, counting, in_steps};
+use super::counting::{columns, counting};
 use crate::dim::Dim;
-use crate::ir::{Attribute, Edit, NewNode, ValueId};
+use crate::ir::{Edit, NewNode, ValueId};
 use crate::rewrite::Place;
-use crate::rewrite::merge::{insert_reshape, place_reshape};
+use crate::rewrite::build::{Build, axes};
 use crate::tensor::Tensor;
 
-pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     if place.node()?.op_type == "Gather" { gather(place) } else { gather_nd(place) }
 }
 
@@ -25,18 +25,14 @@ struct Part {
     witness: ValueId,
 }
 
-fn gather(place: &mut Place<'_>) -> Option<Edit> {
+fn gather(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (data, indices) = (node.input(0)?, node.input(1)?);
     if place.constant(indices).is_some() {
         return None;
     }
-    let from = place.shape(data)?.to_vec();
-    let axis = match node.attribute("axis") {
-        Some(Attribute::Int(axis)) if *axis < 0 => usize::try_from(axis + i64::try_from(from.len()).ok()?).ok()?,
-        Some(Attribute::Int(axis)) => usize::try_from(*axis).ok()?,
-        _ => 0,
-    };
+    let from = place.shape(data)?;
+    let axis = place.read(node).axis(from.len())?;
     let count = counting(place, indices)?;
     let scope = place.scope();
     // In row-major order the indices are consecutive: each axis goes on where the next one ends.
@@ -52,54 +48,19 @@ fn gather(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     // Nothing but the layout of the axes is between the data and the result.
-    place_reshape(place, "lookup-in-order", data)
+    place.reshape_instead(data)
 }
 
-/// The columns of an index tensor `[…, k]`, constant or a Concat of `k` along the last axis, each as a counting tensor over the
-/// other axes.
-pub(super) fn columns(place: &Place<'_>, indices: ValueId) -> Option<Vec<(Counting, ValueId)>> {
-    let rank = place.shape(indices)?.len();
-    let last = rank.checked_sub(1)?;
-    if let Some(tensor) = place.constant(indices).filter(|tensor| tensor.len() <= MAX_CONSTANT) {
-        let shape = place.shape(indices)?;
-        let width = usize::try_from(shape.get(last)?.as_const()?).ok().filter(|width| *width > 0)?;
-        let front = shape.get(..last)?;
-        let numbers: Vec<Dim> = tensor.to_i64s()?.into_iter().map(Dim::constant).collect();
-        let column = |at: usize| {
-            let elements: Vec<Dim> = numbers.iter().skip(at).step_by(width).cloned().collect();
-            Some((in_steps(place.scope(), front, &elements)?, indices))
-        };
-        return (0..width).map(column).collect();
-    }
-    let (_, concat) = place.producer(indices, "Concat")?;
-    let axis = match concat.attribute("axis") {
-        Some(Attribute::Int(axis)) if *axis < 0 => usize::try_from(axis + i64::try_from(rank).ok()?).ok()?,
-        Some(Attribute::Int(axis)) => usize::try_from(*axis).ok()?,
-        _ => return None,
-    };
-    if axis != last {
-        return None;
-    }
-    let column = |value: &Option<ValueId>| {
-        let value = (*value)?;
-        let mut count = counting(place, value)?;
-        count.steps.pop()?;
-        count.shape.pop()?.is_const(1).then_some((count, value))
-    };
-    concat.inputs().iter().map(column).collect()
-}
-
-fn gather_nd(place: &mut Place<'_>) -> Option<Edit> {
+fn gather_nd(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
-    if matches!(node.attribute("batch_dims"), Some(Attribute::Int(batch)) if *batch != 0) {
+    if node.int("batch_dims", 0)? != 0 {
         return None;
     }
     let (data, indices, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
     let columns = columns(place, indices)?;
-    let from = place.shape(data)?.to_vec();
-    let to = place.shape(output)?.to_vec();
+    let (from, to) = (place.shape(data)?, place.shape(output)?);
     let mut parts = Vec::new();
-    let mut shape = from.clone();
+    let mut shape = from.to_vec();
     let mut counted: Vec<usize> = Vec::new();
     for (axis, (column, value)) in columns.iter().enumerate() {
         let [moves] = column.moving()[..] else { return None };
@@ -122,16 +83,27 @@ fn gather_nd(place: &mut Place<'_>) -> Option<Edit> {
     if !layout.shape.iter().enumerate().all(|(axis, dim)| dim.is_const(1) || counted.contains(&axis)) {
         return None;
     }
-    let same = shape.len() == to.len() && shape.iter().zip(&to).all(|(a, b)| place.scope().eq(a, b).is_yes());
+    let same = shape.len() == to.len() && shape.iter().zip(to).all(|(a, b)| place.scope().eq(a, b).is_yes());
     if same && parts.is_empty() {
-        return place.forward("lookup-in-order", data);
+        return place.forward(data);
     }
-    let mut edit = place.edit("lookup-in-order")?.removing(place.id);
-    let part = cut(place, &mut edit, data, &parts, same.then_some(output))?;
-    if !same {
-        insert_reshape(place, &mut edit, part, &shape, output)?;
+    let mut edit = place.edit()?;
+    let [part] = parts.as_slice() else {
+        if !parts.is_empty() {
+            return None;
+        }
+        let node = place.build(&mut edit, output).reshape_to(place.scope(), data, &shape, to)?;
+        return place.instead(edit, node);
+    };
+    let slice = cut(place, &mut edit, data, part)?;
+    if same {
+        // The name stays with what lays the result out.
+        return Some(edit.removing(place.id).inserting(slice.output(output)));
     }
-    Some(edit)
+    let value = edit.new_value(data, "part");
+    edit.insert.push(slice.output(value));
+    let node = place.build(&mut edit, output).reshape_to(place.scope(), value, &shape, to)?;
+    place.instead(edit, node)
 }
 
 /// A vector of that size that the value was laid out from: what Range made.
@@ -155,36 +127,22 @@ fn source_of(place: &Place<'_>, value: ValueId, size: &Dim) -> Option<ValueId> {
     None
 }
 
-/// `data` cut to the parts by one Slice, computed into `output` if that is given.
-fn cut(
-    place: &mut Place<'_>,
-    edit: &mut Edit,
-    data: ValueId,
-    parts: &[Part],
-    output: Option<ValueId>,
-) -> Option<ValueId> {
-    let [part] = parts else { return parts.is_empty().then_some(data) };
-    let axis = i64::try_from(part.axis).ok()?;
-    let starts = place.new_value(data, "starts");
-    let axes = place.new_value(data, "axes");
-    edit.constants.push((starts, Tensor::vector(vec![part.start])));
-    edit.constants.push((axes, Tensor::vector(vec![axis])));
-    let ends = place.new_value(data, "ends");
-    match part.size.as_const() {
-        Some(size) => edit.constants.push((ends, Tensor::vector(vec![part.start.checked_add(size)?]))),
-        None if part.start == 0 => {
-            let mut shape = NewNode::new("Shape", [Some(part.witness)]);
-            if place.opset >= 15 {
-                shape = shape.with("start", 0i64).with("end", 1i64);
-            }
-            edit.insert.push(shape.output(ends));
-        }
-        None => return None,
+/// A Slice of `data` that takes the part.
+fn cut(place: &Place<'_>, edit: &mut Edit, data: ValueId, part: &Part) -> Option<NewNode> {
+    let (starts, axes) = (vec![part.start], axes([part.axis]));
+    if let Some(size) = part.size.as_const() {
+        let ends = vec![part.start.checked_add(size)?];
+        return place.build(edit, data).slice(data, starts, ends, axes, vec![1]);
     }
-    let result = match output {
-        Some(output) => output,
-        None => place.new_value(data, "part"),
-    };
-    edit.insert.push(NewNode::new("Slice", [Some(data), Some(starts), Some(ends), Some(axes)]).output(result));
-    Some(result)
+    if part.start != 0 {
+        return None;
+    }
+    let starts = edit.constant(data, "starts", Tensor::vector(starts));
+    let ends = edit.new_value(data, "ends");
+    let mut build = place.build(edit, data);
+    // The witness has one axis.
+    let shape = build.shape_of_run(part.witness, 0..1).unwrap_or_else(|| Build::shape(part.witness));
+    let slice = build.slice_between(data, starts, ends, axes, vec![1])?;
+    edit.insert.push(shape.output(ends));
+    Some(slice)
 }

@@ -61,30 +61,182 @@ const LAYING_OUT: &[&str] = &[
 ];
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "lookup-in-order", operators: &["Gather", "GatherND"], exact: true, apply: lookup::in_order },
-    Rule { name: "reverse-whole", operators: &["ReverseSequence"], exact: true, apply: reverse::reverse },
-    Rule { name: "assignment-in-order", operators: &["ScatterND"], exact: true, apply: assign::in_order },
-    Rule { name: "spread-before-broadcast", operators: SPREADING, exact: true, apply: spread::spread },
-    Rule { name: "filled-by-size", operators: LAYING_OUT, exact: true, apply: filled::fill },
+    Rule {
+        name: "lookup-in-order",
+        law: "Gather(x, [0, 1, …, n − 1]) = Reshape(x), GatherND(x, grid in order) = Reshape(x[…])",
+        sentence: "A lookup of everything in order is a layout of the data, or of a part of it.",
+        premises: &[
+            ("in-order", "the indices are proved to count up, each along an axis of its own, in the order of the axes"),
+            ("whole", "they count all of the axis; in a GatherND that cuts one axis, from a number on"),
+            ("sizes-said", "constants can tell the shape of the result"),
+        ],
+        exact: true,
+        operators: &["Gather", "GatherND"],
+        apply: lookup::in_order,
+    },
+    Rule {
+        name: "reverse-whole",
+        law: "ReverseSequence(x, [dim, dim, …]) = x[::-1] along the time axis",
+        sentence: "Sequences that are turned around whole are a slice.",
+        premises: &[("whole-length", "every length is proved to be that of the time axis")],
+        exact: true,
+        operators: &["ReverseSequence"],
+        apply: reverse::reverse,
+    },
+    Rule {
+        name: "assignment-in-order",
+        law: "ScatterND(ScatterND(x, i, u), j, v) = Concat(u, v) where i and j write all of an axis in order",
+        sentence: "Assignments that write all of an axis in order are a concatenation.",
+        premises: &[
+            ("blocks", "each writes places in order along one axis, and all of every other"),
+            ("covers", "together they write every place of the axis, and none twice"),
+            ("plain", "what is written replaces what was there"),
+        ],
+        exact: true,
+        operators: &["ScatterND"],
+        apply: assign::in_order,
+    },
+    Rule {
+        name: "spread-before-broadcast",
+        law: "f(Expand(w), y) = f(w, y)",
+        sentence: "What repeats along an axis is computed once, until something else brings the axis.",
+        premises: &[
+            (
+                "alike",
+                "each node on the way treats the places along the spread axes alike, with equal results bit for bit",
+            ),
+            ("reaches", "before any of it is a graph output, another operand brings the size"),
+        ],
+        exact: true,
+        operators: SPREADING,
+        apply: spread::spread,
+    },
+    Rule {
+        name: "filled-by-size",
+        law: "f(ConstantOfShape(s, c)) = ConstantOfShape(s′, c) for f that move, cut, look up or cast elements",
+        sentence: "What is laid out from one number is filled at its own size.",
+        premises: &[
+            ("one-number", "the result holds one number everywhere"),
+            ("sizes-there", "its sizes are those of a value that is there, or entries of the sizes that filled"),
+            ("pays", "no more nodes are made than go"),
+        ],
+        exact: true,
+        operators: LAYING_OUT,
+        apply: filled::fill,
+    },
     Rule {
         name: "positions-to-constant",
-        operators: &["Slice", "Gather", "Reshape", "Add", "Sub", "Mul"],
+        law: "Range(0, n, 1)[: 4] = [0, 1, 2, 3] where n ≥ 4",
+        sentence: "A few positions are constant, however many there are.",
+        premises: &[
+            ("counts", "the elements are proved to count from a number in steps that are numbers"),
+            ("few", "how many there are is known, and at most 64"),
+            ("no-output", "they are no graph output"),
+        ],
         exact: true,
+        operators: &["Slice", "Gather", "Reshape", "Add", "Sub", "Mul"],
         apply: positions::written,
     },
-    Rule { name: "part-of-outer", operators: &["Slice"], exact: true, apply: outer::part },
-    Rule { name: "concat-of-outer", operators: &["Concat"], exact: true, apply: outer::join },
-    Rule { name: "places-in-order", operators: &["NonZero"], exact: true, apply: nonzero::in_order },
-    Rule { name: "spread-before-product", operators: SPREADING, exact: false, apply: spread::spread_before_product },
+    Rule {
+        name: "part-of-outer",
+        law: "f(x, c)[r] = f(x, c[r]) where x has size 1 along the axes cut",
+        sentence: "A part of a table of products is computed from a part of its constant.",
+        premises: &[
+            ("repeats", "x has size 1 along the axes that are cut, and the constant has all of them"),
+            ("known-cut", "what is cut out is known in numbers"),
+            ("only-parts", "nothing but slices reads the whole"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: outer::part,
+    },
+    Rule {
+        name: "concat-of-outer",
+        law: "Concat(f(x, c₀), …, f(x, cₖ)) = f(x, Concat(c₀, …, cₖ))",
+        sentence: "Tables of products side by side are one.",
+        premises: &[
+            ("repeats", "x has size 1 along the axis, and the constants have all of it"),
+            ("alike", "all are the same operator of the same x, with constants of one shape in the same slot"),
+            ("one-reader", "nothing else reads them"),
+        ],
+        exact: true,
+        operators: &["Concat"],
+        apply: outer::join,
+    },
+    Rule {
+        name: "places-in-order",
+        law: "NonZero(x) = [[0, 1, …, n − 1]] where no element of the vector x is 0",
+        sentence: "The places of a vector without zeros are a Range.",
+        premises: &[
+            ("no-zero", "the vector holds one number that is not 0"),
+            ("laid-out", "all readers of the places only lay them out"),
+            ("one-reader", "nothing else reads the vector"),
+        ],
+        exact: true,
+        operators: &["NonZero"],
+        apply: nonzero::in_order,
+    },
+    Rule {
+        name: "spread-before-product",
+        law: "Expand(w) · M = Expand(w · M)",
+        sentence: "A product with what repeats is computed once, until something else brings the axis.",
+        premises: &[
+            ("alike", "each node on the way treats the places along the spread axes alike"),
+            ("reaches", "before any of it is a graph output, another operand brings the size"),
+        ],
+        exact: false,
+        operators: SPREADING,
+        apply: spread::spread_before_product,
+    },
 ];
 
 /// Of several assignments the last may show that what the first writes to need not be filled. Ranges that are equal are one before one
 /// of them is moved.
 pub(super) const LATE_RULES: &[Rule] = &[
-    Rule { name: "assignment-to-filled", operators: &["ScatterND"], exact: true, apply: assign::into_filled },
-    Rule { name: "range-and-sum", operators: &["Add", "Sub"], exact: true, apply: shifted::shift },
+    Rule {
+        name: "assignment-to-filled",
+        law: "ScatterND(x filled with v, places of a block, u) = Pad(u, v)",
+        sentence: "A block written into a tensor of one number is a Pad.",
+        premises: &[
+            ("filled", "what is written to holds one number everywhere"),
+            ("block", "u goes to one block, along each axis in order"),
+            ("known-margins", "how much is free before and behind the block is known in numbers"),
+            ("plain", "what is written replaces what was there"),
+        ],
+        exact: true,
+        operators: &["ScatterND"],
+        apply: assign::into_filled,
+    },
+    Rule {
+        name: "range-and-sum",
+        law: "Range(a, b, d) + c = Range(a + c, a + c + len · d, d)",
+        sentence: "A sum that only moves a Range is a Range that starts elsewhere.",
+        premises: &[
+            ("read-once", "only the sum reads the Range"),
+            ("open-length", "how many numbers there are depends on a size"),
+            ("64-bits", "the numbers have 64 bits"),
+            ("known-step", "the step is a number other than 0"),
+            ("ends-known", "where it starts and ends is a number, or a value computes it already"),
+            ("no-circle", "that value is not computed from the sum"),
+        ],
+        exact: true,
+        operators: &["Add", "Sub"],
+        apply: shifted::shift,
+    },
 ];
 
 /// A Concat of columns is what lookups and assignments are recognised by.
-pub(super) const LAST_RULES: &[Rule] =
-    &[Rule { name: "columns-by-choice", operators: &["Concat"], exact: true, apply: columns::choose }];
+pub(super) const LAST_RULES: &[Rule] = &[Rule {
+    name: "columns-by-choice",
+    law: "Concat(x₀, x₁) = Where(m, y₀, y₁) for columns xᵢ spread from yᵢ, m true at the place of x₀",
+    sentence: "Columns that are spread and put side by side are chosen, and the choice spreads.",
+    premises: &[
+        ("single-columns", "every operand has size 1 along the axis"),
+        ("spread", "one of them is spread"),
+        ("movable-type", "every runtime selects from the element type"),
+        ("pays", "no more nodes are made than go"),
+    ],
+    exact: true,
+    operators: &["Concat"],
+    apply: columns::choose,
+}];

@@ -7,11 +7,10 @@
 use smallvec::SmallVec;
 
 use crate::dim::{Dim, Scope};
-use crate::ir::{Attribute, Node, ValueId};
+use crate::ir::{Node, ValueId};
 use crate::ops::axis_in;
 use crate::rewrite::Place;
-use crate::rewrite::merge::permutation;
-use crate::rewrite::slices::taken;
+use crate::rewrite::slices::cuts::taken;
 
 /// Shapes of what values are spread from.
 pub(super) trait Shapes {
@@ -60,14 +59,14 @@ pub(super) fn on_narrow(place: &Place<'_>, node: &Node, shapes: &dyn Shapes, exa
         "Concat" => cx.concat(),
         "Slice" => cx.slice(),
         "MatMul" if !exact => cx.product(),
-        "Softmax" | "LogSoftmax" if !exact && place.opset >= 13 => cx.along(&[cx.axis(-1)?]),
+        "Softmax" | "LogSoftmax" if !exact && place.opset.softmax_along_one_axis() => cx.along(&[cx.axis()?]),
         "CumSum" => {
             let [axis] = place.const_ints(node.input(1)?)?[..] else { return None };
             cx.along(&[cx.counted(axis)?])
         }
         // Each row has a mean of its own.
         "InstanceNormalization" if !exact => cx.along(&(1..goal.len()).collect::<Vec<_>>()),
-        "LayerNormalization" if !exact && cx.scales_fit()? => cx.along(&(cx.axis(-1)?..goal.len()).collect::<Vec<_>>()),
+        "LayerNormalization" if !exact && cx.scales_fit()? => cx.along(&(cx.axis()?..goal.len()).collect::<Vec<_>>()),
         _ => None,
     }
 }
@@ -107,12 +106,8 @@ impl Cx<'_, '_> {
     }
 
     /// The axis the node names.
-    fn axis(&self, default: i64) -> Option<usize> {
-        match self.node.attribute("axis") {
-            None => self.counted(default),
-            Some(Attribute::Int(axis)) => self.counted(*axis),
-            Some(_) => None,
-        }
+    fn axis(&self) -> Option<usize> {
+        self.place.read(self.node).axis(self.place.shape(self.node.input(0)?)?.len())
     }
 
     fn same(&self, shape: Vec<Dim>) -> Form {
@@ -141,7 +136,7 @@ impl Cx<'_, '_> {
         let (data, indices) = (self.node.input(0)?, self.node.input(1)?);
         if self.shapes.narrow(data).is_none() {
             // Entries are looked up one by one; each brings the data's other axes.
-            if self.axis(0)? != 0 {
+            if self.axis()? != 0 {
                 return None;
             }
             let mut shape = self.dims(indices)?.to_vec();
@@ -150,7 +145,7 @@ impl Cx<'_, '_> {
             return Some(Form::Same { shape, whole });
         }
         let (narrow, wide) = self.only_first()?;
-        let axis = self.axis(0)?;
+        let axis = self.axis()?;
         if !self.equal(narrow.get(axis)?, wide.get(axis)?) {
             return None;
         }
@@ -224,21 +219,20 @@ impl Cx<'_, '_> {
 
     /// Whether what a normalization is scaled by has none of the axes that are not normalized.
     fn scales_fit(&self) -> Option<bool> {
-        let most = self.goal.len().checked_sub(self.axis(-1)?)?;
+        let most = self.goal.len().checked_sub(self.axis()?)?;
         let mut scales = self.node.inputs().iter().skip(1).flatten();
         Some(scales.all(|&scale| self.place.shape(scale).is_some_and(|dims| dims.len() <= most)))
     }
 
     fn transpose(&self) -> Option<Form> {
         let (narrow, _) = self.only_first()?;
-        let order = permutation(self.node, narrow.len())?;
+        let order = self.place.read(self.node).permutation(narrow.len())?;
         Some(self.same(order.iter().map(|&axis| narrow.get(axis).cloned()).collect::<Option<_>>()?))
     }
 
     /// Every part must repeat along the other axes, or none.
     fn concat(&self) -> Option<Form> {
-        let Some(Attribute::Int(_)) = self.node.attribute("axis") else { return None };
-        let axis = self.axis(0)?;
+        let axis = self.axis()?;
         let mut shape: Option<Vec<Dim>> = None;
         for part in self.node.inputs() {
             let part = (*part)?;

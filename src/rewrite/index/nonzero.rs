@@ -4,18 +4,19 @@
 
 use super::uniform;
 use crate::ir::{Edit, NewNode};
+use crate::ops::size_operand::reshape_codes;
 use crate::rewrite::Place;
-use crate::rewrite::merge::{insert_reshape_to, reshape_codes};
+use crate::rewrite::build::rebuilt;
 use crate::tensor::Tensor;
 
-pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (vector, output) = (node.input(0)?, node.output(0)?);
     let (filled, filling) = place.producer(vector, "ConstantOfShape")?;
     let sizes = filling.input(0)?;
     let [size] = place.shape(vector)? else { return None };
     let from = [size.clone()];
-    if place.opset < 11 || uniform(place, vector)?.to_f64s()?.first().is_none_or(|number| *number == 0.0) {
+    if !place.opset.has("Range") || uniform(place, vector)?.to_f64s()?.first().is_none_or(|number| *number == 0.0) {
         return None;
     }
     // The filled vector goes; in its place comes the Range. What lays out the places lays out the Range.
@@ -27,32 +28,31 @@ pub(super) fn in_order(place: &mut Place<'_>) -> Option<Edit> {
     };
     if !place.model.is_read_only_by(vector, &[place.id])
         || readers.is_empty()
-        || place.model.is_output(output)
-        || place.model.value(output).pinned
+        || place.model.is_named(output)
         || !readers.iter().all(|&(reader, slot)| slot == 0 && lays_out(reader).is_some())
     {
         return None;
     }
-    let mut edit = place.edit("places-in-order")?.removing(place.id).removing(filled);
+    let mut edit = place.edit()?.removing(place.id).removing(filled);
     let mut numbers = Vec::new();
     for number in [0i64, 1] {
-        let value = place.new_value(output, "number");
-        edit.constants.push((value, Tensor::scalar(number)));
-        numbers.push(Some(value));
+        numbers.push(Some(edit.constant(output, "number", Tensor::scalar(number))));
     }
-    let (limit, range) = (place.new_value(sizes, "limit"), place.new_value(output, "range"));
+    let (limit, range) = (edit.new_value(sizes, "limit"), edit.new_value(output, "range"));
     edit.insert.push(NewNode::new("Squeeze", [Some(sizes)]).output(limit));
     let [start, step] = numbers[..] else { return None };
     edit.insert.push(NewNode::new("Range", [start, Some(limit), step]).output(range));
     for (reader, _) in readers {
-        let result = place.model.node(reader)?.output(0)?;
-        let target = place.shape(result)?.to_vec();
+        let layout = place.model.node(reader)?;
+        let result = layout.output(0)?;
+        let target = place.shape(result)?;
         edit.remove.push(reader);
-        if let [_] = target[..] {
+        if let [_] = target {
             edit.replace.push((result, range));
             continue;
         }
-        insert_reshape_to(place, &mut edit, (range, &from), (result, &target))?;
+        let node = place.build(&mut edit, result).reshape_to(place.scope(), range, &from, target)?;
+        edit.insert.push(rebuilt(layout, node).output(result));
     }
     Some(edit)
 }

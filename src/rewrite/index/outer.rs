@@ -4,11 +4,9 @@
 //! that cuts this axis, and `Concat(f(x, c₀), …, f(x, cₖ)) = f(x, Concat(c₀, …, cₖ))`. What is cut and put together is constant.
 
 use crate::dim::Dim;
-use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
-use crate::ops::axis_in;
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::Place;
-use crate::rewrite::slices::cut_elements;
-use crate::rewrite::split::strung;
+use crate::rewrite::slices::cuts::cut_elements;
 use crate::tensor::{StridedView, Tensor, gather};
 
 /// Operators that are no dearer than a copy.
@@ -35,7 +33,7 @@ fn outer(place: &Place<'_>, value: ValueId, axes: &[usize]) -> Option<Outer> {
     let id = place.model.value(value).producer()?;
     let node = place.model.node(id).filter(|node| CHEAP.iter().any(|operator| node.is(operator)))?;
     let rank = place.shape(value)?.len();
-    if place.opset < 7 || Some(node.graph()) != place.graph() {
+    if !place.opset.arithmetic_broadcasts() || Some(node.graph()) != place.graph() {
         return None;
     }
     let (a, b) = (node.input(0)?, node.input(1)?);
@@ -57,12 +55,11 @@ fn outer(place: &Place<'_>, value: ValueId, axes: &[usize]) -> Option<Outer> {
 
 /// The node again, with another constant.
 fn again(node: &Node, outer: Outer, constant: ValueId) -> NewNode {
-    let operands = if outer.slot == 1 { [outer.varying, constant] } else { [constant, outer.varying] };
-    NewNode::new(&node.op_type, operands.map(Some)).named(node.name.clone())
+    NewNode::like(node).reading(outer.slot, constant)
 }
 
-pub(super) fn part(place: &mut Place<'_>) -> Option<Edit> {
-    let (value, output) = (place.input(0)?, place.output(0)?);
+pub(super) fn part(place: &Place<'_>) -> Option<Edit> {
+    let value = place.input(0)?;
     let cuts = cut_elements(place)?;
     let axes: Vec<usize> = cuts.iter().map(|cut| cut.axis).collect();
     let found = outer(place, value, &axes)?;
@@ -71,7 +68,7 @@ pub(super) fn part(place: &mut Place<'_>) -> Option<Edit> {
         let node = place.model.node(reader).filter(|node| Some(node.graph()) == place.graph());
         slot == 0 && node.is_some_and(|node| node.is("Slice"))
     });
-    if !only_cut || place.model.is_output(value) || place.model.value(value).pinned {
+    if !only_cut || place.model.is_named(value) {
         return None;
     }
     let tensor = place.constant(found.constant)?.clone();
@@ -82,20 +79,15 @@ pub(super) fn part(place: &mut Place<'_>) -> Option<Edit> {
         view = view.slice_axis(axis, cut.start, isize::try_from(cut.step).ok()?, cut.len).ok()?;
     }
     let tensor = gather(&tensor, &view).ok()?;
-    let constant = place.new_value(found.constant, "part");
-    let mut node = again(place.model.node(found.id)?, found, constant);
-    node.name.clone_from(&place.node()?.name);
-    let mut edit = place.edit("part-of-outer")?.removing(place.id);
-    edit.constants.push((constant, tensor));
-    Some(edit.inserting(node.output(output)))
+    let mut edit = place.edit()?;
+    let constant = edit.constant(found.constant, "part", tensor);
+    place.instead(edit, again(place.model.node(found.id)?, found, constant))
 }
 
-pub(super) fn join(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn join(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
-    let output = node.output(0)?;
-    let rank = place.shape(output)?.len();
-    let Some(Attribute::Int(axis)) = node.attribute("axis") else { return None };
-    let axis = axis_in(*axis, rank).ok()?;
+    let rank = place.shape(node.output(0)?)?.len();
+    let axis = place.read(node).axis(rank)?;
     let parts: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
     if !(2..=MAX_PARTS).contains(&parts.len()) {
         return None;
@@ -117,12 +109,9 @@ pub(super) fn join(place: &mut Place<'_>) -> Option<Edit> {
     }
     let tensors: Vec<&Tensor> = tensors.iter().collect();
     let own = axis.checked_sub(rank.checked_sub(tensors.first()?.rank())?)?;
-    let joined = strung(place, &tensors, own).filter(|joined| joined.len() <= MAX_CONSTANT)?;
+    let joined = place.concatenated(&tensors, own).filter(|joined| joined.len() <= MAX_CONSTANT)?;
     let found = first?;
-    let constant = place.new_value(found.constant, "joined");
-    let mut node = again(place.model.node(found.id)?, found, constant);
-    node.name.clone_from(&place.node()?.name);
-    let mut edit = place.edit("concat-of-outer")?.removing(place.id);
-    edit.constants.push((constant, joined));
-    Some(edit.inserting(node.output(output)))
+    let mut edit = place.edit()?;
+    let constant = edit.constant(found.constant, "joined", joined);
+    place.instead(edit, again(place.model.node(found.id)?, found, constant))
 }

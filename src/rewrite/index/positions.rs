@@ -30,12 +30,11 @@ pub fn positions(place: &Place<'_>, value: ValueId) -> Option<Positions> {
 }
 
 /// The first few of many positions are numbers, however many there are: `Range(0, n, 1)[: 4] = [0, 1, 2, 3]` where `n ≥ 4`.
-pub(super) fn written(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn written(place: &Place<'_>) -> Option<Edit> {
     let output = place.output(0)?;
-    let named = place.model.is_output(output) || place.model.value(output).pinned;
     let sizes = place.fact(output)?.static_shape()?;
     let len = place.fact(output)?.static_len().filter(|len| (1..=MAX_WRITTEN).contains(len))?;
-    if named || place.dtype(output)? != DType::Int64 || place.constant(output).is_some() {
+    if place.model.is_named(output) || place.dtype(output)? != DType::Int64 || place.constant(output).is_some() {
         return None;
     }
     let count = counting(place, output)?;
@@ -51,9 +50,8 @@ pub(super) fn written(place: &mut Place<'_>) -> Option<Edit> {
         }
         numbers.push(number);
     }
-    let value = place.new_value(output, "positions");
-    let mut edit = place.edit("positions-to-constant")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
+    let value = edit.constant(output, "positions", Tensor::from_vec(&sizes, numbers).ok()?);
     edit.rewire.extend(place.model.users(output).into_iter().map(|(reader, slot)| (reader, slot, Some(value))));
-    edit.constants.push((value, Tensor::from_vec(&sizes, numbers).ok()?));
     Some(edit)
 }

@@ -3,30 +3,19 @@
 //! Law: `ReverseSequence(x, v)`, where all of `v` is the length of the time axis, is `x[::-1]` along it.
 
 use super::counting::counting;
-use crate::ir::{Attribute, Edit, NewNode};
+use crate::ir::Edit;
 use crate::rewrite::Place;
-use crate::tensor::Tensor;
 
-pub(super) fn reverse(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn reverse(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (data, output) = (node.input(0)?, node.output(0)?);
-    let axis = match node.attribute("time_axis") {
-        None => 0,
-        Some(Attribute::Int(axis @ (0 | 1))) => *axis,
-        Some(_) => return None,
-    };
+    let axis = node.int("time_axis", 0).filter(|axis| [0, 1].contains(axis))?;
     let dim = place.shape(data)?.get(usize::try_from(axis).ok()?)?;
     let lengths = counting(place, node.input(1)?)?;
     if !lengths.is_splat() || !place.scope().eq(&lengths.offset, dim).is_yes() {
         return None;
     }
-    let name = node.name.clone();
-    let mut edit = place.edit("reverse-whole")?.removing(place.id);
-    let mut inputs = vec![Some(data)];
-    for (suffix, number) in [("starts", -1), ("ends", i64::MIN), ("axes", axis), ("steps", -1)] {
-        let constant = place.new_value(output, suffix);
-        edit.constants.push((constant, Tensor::vector(vec![number])));
-        inputs.push(Some(constant));
-    }
-    Some(edit.inserting(NewNode::new("Slice", inputs).named(name).output(output)))
+    let mut edit = place.edit()?;
+    let slice = place.build(&mut edit, output).slice(data, vec![-1], vec![i64::MIN], vec![axis], vec![-1])?;
+    place.instead(edit, slice)
 }

@@ -12,7 +12,7 @@ use crate::tensor::{DType, Tensor};
 const MAX_ABOVE: usize = 64;
 
 /// `Add(Range(a, b, d), c)` and `Sub(Range(a, b, d), c)` become one Range, if nothing else reads the Range.
-pub(super) fn shift(place: &mut Place<'_>) -> Option<Edit> {
+pub(super) fn shift(place: &Place<'_>) -> Option<Edit> {
     let output = place.output(0)?;
     let operands: Vec<ValueId> = place.node()?.inputs().iter().flatten().copied().collect();
     let range = operands.into_iter().find_map(|operand| {
@@ -37,16 +37,12 @@ pub(super) fn shift(place: &mut Place<'_>) -> Option<Edit> {
         });
     }
     operands.push(Number::Constant(step));
-    let mut edit = place.edit("range-and-sum")?.removing(place.id).removing(range);
+    let mut edit = place.edit()?.removing(place.id).removing(range);
     let mut inputs = Vec::new();
     for operand in operands {
         inputs.push(Some(match operand {
             Number::Value(value) => value,
-            Number::Constant(number) => {
-                let constant = place.new_value(output, "number");
-                edit.constants.push((constant, Tensor::scalar(number)));
-                constant
-            }
+            Number::Constant(number) => edit.constant(output, "number", Tensor::scalar(number)),
         }));
     }
     let node = NewNode::new("Range", inputs).named(place.node()?.name.clone()).output(output);

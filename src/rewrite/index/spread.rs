@@ -12,7 +12,7 @@ use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::Place;
-use crate::rewrite::merge::insert_reshape_to;
+use crate::rewrite::build::rebuilt;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
@@ -35,24 +35,24 @@ struct Narrow {
 }
 
 /// Results stay as they are bit for bit.
-pub(super) fn spread(place: &mut Place<'_>) -> Option<Edit> {
-    narrowed(place, "spread-before-broadcast", true)
+pub(super) fn spread(place: &Place<'_>) -> Option<Edit> {
+    narrowed(place, true)
 }
 
 /// Sums may be taken in another order: a product of fewer rows is blocked in another way.
-pub(super) fn spread_before_product(place: &mut Place<'_>) -> Option<Edit> {
-    narrowed(place, "spread-before-product", false)
+pub(super) fn spread_before_product(place: &Place<'_>) -> Option<Edit> {
+    narrowed(place, false)
 }
 
-fn narrowed(place: &mut Place<'_>, rule: &'static str, exact: bool) -> Option<Edit> {
+fn narrowed(place: &Place<'_>, exact: bool) -> Option<Edit> {
     let node = place.node()?;
     let [Some(wide)] = *node.outputs() else { return None };
-    if place.opset < 8 || !is_free(place, wide) {
+    if !place.opset.everything_broadcasts() || !is_free(place, wide) {
         return None;
     }
     if node.is("ConstantOfShape") {
         let number = uniform(place, wide)?;
-        let scalar = region(place, rule, exact, Narrow { wide, narrow: None, shape: Vec::new() }, Some(number.clone()));
+        let scalar = region(place, exact, Narrow { wide, narrow: None, shape: Vec::new() }, Some(number.clone()));
         if scalar.is_some() || exact {
             return scalar;
         }
@@ -61,13 +61,13 @@ fn narrowed(place: &mut Place<'_>, rule: &'static str, exact: bool) -> Option<Ed
         let keep = |dim: &Dim| if dim.as_const().is_some() { dim.clone() } else { one.clone() };
         let shape: Vec<Dim> = place.shape(wide)?.iter().map(keep).collect();
         let number = splat(&number, &shape)?;
-        return region(place, rule, exact, Narrow { wide, narrow: None, shape }, Some(number));
+        return region(place, exact, Narrow { wide, narrow: None, shape }, Some(number));
     }
     if place.constant(wide).is_none()
         && let Some(number) = uniform(place, wide).filter(|number| Some(number.dtype()) == place.dtype(wide))
     {
         let root = Narrow { wide, narrow: None, shape: Vec::new() };
-        if let Some(edit) = region(place, rule, exact, root, Some(number)) {
+        if let Some(edit) = region(place, exact, root, Some(number)) {
             return Some(edit);
         }
     }
@@ -103,7 +103,7 @@ fn narrowed(place: &mut Place<'_>, rule: &'static str, exact: bool) -> Option<Ed
         }
     };
     // Reading an outer value or a graph output in place of this one is no different; types must agree.
-    region(place, rule, exact, Narrow { wide, narrow: Some(narrow), shape }, None)
+    region(place, exact, Narrow { wide, narrow: Some(narrow), shape }, None)
 }
 
 /// One number as a tensor of this shape.
@@ -118,21 +118,13 @@ fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
 }
 
 /// Computes on the smaller form whatever reads a value; `number` is that form where it is a constant that is to be made.
-fn region(
-    place: &mut Place<'_>,
-    rule: &'static str,
-    exact: bool,
-    root: Narrow,
-    number: Option<Tensor>,
-) -> Option<Edit> {
+fn region(place: &Place<'_>, exact: bool, root: Narrow, number: Option<Tensor>) -> Option<Edit> {
     let mut region = Region { known: vec![root], seen: Vec::new(), exact };
     region.grow(place)?;
-    let mut edit = place.edit(rule)?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     if let Some(number) = number {
         let root = region.known.first_mut()?;
-        let constant = place.new_value(root.wide, "value");
-        root.narrow = Some(constant);
-        edit.constants.push((constant, number));
+        root.narrow = Some(edit.constant(root.wide, "value", number));
     }
     region.build(place, &mut edit)?;
     Some(edit)
@@ -140,7 +132,7 @@ fn region(
 
 /// Whether the value has no reader but nodes, and some.
 fn is_free(place: &Place<'_>, value: ValueId) -> bool {
-    !place.model.is_output(value) && !place.model.value(value).pinned && !place.model.is_unused(value)
+    !place.model.is_named(value) && !place.model.is_unused(value)
 }
 
 /// The operand that an element-wise operator hands through but for its size: beside a neutral element everywhere, or chosen by a
@@ -261,7 +253,7 @@ impl Region {
     }
 
     /// Lets every reader read the smaller forms, those first whose operands are there.
-    fn build(&mut self, place: &mut Place<'_>, edit: &mut Edit) -> Option<()> {
+    fn build(&mut self, place: &Place<'_>, edit: &mut Edit) -> Option<()> {
         let mut waiting: Vec<NodeId> = self.seen.iter().map(|reader| reader.id).collect();
         while !waiting.is_empty() {
             let is_ready = |id: &NodeId| {
@@ -278,8 +270,9 @@ impl Region {
         Some(())
     }
 
-    fn build_reader(&mut self, place: &mut Place<'_>, edit: &mut Edit, id: NodeId) -> Option<()> {
+    fn build_reader(&mut self, place: &Place<'_>, edit: &mut Edit, id: NodeId) -> Option<()> {
         let node = place.model.node(id)?;
+        let old = node;
         let form = on_narrow(place, node, self, self.exact)?;
         let [Some(output)] = *node.outputs() else { return None };
         match form {
@@ -294,7 +287,7 @@ impl Region {
                 let mut copy = NewNode::like(node);
                 let smaller = |input: ValueId| self.find(input).map_or(Some(input), |known| known.narrow);
                 copy.inputs = node.inputs().iter().map(|input| input.and_then(smaller)).collect();
-                let narrow = place.new_value(output, "narrow");
+                let narrow = edit.new_value(output, "narrow");
                 edit.insert.push(copy.output(narrow));
                 edit.remove.push(id);
                 self.made(output, narrow)?;
@@ -304,12 +297,14 @@ impl Region {
                 let (source, from) = (known.narrow?, known.shape.clone());
                 edit.remove.push(id);
                 if whole {
-                    insert_reshape_to(place, edit, (source, &from), (output, &shape))?;
+                    let node = place.build(edit, output).reshape_to(place.scope(), source, &from, &shape)?;
+                    edit.insert.push(rebuilt(old, node).output(output));
                 } else if from == shape {
                     self.made(output, source)?;
                 } else {
-                    let narrow = place.new_value(output, "narrow");
-                    insert_reshape_to(place, edit, (source, &from), (narrow, &shape))?;
+                    let narrow = edit.new_value(output, "narrow");
+                    let node = place.build(edit, narrow).reshape_to(place.scope(), source, &from, &shape)?;
+                    edit.insert.push(rebuilt(old, node).output(narrow));
                     self.made(output, narrow)?;
                 }
             }

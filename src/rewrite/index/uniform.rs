@@ -1,7 +1,8 @@
 //! Tensors that hold one number everywhere, whatever their size.
 
 use super::counting::counting;
-use crate::ir::{Attribute, Node, ValueId};
+use crate::ir::{Node, ValueId};
+use crate::ops::Number;
 use crate::rewrite::Place;
 use crate::tensor::{DType, Tensor};
 
@@ -24,30 +25,22 @@ fn uniform_before(place: &Place<'_>, value: ValueId, depth: usize) -> Option<Ten
             return None;
         }
         match node.op_type.as_str() {
-            "ConstantOfShape" => {
-                return match node.attribute("value") {
-                    Some(Attribute::Tensor(tensor, _)) => tensor.uniform(),
-                    Some(_) => None,
-                    None => Some(Tensor::scalar(0.0f32)),
-                };
-            }
+            "ConstantOfShape" => return place.read(node).fill_value()?.uniform(),
             "Identity" | "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Expand" | "Transpose" | "Slice"
             | "Tile" | "Gather" | "GatherElements" | "GatherND" => at = node.input(0)?,
             // The nearest entry is one of the entries.
             "Resize" if is_nearest(node) => at = node.input(0)?,
             "Pad" => {
                 let number = uniform_before(place, node.input(0)?, depth / 2)?;
+                let reading = place.read(node);
                 // Other modes repeat what is there.
-                if !matches!(node.attribute("mode"), None | Some(Attribute::String(_))) {
-                    return None;
-                }
-                if matches!(node.attribute("mode"), Some(Attribute::String(mode)) if mode.as_ref() != b"constant") {
+                if !reading.pads_with_a_number()? {
                     return Some(number);
                 }
-                let around = match (node.attribute("value"), node.input(2)) {
-                    (None, Some(value)) => uniform_before(place, value, depth / 2)?,
-                    (None, None) => Tensor::zeros(number.dtype(), &[]).ok()?,
-                    _ => return None,
+                let around = match reading.pad_fill()? {
+                    Number::Operand(value) => uniform_before(place, value, depth / 2)?,
+                    Number::Absent => Tensor::zeros(number.dtype(), &[]).ok()?,
+                    Number::Attribute(_) => return None,
                 };
                 return Some(number).filter(|number| number.same(&around));
             }
@@ -71,9 +64,8 @@ fn uniform_before(place: &Place<'_>, value: ValueId, depth: usize) -> Option<Ten
 }
 
 fn is_nearest(node: &Node) -> bool {
-    let is = |name: &str, text: &[u8]| matches!(node.attribute(name), Some(Attribute::String(held)) if held.as_ref() == text);
-    (node.attribute("mode").is_none() || is("mode", b"nearest"))
-        && !is("coordinate_transformation_mode", b"tf_crop_and_resize")
+    let crops = node.text("coordinate_transformation_mode", b"") == Some(b"tf_crop_and_resize");
+    node.text("mode", b"nearest") == Some(b"nearest") && !crops
 }
 
 /// A number in another type, where both hold it exactly beyond doubt.

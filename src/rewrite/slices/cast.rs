@@ -1,11 +1,24 @@
 //! Casts there and back around data movement.
 
 use crate::ir::{Edit, NewNode, NodeId};
-use crate::rewrite::merge::is_lossless;
 use crate::rewrite::{Place, Rule};
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "cast-sandwich", operators: &["Cast"], exact: true, apply: cast_sandwich }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "cast-sandwich",
+    law: "Cast(f(Cast(x, a)), b) = f(x) where x has type b, for f that move elements",
+    sentence: "Casts there and back around movements go.",
+    premises: &[
+        ("same-type", "the last type is that of x"),
+        ("lossless", "every value of x's type has one of the type between that stands for it alone"),
+        ("movements", "between the casts elements are moved and nothing else"),
+        ("one-reader", "nothing else reads what is between them"),
+        ("any-type", "the operator set is 8 or later, since which the movements take every type"),
+        ("movable-type", "every runtime moves elements of x's type"),
+    ],
+    exact: true,
+    operators: &["Cast"],
+    apply: cast_sandwich,
+}];
 
 /// Operators that move elements of their first operand and never look at them.
 const MOVEMENTS: [&str; 9] =
@@ -16,9 +29,9 @@ const MOST_MOVEMENTS: usize = 16;
 
 /// `Cast(f(Cast(x, a)), b) = f(x)` for an `f` that only moves elements, where `b` is the type of `x` and every value of it has an
 /// `a` that stands for it exactly. Converters write that for operators that did not know the type.
-fn cast_sandwich(place: &mut Place<'_>) -> Option<Edit> {
+fn cast_sandwich(place: &Place<'_>) -> Option<Edit> {
     // Before these versions some of the movements do not take every type.
-    if place.opset < 8 {
+    if !place.opset.everything_broadcasts() {
         return None;
     }
     let output = place.output(0)?;
@@ -31,21 +44,21 @@ fn cast_sandwich(place: &mut Place<'_>) -> Option<Edit> {
         if chain.len() == MOST_MOVEMENTS || !place.has_one_reader(value) {
             return None;
         }
-        let (id, node) = MOVEMENTS.iter().find_map(|operator| place.producer(value, operator))?;
+        let (id, node) = place.producer_of(value, &MOVEMENTS)?;
         chain.push((id, NewNode::like(node)));
         value = node.input(0)?;
     };
     let data = first.input(0)?;
     let (from, through, to) = (place.dtype(data)?, place.dtype(value)?, place.dtype(output)?);
     // Without a movement between them it is another rule's.
-    if chain.is_empty() || from != to || !is_lossless(from, through) || !super::is_common(from) {
+    if chain.is_empty() || from != to || !from.is_lossless_in(through) || !super::is_common(from) {
         return None;
     }
-    let mut edit = place.edit("cast-sandwich")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     let mut value = data;
-    while let Some((id, mut node)) = chain.pop() {
-        *node.inputs.first_mut()? = Some(value);
-        value = if chain.is_empty() { output } else { place.new_value(output, "moved") };
+    while let Some((id, node)) = chain.pop() {
+        let node = node.reading(0, value);
+        value = if chain.is_empty() { output } else { edit.new_value(output, "moved") };
         edit.remove.push(id);
         edit.insert.push(node.output(value));
     }

@@ -1,29 +1,72 @@
 //! Slices of slices, slices of everything, and equal slices.
 
-use super::{Cuts, can_precede, cuts_of, ranges_of, same_cut, siblings, sliced};
+use super::cuts::{Cuts, READING, cuts_of, ranges_of, same_cut};
+use super::{can_precede, siblings};
 use crate::ir::{Edit, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
 use crate::slicing::{self, Bound, Range};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "slice-nothing", operators: &["Slice"], exact: true, apply: slice_nothing },
-    Rule { name: "equal-slices", operators: &["Slice"], exact: true, apply: equal_slices },
-    Rule { name: "slice-slice", operators: &["Slice"], exact: true, apply: slice_slice },
-    Rule { name: "slice-fewer-axes", operators: &["Slice"], exact: true, apply: slice_fewer_axes },
+    Rule {
+        name: "slice-nothing",
+        law: "x[0 : dim] = x",
+        sentence: "A slice that takes all of every axis goes.",
+        premises: &[("whole", "every axis is proved to be taken whole")],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_nothing,
+    },
+    Rule {
+        name: "equal-slices",
+        law: "x[r] = x[q] where r and q take the same elements",
+        sentence: "Of slices that take the same, however it is written, one is enough.",
+        premises: &[
+            ("same-elements", "both take the same of every axis; of a tensor that holds one number, as much"),
+            ("can-precede", "what the other node reads beside the data is given, or read by this one as well"),
+            ("one-name", "not both results are graph outputs"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: equal_slices,
+    },
+    Rule {
+        name: "slice-slice",
+        law: "x[r][s] = x[r ∘ s]",
+        sentence: "A slice of a slice is one slice.",
+        premises: &[
+            ("composes", "what both take together is proved to be one range of numbers along every axis"),
+            ("one-reader", "all readers of the first slice compose with it, unless both together take all of x"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_slice,
+    },
+    Rule {
+        name: "slice-fewer-axes",
+        law: "x[0 : dim on a, r on b] = x[r on b]",
+        sentence: "A slice does not name axes that it takes whole.",
+        premises: &[
+            ("one-whole", "an axis that is named is proved to be taken whole"),
+            ("one-cut", "another one is cut"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_fewer_axes,
+    },
 ];
 
 /// `x[0:dim] = x`, on every axis.
-fn slice_nothing(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_nothing(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
     if cuts_of(place, place.id)?.axes.iter().any(Option::is_some) {
         return None;
     }
-    place.forward("slice-nothing", value)
+    place.forward(value)
 }
 
 /// Two slices that take the same elements of every axis of one value are one, however their bounds are written: `x[0:5]` is
 /// `x[-8:5]` where `x` has 8 elements. Of a tensor of one value repeated, slices of equal shape are one.
-fn equal_slices(place: &mut Place<'_>) -> Option<Edit> {
+fn equal_slices(place: &Place<'_>) -> Option<Edit> {
     let (data, output) = (place.input(0)?, place.output(0)?);
     let others = siblings(place, data, &["Slice"]);
     if others.is_empty() {
@@ -40,16 +83,16 @@ fn equal_slices(place: &mut Place<'_>) -> Option<Edit> {
         let node = place.model.node(id).filter(|node| can_precede(place, node))?;
         let value = node.output(0)?;
         // Two names would need an Identity.
-        let is_free = !place.model.is_output(output) || !place.model.is_output(value);
+        let is_free = !place.model.is_named(output) || !place.model.is_named(value);
         (is_free && same).then_some(value)
     };
     let first = others.into_iter().find_map(equal)?;
-    place.forward("equal-slices", first)
+    place.forward(first)
 }
 
 /// `x[r][s] = x[r∘s]` on every axis; reversing what is reversed gives all of `x`. Unless it does, the first slice must have no other
 /// readers than slices it composes with: it would stay, and nothing be saved.
-fn slice_slice(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_slice(place: &Place<'_>) -> Option<Edit> {
     let middle = place.input(0)?;
     let (first, node) = place.producer(middle, "Slice")?;
     let data = node.input(0)?;
@@ -57,25 +100,23 @@ fn slice_slice(place: &mut Place<'_>) -> Option<Edit> {
     let first = cuts_of(place, first)?;
     let both = composed(place, &first, place.id)?;
     if both.iter().all(Option::is_none) {
-        return place.forward("slice-slice", data);
+        return place.forward(data);
     }
     let composes = |(id, slot): (NodeId, usize)| {
         let is_slice = place.model.node(id).is_some_and(|node| node.is("Slice") && node.graph() == graph);
         slot == 0 && is_slice && (id == place.id || composed(place, &first, id).is_some())
     };
     let users = place.model.users(middle);
-    let is_free = !place.model.is_output(middle) && !place.model.value(middle).pinned;
-    if !is_free || users.len() > super::MOST_READERS || !users.into_iter().all(composes) {
+    if place.model.is_named(middle) || users.len() > super::MOST_READERS || !users.into_iter().all(composes) {
         return None;
     }
-    let edit = place.edit("slice-slice")?;
-    replaced(place, edit, data, &both)
+    replaced(place, data, &both)
 }
 
 /// What the Slice `id` takes of what a first slice took, as ranges of numbers.
 fn composed(place: &Place<'_>, first: &Cuts, id: NodeId) -> Option<Vec<Option<Range>>> {
     let second = cuts_of(place, id)?;
-    let (scope, reading) = (place.scope(), super::READING);
+    let (scope, reading) = (place.scope(), READING);
     let is_number = |bound: &Bound| match bound {
         Bound::Open => true,
         Bound::At(at) => at.as_const().is_some(),
@@ -96,22 +137,21 @@ fn composed(place: &Place<'_>, first: &Cuts, id: NodeId) -> Option<Vec<Option<Ra
 }
 
 /// An axis that is taken whole need not be named.
-fn slice_fewer_axes(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_fewer_axes(place: &Place<'_>) -> Option<Edit> {
     let data = place.input(0)?;
     let cuts = cuts_of(place, place.id)?;
     let kept = cuts.cut().count();
     if kept == 0 || kept == cuts.named {
         return None;
     }
-    let edit = place.edit("slice-fewer-axes")?;
-    replaced(place, edit, data, &ranges_of(&cuts.axes))
+    replaced(place, data, &ranges_of(&cuts.axes))
 }
 
 /// An edit that puts a Slice of these ranges of numbers in the node's place.
-fn replaced(place: &mut Place<'_>, mut edit: Edit, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
-    let (output, name) = (place.output(0)?, place.node()?.name.clone());
-    let node = sliced(place, &mut edit, data, ranges)?;
-    Some(edit.removing(place.id).inserting(node.named(name).output(output)))
+fn replaced(place: &Place<'_>, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
+    let mut edit = place.edit()?;
+    let node = place.build(&mut edit, data).slice_of_ranges(data, ranges)?;
+    place.instead(edit, node)
 }
 
 #[cfg(test)]
@@ -120,7 +160,7 @@ mod tests {
     use crate::ops::{Budget, evaluate_graph};
     use crate::slicing::Rule;
     use crate::tensor::{DType, Tensor};
-    use crate::{Document, Options};
+    use crate::{OnnxModel, Options};
 
     /// Starts, ends, axes, steps of one Slice.
     type Slice<'s> = (&'s [i64], &'s [i64], &'s [i64], &'s [i64]);
@@ -166,7 +206,7 @@ mod tests {
     /// The operators that are left, after checking that the result is the same.
     fn folded(slices: &[Slice<'_>], opset: i64) -> Vec<String> {
         let model = chain(slices, opset);
-        let mut document = Document::of(model.clone());
+        let mut document = OnnxModel::of(model.clone());
         document.fold(&Options::default()).unwrap();
         for size in 0..9 {
             assert!(run(&model, size).same(&run(document.model(), size)), "{size} {slices:?}");
@@ -213,7 +253,7 @@ mod tests {
     #[test]
     fn axes_that_stay_whole_are_not_named() {
         let model = chain(&[(&[0, 1], &[i64::MAX, 4], &[0, 1], &[1, 2])], 13);
-        let mut document = Document::of(model);
+        let mut document = OnnxModel::of(model);
         document.fold(&Options::default()).unwrap();
         let folded = document.model();
         let slice = folded.graph(folded.main()).nodes().find_map(|node| folded.node(node)).unwrap();

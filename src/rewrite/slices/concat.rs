@@ -2,24 +2,44 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Cut, axis_of, cuts_of, range_of, ranges_of, same_cut, sliced, split};
+use super::cuts::{Cut, READING, cuts_of, part, range_of, ranges_of, same_cut};
 use crate::dim::{Dim, Scope};
-use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Edit, Node, NodeId, ValueId};
+use crate::rewrite::build::{Build, rebuilt};
 use crate::rewrite::{Place, Rule};
 use crate::slicing::{self, Bound, Range};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "slice-of-concat", operators: &["Slice"], exact: true, apply: slice_of_concat },
-    Rule { name: "concat-of-slices", operators: &["Concat"], exact: true, apply: concat_of_slices },
+    Rule {
+        name: "slice-of-concat",
+        law: "Concat(p₀, …, pₙ)[r] = Concat(pᵢ, …, pⱼ)[r′]",
+        sentence: "A slice of a concatenation is of the pieces that it reaches.",
+        premises: &[
+            ("within", "the elements taken are proved to lie in these pieces, whatever the sizes are"),
+            ("saves", "one piece is left, or no slice, or fewer pieces where nothing else reads the concatenation"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_of_concat,
+    },
+    Rule {
+        name: "concat-of-slices",
+        law: "Concat(x[a : m], x[m : b]) = x[a : b]",
+        sentence: "Parts of a value that follow one another are one part, or all of it.",
+        premises: &[
+            ("adjacent", "each part is proved to begin where the one before ends, along the axis of the Concat"),
+            ("same-elsewhere", "they take the same of every other axis"),
+            ("one-source", "they are parts of one value"),
+            ("pays", "the node that is made takes the place of one that goes"),
+        ],
+        exact: true,
+        operators: &["Concat"],
+        apply: concat_of_slices,
+    },
 ];
 
 /// More pieces than this are not looked through.
 const MOST_PIECES: usize = 256;
-
-/// The axis of a Concat before operator set 4 is 1 unless it says otherwise.
-fn concat_axis(place: &Place<'_>, node: &Node, rank: usize) -> Option<usize> {
-    axis_of(node, rank, (place.opset < 4).then_some(1))
-}
 
 /// Which pieces a cut of the concatenation lies in, and what it is of them. Piece `i` begins at `offsets[i]`; there is one offset
 /// more than pieces.
@@ -47,15 +67,15 @@ fn pieces_of(scope: &Scope, cut: &Cut, offsets: &[Dim]) -> Option<(RangeInclusiv
 /// `Concat(p₀ … pₙ)[r]` is a slice of the pieces that `r` reaches, and where that is all of them, no slice.
 ///
 /// Premises: the elements that `r` takes along the axis, as numbers for every value of the symbols, lie in those pieces.
-fn slice_of_concat(place: &mut Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
+fn slice_of_concat(place: &Place<'_>) -> Option<Edit> {
+    let middle = place.input(0)?;
     let (concat, node) = place.producer(middle, "Concat")?;
     let pieces: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
     if pieces.len() > MOST_PIECES {
         return None;
     }
     let cuts = cuts_of(place, place.id)?;
-    let axis = concat_axis(place, node, cuts.dims.len())?;
+    let axis = place.read(node).axis(cuts.dims.len())?;
     let cut = cuts.axes.get(axis)?.as_ref()?;
     let scope = place.scope();
     let mut offsets = vec![Dim::constant(0)];
@@ -68,29 +88,26 @@ fn slice_of_concat(place: &mut Place<'_>) -> Option<Edit> {
     let mut ranges = ranges_of(&cuts.axes);
     *ranges.get_mut(axis)? = local;
     let is_whole = ranges.iter().all(Option::is_none);
-    let name = place.node()?.name.clone();
-    if let [piece] = reached.as_slice() {
+    let mut edit = place.edit()?;
+    if let [piece] = *reached.as_slice() {
         if is_whole {
-            return place.forward("slice-of-concat", *piece);
+            return place.forward(piece);
         }
-        let mut edit = place.edit("slice-of-concat")?;
-        let node = sliced(place, &mut edit, *piece, &ranges)?;
-        return Some(edit.removing(place.id).inserting(node.named(name).output(output)));
-    }
-    let along = i64::try_from(axis).ok()?;
-    let joined = NewNode::new("Concat", reached.iter().map(|&piece| Some(piece))).with("axis", along);
-    if is_whole {
-        return Some(place.edit("slice-of-concat")?.removing(place.id).inserting(joined.named(name).output(output)));
+        let slice = place.build(&mut edit, piece).slice_of_ranges(piece, &ranges)?;
+        return place.instead(edit, slice);
     }
     // The shorter concatenation takes the place of the longer one, if nothing else reads that.
-    if reached.len() == pieces.len() || !place.has_one_reader(middle) {
+    let is_shorter = reached.len() < pieces.len() && place.has_one_reader(middle);
+    let joined = rebuilt(node, Build::concat(reached, axis));
+    if is_whole {
+        return place.instead(edit, joined);
+    }
+    if !is_shorter {
         return None;
     }
-    let shorter = place.new_value(middle, "pieces");
-    let mut edit = place.edit("slice-of-concat")?;
-    let node = sliced(place, &mut edit, shorter, &ranges)?;
-    edit.insert.push(joined.output(shorter));
-    Some(edit.removing(place.id).removing(concat).inserting(node.named(name).output(output)))
+    let shorter = edit.new_value(middle, "pieces");
+    let slice = place.build(&mut edit, shorter).slice_of_ranges(shorter, &ranges)?;
+    place.instead(edit.removing(concat).inserting(joined.output(shorter)), slice)
 }
 
 /// A value as a part of another: a slice of it, or what a Split makes of it.
@@ -101,7 +118,7 @@ struct Part {
     dims: Vec<Dim>,
 }
 
-fn part(place: &Place<'_>, value: ValueId) -> Option<Part> {
+fn part_of(place: &Place<'_>, value: ValueId) -> Option<Part> {
     if let Some((node, slice)) = place.producer(value, "Slice") {
         let data = slice.input(0)?;
         let cuts = cuts_of(place, node)?;
@@ -110,7 +127,7 @@ fn part(place: &Place<'_>, value: ValueId) -> Option<Part> {
     let (node, split) = place.producer(value, "Split")?;
     let data = split.input(0)?;
     let dims = place.shape(data)?.to_vec();
-    let (axis, cut) = split::part(place, split, value)?;
+    let (axis, cut) = part(place, split, value)?;
     let mut axes = vec![None; dims.len()];
     *axes.get_mut(axis)? = cut;
     Some(Part { node, data, axes, dims })
@@ -127,7 +144,7 @@ fn joined(scope: &Scope, dim: &Dim, first: &Cut, second: &Cut) -> Option<Option<
     let both = scope.add(len, more);
     if step == 1 && first.range.end == second.range.begin && first.range.end != Bound::Unknown {
         let range = Range::new(first.range.begin.clone(), second.range.end.clone(), Some(1)).ok()?;
-        let found = slicing::resolve_exactly(scope, dim, &range, super::READING);
+        let found = slicing::resolve_exactly(scope, dim, &range, READING);
         if let Some((selection, total)) = found.filter(|(_, total)| scope.eq(total, &both).is_yes()) {
             let whole = slicing::takes_all(scope, dim, &range, &total);
             return Some(Some(Cut { range, exact: Some((selection.start, total)) }).filter(|_| !whole));
@@ -159,7 +176,7 @@ fn whole_split(place: &Place<'_>, values: &[ValueId], axis: usize) -> Option<Run
     let data = split.input(0)?;
     let rank = place.shape(data)?.len();
     let outputs = split.outputs().iter().copied().collect::<Option<Vec<_>>>()?;
-    let all = values.starts_with(&outputs) && split::split_axis(split, rank) == Some(axis);
+    let all = values.starts_with(&outputs) && place.read(split).axis(rank) == Some(axis);
     all.then(|| Run { operands: outputs.len(), data, axes: vec![None; rank], nodes: vec![node] })
 }
 
@@ -168,11 +185,11 @@ fn run_from(place: &Place<'_>, values: &[ValueId], axis: usize) -> Option<Run> {
     if let Some(run) = whole_split(place, values, axis) {
         return Some(run);
     }
-    let Part { node, data, mut axes, dims } = part(place, first)?;
+    let Part { node, data, mut axes, dims } = part_of(place, first)?;
     let mut nodes = vec![node];
     let mut operands = 1;
     for &value in rest {
-        let Some(next) = part(place, value).filter(|next| next.data == data) else { break };
+        let Some(next) = part_of(place, value).filter(|next| next.data == data) else { break };
         let others = axes.iter().zip(&next.axes).enumerate().filter(|(at, _)| *at != axis);
         let scope = place.scope();
         if !others.into_iter().all(|(_, (a, b))| same_cut(scope, a.as_ref(), b.as_ref())) {
@@ -197,7 +214,7 @@ fn run_from(place: &Place<'_>, values: &[ValueId], axis: usize) -> Option<Run> {
 }
 
 /// `Concat(…, x[a:m], x[m:b], …) = Concat(…, x[a:b], …)`, and parts that are all of `x` are `x`.
-fn concat_of_slices(place: &mut Place<'_>) -> Option<Edit> {
+fn concat_of_slices(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let output = node.output(0)?;
     let name = node.name.clone();
@@ -205,7 +222,7 @@ fn concat_of_slices(place: &mut Place<'_>) -> Option<Edit> {
     if values.len() > MOST_PIECES {
         return None;
     }
-    let axis = concat_axis(place, node, place.shape(output)?.len())?;
+    let axis = place.read(node).axis(place.shape(output)?.len())?;
     let (at, run) = (0..values.len()).find_map(|at| {
         let run = run_from(place, values.get(at..)?, axis)?;
         pays(place, &values, at, &run).then_some((at, run))
@@ -213,26 +230,23 @@ fn concat_of_slices(place: &mut Place<'_>) -> Option<Edit> {
     let is_whole = run.axes.iter().all(Option::is_none);
     let alone = run.operands == values.len();
     if alone && is_whole {
-        return place.forward("concat-of-slices", run.data);
+        return place.forward(run.data);
     }
-    let mut edit = place.edit("concat-of-slices")?;
+    let mut edit = place.edit()?;
     let part = if is_whole {
         run.data
     } else {
-        let slice = sliced(place, &mut edit, run.data, &ranges_of(&run.axes))?;
-        let part = if alone { output } else { place.new_value(output, "part") };
+        let slice = place.build(&mut edit, run.data).slice_of_ranges(run.data, &ranges_of(&run.axes))?;
+        let part = if alone { output } else { edit.new_value(output, "part") };
         edit.insert.push(if alone { slice.named(name.as_str()).output(part) } else { slice.output(part) });
         part
     };
-    edit = edit.removing(place.id);
     if alone {
-        return Some(edit);
+        return Some(edit.removing(place.id));
     }
     let mut operands = values;
     operands.splice(at..at.checked_add(run.operands)?, [part]);
-    let along = i64::try_from(axis).ok()?;
-    let concat = NewNode::new("Concat", operands.into_iter().map(Some)).with("axis", along);
-    Some(edit.inserting(concat.named(name).output(output)))
+    place.instead(edit, Build::concat(operands, axis))
 }
 
 /// Whether putting one part in the place of a run leaves no more nodes: a slice may be added where a node goes away.

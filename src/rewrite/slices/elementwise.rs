@@ -1,11 +1,25 @@
 //! Slices of what is computed element by element.
 
-use super::{cuts_of, is_common, moved};
+use super::cuts::cuts_of;
+use super::{is_common, moved};
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "slice-of-elementwise", operators: &["Slice"], exact: true, apply: slice_of_elementwise }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-elementwise",
+    law: "f(x, y)[r] = f(x[r], y)",
+    sentence: "A slice of what is computed element by element is taken before, and less is computed.",
+    premises: &[
+        ("pointwise", "each node that it moves over computes an element from those at its place"),
+        ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
+        ("one-reader", "nothing else reads the values in between"),
+        ("not-fused", "what comes before is no product or normalization, with which runtimes compute the rest at once"),
+        ("movable-type", "every runtime slices the element type"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slice_of_elementwise,
+}];
 
 /// Operators whose result at a place depends on their first operand at the place, and on scalars.
 #[rustfmt::skip]
@@ -43,7 +57,7 @@ struct Step {
 /// `f(x, y)[r] = f(x[r], y)` where the result has the axes that `r` cuts from `x`, and `y` is broadcast along them, for a whole
 /// chain of such `f` at once. They work on less, and there are as many of them. Two operands of full size would need two slices, so
 /// such an `f` is left alone; and so is what a runtime does together with the product before it.
-fn slice_of_elementwise(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
     let output = place.output(0)?;
     let mut value = place.input(0)?;
     let mut chain: Vec<Step> = Vec::new();
@@ -59,18 +73,18 @@ fn slice_of_elementwise(place: &mut Place<'_>) -> Option<Edit> {
         chain.push(step);
         value = data;
     }
-    if chain.is_empty() || FUSING.iter().any(|operator| place.producer(value, operator).is_some()) {
+    if chain.is_empty() || place.producer_of(value, FUSING).is_some() {
         return None;
     }
-    let mut edit = place.edit("slice-of-elementwise")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     let slice = moved(place, &mut edit, place.id, value, rank, &Some)?;
-    let mut part = place.new_value(value, "sliced");
+    let mut part = edit.new_value(value, "sliced");
     edit.insert.push(slice.output(part));
     while let Some(Step { id, mut node, slots }) = chain.pop() {
         for slot in slots {
-            *node.inputs.get_mut(slot)? = Some(part);
+            node = node.reading(slot, part);
         }
-        part = if chain.is_empty() { output } else { place.new_value(output, "part") };
+        part = if chain.is_empty() { output } else { edit.new_value(output, "part") };
         edit.remove.push(id);
         edit.insert.push(node.output(part));
     }
@@ -87,7 +101,7 @@ fn step(place: &Place<'_>, value: ValueId, rank: usize, axes: &[usize]) -> Optio
     }
     let data = if is_one_of(UNARY) {
         node.input(0)?
-    } else if is_one_of(BROADCASTING) && place.opset >= 8 {
+    } else if is_one_of(BROADCASTING) && place.opset.everything_broadcasts() {
         full_operand(place, node, value, rank, axes)?
     } else {
         return None;

@@ -1,20 +1,31 @@
 //! Slices of broadcast data.
 
-use super::{cuts_of, ranges_of, sliced};
+use super::cuts::{cuts_of, ranges_of};
 use crate::dim::Dim;
-use crate::ir::{Edit, NewNode};
+use crate::ir::Edit;
+use crate::rewrite::build::rebuilt;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::Range;
-use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "slice-of-expand", operators: &["Slice"], exact: true, apply: slice_of_expand }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-expand",
+    law: "Expand(x)[r] = Expand(x[r′])",
+    sentence: "A slice of broadcast data slices x along its own axes, and spreads less along the others.",
+    premises: &[
+        ("own-or-broadcast", "of each axis it is proved whether x has its size or size 1"),
+        ("sizes-known", "the new sizes are positive numbers, or those of x"),
+        ("one-reader", "nothing else reads the spread value, if both a slice and an Expand are left"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slice_of_expand,
+}];
 
 /// `Expand(x)[r]`: along an axis that `x` has to itself it is `Expand(x[r])`; along one that is broadcast all elements are the
 /// same one, and it is an Expand to as many as `r` takes.
 ///
 /// Premises: of every axis that is cut it is proved which of the two it is; the new sizes can be said by constants.
-fn slice_of_expand(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_of_expand(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (id, node) = place.producer(middle, "Expand")?;
     let data = node.input(0)?;
@@ -48,27 +59,26 @@ fn slice_of_expand(place: &mut Place<'_>) -> Option<Edit> {
     }
     let is_sliced = ranges.iter().any(Option::is_some);
     if !is_broadcast && !is_sliced {
-        return place.forward("slice-of-expand", data);
+        return place.forward(data);
     }
     let alone = place.has_one_reader(middle);
     if is_broadcast && is_sliced && !alone {
         return None;
     }
     let name = place.node()?.name.clone();
-    let mut edit = place.edit("slice-of-expand")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     if alone {
         edit.remove.push(id);
     }
     let mut value = data;
     if is_sliced {
-        value = if is_broadcast { place.new_value(middle, "sliced") } else { output };
-        let slice = sliced(place, &mut edit, data, &ranges)?;
-        edit.insert.push(slice.named(name.as_str()).output(value));
+        value = if is_broadcast { edit.new_value(middle, "sliced") } else { output };
+        let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
+        edit.insert.push(rebuilt(place.node()?, slice).named(name.as_str()).output(value));
     }
     if is_broadcast {
-        let sizes = super::constant(place, &mut edit, output, "sizes", Tensor::vector(sizes));
-        let expand = NewNode::new("Expand", [Some(value), Some(sizes)]);
-        edit.insert.push(expand.named(name).output(output));
+        let expand = place.build(&mut edit, output).expand(value, sizes)?;
+        edit.insert.push(rebuilt(node, expand).named(name).output(output));
     }
     Some(edit)
 }

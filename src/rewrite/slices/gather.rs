@@ -1,20 +1,80 @@
 //! Gathers that are slices, and slices that are gathers.
 
-use super::{Cut, axes_of, axis_of, constant, cuts_of, range_of, sliced};
+use super::cuts::{Cut, cuts_of, range_of};
 use crate::dim::{Dim, Scope};
-use crate::ir::{Edit, NewNode};
+use crate::ir::Edit;
+use crate::rewrite::build::rebuilt;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::{Bound, Range};
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "gather-to-slice", operators: &["Gather"], exact: true, apply: gather_to_slice },
-    Rule { name: "slice-squeeze-to-gather", operators: &["Squeeze"], exact: true, apply: slice_squeeze },
-    Rule { name: "gather-unsqueeze-to-gather", operators: &["Unsqueeze"], exact: true, apply: gather_unsqueeze },
+    Rule {
+        name: "gather-to-slice",
+        law: "Gather(x, [s, s + t, s + 2·t, …]) = x[s : … : t]",
+        sentence: "A lookup of places a step apart is a slice.",
+        premises: &[
+            ("progression", "the indices are known, and a fixed step apart"),
+            (
+                "inside",
+                "every index is proved to lie in the axis: outside of it a Gather fails, and a slice takes less",
+            ),
+            ("vector", "the indices have one axis"),
+        ],
+        exact: true,
+        operators: &["Gather"],
+        apply: gather_to_slice,
+    },
+    Rule {
+        name: "slice-squeeze-to-gather",
+        law: "Squeeze(x[i : i + 1 on a], a) = Gather(x, i; axis = a)",
+        sentence: "One element that loses its axis is a Gather.",
+        premises: &[
+            (
+                "one-element",
+                "the slice takes element i of one axis, or nothing where there is none, and all of the others",
+            ),
+            ("that-axis", "the Squeeze takes that axis away, and no other"),
+            ("one-reader", "nothing else reads what is between"),
+            ("from-the-end", "an index that counts from the end has operator set 11, in which Gather knows it"),
+        ],
+        exact: true,
+        operators: &["Squeeze"],
+        apply: slice_squeeze,
+    },
+    Rule {
+        name: "gather-unsqueeze-to-gather",
+        law: "Unsqueeze(Gather(x, i; axis = a), a) = Gather(x, [i]; axis = a)",
+        sentence: "An element that is looked up and gets its axis back is looked up by a vector.",
+        premises: &[
+            ("single-index", "the index is one constant number without axes"),
+            ("that-axis", "the Unsqueeze puts the axis of the Gather back, and no other"),
+            ("one-reader", "nothing else reads what is between"),
+            (
+                "no-size",
+                "what is looked up is no size: the same size may be wanted as a scalar elsewhere, and waits for \
+                    the last stage",
+            ),
+        ],
+        exact: true,
+        operators: &["Unsqueeze"],
+        apply: gather_unsqueeze,
+    },
 ];
 
-pub(in crate::rewrite) const LATE_RULES: &[Rule] =
-    &[Rule { name: "size-unsqueeze-to-gather", operators: &["Unsqueeze"], exact: true, apply: size_unsqueeze }];
+pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
+    name: "size-unsqueeze-to-gather",
+    law: "Unsqueeze(Gather(x, i; axis = a), a) = Gather(x, [i]; axis = a)",
+    sentence: "A size that is looked up and put into a vector is looked up by a vector.",
+    premises: &[
+        ("single-index", "the index is one constant number without axes"),
+        ("that-axis", "the Unsqueeze puts the axis of the Gather back, and no other"),
+        ("one-reader", "nothing else reads what is between"),
+    ],
+    exact: true,
+    operators: &["Unsqueeze"],
+    apply: size_unsqueeze,
+}];
 
 /// More constant indices than this are not looked at one by one.
 const MOST_INDICES: i64 = 4096;
@@ -47,10 +107,10 @@ fn progression(scope: &Scope, dim: &Dim, indices: &[Dim]) -> Option<(Dim, i64, D
 /// `Gather(x, [s, s + t, s + 2t, …]) = x[s : … : t]`, and `Gather(x, Range(a, b, t)) = x[a:b:t]`.
 ///
 /// Premise: every index lies in the axis. Outside of it Gather fails, and a slice takes less.
-fn gather_to_slice(place: &mut Place<'_>) -> Option<Edit> {
-    let (data, indices, output) = (place.input(0)?, place.input(1)?, place.output(0)?);
+fn gather_to_slice(place: &Place<'_>) -> Option<Edit> {
+    let (data, indices) = (place.input(0)?, place.input(1)?);
     let dims = place.shape(data)?;
-    let axis = axis_of(place.node()?, dims.len(), Some(0))?;
+    let axis = place.this()?.axis(dims.len())?;
     let dim = dims.get(axis)?;
     let [count] = place.shape(indices)? else { return None };
     if count.as_const().is_some_and(|count| count > MOST_INDICES) {
@@ -70,12 +130,11 @@ fn gather_to_slice(place: &mut Place<'_>) -> Option<Edit> {
         (0..dims.len()).map(|at| range.clone().filter(|_| at == axis)).collect()
     };
     if ranges.iter().all(Option::is_none) {
-        return place.forward("gather-to-slice", data);
+        return place.forward(data);
     }
-    let name = place.node()?.name.clone();
-    let mut edit = place.edit("gather-to-slice")?;
-    let slice = sliced(place, &mut edit, data, &ranges)?;
-    Some(edit.removing(place.id).inserting(slice.named(name).output(output)))
+    let mut edit = place.edit()?;
+    let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
+    place.instead(edit, slice)
 }
 
 /// The index of the one element that a cut takes, where it takes one; where it takes none, Gather must find none at the index.
@@ -103,7 +162,7 @@ fn index_of(scope: &Scope, dim: &Dim, cut: &Cut) -> Option<i64> {
 }
 
 /// `Squeeze(x[i:i + 1]) = Gather(x, i)`. Where there is no element `i`, both fail.
-fn slice_squeeze(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_squeeze(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (slice, node) = place.producer(middle, "Slice")?;
     let data = node.input(0)?;
@@ -113,47 +172,41 @@ fn slice_squeeze(place: &mut Place<'_>) -> Option<Edit> {
     let cuts = cuts_of(place, slice)?;
     let mut cut = cuts.cut();
     let (Some((axis, only)), None) = (cut.next(), cut.next()) else { return None };
-    if axes_of(place, place.node()?, cuts.dims.len())? != [axis] {
+    if place.this()?.ones()? != [axis] {
         return None;
     }
     let index = index_of(place.scope(), cuts.dims.get(axis)?, only)?;
-    if index < 0 && place.opset < 11 {
+    if index < 0 && !place.opset.counts_from_the_end() {
         return None;
     }
-    let along = i64::try_from(axis).ok()?;
-    let name = place.node()?.name.clone();
-    let mut edit = place.edit("slice-squeeze-to-gather")?.removing(place.id).removing(slice);
-    let index = constant(place, &mut edit, output, "index", Tensor::scalar(index));
-    let gather = NewNode::new("Gather", [Some(data), Some(index)]).with("axis", along);
-    Some(edit.inserting(gather.named(name).output(output)))
+    let mut edit = place.edit()?.removing(slice);
+    let node = place.build(&mut edit, output).gather_at(data, Tensor::scalar(index), axis);
+    place.instead(edit, node)
 }
 
 /// `Unsqueeze(Gather(x, i, axis = a), [a]) = Gather(x, [i], axis = a)` for a single constant index.
-fn gather_unsqueeze(place: &mut Place<'_>) -> Option<Edit> {
+fn gather_unsqueeze(place: &Place<'_>) -> Option<Edit> {
     let is_size = place.fact(place.output(0)?).is_some_and(|fact| fact.elements().is_some());
-    if is_size { None } else { vector_of_index(place, "gather-unsqueeze-to-gather") }
+    if is_size { None } else { vector_of_index(place) }
 }
 
 /// The same for sizes that are read off a shape. They are numbered by what they are first: the scalar may be needed elsewhere.
-fn size_unsqueeze(place: &mut Place<'_>) -> Option<Edit> {
-    vector_of_index(place, "size-unsqueeze-to-gather")
+fn size_unsqueeze(place: &Place<'_>) -> Option<Edit> {
+    vector_of_index(place)
 }
 
-fn vector_of_index(place: &mut Place<'_>, rule: &'static str) -> Option<Edit> {
+fn vector_of_index(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (gather, node) = place.producer(middle, "Gather")?;
     let (data, index) = (node.input(0)?, node.input(1)?);
     let rank = place.shape(data)?.len();
-    let axis = axis_of(node, rank, Some(0))?;
+    let axis = place.read(node).axis(rank)?;
     let tensor = place.constant(index)?;
     let vector = tensor.reshape(&[1]).ok().filter(|_| tensor.rank() == 0)?;
-    if !place.has_one_reader(middle) || axes_of(place, place.node()?, rank)? != [axis] {
+    if !place.has_one_reader(middle) || place.this()?.ones()? != [axis] {
         return None;
     }
-    let along = i64::try_from(axis).ok()?;
-    let name = place.node()?.name.clone();
-    let mut edit = place.edit(rule)?.removing(place.id).removing(gather);
-    let index = constant(place, &mut edit, output, "index", vector);
-    let gather = NewNode::new("Gather", [Some(data), Some(index)]).with("axis", along);
-    Some(edit.inserting(gather.named(name).output(output)))
+    let mut edit = place.edit()?.removing(gather);
+    let again = place.build(&mut edit, output).gather_at(data, vector, axis);
+    place.instead(edit, rebuilt(node, again))
 }

@@ -1,40 +1,30 @@
 //! Slices of padded data.
 
-use super::{Cut, constant, cuts_of, place_of_axis, range_of, sliced};
+use super::cuts::{Cut, cuts_of, range_of};
 use crate::dim::{Dim, Scope};
-use crate::ir::{Attribute, Edit, NewNode, Node, ValueId};
+use crate::ir::{Edit, NewNode};
+use crate::rewrite::build::rebuilt;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::Range;
-use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "slice-of-pad", operators: &["Slice"], exact: true, apply: slice_of_pad }];
-
-/// What Pad adds before and after each axis, constant.
-fn pads_of(place: &Place<'_>, node: &Node, rank: usize) -> Option<Vec<(i64, i64)>> {
-    let ints = |name: &str| match node.attribute(name) {
-        Some(Attribute::Ints(pads)) => Some(pads.clone()),
-        _ => None,
-    };
-    let pads = match place.opset {
-        ..2 => ints("paddings")?,
-        2..11 => ints("pads")?,
-        _ => place.const_ints(node.input(1)?)?,
-    };
-    let axes = match node.input(3) {
-        Some(axes) => {
-            let axes = place.const_ints(axes)?;
-            axes.iter().map(|&axis| place_of_axis(axis, rank)).collect::<Option<Vec<_>>>()?
-        }
-        None => (0..rank).collect(),
-    };
-    let (begins, ends) = pads.split_at_checked(axes.len()).filter(|(_, ends)| ends.len() == axes.len())?;
-    let mut all = vec![(0, 0); rank];
-    for ((&begin, &end), &axis) in begins.iter().zip(ends).zip(&axes) {
-        *all.get_mut(axis)? = (begin, end);
-    }
-    Some(all)
-}
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-pad",
+    law: "Pad(x, p)[r] = Pad(x[r′], p′)",
+    sentence: "A slice of padded data pads less, and slices what is padded.",
+    premises: &[
+        (
+            "apart",
+            "along each axis it lies in x, or what it cuts off at both ends are numbers and leave x something \
+                    or nothing",
+        ),
+        ("pads-known", "all pads are known"),
+        ("constant-margin", "where it reaches into a margin, the margin is of one number"),
+        ("one-reader", "nothing else reads the padded value, unless no Pad is left"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slice_of_pad,
+}];
 
 /// What a cut of a padded axis leaves: of the data, and of the pads.
 struct Left {
@@ -77,17 +67,14 @@ fn across(scope: &Scope, dim: &Dim, cut: &Cut, pads: (i64, i64)) -> Option<Left>
 }
 
 /// `Pad(x)[r]` is a slice of `x` where `r` lies inside of it, and otherwise a smaller Pad, of a slice of `x` if need be.
-fn slice_of_pad(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_of_pad(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (id, node) = place.producer(middle, "Pad")?;
     let data = node.input(0)?;
     let dims = place.shape(data)?;
-    let all = pads_of(place, node, dims.len())?;
-    let is_constant = match node.attribute("mode") {
-        None => true,
-        Some(Attribute::String(mode)) => mode.as_ref() == b"constant",
-        Some(_) => return None,
-    };
+    let reading = place.read(node);
+    let all = reading.pads().filter(|pads| pads.len() == dims.len())?;
+    let is_constant = reading.pads_with_a_number()?;
     let cuts = cuts_of(place, place.id)?;
     if cuts.axes.len() != dims.len() {
         return None;
@@ -107,47 +94,27 @@ fn slice_of_pad(place: &mut Place<'_>) -> Option<Edit> {
     }
     let is_sliced = ranges.iter().any(Option::is_some);
     let is_padded = pads.iter().any(|&pads| pads != (0, 0));
-    let again = NewNode::like(node);
     let name = place.node()?.name.clone();
     if !is_padded && !is_sliced {
-        return place.forward("slice-of-pad", data);
+        return place.forward(data);
     }
     let alone = place.has_one_reader(middle);
-    if is_padded && !alone || place.opset < 2 {
+    if is_padded && !alone {
         return None;
     }
-    let mut edit = place.edit("slice-of-pad")?.removing(place.id);
+    let mut edit = place.edit()?.removing(place.id);
     if alone {
         edit.remove.push(id);
     }
     let mut value = data;
     if is_sliced {
-        value = if is_padded { place.new_value(middle, "sliced") } else { output };
-        let slice = sliced(place, &mut edit, data, &ranges)?;
-        edit.insert.push(slice.named(name).output(value));
+        value = if is_padded { edit.new_value(middle, "sliced") } else { output };
+        let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
+        edit.insert.push(rebuilt(place.node()?, slice).named(name).output(value));
     }
     if is_padded {
-        let pad = padded(place, &mut edit, again, value, &pads)?;
+        let pad = place.build(&mut edit, value).padded(NewNode::like(node).reading(0, value), &pads)?;
         edit.insert.push(pad.output(output));
     }
     Some(edit)
-}
-
-/// The Pad on other data and with these pads, one pair for every axis.
-fn padded(
-    place: &mut Place<'_>,
-    edit: &mut Edit,
-    mut node: NewNode,
-    data: ValueId,
-    pads: &[(i64, i64)],
-) -> Option<NewNode> {
-    *node.inputs.first_mut()? = Some(data);
-    let pads = pads.iter().map(|pads| pads.0).chain(pads.iter().map(|pads| pads.1)).collect::<Vec<i64>>();
-    if place.opset < 11 {
-        node.attributes.retain(|attribute| attribute.name != "pads");
-        return Some(node.with("pads", pads));
-    }
-    node.inputs.truncate(3);
-    *node.inputs.get_mut(1)? = Some(constant(place, edit, data, "pads", Tensor::vector(pads)));
-    Some(node)
 }

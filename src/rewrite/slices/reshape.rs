@@ -1,16 +1,27 @@
 //! Slices of reshaped data, where the axis survives the reshape.
 
-use super::{axes_of, moved, with_axes};
+use super::cuts::cuts_of;
+use super::moved;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
-use crate::rewrite::merge::reshape_codes;
+use crate::ops::size_operand::reshape_codes;
+use crate::rewrite::build::{RESHAPES, axes, rebuilt};
 use crate::rewrite::{Place, Rule};
-use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "slice-of-reshape", operators: &["Slice"], exact: true, apply: slice_of_reshape }];
-
-const RESHAPES: [&str; 4] = ["Reshape", "Squeeze", "Unsqueeze", "Flatten"];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-reshape",
+    law: "Reshape(x)[r] = Reshape(x[r′])",
+    sentence: "A slice moves over a reshape to what it may cancel with.",
+    premises: &[
+        ("axis-survives", "each axis that is cut is an axis of x: as long, with as many elements before and behind it"),
+        ("meets", "before the reshape or behind the slice is a node that one of them may cancel with"),
+        ("sizes-said", "a constant can tell the new shape"),
+        ("one-reader", "nothing else reads the reshaped value"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slice_of_reshape,
+}];
 
 /// What a slice can go on through, or cancel with.
 const BEFORE: [&str; 5] = ["Slice", "Concat", "Pad", "Expand", "Transpose"];
@@ -19,18 +30,18 @@ const BEFORE: [&str; 5] = ["Slice", "Concat", "Pad", "Expand", "Transpose"];
 ///
 /// A reshape moves no data, so nothing is won by that alone: the slice must meet something it may cancel with, or leave the reshape
 /// next to another one.
-fn slice_of_reshape(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_of_reshape(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (id, node) = RESHAPES.iter().find_map(|operator| place.producer(middle, operator))?;
+    let (id, node) = place.producer_of(middle, RESHAPES)?;
     let data = node.input(0)?;
     if !place.has_one_reader(middle) || !is_worth_it(place, data, output) {
         return None;
     }
-    let cuts = super::cuts_of(place, place.id)?;
-    let from = place.shape(data)?.to_vec();
-    let map = axis_map(place, node, &from, &cuts.dims)?;
-    let mut lengths: Vec<Dim> = from.clone();
-    let result = place.shape(output)?.to_vec();
+    let cuts = cuts_of(place, place.id)?;
+    let from = place.shape(data)?;
+    let map = axis_map(place, node, from, &cuts.dims)?;
+    let mut lengths: Vec<Dim> = from.to_vec();
+    let result = place.shape(output)?;
     for (axis, _) in cuts.cut() {
         let own = map.get(axis).copied().flatten()?;
         *lengths.get_mut(own)? = result.get(axis)?.clone();
@@ -39,29 +50,25 @@ fn slice_of_reshape(place: &mut Place<'_>) -> Option<Edit> {
     if cuts.named != cuts.cut().count() {
         return None;
     }
-    let operator = node.op_type.clone();
-    let axes = match operator.as_str() {
-        "Squeeze" => Some(axes_of(place, node, from.len())?),
-        "Unsqueeze" => Some(axes_of(place, node, cuts.dims.len())?),
-        _ => None,
-    };
-    let again = NewNode::like(node);
-    let mut edit = place.edit("slice-of-reshape")?;
+    let mut edit = place.edit()?;
     let rank = cuts.dims.len();
     let slice = moved(place, &mut edit, place.id, data, rank, &|axis| map.get(axis).copied().flatten())?;
-    let part = place.new_value(middle, "sliced");
-    let reshape = match axes {
-        Some(axes) => with_axes(place, &mut edit, &operator, part, &axes)?,
-        None => reshaped(place, &mut edit, part, &lengths, &result)?,
+    let part = edit.new_value(middle, "sliced");
+    let mut build = place.build(&mut edit, part);
+    let reshape = match node.op_type.as_str() {
+        "Squeeze" => build.squeeze(part, axes(place.read(node).ones()?)),
+        "Unsqueeze" => build.unsqueeze(part, axes(place.read(node).ones()?)),
+        _ => build.reshape(part, reshape_codes(place.scope(), &lengths, result)?),
     };
     edit.insert.push(slice.output(part));
-    edit.insert.push(NewNode { name: again.name, extra: again.extra, ..reshape }.output(output));
+    let reshape = NewNode { extra: node.extra.clone(), ..rebuilt(node, reshape) };
+    edit.insert.push(reshape.named(node.name.clone()).output(output));
     Some(edit.removing(place.id).removing(id))
 }
 
 /// Whether a slice between `data` and the reshape, instead of behind it, has something to meet.
 fn is_worth_it(place: &Place<'_>, data: ValueId, output: ValueId) -> bool {
-    let meets = BEFORE.iter().any(|operator| place.producer(data, operator).is_some()) && place.has_one_reader(data);
+    let meets = place.producer_of(data, &BEFORE).is_some() && place.has_one_reader(data);
     let readers: Vec<(NodeId, usize)> = place.model.users(output);
     let reshapes = |&(id, slot): &(NodeId, usize)| {
         let node = place.model.node(id);
@@ -75,9 +82,9 @@ fn is_worth_it(place: &Place<'_>, data: ValueId, output: ValueId) -> bool {
 fn axis_map(place: &Place<'_>, node: &Node, from: &[Dim], to: &[Dim]) -> Option<Vec<Option<usize>>> {
     let without = |rank: usize, axes: &[usize]| (0..rank).filter(|axis| !axes.contains(axis)).collect::<Vec<_>>();
     match node.op_type.as_str() {
-        "Squeeze" => Some(without(from.len(), &axes_of(place, node, from.len())?).into_iter().map(Some).collect()),
+        "Squeeze" => Some(without(from.len(), &place.read(node).ones()?).into_iter().map(Some).collect()),
         "Unsqueeze" => {
-            let kept = without(to.len(), &axes_of(place, node, to.len())?);
+            let kept = without(to.len(), &place.read(node).ones()?);
             Some((0..to.len()).map(|axis| kept.iter().position(|&kept| kept == axis)).collect())
         }
         _ => Some(surviving(place.scope(), from, to)),
@@ -98,14 +105,4 @@ fn surviving(scope: &Scope, from: &[Dim], to: &[Dim]) -> Vec<Option<usize>> {
         })
     };
     to.iter().enumerate().map(|(axis, dim)| survives(axis, dim)).collect()
-}
-
-/// A Reshape to these dims, if constants can say them.
-fn reshaped(place: &mut Place<'_>, edit: &mut Edit, data: ValueId, from: &[Dim], target: &[Dim]) -> Option<NewNode> {
-    if place.opset < 5 {
-        return None;
-    }
-    let codes = reshape_codes(place.scope(), from, target)?;
-    let shape = super::constant(place, edit, data, "shape", Tensor::vector(codes));
-    Some(NewNode::new("Reshape", [Some(data), Some(shape)]))
 }

@@ -1,15 +1,44 @@
 //! Selections of single elements along one axis.
 
-use super::{axis_of, cuts_of, siblings, split};
+use super::cuts::{cuts_of, part};
+use super::siblings;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
 use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "selections-to-gather", operators: &["Concat"], exact: true, apply: selections }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "selections-to-gather",
+    law: "Concat(x[i₀ i₁ …], x[j₀ j₁ …]) = Gather(x, [i₀ i₁ … j₀ j₁ …])",
+    sentence: "Parts of an axis in another order are one Gather.",
+    premises: &[
+        ("known-places", "the size of the axis and what is taken of it are numbers"),
+        (
+            "one-source",
+            "all operands are slices of one value, or results of a Split of it, that take the other axes whole",
+        ),
+        ("one-reader", "nothing else reads what goes"),
+        ("out-of-order", "the places are not one range: that is a slice"),
+        ("no-larger", "the indices take no more bytes than what goes"),
+    ],
+    exact: true,
+    operators: &["Concat"],
+    apply: selections,
+}];
 
-pub(in crate::rewrite) const LATE_RULES: &[Rule] =
-    &[Rule { name: "gathers-to-split", operators: &["Gather"], exact: true, apply: gathers }];
+pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
+    name: "gathers-to-split",
+    law: "Gather(x, [i]), Gather(x, [j]), … = parts of Split(x)",
+    sentence: "Lookups of single places along an axis are one Split.",
+    premises: &[
+        ("known-places", "the size of the axis is a number, and each index is one constant in a vector"),
+        ("two-or-more", "there are at least two of them"),
+        ("distinct", "no two take the same place: those become one first"),
+        ("few-gaps", "no more places are passed over than taken: they are copied for nothing"),
+    ],
+    exact: true,
+    operators: &["Gather"],
+    apply: gathers,
+}];
 
 /// How many indices a list may have, and how many bytes a value takes in a file that is no longer there: its name and type.
 const MOST_INDICES: usize = 1024;
@@ -19,11 +48,11 @@ const VALUE_BYTES: usize = 64;
 /// such lists. So an axis is rolled by one Gather.
 ///
 /// Premises: the dim and all bounds are numbers, and nothing else reads what is put together.
-fn selections(place: &mut Place<'_>) -> Option<Edit> {
+fn selections(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let output = node.output(0)?;
     let rank = place.shape(output)?.len();
-    let axis = axis_of(node, rank, (place.opset < 4).then_some(1))?;
+    let axis = place.read(node).axis(rank)?;
     let mut remove: Vec<NodeId> = Vec::new();
     let mut indices: Vec<i32> = Vec::new();
     let mut data = None;
@@ -44,19 +73,16 @@ fn selections(place: &mut Place<'_>) -> Option<Edit> {
     let free = |value: &ValueId| place.model.is_read_only_by(*value, &[place.id]);
     let closed = gone.copied().collect::<Vec<_>>().iter().all(free);
     let (data, bytes) = (data?, indices.len().checked_mul(size_of::<i32>())?);
-    remove.push(place.id);
-    let spared = place.allowance(&remove).checked_add(VALUE_BYTES.checked_mul(node.inputs().len())?)?;
+    let gone: Vec<NodeId> = remove.iter().copied().chain([place.id]).collect();
+    let spared = place.allowance(&gone).checked_add(VALUE_BYTES.checked_mul(node.inputs().len())?)?;
     let in_order = indices.iter().zip(indices.iter().skip(1)).all(|(a, b)| a.checked_add(1) == Some(*b));
     if node.inputs().len() < 2 || !closed || in_order || indices.len() > MOST_INDICES || bytes > spared {
         return None;
     }
-    let name = node.name.clone();
-    let constant = place.new_value(output, "indices");
-    let mut edit = place.edit("selections-to-gather")?;
+    let mut edit = place.edit()?;
     edit.remove = remove;
-    edit.constants.push((constant, Tensor::vector(indices)));
-    let gather = NewNode::new("Gather", [Some(data), Some(constant)]).with("axis", i64::try_from(axis).ok()?);
-    Some(edit.inserting(gather.named(name).output(output)))
+    let gather = place.build(&mut edit, output).gather_at(data, Tensor::vector(indices), axis);
+    place.instead(edit, gather)
 }
 
 /// The indices along an axis of what a Slice or a part of a Split takes, if it takes all of the other axes.
@@ -70,7 +96,7 @@ fn selected(place: &Place<'_>, id: NodeId, value: ValueId, axis: usize) -> Optio
         }
         cuts.axes.get(axis)?.clone()
     } else if node.is("Split") {
-        let (along, cut) = split::part(place, node, value)?;
+        let (along, cut) = part(place, node, value)?;
         if along != axis {
             return None;
         }
@@ -93,7 +119,7 @@ fn selected(place: &Place<'_>, id: NodeId, value: ValueId, axis: usize) -> Optio
 /// `x[[i₀]], x[[i₁]], …` along an axis are one Split, gaps being results nobody reads.
 ///
 /// Premises: the dim and all indices are numbers. There may not be more in gaps than is taken, for it is copied for nothing.
-fn gathers(place: &mut Place<'_>) -> Option<Edit> {
+fn gathers(place: &Place<'_>) -> Option<Edit> {
     let data = place.input(0)?;
     let (axis, _) = element(place, place.id)?;
     let size = place.shape(data)?.get(axis)?.as_const()?;
@@ -106,20 +132,20 @@ fn gathers(place: &mut Place<'_>) -> Option<Edit> {
         parts.push((index, id, place.model.node(id)?.output(0)?));
     }
     // The first of them stands for all; equal ones become one before.
-    if place.opset < 2 || parts.len() < 2 || parts.first()?.1 != place.id {
+    if parts.len() < 2 || parts.first()?.1 != place.id {
         return None;
     }
     parts.sort_unstable();
     let (mut sizes, mut outputs) = (Vec::new(), Vec::new());
     let (mut next, mut unread) = (0i64, 0i64);
-    let mut edit = place.edit("gathers-to-split")?;
+    let mut edit = place.edit()?;
     let ends = parts.iter().map(|&(index, _, result)| (index, Some(result))).chain([(size, None)]);
     for (begin, result) in ends {
         let gap = begin.checked_sub(next).filter(|&gap| gap >= 0)?;
         if gap > 0 {
             unread = unread.checked_add(gap)?;
             sizes.push(gap);
-            outputs.push(place.new_value(data, "rest"));
+            outputs.push(edit.new_value(data, "rest"));
         }
         if let Some(result) = result {
             sizes.push(1);
@@ -131,15 +157,15 @@ fn gathers(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     edit.remove.extend(parts.iter().map(|&(_, id, _)| id));
-    crate::rewrite::split::split(place, &mut edit, data, axis, &sizes, &outputs)?;
-    Some(edit)
+    let split = place.build(&mut edit, data).split(data, axis, sizes)?;
+    Some(edit.inserting(outputs.into_iter().fold(split, NewNode::output)))
 }
 
 /// The axis and index of a Gather of one element that keeps the axis.
 fn element(place: &Place<'_>, id: NodeId) -> Option<(usize, i64)> {
     let node = place.model.node(id)?;
     let dims = place.shape(node.input(0)?)?;
-    let axis = axis_of(node, dims.len(), Some(0))?;
+    let axis = place.read(node).axis(dims.len())?;
     let index = place.constant(node.input(1)?).filter(|index| index.shape() == [1])?.to_i64s()?;
     let size = dims.get(axis)?.as_const()?;
     let index = index.first().map(|&index| if index < 0 { index.saturating_add(size) } else { index })?;

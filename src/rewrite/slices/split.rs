@@ -1,43 +1,57 @@
 //! Splits and the slices they stand for.
 
-use super::{Cut, axis_of, can_precede, constant, cuts_of, range_of, same_cut, siblings, sliced};
-use crate::dim::Dim;
+use super::cuts::{Cut, cuts_of, part, same_cut};
+use super::{can_precede, siblings};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::build::Build;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::Range;
-use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule { name: "slice-of-split-data", operators: &["Slice"], exact: true, apply: slice_is_part },
-    Rule { name: "slices-to-split", operators: &["Slice"], exact: true, apply: slices_to_split },
-    Rule { name: "split-to-slice", operators: &["Split"], exact: true, apply: split_to_slice },
+    Rule {
+        name: "slice-of-split-data",
+        law: "x[r] = part i of Split(x) where r takes that part",
+        sentence: "A slice that takes what a Split has as a result is that result.",
+        premises: &[
+            ("same-elements", "both are proved to take the same of every axis"),
+            ("can-precede", "what the other node reads beside the data is given, or read by this one as well"),
+            ("one-name", "not both results are graph outputs"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_is_part,
+    },
+    Rule {
+        name: "slices-to-split",
+        law: "x[0 : a], x[a : b], …, x[z :] = Split(x)",
+        sentence: "Slices that do not overlap are one Split; gaps are results that nobody reads.",
+        premises: &[
+            ("known-places", "the size of the axis and all bounds are numbers"),
+            ("one-axis", "each slice cuts this axis alone, with step 1, and takes something"),
+            ("no-overlap", "no two overlap"),
+            ("two-or-more", "there are at least two of them"),
+            ("not-squeezed", "a slice of one element is not squeezed: that is a Gather"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slices_to_split,
+    },
+    Rule {
+        name: "split-to-slice",
+        law: "part i of Split(x) = x[begin of i : end of i]",
+        sentence: "A Split of which one result is read is a slice.",
+        premises: &[
+            ("one-read", "exactly one result is read"),
+            ("known-places", "where it begins and ends can be told by numbers"),
+        ],
+        exact: true,
+        operators: &["Split"],
+        apply: split_to_slice,
+    },
 ];
 
-/// The axis of a Split, which is 0 unless it says otherwise.
-pub(super) fn split_axis(node: &Node, rank: usize) -> Option<usize> {
-    axis_of(node, rank, Some(0))
-}
-
-/// What a result of a Split takes of the axis; `None` is all of it. The sizes of the results before it say where it begins.
-pub(super) fn part(place: &Place<'_>, node: &Node, value: ValueId) -> Option<(usize, Option<Cut>)> {
-    let data = place.shape(node.input(0)?)?;
-    let axis = split_axis(node, data.len())?;
-    let scope = place.scope();
-    let mut start = Dim::constant(0);
-    for output in node.outputs() {
-        let len = place.shape((*output)?)?.get(axis)?;
-        if *output == Some(value) {
-            let unsaid = || Some(Range { step: Some(1), ..Range::UNKNOWN });
-            let range = range_of(scope, data.get(axis)?, &start, 1, len).unwrap_or_else(unsaid);
-            return Some((axis, range.map(|range| Cut { range, exact: Some((start, len.clone())) })));
-        }
-        start = scope.add(&start, len);
-    }
-    None
-}
-
 /// A slice that takes what a Split of the same data has as a result is that result.
-fn slice_is_part(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_is_part(place: &Place<'_>) -> Option<Edit> {
     let (data, output) = (place.input(0)?, place.output(0)?);
     let splits = siblings(place, data, &["Split"]);
     if splits.is_empty() {
@@ -53,29 +67,29 @@ fn slice_is_part(place: &mut Place<'_>) -> Option<Edit> {
     };
     let found = splits.into_iter().find_map(|id| {
         let node = place.model.node(id).filter(|node| can_precede(place, node))?;
-        let free = |value: &ValueId| !place.model.is_output(output) || !place.model.is_output(*value);
+        let free = |value: &ValueId| !place.model.is_named(output) || !place.model.is_named(*value);
         node.outputs().iter().flatten().copied().filter(free).find_map(|value| equal(node, value))
     })?;
-    place.forward("slice-of-split-data", found)
+    place.forward(found)
 }
 
 /// A Split of which one result is read is a slice.
-fn split_to_slice(place: &mut Place<'_>) -> Option<Edit> {
+fn split_to_slice(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let data = node.input(0)?;
     let mut read = node.outputs().iter().flatten().copied().filter(|&value| !place.model.is_unused(value));
     let (Some(value), None) = (read.next(), read.next()) else { return None };
-    let name = node.name.clone();
     let (axis, cut) = part(place, node, value)?;
-    let Some(cut) = cut else {
-        let edit = place.edit("split-to-slice")?.removing(place.id);
-        return Some(edit.inserting(NewNode::new("Identity", [Some(data)]).named(name).output(value)));
+    let mut edit = place.edit()?.removing(place.id);
+    let slice = match cut {
+        None => NewNode::new("Identity", [Some(data)]),
+        Some(cut) => {
+            let rank = place.shape(data)?.len();
+            let ranges: Vec<Option<Range>> = (0..rank).map(|at| (at == axis).then(|| cut.range.clone())).collect();
+            place.build(&mut edit, data).slice_of_ranges(data, &ranges)?
+        }
     };
-    let rank = place.shape(data)?.len();
-    let ranges: Vec<Option<Range>> = (0..rank).map(|at| (at == axis).then(|| cut.range.clone())).collect();
-    let mut edit = place.edit("split-to-slice")?;
-    let slice = sliced(place, &mut edit, data, &ranges)?;
-    Some(edit.removing(place.id).inserting(slice.named(name).output(value)))
+    Some(edit.inserting(slice.named(node.name.clone()).output(value)))
 }
 
 /// A piece of an axis that some slices of a value take.
@@ -108,12 +122,12 @@ fn is_squeezed(place: &Place<'_>, value: ValueId) -> bool {
 /// `x[0:a], x[a:b], … , x[z:]` along an axis are one Split, gaps being results nobody reads.
 ///
 /// Premises: the dim and all bounds are numbers, and no two pieces overlap.
-fn slices_to_split(place: &mut Place<'_>) -> Option<Edit> {
+fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
     let data = place.input(0)?;
     let (axis, ..) = only_cut(place, place.id)?;
     let dim = place.shape(data)?.get(axis)?.as_const()?;
     let mut slices = siblings(place, data, &["Slice"]);
-    if slices.is_empty() || place.opset < 2 {
+    if slices.is_empty() {
         return None;
     }
     slices.push(place.id);
@@ -137,17 +151,17 @@ fn slices_to_split(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let name = place.node()?.name.clone();
-    let mut edit = place.edit("slices-to-split")?;
+    let mut edit = place.edit()?;
     let (mut sizes, mut outputs) = (Vec::new(), Vec::new());
     let mut at = 0i64;
-    let gap = |place: &mut Place<'_>, sizes: &mut Vec<i64>, outputs: &mut Vec<ValueId>, at: i64, to: i64| {
+    let gap = |edit: &mut Edit, sizes: &mut Vec<i64>, outputs: &mut Vec<ValueId>, at: i64, to: i64| {
         if to > at {
             sizes.push(to - at);
-            outputs.push(place.new_value(data, "rest"));
+            outputs.push(edit.new_value(data, "rest"));
         }
     };
     for piece in pieces {
-        gap(place, &mut sizes, &mut outputs, at, piece.start);
+        gap(&mut edit, &mut sizes, &mut outputs, at, piece.start);
         at = piece.start.checked_add(piece.len)?;
         sizes.push(piece.len);
         let mut slices = piece.slices.into_iter();
@@ -156,21 +170,16 @@ fn slices_to_split(place: &mut Place<'_>) -> Option<Edit> {
         edit.remove.push(id);
         for (id, equal) in slices {
             // Equal slices that are both outputs of the graph keep their nodes.
-            if place.model.is_output(equal) || place.model.value(equal).pinned {
+            if place.model.is_named(equal) {
                 continue;
             }
             edit.replace.push((equal, value));
             edit.remove.push(id);
         }
     }
-    gap(place, &mut sizes, &mut outputs, at, dim);
-    let along = i64::try_from(axis).ok()?;
-    let split = if place.opset >= 13 {
-        let sizes = constant(place, &mut edit, data, "split", Tensor::vector(sizes));
-        NewNode::new("Split", [Some(data), Some(sizes)]).with("axis", along)
-    } else {
-        NewNode::new("Split", [Some(data)]).with("axis", along).with("split", sizes)
-    };
+    gap(&mut edit, &mut sizes, &mut outputs, at, dim);
+    let stem = format!("{}_split", place.model.value(data).name);
+    let split = Build::named(&mut edit, place.opset, stem).split(data, axis, sizes)?;
     edit.insert.push(outputs.into_iter().fold(split.named(name), NewNode::output));
     Some(edit)
 }

@@ -2,15 +2,24 @@
 
 use super::moved;
 use crate::ir::{Edit, NewNode};
-use crate::rewrite::merge::permutation;
 use crate::rewrite::{Place, Rule};
 
-pub(in crate::rewrite) const RULES: &[Rule] =
-    &[Rule { name: "slice-of-transpose", operators: &["Slice"], exact: true, apply: slice_of_transpose }];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-transpose",
+    law: "Transpose(x, p)[r] = Transpose(x[r ∘ p⁻¹], p)",
+    sentence: "A slice of transposed data is taken before, and less is transposed.",
+    premises: &[
+        ("axes-known", "which axes are cut is known"),
+        ("one-reader", "nothing else reads the transposed value"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slice_of_transpose,
+}];
 
 /// `Transpose(x, p)[r] = Transpose(x[r∘p⁻¹], p)`: axis `i` of the transposed data is axis `p[i]` of `x`. Less is transposed, and
 /// the Transpose may meet another behind the slice that undoes it.
-fn slice_of_transpose(place: &mut Place<'_>) -> Option<Edit> {
+fn slice_of_transpose(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (id, node) = place.producer(middle, "Transpose")?;
     let data = node.input(0)?;
@@ -18,16 +27,11 @@ fn slice_of_transpose(place: &mut Place<'_>) -> Option<Edit> {
         return None;
     }
     let rank = place.shape(data)?.len();
-    let perm = permutation(node, rank)?;
-    let again = NewNode::like(node);
-    let mut edit = place.edit("slice-of-transpose")?;
+    let perm = place.read(node).permutation(rank)?;
+    let mut edit = place.edit()?;
     let slice = moved(place, &mut edit, place.id, data, rank, &|axis| perm.get(axis).copied())?;
-    let part = place.new_value(middle, "sliced");
-    let mut transpose = again;
-    if let Some(slot) = transpose.inputs.first_mut() {
-        *slot = Some(part);
-    }
+    let part = edit.new_value(middle, "sliced");
     edit.insert.push(slice.output(part));
-    edit.insert.push(transpose.output(output));
+    edit.insert.push(NewNode::like(node).reading(0, part).output(output));
     Some(edit.removing(place.id).removing(id))
 }

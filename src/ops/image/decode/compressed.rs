@@ -1,136 +1,37 @@
-//! PNG, WebP and JPEG 2000, decoded by crates.
-//!
-//! `png` and `image-webp` are those of the image-rs project; `hayro-jpeg2000` is the decoder of a PDF renderer, without
-//! `unsafe`. Their pixels are those of libpng, libwebp and OpenJPEG, bit for bit, the irreversible transform of the last
-//! excepted, which is declined.
+//! The compressed images whose decoders are those of `codecs`, which a build without the feature `images` leaves out.
 
-use std::io::Cursor;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use super::{Charge, Image, PixelFormat};
+use super::kind::Kind;
+use super::{Charge, Image};
 use crate::ops::Decline;
-
-/// The signature box of JPEG 2000, and the first marks of a bare stream.
-const JPEG_2000: [&[u8]; 2] = [b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51"];
 
 /// The image of a file of one of these kinds.
 pub(super) fn decode(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
-    let decoder = if file.starts_with(b"\x89PNG") {
-        png
-    } else if file.starts_with(b"RIFF") {
-        webp
-    } else if JPEG_2000.iter().any(|signature| file.starts_with(signature)) {
-        jpeg_2000
-    } else {
-        return Err(Decline::unsupported("the image is of a kind that is not decoded"));
+    let kind = Kind::of(file).ok_or_else(|| Decline::unsupported("the image is of a kind that is not decoded"))?;
+    decode_kind(kind, file, charge)
+}
+
+#[cfg(feature = "images")]
+use super::codecs::decode as decode_kind;
+
+#[cfg(not(feature = "images"))]
+fn decode_kind(kind: Kind, _: &[u8], _: &Charge<'_>) -> Result<Image, Decline> {
+    let name = match kind {
+        Kind::Png => "PNG",
+        Kind::Webp => "WebP",
+        Kind::Jpeg2000 => "JPEG 2000",
     };
-    // The crates are not ours, and what they get is hostile.
-    catch_unwind(AssertUnwindSafe(|| decoder(file, charge))).unwrap_or_else(|_| Err(broken("the decoder gave up")))
+    Err(Decline::unsupported(format!("this build does not decode {name}: it was made without the feature 'images'")))
 }
 
-fn broken(reason: impl std::fmt::Display) -> Decline {
-    Decline::unsupported(format!("the image cannot be decoded: {reason}"))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn transparent() -> Decline {
-    Decline::unsupported("the standard does not say what becomes of transparency")
-}
-
-fn animated() -> Decline {
-    Decline::unsupported("the standard does not say what becomes of an animation")
-}
-
-fn size(width: u32, height: u32) -> Result<(usize, usize), Decline> {
-    let pair = usize::try_from(width).ok().zip(usize::try_from(height).ok());
-    pair.ok_or_else(|| broken("it is too large"))
-}
-
-fn png(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
-    let mut decoder = png::Decoder::new(Cursor::new(file));
-    // Palettes become colours, and grey of fewer bits becomes grey of eight.
-    decoder.set_transformations(png::Transformations::EXPAND);
-    let mut reader = decoder.read_info().map_err(broken)?;
-    let (width, height) = size(reader.info().width, reader.info().height)?;
-    if reader.info().animation_control.is_some() {
-        return Err(animated());
+    #[test]
+    fn what_is_not_decoded_is_declined_by_name() {
+        let reason = |file: &[u8]| decode(file, &|_, _| Ok(())).unwrap_err().to_string();
+        assert!(reason(b"GIF89a").ends_with("the image is of a kind that is not decoded"));
+        let broken = if cfg!(feature = "images") { "the image cannot be decoded" } else { "does not decode PNG" };
+        assert!(reason(b"\x89PNG").contains(broken), "{}", reason(b"\x89PNG"));
     }
-    charge(height, width)?;
-    let format = match reader.output_color_type() {
-        (png::ColorType::Rgb, png::BitDepth::Eight) => PixelFormat::Rgb,
-        (png::ColorType::Grayscale, png::BitDepth::Eight) => PixelFormat::Grayscale,
-        (_, png::BitDepth::Sixteen) => return Err(Decline::unsupported("channels of 16 bits are not decoded")),
-        _ => return Err(transparent()),
-    };
-    let mut samples = vec![0; reader.output_buffer_size().ok_or_else(|| broken("it is too large"))?];
-    reader.next_frame(&mut samples).map_err(broken)?;
-    whole(Image { height, width, format, samples })
-}
-
-fn webp(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
-    let mut decoder = image_webp::WebPDecoder::new(Cursor::new(file)).map_err(broken)?;
-    if decoder.is_animated() {
-        return Err(animated());
-    }
-    if decoder.has_alpha() {
-        return Err(transparent());
-    }
-    let (width, height) = decoder.dimensions();
-    let (width, height) = size(width, height)?;
-    charge(height, width)?;
-    let mut samples = vec![0; decoder.output_buffer_size().ok_or_else(|| broken("it is too large"))?];
-    decoder.read_image(&mut samples).map_err(broken)?;
-    whole(Image { height, width, format: PixelFormat::Rgb, samples })
-}
-
-/// Whether a JPEG 2000 stream is transformed in integers: decoders round the other transform differently. A file that
-/// does not say so for the whole image counts as one that is not.
-fn is_reversible(file: &[u8]) -> bool {
-    let mut rest = match file.windows(4).position(|bytes| bytes == JPEG_2000[1]) {
-        Some(start) => file.get(start + 2..).unwrap_or_default(),
-        None => return false,
-    };
-    let mut reversible = false;
-    // The main header: markers, each with its length, up to the first tile's.
-    while let [0xff, marker, high, low, ..] = *rest {
-        match marker {
-            0x90 => return reversible,
-            // The transform is the last but the sizes of precincts; 1 is the one in integers.
-            0x52 => reversible = rest.get(13) == Some(&1),
-            // A component of its own mind.
-            0x53 => return false,
-            _ => {}
-        }
-        rest = rest.get(2 + usize::from(u16::from_be_bytes([high, low]))..).unwrap_or_default();
-    }
-    false
-}
-
-fn jpeg_2000(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
-    if !is_reversible(file) {
-        return Err(Decline::unsupported("decoders round the irreversible transform differently"));
-    }
-    let settings = hayro_jpeg2000::DecodeSettings { strict: true, ..Default::default() };
-    let image = hayro_jpeg2000::Image::new(file, &settings).map_err(|error| broken(format!("{error:?}")))?;
-    let (width, height) = size(image.width(), image.height())?;
-    charge(height, width)?;
-    if image.has_alpha() {
-        return Err(transparent());
-    }
-    if image.original_bit_depth() != 8 {
-        return Err(Decline::unsupported("channels of other than 8 bits are not decoded"));
-    }
-    let format = match image.color_space() {
-        hayro_jpeg2000::ColorSpace::RGB => PixelFormat::Rgb,
-        hayro_jpeg2000::ColorSpace::Gray => PixelFormat::Grayscale,
-        _ => return Err(Decline::unsupported("the colours are neither red, green and blue nor grey")),
-    };
-    let mut context = hayro_jpeg2000::DecoderContext::default();
-    let decoded = image.decode(&mut context).map_err(|error| broken(format!("{error:?}")))?;
-    whole(Image { height, width, format, samples: decoded.data_u8() })
-}
-
-/// The image, if there are as many samples as it has to have.
-fn whole(image: Image) -> Result<Image, Decline> {
-    let count = image.height.checked_mul(image.width).and_then(|count| count.checked_mul(image.format.channels()));
-    if count == Some(image.samples.len()) { Ok(image) } else { Err(broken("its size is not what it says")) }
 }

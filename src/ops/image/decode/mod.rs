@@ -4,12 +4,15 @@
 //! |---|---|
 //! | computes | the pixels, `[height, width, channels]`, in the order `pixel_format` says |
 //! | versions | 20 |
-//! | evaluated | BMP of 24 bits, PNM (`P5`, `P6`) and TIFF without compression ([`plain`]); JPEG without progression ([`jpeg`]); PNG, WebP and JPEG 2000 ([`compressed`]); each of 8 bits a channel |
+//! | evaluated | BMP of 24 bits, PNM (`P5`, `P6`) and TIFF without compression ([`plain`]); JPEG without progression ([`jpeg`]); PNG, WebP and JPEG 2000 (`codecs`, with the feature `images`); each of 8 bits a channel |
 //! | grey | 0.299 red + 0.587 green + 0.114 blue in steps of 2⁻¹⁶, as the conformance test has it |
 //! | not evaluated | transparency and animation, which the standard does not speak of; JPEG that is progressive, JPEG 2000 that is transformed in floats; grey files read as colours; broken files |
 
+#[cfg(feature = "images")]
+mod codecs;
 mod compressed;
 mod jpeg;
+mod kind;
 mod plain;
 
 use crate::dim::Dim;

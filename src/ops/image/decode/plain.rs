@@ -148,6 +148,7 @@ fn tagged(file: &[u8]) -> Option<Layout> {
         return None;
     }
     let stride = width.checked_mul(samples)?;
+    #[allow(clippy::disallowed_methods, reason = "a number of rows")]
     let strip = single(tag::ROWS_PER_STRIP, height)?.clamp(1, height.max(1));
     let strips = values(tag::STRIPS)?;
     if strips.len() != height.div_ceil(strip) {

@@ -28,6 +28,7 @@ pub(super) fn assemble(frame: Frame, luminance: bool) -> Image {
 }
 
 /// Red, green and blue from brightness and the differences of blue and red, in numbers with 16 bits behind the point.
+#[allow(clippy::disallowed_methods, reason = "samples are no indices")]
 fn colour(brightness: u8, blue: u8, red: u8) -> [u8; 3] {
     const HALF: i32 = 1 << 15;
     let (brightness, blue, red) = (i32::from(brightness), i32::from(blue) - 128, i32::from(red) - 128);

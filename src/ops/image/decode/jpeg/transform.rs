@@ -1,5 +1,6 @@
 //! The inverse cosine transform of a block in integers, as libjpeg's accurate method has it: the factorization of Loeffler,
 //! Ligtenberg and Moschytz with constants of 13 bits; columns keep two more bits than rows.
+#![allow(clippy::indexing_slicing, reason = "the arrays have eight elements and the indices are constants")]
 
 const BITS: u32 = 13;
 const EXTRA: u32 = 2;
@@ -36,6 +37,7 @@ fn line(x: [i64; 8], shift: u32) -> [i64; 8] {
 }
 
 /// The samples of a block from its coefficients, both row by row.
+#[allow(clippy::disallowed_methods, reason = "samples are no indices")]
 pub(super) fn samples(coefficients: &[i64; 64]) -> [u8; 64] {
     let mut columns = [[0i64; 8]; 8];
     for (place, column) in columns.iter_mut().enumerate() {

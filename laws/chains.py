@@ -1,0 +1,51 @@
+"""What chains of sizes are planned by: src/passes/chains and src/dim/parts.rs.
+
+A term is known by its expression, so that the law of the pass is that of `dim`: equal canonical forms are equal numbers. Here is what
+an operation on terms says in the operators of the standard.
+"""
+
+from z3 import And, Implies
+
+from law import imax, imin, law
+
+
+@law("way-of-quotient", "Div rounds towards zero, which is ⌊a/b⌋ for a ≥ 0 and b ≥ 1", at="src/dim/parts.rs: gives")
+def _(s, a, b, q, r):
+    # C's division.
+    s.give(a == b * q + r, Implies(a >= 0, r >= 0), Implies(a <= 0, r <= 0), b >= 1, -b < r, r < b)
+    s.need(dividend_is_not_negative=a >= 0)
+    s.claim(q == s.floor(a, b))
+
+
+@law("way-of-remainder", "Mod has the sign of the divisor, which is a − b·⌊a/b⌋ for b ≥ 1", at="src/dim/parts.rs: gives")
+def _(s, a, b, q, r):
+    # Python's remainder.
+    s.give(a == b * q + r, b >= 1)
+    s.need(has_the_sign_of_the_divisor=And(0 <= r, r < b))
+    s.claim(r == a - b * s.floor(a, b))
+
+
+@law("way-that-does-nothing", "a term is itself + 0, − 0, · 1 and / 1", at="src/passes/chains/plan.rs: neutral")
+def _(s, x, q, r):
+    s.give(x == q * 1 + r, -1 < r, r < 1)
+    s.claim(x + 0 == x, x - 0 == x, x * 1 == x, q == x)
+
+
+@law(
+    "way-of-reduction",
+    "the least, largest, sum and product of a row are those of its first and of the least, largest, sum and product of the rest",
+    at="src/passes/chains/terms.rs: reduction",
+)
+def _(s, x, y, z):
+    s.claim(imin(x, y, z) == imin(x, imin(y, z)), imax(x, y, z) == imax(x, imax(y, z)), x + y + z == x + (y + z), x * y * z == x * (y * z))
+
+
+@law(
+    "reshape-said-otherwise",
+    "in a target that gives [d₀, d₁], 0 may stand for d₀ where the operand has it, and −1 for d₁ where d₀ ≥ 1",
+    at="src/passes/chains/asked.rs: codes",
+)
+def _(s, own, d0, d1, size):
+    s.give(d0 >= 0, d1 >= 0, size == d0 * d1)
+    s.need(is_kept=own == d0, other_is_not_zero=d0 >= 1)
+    s.claim(own == d0, s.floor(size, d0) == d1, size - d0 * s.floor(size, d0) == 0)

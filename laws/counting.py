@@ -1,0 +1,355 @@
+"""Tensors that count, broadcasting, and what only repeats: src/rewrite/index and src/rewrite/merge.rs.
+
+A counting tensor is t[i₀, i₁, …] = offset + Σ step_k · i_k. What arithmetic and layout make of one is decided by Z3; how the steps of a
+reshaped one are found, and how what repeats is followed through layouts, is the program's own function on dims that are monomials, as
+in `layout`, at every small shape.
+"""
+
+import itertools
+
+import numpy
+from z3 import And, If, Implies, Or
+
+from law import exhaustive, imax, imin, law
+from layout import A, ONE, SIX, THREE, TWO, TWO_A, ZERO, count, numbered, product, same, shape, shapes, shown, value
+
+
+@law(
+    "counting-row-major",
+    "with step i of an axis that goes on where the next one ends, the elements are consecutive: (i·n + j)·s = i·(n·s) + j·s",
+    at="src/rewrite/index/counting.rs: reshaped",
+)
+def _(s, offset, i, j, n, step, outer):
+    # One axis of m·n counted out along [m, n], and back.
+    s.give(0 <= j, j < n, 0 <= i)
+    s.need(outer_goes_on_where_the_inner_ends=outer == step * n)
+    s.claim(offset + outer * i + step * j == offset + step * (i * n + j))
+    s.claim(s.floor(i * n + j, n) == i)
+
+
+@law("counting-sum", "a + b counts with the sums, c·a with the products", at="src/rewrite/index/counting.rs: plus")
+def _(s, a, b, p, q, i, j, u, v, c):
+    one, other = a + p * i + u * j, b + q * i + v * j
+    s.claim(one + other == (a + b) + (p + q) * i + (u + v) * j, one - other == (a - b) + (p - q) * i + (u - v) * j)
+    s.claim(c * one == c * a + (c * p) * i + (c * u) * j)
+
+
+@law("counting-slice", "t[b :: s] = (offset + step·b) + (step·s)·k for b ≥ 0 and s > 0", at="src/rewrite/index/counting.rs: sliced")
+def _(s, d, b, stride, offset, step, k):
+    from slicing import taken
+
+    s.give(d >= 0, stride >= 1)
+    start, size = taken(s, d, b, None, 1, stride)
+    s.need(begin_is_counted_from_the_front=b >= 0)
+    s.give(0 <= k, k < size)
+    s.claim(offset + step * (start + k * stride) == (offset + step * b) + (step * stride) * k)
+
+
+@law(
+    "counting-bounds",
+    "offset + Σ step_k·i_k lies between the offset and that plus step·(dim − 1), by the sign of the step",
+    at="src/rewrite/index/counting.rs: bounds",
+    forms=dict(sign=[1, -1]),
+)
+def _(s, offset, step, d, i, low, high, sign):
+    s.give(low <= offset, offset <= high)
+    s.need(step_has_this_sign=sign * step >= 0, place_is_there=And(0 <= i, i < d))
+    reach = step * (d - 1)
+    s.claim(
+        And(low <= offset + step * i, offset + step * i <= high + reach)
+        if sign > 0
+        else And(low + reach <= offset + step * i, offset + step * i <= high)
+    )
+
+
+@law(
+    "comparison-decided",
+    "a difference between low and high: a < b if high < 0, a ≤ b if high ≤ 0, a = b if both are 0, and so on",
+    at="src/rewrite/index/counting.rs: decided",
+)
+def _(s, a, b, low, high):
+    s.need(above=low <= a - b, below=a - b <= high)
+    s.claim(Implies(high < 0, a < b), Implies(low >= 0, a >= b), Implies(high <= 0, a <= b), Implies(low > 0, a > b))
+    s.claim(Implies(And(low >= 0, high <= 0), a == b), Implies(Or(low > 0, high < 0), a != b))
+
+
+@law("counting-flags", "x ∧ 0 = 0, x ∨ 1 = 1, x ∧ y = x ∨ y = x for x = y, ¬x = [x = 0]", at="src/rewrite/index/counting.rs: follow")
+def _(s, x, y):
+    s.give(Or(x == 0, x == 1), Or(y == 0, y == 1))
+    s.claim(imin(x, 0) == 0, imax(x, 1) == 1, Implies(x == y, And(imin(x, y) == x, imax(x, y) == x)), 1 - x == If(x == 0, 1, 0))
+
+
+@law("lookup-in-order", "Gather(x, [0, 1, …, d − 1]) = x: place k of the result is place k of x", at="src/rewrite/index/lookup.rs: gather")
+def _(s, d, m, n, i, j, offset, step, inner):
+    # The indices are laid out in two axes.
+    s.give(0 <= i, i < m, 0 <= j, j < n)
+    s.need(starts_at_the_first=offset == 0, inner_step_is_one=inner == 1, outer_goes_on=step == n, as_many_as_there_are=m * n == d)
+    index = offset + step * i + inner * j
+    s.claim(index == i * n + j, 0 <= index, index < d)
+
+
+@law(
+    "lookup-of-part",
+    "GatherND(x, o + position) = x[o : o + n] where that part is there, or something is looked up at every position",
+    at="src/rewrite/index/lookup.rs: gather_nd",
+)
+def _(s, d, o, n, others):
+    from slicing import taken
+
+    s.give(d >= 0, n >= 0, others >= 0)
+    # A run that gives a result has looked up no index beyond the data; where another axis of the indices is empty it looks up none.
+    s.give(Implies(And(n >= 1, others >= 1), o + n <= d))
+    s.need(begin_is_counted_from_the_front=o >= 0, part_is_there_or_looked_up=Or(o + n <= d, others >= 1))
+    start, size = taken(s, d, o, o + n, 1, 1)
+    s.claim(size == n, Implies(n > 0, start == o))
+
+
+@law(
+    "assignments-in-order",
+    "pieces of an axis that do not overlap and have as many elements together as it has are all of it, in order",
+    at="src/rewrite/index/assign.rs: in_order",
+)
+def _(s, d, a, b, c, e, k):
+    # Two pieces a:b and c:e, sorted.
+    s.give(0 <= a, a < b, c < e, e <= d, a <= c)
+    s.need(no_overlap=b <= c, as_many_together=(b - a) + (e - c) == d)
+    s.give(0 <= k, k < d)
+    s.claim(a == 0, b == c, e == d)
+
+
+@law(
+    "block-in-filled",
+    "a block u written into v at start is Pad(u, start, d − start − n) with v, for a start of either sign",
+    at="src/rewrite/index/assign.rs: into_filled",
+)
+def _(s, d, first, n, j):
+    s.give(d >= 0, 0 <= j, j < n)
+    # Entry j goes to the place first + j, counted from the end where that is negative; a run that gives a result has only such.
+    s.give(-d <= first, first + n <= d)
+    s.need(block_does_not_turn_around=Or(first >= 0, first + n <= 0))
+    index = first + j
+    place = If(index < 0, index + d, index)
+    start = If(first < 0, first + d, first)
+    s.claim(place == start + j, start >= 0, d - (start + n) >= 0)
+    s.wrong(start_is_not_counted=place == first + j)
+
+
+@law(
+    "nonzero-of-full",
+    "the places of a vector of n numbers none of which is 0 are 0, 1, …, n − 1",
+    at="src/rewrite/index/nonzero.rs: in_order",
+)
+def _(s, n, k, before):
+    # Place k is the place of the entry that has `before` entries that are not 0 before it; here each has one.
+    s.need(none_is_zero=before == k)
+    s.give(0 <= k, k < n)
+    s.claim(0 + 1 * before == k)
+
+
+@law(
+    "column-is-chosen",
+    "Concat(x₀, …, xₖ)[p] = xᵢ[p] with i the place along the axis, where each xᵢ has size 1 along it",
+    at="src/rewrite/index/columns.rs: choose",
+)
+def _(s, p, n, first, second, third):
+    s.give(0 <= p, p < 3)
+    s.need(every_column_is_one=And(first == 1, second == 1, third == 1))
+    piece = If(p < first, 0, If(p < first + second, 1, 2))
+    s.claim(piece == p)
+
+
+@law(
+    "broadcast-is-idempotent",
+    "f(Expand(x), y) = f(x, y) where an operand that stays has the result's size, or that is 1",
+    at="src/rewrite/merge.rs: expand_into_broadcast",
+)
+def _(s, own, spread, other, result, p):
+    # x of size own is spread to `spread`, which meets `other` in a result.
+    s.give(own >= 0, spread >= 0, other >= 0, result >= 0)
+    s.give(Or(spread == own, own == 1))
+    s.give(Or(And(spread == 1, result == other), And(other == 1, result == spread), And(spread == other, result == spread)))
+    s.need(someone_has_the_size=Or(result == 1, own == result, other == result))
+    now = If(own == 1, other, own)
+    s.claim(now == result, Or(own == other, own == 1, other == 1))
+    # Place p reads the same element of x.
+    s.give(0 <= p, p < result)
+    at = If(spread == 1, 0, p)
+    s.claim(If(own == 1, 0, at) == If(own == 1, 0, p))
+
+
+@law(
+    "spread-form",
+    "what is spread from w reads place 0 where w has size 1, and place p elsewhere; an operator of each place alone keeps that",
+    at="src/rewrite/index/narrow.rs: broadcast",
+)
+def _(s, small, wide, other, p):
+    s.give(0 <= p, p < wide)
+    s.need(is_spread=Or(small == wide, small == 1))
+    # f of the small ones, spread to the size of f: the narrow result has the size of the one that has it, or 1.
+    narrow = If(Or(small == wide, other == wide), wide, 1)
+    s.give(Or(other == wide, other == 1))
+    place = lambda size, q: If(size == 1, 0, q)
+    q = place(narrow, p)
+    s.claim(place(small, q) == place(small, p), place(other, q) == place(other, p), Or(narrow == wide, And(small == 1, other == 1)))
+
+
+@law(
+    "spread-by-shape",
+    "Tile(x, r) with r = 1 but where x has size 1, and Expand, read place p mod d = p, or 0 where d = 1",
+    at="src/rewrite/index/spread.rs: narrowed",
+)
+def _(s, d, repeats, p):
+    s.give(d >= 1, repeats >= 1, 0 <= p, p < d * repeats)
+    s.need(repeats_only_ones=Or(d == 1, repeats == 1))
+    s.claim(p - d * s.floor(p, d) == If(d == 1, 0, p))
+
+
+def counted_out(dims, steps, target, mutant=None):
+    """`Counting::reshaped`: the steps along the new axes."""
+    result = [ZERO] * len(target)
+    source = [(dim, step) for dim, step in zip(dims, steps) if dim != ONE]
+    goals = [(axis, dim) for axis, dim in enumerate(target) if dim != ONE]
+    while source:
+        dim, step = source.pop(0)
+        if not goals:
+            return None
+        axis, goal = goals.pop(0)
+        if dim == goal:
+            result[axis] = step
+            continue
+        group, whole = [(axis, goal)], goal
+        rest = list(goals)
+        while rest:
+            axis, goal = rest.pop(0)
+            whole = product([whole, goal])
+            group.append((axis, goal))
+            if whole == dim:
+                break
+        if whole == dim:
+            goals = rest
+            for axis, goal in reversed(group):
+                result[axis] = step
+                step = product([step, goal])
+            continue
+        # The program has looked at all axes that are left by now.
+        goals = rest
+        if len(group) != 1:
+            return None
+        axis, goal = group[0]
+        whole, inner = dim, step
+        reached = False
+        while source:
+            dim, step = source.pop(0)
+            if inner != product([step, dim]) and mutant != "steps need not go on":
+                return None
+            whole = product([whole, dim])
+            inner = step
+            if whole == goal:
+                reached = True
+                break
+        if not reached and whole != goal:
+            return None
+        result[axis] = inner
+    return None if goals else result
+
+
+def counting_tensor(offset, steps, dims):
+    result = numpy.full(dims, offset, dtype=numpy.int64)
+    for axis, step in enumerate(steps):
+        at = [1] * len(dims)
+        at[axis] = dims[axis]
+        result = result + step * numpy.arange(dims[axis], dtype=numpy.int64).reshape(at)
+    return result
+
+
+@exhaustive(
+    "counting-reshaped",
+    "one axis counted out along several has steps of its own times the dims behind; several that go on where the next ends are one",
+    at="src/rewrite/index/counting.rs: reshaped",
+    bound="ranks up to 3 to ranks up to 3, steps of row-major order and others, sizes 0 to 3",
+)
+def _(mutant):
+    dims = [ONE, TWO, THREE, A, SIX, TWO_A]
+    for source in shapes(range(1, 4), dims):
+        row_major = [product(source[axis + 1 :]) for axis in range(len(source))]
+        choices = [row_major, [ONE] * len(source), [product([TWO, step]) for step in row_major]]
+        if len(source) > 1:
+            choices.append([ZERO, *row_major[1:]])
+        for steps in choices:
+            steps = [ZERO if dim == ONE else step for dim, step in zip(source, steps)]
+            for target in shapes(range(1, 4), dims):
+                found = counted_out(source, steps, target, mutant)
+                if found is None:
+                    continue
+                for sizes in [(0, 0, 1), (1, 0, 1), (3, 0, 1)]:
+                    own, goal = shape(source, sizes), shape(target, sizes)
+                    if count(own) != count(goal):
+                        continue
+                    tensor = counting_tensor(5, [value(step, sizes) for step in steps], own)
+                    again = counting_tensor(5, [value(step, sizes) for step in found], goal)
+                    yield f"{shown(source)} by {shown(steps)} to {shown(target)} at a = {sizes[0]}", same(tensor.reshape(goal), again)
+
+
+_.mutants = ("steps need not go on",)
+
+
+def laid_out(wide, narrow, target, mutant=None):
+    """`Cx::layout` of narrow.rs: the shape of the smaller form behind a layout."""
+    full = [ONE] * (len(wide) - len(narrow)) + list(narrow)
+    result, i, j = [], 0, 0
+    while i < len(wide) or j < len(target):
+        a = wide[i] if i < len(wide) else None
+        b = target[j] if j < len(target) else None
+        if a is not None and b is not None and a == b:
+            result.append(full[i])
+            i, j = i + 1, j + 1
+        elif b is not None and b == ONE:
+            result.append(ONE)
+            j += 1
+        elif a is not None and a == ONE:
+            i += 1
+        else:
+            own, goal = list(wide[i:]), list(target[j:])
+            while own and goal and own[-1] == goal[-1]:
+                own.pop()
+                goal.pop()
+            part = full[i : i + len(own)]
+            if product(own) != product(goal):
+                return None
+            if part == own:
+                result.extend(goal)
+            elif all(dim == ONE for dim in part) or mutant == "some may repeat":
+                result.extend([ONE] * len(goal))
+            else:
+                return None
+            i, j = i + len(own), j + len(goal)
+    return result
+
+
+@exhaustive(
+    "spread-through-layout",
+    "axes that are run together or taken apart must all repeat, or none of them; then the smaller form is laid out alike",
+    at="src/rewrite/index/narrow.rs: layout",
+    bound="ranks up to 3 to ranks up to 3, every choice of repeated axes, sizes 0 to 3",
+)
+def through(mutant):
+    dims = [ZERO, ONE, TWO, THREE, A, SIX]
+    for wide in shapes(range(1, 4), dims):
+        for repeats in itertools.product((False, True), repeat=len(wide)):
+            narrow = [ONE if again else dim for dim, again in zip(wide, repeats)]
+            for target in shapes(range(1, 4), dims):
+                found = laid_out(wide, narrow, target, mutant)
+                if found is None:
+                    continue
+                for sizes in [(0, 0, 1), (2, 0, 1)]:
+                    own, goal = shape(wide, sizes), shape(target, sizes)
+                    if count(own) != count(goal):
+                        continue
+                    small = numbered(shape(narrow, sizes))
+                    expected = numpy.broadcast_to(small, own).reshape(goal)
+                    laid = shape(found, sizes)
+                    holds = count(laid) == small.size and same(numpy.broadcast_to(small.reshape(laid), goal), expected)
+                    yield f"{shown(narrow)} spread to {shown(wide)}, laid out {shown(target)} at a = {sizes[0]}", holds
+
+
+through.mutants = ("some may repeat",)

@@ -1,0 +1,542 @@
+"""Reshapes and transposes, at every small shape: src/rewrite/merge.rs, regroup.rs, sizes.rs, axes.rs, split.rs and slices/reshape.rs.
+
+The functions of the program that plan a layout are here again, on dims that are monomials in three sizes: `a` and `b` of at least 0,
+and `p` of at least 1. What they plan is then done by numpy at sizes of 0 to 3, and compared. Two dims are taken to be equal only if
+they are the same monomial, and to be at least 1 only if nothing else is possible: a scope that knows more about its symbols says no
+more than is true of the values that are left. Left out: opset versions, and readers beside the one that is looked at.
+"""
+
+import itertools
+import math
+
+import numpy
+
+from law import exhaustive
+
+# A dim is a coefficient and the exponents of a, b and p.
+ONE = (1, 0, 0, 0)
+ZERO = (0, 0, 0, 0)
+TWO, THREE, SIX = (2, 0, 0, 0), (3, 0, 0, 0), (6, 0, 0, 0)
+A, B, P = (1, 1, 0, 0), (1, 0, 1, 0), (1, 0, 0, 1)
+TWO_A = (2, 1, 0, 0)
+A_B = (1, 1, 1, 0)
+VALUES = [(a, b, p) for a in (0, 1, 2) for b in (0, 1, 3) for p in (1, 2)]
+
+
+def product(dims):
+    result = ONE
+    for dim in dims:
+        result = tuple([result[0] * dim[0]] + [x + y for x, y in zip(result[1:], dim[1:])])
+    return result if result[0] else ZERO
+
+
+def at_least_one(dim):
+    return dim[0] >= 1 and dim[1] == 0 and dim[2] == 0
+
+
+def as_const(dim):
+    return dim[0] if dim[1:] == (0, 0, 0) else None
+
+
+def value(dim, sizes):
+    return dim[0] * sizes[0] ** dim[1] * sizes[1] ** dim[2] * sizes[2] ** dim[3]
+
+
+def shape(dims, sizes):
+    return tuple(value(dim, sizes) for dim in dims)
+
+
+def count(dims):
+    return math.prod(dims)
+
+
+def numbered(dims):
+    return numpy.arange(count(dims)).reshape(dims)
+
+
+def same(one, other):
+    return one.shape == other.shape and bool((one == other).all())
+
+
+def shapes(ranks, dims):
+    for rank in ranks:
+        yield from itertools.product(dims, repeat=rank)
+
+
+def shown(dims):
+    names = ["", "a", "b", "p"]
+    words = []
+    for dim in dims:
+        powers = "".join(name * exponent for name, exponent in zip(names[1:], dim[1:]))
+        words.append(powers if dim[0] == 1 and powers else f"{dim[0]}{powers}")
+    return "[" + ", ".join(words) + "]"
+
+
+def reshaped_by(codes, dims):
+    """The dims after a Reshape without allowzero: 0 copies the operand's dim, -1 is the rest. None where it fails."""
+    target = []
+    for axis, code in enumerate(codes):
+        if code == 0 and axis >= len(dims):
+            return None
+        target.append(dims[axis] if code == 0 else code)
+    size = math.prod(dims)
+    if -1 in target:
+        others = math.prod(dim for dim in target if dim != -1)
+        if others == 0 or size % others:
+            return None
+        target[target.index(-1)] = size // others
+    return tuple(target) if math.prod(target) == size else None
+
+
+def codes_of(source, target, mutant=None):
+    """`reshape_codes`."""
+    rest, codes = None, []
+    for axis, dim in enumerate(target):
+        size = as_const(dim)
+        copies = axis < len(source) and source[axis] == dim
+        if mutant == "zero copies nothing":
+            copies = source and dim in source
+        if size is not None and size != 0:
+            codes.append(size)
+        elif copies:
+            codes.append(0)
+        elif rest is None:
+            rest = axis
+            codes.append(-1)
+        else:
+            return None
+    if rest is not None and mutant != "others may be 0":
+        if not all(at_least_one(dim) for axis, dim in enumerate(target) if axis != rest):
+            return None
+    return codes
+
+
+DIMS = [ZERO, ONE, TWO, A, B, P, TWO_A]
+
+
+@exhaustive(
+    "reshape-codes",
+    "a constant stays, 0 copies a dim that is as it was, and −1 is the rest if no other dim can be 0",
+    at="src/rewrite/merge.rs: reshape_codes",
+    bound="ranks up to 3, sizes 0 to 3",
+)
+def _(mutant):
+    for source in shapes(range(4), DIMS):
+        for target in shapes(range(4), DIMS):
+            codes = codes_of(source, target, mutant)
+            if codes is None:
+                continue
+            for sizes in VALUES:
+                own, goal = shape(source, sizes), shape(target, sizes)
+                # Elements stay in order whatever the dims are.
+                if math.prod(own) == math.prod(goal):
+                    yield (source, target, sizes), reshaped_by(codes, own) == goal
+
+
+_.mutants = ("others may be 0", "zero copies nothing")
+
+
+@exhaustive(
+    "transpose-of-transpose",
+    "Transpose(Transpose(x, p), q) = Transpose(x, p∘q): axis i of the result is axis p[q[i]] of x",
+    at="src/rewrite/merge.rs: transpose_transpose",
+    bound="ranks up to 5, distinct sizes",
+)
+def transposes(mutant):
+    for rank in range(1, 6):
+        tensor = numbered(tuple(range(2, 2 + rank)))
+        perms = list(itertools.permutations(range(rank)))
+        # Of rank 5 each pair with one of a few.
+        seconds = perms if rank < 5 else perms[::7]
+        for p in perms:
+            for q in seconds:
+                both = [q[i] for i in p] if mutant == "the other order" else [p[i] for i in q]
+                yield f"{p} then {q}", same(tensor.transpose(p).transpose(q), tensor.transpose(both))
+
+
+transposes.mutants = ("the other order",)
+
+
+@exhaustive(
+    "transpose-of-ones",
+    "a Transpose that moves only axes of size 1 past others keeps all elements in order",
+    at="src/rewrite/merge.rs: transpose_as_reshape",
+    bound="ranks up to 4, sizes 0 to 3",
+)
+def ones(mutant):
+    for source in shapes(range(1, 5), [ZERO, ONE, TWO, A, THREE]):
+        for perm in itertools.permutations(range(len(source))):
+            kept = [axis for axis in perm if source[axis] != ONE]
+            if mutant == "any axes may move":
+                kept = []
+            if kept != sorted(kept):
+                continue
+            for sizes in [(0, 0, 1), (1, 0, 1), (2, 0, 1)]:
+                tensor = numbered(shape(source, sizes))
+                turned = tensor.transpose(perm)
+                yield f"{shown(source)} by {perm}", same(turned, tensor.reshape(turned.shape))
+
+
+ones.mutants = ("any axes may move",)
+
+
+def merged(source, dims, target, perm, mutant=None):
+    """`reshape_of_transpose`: the permutation of the operand."""
+    if len(source) != len(target):
+        return None
+    groups, rest = [], list(perm)
+    for goal in target:
+        group = next((rest[:size] for size in range(1, len(rest) + 1) if product(dims[axis] for axis in rest[:size]) == goal), None)
+        if group is None:
+            return None
+        if mutant != "groups in any order" and any(a + 1 != b for a, b in zip(group, group[1:])):
+            return None
+        rest = rest[len(group) :]
+        groups.append(group)
+    if rest:
+        return None
+    order = sorted(range(len(groups)), key=lambda group: groups[group][0])
+    if mutant != "any operand" and any(own != target[group] for own, group in zip(source, order)):
+        return None
+    return [order.index(group) for group in range(len(groups))]
+
+
+SPLIT = [ONE, TWO, THREE, A]
+
+
+@exhaustive(
+    "reshape-of-transpose",
+    "axes that are split, moved side by side in their order, and merged again are one Transpose of whole axes",
+    at="src/rewrite/merge.rs: reshape_of_transpose",
+    bound="2 or 3 axes split into up to 4, sizes 0 to 3",
+)
+def regrouped(mutant):
+    for dims in shapes(range(2, 5), SPLIT):
+        for sources in partitions(dims):
+            source = [product(group) for group in sources]
+            if len(source) not in (2, 3):
+                continue
+            for perm in itertools.permutations(range(len(dims))):
+                turned = [dims[axis] for axis in perm]
+                for groups in partitions(turned):
+                    target = [product(group) for group in groups]
+                    found = merged(source, dims, target, perm, mutant)
+                    if found is None:
+                        continue
+                    for sizes in [(0, 0, 1), (3, 0, 1)]:
+                        tensor = numbered(shape(source, sizes))
+                        expected = tensor.reshape(shape(dims, sizes)).transpose(perm).reshape(shape(target, sizes))
+                        yield f"{shown(source)}, {shown(dims)} by {perm}, {shown(target)}", same(expected, tensor.transpose(found))
+
+
+regrouped.mutants = ("groups in any order",)
+
+
+def partitions(dims):
+    """All ways to run neighbours together."""
+    dims = list(dims)
+    for cuts in itertools.product((False, True), repeat=len(dims) - 1):
+        groups = [[dims[0]]]
+        for dim, cut in zip(dims[1:], cuts):
+            if cut:
+                groups.append([dim])
+            else:
+                groups[-1].append(dim)
+        yield groups
+
+
+def smallest_groups(source, target):
+    """`groups` of regroup.rs: pairs of ranges of axes."""
+    groups, i, j = [], 0, 0
+
+    def reach(start, goal, rest):
+        whole = start
+        for at, dim in enumerate(rest):
+            whole = product([whole, dim])
+            if whole == goal:
+                return at
+        return None
+
+    while i < len(source) and j < len(target):
+        own, goal = source[i], target[j]
+        reads = writes = 1
+        if own != goal:
+            more = reach(goal, own, target[j + 1 :])
+            if more is not None:
+                writes += more + 1
+            else:
+                more = reach(own, goal, source[i + 1 :])
+                if more is None:
+                    return None
+                reads += more + 1
+        groups.append(([i, i + reads], [j, j + writes]))
+        i, j = i + reads, j + writes
+    if any(dim != ONE for dim in [*source[i:], *target[j:]]) or not groups:
+        return None
+    groups[-1][0][1], groups[-1][1][1] = len(source), len(target)
+    return groups
+
+
+@exhaustive(
+    "transpose-around-reshape",
+    "groups of axes that stood together before a Transpose may be reshaped before it, and be turned afterwards",
+    at="src/rewrite/regroup.rs: around_reshape",
+    bound="ranks up to 3 to ranks up to 3, sizes 0 to 3",
+)
+def around(mutant):
+    dims = [ZERO, ONE, TWO, SIX, A, THREE]
+    for source in shapes(range(1, 4), dims):
+        for first in itertools.permutations(range(len(source))):
+            turned = [source[axis] for axis in first]
+            for target in shapes(range(1, 4), dims):
+                groups = smallest_groups(turned, target)
+                if groups is None:
+                    continue
+                together = all(all(a + 1 == b for a, b in zip(first[start:stop], first[start + 1 : stop])) for (start, stop), _ in groups)
+                if not together and mutant != "groups stand anywhere":
+                    continue
+                groups = sorted(groups, key=lambda group: first[group[0][0]])
+                order = [axis for _, (start, stop) in groups for axis in range(start, stop)]
+                planned = [target[axis] for axis in order]
+                for second in itertools.permutations(range(len(target))):
+                    turns = [order.index(axis) for axis in second]
+                    for sizes in [(0, 0, 1), (2, 0, 1)]:
+                        own = shape(source, sizes)
+                        if count(own) != count(shape(target, sizes)):
+                            continue
+                        tensor = numbered(own)
+                        expected = tensor.transpose(first).reshape(shape(target, sizes)).transpose(second)
+                        found = tensor.reshape(shape(planned, sizes)).transpose(turns)
+                        yield f"{shown(source)} by {first}, {shown(target)} by {second}", same(expected, found)
+
+
+around.mutants = ("groups stand anywhere",)
+
+
+def ones_between(short, long, mutant=None):
+    """`inserted_ones`."""
+    axes, matched = [], 0
+    for axis, dim in enumerate(long):
+        if matched < len(short) and short[matched] == dim:
+            matched += 1
+        elif dim == ONE or mutant == "any axis may go":
+            axes.append(axis)
+        else:
+            return None
+    return axes if matched == len(short) else None
+
+
+@exhaustive(
+    "reshape-that-inserts-ones",
+    "a Reshape that only adds or only drops axes of size 1 is an Unsqueeze or a Squeeze of them",
+    at="src/rewrite/sizes.rs: inserted_ones",
+    bound="ranks up to 4, sizes 0 to 3",
+)
+def inserted(mutant):
+    dims = [ZERO, ONE, TWO, A, P]
+    for short in shapes(range(3), dims):
+        for long in shapes(range(len(short) + 1, 5), dims):
+            axes = ones_between(short, long, mutant)
+            if axes is None:
+                continue
+            for sizes in [(0, 0, 1), (1, 0, 1), (2, 0, 2)]:
+                tensor = numbered(shape(short, sizes))
+                goal = shape(long, sizes)
+                case = f"{shown(short)} to {shown(long)}"
+                unsqueezed = numpy.expand_dims(tensor, tuple(axes))
+                yield case, unsqueezed.shape == goal and same(numbered(goal).reshape(tensor.shape), tensor)
+                if unsqueezed.shape == goal:
+                    yield case, same(numpy.squeeze(numbered(goal), tuple(axes)), tensor)
+
+
+inserted.mutants = ("any axis may go",)
+
+
+@exhaustive(
+    "reshape-that-flattens",
+    "Reshape(x, [Π dims before k, Π dims from k on]) = Flatten(x, axis = k)",
+    at="src/rewrite/sizes.rs: reshape_to_flatten",
+    bound="ranks up to 4, sizes 0 to 3",
+)
+def flattened(mutant):
+    for source in shapes(range(5), [ZERO, ONE, TWO, A, B]):
+        for rows, columns in {(product(source[:k]), product(source[k:])) for k in range(len(source) + 1)}:
+            split = next(k for k in range(len(source) + 1) if product(source[:k]) == rows and product(source[k:]) == columns)
+            if mutant == "rows alone":
+                split = next(k for k in range(len(source) + 1) if product(source[:k]) == rows)
+            for sizes in VALUES[::3]:
+                own = shape(source, sizes)
+                goal = (value(rows, sizes), value(columns, sizes))
+                yield f"{shown(source)} at {split}", (count(own[:split]), count(own[split:])) == goal
+
+
+flattened.mutants = ("rows alone",)
+
+
+def surviving(source, target, mutant=None):
+    """`surviving` of slices/reshape.rs: which axis of the operand each axis of the result is."""
+    found = []
+    for axis, dim in enumerate(target):
+        own = None
+        for candidate, size in enumerate(source):
+            # Either follows from the other where no dim is 0, so that only both together can be missed.
+            before = product(source[:candidate]) == product(target[:axis])
+            behind = product(source[candidate + 1 :]) == product(target[axis + 1 :])
+            if dim != ONE and size == dim and (before and behind or mutant == "whatever is before and behind"):
+                own = candidate
+                break
+        found.append(own)
+    return found
+
+
+@exhaustive(
+    "slice-of-reshape",
+    "Reshape(x)[r] = Reshape(x[r]) along an axis as long as one of x, with as many elements before it and behind it",
+    at="src/rewrite/slices/reshape.rs: surviving",
+    bound="ranks up to 3, every range of one or two axes, sizes 0 to 3",
+)
+def sliced(mutant):
+    dims = [ZERO, ONE, TWO, THREE, A, SIX]
+    ranges = [slice(1, None), slice(0, 1), slice(None, None, -1), slice(0, 0)]
+    for source in shapes(range(1, 4), dims):
+        for target in shapes(range(1, 4), dims):
+            if product(source) != product(target) and product(target) != ZERO and product(source) != ZERO:
+                continue
+            axes = surviving(source, target, mutant)
+            cuttable = [axis for axis, own in enumerate(axes) if own is not None]
+            for cut in [*[[axis] for axis in cuttable], *[list(pair) for pair in itertools.combinations(cuttable, 2)]]:
+                for sizes in [(0, 0, 1), (1, 0, 1), (2, 0, 1)]:
+                    own, goal = shape(source, sizes), shape(target, sizes)
+                    if count(own) != count(goal):
+                        continue
+                    for taken in ranges:
+                        before, after = [slice(None)] * len(own), [slice(None)] * len(goal)
+                        for axis in cut:
+                            before[axes[axis]], after[axis] = taken, taken
+                        tensor = numbered(own)
+                        expected = tensor.reshape(goal)[tuple(after)]
+                        part = tensor[tuple(before)]
+                        holds = part.size == expected.size and same(part.reshape(expected.shape), expected)
+                        yield f"{shown(source)} to {shown(target)}, axes {cut} by {taken} at a = {sizes[0]}", holds
+
+
+sliced.mutants = ("whatever is before and behind",)
+
+
+@exhaustive(
+    "slice-of-transpose",
+    "Transpose(x, p)[r] = Transpose(x[r∘p⁻¹], p): axis i of the transposed data is axis p[i] of x",
+    at="src/rewrite/slices/transpose.rs: slice_of_transpose",
+    bound="ranks up to 4",
+)
+def sliced_transpose(mutant):
+    for rank in range(1, 5):
+        tensor = numbered(tuple(range(2, 2 + rank)))
+        for perm in itertools.permutations(range(rank)):
+            for axis in range(rank):
+                after, before = [slice(None)] * rank, [slice(None)] * rank
+                own = perm.index(axis) if mutant == "the other way" else perm[axis]
+                after[axis] = before[own] = slice(1, None)
+                yield f"axis {axis} by {perm}", same(tensor.transpose(perm)[tuple(after)], tensor[tuple(before)].transpose(perm))
+
+
+sliced_transpose.mutants = ("the other way",)
+
+
+@exhaustive(
+    "reduction-keeping-axes",
+    "Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1), and the other way round",
+    at="src/rewrite/axes.rs: reduction",
+    bound="ranks up to 4, sums",
+)
+def kept(mutant):
+    for rank in range(1, 5):
+        tensor = numbered(tuple(range(2, 2 + rank)))
+        for size in range(1, rank + 1):
+            for axes in itertools.combinations(range(rank), size):
+                other = tuple(range(size)) if mutant == "axes of the result" else axes
+                dropped, kept_ = tensor.sum(axes), tensor.sum(axes, keepdims=True)
+                yield f"rank {rank}, {axes}", same(numpy.expand_dims(dropped, other), kept_)
+                if other == axes:
+                    yield f"rank {rank}, {axes}", same(numpy.squeeze(kept_, axes), dropped)
+
+
+kept.mutants = ("axes of the result",)
+
+
+@exhaustive(
+    "split-behind-reshape",
+    "parts [L…, nᵢ, T…] reshaped to [L…, hᵢ, I…, T…] with the same I… for all are parts of the whole reshaped so",
+    at="src/rewrite/split.rs: reshape",
+    bound="up to 3 parts, blocks of up to 4, one axis before and behind",
+)
+def behind(mutant):
+    for lead, tail in itertools.product((0, 1, 2), repeat=2):
+        for blocks in [(), (1,), (2,), (3,), (2, 2), (1, 2)]:
+            size = count(blocks)
+            for heads in itertools.product((1, 2, 3), repeat=3):
+                counts = [head * size for head in heads]
+                whole = numbered((lead, sum(counts), tail))
+                parts = numpy.split(whole, numpy.cumsum(counts)[:-1], axis=1)
+                done = [part.reshape((lead, head, *blocks, tail)) for part, head in zip(parts, heads)]
+                if mutant == "blocks first":
+                    done = [part.reshape((lead, *blocks, head, tail)) for part, head in zip(parts, heads)]
+                    at = 1 + len(blocks)
+                else:
+                    at = 1
+                target = list(done[0].shape)
+                target[at] = sum(heads)
+                again = numpy.split(whole.reshape(target), numpy.cumsum(heads)[:-1], axis=at)
+                yield f"{lead}, {counts}, {tail} in blocks of {blocks}", all(same(a, b) for a, b in zip(done, again))
+
+
+behind.mutants = ("blocks first",)
+
+
+@exhaustive(
+    "split-behind-transpose",
+    "Transpose(Split(x; a)[i], q) = Transpose(Split(Transpose(x, p); a′)[i], p⁻¹∘q), with a′ where p puts axis a",
+    at="src/rewrite/split.rs: transpose",
+    bound="ranks up to 3",
+)
+def turned(mutant):
+    for rank in range(1, 4):
+        tensor = numbered(tuple(range(4, 4 + rank)))
+        for p, q in itertools.product(itertools.permutations(range(rank)), repeat=2):
+            for axis in range(rank):
+                after = [p.index(own) for own in q]
+                at = p[axis] if mutant == "the axis itself" else p.index(axis)
+                if tensor.shape[axis] != tensor.transpose(p).shape[at]:
+                    yield f"{p}, {q}, axis {axis}", False
+                    continue
+                one = [part.transpose(q) for part in numpy.split(tensor, [1, 3], axis=axis)]
+                other = [part.transpose(after) for part in numpy.split(tensor.transpose(p), [1, 3], axis=at)]
+                yield f"{p}, {q}, axis {axis}", all(same(a, b) for a, b in zip(one, other))
+
+
+turned.mutants = ("the axis itself",)
+
+
+@exhaustive(
+    "concat-of-concat",
+    "Concat(…, Concat(a, b), …) = Concat(…, a, b, …) along one axis",
+    at="src/rewrite/merge.rs: concat_concat",
+    bound="ranks up to 3, sizes 0 to 2",
+)
+def concats(mutant):
+    for rank in range(1, 4):
+        for axis in range(rank):
+            for sizes in itertools.product(range(3), repeat=4):
+                parts, start = [], 0
+                for size in sizes:
+                    dims = [2] * rank
+                    dims[axis] = size
+                    parts.append(start + numbered(tuple(dims)))
+                    start += 100
+                inner = numpy.concatenate(parts[1:3], axis=axis)
+                nested = numpy.concatenate([parts[0], inner, parts[3]], axis=axis)
+                flat = [parts[1], parts[2], parts[0], parts[3]] if mutant == "inner first" else parts
+                yield f"axis {axis}, {sizes}", same(nested, numpy.concatenate(flat, axis=axis))
+
+
+concats.mutants = ("inner first",)

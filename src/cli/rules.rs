@@ -1,0 +1,18 @@
+//! `onnx-slice-fold rules [NAME]`: what the rewrite rules and passes do, and when.
+
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub(super) struct Rules {
+    /// The rule or pass to explain; all are listed if it is not given.
+    name: Option<String>,
+}
+
+impl Rules {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        match self.name {
+            None => super::tell(&onnx_slice_fold::rule_table()),
+            Some(name) => super::tell(&onnx_slice_fold::rule_text(&name)?),
+        }
+    }
+}

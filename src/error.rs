@@ -1,0 +1,227 @@
+//! What can go wrong at the façade: one type, and the few kinds a caller tells apart.
+
+use std::fmt;
+use std::io;
+
+use crate::onnx::external::ExternalProblem;
+use crate::onnx::wire::Problem;
+use crate::onnx::{DecodeError, EncodeError, FileError, ImportError, ImportReason, SaveError, SourceError};
+use crate::ops::SliceNameError;
+use crate::passes::{AssumeError, RunError};
+
+/// A model could not be opened, folded or written.
+///
+/// [`kind`](Error::kind) tells the cases apart; nothing needs to look at the text. As text, `{}` is what failed and
+/// `{:#}` also why, on one line; the causes are the [source](std::error::Error::source) chain, as `anyhow` and `eyre` print it.
+///
+/// ```
+/// use onnx_slice_fold::{ErrorKind, OnnxModel};
+///
+/// let error = OnnxModel::from_bytes(&b"PK\x03\x04"[..]).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Malformed);
+/// assert_eq!(format!("{error:#}"), "cannot read the model: this is a ZIP archive, not an ONNX model");
+///
+/// let error = OnnxModel::open("no/such.onnx").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Io);
+/// assert_eq!(error.io_kind(), Some(std::io::ErrorKind::NotFound));
+/// ```
+#[derive(Debug)]
+pub struct Error(Box<Failure>);
+
+#[derive(Debug)]
+struct Failure {
+    /// What was being done, where the cause does not say.
+    doing: Option<String>,
+    cause: Cause,
+}
+
+/// The kinds of [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The system cannot read or write a file, or it is no regular file.
+    Io,
+    /// What was given is no well-formed ONNX model.
+    Malformed,
+    /// The model is one this program cannot take as it was given, such as bytes that refer to files.
+    Unsupported,
+    /// Something is larger, deeper or more than is allowed, such as the 2 GiB of a protobuf message.
+    Limit,
+    /// A file was changed by somebody while it was being used.
+    Changed,
+    /// An [assumption](crate::Assumption) contradicts the model, another assumption, or what the graph needs.
+    Assumption,
+    /// No run of the model can succeed, and [`strict`](crate::Options::strict) was asked for.
+    Impossible,
+    /// The call itself is wrong: an option that is not understood, a rule that does not exist, a target that may not be written to.
+    Usage,
+    /// A defect of this library. The model must not be used any further.
+    Internal,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Cause {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Save(#[from] SaveError),
+    #[error(transparent)]
+    SliceName(#[from] SliceNameError),
+    #[error("an error left the model half folded; it must be opened again")]
+    HalfFolded,
+}
+
+impl Error {
+    pub(crate) fn new(doing: Option<String>, cause: impl Into<Cause>) -> Self {
+        Error(Box::new(Failure { doing, cause: cause.into() }))
+    }
+
+    /// Which kind of error it is.
+    pub fn kind(&self) -> ErrorKind {
+        match &self.0.cause {
+            Cause::Source(error) => of_source(error),
+            Cause::Decode(error) => of_decoding(error),
+            Cause::Import(error) => of_import(error),
+            Cause::Run(error) => of_run(error),
+            Cause::Save(error) => of_save(error),
+            Cause::SliceName(_) | Cause::HalfFolded => ErrorKind::Usage,
+        }
+    }
+
+    /// What the system said, for an error of kind [`ErrorKind::Io`] that the system reported.
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        let error = match &self.0.cause {
+            Cause::Source(error) | Cause::Save(SaveError::Source(error)) => io_of_source(error),
+            Cause::Import(ImportError { reason: ImportReason::External(error), .. }) => io_of_external(&error.problem),
+            Cause::Save(SaveError::Write { error: EncodeError::Io(error), .. }) => Some(error),
+            _ => None,
+        };
+        error.map(io::Error::kind)
+    }
+}
+
+impl<T: Into<Cause>> From<T> for Error {
+    fn from(cause: T) -> Self {
+        Error::new(None, cause)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error: &dyn std::error::Error = match &self.0.doing {
+            Some(doing) if f.alternate() => {
+                write!(f, "{doing}: ")?;
+                &self.0.cause
+            }
+            Some(doing) => return f.write_str(doing),
+            None => &self.0.cause,
+        };
+        write!(f, "{error}")?;
+        let mut cause = error.source().filter(|_| f.alternate());
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self.0.doing {
+            Some(_) => Some(&self.0.cause),
+            None => std::error::Error::source(&self.0.cause),
+        }
+    }
+}
+
+fn of_file(error: &FileError) -> ErrorKind {
+    match error {
+        FileError::Changed => ErrorKind::Changed,
+        FileError::NotRegular(_) | FileError::Io(_) => ErrorKind::Io,
+    }
+}
+
+fn of_source(error: &SourceError) -> ErrorKind {
+    match error {
+        SourceError::Model { error, .. } => of_file(error),
+        SourceError::External(error) => of_external(&error.problem),
+    }
+}
+
+fn of_external(problem: &ExternalProblem) -> ErrorKind {
+    match problem {
+        ExternalProblem::File { error, .. } => of_file(error),
+        ExternalProblem::Directory { .. } => ErrorKind::Io,
+        ExternalProblem::NoDirectory => ErrorKind::Unsupported,
+        ExternalProblem::NoLocation
+        | ExternalProblem::Twice(_)
+        | ExternalProblem::NotANumber { .. }
+        | ExternalProblem::Location { .. }
+        | ExternalProblem::HardLink { .. }
+        | ExternalProblem::OutOfRange { .. } => ErrorKind::Malformed,
+    }
+}
+
+fn of_decoding(error: &DecodeError) -> ErrorKind {
+    match error {
+        DecodeError::TooLarge(_) => ErrorKind::Limit,
+        DecodeError::Wire(error) if matches!(error.problem, Problem::TooDeep(_) | Problem::TooLarge { .. }) => {
+            ErrorKind::Limit
+        }
+        DecodeError::Empty | DecodeError::Other(_) | DecodeError::Wire(_) => ErrorKind::Malformed,
+        DecodeError::Prost(_) => ErrorKind::Internal,
+    }
+}
+
+fn of_import(error: &ImportError) -> ErrorKind {
+    match &error.reason {
+        ImportReason::External(error) => of_external(&error.problem),
+        ImportReason::TooDeep(_) => ErrorKind::Limit,
+        ImportReason::Malformed(_) => ErrorKind::Malformed,
+    }
+}
+
+fn of_run(error: &RunError) -> ErrorKind {
+    match error {
+        RunError::Broken(_) | RunError::Defect { .. } => ErrorKind::Internal,
+        RunError::Assumption(AssumeError::Syntax { .. }) | RunError::NoRule(_) => ErrorKind::Usage,
+        RunError::Assumption(_) => ErrorKind::Assumption,
+        // Nodes in an order that cannot be computed in.
+        RunError::Refused(_) => ErrorKind::Malformed,
+        RunError::Impossible { .. } => ErrorKind::Impossible,
+    }
+}
+
+fn of_save(error: &SaveError) -> ErrorKind {
+    match error {
+        SaveError::Target { .. } => ErrorKind::Usage,
+        SaveError::Write { error: EncodeError::TooLarge(_), .. } | SaveError::TooLarge(_) => ErrorKind::Limit,
+        SaveError::Write { error: EncodeError::Io(_), .. } => ErrorKind::Io,
+        SaveError::Source(error) => of_source(error),
+        SaveError::Broken(_) => ErrorKind::Internal,
+    }
+}
+
+fn io_of_source(error: &SourceError) -> Option<&io::Error> {
+    match error {
+        SourceError::Model { error: FileError::Io(error), .. } => Some(error),
+        SourceError::Model { .. } => None,
+        SourceError::External(error) => io_of_external(&error.problem),
+    }
+}
+
+fn io_of_external(problem: &ExternalProblem) -> Option<&io::Error> {
+    match problem {
+        ExternalProblem::File { error: FileError::Io(error), .. } | ExternalProblem::Directory { error, .. } => {
+            Some(error)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,243 @@
+//! A model on its way through the program: opened, folded, saved.
+
+use std::fmt;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::dim::Scope;
+use crate::error::{Cause, Error};
+use crate::ir::{self, Model};
+use crate::onnx::{self, Limits, Source};
+use crate::passes::{self, Options};
+use crate::report::{Census, Note, Report};
+
+/// An ONNX model: opened, to be folded and written.
+///
+/// What is large stays where it is: the payloads of tensors are slices of the file, or of the bytes it was made from, until they
+/// are written. The model may be sent to another thread between calls.
+///
+/// ```
+/// use onnx_slice_fold::{OnnxModel, Options};
+///
+/// let mut model = OnnxModel::open("models/bert_dy18d.onnx")?;
+/// let report = model.fold(&Options::new())?;
+/// assert!(report.after.nodes() < report.before.nodes());
+/// let bytes = model.to_bytes()?;
+/// # assert_eq!(OnnxModel::from_bytes(bytes)?.text(), model.text());
+/// # Ok::<(), onnx_slice_fold::Error>(())
+/// ```
+pub struct OnnxModel {
+    model: Model,
+    /// The symbols that dimensions are expressions of. While the passes run they share it; between calls it is owned here alone,
+    /// which is what makes the whole `Send`.
+    scope: Scope,
+    source: Option<Source>,
+    /// Bytes of the file, or of the bytes it was made from.
+    bytes: usize,
+    /// Whether the passes were ended by an error, so that the model may be anything.
+    half_folded: bool,
+}
+
+impl OnnxModel {
+    /// Opens and decodes a model file. External data is looked for beneath the directory of `path`, and nowhere else.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is no well-formed model, or asks for more than is allowed. The text names the place and the
+    /// reason.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        Self::decoded(onnx::open(path)?, &|| format!("cannot read '{}'", path.display()))
+    }
+
+    /// Decodes a model that is in memory: the bytes of a `ModelProto`. Bytes that are given away, such as a `Vec<u8>`, are not
+    /// copied.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open). A tensor whose data lies in a file is [`Unsupported`](crate::ErrorKind::Unsupported).
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, Error> {
+        Self::decoded(Source::of_bytes(bytes.into(), None), &|| "cannot read the model".to_string())
+    }
+
+    /// The same for a model with external data, which is looked for beneath `directory`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_bytes_in(bytes: impl Into<Bytes>, directory: impl AsRef<Path>) -> Result<Self, Error> {
+        let source = Source::of_bytes(bytes.into(), Some(directory.as_ref()));
+        Self::decoded(source, &|| "cannot read the model".to_string())
+    }
+
+    fn decoded(mut source: Source, doing: &dyn Fn() -> String) -> Result<Self, Error> {
+        let (proto, unknown) =
+            onnx::decode(source.bytes(), &Limits::default()).map_err(|error| Error::new(Some(doing()), error))?;
+        let model = onnx::import(proto, &unknown, &mut source.data);
+        let model = model.map_err(|error| Error::new(Some(doing()), error))?;
+        source.verify()?;
+        let bytes = source.bytes().len();
+        Ok(OnnxModel { model, scope: Scope::new(), source: Some(source), bytes, half_folded: false })
+    }
+
+    /// Wraps a model that was built in memory.
+    #[doc(hidden)]
+    pub fn of(model: Model) -> Self {
+        OnnxModel { model, scope: Scope::new(), source: None, bytes: 0, half_folded: false }
+    }
+
+    /// The model as it is now.
+    #[doc(hidden)]
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The symbols its dimensions are expressions of.
+    #[doc(hidden)]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Infers all shapes, folds what is decided and removes what is dead.
+    ///
+    /// # Errors
+    /// An option is wrong, an assumption does not fit the model, or the model is inconsistent. After an error the model can only be
+    /// dropped: every later call fails.
+    pub fn fold(&mut self, options: &Options) -> Result<Report, Error> {
+        self.fold_watched(options, &mut |_| {})
+    }
+
+    /// The same, telling `watch` what is being done whenever that changes: a few words for a progress display.
+    ///
+    /// # Errors
+    /// As [`fold`](Self::fold).
+    pub fn fold_watched(&mut self, options: &Options, watch: &mut dyn FnMut(&'static str)) -> Result<Report, Error> {
+        self.whole()?;
+        let begin = Instant::now();
+        let before = Census::of(&self.model);
+        // Until the passes have come to their end, a panic included.
+        self.half_folded = true;
+        let scope = Rc::new(std::mem::take(&mut self.scope));
+        let outcome = passes::run(&mut self.model, Rc::clone(&scope), options, self.bytes, watch)?;
+        drop(outcome.facts);
+        // The facts were the last to share it.
+        self.scope = Rc::into_inner(scope).unwrap_or_default();
+        self.half_folded = false;
+        Ok(Report {
+            before,
+            after: Census::of(&self.model),
+            bytes_before: self.bytes,
+            bytes_after: None,
+            rounds: outcome.rounds,
+            notes: outcome.notes.into_iter().map(Note::from).collect(),
+            fired: outcome.fired,
+            last_edit: outcome.last_edit,
+            passes: outcome.passes,
+            seconds: begin.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// The model in the ONNX text syntax.
+    pub fn text(&self) -> String {
+        ir::text::print(&self.model)
+    }
+
+    /// The bytes of the model as a `ModelProto`, data that lay in files beside it included.
+    ///
+    /// # Errors
+    /// If they are over the 2 GiB of a protobuf message, or a file the model came from changed meanwhile.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        self.whole()?;
+        Ok(onnx::to_bytes(&self.model, self.source.as_ref())?)
+    }
+
+    /// Writes the model, whole or not at all: to a temporary file beside the target, synced, then renamed. Returns the bytes
+    /// of the file. The target may be the file the model was opened from.
+    ///
+    /// Tensors whose data lay in other files keep it there if `path` is in the same directory; in any other, it is copied to a
+    /// file beside `path`. A model over the 2 GiB of a protobuf message gets such a file, too.
+    ///
+    /// # Errors
+    /// If the target cannot be written, or a file the model came from changed meanwhile. The target is untouched then.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<u64, Error> {
+        self.whole()?;
+        Ok(onnx::store(&self.model, path.as_ref(), self.source.as_ref())?)
+    }
+
+    /// # Errors
+    /// An earlier call left the model half folded.
+    fn whole(&self) -> Result<(), Error> {
+        if self.half_folded { Err(Cause::HalfFolded.into()) } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for OnnxModel {
+    /// How large it is; [`text`](OnnxModel::text) shows what is in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let census = Census::of(&self.model);
+        f.debug_struct("OnnxModel").field("nodes", &census.nodes()).field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+/// Fails to compile if what users hold between calls cannot go to another thread.
+const _: () = {
+    const fn is_send<T: Send>() {}
+    const fn is_send_and_sync<T: Send + Sync>() {}
+    is_send::<OnnxModel>();
+    is_send_and_sync::<Options>();
+    is_send_and_sync::<Report>();
+    is_send_and_sync::<Error>();
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    const SOURCE: &str = r#"<ir_version: 8, opset_import: ["" : 17]> g (float[n] x) => (float[m] y) {
+        shape = Shape (x)
+        same = Reshape (x, shape)
+        y = Neg (same)
+    }"#;
+
+    fn model() -> OnnxModel {
+        OnnxModel::of(ir::text::parse(SOURCE).unwrap())
+    }
+
+    #[test]
+    fn a_model_is_folded_in_another_thread_and_again_in_this() {
+        let mut model = model();
+        let (mut model, nodes) = std::thread::spawn(move || {
+            let report = model.fold(&Options::new()).unwrap();
+            (model, report.after.nodes())
+        })
+        .join()
+        .unwrap();
+        assert_eq!(nodes, 1, "{}", model.text());
+        // The symbols are those it had before.
+        assert!(model.scope().lookup("n").is_some());
+        assert_eq!(model.fold(&Options::new()).unwrap().after.nodes(), 1);
+    }
+
+    #[test]
+    fn bytes_go_in_and_out() {
+        let mut model = OnnxModel::from_bytes(model().to_bytes().unwrap()).unwrap();
+        model.fold(&Options::new().dim("n=3")).unwrap();
+        let bytes = model.to_bytes().unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(model.save(file.path()).unwrap(), bytes.len() as u64);
+        assert_eq!(std::fs::read(file.path()).unwrap(), bytes);
+        assert!(OnnxModel::from_bytes(bytes).unwrap().text().contains("float[3] x"));
+    }
+
+    #[test]
+    fn an_error_leaves_no_model_to_use() {
+        let mut model = model();
+        let error = model.fold(&Options::new().dim("q=3")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Assumption);
+        assert_eq!(error.to_string(), "no input of the model has a dimension named 'q'");
+        for error in [model.fold(&Options::new()).unwrap_err(), model.to_bytes().unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::Usage);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What the operands may say by which operators are told sizes: each convention once.
+//!
+//! Let `d` be the dims of the operand and `t` those of the result, aligned at the end where the operator broadcasts.
+//!
+//! | operator | entry | says | sound if |
+//! | --- | --- | --- | --- |
+//! | Reshape | `n > 0` | `n` | `tᵢ = n` |
+//! | Reshape without `allowzero` | `0` | `dᵢ` | `tᵢ = dᵢ` |
+//! | Reshape | `−1`, once | `Π d / Π tⱼ` over the `j ≠ i` | every `tⱼ ≥ 1`: of a product of 0 nothing can be told |
+//! | Expand | `1` | `dᵢ`, or 1 on a new axis | `tᵢ = dᵢ` |
+//! | Expand | `n` | `n` | `tᵢ = n` |
+//! | Tile | `r` | `r · dᵢ` | `tᵢ = r · dᵢ`; `r = 1` if `tᵢ = dᵢ` |
+//! | Slice, step > 0 | the largest integer | `dᵢ` | the bound is at least `dᵢ` |
+//! | Slice | `−k`, `k > 0` | `dᵢ − k` | the bound is `dᵢ − k`, and `dᵢ ≥ k`: below the first element it is clamped |
+//!
+//! A rule that states an operand by convention may read every entry of the result's dims as proved: a run that fails gives none.
+
+use crate::dim::{Dim, Scope};
+use crate::slicing;
+
+/// Whether 0 says dim `axis` of a Reshape's result: the operand has the same.
+pub fn reshape_copies(scope: &Scope, from: &[Dim], axis: usize, dim: &Dim) -> bool {
+    from.get(axis).is_some_and(|from| scope.eq(from, dim).is_yes())
+}
+
+/// Whether −1 says the one dim that is not among these.
+pub fn reshape_leaves_rest<'d>(scope: &Scope, mut others: impl Iterator<Item = &'d Dim>) -> bool {
+    others.all(|dim| scope.ge(dim, &Dim::constant(1)).is_yes())
+}
+
+/// The numbers that make a Reshape without `allowzero` of a tensor with the dims `from` one with the dims `to`.
+pub fn reshape_codes(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<i64>> {
+    let mut rest = None;
+    let mut codes = Vec::with_capacity(to.len());
+    for (axis, dim) in to.iter().enumerate() {
+        match dim.as_const() {
+            Some(size) if size != 0 => codes.push(size),
+            _ if reshape_copies(scope, from, axis, dim) => codes.push(0),
+            _ if rest.is_none() => {
+                rest = Some(axis);
+                codes.push(-1);
+            }
+            _ => return None,
+        }
+    }
+    let Some(rest) = rest else { return Some(codes) };
+    let others = to.iter().enumerate().filter(|(axis, _)| *axis != rest).map(|(_, dim)| dim);
+    reshape_leaves_rest(scope, others).then_some(codes)
+}
+
+/// Where the axes of size 1 stand in `long` that `short` lacks, if the dims are otherwise the same.
+pub fn inserted_ones(scope: &Scope, short: &[Dim], long: &[Dim]) -> Option<Vec<i64>> {
+    let mut axes = Vec::new();
+    let mut matched = 0;
+    for (axis, dim) in long.iter().enumerate() {
+        if short.get(matched).is_some_and(|next| scope.eq(next, dim).is_yes()) {
+            matched += 1;
+        } else if dim.is_const(1) {
+            axes.push(i64::try_from(axis).ok()?);
+        } else {
+            return None;
+        }
+    }
+    (matched == short.len()).then_some(axes)
+}
+
+/// Whether 1 says dim `axis` of an Expand's result: the operand has the same.
+pub fn expand_keeps(scope: &Scope, from: &[Dim], to: &[Dim], axis: usize) -> bool {
+    let own = to.len().checked_sub(from.len()).and_then(|added| from.get(axis.checked_sub(added)?));
+    own.zip(to.get(axis)).is_some_and(|(own, dim)| scope.eq(own, dim).is_yes())
+}
+
+/// The numbers that make an Expand of a tensor with the dims `from` one with the dims `to`.
+pub fn expand_sizes(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<i64>> {
+    if from.len() > to.len() {
+        return None;
+    }
+    let size = |(axis, dim): (usize, &Dim)| if expand_keeps(scope, from, to, axis) { Some(1) } else { dim.as_const() };
+    to.iter().enumerate().map(size).collect()
+}
+
+/// How often a Tile repeats an axis that has the dim `from` before and `to` after it, if that is a number for every size.
+pub fn tile_repeats(scope: &Scope, from: &Dim, to: &Dim) -> Option<i64> {
+    if scope.eq(from, to).is_yes() {
+        return Some(1);
+    }
+    // Nothing repeated is nothing, however often.
+    let (from, to) = (from.as_const().filter(|from| *from > 0)?, to.as_const()?);
+    (to.checked_rem(from)? == 0).then(|| to.checked_div(from)).flatten()
+}
+
+/// Whether a bound of a Slice lies at or beyond the end of an axis.
+pub fn slice_reaches_end(scope: &Scope, dim: &Dim, bound: &Dim) -> bool {
+    scope.ge(bound, dim).is_yes()
+}
+
+/// The number that says a bound of a Slice with a positive step.
+pub fn slice_bound(scope: &Scope, dim: &Dim, bound: &Dim) -> Option<i64> {
+    match bound.as_const() {
+        Some(number) => Some(number),
+        None if slice_reaches_end(scope, dim, bound) => Some(i64::MAX),
+        None => slicing::from_end(scope, dim, bound),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `S`, `2·S`, and numbers.
+    struct Sizes {
+        scope: Scope,
+        symbol: Dim,
+    }
+
+    impl Sizes {
+        fn new(least: i64) -> Self {
+            let scope = Scope::new();
+            let symbol = scope.named("S");
+            scope.restrict(symbol, Some(least), None);
+            Sizes { scope, symbol: Dim::symbol(symbol) }
+        }
+
+        /// `factor·S + summand`.
+        fn dim(&self, factor: i64, summand: i64) -> Dim {
+            let product = self.scope.mul(&self.symbol, &Dim::constant(factor));
+            self.scope.add(&product, &Dim::constant(summand))
+        }
+
+        fn at(&self, dims: &[Dim], size: i64) -> Vec<i64> {
+            let at = |dim: &Dim| self.scope.substitute(dim, &|_| Some(Dim::constant(size))).as_const().unwrap();
+            dims.iter().map(at).collect()
+        }
+    }
+
+    /// What the standard makes of a Reshape's operand.
+    fn reshaped(from: &[i64], codes: &[i64]) -> Option<Vec<i64>> {
+        let mut to = Vec::new();
+        for (axis, &code) in codes.iter().enumerate() {
+            to.push(if code == 0 { *from.get(axis)? } else { code });
+        }
+        if let Some(rest) = codes.iter().position(|&code| code == -1) {
+            let others: i64 = to.iter().enumerate().filter(|(axis, _)| *axis != rest).map(|(_, size)| size).product();
+            if others == 0 {
+                return None;
+            }
+            to[rest] = from.iter().product::<i64>() / others;
+        }
+        Some(to)
+    }
+
+    #[test]
+    fn reshape_codes_say_the_dims_at_every_size() {
+        for least in [0, 1] {
+            let sizes = Sizes::new(least);
+            let (s, twice, two, three) = (sizes.dim(1, 0), sizes.dim(2, 0), sizes.dim(0, 2), sizes.dim(0, 3));
+            let six = sizes.dim(6, 0);
+            let shapes = [
+                (vec![s.clone(), two.clone()], vec![twice.clone()], true),
+                (vec![s.clone(), two.clone()], vec![two.clone(), s.clone()], true),
+                (vec![s.clone(), two.clone(), three.clone()], vec![s.clone(), sizes.dim(0, 6)], true),
+                // The others must not be 0.
+                (vec![six.clone()], vec![s.clone(), sizes.dim(0, 6)], true),
+                (vec![two.clone(), s.clone(), s.clone()], vec![s.clone(), twice.clone()], false),
+                (vec![s.clone(), s.clone(), two.clone()], vec![s.clone(), twice.clone()], least == 1),
+            ];
+            for (from, to, sayable) in shapes {
+                let codes = reshape_codes(&sizes.scope, &from, &to);
+                assert_eq!(codes.is_some(), sayable, "{from:?} {to:?} {least}");
+                for size in (least..5).filter(|_| sayable) {
+                    let told = reshaped(&sizes.at(&from, size), codes.as_ref().unwrap());
+                    assert_eq!(told, Some(sizes.at(&to, size)), "{from:?} {to:?} at {size}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_dim_of_0_is_copied_or_left_over_and_never_written() {
+        let sizes = Sizes::new(0);
+        let (none, two) = (sizes.dim(0, 0), sizes.dim(0, 2));
+        assert_eq!(reshape_codes(&sizes.scope, &[none.clone(), two.clone()], &[none.clone()]), Some(vec![0]));
+        assert_eq!(reshape_codes(&sizes.scope, &[two.clone(), none.clone()], &[none.clone()]), Some(vec![-1]));
+        assert_eq!(reshape_codes(&sizes.scope, &[two.clone(), none.clone()], &[none.clone(), none]), None);
+    }
+
+    #[test]
+    fn ones_are_found_where_they_stand() {
+        let sizes = Sizes::new(0);
+        let (s, one) = (sizes.dim(1, 0), sizes.dim(0, 1));
+        assert_eq!(inserted_ones(&sizes.scope, &[s.clone()], &[one.clone(), s.clone(), one.clone()]), Some(vec![0, 2]));
+        assert_eq!(inserted_ones(&sizes.scope, &[s.clone()], &[sizes.dim(2, 0)]), None);
+        assert_eq!(inserted_ones(&sizes.scope, &[s.clone(), s.clone()], &[s, one]), None);
+    }
+
+    #[test]
+    fn expand_sizes_say_the_dims_at_every_size() {
+        let sizes = Sizes::new(0);
+        let (s, one, three) = (sizes.dim(1, 0), sizes.dim(0, 1), sizes.dim(0, 3));
+        let expanded = |from: &[Dim], to: &[Dim]| expand_sizes(&sizes.scope, from, to);
+        assert_eq!(
+            expanded(&[s.clone(), one.clone()], &[three.clone(), s.clone(), three.clone()]),
+            Some(vec![3, 1, 3])
+        );
+        // A size that is computed and not the operand's cannot be said by a number, and S may be 1.
+        assert_eq!(expanded(&[one.clone()], &[s.clone()]), None);
+        assert_eq!(expanded(&[s.clone()], &[three.clone()]), Some(vec![3]));
+        assert_eq!(expanded(&[s.clone(), one.clone()], &[s]), None);
+    }
+
+    #[test]
+    fn tile_repeats_are_told_by_the_dims() {
+        let sizes = Sizes::new(0);
+        let number = |size| sizes.dim(0, size);
+        assert_eq!(tile_repeats(&sizes.scope, &sizes.dim(1, 0), &sizes.dim(1, 0)), Some(1));
+        assert_eq!(tile_repeats(&sizes.scope, &number(2), &number(6)), Some(3));
+        assert_eq!(tile_repeats(&sizes.scope, &number(2), &number(0)), Some(0));
+        assert_eq!(tile_repeats(&sizes.scope, &number(4), &number(6)), None);
+        assert_eq!(tile_repeats(&sizes.scope, &number(0), &number(6)), None);
+        // 2·S is twice S, but 0 is any number of times 0, which a run time repeat may be: it is not asked here.
+        assert_eq!(tile_repeats(&sizes.scope, &sizes.dim(1, 0), &sizes.dim(2, 0)), None);
+    }
+
+    #[test]
+    fn slice_bounds_lie_where_they_are_said_to() {
+        let clamped = |bound: i64, dim: i64| if bound < 0 { (bound + dim).max(0) } else { bound.min(dim) };
+        for least in [0, 2] {
+            let sizes = Sizes::new(least);
+            let dim = sizes.dim(1, 0);
+            let cases = [
+                (sizes.dim(1, 0), Some(i64::MAX)),
+                (sizes.dim(2, 3), Some(i64::MAX)),
+                (sizes.dim(0, 4), Some(4)),
+                (sizes.dim(1, -2), (least >= 2).then_some(-2)),
+                (sizes.dim(1, -3), None),
+                (sizes.dim(-1, 0), None),
+            ];
+            for (bound, said) in cases {
+                assert_eq!(slice_bound(&sizes.scope, &dim, &bound), said, "{bound:?} {least}");
+                for size in (least..6).filter(|_| said.is_some()) {
+                    let wanted = sizes.at(std::slice::from_ref(&bound), size)[0];
+                    assert_eq!(clamped(said.unwrap(), size), clamped(wanted, size), "{bound:?} at {size}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The plan while it is made: its steps, what they hold, and the way back.
+//!
+//! Whatever a trial adds lies behind the checkpoint that was taken before it, so a trial is undone by cutting the draft there. What was
+//! cut off can be attached again as long as the draft is what it was at the checkpoint.
+
+use rustc_hash::FxHashMap;
+
+use super::row::Row;
+use super::step::{Claim, Operand, PlannedStep, Step};
+use crate::ir::ValueId;
+
+/// What the memo is asked for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Key {
+    /// Something that holds this row.
+    Row(Row),
+    /// The whole shape of this tensor.
+    Shape(ValueId),
+    /// Something that holds what this value holds.
+    Value(ValueId),
+}
+
+/// An entry of the memo, and what stood there before.
+struct Entry {
+    key: Key,
+    operand: Operand,
+    hidden: Option<Operand>,
+}
+
+/// The plan while it is made.
+#[derive(Default)]
+pub(super) struct Draft {
+    steps: Vec<PlannedStep>,
+    /// The latest position in the graph among the values each step needs.
+    ready: Vec<usize>,
+    cost: usize,
+    memo: FxHashMap<Key, Operand>,
+    /// The entries of the memo, in the order they were made in.
+    trail: Vec<Entry>,
+}
+
+/// A state of the draft.
+#[derive(Clone, Copy)]
+pub(super) struct Checkpoint {
+    steps: usize,
+    entries: usize,
+    cost: usize,
+}
+
+/// What was cut off behind a checkpoint.
+pub(super) struct Detached {
+    steps: Vec<PlannedStep>,
+    ready: Vec<usize>,
+    entries: Vec<Entry>,
+    cost: usize,
+}
+
+impl Detached {
+    /// How many nodes were cut off.
+    pub fn cost(&self) -> usize {
+        self.cost
+    }
+}
+
+impl Draft {
+    /// How many nodes there are.
+    pub fn cost(&self) -> usize {
+        self.cost
+    }
+
+    pub fn step(&self, operand: Operand) -> Option<&Step> {
+        match operand {
+            Operand::Step(at) => self.steps.get(at).map(|planned| &planned.step),
+            Operand::Value(_) => None,
+        }
+    }
+
+    /// The position after which a step can be computed; `None` if there is no such step.
+    pub fn ready(&self, step: usize) -> Option<usize> {
+        self.ready.get(step).copied()
+    }
+
+    /// Adds a step that can be computed after the position `ready`.
+    pub fn push(&mut self, step: Step, claim: Claim, ready: usize) -> Operand {
+        self.cost += step.cost();
+        self.steps.push(PlannedStep { step, claim });
+        self.ready.push(ready);
+        Operand::Step(self.steps.len() - 1)
+    }
+
+    pub fn get(&self, key: &Key) -> Option<Operand> {
+        self.memo.get(key).copied()
+    }
+
+    pub fn remember(&mut self, key: Key, operand: Operand) {
+        let hidden = self.memo.insert(key.clone(), operand);
+        self.trail.push(Entry { key, operand, hidden });
+    }
+
+    /// The rows there are, the latest first.
+    pub fn rows(&self) -> impl Iterator<Item = (&Row, Operand)> {
+        self.trail.iter().rev().filter_map(|entry| match &entry.key {
+            Key::Row(row) => Some((row, entry.operand)),
+            Key::Shape(_) | Key::Value(_) => None,
+        })
+    }
+
+    pub fn checkpoint(&self) -> Checkpoint {
+        Checkpoint { steps: self.steps.len(), entries: self.trail.len(), cost: self.cost }
+    }
+
+    /// Cuts off everything behind a checkpoint.
+    pub fn cut(&mut self, at: Checkpoint) -> Detached {
+        let entries = self.trail.split_off(at.entries);
+        for entry in entries.iter().rev() {
+            match entry.hidden {
+                Some(hidden) => self.memo.insert(entry.key.clone(), hidden),
+                None => self.memo.remove(&entry.key),
+            };
+        }
+        let cost = self.cost - at.cost;
+        self.cost = at.cost;
+        Detached { steps: self.steps.split_off(at.steps), ready: self.ready.split_off(at.steps), entries, cost }
+    }
+
+    /// Attaches again what was cut off at the state the draft is in.
+    pub fn attach(&mut self, detached: Detached) {
+        self.steps.extend(detached.steps);
+        self.ready.extend(detached.ready);
+        self.cost += detached.cost;
+        detached.entries.into_iter().for_each(|entry| self.remember(entry.key, entry.operand));
+    }
+
+    pub fn into_steps(self) -> Vec<PlannedStep> {
+        self.steps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passes::chains::terms::TermTable;
+    use crate::tensor::Tensor;
+
+    #[test]
+    fn a_cut_restores_the_draft_and_can_be_attached_again() {
+        let mut table = TermTable::default();
+        let row = |table: &mut TermTable, int: i64| Row::sizes(std::iter::once(table.int(int)).collect());
+        let (one, two) = (row(&mut table, 1), row(&mut table, 2));
+        let mut draft = Draft::default();
+        let constant = Step::Constant(Tensor::vector(vec![1i64]));
+        let first = draft.push(constant.clone(), Claim::Row(one.clone()), 0);
+        draft.remember(Key::Row(one.clone()), first);
+        let checkpoint = draft.checkpoint();
+        let second = draft.push(Step::Squeeze(first), Claim::Row(two.clone()), 3);
+        draft.remember(Key::Row(two.clone()), second);
+        draft.remember(Key::Row(one.clone()), second);
+        assert_eq!((draft.cost(), draft.get(&Key::Row(one.clone()))), (1, Some(second)));
+
+        let detached = draft.cut(checkpoint);
+        assert_eq!((draft.cost(), detached.cost()), (0, 1));
+        assert_eq!(draft.get(&Key::Row(one.clone())), Some(first));
+        assert_eq!(draft.get(&Key::Row(two.clone())), None);
+        assert_eq!(draft.ready(1), None);
+
+        draft.attach(detached);
+        assert_eq!((draft.cost(), draft.ready(1)), (1, Some(3)));
+        assert_eq!(draft.get(&Key::Row(two)), Some(second));
+        assert_eq!(draft.rows().next().map(|(row, _)| row.clone()), Some(one));
+    }
+}

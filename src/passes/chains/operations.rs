@@ -1,0 +1,165 @@
+//! Operations: a row as the result of one operator on other rows.
+//!
+//! Law: if every term of a row has a formula with the same operator and types, the row is that operator applied to the columns of the
+//! formulas' operands. A term without such a formula takes one that leaves it as it is: `t + 0`, `t − 0`, `t · 1`, `t / 1`.
+
+use std::rc::Rc;
+
+use super::candidate::Operation;
+use super::partition::Kind;
+use super::policy;
+use super::row::{Row, is_uniform};
+use super::search::Search;
+use super::step::Step;
+use super::terms::{Formula, TermId, TermTable, Terms, reduction};
+use crate::tensor::DType;
+
+impl Search<'_> {
+    /// What a term is when it is an element of this type.
+    pub(super) fn kind(&mut self, term: TermId, dtype: DType) -> Kind {
+        match self.survey.terms.is_number(term) {
+            true => Kind::Number,
+            false => Kind::Computed(self.formulas(term, dtype).first().map(|formula| formula.operator)),
+        }
+    }
+
+    fn formulas(&mut self, term: TermId, dtype: DType) -> Rc<[Formula]> {
+        self.survey.terms.formulas(term, dtype, self.survey.opset, self.facts.scope())
+    }
+
+    /// The operations that give a row: one for each formula of its first term that is no number, if the other terms can follow.
+    pub(super) fn operations(&mut self, row: &Row) -> Vec<Operation> {
+        let Some(lead) = row.terms.iter().position(|&term| !self.survey.terms.is_number(term)) else {
+            return Vec::new();
+        };
+        let formulas: Vec<Rc<[Formula]>> = row.terms.iter().map(|&term| self.formulas(term, row.dtype)).collect();
+        let leads = formulas.get(lead).cloned();
+        let mut found: Vec<Operation> = Vec::new();
+        for lead in leads.iter().flat_map(|leads| leads.iter()) {
+            let columns = match reduction(lead.operator) {
+                Some(_) if row.len() == 1 => Some(vec![lead.operands.clone()]),
+                Some(_) => None,
+                None => columns(&mut self.survey.terms, row, &formulas, lead),
+            };
+            let Some(columns) = columns else { continue };
+            let operation = Operation { operator: lead.operator, from: lead.from, to: lead.to, columns };
+            if policy::may_compute(&self.survey.terms, lead, &operation.columns) && !found.contains(&operation) {
+                found.push(operation);
+            }
+        }
+        found
+    }
+
+    /// Gets the operands, and tells the step that gives the row then.
+    pub(super) fn apply(&mut self, row: &Row, operation: Operation, before: usize) -> Option<Step> {
+        let Operation { operator, from, to, columns } = operation;
+        if reduction(operator).is_some() {
+            let terms = columns.into_iter().next()?;
+            let operand = self.row(&Row { dtype: from, is_vector: true, terms }, before)?;
+            return Some(Step::Reduce { operator, operand, keeps_axis: row.is_vector });
+        }
+        let count = row.len();
+        if count > 1 && columns.iter().all(is_uniform) {
+            // The result would have one element.
+            return None;
+        }
+        let mut operands = Vec::with_capacity(columns.len());
+        for terms in columns {
+            let full = Row { dtype: from, is_vector: row.is_vector, terms };
+            if count == 1 || !full.is_uniform() {
+                operands.push(self.row(&full, before)?);
+                continue;
+            }
+            // One element is broadcast, be it a vector or a scalar.
+            let vector = full.with_terms(full.terms.iter().take(1).copied().collect());
+            let scalar = vector.other_rank()?;
+            operands.push(self.cheapest(&[vector, scalar], before)?);
+        }
+        Some(Step::Apply { operator, operands, to: (operator == "Cast").then_some(to) })
+    }
+}
+
+/// The operands of one operation that gives every term of a row: those of the lead's formula, and for each other term those of a
+/// formula of the same kind, the one most like the lead's.
+fn columns(table: &mut TermTable, row: &Row, formulas: &[Rc<[Formula]>], lead: &Formula) -> Option<Vec<Terms>> {
+    let mut columns: Vec<Terms> = vec![Terms::new(); lead.operands.len()];
+    for (&term, own) in row.terms.iter().zip(formulas) {
+        let of_a_kind = |other: &&Formula| {
+            other.operator == lead.operator && other.from == lead.from && other.operands.len() == lead.operands.len()
+        };
+        let operands = match own.iter().filter(of_a_kind).max_by_key(|other| likeness(table, other, lead)) {
+            Some(own) => own.operands.clone(),
+            None => neutral(table, term, lead)?,
+        };
+        columns.iter_mut().zip(operands).for_each(|(column, operand)| column.push(operand));
+    }
+    Some(columns)
+}
+
+/// How alike the operands of two formulas are: 2 for each that is the same, 1 for each that is a number in both or in neither.
+fn likeness(table: &TermTable, a: &Formula, b: &Formula) -> usize {
+    let pairs = a.operands.iter().zip(&b.operands);
+    let alike =
+        |(&a, &b): (&TermId, &TermId)| 2 * usize::from(a == b) + usize::from(table.is_number(a) == table.is_number(b));
+    pairs.map(alike).sum()
+}
+
+/// Operands with which the lead's operator leaves a term as it is. An integer below 2²⁴ is cast to the float that is equal to it.
+fn neutral(table: &mut TermTable, term: TermId, lead: &Formula) -> Option<Terms> {
+    if lead.from != DType::Int64 {
+        return None;
+    }
+    if lead.operator == "Cast" {
+        let float = table.as_float(term)?;
+        let whole = float as i64;
+        let exact = whole as f64 == float && whole.unsigned_abs() < 1 << 24 && (whole != 0 || float.is_sign_positive());
+        return exact.then(|| std::iter::once(table.int(whole)).collect());
+    }
+    table.as_dim(term)?;
+    let other = match lead.operator {
+        "Add" | "Sub" => 0,
+        "Mul" | "Div" => 1,
+        _ => return None,
+    };
+    let other = table.int(other);
+    Some([term, other].into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dim::{Dim, Scope};
+    use crate::ir::Scalar;
+
+    #[test]
+    fn terms_of_one_operator_share_an_operation() {
+        let scope = Scope::new();
+        let mut table = TermTable::default();
+        let (a, b) = (Dim::symbol(scope.named("a")), Dim::symbol(scope.named("b")));
+        let half = |dim: &Dim| scope.floor_div(dim, &Dim::constant(2));
+        let mut int = |dim: &Dim| table.of_scalar(&Scalar::Int(dim.clone())).expect("an integer");
+        let row = Row::sizes([int(&half(&a)), int(&half(&b)), int(&b)].into_iter().collect());
+        let (a, b) = (int(&a), int(&b));
+        let formulas: Vec<Rc<[Formula]>> =
+            row.terms.iter().map(|&term| table.formulas(term, DType::Int64, 13, &scope)).collect();
+        let lead = formulas[0].iter().find(|formula| formula.operator == "Div").expect("a quotient");
+        let columns = columns(&mut table, &row, &formulas, lead).expect("every term can follow");
+        let (one, two) = (table.int(1), table.int(2));
+        assert_eq!(columns[0].as_slice(), [a, b, b]);
+        assert_eq!(columns[1].as_slice(), [two, two, one]);
+    }
+
+    #[test]
+    fn only_what_is_left_as_it_is_takes_a_neutral_operand() {
+        let mut table = TermTable::default();
+        let lead = |operator, from, to| Formula { operator, from, to, operands: Terms::new() };
+        let (seven, half) = (table.int(7), table.of_scalar(&Scalar::Float(0.5)).expect("a float"));
+        let whole = table.of_scalar(&Scalar::Float(3.0)).expect("a float");
+        let negative_zero = table.of_scalar(&Scalar::Float(-0.0)).expect("a float");
+        let cast = lead("Cast", DType::Int64, DType::Float);
+        assert!(neutral(&mut table, half, &cast).is_none() && neutral(&mut table, negative_zero, &cast).is_none());
+        assert_eq!(neutral(&mut table, whole, &cast).expect("a whole number").as_slice(), [table.int(3)]);
+        assert!(neutral(&mut table, seven, &lead("Mod", DType::Int64, DType::Int64)).is_none());
+        assert!(neutral(&mut table, half, &lead("Mul", DType::Float, DType::Float)).is_none());
+    }
+}

@@ -1,0 +1,121 @@
+//! Reading sizes from the shapes of tensors.
+
+use super::candidate::Reading;
+use super::draft::Key;
+use super::row::Row;
+use super::search::Search;
+use super::step::{Claim, Indices, Operand, Step};
+use crate::dim::Dim;
+use crate::ir::ValueId;
+use crate::tensor::DType;
+
+/// Axes of a shape that have these sizes: one after the other if there are such, else the first axis of each size.
+fn axes_of(shape: &[Dim], sizes: &[&Dim]) -> Option<Indices> {
+    let is_here = |run: &[Dim]| run.iter().zip(sizes).all(|(own, size)| own == *size);
+    // There is no window of length 0.
+    match shape.windows(sizes.len().max(1)).position(is_here) {
+        Some(start) => Some((start..start + sizes.len()).collect()),
+        None => sizes.iter().map(|size| shape.iter().position(|own| own == *size)).collect(),
+    }
+}
+
+impl Search<'_> {
+    /// Whether a tensor that no size node computes may be read.
+    pub(super) fn may_read(&self, tensor: ValueId) -> bool {
+        !self.options.kept_only || self.survey.is_kept(self.model, tensor)
+    }
+
+    /// The tensor from which a row is read in the fewest nodes, before a position. Of equals the one whose shape is taken already
+    /// is best, then the one that has the most of the sizes demanded, then the earliest.
+    pub(super) fn reading(&self, row: &Row, before: usize) -> Option<Reading> {
+        if row.dtype != DType::Int64 {
+            return None;
+        }
+        let terms = row.terms.iter().map(|&term| self.survey.terms.as_dim(term));
+        let sizes = terms.collect::<Option<Vec<&Dim>>>()?;
+        let symbolic = sizes.iter().find(|size| size.as_const().is_none())?;
+        let mut best = None;
+        for source in self.survey.sources.get(*symbolic)?.iter().filter(|source| source.position < before) {
+            let tensor = source.tensor;
+            if !self.may_read(tensor) {
+                continue;
+            }
+            let Some(shape) = self.facts.get(tensor).and_then(|fact| fact.shape()) else { continue };
+            let Some(axes) = axes_of(shape, &sizes) else { continue };
+            let reading = Reading { tensor, axes };
+            let is_taken = self.draft.get(&Key::Shape(tensor)).is_some();
+            let nodes = self.nodes_to_read(&reading, shape.len(), row.is_vector, is_taken);
+            let score = self.demands.score.get(&tensor).copied().unwrap_or(0);
+            let rank = (std::cmp::Reverse(nodes), is_taken, score, std::cmp::Reverse(source.position));
+            if best.as_ref().is_none_or(|(best, _)| rank > *best) {
+                best = Some((rank, reading));
+            }
+        }
+        best.map(|(_, reading)| reading)
+    }
+
+    /// A whole shape is one node, or none if it is taken already. Some of its axes are one more, or one in all where Shape can say
+    /// which axes.
+    fn nodes_to_read(&self, reading: &Reading, rank: usize, is_vector: bool, is_taken: bool) -> usize {
+        let is_run = is_vector && reading.is_run();
+        let is_whole = is_run && reading.axes.len() == rank;
+        let nodes = usize::from(!is_taken) + usize::from(!is_whole);
+        if is_run && self.survey.opset >= 15 { nodes.min(1) } else { nodes }
+    }
+
+    /// Reads a row.
+    pub(super) fn read(&mut self, row: &Row, reading: Reading) -> Option<Operand> {
+        let Reading { tensor, .. } = reading;
+        let rank = self.facts.get(tensor)?.shape()?.len();
+        let is_run = row.is_vector && reading.is_run();
+        let first = *reading.axes.first()?;
+        let claim = Claim::Row(row.clone());
+        if is_run && reading.axes.len() == rank {
+            return self.shape(tensor);
+        }
+        if is_run && self.survey.opset >= 15 && self.draft.get(&Key::Shape(tensor)).is_none() {
+            return self.push(Step::Shape(tensor, Some((first, first + reading.axes.len()))), claim);
+        }
+        let shape = self.shape(tensor)?;
+        if rank == 1 && !row.is_vector {
+            return self.push(Step::Squeeze(shape), claim);
+        }
+        self.push(Step::Gather { data: shape, indices: reading.axes, is_vector: row.is_vector }, claim)
+    }
+
+    /// The whole shape of a tensor.
+    pub(super) fn shape(&mut self, tensor: ValueId) -> Option<Operand> {
+        if let Some(known) = self.draft.get(&Key::Shape(tensor)) {
+            return Some(known);
+        }
+        if !self.may_read(tensor) {
+            return None;
+        }
+        let shape = self.facts.get(tensor)?.shape()?;
+        let row = Row::of_shape(&mut self.survey.terms, shape);
+        let operand = self.push(Step::Shape(tensor, None), Claim::Row(row.clone()))?;
+        self.draft.remember(Key::Shape(tensor), operand);
+        if !row.terms.is_empty() && self.draft.get(&Key::Row(row.clone())).is_none() {
+            self.draft.remember(Key::Row(row), operand);
+        }
+        Some(operand)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dim::Scope;
+
+    #[test]
+    fn axes_in_a_row_are_preferred_to_the_first_of_each_size() {
+        let scope = Scope::new();
+        let [a, b, c] = ["a", "b", "c"].map(|name| Dim::symbol(scope.named(name)));
+        let shape = [b.clone(), c.clone(), a.clone(), b.clone()];
+        let axes = |sizes: &[&Dim]| axes_of(&shape, sizes).map(|axes| axes.to_vec());
+        assert_eq!(axes(&[&a, &b]), Some(vec![2, 3]));
+        assert_eq!(axes(&[&b, &a]), Some(vec![0, 2]));
+        assert_eq!(axes(&[&b, &b]), Some(vec![0, 0]));
+        assert_eq!(axes(&[&a, &Dim::constant(2)]), None);
+    }
+}

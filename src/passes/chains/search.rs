@@ -1,0 +1,188 @@
+//! The search for a plan: demand by demand, the cheapest way to get a row that serves.
+//!
+//! A row is got by the candidate that adds the fewest nodes, the first of equals. A candidate is tried by carrying it out on the draft,
+//! with what it needs got the same way; then the draft is cut back to where it was, and the best trial is attached again.
+
+use super::demands::Demands;
+use super::draft::{Detached, Draft, Key};
+use super::row::Row;
+use super::step::{Claim, Operand, Plan, Step};
+use super::survey::Survey;
+use crate::ir::{Facts, Model, ValueId};
+
+/// How deeply rows may need other rows.
+const MAX_DEPTH: usize = 48;
+
+/// How many rows may be expanded in one search.
+const MAX_EXPANDED: usize = 200_000;
+
+/// What distinguishes one search from another.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Options {
+    /// Only tensors are read that are there even if no size node is left, and only their readers' demands are met.
+    pub kept_only: bool,
+    /// No operation is planned but those that copied nodes do.
+    pub copies_only: bool,
+    /// A tensor whose shape is taken before anything else.
+    pub first_shape: Option<ValueId>,
+    /// How many rows may be expanded for each demand before only the first candidate that works is tried.
+    pub effort: usize,
+}
+
+/// A search under way.
+pub(super) struct Search<'a> {
+    pub(super) survey: &'a mut Survey,
+    pub(super) model: &'a Model,
+    pub(super) facts: &'a Facts,
+    pub(super) demands: &'a Demands,
+    pub(super) options: Options,
+    pub(super) draft: Draft,
+    /// The draft must stay below this many nodes.
+    pub(super) limit: usize,
+    /// How many more rows may be expanded before only the first candidate that works is tried.
+    effort: usize,
+    expanded: usize,
+    /// The rows that are being looked for, each needed by the one before.
+    open: Vec<Row>,
+}
+
+impl<'a> Search<'a> {
+    /// A search for a plan of fewer than `limit` nodes, those counted that turn out not to be needed.
+    pub fn new(
+        (model, facts): (&'a Model, &'a Facts),
+        survey: &'a mut Survey,
+        demands: &'a Demands,
+        options: Options,
+        limit: usize,
+    ) -> Self {
+        Search {
+            survey,
+            model,
+            facts,
+            demands,
+            options,
+            draft: Draft::default(),
+            limit,
+            effort: 0,
+            expanded: 0,
+            open: Vec::new(),
+        }
+    }
+
+    /// Meets the demands in the order of their positions.
+    pub fn run(mut self) -> Option<Plan> {
+        if let Some(tensor) = self.options.first_shape {
+            self.shape(tensor)?;
+        }
+        let mut answers = Vec::with_capacity(self.demands.list.len());
+        for (at, demand) in self.demands.list.iter().enumerate() {
+            if self.options.kept_only && !demand.is_kept {
+                continue;
+            }
+            self.effort = self.options.effort;
+            let operand = match demand.rows.as_slice() {
+                [] => self.same_as(demand.value, demand.position),
+                rows => self.cheapest(rows, demand.position),
+            };
+            answers.push((at, operand?));
+        }
+        Some(Plan { steps: self.draft.into_steps(), answers })
+    }
+
+    /// The position after which an operand is there.
+    pub(super) fn ready(&self, operand: Operand) -> usize {
+        match operand {
+            Operand::Step(step) => self.draft.ready(step).unwrap_or(usize::MAX),
+            Operand::Value(value) => self.survey.position_of(self.model, value),
+        }
+    }
+
+    /// Adds a step to the draft, unless that is too many nodes.
+    pub(super) fn push(&mut self, step: Step, claim: Claim) -> Option<Operand> {
+        if step.cost() > 0 && self.draft.cost() + step.cost() >= self.limit {
+            return None;
+        }
+        let measured = step.measured().map(|tensor| self.survey.position_of(self.model, tensor));
+        let ready = step.operands().map(|operand| self.ready(operand)).chain(measured).max().unwrap_or(0);
+        Some(self.draft.push(step, claim, ready))
+    }
+
+    /// What the draft has under a key, if it is there before a position.
+    pub(super) fn known(&self, key: &Key, before: usize) -> Option<Operand> {
+        self.draft.get(key).filter(|&known| self.ready(known) < before)
+    }
+
+    /// A row that is there, or else the cheapest of them to get.
+    pub(super) fn cheapest(&mut self, rows: &[Row], before: usize) -> Option<Operand> {
+        if let Some(known) = rows.iter().find_map(|row| self.known(&Key::Row(row.clone()), before)) {
+            return Some(known);
+        }
+        self.best(rows.iter().collect(), |search, row| search.row(row, before))
+    }
+
+    /// Something that holds a row and can be computed before a position.
+    pub(super) fn row(&mut self, row: &Row, before: usize) -> Option<Operand> {
+        let key = Key::Row(row.clone());
+        if let Some(known) = self.known(&key, before) {
+            return Some(known);
+        }
+        if let Some(tensor) = row.as_constant(&self.survey.terms) {
+            let constant = self.push(Step::Constant(tensor), Claim::Row(row.clone()))?;
+            self.draft.remember(key, constant);
+            return Some(constant);
+        }
+        if self.open.len() >= MAX_DEPTH || self.open.contains(row) || self.expanded >= MAX_EXPANDED {
+            return None;
+        }
+        self.expanded += 1;
+        self.effort = self.effort.saturating_sub(1);
+        self.open.push(row.clone());
+        let candidates = self.candidates(row, before);
+        let found = self.best(candidates, |search, candidate| search.carry_out(row, candidate, before));
+        self.open.pop();
+        let found = found?;
+        if self.known(&key, before).is_none() {
+            self.draft.remember(key, found);
+        }
+        Some(found)
+    }
+
+    /// The effort left, for whoever lists candidates.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.effort == 0
+    }
+
+    /// Tries all, and keeps on the draft what adds the fewest nodes, the first of equals. Each is given an equal share of the effort
+    /// that is left; once there is none, the first that works is taken.
+    fn best<T>(&mut self, attempts: Vec<T>, attempt: impl Fn(&mut Self, T) -> Option<Operand>) -> Option<Operand> {
+        let checkpoint = self.draft.checkpoint();
+        let (outer, base) = (self.limit, self.draft.cost());
+        let mut best: Option<(Detached, Operand)> = None;
+        let mut left = attempts.len();
+        for one in attempts {
+            if let Some((trial, _)) = &best {
+                // Nothing is better than one node, for what adds none was looked up before.
+                if trial.cost() <= 1 || self.effort == 0 {
+                    break;
+                }
+                self.limit = outer.min(base + trial.cost());
+            }
+            let effort = self.effort;
+            let share = effort.div_ceil(left.max(1));
+            self.effort = share;
+            left -= 1;
+            let found = attempt(self, one);
+            self.effort = effort.saturating_sub(share.saturating_sub(self.effort));
+            let trial = self.draft.cut(checkpoint);
+            if let Some(operand) = found
+                && best.as_ref().is_none_or(|(best, _)| trial.cost() < best.cost())
+            {
+                best = Some((trial, operand));
+            }
+        }
+        self.limit = outer;
+        let (trial, operand) = best?;
+        self.draft.attach(trial);
+        Some(operand)
+    }
+}

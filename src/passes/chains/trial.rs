@@ -1,0 +1,113 @@
+//! Carrying candidates out on the draft, what they need included.
+
+use smallvec::SmallVec;
+
+use super::candidate::Candidate;
+use super::draft::Key;
+use super::row::Row;
+use super::search::Search;
+use super::step::{Claim, Operand, Step};
+use crate::ir::ValueId;
+use crate::tensor::DType;
+
+impl Search<'_> {
+    /// Carries a candidate out on the draft.
+    pub(super) fn carry_out(&mut self, row: &Row, candidate: Candidate, before: usize) -> Option<Operand> {
+        match candidate {
+            Candidate::Read(reading) => self.read(row, reading),
+            Candidate::Copy(value) => self.copy(value, before),
+            other => {
+                // The candidate's own node is still to come, so what it needs has one node less.
+                let limit = self.limit;
+                self.limit = limit.checked_sub(1).filter(|&rest| self.draft.cost() < rest)?;
+                let step = self.last_step(row, other, before);
+                self.limit = limit;
+                self.push(step?, Claim::Row(row.clone()))
+            }
+        }
+    }
+
+    /// Gets what a candidate needs, and tells the step that gives the row then.
+    fn last_step(&mut self, row: &Row, candidate: Candidate, before: usize) -> Option<Step> {
+        Some(match candidate {
+            Candidate::Read(_) | Candidate::Copy(_) => return None,
+            Candidate::Pick { data, length: 1, indices } if indices.as_slice() == [0] && !row.is_vector => {
+                Step::Squeeze(data)
+            }
+            Candidate::Pick { data, indices, .. } => Step::Gather { data, indices, is_vector: row.is_vector },
+            Candidate::Apply(operation) => self.apply(row, operation, before)?,
+            Candidate::Cast(from) => {
+                let other = Row { dtype: from, ..row.clone() };
+                let operand = match from {
+                    DType::Int64 => self.row(&other, before)?,
+                    // Nothing is computed in 32 bits but what the model computes so.
+                    _ => match self.known(&Key::Row(other.clone()), before) {
+                        Some(known) => known,
+                        None => {
+                            let &(value, position) = self.survey.first.get(&other)?;
+                            self.copy(value, before).filter(|_| position < before)?
+                        }
+                    },
+                };
+                Step::Apply { operator: "Cast", operands: vec![operand], to: Some(row.dtype) }
+            }
+            Candidate::OtherRank(other) => {
+                let operand = self.row(&other, before)?;
+                if row.is_vector { Step::Unsqueeze(operand) } else { Step::Squeeze(operand) }
+            }
+            Candidate::Concat(lengths) => {
+                let mut pieces = Vec::with_capacity(lengths.len());
+                let mut rest = row.terms.as_slice();
+                for length in lengths {
+                    let (piece, others) = rest.split_at_checked(length)?;
+                    rest = others;
+                    pieces.push(self.row(&row.with_terms(SmallVec::from_slice(piece)), before)?);
+                }
+                Step::Concat(pieces)
+            }
+        })
+    }
+
+    /// Something that holds what a value holds.
+    pub(super) fn same_as(&mut self, value: ValueId, before: usize) -> Option<Operand> {
+        if !self.survey.is_size(self.model, value) {
+            return self.may_read(value).then_some(Operand::Value(value));
+        }
+        if let Some(known) = self.known(&Key::Value(value), before) {
+            return Some(known);
+        }
+        match self.survey.row(value).cloned() {
+            Some(row) => self.row(&row, before),
+            None => self.copy(value, before),
+        }
+    }
+
+    /// The node that computes a value, on operands that hold the same as its own.
+    pub(super) fn copy(&mut self, value: ValueId, before: usize) -> Option<Operand> {
+        if let Some(known) = self.known(&Key::Value(value), before) {
+            return Some(known);
+        }
+        if !self.survey.is_size(self.model, value) {
+            return self.may_read(value).then_some(Operand::Value(value));
+        }
+        let id = self.model.value(value).producer()?;
+        let node = self.model.node(id)?;
+        let [Some(_)] = *node.outputs() else { return None };
+        if node.is("Shape")
+            && node.attributes.is_empty()
+            && let [Some(tensor)] = *node.inputs()
+        {
+            return self.shape(tensor);
+        }
+        let mut operands = Vec::with_capacity(node.inputs().len());
+        for input in node.inputs() {
+            operands.push(match input {
+                Some(input) => Some(self.same_as(*input, before)?),
+                None => None,
+            });
+        }
+        let copy = self.push(Step::Copy(id, operands), Claim::Value(value))?;
+        self.draft.remember(Key::Value(value), copy);
+        Some(copy)
+    }
+}

@@ -1,0 +1,358 @@
+//! Nodes of the standard's operators as the operator set in force spells them: every operator that is written once.
+//!
+//! What is an operand in one version and an attribute in another is known here and nowhere else. A node is handed back without name
+//! and results, for whoever makes it to complete, but the constants that are its operands are in the edit already. `None` means that
+//! the operator set cannot say it.
+
+use super::Place;
+use crate::dim::{Dim, Scope};
+use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, ValueId};
+use crate::ops::{Opset, size_operand};
+use crate::slicing::{Range, onnx};
+use crate::tensor::{DType, Tensor};
+
+/// What the constants are named after.
+enum Naming {
+    /// A value, and what the operator calls the operand.
+    After(ValueId),
+    /// This, whatever they are.
+    Always(String),
+}
+
+/// Writes nodes into an edit.
+pub struct Build<'e> {
+    edit: &'e mut Edit,
+    opset: Opset,
+    naming: Naming,
+}
+
+/// An axis, counted from either end.
+#[derive(Clone, Copy)]
+pub struct Axis(i64);
+
+impl From<usize> for Axis {
+    fn from(axis: usize) -> Self {
+        // No rank is beyond.
+        Axis(i64::try_from(axis).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<i64> for Axis {
+    fn from(axis: i64) -> Self {
+        Axis(axis)
+    }
+}
+
+/// A bound of a Clip.
+pub struct ClipBound {
+    /// The number.
+    pub number: f64,
+    /// The same in the type of the operand, as a scalar.
+    pub tensor: Tensor,
+    /// What the constant is called.
+    pub name: String,
+}
+
+/// Axes as attributes and operands have them.
+pub fn axes<A: Into<Axis>>(axes: impl IntoIterator<Item = A>) -> Vec<i64> {
+    axes.into_iter().map(|axis| axis.into().0).collect()
+}
+
+impl<'e> Build<'e> {
+    /// Constants are named after a value and the operand that they are: `x_axes`.
+    pub fn after(edit: &'e mut Edit, opset: Opset, like: ValueId) -> Self {
+        Build { edit, opset, naming: Naming::After(like) }
+    }
+
+    /// Constants have this name, or one like it.
+    pub fn named(edit: &'e mut Edit, opset: Opset, name: impl Into<String>) -> Self {
+        Build { edit, opset, naming: Naming::Always(name.into()) }
+    }
+
+    /// A new constant.
+    pub fn constant(&mut self, operand: &'static str, tensor: Tensor) -> ValueId {
+        match &self.naming {
+            Naming::After(like) => self.edit.constant(*like, operand, tensor),
+            Naming::Always(name) => self.edit.constant_named(name.as_str(), tensor),
+        }
+    }
+
+    fn vector(&mut self, operand: &'static str, numbers: Vec<i64>) -> Option<ValueId> {
+        Some(self.constant(operand, Tensor::vector(numbers)))
+    }
+
+    /// Takes these axes of size 1 away.
+    pub fn squeeze(&mut self, data: impl Into<Option<ValueId>>, axes: Vec<i64>) -> NewNode {
+        self.with_axes("Squeeze", data.into(), axes)
+    }
+
+    /// Makes axes of size 1, which these are in the result.
+    pub fn unsqueeze(&mut self, data: impl Into<Option<ValueId>>, axes: Vec<i64>) -> NewNode {
+        self.with_axes("Unsqueeze", data.into(), axes)
+    }
+
+    fn with_axes(&mut self, operator: &str, data: Option<ValueId>, axes: Vec<i64>) -> NewNode {
+        if !self.opset.axes_are_operands() {
+            return NewNode::new(operator, [data]).with("axes", axes);
+        }
+        let axes = self.vector("axes", axes);
+        NewNode::new(operator, [data, axes])
+    }
+
+    /// Takes an axis apart into parts of these sizes.
+    pub fn split(&mut self, data: ValueId, axis: usize, sizes: Vec<i64>) -> Option<NewNode> {
+        let mut node = NewNode::new("Split", [Some(data)]).with("axis", Axis::from(axis).0);
+        if self.opset.axes_are_operands() {
+            node.inputs.push(self.vector("sizes", sizes));
+        } else {
+            node = node.with("split", sizes);
+        }
+        self.opset.has_split_and_pads().then_some(node)
+    }
+
+    /// A Slice of these ranges, one for each axis, where they are numbers; `None` is all of an axis.
+    pub fn slice_of_ranges(&mut self, data: ValueId, ranges: &[Option<Range>]) -> Option<NewNode> {
+        let (mut starts, mut ends, mut along, mut steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (axis, range) in ranges.iter().enumerate() {
+            let Some(range) = range else { continue };
+            let step = range.step?;
+            starts.push(onnx::start_of(&range.begin, step)?);
+            ends.push(onnx::end_of(&range.end, step)?);
+            along.push(axis);
+            steps.push(step);
+        }
+        self.slice(data, starts, ends, axes(along), steps)
+    }
+
+    /// A Slice with these bounds.
+    pub fn slice(
+        &mut self,
+        data: impl Into<Option<ValueId>>,
+        starts: Vec<i64>,
+        ends: Vec<i64>,
+        axes: Vec<i64>,
+        steps: Vec<i64>,
+    ) -> Option<NewNode> {
+        let has_steps = steps.iter().any(|&step| step != 1);
+        if !self.opset.slice_has_operands() {
+            let node = NewNode::new("Slice", [data.into()]);
+            let node = node.with("starts", starts).with("ends", ends).with("axes", axes);
+            return Some(node).filter(|_| !has_steps);
+        }
+        let (starts, ends) = (self.vector("starts", starts)?, self.vector("ends", ends)?);
+        self.slice_between(data, starts, ends, axes, steps)
+    }
+
+    /// A Slice between bounds that are computed.
+    pub fn slice_between(
+        &mut self,
+        data: impl Into<Option<ValueId>>,
+        starts: ValueId,
+        ends: ValueId,
+        axes: Vec<i64>,
+        steps: Vec<i64>,
+    ) -> Option<NewNode> {
+        if !self.opset.slice_has_operands() {
+            return None;
+        }
+        let has_steps = steps.iter().any(|&step| step != 1);
+        let axes = self.vector("axes", axes);
+        let mut node = NewNode::new("Slice", [data.into(), Some(starts), Some(ends), axes]);
+        if has_steps {
+            node.inputs.push(self.vector("steps", steps));
+        }
+        Some(node)
+    }
+
+    /// The axes of a Slice that is rebuilt, in the type that its bounds have.
+    pub fn slice_along(&mut self, slice: NewNode, axes: Vec<i64>, bounds: Option<DType>) -> Option<NewNode> {
+        if !self.opset.slice_has_operands() {
+            return Some(slice.set("axes", axes));
+        }
+        let axes = match bounds? {
+            DType::Int32 => Tensor::vector(axes.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>().ok()?),
+            _ => Tensor::vector(axes),
+        };
+        let axes = self.constant("axes", axes);
+        Some(slice.reading(3, axes))
+    }
+
+    /// A Reshape to what these numbers say; see [`size_operand`].
+    pub fn reshape(&mut self, data: ValueId, codes: Vec<i64>) -> NewNode {
+        if !self.opset.reshape_has_operand() {
+            return NewNode::new("Reshape", [Some(data)]).with("shape", codes);
+        }
+        let shape = self.vector("shape", codes);
+        NewNode::new("Reshape", [Some(data), shape])
+    }
+
+    /// A Reshape to what an operand says.
+    pub fn reshape_by(&self, data: ValueId, shape: ValueId) -> Option<NewNode> {
+        self.opset.reshape_has_operand().then(|| NewNode::new("Reshape", [Some(data), Some(shape)]))
+    }
+
+    /// A node that gives a tensor of the dims `from` the dims `to`: a Reshape if constants can say that, else a Squeeze or an
+    /// Unsqueeze if only axes of size 1 differ.
+    pub fn reshape_to(&mut self, scope: &Scope, data: ValueId, from: &[Dim], to: &[Dim]) -> Option<NewNode> {
+        if let Some(codes) = size_operand::reshape_codes(scope, from, to) {
+            return Some(self.reshape(data, codes));
+        }
+        let grows = from.len() < to.len();
+        let (short, long) = if grows { (from, to) } else { (to, from) };
+        let axes = size_operand::inserted_ones(scope, short, long).filter(|axes| !axes.is_empty())?;
+        Some(if grows { self.unsqueeze(data, axes) } else { self.squeeze(data, axes) })
+    }
+
+    /// Flattens the axes before `axis` to one, and those from it on to another.
+    pub fn flatten(data: ValueId, axis: usize) -> NewNode {
+        NewNode::new("Flatten", [Some(data)]).with("axis", Axis::from(axis).0)
+    }
+
+    /// Puts the axes of the operand in this order.
+    pub fn transpose(data: ValueId, perm: impl IntoIterator<Item = usize>) -> NewNode {
+        NewNode::new("Transpose", [Some(data)]).with("perm", axes(perm))
+    }
+
+    /// Entries along an axis.
+    pub fn gather(data: impl Into<Option<ValueId>>, indices: ValueId, axis: impl Into<Axis>) -> NewNode {
+        NewNode::new("Gather", [data.into(), Some(indices)]).with("axis", axis.into().0)
+    }
+
+    /// The entries along an axis that constants name.
+    pub fn gather_at(&mut self, data: impl Into<Option<ValueId>>, indices: Tensor, axis: impl Into<Axis>) -> NewNode {
+        let name = if indices.len() == 1 { "index" } else { "indices" };
+        let indices = self.constant(name, indices);
+        Self::gather(data, indices, axis)
+    }
+
+    /// Tensors one behind the other.
+    pub fn concat(parts: impl IntoIterator<Item = ValueId>, axis: impl Into<Axis>) -> NewNode {
+        NewNode::new("Concat", parts.into_iter().map(Some)).with("axis", axis.into().0)
+    }
+
+    /// Broadcasts to sizes that are constants.
+    pub fn expand(&mut self, data: ValueId, sizes: Vec<i64>) -> Option<NewNode> {
+        let sizes = self.vector("sizes", sizes);
+        self.opset.has("Expand").then(|| NewNode::new("Expand", [Some(data), sizes]))
+    }
+
+    /// The same numbers in another type.
+    pub fn cast(&self, data: ValueId, to: DType) -> Option<NewNode> {
+        let node = || NewNode::new("Cast", [Some(data)]).with("to", to);
+        self.opset.cast_by_number_and_tile_by_axis().then(node)
+    }
+
+    /// The sizes of a tensor.
+    pub fn shape(data: ValueId) -> NewNode {
+        NewNode::new("Shape", [Some(data)])
+    }
+
+    /// The sizes of a run of axes.
+    pub fn shape_of_run(&self, data: ValueId, run: std::ops::Range<usize>) -> Option<NewNode> {
+        let (start, end) = (Axis::from(run.start).0, Axis::from(run.end).0);
+        self.opset.shape_of_a_run().then(|| Self::shape(data).with("start", start).with("end", end))
+    }
+
+    /// A reduction of all axes to one number.
+    pub fn reduce_all(operator: &str, data: Option<ValueId>, keeps_dims: bool) -> NewNode {
+        NewNode::new(operator, [data]).with("keepdims", i64::from(keeps_dims))
+    }
+
+    /// A Pad with other pads: a number before and one after each axis. The rest of it stays.
+    pub fn padded(&mut self, mut pad: NewNode, pads: &[(i64, i64)]) -> Option<NewNode> {
+        let pads = pads.iter().map(|pads| pads.0).chain(pads.iter().map(|pads| pads.1)).collect::<Vec<i64>>();
+        if !self.opset.pad_and_clip_have_operands() {
+            return self.opset.has_split_and_pads().then(|| pad.set("pads", pads));
+        }
+        // Whatever axes it named, now it is all of them.
+        pad.inputs.truncate(3);
+        let pads = self.constant("pads", Tensor::vector(pads));
+        Some(pad.reading(1, pads))
+    }
+
+    /// A Clip, rebuilt from another one or from a node that reads the same operand. A bound that is absent is left out. Attributes
+    /// hold bounds in float32: `None` if that is not exact.
+    pub fn clip(&mut self, mut clip: NewNode, bounds: [Option<ClipBound>; 2]) -> Option<NewNode> {
+        clip.inputs.truncate(1);
+        let by_operands = self.opset.pad_and_clip_have_operands();
+        for (name, bound) in ["min", "max"].into_iter().zip(bounds) {
+            clip = clip.without(name);
+            let Some(ClipBound { number, tensor, name: constant }) = bound else {
+                clip.inputs.extend(by_operands.then_some(None));
+                continue;
+            };
+            if by_operands {
+                clip.inputs.push(Some(self.edit.constant_named(constant, tensor)));
+            } else {
+                let narrow = Some(number as f32).filter(|&narrow| f64::from(narrow) == number)?;
+                clip = clip.with(name, Attribute::Float(narrow));
+            }
+        }
+        while clip.inputs.last() == Some(&None) {
+            clip.inputs.pop();
+        }
+        Some(clip)
+    }
+}
+
+/// The attributes that the nodes built here are told what to do by.
+const SPELLED: &[&str] =
+    &["allowzero", "axes", "axis", "ends", "num_outputs", "paddings", "pads", "perm", "shape", "split", "starts"];
+
+fn is_spelled(held: &NamedAttribute) -> bool {
+    SPELLED.contains(&held.name.as_str())
+}
+
+/// A node built here in the place of one of the same operator: what else that says of itself stays, known to this program or not.
+pub fn rebuilt(old: &Node, mut new: NewNode) -> NewNode {
+    if old.is(&new.op_type) {
+        let lacks = |held: &&NamedAttribute| !new.attributes.iter().any(|own| own.name == held.name);
+        let more: Vec<_> = old.attributes.iter().filter(|held| !is_spelled(held)).filter(lacks).cloned().collect();
+        new.attributes.extend(more);
+        new.extra = old.extra.clone();
+    }
+    new
+}
+
+/// Whether two nodes of one operator say the same beside what [`rebuilt`] sets anew.
+pub fn rebuilt_alike(a: &Node, b: &Node) -> bool {
+    let count = |node: &Node| node.attributes.iter().filter(|held| !is_spelled(held)).count();
+    let same = |held: &NamedAttribute| b.attribute(&held.name).is_some_and(|other| held.value.same(other));
+    count(a) == count(b) && a.attributes.iter().filter(|held| !is_spelled(held)).all(same)
+}
+
+impl Place<'_> {
+    /// Writes nodes into an edit, in the operator set of this place. Their constants are named after `like`.
+    pub fn build<'e>(&self, edit: &'e mut Edit, like: ValueId) -> Build<'e> {
+        Build::after(edit, self.opset, like)
+    }
+
+    /// The edit with `node` in the place of the node looked at: under its name, computing its first result. If it is built for the
+    /// same operator, see [`rebuilt`].
+    pub fn instead(&self, edit: Edit, node: NewNode) -> Option<Edit> {
+        let old = self.node()?;
+        Some(edit.removing(self.id).inserting(rebuilt(old, node).named(old.name.clone()).output(self.output(0)?)))
+    }
+
+    /// An edit that gives `source` the shape of the node's first result, in the node's place. Where a Reshape cannot be told so,
+    /// what lies above `source` may be, for reshapes keep the elements in order.
+    pub fn reshape_instead(&self, mut source: ValueId) -> Option<Edit> {
+        const REACH: usize = 4;
+        let output = self.output(0)?;
+        for _ in 0..REACH {
+            if self.same_shape(source, output) && !self.model.is_named(output) {
+                return self.forward(source);
+            }
+            let mut edit = self.edit()?;
+            let (from, to) = (self.shape(source)?, self.shape(output)?);
+            if let Some(node) = self.build(&mut edit, output).reshape_to(self.scope(), source, from, to) {
+                return self.instead(edit, node);
+            }
+            source = self.producer_of(source, RESHAPES)?.1.input(0)?;
+        }
+        None
+    }
+}
+
+/// Operators that keep the elements of their operand in order and change its shape.
+pub const RESHAPES: &[&str] = &["Reshape", "Flatten", "Squeeze", "Unsqueeze"];

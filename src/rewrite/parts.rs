@@ -1,0 +1,348 @@
+//! The parts of a whole along an axis, and what is done to all of them alike.
+//!
+//! Law: for `f` that treats every place along an axis alike, `f(Split(x)[i]) = Split(f(x))[i]`. Arithmetic element by element is
+//! such, with operands that are the same all along the axis or have numbers of their own for each part, which then are
+//! strung together; so are movements of elements that leave the axis, or blocks of it, in order.
+
+use super::Place;
+use super::build::{Build, RESHAPES, rebuilt, rebuilt_alike};
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ops::size_operand::reshape_codes;
+use crate::tensor::Tensor;
+
+/// How many parts are looked at.
+const MOST: usize = 64;
+
+/// Functions of one number whose results have no choice, and those where kernels may differ by where a number stands.
+const EXACT: &[&str] = &["Relu", "Neg", "Abs", "Cast", "Clip", "LeakyRelu", "Floor", "Ceil", "Not", "Sqrt", "Sign"];
+const ROUNDED: &[&str] = &[
+    "Sigmoid",
+    "Tanh",
+    "Exp",
+    "Erf",
+    "Log",
+    "Softplus",
+    "Softsign",
+    "HardSigmoid",
+    "HardSwish",
+    "Elu",
+    "Selu",
+    "Celu",
+    "Gelu",
+    "Mish",
+    "Swish",
+    "Reciprocal",
+    "Sin",
+    "Cos",
+];
+const ARITHMETIC: &[&str] = &["Add", "Sub", "Mul", "Div"];
+
+/// The parts of a whole along an axis.
+pub(super) struct Parts {
+    pub values: Vec<ValueId>,
+    pub axis: usize,
+    /// How many elements each has along the axis.
+    pub sizes: Vec<i64>,
+}
+
+/// What is done to every part, as it is done to the whole.
+pub(super) struct Step {
+    /// Whether results stay equal bit for bit.
+    pub exact: bool,
+    work: Work,
+    /// The nodes that do it to the parts.
+    nodes: Vec<NodeId>,
+    /// Their results.
+    results: Vec<ValueId>,
+    /// The axis of the results along which they are parts, and how many elements each has along it.
+    axis: usize,
+    sizes: Vec<i64>,
+}
+
+enum Work {
+    /// A function of one number; other operands are the same for all.
+    Function,
+    /// Arithmetic with an operand in this slot that is the same for all.
+    Common(usize),
+    /// Arithmetic with a constant in this slot.
+    Constants(usize, Tensor, ValueId),
+    /// A function, and arithmetic of its operand, in this slot, and its result.
+    Gate(usize),
+    /// A movement to this shape.
+    Reshape(Vec<Dim>),
+    /// A permutation, and for each part one that then follows.
+    Transpose(Vec<usize>, Vec<Option<Vec<usize>>>),
+}
+
+impl Parts {
+    /// These values as parts along an axis.
+    pub fn of(place: &Place<'_>, values: Vec<ValueId>, axis: usize) -> Option<Parts> {
+        let size = |&value: &ValueId| place.shape(value)?.get(axis)?.as_const();
+        let sizes = values.iter().map(size).collect::<Option<Vec<i64>>>()?;
+        let splits = place.opset.has_split_and_pads();
+        ((2..=MOST).contains(&values.len()) && splits).then_some(Parts { values, axis, sizes })
+    }
+
+    /// What is done to all of them next, if it makes fewer nodes to do it to the whole.
+    pub fn step(&self, place: &Place<'_>) -> Option<Step> {
+        let readers: Vec<Vec<NodeId>> =
+            self.values.iter().map(|&value| readers(place, value)).collect::<Option<_>>()?;
+        match readers.first()?.len() {
+            1 => {
+                let nodes: Vec<NodeId> = readers
+                    .iter()
+                    .map(|nodes| nodes.first().copied().filter(|_| nodes.len() == 1))
+                    .collect::<Option<_>>()?;
+                self.single(place, nodes)
+            }
+            2 => self.gate(place, &readers),
+            _ => None,
+        }
+    }
+
+    /// One node reads each part.
+    fn single(&self, place: &Place<'_>, nodes: Vec<NodeId>) -> Option<Step> {
+        let first = place.model.node(*nodes.first()?)?;
+        let same = |id: &NodeId| {
+            place.model.node(*id).is_some_and(|node| node.is(&first.op_type) && rebuilt_alike(first, node))
+        };
+        if !nodes.iter().all(same) {
+            return None;
+        }
+        let operator = first.op_type.as_str();
+        let results: Vec<ValueId> = nodes.iter().map(|&id| place.model.node(id)?.output(0)).collect::<Option<_>>()?;
+        let exact = !ROUNDED.contains(&operator);
+        let plain = |work: Work| Step {
+            exact,
+            work,
+            nodes: nodes.clone(),
+            results: results.clone(),
+            axis: self.axis,
+            sizes: self.sizes.clone(),
+        };
+        if EXACT.contains(&operator) || ROUNDED.contains(&operator) {
+            let alike = |&id: &NodeId| place.model.node(id).is_some_and(|node| alike(first, node, 0));
+            return nodes.iter().all(alike).then(|| plain(Work::Function));
+        }
+        if ARITHMETIC.contains(&operator) {
+            return Some(plain(self.arithmetic(place, &nodes)?));
+        }
+        match operator {
+            _ if RESHAPES.contains(&operator) => self.reshape(place, nodes, results),
+            "Transpose" => self.transpose(place, nodes, results),
+            _ => None,
+        }
+    }
+
+    /// Arithmetic with another operand that is the same for all parts, or a constant for each.
+    fn arithmetic(&self, place: &Place<'_>, nodes: &[NodeId]) -> Option<Work> {
+        if !place.opset.arithmetic_broadcasts() {
+            return None;
+        }
+        let slot = |(&id, &value): (&NodeId, &ValueId)| {
+            place.model.node(id)?.inputs().iter().position(|&input| input == Some(value))
+        };
+        let slots: Vec<usize> = nodes.iter().zip(&self.values).map(slot).collect::<Option<_>>()?;
+        let slot = *slots.first().filter(|first| slots.iter().all(|slot| slot == *first))?;
+        let other = 1usize.checked_sub(slot)?;
+        let operand = |&id: &NodeId| place.model.node(id)?.input(other);
+        let others: Vec<ValueId> = nodes.iter().map(operand).collect::<Option<_>>()?;
+        // The parts keep their shapes.
+        let mut results = nodes.iter().zip(&self.values);
+        let keeps = results.all(|(&id, &value)| {
+            place.model.node(id).and_then(|node| node.output(0)).is_some_and(|result| place.same_shape(value, result))
+        });
+        let rank = place.shape(*self.values.first()?)?.len();
+        let first = *others.first()?;
+        if !keeps {
+            return None;
+        }
+        if others.iter().all(|&other| other == first) {
+            let dims = place.shape(first)?;
+            let along = (self.axis + dims.len()).checked_sub(rank).and_then(|axis| dims.get(axis));
+            let fits = dims.len() <= rank && along.is_none_or(|dim| dim.is_const(1));
+            return (fits && !self.values.contains(&first)).then_some(Work::Common(other));
+        }
+        let tensors: Vec<&Tensor> = others.iter().map(|&other| place.constant(other)).collect::<Option<_>>()?;
+        let axis = (self.axis + tensors.first()?.rank()).checked_sub(rank)?;
+        let fits = tensors
+            .iter()
+            .zip(&self.sizes)
+            .all(|(tensor, &size)| tensor.shape().get(axis).is_some_and(|&dim| i64::try_from(dim) == Ok(size)));
+        // Constants that other nodes read as well would be stored twice.
+        let own = others.iter().zip(nodes).all(|(&other, &id)| place.model.is_read_only_by(other, &[id]));
+        (fits && own).then_some(())?;
+        Some(Work::Constants(other, place.concatenated(&tensors, axis)?, first))
+    }
+
+    /// `g(p, f(p))` of each part `p`.
+    fn gate(&self, place: &Place<'_>, readers: &[Vec<NodeId>]) -> Option<Step> {
+        let (mut functions, mut gates, mut results) = (Vec::new(), Vec::new(), Vec::new());
+        let mut slots = Vec::new();
+        for (&value, nodes) in self.values.iter().zip(readers) {
+            let &[a, b] = nodes.as_slice() else { return None };
+            let (function, gate) = [(a, b), (b, a)].into_iter().find(|&(function, gate)| {
+                let (Some(function), Some(gate)) = (place.model.node(function), place.model.node(gate)) else {
+                    return false;
+                };
+                let known = EXACT.contains(&function.op_type.as_str()) || ROUNDED.contains(&function.op_type.as_str());
+                known && ARITHMETIC.contains(&gate.op_type.as_str()) && gate.inputs().contains(&function.output(0))
+            })?;
+            let middle = place.model.node(function)?.output(0)?;
+            let node = place.model.node(gate)?;
+            let slot = node.inputs().iter().position(|&input| input == Some(value))?;
+            if !place.opset.arithmetic_broadcasts()
+                || !place.model.is_read_only_by(middle, &[gate])
+                || node.inputs().len() != 2
+            {
+                return None;
+            }
+            results.push(node.output(0)?);
+            slots.push(slot);
+            functions.push(function);
+            gates.push(gate);
+        }
+        let (function, gate) = (place.model.node(*functions.first()?)?, place.model.node(*gates.first()?)?);
+        let slot = *slots.first().filter(|first| slots.iter().all(|slot| slot == *first))?;
+        let functions_alike =
+            functions.iter().all(|&id| place.model.node(id).is_some_and(|node| alike(function, node, 0)));
+        let gates_alike = gates
+            .iter()
+            .all(|&id| place.model.node(id).is_some_and(|node| node.is(&gate.op_type) && rebuilt_alike(gate, node)));
+        let shapes = self.values.iter().zip(&results).all(|(&value, &result)| place.same_shape(value, result));
+        if !functions_alike || !gates_alike || !shapes {
+            return None;
+        }
+        let exact = !ROUNDED.contains(&function.op_type.as_str());
+        let nodes = functions.into_iter().chain(gates).collect();
+        Some(Step { exact, work: Work::Gate(slot), nodes, results, axis: self.axis, sizes: self.sizes.clone() })
+    }
+
+    /// From `[L…, nᵢ, T…]` to `[L…, hᵢ, I…, T…]` with the same `I…` for all.
+    fn reshape(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Step> {
+        let axis = self.axis;
+        let equal =
+            |a: &[Dim], b: &[Dim]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| place.scope().eq(a, b).is_yes());
+        let mut sizes = Vec::with_capacity(results.len());
+        let whole = place.shape(*results.first()?)?;
+        for ((&value, &result), size) in self.values.iter().zip(&results).zip(&self.sizes) {
+            let (from, to) = (place.shape(value)?, place.shape(result)?);
+            let last = from.get(axis.checked_add(1)?..)?;
+            let blocks = to.get(axis.checked_add(1)?..to.len().checked_sub(last.len())?)?;
+            let product = blocks.iter().try_fold(1i64, |product, dim| product.checked_mul(dim.as_const()?))?;
+            let count = to.get(axis)?.as_const()?;
+            let fits = equal(from.get(..axis)?, to.get(..axis)?)
+                && equal(last, to.get(to.len().checked_sub(last.len())?..)?)
+                && equal(whole.get(axis.checked_add(1)?..)?, to.get(axis.checked_add(1)?..)?);
+            if !fits || count.checked_mul(product) != Some(*size) || *size == 0 {
+                return None;
+            }
+            sizes.push(count);
+        }
+        let mut target = whole.to_vec();
+        *target.get_mut(axis)? = Dim::constant(sizes.iter().try_fold(0i64, |sum, &size| sum.checked_add(size))?);
+        Some(Step { exact: true, work: Work::Reshape(target), nodes, results, axis, sizes })
+    }
+
+    /// The permutation that most have. Those of another are permuted once more.
+    fn transpose(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Step> {
+        let rank = place.shape(*self.values.first()?)?.len();
+        let perm = |&id: &NodeId| place.read(place.model.node(id)?).permutation(rank);
+        let perms: Vec<Vec<usize>> = nodes.iter().map(perm).collect::<Option<_>>()?;
+        let count = |perm: &Vec<usize>| perms.iter().filter(|other| *other == perm).count();
+        let most = perms.iter().map(count).max()?;
+        // What is saved are the others of the same permutation.
+        let common = perms.iter().find(|perm| count(perm) == most).filter(|_| most > 1)?;
+        let position = |axis: usize| common.iter().position(|&other| other == axis);
+        let after = |perm: &Vec<usize>| -> Option<Option<Vec<usize>>> {
+            if perm == common {
+                return Some(None);
+            }
+            Some(Some(perm.iter().map(|&axis| position(axis)).collect::<Option<_>>()?))
+        };
+        let rest = perms.iter().map(after).collect::<Option<Vec<_>>>()?;
+        let axis = position(self.axis)?;
+        let work = Work::Transpose(common.clone(), rest);
+        Some(Step { exact: true, work, nodes, results, axis, sizes: self.sizes.clone() })
+    }
+}
+
+impl Step {
+    /// Adds to an edit what does this to `whole`, a value of these dims, and splits the result.
+    pub fn build(self, place: &Place<'_>, edit: &mut Edit, whole: ValueId, dims: &[Dim]) -> Option<()> {
+        let first = place.model.node(*self.nodes.first()?)?;
+        let like = *self.results.first()?;
+        edit.remove.extend(&self.nodes);
+        let done = edit.new_value(like, "whole");
+        let (mut outputs, mut after) = (self.results.clone(), Vec::new());
+        match self.work {
+            Work::Function => edit.insert.push(NewNode::like(first).reading(0, whole).output(done)),
+            Work::Common(other) => {
+                let node = NewNode::like(first).reading(1usize.checked_sub(other)?, whole);
+                edit.insert.push(node.output(done));
+            }
+            Work::Constants(other, tensor, like) => {
+                let constant = edit.constant(like, "parts", tensor);
+                let node = NewNode::like(first).reading(1usize.checked_sub(other)?, whole).reading(other, constant);
+                edit.insert.push(node.output(done));
+            }
+            Work::Gate(slot) => {
+                // The functions come first among the nodes, then as many gates.
+                let gate = place.model.node(*self.nodes.get(self.nodes.len() / 2)?)?;
+                let middle = edit.new_value(first.output(0)?, "whole");
+                edit.insert.push(NewNode::like(first).reading(0, whole).output(middle));
+                let node = NewNode::like(gate).reading(slot, whole).reading(1usize.checked_sub(slot)?, middle);
+                edit.insert.push(node.output(done));
+            }
+            Work::Reshape(target) => {
+                let codes = reshape_codes(place.scope(), dims, &target)?;
+                let node = place.build(edit, done).reshape(whole, codes);
+                edit.insert.push(rebuilt(first, node).named(first.name.clone()).output(done));
+            }
+            Work::Transpose(perm, rest) => {
+                let common = rest.iter().position(Option::is_none).and_then(|at| self.nodes.get(at));
+                let common = place.model.node(*common?)?;
+                let transpose = rebuilt(common, Build::transpose(whole, perm)).named(common.name.clone());
+                edit.insert.push(transpose.output(done));
+                for ((output, rest), &id) in outputs.iter_mut().zip(rest).zip(&self.nodes) {
+                    let Some(rest) = rest else { continue };
+                    let own = place.model.node(id)?;
+                    let part = edit.new_value(*output, "part");
+                    after.push(Build::transpose(part, rest).named(own.name.clone()).output(*output));
+                    *output = part;
+                }
+            }
+        }
+        let split = place.build(edit, done).split(done, self.axis, self.sizes)?;
+        edit.insert.push(NewNode { outputs: outputs.into_iter().map(Some).collect(), ..split });
+        edit.insert.extend(after);
+        Some(())
+    }
+}
+
+/// Whether two nodes do the same to what they read in `slot`.
+fn alike(a: &Node, b: &Node, slot: usize) -> bool {
+    let others = |node: &Node| {
+        let inputs = node.inputs().iter().enumerate().filter(|(at, _)| *at != slot);
+        inputs.map(|(_, input)| *input).collect::<Vec<_>>()
+    };
+    a.op_type == b.op_type && a.same_attributes(b) && others(a) == others(b)
+}
+
+/// The nodes that read a value once each, in order; `None` if something else needs it.
+fn readers(place: &Place<'_>, value: ValueId) -> Option<Vec<NodeId>> {
+    if place.model.is_named(value) {
+        return None;
+    }
+    let mut nodes: Vec<NodeId> = place.model.users(value).into_iter().map(|(id, _)| id).collect();
+    nodes.sort_unstable();
+    let fits = |&id: &NodeId| {
+        place.model.node(id).is_some_and(|node| {
+            let reads = node.times_read(value);
+            let plain = node.canonical_domain().is_empty() && node.outputs().len() == 1;
+            reads == 1 && plain && Some(node.graph()) == place.graph() && node.subgraphs().next().is_none()
+        })
+    };
+    (nodes.len() <= 2 && nodes.iter().all(fits)).then_some(nodes)
+}

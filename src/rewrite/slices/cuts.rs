@@ -1,0 +1,226 @@
+//! What slices, and the parts of a Split, take of their data.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use crate::dim::{Dim, Scope};
+use crate::ir::{Fact, GraphId, Node, NodeId, ValueId};
+use crate::ops;
+use crate::rewrite::Place;
+use crate::slicing::{self, AxisOp, Bound, Range, Reading, onnx};
+use crate::tensor::DType;
+
+/// How the slices that are written here are read: where the readings of the operator differ they are not written.
+pub(in crate::rewrite) const READING: Reading = onnx::reading(slicing::Rule::Agree);
+
+/// What a slice takes of one axis.
+#[derive(Clone, Debug)]
+pub(in crate::rewrite) struct Cut {
+    /// The range, in numbers where they can be told.
+    pub range: Range,
+    /// The first element and how many there are, if that is known; where there are none, the first means nothing.
+    pub exact: Option<(Dim, Dim)>,
+}
+
+/// What a Slice takes of each axis of its data; `None` is all of it.
+pub(in crate::rewrite) struct Cuts {
+    pub axes: Vec<Option<Cut>>,
+    pub dims: Vec<Dim>,
+    /// How many axes the node names.
+    pub named: usize,
+}
+
+impl Cuts {
+    /// The axes that are cut.
+    pub(in crate::rewrite) fn cut(&self) -> impl Iterator<Item = (usize, &Cut)> {
+        self.axes.iter().enumerate().filter_map(|(axis, cut)| Some((axis, cut.as_ref()?)))
+    }
+}
+
+/// What slices take, and which values hold a size, as far as it has been worked out. It goes by what the slices read, so edits do not
+/// spoil it; when more is proved of that than before, begin with a new one.
+#[derive(Default)]
+pub struct Taken {
+    slices: RefCell<FxHashMap<NodeId, Entry>>,
+    /// For each graph the first value that holds an expression as a 64-bit scalar.
+    scalars: RefCell<FxHashMap<GraphId, FxHashMap<Dim, ValueId>>>,
+}
+
+impl Taken {
+    /// The first value of the place's graph that holds `number` as a scalar of 64 bits, if it is still there. Values made since are not
+    /// found.
+    pub(in crate::rewrite) fn scalar(&self, place: &Place<'_>, number: &Dim) -> Option<ValueId> {
+        let graph = place.graph()?;
+        let mut scalars = self.scalars.borrow_mut();
+        let known = scalars.entry(graph).or_insert_with(|| scalars_of(place, graph));
+        known.get(number).copied().filter(|&value| place.model.graph_of(value) == Some(graph))
+    }
+}
+
+/// The first value that holds each expression as a 64-bit scalar, in an order to compute in.
+fn scalars_of(place: &Place<'_>, graph: GraphId) -> FxHashMap<Dim, ValueId> {
+    let mut found = FxHashMap::default();
+    let nodes = place.model.topological(graph).unwrap_or_default();
+    let results = nodes.iter().filter_map(|&id| place.model.node(id)).flat_map(|node| node.outputs().iter().flatten());
+    for &value in place.model.graph(graph).inputs().iter().chain(results) {
+        let is_scalar = |fact: &&Fact| fact.dtype() == Some(DType::Int64) && fact.rank() == Some(0);
+        let number = place.fact(value).filter(is_scalar).filter(|fact| fact.data().is_none()).and_then(Fact::ints);
+        if let Some([number]) = number.as_deref() {
+            found.entry(number.clone()).or_insert(value);
+        }
+    }
+    found
+}
+
+/// The operands of a slice and what it takes.
+struct Entry {
+    inputs: Vec<Option<ValueId>>,
+    cuts: Option<Rc<Cuts>>,
+}
+
+/// What the Slice `id` takes. Where readings of the operator are in dispute its ranges are not resolved by what is built on this.
+pub(in crate::rewrite) fn cuts_of(place: &Place<'_>, id: NodeId) -> Option<Rc<Cuts>> {
+    let inputs = place.model.node(id)?.inputs();
+    if let Some(entry) = place.taken.slices.borrow().get(&id).filter(|entry| entry.inputs == inputs) {
+        return entry.cuts.clone();
+    }
+    let cuts = work_out_cuts(place, id).map(Rc::new);
+    let entry = Entry { inputs: inputs.to_vec(), cuts: cuts.clone() };
+    place.taken.slices.borrow_mut().insert(id, entry);
+    cuts
+}
+
+fn work_out_cuts(place: &Place<'_>, id: NodeId) -> Option<Cuts> {
+    let spec = ops::slice_spec(place.model, place.facts, id, slicing::Rule::Agree).ok()??;
+    let dims = place.shape(place.model.node(id)?.input(0)?)?.to_vec();
+    let scope = place.scope();
+    let mut named = 0;
+    let mut axes = Vec::with_capacity(dims.len());
+    for (op, dim) in spec.dense(dims.len()).ok()??.into_iter().zip(&dims) {
+        axes.push(match op {
+            AxisOp::Keep => None,
+            AxisOp::Range(range) => {
+                named += 1;
+                let range = slicing::with_numbers(scope, dim, &range, spec.reading);
+                let exact = slicing::resolve_exactly(scope, dim, &range, spec.reading);
+                let exact = exact.map(|(selection, len)| (selection.start, len));
+                let whole = exact.as_ref().is_some_and(|(_, len)| slicing::takes_all(scope, dim, &range, len));
+                Some(Cut { range, exact }).filter(|_| !whole)
+            }
+            AxisOp::Index(_) | AxisOp::NewAxis => return None,
+        });
+    }
+    Some(Cuts { axes, dims, named })
+}
+
+/// The elements `start + k·step`, for `k` below `len`, of an axis.
+pub(in crate::rewrite) struct Elements {
+    pub axis: usize,
+    pub start: usize,
+    pub step: i64,
+    pub len: usize,
+}
+
+/// What the Slice at a place takes of each axis that it cuts, if all of that is numbers, and takes something.
+pub(in crate::rewrite) fn cut_elements(place: &Place<'_>) -> Option<Vec<Elements>> {
+    let cuts = cuts_of(place, place.id)?;
+    let elements = |(axis, cut): (usize, &Cut)| {
+        let (start, len) = cut.exact.as_ref()?;
+        let number = |dim: &Dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok());
+        Some(Elements { axis, start: number(start)?, step: cut.range.step?, len: number(len).filter(|len| *len > 0)? })
+    };
+    let found: Vec<Elements> = cuts.cut().map(elements).collect::<Option<_>>()?;
+    (!found.is_empty() && found.len() == cuts.named).then_some(found)
+}
+
+/// Whether two cuts of one axis take the same elements, whatever the symbols are.
+pub(in crate::rewrite) fn same_cut(scope: &Scope, a: Option<&Cut>, b: Option<&Cut>) -> bool {
+    let (a, b) = match (a, b) {
+        (None, None) => return true,
+        (Some(a), Some(b)) => (a, b),
+        _ => return false,
+    };
+    let known = a.range.begin != Bound::Unknown && a.range.end != Bound::Unknown && a.range.step.is_some();
+    if known && a.range == b.range {
+        return true;
+    }
+    let Some(((start, len), (other_start, other_len))) = a.exact.as_ref().zip(b.exact.as_ref()) else { return false };
+    let equal = |a: &Dim, b: &Dim| scope.eq(a, b).is_yes();
+    let same_step = a.range.step == b.range.step || scope.le(len, &Dim::constant(1)).is_yes();
+    equal(len, other_len) && (len.is_const(0) || (same_step && equal(start, other_start)))
+}
+
+/// What the Slice `id` takes of each axis of its data, `None` being all of it, and the dims of the data.
+pub(in crate::rewrite) fn taken(place: &Place<'_>, id: NodeId) -> Option<(Vec<Option<Range>>, Vec<Dim>)> {
+    let cuts = cuts_of(place, id)?;
+    Some((ranges_of(&cuts.axes), cuts.dims.clone()))
+}
+
+/// The cuts as ranges.
+pub(in crate::rewrite) fn ranges_of(axes: &[Option<Cut>]) -> Vec<Option<Range>> {
+    axes.iter().map(|cut| cut.as_ref().map(|cut| cut.range.clone())).collect()
+}
+
+/// The range of numbers that takes the `len` elements `start + k·step` of an axis of `dim`; `Some(None)` is all of the axis. The
+/// range is a guess until the core, laid over the axis, finds the same elements.
+pub(in crate::rewrite) fn range_of(
+    scope: &Scope,
+    dim: &Dim,
+    start: &Dim,
+    step: i64,
+    len: &Dim,
+) -> Option<Option<Range>> {
+    let zero = Dim::constant(0);
+    let yes = |a: &Dim, b: &Dim| scope.eq(a, b).is_yes();
+    if len.is_const(0) {
+        return Some(Some(Range::constant(Some(0), Some(0), 1).ok()?));
+    }
+    if step == 1 && yes(len, dim) && yes(start, &zero) {
+        return Some(None);
+    }
+    if !scope.ge(start, &zero).is_yes() {
+        return None;
+    }
+    let stop = scope.add(start, &scope.mul(len, &Dim::constant(step)));
+    let end = match step > 0 {
+        true if scope.ge(&stop, dim).is_yes() => Bound::Open,
+        false if scope.lt(&stop, &zero).is_yes() => Bound::Open,
+        _ if scope.ge(&stop, &zero).is_yes() => Bound::At(stop),
+        _ => return None,
+    };
+    let guess =
+        slicing::with_numbers(scope, dim, &Range::new(Bound::At(start.clone()), end, Some(step)).ok()?, READING);
+    let is_number = |bound: &Bound| match bound {
+        Bound::Open => true,
+        Bound::At(at) => at.as_const().is_some(),
+        Bound::Unknown => false,
+    };
+    if !is_number(&guess.begin) || !is_number(&guess.end) {
+        return None;
+    }
+    let (found, found_len) = slicing::resolve_exactly(scope, dim, &guess, READING)?;
+    if !yes(&found_len, len) || !yes(&found.start, start) || found.step != step {
+        return None;
+    }
+    Some(Some(guess).filter(|guess| !slicing::takes_all(scope, dim, guess, &found_len)))
+}
+
+/// What a result of a Split takes of the axis; `None` is all of it. The sizes of the results before it say where it begins.
+pub(in crate::rewrite) fn part(place: &Place<'_>, node: &Node, value: ValueId) -> Option<(usize, Option<Cut>)> {
+    let data = place.shape(node.input(0)?)?;
+    let axis = place.read(node).axis(data.len())?;
+    let scope = place.scope();
+    let mut start = Dim::constant(0);
+    for output in node.outputs() {
+        let len = place.shape((*output)?)?.get(axis)?;
+        if *output == Some(value) {
+            let unsaid = || Some(Range { step: Some(1), ..Range::UNKNOWN });
+            let range = range_of(scope, data.get(axis)?, &start, 1, len).unwrap_or_else(unsaid);
+            return Some((axis, range.map(|range| Cut { range, exact: Some((start, len.clone())) })));
+        }
+        start = scope.add(&start, len);
+    }
+    None
+}

@@ -1,0 +1,79 @@
+//! What costs too much to evaluate is left alone before memory is touched or work begins, and `explain` says why.
+
+use std::time::{Duration, Instant};
+
+use onnx_slice_fold::ir::text;
+use onnx_slice_fold::{OnnxModel, Options};
+
+/// What there is to tell of a model whose nodes have to stay.
+fn explained(body: &str) -> String {
+    let source = format!("<ir_version: 10, opset_import: [\"\" : 20]>\n{body}");
+    let model = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
+    let mut document = OnnxModel::of(model);
+    let start = Instant::now();
+    let report = document.fold(&Options::default()).expect("the model folds");
+    // Generous: what is refused costs next to nothing, what is done would take minutes or more memory than there is.
+    assert!(start.elapsed() < Duration::from_secs(60), "{body}");
+    report.explanation()
+}
+
+fn declined(operator: &str, reason: &str, body: &str) {
+    let told = explained(body);
+    let line = told.lines().find(|line| line.starts_with(&format!("declined: {operator} node")));
+    let line = line.unwrap_or_else(|| panic!("{body}\n{told}"));
+    assert!(line.contains(reason), "{line}");
+}
+
+#[test]
+fn results_of_terabytes() {
+    const REASON: &str = "bytes is over the limit of";
+    declined("ConstantOfShape", REASON, "g () => (y) <int64[2] s = {1000000, 1000000}> { y = ConstantOfShape (s) }");
+    declined("Expand", REASON, "g () => (y) <float[1] x = {1}, int64[2] s = {1000000, 1000000}> { y = Expand (x, s) }");
+    declined("Tile", REASON, "g () => (y) <float[2] x = {1, 2}, int64[1] s = {1000000000000}> { y = Tile (x, s) }");
+    declined(
+        "Range",
+        REASON,
+        "g () => (y) <int64 a = {0}, int64 b = {1000000000000}, int64 c = {1}> { y = Range (a, b, c) }",
+    );
+    declined("Pad", REASON, "g () => (y) <float[2] x = {1, 2}, int64[2] p = {0, 1000000000000}> { y = Pad (x, p) }");
+    declined(
+        "OneHot",
+        REASON,
+        "g () => (y) <int64[2] x = {1, 2}, int64 d = {1000000000000}, float[2] v = {0, 1}> { y = OneHot (x, d, v) }",
+    );
+    declined("HannWindow", REASON, "g () => (y) <int64 n = {1000000000000}> { y = HannWindow (n) }");
+    declined(
+        "DFT",
+        REASON,
+        "g () => (y) <float[1,2,1] x = {1, 2}, int64 n = {1000000000000}, int64 a = {1}> { y = DFT (x, n, a) }",
+    );
+    declined(
+        "Resize",
+        REASON,
+        r#"g () => (y) <float[1,2] x = {1, 2}, int64[2] s = {1000000, 1000000}> { y = Resize (x, "", "", s) }"#,
+    );
+}
+
+#[test]
+fn work_of_minutes() {
+    const REASON: &str = "operations are over the limit of";
+    declined(
+        "Conv",
+        REASON,
+        "g () => (y) <int64[4] sx = {1, 512, 96, 96}, int64[4] sw = {512, 512, 3, 3}> {
+            x = ConstantOfShape (sx)  w = ConstantOfShape (sw)  y = Conv <pads = [1, 1, 1, 1]> (x, w) }",
+    );
+    declined(
+        "MatMul",
+        REASON,
+        "g () => (y) <int64[2] s = {3000, 3000}> { x = ConstantOfShape (s)  y = MatMul (x, x) }",
+    );
+}
+
+#[test]
+fn results_that_grow_the_model() {
+    let told = explained("g () => (y) <int64[2] s = {1000, 1000}> { y = ConstantOfShape (s) }");
+    assert!(told.contains("would make the model larger than allowed"), "{told}");
+    let told = explained("g () => (y) <int64[2] s = {10, 10}> { y = ConstantOfShape (s) }");
+    assert!(!told.contains("declined"), "{told}");
+}

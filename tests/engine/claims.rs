@@ -1,0 +1,364 @@
+//! What a model declares of shapes inside it: names to adopt, gaps to fill, errors to report, and no premise.
+
+use onnx_slice_fold::ir::{DeclaredType, DimClaim, Model, text};
+use onnx_slice_fold::ops::EventKind;
+use onnx_slice_fold::{OnnxModel, Options, Report};
+
+use crate::support::{folded_unrun, shape};
+
+fn inferred(source: &str) -> (Model, Report) {
+    folded_unrun(source, &Options::new().fold(false))
+}
+
+fn notes(report: &Report, kind: EventKind) -> Vec<String> {
+    report.notes.iter().filter(|note| note.kind == kind).map(|note| note.reason.clone()).collect()
+}
+
+#[test]
+fn an_author_s_name_is_shown_wherever_its_size_occurs() {
+    let (model, report) = inferred(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[batch, ?, 4] past, float[batch, seq, 4] now) => (float[batch, total_seq, 4] all) <float[a, b, 4] twice>
+        {
+            all = Concat <axis = 1> (past, now)
+            doubled = Concat <axis = 1> (all, all)
+            twice = Relu (all)
+        }"#,
+    );
+    assert_eq!(shape(&model, "all"), "batch,total_seq,4");
+    // Equal sizes have one name, whatever else they are called.
+    assert_eq!(shape(&model, "twice"), "batch,total_seq,4");
+    assert_eq!(shape(&model, "doubled"), "batch,2*total_seq,4");
+    assert_eq!(notes(&report, EventKind::Claimed), [""; 0]);
+}
+
+#[test]
+fn a_symbol_that_an_author_names_is_shown_in_expressions() {
+    let (model, _) = inferred(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[n] x) => (int64[1, found] at, int64[1, m] more)
+        {
+            at = NonZero (x)
+            more = Concat <axis = 1> (at, at)
+            most = Concat <axis = 1> (more, at)
+        }"#,
+    );
+    assert_eq!(shape(&model, "at"), "1,found");
+    // The first name says more than the second one.
+    assert_eq!(shape(&model, "more"), "1,2*found");
+    assert_eq!(shape(&model, "most"), "1,3*found");
+}
+
+#[test]
+fn a_name_of_an_input_is_a_claim_that_fills_a_gap() {
+    let (model, report) = inferred(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[n] x) => (int64[1, n] at)
+        {
+            at = NonZero (x)
+        }"#,
+    );
+    assert_eq!(shape(&model, "at"), "1,n");
+    assert_eq!(notes(&report, EventKind::Claimed), ["part of the shape of 'at' is written as claimed, and not proved"]);
+}
+
+#[test]
+fn a_false_claim_is_reported_and_the_proof_is_written() {
+    let (model, report) = inferred(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[n, 4] x) => (float[n, 5] y)
+        {
+            y = Relu (x)
+        }"#,
+    );
+    assert_eq!(shape(&model, "y"), "n,4");
+    assert_eq!(
+        notes(&report, EventKind::FalseClaim),
+        ["'y' is declared float[n,5]; proved, and written, is float[n,4]"]
+    );
+}
+
+#[test]
+fn only_what_is_trusted_is_a_premise() {
+    // The slice takes everything if what is found is no more than 3.
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[n] x) => (int64[1, m] y) <int64[1, 3] at, int64[1] start = {0}, int64[1] end = {3}, int64[1] axis = {1}>
+        {
+            at = NonZero (x)
+            y = Slice (at, start, end, axis)
+        }"#;
+    let has_slice = |model: &Model| {
+        let graph = model.graph(model.main());
+        graph.nodes().filter_map(|id| model.node(id)).any(|node| node.op_type == "Slice")
+    };
+    let (plain, _) = folded_unrun(source, &Options::default());
+    assert!(has_slice(&plain));
+    assert_eq!(shape(&plain, "at"), "1,3");
+    let (trusted, report) = folded_unrun(source, &Options::new().trust_declared_shapes(true));
+    assert!(!has_slice(&trusted), "{}", text::print(&trusted));
+    assert_eq!(notes(&report, EventKind::FalseClaim), [""; 0]);
+}
+
+#[test]
+fn a_trusted_claim_that_is_false_is_no_premise() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[n, 4] x) => (float[n, 5] y)
+        {
+            y = Relu (x)
+        }"#;
+    let (model, report) = folded_unrun(source, &Options::new().trust_declared_shapes(true));
+    assert_eq!(shape(&model, "y"), "n,4");
+    assert_eq!(notes(&report, EventKind::FalseClaim).len(), 1);
+}
+
+/// A caller may give another target.
+#[test]
+fn the_default_of_an_input_says_nothing() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[n, 4] x, int64[2] target) => (float[a, b] y) <int64[2] target = {-1, 2}>
+        {
+            y = Reshape (x, target)
+        }"#;
+    let (model, report) = inferred(source);
+    assert!(!shape(&model, "y").contains('2'));
+    assert_eq!(notes(&report, EventKind::Claimed).len(), 0);
+}
+
+#[test]
+fn how_many_sizes_a_resize_takes_is_told_in_numbers_or_not_at_all() {
+    let sized = |count: &str| {
+        let source = format!(
+            r#"<ir_version: 8, opset_import: ["" : 17]>
+            agraph (float[] x, int64[{count}] s) => (float[] y, int64[{count}] other) {{
+                t = Abs (s) y = Resize <mode = "nearest"> (x, "", "", t) other = Neg (s) }}"#
+        );
+        inferred(&source).0
+    };
+    let is_said = |model: &Model, name: &str| {
+        let printed = text::print(model);
+        [format!("int64[4] {name}"), format!("int64[K] {name}")].iter().any(|said| printed.contains(said))
+    };
+    assert_eq!(shape(&sized("K"), "other"), "K");
+    assert!(!is_said(&sized("K"), "t") && is_said(&sized("4"), "t"));
+}
+
+#[test]
+fn a_false_expression_is_no_name() {
+    let (model, report) = inferred(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[n] x) => (int64[1, "n + 1"] y, int64[1, n] longer, z)
+        {
+            y = NonZero (x)
+            z = Transpose (y)
+            one = Constant <value_ints = [1]> ()
+            s = Shape (x)
+            more = Add (s, one)
+            target = Concat <axis = 0> (one, more)
+            zeros = ConstantOfShape <value = int64[1] {0}> (target)
+            longer = Concat <axis = 1> (y, zeros)
+        }"#,
+    );
+    assert_eq!(shape(&model, "y"), "1,y__0");
+    assert_eq!(shape(&model, "z"), "y__0,1");
+    assert_eq!(shape(&model, "longer"), "1,n + y__0 + 1");
+    assert_eq!(notes(&report, EventKind::FalseClaim).len(), 2, "{report:?}");
+}
+
+#[test]
+fn what_is_written_for_not_knowing_is_no_size_and_no_name() {
+    for text in ["-1", "3", "?", "None", ""] {
+        let source = format!(
+            r#"<ir_version: 8, opset_import: ["" : 17]>
+            agraph (float[n, "{text}", "{text}"] x) => (int64[3] s, y, z) {{ s = Shape (x)  y = Relu (x)  z = Transpose <perm = [0, 2, 1]> (x) }}"#
+        );
+        let (model, _) = folded_unrun(&source, &Options::default());
+        assert_eq!(shape(&model, "z"), "n,dim__1,dim__0", "{text:?}");
+        assert!(text::print(&model).contains("s = Shape (x)"));
+    }
+}
+
+#[test]
+fn claims_are_mended_of_what_becomes_an_initializer_and_of_inputs_of_bodies() {
+    let (model, report) = folded_unrun(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[n, 3] x, int64 t) => (y) <float[9] k, float[1] a = {1}, float[2] b = {2, 3}, bool c = {1}> {
+            k = Concat <axis = 0> (a, b)
+            r = Mul (x, k)
+            y = Loop (t, c, r) <body: graph = b (int64 i, bool ci, float[9, 9] st) => (bool co, float[p, q] so) {
+                co = Identity (ci)  so = Add (st, st) }> }"#,
+        &Options::default(),
+    );
+    let printed = text::print(&model);
+    assert!(printed.contains("float[n,3] st") && !printed.contains("[9"), "{printed}");
+    assert_eq!(notes(&report, EventKind::FalseClaim).len(), 2, "{report:?}");
+}
+
+#[test]
+fn a_function_s_names_are_its_own() {
+    let mut model = text::parse(
+        r#"<ir_version: 10, opset_import: ["" : 18, "own" : 1]>
+        agraph (float[n] x, float[m] w) => (y, z) { y = own.F (x)  z = own.F (w) }
+        <domain: "own", opset_import: ["" : 18]> F (a) => (c) { b = NonZero (a)  d = Neg (b)  e = Mul (d, b)  c = Add (d, e) }"#,
+    )
+    .expect("the model is right");
+    let found = model.functions().flat_map(|(_, function)| {
+        let nodes = model.graph(function.body).nodes().filter_map(|id| model.node(id));
+        nodes.filter(|node| node.is("NonZero")).filter_map(|node| node.output(0)).collect::<Vec<_>>()
+    });
+    let found: Vec<_> = found.collect();
+    for value in found {
+        let claims = vec![DimClaim::Value(1), DimClaim::Param("n".to_string())];
+        model.declare(value, DeclaredType::tensor(onnx_slice_fold::tensor::DType::Int64, Some(claims)));
+    }
+    for trust_declared_shapes in [false, true] {
+        let mut document = OnnxModel::of(model.clone());
+        document.fold(&Options::new().trust_declared_shapes(trust_declared_shapes)).expect("the model folds");
+        assert_ne!(shape(document.model(), "y"), "1,n");
+        assert_ne!(shape(document.model(), "z"), "1,n");
+    }
+}
+
+#[test]
+fn a_name_from_a_branch_that_does_not_run_is_no_bound() {
+    let (model, _) = folded_unrun(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[1, 1, ?] x, bool c) => (y, z)
+        <float[1, 1, 3] k = {1, 1, 1}, int64[1] two = {2}, int64[1] big = {9223372036854775807}> {
+            z = Slice (x, two, big, two)
+            y = If (c) <then_branch: graph = t () => (float[1, 1, total] u) { u = Conv (x, k) }, else_branch: graph = e () => (v) { v = Relu (x) }> }"#,
+        &Options::default(),
+    );
+    // Of one element nothing is left behind the second.
+    assert_eq!(shape(&model, "z"), "1,1,max(0, dim__0 - 2)");
+}
+
+#[test]
+fn sizes_given_are_told_to_expressions() {
+    use onnx_slice_fold::passes::Assumption;
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[b, seq] x, float[b, past] p, float[b, "past + seq"] m) => (y, w) { y = Concat <axis = 1> (x, p)  w = Relu (m) }"#;
+    let dim = |text: &str| Assumption::Dim(text.to_string());
+    let input = |text: &str| Assumption::InputShape(text.to_string());
+    let with = |assumptions: Vec<Assumption>| {
+        let mut document = OnnxModel::of(text::parse(source).expect("the model is right"));
+        let options = Options::new().assumptions(assumptions);
+        document.fold(&options).map(|_| (shape(document.model(), "y"), shape(document.model(), "w")))
+    };
+    let pair = |y: &str, w: &str| (y.to_string(), w.to_string());
+    assert_eq!(with(vec![dim("seq=4")]).expect("fits"), pair("b,past + 4", "b,past + 4"));
+    assert_eq!(with(vec![dim("seq=4"), dim("past=3"), dim("seq=4")]).expect("fits"), pair("b,7", "b,7"));
+    assert_eq!(with(vec![input("x:2,4"), input("p:2,3"), dim("b=2")]).expect("fits"), pair("2,7", "2,7"));
+    assert_eq!(with(vec![input("x:k,4")]).expect("fits"), pair("k,past + 4", "k,past + 4"));
+    assert!(with(vec![input("x:2,4"), input("p:2,3"), input("m:2,9")]).is_err());
+    assert!(with(vec![dim("seq=4"), dim("seq=5")]).is_err());
+}
+
+#[test]
+fn names_survive_that_functions_are_tried_in_more_than_one_way() {
+    let (model, report) = folded_unrun(
+        r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        agraph (float[b, ?, 4] past, float[b, seq, 4] x) => (float[b, total_seq, 4] y, z, w) {
+            y = Concat <axis = 1> (past, x)  z = own.F (y)  w = own.F (past) }
+        <domain: "own", opset_import: ["" : 18]> F (a) => (c) { b = Neg (a)  d = Neg (b)  e = Identity (d)  c = Neg (e) }"#,
+        &Options::default(),
+    );
+    assert_eq!(
+        (shape(&model, "y"), shape(&model, "w")),
+        ("b,total_seq,4".to_string(), "b,total_seq - seq,4".to_string())
+    );
+    assert_eq!(notes(&report, EventKind::Claimed), [""; 0]);
+}
+
+#[test]
+fn what_is_said_of_no_value_is_not_said_of_another() {
+    use onnx_slice_fold::onnx::{self, proto};
+    let parsed = text::parse(
+        r#"<ir_version: 8, opset_import: ["" : 18]>
+        g (float[n] x) => (y) <bool c = {1}> {
+            y = If (c) <then_branch: graph = t () => (u) { tmp = Neg (x)  u = Mul (tmp, x) }, else_branch: graph = e () => (v) { v = Relu (x) }> }"#,
+    )
+    .expect("the model is right");
+    let (mut message, unknown) = onnx::export(&parsed, &Default::default()).expect("the model is sound");
+    let graph = message.graph.as_mut().expect("there is a graph");
+    let size = |size: i64| proto::tensor_shape_proto::Dimension {
+        value: Some(proto::tensor_shape_proto::dimension::Value::DimValue(size)),
+        ..Default::default()
+    };
+    for name in ["tmp", "nobody"] {
+        let tensor = proto::type_proto::Tensor {
+            elem_type: Some(7),
+            shape: Some(proto::TensorShapeProto { dim: vec![size(9)] }),
+        };
+        graph.value_info.push(proto::ValueInfoProto {
+            name: Some(name.to_string()),
+            r#type: Some(proto::TypeProto {
+                value: Some(proto::type_proto::Value::TensorType(tensor)),
+                ..Default::default()
+            }),
+            ..Default::default()
+        });
+    }
+    let mut files = onnx::DataFiles::beside(std::path::Path::new("model.onnx"));
+    let model = onnx::import(message, &unknown, &mut files).expect("the model is sound");
+    let mut document = OnnxModel::of(model);
+    document.fold(&Options::default()).expect("the model folds");
+    let (message, _) = onnx::export(document.model(), &Default::default()).expect("the model is sound");
+    let infos = message.graph.expect("there is a graph").value_info;
+    assert_eq!(infos.iter().filter(|info| info.name.as_deref() == Some("tmp")).count(), 1, "{infos:?}");
+}
+
+#[test]
+fn operators_of_two_versions_at_once_are_left() {
+    let (model, _) = folded_unrun(
+        r#"<ir_version: 8, opset_import: ["" : 18, "ai.onnx" : 11]>
+        g (float[n] x) => (y) <float[1, 2, 2] w = {1, 2, 3, 4}> { y = Softmax (w) }"#,
+        &Options::default(),
+    );
+    assert!(text::print(&model).contains("Softmax"));
+}
+
+#[test]
+fn what_is_computed_twice_has_one_size() {
+    let (model, _) = folded_unrun(
+        r#"<ir_version: 8, opset_import: ["" : 18]>
+        g (float[n] x) => (a, b, c) { y1 = NonZero (x)  y2 = NonZero (x)  a = Neg (y1)  b = Abs (y2)  c = Add (a, b) }"#,
+        &Options::default(),
+    );
+    assert_eq!(shape(&model, "a"), shape(&model, "b"));
+    assert_eq!(shape(&model, "a"), shape(&model, "c"));
+}
+
+#[test]
+fn sizes_given_for_what_says_nothing_are_of_one_dim_each() {
+    use onnx_slice_fold::passes::Assumption;
+    for text in ["None", "?", "-1"] {
+        let source = format!(
+            r#"<ir_version: 8, opset_import: ["" : 17]>
+            g (float["{text}", "{text}"] x, float["{text}"] w) => (float["{text}", "{text}"] y, z) {{ y = Relu (x)  z = Neg (w) }}"#
+        );
+        let mut document = OnnxModel::of(text::parse(&source).expect("the model is right"));
+        let assumptions = vec![Assumption::InputShape("x:4,5".to_string())];
+        document.fold(&Options::new().assumptions(assumptions)).expect("both fit");
+        assert_eq!(shape(document.model(), "y"), "4,5");
+        assert!(!shape(document.model(), "z").contains(['4', '5']), "{text}");
+        // Nor is it what an author calls a size.
+        let (model, _) = folded_unrun(&source, &Options::default());
+        assert_ne!(shape(&model, "z"), text);
+    }
+    // A name that is no identifier is one all the same.
+    let (model, _) = folded_unrun(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float["2x"] x, float["2x"] w) => (y) { y = Add (x, w) }"#,
+        &Options::default(),
+    );
+    assert_eq!(shape(&model, "y"), "2x");
+}
+
+#[test]
+fn names_that_onnx_s_own_parser_does_not_take_for_words_are_in_quotes() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float["größe"] x) => (y) { y = Relu (x) }"#;
+    let printed = text::print(&text::parse(source).expect("the model is right"));
+    assert!(printed.contains(r#"float["größe"] x"#), "{printed}");
+    assert_eq!(text::print(&text::parse(&printed).expect("it reads back")), printed);
+}

@@ -1,0 +1,51 @@
+//! Nodes that call functions, the model's own or those by which the standard defines operators, fold like any other.
+
+use onnx_slice_fold::Options;
+use onnx_slice_fold::ir::text;
+
+use crate::support::folded_unrun;
+
+/// The one output of a model of which no node is left.
+fn constant(source: &str) -> Vec<f64> {
+    let (model, _) = folded_unrun(source, &Options::default());
+    let graph = model.graph(model.main());
+    assert_eq!(graph.nodes().count(), 0, "{}", text::print(&model));
+    let tensor = model.value(graph.outputs()[0]).tensor().expect("an initializer");
+    tensor.to_f64s().unwrap_or_else(|| tensor.to_i64s().expect("numbers").into_iter().map(|int| int as f64).collect())
+}
+
+#[test]
+fn own_functions_that_call_one_another() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g () => (y) <float[2] x = {1, 2}> { y = own.Twice (x) }
+        <domain: "own", opset_import: ["" : 18, "own" : 1]> Twice (a) => (c) { b = own.Grow (a)  c = own.Grow (b) }
+        <domain: "own", opset_import: ["" : 18]> Grow (a) => (c) { b = Mul (a, a)  c = Add (a, b) }"#;
+    // x + x² of 1 and 2, twice.
+    assert_eq!(constant(source), [6.0, 42.0]);
+}
+
+#[test]
+fn attributes_of_the_call() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g () => (y) <float[2] x = {1, -2}> { y = own.Leak <slope = 0.5> (x) }
+        <domain: "own", opset_import: ["" : 18]> Leak <slope> (a) => (b) { b = LeakyRelu <alpha : float = @slope> (a) }"#;
+    assert_eq!(constant(source), [1.0, -1.0]);
+}
+
+#[test]
+fn operators_that_are_functions() {
+    let source = |node: &str| {
+        format!("<ir_version: 10, opset_import: [\"\" : 21]> g () => (y) <float[2] x = {{0, 4}}> {{ {node} }}")
+    };
+    for (node, result) in [
+        ("y = ThresholdedRelu (x)", vec![0.0, 4.0]),
+        ("y = HardSwish (x)", vec![0.0, 4.0]),
+        ("y = Celu (x)", vec![0.0, 4.0]),
+        ("y = ReduceSumSquare (x)", vec![16.0]),
+        ("y = Clip (x)", vec![0.0, 4.0]),
+        ("one = Constant <value_float = 1.0> ()  y = GreaterOrEqual (x, one)", vec![0.0, 1.0]),
+        ("y = Shrink <lambd = 1.0, bias = 1.0> (x)", vec![0.0, 3.0]),
+    ] {
+        assert_eq!(constant(&source(node)), result, "{node}");
+    }
+}

@@ -1,0 +1,19 @@
+//! The library on models in text form: rules alone and together, the first edits of all, operators, claims, control flow, functions, and what other runtimes
+//! gave. A module here is a subject; helpers that several need are in `support`.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bisection;
+mod budgets;
+mod claims;
+mod control;
+mod families;
+mod functions;
+mod inlining;
+mod long_chains;
+mod movement_random;
+mod peer_traps;
+mod rules;
+mod slicing_oracle;
+mod text;

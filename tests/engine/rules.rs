@@ -1,0 +1,320 @@
+//! The rewrite rules and passes on small models, each alone: what it makes of a model, and what it must leave.
+//!
+//! A model is a file of `tests/rules`, in a folder for each file or folder of `src/rewrite`, and for the passes:
+//!
+//! * `RULE__CASE.onnxtxt`: the rule fires, with all other rules and passes left out
+//! * `RULE__not_PREMISE.onnxtxt`, `RULE__not_PREMISE_CASE.onnxtxt`: it does not, for this premise of its record fails. A line
+//!   ``# It fires with `a` in place of `b`.`` says what would make the premise hold; with that done it must fire
+//! * `RULE__stays_CASE.onnxtxt`: it does not, neither alone nor with all others
+//! * `together/…`: all rules and passes are in force. `# Fires: RULE.` names those that must fire, `# Left: Slice, Relu.` the operators that
+//!   are left in an order to compute in, `# Counts: Shape 1.` how many of some
+//!
+//! The first line says what the case shows. Further lines that begin with `#` hold `Options: …`, `Not run: REASON.` where the interpreter
+//! cannot run the model, or `With all rules as well.` where the rule must also fire, and be shown, with all others. Each model is run
+//! before and after at sizes 4, 1 and 0, and the snapshot beside it shows both.
+//!
+//! `RULE=slice-slice cargo test rules` runs those of one rule.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use onnx_slice_fold::ir::{Model, text};
+use onnx_slice_fold::passes::records;
+use onnx_slice_fold::{OnnxModel, Options};
+
+use crate::support::{compare, operators};
+
+/// Test files are read without scrolling sideways.
+const WIDEST: usize = 120;
+
+/// The folder in which all rules are in force.
+const TOGETHER: &str = "together";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")
+}
+
+/// What a folder holds, in the order of the names.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths
+}
+
+/// A model, and what is expected of it.
+struct Fixture {
+    path: PathBuf,
+    /// The file's name without its ending.
+    name: String,
+    comments: Vec<String>,
+    source: String,
+}
+
+/// What a fixture's name says.
+enum Kind {
+    Fires(String),
+    Not(String, String),
+    Stays(String),
+    Together,
+}
+
+impl Fixture {
+    fn read(path: PathBuf) -> Fixture {
+        let name = path.file_stem().expect("a file has a name").to_string_lossy().into_owned();
+        let whole = std::fs::read_to_string(&path).expect("the fixture is read").replace("\r\n", "\n");
+        let (comments, source): (Vec<&str>, Vec<&str>) = whole.lines().partition(|line| line.starts_with('#'));
+        let comments = comments.into_iter().map(|line| line.trim_start_matches('#').trim().to_string()).collect();
+        Fixture { path, name, comments, source: source.join("\n") }
+    }
+
+    /// Those of a folder.
+    fn of(folder: &str) -> Vec<Fixture> {
+        let is_model = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "onnxtxt");
+        entries(&root().join(folder)).into_iter().filter(is_model).map(Fixture::read).collect()
+    }
+
+    fn is_together(&self) -> bool {
+        self.path.parent().and_then(Path::file_name).is_some_and(|folder| folder == TOGETHER)
+    }
+
+    fn kind(&self) -> Kind {
+        if self.is_together() {
+            return Kind::Together;
+        }
+        let (rule, case) = self.name.split_once("__").unwrap_or_else(|| panic!("'{}' names no rule", self.name));
+        let rule = rule.to_string();
+        match (case.strip_prefix("not_"), case.strip_prefix("stays_")) {
+            (Some(rest), _) => Kind::Not(rule, rest.split('_').next().unwrap_or_default().to_string()),
+            (_, Some(_)) => Kind::Stays(rule),
+            _ => Kind::Fires(rule),
+        }
+    }
+
+    /// What follows a word in one of the comments.
+    fn said(&self, word: &str) -> Option<&str> {
+        self.comments.iter().find_map(|line| Some(line.strip_prefix(word)?.trim().trim_end_matches('.')))
+    }
+
+    /// What follows a word, separated by commas.
+    fn list(&self, word: &str) -> impl Iterator<Item = &str> {
+        self.said(word).unwrap_or_default().split(',').map(str::trim).filter(|part| !part.is_empty())
+    }
+
+    /// What is to be replaced by what, so that the premise holds.
+    fn repairs(&self) -> Vec<(&str, &str)> {
+        let repair = |line: &'_ str| line.starts_with("It fires with `");
+        let parts = |line: &'_ str| -> Vec<usize> { line.match_indices('`').map(|(at, _)| at).collect() };
+        let lines = self.comments.iter().filter(|line| repair(line));
+        lines
+            .map(|line| match parts(line)[..] {
+                [a, b, c, d] => (&line[c + 1..d], &line[a + 1..b]),
+                _ => panic!("{}: four quotes are wanted: {line}", self.name),
+            })
+            .collect()
+    }
+
+    /// The model with its premise mended.
+    fn repaired(&self) -> Option<String> {
+        let repairs = self.repairs();
+        let mut source = self.source.clone();
+        for &(wrong, right) in &repairs {
+            assert_eq!(source.matches(wrong).count(), 1, "{}: `{wrong}` must be there once", self.name);
+            source = source.replace(wrong, right);
+        }
+        (!repairs.is_empty()).then_some(source)
+    }
+
+    fn options(&self, only: Option<&str>) -> Options {
+        let mut options = Options::new().only(only);
+        for word in self.list("Options:") {
+            match word.split_once(' ') {
+                None if word == "exact" => options.exact = true,
+                Some(("skip", rule)) => options.skip.push(rule.to_string()),
+                _ => panic!("{}: there is no option '{word}'", self.name),
+            }
+        }
+        options
+    }
+
+    /// Folds a model and runs it before and after. Returns what is left, and how often each rule fired.
+    fn fold(&self, source: &str, only: Option<&str>) -> (Model, BTreeMap<&'static str, usize>) {
+        let original = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
+        let mut document = OnnxModel::of(original.clone());
+        let report = document.fold(&self.options(only)).expect("the model folds");
+        let result = document.model().clone();
+        if self.said("Not run:").is_none() {
+            compare(&original, &result);
+        }
+        (result, report.fired)
+    }
+
+    fn check(&self) {
+        let count = |fired: &BTreeMap<&str, usize>, rule: &str| fired.get(rule).copied().unwrap_or(0);
+        let mut shown = format!("# Before\n{}", text::print(&text::parse(&self.source).expect("the model parses")));
+        let mut show = |title: &str, model: &Model| shown.push_str(&format!("\n# {title}\n{}", text::print(model)));
+        match self.kind() {
+            Kind::Fires(rule) => {
+                let (model, fired) = self.fold(&self.source, Some(&rule));
+                show("After", &model);
+                assert!(count(&fired, &rule) > 0, "{rule} does not fire:\n{}", text::print(&model));
+                if self.comments.iter().any(|line| line == "With all rules as well.") {
+                    let (model, fired) = self.fold(&self.source, None);
+                    show("After all rules", &model);
+                    assert!(count(&fired, &rule) > 0, "{rule} does not fire among all:\n{}", text::print(&model));
+                }
+            }
+            Kind::Not(rule, premise) => {
+                let (model, fired) = self.fold(&self.source, Some(&rule));
+                show("After", &model);
+                assert_eq!(count(&fired, &rule), 0, "{rule} fires without '{premise}':\n{}", text::print(&model));
+                if let Some(repaired) = self.repaired() {
+                    let (model, fired) = self.fold(&repaired, Some(&rule));
+                    assert!(count(&fired, &rule) > 0, "{rule} does not fire when mended:\n{}", text::print(&model));
+                }
+            }
+            Kind::Stays(rule) => {
+                let (model, fired) = self.fold(&self.source, Some(&rule));
+                assert_eq!(count(&fired, &rule), 0, "{rule} fires alone:\n{}", text::print(&model));
+                let (model, fired) = self.fold(&self.source, None);
+                show("After all rules", &model);
+                assert_eq!(count(&fired, &rule), 0, "{rule} fires among all:\n{}", text::print(&model));
+            }
+            Kind::Together => {
+                let (model, fired) = self.fold(&self.source, None);
+                show("After all rules", &model);
+                for rule in self.list("Fires:") {
+                    assert!(count(&fired, rule) > 0, "{rule} does not fire:\n{}", text::print(&model));
+                }
+                if self.said("Left:").is_some() {
+                    assert_eq!(operators(&model), self.list("Left:").collect::<Vec<_>>());
+                }
+                for counted in self.list("Counts:") {
+                    let (operator, number) = counted.split_once(' ').expect("an operator and how many there are");
+                    let found = operators(&model).iter().filter(|name| *name == operator).count();
+                    assert_eq!(found.to_string(), number, "{operator}:\n{}", text::print(&model));
+                }
+            }
+        }
+        insta::with_settings!({
+            omit_expression => true,
+            prepend_module_to_snapshot => false,
+            snapshot_path => self.path.parent().expect("a file is in a folder"),
+        }, {
+            insta::assert_snapshot!(self.name.as_str(), shown);
+        });
+    }
+}
+
+/// Checks the fixtures of a folder; only those whose name begins with `RULE`, if that is set.
+fn check(folder: &str) {
+    let wanted = std::env::var("RULE").map(|rule| format!("{rule}__")).unwrap_or_default();
+    let chosen = Fixture::of(folder).into_iter().filter(|fixture| fixture.name.starts_with(&wanted));
+    let failed: Vec<String> = chosen
+        .filter(|fixture| catch_unwind(AssertUnwindSafe(|| fixture.check())).is_err())
+        .map(|fixture| fixture.name)
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+macro_rules! folders {
+    ($($name:ident),* $(,)?) => {
+        /// The folders, each of which is a test.
+        const FOLDERS: &[&str] = &[$(stringify!($name)),*];
+
+        $(#[test]
+        fn $name() {
+            check(stringify!($name));
+        })*
+    };
+}
+
+folders! {
+    axes, fuse, identity, index, lift, merge, neutral, passes, regroup, sizes, slices, split, states, strided_slice, together,
+}
+
+#[test]
+fn every_folder_is_a_test() {
+    let names: Vec<String> = entries(&root())
+        .into_iter()
+        .filter(|path| path.is_dir())
+        .map(|path| path.file_name().expect("a folder has a name").to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(names, FOLDERS);
+}
+
+/// Every rule and pass has a model on which it fires alone, and every premise one on which it fails while the others hold: the same but for
+/// what the file says.
+#[test]
+fn every_rule_and_every_premise_has_a_fixture() {
+    let (mut fires, mut fails) = (BTreeSet::new(), BTreeSet::new());
+    let mut wrong = Vec::new();
+    let known: BTreeMap<&str, Vec<&str>> =
+        records().map(|record| (record.name, record.premises.iter().map(|(name, _)| *name).collect())).collect();
+    for fixture in FOLDERS.iter().flat_map(|folder| Fixture::of(folder)) {
+        match fixture.kind() {
+            Kind::Fires(rule) | Kind::Stays(rule) if !known.contains_key(rule.as_str()) => {
+                wrong.push(format!("{}: there is no such rule", fixture.name));
+            }
+            Kind::Fires(rule) => {
+                fires.insert(rule);
+            }
+            Kind::Not(rule, premise) => {
+                if !known.get(rule.as_str()).is_some_and(|premises| premises.contains(&premise.as_str())) {
+                    wrong.push(format!("{}: there is no such premise", fixture.name));
+                }
+                if fixture.repairs().is_empty() {
+                    wrong.push(format!("{}: it does not say what would make it fire", fixture.name));
+                }
+                fails.insert((rule, premise));
+            }
+            Kind::Stays(_) | Kind::Together => {}
+        }
+    }
+    for (&rule, premises) in &known {
+        if !fires.contains(rule) {
+            wrong.push(format!("{rule}: no fixture in which it fires"));
+        }
+        if premises.is_empty() {
+            wrong.push(format!("{rule}: it rests on nothing"));
+        }
+        for premise in premises {
+            if !fails.contains(&(rule.to_string(), premise.to_string())) {
+                wrong.push(format!("{rule}: no fixture in which '{premise}' fails"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn fixtures_can_be_read() {
+    let mut wrong = Vec::new();
+    for fixture in FOLDERS.iter().flat_map(|folder| Fixture::of(folder)) {
+        let whole = std::fs::read_to_string(&fixture.path).expect("the fixture is read");
+        if !whole.starts_with("# ") {
+            wrong.push(format!("{}: the first line says what it shows", fixture.name));
+        }
+        let widest = whole.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        if widest > WIDEST {
+            wrong.push(format!("{}: a line has {widest} columns", fixture.name));
+        }
+        let snapshot = fixture.path.with_extension("snap");
+        if !snapshot.exists() {
+            wrong.push(format!("{}: no snapshot", fixture.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A snapshot whose model is gone shows nothing.
+#[test]
+fn every_snapshot_has_a_fixture() {
+    let snapshots = FOLDERS.iter().flat_map(|folder| entries(&root().join(folder)));
+    let stale: Vec<PathBuf> = snapshots
+        .filter(|path| path.extension().is_some_and(|extension| extension == "snap"))
+        .filter(|path| !path.with_extension("onnxtxt").exists())
+        .collect();
+    assert!(stale.is_empty(), "{stale:#?}");
+}

@@ -1,0 +1,190 @@
+//! The layering of the source, as rules that fail with their own sentence.
+
+mod circles;
+mod imports;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use imports::{Code, module_of, test_modules};
+
+/// Who may import whom: a folder of `src`, and the folders it may use.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("dim", &[]),
+    ("tensor", &[]),
+    ("slicing", &["dim", "tensor"]),
+    ("ir", &["dim", "tensor"]),
+    ("onnx", &["dim", "tensor", "slicing", "ir"]),
+    ("ops", &["dim", "tensor", "slicing", "ir"]),
+    ("rewrite", &["dim", "tensor", "slicing", "ir", "ops"]),
+    ("passes", &["dim", "tensor", "slicing", "ir", "ops", "rewrite"]),
+    ("report", &["dim", "tensor", "slicing", "ir", "ops", "rewrite", "passes"]),
+];
+
+/// Crates that have one home.
+const HOMES: &[(&str, &[&str])] = &[
+    ("petgraph", &["src/ir"]),
+    ("prost", &["src/onnx"]),
+    ("clap", &["src/cli"]),
+    ("indicatif", &["src/cli"]),
+    ("anyhow", &["src/cli"]),
+];
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("the folder can be listed") {
+        let path = entry.expect("the entry can be read").path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn text_of(path: &Path) -> String {
+    fs::read_to_string(path).expect("the file can be read")
+}
+
+/// The modules in files of their own that only tests have.
+fn modules_for_tests() -> &'static BTreeSet<Vec<String>> {
+    static FOUND: OnceLock<BTreeSet<Vec<String>>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let src = root().join("src");
+        let mut found = BTreeSet::new();
+        for path in sources(&src) {
+            let module = module_of(&path, &src);
+            let names = test_modules(&text_of(&path));
+            found.extend(names.into_iter().map(|name| [module.as_slice(), &[name]].concat()));
+        }
+        found
+    })
+}
+
+/// The files below a folder of `src` that are compiled outside of tests, with their code.
+fn production(folder: &str) -> Vec<(PathBuf, Code)> {
+    let (src, for_tests) = (root().join("src"), modules_for_tests());
+    let mut found = Vec::new();
+    for path in sources(&src).into_iter().filter(|path| path.starts_with(root().join(folder))) {
+        let module = module_of(&path, &src);
+        if !(1..=module.len()).any(|len| for_tests.contains(&module[..len])) {
+            found.push((path.clone(), Code::new(&text_of(&path), module)));
+        }
+    }
+    found
+}
+
+/// The first path from the root of the crate that leaves `layer` for anything but the folders it may use.
+fn upward<'p>(paths: &'p [Vec<String>], layer: &str, allowed: &[&str]) -> Option<&'p Vec<String>> {
+    let is_fine = |head: &str| head == layer || allowed.contains(&head);
+    // The root's own names are those of the façade, above everything.
+    paths.iter().find(|path| path.first().is_none_or(|head| !is_fine(head)))
+}
+
+#[test]
+fn nothing_imports_upward() {
+    for (layer, allowed) in LAYERS {
+        let files = production(&format!("src/{layer}"));
+        assert!(!files.is_empty(), "the folder src/{layer} of the layering is gone");
+        for (file, code) in files {
+            if let Some(path) = upward(&code.paths("crate"), layer, allowed) {
+                let (file, path) = (file.display(), path.join("::"));
+                panic!("{file} uses crate::{path}, but `{layer}` may import only {allowed:?}: nothing imports upward");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_import_is_seen_in_every_spelling() {
+    let seen = |text: &str| {
+        let module = ["ir", "graph"].map(str::to_string).to_vec();
+        let paths = Code::new(text, module).paths("crate");
+        upward(&paths, "ir", &["dim", "tensor"]).map(|path| path.join("::"))
+    };
+    for (text, path) in [
+        ("use crate::ops;", "ops"),
+        ("use crate::{dim::Dim, ops::Walk};", "ops::Walk"),
+        ("use crate::{dim::{Dim, Scope}, tensor::*, passes::{self, run}};", "passes"),
+        ("use super::super::ops::Walk;", "ops::Walk"),
+        ("use super::{edit, super::{ops}};", "ops"),
+        ("fn f() { let x = crate::ops::walk::new(); }", "ops::walk::new"),
+        ("fn f(x: Vec<crate::ops::Walk>) {}", "ops::Walk"),
+        ("fn f() { vec![1, super::super::rewrite::RULES.len()] }", "rewrite::RULES"),
+        ("#[cfg(test)] mod tests { use crate::onnx; } use crate::rewrite::*;", "rewrite"),
+        ("mod inner { use super::super::super::ops::Walk; }", "ops::Walk"),
+        ("use crate::Options;", "Options"),
+        ("use crate::*;", ""),
+        ("#[derive(Debug)] struct S { walk: Option<crate :: ops :: Walk> }", "ops::Walk"),
+        ("macro_rules! m { () => { $crate::passes::run() } }", "passes::run"),
+        ("pub(in crate::ir) use crate::ops as o;", "ops"),
+    ] {
+        assert_eq!(seen(text).as_deref(), Some(path), "{text}");
+    }
+    for text in [
+        "use crate::dim::Dim; use super::edit; use super::super::tensor::Tensor; use self::x::y;",
+        "// crate::ops\n/// [`crate::ops`]\nfn f() { \"crate::ops::x\"; r#\"crate::ops\"#; }",
+        "#[cfg(test)] mod tests { use crate::ops; }",
+        "#[cfg(all(test, unix))] mod tests { use crate::ops; }",
+        "#[test] fn f() { crate::ops::x() }",
+        "#[cfg(test)] use crate::ops::x;",
+        "pub(in crate::ir) fn f() { other::crate_::ops() }",
+        "mod inner { use super::x; use super::super::graph; }",
+    ] {
+        assert_eq!(seen(text), None, "{text}");
+    }
+}
+
+#[test]
+fn crates_stay_in_their_homes() {
+    for (file, code) in production("src") {
+        let heads = code.heads();
+        for (name, homes) in HOMES {
+            let at_home = homes.iter().any(|home| file.starts_with(root().join(home)));
+            let used = heads.iter().any(|head| head == name);
+            assert!(at_home || !used, "{} uses {name}, whose only home is {homes:?}", file.display());
+        }
+    }
+}
+
+#[test]
+fn the_command_line_knows_only_the_facade() {
+    let inner: Vec<&str> = LAYERS.iter().map(|(layer, _)| *layer).collect();
+    let files: Vec<_> = production("src/cli").into_iter().chain(production("src/main.rs")).collect();
+    assert!(files.len() > 1, "the folder src/cli is gone");
+    for (file, code) in files {
+        for path in code.paths("onnx_slice_fold") {
+            let reaches = path.first().is_none_or(|head| inner.contains(&head.as_str()));
+            assert!(!reaches, "{} reaches past the façade into {}", file.display(), path.join("::"));
+        }
+    }
+}
+
+#[test]
+fn the_library_knows_no_command_line() {
+    for (file, code) in production("src") {
+        let is_program = file.starts_with(root().join("src/cli")) || file.ends_with("src/main.rs");
+        let used = code.paths("crate").iter().any(|path| path.first().is_some_and(|head| head == "cli"));
+        assert!(is_program || !used, "{} uses the command line", file.display());
+    }
+}
+
+#[test]
+fn unsafe_code_has_one_home() {
+    for (file, code) in production("src") {
+        let home = file.ends_with("src/onnx/map.rs");
+        assert!(
+            home || !code.has_word("unsafe"),
+            "{} has unsafe code, whose only home is src/onnx/map.rs",
+            file.display()
+        );
+    }
+}
