@@ -13,10 +13,9 @@ def names_in_source(root):
     for path in sorted((root / "src/rewrite").rglob("*.rs")):
         rules |= set(re.findall(r'\bname: "([a-z0-9-]+)"', path.read_text()))
     for path in sorted((root / "src/passes").rglob("*.rs")):
-        text = path.read_text()
-        passes |= set(re.findall(r'Edit::at\([\w.]+, "([a-z0-9-]+)"', text))
-        passes |= set(re.findall(r'\bskips\(\w+, "([a-z0-9-]+)"\)', text))
-        passes |= set(re.findall(r'^(?:pub\(super\) )?const [A-Z]+: &str = "([a-z0-9-]+-function)";', text, re.M))
+        text = path.read_text().split("#[cfg(test)]\nmod tests {")[0]
+        passes |= set(re.findall(r'\bconst NAME: &str = "([a-z0-9-]+)"', text))
+        passes |= set(re.findall(r'\bedits\.take\("([a-z0-9-]+)"', text))
     return rules, passes
 
 

@@ -131,6 +131,8 @@ impl OnnxModel {
             rounds: outcome.rounds,
             notes: outcome.notes.into_iter().map(Note::from).collect(),
             fired: outcome.fired,
+            last_edit: outcome.last_edit,
+            passes: outcome.passes,
             seconds: begin.elapsed().as_secs_f64(),
         })
     }

@@ -19,6 +19,9 @@ pub(super) struct Fold {
     /// Where to write the result; `MODEL` with `.folded` before its extension if not given.
     #[arg(short, long, value_name = "FILE", value_parser = super::file())]
     output: Option<PathBuf>,
+    /// Tell what each pass took: how often it ran, how many edits it made, milliseconds; and the most memory the process had.
+    #[arg(long)]
+    timings: bool,
     #[command(flatten)]
     passes: Passes,
 }
@@ -38,7 +41,13 @@ impl Fold {
         report.bytes_after = Some(model.save(&target)?);
         drop(progress);
         let milliseconds = begin.elapsed().as_secs_f64() * 1000.0;
-        let told = format!("{report}\nwrote {} in {milliseconds:.0} ms\n", target.display());
+        let mut told = format!("{report}\nwrote {} in {milliseconds:.0} ms\n", target.display());
+        if self.timings {
+            told.push_str(&format!("\n{}", report.timings()));
+            if let Some(bytes) = peak_memory() {
+                told.push_str(&format!("most memory held: {:.1} MiB\n", bytes as f64 / (1 << 20) as f64));
+            }
+        }
         // The model is written, whether or not anybody can be told.
         let _ = super::tell(&super::printable(&told));
         for note in report.invalid().take(MOST_WARNINGS) {
@@ -48,6 +57,13 @@ impl Fold {
         }
         Ok(())
     }
+}
+
+/// The most physical memory the process had, in bytes, pages of mapped files included, where the system tells (Linux does).
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// How many nodes are warned of; `explain` tells all.

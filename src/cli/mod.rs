@@ -81,9 +81,13 @@ struct Passes {
     /// Make floats of dequantized constants that are computed with, instead of leaving them quantized for the runtime.
     #[arg(long)]
     fold_dequantize: bool,
-    /// Stop after this many rewrites, to find the one at fault.
+    /// Stop after this many edits of any pass, to find the one at fault: the first ones of those made without this. With 0 only shapes
+    /// are inferred and written. `explain` tells the last edit.
     #[arg(long, value_name = "COUNT")]
     stop_after: Option<usize>,
+    /// Verify the model after each pass that changed it, and name the pass that broke it.
+    #[arg(long)]
+    verify_each: bool,
 }
 
 /// How the cases of slicing are read about which ONNX Runtime and the operator's text disagree.
@@ -118,6 +122,7 @@ impl Passes {
             .only(&self.only)
             .exact(self.exact)
             .stop_after(self.stop_after.unwrap_or(usize::MAX))
+            .verify_each(self.verify_each)
             .assumptions(shapes.chain(dims).chain(relations))
             .trust_declared_shapes(self.trust_declared_shapes)
             .fold_dequantize(self.fold_dequantize)

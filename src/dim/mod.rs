@@ -34,6 +34,7 @@
 
 mod arith;
 mod ask;
+mod attempts;
 mod bounds;
 mod expr;
 mod integer;

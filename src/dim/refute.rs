@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashMap;
 
 use super::Symbol;
+use super::attempts::{Attempts, Kept};
 use super::expr::Dim;
 use super::monomial::Atom;
 use super::scope::{Scope, Table};
@@ -18,44 +19,6 @@ const TRIES: u64 = 20;
 const LARGEST: u32 = 256;
 /// Values of floors and maxima remembered for each attempt.
 const MAX_VALUES: usize = 1 << 11;
-
-/// Which attempts keep a relation, as far as somebody asked.
-#[derive(Clone, Copy, Debug, Default)]
-struct Kept {
-    /// A bit for each attempt that was looked at.
-    asked: u32,
-    /// A bit for each attempt that keeps the relation.
-    holds: u32,
-}
-
-impl Kept {
-    fn by(&mut self, attempt: u64, keeps: impl FnOnce() -> bool) -> bool {
-        let bit = 1 << attempt;
-        if self.asked & bit == 0 {
-            self.asked |= bit;
-            self.holds |= if keeps() { bit } else { 0 };
-        }
-        self.holds & bit != 0
-    }
-}
-
-/// What was found of the attempts under the present bounds.
-#[derive(Debug, Default)]
-pub(super) struct Attempts {
-    /// One for each relation.
-    kept: Vec<Kept>,
-    /// The values of floors and maxima, by attempt.
-    values: Vec<FxHashMap<Atom, Option<i128>>>,
-}
-
-impl Attempts {
-    /// From now on another value is drawn for `symbol`.
-    pub(super) fn redraw(&mut self, relations: &[Dim], symbol: Symbol) {
-        let about = relations.iter().zip(&mut self.kept).filter(|(relation, _)| relation.mentions(symbol));
-        about.for_each(|(_, kept)| *kept = Kept::default());
-        self.values.clear();
-    }
-}
 
 /// One assignment.
 struct Attempt<'t> {

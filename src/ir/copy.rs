@@ -1,11 +1,8 @@
-//! Copies of graphs within a model: what a function's body becomes where it is called.
+//! Copies of graphs within a model: a function's body, to be folded for itself or put where it is called (see `inline`).
 
 use rustc_hash::FxHashMap;
 
-use super::{
-    Attribute, Broken, DeclaredDim, DeclaredType, DimClaim, Edit, FunctionId, GraphId, Model, NamedAttribute, NewNode,
-    NodeId, ValueId,
-};
+use super::{Attribute, Broken, DeclaredDim, DeclaredType, DimClaim, GraphId, Model, NamedAttribute, NewNode, ValueId};
 
 /// What an attribute stands for that the nodes of a function's body refer to.
 #[derive(Clone, Debug)]
@@ -17,15 +14,15 @@ pub enum Binding {
 }
 
 /// How a graph is copied.
-struct Copying<'a> {
+pub(super) struct Copying<'a> {
     /// By name; references to others stay.
-    bindings: &'a FxHashMap<String, Binding>,
+    pub bindings: &'a FxHashMap<String, Binding>,
     /// What values of the original are in the copy; `None` is an operand left out.
-    values: FxHashMap<ValueId, Option<ValueId>>,
+    pub values: FxHashMap<ValueId, Option<ValueId>>,
     /// What the names of nodes begin with.
-    prefix: &'a str,
+    pub prefix: &'a str,
     /// Whether values get names that no other has.
-    renames: bool,
+    pub renames: bool,
 }
 
 impl Model {
@@ -50,35 +47,8 @@ impl Model {
         Ok(copy)
     }
 
-    /// Replaces a call of a function by a copy of the function's body, with these attributes bound. What the call leaves out of the
-    /// inputs is left out of the operands in the body.
-    ///
-    /// # Errors
-    /// [`Broken`] if an output of the body is an input the call leaves out, or the body is inconsistent.
-    pub fn inline_call(
-        &mut self,
-        call: NodeId,
-        function: FunctionId,
-        bindings: &FxHashMap<String, Binding>,
-    ) -> Result<(), Broken> {
-        let inconsistent = || Broken::Inconsistent(self.describe(call));
-        let body = self.functions().find(|(id, _)| *id == function).ok_or_else(inconsistent)?.1.body;
-        let node = self.node(call).ok_or_else(inconsistent)?;
-        let (home, results, order) = (node.graph, node.outputs.clone(), node.order);
-        let prefix = if node.name.is_empty() { String::new() } else { format!("{}/", node.name) };
-        let inputs = self.graph(body).inputs().iter().enumerate().map(|(i, &input)| (input, node.input(i))).collect();
-        let mut copying = Copying { bindings, values: inputs, prefix: &prefix, renames: true };
-        self.copy_content(body, home, order, &mut copying)?;
-        let outputs = self.graph(body).outputs().iter().take(results.len()).copied().collect();
-        let outputs = self.copied(outputs, &copying)?;
-        let Some(mut edit) = Edit::at(self, call) else { return Ok(()) };
-        edit.remove.push(call);
-        edit.replace = results.iter().zip(outputs).filter_map(|(result, output)| Some(((*result)?, output))).collect();
-        self.apply(edit)?;
-        Ok(())
-    }
-
-    fn copied(&self, values: Vec<ValueId>, copying: &Copying<'_>) -> Result<Vec<ValueId>, Broken> {
+    /// What values are in the copy.
+    pub(super) fn copied(&self, values: Vec<ValueId>, copying: &Copying<'_>) -> Result<Vec<ValueId>, Broken> {
         let copied = |value: ValueId| match copying.values.get(&value) {
             Some(Some(copy)) => Ok(*copy),
             Some(None) => Err(Broken::Inconsistent(self.value(value).name.clone())),
@@ -89,7 +59,7 @@ impl Model {
 
     /// Copies initializers and nodes of `from` to `to`, at this place.
     // Graphs nest at most 32 deep, which the verifier has checked, so recursion is bounded.
-    fn copy_content(
+    pub(super) fn copy_content(
         &mut self,
         from: GraphId,
         to: GraphId,

@@ -1,6 +1,10 @@
-//! Taking a subgraph's content up into the graph around it.
+//! Inlining, as a change of the graphs: the content of a subgraph moves up into the graph around it, and a copy of a function's body
+//! takes the place of a call. When that is to be done is the business of the passes.
 
-use super::{Broken, Definition, Edit, GraphId, Model, NodeId, ValueId};
+use rustc_hash::FxHashMap;
+
+use super::copy::Copying;
+use super::{Binding, Broken, Definition, Edit, FunctionId, GraphId, Model, NodeId, ValueId};
 
 impl Model {
     /// Replaces `owner`, which holds `branch`, by the content of `branch`. Input `i` of the branch is read as `arguments[i]`, and
@@ -10,7 +14,7 @@ impl Model {
     /// # Errors
     /// [`Broken`] if the branch has another number of inputs or the owner more results than is given, or a value would be defined
     /// twice.
-    pub fn inline(
+    pub fn inline_subgraph(
         &mut self,
         owner: NodeId,
         branch: GraphId,
@@ -53,6 +57,34 @@ impl Model {
         let Some(mut edit) = Edit::at(self, owner) else { return Err(Broken::Inconsistent(String::new())) };
         edit.remove.push(owner);
         edit.replace = replace;
+        self.apply(edit)?;
+        Ok(())
+    }
+
+    /// Replaces a call of a function by a copy of the function's body, with these attributes bound. What the call leaves out of the
+    /// inputs is left out of the operands in the body.
+    ///
+    /// # Errors
+    /// [`Broken`] if an output of the body is an input the call leaves out, or the body is inconsistent.
+    pub fn inline_call(
+        &mut self,
+        call: NodeId,
+        function: FunctionId,
+        bindings: &FxHashMap<String, Binding>,
+    ) -> Result<(), Broken> {
+        let inconsistent = || Broken::Inconsistent(self.describe(call));
+        let body = self.functions().find(|(id, _)| *id == function).ok_or_else(inconsistent)?.1.body;
+        let node = self.node(call).ok_or_else(inconsistent)?;
+        let (home, results, order) = (node.graph, node.outputs.clone(), node.order);
+        let prefix = if node.name.is_empty() { String::new() } else { format!("{}/", node.name) };
+        let inputs = self.graph(body).inputs().iter().enumerate().map(|(i, &input)| (input, node.input(i))).collect();
+        let mut copying = Copying { bindings, values: inputs, prefix: &prefix, renames: true };
+        self.copy_content(body, home, order, &mut copying)?;
+        let outputs = self.graph(body).outputs().iter().take(results.len()).copied().collect();
+        let outputs = self.copied(outputs, &copying)?;
+        let Some(mut edit) = Edit::at(self, call) else { return Ok(()) };
+        edit.remove.push(call);
+        edit.replace = results.iter().zip(outputs).filter_map(|(result, output)| Some(((*result)?, output))).collect();
         self.apply(edit)?;
         Ok(())
     }

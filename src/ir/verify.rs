@@ -92,7 +92,9 @@ impl Model {
     /// The first thing found broken, in file order.
     pub fn verify(&self) -> Result<(), Broken> {
         let mut open: Vec<(GraphId, usize)> = vec![(self.main(), 0)];
-        open.extend(self.functions().map(|(_, function)| (function.body, 0)));
+        // A function's body is the main graph while it is folded.
+        let bodies = self.functions().map(|(_, function)| function.body).filter(|&body| body != self.main());
+        open.extend(bodies.map(|body| (body, 0)));
         let mut owner: FxHashMap<GraphId, ()> = FxHashMap::default();
         while let Some((graph, depth)) = open.pop() {
             if depth > MAX_GRAPH_DEPTH || owner.insert(graph, ()).is_some() {

@@ -29,6 +29,7 @@ mod store;
 mod tensor;
 mod types;
 pub mod wire;
+mod write;
 
 /// The messages of `proto/onnx.proto`, as prost makes them. A `bytes` field is a reference-counted slice of the file.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
@@ -43,10 +44,11 @@ pub use export::export;
 pub use external::{DataFiles, ExternalError, Reference};
 pub use file::{FileError, FileId};
 pub use import::{ImportError, ImportReason, import};
-pub use save::{Parts, SaveError, write_model};
+pub use save::SaveError;
 pub use source::{Source, SourceError, open};
 pub use store::{store, to_bytes};
 pub use wire::{Limits, Step, UnknownFields, WireError};
+pub use write::{Parts, write_model};
 
 /// The most bytes one protobuf message may have, a model included: lengths are signed 32-bit integers to most readers.
 pub const MESSAGE_BYTES: u64 = i32::MAX as u64;

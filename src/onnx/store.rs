@@ -6,8 +6,9 @@ use super::data::DataWriter;
 use super::encode::{EncodeError, Encoded};
 use super::export::{Externals, export};
 use super::proto::StringStringEntryProto;
-use super::save::{Parts, SaveError, write_model};
+use super::save::SaveError;
 use super::source::Source;
+use super::write::{Parts, write_model};
 use crate::ir::{Model, ValueId};
 use crate::tensor::Tensor;
 

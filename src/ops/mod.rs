@@ -1,20 +1,15 @@
 //! The operators of the standard: what each makes of the types, the known contents and the values of its operands.
 //!
-//! An operator is plain data ([`Operator`]) in the table of its family's file; `registry` finds it by domain and name.
-//! The walk over a graph that calls them is `walk`; evaluation of graphs (bodies of If, Loop, Scan, functions) is
-//! `interpret`.
+//! An operator is plain data ([`Operator`]) in the table of its family's file; `engine/registry` finds it by domain and name.
+//! The walk over a graph that calls them is `engine/walk`; evaluation of graphs (bodies of If, Loop, Scan, functions) is
+//! `engine/interpret`. What several families compute with is in `shared`.
 
 mod attention;
-#[cfg(test)]
-mod bodies;
-mod broadcast;
-mod context;
 mod control;
 mod conv;
 mod elementwise;
+mod engine;
 mod image;
-mod interpret;
-mod lane;
 mod linear;
 mod microsoft;
 mod ml;
@@ -22,24 +17,28 @@ mod movement;
 mod needs;
 mod node_view;
 mod opset;
-mod outcome;
 mod pool;
 mod quantize;
 mod recurrent;
 mod reduce;
-mod registry;
 mod sequence;
+mod shared;
 mod signal;
-#[cfg(test)]
-mod single;
 pub mod size_operand;
 mod slice;
 mod slice_cuts;
+mod slice_dialect;
 mod slice_name;
+#[cfg(test)]
+mod testing;
 mod text;
 pub mod traits;
-mod walk;
-mod window;
+
+use engine::{context, interpret, outcome, registry, walk};
+use movement::pieces;
+use shared::{broadcast, join, lane, window};
+#[cfg(test)]
+use testing::{bodies, single};
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use interpret::{Environment, evaluate_graph};
@@ -50,5 +49,6 @@ pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
 pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operator_of, operators};
 pub use slice::slice_spec;
 pub use slice_cuts::{SliceCut, SliceCuts, slice_cuts};
-pub use slice_name::{SliceDialect, SliceName, SliceNameError};
+pub use slice_dialect::SliceDialect;
+pub use slice_name::{SliceName, SliceNameError};
 pub use walk::{Event, EventKind, Walk, declared_fact, plain_names};

@@ -13,17 +13,14 @@
 //! Slice are in dispute ([`Rule`]) only what they share is stated, and nothing is evaluated.
 
 use super::movement::moves::{sliced_axes, sliced_counts, sliced_narrow};
+use super::slice_dialect::{OPENVINO, TENSORFLOW};
 use super::traits::{Movement, Traits};
 use super::{
-    Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, SliceDialect, Status,
-    registry,
+    Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, Status, registry,
 };
 use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
 use crate::slicing::{self, Inferred, Operand, Rule, SliceError, SliceSpec, onnx, openvino, tensorflow};
 use crate::tensor::{DType, StridedView, gather};
-
-const TENSORFLOW: &str = "ai.onnx.converters.tensorflow";
-const OPENVINO: &str = "ai.intel.openvino";
 
 /// Axes may come and go.
 const STRIDED: Traits = Traits::movement(Movement::Selection, |_| None).some_types();
@@ -40,21 +37,6 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("StridedSlice", &[1], infer, eval).in_domain(OPENVINO).with(STRIDED),
     Operator::new("Slice", &[1], infer, eval).in_domain(OPENVINO).with(STRIDED),
 ];
-
-/// Domain and name of the operator that is a dialect's own.
-pub(super) fn operator_of_dialect(dialect: SliceDialect) -> (&'static str, &'static str) {
-    match dialect {
-        SliceDialect::Tensorflow => (TENSORFLOW, "StridedSlice"),
-        SliceDialect::Openvino => (OPENVINO, "StridedSlice"),
-        SliceDialect::OpenvinoSlice => (OPENVINO, "Slice"),
-    }
-}
-
-/// Whether an operator of the table is read by a dialect's rules.
-pub(super) fn is_of_dialect(domain: &str, name: &str, dialect: SliceDialect) -> bool {
-    (domain, name) == operator_of_dialect(dialect)
-        || (domain, name, dialect) == ("", "StridedSlice", SliceDialect::Tensorflow)
-}
 
 impl From<SliceError> for Refusal {
     fn from(error: SliceError) -> Self {

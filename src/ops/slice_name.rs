@@ -2,29 +2,9 @@
 
 use std::str::FromStr;
 
-use super::{operator, slice};
+use super::operator;
+use super::slice_dialect::{SliceDialect, is_of_dialect, operator_of_dialect};
 use crate::ir::Synonym;
-
-/// The dialects of strided slices that nodes outside of the standard may be of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SliceDialect {
-    /// TensorFlow StridedSlice: operands x, begin, end, strides; masks are INTs, a bit an entry.
-    Tensorflow,
-    /// OpenVINO StridedSlice-1: operands data, begin, end, optional strides; masks are INTS or STRINGs, an element an entry.
-    Openvino,
-    /// OpenVINO Slice-8: operands data, start, stop, step, optional axes.
-    OpenvinoSlice,
-}
-
-impl SliceDialect {
-    /// The dialects, as they are called on the command line.
-    const NAMES: [(&'static str, SliceDialect); 3] = [
-        ("tensorflow", SliceDialect::Tensorflow),
-        ("openvino", SliceDialect::Openvino),
-        ("openvino-slice", SliceDialect::OpenvinoSlice),
-    ];
-}
 
 /// An operator of a model that is a strided slice of some dialect: `DOMAIN::OP=DIALECT` on the command line, `OP=DIALECT` in the
 /// default domain.
@@ -73,7 +53,7 @@ impl SliceName {
         if op_type.is_empty() {
             return Err(SliceNameError::Syntax(say()));
         }
-        if operator(domain, op_type).is_some() && !slice::is_of_dialect(domain, op_type, dialect) {
+        if operator(domain, op_type).is_some() && !is_of_dialect(domain, op_type, dialect) {
             return Err(SliceNameError::Taken(say()));
         }
         Ok(name)
@@ -81,7 +61,7 @@ impl SliceName {
 
     /// What the model is told.
     pub(crate) fn synonym(&self) -> Synonym {
-        let (domain, op_type) = slice::operator_of_dialect(self.dialect);
+        let (domain, op_type) = operator_of_dialect(self.dialect);
         Synonym {
             domain: self.domain.clone(),
             op_type: self.op_type.clone(),

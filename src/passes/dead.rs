@@ -3,18 +3,14 @@
 
 use rustc_hash::FxHashSet;
 
+use super::edits::EditCounter;
 use crate::ir::{Definition, GraphId, Model, NodeId, ValueId};
 
-/// What was removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Removed {
-    pub nodes: usize,
-    pub initializers: usize,
-}
+/// The pass's name, under which its edits are counted.
+pub(super) const NAME: &str = "dead-code";
 
 /// Removes dead nodes and initializers from the main graph and every subgraph, in time linear in the model.
-pub fn remove(model: &mut Model) -> Removed {
-    let mut removed = Removed::default();
+pub fn remove(model: &mut Model, edits: &mut EditCounter) {
     let graphs = live_graphs(model);
     let mut reads = Reads(vec![0; model.value_count()]);
     graphs.iter().for_each(|&graph| reads.count(model, graph));
@@ -24,6 +20,9 @@ pub fn remove(model: &mut Model) -> Removed {
         let unread = |&value: &ValueId| !model.value(value).pinned && !reads.is_read(value);
         if !node.outputs().iter().flatten().all(unread) || node.outputs().is_empty() {
             continue;
+        }
+        if !edits.take(NAME, || model.describe(id)) {
+            return;
         }
         // With a node go the graphs inside it and what those read.
         let mut gone = vec![id];
@@ -37,21 +36,20 @@ pub fn remove(model: &mut Model) -> Removed {
             }
             gone.extend(node.subgraphs().flat_map(|graph| model.graph(graph).nodes()));
             model.remove_node(next);
-            removed.nodes += 1;
         }
     }
     let mut unread = FxHashSet::default();
     for graph in live_graphs(model) {
         for &value in model.graph(graph).initializers() {
             let place = model.value(value);
-            if matches!(place.definition(), Definition::Initializer(_)) && !place.pinned && !reads.is_read(value) {
+            let is_unread =
+                matches!(place.definition(), Definition::Initializer(_)) && !place.pinned && !reads.is_read(value);
+            if is_unread && edits.take(NAME, || format!("initializer '{}'", place.name)) {
                 unread.insert(value);
             }
         }
     }
-    removed.initializers = unread.len();
     model.remove_initializers(&unread);
-    removed
 }
 
 /// How many operands and graph outputs read each value, by its index.

@@ -7,6 +7,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::live_graphs;
+use super::edits::EditCounter;
 use crate::ir::{Broken, Constant, Data, Definition, Edit, Fact, Facts, Model, NewNode, Node, NodeId, Type, ValueId};
 use crate::ops::traits::traits_of;
 use crate::tensor::Tensor;
@@ -14,19 +15,20 @@ use crate::tensor::Tensor;
 /// A result of up to this many bytes is never too large: a scalar, a shape.
 const SMALL: usize = 256;
 
-/// What folding did.
-#[derive(Clone, Debug, Default)]
-pub struct Folded {
-    /// Nodes that are gone.
-    pub nodes: usize,
-    /// Nodes kept because their result is too large, with the bytes it would take.
-    pub declined: Vec<(NodeId, usize)>,
-}
+/// The pass's name, under which its edits are counted.
+const NAME: &str = "fold-constants";
 
 /// Folds every node of the main graph and its subgraphs whose results are all known.
 ///
-/// `growth` is how many bytes the model may grow by in all, results of up to [`SMALL`] bytes not counted.
-pub fn fold(model: &mut Model, facts: &Facts, growth: usize, kept: &mut FxHashSet<NodeId>) -> Folded {
+/// `growth` is how many bytes the model may grow by in all, results of up to [`SMALL`] bytes not counted. Returns the nodes kept because
+/// their results are too large, with the bytes these would take.
+pub fn fold(
+    model: &mut Model,
+    facts: &Facts,
+    growth: usize,
+    kept: &mut FxHashSet<NodeId>,
+    edits: &mut EditCounter,
+) -> Vec<(NodeId, usize)> {
     let mut candidates: Vec<NodeId> = Vec::new();
     for graph in live_graphs(model) {
         for id in model.graph(graph).nodes() {
@@ -36,10 +38,13 @@ pub fn fold(model: &mut Model, facts: &Facts, growth: usize, kept: &mut FxHashSe
         }
     }
     let mut decided: FxHashSet<NodeId> = candidates.iter().copied().collect();
-    let mut folded = Folded::default();
-    for (id, bytes) in over_budget(model, facts, &candidates, &mut decided, growth) {
-        kept.insert(id);
-        folded.declined.push((id, bytes));
+    let declined = over_budget(model, facts, &candidates, &mut decided, growth);
+    kept.extend(declined.iter().map(|&(id, _)| id));
+    // A result is written out where a node that stays reads it, so any part of them can be folded without the rest.
+    for &id in &candidates {
+        if decided.contains(&id) && !edits.take(NAME, || model.describe(id)) {
+            decided.remove(&id);
+        }
     }
     // Removing a node that holds graphs removes what is inside, so inner ones may be gone when their turn comes.
     for id in candidates {
@@ -55,13 +60,12 @@ pub fn fold(model: &mut Model, facts: &Facts, growth: usize, kept: &mut FxHashSe
             .filter_map(|value| Some((value, tensor_of(facts, value)?.clone())))
             .collect();
         model.remove_node(id);
-        folded.nodes += 1;
         for (value, tensor) in wanted {
             // The value was just freed from its node, so nothing else can define it.
             let _ = model.add_initializer(graph, value, Constant::dense(tensor));
         }
     }
-    folded
+    declined
 }
 
 /// Whether all results that anyone wants are known and can be initializers.
@@ -154,9 +158,10 @@ fn over_budget(
 }
 
 /// Writes known sequences and optionals out as the node that makes them of initializers, where something that stays reads them.
-/// Returns how many nodes were replaced.
-pub fn fold_containers(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
-    let mut replaced = 0;
+///
+/// # Errors
+/// The model is inconsistent.
+pub fn fold_containers(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Result<(), Broken> {
     for graph in live_graphs(model) {
         for id in model.graph(graph).nodes().collect::<Vec<_>>() {
             let Some(node) = model.node(id) else { continue };
@@ -172,13 +177,16 @@ pub fn fold_containers(model: &mut Model, facts: &Facts) -> Result<usize, Broken
                 continue;
             }
             let (data, ty) = (data.clone(), ty.clone());
+            if !edits.allows_more() {
+                return Ok(());
+            }
             if let Some(edit) = container(model, id, value, &data, &ty) {
+                edits.take("fold-containers", || model.describe(id));
                 model.apply(edit)?;
-                replaced += 1;
             }
         }
     }
-    Ok(replaced)
+    Ok(())
 }
 
 /// Whether a node is the simplest form of a known container already.
@@ -219,7 +227,7 @@ const MAX_CONTAINER: usize = 16 << 10;
 
 /// Values whose content is known although their node stays (it has other results that are not): their readers can read an
 /// initializer instead.
-pub fn fold_partly(model: &mut Model, facts: &Facts) -> usize {
+pub fn fold_partly(model: &mut Model, facts: &Facts, edits: &mut EditCounter) {
     let mut found: FxHashMap<ValueId, Tensor> = FxHashMap::default();
     let mut order = Vec::new();
     for graph in live_graphs(model) {
@@ -244,11 +252,13 @@ pub fn fold_partly(model: &mut Model, facts: &Facts) -> usize {
     }
     for (graph, value) in &order {
         let Some(tensor) = found.remove(value) else { continue };
+        if !edits.take("fold-results", || format!("'{}'", model.value(*value).name)) {
+            return;
+        }
         let name = model.unused_name(&format!("{}_folded", model.value(*value).name));
         let constant = model.add_value(name);
         if model.add_initializer(*graph, constant, Constant::dense(tensor)).is_ok() {
             model.replace_uses(*value, constant);
         }
     }
-    order.len()
 }

@@ -1,55 +1,23 @@
-//! Runs the passes to a fixpoint.
+//! Runs everything over a model: what is assumed, the passes over the main graph and over functions, and what is written beside the values.
 
 use std::rc::Rc;
+use std::time::Instant;
 
 use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, assume, possible};
+use super::driver::{Told, settle};
+use super::edits::EditCounter;
+use super::inline::{calls, functions};
 use super::options::Options;
-use super::records::{NoRule, record};
-use super::simplify::{self, Fired, Rules};
-use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline, library, quantization};
+use super::outcome::{NoRule, Outcome, RunError};
+use super::pass::{Note, Pass, Run, Work, skips};
+use super::profile::{PassRun, Profile};
+use super::records::record;
+use super::{annotate, claims, dead, function_bodies, opaque, pipeline, quantization};
 use crate::dim::Scope;
-use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId, ValueId};
-use crate::ops::{Budget, Event, EventKind, Refusal, Walk, plain_names};
-
-/// What a run found and did.
-#[derive(Debug)]
-pub struct Outcome {
-    /// What is proved of the values that are left.
-    pub facts: Facts,
-    /// What there is to tell, by node description.
-    pub notes: Vec<(String, EventKind, String)>,
-    /// How many rounds it took.
-    pub rounds: usize,
-    /// How often each rewrite rule fired.
-    pub fired: Fired,
-}
-
-/// A run that had to stop.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The model was or became inconsistent.
-    #[error(transparent)]
-    Broken(#[from] Broken),
-    /// Something the user assumes cannot be.
-    #[error(transparent)]
-    Assumption(#[from] AssumeError),
-    /// A rule to be left out, or to be used alone, that does not exist.
-    #[error("{0}")]
-    NoRule(#[from] NoRule),
-    /// The model cannot be walked.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// Every run needs a node that can work at no size.
-    #[error("no run of the model can succeed: {node}: {reason}")]
-    Impossible {
-        /// The node.
-        node: String,
-        /// Why it cannot work.
-        reason: String,
-    },
-}
+use crate::ir::{Definition, Fact, Facts, Model, NodeId, ValueId};
+use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
 
 /// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
 ///
@@ -65,7 +33,7 @@ pub fn run(
     watch: &mut dyn FnMut(&'static str),
 ) -> Result<Outcome, RunError> {
     for name in options.skip.iter().chain(&options.only) {
-        record(name)?;
+        exists(name)?;
     }
     // Nothing in a model without outputs is needed for one, and runtimes load no empty graph: it is only annotated.
     let annotated;
@@ -79,16 +47,24 @@ pub fn run(
         model.add_synonym(name.synonym());
     }
     model.pin_shadowing();
-    let disputed = library::veil_disputed(model);
+    let disputed = opaque::make_disputed_opaque(model);
+    let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each);
+    let mut profile = Profile::default();
     let result = if options.fold && disputed.is_empty() && model.functions().next().is_some() {
-        functions::run(model, &scope, options, model_bytes, watch)
+        fold_with_functions(model, &scope, options, model_bytes, edits, &mut profile, watch)
     } else {
         model.keeps_functions |= !disputed.is_empty();
-        run_as_it_is(model, scope, options, model_bytes, watch)
+        fold(model, scope, options, model_bytes, edits, &mut profile, watch)
     };
-    let result = result.and_then(|settled| settled.stated(model, options));
-    library::unveil(model, &disputed);
+    let result = result.and_then(|settled| {
+        let begin = Instant::now();
+        let outcome = settled.stated(model, options);
+        profile.note("write-shapes", begin, 0);
+        outcome
+    });
+    opaque::make_plain(model, &disputed);
     let mut outcome = result?;
+    outcome.passes = profile.into_passes();
     for (node, _) in disputed.into_iter().filter(|(node, _)| model.node(*node).is_some()) {
         let reason = "the model has a function of this operator's name; which of both counts is up to the runtime";
         outcome.notes.push((model.describe(node), EventKind::Declined, reason.to_string()));
@@ -96,12 +72,23 @@ pub fn run(
     Ok(outcome)
 }
 
+/// Checks that a rule or a pass has this name.
+///
+/// # Errors
+/// None has.
+fn exists(name: &str) -> Result<(), NoRule> {
+    if pipeline::names().all(|pass| pass != name) {
+        record(name)?;
+    }
+    Ok(())
+}
+
 /// A model that has settled, of which nothing is written beside the values yet.
-pub(super) struct Settled {
+struct Settled {
     walk: Walk,
-    notes: Vec<(String, EventKind, String)>,
+    notes: Vec<Note>,
     rounds: usize,
-    pub(super) fired: Fired,
+    edits: EditCounter,
 }
 
 impl Settled {
@@ -110,51 +97,65 @@ impl Settled {
         let names = claims::Names::adopt(model, &self.walk.facts);
         let claimed = claimed(model, &self.walk, options)?;
         self.notes.extend(annotate::annotate(model, &self.walk.facts, claimed.as_ref(), &names));
-        Ok(Outcome { facts: self.walk.facts, notes: self.notes, rounds: self.rounds, fired: self.fired })
+        let (fired, last_edit) = self.edits.into_parts();
+        let (facts, passes) = (self.walk.facts, Vec::<PassRun>::new());
+        Ok(Outcome { facts, notes: self.notes, rounds: self.rounds, fired, last_edit, passes })
     }
 }
 
-/// The same, without a choice of how.
-pub(super) fn run_as_it_is(
+/// Folds a model with functions, several times if need be to tell how many calls to inline.
+fn fold_with_functions(
+    model: &mut Model,
+    scope: &Rc<Scope>,
+    options: &Options,
+    model_bytes: usize,
+    edits: EditCounter,
+    profile: &mut Profile,
+    watch: &mut dyn FnMut(&'static str),
+) -> Result<Settled, RunError> {
+    let inlines = !skips(options, calls::NAME);
+    let begin = Instant::now();
+    let settled = functions::fold(model, edits, inlines, &mut |model, edits, is_rehearsal| {
+        // What a rehearsal learns of the symbols is not to be known in earnest.
+        let scope = if is_rehearsal { Rc::new(Scope::new()) } else { Rc::clone(scope) };
+        fold(model, scope, options, model_bytes, edits, profile, watch)
+    })?;
+    profile.note_around(calls::NAME, begin, 0.0, settled.edits.made_by(calls::NAME));
+    Ok(settled)
+}
+
+/// Folds a model, without inlining calls.
+fn fold(
     model: &mut Model,
     scope: Rc<Scope>,
     options: &Options,
     model_bytes: usize,
+    edits: EditCounter,
+    profile: &mut Profile,
     watch: &mut dyn FnMut(&'static str),
 ) -> Result<Settled, RunError> {
     watch("inferring shapes");
-    let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
-    let names = if options.assumptions.is_empty() { Vec::new() } else { plain_names(model, model.main()) };
-    assume(model, &scope, &options.assumptions)?;
-    let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
-    let mut walk = Walk::new(Rc::clone(&scope), options.slice_rule, Budget::default());
-    walk.unstated = quantization::kept(model, options)?;
-    walk.trust_declared = options.trust_declared_shapes;
-    walk.replaced = names;
     let mut notes = Vec::new();
-    let mut rules = Rules::new(&|name| !skips(options, name), options.exact, options.stop_after);
-    let mut fired = Fired::new();
-    learn(model, &mut walk)?;
-    if let Some(original) = original {
-        fits(&original, model, &mut walk, options)?;
-    }
-    // A claim that is believed may be what does not fit.
-    if options.strict && !options.trust_declared_shapes {
-        walk.infer_main(model)?;
-        works(model, &walk)?;
-    }
+    let begin = Instant::now();
+    let mut walk = premises(model, &scope, options)?;
     if !options.trust_declared_shapes {
         notes.extend(claims::contradictions(model, &walk.facts));
     }
-    let rounds = settle(model, &mut walk, options, (&mut rules, &mut fired), growth, &mut |told| match told {
+    let may_edit = edits.allows_more();
+    let mut run = Run::new(options, edits);
+    run.profile.note("premises", begin, 0);
+    let passes: Vec<Pass> =
+        pipeline::PASSES.iter().filter(|pass| options.fold && !run.skips(pass.name)).copied().collect();
+    let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
+    let mut work = Work::new(model, &mut walk, &mut run, growth);
+    let rounds = settle(&mut work, &pipeline::INFER, &passes, &mut |told| match told {
         Told::Doing(what) => watch(what),
         Told::Note(note) => notes.push(note),
     })?;
-    if options.fold && !skips(options, functions::BODIES) && model.functions().next().is_some() {
-        let saved = functions::fold_bodies(model, &walk.facts, options, &mut rules, &mut fired)?;
-        *fired.entry(functions::BODIES).or_default() += saved;
+    if options.fold && !run.skips(function_bodies::NAME) && model.functions().next().is_some() {
+        function_bodies::fold_bodies(model, &walk.facts, &mut run, &pipeline::INFER, &passes)?;
     }
-    if options.fold && model.ir_version < 4 && model.ir_version > 0 {
+    if options.fold && may_edit && model.ir_version < 4 && model.ir_version > 0 {
         // Before version 4 an initializer is the default of an input, in every graph.
         let graphs = dead::live_graphs(model);
         let mut initializers = graphs.iter().flat_map(|&graph| model.graph(graph).initializers());
@@ -165,115 +166,39 @@ pub(super) fn run_as_it_is(
     model.separate_names();
     model.verify()?;
     model.verify_names()?;
-    Ok(Settled { walk, notes, rounds, fired })
+    profile.add_all(run.profile);
+    Ok(Settled { walk, notes, rounds, edits: run.edits })
 }
 
-/// What there is to tell meanwhile.
-pub(super) enum Told {
-    /// What is being done.
-    Doing(&'static str),
-    /// Of a node.
-    Note((String, EventKind, String)),
-}
-
-/// Infers, folds and cleans up the main graph until nothing changes. Returns how many rounds that took. `growth` is how many bytes the
-/// constants may make the model larger by.
-pub(super) fn settle(
-    model: &mut Model,
-    walk: &mut Walk,
-    options: &Options,
-    (rules, fired): (&mut Rules, &mut Fired),
-    growth: usize,
-    tell: &mut dyn FnMut(Told),
-) -> Result<usize, RunError> {
-    let mut kept: FxHashSet<NodeId> = FxHashSet::default();
-    let mut decided: FxHashSet<NodeId> = FxHashSet::default();
-    let mut rounds = 0;
-    loop {
-        rounds += 1;
-        if rounds > 1 {
-            for value in newly_decided(model, &walk.facts, &mut decided) {
-                walk.forget(value);
-            }
-        }
-        walk.unstated = quantization::kept(model, options)?;
+/// Makes the assumptions, and learns of the symbols what every run that gives a result needs of them.
+///
+/// # Errors
+/// What is assumed cannot be; no run can succeed, if that is asked for.
+fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<Walk, RunError> {
+    let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
+    let names = if options.assumptions.is_empty() { Vec::new() } else { plain_names(model, model.main()) };
+    assume(model, scope, &options.assumptions)?;
+    let mut walk = Walk::new(Rc::clone(scope), options.slice_rule, Budget::default());
+    walk.unstated = quantization::kept(model, options)?;
+    walk.trust_declared = options.trust_declared_shapes;
+    walk.replaced = names;
+    learn(model, &mut walk)?;
+    if let Some(original) = original {
+        fits(&original, model, &mut walk, options)?;
+    }
+    // A claim that is believed may be what does not fit.
+    if options.strict && !options.trust_declared_shapes {
         walk.infer_main(model)?;
-        if rounds == 1 {
-            newly_decided(model, &walk.facts, &mut decided);
-        }
-        walk.events.iter().for_each(|event| rules.untouched.note(event));
-        rules.untouched.hold(model, &mut walk.facts);
-        for Event { node, kind, reason } in walk.events.drain(..) {
-            tell(Told::Note((model.describe(node), kind, reason)));
-        }
-        if !options.fold || rounds > options.max_rounds {
-            break;
-        }
-        tell(Told::Doing("folding"));
-        let folded = fold::fold(model, &walk.facts, growth, &mut kept);
-        for (node, bytes) in &folded.declined {
-            let reason = format!("its constant result of {bytes} bytes would make the model larger than allowed");
-            tell(Told::Note((model.describe(*node), EventKind::Declined, reason)));
-        }
-        let partly = fold::fold_partly(model, &walk.facts) + fold::fold_containers(model, &walk.facts)?;
-        let simplified = simplify::simplify(model, &mut walk.facts, rules, 0, fired)?;
-        let merged = match skips(options, "common-subexpression") {
-            true => common::Merged::default(),
-            false => common::merge(model, &walk.facts)?,
-        };
-        *fired.entry("common-subexpression").or_default() += merged.nodes;
-        let numbered = if skips(options, "equal-content") { 0 } else { contents::number(model, &walk.facts)? };
-        *fired.entry("equal-content").or_default() += numbered;
-        let inlined = if skips(options, "decided-if") { 0 } else { inline::decided_branches(model, &walk.facts)? };
-        *fired.entry("decided-if").or_default() += inlined;
-        let unrolled = match skips(options, "decided-loop") {
-            true => 0,
-            false => inline::decided_loops(model, &walk.facts, &walk.trips)?,
-        };
-        *fired.entry("decided-loop").or_default() += unrolled;
-        let removed = dead::remove(model);
-        if folded.nodes == 0
-            && partly == 0
-            && !simplified
-            && numbered == 0
-            && inlined + unrolled == 0
-            && merged == common::Merged::default()
-            && removed == dead::Removed::default()
-            && !late(model, &mut walk.facts, rules, fired)?
-        {
-            // Only when nothing else is left to do: what others would remove is not worth planning.
-            let skipped = skips(options, "size-chain") || rules.fuel == 0;
-            let saved = if skipped { 0 } else { chains::shorten(model, &walk.facts)? };
-            *fired.entry("size-chain").or_default() += saved;
-            if saved == 0 {
-                break;
-            }
-            dead::remove(model);
-        }
+        works(model, &walk)?;
     }
-    Ok(rounds)
-}
-
-/// The results without content of nodes of the main graph that edits gave nothing but constants to read: what was known of them was
-/// known of the operands before. A node is told once.
-fn newly_decided(model: &Model, facts: &Facts, decided: &mut FxHashSet<NodeId>) -> Vec<ValueId> {
-    let is_known =
-        |value: &Option<ValueId>| value.is_none_or(|value| facts.get(value).is_some_and(|fact| fact.data().is_some()));
-    let mut found = Vec::new();
-    for id in model.graph(model.main()).nodes() {
-        let Some(node) = model.node(id).filter(|node| node.inputs().iter().all(is_known)) else { continue };
-        if !node.outputs().iter().all(is_known) && decided.insert(id) {
-            found.extend(node.outputs().iter().flatten());
-        }
-    }
-    found
+    Ok(walk)
 }
 
 /// The model without the nodes that nothing reads, which no runtime computes; `None` if all nodes can work.
 fn needed(model: &Model, walk: &Walk) -> Option<Model> {
     walk.events.iter().any(|event| event.kind == EventKind::Invalid).then(|| {
         let mut needed = model.clone();
-        dead::remove(&mut needed);
+        dead::remove(&mut needed, &mut EditCounter::unlimited());
         needed
     })
 }
@@ -320,16 +245,6 @@ fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> 
     }
 }
 
-/// Tries the rules that wait until no other has anything left to do, stage after stage until one changes something.
-fn late(model: &mut Model, facts: &mut Facts, rules: &mut Rules, fired: &mut Fired) -> Result<bool, Broken> {
-    for stage in 1..rules.stages() {
-        if simplify::simplify(model, facts, rules, stage, fired)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
 fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
     const ROUNDS: usize = 3;
@@ -343,12 +258,6 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
         walk.facts.retain(|value, fact| fact.data().is_some() || is_input(value));
     }
     Ok(())
-}
-
-/// Whether a rule or pass is left out.
-pub(super) fn skips(options: &Options, rule: &str) -> bool {
-    let is_named = |names: &[String]| names.iter().any(|name| name == rule);
-    is_named(&options.skip) || (!options.only.is_empty() && !is_named(&options.only))
 }
 
 /// What follows when the file's claims are believed where nothing is proved; `None` when there is nothing to fill.

@@ -1,26 +1,37 @@
-//! The passes over a model, and the order they run in: infer, fold, drop what is dead, until nothing changes; then write
-//! what is known beside the values.
+//! The passes over a model. [`pipeline`] lists them in the order they run in, [`driver`] runs them until nothing changes, and
+//! [`manager`] does what is before and after: what the user assumes, functions, and what is written beside the values.
 
 mod annotate;
 mod assume;
 mod chains;
 mod claims;
-mod common;
-mod contents;
+mod common_subexpressions;
 mod dead;
+mod driver;
+mod edits;
 mod fold;
-mod functions;
+mod function_bodies;
 mod inline;
-mod library;
 mod manager;
+mod opaque;
 mod options;
+mod outcome;
+mod pass;
+mod pipeline;
+mod profile;
 mod quantization;
 mod records;
+mod shape_reads;
 mod simplify;
 mod untouched;
+mod value_numbering;
 
 pub use assume::{AssumeError, Assumption};
-pub use manager::{Outcome, RunError, run};
+pub use edits::{Fired, LastEdit};
+pub use manager::run;
 pub use options::Options;
-pub use records::{NoRule, PASSES, record, records};
-pub use simplify::Fired;
+pub use outcome::{NoRule, Outcome, RunError};
+pub use pass::Pass;
+pub use pipeline::{INFER, PASSES};
+pub use profile::PassRun;
+pub use records::{RECORDS, record, records};

@@ -67,8 +67,11 @@ options! {
     fold: bool = true;
     /// Whether only rewrites are used that keep results equal bit for bit.
     exact: bool = false;
-    /// After how many rewrites to stop, to find the one at fault.
+    /// How many edits may be made, those of every pass counted: the first ones of the same run without a limit. With 0 the nodes,
+    /// initializers and names stay as the file has them; shapes are inferred and written all the same.
     stop_after: usize = usize::MAX;
+    /// Whether the model is verified after each pass that changed it, so that a defect is told of by the name of the pass.
+    verify_each: bool = false;
     /// Whether declared shapes of results are premises like what is proved. They are often wrong.
     trust_declared_shapes: bool = false;
     /// Whether dequantized constants become floats where they are computed with. Otherwise they stay integers and scales, which is what

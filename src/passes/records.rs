@@ -1,25 +1,16 @@
 //! What the passes that can be left out say of themselves, as rules do.
 
-use super::functions;
+use super::outcome::NoRule;
 use crate::rewrite::{Record, nearest, rules};
-
-/// A name that no rule or pass has.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("there is no rule named '{name}'{}; `rules` lists them all", meant(*nearest))]
-pub struct NoRule {
-    /// The name.
-    pub name: String,
-    /// The one that it was most likely meant to be.
-    pub nearest: Option<&'static str>,
-}
-
-fn meant(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!(", did you mean '{name}'?"))
-}
 
 /// Every rule, in the order they are tried, then every pass that can be left out.
 pub fn records() -> impl Iterator<Item = Record> {
-    rules().map(crate::rewrite::Rule::record).chain(PASSES.iter().copied())
+    rules().map(crate::rewrite::Rule::record).chain(RECORDS.iter().copied())
+}
+
+/// Whether a pass or rule is one of those.
+pub(super) fn is_listed(name: &str) -> bool {
+    records().any(|record| record.name == name)
 }
 
 /// The rule or pass of a name.
@@ -32,7 +23,7 @@ pub fn record(name: &str) -> Result<Record, NoRule> {
 }
 
 /// Passes that can be left out like rules.
-pub const PASSES: &[Record] = &[
+pub const RECORDS: &[Record] = &[
     Record {
         name: "common-subexpression",
         law: "f(x) computed twice is f(x) computed once",
@@ -51,13 +42,23 @@ pub const PASSES: &[Record] = &[
         operators: &[],
     },
     Record {
-        name: "equal-content",
+        name: "value-numbering",
         law: "integer tensors of one type and shape are equal where each element is the same expression in sizes",
-        sentence: "Integer tensors that are proved to hold the same are one value, and a row of sizes is read off \
-            the tensor that has it.",
+        sentence: "Integer tensors that are proved to hold the same are one value.",
         premises: &[
             ("same-content", "type, shape and elements are proved to be the same"),
             ("no-output", "what is replaced is no graph output"),
+        ],
+        exact: true,
+        operators: &[],
+    },
+    Record {
+        name: "shape-read-off",
+        law: "[dᵢ, …, dⱼ₋₁] = Shape(x, start = i, end = j) for x of shape [d₀, …, dₙ₋₁]",
+        sentence: "A vector of sizes is read off the tensor that has them in a row.",
+        premises: &[
+            ("a-row", "the sizes are proved to be those of some tensor's axes in a row"),
+            ("range-of-axes", "Shape of the operator set in force takes a range of axes"),
         ],
         exact: true,
         operators: &[],
@@ -93,7 +94,7 @@ pub const PASSES: &[Record] = &[
         operators: &[],
     },
     Record {
-        name: functions::INLINE,
+        name: "inline-function",
         law: "a call of a function is its body",
         sentence: "Calls of the model's functions become the body.",
         premises: &[
@@ -104,7 +105,7 @@ pub const PASSES: &[Record] = &[
         operators: &[],
     },
     Record {
-        name: functions::BODIES,
+        name: "fold-function",
         law: "the body of a function is what its nodes compute under what holds at every call",
         sentence: "Bodies of functions that stay are folded.",
         premises: &[("at-every-call", "what a node is folded under holds at every call")],

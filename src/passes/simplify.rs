@@ -1,17 +1,13 @@
 //! Drives the rewrite rules over every node, in an order to compute in.
 
-use std::collections::BTreeMap;
-
 use rustc_hash::FxHashMap;
 
 use super::dead::live_graphs;
+use super::edits::EditCounter;
 use super::untouched::Untouched;
 use crate::ir::{Broken, Facts, Model, NodeId};
 use crate::ops::{Budget, Opset, newest_opset};
 use crate::rewrite::{Idioms, LATE_RULES, Place, RULES, Rule, Taken};
-
-/// How often each rule fired.
-pub type Fired = BTreeMap<&'static str, usize>;
 
 /// Rules by the operators they look at.
 type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
@@ -20,17 +16,13 @@ type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
 pub struct Rules {
     /// Those to be tried whenever, then one stage after the other those that wait.
     stages: Vec<ByOperator>,
-    /// How many more edits may be applied; for finding the edit at fault.
-    pub fuel: usize,
-    /// The nodes that no rule looks at.
-    pub untouched: Untouched,
     /// What computing new constants may cost in all.
     budget: Budget,
 }
 
 impl Rules {
     /// Every rule whose name is wanted but, if `exact`, those that only hold up to rounding.
-    pub fn new(is_wanted: &dyn Fn(&str) -> bool, exact: bool, fuel: usize) -> Self {
+    pub fn new(is_wanted: &dyn Fn(&str) -> bool, exact: bool) -> Self {
         let wanted = |rule: &&Rule| (rule.exact || !exact) && is_wanted(rule.name);
         let collect = |families: &[&'static [Rule]]| {
             let mut by_operator = ByOperator::default();
@@ -42,12 +34,7 @@ impl Rules {
             by_operator
         };
         let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
-        Rules { stages, fuel, untouched: Untouched::default(), budget: Budget::default() }
-    }
-
-    /// How many stages there are.
-    pub fn stages(&self) -> usize {
-        self.stages.len()
+        Rules { stages, budget: Budget::default() }
     }
 
     /// The rules of a stage that look at an operator.
@@ -56,18 +43,17 @@ impl Rules {
     }
 }
 
-/// Tries every rule of a stage at every node of the main graph and its subgraphs, once. Returns whether anything changed.
+/// Tries every rule of a stage at every node of the main graph and its subgraphs, once.
 ///
 /// # Errors
 /// A rule made the model inconsistent: a defect of the rule.
 pub fn simplify(
     model: &mut Model,
     facts: &mut Facts,
-    rules: &mut Rules,
+    (rules, untouched): (&Rules, &Untouched),
     stage: usize,
-    fired: &mut Fired,
-) -> Result<bool, Broken> {
-    let mut changed = false;
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
     let taken = Taken::default();
     let idioms = idioms(model, facts, rules)?;
     for graph in live_graphs(model) {
@@ -80,13 +66,13 @@ pub fn simplify(
             continue;
         }
         for id in model.topological(graph)? {
-            if rules.untouched.contains(id) {
+            if untouched.contains(id) {
                 continue;
             }
-            changed |= at_node(model, facts, rules, stage, fired, (id, opset, &taken, &idioms))?;
+            at_node(model, facts, rules, stage, edits, (id, opset, &taken, &idioms))?;
         }
     }
-    Ok(changed)
+    Ok(())
 }
 
 /// What the runtime will recognise, and rules must not take apart.
@@ -105,15 +91,14 @@ fn idioms(model: &Model, facts: &Facts, rules: &Rules) -> Result<Idioms, Broken>
 fn at_node(
     model: &mut Model,
     facts: &mut Facts,
-    rules: &mut Rules,
+    rules: &Rules,
     stage: usize,
-    fired: &mut Fired,
+    edits: &mut EditCounter,
     (id, opset, taken, idioms): (NodeId, Opset, &Taken, &Idioms),
-) -> Result<bool, Broken> {
-    let mut changed = false;
+) -> Result<(), Broken> {
     // A rule may leave the node in place with other operands, and then another may apply.
     for _ in 0..8 {
-        let Some(node) = model.node(id) else { break };
+        let Some(node) = model.node(id).filter(|_| edits.allows_more()) else { break };
         let candidates = match model.meaning(node) {
             ("", name) => rules.at(stage, name),
             (domain, name) => rules.at(stage, &format!("{domain}.{name}")),
@@ -124,9 +109,7 @@ fn at_node(
             (rule.apply)(&place).filter(|edit| idioms.permits(edit) && model.leaves_no_reader_behind(edit))
         };
         let found = candidates.iter().find_map(|rule| Some((rule.name, permitted(rule)?)));
-        let Some((name, edit)) = found.filter(|_| rules.fuel > 0) else { break };
-        rules.fuel -= 1;
-        *fired.entry(name).or_default() += 1;
+        let Some((_, edit)) = found.filter(|(name, _)| edits.take(name, || model.describe(id))) else { break };
         for &(old, new) in &edit.replace {
             // Both have the same content, so what is known of one holds for the other; but what is known inside a body may hold only
             // where the body runs.
@@ -136,7 +119,6 @@ fn at_node(
             }
         }
         model.apply(edit)?;
-        changed = true;
     }
-    Ok(changed)
+    Ok(())
 }

@@ -3,6 +3,7 @@
 mod operators;
 mod rules;
 mod table;
+mod timings;
 
 pub use operators::operator_table;
 pub use rules::{rule_table, rule_text};
@@ -12,6 +13,7 @@ use std::fmt::{self, Write as _};
 
 use crate::ir::{DeclaredType, DimClaim, Model};
 use crate::ops::EventKind;
+use crate::passes::{LastEdit, PassRun};
 
 /// What a run did to a model. As text it is a short table of the operators before and after.
 #[derive(Clone, Debug)]
@@ -29,8 +31,13 @@ pub struct Report {
     pub rounds: usize,
     /// What there is to tell about single nodes.
     pub notes: Vec<Note>,
-    /// How often each rewrite rule fired, by its name.
+    /// How often each rewrite rule fired, and how many edits each other pass made, by its name.
     pub fired: BTreeMap<&'static str, usize>,
+    /// The edit that was made last; its place is told where the number of edits was limited.
+    pub last_edit: Option<LastEdit>,
+    /// What each pass took, in the order in which they first ran. A model with functions may be folded several times; all of that is
+    /// counted here, but in [`Report::fired`] only what became of the model.
+    pub passes: Vec<PassRun>,
     /// Seconds the passes took.
     pub seconds: f64,
 }
@@ -41,11 +48,19 @@ impl Report {
         self.notes.iter().filter(|note| note.kind == EventKind::Invalid)
     }
 
-    /// How often each rule fired, and what there is to tell about single nodes.
+    /// What each pass took, as a table: how often it ran, how many edits it made, and milliseconds.
+    pub fn timings(&self) -> String {
+        timings::table(&self.passes)
+    }
+
+    /// What each pass took, how often each rule fired, and what there is to tell about single nodes.
     pub fn explanation(&self) -> String {
-        let mut text = String::new();
+        let mut text = self.timings();
         for (rule, count) in self.fired.iter().filter(|(_, count)| **count > 0) {
             let _ = writeln!(text, "{count:>7}  {rule}");
+        }
+        if let Some(edit @ LastEdit { place: Some(_), .. }) = &self.last_edit {
+            let _ = writeln!(text, "last edit: {edit}");
         }
         for note in &self.notes {
             let _ = writeln!(text, "{note}");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::passes::{NoRule, PASSES, record};
+use crate::passes::{NoRule, RECORDS, record};
 use crate::rewrite::{LATE_RULES, RULES, Record, Rule};
 
 /// What is before the rules.
@@ -28,7 +28,7 @@ fn stages() -> Vec<Stage> {
     for (stage, families) in (2..).zip(LATE_RULES) {
         stages.push((format!("Rules of stage {stage}"), later, records(families)));
     }
-    stages.push(("Passes".to_string(), "They look at the whole model at once.", PASSES.to_vec()));
+    stages.push(("Passes".to_string(), "They look at the whole model at once.", RECORDS.to_vec()));
     stages
 }
 

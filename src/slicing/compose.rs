@@ -9,7 +9,8 @@
 //!
 //! Where a law needs the axis to be long enough, its dim has to prove that.
 
-use super::resolve::{Floor, Reading, resolve_exactly};
+use super::reading::{Floor, Reading};
+use super::resolve::resolve_exactly;
 use super::spec::{Bound, Range};
 use crate::dim::{Dim, Scope};
 

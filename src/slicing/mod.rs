@@ -30,6 +30,7 @@ mod error;
 mod infer;
 pub mod onnx;
 pub mod openvino;
+mod reading;
 mod resolve;
 mod spec;
 pub mod tensorflow;
@@ -38,10 +39,8 @@ pub use compose::{compose, from_end, is_identity, takes_all, with_numbers};
 pub use copy::{select, slice, view, view_of};
 pub use error::SliceError;
 pub use infer::{Inferred, Taken, infer};
-pub use resolve::{
-    Floor, IntMax, Reading, Resolved, Selection, index_integer, resolve, resolve_exactly, resolve_index,
-    resolve_integers,
-};
+pub use reading::{Floor, IntMax, Reading};
+pub use resolve::{Resolved, Selection, index_integer, resolve, resolve_exactly, resolve_index, resolve_integers};
 pub use spec::{AxisOp, Bound, Entry, Operand, Range, Repeated, SliceSpec};
 
 /// How the cases are read in which ONNX Runtime, the operator's text and the reference implementation disagree.

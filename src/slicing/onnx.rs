@@ -66,7 +66,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::resolve::{Floor, IntMax, Reading};
+use super::reading::{Floor, IntMax, Reading};
 use super::spec::{Bound, MAX_ENTRIES, Operand, Range, Repeated, SliceSpec, common_length};
 use super::{Rule, SliceError};
 

@@ -60,7 +60,7 @@
 //! ```
 
 use super::SliceError;
-use super::resolve::{Floor, IntMax, Reading};
+use super::reading::{Floor, IntMax, Reading};
 use super::spec::{Operand, Range, Repeated, SliceSpec, common_length};
 use super::tensorflow::{Kind, entry_of};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::SliceError;
-use super::resolve::Reading;
+use super::reading::Reading;
 use crate::dim::Dim;
 use crate::tensor::{DType, Tensor};
 

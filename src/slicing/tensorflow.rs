@@ -49,7 +49,7 @@
 //! ```
 
 use super::SliceError;
-use super::resolve::{Floor, IntMax, Reading};
+use super::reading::{Floor, IntMax, Reading};
 use super::spec::{Bound, Entry, Operand, Range, SliceSpec, common_length};
 
 /// How TensorFlow reads ranges.

@@ -168,6 +168,22 @@ fn show_prints_text_that_parses() {
 }
 
 #[test]
+fn timings_and_the_last_edit_are_told() {
+    let folder = TempDir::new().expect("a folder");
+    let path = copied(&folder, "bert_dy18d.onnx");
+    let name = path.to_string_lossy();
+    let done = run(&[&name, "--timings", "--verify-each"]);
+    let said = text(&done.stdout);
+    assert!(done.status.success() && said.contains("milliseconds") && said.contains("infer-shapes"), "{said}");
+    let done = run(&["explain", &name, "--stop-after", "1"]);
+    let said = text(&done.stdout);
+    assert!(done.status.success() && said.contains("      1  ") && said.contains("last edit: "), "{said}");
+    let done = run(&["explain", &name, "--stop-after", "0", "--skip", "dead-code"]);
+    let said = text(&done.stdout);
+    assert!(done.status.success() && !said.contains("last edit: ") && !said.contains("dead-code"), "{said}");
+}
+
+#[test]
 fn explain_names_the_rules_that_fired() {
     let done = run(&["explain", &model("tf_masks_17d_custom.onnx").to_string_lossy()]);
     assert!(done.status.success());

@@ -1,9 +1,10 @@
-//! The library on models in text form: rules alone and together, operators, claims, control flow, functions, and what other runtimes
+//! The library on models in text form: rules alone and together, the first edits of all, operators, claims, control flow, functions, and what other runtimes
 //! gave. A module here is a subject; helpers that several need are in `support`.
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bisection;
 mod budgets;
 mod claims;
 mod control;

@@ -1,5 +1,6 @@
 //! The layering of the source, as rules that fail with their own sentence.
 
+mod circles;
 mod imports;
 
 use std::collections::BTreeSet;

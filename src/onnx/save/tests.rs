@@ -5,9 +5,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use bytes::Bytes;
 
 use super::*;
+use crate::onnx::data::DataWriter;
+use crate::onnx::proto::ModelProto;
 use crate::onnx::proto::{GraphProto, StringStringEntryProto, TensorProto};
+use crate::onnx::wire::UnknownFields;
 use crate::onnx::wire::tests::sample;
-use crate::onnx::{Limits, Placement, decode, open};
+use crate::onnx::{Limits, Parts, Placement, decode, open, write_model};
 
 fn files(dir: &Path) -> Vec<String> {
     let name = |entry: io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::premise::premises;
-use super::{Join, stem_of};
 use crate::ir::{Fact, GraphId};
+use crate::ops::join::{Join, stem_of};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 
 fn branches(site: &Site<'_>) -> Result<(GraphId, GraphId), Refusal> {

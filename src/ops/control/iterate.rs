@@ -4,10 +4,9 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::join::Line;
-use super::{Join, element_of, stem_of};
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Content, DeclaredDim, DeclaredType, DimClaim, Fact, GraphId, Model, Scalar, TensorType, Type};
+use crate::ops::join::{Join, Line, element_of, stem_of};
 use crate::ops::{Decline, EvalCx, InferCx, Refusal, axis_in};
 use crate::tensor::{DType, Tensor};
 

@@ -20,14 +20,11 @@
 mod branch;
 mod follow;
 mod iterate;
-mod join;
 mod premise;
 mod repeat;
 mod scan;
 #[cfg(test)]
 mod tests;
-
-pub(super) use join::{Join, element_of, stem_of};
 
 use super::Operator;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::follow::{Followed, Start, follow};
 use super::iterate::{Iteration, Meter, iterate, takes_optional};
 use super::premise::{premises, trips};
-use super::stem_of;
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Data, DeclaredDim, DeclaredType, DimClaim, Fact, GraphId, Scalar};
-use crate::ops::sequence::stack;
+use crate::ops::join::stem_of;
+use crate::ops::pieces::stack;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 use crate::tensor::{DType, Tensor};
 

@@ -1,10 +1,10 @@
 //! Scan.
 
 use super::iterate::{Iteration, Meter, iterate};
-use super::stem_of;
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, GraphId};
-use crate::ops::sequence::{pick, stack};
+use crate::ops::join::stem_of;
+use crate::ops::pieces::{pick, stack};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site, axis_in};
 use crate::tensor::Tensor;
 

@@ -15,6 +15,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::kernel::{Lane, Reader, charge, is_number, lanes, map_to, single, wrong_dtype, zip, zip_to};
+use super::remainder::{floor_remainder, is_nan};
 use super::symbolic::Elements;
 use super::{Meeting, common_dtype, equal_shapes, static_shapes, with_zipped};
 use crate::dim::Dim;
@@ -222,21 +223,6 @@ impl Operation for Max {
     fn apply<T: Number>(a: T, b: T) -> T {
         if a >= b || is_nan(a) { a } else { b }
     }
-}
-
-/// Only NaN is unordered with itself.
-fn is_nan<T: PartialOrd>(value: T) -> bool {
-    value.partial_cmp(&value).is_none()
-}
-
-/// `a − ⌊a / b⌋·b`, of the sign of `b` also when it is zero. The divisor is no integer 0.
-pub(super) fn floor_remainder<T: Number>(a: T, b: T) -> T {
-    let zero = T::zero();
-    let rest = a.rem(b).unwrap_or(zero);
-    if rest == zero {
-        return if b < zero { zero.neg() } else { zero };
-    }
-    if (rest < zero) == (b < zero) || is_nan(rest) || is_nan(b) { rest } else { rest.add(b) }
 }
 
 fn checked_number(dtype: Option<DType>) -> Result<Option<DType>, Refusal> {

@@ -27,6 +27,7 @@ pub(super) mod functions;
 mod kernel;
 pub(super) mod logic;
 pub(super) mod random;
+mod remainder;
 pub(super) mod select;
 pub(super) mod symbolic;
 #[cfg(test)]

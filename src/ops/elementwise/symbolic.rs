@@ -16,6 +16,7 @@ use std::cell::{Cell, RefCell};
 
 use rustc_hash::FxHashMap;
 
+use super::remainder::floor_remainder;
 use crate::dim::{Answer, Dim, Scope, Symbol};
 use crate::ir::Scalar;
 use crate::tensor::DType;
@@ -361,7 +362,7 @@ impl<'s> Elements<'s> {
             }
             Some(if truncated { self.scope.rem(a, &b) } else { self.scope.modulo(a, &b) })
         };
-        let floats = |a: f64, b: f64| if truncated { a % b } else { super::arithmetic::floor_remainder(a, b) };
+        let floats = |a: f64, b: f64| if truncated { a % b } else { floor_remainder(a, b) };
         let fractions = |a: &Dim, b: &Dim, den| {
             let positive = self.not_negative(a) && self.scope.ge(b, &Dim::constant(1)).is_yes();
             // With neither negative both remainders are one.

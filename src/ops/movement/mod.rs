@@ -37,6 +37,7 @@ pub(in crate::ops) mod moves;
 pub(in crate::ops) mod one_hot;
 mod order;
 pub(in crate::ops) mod pad;
+pub(in crate::ops) mod pieces;
 pub(in crate::ops) mod range;
 pub(in crate::ops) mod reshape;
 pub(in crate::ops) mod reverse_sequence;
@@ -198,4 +199,4 @@ fn of_rank(cx: &InferCx<'_>, dtype: Option<DType>, rank: Option<usize>) -> Fact 
 }
 
 #[cfg(test)]
-mod testing;
+use crate::ops::testing::movement as testing;

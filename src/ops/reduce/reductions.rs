@@ -82,7 +82,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
                     return one.clone();
                 }
                 let (low, high) = cx.scope().bounds(dim);
-                let stem = crate::ops::control::stem_of(cx);
+                let stem = crate::ops::join::stem_of(cx);
                 cx.scope().fresh_within(
                     &stem,
                     Some(i64::from(low.is_some_and(|low| low > 0))),

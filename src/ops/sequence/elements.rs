@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::lineage;
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar, TensorType, Type};
-use crate::ops::control::{Join, element_of, stem_of};
+use crate::ops::join::{Join, element_of, stem_of};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal};
 use crate::tensor::{DType, Tensor};
 

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use crate::dim::Dim;
 use crate::ir::{Attribute, Data, Fact, Node, ValueId};
 use crate::ops::InferCx;
-use crate::ops::control::{Join, stem_of};
+use crate::ops::join::{Join, stem_of};
 
-use super::split::Split;
+use super::parts::Split;
 
 /// So many nodes and elements are followed.
 const MAX_STEPS: usize = 256;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::elements::{any_element, element_type, sequence};
 use crate::ir::{Data, Fact, GraphId, Type};
-use crate::ops::control::{element_of, stem_of};
+use crate::ops::join::{element_of, stem_of};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 
 /// What a call of the body costs beside its nodes, in elementary operations.

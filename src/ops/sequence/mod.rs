@@ -22,13 +22,11 @@ mod elements;
 mod lineage;
 mod map;
 mod optional;
-mod pieces;
+mod parts;
 mod split;
 
 #[cfg(test)]
 mod tests;
-
-pub(super) use pieces::{pick, stack};
 
 use super::Operator;
 use super::traits::Traits;

@@ -80,11 +80,15 @@ mod verify;
 mod tests;
 
 use super::dead::live_graphs;
+use super::edits::EditCounter;
 use crate::ir::{Broken, Facts, Model};
 use demands::Demands;
 use search::{Options, Search};
 use step::Plan;
 use survey::Survey;
+
+/// The pass's name, under which its edits are counted: each graph whose sizes are planned anew is one.
+pub(super) const NAME: &str = "size-chain";
 
 /// How many rows all searches of a graph together may expand, and how many one search may for one demand.
 const EFFORT: usize = 24_000;
@@ -100,12 +104,16 @@ const MAX_FIRST_SHAPES: usize = 4;
 ///
 /// # Errors
 /// The model is inconsistent.
-pub fn shorten(model: &mut Model, facts: &Facts) -> Result<usize, Broken> {
+pub fn shorten(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Result<usize, Broken> {
     let mut saved = 0;
     for graph in live_graphs(model) {
+        if !edits.allows_more() {
+            break;
+        }
         let Some(mut survey) = Survey::of(model, facts, graph)? else { continue };
         let Some(demands) = Demands::of(&mut survey, model, facts)? else { continue };
         let Some((plan, cost)) = cheapest(&mut survey, &demands, model, facts) else { continue };
+        edits.take(NAME, || format!("graph '{}'", model.graph(graph).name));
         saved += survey.cost().saturating_sub(cost);
         carry::carry_out(model, &survey, &demands, plan)?;
     }

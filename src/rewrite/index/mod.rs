@@ -16,6 +16,7 @@ mod nonzero;
 mod outer;
 mod positions;
 mod reverse;
+mod shifted;
 mod spread;
 mod uniform;
 
@@ -163,21 +164,40 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Of several assignments the last may show that what the first writes to need not be filled.
-pub(super) const LATE_RULES: &[Rule] = &[Rule {
-    name: "assignment-to-filled",
-    law: "ScatterND(x filled with v, places of a block, u) = Pad(u, v)",
-    sentence: "A block written into a tensor of one number is a Pad.",
-    premises: &[
-        ("filled", "what is written to holds one number everywhere"),
-        ("block", "u goes to one block, along each axis in order"),
-        ("known-margins", "how much is free before and behind the block is known in numbers"),
-        ("plain", "what is written replaces what was there"),
-    ],
-    exact: true,
-    operators: &["ScatterND"],
-    apply: assign::into_filled,
-}];
+/// Of several assignments the last may show that what the first writes to need not be filled. Ranges that are equal are one before one
+/// of them is moved.
+pub(super) const LATE_RULES: &[Rule] = &[
+    Rule {
+        name: "assignment-to-filled",
+        law: "ScatterND(x filled with v, places of a block, u) = Pad(u, v)",
+        sentence: "A block written into a tensor of one number is a Pad.",
+        premises: &[
+            ("filled", "what is written to holds one number everywhere"),
+            ("block", "u goes to one block, along each axis in order"),
+            ("known-margins", "how much is free before and behind the block is known in numbers"),
+            ("plain", "what is written replaces what was there"),
+        ],
+        exact: true,
+        operators: &["ScatterND"],
+        apply: assign::into_filled,
+    },
+    Rule {
+        name: "range-and-sum",
+        law: "Range(a, b, d) + c = Range(a + c, a + c + len · d, d)",
+        sentence: "A sum that only moves a Range is a Range that starts elsewhere.",
+        premises: &[
+            ("read-once", "only the sum reads the Range"),
+            ("open-length", "how many numbers there are depends on a size"),
+            ("64-bits", "the numbers have 64 bits"),
+            ("known-step", "the step is a number other than 0"),
+            ("ends-known", "where it starts and ends is a number, or a value computes it already"),
+            ("no-circle", "that value is not computed from the sum"),
+        ],
+        exact: true,
+        operators: &["Add", "Sub"],
+        apply: shifted::shift,
+    },
+];
 
 /// A Concat of columns is what lookups and assignments are recognised by.
 pub(super) const LAST_RULES: &[Rule] = &[Rule {

@@ -6,19 +6,50 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use crate::dim::{Dim, Scope};
-use crate::ir::{Node, NodeId, ValueId};
+use crate::ir::{Fact, GraphId, Node, NodeId, ValueId};
 use crate::ops::slice_cuts;
 pub(in crate::rewrite) use crate::ops::{SliceCut as Cut, SliceCuts as Cuts};
 use crate::rewrite::Place;
 use crate::slicing::{self, Bound, Range, Reading, onnx};
+use crate::tensor::DType;
 
 /// How the slices that are written here are read: where the readings of the operator differ they are not written.
 pub(in crate::rewrite) const READING: Reading = onnx::reading(slicing::Rule::Agree);
 
-/// What slices take, as far as it has been worked out. It goes by what the slices read, so edits do not spoil it; when more is
-/// proved of that than before, begin with a new one.
+/// What slices take, and which values hold a size, as far as it has been worked out. It goes by what the slices read, so edits do not
+/// spoil it; when more is proved of that than before, begin with a new one.
 #[derive(Default)]
-pub struct Taken(RefCell<FxHashMap<NodeId, Entry>>);
+pub struct Taken {
+    slices: RefCell<FxHashMap<NodeId, Entry>>,
+    /// For each graph the first value that holds an expression as a 64-bit scalar.
+    scalars: RefCell<FxHashMap<GraphId, FxHashMap<Dim, ValueId>>>,
+}
+
+impl Taken {
+    /// The first value of the place's graph that holds `number` as a scalar of 64 bits, if it is still there. Values made since are not
+    /// found.
+    pub(in crate::rewrite) fn scalar(&self, place: &Place<'_>, number: &Dim) -> Option<ValueId> {
+        let graph = place.graph()?;
+        let mut scalars = self.scalars.borrow_mut();
+        let known = scalars.entry(graph).or_insert_with(|| scalars_of(place, graph));
+        known.get(number).copied().filter(|&value| place.model.graph_of(value) == Some(graph))
+    }
+}
+
+/// The first value that holds each expression as a 64-bit scalar, in an order to compute in.
+fn scalars_of(place: &Place<'_>, graph: GraphId) -> FxHashMap<Dim, ValueId> {
+    let mut found = FxHashMap::default();
+    let nodes = place.model.topological(graph).unwrap_or_default();
+    let results = nodes.iter().filter_map(|&id| place.model.node(id)).flat_map(|node| node.outputs().iter().flatten());
+    for &value in place.model.graph(graph).inputs().iter().chain(results) {
+        let is_scalar = |fact: &&Fact| fact.dtype() == Some(DType::Int64) && fact.rank() == Some(0);
+        let number = place.fact(value).filter(is_scalar).filter(|fact| fact.data().is_none()).and_then(Fact::ints);
+        if let Some([number]) = number.as_deref() {
+            found.entry(number.clone()).or_insert(value);
+        }
+    }
+    found
+}
 
 /// The operands of a slice and what it takes.
 struct Entry {
@@ -29,12 +60,12 @@ struct Entry {
 /// What the Slice `id` takes. Where readings of the operator are in dispute its ranges are not resolved by what is built on this.
 pub(in crate::rewrite) fn cuts_of(place: &Place<'_>, id: NodeId) -> Option<Rc<Cuts>> {
     let inputs = place.model.node(id)?.inputs();
-    if let Some(entry) = place.taken.0.borrow().get(&id).filter(|entry| entry.inputs == inputs) {
+    if let Some(entry) = place.taken.slices.borrow().get(&id).filter(|entry| entry.inputs == inputs) {
         return entry.cuts.clone();
     }
     let cuts = slice_cuts(place.model, place.facts, id).map(Rc::new);
     let entry = Entry { inputs: inputs.to_vec(), cuts: cuts.clone() };
-    place.taken.0.borrow_mut().insert(id, entry);
+    place.taken.slices.borrow_mut().insert(id, entry);
     cuts
 }
 

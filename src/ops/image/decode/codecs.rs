@@ -7,7 +7,7 @@
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::compressed::{CODESTREAM, Kind};
+use super::kind::{CODESTREAM, Kind};
 use super::{Charge, Image, PixelFormat};
 use crate::ops::Decline;
 

@@ -12,6 +12,7 @@
 mod codecs;
 mod compressed;
 mod jpeg;
+mod kind;
 mod plain;
 
 use crate::dim::Dim;

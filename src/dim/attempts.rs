@@ -1,0 +1,45 @@
+//! What is remembered of the assignments that are tried to refute a relation.
+
+use rustc_hash::FxHashMap;
+
+use super::expr::{Dim, Symbol};
+use super::monomial::Atom;
+
+/// Which attempts keep a relation, as far as somebody asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Kept {
+    /// A bit for each attempt that was looked at.
+    asked: u32,
+    /// A bit for each attempt that keeps the relation.
+    holds: u32,
+}
+
+impl Kept {
+    /// Whether an attempt keeps the relation, which is asked at most once.
+    pub(super) fn by(&mut self, attempt: u64, keeps: impl FnOnce() -> bool) -> bool {
+        let bit = 1 << attempt;
+        if self.asked & bit == 0 {
+            self.asked |= bit;
+            self.holds |= if keeps() { bit } else { 0 };
+        }
+        self.holds & bit != 0
+    }
+}
+
+/// What was found of the attempts under the present bounds.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    /// One for each relation.
+    pub kept: Vec<Kept>,
+    /// The values of floors and maxima, by attempt.
+    pub values: Vec<FxHashMap<Atom, Option<i128>>>,
+}
+
+impl Attempts {
+    /// From now on another value is drawn for `symbol`.
+    pub(super) fn redraw(&mut self, relations: &[Dim], symbol: Symbol) {
+        let about = relations.iter().zip(&mut self.kept).filter(|(relation, _)| relation.mentions(symbol));
+        about.for_each(|(_, kept)| *kept = Kept::default());
+        self.values.clear();
+    }
+}

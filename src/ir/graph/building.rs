@@ -1,0 +1,359 @@
+//! Building and changing a model, one graph, node or value at a time. Whatever changes what reads what keeps the wiring true.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashSet;
+
+use super::{Function, Graph, Model, Synonym, Vertex};
+use crate::ir::{
+    Broken, Constant, DeclaredType, Definition, Extra, FunctionId, GraphId, NewNode, Node, NodeId, Value, ValueId,
+};
+
+impl Model {
+    /// Makes an operator another name of one the program knows. Nodes keep the name they have.
+    pub fn add_synonym(&mut self, synonym: Synonym) {
+        self.synonyms.retain(|known| (&known.domain, &known.op_type) != (&synonym.domain, &synonym.op_type));
+        self.synonyms.push(synonym);
+    }
+
+    /// Makes room for as many more values and nodes, and for the operands and results of those.
+    pub fn reserve(&mut self, values: usize, nodes: usize, operands: usize) {
+        self.values.reserve(values);
+        self.value_at.reserve(values);
+        self.names.reserve(values);
+        self.nodes.reserve(nodes);
+        self.node_at.reserve(nodes);
+        self.wiring.reserve_nodes(values.saturating_add(nodes));
+        self.wiring.reserve_edges(operands);
+    }
+
+    /// A new empty graph, held by `parent`'s attribute if given.
+    pub fn add_graph(&mut self, name: &str, parent: Option<NodeId>) -> GraphId {
+        let id = GraphId(self.graphs.len() as u32);
+        let sink = self.wiring.add_node(Vertex::Outputs(id));
+        self.graphs.push(Graph {
+            name: name.to_string(),
+            extra: Extra::new(),
+            parent,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            initializers: Vec::new(),
+            nodes: BTreeSet::new(),
+            sink,
+        });
+        id
+    }
+
+    /// Says which node's attribute holds `graph`.
+    pub fn set_parent(&mut self, graph: GraphId, parent: NodeId) {
+        self.graphs[graph.index()].parent = Some(parent);
+    }
+
+    /// A new value that nothing defines yet. Two values may have one name only in graphs that do not see each other.
+    pub fn add_value(&mut self, name: impl Into<String>) -> ValueId {
+        let id = ValueId(self.values.len() as u32);
+        let name = name.into();
+        *self.names.entry(name.clone()).or_default() += 1;
+        self.value_at.push(self.wiring.add_node(Vertex::Value));
+        self.values.push(Value {
+            name,
+            declared: None,
+            constant: None,
+            extra: Extra::new(),
+            pinned: false,
+            definition: Definition::Nothing,
+        });
+        id
+    }
+
+    /// A name that no value has or had: `stem`, or `stem_1`, `stem_2`, …
+    pub fn unused_name(&self, stem: &str) -> String {
+        if !stem.is_empty() && !self.names.contains_key(stem) {
+            return stem.to_string();
+        }
+        // Starting at how many values there are keeps this from counting up through names that are taken.
+        let mut n = if self.names.contains_key(&format!("{stem}_8")) { self.values.len() as u64 } else { 1 };
+        loop {
+            let name = format!("{stem}_{n}");
+            if !self.names.contains_key(&name) {
+                return name;
+            }
+            n += 1;
+        }
+    }
+
+    /// Whether some value has or had the name, or it is reserved.
+    pub fn has_name(&self, name: &str) -> bool {
+        self.names.contains_key(name)
+    }
+
+    /// Keeps a name from being given to a new value.
+    pub fn reserve_name(&mut self, name: &str) {
+        *self.names.entry(name.to_string()).or_default() += 1;
+    }
+
+    /// Gives a value another name.
+    pub fn rename(&mut self, value: ValueId, name: impl Into<String>) {
+        let name = name.into();
+        *self.names.entry(name.clone()).or_default() += 1;
+        self.values[value.index()].name = name;
+    }
+
+    /// Makes `value` the next input of `graph`.
+    ///
+    /// # Errors
+    /// [`Broken::DefinedTwice`] if something defines the value already.
+    pub fn add_input(&mut self, graph: GraphId, value: ValueId) -> Result<(), Broken> {
+        self.define(value, Definition::Input(graph))?;
+        self.graphs[graph.index()].inputs.push(value);
+        Ok(())
+    }
+
+    /// Makes `value` the next output of `graph`.
+    pub fn add_output(&mut self, graph: GraphId, value: ValueId) {
+        let slot = self.graphs[graph.index()].outputs.len();
+        self.graphs[graph.index()].outputs.push(value);
+        self.listed.entry(value).or_default().push((graph, slot));
+        self.wiring.add_edge(self.value_at[value.index()], self.graphs[graph.index()].sink, slot as u32);
+    }
+
+    /// Makes `graph`'s output number `slot` another value. The name a caller sees is the value's, so this is for subgraphs.
+    pub fn set_output(&mut self, graph: GraphId, slot: usize, value: ValueId) {
+        let sink = self.graphs[graph.index()].sink;
+        if let Some(place) = self.graphs[graph.index()].outputs.get_mut(slot) {
+            *place = value;
+            self.listed.entry(value).or_default().push((graph, slot));
+            self.wiring.add_edge(self.value_at[value.index()], sink, slot as u32);
+            self.stale += 1;
+        }
+    }
+
+    /// Gives `value` content: an initializer of `graph`, or the default of an input of it.
+    ///
+    /// # Errors
+    /// [`Broken::DefinedTwice`] if a node or another initializer defines the value already.
+    pub fn add_initializer(&mut self, graph: GraphId, value: ValueId, constant: Constant) -> Result<(), Broken> {
+        if self.values[value.index()].constant.is_some() {
+            return Err(Broken::DefinedTwice(self.value(value).name.clone()));
+        }
+        if self.values[value.index()].definition != Definition::Input(graph) {
+            self.define(value, Definition::Initializer(graph))?;
+        }
+        self.values[value.index()].constant = Some(Box::new(constant));
+        self.graphs[graph.index()].initializers.push(value);
+        Ok(())
+    }
+
+    /// Takes an initializer (or the default of an input) away. The value itself stays, defined by nothing.
+    pub fn remove_initializer(&mut self, value: ValueId) {
+        let graph = match self.value(value).definition {
+            Definition::Initializer(graph) => {
+                self.values[value.index()].definition = Definition::Nothing;
+                graph
+            }
+            Definition::Input(graph) => graph,
+            _ => return,
+        };
+        self.values[value.index()].constant = None;
+        self.graphs[graph.index()].initializers.retain(|&held| held != value);
+    }
+
+    /// Takes many initializers away at once, in time linear in those of their graphs.
+    pub fn remove_initializers(&mut self, gone: &FxHashSet<ValueId>) {
+        let mut homes = FxHashSet::default();
+        #[allow(clippy::iter_over_hash_type, reason = "each value is changed for itself")]
+        for &value in gone {
+            if let Definition::Initializer(home) = self.value(value).definition {
+                homes.insert(home);
+                self.values[value.index()].definition = Definition::Nothing;
+                self.values[value.index()].constant = None;
+            }
+        }
+        #[allow(clippy::iter_over_hash_type, reason = "each graph is changed for itself")]
+        for home in homes {
+            let (graph, values) = (&mut self.graphs[home.index()], &self.values);
+            graph.initializers.retain(|&held| !gone.contains(&held) || values[held.index()].constant.is_some());
+        }
+    }
+
+    fn define(&mut self, value: ValueId, definition: Definition) -> Result<(), Broken> {
+        let place = &mut self.values[value.index()];
+        if place.definition != Definition::Nothing {
+            return Err(Broken::DefinedTwice(place.name.clone()));
+        }
+        place.definition = definition;
+        Ok(())
+    }
+
+    /// A new node at the end of `graph`.
+    ///
+    /// # Errors
+    /// [`Broken::DefinedTwice`] if one of its outputs has a definition already.
+    pub fn add_node(&mut self, graph: GraphId, node: NewNode) -> Result<NodeId, Broken> {
+        let order = self.order_at_end();
+        self.insert_node(graph, node, order)
+    }
+
+    pub(in crate::ir) fn insert_node(
+        &mut self,
+        graph: GraphId,
+        new: NewNode,
+        order: (u32, u32),
+    ) -> Result<NodeId, Broken> {
+        let id = NodeId(self.nodes.len() as u32);
+        let at = self.wiring.add_node(Vertex::Node(id));
+        self.node_at.push(at);
+        for (slot, value) in new.outputs.iter().enumerate() {
+            if let Some(value) = value {
+                self.define(*value, Definition::Node(id, slot))?;
+                self.wiring.add_edge(at, self.value_at[value.index()], slot as u32);
+            }
+        }
+        for (slot, value) in new.inputs.iter().enumerate() {
+            if let Some(value) = value {
+                self.wiring.add_edge(self.value_at[value.index()], at, slot as u32);
+            }
+        }
+        for held in new.attributes.iter().flat_map(|attribute| attribute.value.graphs()) {
+            self.graphs[held.index()].parent = Some(id);
+        }
+        self.graphs[graph.index()].nodes.insert((order, id));
+        self.nodes.push(Some(Node {
+            name: new.name,
+            domain: new.domain,
+            op_type: new.op_type,
+            overload: new.overload,
+            attributes: new.attributes,
+            extra: new.extra,
+            graph,
+            inputs: new.inputs,
+            outputs: new.outputs,
+            order,
+        }));
+        Ok(id)
+    }
+
+    /// Takes a node away. What it computed is then defined by nothing; what it read is untouched.
+    pub fn remove_node(&mut self, node: NodeId) {
+        let Some(gone) = self.nodes.get_mut(node.index()).and_then(Option::take) else { return };
+        self.graphs[gone.graph.index()].nodes.remove(&(gone.order, node));
+        for value in gone.outputs.iter().flatten() {
+            if matches!(self.value(*value).definition, Definition::Node(by, _) if by == node) {
+                self.values[value.index()].definition = Definition::Nothing;
+            }
+        }
+        self.stale += gone.inputs.len() + gone.outputs.len();
+        self.relay_when_stale();
+    }
+
+    /// Makes operand `slot` of a node another value, or none.
+    pub fn set_input(&mut self, node: NodeId, slot: usize, value: Option<ValueId>) {
+        let at = self.node_at[node.index()];
+        let Some(place) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) else { return };
+        if slot >= place.inputs.len() {
+            place.inputs.resize(slot + 1, None);
+        }
+        if place.inputs[slot].is_some() {
+            self.stale += 1;
+        }
+        place.inputs[slot] = value;
+        if let Some(value) = value {
+            self.wiring.add_edge(self.value_at[value.index()], at, slot as u32);
+        }
+        self.relay_when_stale();
+    }
+
+    /// Drops trailing operands that are left out, and any beyond `count`.
+    pub fn truncate_inputs(&mut self, node: NodeId, count: usize) {
+        if let Some(node) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) {
+            node.inputs.truncate(count);
+            while node.inputs.last() == Some(&None) {
+                node.inputs.pop();
+            }
+        }
+    }
+
+    /// Leaves an optional output of a node out; the value is then defined by nothing.
+    pub fn drop_output(&mut self, node: NodeId, slot: usize) {
+        let Some(place) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) else { return };
+        let Some(value) = place.outputs.get_mut(slot).and_then(Option::take) else { return };
+        while place.outputs.last() == Some(&None) {
+            place.outputs.pop();
+        }
+        self.values[value.index()].definition = Definition::Nothing;
+        self.stale += 1;
+    }
+
+    /// Hands what `value` is computed by over to `to`: the node then computes `to` in its place.
+    ///
+    /// # Errors
+    /// [`Broken::DefinedTwice`] if something defines `to` already.
+    pub fn redirect_output(&mut self, value: ValueId, to: ValueId) -> Result<(), Broken> {
+        let Definition::Node(node, slot) = self.value(value).definition else { return Ok(()) };
+        self.define(to, Definition::Node(node, slot))?;
+        self.values[value.index()].definition = Definition::Nothing;
+        if let Some(place) = self.nodes[node.index()].as_mut().and_then(|node| node.outputs.get_mut(slot)) {
+            *place = Some(to);
+        }
+        self.wiring.add_edge(self.node_at[node.index()], self.value_at[to.index()], slot as u32);
+        self.stale += 1;
+        Ok(())
+    }
+
+    /// Makes every operand that reads `old` read `new`. Graph outputs keep reading `old`.
+    pub fn replace_uses(&mut self, old: ValueId, new: ValueId) {
+        for (node, slot) in self.users(old) {
+            if let Some(place) = self.nodes[node.index()].as_mut().and_then(|node| node.inputs.get_mut(slot)) {
+                *place = Some(new);
+                self.wiring.add_edge(self.value_at[new.index()], self.node_at[node.index()], slot as u32);
+                self.stale += 1;
+            }
+        }
+        self.relay_when_stale();
+    }
+
+    /// A new function whose body is `function.body`.
+    pub fn add_function(&mut self, function: Function) -> FunctionId {
+        let id = FunctionId(self.functions.len() as u32);
+        self.functions_by_name.entry(function.name.clone()).or_default().push(id);
+        self.functions.push(Some(function));
+        id
+    }
+
+    /// A function, to change it.
+    pub fn function_mut(&mut self, function: FunctionId) -> Option<&mut Function> {
+        self.functions.get_mut(function.index())?.as_mut()
+    }
+
+    /// Takes a function away.
+    pub fn remove_function(&mut self, function: FunctionId) {
+        if let Some(place) = self.functions.get_mut(function.index()) {
+            *place = None;
+        }
+    }
+
+    /// Declares the type of a value.
+    pub fn declare(&mut self, value: ValueId, ty: DeclaredType) {
+        self.values[value.index()].declared = Some(ty);
+    }
+
+    /// Whether another value has or had this value's name.
+    pub(in crate::ir) fn name_is_shared(&self, value: ValueId) -> bool {
+        self.names.get(&self.value(value).name).is_some_and(|&count| count > 1)
+    }
+
+    /// Makes an initializer of one graph one of another.
+    pub(in crate::ir) fn move_initializer(&mut self, value: ValueId, from: GraphId, to: GraphId) {
+        self.graphs[from.index()].initializers.retain(|&held| held != value);
+        self.graphs[to.index()].initializers.push(value);
+        self.values[value.index()].definition = Definition::Initializer(to);
+    }
+
+    /// Makes a node of one graph one of another, at this place.
+    pub(in crate::ir) fn move_node(&mut self, id: NodeId, to: GraphId, order: (u32, u32)) {
+        let Some(node) = self.nodes.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        let (from, old) = (std::mem::replace(&mut node.graph, to), std::mem::replace(&mut node.order, order));
+        self.graphs[from.index()].nodes.remove(&(old, id));
+        self.graphs[to.index()].nodes.insert((order, id));
+    }
+}

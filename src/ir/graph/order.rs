@@ -1,0 +1,110 @@
+//! An order to compute in.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashMap;
+
+use super::Model;
+use crate::ir::{Broken, GraphId, NodeId, ValueId};
+
+impl Model {
+    /// The nodes of `graph` so that each comes after everything it reads, its subgraphs' captures included. Where the wiring
+    /// leaves a choice, file order decides, so a file that was in order stays in its own order.
+    ///
+    /// # Errors
+    /// [`Broken::Cycle`] when there is no such order.
+    pub fn topological(&self, graph: GraphId) -> Result<Vec<NodeId>, Broken> {
+        let nodes: Vec<NodeId> = self.graph(graph).nodes().collect();
+        if nodes.iter().all(|&id| self.follows_all_it_reads(id)) {
+            return Ok(nodes);
+        }
+        let place: FxHashMap<NodeId, u32> = nodes.iter().copied().zip(0u32..).collect();
+        // For each node the places of those it reads, one after the other, and where its own begin.
+        let mut before: Vec<u32> = Vec::with_capacity(nodes.len() * 2);
+        let mut begin: Vec<usize> = Vec::with_capacity(nodes.len() + 1);
+        for &id in &nodes {
+            begin.push(before.len());
+            self.for_each_read(id, &mut |value| {
+                before.extend(self.value(value).producer().and_then(|producer| place.get(&producer)));
+            });
+        }
+        begin.push(before.len());
+        let reads = |at: usize| begin.get(at..at + 2).and_then(|span| before.get(span[0]..span[1])).unwrap_or(&[]);
+        // The same turned around: who follows each node.
+        let mut begin_after = vec![0usize; nodes.len() + 1];
+        for &producer in &before {
+            begin_after[producer as usize + 1] += 1;
+        }
+        for at in 1..begin_after.len() {
+            begin_after[at] += begin_after[at - 1];
+        }
+        let mut after = vec![0u32; before.len()];
+        let mut next = begin_after.clone();
+        for at in 0..nodes.len() {
+            for &producer in reads(at) {
+                let slot = &mut next[producer as usize];
+                after[*slot] = at as u32;
+                *slot += 1;
+            }
+        }
+        let mut waiting: Vec<usize> = (0..nodes.len()).map(|at| reads(at).len()).collect();
+        let mut ready: BinaryHeap<Reverse<usize>> =
+            (0..nodes.len()).filter(|&at| waiting[at] == 0).map(Reverse).collect();
+        let mut order = Vec::with_capacity(nodes.len());
+        while let Some(Reverse(at)) = ready.pop() {
+            order.push(nodes[at]);
+            for &follower in &after[begin_after[at]..begin_after[at + 1]] {
+                let left = &mut waiting[follower as usize];
+                *left -= 1;
+                if *left == 0 {
+                    ready.push(Reverse(follower as usize));
+                }
+            }
+        }
+        if order.len() == nodes.len() {
+            return Ok(order);
+        }
+        let first = (0..nodes.len()).find(|&at| waiting[at] > 0);
+        Err(Broken::Cycle(first.map(|at| self.describe(nodes[at])).unwrap_or_default()))
+    }
+
+    /// Whether everything in the same graph that a node reads is computed by nodes before it in file order.
+    fn follows_all_it_reads(&self, id: NodeId) -> bool {
+        let Some(node) = self.node(id) else { return true };
+        let mut follows = true;
+        self.for_each_read(id, &mut |value| {
+            let producer = self.value(value).producer().and_then(|id| Some((id, self.node(id)?)));
+            if let Some((before, producer)) = producer.filter(|(_, producer)| producer.graph == node.graph) {
+                follows &= (producer.order, before) < (node.order, id);
+            }
+        });
+        follows
+    }
+
+    /// Calls `each` with every value that a node reads, and those that the graphs it holds read or list as outputs.
+    fn for_each_read(&self, node: NodeId, each: &mut dyn FnMut(ValueId)) {
+        let mut open: Vec<NodeId> = Vec::new();
+        let mut next = Some(node);
+        while let Some(id) = next {
+            if let Some(node) = self.node(id) {
+                node.inputs.iter().flatten().for_each(|&value| each(value));
+                for graph in node.subgraphs() {
+                    self.graph(graph).outputs.iter().for_each(|&value| each(value));
+                    open.extend(self.graph(graph).nodes());
+                }
+            }
+            next = open.pop();
+        }
+    }
+
+    /// A place behind all there are.
+    pub(in crate::ir) fn order_at_end(&mut self) -> (u32, u32) {
+        self.next_order += 1;
+        (self.next_order, 0)
+    }
+
+    pub(in crate::ir) fn order_of(&self, node: NodeId) -> Option<(u32, u32)> {
+        self.node(node).map(|node| node.order)
+    }
+}

@@ -1,0 +1,185 @@
+//! Reading a model: its graphs, nodes, values and functions, and how they lie in one another.
+
+use rustc_hash::FxHashSet;
+
+use super::{Function, Graph, Model, OpsetImport};
+use crate::ir::{Definition, FunctionId, GraphId, Node, NodeId, Value, ValueId};
+
+impl Model {
+    /// The main graph.
+    pub fn main(&self) -> GraphId {
+        self.main
+    }
+
+    /// Makes another root graph, a function's body, the one that passes work on. Returns the one it was before.
+    pub fn set_main(&mut self, graph: GraphId) -> GraphId {
+        std::mem::replace(&mut self.main, graph)
+    }
+
+    /// A graph.
+    pub fn graph(&self, graph: GraphId) -> &Graph {
+        &self.graphs[graph.index()]
+    }
+
+    /// A graph's name and documentation, to change them.
+    pub fn graph_mut(&mut self, graph: GraphId) -> &mut Graph {
+        &mut self.graphs[graph.index()]
+    }
+
+    /// A node, if it is still there.
+    pub fn node(&self, node: NodeId) -> Option<&Node> {
+        self.nodes.get(node.index()).and_then(Option::as_ref)
+    }
+
+    /// A node's name, operator and attributes, to change them. Wiring is changed by the methods below.
+    pub fn node_mut(&mut self, node: NodeId) -> Option<&mut Node> {
+        self.nodes.get_mut(node.index()).and_then(Option::as_mut)
+    }
+
+    /// A value.
+    pub fn value(&self, value: ValueId) -> &Value {
+        &self.values[value.index()]
+    }
+
+    /// A value's name, type and content, to change them. Rename with [`Model::rename`].
+    pub fn value_mut(&mut self, value: ValueId) -> &mut Value {
+        &mut self.values[value.index()]
+    }
+
+    /// How many values were ever made: one past the largest [`ValueId::index`].
+    pub fn value_count(&self) -> usize {
+        self.values.len()
+    }
+
+    /// All graphs ever made, those of removed nodes included.
+    pub fn graphs(&self) -> impl Iterator<Item = GraphId> + '_ {
+        (0..self.graphs.len() as u32).map(GraphId)
+    }
+
+    /// A function, if it is still there.
+    pub fn function(&self, function: FunctionId) -> Option<&Function> {
+        self.functions.get(function.index()).and_then(Option::as_ref)
+    }
+
+    /// The functions in file order.
+    pub fn functions(&self) -> impl Iterator<Item = (FunctionId, &Function)> + '_ {
+        (0u32..).zip(&self.functions).filter_map(|(i, function)| Some((FunctionId(i), function.as_ref()?)))
+    }
+
+    /// The function a node calls, if it calls one.
+    pub fn function_of(&self, node: &Node) -> Option<(FunctionId, &Function)> {
+        let candidates = self.functions_by_name.get(&node.op_type)?;
+        candidates.iter().find_map(|&id| {
+            let function = self.functions.get(id.index())?.as_ref()?;
+            let domain = if function.domain == "ai.onnx" { "" } else { &function.domain };
+            (domain == node.canonical_domain() && function.overload == node.overload).then_some((id, function))
+        })
+    }
+
+    /// The operator a node is taken for, as domain (`""` is the default one) and name: its own, unless that is another name of
+    /// one. The model's own functions come first.
+    pub fn meaning<'m>(&'m self, node: &'m Node) -> (&'m str, &'m str) {
+        let own = (node.canonical_domain(), node.op_type.as_str());
+        if self.synonyms.is_empty() || self.function_of(node).is_some() {
+            return own;
+        }
+        let found = self.synonyms.iter().find(|synonym| (synonym.domain.as_str(), synonym.op_type.as_str()) == own);
+        found.map_or(own, |synonym| (synonym.means.0.as_str(), synonym.means.1.as_str()))
+    }
+
+    /// The operator sets in force in `graph`: the function's if it lies in one, else the model's.
+    pub fn opsets_of(&self, graph: GraphId) -> &[OpsetImport] {
+        let root = self.root(graph);
+        self.functions()
+            .find(|(_, function)| function.body == root)
+            .map_or(&self.opsets, |(_, function)| &function.opsets)
+    }
+
+    /// The version of `domain` in force in `graph`. A missing import of the default domain means version 1 before IR 3 and is
+    /// `None` otherwise. It is `None` as well where a domain is imported in two versions: runtimes differ in which they take.
+    pub fn opset(&self, graph: GraphId, domain: &str) -> Option<i64> {
+        let canonical = |domain: &str| if domain == "ai.onnx" { String::new() } else { domain.to_string() };
+        let domain = canonical(domain);
+        let imports = self.opsets_of(graph).iter().filter(|import| canonical(&import.domain) == domain);
+        let mut versions = imports.map(|import| import.version);
+        match versions.next() {
+            Some(version) => versions.all(|other| other == version).then_some(version),
+            None => (domain.is_empty() && self.ir_version < 3).then_some(1),
+        }
+    }
+
+    /// The outermost graph around `graph`: the main graph or a function's body.
+    pub fn root(&self, mut graph: GraphId) -> GraphId {
+        while let Some(owner) = self.graph(graph).parent.and_then(|parent| self.node(parent)) {
+            graph = owner.graph;
+        }
+        graph
+    }
+
+    /// Whether `inner` is `outer` or lies somewhere inside it.
+    pub fn is_within(&self, mut inner: GraphId, outer: GraphId) -> bool {
+        loop {
+            if inner == outer {
+                return true;
+            }
+            match self.graph(inner).parent.and_then(|parent| self.node(parent)) {
+                Some(owner) => inner = owner.graph,
+                None => return false,
+            }
+        }
+    }
+
+    /// The graph a value is defined in.
+    pub fn graph_of(&self, value: ValueId) -> Option<GraphId> {
+        match self.value(value).definition {
+            Definition::Input(graph) | Definition::Initializer(graph) => Some(graph),
+            Definition::Node(node, _) => self.node(node).map(|node| node.graph),
+            Definition::Nothing => None,
+        }
+    }
+
+    /// Whether the graph still belongs to the model: its owner has not been removed.
+    pub fn is_live(&self, graph: GraphId) -> bool {
+        match self.graph(graph).parent {
+            None => true,
+            Some(parent) => self.node(parent).is_some_and(|node| node.subgraphs().any(|held| held == graph)),
+        }
+    }
+
+    /// The outer values that `graph` and the graphs inside it read, in order of first use.
+    pub fn captures(&self, graph: GraphId) -> Vec<ValueId> {
+        let mut found = Vec::new();
+        let mut seen = FxHashSet::default();
+        let mut open = vec![graph];
+        let mut note = |value: ValueId, found: &mut Vec<ValueId>| {
+            let outside = self.graph_of(value).is_none_or(|home| !self.is_within(home, graph));
+            if outside && seen.insert(value) {
+                found.push(value);
+            }
+        };
+        while let Some(inner) = open.pop() {
+            for node in self.graph(inner).nodes().filter_map(|node| self.node(node)) {
+                for value in node.inputs.iter().flatten() {
+                    note(*value, &mut found);
+                }
+                open.extend(node.subgraphs());
+            }
+            for value in &self.graph(inner).outputs {
+                note(*value, &mut found);
+            }
+        }
+        found
+    }
+
+    /// How messages name a node: operator, and name or first output.
+    pub fn describe(&self, node: NodeId) -> String {
+        let Some(node) = self.node(node) else { return "a removed node".to_string() };
+        if !node.name.is_empty() {
+            return format!("{} node '{}'", node.operator(), node.name);
+        }
+        match node.outputs.iter().flatten().next() {
+            Some(&value) => format!("{} node that computes '{}'", node.operator(), self.value(value).name),
+            None => format!("{} node without outputs", node.operator()),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Evaluation of whole graphs, value by value: bodies of control flow and functions, and models with given inputs.
+
+use rustc_hash::FxHashMap;
+
+use crate::ir::{Data, Function, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
+use crate::ops::{Budget, Decline, EvalCx, EvalResult, Site, Status, registry};
+use crate::slicing::Rule;
+
+/// How deeply graphs and function calls may be nested while evaluating.
+const MAX_DEPTH: usize = 32;
+
+/// The values a graph can see: its own, and those of the graphs around it.
+pub struct Environment<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// What is known outside, for captured values.
+    pub outer: &'a dyn Fn(ValueId) -> Option<Data>,
+    /// Inside a function: what its call gives for the attributes the body refers to.
+    pub bindings: &'a [NamedAttribute],
+}
+
+/// Evaluates the main graph or a function body on `inputs`, one for each graph input.
+///
+/// # Errors
+/// The first node, in order, that cannot be evaluated, by name and with the reason.
+pub fn evaluate_graph(model: &Model, graph: GraphId, inputs: Vec<Data>, budget: &Budget, rule: Rule) -> EvalResult {
+    evaluate_body(&Environment { model, outer: &|_| None, bindings: &[] }, graph, inputs, budget, rule, 0)
+}
+
+/// Evaluates one node on the values of its operands.
+///
+/// # Errors
+/// Whatever keeps the operator from being evaluated.
+pub fn evaluate_node(
+    environment: &Environment<'_>,
+    id: NodeId,
+    node: &Node,
+    inputs: Vec<Option<Data>>,
+    budget: &Budget,
+    rule: Rule,
+    depth: usize,
+) -> EvalResult {
+    if depth > MAX_DEPTH {
+        return Err(Decline::OverBudget(format!("evaluation is nested more than {MAX_DEPTH} deep")));
+    }
+    let model = environment.model;
+    if let Some((_, function)) = model.function_of(node) {
+        let caller = Site { model, id, node, version: 0, slice_rule: rule, bindings: environment.bindings };
+        return call(environment, function, &caller, inputs, budget, depth);
+    }
+    let (operator, version) = match registry::status(model, node) {
+        Status::Known(operator, version) => (operator, version),
+        other => return Err(Decline::unsupported(format!("{} is not evaluated ({other:?})", node.operator()))),
+    };
+    let eval = operator.eval.filter(|_| operator.deterministic);
+    let eval = eval.ok_or_else(|| Decline::unsupported(format!("{} is not evaluated", node.operator())))?;
+    let site = Site { model, id, node, version, slice_rule: rule, bindings: environment.bindings };
+    eval(&mut EvalCx { site, inputs, budget, environment, depth })
+}
+
+pub(in crate::ops) fn evaluate_body(
+    environment: &Environment<'_>,
+    graph: GraphId,
+    inputs: Vec<Data>,
+    budget: &Budget,
+    rule: Rule,
+    depth: usize,
+) -> EvalResult {
+    if depth > MAX_DEPTH {
+        return Err(Decline::OverBudget(format!("evaluation is nested more than {MAX_DEPTH} deep")));
+    }
+    let model = environment.model;
+    let mut values: FxHashMap<ValueId, Data> = FxHashMap::default();
+    let mut given = inputs.into_iter();
+    for &value in model.graph(graph).inputs() {
+        let default = || model.value(value).tensor().cloned().map(Data::Tensor);
+        if let Some(data) = given.next().or_else(default) {
+            values.insert(value, data);
+        }
+    }
+    for id in model.topological(graph).map_err(|broken| Decline::invalid(broken.to_string()))? {
+        let Some(node) = model.node(id) else { continue };
+        let results = {
+            let look = |value: ValueId| look_up(environment, &values, value);
+            let operands = node.inputs().iter().map(|input| input.map(look).map_or(Ok(None), |found| found.map(Some)));
+            let operands = operands.collect::<Result<Vec<_>, _>>().map_err(|name| unknown(&name))?;
+            let seen = |value: ValueId| look(value).ok();
+            let inner = Environment { model, outer: &seen, bindings: environment.bindings };
+            evaluate_node(&inner, id, node, operands, budget, rule, depth)
+                .map_err(|decline| inside(model, id, decline))?
+        };
+        for (value, data) in node.outputs().iter().zip(results) {
+            if let Some(value) = value {
+                values.insert(*value, data);
+            }
+        }
+    }
+    let outputs = model.graph(graph).outputs().iter();
+    outputs.map(|&value| look_up(environment, &values, value).map_err(|name| unknown(&name))).collect()
+}
+
+fn look_up(environment: &Environment<'_>, values: &FxHashMap<ValueId, Data>, value: ValueId) -> Result<Data, String> {
+    let model = environment.model;
+    values
+        .get(&value)
+        .cloned()
+        .or_else(|| model.value(value).constant_tensor().cloned().map(Data::Tensor))
+        .or_else(|| (environment.outer)(value))
+        .ok_or_else(|| model.value(value).name.clone())
+}
+
+fn unknown(name: &str) -> Decline {
+    Decline::unsupported(format!("'{name}' is not known"))
+}
+
+/// The same decline, with the node it comes from.
+fn inside(model: &Model, id: NodeId, decline: Decline) -> Decline {
+    let place = model.describe(id);
+    match decline {
+        Decline::Invalid(reason) => Decline::Invalid(format!("{place}: {reason}")),
+        Decline::Unsupported(reason) => Decline::Unsupported(format!("{place}: {reason}")),
+        Decline::OverBudget(reason) => Decline::OverBudget(format!("{place}: {reason}")),
+    }
+}
+
+/// Calls a function of the model: its body is evaluated, and what it refers to of the call's attributes is bound.
+fn call(
+    environment: &Environment<'_>,
+    function: &Function,
+    caller: &Site<'_>,
+    inputs: Vec<Option<Data>>,
+    budget: &Budget,
+    depth: usize,
+) -> EvalResult {
+    let given = inputs.into_iter().collect::<Option<Vec<_>>>();
+    let given = given.ok_or_else(|| Decline::unsupported("a function is called without one of its operands"))?;
+    let bindings = bindings_of(function, caller);
+    let inner = Environment { model: environment.model, outer: &|_| None, bindings: &bindings };
+    evaluate_body(&inner, function.body, given, budget, caller.slice_rule, depth + 1)
+}
+
+/// What a call gives for each attribute a function declares, its defaults filled in; what neither gives is left out.
+pub(in crate::ops) fn bindings_of(function: &Function, caller: &Site<'_>) -> Vec<NamedAttribute> {
+    let required = function.attributes.iter().map(|name| (name, None));
+    let defaulted = function.defaults.iter().map(|default| (&default.name, Some(&default.value)));
+    required
+        .chain(defaulted)
+        .filter_map(|(name, default)| {
+            let value = caller.attribute(name).or(default)?;
+            Some(NamedAttribute::new(name.clone(), value.clone()))
+        })
+        .collect()
+}

@@ -1,0 +1,8 @@
+//! What calls the operators: the table they are found in ([`registry`]), the walk that infers over a graph ([`walk`]), the interpreter
+//! that evaluates one ([`interpret`]), what an operator is given ([`context`]) and what it answers with ([`outcome`]).
+
+pub(super) mod context;
+pub(super) mod interpret;
+pub(super) mod outcome;
+pub(super) mod registry;
+pub(super) mod walk;

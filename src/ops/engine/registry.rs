@@ -1,0 +1,186 @@
+//! The one table of operators, put together from the families.
+
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
+
+use crate::ir::{GraphId, Model, Node};
+use crate::ops::traits::Traits;
+use crate::ops::{EvalCx, EvalResult, InferCx, InferResult};
+
+/// States the facts about a node's outputs.
+pub type Infer = fn(&mut InferCx<'_>) -> InferResult;
+
+/// Computes a node's outputs from its operands' values.
+pub type Eval = fn(&mut EvalCx<'_>) -> EvalResult;
+
+/// An operator of some domain, all its versions together.
+#[derive(Clone, Copy, Debug)]
+pub struct Operator {
+    /// The domain; `""` is the default one.
+    pub domain: &'static str,
+    /// The name.
+    pub name: &'static str,
+    /// The versions in which its definition changed, ascending: the `since_version`s.
+    pub versions: &'static [i64],
+    /// Inference.
+    pub infer: Infer,
+    /// Evaluation, if there is any.
+    pub eval: Option<Eval>,
+    /// Whether equal operands always give equal results. Random operators are not.
+    pub deterministic: bool,
+    /// What it says of itself to general rules.
+    pub traits: Traits,
+}
+
+impl Operator {
+    /// A deterministic operator of the default domain.
+    pub const fn new(name: &'static str, versions: &'static [i64], infer: Infer, eval: Eval) -> Self {
+        Operator { domain: "", name, versions, infer, eval: Some(eval), deterministic: true, traits: Traits::NONE }
+    }
+
+    /// A deterministic operator of the default domain that is not evaluated.
+    pub const fn infer_only(name: &'static str, versions: &'static [i64], infer: Infer) -> Self {
+        Operator { domain: "", name, versions, infer, eval: None, deterministic: true, traits: Traits::NONE }
+    }
+
+    /// The same in another domain.
+    pub const fn in_domain(mut self, domain: &'static str) -> Self {
+        self.domain = domain;
+        self
+    }
+
+    /// The same, with what it says of itself.
+    pub const fn with(mut self, traits: Traits) -> Self {
+        self.traits = traits;
+        self
+    }
+
+    /// The same, giving other results at each run.
+    pub const fn random(mut self) -> Self {
+        self.deterministic = false;
+        self
+    }
+
+    /// The `since_version` that is in force at operator set `opset`; `None` when the operator came later.
+    pub fn since(&self, opset: i64) -> Option<i64> {
+        self.versions.iter().rev().find(|&&version| version <= opset).copied()
+    }
+}
+
+/// What the table says of a node.
+#[derive(Clone, Copy, Debug)]
+pub enum Status {
+    /// The operator, and the `since_version` in force.
+    Known(&'static Operator, i64),
+    /// Not in the table: opaque.
+    Unknown,
+    /// In the table, but the model's operator set is older than the operator.
+    TooOld,
+    /// The model's operator set is newer than this program: the definition may have changed.
+    TooNew,
+}
+
+/// What the table says of a node, where it stands.
+pub(in crate::ops) fn status(model: &Model, node: &Node) -> Status {
+    status_with(model, node, &mut FxHashMap::default())
+}
+
+/// The same, remembering the operator sets it has looked up.
+pub(in crate::ops) fn status_with(
+    model: &Model,
+    node: &Node,
+    seen: &mut FxHashMap<(GraphId, String), Option<i64>>,
+) -> Status {
+    let (domain, name) = model.meaning(node);
+    let Some(operator) = operator(domain, name) else { return Status::Unknown };
+    let imported = *seen.entry((node.graph(), domain.to_string())).or_insert_with(|| model.opset(node.graph(), domain));
+    let opset = match (imported, newest_opset(domain)) {
+        (Some(opset), Some(newest)) if opset > newest => return Status::TooNew,
+        (Some(opset), _) => opset,
+        // Converters leave operators of their own domains behind without importing them.
+        (None, None) => 1,
+        (None, Some(_)) => return Status::Unknown,
+    };
+    operator.since(opset).map_or(Status::TooOld, |since| Status::Known(operator, since))
+}
+
+/// The newest operator set this program knows of a domain.
+pub fn newest_opset(domain: &str) -> Option<i64> {
+    Some(match domain {
+        "" | "ai.onnx" => 28,
+        "ai.onnx.ml" => 6,
+        "ai.onnx.preview" | "ai.onnx.preview.training" => 1,
+        _ => return None,
+    })
+}
+
+/// Finds an operator by domain (`""` and `ai.onnx` are one) and name.
+pub fn operator(domain: &str, name: &str) -> Option<&'static Operator> {
+    static TABLE: OnceLock<FxHashMap<(&'static str, &'static str), &'static Operator>> = OnceLock::new();
+    let domain = if domain == "ai.onnx" { "" } else { domain };
+    let table =
+        TABLE.get_or_init(|| operators().map(|operator| ((operator.domain, operator.name), operator)).collect());
+    table.get(&(domain, name)).copied()
+}
+
+/// The operator a node is taken for, whatever version is in force.
+pub fn operator_of(model: &Model, node: &Node) -> Option<&'static Operator> {
+    let (domain, name) = model.meaning(node);
+    operator(domain, name)
+}
+
+/// Every operator, family by family.
+pub fn operators() -> impl Iterator<Item = &'static Operator> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+#[rustfmt::skip]
+pub(in crate::ops) const FAMILIES: &[&[Operator]] = &[
+    // One line for each family.
+    crate::ops::attention::OPERATORS,
+    crate::ops::control::OPERATORS,
+    crate::ops::conv::OPERATORS,
+    crate::ops::elementwise::activation::OPERATORS,
+    crate::ops::elementwise::arithmetic::OPERATORS,
+    crate::ops::elementwise::bits::OPERATORS,
+    crate::ops::elementwise::cast::OPERATORS,
+    crate::ops::elementwise::functions::OPERATORS,
+    crate::ops::elementwise::logic::OPERATORS,
+    crate::ops::elementwise::random::OPERATORS,
+    crate::ops::elementwise::select::OPERATORS,
+    crate::ops::image::OPERATORS,
+    crate::ops::linear::OPERATORS,
+    crate::ops::microsoft::ATTENTION,
+    crate::ops::microsoft::MATRIX,
+    crate::ops::microsoft::MOVEMENT,
+    crate::ops::microsoft::OPERATORS,
+    crate::ops::microsoft::QUANTIZED,
+    crate::ops::ml::OPERATORS,
+    crate::ops::movement::col2im::OPERATORS,
+    crate::ops::movement::concat_split::OPERATORS,
+    crate::ops::movement::constants::OPERATORS,
+    crate::ops::movement::cumulate::OPERATORS,
+    crate::ops::movement::expand_tile::OPERATORS,
+    crate::ops::movement::gather::OPERATORS,
+    crate::ops::movement::one_hot::OPERATORS,
+    crate::ops::movement::pad::OPERATORS,
+    crate::ops::movement::range::OPERATORS,
+    crate::ops::movement::reshape::OPERATORS,
+    crate::ops::movement::reverse_sequence::OPERATORS,
+    crate::ops::movement::scatter::OPERATORS,
+    crate::ops::movement::select::OPERATORS,
+    crate::ops::movement::shape::OPERATORS,
+    crate::ops::movement::squeeze::OPERATORS,
+    crate::ops::movement::topk::OPERATORS,
+    crate::ops::movement::transpose::OPERATORS,
+    crate::ops::movement::triangle::OPERATORS,
+    crate::ops::pool::OPERATORS,
+    crate::ops::quantize::OPERATORS,
+    crate::ops::recurrent::OPERATORS,
+    crate::ops::reduce::OPERATORS,
+    crate::ops::sequence::OPERATORS,
+    crate::ops::signal::OPERATORS,
+    crate::ops::slice::OPERATORS,
+    crate::ops::text::OPERATORS,
+];

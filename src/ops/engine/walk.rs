@@ -1,0 +1,511 @@
+//! The walk: facts about every value of a graph, node by node in an order to compute in.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use crate::dim::{Dim, Scope, is_identifier};
+use crate::ir::{
+    Content, Data, DeclaredType, DimClaim, Fact, Facts, Function, GraphId, Model, NamedAttribute, Node, NodeId, Scalar,
+    TensorType, Type, ValueId,
+};
+use crate::ops::interpret::{self, Environment, bindings_of};
+use crate::ops::registry::{self, Operator};
+use crate::ops::{Budget, Decline, InferCx, Refusal, Site, Status};
+use crate::slicing::Rule;
+use crate::tensor::{DType, Tensor};
+
+/// How deeply function calls and subgraphs may be nested while inferring.
+const MAX_DEPTH: usize = 100;
+
+/// How a node fared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// The node breaks a rule of the standard.
+    Invalid,
+    /// Nothing, or not everything, is stated about its results.
+    Undetermined,
+    /// Runtimes and the standard's text disagree about its results.
+    Disputed,
+    /// Its operands are all known and yet it is not evaluated.
+    Declined,
+    /// What the file declares contradicts what is proved.
+    FalseClaim,
+    /// What is written out rests on what the file declares.
+    Claimed,
+}
+
+/// Something worth telling about a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The node.
+    pub node: NodeId,
+    /// What kind of thing.
+    pub kind: EventKind,
+    /// In words.
+    pub reason: String,
+}
+
+/// A walk over graphs of one model, with everything it has found.
+pub struct Walk {
+    pub(in crate::ops) scope: Rc<Scope>,
+    /// What is known, by value.
+    pub facts: Facts,
+    /// What there is to tell, in the order of the walk.
+    pub events: Vec<Event>,
+    /// What evaluation may spend.
+    pub budget: Budget,
+    /// How disputed cases of slicing are read.
+    pub slice_rule: Rule,
+    /// Whether nodes whose operands are known are evaluated.
+    pub evaluate: bool,
+    /// Nodes whose results are not to be written out although they are constant, and whether other constants are computed from them.
+    pub unstated: FxHashMap<NodeId, bool>,
+    /// What those of these nodes compute from which other constants are computed.
+    hidden: FxHashMap<ValueId, Data>,
+    /// Whether declared types fill what cannot be inferred. What follows from them is then only claimed.
+    pub trust_declared: bool,
+    /// How often the bodies of loops and scans run that run never or once, as last inferred.
+    pub trips: FxHashMap<NodeId, usize>,
+    /// How many loops are being followed iteration by iteration.
+    pub(in crate::ops) following: usize,
+    /// The names that stand alone as a dimension of some input of the main graph.
+    plain: Rc<[String]>,
+    /// Names that were dimensions of inputs of their own before these got sizes; expressions may have them still.
+    pub replaced: Vec<String>,
+    depth: usize,
+    visits: usize,
+    bindings: Rc<[NamedAttribute]>,
+    opsets: FxHashMap<(GraphId, String), Option<i64>>,
+}
+
+impl Walk {
+    /// A walk that knows nothing yet.
+    pub fn new(scope: Rc<Scope>, slice_rule: Rule, budget: Budget) -> Self {
+        Walk {
+            facts: Facts::new(Rc::clone(&scope)),
+            scope,
+            events: Vec::new(),
+            budget,
+            slice_rule,
+            evaluate: true,
+            unstated: FxHashMap::default(),
+            hidden: FxHashMap::default(),
+            trust_declared: false,
+            trips: FxHashMap::default(),
+            following: 0,
+            plain: Rc::new([]),
+            replaced: Vec::new(),
+            depth: 0,
+            visits: 0,
+            bindings: Rc::new([]),
+            opsets: FxHashMap::default(),
+        }
+    }
+
+    /// The symbols.
+    pub fn scope(&self) -> &Rc<Scope> {
+        &self.scope
+    }
+
+    /// States what is known of every value of the main graph and the subgraphs in it. Values that already have a fact keep it,
+    /// and nodes whose results all have one are not visited again: after an edit, [`Walk::forget`] what may have changed.
+    ///
+    /// # Errors
+    /// The graph has a cycle.
+    pub fn infer_main(&mut self, model: &Model) -> Result<(), Refusal> {
+        self.visits = 1_000_000usize.saturating_add(model.value_count().saturating_mul(64));
+        let main = model.main();
+        self.facts.reserve(model.graph(main).node_count() + model.graph(main).initializers().len());
+        let mut plain = plain_names(model, main);
+        plain.extend(self.replaced.iter().cloned());
+        let plain: Rc<[String]> = plain.into();
+        self.plain = Rc::clone(&plain);
+        for &value in model.graph(main).inputs() {
+            if self.facts.get(value).is_none() {
+                let declared = model.value(value).declared.as_ref();
+                let fact = declared
+                    .map_or_else(Fact::unknown, |ty| declared_fact(&self.scope, ty, &|name| plain.contains(&name)));
+                let fact = self.with_run_time_integers(fact, &model.value(value).name);
+                for dim in fact.shape().into_iter().flatten() {
+                    let is_computed = dim.as_const().is_none() && dim.as_symbol().is_none();
+                    if is_computed && !self.scope.ge(dim, &Dim::constant(0)).is_yes() {
+                        self.scope.assume_le(&Dim::constant(0), dim);
+                    }
+                }
+                self.facts.set(value, fact);
+            }
+        }
+        self.infer_nodes(model, main)
+    }
+
+    /// A small integer input is not known, but it is the same wherever it is read: each element is a symbol of its own.
+    fn with_run_time_integers(&self, fact: Fact, name: &str) -> Fact {
+        const MOST: usize = 16;
+        let integers = fact.dtype().is_some_and(|dtype| matches!(dtype, DType::Int64 | DType::Int32));
+        match fact.static_len().filter(|&len| integers && len <= MOST) {
+            None => fact,
+            Some(len) => {
+                let new = || match fact.dtype() {
+                    Some(DType::Int32) => self.scope.fresh_integer(name, Some(i32::MIN.into()), Some(i32::MAX.into())),
+                    _ => self.scope.fresh_value(name),
+                };
+                let elements = (0..len).map(|_| Scalar::Int(new())).collect();
+                fact.with_elements(elements)
+            }
+        }
+    }
+
+    /// Forgets what a value was known to be, so that the next walk states it anew.
+    pub fn forget(&mut self, value: ValueId) {
+        self.facts.forget(value);
+    }
+
+    fn infer_nodes(&mut self, model: &Model, graph: GraphId) -> Result<(), Refusal> {
+        for &value in model.graph(graph).initializers() {
+            if self.facts.get(value).is_none() {
+                let fact = initializer_fact(&self.scope, model, value);
+                self.facts.set(value, fact);
+            }
+        }
+        let order = model.topological(graph).map_err(|broken| Refusal::invalid(broken.to_string()))?;
+        for id in order {
+            let Some(node) = model.node(id) else { continue };
+            let mut outputs = node.outputs().iter().flatten();
+            if node.outputs().is_empty() || outputs.any(|&value| self.facts.get(value).is_none()) {
+                self.infer_node(model, id, node);
+            }
+        }
+        Ok(())
+    }
+
+    fn infer_node(&mut self, model: &Model, id: NodeId, node: &Node) {
+        let known = |value: ValueId| self.facts.get(value).cloned().unwrap_or_default();
+        let inputs: Vec<Option<Fact>> = node.inputs().iter().map(|input| input.map(known)).collect();
+        self.visits = self.visits.saturating_sub(1);
+        let (mut facts, operator) = match self.state(model, id, node, inputs.clone()) {
+            Ok((facts, operator)) => (facts, operator),
+            Err(refusal) => {
+                let kind = match refusal {
+                    Refusal::Invalid(_) => EventKind::Invalid,
+                    Refusal::Unsupported(_) => EventKind::Undetermined,
+                };
+                self.tell(id, kind, refusal.to_string());
+                if kind == EventKind::Invalid {
+                    return self.record(model, id, node, Vec::new());
+                }
+                (Vec::new(), registry::operator_of(model, node))
+            }
+        };
+        facts.truncate(node.outputs().len());
+        facts.resize(node.outputs().len(), Fact::unknown());
+        let settled = |(fact, output): (&Fact, &Option<ValueId>)| output.is_none() || fact.data().is_some();
+        for fact in &mut facts {
+            settle(fact);
+        }
+        if self.evaluate && !facts.iter().zip(node.outputs()).all(settled) {
+            self.evaluate_node(model, id, node, &inputs, operator, &mut facts);
+        }
+        self.record(model, id, node, facts);
+    }
+
+    /// What inference says of the node's results.
+    fn state(
+        &mut self,
+        model: &Model,
+        id: NodeId,
+        node: &Node,
+        inputs: Vec<Option<Fact>>,
+    ) -> Result<(Vec<Fact>, Option<&'static Operator>), Refusal> {
+        if self.visits == 0 {
+            return Err(Refusal::unsupported("the model calls its functions and bodies too many times to follow"));
+        }
+        let bindings = Rc::clone(&self.bindings);
+        if let Some((_, function)) = model.function_of(node) {
+            let site = Site { model, id, node, version: 0, slice_rule: self.slice_rule, bindings: &bindings };
+            return self.call(&site, function, inputs).map(|facts| (facts, None));
+        }
+        match registry::status_with(model, node, &mut self.opsets) {
+            Status::Known(operator, version) => {
+                let site = Site { model, id, node, version, slice_rule: self.slice_rule, bindings: &bindings };
+                let mut cx = InferCx { site, inputs, walk: self };
+                (operator.infer)(&mut cx).map(|facts| (facts, Some(operator)))
+            }
+            Status::Unknown => Ok((Vec::new(), None)),
+            Status::TooOld => Err(Refusal::unsupported(format!(
+                "{} is newer than the operator set the model imports",
+                node.operator()
+            ))),
+            Status::TooNew => Err(Refusal::unsupported(format!(
+                "the model imports a newer operator set of domain '{}' than the newest this program knows",
+                node.canonical_domain()
+            ))),
+        }
+    }
+
+    fn evaluate_node(
+        &mut self,
+        model: &Model,
+        id: NodeId,
+        node: &Node,
+        inputs: &[Option<Fact>],
+        operator: Option<&'static Operator>,
+        facts: &mut [Fact],
+    ) {
+        let is_function = model.function_of(node).is_some();
+        let repeats = is_function || operator.is_some_and(|operator| operator.deterministic);
+        let unstated = self.unstated.get(&id).copied();
+        if !repeats || unstated == Some(false) {
+            return;
+        }
+        let data = |(input, fact): (&Option<ValueId>, &Option<Fact>)| match (input, fact) {
+            (Some(value), Some(fact)) => fact.data().or_else(|| self.hidden.get(value)).cloned().map(Some),
+            _ => Some(None),
+        };
+        let operands = node.inputs().iter().zip(inputs).map(data);
+        let Some(operands) = operands.collect::<Option<Vec<Option<Data>>>>() else { return };
+        let result = {
+            let captured = node.subgraphs().flat_map(|graph| model.captures(graph));
+            let facts = &self.facts;
+            let look = |value: ValueId| facts.get(value).and_then(Fact::data).cloned();
+            if captured.into_iter().any(|value| look(value).is_none()) {
+                return;
+            }
+            let bindings = Rc::clone(&self.bindings);
+            let environment = Environment { model, outer: &look, bindings: &bindings };
+            interpret::evaluate_node(&environment, id, node, operands, &self.budget, self.slice_rule, 0)
+        };
+        let results = match result {
+            Ok(results) => results,
+            Err(decline) => {
+                let kind =
+                    if matches!(decline, Decline::Invalid(_)) { EventKind::Invalid } else { EventKind::Declined };
+                return self.tell(id, kind, decline.to_string());
+            }
+        };
+        if unstated.is_some() {
+            let known = node.outputs().iter().zip(results).filter_map(|(output, data)| Some(((*output)?, data)));
+            self.hidden.extend(known);
+            return;
+        }
+        for (fact, data) in facts.iter_mut().zip(results) {
+            let computed = Fact::constant(data);
+            // Inference and evaluation are written apart; where they differ one of them is wrong, and nothing is folded.
+            if contradicts(&self.scope, fact, &computed) {
+                let reason = format!("evaluation gives {:?}, inference {:?}", computed.ty, fact.ty);
+                return self.tell(id, EventKind::Declined, reason);
+            }
+            // An empty sequence or optional does not know its element type; inference may.
+            let ty = match (&computed.ty, fact.ty.take()) {
+                (Some(Type::Sequence(None) | Type::Optional(None) | Type::Map(_, None)), Some(inferred)) => {
+                    Some(inferred)
+                }
+                (Some(Type::Sequence(_)), Some(inferred)) => Some(inferred),
+                _ => computed.ty.clone(),
+            };
+            *fact = Fact { ty, ..computed };
+        }
+    }
+
+    fn record(&mut self, model: &Model, id: NodeId, node: &Node, mut facts: Vec<Fact>) {
+        facts.resize(node.outputs().len(), Fact::unknown());
+        for (value, fact) in node.outputs().iter().zip(facts) {
+            let Some(value) = *value else { continue };
+            self.facts.set(value, fact);
+            let Some(declared) = model.value(value).declared.as_ref().filter(|_| self.trust_declared) else { continue };
+            let claim = declared_fact(&self.scope, declared, &|name| self.plain.contains(&name));
+            if let Err(contradiction) = self.facts.meet(value, claim) {
+                let reason = format!("'{}': {contradiction}", model.value(value).name);
+                self.tell(id, EventKind::FalseClaim, reason);
+            }
+        }
+    }
+
+    fn tell(&mut self, node: NodeId, kind: EventKind, reason: String) {
+        self.events.push(Event { node, kind, reason });
+    }
+
+    /// Infers a function's body for one call. What is found about the values inside holds for this call only and is dropped.
+    fn call(
+        &mut self,
+        caller: &Site<'_>,
+        function: &Function,
+        inputs: Vec<Option<Fact>>,
+    ) -> Result<Vec<Fact>, Refusal> {
+        let bindings: Rc<[NamedAttribute]> = bindings_of(function, caller).into();
+        let outer_bindings = std::mem::replace(&mut self.bindings, bindings);
+        let outer_facts = std::mem::replace(&mut self.facts, Facts::new(Rc::clone(&self.scope)));
+        let told = self.events.len();
+        // What a function declares of itself is in names of its own, and of no call in particular.
+        let trusted = std::mem::replace(&mut self.trust_declared, false);
+        let given = inputs.into_iter().map(Option::unwrap_or_default).collect();
+        let result = self.infer_body(caller.model, function.body, given);
+        self.trust_declared = trusted;
+        self.events.truncate(told);
+        self.facts = outer_facts;
+        self.bindings = outer_bindings;
+        result
+    }
+
+    pub(in crate::ops) fn infer_body(
+        &mut self,
+        model: &Model,
+        graph: GraphId,
+        inputs: Vec<Fact>,
+    ) -> Result<Vec<Fact>, Refusal> {
+        if self.depth >= MAX_DEPTH {
+            return Err(Refusal::unsupported(format!("calls are nested more than {MAX_DEPTH} deep")));
+        }
+        self.depth += 1;
+        forget_inside(&mut self.facts, model, graph);
+        let mut given = inputs.into_iter();
+        for &value in model.graph(graph).inputs() {
+            self.facts.set(value, given.next().unwrap_or_default());
+        }
+        let walked = self.infer_nodes(model, graph);
+        self.depth -= 1;
+        walked?;
+        let outputs = model.graph(graph).outputs().iter();
+        Ok(outputs.map(|&value| self.facts.get(value).cloned().unwrap_or_default()).collect())
+    }
+}
+
+/// Forgets what an earlier inference said of the values that `graph` and the graphs inside it define.
+fn forget_inside(facts: &mut Facts, model: &Model, graph: GraphId) {
+    let mut open = vec![graph];
+    while let Some(graph) = open.pop() {
+        for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
+            for &value in node.outputs().iter().flatten() {
+                facts.forget(value);
+            }
+            open.extend(node.subgraphs());
+        }
+    }
+}
+
+/// The names that stand alone as a dimension of some graph input.
+pub fn plain_names(model: &Model, graph: GraphId) -> Vec<String> {
+    let declared = model.graph(graph).inputs().iter().filter_map(|&value| model.value(value).declared.as_ref());
+    let dims = declared.filter_map(DeclaredType::shape).flatten();
+    let names = dims.filter_map(|dim| dim.claim.name()).filter(|name| is_identifier(name));
+    let mut names: Vec<String> = names.map(str::to_string).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The fact a declared type states when it is believed. A `dim_param` is read as an expression only if `is_symbol` says that
+/// each name in it is a dimension of its own; any other text is one opaque symbol.
+pub fn declared_fact(scope: &Scope, ty: &DeclaredType, is_symbol: &dyn Fn(String) -> bool) -> Fact {
+    declared_type(scope, ty, is_symbol).map_or_else(Fact::unknown, Fact::of)
+}
+
+fn declared_type(scope: &Scope, ty: &DeclaredType, is_symbol: &dyn Fn(String) -> bool) -> Option<Type> {
+    let tensor = |dtype: i32, shape: &Option<Vec<crate::ir::DeclaredDim>>| TensorType {
+        dtype: DType::from_onnx(dtype),
+        shape: shape.as_ref().map(|dims| dims.iter().map(|dim| declared_dim(scope, &dim.claim, is_symbol)).collect()),
+    };
+    let inner =
+        |ty: &Option<Box<DeclaredType>>| ty.as_ref().and_then(|ty| declared_type(scope, ty, is_symbol)).map(Box::new);
+    Some(match ty {
+        DeclaredType::Tensor { dtype, shape, .. } => Type::Tensor(tensor(*dtype, shape)),
+        DeclaredType::SparseTensor { dtype, shape, .. } => Type::SparseTensor(tensor(*dtype, shape)),
+        DeclaredType::Sequence { elem, .. } => Type::Sequence(inner(elem)),
+        DeclaredType::Optional { elem, .. } => Type::Optional(inner(elem)),
+        DeclaredType::Map { key, value, .. } => Type::Map(DType::from_onnx(*key)?, inner(value)),
+        DeclaredType::Opaque(_) => return None,
+    })
+}
+
+fn declared_dim(scope: &Scope, claim: &DimClaim, is_symbol: &dyn Fn(String) -> bool) -> Dim {
+    match (claim, claim.name()) {
+        (DimClaim::Value(size), _) => Dim::constant(*size),
+        (_, None) => scope.fresh_dim("dim"),
+        (_, Some(text)) => {
+            let parsed = scope.parse_known(text, &|name| is_symbol(name.to_string()));
+            parsed.filter(|_| !is_identifier(text)).unwrap_or_else(|| Dim::symbol(scope.named(text)))
+        }
+    }
+}
+
+fn initializer_fact(scope: &Scope, model: &Model, value: ValueId) -> Fact {
+    let place = model.value(value);
+    if let Some(tensor) = place.constant_tensor() {
+        return Fact::constant(tensor.clone());
+    }
+    // Content a caller or a training step may change: the type still holds.
+    match place.tensor() {
+        Some(tensor) => Fact { content: None, ..Fact::constant(tensor.clone()) },
+        None => place.declared.as_ref().map_or_else(Fact::unknown, |ty| declared_fact(scope, ty, &|_| false)),
+    }
+}
+
+/// Turns elements that are all decided into a constant.
+fn settle(fact: &mut Fact) {
+    let (Some(Content::Elements(elements)), Some(shape), Some(dtype)) =
+        (&fact.content, fact.static_shape(), fact.dtype())
+    else {
+        return;
+    };
+    if let Some(tensor) = tensor_of(dtype, &shape, elements) {
+        fact.content = Some(Content::Constant(Data::Tensor(tensor)));
+    }
+}
+
+fn tensor_of(dtype: DType, shape: &[usize], elements: &[Scalar]) -> Option<Tensor> {
+    fn narrow<T: TryFrom<i64>>(elements: &[Scalar]) -> Option<Vec<T>> {
+        elements.iter().map(|element| element.as_const_int().and_then(|int| T::try_from(int).ok())).collect()
+    }
+    fn real(element: &Scalar) -> Option<f64> {
+        match element {
+            Scalar::Float(value) => Some(*value),
+            Scalar::Real { num, den } => num.as_const().map(|num| num as f64 / *den as f64),
+            _ => None,
+        }
+    }
+    match dtype {
+        DType::Int64 => Tensor::from_vec(shape, narrow::<i64>(elements)?).ok(),
+        DType::Int32 => Tensor::from_vec(shape, narrow::<i32>(elements)?).ok(),
+        DType::Int16 => Tensor::from_vec(shape, narrow::<i16>(elements)?).ok(),
+        DType::Int8 => Tensor::from_vec(shape, narrow::<i8>(elements)?).ok(),
+        DType::Uint64 => Tensor::from_vec(shape, narrow::<u64>(elements)?).ok(),
+        DType::Uint32 => Tensor::from_vec(shape, narrow::<u32>(elements)?).ok(),
+        DType::Uint16 => Tensor::from_vec(shape, narrow::<u16>(elements)?).ok(),
+        DType::Uint8 => Tensor::from_vec(shape, narrow::<u8>(elements)?).ok(),
+        DType::Bool => {
+            let flags = elements.iter().map(|element| match element.as_const_int() {
+                Some(0) => Some(false),
+                Some(1) => Some(true),
+                _ => None,
+            });
+            Tensor::from_bools(shape, &flags.collect::<Option<Vec<_>>>()?).ok()
+        }
+        DType::Float => {
+            let values = elements.iter().map(real).map(|value| value.map(|value| value as f32));
+            Tensor::from_vec(shape, values.collect::<Option<Vec<_>>>()?).ok()
+        }
+        DType::Double => Tensor::from_vec(shape, elements.iter().map(real).collect::<Option<Vec<_>>>()?).ok(),
+        _ => None,
+    }
+}
+
+/// Whether a computed value cannot be what inference says of it.
+fn contradicts(scope: &Scope, inferred: &Fact, computed: &Fact) -> bool {
+    match (&inferred.ty, &computed.ty) {
+        (Some(Type::Tensor(a)), Some(Type::Tensor(b))) => {
+            let dtype = a.dtype.is_some() && a.dtype != b.dtype;
+            let shape = match (&a.shape, &b.shape) {
+                (Some(a), Some(b)) => a.len() != b.len() || a.iter().zip(b).any(|(a, b)| scope.eq(a, b).is_no()),
+                _ => false,
+            };
+            dtype || shape
+        }
+        (Some(Type::Sequence(_)), Some(Type::Sequence(_))) | (Some(Type::Optional(_)), Some(Type::Optional(_))) => {
+            false
+        }
+        (Some(Type::Map(a, _)), Some(Type::Map(b, _))) => a != b,
+        (None, _) | (_, None) => false,
+        _ => true,
+    }
+}

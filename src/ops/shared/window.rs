@@ -1,0 +1,405 @@
+//! Windows that slide over spatial axes: what convolutions and pooling share.
+//!
+//! On each axis a window of `kernel` taps, `dilation` apart, stands at `positions` places, `stride` apart, over the input and
+//! its padding: tap `t` of place `p` lies on element `p·stride − begin + t·dilation` of the input. A window is
+//! `extent = (kernel − 1)·dilation + 1` long. The number of places is
+//!
+//! | padding | places |
+//! |---|---|
+//! | explicit | `⌊(size + begin + end − extent) / stride⌋ + 1` |
+//! | explicit, `ceil_mode` | the same with `⌈ ⌉`, but no window starts behind `size + begin` |
+//! | VALID | as explicit, with no padding |
+//! | SAME | `⌈size / stride⌉`; the padding it takes is `(places − 1)·stride + extent − size`, at least 0, the odd one at the end (UPPER) or the beginning (LOWER) |
+//!
+//! `pads` holds all beginnings, then all ends. Where texts and runtimes give different numbers of places (`ceil_mode` with
+//! VALID, padding given twice), nothing is stated.
+#![allow(
+    clippy::indexing_slicing,
+    reason = "the numbers of sizes, strides, dilations and pads are checked to be that of the axes"
+)]
+
+use std::ops::Range;
+
+use crate::dim::{Dim, Scope};
+use crate::ops::{Decline, Refusal, Site};
+
+/// Which padding is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ops) enum AutoPad {
+    /// What `pads` says.
+    Explicit,
+    SameUpper,
+    SameLower,
+    Valid,
+}
+
+/// The attributes that windows share.
+#[derive(Clone, Debug)]
+pub(in crate::ops) struct Window {
+    /// One an axis, at least 1.
+    pub strides: Vec<i64>,
+    /// One an axis, at least 1.
+    pub dilations: Vec<i64>,
+    /// Beginning and end of each axis, not negative.
+    pub pads: Vec<[i64; 2]>,
+    /// Which padding is meant.
+    pub auto_pad: AutoPad,
+    /// Whether the last window may be partial.
+    pub ceil_mode: bool,
+}
+
+impl Window {
+    /// The attributes `strides`, `dilations`, `pads`, `auto_pad` and `ceil_mode` for this many spatial axes.
+    ///
+    /// # Errors
+    /// An attribute has too few or too many numbers, or one that may not be.
+    pub fn read(site: &Site<'_>, axes: usize) -> Result<Window, Refusal> {
+        let auto_pad = match site.attr_str("auto_pad")? {
+            None | Some("NOTSET" | "") => AutoPad::Explicit,
+            Some("SAME_UPPER") => AutoPad::SameUpper,
+            Some("SAME_LOWER") => AutoPad::SameLower,
+            Some("VALID") => AutoPad::Valid,
+            Some(other) => return Err(Refusal::invalid(format!("attribute 'auto_pad' is '{other}'"))),
+        };
+        let pads = read_numbers(site, "pads", axes.saturating_mul(2), 0)?.unwrap_or_else(|| vec![0; 2 * axes]);
+        let (begins, ends) = pads.split_at(axes);
+        Ok(Window {
+            strides: read_numbers(site, "strides", axes, 1)?.unwrap_or_else(|| vec![1; axes]),
+            dilations: read_numbers(site, "dilations", axes, 1)?.unwrap_or_else(|| vec![1; axes]),
+            pads: begins.iter().zip(ends).map(|(&begin, &end)| [begin, end]).collect(),
+            auto_pad,
+            ceil_mode: site.attr_flag("ceil_mode", false)?,
+        })
+    }
+
+    /// Whether the padding is given twice, by `pads` and by `auto_pad`: the standard forbids it, runtimes differ.
+    pub fn is_disputed(&self) -> bool {
+        self.auto_pad != AutoPad::Explicit && self.pads.iter().flatten().any(|&pad| pad != 0)
+    }
+
+    /// The number of places of a window of `kernel` taps over an axis of `size`, for a model that runs. `None` where that is
+    /// disputed, or the window is larger than what it should lie over.
+    pub fn places(&self, scope: &Scope, axis: usize, size: &Dim, kernel: &Dim) -> Option<Dim> {
+        let (&stride, &[begin, end]) = (self.strides.get(axis)?, self.pads.get(axis)?);
+        if self.is_disputed() {
+            return None;
+        }
+        let (one, stride) = (Dim::constant(1), Dim::constant(stride));
+        let extent = self.extent(scope, axis, kernel)?;
+        let floor = |padding: i64| {
+            let free = scope.sub(&scope.add(size, &Dim::constant(padding)), &extent);
+            let fits = !scope.lt(&free, &Dim::constant(0)).is_yes();
+            fits.then(|| scope.add(&scope.floor_div(&free, &stride), &one))
+        };
+        match self.auto_pad {
+            AutoPad::SameUpper | AutoPad::SameLower => Some(scope.ceil_div(size, &stride)),
+            AutoPad::Valid if self.ceil_mode => {
+                let full = floor(0)?;
+                let partial = self.ceil(scope, size, &extent, &stride, [0, 0])?;
+                scope.eq(&full, &partial).is_yes().then_some(full)
+            }
+            AutoPad::Valid => floor(0),
+            AutoPad::Explicit if self.ceil_mode => {
+                floor(begin.checked_add(end)?)?;
+                self.ceil(scope, size, &extent, &stride, [begin, end])
+            }
+            AutoPad::Explicit => floor(begin.checked_add(end)?),
+        }
+    }
+
+    /// [`places`](Self::places) where ONNX Runtime runs windows that do not fit: pools and DeformConv, not the other convolutions.
+    ///
+    /// With `free = size + begin + end − extent` it rounds `free / stride` towards 0, the text down: a window that is longer than the
+    /// padded axis by less than a stride has one place, one that is longer by less than two has none.
+    /// `max(⌊free / stride⌋ + 1, min(1, max(0, free + stride)))` is both where they agree, and what a run gives where they do
+    /// not. Axes of 0 are refused, so that padding of all of the window but one tap leaves no such size.
+    pub fn places_rounded(&self, scope: &Scope, axis: usize, size: &Dim, kernel: &Dim) -> Option<Dim> {
+        let places = self.places(scope, axis, size, kernel)?;
+        let stride = *self.strides.get(axis)?;
+        let down = matches!(self.auto_pad, AutoPad::Explicit | AutoPad::Valid) && !self.ceil_mode;
+        if !down || stride == 1 || size.as_const().is_some() {
+            return Some(places);
+        }
+        let &[begin, end] = self.pads.get(axis)?;
+        let extent = self.extent(scope, axis, kernel)?.as_const()?;
+        let fits_from = extent.checked_sub(begin)?.checked_sub(end)?;
+        if fits_from <= 1 || scope.ge(size, &Dim::constant(fits_from)).is_yes() {
+            return Some(places);
+        }
+        let longer_by = fits_from.checked_sub(stride)?;
+        let mut short = scope.sub(size, &Dim::constant(longer_by));
+        if longer_by > 1 {
+            short = scope.max(&short, &Dim::constant(0));
+        }
+        Some(scope.max(&places, &scope.min(&short, &Dim::constant(1))))
+    }
+
+    /// Whether a window of `kernel` taps is longer than an axis of `size` and its padding, whatever the sizes are.
+    pub fn never_fits(&self, scope: &Scope, axis: usize, size: &Dim, kernel: &Dim) -> bool {
+        let padding = match (self.auto_pad, self.pads.get(axis)) {
+            (AutoPad::Valid, _) => Some(0),
+            (AutoPad::Explicit, Some(&[begin, end])) => begin.checked_add(end),
+            _ => None,
+        };
+        let (Some(padding), Some(extent)) = (padding, self.extent(scope, axis, kernel)) else { return false };
+        scope.lt(&scope.add(size, &Dim::constant(padding)), &extent).is_yes()
+    }
+
+    /// How long a window of `kernel` taps is.
+    fn extent(&self, scope: &Scope, axis: usize, kernel: &Dim) -> Option<Dim> {
+        let (one, dilation) = (Dim::constant(1), Dim::constant(*self.dilations.get(axis)?));
+        Some(scope.add(&scope.mul(&scope.sub(kernel, &one), &dilation), &one))
+    }
+
+    /// Places in `ceil_mode`. With `free = size + begin + end − extent` there are `⌈free / stride⌉ + 1` windows, which is
+    /// `⌈(size + begin + over) / stride⌉` with `over = end − extent + stride`. Those that start before `size + begin` are
+    /// `⌈(size + begin) / stride⌉`, so the smaller of both is found by the sign of `over`.
+    fn ceil(&self, scope: &Scope, size: &Dim, extent: &Dim, stride: &Dim, [begin, end]: [i64; 2]) -> Option<Dim> {
+        let end = Dim::constant(end);
+        if !scope.le(&end, extent).is_yes() {
+            // Runtimes take away one window that starts in the padding, here there may be more.
+            return None;
+        }
+        let over = scope.add(&scope.sub(&end, extent), stride);
+        let over = scope.min(&over, &Dim::constant(0));
+        Some(scope.ceil_div(&scope.add(&scope.add(size, &Dim::constant(begin)), &over), stride))
+    }
+
+    /// The windows over axes of fixed sizes.
+    ///
+    /// # Errors
+    /// The places are disputed, a window does not fit, SAME padding would be negative, or numbers overflow.
+    pub fn over(&self, sizes: &[usize], kernel: &[usize]) -> Result<Vec<Axis>, Decline> {
+        if sizes.len() != self.strides.len() || kernel.len() != self.strides.len() {
+            return Err(Decline::invalid("the kernel has another number of axes than the operand"));
+        }
+        if self.is_disputed() {
+            return Err(Decline::unsupported("padding is given by both 'pads' and 'auto_pad'"));
+        }
+        (0..sizes.len())
+            .map(|at| {
+                let numbers = (self.strides[at], self.dilations[at], self.pads[at]);
+                let axis = self.axis(sizes[at] as i128, kernel[at] as i128, numbers);
+                let axis = axis.ok_or_else(|| {
+                    Decline::unsupported(format!("a window of {} taps over an axis of {}", kernel[at], sizes[at]))
+                })?;
+                if matches!(self.auto_pad, AutoPad::SameUpper | AutoPad::SameLower) && axis.leaves_out() {
+                    return Err(Decline::unsupported(
+                        "runtimes differ on SAME padding of windows that need less than there is",
+                    ));
+                }
+                Ok(axis)
+            })
+            .collect()
+    }
+
+    /// The windows over one axis; every number is below 2⁶³, so products are below 2¹²⁷.
+    fn axis(&self, size: i128, kernel: i128, (stride, dilation, pads): (i64, i64, [i64; 2])) -> Option<Axis> {
+        let (stride, dilation) = (i128::from(stride), i128::from(dilation));
+        let [begin, end] = pads.map(i128::from);
+        let extent = (kernel - 1) * dilation + 1;
+        let up = |a: i128| (a + stride - 1).div_euclid(stride);
+        let free = size + begin + end - extent;
+        let floor = free.div_euclid(stride) + 1;
+        let ceil = (up(free) + 1).min(up(size + begin));
+        let same = up(size);
+        let missing = ((same - 1) * stride + extent - size).max(0);
+        let (places, begin, end) = match self.auto_pad {
+            AutoPad::SameUpper => (same, missing / 2, missing - missing / 2),
+            AutoPad::SameLower => (same, missing - missing / 2, missing / 2),
+            _ if free < 0 || kernel < 1 || self.ceil_mode && end > extent => return None,
+            AutoPad::Valid if self.ceil_mode && floor != ceil => return None,
+            _ if self.ceil_mode => (ceil, begin, end),
+            _ => (floor, begin, end),
+        };
+        Some(Axis {
+            size: usize::try_from(size).ok()?,
+            kernel: usize::try_from(kernel).ok()?,
+            stride: usize::try_from(stride).ok()?,
+            dilation: usize::try_from(dilation).ok()?,
+            begin: usize::try_from(begin).ok()?,
+            end: usize::try_from(end).ok()?,
+            places: usize::try_from(places).ok()?,
+        })
+    }
+}
+
+/// An INTS attribute of a fixed length; an empty one counts as left out.
+///
+/// # Errors
+/// The length is another, or a number is below `least`.
+pub(in crate::ops) fn read_numbers(
+    site: &Site<'_>,
+    name: &str,
+    count: usize,
+    least: i64,
+) -> Result<Option<Vec<i64>>, Refusal> {
+    let Some(numbers) = site.attr_ints(name)?.filter(|numbers| !numbers.is_empty()) else { return Ok(None) };
+    if numbers.len() != count {
+        return Err(Refusal::invalid(format!("attribute '{name}' has {} numbers, not {count}", numbers.len())));
+    }
+    match numbers.iter().find(|&&number| number < least) {
+        Some(number) => Err(Refusal::invalid(format!("attribute '{name}' holds {number}"))),
+        None => Ok(Some(numbers.to_vec())),
+    }
+}
+
+/// The windows over one axis of fixed size.
+#[derive(Clone, Debug)]
+pub(in crate::ops) struct Axis {
+    /// The axis without padding.
+    pub size: usize,
+    /// Taps of a window.
+    pub kernel: usize,
+    pub stride: usize,
+    pub dilation: usize,
+    /// Padding in front.
+    pub begin: usize,
+    /// Padding behind.
+    pub end: usize,
+    /// How many windows.
+    pub places: usize,
+}
+
+impl Axis {
+    /// The element that tap `tap` of place `place` lies on, if it is not padding.
+    pub fn element(&self, place: usize, tap: usize) -> Option<usize> {
+        let at = place as i128 * self.stride as i128 + tap as i128 * self.dilation as i128 - self.begin as i128;
+        usize::try_from(at).ok().filter(|&at| at < self.size)
+    }
+
+    /// Whether elements lie behind the last window although there is no padding.
+    fn leaves_out(&self) -> bool {
+        let [size, kernel, stride, dilation, places] =
+            [self.size, self.kernel, self.stride, self.dilation, self.places].map(|number| number as i128);
+        self.begin == 0 && self.end == 0 && (places - 1) * stride + (kernel - 1) * dilation + 1 < size
+    }
+
+    /// The taps of a place that lie on elements.
+    pub fn taps(&self, place: usize) -> Range<usize> {
+        self.taps_within(place, 0, self.size as i128)
+    }
+
+    /// The number of taps of a place that lie on elements or padding; a partial last window reaches beyond.
+    pub fn padded_taps(&self, place: usize) -> usize {
+        self.taps_within(place, -(self.begin as i128), self.size as i128 + self.end as i128).len()
+    }
+
+    fn taps_within(&self, place: usize, low: i128, high: i128) -> Range<usize> {
+        let start = place as i128 * self.stride as i128 - self.begin as i128;
+        let dilation = self.dilation as i128;
+        #[allow(clippy::disallowed_methods, reason = "a number of taps")]
+        let tap = |bound: i128| (bound - start + dilation - 1).div_euclid(dilation).clamp(0, self.kernel as i128);
+        let (first, end) = (tap(low), tap(high));
+        first as usize..end.max(first) as usize
+    }
+
+    /// The places whose tap `tap` lies on an element: a run.
+    pub fn places_on_elements(&self, tap: usize) -> Range<usize> {
+        let shift = tap as i128 * self.dilation as i128 - self.begin as i128;
+        let stride = self.stride as i128;
+        #[allow(clippy::disallowed_methods, reason = "a number of places")]
+        let place = |bound: i128| (bound - shift + stride - 1).div_euclid(stride).clamp(0, self.places as i128);
+        let (first, end) = (place(0), place(self.size as i128));
+        first as usize..end.max(first) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(stride: i64, dilation: i64, pads: [i64; 2], auto_pad: AutoPad, ceil_mode: bool) -> Window {
+        Window { strides: vec![stride], dilations: vec![dilation], pads: vec![pads], auto_pad, ceil_mode }
+    }
+
+    #[test]
+    fn symbols_and_numbers_give_the_same_places() {
+        let scope = Scope::new();
+        let symbol = scope.named("H");
+        for auto_pad in [AutoPad::Explicit, AutoPad::SameUpper, AutoPad::SameLower, AutoPad::Valid] {
+            for (stride, dilation, kernel) in [(1, 1, 3), (2, 1, 3), (3, 1, 2), (2, 2, 2), (3, 1, 1), (5, 3, 2)] {
+                for (pads, ceil_mode) in
+                    [([0, 0], false), ([0, 0], true), ([1, 0], true), ([1, 2], true), ([2, 1], false)]
+                {
+                    let window = window(stride, dilation, pads, auto_pad, ceil_mode);
+                    let kernel_dim = Dim::constant(kernel);
+                    for size in 0..20i64 {
+                        let fixed = window.over(&[size as usize], &[kernel as usize]);
+                        let from_number = window.places(&scope, 0, &Dim::constant(size), &kernel_dim);
+                        let from_symbol = window.places(&scope, 0, &Dim::symbol(symbol), &kernel_dim);
+                        let expected = fixed.as_ref().ok().map(|axes| axes[0].places as i64);
+                        let from_number = from_number.and_then(|dim| dim.as_const());
+                        // The number of places is agreed on where it is not which elements the windows leave out.
+                        let same = matches!(auto_pad, AutoPad::SameUpper | AutoPad::SameLower);
+                        if !(same && expected.is_none()) {
+                            assert_eq!(from_number, expected, "{window:?} over {size}");
+                        }
+                        if let (Some(dim), Some(expected)) = (from_symbol, expected) {
+                            assert_eq!(dim.evaluate(&|_| Some(size)), Some(expected), "{window:?} over {size}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn windows_longer_than_the_axis_are_rounded_as_onnxruntime_does() {
+        let scope = Scope::new();
+        let symbol = scope.named("H");
+        for (kernel, stride, dilation) in [(2, 2, 1), (3, 2, 1), (4, 2, 1), (5, 2, 1), (5, 3, 2), (3, 7, 2), (1, 3, 1)]
+        {
+            for pads in [[0, 0], [1, 0], [0, 1]] {
+                let window = window(stride, dilation, pads, AutoPad::Explicit, false);
+                let size = Dim::symbol(symbol);
+                let places = window.places_rounded(&scope, 0, &size, &Dim::constant(kernel)).unwrap();
+                for size in 1..15 {
+                    let expected = (size + pads[0] + pads[1] - (kernel - 1) * dilation - 1) / stride + 1;
+                    // No run gives a negative size.
+                    if expected >= 0 {
+                        assert_eq!(
+                            places.evaluate(&|_| Some(size)),
+                            Some(expected),
+                            "{window:?} of {kernel} over {size}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_window_starts_in_the_padding() {
+        let axes = window(2, 1, [0, 1], AutoPad::Explicit, true).over(&[4], &[2]).unwrap();
+        assert_eq!(axes[0].places, 2);
+        let axes = window(3, 1, [1, 1], AutoPad::Explicit, true).over(&[5], &[3]).unwrap();
+        assert_eq!(axes[0].places, 2);
+    }
+
+    #[test]
+    fn taps_and_places_agree_with_elements() {
+        for (stride, dilation, pads, kernel) in [(1, 1, [1, 1], 3), (2, 3, [4, 5], 3), (3, 1, [0, 0], 2)] {
+            let window = window(stride, dilation, pads, AutoPad::Explicit, false);
+            let axis = &window.over(&[9], &[kernel]).unwrap()[0];
+            for place in 0..axis.places {
+                let taps = (0..kernel).filter(|&tap| axis.element(place, tap).is_some());
+                assert!(taps.eq(axis.taps(place)));
+                assert_eq!(axis.padded_taps(place), kernel);
+            }
+            for tap in 0..kernel {
+                let places = (0..axis.places).filter(|&place| axis.element(place, tap).is_some());
+                assert!(places.eq(axis.places_on_elements(tap)));
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_numbers_do_not_overflow() {
+        let huge = window(i64::MAX, i64::MAX, [i64::MAX, i64::MAX], AutoPad::Explicit, true);
+        assert!(huge.over(&[usize::MAX >> 1], &[usize::MAX >> 1]).is_err());
+        let wide = window(1, 1, [i64::MAX / 2, i64::MAX / 2], AutoPad::Explicit, false);
+        let axis = &wide.over(&[3], &[2]).unwrap()[0];
+        assert_eq!(axis.taps(axis.places - 1), 0..0);
+    }
+}

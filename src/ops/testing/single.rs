@@ -1,0 +1,156 @@
+//! One node on its own, for the tests of operators.
+
+use std::rc::Rc;
+
+use crate::dim::Scope;
+use crate::ir::{Attribute, Constant, Data, DeclaredType, DimClaim, Extra, Model, NewNode, OpsetImport, ValueId};
+use crate::ops::{Budget, Decline, EventKind, Walk, evaluate_graph};
+use crate::slicing::Rule;
+use crate::tensor::{DType, Element, Tensor};
+
+/// A model of one node.
+pub(in crate::ops) struct Single {
+    model: Model,
+    node: NewNode,
+}
+
+impl Single {
+    /// A node of the default domain at an operator set, without operands, with one result.
+    pub fn new(op_type: &str, opset: i64) -> Self {
+        let mut model = Model::new();
+        model.opsets.push(OpsetImport { domain: String::new(), version: opset, extra: Extra::new() });
+        Single { model, node: NewNode::new(op_type, []) }.output()
+    }
+
+    /// The same in another domain.
+    pub fn in_domain(self, domain: &str) -> Self {
+        self.in_domain_at(domain, 1)
+    }
+
+    /// The same in another domain at an operator set of its own.
+    pub fn in_domain_at(mut self, domain: &str, version: i64) -> Self {
+        self.model.opsets.push(OpsetImport { domain: domain.to_string(), version, extra: Extra::new() });
+        self.node.domain = domain.to_string();
+        self
+    }
+
+    /// With one more attribute.
+    pub fn with(mut self, name: &str, value: impl Into<Attribute>) -> Self {
+        self.node = self.node.with(name, value);
+        self
+    }
+
+    /// With a STRING attribute.
+    pub fn with_str(self, name: &str, value: &'static str) -> Self {
+        self.with(name, Attribute::String(value.into()))
+    }
+
+    /// With a FLOAT attribute.
+    pub fn with_float(self, name: &str, value: f32) -> Self {
+        self.with(name, Attribute::Float(value))
+    }
+
+    /// With one more result.
+    pub fn output(mut self) -> Self {
+        let value = self.model.add_value(format!("y{}", self.node.outputs.len()));
+        self.model.add_output(self.model.main(), value);
+        self.node.outputs.push(Some(value));
+        self
+    }
+
+    /// With one more operand, a constant.
+    pub fn constant(mut self, tensor: Tensor) -> Self {
+        let value = self.operand();
+        self.model.add_initializer(self.model.main(), value, Constant::dense(tensor)).unwrap();
+        self
+    }
+
+    /// With one more operand, a constant of this shape and values.
+    pub fn values<T: Element>(self, shape: &[usize], values: &[T]) -> Self {
+        self.constant(Tensor::from_vec(shape, values.to_vec()).unwrap())
+    }
+
+    /// With one more operand left out.
+    pub fn absent(mut self) -> Self {
+        self.node.inputs.push(None);
+        self
+    }
+
+    /// With one more operand, of this type and a shape written as dims between spaces: numbers, names, `?`.
+    pub fn input(mut self, dtype: DType, shape: &str) -> Self {
+        let value = self.operand();
+        let dims = shape.split_whitespace().map(|dim| match dim.parse() {
+            Ok(number) => DimClaim::Value(number),
+            Err(_) if dim == "?" => DimClaim::Unknown,
+            Err(_) => DimClaim::Param(dim.to_string()),
+        });
+        self.model.value_mut(value).declared = Some(DeclaredType::tensor(dtype, Some(dims.collect())));
+        self.model.add_input(self.model.main(), value).unwrap();
+        self
+    }
+
+    /// With one more operand of which only the type is known.
+    pub fn unranked(mut self, dtype: DType) -> Self {
+        let value = self.operand();
+        self.model.value_mut(value).declared = Some(DeclaredType::tensor(dtype, None));
+        self.model.add_input(self.model.main(), value).unwrap();
+        self
+    }
+
+    fn operand(&mut self) -> ValueId {
+        let value = self.model.add_value(format!("x{}", self.node.inputs.len()));
+        self.node.inputs.push(Some(value));
+        value
+    }
+
+    fn build(self) -> (Model, Vec<ValueId>) {
+        let Single { mut model, node } = self;
+        let main = model.main();
+        model.add_node(main, node).unwrap();
+        let outputs = model.graph(main).outputs().to_vec();
+        (model, outputs)
+    }
+
+    /// The results.
+    pub fn eval(self) -> Result<Vec<Tensor>, Decline> {
+        let (model, _) = self.build();
+        let results = evaluate_graph(&model, model.main(), Vec::new(), &Budget::default(), Rule::default())?;
+        Ok(results.iter().filter_map(Data::tensor).cloned().collect())
+    }
+
+    /// The first result's elements.
+    pub fn floats(self) -> Vec<f64> {
+        self.eval().unwrap()[0].to_f64s().unwrap()
+    }
+
+    /// The first result's elements.
+    pub fn integers(self) -> Vec<i64> {
+        self.eval().unwrap()[0].to_i64s().unwrap()
+    }
+
+    /// What is inferred without evaluation: for each result `type[d0, d1, …]`; `?` where nothing is known, and a size of
+    /// which nothing is known but that it is one.
+    pub fn infer(self) -> Vec<String> {
+        let (model, outputs) = self.build();
+        let scope = Rc::new(Scope::new());
+        let mut walk = Walk::new(Rc::clone(&scope), Rule::default(), Budget::default());
+        walk.evaluate = false;
+        walk.infer_main(&model).unwrap();
+        if let Some(event) = walk.events.iter().find(|event| event.kind == EventKind::Invalid) {
+            return vec![format!("invalid: {}", event.reason)];
+        }
+        let fact = |&value| {
+            let fact = walk.facts.get(value)?;
+            let dtype = fact.dtype().map_or("?", DType::name);
+            let dim = |dim: &crate::dim::Dim| match dim.symbols().iter().any(|&symbol| scope.is_fresh(symbol)) {
+                true => "?".to_string(),
+                false => scope.format(dim),
+            };
+            Some(match fact.shape() {
+                Some(dims) => format!("{dtype}[{}]", dims.iter().map(dim).collect::<Vec<_>>().join(", ")),
+                None => dtype.to_string(),
+            })
+        };
+        outputs.iter().map(|value| fact(value).unwrap_or_else(|| "?".to_string())).collect()
+    }
+}

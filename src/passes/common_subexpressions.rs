@@ -1,0 +1,228 @@
+//! Common subexpressions: nodes that compute the same from the same become one, and initializers that hold the same.
+//!
+//! Law: a deterministic operator of equal attributes on equal operands, absent ones in the same places, gives equal
+//! results. A subgraph may use what a graph around it computes before; the other way round it may not.
+//!
+//! An exception: a sequence or an optional that a node with a body reads gets no further readers. ONNX Runtime moves such an operand into
+//! the body instead of copying it, so that another reader would find it empty.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::dead::live_graphs;
+use super::edits::EditCounter;
+use super::quantization::is_quantization;
+use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Type, ValueId};
+use crate::ops::operator_of;
+
+/// The pass's name, under which its edits are counted.
+pub(super) const NAME: &str = "common-subexpression";
+
+/// Merges equal nodes and initializers of the main graph and its subgraphs.
+///
+/// # Errors
+/// The model is inconsistent.
+pub fn merge(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Result<(), Broken> {
+    let mut seen = Seen { moved: moved(model, facts), ..Seen::default() };
+    in_graph(model, facts, model.main(), &mut seen, edits)
+}
+
+/// What the open graphs have computed so far, by hash. Entries of a subgraph are dropped when it closes.
+#[derive(Default)]
+struct Seen {
+    nodes: FxHashMap<u64, Vec<NodeId>>,
+    tensors: FxHashMap<u64, Vec<ValueId>>,
+    log: Vec<(bool, u64)>,
+    /// Operands of nodes with bodies that must get no further readers.
+    moved: FxHashSet<ValueId>,
+}
+
+impl Seen {
+    fn close(&mut self, mark: usize) {
+        for (is_node, hash) in self.log.drain(mark..).rev() {
+            if is_node {
+                self.nodes.get_mut(&hash).map(Vec::pop);
+            } else {
+                self.tensors.get_mut(&hash).map(Vec::pop);
+            }
+        }
+    }
+}
+
+/// The operands of nodes with bodies that are not proved to be tensors: a runtime may move them into the body.
+fn moved(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
+    let is_tensor = |value: ValueId| {
+        let ty = facts.get(value).and_then(|fact: &Fact| fact.ty.as_ref());
+        matches!(ty, Some(Type::Tensor(_) | Type::SparseTensor(_)))
+    };
+    let graphs = live_graphs(model);
+    let nodes = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
+    let owners = nodes.filter(|node| node.subgraphs().next().is_some());
+    owners.flat_map(|node| node.inputs().iter().flatten().copied()).filter(|&value| !is_tensor(value)).collect()
+}
+
+// Graphs nest at most 32 deep, which the verifier has checked, so recursion is bounded.
+fn in_graph(
+    model: &mut Model,
+    facts: &Facts,
+    graph: GraphId,
+    seen: &mut Seen,
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    let mark = seen.log.len();
+    initializers(model, graph, seen, edits);
+    for id in model.topological(graph)? {
+        let Some(node) = model.node(id) else { continue };
+        let inner: Vec<GraphId> = node.subgraphs().collect();
+        if !inner.is_empty() {
+            for graph in inner {
+                in_graph(model, facts, graph, seen, edits)?;
+            }
+            continue;
+        }
+        if !operator_of(model, node).is_some_and(|operator| operator.deterministic)
+            || is_quantized_constant(model, node)
+        {
+            continue;
+        }
+        let hash = hash_of(node);
+        let first = seen.nodes.get(&hash).and_then(|found| {
+            found.iter().copied().find(|&other| model.node(other).is_some_and(|other| same(model, other, node)))
+        });
+        match first {
+            Some(first) => unite(model, facts, &seen.moved, (first, id), edits)?,
+            None => {
+                seen.nodes.entry(hash).or_default().push(id);
+                seen.log.push((true, hash));
+            }
+        }
+    }
+    seen.close(mark);
+    Ok(())
+}
+
+/// Whether a node quantizes what follows from constants alone, which was left as it is for what reads the result: runtimes look for a pair
+/// of its own at each reader.
+fn is_quantized_constant(model: &Model, node: &Node) -> bool {
+    let is_given = |value: ValueId| model.value(value).is_constant();
+    let follows = |value: ValueId| {
+        let producer = model.value(value).producer().and_then(|id| model.node(id));
+        producer.is_some_and(|node| node.inputs().iter().flatten().all(|&value| is_given(value)))
+    };
+    is_quantization(node) && node.input(0).is_some_and(|value| is_given(value) || follows(value))
+}
+
+/// Lets every reader of the second node's results read those of the first, and removes the second. Declines where the name of a graph
+/// output would need an Identity, and where a result must get no further readers.
+fn unite(
+    model: &mut Model,
+    facts: &Facts,
+    moved: &FxHashSet<ValueId>,
+    (first, second): (NodeId, NodeId),
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    let (Some(kept), Some(gone)) = (model.node(first), model.node(second)) else { return Ok(()) };
+    let same_graph = kept.graph() == gone.graph();
+    let pairs: Vec<(ValueId, ValueId)> =
+        gone.outputs().iter().zip(kept.outputs()).filter_map(|(gone, kept)| Some(((*gone)?, (*kept)?))).collect();
+    if pairs.iter().any(|&(gone, kept)| model.is_named(gone) && (model.is_named(kept) || !same_graph))
+        || pairs.iter().any(|(gone, kept)| moved.contains(gone) || moved.contains(kept))
+    {
+        return Ok(());
+    }
+    let Some(mut edit) = Edit::at(model, second) else { return Ok(()) };
+    if !edits.take(NAME, || model.describe(second)) {
+        return Ok(());
+    }
+    edit.remove.push(second);
+    // What is known inside a body may hold only where the body runs.
+    let always = same_graph && gone.graph() == model.main();
+    for &(gone, kept) in pairs.iter().filter(|_| always) {
+        equal_sizes(facts, gone, kept);
+    }
+    edit.replace = pairs;
+    model.apply(edit)?;
+    Ok(())
+}
+
+/// Tells the scope that two values that are the same have the same sizes: facts that were derived before may speak of the sizes of
+/// either.
+fn equal_sizes(facts: &Facts, a: ValueId, b: ValueId) {
+    let shape = |value| facts.get(value).and_then(Fact::shape);
+    let (Some(a), Some(b)) = (shape(a), shape(b)) else { return };
+    for (a, b) in a.iter().zip(b).filter(|(a, b)| a != b) {
+        facts.scope().assume_eq(a, b);
+    }
+}
+
+fn same(model: &Model, a: &Node, b: &Node) -> bool {
+    // How many results a node lists may decide what they are: Split parts by it.
+    let present = a.outputs().len() == b.outputs().len()
+        && a.outputs().iter().zip(b.outputs()).all(|(a, b)| a.is_some() || b.is_none());
+    present
+        && a.op_type == b.op_type
+        && a.canonical_domain() == b.canonical_domain()
+        && a.overload == b.overload
+        && a.inputs() == b.inputs()
+        && a.attributes.len() == b.attributes.len()
+        && a.attributes.iter().all(|held| b.attribute(&held.name).is_some_and(|other| held.value.same(other)))
+        && model.opset(a.graph(), &a.domain) == model.opset(b.graph(), &b.domain)
+}
+
+fn hash_of(node: &Node) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    node.op_type.hash(&mut hasher);
+    node.canonical_domain().hash(&mut hasher);
+    node.inputs().hash(&mut hasher);
+    // Attributes may come in any order, so their hashes are added up.
+    let attributes = node.attributes.iter().fold(0u64, |sum, held| {
+        let mut hasher = rustc_hash::FxHasher::default();
+        held.name.hash(&mut hasher);
+        match &held.value {
+            Attribute::Int(value) => value.hash(&mut hasher),
+            Attribute::Ints(values) => values.hash(&mut hasher),
+            Attribute::Float(value) => value.to_bits().hash(&mut hasher),
+            Attribute::String(value) => value.hash(&mut hasher),
+            Attribute::Tensor(tensor, _) => tensor.hash_content().hash(&mut hasher),
+            _ => {}
+        }
+        sum.wrapping_add(hasher.finish())
+    });
+    attributes.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// How many different tensors of one sample are told apart; more are left alone.
+const MOST_ALIKE: usize = 16;
+
+fn initializers(model: &mut Model, graph: GraphId, seen: &mut Seen, edits: &mut EditCounter) {
+    let mut gone = FxHashSet::default();
+    for value in model.graph(graph).initializers().to_vec() {
+        let place = model.value(value);
+        if !place.is_constant() || !matches!(place.definition(), Definition::Initializer(_)) || model.is_output(value) {
+            continue;
+        }
+        let Some(tensor) = place.constant_tensor() else { continue };
+        let hash = tensor.hash_sample();
+        let first = seen.tensors.get(&hash).and_then(|found| {
+            found.iter().copied().find(|&other| model.value(other).tensor().is_some_and(|other| other.same(tensor)))
+        });
+        match first {
+            Some(first) => {
+                if !edits.take(NAME, || format!("initializer '{}'", model.value(value).name)) {
+                    break;
+                }
+                model.replace_uses(value, first);
+                gone.insert(value);
+            }
+            None => {
+                let alike = seen.tensors.entry(hash).or_default();
+                if alike.len() < MOST_ALIKE {
+                    alike.push(value);
+                    seen.log.push((false, hash));
+                }
+            }
+        }
+    }
+    model.remove_initializers(&gone);
+}

@@ -1,0 +1,151 @@
+//! Runs passes over one root graph until none of them changes anything.
+//!
+//! It knows no pass: which there are and in which order they run is given to it. The main graph of a model and the body of each function
+//! are root graphs, so it runs once for each.
+
+use std::time::Instant;
+
+use super::outcome::RunError;
+use super::pass::{Note, Pass, Work};
+
+/// Runs the passes, round after round, until a round changes nothing or there were `max_rounds` of them. Each round begins with
+/// `infer`. Returns how many rounds that took. `tell` is told what is found as soon as it is.
+///
+/// # Errors
+/// A pass made the model inconsistent, or the graph cannot be walked.
+pub(super) fn settle(
+    work: &mut Work<'_>,
+    infer: &Pass,
+    passes: &[Pass],
+    tell: &mut dyn FnMut(Told),
+) -> Result<usize, RunError> {
+    let mut rounds = 0;
+    loop {
+        rounds += 1;
+        run(work, infer)?;
+        work.notes.drain(..).for_each(|note| tell(Told::Note(note)));
+        if passes.is_empty() || rounds > work.run.options.max_rounds {
+            break;
+        }
+        tell(Told::Doing("folding"));
+        let changed = round(work, passes)?;
+        work.notes.drain(..).for_each(|note| tell(Told::Note(note)));
+        if !changed {
+            break;
+        }
+    }
+    Ok(rounds)
+}
+
+/// What there is to tell meanwhile.
+pub(super) enum Told {
+    /// What is being done.
+    Doing(&'static str),
+    /// Something of a node.
+    Note(Note),
+}
+
+/// Runs the passes stage by stage, up to the first stage that changes something. Returns whether one did.
+fn round(work: &mut Work<'_>, passes: &[Pass]) -> Result<bool, RunError> {
+    let before = work.run.edits.made();
+    let mut stage = 0;
+    for pass in passes {
+        if pass.stage > stage && work.run.edits.made() > before {
+            break;
+        }
+        stage = pass.stage;
+        run(work, pass)?;
+    }
+    Ok(work.run.edits.made() > before)
+}
+
+/// Runs a pass once, notes what it took, and verifies what it made of the model if that is asked for.
+fn run(work: &mut Work<'_>, pass: &Pass) -> Result<(), RunError> {
+    let before = work.run.edits.made();
+    let begin = Instant::now();
+    let mut result = (pass.run)(work);
+    let edits = &work.run.edits;
+    let changes = edits.made() - before;
+    work.run.profile.note(pass.name, begin, changes);
+    if result.is_ok() && changes > 0 && work.run.options.verify_each {
+        result = work.model.verify().map_err(RunError::Broken);
+    }
+    match result {
+        Err(RunError::Broken(broken)) if changes > 0 => {
+            Err(RunError::Defect { pass: pass.name, last_edit: work.run.edits.last().cloned(), broken })
+        }
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::dim::Scope;
+    use crate::ir::{Model, text};
+    use crate::ops::{Budget, Walk};
+    use crate::passes::edits::EditCounter;
+    use crate::passes::options::Options;
+    use crate::passes::pass::Run;
+
+    const INFER: Pass = Pass { name: "infer", does: "", stage: 0, run: |_| Ok(()) };
+
+    /// Removes the first node although its result is read.
+    fn cut_off(work: &mut Work<'_>) -> Result<(), RunError> {
+        let first = work.model.graph(work.model.main()).nodes().next();
+        if let Some(id) = first.filter(|_| work.run.edits.take("cut-off", || "the first node".to_string())) {
+            work.model.remove_node(id);
+        }
+        Ok(())
+    }
+
+    /// Renames a node, at most three times.
+    fn rename(work: &mut Work<'_>) -> Result<(), RunError> {
+        let id = work.model.graph(work.model.main()).nodes().next_back();
+        if let Some(node) = id.and_then(|id| work.model.node_mut(id)).filter(|node| node.name.len() < 3) {
+            if work.run.edits.take("rename", || "the last node".to_string()) {
+                node.name.push('x');
+            }
+        }
+        Ok(())
+    }
+
+    fn settled(passes: &[Pass], options: &Options) -> (Result<usize, RunError>, Vec<(&'static str, usize, usize)>) {
+        let source = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n] x) => (y) { a = Abs (x) y = Neg (a) }";
+        let mut model: Model = text::parse(source).expect("it parses");
+        let mut walk = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
+        let mut run = Run::new(options, EditCounter::new(options.stop_after, true));
+        let mut work = Work::new(&mut model, &mut walk, &mut run, 0);
+        let rounds = settle(&mut work, &INFER, passes, &mut |_| {});
+        let profile = std::mem::take(&mut run.profile).into_passes();
+        (rounds, profile.into_iter().map(|pass| (pass.name, pass.runs, pass.changes)).collect())
+    }
+
+    #[test]
+    fn a_later_stage_runs_when_those_before_change_nothing() {
+        let late = Pass { name: "late", does: "", stage: 1, run: |_| Ok(()) };
+        let early = Pass { name: "early", does: "", stage: 0, run: rename };
+        let (rounds, passes) = settled(&[early, late], &Options::default());
+        assert_eq!(rounds.ok(), Some(4));
+        assert_eq!(passes, [("infer", 4, 0), ("early", 4, 3), ("late", 1, 0)]);
+    }
+
+    #[test]
+    fn a_pass_that_breaks_the_model_is_named() {
+        let passes = [
+            Pass { name: "good", does: "", stage: 0, run: rename },
+            Pass { name: "bad", does: "", stage: 0, run: cut_off },
+            Pass { name: "next", does: "", stage: 0, run: rename },
+        ];
+        let options = Options::new().verify_each(true);
+        let (result, _) = settled(&passes, &options);
+        let said = result.map_err(|error| error.to_string());
+        let expected = "pass 'bad' broke the model, the last edit is cut-off at the first node: Neg node 'x' reads 'a', which nothing defines";
+        assert_eq!(said, Err(expected.to_string()));
+        // Without the check nobody notices here, and with fewer edits nothing is wrong.
+        assert!(settled(&passes, &Options::default()).0.is_ok());
+        assert!(settled(&passes, &options.stop_after(1)).0.is_ok());
+    }
+}

@@ -1,0 +1,37 @@
+//! An If whose condition is known becomes the branch that is taken.
+
+use super::{holds_names, nodes_of};
+use crate::ir::{Attribute, Broken, Facts, GraphId, Model, NodeId};
+use crate::passes::edits::EditCounter;
+
+/// The pass's name, under which its edits are counted.
+pub(in crate::passes) const NAME: &str = "decided-if";
+
+/// Inlines every If of the main graph and its subgraphs whose condition is proved.
+///
+/// Law: `If(true, a, b) = a`, `If(false, a, b) = b`.
+///
+/// # Errors
+/// The model is inconsistent.
+pub fn inline(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Result<(), Broken> {
+    for id in nodes_of(model, &["If"]) {
+        let branch = decided(model, facts, id);
+        if let Some(branch) = branch.filter(|_| edits.take(NAME, || model.describe(id))) {
+            let outputs = model.graph(branch).outputs().to_vec();
+            model.inline_subgraph(id, branch, &[], &outputs)?;
+        }
+    }
+    Ok(())
+}
+
+fn decided(model: &Model, facts: &Facts, id: NodeId) -> Option<GraphId> {
+    let node = model.node(id)?;
+    let condition = facts.get(node.input(0)?)?.const_ints()?;
+    let [flag] = condition.as_slice() else { return None };
+    let branch = match node.attribute(if *flag != 0 { "then_branch" } else { "else_branch" })? {
+        Attribute::Graph(branch) => *branch,
+        _ => return None,
+    };
+    let fits = model.graph(branch).inputs().is_empty() && model.graph(branch).outputs().len() == node.outputs().len();
+    (fits && !holds_names(model, branch)).then_some(branch)
+}

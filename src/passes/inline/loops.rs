@@ -1,0 +1,305 @@
+//! A Loop or Scan whose body is proved to run once becomes its body, and one whose body never runs becomes what it starts from.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{holds_names, nodes_of};
+use crate::ir::{
+    Attribute, Broken, Constant, Data, DeclaredType, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Type,
+    ValueId,
+};
+use crate::ops::{Opset, axis_in};
+use crate::passes::edits::EditCounter;
+use crate::rewrite::build::Build;
+use crate::tensor::Tensor;
+
+/// The pass's name, under which its edits are counted.
+pub(in crate::passes) const NAME: &str = "decided-loop";
+
+/// Replaces every Loop and Scan of the main graph and its subgraphs whose body is proved to run once, or never; `trips` tells of
+/// which that is so. None is replaced where that takes more nodes than it saves.
+///
+/// Law: one iteration is the body with 0 for the iteration's number and the initial values for those it carries; a scan takes the
+/// one slice there is of each operand, and leaves each output with an axis of size 1 more. Without an iteration the initial values
+/// are what is left, and of what is left for each iteration, nothing: a tensor with an axis of size 0.
+///
+/// # Errors
+/// The model is inconsistent.
+pub fn inline(
+    model: &mut Model,
+    facts: &Facts,
+    trips: &FxHashMap<NodeId, usize>,
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    for id in nodes_of(model, &["Loop", "Scan"]) {
+        match trips.get(&id) {
+            Some(0) => never(model, facts, id, edits)?,
+            Some(1) => once(model, facts, id, edits)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A Loop, or a Scan of version 9 or later.
+struct Repeated {
+    body: GraphId,
+    /// How many inputs the body has before those for initial values: number and condition of a Loop.
+    leading: usize,
+    /// The initial values.
+    initial: Vec<ValueId>,
+    /// The operands of a Scan that are cut into slices, with the axis.
+    sliced: Vec<(ValueId, i64)>,
+    /// Along which axis what the iterations leave is put together, for the first ones; then along 0.
+    output_axes: Vec<i64>,
+}
+
+impl Repeated {
+    fn read(model: &Model, node: &Node) -> Option<Self> {
+        let Attribute::Graph(body) = *node.attribute("body")? else { return None };
+        let ints = |name: &str| node.ints(name).map(<[i64]>::to_vec);
+        let given = |operands: &[Option<ValueId>]| operands.iter().copied().collect::<Option<Vec<ValueId>>>();
+        let repeated = if node.is("Loop") {
+            let end = node.inputs().iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+            let initial = given(node.inputs().get(2..end).unwrap_or_default())?;
+            Repeated { body, leading: 2, initial, sliced: Vec::new(), output_axes: Vec::new() }
+        } else {
+            let Attribute::Int(scans) = *node.attribute("num_scan_inputs")? else { return None };
+            let states = node.inputs().len().checked_sub(usize::try_from(scans).ok()?)?;
+            let (initial, sliced) = (given(node.inputs().get(..states)?)?, given(node.inputs().get(states..)?)?);
+            let axes = ints("scan_input_axes")?.into_iter().chain(std::iter::repeat(0));
+            let sliced = sliced.into_iter().zip(axes).collect();
+            Repeated { body, leading: 0, initial, sliced, output_axes: ints("scan_output_axes")? }
+        };
+        let graph = model.graph(body);
+        let takes = repeated.leading + repeated.initial.len() + repeated.sliced.len();
+        let gives = repeated.carried_outputs() + repeated.initial.len();
+        (graph.inputs().len() == takes && graph.outputs().len() >= gives).then_some(repeated)
+    }
+
+    /// How many outputs of the body come before those for carried values: the condition of a Loop.
+    fn carried_outputs(&self) -> usize {
+        self.leading.min(1)
+    }
+}
+
+/// Replaces a node whose body never runs.
+fn never(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -> Result<(), Broken> {
+    let Some(node) = model.node(id) else { return Ok(()) };
+    let Some(repeated) = Repeated::read(model, node) else { return Ok(()) };
+    let results = node.outputs().to_vec();
+    if !is_typed_alike(model, facts, &repeated) {
+        return Ok(());
+    }
+    let Some(mut edit) = Edit::at(model, id) else { return Ok(()) };
+    let mut identities = 0;
+    for (index, result) in results.into_iter().enumerate() {
+        let Some(result) = result.filter(|&result| !model.is_unused(result)) else { continue };
+        match repeated.initial.get(index) {
+            Some(&initial) => {
+                identities += usize::from(model.is_named(result));
+                edit.replace.push((result, initial));
+            }
+            None => {
+                // Nothing but the content tells what runtimes make of it.
+                let empty = facts.get(result).and_then(Fact::data).and_then(Data::tensor).cloned();
+                let Some(empty) = empty.filter(|tensor| tensor.is_empty() && !model.is_named(result)) else {
+                    return Ok(());
+                };
+                let value = edit.constant(result, "empty", empty);
+                edit.replace.push((result, value));
+            }
+        }
+    }
+    if identities > 1 + model.graph(repeated.body).node_count() {
+        return Ok(());
+    }
+    edit.remove.push(id);
+    if edits.take(NAME, || model.describe(id)) {
+        model.apply(edit)?;
+    }
+    Ok(())
+}
+
+/// Replaces a node whose body runs once.
+fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -> Result<(), Broken> {
+    let Some(node) = model.node(id) else { return Ok(()) };
+    let Some(repeated) = Repeated::read(model, node) else { return Ok(()) };
+    let (home, body) = (node.graph(), repeated.body);
+    let results = node.outputs().to_vec();
+    let inputs = model.graph(body).inputs().to_vec();
+    let outputs = model.graph(body).outputs().get(repeated.carried_outputs()..).unwrap_or_default().to_vec();
+    if outputs.len() < results.len() || holds_names(model, body) || !is_typed_alike(model, facts, &repeated) {
+        return Ok(());
+    }
+    let wanted: Vec<(usize, ValueId)> = (0..)
+        .zip(results.iter().zip(&outputs))
+        .filter(|(_, (result, _))| result.is_some_and(|result| !model.is_unused(result)))
+        .map(|(index, (_, &output))| (index, output))
+        .collect();
+    let needed = Needed::of(model, body, wanted.iter().map(|&(_, output)| output));
+    // Before version 11 of the operator set no axis is counted from the back.
+    let forward = !Opset::of(model, home).counts_from_the_end();
+    let counted = |value, axis, more| if forward { from_front(facts, value, axis, more) } else { axis };
+    let sliced: Vec<(usize, ValueId, i64)> = (repeated.leading + repeated.initial.len()..)
+        .zip(&repeated.sliced)
+        .filter(|&(at, _)| inputs.get(at).is_some_and(|input| needed.values.contains(input)))
+        .map(|(at, &(operand, axis))| (at, operand, counted(operand, axis, 0)))
+        .collect();
+    let scans = wanted.iter().filter(|&&(index, _)| index >= repeated.initial.len());
+    let stacked: Vec<(usize, ValueId, i64)> = scans
+        .map(|&(index, output)| {
+            let axis = repeated.output_axes.get(index - repeated.initial.len()).copied().unwrap_or(0);
+            (index, output, counted(output, axis, 1))
+        })
+        .collect();
+    let mut axes = sliced.iter().chain(&stacked).map(|&(_, _, axis)| axis);
+    if forward && axes.any(|axis| axis < 0) {
+        return Ok(());
+    }
+    if sliced.len() + stacked.len() + identities(model, body, &repeated, &results, &wanted) > 1 + needed.unneeded.len()
+    {
+        return Ok(());
+    }
+    let is_known = |input: &ValueId| facts.get(*input).and_then(Fact::data).and_then(Data::tensor).is_some();
+    let mut leading = inputs.iter().take(repeated.leading);
+    if !leading.all(|input| is_known(input) || !needed.values.contains(input)) {
+        return Ok(());
+    }
+    // Everything is there to be done; only now is anything changed.
+    if !edits.take(NAME, || model.describe(id)) {
+        return Ok(());
+    }
+    let mut arguments = Vec::with_capacity(inputs.len());
+    for (index, &input) in inputs.iter().enumerate() {
+        let argument = if index < repeated.leading {
+            let known = facts.get(input).and_then(Fact::data).and_then(Data::tensor).cloned();
+            match known.filter(|_| needed.values.contains(&input)) {
+                Some(tensor) => Some(constant(model, home, input, tensor)?),
+                None => None,
+            }
+        } else {
+            repeated.initial.get(index - repeated.leading).copied()
+        };
+        arguments.push(argument);
+    }
+    for (index, operand, axis) in sliced {
+        let slice = squeezed(model, id, home, operand, axis)?;
+        if let Some(argument) = arguments.get_mut(index) {
+            *argument = slice;
+        }
+    }
+    // Nodes that no wanted result needs may read inputs of the body that get no argument, so they are removed before the body is inlined.
+    remove_all(model, needed.unneeded);
+    let mut read_as = outputs;
+    for (index, output, axis) in stacked {
+        let stacked = unsqueezed(model, body, output, axis)?;
+        if let Some((place, stacked)) = read_as.get_mut(index).zip(stacked) {
+            *place = stacked;
+        }
+    }
+    let arguments: Vec<ValueId> =
+        inputs.iter().zip(arguments).map(|(&input, argument)| argument.unwrap_or(input)).collect();
+    model.inline_subgraph(id, body, &arguments, &read_as)?;
+    Ok(())
+}
+
+/// Whether what the body takes is what it is given: a runtime puts what is no optional into one where the body declares that.
+fn is_typed_alike(model: &Model, facts: &Facts, repeated: &Repeated) -> bool {
+    let inputs = model.graph(repeated.body).inputs();
+    inputs.iter().skip(repeated.leading).zip(&repeated.initial).all(|(&input, &initial)| {
+        let wraps = matches!(model.value(input).declared, Some(DeclaredType::Optional { .. }));
+        !wraps || matches!(facts.get(initial).and_then(|fact| fact.ty.as_ref()), Some(Type::Optional(_)))
+    })
+}
+
+/// How many results need an Identity at most. A result does whose name must survive, unless a node of the body computes what it
+/// becomes, and no other result becomes the same: then that node takes the name over.
+fn identities(
+    model: &Model,
+    body: GraphId,
+    repeated: &Repeated,
+    results: &[Option<ValueId>],
+    wanted: &[(usize, ValueId)],
+) -> usize {
+    let mut taken = FxHashSet::default();
+    let needs_one = |&&(index, output): &&(usize, ValueId)| {
+        let named = results.get(index).copied().flatten().is_some_and(|result| model.is_named(result));
+        let computed = matches!(model.value(output).definition(), Definition::Node(node, _)
+            if model.node(node).is_some_and(|node| node.graph() == body));
+        // What stands along a new axis is computed by a node of its own.
+        let own = index >= repeated.initial.len() || (computed && taken.insert(output));
+        named && !own
+    };
+    wanted.iter().filter(needs_one).count()
+}
+
+/// What of a body some of its outputs are computed from.
+struct Needed {
+    values: FxHashSet<ValueId>,
+    /// The other nodes of the body.
+    unneeded: Vec<NodeId>,
+}
+
+impl Needed {
+    fn of(model: &Model, body: GraphId, outputs: impl Iterator<Item = ValueId>) -> Self {
+        let (mut values, mut nodes) = (FxHashSet::default(), FxHashSet::default());
+        let mut open: Vec<ValueId> = outputs.collect();
+        while let Some(value) = open.pop() {
+            if !values.insert(value) {
+                continue;
+            }
+            let Definition::Node(id, _) = model.value(value).definition() else { continue };
+            let Some(node) = model.node(id).filter(|node| node.graph() == body && nodes.insert(id)) else { continue };
+            open.extend(node.inputs().iter().flatten());
+            open.extend(node.subgraphs().flat_map(|graph| model.captures(graph)));
+        }
+        let unneeded = model.graph(body).nodes().filter(|id| !nodes.contains(id)).collect();
+        Needed { values, unneeded }
+    }
+}
+
+/// Removes nodes with all that is inside them.
+fn remove_all(model: &mut Model, mut nodes: Vec<NodeId>) {
+    while let Some(id) = nodes.pop() {
+        let Some(node) = model.node(id) else { continue };
+        nodes.extend(node.subgraphs().flat_map(|graph| model.graph(graph).nodes()));
+        model.remove_node(id);
+    }
+}
+
+/// A new initializer, named after a value.
+fn constant(model: &mut Model, graph: GraphId, like: ValueId, tensor: Tensor) -> Result<ValueId, Broken> {
+    let name = model.unused_name(&model.value(like).name.clone());
+    let value = model.add_value(name);
+    model.add_initializer(graph, value, Constant::dense(tensor))?;
+    Ok(value)
+}
+
+/// An axis of a value, or of one with so many axes more, counted from the front if its rank is known.
+fn from_front(facts: &Facts, value: ValueId, axis: i64, more: usize) -> i64 {
+    let rank = facts.get(value).and_then(Fact::rank).and_then(|rank| rank.checked_add(more));
+    let place = rank.and_then(|rank| axis_in(axis, rank).ok());
+    place.and_then(|place| i64::try_from(place).ok()).unwrap_or(axis)
+}
+
+/// The one slice of a scanned operand, computed before `place`.
+fn squeezed(
+    model: &mut Model,
+    place: NodeId,
+    home: GraphId,
+    operand: ValueId,
+    axis: i64,
+) -> Result<Option<ValueId>, Broken> {
+    let Some(mut edit) = Edit::at(model, place) else { return Ok(None) };
+    let slice = edit.new_value(operand, "slice");
+    let node = Build::named(&mut edit, Opset::of(model, home), "axes").squeeze(operand, vec![axis]).output(slice);
+    Ok(model.apply(edit.inserting(node))?.value(slice))
+}
+
+/// An output of the body with an axis of size 1 more.
+fn unsqueezed(model: &mut Model, body: GraphId, output: ValueId, axis: i64) -> Result<Option<ValueId>, Broken> {
+    let mut edit = Edit::at_end(body);
+    let stacked = edit.new_value(output, "stacked");
+    let node = Build::named(&mut edit, Opset::of(model, body), "axes").unsqueeze(output, vec![axis]).output(stacked);
+    Ok(model.apply(edit.inserting(node))?.value(stacked))
+}

@@ -1,0 +1,35 @@
+//! Inlining: what a node stands for takes the node's place.
+//!
+//! * [`branches`]: an If whose condition is known becomes the branch that is taken.
+//! * [`loops`]: a Loop or Scan whose body runs once becomes the body, and one whose body never runs becomes what it starts from.
+//! * [`calls`]: calls of the model's functions become the function's body; [`call_graph`] tells who calls whom.
+//! * [`functions`]: how many calls become bodies, which is decided by what is left after folding.
+//!
+//! What is done to the graphs is the business of [`crate::ir`] (`Model::inline_subgraph`, `Model::inline_call`).
+
+pub(super) mod branches;
+pub(super) mod call_graph;
+pub(super) mod calls;
+pub(super) mod functions;
+pub(super) mod loops;
+
+use super::dead::live_graphs;
+use crate::ir::{GraphId, Model, NodeId};
+use crate::ops::operator_of;
+
+/// The nodes of these operators, outer ones first: a branch that moves up is in its new graph before what is inside it is
+/// looked at.
+fn nodes_of(model: &Model, operators: &[&str]) -> Vec<NodeId> {
+    let nodes = live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>());
+    let wanted = |&id: &NodeId| {
+        model.node(id).is_some_and(|node| {
+            operators.iter().any(|operator| node.is(operator)) && operator_of(model, node).is_some()
+        })
+    };
+    nodes.filter(wanted).collect()
+}
+
+/// Whether a body has initializers whose names must survive, which stand for other values outside.
+fn holds_names(model: &Model, body: GraphId) -> bool {
+    model.graph(body).initializers().iter().any(|&value| model.value(value).pinned)
+}

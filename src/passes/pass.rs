@@ -1,0 +1,92 @@
+//! A pass as data, and what it works on.
+
+use rustc_hash::FxHashSet;
+
+use super::edits::EditCounter;
+use super::options::Options;
+use super::outcome::RunError;
+use super::profile::Profile;
+use super::records::is_listed;
+use super::simplify::Rules;
+use super::untouched::Untouched;
+use crate::ir::{Facts, Model, NodeId};
+use crate::ops::{EventKind, Walk};
+
+/// A pass over the main graph and the graphs inside it.
+#[derive(Clone, Copy)]
+pub struct Pass {
+    /// Its name, in kebab case, as reports give it and `--skip` takes it.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub does: &'static str,
+    /// When it runs. The passes of stage 0 run in every round; those of a later stage only in a round in which no pass of an earlier
+    /// stage has changed anything.
+    pub stage: usize,
+    /// Runs it once.
+    pub(super) run: fn(&mut Work<'_>) -> Result<(), RunError>,
+}
+
+/// The root graph that passes work on, and everything they need.
+pub(super) struct Work<'a> {
+    /// The model; its main graph is the root the passes work on.
+    pub model: &'a mut Model,
+    /// What is known of the values, and what inference has to tell.
+    pub walk: &'a mut Walk,
+    /// What all root graphs of the model have in common.
+    pub run: &'a mut Run,
+    /// How many bytes constants may make the model larger by.
+    pub growth: usize,
+    /// Nodes that are not folded, because their results are too large.
+    pub kept: FxHashSet<NodeId>,
+    /// Nodes that read nothing but constants and were inferred anew for that.
+    pub decided: FxHashSet<NodeId>,
+    /// Nodes that no rule looks at.
+    pub untouched: Untouched,
+    /// Whether the graph was inferred before.
+    pub is_inferred: bool,
+    /// What there is to tell.
+    pub notes: Vec<Note>,
+}
+
+/// Something to tell of a node: its description, what kind of thing, and the reason.
+pub(super) type Note = (String, EventKind, String);
+
+/// What all root graphs of a model have in common while the passes run.
+pub(super) struct Run {
+    pub options: Options,
+    pub rules: Rules,
+    pub edits: EditCounter,
+    pub profile: Profile,
+}
+
+/// Whether a rule or pass is to be left out. Those that no rule list names, such as folding, go on where only some are to be used.
+pub(super) fn skips(options: &Options, name: &str) -> bool {
+    let is_named = |names: &[String]| names.iter().any(|named| named == name);
+    is_named(&options.skip) || (!options.only.is_empty() && is_listed(name) && !is_named(&options.only))
+}
+
+impl Run {
+    /// A run of the passes under these options, which may make as many edits as the counter allows.
+    pub(super) fn new(options: &Options, edits: EditCounter) -> Self {
+        let rules = Rules::new(&|name| !skips(options, name), options.exact);
+        Run { options: options.clone(), rules, edits, profile: Profile::default() }
+    }
+
+    /// Whether a rule or pass is to be left out.
+    pub(super) fn skips(&self, name: &str) -> bool {
+        skips(&self.options, name)
+    }
+}
+
+impl<'a> Work<'a> {
+    /// The main graph, to be worked on for the first time.
+    pub(super) fn new(model: &'a mut Model, walk: &'a mut Walk, run: &'a mut Run, growth: usize) -> Self {
+        let (kept, decided, untouched) = (FxHashSet::default(), FxHashSet::default(), Untouched::default());
+        Work { model, walk, run, growth, kept, decided, untouched, is_inferred: false, notes: Vec::new() }
+    }
+
+    /// The model to change, what is known of its values, and the counter to ask before every edit.
+    pub(super) fn parts(&mut self) -> (&mut Model, &Facts, &mut EditCounter) {
+        (self.model, &self.walk.facts, &mut self.run.edits)
+    }
+}

@@ -1,0 +1,220 @@
+//! Which passes there are, and the order they run in.
+
+use rustc_hash::FxHashSet;
+
+use super::inline::{branches, loops};
+use super::outcome::RunError;
+use super::pass::{Pass, Run, Work};
+use super::{chains, common_subexpressions, dead, fold, quantization, shape_reads, simplify, value_numbering};
+use crate::ir::{Facts, Model, NodeId, ValueId};
+use crate::ops::{Event, EventKind};
+
+/// States what is known of every value. It runs at the beginning of every round, and does not change the model.
+pub const INFER: Pass =
+    Pass { name: "infer-shapes", does: "States types, sizes and contents of values.", stage: 0, run: infer };
+
+/// The passes over a root graph, in the order they run in.
+pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "fold-constants",
+        does: "Makes initializers of results that are known.",
+        stage: 0,
+        run: fold_constants,
+    },
+    Pass {
+        name: "fold-results",
+        does: "Lets readers of a known result read an initializer where its node has other results that are not known.",
+        stage: 0,
+        run: fold_results,
+    },
+    Pass {
+        name: "fold-containers",
+        does: "Computes known sequences and optionals from initializers.",
+        stage: 0,
+        run: fold_containers,
+    },
+    Pass { name: "rewrite", does: "Tries the rewrite rules at every node.", stage: 0, run: |work| rewrite(work, 0) },
+    Pass {
+        name: common_subexpressions::NAME,
+        does: "Makes one of nodes that compute the same, and of equal initializers.",
+        stage: 0,
+        run: merge,
+    },
+    Pass {
+        name: value_numbering::NAME,
+        does: "Makes one of values that are proved to hold the same integers.",
+        stage: 0,
+        run: number,
+    },
+    Pass {
+        name: shape_reads::NAME,
+        does: "Reads a vector of sizes by one Shape of a tensor that has them in a row.",
+        stage: 0,
+        run: read_shapes,
+    },
+    Pass {
+        name: branches::NAME,
+        does: "Replaces an If of known condition by the branch that is taken.",
+        stage: 0,
+        run: inline_branches,
+    },
+    Pass {
+        name: loops::NAME,
+        does: "Replaces a Loop or Scan whose body runs once, or never.",
+        stage: 0,
+        run: inline_loops,
+    },
+    Pass { name: dead::NAME, does: "Removes nodes and initializers that nothing reads.", stage: 0, run: remove_dead },
+    Pass {
+        name: "rewrite-late",
+        does: "Tries the rules that take apart what other rules look for.",
+        stage: 1,
+        run: |work| rewrite(work, 1),
+    },
+    Pass {
+        name: "rewrite-last",
+        does: "Tries the rules that hide what all others look for.",
+        stage: 2,
+        run: |work| rewrite(work, 2),
+    },
+    // What other passes would remove is not worth planning, so this waits until nothing else is left to do.
+    Pass {
+        name: chains::NAME,
+        does: "Computes all sizes of a graph anew where that takes fewer nodes.",
+        stage: 3,
+        run: shorten_size_chains,
+    },
+];
+
+/// Every name that `--skip` takes beside those of the rewrite rules, and that edits are counted under.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let passes = PASSES.iter().map(|pass| pass.name);
+    passes.chain([super::inline::calls::NAME, super::function_bodies::NAME])
+}
+
+/// Infers what is known, anew where edits have made more of it known.
+fn infer(work: &mut Work<'_>) -> Result<(), RunError> {
+    if work.is_inferred {
+        for value in newly_decided(work.model, &work.walk.facts, &mut work.decided) {
+            work.walk.forget(value);
+        }
+    }
+    work.walk.unstated = quantization::kept(work.model, &work.run.options)?;
+    work.walk.infer_main(work.model)?;
+    if !work.is_inferred {
+        newly_decided(work.model, &work.walk.facts, &mut work.decided);
+        work.is_inferred = true;
+    }
+    work.walk.events.iter().for_each(|event| work.untouched.note(event));
+    work.untouched.hold(work.model, &mut work.walk.facts);
+    for Event { node, kind, reason } in work.walk.events.drain(..) {
+        work.notes.push((work.model.describe(node), kind, reason));
+    }
+    Ok(())
+}
+
+/// The results that are not known of nodes of the main graph that edits gave nothing but constants to read: what was stated of them
+/// was stated when less was known of the operands. A node is told once.
+fn newly_decided(model: &Model, facts: &Facts, decided: &mut FxHashSet<NodeId>) -> Vec<ValueId> {
+    let is_known =
+        |value: &Option<ValueId>| value.is_none_or(|value| facts.get(value).is_some_and(|fact| fact.data().is_some()));
+    let mut found = Vec::new();
+    for id in model.graph(model.main()).nodes() {
+        let Some(node) = model.node(id).filter(|node| node.inputs().iter().all(is_known)) else { continue };
+        if !node.outputs().iter().all(is_known) && decided.insert(id) {
+            found.extend(node.outputs().iter().flatten());
+        }
+    }
+    found
+}
+
+fn fold_constants(work: &mut Work<'_>) -> Result<(), RunError> {
+    let (growth, kept) = (work.growth, &mut work.kept);
+    let declined = fold::fold(work.model, &work.walk.facts, growth, kept, &mut work.run.edits);
+    for (node, bytes) in declined {
+        let reason = format!("its constant result of {bytes} bytes would make the model larger than allowed");
+        work.notes.push((work.model.describe(node), EventKind::Declined, reason));
+    }
+    Ok(())
+}
+
+fn fold_results(work: &mut Work<'_>) -> Result<(), RunError> {
+    let (model, facts, edits) = work.parts();
+    fold::fold_partly(model, facts, edits);
+    Ok(())
+}
+
+fn fold_containers(work: &mut Work<'_>) -> Result<(), RunError> {
+    let (model, facts, edits) = work.parts();
+    Ok(fold::fold_containers(model, facts, edits)?)
+}
+
+fn rewrite(work: &mut Work<'_>, stage: usize) -> Result<(), RunError> {
+    let Run { rules, edits, .. } = &mut *work.run;
+    Ok(simplify::simplify(work.model, &mut work.walk.facts, (rules, &work.untouched), stage, edits)?)
+}
+
+fn merge(work: &mut Work<'_>) -> Result<(), RunError> {
+    let (model, facts, edits) = work.parts();
+    Ok(common_subexpressions::merge(model, facts, edits)?)
+}
+
+fn number(work: &mut Work<'_>) -> Result<(), RunError> {
+    let (model, facts, edits) = work.parts();
+    Ok(value_numbering::number(model, facts, edits)?)
+}
+
+fn read_shapes(work: &mut Work<'_>) -> Result<(), RunError> {
+    let (model, facts, edits) = work.parts();
+    Ok(shape_reads::read_off(model, facts, edits)?)
+}
+
+fn inline_branches(work: &mut Work<'_>) -> Result<(), RunError> {
+    let (model, facts, edits) = work.parts();
+    Ok(branches::inline(model, facts, edits)?)
+}
+
+fn inline_loops(work: &mut Work<'_>) -> Result<(), RunError> {
+    Ok(loops::inline(work.model, &work.walk.facts, &work.walk.trips, &mut work.run.edits)?)
+}
+
+fn remove_dead(work: &mut Work<'_>) -> Result<(), RunError> {
+    dead::remove(work.model, &mut work.run.edits);
+    Ok(())
+}
+
+/// Plans the sizes anew, and removes at once what the plan has no use for.
+fn shorten_size_chains(work: &mut Work<'_>) -> Result<(), RunError> {
+    let (model, facts, edits) = work.parts();
+    if chains::shorten(model, facts, edits)? > 0 {
+        dead::remove(model, edits);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_of_the_rules_has_a_pass() {
+        let rewrites: Vec<usize> =
+            PASSES.iter().filter(|pass| pass.name.starts_with("rewrite")).map(|pass| pass.stage).collect();
+        assert_eq!(rewrites, (0..=crate::rewrite::LATE_RULES.len()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn every_record_is_of_a_pass() {
+        for record in crate::passes::RECORDS {
+            assert!(names().any(|name| name == record.name), "no pass is named {}", record.name);
+        }
+    }
+
+    #[test]
+    fn names_are_given_once_and_stages_ascend() {
+        let mut names: Vec<&str> = names().chain(crate::rewrite::rules().map(|rule| rule.name)).collect();
+        names.sort_unstable();
+        assert!(PASSES.windows(2).all(|pair| pair[0].stage <= pair[1].stage));
+        assert!(PASSES.iter().all(|pass| names.iter().filter(|name| **name == pass.name).count() == 1));
+    }
+}

@@ -1,0 +1,141 @@
+//! Vectors of sizes that some tensor has in a row are read by one Shape of that tensor, instead of being computed.
+//!
+//! Law: `[d_i, …, d_(j-1)] = Shape(x, start = i, end = j)` where `x` has the shape `[d_0, …, d_(n-1)]`, each size equal as an expression
+//! in the symbols.
+//!
+//! This takes what needs no search, in every round; what is left of the sizes is planned by [`super::chains`].
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::dead::live_graphs;
+use super::edits::EditCounter;
+use crate::dim::Dim;
+use crate::ir::{Broken, Content, Edit, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
+use crate::ops::Opset;
+use crate::rewrite::build::Build;
+use crate::tensor::DType;
+
+/// The pass's name, under which its edits are counted.
+pub(super) const NAME: &str = "shape-read-off";
+
+/// Longer vectors are no shapes.
+const MAX_LEN: usize = 64;
+
+/// How many tensors are remembered for one dimension.
+const MAX_SOURCES: usize = 8;
+
+/// Reads vectors of sizes off tensors, in the main graph and its subgraphs.
+///
+/// # Errors
+/// The model is inconsistent.
+pub fn read_off(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Result<(), Broken> {
+    for graph in live_graphs(model) {
+        in_graph(model, facts, graph, edits)?;
+    }
+    Ok(())
+}
+
+fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId, edits: &mut EditCounter) -> Result<(), Broken> {
+    let mut sources = sources(model, facts, graph);
+    if sources.is_empty() {
+        return Ok(());
+    }
+    // A vector that is there already is left to value numbering.
+    let mut known: FxHashSet<Vec<Dim>> = FxHashSet::default();
+    for &value in model.graph(graph).inputs() {
+        note_source(facts, value, &mut sources);
+        known.extend(sizes(facts, value));
+    }
+    for id in model.topological(graph)? {
+        let Some(node) = model.node(id) else { continue };
+        let outputs: Vec<ValueId> = node.outputs().iter().flatten().copied().collect();
+        for &value in &outputs {
+            let Some(elements) = sizes(facts, value) else { continue };
+            if known.insert(elements.clone()) {
+                read(model, facts, id, value, &elements, &sources, edits)?;
+            }
+        }
+        for &value in &outputs {
+            note_source(facts, value, &mut sources);
+        }
+    }
+    Ok(())
+}
+
+/// The expressions a vector holds, if it is one that could be read off a tensor.
+fn sizes(facts: &Facts, value: ValueId) -> Option<Vec<Dim>> {
+    let fact = facts.get(value).filter(|fact| fact.data().is_none() && fact.dtype() == Some(DType::Int64))?;
+    fact.shape().filter(|shape| shape.len() == 1)?;
+    fact.ints().filter(|elements| elements.len() <= MAX_LEN && !elements.is_empty())
+}
+
+/// Where each dimension stands that a vector begins with which might be read off: tensors and their axes.
+type Sources<'f> = FxHashMap<&'f Dim, Vec<(ValueId, usize)>>;
+
+/// The dimensions to look out for, standing nowhere yet.
+fn sources<'f>(model: &Model, facts: &'f Facts, graph: GraphId) -> Sources<'f> {
+    let mut sources = Sources::default();
+    if !Opset::of(model, graph).shape_of_a_run() {
+        return sources;
+    }
+    for node in model.graph(graph).nodes().filter_map(|id| model.node(id)).filter(|node| is_readable(node)) {
+        let fact = node.output(0).and_then(|value| facts.get(value)).filter(|fact| fact.data().is_none());
+        let vector =
+            fact.filter(|fact| fact.dtype() == Some(DType::Int64) && fact.shape().is_some_and(|dims| dims.len() == 1));
+        let Some(Content::Elements(elements)) = vector.and_then(|fact| fact.content.as_ref()) else { continue };
+        if let Some(first) = elements.first().and_then(Scalar::as_int).filter(|dim| dim.as_const().is_none()) {
+            sources.entry(first).or_default();
+        }
+    }
+    sources
+}
+
+/// Whether a node could be replaced by a Shape.
+fn is_readable(node: &Node) -> bool {
+    node.outputs().len() == 1 && !node.is("Shape")
+}
+
+/// Remembers the tensor under each dimension a shape read off it could begin with.
+fn note_source(facts: &Facts, value: ValueId, sources: &mut Sources<'_>) {
+    if sources.is_empty() {
+        return;
+    }
+    let Some(shape) = facts.get(value).and_then(|fact| fact.shape()) else { return };
+    for (axis, dim) in shape.iter().enumerate() {
+        if let Some(known) = sources.get_mut(dim).filter(|known| known.len() < MAX_SOURCES) {
+            known.push((value, axis));
+        }
+    }
+}
+
+/// Computes a vector of dimensions by one Shape of a tensor that has them in a row, when something longer computes it now.
+fn read(
+    model: &mut Model,
+    facts: &Facts,
+    id: NodeId,
+    value: ValueId,
+    elements: &[Dim],
+    sources: &Sources<'_>,
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    let Some(node) = model.node(id).filter(|node| is_readable(node)) else { return Ok(()) };
+    let Some(candidates) = elements.first().and_then(|dim| sources.get(dim)) else { return Ok(()) };
+    let found = candidates.iter().copied().find(|&(tensor, axis)| is_run(facts, tensor, axis, elements));
+    let Some((tensor, axis)) = found else { return Ok(()) };
+    let name = node.name.clone();
+    let Some(mut edit) = Edit::at(model, id) else { return Ok(()) };
+    let run = axis..axis.saturating_add(elements.len());
+    let build = Build::after(&mut edit, Opset::of(model, node.graph()), value);
+    let Some(shape) = build.shape_of_run(tensor, run) else { return Ok(()) };
+    if !edits.take(NAME, || model.describe(id)) {
+        return Ok(());
+    }
+    model.apply(edit.removing(id).inserting(shape.named(name).output(value)))?;
+    Ok(())
+}
+
+/// Whether the dimensions of `tensor` from `axis` on are `elements`.
+fn is_run(facts: &Facts, tensor: ValueId, axis: usize, elements: &[Dim]) -> bool {
+    let shape = facts.get(tensor).and_then(|fact| fact.shape());
+    shape.and_then(|shape| shape.get(axis..)?.get(..elements.len())).is_some_and(|run| run == elements)
+}

@@ -1,0 +1,98 @@
+//! Value numbering: values that are proved to hold the same integers become one, whatever computed them.
+//!
+//! Law: two integer tensors of the same element type and shape, whose elements are equal as expressions in the symbols, are equal for
+//! every value of the symbols. Tensors of symbolic size are compared by what they count (see [`crate::rewrite::positions`]): an offset,
+//! and a step along each axis.
+
+use rustc_hash::FxHashMap;
+
+use super::dead::live_graphs;
+use super::edits::EditCounter;
+use crate::dim::Dim;
+use crate::ir::{Broken, Facts, GraphId, Model, NodeId, ValueId};
+use crate::ops::{Budget, Opset};
+use crate::rewrite::{Place, Positions, Taken, positions};
+use crate::tensor::DType;
+
+/// The pass's name, under which its edits are counted.
+pub(super) const NAME: &str = "value-numbering";
+
+/// Longer vectors are no shapes.
+const MAX_LEN: usize = 64;
+
+/// What values of known content are told apart by: element type, shape and elements.
+type Key = (DType, Vec<usize>, Vec<Dim>);
+
+/// Merges values of equal symbolic content in the main graph and its subgraphs.
+///
+/// # Errors
+/// The model is inconsistent.
+pub fn number(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Result<(), Broken> {
+    for graph in live_graphs(model) {
+        in_graph(model, facts, graph, edits)?;
+    }
+    Ok(())
+}
+
+fn key(facts: &Facts, value: ValueId) -> Option<Key> {
+    let fact = facts.get(value)?;
+    if fact.data().is_some() {
+        return None;
+    }
+    let elements = fact.ints().filter(|elements| elements.len() <= MAX_LEN && !elements.is_empty())?;
+    Some((fact.dtype()?, fact.static_shape()?, elements))
+}
+
+fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId, edits: &mut EditCounter) -> Result<(), Broken> {
+    let mut first: FxHashMap<Key, ValueId> = FxHashMap::default();
+    let mut counting: FxHashMap<Positions, ValueId> = FxHashMap::default();
+    let opset = Opset::of(model, graph);
+    let looks = Looks { opset, budget: Budget::default(), taken: Taken::default() };
+    for &value in model.graph(graph).inputs() {
+        if let Some(key) = key(facts, value) {
+            first.entry(key).or_insert(value);
+        }
+    }
+    for id in model.topological(graph)? {
+        let Some(node) = model.node(id) else { continue };
+        for value in node.outputs().iter().flatten().copied().collect::<Vec<_>>() {
+            let known = match key(facts, value) {
+                Some(key) => *first.entry(key).or_insert(value),
+                None => match counted(model, facts, id, value, &looks) {
+                    Some(counted) => *counting.entry(counted).or_insert(value),
+                    None => continue,
+                },
+            };
+            if known != value {
+                unite(model, value, known, edits);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lets every reader of a value read one that holds the same.
+fn unite(model: &mut Model, value: ValueId, known: ValueId, edits: &mut EditCounter) {
+    let is_free = !model.is_named(value) && !model.users(value).is_empty();
+    if is_free && edits.take(NAME, || format!("'{}'", model.value(value).name)) {
+        model.replace_uses(value, known);
+    }
+}
+
+/// What a tensor of symbolic size counts.
+fn counted(model: &Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Looks) -> Option<Positions> {
+    let fact = facts.get(value)?;
+    let symbolic = fact.shape()?.iter().any(|dim| dim.as_const().is_none());
+    if !symbolic || !matches!(fact.dtype()?, DType::Int64 | DType::Int32 | DType::Bool) {
+        return None;
+    }
+    let Looks { opset, budget, taken } = looks;
+    positions(&Place { model, facts, id, opset: *opset, budget, taken }, value)
+}
+
+/// What looking at a node takes.
+struct Looks {
+    opset: Opset,
+    budget: Budget,
+    taken: Taken,
+}

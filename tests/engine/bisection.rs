@@ -1,0 +1,193 @@
+//! `--stop-after`: whatever the number of edits, they are the first ones of those made without a limit.
+
+use std::collections::BTreeMap;
+
+use onnx_slice_fold::ir::{Definition, Model, text};
+use onnx_slice_fold::{OnnxModel, Options, Report};
+
+/// Constants, equal nodes, rules, sizes, dead code.
+const SIZES: &str = "<ir_version: 8, opset_import: [\"\" : 17]>
+g (float[n,h,w] x) => (float[a,b] y, float[d,h,w] z, int64[2] twice) <int64 one = {1}, int64[1] two1 = {2}, int64 again = {1}, int64 two = {2}, int64[1] zero = {0}, float[2] unread = {1,2}> {
+    s = Shape (x)
+    t = Shape (x)
+    a = Gather (s, one)
+    b = Gather (t, again)
+    c = Gather (t, two)
+    a1 = Unsqueeze (a, zero)
+    b1 = Unsqueeze (b, zero)
+    c1 = Unsqueeze (c, zero)
+    hw = Concat <axis = 0> (b1, c1)
+    half = Div (two, two)
+    more = Add (half, one)
+    more1 = Unsqueeze (more, zero)
+    flat = Mul (a1, c1)
+    shape = Concat <axis = 0> (zero, flat)
+    other = Concat <axis = 0> (zero, b1, c1)
+    tiled = Concat <axis = 0> (b1, c1, more1)
+    nobody = ConstantOfShape (tiled)
+    y = Reshape (x, shape)
+    d1 = Add (b1, b1)
+    d2 = Mul (b1, two1)
+    twice = Concat <axis = 0> (d1, d2)
+    i = Identity (x)
+    z1 = Reshape (i, other)
+    z = Expand (z1, other)
+}";
+
+/// An If and Loops that are decided, and values inside that hide outer ones.
+const BODIES: &str = "<ir_version: 8, opset_import: [\"\" : 17]>
+g (float[n] x) => (float[n] y, float[n] z, float[n] w) <bool yes = {1}, int64 once = {1}, int64 never = {0}, float two = {2}> {
+    a = Abs (x)
+    taken = If <then_branch: graph = t () => (float[n] b) { k = Abs (x)  l = Mul (k, two)  b = Neg (l) },
+                else_branch: graph = e () => (float[n] d) { d = Exp (x) }> (yes)
+    y = Add (a, taken)
+    z1 = Loop <body: graph = p (int64 i, bool c, float[n] v) => (bool c1, float[n] v1) { c1 = Identity (c)  v1 = Sqrt (v) }> (once, yes, a)
+    w1 = Loop <body: graph = q (int64 i2, bool c2, float[n] v2) => (bool c3, float[n] v3) { c3 = Identity (c2)  v3 = Log (v2) }>
+        (never, yes, taken)
+    none = Identity (two)
+    s = Sum (two, none)
+    z = Mul (z1, s)
+    w = Div (w1, s)
+}";
+
+/// Functions of which one is called once, one is small, one is large and stays, and one nobody calls.
+const FUNCTIONS: &str = "<ir_version: 8, opset_import: [\"\" : 17, \"f\" : 1]>
+g (float[n,4] x, float[m,4] u) => (float[n,4] y, float[m,4] z) {
+    a = f.once (x)
+    b = f.small (a)
+    c = f.small (b)
+    d = f.large (c)
+    y = f.large (d)
+    z = f.large (u)
+}
+<domain: \"f\", opset_import: [\"\" : 17]> once (p) => (q) { t = Identity (p)  q = Abs (t) }
+<domain: \"f\", opset_import: [\"\" : 17]> small (p) => (q) { q = Neg (p) }
+<domain: \"f\", opset_import: [\"\" : 17]> nobody (p) => (q) { q = Exp (p) }
+<domain: \"f\", opset_import: [\"\" : 17]> large (p) => (q) {
+    s = Shape (p)
+    one = Constant <value = int64 {1}> ()
+    zero = Constant <value = int64[1] {0}> ()
+    w = Gather (s, one)
+    w1 = Unsqueeze (w, zero)
+    minus = Constant <value = int64[1] {-1}> ()
+    all = Concat <axis = 0> (minus, w1)
+    r = Reshape (p, all)
+    t0 = Sin (r)
+    t1 = Cos (t0)
+    t2 = Sin (t1)
+    t3 = Cos (t2)
+    t4 = Sin (t3)
+    t5 = Cos (t4)
+    t6 = Sin (t5)
+    t7 = Cos (t6)
+    t8 = Abs (t7)
+    t9 = Abs (t8)
+    q = Exp (t9)
+}";
+
+const MODELS: [(&str, &str); 3] = [("sizes", SIZES), ("bodies", BODIES), ("functions", FUNCTIONS)];
+
+fn folded(source: &str, options: &Options) -> (Model, Report) {
+    let mut held = OnnxModel::of(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}")));
+    let report = held.fold(options).unwrap_or_else(|error| panic!("{options:?}\n{error}"));
+    (held.model().clone(), report)
+}
+
+fn stopped_after(source: &str, edits: usize) -> (Model, Report) {
+    folded(source, &Options::new().stop_after(edits).verify_each(true))
+}
+
+/// Nodes, initializers, inputs and outputs of every graph by name: all there is but types.
+fn skeleton(model: &Model) -> Vec<String> {
+    let name = |value| model.value(value).name.clone();
+    let mut lines = Vec::new();
+    for graph in model.graphs().filter(|&graph| model.is_live(graph)) {
+        let held = model.graph(graph);
+        lines.push(format!("graph {graph:?} {}", held.name));
+        lines.extend(held.inputs().iter().map(|&value| format!("input {}", name(value))));
+        lines.extend(held.outputs().iter().map(|&value| format!("output {}", name(value))));
+        lines.extend(held.initializers().iter().map(|&value| {
+            let tensor = model.value(value).constant_tensor();
+            format!(
+                "initializer {} {:?} {tensor:?}",
+                name(value),
+                model.value(value).definition() == Definition::Initializer(graph)
+            )
+        }));
+        for node in held.nodes().filter_map(|id| model.node(id)) {
+            let inputs: Vec<_> = node.inputs().iter().map(|value| value.map(name)).collect();
+            let outputs: Vec<_> = node.outputs().iter().map(|value| value.map(name)).collect();
+            let attributes = &node.attributes;
+            lines.push(format!("{} {:?} {inputs:?} {outputs:?} {attributes:?}", node.operator(), node.name));
+        }
+    }
+    lines.extend(model.functions().map(|(id, function)| format!("{id:?} {} {:?}", function.name, function.body)));
+    lines
+}
+
+#[test]
+fn with_no_edit_the_graph_is_that_of_the_file() {
+    for (name, source) in MODELS {
+        let original = text::parse(source).expect("it parses");
+        let (model, report) = stopped_after(source, 0);
+        assert_eq!(skeleton(&model), skeleton(&original), "{name}");
+        assert_eq!(report.fired.values().sum::<usize>(), 0, "{name}");
+        assert_eq!(report.last_edit, None, "{name}");
+        assert!(report.after.shaped >= report.before.shaped, "{name}");
+    }
+}
+
+#[test]
+fn every_number_of_edits_is_the_beginning_of_the_next() {
+    for (name, source) in MODELS {
+        let (unlimited, whole) = folded(source, &Options::new());
+        let total: usize = whole.fired.values().sum();
+        assert!(total > 10, "{name} takes {total} edits only");
+        let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+        for edits in 1..=total {
+            let (model, report) = stopped_after(source, edits);
+            let last = report.last_edit.unwrap_or_else(|| panic!("{name}: no edit of {edits}"));
+            *known.entry(last.name).or_default() += 1;
+            let fired: BTreeMap<&str, usize> = report.fired.iter().map(|(rule, count)| (*rule, *count)).collect();
+            assert_eq!(fired, known, "{name} after {edits} edits");
+            assert!(last.place.is_some() && model.verify().is_ok(), "{name} after {edits} edits");
+            if edits == total {
+                assert_eq!(text::print(&model), text::print(&unlimited), "{name}");
+            }
+        }
+        let (model, report) = stopped_after(source, total + 1);
+        assert_eq!(report.fired, whole.fired, "{name}");
+        assert_eq!(text::print(&model), text::print(&unlimited), "{name}");
+    }
+}
+
+#[test]
+fn edits_of_every_kind_of_pass_are_counted() {
+    let fired: BTreeMap<&str, usize> =
+        MODELS.iter().flat_map(|(_, source)| folded(source, &Options::new()).1.fired).collect();
+    for pass in [
+        "fold-constants",
+        "common-subexpression",
+        "value-numbering",
+        "shape-read-off",
+        "decided-if",
+        "decided-loop",
+        "dead-code",
+        "inline-function",
+        "fold-function",
+    ] {
+        assert!(fired.get(pass).is_some_and(|&count| count > 0), "{pass}: {fired:?}");
+    }
+}
+
+/// What passes say they changed is what was counted.
+#[test]
+fn the_report_tells_what_each_pass_did() {
+    let (_, report) = folded(SIZES, &Options::new());
+    let changes: usize = report.passes.iter().map(|pass| pass.changes).sum();
+    assert_eq!(changes, report.fired.values().sum::<usize>());
+    let infer = report.passes.iter().find(|pass| pass.name == "infer-shapes");
+    assert!(infer.is_some_and(|pass| pass.runs == report.rounds && pass.seconds > 0.0));
+    let (_, report) = folded(SIZES, &Options::new().skip(["common-subexpression"]));
+    assert!(!report.passes.iter().any(|pass| pass.name == "common-subexpression"));
+}
