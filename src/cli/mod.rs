@@ -78,6 +78,9 @@ struct Passes {
     /// Only use rewrites that keep results equal bit for bit. What is constant is computed all the same, in this program's own way.
     #[arg(long)]
     exact: bool,
+    /// Make floats of dequantized constants that are computed with, instead of leaving them quantized for the runtime.
+    #[arg(long)]
+    fold_dequantize: bool,
     /// Stop after this many rewrites, to find the one at fault.
     #[arg(long, value_name = "COUNT")]
     stop_after: Option<usize>,
@@ -117,6 +120,7 @@ impl Passes {
             .stop_after(self.stop_after.unwrap_or(usize::MAX))
             .assumptions(shapes.chain(dims).chain(relations))
             .trust_declared_shapes(self.trust_declared_shapes)
+            .fold_dequantize(self.fold_dequantize)
             .strict(self.strict)
     }
 }

@@ -29,7 +29,7 @@
 //!   shorter one.
 //!
 //! The rooms: `monomial` and `expr` are the canonical form, `scope` the symbol table, `arith` the operations with
-//! `quotient` and `maximum` for the two that make atoms, `meet` what dims broadcast to, `bounds` and `prove` what can be proved, `ask` the questions, and
+//! `quotient` and `maximum` for the two that make atoms, `meet` what dims broadcast to, `bounds` and `prove` what can be proved, `size` which integers are sizes, `ask` the questions, and
 //! `text` and `parse` the written form.
 
 mod arith;
@@ -46,6 +46,7 @@ mod prove;
 mod quotient;
 mod refute;
 mod scope;
+mod size;
 mod text;
 
 pub use ask::Answer;

@@ -296,3 +296,58 @@ proptest! {
         }
     }
 }
+
+/// A polynomial over three integers of any sign: coefficients and exponents of up to four terms.
+fn polynomial() -> impl Strategy<Value = Vec<(i64, [u32; 3])>> {
+    let coefficient = prop_oneof![-3i64..4, Just(1), Just(-1), Just(2_000_000_000)];
+    prop::collection::vec((coefficient, [0u32..4, 0u32..3, 0u32..3]), 1..5)
+}
+
+proptest! {
+    #![proptest_config(config(4_000))]
+
+    /// Every bound, comparison and maximum of polynomials in run-time integers, at all small values and at large ones.
+    #[test]
+    fn what_is_proved_of_integers_of_any_sign_is_true(terms in polynomial(), other in polynomial(), low in -3i64..2) {
+        let scope = Scope::new();
+        let symbols: Vec<Symbol> = [
+            scope.fresh_value("j"),
+            scope.fresh_value("k"),
+            scope.fresh_integer("l", Some(low), Some(low + 4)),
+        ].iter().filter_map(Dim::as_symbol).collect();
+        let build = |terms: &[(i64, [u32; 3])]| {
+            let term = |(coefficient, exponents): &(i64, [u32; 3])| {
+                let powers = exponents.iter().zip(&symbols).flat_map(|(&n, &s)| (0..n).map(move |_| Dim::symbol(s)));
+                powers.fold(Dim::constant(*coefficient), |product, factor| scope.mul(&product, &factor))
+            };
+            terms.iter().map(term).fold(Dim::constant(0), |sum, term| scope.add(&sum, &term))
+        };
+        let value = |terms: &[(i64, [u32; 3])], at: &[i128; 3]| -> i128 {
+            let power = |(n, x): (&u32, &i128)| x.pow(*n);
+            terms.iter().map(|(c, n)| i128::from(*c) * n.iter().zip(at).map(power).product::<i128>()).sum()
+        };
+        let (a, b) = (build(&terms), build(&other));
+        let bounds = scope.bounds(&a);
+        let (le, eq, most, least) = (scope.le(&a, &b), scope.eq(&a, &b), scope.max(&a, &b), scope.min(&a, &b));
+        let wide = |range: std::ops::RangeInclusive<i128>| range.chain([-100_003, -1001, 1001, 99_991]);
+        for j in wide(-4..=4) {
+            for k in wide(-4..=4) {
+                for l in i128::from(low)..=i128::from(low + 4) {
+                    let at = [j, k, l];
+                    let (x, y) = (value(&terms, &at), value(&other, &at));
+                    prop_assert!(bounds.0.is_none_or(|low| i128::from(low) <= x), "{a:?} ≥ {:?} at {at:?}", bounds.0);
+                    prop_assert!(bounds.1.is_none_or(|high| x <= i128::from(high)), "{a:?} ≤ {:?} at {at:?}", bounds.1);
+                    prop_assert!(agrees(le, x <= y) && agrees(eq, x == y), "{a:?}, {b:?} at {at:?}");
+                    let bind = |symbol: Symbol| {
+                        let index = symbols.iter().position(|own| *own == symbol)?;
+                        i64::try_from(*at.get(index)?).ok()
+                    };
+                    for (dim, truth) in [(&most, x.max(y)), (&least, x.min(y))] {
+                        // What could not be stated is a symbol of its own, and has no value here.
+                        prop_assert!(dim.evaluate(&bind).is_none_or(|found| i128::from(found) == truth), "{dim:?} at {at:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -3,8 +3,8 @@
 //! Every question comes down to a lower bound of one polynomial (`a ≤ b` is `b − a ≥ 0`; an upper bound is the lower
 //! bound of the negation). The cheap answer is interval arithmetic. Behind it is a short search that rests on these laws:
 //!
-//! - `x ↦ low + x′` with `x′ ≥ 0` for every atom of a product, and `m·n ≥ m` for integers when `n` is a product of
-//!   factors of `m`;
+//! - `x ↦ low + x′` with `x′ ≥ 0` for every atom of a product, and `m·n ≥ m` for integers `m, n ≥ 0` when `n` is a product
+//!   of factors of `m`;
 //! - `B·max(mᵢ) = minᵢ B·mᵢ` for `B ≤ 0`, `B·max(mᵢ) ≥ B·mᵢ` for `B ≥ 0`, and `max(mᵢ) = mᵢ` in the case that `mᵢ` is
 //!   the largest;
 //! - `a − b + 1 ≤ b·⌊a/b⌋ ≤ a` for `b > 0`, after which `p` is bounded by the ceiling of a bound of `b·p`;
@@ -543,7 +543,8 @@ impl Share {
     }
 }
 
-/// `m·n ≥ m` where both are non-negative and every atom of `n` is one of `m`: if `m` is not 0, they are all at least 1.
+/// `m·n ≥ m` where `m ≥ 0`, `n ≥ 0` and every atom of `n` is one of `m`: if `m` is 0 both sides are; otherwise no atom of `n` is
+/// 0, so that `n ≥ 1`. It is `n` as a whole that may not be negative: of `m = k²` that is known whatever `k` is, of `n = k` it is not.
 fn absorb(terms: &mut [Term], is_non_negative: &dyn Fn(&Monomial) -> bool) {
     for index in 0..terms.len() {
         let Some(negative) = terms.get(index).cloned() else { continue };
@@ -553,7 +554,8 @@ fn absorb(terms: &mut [Term], is_non_negative: &dyn Fn(&Monomial) -> bool) {
         let mut debt = negative.coefficient;
         for other in terms.iter_mut().filter(|other| other.coefficient > 0) {
             let Some(extra) = other.monomial.over(&negative.monomial) else { continue };
-            if extra.factors().iter().all(|factor| negative.monomial.exponent_of(&factor.atom) > 0) {
+            let divides = extra.factors().iter().all(|factor| negative.monomial.exponent_of(&factor.atom) > 0);
+            if divides && is_non_negative(&extra) {
                 let paid = other.coefficient.min(debt.checked_neg().unwrap_or(i64::MAX));
                 other.coefficient = other.coefficient.saturating_sub(paid);
                 debt = debt.saturating_add(paid);

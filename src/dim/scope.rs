@@ -109,6 +109,8 @@ struct Entry {
     named: bool,
     interval: Interval,
     multiple: i64,
+    /// Whether it is a size; see [`super::size`].
+    size: bool,
 }
 
 impl Table {
@@ -160,7 +162,8 @@ impl Scope {
         }
         let name: Arc<str> = text.into();
         let interval = Interval::at_least(0);
-        let symbol = table.push(Entry { name: Some(name.clone()), stem: None, named: true, interval, multiple: 1 });
+        let symbol =
+            table.push(Entry { name: Some(name.clone()), stem: None, named: true, interval, multiple: 1, size: true });
         table.names.insert(name, symbol);
         symbol
     }
@@ -174,7 +177,7 @@ impl Scope {
 
     /// A new size, at least 0, that nothing else is known to equal. `hint` is the stem of its printed name.
     pub fn fresh(&self, hint: &str) -> Symbol {
-        self.make(hint, Interval::at_least(0))
+        self.make(hint, Interval::at_least(0), true)
     }
 
     /// [`fresh`](Scope::fresh), as an expression.
@@ -184,15 +187,24 @@ impl Scope {
 
     /// A new integer of which nothing is known, such as one computed at run time.
     pub fn fresh_value(&self, hint: &str) -> Dim {
-        Dim::symbol(self.make(hint, Interval::ANY))
+        Dim::symbol(self.make(hint, Interval::ANY, false))
     }
 
-    /// A new integer between the bounds, both included; `None` is no bound.
+    /// A new size between the bounds, both included; `None` is no bound. It is an integer that is no size if it may be negative.
     pub fn fresh_within(&self, hint: &str, low: Option<i64>, high: Option<i64>) -> Dim {
+        self.within(hint, low, high, low.is_some_and(|low| low >= 0))
+    }
+
+    /// A new integer between the bounds, both included, that is no size.
+    pub fn fresh_integer(&self, hint: &str, low: Option<i64>, high: Option<i64>) -> Dim {
+        self.within(hint, low, high, false)
+    }
+
+    fn within(&self, hint: &str, low: Option<i64>, high: Option<i64>, size: bool) -> Dim {
         let interval = Interval { low: low.map(i128::from), high: high.map(i128::from) };
         match (low, high) {
             (Some(low), Some(high)) if low == high => Dim::constant(low),
-            _ => Dim::symbol(self.make(hint, interval)),
+            _ => Dim::symbol(self.make(hint, interval, size)),
         }
     }
 
@@ -201,9 +213,22 @@ impl Scope {
         self.table.borrow().entry(symbol).is_some_and(|entry| entry.stem.is_some())
     }
 
-    fn make(&self, hint: &str, interval: Interval) -> Symbol {
+    /// Whether the symbol is a size.
+    pub(super) fn is_size(&self, symbol: Symbol) -> bool {
+        self.table.borrow().entry(symbol).is_some_and(|entry| entry.size)
+    }
+
+    /// From now on the symbol is a size: a tensor that there is has such a dim.
+    pub fn set_size(&self, symbol: Symbol) {
+        self.restrict(symbol, Some(0), None);
+        if let Some(entry) = self.table.borrow_mut().symbols.get_mut(symbol.0 as usize) {
+            entry.size = true;
+        }
+    }
+
+    fn make(&self, hint: &str, interval: Interval, size: bool) -> Symbol {
         let stem = if is_identifier(hint) { hint } else { "unk" };
-        let entry = Entry { name: None, stem: Some(stem.into()), named: false, interval, multiple: 1 };
+        let entry = Entry { name: None, stem: Some(stem.into()), named: false, interval, multiple: 1, size };
         self.table.borrow_mut().push(entry)
     }
 

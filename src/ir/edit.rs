@@ -220,6 +220,31 @@ impl Made {
 }
 
 impl Model {
+    /// Whether nothing would read a result that an edit takes away: neither a node that stays, as with a Slice whose bound is
+    /// the value it cuts, nor one the edit adds.
+    #[must_use]
+    pub fn leaves_no_reader_behind(&self, edit: &Edit) -> bool {
+        let made = |value: ValueId| {
+            let outputs = edit.insert.iter().flat_map(|node| &node.outputs);
+            let remade = outputs.into_iter().any(|output| *output == Some(value));
+            remade
+                || edit.replace.iter().any(|&(old, _)| old == value)
+                || edit.constants.iter().any(|&(own, _)| own == value)
+        };
+        let removed = edit.remove.iter().filter_map(|&id| self.node(id));
+        let mut gone = removed.flat_map(Node::outputs).flatten().filter(|&&value| !made(value));
+        gone.all(|&value| {
+            let rewired = |reader: (NodeId, usize)| {
+                edit.rewire.iter().any(|&(node, slot, to)| (node, slot) == reader && to != Some(value))
+            };
+            let readers = self.users(value);
+            let mut staying =
+                readers.iter().filter(|&&(node, slot)| !edit.remove.contains(&node) && !rewired((node, slot)));
+            let read_anew = edit.insert.iter().any(|node| node.inputs.contains(&Some(value)));
+            staying.next().is_none() && !read_anew && !self.is_output(value)
+        })
+    }
+
     /// Carries out an edit. Answers with the values that were made.
     ///
     /// # Errors

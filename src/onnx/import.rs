@@ -263,8 +263,14 @@ impl Import<'_> {
             self.declare(value, input, 11, index);
             self.model.add_input(id, value).map_err(|broken| error(&place, broken))?;
         }
-        for (index, tensor) in std::mem::take(&mut proto.initializer).into_iter().enumerate() {
-            self.initializer(id, tensor, index, &place)?;
+        // Of initializers of one name runtimes take the last.
+        let initializers = std::mem::take(&mut proto.initializer);
+        let names = initializers.iter().enumerate().map(|(index, tensor)| (tensor.name().to_string(), index));
+        let last: FxHashMap<String, usize> = names.collect();
+        for (index, tensor) in initializers.into_iter().enumerate() {
+            if last.get(tensor.name()) == Some(&index) || tensor.name().is_empty() {
+                self.initializer(id, tensor, index, &place)?;
+            }
         }
         for (index, tensor) in std::mem::take(&mut proto.sparse_initializer).into_iter().enumerate() {
             self.sparse_initializer(id, tensor, index, &place)?;

@@ -32,6 +32,12 @@ impl Walk {
                 learned |= at_least(&self.scope, &dim, least);
             }
             let results = node.outputs().iter().flatten().filter_map(|&value| self.facts.get(value)?.shape());
+            for symbol in results.clone().flatten().filter_map(Dim::as_symbol) {
+                if !self.scope.is_of_sizes(&Dim::symbol(symbol)) {
+                    self.scope.set_size(symbol);
+                    learned = true;
+                }
+            }
             for dim in results.flatten().filter(|dim| dim.as_const().is_none() && dim.as_symbol().is_none()) {
                 if relations > 0 && !self.scope.ge(dim, &Dim::constant(0)).is_yes() {
                     relations -= 1;

@@ -62,6 +62,8 @@ impl Opset {
         everything_broadcasts: 8,
         /// Whether a BatchNormalization always has one number a channel. Before `spatial` tells.
         normalizes_by_channel: 9,
+        /// Whether a Flatten takes every type. Before it takes floats.
+        flatten_takes_every_type: 9,
         /// Whether a Slice has its bounds as operands, and steps. Before they are attributes.
         slice_has_operands: 10,
         /// Whether axes and indices may be counted from the end.

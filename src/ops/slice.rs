@@ -205,9 +205,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let inferred = slicing::infer(cx.scope(), &spec, data.shape())?;
     let disputed = inferred.as_ref().and_then(Inferred::disputed);
     let fact = Fact::tensor(data.dtype(), inferred.map(|inferred| inferred.shape));
-    if let Some(end) = disputed.filter(|_| data.data().is_none()) {
+    if let Some(end) = disputed {
         let reason = SliceError::Disputed { end }.to_string();
-        cx.walk.events.push(Event { node: cx.id, kind: EventKind::Undetermined, reason });
+        cx.walk.events.push(Event { node: cx.id, kind: EventKind::Disputed, reason });
     }
     // Constant data is evaluated; elements of which only some are known are selected here.
     let elements = data.elements().filter(|_| data.data().is_none()).and_then(|elements| {

@@ -26,6 +26,8 @@ pub enum EventKind {
     Invalid,
     /// Nothing, or not everything, is stated about its results.
     Undetermined,
+    /// Runtimes and the standard's text disagree about its results.
+    Disputed,
     /// Its operands are all known and yet it is not evaluated.
     Declined,
     /// What the file declares contradicts what is proved.
@@ -58,6 +60,10 @@ pub struct Walk {
     pub slice_rule: Rule,
     /// Whether nodes whose operands are known are evaluated.
     pub evaluate: bool,
+    /// Nodes whose results are not to be written out although they are constant, and whether other constants are computed from them.
+    pub unstated: FxHashMap<NodeId, bool>,
+    /// What those of these nodes compute from which other constants are computed.
+    hidden: FxHashMap<ValueId, Data>,
     /// Whether declared types fill what cannot be inferred. What follows from them is then only claimed.
     pub trust_declared: bool,
     /// How often the bodies of loops and scans run that run never or once, as last inferred.
@@ -84,6 +90,8 @@ impl Walk {
             budget,
             slice_rule,
             evaluate: true,
+            unstated: FxHashMap::default(),
+            hidden: FxHashMap::default(),
             trust_declared: false,
             trips: FxHashMap::default(),
             following: 0,
@@ -139,7 +147,11 @@ impl Walk {
         match fact.static_len().filter(|&len| integers && len <= MOST) {
             None => fact,
             Some(len) => {
-                let elements = (0..len).map(|_| Scalar::Int(self.scope.fresh_value(name))).collect();
+                let new = || match fact.dtype() {
+                    Some(DType::Int32) => self.scope.fresh_integer(name, Some(i32::MIN.into()), Some(i32::MAX.into())),
+                    _ => self.scope.fresh_value(name),
+                };
+                let elements = (0..len).map(|_| Scalar::Int(new())).collect();
                 fact.with_elements(elements)
             }
         }
@@ -242,14 +254,17 @@ impl Walk {
         facts: &mut [Fact],
     ) {
         let is_function = model.function_of(node).is_some();
-        if !is_function && !operator.is_some_and(|operator| operator.deterministic) {
+        let repeats = is_function || operator.is_some_and(|operator| operator.deterministic);
+        let unstated = self.unstated.get(&id).copied();
+        if !repeats || unstated == Some(false) {
             return;
         }
-        let data = |input: &Option<Fact>| match input {
-            None => Some(None),
-            Some(fact) => fact.data().cloned().map(Some),
+        let data = |(input, fact): (&Option<ValueId>, &Option<Fact>)| match (input, fact) {
+            (Some(value), Some(fact)) => fact.data().or_else(|| self.hidden.get(value)).cloned().map(Some),
+            _ => Some(None),
         };
-        let Some(operands) = inputs.iter().map(data).collect::<Option<Vec<Option<Data>>>>() else { return };
+        let operands = node.inputs().iter().zip(inputs).map(data);
+        let Some(operands) = operands.collect::<Option<Vec<Option<Data>>>>() else { return };
         let result = {
             let captured = node.subgraphs().flat_map(|graph| model.captures(graph));
             let facts = &self.facts;
@@ -269,6 +284,11 @@ impl Walk {
                 return self.tell(id, kind, decline.to_string());
             }
         };
+        if unstated.is_some() {
+            let known = node.outputs().iter().zip(results).filter_map(|(output, data)| Some(((*output)?, data)));
+            self.hidden.extend(known);
+            return;
+        }
         for (fact, data) in facts.iter_mut().zip(results) {
             let computed = Fact::constant(data);
             // Inference and evaluation are written apart; where they differ one of them is wrong, and nothing is folded.

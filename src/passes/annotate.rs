@@ -8,12 +8,13 @@ use rustc_hash::FxHashSet;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{
-    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, TensorType, Type, ValueId,
+    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, Node, TensorType, Type,
+    ValueId,
 };
 use crate::ops::EventKind;
 
 use super::claims::{Names, is_vague, size_of};
-use super::dead::live_graphs;
+use super::dead::{graphs_below, live_graphs};
 
 /// States the type of every node result and graph output of the main graph and its subgraphs, and mends what is declared of the
 /// inputs of bodies and of initializers. Tells of which it states more than is proved.
@@ -25,6 +26,7 @@ pub fn annotate(
 ) -> Vec<(String, EventKind, String)> {
     let scope = proved.scope().clone();
     let mut told = Vec::new();
+    let unstated = without_trips(model, proved);
     for graph in live_graphs(model) {
         // Of inputs and initializers only those are told anew that the file tells something of.
         let held = model.graph(graph).inputs().iter().chain(model.graph(graph).initializers());
@@ -49,6 +51,9 @@ pub fn annotate(
                 if counts.contains(&value) {
                     forget_length(&mut ty);
                 }
+                if unstated.contains(&value) {
+                    keep_shape(&mut ty, declared.as_ref());
+                }
                 if let (true, Definition::Node(node, _)) = (writer.claims, place.definition()) {
                     let reason = format!("part of the shape of '{}' is written as claimed, and not proved", place.name);
                     told.push((model.describe(node), EventKind::Claimed, reason));
@@ -58,6 +63,67 @@ pub fn annotate(
         }
     }
     told
+}
+
+/// The values whose shape runtimes take for a part of a result's: those inside of a Loop that collects rows and may not run,
+/// and those outside that it reads. When there are no rows, ONNX Runtime makes the empty result of the shape that it infers of a
+/// row, axes of unknown size being 0; where it infers nothing the result has one axis. Each shape stated there is one more it
+/// knows.
+fn without_trips(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
+    let mut found = FxHashSet::default();
+    for graph in live_graphs(model) {
+        for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
+            if !collects_rows(model, node) || always_runs(facts, node) {
+                continue;
+            }
+            for body in node.subgraphs() {
+                found.extend(model.captures(body));
+                for inner in graphs_below(model, body) {
+                    let held = model.graph(inner);
+                    found.extend(held.inputs().iter().chain(held.outputs()).chain(held.initializers()));
+                    found.extend(
+                        held.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten()),
+                    );
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Whether a node is a Loop that stacks what its body gives in each iteration: one with more results than it carries along. A Scan of no rows
+/// is refused by ONNX Runtime, so that what is stated there decides nothing.
+fn collects_rows(model: &Model, node: &Node) -> bool {
+    let Some(body) = node.subgraphs().next().filter(|_| node.is("Loop")) else { return false };
+    // The body is handed a number and a condition, and gives the condition back.
+    let (inputs, outputs) = (model.graph(body).inputs().len(), model.graph(body).outputs().len());
+    outputs > inputs.saturating_sub(1)
+}
+
+/// Whether a Loop is proved to run at least once.
+fn always_runs(facts: &Facts, node: &Node) -> bool {
+    let number = |slot: usize| facts.get(node.input(slot)?)?.ints()?.first().cloned();
+    let enough = number(0).is_some_and(|trips| facts.scope().ge(&trips, &Dim::constant(1)).is_yes());
+    let starts = node.input(1).is_none() || number(1).is_some_and(|condition| condition.is_const(1));
+    enough && starts
+}
+
+/// Leaves the shape as the file declares it, but for sizes that are proved to be others.
+fn keep_shape(ty: &mut DeclaredType, declared: Option<&DeclaredType>) {
+    let DeclaredType::Tensor { shape, .. } = ty else { return };
+    let known = shape.take();
+    let Some(declared) = declared.and_then(DeclaredType::shape) else { return };
+    *shape = match known {
+        Some(known) if known.len() == declared.len() => {
+            let dim = |(known, declared): (DeclaredDim, &DeclaredDim)| match (&known.claim, &declared.claim) {
+                (DimClaim::Value(size), DimClaim::Value(other)) if size != other => known,
+                _ => declared.clone(),
+            };
+            Some(known.into_iter().zip(declared).map(dim).collect())
+        }
+        Some(other) => Some(other),
+        None => Some(declared.to_vec()),
+    };
 }
 
 /// What the operands of Resize that have an element for each axis are made of. Where the length of such a row has only a name, ONNX

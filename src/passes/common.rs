@@ -9,6 +9,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::live_graphs;
+use super::quantization::is_quantization;
 use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Type, ValueId};
 use crate::ops::operator_of;
 
@@ -83,7 +84,9 @@ fn in_graph(
             }
             continue;
         }
-        if !operator_of(model, node).is_some_and(|operator| operator.deterministic) {
+        if !operator_of(model, node).is_some_and(|operator| operator.deterministic)
+            || is_quantized_constant(model, node)
+        {
             continue;
         }
         let hash = hash_of(node);
@@ -101,6 +104,17 @@ fn in_graph(
     }
     seen.close(mark);
     Ok(())
+}
+
+/// Whether a node quantizes what follows from constants alone, which was left as it is for what reads the result: runtimes look for a pair
+/// of its own at each reader.
+fn is_quantized_constant(model: &Model, node: &Node) -> bool {
+    let is_given = |value: ValueId| model.value(value).is_constant();
+    let follows = |value: ValueId| {
+        let producer = model.value(value).producer().and_then(|id| model.node(id));
+        producer.is_some_and(|node| node.inputs().iter().flatten().all(|&value| is_given(value)))
+    };
+    is_quantization(node) && node.input(0).is_some_and(|value| is_given(value) || follows(value))
 }
 
 /// Lets every reader of `second`'s results read `first`'s. Declines where a name would need an Identity, or a reader has to be the

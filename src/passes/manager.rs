@@ -8,7 +8,7 @@ use super::assume::{AssumeError, assume, possible};
 use super::options::Options;
 use super::records::{NoRule, record};
 use super::simplify::{self, Fired, Rules};
-use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline, library};
+use super::{annotate, chains, claims, common, contents, dead, fold, functions, inline, library, quantization};
 use crate::dim::Scope;
 use crate::ir::{Broken, Definition, Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Budget, Event, EventKind, Refusal, Walk, plain_names};
@@ -67,6 +67,14 @@ pub fn run(
     for name in options.skip.iter().chain(&options.only) {
         record(name)?;
     }
+    // Nothing in a model without outputs is needed for one, and runtimes load no empty graph: it is only annotated.
+    let annotated;
+    let options = if model.graph(model.main()).outputs().is_empty() {
+        annotated = Options { fold: false, ..options.clone() };
+        &annotated
+    } else {
+        options
+    };
     for name in &options.slice_names {
         model.add_synonym(name.synonym());
     }
@@ -120,6 +128,7 @@ pub(super) fn run_as_it_is(
     assume(model, &scope, &options.assumptions)?;
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
     let mut walk = Walk::new(Rc::clone(&scope), options.slice_rule, Budget::default());
+    walk.unstated = quantization::kept(model, options)?;
     walk.trust_declared = options.trust_declared_shapes;
     walk.replaced = names;
     let mut notes = Vec::new();
@@ -187,10 +196,13 @@ pub(super) fn settle(
                 walk.forget(value);
             }
         }
+        walk.unstated = quantization::kept(model, options)?;
         walk.infer_main(model)?;
         if rounds == 1 {
             newly_decided(model, &walk.facts, &mut decided);
         }
+        walk.events.iter().for_each(|event| rules.untouched.note(event));
+        rules.untouched.hold(model, &mut walk.facts);
         for Event { node, kind, reason } in walk.events.drain(..) {
             tell(Told::Note((model.describe(node), kind, reason)));
         }
@@ -351,6 +363,7 @@ fn claimed(model: &Model, walk: &Walk, options: &Options) -> Result<Option<Facts
         return Ok(None);
     }
     let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, Budget::default());
+    believing.unstated = quantization::kept(model, options)?;
     believing.trust_declared = true;
     believing.replaced.clone_from(&walk.replaced);
     believing.infer_main(model)?;

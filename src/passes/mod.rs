@@ -14,8 +14,10 @@ mod inline;
 mod library;
 mod manager;
 mod options;
+mod quantization;
 mod records;
 mod simplify;
+mod untouched;
 
 pub use assume::{AssumeError, Assumption};
 pub use manager::{Outcome, RunError, run};

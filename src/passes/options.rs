@@ -71,6 +71,9 @@ options! {
     stop_after: usize = usize::MAX;
     /// Whether declared shapes of results are premises like what is proved. They are often wrong.
     trust_declared_shapes: bool = false;
+    /// Whether dequantized constants become floats where they are computed with. Otherwise they stay integers and scales, which is what
+    /// runtimes look for, and a fraction of the bytes.
+    fold_dequantize: bool = false;
     /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work. Otherwise such nodes are
     /// left as they are, and told of.
     strict: bool = false;

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::dead::live_graphs;
+use super::untouched::Untouched;
 use crate::ir::{Broken, Facts, Model, NodeId};
 use crate::ops::{Budget, Opset, newest_opset};
-use crate::rewrite::{LATE_RULES, Place, RULES, Rule, Taken};
+use crate::rewrite::{Idioms, LATE_RULES, Place, RULES, Rule, Taken};
 
 /// How often each rule fired.
 pub type Fired = BTreeMap<&'static str, usize>;
@@ -21,6 +22,8 @@ pub struct Rules {
     stages: Vec<ByOperator>,
     /// How many more edits may be applied; for finding the edit at fault.
     pub fuel: usize,
+    /// The nodes that no rule looks at.
+    pub untouched: Untouched,
     /// What computing new constants may cost in all.
     budget: Budget,
 }
@@ -39,7 +42,7 @@ impl Rules {
             by_operator
         };
         let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
-        Rules { stages, fuel, budget: Budget::default() }
+        Rules { stages, fuel, untouched: Untouched::default(), budget: Budget::default() }
     }
 
     /// How many stages there are.
@@ -66,6 +69,7 @@ pub fn simplify(
 ) -> Result<bool, Broken> {
     let mut changed = false;
     let taken = Taken::default();
+    let idioms = idioms(model, facts, rules)?;
     for graph in live_graphs(model) {
         if !model.is_live(graph) {
             continue;
@@ -76,10 +80,26 @@ pub fn simplify(
             continue;
         }
         for id in model.topological(graph)? {
-            changed |= at_node(model, facts, rules, stage, fired, (id, opset, &taken))?;
+            if rules.untouched.contains(id) {
+                continue;
+            }
+            changed |= at_node(model, facts, rules, stage, fired, (id, opset, &taken, &idioms))?;
         }
     }
     Ok(changed)
+}
+
+/// What the runtime will recognise, and rules must not take apart.
+fn idioms(model: &Model, facts: &Facts, rules: &Rules) -> Result<Idioms, Broken> {
+    let mut idioms = Idioms::default();
+    let taken = Taken::default();
+    for graph in live_graphs(model) {
+        let opset = Opset::of(model, graph);
+        for id in model.topological(graph)? {
+            idioms.note(&Place { model, facts, id, opset, budget: &rules.budget, taken: &taken });
+        }
+    }
+    Ok(idioms)
 }
 
 fn at_node(
@@ -88,7 +108,7 @@ fn at_node(
     rules: &mut Rules,
     stage: usize,
     fired: &mut Fired,
-    (id, opset, taken): (NodeId, Opset, &Taken),
+    (id, opset, taken, idioms): (NodeId, Opset, &Taken, &Idioms),
 ) -> Result<bool, Broken> {
     let mut changed = false;
     // A rule may leave the node in place with other operands, and then another may apply.
@@ -100,7 +120,10 @@ fn at_node(
         };
         let Some(candidates) = candidates else { break };
         let place = Place { model, facts, id, opset, budget: &rules.budget, taken };
-        let found = candidates.iter().find_map(|rule| Some((rule.name, (rule.apply)(&place)?)));
+        let permitted = |rule: &Rule| {
+            (rule.apply)(&place).filter(|edit| idioms.permits(edit) && model.leaves_no_reader_behind(edit))
+        };
+        let found = candidates.iter().find_map(|rule| Some((rule.name, permitted(rule)?)));
         let Some((name, edit)) = found.filter(|_| rules.fuel > 0) else { break };
         rules.fuel -= 1;
         *fired.entry(name).or_default() += 1;

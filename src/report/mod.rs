@@ -77,6 +77,7 @@ impl fmt::Display for Note {
         let kind = match self.kind {
             EventKind::Invalid => "invalid",
             EventKind::Undetermined => "undetermined",
+            EventKind::Disputed => "disputed",
             EventKind::Declined => "declined",
             EventKind::FalseClaim => "false claim",
             EventKind::Claimed => "claimed",

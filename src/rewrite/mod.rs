@@ -8,6 +8,7 @@
 
 mod axes;
 pub mod build;
+mod dequantized;
 mod fuse;
 mod identity;
 mod index;
@@ -23,6 +24,8 @@ mod split;
 mod states;
 mod strided_slice;
 
+pub use dequantized::moves_dequantized;
+pub use fuse::idiom::Idioms;
 pub use index::{Positions, positions};
 pub use record::{Premise, Record, nearest};
 pub use slices::cuts::Taken;
@@ -97,6 +100,7 @@ pub const RULES: &[&[Rule]] = &[
     merge::RULES,
     regroup::RULES,
     axes::RULES,
+    dequantized::RULES,
     states::RULES,
     lift::RULES,
     strided_slice::RULES,

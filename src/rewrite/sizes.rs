@@ -49,6 +49,7 @@ pub(super) const RULES: &[Rule] = &[
                 "products",
                 "for some k the rows are the product of the sizes before axis k, and the columns that of the others",
             ),
+            ("covered-type", "x is of floats, or the operator set is 9 or later, since which Flatten takes every type"),
             ("computed", "the operand is computed by a node, and not constant already"),
         ],
         exact: true,
@@ -162,6 +163,9 @@ fn reshape_to_flatten(place: &Place<'_>) -> Option<Edit> {
     let (from, to) = (place.shape(input)?, place.shape(output)?);
     let scope = place.scope();
     let [rows, columns] = to else { return None };
+    if !place.opset.flatten_takes_every_type() && !place.dtype(input)?.is_float() {
+        return None;
+    }
     let equal = |a: &Dim, b: &Dim| scope.eq(a, b).is_yes();
     let split = (0..=from.len()).find(|&k| {
         equal(&scope.product(from.iter().take(k)), rows) && equal(&scope.product(from.iter().skip(k)), columns)

@@ -231,7 +231,7 @@ macro_rules! folders {
 }
 
 folders! {
-    axes, fuse, identity, index, lift, merge, neutral, passes, regroup, sizes, slices, split, states, strided_slice, together,
+    axes, dequantized, fuse, identity, index, lift, merge, neutral, passes, regroup, sizes, slices, split, states, strided_slice, together,
 }
 
 #[test]

@@ -187,3 +187,27 @@ fn unsafe_code_has_one_home() {
         );
     }
 }
+
+/// `Cargo.toml` names the test binaries, so a file that no `main.rs` names would never be compiled.
+#[test]
+fn every_test_file_belongs_to_a_binary() {
+    let tests = root().join("tests");
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
+    let files = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).expect("the folder can be listed");
+        entries.map(|entry| entry.expect("the entry can be read").path()).filter(is_source).collect()
+    };
+    let stray = files(&tests);
+    assert!(
+        stray.is_empty(),
+        "{stray:?} is in no test binary: move it to tests/engine or tests/binary, and name it in main.rs"
+    );
+    for binary in ["engine", "binary"] {
+        let main = fs::read_to_string(tests.join(binary).join("main.rs")).expect("main.rs can be read");
+        for path in files(&tests.join(binary)) {
+            let name = path.file_stem().expect("a file has a name").to_string_lossy().into_owned();
+            let named = name == "main" || main.lines().any(|line| line == format!("mod {name};"));
+            assert!(named, "{} is not named in tests/{binary}/main.rs", path.display());
+        }
+    }
+}

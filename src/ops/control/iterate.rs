@@ -327,7 +327,10 @@ impl Found {
             return known.clone();
         }
         let (low, high) = self.scope.bounds(&key.1);
-        let new = self.scope.fresh_within(&self.stem, low, high);
+        let new = match self.scope.is_of_sizes(&key.1) {
+            true => self.scope.fresh_within(&self.stem, low, high),
+            false => self.scope.fresh_integer(&self.stem, low, high),
+        };
         self.outside.insert(key, new.clone());
         new
     }

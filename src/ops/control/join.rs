@@ -314,7 +314,13 @@ impl Join {
             (Mode::Either, _) if let Some(common) = self.common(a, b) => common,
             (Mode::Either, _) => {
                 let (low, high) = self.between(a, b);
-                self.scope.fresh_within(&self.stem, if size { Some(low.unwrap_or(0).max(0)) } else { low }, high)
+                if size {
+                    self.scope.fresh_within(&self.stem, Some(low.unwrap_or(0).max(0)), high)
+                } else if self.scope.is_of_sizes(a) && self.scope.is_of_sizes(b) {
+                    self.scope.fresh_within(&self.stem, low, high)
+                } else {
+                    self.scope.fresh_integer(&self.stem, low, high)
+                }
             }
             // Nothing bounds what more iterations may make of it.
             (Mode::Carried, true) => self.scope.fresh_dim(&self.stem),

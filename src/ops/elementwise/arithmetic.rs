@@ -70,12 +70,12 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 /// `(o + Σ sₖ·iₖ) + (p + Σ tₖ·iₖ) = (o + p) + Σ (sₖ + tₖ)·iₖ`.
 fn sum(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     let (a, b) = pair(view, shape, operand)?;
-    Some(a.plus(view.scope(), &b))
+    a.plus(view.scope(), &b).unless_wrapped(view)
 }
 
 fn difference(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     let (a, b) = pair(view, shape, operand)?;
-    Some(a.plus(view.scope(), &b.scaled(view.scope(), &Dim::constant(-1))))
+    a.plus(view.scope(), &b.scaled(view.scope(), &Dim::constant(-1))).unless_wrapped(view)
 }
 
 /// Positions times one number. The product of two sizes need not fit a narrower type.
@@ -85,8 +85,8 @@ fn product(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Optio
     }
     let (a, b) = pair(view, shape, operand)?;
     match (a.is_splat(), b.is_splat()) {
-        (_, true) => Some(a.scaled(view.scope(), &b.offset)),
-        (true, false) => Some(b.scaled(view.scope(), &a.offset)),
+        (_, true) => a.scaled(view.scope(), &b.offset).unless_wrapped(view),
+        (true, false) => b.scaled(view.scope(), &a.offset).unless_wrapped(view),
         (false, false) => None,
     }
 }

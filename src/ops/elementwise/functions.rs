@@ -106,7 +106,7 @@ pub(in crate::ops) fn within_one(_: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<
 
 /// `−(o + Σ sₖ·iₖ) = −o + Σ −sₖ·iₖ`.
 fn negated(view: &NodeFacts<'_>, _: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
-    Some(operand(0)?.scaled(view.scope(), &Dim::constant(-1)))
+    operand(0)?.scaled(view.scope(), &Dim::constant(-1)).unless_wrapped(view)
 }
 
 /// A function of numbers of any type.

@@ -8,8 +8,9 @@
 //! - **In floating point, a size without an upper bound, or a sum of such, lies below 2²⁴**, up to which `float` holds every integer. Everything
 //!   built from sizes is then bounded, and is followed as long as it is exact in its element type: `2·n` and `n / 4` are in
 //!   `float`, `n·m` and `n / 3` are not. Run-time integers that are no sizes get no such bound.
-//! - **Integers computed in `int32`, `uint32` or a 64-bit type do not overflow it.** Narrower types are followed only where the
-//!   value is proved to fit.
+//! - **Integers computed of sizes in `int32`, `uint32` or a 64-bit type do not overflow it** ([`Scope::fits_bits`]). What is computed of
+//!   other integers, and in narrower types, is followed only where it is proved to fit, and is an integer nobody knows
+//!   otherwise.
 
 use std::cell::{Cell, RefCell};
 
@@ -74,16 +75,32 @@ impl<'s> Elements<'s> {
             };
             return Scalar::Int(Dim::constant(wrapped));
         }
-        let fits_above = bits >= 32 || {
+        if bits >= 32 {
+            return match self.scope.fits_bits(&dim, bits, signed) {
+                true => Scalar::Int(dim),
+                false => self.wrapped(bits, signed),
+            };
+        }
+        let fits_above = {
             let max = (1i64 << (bits - usize::from(signed))) - 1;
             self.scope.upper_bound(&dim).is_some_and(|high| high <= max)
         };
         let is_least = |least: i64| self.scope.lower_bound(&dim).is_some_and(|low| low >= least);
         let fits_below = match signed {
             false => is_least(0),
-            true => bits >= 32 || is_least(-(1i64 << (bits - 1))),
+            true => is_least(-(1i64 << (bits - 1))),
         };
         if fits_above && fits_below { Scalar::Int(dim) } else { Scalar::Unknown }
+    }
+
+    /// An integer that may have wrapped.
+    fn wrapped(&self, bits: usize, signed: bool) -> Scalar {
+        match (bits, signed) {
+            (64, true) => self.new_symbol("integer", None, None),
+            (32, true) => self.new_symbol("integer", Some(i32::MIN.into()), Some(i32::MAX.into())),
+            (32, false) => self.new_symbol("integer", Some(0), Some(u32::MAX.into())),
+            _ => Scalar::Unknown,
+        }
     }
 
     /// A truth value that is decided, or else one of its own.
@@ -100,7 +117,7 @@ impl<'s> Elements<'s> {
         match self.room.get().checked_sub(1) {
             Some(left) => {
                 self.room.set(left);
-                Scalar::Int(self.scope.fresh_within(hint, low, high))
+                Scalar::Int(self.scope.fresh_integer(hint, low, high))
             }
             None => Scalar::Unknown,
         }
@@ -521,7 +538,13 @@ impl<'s> Elements<'s> {
         let ((a_low, a_high), (b_low, b_high)) = (self.scope.bounds(a), self.scope.bounds(b));
         let low = a_low.zip(b_low).map(|(a, b)| a.min(b));
         let high = a_high.zip(b_high).map(|(a, b)| a.max(b));
-        self.new_symbol("selected", low, high)
+        match low {
+            Some(0..) if self.scope.is_of_sizes(a) && self.scope.is_of_sizes(b) && self.room.get() > 0 => {
+                self.room.set(self.room.get() - 1);
+                Scalar::Int(self.scope.fresh_within("selected", low, high))
+            }
+            _ => self.new_symbol("selected", low, high),
+        }
     }
 
     fn alike(&self, x: &Scalar, y: &Scalar) -> bool {

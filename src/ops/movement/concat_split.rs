@@ -8,6 +8,10 @@
 //! Without sizes, Split makes equal parts; from version 18 on, the last of `num_outputs` parts is smaller when the dim does not divide
 //! (each other one is the dim over the parts, rounded up).
 //!
+//! ONNX Runtime looks past operands without elements where the text wants all to agree beside the axis: it takes the other dims from
+//! the first operand that has elements, or from the first of all. They are stated where all operands are proved to agree, where
+//! one that is proved to have elements says them, and where the first operand has elements whenever another one has.
+//!
 //! Refused: operands of different rank, or that differ elsewhere than along the axis; sizes that do not add up to the
 //! dim, or are fewer or more than the results; before version 18 a dim that does not divide; from then on sizes *and* a
 //! number, or neither, and so many parts that the last would be less than empty.
@@ -53,7 +57,14 @@ fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
     for at in 0..rank {
         let along = shapes.iter().filter_map(|shape| shape.get(at));
         dims.push(if at != axis {
-            agree(cx.scope(), along)?.unwrap_or_else(|| cx.fresh_dim())
+            let all = agree(cx.scope(), along)?.filter(|_| shapes.len() == operands.len());
+            let is_certain = |dim: &Dim| shapes.iter().all(|shape| is_equal(cx.scope(), shape.get(at), dim));
+            let filled = || shapes.iter().find(|shape| has_elements(cx.scope(), shape))?.get(at).cloned();
+            let first = || shapes.first().filter(|first| covers(cx.scope(), first, &shapes))?.get(at).cloned();
+            all.filter(is_certain)
+                .or_else(filled)
+                .or_else(|| first().filter(|_| shapes.len() == operands.len()))
+                .unwrap_or_else(|| cx.fresh_dim())
         } else if shapes.len() == operands.len() {
             cx.scope().sum(along)
         } else {
@@ -62,6 +73,22 @@ fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
     }
     let fact = Fact::tensor(dtype, Some(dims));
     Ok(vec![follow(fact, &operands, &|operands| concatenated(operands, axis))])
+}
+
+fn is_equal(scope: &Scope, dim: Option<&Dim>, other: &Dim) -> bool {
+    dim.is_some_and(|dim| scope.eq(dim, other).is_yes())
+}
+
+/// Whether a tensor of this shape is proved to have elements whenever one of another of the shapes has.
+fn covers(scope: &Scope, first: &[Dim], shapes: &[&[Dim]]) -> bool {
+    let one = Dim::constant(1);
+    let mut others = shapes.iter().skip(1);
+    others.all(|other| first.iter().zip(*other).all(|(a, b)| scope.ge(a, b).is_yes() || scope.ge(a, &one).is_yes()))
+}
+
+/// Whether a tensor of this shape is proved not to be empty.
+fn has_elements(scope: &Scope, shape: &[Dim]) -> bool {
+    shape.iter().all(|dim| scope.ge(dim, &Dim::constant(1)).is_yes())
 }
 
 fn eval_concat(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -357,7 +384,14 @@ mod tests {
         assert_eq!(elements(&scope, &fact), ["B", "?", "-1"]);
         let facts = vec![Some(shaped(&scope, &["B", "3"])), Some(shaped(&scope, &["C", "N"]))];
         let fact = Case::new("Concat", 13).with("axis", 0).infer(&scope, facts).remove(0);
-        assert_eq!(dims(&scope, &fact), ["B + C", "3"]);
+        // At B = 0 and N = 5 the runtime takes the 5.
+        assert_eq!(dims(&scope, &fact)[0], "B + C");
+        assert_ne!(dims(&scope, &fact)[1], "3");
+        for (first, second) in [(["B", "3"], ["C", "3"]), (["2", "3"], ["C", "N"]), (["B", "N"], ["2", "3"])] {
+            let facts = vec![Some(shaped(&scope, &first)), Some(shaped(&scope, &second))];
+            let fact = Case::new("Concat", 13).with("axis", 0).infer(&scope, facts).remove(0);
+            assert_eq!(dims(&scope, &fact)[1], "3", "{first:?} {second:?}");
+        }
         let case = Case::new("Split", 18).with("num_outputs", 2).outputs(2);
         let facts = case.infer(&scope, vec![Some(shaped(&scope, &["2*B", "3"]))]);
         assert_eq!(dims(&scope, &facts[1]), ["B", "3"]);

@@ -64,7 +64,10 @@ fn infer(cx: &mut InferCx<'_>, product: bool) -> InferResult {
     let neutral = Scalar::Int(Dim::constant(product.into()));
     let shape = data.static_shape().unwrap_or_default();
     let result = cumulated(&elements, around(&shape, axis)?, how, &neutral, |a, b| match (a, b) {
-        (Scalar::Int(a), Scalar::Int(b)) => Scalar::Int(if product { scope.mul(a, b) } else { scope.add(a, b) }),
+        (Scalar::Int(a), Scalar::Int(b)) => {
+            let result = if product { scope.mul(a, b) } else { scope.add(a, b) };
+            if scope.fits_bits(&result, 64, true) { Scalar::Int(result) } else { Scalar::Unknown }
+        }
         _ => Scalar::Unknown,
     });
     Ok(vec![fact.with_elements(result)])

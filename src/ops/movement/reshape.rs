@@ -17,10 +17,11 @@
 //! `d = x` where `t = 0` and zeros copy. So `d = t` follows in each of these cases:
 //! - `t ≥ 1` is proved, zeros do not copy, or there is no `x` (a 0 would be an error);
 //! - `t = x` is proved, or `x` is 0 wherever `t` is;
-//! - `n` is 0 wherever `t` is, or `t` is what the other dims leave over of `n`, and no entry is −1. Where `t = 0` the operand is
-//!   then empty, or the result would have to be. Such a run fails (`x[S, 4]` to `[4, S]` copies the 4 at `S = 0` and finds 16
-//!   elements missing) unless a second size is 0; and then only which dim of an empty tensor is the 0 may differ from what is
-//!   stated. This is the price of naming the dims of batched models.
+//! - `n` is 0 wherever `t` is, or `t` is what the other dims leave over of `n`, no entry is −1, and no other entry gives a dim of 0
+//!   because `t` is 0. Where `t = 0` the operand is then empty and the result is not, so that such a run fails (`x[S, 4]` to
+//!   `[4, S]` copies the 4 at `S = 0` and finds 16 elements missing), unless a second, independent size is 0; and then only which
+//!   dim of an empty tensor is the 0 may differ from what is stated. This is the price of naming the dims of batched models. It is
+//!   not taken of a size that makes two entries 0: `x[N, M, 2, N]` to `[N, 2·M, N]` copies `N` and 2 at `N = 0`, and runs.
 //!
 //! Otherwise `d = t + x·max(0, 1 − t)` holds for every `t ≥ 0`; and an entry of −1 beside it, which would be `r` for `t ≥ 1`, is
 //! `r − r·max(0, 1 − t)` where `n` is 0 wherever `t` is. Where `t` may be −1, or is not known at all, the number of elements
@@ -99,6 +100,8 @@ enum Entry {
         copied: Dim,
         /// Where the size is 0, the operand has no elements.
         empties: bool,
+        /// No other entry gives a dim of 0 for the same reason.
+        alone: bool,
     },
     /// Whatever is left over.
     Rest,
@@ -119,6 +122,7 @@ struct Reader<'r> {
     zero_copies: bool,
     /// One entry is −1, so no other is.
     has_rest: bool,
+    target: &'r [Scalar],
 }
 
 impl Reader<'_> {
@@ -128,7 +132,7 @@ impl Reader<'_> {
         // Of an operand of known rank, the dim there, if there is one.
         let copied = self.operand.as_ref().map(|operand| operand.dims.get(at));
         match (size.as_const(), copied) {
-            (None, _) => self.symbolic_entry(size, copied),
+            (None, _) => self.symbolic_entry(at, size, copied),
             (Some(0), Some(None)) if self.zero_copies => {
                 Err(Refusal::invalid(format!("entry {at} of the target copies a dim that the operand does not have")))
             }
@@ -140,7 +144,7 @@ impl Reader<'_> {
         }
     }
 
-    fn symbolic_entry(&self, size: &Dim, copied: Option<Option<&Dim>>) -> Result<Entry, Refusal> {
+    fn symbolic_entry(&self, at: usize, size: &Dim, copied: Option<Option<&Dim>>) -> Result<Entry, Refusal> {
         let scope = self.scope;
         let (zero, one) = (Dim::constant(0), Dim::constant(1));
         let is_size = self.has_rest || scope.ge(size, &zero).is_yes();
@@ -159,13 +163,47 @@ impl Reader<'_> {
                 || scope.quotient(whole, size).is_some_and(|others| is_size || scope.ge(&others, &one).is_yes())
         };
         let empties = forced(&operand.total);
+        let alone = match &factors {
+            Some(factors) => factors.iter().all(|&factor| !self.other_vanishes(at, operand, factor)),
+            None => !self.other_depends(at, operand, size),
+        };
         // Beside −1 a copied dim leaves 0 over, and the run goes on.
-        Ok(if forced(copied) || empties && !self.has_rest {
+        Ok(if forced(copied) || empties && !self.has_rest && alone {
             Entry::Size(size.clone())
         } else if is_size {
-            Entry::Doubtful { size: size.clone(), copied: copied.clone(), empties }
+            Entry::Doubtful { size: size.clone(), copied: copied.clone(), empties, alone }
         } else {
             Entry::Open
+        })
+    }
+}
+
+impl Reader<'_> {
+    /// The entries but `skipped`, each with the operand's dim there.
+    fn others<'s>(
+        &'s self,
+        skipped: usize,
+        operand: &'s Operand<'_>,
+    ) -> impl Iterator<Item = (&'s Dim, Option<&'s Dim>)> {
+        let sizes = self.target.iter().enumerate().filter(move |&(at, _)| at != skipped);
+        sizes.filter_map(|(at, element)| Some((element.as_int()?, operand.dims.get(at))))
+    }
+
+    /// Whether another entry gives a dim of 0 where a symbol is 0.
+    fn other_vanishes(&self, skipped: usize, operand: &Operand<'_>, symbol: Symbol) -> bool {
+        let is_zero = |dim: &Dim| at_zero(self.scope, dim, symbol).is_const(0);
+        self.others(skipped, operand).any(|(size, copied)| is_zero(size) && copied.is_some_and(is_zero))
+    }
+
+    /// Whether another entry may give a dim of 0 for the same reason as a size does: it has a symbol of it, and is not proved to be at
+    /// least 1.
+    fn other_depends(&self, skipped: usize, operand: &Operand<'_>, size: &Dim) -> bool {
+        let symbols = size.symbols();
+        let one = Dim::constant(1);
+        let depends = |dim: &Dim| !dim.symbols().is_disjoint(&symbols) && !self.scope.ge(dim, &one).is_yes();
+        self.others(skipped, operand).any(|(size, copied)| match size.as_const() {
+            Some(0) => copied.is_some_and(depends),
+            _ => depends(size),
         })
     }
 }
@@ -196,7 +234,7 @@ fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]
     if rests > 1 {
         return Err(Refusal::invalid("the target has more than one -1"));
     }
-    let reader = Reader { scope, operand, zero_copies: zero_copies(cx)?, has_rest: rests > 0 };
+    let reader = Reader { scope, operand, zero_copies: zero_copies(cx)?, has_rest: rests > 0, target };
     let entries = target.iter().enumerate().map(|(at, element)| reader.entry(at, element));
     let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
     let total = reader.operand.as_ref().map(|operand| &operand.total);
@@ -226,8 +264,8 @@ fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]
         // Where nothing fits, the target may be impossible or one of its zeros copies.
         let rest = left_over(&entries).ok().flatten();
         for entry in &mut entries {
-            let Entry::Doubtful { size, copied, .. } = entry else { continue };
-            let fits = rest.as_ref().is_some_and(|rest| scope.eq(rest, size).is_yes());
+            let Entry::Doubtful { size, copied, alone, .. } = entry else { continue };
+            let fits = *alone && rest.as_ref().is_some_and(|rest| scope.eq(rest, size).is_yes());
             let copies = scope.mul(copied, &is_zero(scope, size));
             *entry = Entry::Size(if fits { size.clone() } else { scope.add(size, &copies) });
         }

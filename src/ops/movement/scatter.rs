@@ -99,9 +99,10 @@ fn combined(scope: &Scope, reduction: Reduction, dtype: Option<DType>, a: &Scala
     if dtype != Some(DType::Int64) {
         return Scalar::Unknown;
     }
+    let unless_wrapped = |dim: Dim| if scope.fits_bits(&dim, 64, true) { Scalar::Int(dim) } else { Scalar::Unknown };
     match reduction {
-        Reduction::Add => Scalar::Int(scope.add(a, b)),
-        Reduction::Mul => Scalar::Int(scope.mul(a, b)),
+        Reduction::Add => unless_wrapped(scope.add(a, b)),
+        Reduction::Mul => unless_wrapped(scope.mul(a, b)),
         Reduction::Max => Scalar::Int(scope.max(a, b)),
         Reduction::Min => Scalar::Int(scope.min(a, b)),
         Reduction::None => Scalar::Unknown,

@@ -133,6 +133,16 @@ impl Counting {
         self
     }
 
+    /// What a node computed, if no element leaves the type of its result: always of sizes, of other integers where their bounds tell.
+    pub fn unless_wrapped(self, view: &NodeFacts<'_>) -> Option<Self> {
+        let (scope, bits) = (view.scope(), view.result()?.dtype()?.bits()?);
+        if self.steps.iter().chain([&self.offset]).all(|number| scope.is_of_sizes(number)) {
+            return Some(self);
+        }
+        let (low, high) = self.bounds(scope)?;
+        (scope.fits_bits(&low, bits, true) && scope.fits_bits(&high, bits, true)).then_some(self)
+    }
+
     /// The sum, element by element, of two of one shape.
     pub fn plus(mut self, scope: &Scope, other: &Counting) -> Self {
         self.offset = scope.add(&self.offset, &other.offset);

@@ -66,7 +66,7 @@ impl Survey {
             positions: FxHashMap::default(),
         };
         for &value in model.graph(graph).inputs() {
-            survey.add_source(facts, value, 0);
+            survey.add_source(model, facts, value, 0);
         }
         for (place, &id) in order.iter().enumerate() {
             let Some(node) = model.node(id) else { continue };
@@ -77,7 +77,7 @@ impl Survey {
                 survey.observe(model, facts, node, position);
             } else {
                 for &output in node.outputs().iter().flatten() {
-                    survey.add_source(facts, output, position);
+                    survey.add_source(model, facts, output, position);
                 }
             }
         }
@@ -125,7 +125,10 @@ impl Survey {
         self.elements.get(&value)
     }
 
-    fn add_source(&mut self, facts: &Facts, tensor: ValueId, position: usize) {
+    fn add_source(&mut self, model: &Model, facts: &Facts, tensor: ValueId, position: usize) {
+        if is_inside_a_quantized_group(model, tensor) {
+            return;
+        }
         let Some(shape) = facts.get(tensor).and_then(|fact| fact.shape()) else { return };
         for dim in shape.iter().filter(|dim| dim.as_const().is_none()) {
             let known = self.sources.entry(dim.clone()).or_default();
@@ -220,4 +223,11 @@ fn add_symbols(facts: &Facts, value: ValueId, into: &mut FxHashSet<Symbol>) {
             Scalar::Float(_) | Scalar::Unknown => {}
         }
     }
+}
+
+/// Whether a value is what a quantized operation hands on: its result before it is quantized, or after. Runtimes compute such a group on
+/// integers only while nothing else reads these two.
+fn is_inside_a_quantized_group(model: &Model, value: ValueId) -> bool {
+    let quantizes = |id: NodeId| model.node(id).is_some_and(|node| node.op_type == "QuantizeLinear");
+    model.value(value).producer().is_some_and(quantizes) || model.users(value).into_iter().any(|(id, _)| quantizes(id))
 }

@@ -8,13 +8,14 @@
 //! | `x·cut(x/6 + ½, 0, 1) = HardSwish(x)`, also as `x·cut(x + 3, 0, 6)/6` | 14 |
 //! | `x·tanh(softplus(x)) = Mish(x)` | 18 |
 //!
-//! Factors and terms come in any order. Constants are what the law says up to rounding to their type.
+//! [`kernels`](super::kernels) says for which element types. Factors and terms come in any order. Constants are what the law says up to rounding to their type.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
+use super::kernels::{as_attribute, has_kernel};
 use super::pattern::{Product, Reader};
 use super::{Fusion, Operand, Place, Rule};
-use crate::ir::{Attribute, Edit, NamedAttribute, ValueId};
+use crate::ir::{Attribute, Edit, NamedAttribute, NodeId, ValueId};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -25,6 +26,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         ("known", "the operator is in the model's operator set: HardSwish since 14, Mish 18, Gelu 20, Swish 24"),
         ("constants", "the constants are those of the law, up to rounding"),
+        ("has-kernel", "runtimes compute the operator in the type"),
         ("same-shape", "the result has the shape of x"),
         ("covered-type", "the type is binary16, binary32 or binary64"),
         ("one-reader", "nothing else reads what is between"),
@@ -34,13 +36,30 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: activation,
 }];
 
-/// What a product was found to be.
+/// An activation function, spelled out.
+pub(super) struct Activation {
+    operator: &'static str,
+    attribute: Option<NamedAttribute>,
+    /// What it is applied to.
+    pub x: ValueId,
+    /// The nodes that spell it.
+    pub nodes: Vec<NodeId>,
+}
+
+/// What a product was found to be: the operator, and its attribute.
 type Found = (&'static str, Option<NamedAttribute>);
 
 fn activation(place: &Place<'_>) -> Option<Edit> {
-    if !place.opset.has("HardSwish") {
+    let found = read(place).filter(|found| place.opset.has(found.operator))?;
+    if !has_kernel(found.operator, place.dtype(found.x)?) {
         return None;
     }
+    let (attributes, operands) = (found.attribute.into_iter().collect(), vec![Operand::Value(found.x)]);
+    Fusion { remove: found.nodes, like: place.id, operator: found.operator, attributes, operands }.edit(place)
+}
+
+/// Reads the node's result as an activation function, whether or not the operator set has an operator for it.
+pub(super) fn read(place: &Place<'_>) -> Option<Activation> {
     let result = place.only_output()?;
     let dtype = place.dtype(result)?;
     if !matches!(dtype, DType::Float | DType::Double | DType::Float16) {
@@ -48,25 +67,21 @@ fn activation(place: &Place<'_>) -> Option<Edit> {
     }
     let product = Product::of(place, result, None)?;
     let &[a, b] = product.factors.as_slice() else { return None };
-    let (x, (operator, attribute), remove) = [(a, b), (b, a)].into_iter().find_map(|(x, gate)| {
+    let (x, (operator, attribute), nodes) = [(a, b), (b, a)].into_iter().find_map(|(x, gate)| {
         let mut reader = Reader { place, nodes: product.nodes.clone(), dtype };
         let found = gated(&mut reader, product.coefficient, x, gate)?;
         Some((x, found, reader.nodes))
     })?;
-    if !place.same_shape(x, result) || place.dtype(x)? != dtype {
-        return None;
-    }
-    let (attributes, operands) = (attribute.into_iter().collect(), vec![Operand::Value(x)]);
-    Fusion { remove, like: place.id, operator, attributes, operands }.edit(place)
+    let fits = place.same_shape(x, result) && place.dtype(x)? == dtype;
+    fits.then_some(Activation { operator, attribute, x, nodes })
 }
 
 /// Reads `coefficient · x · gate` as a function of `x`.
 fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueId) -> Option<Found> {
     let place = reader.place;
-    let opset = place.opset;
     let is_half = reader.is(coefficient, 0.5);
     match place.model.node(place.model.value(gate).producer()?)?.op_type.as_str() {
-        "Add" if opset.has("Gelu") && is_half => {
+        "Add" if is_half => {
             let (curve, one) = reader.sum(gate)?;
             if one != 1.0 {
                 return None;
@@ -80,12 +95,12 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
             let approximate = NamedAttribute::new("approximate", Attribute::String("tanh".into()));
             is_cubic(reader, argument, x)?.then_some(("Gelu", Some(approximate)))
         }
-        "Sigmoid" if opset.has("Swish") && coefficient == 1.0 => {
+        "Sigmoid" if coefficient == 1.0 => {
             let argument = reader.node(gate, "Sigmoid")?.input(0)?;
             let (factor, power) = reader.monomial(argument, x)?;
-            let alpha = factor as f32;
+            let alpha = as_attribute(factor, reader.dtype)?;
             let attribute = (alpha != 1.0).then(|| NamedAttribute::new("alpha", Attribute::Float(alpha)));
-            (power == 1 && alpha.is_finite()).then_some(("Swish", attribute))
+            (power == 1).then_some(("Swish", attribute))
         }
         "HardSigmoid" if coefficient == 1.0 => {
             let node = reader.node(gate, "HardSigmoid")?;
@@ -100,7 +115,7 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
             let (term, three) = reader.sum(node.input(0)?)?;
             (term == x && (low, high, three) == (0.0, 6.0, 3.0)).then_some(("HardSwish", None))
         }
-        "Tanh" if opset.has("Mish") && coefficient == 1.0 => {
+        "Tanh" if coefficient == 1.0 => {
             let inner = reader.node(gate, "Tanh")?.input(0)?;
             (reader.node(inner, "Softplus")?.input(0) == Some(x)).then_some(("Mish", None))
         }

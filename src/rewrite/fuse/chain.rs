@@ -187,8 +187,10 @@ fn real<T: Number>(a: T, b: T, [inner, outer]: [Step; 2]) -> Option<T> {
         let x = if inner.inverse != outer.negates { -x } else { x };
         let y = if outer.inverse { -y } else { y };
         let sum = T::from_f64(x + y).filter(|sum| sum.to_f64().is_finite())?;
-        let large = sum.to_f64().abs() >= x.abs().max(y.abs()) / 2.0;
-        return large.then_some(sum);
+        let (less, more) = if x.abs() < y.abs() { (x.abs(), y.abs()) } else { (y.abs(), x.abs()) };
+        // Of terms that differ much the smaller one would be rounded away, although `x` may make up for the larger one.
+        let alike = less == 0.0 || less >= more / 16.0;
+        return (alike && sum.to_f64().abs() >= more / 2.0).then_some(sum);
     }
     let product = match (inner.inverse, outer.inverse) {
         (false, false) | (true, true) => x * y,

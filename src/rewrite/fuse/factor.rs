@@ -9,11 +9,12 @@
 //!
 //! Nothing but their nodes reads the constants that change, unless they are small.
 
+use super::magnitude::may_move;
 use super::scaled::{Blocks, scaled};
 use super::{Place, Rule, has_arithmetic};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
@@ -23,7 +24,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             ("meets-constants", "on every way up it meets a constant that takes it"),
             ("readers-undo", "what else reads a value in between undoes the factor in a constant of its own"),
-            ("in-range", "the new constants are finite, and those of binary16 keep all digits"),
+            ("in-range", "the new constants, times operands of ordinary size, are normal numbers of the type"),
             ("one-number", "the factor is one number, which is normal and has a normal inverse"),
             ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
             ("own-weights", "nothing else reads these constants, unless they are small"),
@@ -38,8 +39,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "A factor goes into constants further down.",
         premises: &[
             ("meets-constants", "every reader takes it on to a constant that it is multiplied with"),
-            ("moderate", "it is between 2⁻³² and 2³², and not of binary16, so that nothing in between overflows"),
-            ("in-range", "the new constants are finite, and those of binary16 keep all digits"),
+            (
+                "moderate",
+                "it is within the bounds that its type sets for factors across values, so that nothing between overflows",
+            ),
+            ("in-range", "the new constants, times operands of ordinary size, are normal numbers of the type"),
             ("one-number", "the factor is one number, which is normal and has a normal inverse"),
             ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
             ("own-weights", "nothing else reads these constants, unless they are small"),
@@ -55,9 +59,6 @@ const REACH: usize = 24;
 
 /// A constant of so few bytes may have other readers.
 const SMALL: usize = 16;
-
-/// How far intermediate results may move, as a power of 2, that come to lie on the other side of the factor.
-const FAR: f64 = 4_294_967_296.0;
 
 /// A constant operand that takes the factor, or its inverse.
 #[derive(Clone, Copy)]
@@ -86,15 +87,15 @@ impl Scaling {
             _ => return None,
         };
         let usual = place.opset.arithmetic_broadcasts() && factor.is_normal() && factor.recip().is_normal();
-        let fits = place.dtype(result).is_some_and(has_arithmetic) && place.same_shape(value, result);
+        let fits = place.dtype(result).is_some_and(|dtype| may_move(dtype, factor)) && place.same_shape(value, result);
         let moves = usual && fits && place.may_forward(value) && !place.is_of_sizes(result);
         moves.then_some(Scaling { value, result, factor })
     }
 
     /// Whether a value may be computed at another scale in between, by the factor or its inverse.
     fn may_move(&self, place: &Place<'_>) -> bool {
-        let size = self.factor.abs();
-        place.dtype(self.result) != Some(DType::Float16) && size <= FAR && size.recip() <= FAR
+        let both = |dtype| may_move(dtype, self.factor) && may_move(dtype, self.factor.recip());
+        place.dtype(self.result).is_some_and(both)
     }
 
     /// The edit that takes the product away and changes these constants.

@@ -9,6 +9,8 @@
 //! | [`chain`] | two multiplications with constants, two additions of constants |
 //! | [`clamp`] | cuts at constant bounds |
 //! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
+//! | [`kernels`] | which operators may stand for formulas over which element types |
+//! | [`magnitude`] | how far a factor or a shift may move |
 //! | [`parallel`] | products of one operand with several weights |
 //! | [`quotient`] | a product with an inverse |
 //! | [`quantized`] | a dequantization and the quantization that undoes it |
@@ -22,6 +24,9 @@ pub(super) mod chain;
 pub(super) mod clamp;
 pub(super) mod factor;
 pub(super) mod gemm;
+pub(super) mod idiom;
+mod kernels;
+mod magnitude;
 pub(super) mod normalization;
 pub(super) mod pad;
 pub(super) mod parallel;
@@ -204,6 +209,16 @@ impl Place<'_> {
         let fewer = nodes.len().saturating_sub(1).saturating_mul(NODE_BYTES);
         bytes.fold(fewer, |sum, tensor| sum.saturating_add(tensor.byte_len()))
     }
+}
+
+/// Whether a convolution or pooling adds nothing around its operand.
+fn is_unpadded(node: &Node) -> Option<bool> {
+    let none = node.ints("pads")?.iter().all(|&pad| pad == 0);
+    Some(match node.text("auto_pad", b"NOTSET")? {
+        b"NOTSET" | b"" => none,
+        b"VALID" => true,
+        _ => false,
+    })
 }
 
 /// The real numbers as a tensor, each rounded to nearest; `None` if one is out of the type's range.

@@ -12,6 +12,7 @@
 //! Only of binary32, which is what the operators compute means in. An addition that follows becomes the bias of the
 //! LayerNormalization as it would of any node with weights.
 
+use super::kernels::as_attribute;
 use super::pattern::Reader;
 use super::{Fusion, Operand, Place, Rule, rounded};
 use crate::dim::Dim;
@@ -58,7 +59,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 ];
 
 /// What a normalization was read as.
-struct Normalization {
+pub(super) struct Normalization {
     operator: &'static str,
     x: ValueId,
     axes: Vec<usize>,
@@ -67,15 +68,13 @@ struct Normalization {
 
 /// Looks at the multiplication with `γ`.
 fn normalization(place: &Place<'_>) -> Option<Edit> {
-    if !place.opset.has("LayerNormalization") {
-        return None;
-    }
     let result = place.only_output()?;
     let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float)?;
     let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
     let (found, scale, remove) = [(a, b), (b, a)].into_iter().find_map(|(value, scale)| {
         let mut reader = Reader { place, nodes: vec![place.id], dtype };
-        let found = read(&mut reader, value).filter(|found| scales(place, found, scale) == Some(true))?;
+        let found = read(&mut reader, value).filter(|found| place.opset.has(found.operator))?;
+        let found = Some(found).filter(|found| scales(place, found, scale) == Some(true))?;
         Some((found, scale, reader.nodes))
     })?;
     // Constants of more axes than `x` would give the result more.
@@ -111,7 +110,7 @@ fn bare(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let count = product(&sizes)?;
-    if place.opset.has("LayerNormalization") {
+    if place.opset.has(found.operator) {
         let attributes = vec![
             NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).ok()?.checked_neg()?)),
             NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
@@ -185,7 +184,7 @@ fn scales(place: &Place<'_>, found: &Normalization, scale: ValueId) -> Option<bo
 }
 
 /// Reads `data / √(mean(data²) + ε)`.
-fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<Normalization> {
+pub(super) fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<Normalization> {
     let place = reader.place;
     let (data, squared_root) = if let Some((_, node)) = place.producer(value, "Div") {
         reader.node(value, "Div")?;
@@ -204,21 +203,13 @@ fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<Normalization> {
     if reader.monomial(square, data)? != (1.0, 2) {
         return None;
     }
-    let epsilon = epsilon as f32;
-    if !epsilon.is_finite() || epsilon <= 0.0 {
-        return None;
-    }
+    let epsilon = as_attribute(epsilon, reader.dtype).filter(|&epsilon| epsilon > 0.0)?;
     let read = reader.nodes.len();
     if let Some(x) = centred(reader, data, &axes) {
         return Some(Normalization { operator: "LayerNormalization", x, axes, epsilon });
     }
     reader.nodes.truncate(read);
-    place.opset.has("RMSNormalization").then_some(Normalization {
-        operator: "RMSNormalization",
-        x: data,
-        axes,
-        epsilon,
-    })
+    Some(Normalization { operator: "RMSNormalization", x: data, axes, epsilon })
 }
 
 /// Reads `x − mean(x)` over these axes.

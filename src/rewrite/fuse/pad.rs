@@ -5,9 +5,11 @@
 //! * `Pad(Pad(x, p), q) = Pad(x, p + q)`, both with one constant
 //! * `Conv(Pad(x, p), W; q) = Conv(x, W; p + q)`, padded with 0 along the spatial axes
 //! * `AveragePool(Pad(x, p)) = AveragePool(x; p)` that counts the padding, likewise
-//! * `MaxPool(Pad(x, p)) = MaxPool(x; p)`, padded with what no element of `x` is below, if every window has an element of `x`
+//! * `MaxPool(Pad(x, p)) = MaxPool(x; p)`, padded with a number that no element of `x` is below
 //!
-//! In the last two a pad is shorter than the window, which runtimes ask for.
+//! In the last two a pad is shorter than the window and taps lie side by side, so that every window has an element of `x`. No spatial axis of `x` is
+//! empty: runtimes refuse to pool over an empty axis, padded or not. And the elements of `x` are known to be above −∞: a kernel
+//! that pads starts from the lowest finite number, and gives that for a window of nothing but −∞. NaN aside.
 
 use super::range::range;
 use super::{Fusion, Place, Rule};
@@ -39,14 +41,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "A convolution or pool pads itself.",
         premises: &[
             ("spatial", "the Pad leaves the first two axes as they are"),
-            ("fill", "it pads with 0; before a MaxPool with what no element of x is below"),
+            ("fill", "it pads with 0; before a MaxPool with what no element of x is below, and all are above −∞"),
             ("pads-known", "all pads are known, and none is negative"),
             ("short-pads", "before a pool every pad is shorter than the window"),
             ("plain-pool", "the taps of a pool lie side by side, and every window is whole"),
             ("fixed-pads", "what the window pads itself is fixed"),
             ("counted", "an AveragePool that pads itself counts its own padding as well"),
             ("no-indices", "a MaxPool gives no indices"),
-            ("not-empty", "before a MaxPool x has an element along each spatial axis"),
+            ("not-empty", "before a pool x has an element along each spatial axis"),
             ("one-reader", "nothing else reads what is between"),
         ],
         exact: false,
@@ -79,6 +81,12 @@ impl Padding {
             Number::Attribute(number) => Some(number.into()),
             Number::Operand(value) => place.scalar(value),
         }
+    }
+
+    /// Whether every spatial axis of what is padded is proved to have an element.
+    fn has_elements(&self, place: &Place<'_>) -> Option<bool> {
+        let spatial = place.shape(self.input)?.get(2..)?;
+        Some(spatial.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes()))
     }
 
     /// The pads of the spatial axes, if the first two axes have none.
@@ -193,7 +201,12 @@ fn pad_into_window(place: &Place<'_>) -> Option<Edit> {
     let mut attributes = window.node.attributes.clone();
     let operator = match window.node.op_type.as_str() {
         "Conv" if number == 0.0 => "Conv",
-        "AveragePool" if number == 0.0 && place.opset.pools_count_padding() && window.is_plain_pool()? => {
+        "AveragePool"
+            if number == 0.0
+                && place.opset.pools_count_padding()
+                && window.is_plain_pool()?
+                && window.padding.has_elements(place)? =>
+        {
             let counts = window.node.flag("count_include_pad", false)?;
             if window.pads_already && !counts {
                 return None;
@@ -201,14 +214,10 @@ fn pad_into_window(place: &Place<'_>) -> Option<Edit> {
             replace(&mut attributes, "count_include_pad", 1.into());
             "AveragePool"
         }
-        "MaxPool" if window.is_plain_pool()? => {
+        "MaxPool" if window.is_plain_pool()? && window.padding.has_elements(place)? => {
             place.only_output()?;
-            let input = window.padding.input;
-            let never_wins =
-                number == f64::NEG_INFINITY || range(place, input).is_some_and(|range| number <= range.low);
-            let spatial = place.shape(input)?.get(2..)?;
-            let any = spatial.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
-            if !never_wins || !any {
+            let range = range(place, window.padding.input)?;
+            if range.low == f64::NEG_INFINITY || number > range.low {
                 return None;
             }
             "MaxPool"

@@ -1,9 +1,10 @@
 //! Weights multiplied by a factor for each of their channels.
 
 use crate::ops::Budget;
-use crate::tensor::{DType, Number, Tensor, dispatch_numeric, product};
+use crate::tensor::{Number, Tensor, dispatch_numeric, product};
 
 use super::has_arithmetic;
+use super::magnitude::Peak;
 
 /// How a weight falls into blocks of one factor each: rows of `columns` blocks of `inner` elements. Every `rows` rows the next
 /// `columns` factors are in turn; after the last the first ones again.
@@ -41,7 +42,7 @@ impl Blocks {
 }
 
 /// The weight with each block multiplied by its factor. `None` if it is too large, or if the products are not as precise as
-/// the weight was: one is out of the type's range, or a channel of float16 falls below the numbers that have all digits.
+/// the weight was, or so large or small that a result might not be ([`Peak`]).
 pub(super) fn scaled(budget: &Budget, weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<Tensor> {
     if !has_arithmetic(weight.dtype()) {
         return None;
@@ -52,11 +53,9 @@ pub(super) fn scaled(budget: &Budget, weight: &Tensor, blocks: Blocks, factors: 
 }
 
 fn typed<T: Number>(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<Tensor> {
-    // The smallest float16 with all digits.
-    const SMALLEST: f64 = 1.0 / 16384.0;
     let values = weight.elements::<T>()?;
     let mut products: Vec<T> = Vec::with_capacity(values.len());
-    let mut peaks = vec![0.0f64; factors.len()];
+    let mut peaks: Vec<Peak> = factors.iter().map(|_| Peak::new(weight.dtype())).collect::<Option<_>>()?;
     let width = blocks.columns.checked_mul(blocks.inner)?.max(1);
     for (row, values) in values.chunks(width).enumerate() {
         let start = (row / blocks.rows.max(1)).checked_mul(blocks.columns)?;
@@ -64,19 +63,15 @@ fn typed<T: Number>(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<
         let factors = blocks.row(factors, row)?;
         for ((values, factor), peak) in values.chunks(blocks.inner.max(1)).zip(factors).zip(peaks) {
             for value in values {
-                let exact = value.to_f64() * factor;
-                let product = T::from_f64(exact)?;
-                // What is rounded to zero still is something that was there.
-                let size = if exact == 0.0 { 0.0 } else { product.to_f64().abs().max(f64::MIN_POSITIVE) };
-                if !size.is_finite() {
+                let product = T::from_f64(value.to_f64() * factor)?;
+                if !product.to_f64().is_finite() || !peak.note(value.to_f64(), *factor) {
                     return None;
                 }
-                *peak = peak.max(size);
                 products.push(product);
             }
         }
     }
-    if weight.dtype() == DType::Float16 && peaks.iter().any(|&peak| peak > 0.0 && peak < SMALLEST) {
+    if !peaks.iter().all(Peak::has_room) {
         return None;
     }
     Tensor::from_vec(weight.shape(), products).ok()

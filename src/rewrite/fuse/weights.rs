@@ -5,11 +5,13 @@
 //! * `A(L(x)) = (s·W)·x + (s·b + t)`
 //! * `L(A(x)) = (W·s)·x + (b + W·t)`; where `L` pads `x` with zeros, only for `t = 0`
 //!
-//! `W`, where it changes, is an initializer that nothing else reads.
+//! `W`, where it changes, is an initializer that nothing else reads. How large and how small its new numbers may be, and `t` in the second law,
+//! is said in [`magnitude`](super::magnitude).
 
 use super::affine::{Affine, Channels, per_channel, tensor_slots};
+use super::magnitude::{keeps_digits, may_shift};
 use super::scaled::{Blocks, scaled, sums};
-use super::{Fusion, Operand, Place, Rule, has_arithmetic, rounded};
+use super::{Fusion, Operand, Place, Rule, has_arithmetic, is_unpadded, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
@@ -23,7 +25,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("inference", "a BatchNormalization does not train"),
             ("known-bias", "the bias that is there is constant, if it changes"),
             ("takes-shift", "the node before can take a shift: a MatMul does where it can be a Gemm"),
-            ("in-range", "the new weights are finite, and those of binary16 keep all digits"),
+            ("in-range", "the new weights, times operands of ordinary size, are normal numbers of the type"),
             ("own-weights", "nothing else reads the weights, if they change"),
             ("one-reader", "nothing else reads what is between"),
         ],
@@ -41,8 +43,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "unpadded-shift",
                 "where zeros are padded around what is shifted, or the node has no bias to take it, the shift is 0",
             ),
+            ("small-shift", "the shift is at most 1: x + t is exact for x near −t, and W·x + W·t is not"),
             ("known-bias", "the bias that is there is constant, if it changes"),
-            ("in-range", "the new weights are finite, and those of binary16 keep all digits"),
+            ("in-range", "the new weights, times operands of ordinary size, are normal numbers of the type"),
             ("own-weights", "nothing else reads the weights"),
             ("one-reader", "nothing else reads what is between"),
         ],
@@ -176,6 +179,9 @@ fn bias_operand(place: &Place<'_>, linear: &Linear, bias: &[f64], dtype: DType, 
         "Conv" | "ConvTranspose" | "LayerNormalization" => true,
         _ => false,
     };
+    if !bias.iter().all(|&bias| keeps_digits(dtype, bias)) {
+        return None;
+    }
     if optional && bias.iter().all(|&bias| bias == 0.0) {
         return Some(Operand::Absent);
     }
@@ -305,6 +311,9 @@ fn before_at(place: &Place<'_>) -> Option<Fusion> {
     let mut operands: Vec<Operand> = node.inputs().iter().map(|&value| value.into()).collect();
     let mut attributes = node.attributes.clone();
     if !affine.only_scales() {
+        if !may_shift(&affine.shift) {
+            return None;
+        }
         let added = shifted(place, node, &linear, weight, &affine.shift)?;
         let bias = linear.bias(place, node)?.iter().zip(&added).map(|(bias, added)| bias + added).collect::<Vec<_>>();
         let bias = bias_operand(place, &linear, &bias, weight.dtype(), like)?;
@@ -347,14 +356,4 @@ fn shifted(place: &Place<'_>, node: &Node, linear: &Linear, weight: &Tensor, shi
         }
         _ => None,
     }
-}
-
-/// Whether a convolution adds nothing around its operand.
-fn is_unpadded(node: &Node) -> Option<bool> {
-    let none = node.ints("pads")?.iter().all(|&pad| pad == 0);
-    Some(match node.text("auto_pad", b"NOTSET")? {
-        b"NOTSET" | b"" => none,
-        b"VALID" => true,
-        _ => false,
-    })
 }

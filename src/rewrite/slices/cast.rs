@@ -12,7 +12,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("lossless", "every value of x's type has one of the type between that stands for it alone"),
         ("movements", "between the casts elements are moved and nothing else"),
         ("one-reader", "nothing else reads what is between them"),
-        ("any-type", "the operator set is 8 or later, since which the movements take every type"),
+        ("any-type", "the operator set is 8 or later, for Flatten 9, since which the movements take every type"),
         ("movable-type", "every runtime moves elements of x's type"),
     ],
     exact: true,
@@ -41,7 +41,8 @@ fn cast_sandwich(place: &Place<'_>) -> Option<Edit> {
             return None;
         }
         let (id, node) = place.producer_with(value, |own| own.moves_first() && own.any_type)?;
-        if node.outputs().len() != 1 {
+        let takes_type = !node.is("Flatten") || place.opset.flatten_takes_every_type();
+        if node.outputs().len() != 1 || !takes_type {
             return None;
         }
         chain.push((id, NewNode::like(node)));

@@ -87,6 +87,10 @@ fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
         return None;
     }
     let rank = cuts.dims.len();
+    // The slice itself may read what it cuts as a bound, too.
+    if !place.has_one_reader(value) {
+        return None;
+    }
     while chain.len() < MOST_STEPS && place.has_one_reader_node(value) {
         let Some((step, data)) = step(place, value, (rank, &axes), most) else { break };
         chain.push(step);

@@ -1,0 +1,90 @@
+//! Which integers are sizes, and what fits a fixed number of bits.
+//!
+//! A size counts what there is: elements along an axis, nodes, iterations. A symbol is one if it was made as one, which is said where
+//! it is made: a dim that has a name or is made for an axis ([`Scope::named`], [`Scope::fresh`], [`Scope::fresh_within`] from 0 on). What
+//! Shape and Size give and what is joined or sliced from them is made of these. The integers that a run is given or computes
+//! ([`Scope::fresh_value`], [`Scope::fresh_integer`]) are no sizes: they may be any number of their type.
+//!
+//! That what is computed of sizes fits the integers it is computed in is taken for granted. Of other integers it has to follow from
+//! their bounds: `k·k` of a run-time `int32` is negative for `k = 50000`.
+
+use rustc_hash::FxHashMap;
+
+use super::Symbol;
+use super::expr::Dim;
+use super::scope::Scope;
+
+/// What a size stays below where it meets integers that are no sizes, for types of up to 32 bits and for wider ones.
+const MIXED_LIMIT: [i64; 2] = [1 << 24, 1 << 40];
+
+impl Scope {
+    /// Whether every symbol of the expression is a size.
+    pub fn is_of_sizes(&self, dim: &Dim) -> bool {
+        dim.symbols().into_iter().all(|symbol| self.is_size(symbol))
+    }
+
+    /// Whether an integer computed in a type of 32 or 64 bits is what the expression says, and not that number wrapped. In an expression with
+    /// other integers, sizes are taken to be below 2⁴⁰ (2²⁴ for 32 bits), and integers of which nothing is known to be any `int64`.
+    pub fn fits_bits(&self, dim: &Dim, bits: usize, signed: bool) -> bool {
+        let wide = bits > 32;
+        if wide && signed && dim.as_symbol().is_some() {
+            return true;
+        }
+        if self.is_of_sizes(dim) {
+            return signed || self.lower_bound(dim).is_some_and(|low| low >= 0);
+        }
+        let (least, most) = match (wide, signed) {
+            (true, true) => (i64::MIN, i64::MAX),
+            (true, false) => (0, i64::MAX),
+            (false, true) => (i32::MIN.into(), i32::MAX.into()),
+            (false, false) => (0, u32::MAX.into()),
+        };
+        let limit = MIXED_LIMIT.get(usize::from(wide)).copied().unwrap_or(1);
+        let mut bounded: FxHashMap<Symbol, Dim> = FxHashMap::default();
+        for symbol in dim.symbols() {
+            let (low, high) = self.bounds(&Dim::symbol(symbol));
+            let most = if self.is_size(symbol) { limit - 1 } else { i64::MAX };
+            if low.is_none() || high.is_none() {
+                let low = low.unwrap_or(i64::MIN);
+                bounded.insert(symbol, self.fresh_integer("bounded", Some(low), Some(high.unwrap_or(most).max(low))));
+            }
+        }
+        let bounded = self.substitute(dim, &|symbol| bounded.get(&symbol).cloned());
+        let (low, high) = self.bounds(&bounded);
+        low.is_some_and(|low| low >= least) && high.is_some_and(|high| high <= most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_fit_and_other_integers_fit_where_their_bounds_say_so() {
+        let scope = Scope::new();
+        let (n, any) = (Dim::symbol(scope.named("n")), scope.fresh_value("k"));
+        let narrow = scope.fresh_integer("i", Some(i32::MIN.into()), Some(i32::MAX.into()));
+        let small = scope.fresh_integer("j", Some(0), Some(9));
+        assert!(scope.is_of_sizes(&scope.mul(&n, &n)) && !scope.is_of_sizes(&scope.add(&n, &any)));
+        for (dim, bits, fits) in [
+            (scope.mul(&n, &n), 32, true),
+            (any.clone(), 64, true),
+            (any.clone(), 32, false),
+            (scope.add(&any, &Dim::constant(1)), 64, false),
+            (scope.mul(&any, &any), 64, false),
+            (scope.max(&any, &Dim::constant(0)), 64, true),
+            (scope.min(&any, &n), 64, true),
+            (narrow.clone(), 32, true),
+            (scope.mul(&narrow, &narrow), 32, false),
+            (scope.mul(&narrow, &narrow), 64, true),
+            (scope.neg(&narrow), 32, false),
+            (scope.add(&small, &n), 32, true),
+            (scope.mul(&small, &n), 32, true),
+            (scope.add(&any, &n), 64, false),
+        ] {
+            assert_eq!(scope.fits_bits(&dim, bits, true), fits, "{} in {bits} bits", scope.format(&dim));
+        }
+        assert!(!scope.fits_bits(&scope.sub(&n, &Dim::constant(1)), 32, false) && scope.fits_bits(&n, 32, false));
+        assert!(!scope.fits_bits(&scope.sub(&small, &Dim::constant(1)), 64, false));
+    }
+}

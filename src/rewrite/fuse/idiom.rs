@@ -1,0 +1,94 @@
+//! Idioms: groups of nodes that runtimes recognise and compute with one kernel.
+//!
+//! A rule that takes one node out of such a group saves a node in the file and costs the runtime its kernel. So an edit may replace an
+//! idiom as a whole, and otherwise must leave its nodes alone ([`Idioms::permits`]). What is recognised is recognised by what it
+//! computes, as the rules do that write it as one operator where the operator set has one:
+//!
+//! | idiom | and what belongs to it for the runtime |
+//! | --- | --- |
+//! | [activation functions](super::activation): Gelu, Swish, HardSwish, Mish | the bias added to the operand |
+//! | [normalizations](super::normalization): layer, root mean square | the scale and the bias behind it, with the casts in between |
+
+use rustc_hash::FxHashMap;
+
+use super::pattern::Reader;
+use super::{Place, activation, normalization};
+use crate::ir::{Edit, NodeId, ValueId};
+use crate::tensor::DType;
+
+/// One group of nodes.
+struct Idiom {
+    /// The nodes that one operator could replace.
+    core: Vec<NodeId>,
+    /// Further nodes that the runtime's kernel takes in.
+    fringe: Vec<NodeId>,
+}
+
+/// The idioms of a model.
+#[derive(Default)]
+pub struct Idioms {
+    all: Vec<Idiom>,
+    of: FxHashMap<NodeId, Vec<usize>>,
+}
+
+impl Idioms {
+    /// Notes the idiom that ends at the node, if there is one.
+    pub fn note(&mut self, place: &Place<'_>) {
+        let Some(idiom) = activation_at(place).or_else(|| normalization_at(place)) else { return };
+        for &id in idiom.core.iter().chain(&idiom.fringe) {
+            self.of.entry(id).or_default().push(self.all.len());
+        }
+        self.all.push(idiom);
+    }
+
+    /// Whether an edit leaves every idiom alone or replaces it as a whole.
+    pub fn permits(&self, edit: &Edit) -> bool {
+        let touched = edit.remove.iter().chain(edit.rewire.iter().map(|(node, ..)| node));
+        let idioms = touched.filter_map(|id| self.of.get(id)).flatten().filter_map(|&at| self.all.get(at));
+        idioms.into_iter().all(|idiom| idiom.core.iter().all(|id| edit.remove.contains(id)))
+    }
+}
+
+fn activation_at(place: &Place<'_>) -> Option<Idiom> {
+    if !place.node()?.is("Mul") && !place.node()?.is("Div") {
+        return None;
+    }
+    let found = activation::read(place)?;
+    let bias = place
+        .producer(found.x, "Add")
+        .filter(|(_, node)| node.inputs().iter().flatten().any(|&operand| is_parameter(place, operand)));
+    Some(Idiom { core: found.nodes, fringe: bias.map(|(id, _)| id).into_iter().collect() })
+}
+
+fn normalization_at(place: &Place<'_>) -> Option<Idiom> {
+    if !place.node()?.is("Mul") && !place.node()?.is("Div") {
+        return None;
+    }
+    let mut value = place.only_output()?;
+    let dtype = place.dtype(value)?;
+    let mut reader = Reader { place, nodes: Vec::new(), dtype };
+    normalization::read(&mut reader, value)?;
+    let core = reader.nodes;
+    let mut fringe = Vec::new();
+    for operator in ["Cast", "Mul", "Add"] {
+        let Some((id, result)) = reader_with_parameter(place, value, operator) else { continue };
+        fringe.push(id);
+        value = result;
+    }
+    Some(Idiom { core, fringe })
+}
+
+/// The first reader of a value that is of this operator, with a parameter as its other operand if it has one, and its result.
+fn reader_with_parameter(place: &Place<'_>, value: ValueId, operator: &str) -> Option<(NodeId, ValueId)> {
+    place.model.users(value).into_iter().find_map(|(id, slot)| {
+        let node = place.model.node(id).filter(|node| node.is(operator))?;
+        let mut others = node.inputs().iter().enumerate().filter(|&(at, _)| at != slot).filter_map(|(_, other)| *other);
+        others.all(|other| is_parameter(place, other)).then_some((id, node.output(0)?))
+    })
+}
+
+/// Whether a value is a constant vector of numbers.
+fn is_parameter(place: &Place<'_>, value: ValueId) -> bool {
+    let is_float = |dtype: DType| dtype.is_float();
+    place.dtype(value).is_some_and(is_float) && place.tensor(value).is_some_and(|tensor| tensor.rank() == 1)
+}

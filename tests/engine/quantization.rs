@@ -1,0 +1,107 @@
+//! Dequantized constants stay quantized where a run computes with them.
+
+use onnx_slice_fold::Options;
+use onnx_slice_fold::ir::{Model, text};
+
+use crate::support::folded;
+
+fn printed(source: &str, options: &Options) -> String {
+    text::print(&folded(source, options))
+}
+
+fn count(model: &Model, operator: &str) -> usize {
+    let nodes = model.graph(model.main()).nodes();
+    nodes.filter_map(|id| model.node(id)).filter(|node| node.op_type == operator).count()
+}
+
+const HEAD: &str = r#"<ir_version: 8, opset_import: ["" : 13]>"#;
+
+fn product(weights: &str) -> String {
+    format!(
+        "{HEAD} g (uint8[n,2] x) => (y) <float s = {{0.5}}, uint8 z = {{3}}, int8[3,2] w = {{1,2,3,4,5,6}}, float[3] ws = {{0.5, 0.25, 2.0}},
+         float t = {{0.25}}, int8[3] wz = {{0,0,0}}, int8 tz = {{1}}, int64[2] back = {{2,3}}> {{
+         xf = DequantizeLinear (x, s, z)
+         {weights}
+         p = MatMul (xf, m)
+         y = QuantizeLinear (p, s, z) }}"
+    )
+}
+
+#[test]
+fn weights_stay_integers() {
+    let source = product("m0 = DequantizeLinear <axis = 0> (w, ws, wz)  m = Transpose <perm = [1,0]> (m0)");
+    // The integers are transposed, and the axis of the scales with them.
+    insta::assert_snapshot!(printed(&source, &Options::default()));
+    insta::assert_snapshot!(printed(&source, &Options::new().fold_dequantize(true)));
+}
+
+#[test]
+fn one_scale_goes_through_a_reshape() {
+    let source = product("m0 = DequantizeLinear (w, t, tz)  m = Reshape (m0, back)");
+    insta::assert_snapshot!(printed(&source, &Options::default()));
+}
+
+#[test]
+fn a_scale_for_each_index_needs_its_axis() {
+    // Rows of three of what are rows of two: no axis has the indices that the scales belong to.
+    let source = product("m0 = DequantizeLinear <axis = 0> (w, ws, wz)  m = Reshape (m0, back)");
+    let model = folded(&source, &Options::default());
+    assert_eq!(count(&model, "Reshape"), 1);
+    assert_eq!(count(&model, "DequantizeLinear"), 2);
+}
+
+#[test]
+fn what_only_constants_are_computed_from_folds() {
+    let source = product("m0 = DequantizeLinear (w, t, tz)  m1 = Transpose (m0)  m = Mul (m1, s)");
+    let model = folded(&source, &Options::default());
+    assert_eq!(count(&model, "DequantizeLinear"), 1);
+    assert_eq!(count(&model, "Mul") + count(&model, "Transpose"), 0);
+}
+
+#[test]
+fn an_output_of_the_model_folds() {
+    let source =
+        format!("{HEAD} g () => (y) <int8[2] w = {{1,2}}, float t = {{0.25}}> {{ y = DequantizeLinear (w, t) }}");
+    let model = folded(&source, &Options::default());
+    assert_eq!(count(&model, "DequantizeLinear"), 0);
+}
+
+/// The bias of one Conv is quantized anew for another: a constant of a constant, beside a reader at run time.
+#[test]
+fn a_constant_computed_from_what_stays_folds() {
+    let source = format!(
+        "{HEAD} g (float[n,2,5,5] x, float[n,2] v) => (y, z) <int32[2] b = {{1,2}}, float t = {{0.25}}, float u = {{0.5}}, int8 uz = {{0}},
+         int8[2,2,1,1] k = {{1,2,3,4}}, int8[2,2] w = {{1,2,3,4}}> {{
+         kf = DequantizeLinear (k, t)  bf = DequantizeLinear (b, t)  y = Conv (x, kf, bf)
+         q = QuantizeLinear (bf, u, uz)  two = Cast <to = 1> (q)  z = Add (v, two) }}"
+    );
+    let model = folded(&source, &Options::default());
+    assert_eq!(count(&model, "DequantizeLinear"), 2);
+    assert_eq!(count(&model, "QuantizeLinear") + count(&model, "Cast"), 0);
+}
+
+/// ONNX Runtime adds on integers only if neither operand comes from an initializer.
+#[test]
+fn pairs_of_constants_stay_before_what_is_no_product() {
+    let source = format!(
+        "{HEAD} g (uint8[n,2] x) => (y) <float s = {{0.5}}, uint8 z = {{3}}, float[2] c = {{1.5, 2.5}}> {{
+         xf = DequantizeLinear (x, s, z)
+         cq = QuantizeLinear (c, s, z)  cf = DequantizeLinear (cq, s, z)
+         p = Add (xf, cf)
+         y = QuantizeLinear (p, s, z) }}"
+    );
+    let model = folded(&source, &Options::default());
+    assert_eq!((count(&model, "QuantizeLinear"), count(&model, "DequantizeLinear")), (2, 2));
+}
+
+/// Sizes are not read between an operation and the quantization of its result.
+#[test]
+fn sizes_are_read_outside_of_groups() {
+    let source = format!(
+        "{HEAD} g (float[n,4] x, float[4,6] w) => (y, size) <float s = {{0.5}}, uint8 z = {{3}}, int64 zero = {{0}}, int64[1] at = {{0}}, int64[1] six = {{6}}> {{
+         p = MatMul (x, w)  q = QuantizeLinear (p, s, z)  d = DequantizeLinear (q, s, z)  y = Relu (d)
+         sh = Shape (x)  n0 = Gather (sh, zero)  n1 = Unsqueeze (n0, at)  both = Concat <axis = 0> (n1, six)  size = Expand (s, both) }}"
+    );
+    let printed = printed(&source, &Options::default());
+    assert!(!printed.contains("Shape (p)") && !printed.contains("Shape (q)"), "{printed}");
+}
