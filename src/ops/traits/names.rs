@@ -27,6 +27,7 @@ macro_rules! search {
 macro_rules! named {
     ($($(#[$doc:meta])* $name:ident, $traits:ident => $has:expr;)*) => {
         $($(#[$doc])*
+        #[allow(clippy::indexing_slicing, reason = "it is worked out when the program is compiled")]
         pub const $name: &[&str] = &{
             const fn has($traits: &Traits) -> bool {
                 $has

@@ -147,7 +147,7 @@ fn random(numbers: &mut Numbers, dtype: DType, shape: &[usize], special: bool, a
     for _ in 0..count {
         let whole = numbers.small() as f64;
         let number = match dtype.is_float() {
-            true if special && numbers.next() % 4 == 0 => SPECIAL[numbers.next() as usize % SPECIAL.len()],
+            true if special && numbers.next().is_multiple_of(4) => SPECIAL[numbers.next() as usize % SPECIAL.len()],
             true => whole + (numbers.next() % 1000) as f64 / 1000.0,
             false => whole,
         };
@@ -158,7 +158,7 @@ fn random(numbers: &mut Numbers, dtype: DType, shape: &[usize], special: bool, a
 
 /// Elements at these places of an axis.
 fn take(tensor: &Tensor, axis: usize, places: &[usize]) -> Tensor {
-    let (shape, width) = (tensor.shape(), tensor.dtype().bits().unwrap() as usize / 8);
+    let (shape, width) = (tensor.shape(), tensor.dtype().bits().unwrap() / 8);
     let inner = shape[axis + 1..].iter().product::<usize>() * width;
     let outer: usize = shape[..axis].iter().product();
     let mut bytes = Vec::new();

@@ -228,10 +228,7 @@ fn chosen(
     }
     let output = place.output(0)?;
     let mut edit = place.edit()?.removing(place.id);
-    let rest = match constant {
-        Some(tensor) => Some(edit.constant(output, "columns", tensor)),
-        None => None,
-    };
+    let rest = constant.map(|tensor| edit.constant(output, "columns", tensor));
     let last = if result.is_some() { edit.new_value(output, "grid") } else { output };
     let mut below = rest;
     while let Some(Choice { source, places }) = choices.pop() {
