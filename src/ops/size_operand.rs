@@ -179,8 +179,14 @@ mod tests {
     fn a_dim_of_0_is_copied_or_left_over_and_never_written() {
         let sizes = Sizes::new(0);
         let (none, two) = (sizes.dim(0, 0), sizes.dim(0, 2));
-        assert_eq!(reshape_codes(&sizes.scope, &[none.clone(), two.clone()], &[none.clone()]), Some(vec![0]));
-        assert_eq!(reshape_codes(&sizes.scope, &[two.clone(), none.clone()], &[none.clone()]), Some(vec![-1]));
+        assert_eq!(
+            reshape_codes(&sizes.scope, &[none.clone(), two.clone()], std::slice::from_ref(&none)),
+            Some(vec![0])
+        );
+        assert_eq!(
+            reshape_codes(&sizes.scope, &[two.clone(), none.clone()], std::slice::from_ref(&none)),
+            Some(vec![-1])
+        );
         assert_eq!(reshape_codes(&sizes.scope, &[two.clone(), none.clone()], &[none.clone(), none]), None);
     }
 
@@ -188,8 +194,11 @@ mod tests {
     fn ones_are_found_where_they_stand() {
         let sizes = Sizes::new(0);
         let (s, one) = (sizes.dim(1, 0), sizes.dim(0, 1));
-        assert_eq!(inserted_ones(&sizes.scope, &[s.clone()], &[one.clone(), s.clone(), one.clone()]), Some(vec![0, 2]));
-        assert_eq!(inserted_ones(&sizes.scope, &[s.clone()], &[sizes.dim(2, 0)]), None);
+        assert_eq!(
+            inserted_ones(&sizes.scope, std::slice::from_ref(&s), &[one.clone(), s.clone(), one.clone()]),
+            Some(vec![0, 2])
+        );
+        assert_eq!(inserted_ones(&sizes.scope, std::slice::from_ref(&s), &[sizes.dim(2, 0)]), None);
         assert_eq!(inserted_ones(&sizes.scope, &[s.clone(), s.clone()], &[s, one]), None);
     }
 
@@ -203,8 +212,8 @@ mod tests {
             Some(vec![3, 1, 3])
         );
         // A size that is computed and not the operand's cannot be said by a number, and S may be 1.
-        assert_eq!(expanded(&[one.clone()], &[s.clone()]), None);
-        assert_eq!(expanded(&[s.clone()], &[three.clone()]), Some(vec![3]));
+        assert_eq!(expanded(std::slice::from_ref(&one), std::slice::from_ref(&s)), None);
+        assert_eq!(expanded(std::slice::from_ref(&s), std::slice::from_ref(&three)), Some(vec![3]));
         assert_eq!(expanded(&[s.clone(), one.clone()], &[s]), None);
     }
 

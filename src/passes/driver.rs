@@ -104,10 +104,10 @@ mod tests {
     /// Renames a node, at most three times.
     fn rename(work: &mut Work<'_>) -> Result<(), RunError> {
         let id = work.model.graph(work.model.main()).nodes().next_back();
-        if let Some(node) = id.and_then(|id| work.model.node_mut(id)).filter(|node| node.name.len() < 3) {
-            if work.run.edits.take("rename", || "the last node".to_string()) {
-                node.name.push('x');
-            }
+        if let Some(node) = id.and_then(|id| work.model.node_mut(id)).filter(|node| node.name.len() < 3)
+            && work.run.edits.take("rename", || "the last node".to_string())
+        {
+            node.name.push('x');
         }
         Ok(())
     }

@@ -123,7 +123,7 @@ fn element_types_are_types() {
     for (dtype, shown) in
         [(Vec::new(), "0"), (number(2, 0), "0"), (number(2, -1), "-1"), (number(2, i32::MAX), "2147483647")]
     {
-        let said = opened(PLAIN, &weight(&dtype)).err().expect("it is refused");
+        let said = opened(PLAIN, &weight(&dtype)).expect_err("it is refused");
         assert!(said.contains(&format!("initializer 'w': {shown} is no element type")), "{said}");
     }
 }
@@ -131,7 +131,7 @@ fn element_types_are_types() {
 #[test]
 fn nodes_name_an_operator() {
     let node = [field(1, b"x"), field(2, b"z"), field(3, b"lost")].concat();
-    let said = opened(PLAIN, &field(7, &field(1, &node))).err().expect("it is refused");
+    let said = opened(PLAIN, &field(7, &field(1, &node))).expect_err("it is refused");
     assert!(said.contains("'lost'") && said.contains("it names no operator"), "{said}");
 }
 
@@ -140,7 +140,7 @@ fn scalars_are_not_sparse() {
     let values = [number(1, 1), number(2, 1), field(8, b"w"), field(9, &[0; 4])].concat();
     let indices = [number(1, 1), number(2, 7), field(9, &[0; 8])].concat();
     let sparse = [field(1, &values), field(2, &indices)].concat();
-    let said = opened(PLAIN, &field(7, &field(15, &sparse))).err().expect("it is refused");
+    let said = opened(PLAIN, &field(7, &field(15, &sparse))).expect_err("it is refused");
     assert!(said.contains("sparse initializer 'w': a scalar cannot be sparse"), "{said}");
 }
 

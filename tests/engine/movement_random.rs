@@ -78,7 +78,7 @@ impl Writer {
             let at = |bound: i64| if bound < 0 { bound.saturating_add(dim) } else { bound };
             let (mut at, stop) = (at(start), at(end));
             let (low, high) = if step > 0 { (0, dim) } else { (0, dim - 1) };
-            at = at.clamp(low, high.max(low));
+            at = at.max(low).min(high.max(low));
             let mut count = 0;
             while (0..dim).contains(&at) && if step > 0 { at < stop } else { at > stop.max(-1) } {
                 count += 1;

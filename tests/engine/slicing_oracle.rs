@@ -452,7 +452,7 @@ fn run_dynamic(file: &str, dialect: &Dialect) {
                 let value = |symbol| {
                     let (_, own) = dims_of_data().find(|(axis, _)| scope.name(symbol).as_ref() == name(*axis))?;
                     let (low, high) = interval(own);
-                    Some(size.clamp(low, high.unwrap_or(i64::MAX)))
+                    Some(size.max(low).min(high.unwrap_or(i64::MAX)))
                 };
                 dim.evaluate(&value).is_some_and(|size| size < low || high.is_some_and(|high| size > high))
             };

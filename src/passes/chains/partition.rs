@@ -21,7 +21,7 @@ pub(super) fn by_reach(kinds: &[Kind], longest: impl Fn(usize) -> Option<usize>)
     let mut at = 0;
     while let Some(rest) = kinds.get(at..).filter(|rest| !rest.is_empty()) {
         let numbers = rest.iter().take_while(|&&kind| kind == Kind::Number).count();
-        let length = if numbers > 0 { numbers } else { longest(at).unwrap_or(1).clamp(1, rest.len()) };
+        let length = if numbers > 0 { numbers } else { longest(at).unwrap_or(1).max(1).min(rest.len()) };
         lengths.push(length);
         at += length;
     }
