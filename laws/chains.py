@@ -25,7 +25,7 @@ def _(s, a, b, q, r):
     s.claim(r == a - b * s.floor(a, b))
 
 
-@law("way-that-does-nothing", "a term is itself + 0, − 0, · 1 and / 1", at="src/passes/chains/plan.rs: neutral")
+@law("way-that-does-nothing", "a term is itself + 0, − 0, · 1 and / 1", at="src/passes/chains/operations.rs: neutral")
 def _(s, x, q, r):
     s.give(x == q * 1 + r, -1 < r, r < 1)
     s.claim(x + 0 == x, x - 0 == x, x * 1 == x, q == x)
@@ -43,7 +43,7 @@ def _(s, x, y, z):
 @law(
     "reshape-said-otherwise",
     "in a target that gives [d₀, d₁], 0 may stand for d₀ where the operand has it, and −1 for d₁ where d₀ ≥ 1",
-    at="src/passes/chains/asked.rs: codes",
+    at="src/passes/chains/conventions.rs: reshape_codes",
 )
 def _(s, own, d0, d1, size):
     s.give(d0 >= 0, d1 >= 0, size == d0 * d1)

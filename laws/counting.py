@@ -17,7 +17,7 @@ from layout import A, ONE, SIX, THREE, TWO, TWO_A, ZERO, count, numbered, produc
 @law(
     "counting-row-major",
     "with step i of an axis that goes on where the next one ends, the elements are consecutive: (i·n + j)·s = i·(n·s) + j·s",
-    at="src/rewrite/index/counting.rs: reshaped",
+    at="src/ops/traits/counting.rs: reshaped",
 )
 def _(s, offset, i, j, n, step, outer):
     # One axis of m·n counted out along [m, n], and back.
@@ -27,14 +27,14 @@ def _(s, offset, i, j, n, step, outer):
     s.claim(s.floor(i * n + j, n) == i)
 
 
-@law("counting-sum", "a + b counts with the sums, c·a with the products", at="src/rewrite/index/counting.rs: plus")
+@law("counting-sum", "a + b counts with the sums, c·a with the products", at="src/ops/traits/counting.rs: plus")
 def _(s, a, b, p, q, i, j, u, v, c):
     one, other = a + p * i + u * j, b + q * i + v * j
     s.claim(one + other == (a + b) + (p + q) * i + (u + v) * j, one - other == (a - b) + (p - q) * i + (u - v) * j)
     s.claim(c * one == c * a + (c * p) * i + (c * u) * j)
 
 
-@law("counting-slice", "t[b :: s] = (offset + step·b) + (step·s)·k for b ≥ 0 and s > 0", at="src/rewrite/index/counting.rs: sliced")
+@law("counting-slice", "t[b :: s] = (offset + step·b) + (step·s)·k for b ≥ 0 and s > 0", at="src/ops/movement/moves.rs: sliced_counts")
 def _(s, d, b, stride, offset, step, k):
     from slicing import taken
 
@@ -48,7 +48,7 @@ def _(s, d, b, stride, offset, step, k):
 @law(
     "counting-bounds",
     "offset + Σ step_k·i_k lies between the offset and that plus step·(dim − 1), by the sign of the step",
-    at="src/rewrite/index/counting.rs: bounds",
+    at="src/ops/traits/counting.rs: bounds",
     forms=dict(sign=[1, -1]),
 )
 def _(s, offset, step, d, i, low, high, sign):
@@ -65,7 +65,7 @@ def _(s, offset, step, d, i, low, high, sign):
 @law(
     "comparison-decided",
     "a difference between low and high: a < b if high < 0, a ≤ b if high ≤ 0, a = b if both are 0, and so on",
-    at="src/rewrite/index/counting.rs: decided",
+    at="src/ops/elementwise/logic.rs: decided",
 )
 def _(s, a, b, low, high):
     s.need(above=low <= a - b, below=a - b <= high)
@@ -73,7 +73,7 @@ def _(s, a, b, low, high):
     s.claim(Implies(And(low >= 0, high <= 0), a == b), Implies(Or(low > 0, high < 0), a != b))
 
 
-@law("counting-flags", "x ∧ 0 = 0, x ∨ 1 = 1, x ∧ y = x ∨ y = x for x = y, ¬x = [x = 0]", at="src/rewrite/index/counting.rs: follow")
+@law("counting-flags", "x ∧ 0 = 0, x ∨ 1 = 1, x ∧ y = x ∨ y = x for x = y, ¬x = [x = 0]", at="src/ops/elementwise/logic.rs: combined")
 def _(s, x, y):
     s.give(Or(x == 0, x == 1), Or(y == 0, y == 1))
     s.claim(imin(x, 0) == 0, imax(x, 1) == 1, Implies(x == y, And(imin(x, y) == x, imax(x, y) == x)), 1 - x == If(x == 0, 1, 0))
@@ -180,7 +180,7 @@ def _(s, own, spread, other, result, p):
 @law(
     "spread-form",
     "what is spread from w reads place 0 where w has size 1, and place p elsewhere; an operator of each place alone keeps that",
-    at="src/rewrite/index/narrow.rs: broadcast",
+    at="src/ops/traits/repeats.rs: broadcast_narrow",
 )
 def _(s, small, wide, other, p):
     s.give(0 <= p, p < wide)
@@ -265,7 +265,7 @@ def counting_tensor(offset, steps, dims):
 @exhaustive(
     "counting-reshaped",
     "one axis counted out along several has steps of its own times the dims behind; several that go on where the next ends are one",
-    at="src/rewrite/index/counting.rs: reshaped",
+    at="src/ops/traits/counting.rs: reshaped",
     bound="ranks up to 3 to ranks up to 3, steps of row-major order and others, sizes 0 to 3",
 )
 def _(mutant):
@@ -294,7 +294,7 @@ _.mutants = ("steps need not go on",)
 
 
 def laid_out(wide, narrow, target, mutant=None):
-    """`Cx::layout` of narrow.rs: the shape of the smaller form behind a layout."""
+    """`Repetition::layout`: the shape of the smaller form behind a layout."""
     full = [ONE] * (len(wide) - len(narrow)) + list(narrow)
     result, i, j = [], 0, 0
     while i < len(wide) or j < len(target):
@@ -329,7 +329,7 @@ def laid_out(wide, narrow, target, mutant=None):
 @exhaustive(
     "spread-through-layout",
     "axes that are run together or taken apart must all repeat, or none of them; then the smaller form is laid out alike",
-    at="src/rewrite/index/narrow.rs: layout",
+    at="src/ops/traits/repeats.rs: layout",
     bound="ranks up to 3 to ranks up to 3, every choice of repeated axes, sizes 0 to 3",
 )
 def through(mutant):

@@ -117,7 +117,7 @@ DIMS = [ZERO, ONE, TWO, A, B, P, TWO_A]
 @exhaustive(
     "reshape-codes",
     "a constant stays, 0 copies a dim that is as it was, and −1 is the rest if no other dim can be 0",
-    at="src/rewrite/merge.rs: reshape_codes",
+    at="src/ops/size_operand.rs: reshape_codes",
     bound="ranks up to 3, sizes 0 to 3",
 )
 def _(mutant):
@@ -329,7 +329,7 @@ def ones_between(short, long, mutant=None):
 @exhaustive(
     "reshape-that-inserts-ones",
     "a Reshape that only adds or only drops axes of size 1 is an Unsqueeze or a Squeeze of them",
-    at="src/rewrite/sizes.rs: inserted_ones",
+    at="src/ops/size_operand.rs: inserted_ones",
     bound="ranks up to 4, sizes 0 to 3",
 )
 def inserted(mutant):
@@ -374,7 +374,7 @@ flattened.mutants = ("rows alone",)
 
 
 def surviving(source, target, mutant=None):
-    """`surviving` of slices/reshape.rs: which axis of the operand each axis of the result is."""
+    """`surviving` of moves.rs: which axis of the operand each axis of the result is."""
     found = []
     for axis, dim in enumerate(target):
         own = None
@@ -392,7 +392,7 @@ def surviving(source, target, mutant=None):
 @exhaustive(
     "slice-of-reshape",
     "Reshape(x)[r] = Reshape(x[r]) along an axis as long as one of x, with as many elements before it and behind it",
-    at="src/rewrite/slices/reshape.rs: surviving",
+    at="src/ops/movement/moves.rs: surviving",
     bound="ranks up to 3, every range of one or two axes, sizes 0 to 3",
 )
 def sliced(mutant):
@@ -467,7 +467,7 @@ kept.mutants = ("axes of the result",)
 @exhaustive(
     "split-behind-reshape",
     "parts [L…, nᵢ, T…] reshaped to [L…, hᵢ, I…, T…] with the same I… for all are parts of the whole reshaped so",
-    at="src/rewrite/split.rs: reshape",
+    at="src/rewrite/parts.rs: reshape",
     bound="up to 3 parts, blocks of up to 4, one axis before and behind",
 )
 def behind(mutant):
@@ -496,7 +496,7 @@ behind.mutants = ("blocks first",)
 @exhaustive(
     "split-behind-transpose",
     "Transpose(Split(x; a)[i], q) = Transpose(Split(Transpose(x, p); a′)[i], p⁻¹∘q), with a′ where p puts axis a",
-    at="src/rewrite/split.rs: transpose",
+    at="src/rewrite/parts.rs: transpose",
     bound="ranks up to 3",
 )
 def turned(mutant):

@@ -36,11 +36,12 @@ def _(s, x, a, b):
     s.claim((x * a) * b == x * (a * b))
 
 
-@law("neutral-numbers", "x + 0 = x, x − 0 = x, x·1 = x, x / 1 = x", at="src/rewrite/neutral.rs: is_neutral")
-def _(s, x, q, r):
+@law("neutral-numbers", "x + 0 = x, x − 0 = x, x·1 = x, x / 1 = x, f ∧ 1 = f, f ∨ 0 = f", at="src/rewrite/neutral.rs: neutral")
+def _(s, x, q, r, flag):
     # C's quotient by 1: x = q + r with |r| < 1.
-    s.give(x == q + r, -1 < r, r < 1)
+    s.give(x == q + r, -1 < r, r < 1, 0 <= flag, flag <= 1)
     s.claim(x + 0 == x, x - 0 == x, x * 1 == x, q == x)
+    s.claim(imin(flag, 1) == flag, imax(flag, 0) == flag)
     s.wrong(zero_less_x=0 - x == x)
 
 
@@ -173,12 +174,12 @@ FLOATS = {"Float16": (11, -24, 16), "Bfloat16": (8, -133, 128), "Float": (24, -1
 @exhaustive(
     "cast-keeps-every-value",
     "every value of the first type has one of the second that stands for it exactly, and for nothing else",
-    at="src/rewrite/merge.rs: is_lossless",
+    at="src/tensor/dtype.rs: is_lossless_in",
     bound="every pair of types that the program lists",
 )
 def lossless(mutant):
-    text = (ROOT / "src/rewrite/merge.rs").read_text()
-    body = re.search(r"fn is_lossless.*?matches!\((.*?)\n    \)\n", text, re.S).group(1)
+    text = (ROOT / "src/tensor/dtype.rs").read_text()
+    body = re.search(r"fn is_lossless_in.*?matches!\((.*?)\n        \)\n", text, re.S).group(1)
     pairs = []
     for left, right in re.findall(r"\(\s*([A-Z][\w |]*?),\s*([A-Z][\w |]*?)\s*\)", body):
         pairs += itertools.product(left.split(" | "), right.split(" | "))

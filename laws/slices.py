@@ -52,7 +52,7 @@ def _(s, start, n, m, t, k, following, sign):
     s.claim(If(k < n, start + sign * k * t, following + sign * (k - n) * t) == start + sign * k * t)
 
 
-@law("split-is-slices", "part i of a Split is x[sum of the sizes before it : that + its size]", at="src/rewrite/slices/split.rs: part")
+@law("split-is-slices", "part i of a Split is x[sum of the sizes before it : that + its size]", at="src/rewrite/slices/cuts.rs: part")
 def _(s, d, before, size, rest):
     s.give(before >= 0, size >= 0, rest >= 0)
     s.need(sizes_add_up=d == before + size + rest)
@@ -220,7 +220,7 @@ def _(s, d, own, other, p, n):
 @law(
     "equal-cuts",
     "two progressions of one length, one start and one step take the same; of one element the step says nothing, of none the start neither",
-    at="src/rewrite/slices/mod.rs: same_cut",
+    at="src/rewrite/slices/cuts.rs: same_cut",
 )
 def _(s, n, start, other, step, by, k):
     s.give(0 <= k, k < n)
@@ -242,7 +242,7 @@ def _(s, d, bound, huge, other, t, last):
     s.claim(agree(taken(s, d, other, bound, 1, t), taken(s, d, other, huge, 1, t)))
 
 
-@law("cut-of-nothing", "x[0:e] = x where e ≥ d", at="src/passes/chains/asked.rs: cuts_nothing")
+@law("cut-of-nothing", "x[0:e] = x where e ≥ d", at="src/passes/chains/conventions.rs: cuts_nothing")
 def _(s, d, end):
     s.give(d >= 0)
     s.need(reaches_the_end=end >= d)

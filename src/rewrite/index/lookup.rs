@@ -3,10 +3,11 @@
 //! Laws, for data `x` and indices that count in order from `o`:
 //! `Gather(x, [o, o + 1, … ])` is `x[o : o + n]` with the axes the indices are laid out in; and
 //! `GatherND(x, [i₀, …, iₖ])` with `iₘ = oₘ + (position along axis aₘ)` and `a₀ < … < aₖ` is `x[o₀ : o₀ + n₀, …, oₖ : oₖ + nₖ]`
-//! with axes of size 1 in between. An index beyond the data fails in either reading of the model that gives a result.
+//! with axes of size 1 in between. An index beyond the data fails, if anything is looked up: where another axis of the indices is empty
+//! nothing is, and the part may be longer than the data. So it is proved to lie in the data, or the other axes not to be empty.
 
 use super::counting::{columns, counting};
-use crate::dim::Dim;
+use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
@@ -70,8 +71,13 @@ fn gather_nd(place: &Place<'_>) -> Option<Edit> {
             return None;
         }
         let size = column.shape.get(moves)?.clone();
-        let whole = start == 0 && place.scope().eq(&size, from.get(axis)?).is_yes();
+        let dim = from.get(axis)?;
+        let whole = start == 0 && place.scope().eq(&size, dim).is_yes();
         if !whole {
+            let end = place.scope().add(&Dim::constant(start), &size);
+            if !place.scope().le(&end, dim).is_yes() && !is_looked_up(place.scope(), &column.shape, moves) {
+                return None;
+            }
             let witness = source_of(place, *value, &size)?;
             parts.push(Part { axis, start, size: size.clone(), witness });
         }
@@ -104,6 +110,12 @@ fn gather_nd(place: &Place<'_>) -> Option<Edit> {
     edit.insert.push(slice.output(value));
     let node = place.build(&mut edit, output).reshape_to(place.scope(), value, &shape, to)?;
     place.instead(edit, node)
+}
+
+/// Whether every place along this axis of the indices is looked up: no other axis of them is empty.
+fn is_looked_up(scope: &Scope, shape: &[Dim], axis: usize) -> bool {
+    let mut others = shape.iter().enumerate().filter(|(other, _)| *other != axis);
+    others.all(|(_, dim)| scope.ge(dim, &Dim::constant(1)).is_yes())
 }
 
 /// A vector of that size that the value was laid out from: what Range made.

@@ -34,6 +34,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("in-order", "the indices are proved to count up, each along an axis of its own, in the order of the axes"),
             ("whole", "they count all of the axis; in a GatherND that cuts one axis, from a number on"),
+            ("looked-up", "a part is proved to lie in the data, or every other axis of the indices to hold something"),
             ("sizes-said", "constants can tell the shape of the result"),
         ],
         exact: true,
