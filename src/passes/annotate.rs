@@ -1,8 +1,14 @@
-//! Writes what is known of each value's type beside it.
+//! Writes the type of each value into the model.
 //!
-//! What is proved comes first; where the proof leaves a size open, what follows from the file's claims stands if it has an expression in
-//! the symbols of the inputs, else the author's name for the size, else the claim itself. The types of graph inputs are never
-//! touched.
+//! For each size the first of these that there is, is written:
+//! 1. what is proved, if it is a number or an expression in the symbols of the inputs;
+//! 2. what follows from the file's claims, if that is such a number or expression;
+//! 3. what is proved, in names that the author gave;
+//! 4. what follows from claims, in names that somebody gave;
+//! 5. the claim itself, unless it is proved false;
+//! 6. what is proved, with symbols that this program named.
+//!
+//! The types of the main graph's inputs are never touched.
 
 use rustc_hash::FxHashSet;
 
@@ -16,8 +22,8 @@ use crate::ops::EventKind;
 use super::claims::{Names, is_vague, size_of};
 use super::dead::{graphs_below, live_graphs};
 
-/// States the type of every node result and graph output of the main graph and its subgraphs, and mends what is declared of the
-/// inputs of bodies and of initializers. Tells of which it states more than is proved.
+/// Writes the type of every node result and graph output of the main graph and its subgraphs, and corrects the declared types of inputs
+/// of bodies and of initializers. Returns a note for each type that is written although part of it is only claimed.
 pub fn annotate(
     model: &mut Model,
     proved: &Facts,
@@ -28,7 +34,7 @@ pub fn annotate(
     let mut told = Vec::new();
     let unstated = without_trips(model, proved);
     for graph in live_graphs(model) {
-        // Of inputs and initializers only those are told anew that the file tells something of.
+        // Inputs and initializers get a type only if the file declares one.
         let held = model.graph(graph).inputs().iter().chain(model.graph(graph).initializers());
         let mut values: Vec<ValueId> = held.copied().filter(|&value| model.value(value).declared.is_some()).collect();
         for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
@@ -65,10 +71,9 @@ pub fn annotate(
     told
 }
 
-/// The values whose shape runtimes take for a part of a result's: those inside of a Loop that collects rows and may not run,
-/// and those outside that it reads. When there are no rows, ONNX Runtime makes the empty result of the shape that it infers of a
-/// row, axes of unknown size being 0; where it infers nothing the result has one axis. Each shape stated there is one more it
-/// knows.
+/// The values whose written shapes would change what a run gives: those inside a Loop that collects rows and may run no iteration,
+/// and those outside that such a Loop reads. If there are no rows, ONNX Runtime gives an empty result whose shape is the one it
+/// inferred for a row, with 0 for unknown sizes, or one axis if it inferred none. It infers more where more shapes are written.
 fn without_trips(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     let mut found = FxHashSet::default();
     for graph in live_graphs(model) {
@@ -91,11 +96,11 @@ fn without_trips(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     found
 }
 
-/// Whether a node is a Loop that stacks what its body gives in each iteration: one with more results than it carries along. A Scan of no rows
-/// is refused by ONNX Runtime, so that what is stated there decides nothing.
+/// Whether a node is a Loop that stacks a result of each iteration: its body has more outputs than the condition and the values carried from
+/// one iteration to the next. Scans are not meant: ONNX Runtime refuses one without rows, so shapes written there change no result.
 fn collects_rows(model: &Model, node: &Node) -> bool {
     let Some(body) = node.subgraphs().next().filter(|_| node.is("Loop")) else { return false };
-    // The body is handed a number and a condition, and gives the condition back.
+    // Beside the carried values the body has two inputs, the iteration's number and the condition, and one output, the condition.
     let (inputs, outputs) = (model.graph(body).inputs().len(), model.graph(body).outputs().len());
     outputs > inputs.saturating_sub(1)
 }
@@ -108,7 +113,7 @@ fn always_runs(facts: &Facts, node: &Node) -> bool {
     enough && starts
 }
 
-/// Leaves the shape as the file declares it, but for sizes that are proved to be others.
+/// Keeps the shape that the file declares, except for its rank and its numbers where others are proved.
 fn keep_shape(ty: &mut DeclaredType, declared: Option<&DeclaredType>) {
     let DeclaredType::Tensor { shape, .. } = ty else { return };
     let known = shape.take();
@@ -126,9 +131,9 @@ fn keep_shape(ty: &mut DeclaredType, declared: Option<&DeclaredType>) {
     };
 }
 
-/// What the operands of Resize that have an element for each axis are made of. Where the length of such a row has only a name, ONNX
-/// Runtime takes it for 0 and refuses the model, be it its own conclusion from the parts; where nothing is said of them, it does
-/// not look.
+/// The vectors whose length must not be written as a name: operands of Resize and Upsample with an element for each axis (scales, sizes, roi), and
+/// everything these are computed from. ONNX Runtime takes a length that is only a name for 0 and refuses the model, also where it
+/// infers that length from what the vector is computed from. It makes no such check where no length is written.
 fn counts_of_axes(model: &Model, facts: &Facts, graph: GraphId) -> FxHashSet<ValueId> {
     let is_open = |value: ValueId| match facts.get(value).and_then(Fact::shape) {
         None => true,
@@ -147,7 +152,7 @@ fn counts_of_axes(model: &Model, facts: &Facts, graph: GraphId) -> FxHashSet<Val
     found
 }
 
-/// Says nothing of the size of a row, unless it is a number.
+/// Removes the shape of a vector unless its length is a number.
 fn forget_length(ty: &mut DeclaredType) {
     if let DeclaredType::Tensor { shape, .. } = ty {
         shape.take_if(|dims| matches!(dims.as_slice(), [row] if !matches!(row.claim, DimClaim::Value(_))));
@@ -200,8 +205,8 @@ impl Writer<'_> {
                 }
                 Some(DeclaredType::Tensor { dtype, shape, extra })
             }
-            // What a file says of sequences, optionals and maps stays unless it says nothing; what it says of values before them, which
-            // exporters get wrong, is not believed for their elements.
+            // The declared type of a sequence, optional or map stays. If there is none, the known type is written. Claims are not merged into
+            // the sizes of its elements, since exporters get them wrong.
             Some(ty) => declared.cloned().or_else(|| type_of(self.scope, ty)),
         }
     }

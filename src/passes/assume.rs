@@ -1,4 +1,4 @@
-//! What the user knows about the model's inputs and the model does not say: sizes, ranges, relations, whole shapes.
+//! Assumptions: what the user knows of the inputs' sizes and the model does not say. These are sizes, ranges, relations and whole shapes.
 
 use thiserror::Error;
 
@@ -31,10 +31,10 @@ pub enum AssumeError {
     /// The model has no such symbol.
     #[error("no input of the model has a dimension named '{0}'")]
     NoSymbol(String),
-    /// No size satisfies all that is assumed and what the graph needs.
+    /// No value of a symbol satisfies both the assumptions and what the graph needs.
     #[error("'{text}' leaves no size for '{symbol}' beside what else is assumed and what the graph needs")]
     Impossible {
-        /// What was given, or all of it.
+        /// The assumptions.
         text: String,
         /// The symbol without a value.
         symbol: String,
@@ -67,8 +67,8 @@ pub enum AssumeError {
 
 /// Makes the assumptions: shapes of inputs first, then symbols, then relations between them.
 ///
-/// A symbol or input that gets a size has it written in the inputs' declared types: the user has said so. A symbol of an input that gets a
-/// shape has that size, or the name given for it, in all inputs, and in what they are declared to be in terms of it.
+/// Sizes that are given are written into the declared types of the inputs. If the shape of one input gives a size or a new name
+/// for a symbol, every other input that is declared with that symbol gets it too, and so do dims declared as expressions with it.
 ///
 /// # Errors
 /// An assumption that is not understood, names nothing, or contradicts the model.
@@ -94,7 +94,7 @@ pub fn assume(model: &mut Model, scope: &Scope, assumptions: &[Assumption]) -> R
     possible(scope, assumptions)
 }
 
-/// Checks that something is left for every symbol.
+/// Checks that every symbol can still have a value.
 ///
 /// # Errors
 /// A symbol that can have no value.
@@ -186,10 +186,10 @@ fn input_shape(model: &mut Model, scope: &Scope, names: &[String], text: &str) -
             });
         }
         for (dim, claim) in declared.iter_mut().zip(given) {
-            // A name leaves open what is open.
+            // -1 leaves the dimension as it is declared, and so does a name where a number is declared.
             let stays = match (&dim.claim, &claim) {
                 (_, DimClaim::Unknown) | (DimClaim::Value(_), DimClaim::Param(_)) => true,
-                // What is renamed is renamed everywhere, below.
+                // A new name in place of an old one is written into every input at once, by `replace` below.
                 (old, DimClaim::Param(_)) => old.name().is_some_and(is_identifier),
                 _ => false,
             };
@@ -212,7 +212,7 @@ fn input_shape(model: &mut Model, scope: &Scope, names: &[String], text: &str) -
     Ok(())
 }
 
-/// Writes something else for the names of dimensions in every input.
+/// Replaces named dimensions in every input: `other` says by what, if at all.
 fn replace(model: &mut Model, other: &dyn Fn(&str) -> Option<DimClaim>) {
     for value in inputs(model) {
         for dim in shape_mut(model, value).into_iter().flatten().flatten() {
@@ -223,7 +223,7 @@ fn replace(model: &mut Model, other: &dyn Fn(&str) -> Option<DimClaim>) {
     }
 }
 
-/// A dimension of an input as a size: a symbol, or an expression in symbols that are dimensions themselves.
+/// The size that a dimension of an input is declared as: a symbol, or an expression in symbols that are dimensions of inputs themselves.
 fn expression(scope: &Scope, names: &[String], text: &str) -> Option<Dim> {
     match is_identifier(text) {
         true => Some(Dim::symbol(scope.named(text))),
@@ -231,7 +231,7 @@ fn expression(scope: &Scope, names: &[String], text: &str) -> Option<Dim> {
     }
 }
 
-/// Writes the numbers that follow for dimensions of inputs that are expressions.
+/// Writes numbers for dimensions of inputs that are declared as expressions, where the sizes given make them numbers.
 fn write_sizes(model: &mut Model, scope: &Scope, names: &[String]) {
     replace(model, &|text| {
         let dim = expression(scope, names, text).filter(|_| !is_identifier(text))?;
@@ -256,7 +256,7 @@ fn dim(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> Result
         if scope.eq(&symbol, &size).is_no() {
             return Err(AssumeError::False(text.to_string()));
         }
-        // Expressions elsewhere may name it still.
+        // The declared types get the number; expressions in other declared types may still contain the symbol.
         scope.assume_eq(&symbol, &size);
         replace(model, &|other| (other == name).then(|| size.as_const().map(DimClaim::Value)).flatten());
         return Ok(());

@@ -1,7 +1,8 @@
-//! What the file says of shapes beyond its inputs: where it is wrong, and the names it gives.
+//! Claims: the types that the file declares of values other than the main graph's inputs. Here it is found which are false, and which names
+//! they give to sizes.
 //!
-//! A declared type of anything but an input is a claim. None is a premise unless the user says so; but what an author calls a size
-//! that is proved only as an expression in symbols nobody named is the name to write it by, wherever it occurs.
+//! A claim is no premise unless the user says so. But it may name a size: if inference has only an expression with symbols
+//! that it made itself, the author's name for that size is written instead, wherever the size occurs.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -11,7 +12,8 @@ use crate::ops::EventKind;
 
 use super::dead::live_graphs;
 
-/// What has a declared type that is no premise, the main graph's outputs first: what an author names by hand are these.
+/// The values that have a claim, each once. The main graph's outputs come first, because authors name their sizes by hand, and the first name
+/// for a size is the one that is used.
 fn claimed_values(model: &Model) -> Vec<ValueId> {
     let mut values = model.graph(model.main()).outputs().to_vec();
     for graph in live_graphs(model) {
@@ -29,7 +31,7 @@ fn claimed_values(model: &Model) -> Vec<ValueId> {
     values
 }
 
-/// What a single claim says of a size, where that is a number or an expression in symbols of the inputs.
+/// The size that a claim states, if it is a number or an expression in symbols of the inputs.
 pub(super) fn size_of(scope: &Scope, claim: &DimClaim) -> Option<Dim> {
     let is_known = |name: &str| scope.lookup(name).is_some();
     match (claim, claim.name()) {
@@ -39,12 +41,12 @@ pub(super) fn size_of(scope: &Scope, claim: &DimClaim) -> Option<Dim> {
     }
 }
 
-/// The shape in text, as written out.
+/// A shape as text: `[2,n]`.
 fn shown(dims: impl Iterator<Item = String>) -> String {
     format!("[{}]", dims.collect::<Vec<_>>().join(","))
 }
 
-/// Every claim that cannot be true beside what is proved: the node, and both in words.
+/// A note for each claim that contradicts what is proved: the node or value it is about, and both types.
 pub fn contradictions(model: &Model, proved: &Facts) -> Vec<(String, EventKind, String)> {
     let scope = proved.scope();
     let mut found = Vec::new();
@@ -88,7 +90,7 @@ pub fn contradictions(model: &Model, proved: &Facts) -> Vec<(String, EventKind, 
     found
 }
 
-/// The symbols of the inputs, and what an author calls sizes that have no expression in those.
+/// The symbols of the inputs, and the author's names for sizes that have no expression in these symbols.
 #[derive(Debug, Default)]
 pub struct Names {
     inputs: FxHashSet<Symbol>,
@@ -97,11 +99,13 @@ pub struct Names {
 }
 
 impl Names {
-    /// Gathers the names. A symbol nobody named that an author names alone takes the name over; an expression with such symbols
-    /// in it becomes a symbol of that name, by which one of those symbols is written from now on. Both are then shown wherever
-    /// they occur. A name that cannot stand in an expression is shown where its size stands alone.
+    /// Collects the names from the claims. What happens depends on the size that a claim names:
+    /// * if it is one symbol that inference made, the symbol gets the name;
+    /// * if it is an expression with such symbols, a new symbol gets the name and is set equal to the expression, so that one of the
+    ///   expression's symbols is written by it from now on;
+    /// * if the name is no identifier, it cannot be part of an expression, and is written only where the whole size is the one it names.
     ///
-    /// A name is given once: of two sizes that are not known to be equal the first has it.
+    /// If two sizes that are not known to be equal have one name, the first keeps it and the second gets none.
     pub fn adopt(model: &Model, proved: &Facts) -> Names {
         let scope = proved.scope();
         let mut names = Names::default();
@@ -118,7 +122,7 @@ impl Names {
             }
             for (claim, dim) in claims.iter().zip(dims) {
                 let Some(name) = claim.claim.name() else { continue };
-                // A name of a symbol of the inputs is a claim that both are equal, and no name for this one; so is an expression.
+                // The name of an input's symbol, or an expression, claims that this size equals another. It is no new name.
                 let taken = given.contains(name) || scope.lookup(name).is_some() || is_expression(name);
                 let dim = names.resolved(scope, dim);
                 if taken || !names.lacks(scope, &dim) {
@@ -133,7 +137,8 @@ impl Names {
                         scope.rename(symbol, name);
                         names.symbols.insert(symbol);
                     }
-                    // No size is negative; but of a body that does not run nobody knows what its sizes would be.
+                    // A named symbol is at least 0. The size is as well if every run computes the value; in a body that does not run,
+                    // the expression may be negative, so there it has to be proved.
                     None if is_computed(model, value) || scope.ge(&dim, &Dim::constant(0)).is_yes() => {
                         scope.assume_eq(&Dim::symbol(scope.named(name)), &dim);
                     }
@@ -144,17 +149,17 @@ impl Names {
         names
     }
 
-    /// The size in names, as far as there are any.
+    /// The size as it reads after symbols have been set equal to expressions.
     pub fn resolved(&self, scope: &Scope, dim: &Dim) -> Dim {
         if dim.as_const().is_some() { dim.clone() } else { scope.sum([dim]) }
     }
 
-    /// The name of a size, if an author gave it one that cannot stand in an expression.
+    /// The author's name for this whole size, if it is one that cannot be part of an expression.
     pub fn of(&self, dim: &Dim) -> Option<&str> {
         self.of.get(dim).map(String::as_str)
     }
 
-    /// Whether a size has no name and no expression in names.
+    /// Whether a size has no name and contains symbols without a name.
     pub fn lacks(&self, scope: &Scope, dim: &Dim) -> bool {
         let nameless = |symbol| scope.is_fresh(symbol) && !self.symbols.contains(&symbol);
         !self.of.contains_key(dim) && dim.symbols().into_iter().any(nameless)
@@ -166,17 +171,17 @@ impl Names {
     }
 }
 
-/// Whether a size has no expression in symbols that somebody named.
+/// Whether a size contains symbols that inference made and nobody named.
 pub fn is_vague(scope: &Scope, dim: &Dim) -> bool {
     dim.symbols().into_iter().any(|symbol| scope.is_fresh(symbol))
 }
 
-/// Whether every run computes a value.
+/// Whether a node of the main graph computes the value, so that every run does.
 fn is_computed(model: &Model, value: ValueId) -> bool {
     model.value(value).producer().and_then(|node| model.node(node)).is_some_and(|node| node.graph() == model.main())
 }
 
-/// Whether a text is an expression in names, and not a name.
+/// Whether a text is an expression such as `a + b`, and not a single name.
 fn is_expression(text: &str) -> bool {
     !is_identifier(text) && Scope::new().parse_known(text, &|_| true).is_some()
 }

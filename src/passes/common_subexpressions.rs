@@ -3,8 +3,8 @@
 //! Law: a deterministic operator of equal attributes on equal operands, absent ones in the same places, gives equal
 //! results. A subgraph may use what a graph around it computes before; the other way round it may not.
 //!
-//! An exception: a sequence or an optional that a node with a body reads gets no further readers. ONNX Runtime moves such an operand into
-//! the body instead of copying it, so that another reader would find it empty.
+//! Two exceptions. A sequence or an optional that a node with a body reads gets no further readers: ONNX Runtime moves such an operand
+//! into the body instead of copying it, so that another reader would find it empty. And quantizations of constants stay apart.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -100,8 +100,8 @@ fn in_graph(
     Ok(())
 }
 
-/// Whether a node quantizes what follows from constants alone, which was left as it is for what reads the result: runtimes look for a pair
-/// of its own at each reader.
+/// Whether a node quantizes a constant, or a result computed from constants alone. Such nodes are not merged: runtimes look for a QuantizeLinear and
+/// a DequantizeLinear of its own at each reader.
 fn is_quantized_constant(model: &Model, node: &Node) -> bool {
     let is_given = |value: ValueId| model.value(value).is_constant();
     let follows = |value: ValueId| {

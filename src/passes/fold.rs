@@ -1,8 +1,8 @@
-//! Makes initializers of what is known to the last bit, within a budget of bytes.
+//! Constant folding: nodes whose results are completely known are removed, and their results become initializers, within a budget of bytes.
 //!
-//! A constant is written out only where something that stays reads it: inside a chain of constant nodes nothing is. When
-//! the whole would grow the model beyond what is allowed, the nodes that blow their operands up most are kept, largest
-//! result first, and their operands are written out instead.
+//! A result becomes an initializer only if a node that stays, or an output, reads it; results that only removed nodes read do not.
+//! If folding everything would add more bytes to the model than allowed, the nodes with the largest results are kept, and what
+//! these read becomes initializers instead.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -40,13 +40,13 @@ pub fn fold(
     let mut decided: FxHashSet<NodeId> = candidates.iter().copied().collect();
     let declined = over_budget(model, facts, &candidates, &mut decided, growth);
     kept.extend(declined.iter().map(|&(id, _)| id));
-    // A result is written out where a node that stays reads it, so any part of them can be folded without the rest.
+    // Whatever part of the candidates is folded, the model is consistent: a result that a kept node reads becomes an initializer.
     for &id in &candidates {
         if decided.contains(&id) && !edits.take(NAME, || model.describe(id)) {
             decided.remove(&id);
         }
     }
-    // Removing a node that holds graphs removes what is inside, so inner ones may be gone when their turn comes.
+    // Removing a node with bodies removes the nodes in them, so some candidates may be gone already.
     for id in candidates {
         if !decided.contains(&id) {
             continue;
@@ -68,7 +68,7 @@ pub fn fold(
     declined
 }
 
-/// Whether all results that anyone wants are known and can be initializers.
+/// Whether all results that are read are known and can be initializers.
 fn is_decided(model: &Model, facts: &Facts, id: NodeId) -> bool {
     let Some(node) = model.node(id) else { return false };
     if node.outputs().iter().flatten().all(|&value| tensor_of(facts, value).is_none()) {
@@ -82,12 +82,12 @@ fn tensor_of(facts: &Facts, value: ValueId) -> Option<&Tensor> {
     facts.get(value).and_then(Fact::data).and_then(Data::tensor)
 }
 
-/// Whether anything that stays reads the value.
+/// Whether the value is an output of its graph, or a node outside `decided` reads it.
 fn must_exist(model: &Model, value: ValueId, decided: &FxHashSet<NodeId>) -> bool {
     model.is_output(value) || model.users(value).into_iter().any(|(user, _)| !decided.contains(&user))
 }
 
-/// Bytes of operands that no node outside `decided` reads: they go when the nodes go.
+/// The bytes that folding `decided` frees: initializers that nothing else reads, and tensors in the nodes' attributes.
 fn freed(model: &Model, decided: &FxHashSet<NodeId>, candidates: &[NodeId]) -> usize {
     let mut seen = FxHashSet::default();
     let mut bytes = 0usize;
@@ -109,7 +109,7 @@ fn freed(model: &Model, decided: &FxHashSet<NodeId>, candidates: &[NodeId]) -> u
     bytes
 }
 
-/// Takes out of `decided` the nodes whose results cost too much, and returns them with the bytes their results take.
+/// Removes nodes from `decided`, largest results first, until the rest fits the budget. Returns them with the bytes of their results.
 fn over_budget(
     model: &Model,
     facts: &Facts,
@@ -118,7 +118,7 @@ fn over_budget(
     growth: usize,
 ) -> Vec<(NodeId, usize)> {
     let mut declined = Vec::new();
-    // A node that does not make its operands larger is never the culprit, so every round takes a larger one out.
+    // Each round removes the node with the largest results that are stored, so this ends.
     loop {
         let mut cost = 0usize;
         // Equal results are stored once.
@@ -142,7 +142,7 @@ fn over_budget(
         decided.remove(&id);
         declined.push((id, bytes));
         if declined.len() > 256 {
-            // So many large results: keep every node that has one.
+            // After so many rounds, keep every node with a large result, instead of a round for each.
             for &id in candidates {
                 let large = model.node(id).is_some_and(|node| {
                     let results = node.outputs().iter().flatten();
@@ -157,7 +157,7 @@ fn over_budget(
     }
 }
 
-/// Writes known sequences and optionals out as the node that makes them of initializers, where something that stays reads them.
+/// Replaces nodes whose result is a known sequence or optional by one node that makes it of initializers: no initializer can be one itself.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -189,13 +189,13 @@ pub fn fold_containers(model: &mut Model, facts: &Facts, edits: &mut EditCounter
     Ok(())
 }
 
-/// Whether a node is the simplest form of a known container already.
+/// Whether a node already makes a sequence or optional of initializers.
 fn is_plain_container(model: &Model, node: &Node) -> bool {
     let constant = |value: &Option<ValueId>| value.is_some_and(|value| model.value(value).is_constant());
     traits_of(model, node).makes_container && node.inputs().iter().all(constant)
 }
 
-/// The edit that makes `value` of initializers, if it is a sequence of tensors, an optional tensor, or empty.
+/// The edit that makes `value` of initializers, if it is a sequence of tensors (an empty one, too) or an optional with a tensor.
 fn container(model: &Model, id: NodeId, value: ValueId, data: &Data, ty: &Type) -> Option<Edit> {
     let (operator, items): (&str, Vec<&Tensor>) = match data {
         Data::Sequence(items) if items.is_empty() => ("SequenceEmpty", Vec::new()),
@@ -225,8 +225,7 @@ fn container(model: &Model, id: NodeId, value: ValueId, data: &Data, ty: &Type) 
 /// Larger containers are left to the nodes that compute them.
 const MAX_CONTAINER: usize = 16 << 10;
 
-/// Values whose content is known although their node stays (it has other results that are not): their readers can read an
-/// initializer instead.
+/// Gives the readers of a small known result an initializer to read instead, if its node has to stay because other results of it are not known.
 pub fn fold_partly(model: &mut Model, facts: &Facts, edits: &mut EditCounter) {
     let mut found: FxHashMap<ValueId, Tensor> = FxHashMap::default();
     let mut order = Vec::new();

@@ -35,7 +35,7 @@ pub fn run(
     for name in options.skip.iter().chain(&options.only) {
         exists(name)?;
     }
-    // Nothing in a model without outputs is needed for one, and runtimes load no empty graph: it is only annotated.
+    // In a model without outputs every node is dead, but runtimes load no empty graph. So types are written and nothing is removed.
     let annotated;
     let options = if model.graph(model.main()).outputs().is_empty() {
         annotated = Options { fold: false, ..options.clone() };
@@ -83,7 +83,7 @@ fn exists(name: &str) -> Result<(), NoRule> {
     Ok(())
 }
 
-/// A model that has settled, of which nothing is written beside the values yet.
+/// A model that no pass changes any more, before types are written into it.
 struct Settled {
     walk: Walk,
     notes: Vec<Note>,
@@ -116,7 +116,7 @@ fn fold_with_functions(
     let inlines = !skips(options, calls::NAME);
     let begin = Instant::now();
     let settled = functions::fold(model, edits, inlines, &mut |model, edits, is_rehearsal| {
-        // What a rehearsal learns of the symbols is not to be known in earnest.
+        // What a rehearsal learns of symbols must not be known in the run whose result is kept.
         let scope = if is_rehearsal { Rc::new(Scope::new()) } else { Rc::clone(scope) };
         fold(model, scope, options, model_bytes, edits, profile, watch)
     })?;
@@ -186,7 +186,7 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
     if let Some(original) = original {
         fits(&original, model, &mut walk, options)?;
     }
-    // A claim that is believed may be what does not fit.
+    // With trusted claims a node may seem unable to work only because a claim is false, so the model is not refused.
     if options.strict && !options.trust_declared_shapes {
         walk.infer_main(model)?;
         works(model, &walk)?;

@@ -1,13 +1,13 @@
-//! Nodes that no pass is to understand are made opaque for a while: they get a domain in which there is no operator.
+//! Makes nodes opaque while the passes run: they get a domain that has no operators, and their own domain back afterwards.
 
 use super::dead::graphs_below;
 use crate::ir::{GraphId, Model, Node, NodeId};
 use crate::ops::operator;
 
-/// Nodes that passes are not to understand, with the domains they have.
+/// The nodes that were made opaque, each with its own domain.
 pub(super) type Opaque = Vec<(NodeId, String)>;
 
-/// Makes the nodes that are meant opaque to every pass.
+/// Makes the nodes opaque for which `is_meant` holds.
 pub(super) fn make_opaque(model: &mut Model, graphs: &[GraphId], is_meant: &dyn Fn(&Model, &Node) -> bool) -> Opaque {
     let nodes: Vec<NodeId> = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).collect();
     let meant = nodes.into_iter().filter(|&id| model.node(id).is_some_and(|node| is_meant(model, node)));

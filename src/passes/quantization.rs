@@ -14,8 +14,8 @@ use crate::ir::{Broken, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::operator_of;
 use crate::rewrite::moves_dequantized;
 
-/// The dequantizations of constants whose results something at run time reads, and the nodes in between that move elements; for each,
-/// whether a constant is computed from it as well.
+/// The nodes that stay although their results are constant: dequantizations of constants whose results are read at run time, and the nodes
+/// in between that move elements. For each, whether another constant is computed from it, which needs its result at fold time.
 ///
 /// # Errors
 /// A graph has a cycle.

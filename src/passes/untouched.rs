@@ -4,7 +4,7 @@
 //! is not taken, in a body that does not run, on the way to a result that nobody asks for, or because the runtime is lax.
 //! Runtimes infer shapes when they load a model, and refuse it where they see that such a node cannot work, or settle on a
 //! shape that the run then does not have. Whether they see it depends on which operands are constants. So operands that
-//! are computed stay computed, be it from constants, and no rule looks at such a node.
+//! nodes compute are not folded into initializers, even if they are known, and no rule looks at such a node.
 
 use rustc_hash::FxHashSet;
 
@@ -16,7 +16,8 @@ use crate::ops::{Event, EventKind};
 pub struct Untouched {
     /// Those that cannot work or are disputed.
     sources: FxHashSet<NodeId>,
-    /// Those, and what was found to compute their operands: of these no more is known afterwards, so that none is left out later.
+    /// These, and the nodes with known results that compute their operands. A node once found stays here: `hold` forgets what is known of
+    /// its results, so a later call could not find it again.
     nodes: FxHashSet<NodeId>,
 }
 
@@ -33,8 +34,8 @@ impl Untouched {
         self.nodes.contains(&node)
     }
 
-    /// Follows operands up through the nodes whose results are known, and forgets what is known of these results: their readers
-    /// are to read them, not their contents. To be called after each walk.
+    /// Finds the nodes with known results that compute operands of such nodes, directly or not, and forgets the contents of these
+    /// results, so that nothing is folded. To be called after each walk.
     pub fn hold(&mut self, model: &Model, facts: &mut Facts) {
         if self.sources.is_empty() {
             return;

@@ -6,7 +6,7 @@
 //!
 //! | trait | promise |
 //! | --- | --- |
-//! | [`pointwise`](Traits::pointwise) | a result at a place depends on the operands at the place |
+//! | `pointwise` | a result at a place depends on the operands at the place |
 //! | [`moves`](Traits::moves) | results are elements of the operands, unchanged; [`axes`](Traits::axes) tells from which axes |
 //! | [`reduces`](Traits::reduces) | axes are reduced to one element each, kept with size 1 or dropped |
 //! | [`mixes`](Traits::mixes) | the result has the first operand's shape, and places differ along these axes only |
