@@ -353,6 +353,11 @@ const BACKWARD: &[(&str, &str, &str)] = &[
     ),
     ("ops/engine/context.rs", "ops/engine/interpret.rs", "and evaluated by the interpreter that called it"),
     (
+        "ops/traits/counting.rs",
+        "ops/traits/view.rs",
+        "the facts around a node offer the tensors that count, which are worked out from such facts",
+    ),
+    (
         "ops/slice_cuts.rs",
         "ops/slice.rs",
         "what a Slice takes is read by its family, whose table names traits that ask what it takes",
