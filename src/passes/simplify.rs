@@ -1,11 +1,13 @@
 //! Drives the rewrite rules over every node, in an order to compute in.
 
+use std::cell::OnceCell;
+
 use rustc_hash::FxHashMap;
 
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use super::untouched::Untouched;
-use crate::ir::{Broken, Facts, Model, NodeId};
+use crate::ir::{Broken, Edit, Facts, Model, NodeId};
 use crate::ops::{Budget, Opset, newest_opset};
 use crate::rewrite::{Idioms, LATE_RULES, Place, RULES, Rule, Taken};
 
@@ -55,7 +57,7 @@ pub fn simplify(
     edits: &mut EditCounter,
 ) -> Result<(), Broken> {
     let taken = Taken::default();
-    let idioms = idioms(model, facts, rules)?;
+    let idioms = OnceCell::new();
     for graph in live_graphs(model) {
         if !model.is_live(graph) {
             continue;
@@ -75,17 +77,18 @@ pub fn simplify(
     Ok(())
 }
 
-/// What the runtime will recognise, and rules must not take apart.
-fn idioms(model: &Model, facts: &Facts, rules: &Rules) -> Result<Idioms, Broken> {
+/// What the runtime will recognise, and rules must not take apart. It is worked out when the first rule of a sweep has an edit to offer;
+/// most sweeps have none.
+fn recognised(model: &Model, facts: &Facts, rules: &Rules) -> Idioms {
     let mut idioms = Idioms::default();
     let taken = Taken::default();
     for graph in live_graphs(model) {
         let opset = Opset::of(model, graph);
-        for id in model.topological(graph)? {
+        for id in model.graph(graph).nodes() {
             idioms.note(&Place { model, facts, id, opset, budget: &rules.budget, taken: &taken });
         }
     }
-    Ok(idioms)
+    idioms
 }
 
 fn at_node(
@@ -94,7 +97,7 @@ fn at_node(
     rules: &Rules,
     stage: usize,
     edits: &mut EditCounter,
-    (id, opset, taken, idioms): (NodeId, Opset, &Taken, &Idioms),
+    (id, opset, taken, idioms): (NodeId, Opset, &Taken, &OnceCell<Idioms>),
 ) -> Result<(), Broken> {
     // A rule may leave the node in place with other operands, and then another may apply.
     for _ in 0..8 {
@@ -105,9 +108,11 @@ fn at_node(
         };
         let Some(candidates) = candidates else { break };
         let place = Place { model, facts, id, opset, budget: &rules.budget, taken };
-        let permitted = |rule: &Rule| {
-            (rule.apply)(&place).filter(|edit| idioms.permits(edit) && model.leaves_no_reader_behind(edit))
+        let is_permitted = |edit: &Edit| {
+            let idioms = idioms.get_or_init(|| recognised(model, facts, rules));
+            idioms.permits(edit) && model.leaves_no_reader_behind(edit)
         };
+        let permitted = |rule: &Rule| (rule.apply)(&place).filter(is_permitted);
         let found = candidates.iter().find_map(|rule| Some((rule.name, permitted(rule)?)));
         let Some((_, edit)) = found.filter(|(name, _)| edits.take(name, || model.describe(id))) else { break };
         for &(old, new) in &edit.replace {
