@@ -185,6 +185,8 @@ fn only_regular_files_are_data() {
     place.refused("s", "is a socket or device, not a regular file");
 }
 
+// What was read whole cannot change any more.
+#[cfg(feature = "mmap")]
 #[test]
 fn a_data_file_that_changes_is_noticed() {
     let big = vec![1; 3 << 20];

@@ -138,6 +138,8 @@ fn in_place_while_the_model_is_mapped() {
     }
 }
 
+// What was read whole cannot change any more.
+#[cfg(feature = "mmap")]
 #[test]
 fn a_source_that_changes_leaves_the_target_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -285,6 +287,8 @@ fn payloads_of_the_source_are_copied_whole() {
     }
 }
 
+// What was read whole cannot change any more.
+#[cfg(feature = "mmap")]
 #[test]
 fn data_from_a_source_that_changes_is_not_put_in_place() {
     let dir = tempfile::tempdir().unwrap();
