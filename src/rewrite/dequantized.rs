@@ -74,7 +74,9 @@ fn dequantized(place: &Place<'_>, value: ValueId) -> Option<Dequantized> {
     let (quantized, scale) = (node.input(0)?, node.input(1)?);
     let tensor = place.constant(quantized)?;
     let is_covered = matches!(tensor.dtype(), DType::Int8 | DType::Uint8 | DType::Int16 | DType::Uint16 | DType::Int32);
-    if !is_covered || !place.has_one_reader(value) || !place.has_one_reader(quantized) {
+    // Blocks lie in the scales as they lie in the tensor, and would have to move with it.
+    let has_blocks = node.attribute("block_size").is_some_and(|size| !matches!(size, Attribute::Int(0)));
+    if !is_covered || has_blocks || !place.has_one_reader(value) || !place.has_one_reader(quantized) {
         return None;
     }
     let (shape, scales) = (tensor.shape().to_vec(), place.constant(scale)?.shape());

@@ -7,6 +7,7 @@ use super::terms::{TermTable, Terms, elementwise, reduction};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
 use crate::ops::{self, traits::Movement};
+use crate::passes::quantization::is_quantization;
 
 /// Longer vectors are no shapes.
 const MAX_LEN: usize = 64;
@@ -228,6 +229,6 @@ fn add_symbols(facts: &Facts, value: ValueId, into: &mut FxHashSet<Symbol>) {
 /// Whether a value is what a quantized operation hands on: its result before it is quantized, or after. Runtimes compute such a group on
 /// integers only while nothing else reads these two.
 fn is_inside_a_quantized_group(model: &Model, value: ValueId) -> bool {
-    let quantizes = |id: NodeId| model.node(id).is_some_and(|node| node.op_type == "QuantizeLinear");
+    let quantizes = |id: NodeId| model.node(id).is_some_and(is_quantization);
     model.value(value).producer().is_some_and(quantizes) || model.users(value).into_iter().any(|(id, _)| quantizes(id))
 }
