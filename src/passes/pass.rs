@@ -71,7 +71,7 @@ impl Run {
     /// A run of the passes under these options, which may make as many edits as the counter allows.
     pub(super) fn new(options: &Options, edits: EditCounter) -> Self {
         let rules = Rules::new(&|name| !skips(options, name), options.exact);
-        Run { options: options.clone(), rules, edits, profile: Profile::default() }
+        Run { options: options.clone(), rules, edits, profile: Profile::new(options.measure_memory) }
     }
 
     /// Whether a rule or pass is to be left out.
