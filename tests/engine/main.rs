@@ -10,6 +10,7 @@ mod claims;
 mod control;
 mod families;
 mod functions;
+mod idempotence;
 mod inlining;
 mod long_chains;
 mod movement_random;
