@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use thiserror::Error;
 
-use super::wire::{Step, UnknownFields};
+use super::wire::{Descent, UnknownFields};
 use super::{MESSAGE_BYTES, proto};
 
 /// A model that cannot be written as one protobuf message, or not written at all.
@@ -92,7 +92,7 @@ trait Put {
 
     /// Writes it as an element of a field.
     fn put_in(&self, sink: &mut dyn Sink, field: u32, index: u32) {
-        sink.open(Step { field, index });
+        sink.open(Descent { field, index });
         self.put(sink);
         sink.close();
     }
@@ -101,13 +101,13 @@ trait Put {
 /// Where fields go.
 trait Sink {
     fn raw(&mut self, bytes: &[u8]);
-    fn open(&mut self, step: Step);
+    fn open(&mut self, step: Descent);
     fn close(&mut self);
 }
 
 /// The path of the message being written, kept only if a message may have unknown fields.
 struct Walk<'a> {
-    path: Vec<Step>,
+    path: Vec<Descent>,
     unknown: Option<&'a UnknownFields>,
     /// How many messages had some.
     met: usize,
@@ -118,7 +118,7 @@ impl<'a> Walk<'a> {
         Walk { path: Vec::new(), unknown: (!unknown.is_empty()).then_some(unknown), met: 0 }
     }
 
-    fn open(&mut self, step: Step) {
+    fn open(&mut self, step: Descent) {
         if self.unknown.is_some() {
             self.path.push(step);
         }
@@ -158,7 +158,7 @@ impl Sink for Measure<'_> {
         self.here = self.here.saturating_add(bytes.len() as u64);
     }
 
-    fn open(&mut self, step: Step) {
+    fn open(&mut self, step: Descent) {
         self.walk.open(step);
         self.open.push((self.lengths.len(), step.field, std::mem::take(&mut self.here)));
         self.lengths.push(0);
@@ -216,7 +216,7 @@ impl Sink for Emit<'_> {
         }
     }
 
-    fn open(&mut self, step: Step) {
+    fn open(&mut self, step: Descent) {
         self.walk.open(step);
         let length = self.lengths.next().copied().unwrap_or(0);
         self.raw(&tag(step.field, 2));
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn unknown_fields_go_back_to_their_messages() {
-        let step = |field, index| Step { field, index };
+        let step = |field, index| Descent { field, index };
         let raw = |text: &'static [u8]| [Bytes::from_static(text)];
         let mut unknown = UnknownFields::default();
         // Field 500 as a varint, field 501 as a group, field 502 as bytes.

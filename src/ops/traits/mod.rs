@@ -135,7 +135,7 @@ pub enum Failure {
 
 /// Numbers that results lie between, both included, as kernels compute them. Results of floats only.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Range {
+pub struct ValueRange {
     /// No result is below it.
     pub low: f64,
     /// No result is above it.
@@ -144,10 +144,10 @@ pub struct Range {
     pub nan: bool,
 }
 
-impl Range {
+impl ValueRange {
     /// Results of a function that makes NaN of NaN.
     pub const fn between(low: f64, high: f64) -> Self {
-        Range { low, high, nan: true }
+        ValueRange { low, high, nan: true }
     }
 }
 
@@ -156,7 +156,7 @@ impl Range {
 pub const OVERSHOOT: f64 = 1.0 / 64.0;
 
 /// The range of a node's results; the closure tells those of its operands.
-pub type RangeOf = fn(&NodeFacts<'_>, &dyn Fn(usize) -> Option<Range>) -> Option<Range>;
+pub type RangeOf = fn(&NodeFacts<'_>, &dyn Fn(usize) -> Option<ValueRange>) -> Option<ValueRange>;
 
 /// The order of results of a function of one number, as far as numbers are concerned and up to rounding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

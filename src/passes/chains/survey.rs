@@ -17,7 +17,7 @@ const MAX_SOURCES: usize = 16;
 
 /// A tensor that has a size as one of its dims.
 #[derive(Clone, Copy)]
-pub(super) struct Source {
+pub(super) struct SizedTensor {
     pub tensor: ValueId,
     /// The position of the node that computes the tensor.
     pub position: usize,
@@ -31,7 +31,7 @@ pub(super) struct Survey {
     /// The nodes that compute nothing but sizes, or numbers that follow from sizes.
     pub size_nodes: FxHashSet<NodeId>,
     /// The tensors that have each size, the earliest first.
-    pub sources: FxHashMap<Dim, Vec<Source>>,
+    pub sources: FxHashMap<Dim, Vec<SizedTensor>>,
     /// The first value that holds each row, and its position.
     pub first: FxHashMap<Row, (ValueId, usize)>,
     /// The nodes that results of the graph need even if no size node is left.
@@ -134,7 +134,7 @@ impl Survey {
         for dim in shape.iter().filter(|dim| dim.as_const().is_none()) {
             let known = self.sources.entry(dim.clone()).or_default();
             if known.len() < MAX_SOURCES && known.last().is_none_or(|last| last.tensor != tensor) {
-                known.push(Source { tensor, position });
+                known.push(SizedTensor { tensor, position });
             }
         }
     }
