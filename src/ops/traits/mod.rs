@@ -30,6 +30,7 @@ pub use repeats::{Repetition, broadcast_narrow};
 pub use view::{NodeFacts, traits_of};
 
 use crate::dim::Dim;
+use crate::ops::opset::Opset;
 use crate::tensor::{DType, Tensor};
 
 /// Which operands of a pointwise operator have places.
@@ -56,6 +57,18 @@ pub struct Pointwise {
     pub integers_since: i64,
     /// The attributes that decide what is computed.
     pub attributes: &'static [&'static str],
+}
+
+impl Pointwise {
+    /// Whether operands meet so in this operator set.
+    pub fn meets(&self, opset: Opset) -> bool {
+        opset.version() >= self.since
+    }
+
+    /// Whether operands of this type are taken.
+    pub fn takes(&self, opset: Opset, dtype: DType) -> bool {
+        !dtype.is_integer() || opset.version() >= self.integers_since
+    }
 }
 
 /// What happens to a result when the same elements are computed elsewhere: in a tensor of another shape, or beside others.

@@ -7,7 +7,7 @@ use super::terms::{TermId, Terms};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Facts, Model, Node, NodeId, ValueId};
 use crate::ops::size_operand::{expand_keeps, reshape_copies, reshape_leaves_rest, slice_reaches_end};
-use crate::ops::{NodeView, Opset, axis_in};
+use crate::ops::{NodeView, axis_in};
 use crate::tensor::{DType, Tensor};
 
 fn dims_of(facts: &Facts, value: Option<ValueId>) -> Option<&[Dim]> {
@@ -106,7 +106,7 @@ pub(super) fn slice_bounds(
     slot: usize,
 ) -> Option<Bounds> {
     // A Slice in a subgraph may read constants that are not this graph's.
-    if !Opset::new(survey.opset).slice_has_operands() || survey.position(reader).is_none() {
+    if !survey.opset.slice_has_operands() || survey.position(reader).is_none() {
         return None;
     }
     let cuts = cuts(survey, model, facts, node)?;
@@ -146,7 +146,7 @@ fn cuts(survey: &mut Survey, model: &Model, facts: &Facts, node: &Node) -> Optio
     };
     let (starts, ends) = (bound(1)?, bound(2)?);
     let count = starts.len();
-    let reading = NodeView { node, facts, opset: Opset::new(survey.opset) };
+    let reading = NodeView { node, facts, opset: survey.opset };
     let (axes, steps) = (reading.slice_axes()?, reading.slice_steps()?);
     if [ends.len(), axes.len(), steps.len()] != [count; 3] {
         return None;

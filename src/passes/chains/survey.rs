@@ -6,7 +6,7 @@ use super::row::Row;
 use super::terms::{TermTable, Terms, elementwise, reduction};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
-use crate::ops::{self, traits::Movement};
+use crate::ops::{self, Opset, traits::Movement};
 use crate::passes::quantization::is_quantization;
 
 /// Longer vectors are no shapes.
@@ -27,7 +27,7 @@ pub(super) struct SizedTensor {
 /// is there before the first node has position 0.
 pub(super) struct Survey {
     pub graph: GraphId,
-    pub opset: i64,
+    pub opset: Opset,
     /// The nodes that compute nothing but sizes, or numbers that follow from sizes.
     pub size_nodes: FxHashSet<NodeId>,
     /// The tensors that have each size, the earliest first.
@@ -55,7 +55,7 @@ impl Survey {
         let order = model.topological(graph)?;
         let mut survey = Survey {
             graph,
-            opset: model.opset(graph, "").unwrap_or(0),
+            opset: Opset::of(model, graph),
             size_nodes: FxHashSet::default(),
             sources: FxHashMap::default(),
             first: FxHashMap::default(),
@@ -82,7 +82,7 @@ impl Survey {
                 }
             }
         }
-        if survey.size_nodes.len() < 2 || survey.opset < 1 {
+        if survey.size_nodes.len() < 2 || !survey.opset.is_known() {
             return Ok(None);
         }
         survey.find_kept(model);

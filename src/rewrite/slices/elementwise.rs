@@ -136,7 +136,7 @@ fn link(
     let data = match pointwise.operands {
         Operands::First => node.input(0)?,
         Operands::Broadcast | Operands::Stretched
-            if place.opset.everything_broadcasts() && place.opset.version() >= pointwise.since =>
+            if place.opset.everything_broadcasts() && pointwise.meets(place.opset) =>
         {
             full_operand(place, node, value, rank, axes)?
         }
