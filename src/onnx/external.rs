@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::Quoted;
 use super::beneath::Directory;
-use super::file::{Contents, FileError, FileId};
+use super::file::{Contents, FileError, FileId, Origin};
 use super::proto::StringStringEntryProto;
 
 /// Where a tensor's bytes lie, as its `external_data` says.
@@ -210,19 +210,11 @@ impl DataFiles {
         }
     }
 
-    /// The data file a payload lies in, and where, if it lies in one that is mapped.
-    #[cfg(target_os = "linux")]
-    pub(super) fn origin(&self, payload: &[u8]) -> Option<(std::fs::File, u64)> {
-        let within = |contents: &Contents| {
-            let start = (payload.as_ptr() as usize).checked_sub(contents.bytes.as_ptr() as usize)?;
-            let end = start.checked_add(payload.len())?;
-            if end <= contents.bytes.len() && !contents.is_copy() { u64::try_from(start).ok() } else { None }
-        };
-        let found = self.open.iter().find_map(|(name, contents)| Some((name, contents, within(contents)?)));
-        let (name, contents, offset) = found?;
+    /// The data file a payload lies in, if it lies in one that is mapped.
+    pub(super) fn origin(&self, payload: &[u8]) -> Option<Origin> {
+        let (name, contents) = self.open.iter().find(|(_, contents)| contents.has(payload))?;
         let file = self.open_file(&name.split('/').collect::<Vec<_>>()).ok()?;
-        contents.verify(&file.metadata().ok()?).ok()?;
-        Some((file, offset))
+        contents.origin(file)
     }
 
     /// The directory locations are relative to, if there is one.

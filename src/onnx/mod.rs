@@ -19,6 +19,7 @@ mod encode;
 pub mod export;
 pub mod external;
 mod file;
+mod fill;
 pub mod import;
 #[cfg(feature = "mmap")]
 mod map;
@@ -39,7 +40,7 @@ pub mod proto {
 
 pub use data::{DataWriter, Placement};
 pub use decode::{DecodeError, decode};
-pub use encode::{EncodeError, Encoded};
+pub use encode::{Destination, EncodeError, Encoded};
 pub use export::export;
 pub use external::{DataFiles, ExternalError, Reference};
 pub use file::{FileError, FileId};
