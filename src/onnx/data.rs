@@ -22,14 +22,6 @@ pub struct Placement {
 
 /// One data file of a model that is being written.
 ///
-/// # Which tensors need one
-/// A reference to external data is relative to the directory of the model that holds it. So when the output lies in the
-/// directory of the source, a tensor nobody changed keeps the reference it has, and its data file is not touched,
-/// however large. In any other directory the reference would lead somewhere else: what was external is written anew,
-/// to a data file of the output's own, and the tensors that shared bytes share them there too. Nothing is inlined that
-/// was external, and nothing goes outside that was inline, unless the model would exceed the 2 GiB of a protobuf
-/// message.
-///
 /// # Layout
 /// A payload of a page or more begins at a multiple of 4096, as the standard advises, so that it can be mapped; a smaller
 /// one at a multiple of 64. The gaps are zeros.
@@ -81,6 +73,16 @@ impl<'a> DataWriter<'a> {
     /// The file's name, which is its location for the model beside it.
     pub fn location(&self) -> &str {
         &self.name
+    }
+
+    /// Bytes so far.
+    pub fn len(&self) -> u64 {
+        self.out.len()
+    }
+
+    /// Whether nothing has been appended.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Appends a payload, unless these very bytes have been appended before. Returns where they lie.

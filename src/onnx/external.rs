@@ -224,11 +224,18 @@ impl DataFiles {
 
     /// Whether a model at `target` would find the same files by the same locations.
     pub fn serve(&self, target: &Path) -> bool {
+        self.way_from(target).is_some_and(|way| way.is_empty())
+    }
+
+    /// What to write before the locations so that a model at `target` finds the same files: nothing if it is in the same directory, `weights/`
+    /// if it is in the one above that is called so. `None` if it is in neither that directory nor one above: a model is not to look
+    /// for data anywhere else.
+    pub fn way_from(&self, target: &Path) -> Option<String> {
         let theirs = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        match (self.path.as_deref().map(std::fs::canonicalize), std::fs::canonicalize(theirs)) {
-            (Some(Ok(ours)), Ok(theirs)) => ours == theirs,
-            _ => false,
-        }
+        let ours = std::fs::canonicalize(self.path.as_deref()?).ok()?;
+        let way = ours.strip_prefix(std::fs::canonicalize(theirs).ok()?).ok()?.to_path_buf();
+        let names = way.components().map(|name| name.as_os_str().to_str().filter(|name| !name.contains('\\')));
+        names.map(|name| name.map(|name| format!("{name}/"))).collect()
     }
 
     /// Which files have been opened. Nothing may be written over them.

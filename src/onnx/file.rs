@@ -174,7 +174,7 @@ impl Origin {
 }
 
 /// Where a slice of `whole` begins in it, by address; `None` if it is none.
-fn place_in(whole: &[u8], part: &[u8]) -> Option<u64> {
+pub(super) fn place_in(whole: &[u8], part: &[u8]) -> Option<u64> {
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     let end = start.checked_add(part.len())?;
     if end <= whole.len() { u64::try_from(start).ok() } else { None }

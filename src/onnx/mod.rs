@@ -47,7 +47,7 @@ pub use file::{FileError, FileId};
 pub use import::{ImportError, ImportReason, import};
 pub use save::SaveError;
 pub use source::{Source, SourceError, open};
-pub use store::{store, to_bytes};
+pub use store::{ExternalData, SaveOptions, Saved, SavedFile, external_bytes, store, to_bytes};
 pub use wire::{Limits, Step, UnknownFields, WireError};
 pub use write::{Parts, write_model};
 

@@ -89,6 +89,11 @@ impl Source {
         self.file.as_ref()?.contents.stamp.id
     }
 
+    /// Whether a payload is a part of the model's own bytes.
+    pub(super) fn holds(&self, payload: &[u8]) -> bool {
+        file::place_in(&self.bytes, payload).is_some()
+    }
+
     /// The file a payload lies in, if it lies in one that is mapped.
     pub(super) fn origin(&self, payload: &[u8]) -> Option<Origin> {
         if let Some(Opened { file, contents, .. }) = &self.file

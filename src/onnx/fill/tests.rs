@@ -30,7 +30,11 @@ fn filled(copy: CopyRange, len: usize, give: impl Fn(&[u8], &mut dyn FnMut(&[u8]
     filler.expect(1 << 25);
     let mut given = Vec::new();
     give(source.bytes(), &mut |bytes, is_payload| {
-        if is_payload { filler.payload(bytes).unwrap() } else { filler.bytes(bytes).unwrap() }
+        if is_payload {
+            filler.payload(bytes).unwrap()
+        } else {
+            filler.bytes(bytes).unwrap()
+        }
         given.extend_from_slice(bytes);
         assert_eq!(filler.len(), given.len() as u64);
     });
