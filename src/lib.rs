@@ -119,4 +119,4 @@ pub use onnx::{ExternalData, SaveOptions, Saved, SavedFile};
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError};
 pub use passes::{Assumption, Options};
 pub use report::{Census, Note, Report, operator_table, rule_table, rule_text};
-pub use slicing::Rule as SliceRule;
+pub use slicing::SliceRule;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use onnx_slice_fold::{ExternalData, OnnxModel, SaveOptions, Saved};
+use onnx_slice_fold::{ExternalData, OnnxModel, Report, SaveOptions, Saved};
 
 use super::Passes;
 use super::progress::Progress;
@@ -19,7 +19,7 @@ pub(super) struct Fold {
     /// Where to write the result; `MODEL` with `.folded` before its extension if not given.
     #[arg(short, long, value_name = "FILE", value_parser = super::file())]
     output: Option<PathBuf>,
-    /// Tell what each pass took: how often it ran, how many edits it made, milliseconds; and the most memory the process had.
+    /// Tell what each pass took: how often it ran, how many edits it made, milliseconds, and by how many MiB it raised the most memory the process held.
     #[arg(long)]
     timings: bool,
     /// What becomes of tensors whose data lie in files beside MODEL.
@@ -69,7 +69,8 @@ impl Fold {
         progress.say("reading the model");
         // The process ends with this; taking a large model apart piece by piece would only take time.
         let mut model = ManuallyDrop::new(OnnxModel::open(&path)?);
-        let mut report = model.fold_watched(&self.passes.options(), &mut |what| progress.say(what))?;
+        let mut report =
+            model.fold_watched(&self.passes.options().measure_memory(self.timings), &mut |what| progress.say(what))?;
         progress.say("writing the result");
         let options = SaveOptions::new()
             .external_data(self.external_data.into())
@@ -82,7 +83,7 @@ impl Fold {
         let mut told = format!("{report}\nwrote {} in {milliseconds:.0} ms\n{}", target.display(), files(&saved));
         if self.timings {
             told.push_str(&format!("\n{}", report.timings()));
-            if let Some(bytes) = peak_memory() {
+            if let Some(bytes) = Report::most_memory() {
                 told.push_str(&format!("most memory held: {:.1} MiB\n", bytes as f64 / (1 << 20) as f64));
             }
         }
@@ -107,13 +108,6 @@ fn files(saved: &Saved) -> String {
         ));
     }
     told
-}
-
-/// The most physical memory the process had, in bytes, pages of mapped files included, where the system tells (Linux does).
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// How many nodes are warned of; `explain` tells all.

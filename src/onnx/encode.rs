@@ -11,7 +11,7 @@ use std::io;
 use bytes::Bytes;
 use thiserror::Error;
 
-use super::wire::{Step, UnknownFields};
+use super::wire::{Descent, UnknownFields};
 use super::{MESSAGE_BYTES, proto};
 use crate::tensor::Tensor;
 
@@ -27,7 +27,7 @@ pub enum EncodeError {
 }
 
 /// Tensors whose payload is computed while it is written, by the path of their message, which has none.
-pub type Deferred = BTreeMap<Vec<Step>, Tensor>;
+pub type Deferred = BTreeMap<Vec<Descent>, Tensor>;
 
 /// A model that has been measured and can be written.
 pub struct Encoded<'a> {
@@ -146,7 +146,7 @@ trait Put {
 
     /// Writes it as an element of a field.
     fn put_in(&self, sink: &mut dyn Sink, field: u32, index: u32) {
-        sink.open(Step { field, index });
+        sink.open(Descent { field, index });
         self.put(sink);
         sink.close();
     }
@@ -157,13 +157,13 @@ trait Sink {
     fn raw(&mut self, bytes: &[u8]);
     /// The bytes of a `bytes` field.
     fn payload(&mut self, payload: &[u8]);
-    fn open(&mut self, step: Step);
+    fn open(&mut self, step: Descent);
     fn close(&mut self);
 }
 
 /// The path of the message being written, kept only if a message may have unknown fields or a payload to be computed.
 struct Walk<'a> {
-    path: Vec<Step>,
+    path: Vec<Descent>,
     unknown: Option<&'a UnknownFields>,
     deferred: Option<&'a Deferred>,
     /// How many messages had unknown fields.
@@ -180,7 +180,7 @@ impl<'a> Walk<'a> {
         self.deferred?.get(&self.path)
     }
 
-    fn open(&mut self, step: Step) {
+    fn open(&mut self, step: Descent) {
         if self.unknown.is_some() || self.deferred.is_some() {
             self.path.push(step);
         }
@@ -224,7 +224,7 @@ impl Sink for Measure<'_> {
         self.raw(payload);
     }
 
-    fn open(&mut self, step: Step) {
+    fn open(&mut self, step: Descent) {
         self.walk.open(step);
         self.open.push((self.lengths.len(), step.field, std::mem::take(&mut self.here)));
         self.lengths.push(0);
@@ -277,7 +277,7 @@ impl Sink for Emit<'_> {
         }
     }
 
-    fn open(&mut self, step: Step) {
+    fn open(&mut self, step: Descent) {
         self.walk.open(step);
         let length = self.lengths.next().copied().unwrap_or(0);
         self.raw(&tag(step.field, 2));
@@ -452,7 +452,7 @@ mod tests {
 
     #[test]
     fn unknown_fields_go_back_to_their_messages() {
-        let step = |field, index| Step { field, index };
+        let step = |field, index| Descent { field, index };
         let raw = |text: &'static [u8]| [Bytes::from_static(text)];
         let mut unknown = UnknownFields::default();
         // Field 500 as a varint, field 501 as a group, field 502 as bytes.
@@ -491,7 +491,7 @@ mod tests {
                 1
             }
         }
-        let step = |field, index| Step { field, index };
+        let step = |field, index| Descent { field, index };
         for len in [0, 1, 7, (COMPUTED / 4) - 1, COMPUTED / 4, COMPUTED / 4 + 1, 3 << 20] {
             let tensor = Tensor::deferred(crate::tensor::DType::Uint32, &[len], Box::new(Count)).unwrap();
             let mut model = sample();

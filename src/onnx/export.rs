@@ -10,7 +10,7 @@ use super::proto::{
     StringStringEntryProto, TensorProto, ValueInfoProto, attribute_proto, tensor_proto,
 };
 use super::types;
-use super::wire::{Step, UnknownFields};
+use super::wire::{Descent, UnknownFields};
 use crate::ir::{Attribute, Broken, Constant, Function, GraphId, Model, NamedAttribute, Node, OpsetImport, ValueId};
 
 /// Where the payloads of initializers lie that are not in the model's own file.
@@ -47,7 +47,7 @@ struct Export<'a> {
     externals: &'a Externals,
     extra: UnknownFields,
     deferred: Deferred,
-    path: Vec<Step>,
+    path: Vec<Descent>,
 }
 
 /// Text for a field that is left out when empty, as files mostly have it.
@@ -57,7 +57,7 @@ fn text(text: &str) -> Option<String> {
 
 impl Export<'_> {
     fn within<T>(&mut self, field: u32, index: usize, go: impl FnOnce(&mut Self) -> T) -> T {
-        self.path.push(Step { field, index: u32::try_from(index).unwrap_or(u32::MAX) });
+        self.path.push(Descent { field, index: u32::try_from(index).unwrap_or(u32::MAX) });
         let result = go(self);
         self.path.pop();
         result

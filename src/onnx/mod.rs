@@ -48,7 +48,7 @@ pub use import::{ImportError, ImportReason, import};
 pub use save::SaveError;
 pub use source::{Source, SourceError, open};
 pub use store::{ExternalData, SaveOptions, Saved, SavedFile, external_bytes, store, to_bytes};
-pub use wire::{Limits, Step, UnknownFields, WireError};
+pub use wire::{Descent, Limits, UnknownFields, WireError};
 pub use write::{Parts, write_model};
 
 /// The most bytes one protobuf message may have, a model included: lengths are signed 32-bit integers to most readers.

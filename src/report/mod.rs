@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use crate::ir::{DeclaredType, DimClaim, Model};
 use crate::ops::EventKind;
-use crate::passes::{LastEdit, PassRun};
+use crate::passes::{LastEdit, PassRun, peak_memory};
 
 /// What a run did to a model. As text it is a short table of the operators before and after.
 #[derive(Clone, Debug)]
@@ -55,7 +55,13 @@ impl Report {
         self.notes.iter().filter(|note| note.kind == EventKind::Invalid)
     }
 
-    /// What each pass took, as a table: how often it ran, how many edits it made, and milliseconds.
+    /// The most memory the process has held, in bytes, where the system tells.
+    pub fn most_memory() -> Option<u64> {
+        peak_memory()
+    }
+
+    /// What each pass took, as a table: how often it ran, how many edits it made, milliseconds, and, if [`Options`](crate::Options) say
+    /// that it is to be measured, by how many MiB it raised the most memory held.
     pub fn timings(&self) -> String {
         timings::table(&self.passes)
     }
