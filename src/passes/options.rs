@@ -2,7 +2,7 @@
 
 use super::assume::Assumption;
 use crate::ops::SliceName;
-use crate::slicing::Rule as SliceRule;
+use crate::slicing::SliceRule;
 
 /// Makes the options with their default values and a method to set each: a line of documentation, and one with name, type and
 /// default. An option that is `each` takes items, given all at once or one call after the other.

@@ -7,7 +7,7 @@ use super::options::Options;
 use super::outcome::RunError;
 use super::profile::Profile;
 use super::records::is_listed;
-use super::simplify::Rules;
+use super::simplify::RuleSet;
 use super::untouched::Untouched;
 use crate::ir::{Facts, Model, NodeId};
 use crate::ops::{EventKind, Walk};
@@ -45,18 +45,18 @@ pub(super) struct Work<'a> {
     /// Whether the graph was inferred before.
     pub is_inferred: bool,
     /// What there is to tell.
-    pub notes: Vec<Note>,
+    pub notes: Vec<NodeEvent>,
     /// What inference has told.
     pub told: FxHashSet<(NodeId, EventKind, String)>,
 }
 
 /// Something to tell of a node: its description, what kind of thing, and the reason.
-pub(super) type Note = (String, EventKind, String);
+pub(super) type NodeEvent = (String, EventKind, String);
 
 /// What all root graphs of a model have in common while the passes run.
 pub(super) struct Run {
     pub options: Options,
-    pub rules: Rules,
+    pub rules: RuleSet,
     pub edits: EditCounter,
     pub profile: Profile,
 }
@@ -70,7 +70,7 @@ pub(super) fn skips(options: &Options, name: &str) -> bool {
 impl Run {
     /// A run of the passes under these options, which may make as many edits as the counter allows.
     pub(super) fn new(options: &Options, edits: EditCounter) -> Self {
-        let rules = Rules::new(&|name| !skips(options, name), options.exact);
+        let rules = RuleSet::new(&|name| !skips(options, name), options.exact);
         Run { options: options.clone(), rules, edits, profile: Profile::new(options.measure_memory) }
     }
 

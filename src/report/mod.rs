@@ -10,6 +10,7 @@ pub use rules::{rule_table, rule_text};
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::path::PathBuf;
 
 use crate::ir::{DeclaredType, DimClaim, Model};
 use crate::ops::EventKind;
@@ -27,6 +28,12 @@ pub struct Report {
     pub bytes_before: usize,
     /// Bytes of the file it went to, once it is written.
     pub bytes_after: Option<u64>,
+    /// Bytes of its tensors that lay in other files.
+    pub external_bytes_before: u64,
+    /// Bytes of its tensors that lie in files beside the one it went to, once it is written.
+    pub external_bytes_after: Option<u64>,
+    /// Every file that was written, and its size.
+    pub files: Vec<(PathBuf, u64)>,
     /// How many rounds the passes took to settle.
     pub rounds: usize,
     /// What there is to tell about single nodes.

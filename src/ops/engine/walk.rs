@@ -13,7 +13,7 @@ use crate::ir::{
 use crate::ops::interpret::{self, Environment, bindings_of};
 use crate::ops::registry::{self, Operator};
 use crate::ops::{Budget, Decline, InferCx, Refusal, Site, Status};
-use crate::slicing::Rule;
+use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
 /// How deeply function calls and subgraphs may be nested while inferring.
@@ -58,7 +58,7 @@ pub struct Walk {
     /// What evaluation may spend.
     pub budget: Budget,
     /// How disputed cases of slicing are read.
-    pub slice_rule: Rule,
+    pub slice_rule: SliceRule,
     /// Whether nodes whose operands are known are evaluated.
     pub evaluate: bool,
     /// Nodes whose results are not to be written out although they are constant, and whether other constants are computed from them.
@@ -85,7 +85,7 @@ pub struct Walk {
 
 impl Walk {
     /// A walk that knows nothing yet.
-    pub fn new(scope: Rc<Scope>, slice_rule: Rule, budget: Budget) -> Self {
+    pub fn new(scope: Rc<Scope>, slice_rule: SliceRule, budget: Budget) -> Self {
         Walk {
             facts: Facts::new(Rc::clone(&scope)),
             scope,
