@@ -7,7 +7,7 @@ use crate::onnx::external::ExternalProblem;
 use crate::onnx::wire::Problem;
 use crate::onnx::{DecodeError, EncodeError, FileError, ImportError, ImportReason, SaveError, SourceError};
 use crate::ops::SliceNameError;
-use crate::passes::{AssumeError, RunError};
+use crate::passes::{AssumeError, OpsetError, RunError};
 
 /// A model could not be opened, folded or written.
 ///
@@ -195,6 +195,8 @@ fn of_run(error: &RunError) -> ErrorKind {
         RunError::Assumption(_) => ErrorKind::Assumption,
         // Nodes in an order that cannot be computed in.
         RunError::Refused(_) => ErrorKind::Malformed,
+        RunError::Opset(OpsetError::NoSuch { .. }) => ErrorKind::Usage,
+        RunError::Opset(_) => ErrorKind::Unsupported,
         RunError::Impossible { .. } => ErrorKind::Impossible,
     }
 }

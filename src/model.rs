@@ -129,6 +129,7 @@ impl OnnxModel {
             bytes_before: self.bytes,
             bytes_after: None,
             rounds: outcome.rounds,
+            opset: outcome.opset,
             notes: outcome.notes.into_iter().map(Note::from).collect(),
             fired: outcome.fired,
             last_edit: outcome.last_edit,

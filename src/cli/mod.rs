@@ -81,6 +81,10 @@ struct Passes {
     /// Make floats of dequantized constants that are computed with, instead of leaving them quantized for the runtime.
     #[arg(long)]
     fold_dequantize: bool,
+    /// Write the model in this operator set of the default domain, 1 to the newest. Each node is written as the versions of its operator
+    /// differ, in bodies and functions as well; other domains keep their versions. A model that cannot be converted is refused.
+    #[arg(long, value_name = "VERSION")]
+    opset: Option<i64>,
     /// Stop after this many edits of any pass, to find the one at fault: the first ones of those made without this. With 0 only shapes
     /// are inferred and written. `explain` tells the last edit.
     #[arg(long, value_name = "COUNT")]
@@ -127,6 +131,7 @@ impl Passes {
             .trust_declared_shapes(self.trust_declared_shapes)
             .fold_dequantize(self.fold_dequantize)
             .strict(self.strict)
+            .opset(self.opset)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::assume::AssumeError;
 use super::edits::{Fired, LastEdit};
+use super::opset::OpsetError;
 use super::profile::PassRun;
 use crate::ir::{Broken, Facts};
 use crate::ops::{EventKind, Refusal};
@@ -15,6 +16,8 @@ pub struct Outcome {
     pub notes: Vec<(String, EventKind, String)>,
     /// How many rounds it took.
     pub rounds: usize,
+    /// The operator set that the model was written in, and the one that it is, if it was converted.
+    pub opset: Option<(i64, i64)>,
     /// How often each rewrite rule fired, and how many edits the other passes made.
     pub fired: Fired,
     /// The edit that was made last.
@@ -48,6 +51,9 @@ pub enum RunError {
     /// The model cannot be walked.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The model cannot be written in the operator set that was asked for.
+    #[error(transparent)]
+    Opset(#[from] OpsetError),
     /// Every run needs a node that can work at no size.
     #[error("no run of the model can succeed: {node}: {reason}")]
     Impossible {

@@ -27,6 +27,8 @@ pub struct Report {
     pub bytes_before: usize,
     /// Bytes of the file it went to, once it is written.
     pub bytes_after: Option<u64>,
+    /// The operator set of the default domain that the model was written in, and the one that it is written in now, if it was converted.
+    pub opset: Option<(i64, i64)>,
     /// How many rounds the passes took to settle.
     pub rounds: usize,
     /// What there is to tell about single nodes.
