@@ -13,6 +13,7 @@ mod functions;
 mod inlining;
 mod long_chains;
 mod movement_random;
+mod opset;
 mod peer_traps;
 mod quantization;
 mod rules;

@@ -37,8 +37,12 @@ pub(in crate::passes::opset) fn upsample_operand(draft: &mut Draft<'_>) -> Resul
     Ok(())
 }
 
-/// Upsample is Resize.
+/// Upsample is Resize. Its scales are at least 1, so the nearest element is the next below, which the next step cannot tell of a Resize
+/// whose scales are computed.
 pub(in crate::passes::opset) fn resize(draft: &mut Draft<'_>) -> Result<(), String> {
+    if draft.target.resize_to_sizes() && draft.text("mode", "nearest")? == "nearest" {
+        draft.set("nearest_mode", word("floor"));
+    }
     draft.node.op_type = "Resize".to_string();
     Ok(())
 }
@@ -54,7 +58,7 @@ fn scales(draft: &Draft<'_>) -> Option<Vec<f64>> {
 /// grows, the next above where it shrinks. Scales are operand 2.
 pub(in crate::passes::opset) fn resize_modes(draft: &mut Draft<'_>) -> Result<(), String> {
     draft.set("coordinate_transformation_mode", word("asymmetric"));
-    if draft.text("mode", "nearest")? == "nearest" {
+    if draft.text("mode", "nearest")? == "nearest" && draft.attribute("nearest_mode").is_none() {
         let scales = scales(draft).ok_or(
             "its scales are computed, and tell which element is the nearest: the next below or the next above; make them constants",
         )?;
