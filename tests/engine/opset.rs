@@ -148,14 +148,17 @@ fn idioms_become_the_operators_of_the_new_set() {
 fn families_compute_the_same_in_the_newest_set() {
     const NEWEST: i64 = 28;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/families");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     paths.sort();
     let (mut refused, mut compared) = (Vec::new(), 0);
     for path in paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "onnxtxt")) {
         let source = std::fs::read_to_string(path).expect("a fixture");
         let original = text::parse(&source).expect("it parses");
         let has_standard = original.opset(original.main(), "").is_some();
-        match converted(&source, NEWEST).map_err(|reason| format!("{}: {reason}", path.file_stem().unwrap_or_default().to_string_lossy())) {
+        match converted(&source, NEWEST)
+            .map_err(|reason| format!("{}: {reason}", path.file_stem().unwrap_or_default().to_string_lossy()))
+        {
             Err(reason) => refused.push(reason),
             Ok(_) if !has_standard => {}
             Ok(result) => {

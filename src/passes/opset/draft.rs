@@ -10,7 +10,7 @@ use crate::tensor::{DType, Tensor, nearest_f16};
 pub(super) const STATE_SHAPES: &str = "state the shapes of the inputs (--overwrite-input-shape)";
 
 /// A node that is being written anew.
-pub(super) struct Draft<'a> {
+pub(super) struct NodeDraft<'a> {
     pub model: &'a mut Model,
     /// What is proved of the values as the file has them. Of those that are new nothing is.
     pub facts: &'a Facts,
@@ -26,7 +26,7 @@ pub(super) struct Draft<'a> {
     pub after: Vec<NewNode>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> NodeDraft<'a> {
     /// A node as it is.
     pub(super) fn of(
         model: &'a mut Model,
@@ -39,7 +39,7 @@ impl<'a> Draft<'a> {
         let mut node = NewNode::like(old);
         node.outputs = old.outputs().to_vec();
         let edit = Edit::at(model, id)?;
-        Some(Draft { model, facts, function, target, node, edit, after: Vec::new() })
+        Some(NodeDraft { model, facts, function, target, node, edit, after: Vec::new() })
     }
 
     /// The value that new ones are named after.

@@ -30,8 +30,8 @@ use super::outcome::RunError;
 use crate::dim::Scope;
 use crate::ir::{Facts, FunctionId, GraphId, Model, NamedAttribute, NodeId, OpsetImport};
 use crate::ops::{Budget, Opset, Walk, newest_opset, operator};
-use draft::Draft;
-use step::{Newer, Step};
+use draft::NodeDraft;
+use step::{Newer, VersionStep};
 
 /// Why the model stays in its operator set.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -206,13 +206,13 @@ fn convert_node(
     id: NodeId,
     (from, to): (i64, i64),
 ) -> Result<Result<(), String>, RunError> {
-    let Some(mut draft) = Draft::of(model, facts, function, id, Opset::new(to)) else { return Ok(Ok(())) };
+    let Some(mut draft) = NodeDraft::of(model, facts, function, id, Opset::new(to)) else { return Ok(Ok(())) };
     let taken = if from < to { newer(&mut draft, from, to) } else { older::older(&mut draft, from, to) };
     if let Err(reason) = taken {
         return Ok(Err(reason));
     }
     if taken == Ok(true) {
-        let Draft { model, node, mut edit, after, .. } = draft;
+        let NodeDraft { model, node, mut edit, after, .. } = draft;
         edit.insert.push(node);
         edit.insert.extend(after);
         model.apply(edit.removing(id))?;
@@ -221,7 +221,7 @@ fn convert_node(
 }
 
 /// Takes a node through the steps between two versions. Answers whether that changed it.
-fn newer(draft: &mut Draft<'_>, from: i64, to: i64) -> Result<bool, String> {
+fn newer(draft: &mut NodeDraft<'_>, from: i64, to: i64) -> Result<bool, String> {
     let mut version = version_of(&draft.node.op_type, from)?;
     let mut changed = false;
     while let Some(step) = step_after(&draft.node.op_type, version).filter(|step| step.to <= to) {
@@ -253,12 +253,12 @@ fn version_of(name: &str, opset: i64) -> Result<i64, String> {
 }
 
 /// The step that leads on from this version of an operator.
-fn step_after(name: &str, version: i64) -> Option<&'static Step> {
+fn step_after(name: &str, version: i64) -> Option<&'static VersionStep> {
     steps_of(name).iter().find(|step| step.to > version)
 }
 
-fn steps_of(name: &str) -> &'static [Step] {
-    static STEPS: std::sync::OnceLock<FxHashMap<&'static str, &'static [Step]>> = std::sync::OnceLock::new();
+fn steps_of(name: &str) -> &'static [VersionStep] {
+    static STEPS: std::sync::OnceLock<FxHashMap<&'static str, &'static [VersionStep]>> = std::sync::OnceLock::new();
     STEPS.get_or_init(|| table::STEPS.iter().copied().collect()).get(name).copied().unwrap_or(&[])
 }
 

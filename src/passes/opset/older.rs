@@ -1,13 +1,13 @@
 //! Nodes in an older operator set, where their form is the same there.
 
-use super::draft::{Draft, STATE_SHAPES};
-use super::step::Step;
+use super::draft::{NodeDraft, STATE_SHAPES};
+use super::step::VersionStep;
 use super::{refers, step_after, steps_of, version_of};
 use crate::ir::{Attribute, Type, ValueId};
 use crate::ops::operator;
 
 /// Takes a node back through the steps between two versions. Answers whether that changed it.
-pub(super) fn older(draft: &mut Draft<'_>, from: i64, to: i64) -> Result<bool, String> {
+pub(super) fn older(draft: &mut NodeDraft<'_>, from: i64, to: i64) -> Result<bool, String> {
     let name = draft.node.op_type.clone();
     let version = version_of(&name, from)?;
     let known = operator("", &name).and_then(|known| known.since(to));
@@ -26,7 +26,7 @@ pub(super) fn older(draft: &mut Draft<'_>, from: i64, to: i64) -> Result<bool, S
 }
 
 /// Takes a node back through one step.
-fn back(draft: &mut Draft<'_>, step: &Step) -> Result<bool, String> {
+fn back(draft: &mut NodeDraft<'_>, step: &VersionStep) -> Result<bool, String> {
     if let Some(reason) = step.one_way {
         return Err(reason.to_string());
     }
@@ -75,7 +75,7 @@ fn known_before(held: &Attribute, words: &[&str]) -> bool {
 }
 
 /// Whether all operands and results are of types that the older version takes.
-fn types(draft: &Draft<'_>, step: &Step) -> Result<(), String> {
+fn types(draft: &NodeDraft<'_>, step: &VersionStep) -> Result<(), String> {
     if step.gained.is_empty() && !step.gained_kinds {
         return Ok(());
     }

@@ -1,11 +1,11 @@
 //! What lies between two versions of an operator, as data.
 
-use super::draft::Draft;
+use super::draft::NodeDraft;
 use crate::ir::Attribute;
 use crate::tensor::DType;
 
 /// Writes a node of the older version as the newer one has it, or tells why that cannot be.
-pub(super) type Rewrite = fn(&mut Draft<'_>) -> Result<(), String>;
+pub(super) type Rewrite = fn(&mut NodeDraft<'_>) -> Result<(), String>;
 
 /// What an attribute that the older version does not have stands at where it changes nothing.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub(super) enum Newer {
 
 /// The step from one version of an operator to the next.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct VersionStep {
     /// The `since_version` of the newer one.
     pub to: i64,
     /// Why a node so written computes the same.
@@ -66,8 +66,8 @@ pub(super) struct Step {
 }
 
 /// A step that changes nothing but the operator's text.
-pub(super) const fn to(version: i64) -> Step {
-    Step {
+pub(super) const fn to(version: i64) -> VersionStep {
+    VersionStep {
         to: version,
         law: "the versions differ in their text only",
         newer: Newer::Same,
@@ -81,7 +81,7 @@ pub(super) const fn to(version: i64) -> Step {
     }
 }
 
-impl Step {
+impl VersionStep {
     /// The newer version takes more element types.
     pub(super) const fn gains(mut self, types: &'static str) -> Self {
         if matches!(self.newer, Newer::Same) && self.added.is_empty() {

@@ -4,11 +4,11 @@
 //! as well. A test demands a step for every version in the table of operators.
 
 use super::step::Neutral::{Absent, Int, Text};
-use super::step::{Step, to};
+use super::step::{VersionStep, to};
 use super::steps::{attributes, broadcast, image, normalization, operands, scan, softmax};
 
 /// The step to operator set 7 of an operator with two operands.
-const fn aligned() -> Step {
+const fn aligned() -> VersionStep {
     to(7).by(
         "axes of size 1 behind the second operand let it align at the end, where attributes told its axes",
         broadcast::align,
@@ -16,7 +16,7 @@ const fn aligned() -> Step {
 }
 
 /// The steps of each operator, in the order of the versions.
-pub(super) const STEPS: &[(&str, &[Step])] = &[
+pub(super) const STEPS: &[(&str, &[VersionStep])] = &[
     ("Abs", &[to(6).forgets_consumed().gains("integers"), to(13).gains("bfloat16")]),
     ("Acos", &[to(22).gains("bfloat16")]),
     ("Acosh", &[to(22).gains("bfloat16")]),

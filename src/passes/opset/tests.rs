@@ -1,6 +1,6 @@
 //! The table is whole, and says what the table of operators says.
 
-use super::step::{Newer, Step};
+use super::step::{Newer, VersionStep};
 use super::table::STEPS;
 use super::{ir_version_of, steps_of};
 use crate::ops::operators;
@@ -18,7 +18,7 @@ fn every_version_of_every_operator_has_a_step() {
     }
 }
 
-fn all() -> impl Iterator<Item = (&'static str, &'static Step)> {
+fn all() -> impl Iterator<Item = (&'static str, &'static VersionStep)> {
     STEPS.iter().flat_map(|(name, steps)| steps.iter().map(move |step| (*name, step)))
 }
 

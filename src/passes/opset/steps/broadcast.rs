@@ -1,11 +1,11 @@
 //! How operands of different shapes align: before operand set 7 as attributes said, from then on at the end.
 
 use super::operands::widen;
-use crate::passes::opset::draft::Draft;
+use crate::passes::opset::draft::NodeDraft;
 
 /// `broadcast` and `axis` of an operator with two operands: the second stands along the axes of the first from `axis` on, or along the
 /// last ones.
-pub(in crate::passes::opset) fn align(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn align(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let stretches = draft.int("broadcast", 0)? != 0;
     let axis = draft.attribute("axis").map(|_| draft.int("axis", 0)).transpose()?;
     draft.take("broadcast");
@@ -27,13 +27,13 @@ pub(in crate::passes::opset) fn align(draft: &mut Draft<'_>) -> Result<(), Strin
 }
 
 /// `broadcast` of a Gemm: `C` aligns at the end in each version.
-pub(in crate::passes::opset) fn drop_broadcast(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn drop_broadcast(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.take("broadcast");
     Ok(())
 }
 
 /// The slope of a PRelu: a number, or one for each channel.
-pub(in crate::passes::opset) fn align_slope(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn align_slope(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let single = draft.fact(1).and_then(crate::ir::Fact::static_len) == Some(1);
     if single || draft.rank(1)? != 1 {
         return Ok(());

@@ -1,7 +1,7 @@
 //! Resize and its forerunner, and what else reads between the elements of an image.
 
 use crate::ir::{Attribute, NamedAttribute, NewNode};
-use crate::passes::opset::draft::Draft;
+use crate::passes::opset::draft::NodeDraft;
 use crate::tensor::Tensor;
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ fn word(text: &'static str) -> Attribute {
 }
 
 /// `height_scale` and `width_scale` are the last of `scales`.
-pub(in crate::passes::opset) fn upsample_scales(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn upsample_scales(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let missing = |name: &str| format!("attribute '{name}' is missing; correct the model");
     let height = draft.float("height_scale")?.ok_or_else(|| missing("height_scale"))?;
     let width = draft.float("width_scale")?.ok_or_else(|| missing("width_scale"))?;
@@ -24,7 +24,7 @@ pub(in crate::passes::opset) fn upsample_scales(draft: &mut Draft<'_>) -> Result
 }
 
 /// `scales` is operand 1.
-pub(in crate::passes::opset) fn upsample_operand(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn upsample_operand(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let scales = match draft.take("scales") {
         Some(Attribute::Floats(scales)) => draft.constant("scales", Tensor::vector(scales)),
         Some(held @ Attribute::Reference { .. }) => {
@@ -39,7 +39,7 @@ pub(in crate::passes::opset) fn upsample_operand(draft: &mut Draft<'_>) -> Resul
 
 /// Upsample is Resize. Its scales are at least 1, so the nearest element is the next below, which the next step cannot tell of a Resize
 /// whose scales are computed.
-pub(in crate::passes::opset) fn resize(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn resize(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.target.resize_to_sizes() && draft.text("mode", "nearest")? == "nearest" {
         draft.set("nearest_mode", word("floor"));
     }
@@ -48,7 +48,7 @@ pub(in crate::passes::opset) fn resize(draft: &mut Draft<'_>) -> Result<(), Stri
 }
 
 /// The scales of a node that has them as operand 1, whatever attribute or operand they came from.
-fn scales(draft: &Draft<'_>) -> Option<Vec<f64>> {
+fn scales(draft: &NodeDraft<'_>) -> Option<Vec<f64>> {
     let value = draft.input(1)?;
     let own = draft.edit.constants.iter().find(|(constant, _)| *constant == value);
     own.and_then(|(_, tensor)| tensor.to_f64s()).or_else(|| draft.const_numbers(1))
@@ -56,7 +56,7 @@ fn scales(draft: &Draft<'_>) -> Option<Vec<f64>> {
 
 /// What Resize-10 did without saying so is said: coordinates are asymmetric, and the nearest element is the next below where the data
 /// grows, the next above where it shrinks. Scales are operand 2.
-pub(in crate::passes::opset) fn resize_modes(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn resize_modes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.set("coordinate_transformation_mode", word("asymmetric"));
     if draft.text("mode", "nearest")? == "nearest" && draft.attribute("nearest_mode").is_none() {
         let scales = scales(draft).ok_or(
@@ -87,7 +87,7 @@ pub(in crate::passes::opset) fn resize_modes(draft: &mut Draft<'_>) -> Result<()
 }
 
 /// Operands that say nothing were empty; now they are left out.
-pub(in crate::passes::opset) fn resize_operands(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn resize_operands(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let coordinates = draft.text("coordinate_transformation_mode", "half_pixel")?;
     if coordinates == "tf_half_pixel_for_nn" {
         return Err("no newer version has the coordinates tf_half_pixel_for_nn; choose others".to_string());
@@ -105,13 +105,13 @@ pub(in crate::passes::opset) fn resize_operands(draft: &mut Draft<'_>) -> Result
 }
 
 /// Coordinates were `output_half_pixel`.
-pub(in crate::passes::opset) fn roi_coordinates(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn roi_coordinates(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.set("coordinate_transformation_mode", word("output_half_pixel"));
     Ok(())
 }
 
 /// Modes have shorter names.
-pub(in crate::passes::opset) fn grid_modes(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn grid_modes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     match draft.text("mode", "bilinear")?.as_str() {
         "bilinear" if draft.attribute("mode").is_some() => draft.set("mode", word("linear")),
         "bicubic" => draft.set("mode", word("cubic")),

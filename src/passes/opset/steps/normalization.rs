@@ -2,14 +2,14 @@
 
 use super::operands::known_sizes;
 use crate::ir::NewNode;
-use crate::passes::opset::draft::{Draft, STATE_SHAPES};
+use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 use crate::tensor::{DType, Tensor};
 
 /// The version of BatchNormalization, and that of Dropout, from which on an attribute or operand says that it trains.
 const TRAINS: &str = "it is as in training (is_test is 0), which this operator set cannot say; set is_test to 1 if the model is not trained";
 
 /// `is_test` of a BatchNormalization: without, the mean and variance are those of the batch.
-pub(in crate::passes::opset) fn normalization_test(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn normalization_test(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let is_test = draft.int("is_test", 0)? != 0;
     let says_later = draft.target.training_is_an_attribute();
     if is_test {
@@ -24,7 +24,7 @@ pub(in crate::passes::opset) fn normalization_test(draft: &mut Draft<'_>) -> Res
 }
 
 /// `spatial`: whether there is one number for each channel.
-pub(in crate::passes::opset) fn spatial(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn spatial(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.int("spatial", 1)? == 0 && draft.rank(0)? > 2 {
         return Err("it has a mean for each element of a channel (spatial is 0), which no newer version has; write it as Sub, Div, Mul and Add".to_string());
     }
@@ -33,7 +33,7 @@ pub(in crate::passes::opset) fn spatial(draft: &mut Draft<'_>) -> Result<(), Str
 }
 
 /// `training_mode`, which the listed results told before, or `is_test`.
-pub(in crate::passes::opset) fn normalization_mode(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn normalization_mode(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let trains = draft.take("is_test").is_some() || draft.node.outputs.iter().skip(1).flatten().next().is_some();
     if !trains {
         draft.node.outputs.truncate(1);
@@ -51,7 +51,7 @@ pub(in crate::passes::opset) fn normalization_mode(draft: &mut Draft<'_>) -> Res
 }
 
 /// `is_test` of a Dropout: without, elements are dropped at random.
-pub(in crate::passes::opset) fn dropout_test(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn dropout_test(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let is_test = draft.int("is_test", 0)? != 0;
     if is_test {
         draft.take("is_test");
@@ -64,7 +64,7 @@ pub(in crate::passes::opset) fn dropout_test(draft: &mut Draft<'_>) -> Result<()
 }
 
 /// The mask was of the type of the data.
-pub(in crate::passes::opset) fn mask(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn mask(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if !draft.is_read(1) {
         return Ok(());
     }
@@ -74,7 +74,7 @@ pub(in crate::passes::opset) fn mask(draft: &mut Draft<'_>) -> Result<(), String
 }
 
 /// `ratio` is operand 1, which only training looks at.
-pub(in crate::passes::opset) fn dropout_ratio(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn dropout_ratio(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let ratio = draft.float("ratio")?;
     draft.take("ratio");
     if let Some(ratio) = ratio {
@@ -90,7 +90,7 @@ pub(in crate::passes::opset) fn dropout_ratio(draft: &mut Draft<'_>) -> Result<(
 }
 
 /// The scale and bias of a group are given to each channel of it.
-pub(in crate::passes::opset) fn channels(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn channels(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.attribute("num_groups").is_none() {
         return Err("attribute 'num_groups' is missing; correct the model".to_string());
     }

@@ -1,10 +1,10 @@
 //! Attributes that became operands, and operands that became others.
 
-use crate::passes::opset::draft::{Draft, STATE_SHAPES};
+use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 use crate::tensor::{DType, Tensor};
 
 /// `axes` is operand 1. An empty list is the same as none at all.
-pub(in crate::passes::opset) fn axes(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn axes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.ints("axes").is_ok_and(|axes| axes.is_some_and(|axes| axes.is_empty())) {
         draft.take("axes");
     }
@@ -12,7 +12,7 @@ pub(in crate::passes::opset) fn axes(draft: &mut Draft<'_>) -> Result<(), String
 }
 
 /// `min` and `max` are operands 1 and 2. Left out they were the range of float32, whatever the type.
-pub(in crate::passes::opset) fn clip(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn clip(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let is_float = draft.dtype(0) == Some(DType::Float);
     for (slot, name, default) in [(1, "min", f32::MIN), (2, "max", f32::MAX)] {
         let bound = draft.float(name)?;
@@ -26,7 +26,7 @@ pub(in crate::passes::opset) fn clip(draft: &mut Draft<'_>) -> Result<(), String
 }
 
 /// `axis` is operand 2, where it was 1 if it was left out.
-pub(in crate::passes::opset) fn dft(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn dft(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let axis = draft.int("axis", 1)?;
     draft.take("axis");
     let axis = draft.constant("axis", Tensor::scalar(axis));
@@ -35,7 +35,7 @@ pub(in crate::passes::opset) fn dft(draft: &mut Draft<'_>) -> Result<(), String>
 }
 
 /// `pads` and `value` are operands 1 and 2.
-pub(in crate::passes::opset) fn pad(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn pad(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let value = draft.float("value")?;
     draft.take("value");
     if !draft.ints_to_operand("pads", 1)? {
@@ -50,7 +50,7 @@ pub(in crate::passes::opset) fn pad(draft: &mut Draft<'_>) -> Result<(), String>
 }
 
 /// `shape` is operand 1.
-pub(in crate::passes::opset) fn reshape(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn reshape(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.take("consumed_inputs");
     if draft.ints_to_operand("shape", 1)? {
         return Ok(());
@@ -59,7 +59,7 @@ pub(in crate::passes::opset) fn reshape(draft: &mut Draft<'_>) -> Result<(), Str
 }
 
 /// `starts`, `ends` and `axes` are operands 1 to 3.
-pub(in crate::passes::opset) fn slice(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn slice(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     for (slot, name) in [(1, "starts"), (2, "ends")] {
         if !draft.ints_to_operand(name, slot)? {
             return Err(format!("attribute '{name}' is missing; correct the model"));
@@ -72,7 +72,7 @@ pub(in crate::passes::opset) fn slice(draft: &mut Draft<'_>) -> Result<(), Strin
 }
 
 /// Sizes that are operand 1, in the type of the data, are the attribute `split`.
-pub(in crate::passes::opset) fn split_sizes(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn split_sizes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     // The axis that is not named is the first one in each version.
     if draft.input(1).is_none() {
         return Ok(());
@@ -86,7 +86,7 @@ pub(in crate::passes::opset) fn split_sizes(draft: &mut Draft<'_>) -> Result<(),
 }
 
 /// `split` is operand 1.
-pub(in crate::passes::opset) fn split(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn split(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.ints("split").is_ok_and(|sizes| sizes.is_some_and(|sizes| sizes.is_empty())) {
         draft.take("split");
     }
@@ -94,7 +94,7 @@ pub(in crate::passes::opset) fn split(draft: &mut Draft<'_>) -> Result<(), Strin
 }
 
 /// How often and along which axis, both operands, are the repeats of every axis.
-pub(in crate::passes::opset) fn tile(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn tile(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let one = |slot: usize| match draft.const_numbers(slot)?.as_slice() {
         [number] if number.fract() == 0.0 && number.abs() < 9e15 => Some(*number as i64),
         _ => None,
@@ -113,7 +113,7 @@ pub(in crate::passes::opset) fn tile(draft: &mut Draft<'_>) -> Result<(), String
 }
 
 /// `k` is operand 1, a vector of one element.
-pub(in crate::passes::opset) fn top_k(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn top_k(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.attribute("k").is_none() {
         return Err("attribute 'k' is missing; correct the model".to_string());
     }
@@ -125,13 +125,13 @@ pub(in crate::passes::opset) fn top_k(draft: &mut Draft<'_>) -> Result<(), Strin
 }
 
 /// The sizes of operand `slot` where all of them are numbers; for the steps that need them.
-pub(super) fn known_sizes(draft: &Draft<'_>, slot: usize) -> Result<Vec<usize>, String> {
+pub(super) fn known_sizes(draft: &NodeDraft<'_>, slot: usize) -> Result<Vec<usize>, String> {
     let sizes = draft.fact(slot).and_then(crate::ir::Fact::static_shape);
     sizes.ok_or_else(|| format!("the shape of operand {slot} is not known; {STATE_SHAPES}"))
 }
 
 /// Puts axes of size 1 behind those of operand `slot`, which has `rank` of them.
-pub(super) fn widen(draft: &mut Draft<'_>, slot: usize, rank: usize, behind: usize) {
+pub(super) fn widen(draft: &mut NodeDraft<'_>, slot: usize, rank: usize, behind: usize) {
     let Some(data) = draft.input(slot).filter(|_| behind > 0) else { return };
     let axes = (rank..rank.saturating_add(behind)).filter_map(|axis| i64::try_from(axis).ok()).collect();
     let node = draft.build("aligned").unsqueeze(data, axes);

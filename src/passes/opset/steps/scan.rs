@@ -1,11 +1,11 @@
 //! Scan-8, which works on a batch.
 
 use crate::ir::{Attribute, NamedAttribute, NewNode, ValueId};
-use crate::passes::opset::draft::{Draft, unreadable};
+use crate::passes::opset::draft::{NodeDraft, unreadable};
 
 /// A Scan over the elements of the batch whose body is the Scan over the entries of one: states and scanned operands, split along their
 /// first axis, are operands of the inner one, and its results are put together along it again.
-pub(in crate::passes::opset) fn unbatch(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn unbatch(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.input(0).is_some() {
         return Err("it has lengths of sequences (operand 0), which no newer version has; leave them out if all are as long as the longest".to_string());
     }
@@ -20,7 +20,7 @@ pub(in crate::passes::opset) fn unbatch(draft: &mut Draft<'_>) -> Result<(), Str
     }
     let broken = |broken: crate::ir::Broken| broken.to_string();
     let outer = draft.model.add_graph("batch", None);
-    let fresh = |draft: &mut Draft<'_>, name: &str| {
+    let fresh = |draft: &mut NodeDraft<'_>, name: &str| {
         let name = draft.model.unused_name(name);
         draft.model.add_value(name)
     };

@@ -1,13 +1,13 @@
 //! Softmax, LogSoftmax and Hardmax: before operator set 13 on all axes from one on, as if they were one.
 
 use crate::ir::NewNode;
-use crate::passes::opset::draft::{Draft, STATE_SHAPES};
+use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 use crate::rewrite::Build;
 
 /// Along one axis where only one has elements beside each other; else between a Flatten and a Reshape.
 ///
 /// `softmax(x)[i, j] = softmax(flatten(x, axis))[i, j]`, for the rows of a flattened tensor are its axes from `axis` on.
-pub(in crate::passes::opset) fn along_one_axis(draft: &mut Draft<'_>) -> Result<(), String> {
+pub(in crate::passes::opset) fn along_one_axis(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let axis = draft.int("axis", 1)?;
     let shape = draft.shape(0);
     if let Some(dims) = shape {
