@@ -187,7 +187,8 @@ fn convert_root(
         graphs_below(model, root.graph).iter().flat_map(|&graph| model.graph(graph).nodes()).collect();
     for id in nodes {
         let Some(node) = model.node(id) else { continue };
-        if !node.canonical_domain().is_empty() || model.meaning(node).0 != "" || model.function_of(node).is_some() {
+        if !node.canonical_domain().is_empty() || !model.meaning(node).0.is_empty() || model.function_of(node).is_some()
+        {
             continue;
         }
         let described = model.describe(id);
