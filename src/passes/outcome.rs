@@ -2,7 +2,6 @@
 
 use super::assume::AssumeError;
 use super::edits::{Fired, LastEdit};
-use super::opset::OpsetError;
 use super::profile::PassRun;
 use crate::ir::{Broken, Facts};
 use crate::ops::{EventKind, Refusal};
@@ -62,6 +61,49 @@ pub enum RunError {
         /// Why it cannot work.
         reason: String,
     },
+}
+
+/// Why the model stays in its operator set.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OpsetError {
+    /// There is no such operator set.
+    #[error("there is no operator set {asked}; this program knows 1 to {newest}")]
+    NoSuch {
+        /// The version asked for.
+        asked: i64,
+        /// The newest one known.
+        newest: i64,
+    },
+    /// The model cannot be converted as a whole.
+    #[error("cannot convert the model to operator set {to}: {reason}")]
+    Model {
+        /// The version asked for.
+        to: i64,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// A node cannot be written in the operator set.
+    #[error("cannot convert {node} from operator set {from} to {to}: {reason}{}", others(*.more))]
+    Node {
+        /// The node.
+        node: String,
+        /// The version it is written in.
+        from: i64,
+        /// The version asked for.
+        to: i64,
+        /// Why, and what to do.
+        reason: String,
+        /// How many more nodes cannot.
+        more: usize,
+    },
+}
+
+fn others(more: usize) -> String {
+    match more {
+        0 => String::new(),
+        1 => " (and one more node cannot be converted)".to_string(),
+        more => format!(" (and {more} more nodes cannot be converted)"),
+    }
 }
 
 /// A name that no rule or pass has.
