@@ -7,7 +7,7 @@ use crate::onnx::external::ExternalProblem;
 use crate::onnx::wire::Problem;
 use crate::onnx::{DecodeError, EncodeError, FileError, ImportError, ImportReason, SaveError, SourceError};
 use crate::ops::SliceNameError;
-use crate::passes::{AssumeError, ExtractError, RunError};
+use crate::passes::{AssumeError, ExtractError, OpsetError, RunError};
 
 /// A model could not be opened, folded or written.
 ///
@@ -201,6 +201,8 @@ fn of_run(error: &RunError) -> ErrorKind {
         RunError::Assumption(_) => ErrorKind::Assumption,
         // Nodes in an order that cannot be computed in.
         RunError::Refused(_) => ErrorKind::Malformed,
+        RunError::Opset(OpsetError::NoSuch { .. }) => ErrorKind::Usage,
+        RunError::Opset(_) => ErrorKind::Unsupported,
         RunError::Impossible { .. } => ErrorKind::Impossible,
     }
 }

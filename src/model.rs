@@ -187,6 +187,7 @@ impl OnnxModel {
             external_bytes_after: None,
             files: Vec::new(),
             rounds: outcome.rounds,
+            opset: outcome.opset,
             notes: outcome.notes.into_iter().map(Note::from).collect(),
             fired: outcome.fired,
             last_edit: outcome.last_edit,

@@ -70,6 +70,10 @@ pub(super) struct Passes {
     /// Make floats of dequantized constants that are computed with, instead of leaving them quantized for the runtime.
     #[arg(long, help_heading = "What is done")]
     fold_dequantize: bool,
+    /// Write the model in this operator set of the default domain, 1 to the newest. Each node is written as the versions of its operator
+    /// differ, in bodies and functions as well; other domains keep their versions. A model that cannot be converted is refused.
+    #[arg(long, value_name = "VERSION", help_heading = "What is done")]
+    opset: Option<i64>,
     /// Stop after this many edits of any pass, to find the one at fault: the first ones of those made without this. With 0 only shapes
     /// are inferred and written. `explain` tells the last edit.
     #[arg(long, value_name = "COUNT", help_heading = "To find what is at fault")]
@@ -118,6 +122,7 @@ impl Passes {
             .trust_declared_shapes(self.trust_declared_shapes)
             .fold_dequantize(self.fold_dequantize)
             .strict(self.strict)
+            .opset(self.opset)
     }
 
     /// The operators that are said to be strided slices.

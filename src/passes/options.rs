@@ -84,6 +84,9 @@ options! {
     /// Whether dequantized constants become floats where they are computed with. Otherwise they stay integers and scales, which is what
     /// runtimes look for, and a fraction of the bytes.
     fold_dequantize: bool = false;
+    /// The operator set of the default domain to write the model in, if it is to be another. Each node is written as the versions of its
+    /// operator differ; other domains keep theirs. It is an error if some node cannot be.
+    opset: Option<i64> = None;
     /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work. Otherwise such nodes are
     /// left as they are, and told of.
     strict: bool = false;

@@ -36,6 +36,8 @@ pub struct Report {
     pub bytes_before: usize,
     /// Bytes of the file it went to, once it is written.
     pub bytes_after: Option<u64>,
+    /// The operator set of the default domain that the model was written in, and the one that it is written in now, if it was converted.
+    pub opset: Option<(i64, i64)>,
     /// Bytes of its tensors that lay in other files.
     pub external_bytes_before: u64,
     /// Bytes of its tensors that lie in files beside the one it went to, once it is written.

@@ -18,6 +18,9 @@ impl fmt::Display for Report {
         rows.sort_by_key(|&(name, was, is)| (std::cmp::Reverse(was.abs_diff(is)), std::cmp::Reverse(was), name));
         let changed = rows.iter().filter(|(_, was, is)| was != is).count();
         let width = rows.iter().take(LISTED).map(|(name, ..)| name.chars().count()).max().unwrap_or(0).max(20);
+        if let Some((from, to)) = self.opset {
+            writeln!(f, "opset {from} → {to}")?;
+        }
         writeln!(f, "{:width$} {:>9} {:>9}", "", "before", "after")?;
         for (name, was, is) in rows.iter().take(changed.min(LISTED)) {
             writeln!(f, "{name:width$} {was:>9} {is:>9}")?;

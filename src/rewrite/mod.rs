@@ -24,6 +24,7 @@ mod split;
 mod states;
 mod strided_slice;
 
+pub use build::Build;
 pub use dequantized::moves_dequantized;
 pub use fuse::idiom::Idioms;
 pub use index::{Positions, positions};
