@@ -93,9 +93,17 @@
 // The same input gives the same bytes.
 #![deny(clippy::iter_over_hash_type)]
 
+// The command line is written against the façade by the crate's name, as any other program would be.
+#[cfg(feature = "cli")]
+extern crate self as onnx_slice_fold;
+
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod dim;
 mod error;
+mod evaluation;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod ir;
 mod model;
@@ -114,8 +122,10 @@ pub mod slicing;
 pub mod tensor;
 
 pub use error::{Error, ErrorKind};
+pub use ir::Data;
 pub use model::OnnxModel;
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError};
 pub use passes::{Assumption, Options};
 pub use report::{Census, Note, Report, operator_table, rule_table, rule_text};
 pub use slicing::SliceRule;
+pub use tensor::{DType, Tensor, TensorError};

@@ -132,7 +132,19 @@ impl Passes {
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    ExitCode::from(run(std::env::args_os()))
+}
+
+/// Runs the program on arguments, its name being the first, and gives its exit code. Returns in any case, so that it can be called
+/// from a process that is more than this program.
+pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> u8 {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(BAD_INPUT);
+        }
+    };
     let result = match (cli.command, cli.fold) {
         (Some(Command::Show(show)), _) => show.run(),
         (Some(Command::Explain(explain)), _) => explain.run(),
@@ -141,11 +153,11 @@ pub fn main() -> ExitCode {
         (None, fold) => fold.run(),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
             // Where nobody listens the exit code says it.
             let _ = writeln!(std::io::stderr(), "error: {}", printable(&format!("{error:#}")));
-            ExitCode::from(BAD_INPUT)
+            BAD_INPUT
         }
     }
 }
