@@ -10,6 +10,7 @@ import onnx_ir.passes
 import pytest
 
 import onnx_slice_fold as osf
+from conftest import CHAIN
 from onnx_slice_fold.ir_pass import FoldPass
 from onnx_slice_fold.torch_export import fold_program
 
@@ -80,21 +81,11 @@ def test_the_snapshot_fixture(pytester, chain):
         def test_export(onnx_snapshot):
             onnx_snapshot(onnx.parser.parse_model({CHAIN!r}), name="chain")
     """)
-    run = ["-p", "onnx_slice_fold.pytest_plugin"] if not _installed() else []
-    pytester.runpytest_subprocess(*run).assert_outcomes(failed=1)
-    pytester.runpytest_subprocess(*run, "--onnx-snapshot-update").assert_outcomes(passed=1)
-    pytester.runpytest_subprocess(*run).assert_outcomes(passed=1)
+    pytester.runpytest_subprocess().assert_outcomes(failed=1)
+    pytester.runpytest_subprocess("--onnx-snapshot-update").assert_outcomes(passed=1)
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
     snapshot = pytester.path / "snapshots" / "chain.onnxtxt"
     snapshot.write_text(snapshot.read_text().replace("Relu", "Elu"))
-    result = pytester.runpytest_subprocess(*run)
+    result = pytester.runpytest_subprocess()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*-*Elu*", "*+*Relu*"])
-
-
-from conftest import CHAIN  # noqa: E402
-
-
-def _installed():
-    from importlib.metadata import entry_points
-
-    return any(entry.name == "onnx_slice_fold" for entry in entry_points(group="pytest11"))
