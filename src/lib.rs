@@ -124,6 +124,7 @@ pub mod tensor;
 pub use error::{Error, ErrorKind};
 pub use ir::Data;
 pub use model::OnnxModel;
+pub use onnx::{ExternalData, SaveOptions, Saved, SavedFile};
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError};
 pub use passes::{Assumption, Options};
 pub use report::{Census, Note, Report, operator_table, rule_table, rule_text};

@@ -5,7 +5,7 @@
 //! second one writes. Both are the same code with another [`Sink`]. Fields come in ascending order of their numbers,
 //! and the unknown fields of a message after those: what went in with that order comes out byte for byte.
 
-use std::io::{self, Write};
+use std::io;
 
 use bytes::Bytes;
 use thiserror::Error;
@@ -61,30 +61,41 @@ impl<'a> Encoded<'a> {
         self.len == 0
     }
 
-    /// Writes the model. Payloads of 64 KiB or more go to `out` straight from where they lie, everything else through a
-    /// buffer.
+    /// Writes the model.
     ///
     /// # Errors
     /// What `out` reports.
-    pub fn write(&self, out: &mut dyn Write) -> Result<(), EncodeError> {
-        let mut emit = Emit {
-            out,
-            buffer: Vec::with_capacity(BUFFER),
-            lengths: self.lengths.iter(),
-            walk: Walk::new(self.unknown),
-            failed: None,
-        };
+    pub fn write(&self, out: &mut dyn Destination) -> Result<(), EncodeError> {
+        let mut emit = Emit { out, lengths: self.lengths.iter(), walk: Walk::new(self.unknown), failed: None };
         self.model.put(&mut emit);
         emit.unknown();
-        emit.flush();
         emit.failed.map_or(Ok(()), |error| Err(error.into()))
     }
 }
 
-/// Small writes are gathered into this much.
-const BUFFER: usize = 256 << 10;
-/// A payload of this size is not gathered.
-const LARGE: usize = 64 << 10;
+/// Where the bytes of a message go, in order.
+pub trait Destination {
+    /// Takes bytes, mostly few.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Takes the payload of a tensor, which may lie in a file as it is.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn payload(&mut self, payload: &[u8]) -> io::Result<()> {
+        self.bytes(payload)
+    }
+}
+
+impl Destination for Vec<u8> {
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+}
 
 /// A message that can write its fields.
 trait Put {
@@ -101,6 +112,8 @@ trait Put {
 /// Where fields go.
 trait Sink {
     fn raw(&mut self, bytes: &[u8]);
+    /// The bytes of a `bytes` field.
+    fn payload(&mut self, payload: &[u8]);
     fn open(&mut self, step: Descent);
     fn close(&mut self);
 }
@@ -158,6 +171,10 @@ impl Sink for Measure<'_> {
         self.here = self.here.saturating_add(bytes.len() as u64);
     }
 
+    fn payload(&mut self, payload: &[u8]) {
+        self.raw(payload);
+    }
+
     fn open(&mut self, step: Descent) {
         self.walk.open(step);
         self.open.push((self.lengths.len(), step.field, std::mem::take(&mut self.here)));
@@ -178,8 +195,7 @@ impl Sink for Measure<'_> {
 
 /// Writes what has been measured.
 struct Emit<'a> {
-    out: &'a mut dyn Write,
-    buffer: Vec<u8>,
+    out: &'a mut dyn Destination,
     lengths: std::slice::Iter<'a, u64>,
     walk: Walk<'a>,
     /// The first error; nothing is written after it.
@@ -187,13 +203,6 @@ struct Emit<'a> {
 }
 
 impl Emit<'_> {
-    fn flush(&mut self) {
-        if self.failed.is_none() {
-            self.failed = self.out.write_all(&self.buffer).err();
-        }
-        self.buffer.clear();
-    }
-
     fn unknown(&mut self) {
         for piece in self.walk.pieces() {
             self.raw(piece);
@@ -203,16 +212,14 @@ impl Emit<'_> {
 
 impl Sink for Emit<'_> {
     fn raw(&mut self, bytes: &[u8]) {
-        if self.buffer.len().saturating_add(bytes.len()) > BUFFER {
-            self.flush();
+        if self.failed.is_none() {
+            self.failed = self.out.bytes(bytes).err();
         }
-        if bytes.len() < LARGE {
-            self.buffer.extend_from_slice(bytes);
-        } else {
-            self.flush();
-            if self.failed.is_none() {
-                self.failed = self.out.write_all(bytes).err();
-            }
+    }
+
+    fn payload(&mut self, payload: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.out.payload(payload).err();
         }
     }
 
@@ -333,7 +340,7 @@ fn text(sink: &mut dyn Sink, field: u32, text: &str) {
 fn payload(sink: &mut dyn Sink, field: u32, bytes: &Bytes) {
     sink.raw(&tag(field, 2));
     sink.raw(&Varint::of(bytes.len() as u64));
-    sink.raw(bytes);
+    sink.payload(bytes);
 }
 
 include!(concat!(env!("OUT_DIR"), "/encode.rs"));
@@ -358,9 +365,9 @@ mod tests {
     fn writes_what_prost_writes() {
         let mut model = sample();
         assert_eq!(written(&model, &UnknownFields::default()), model.encode_to_vec());
-        // Payloads around the sizes at which buffering changes, with small ones between them.
+        // Payloads of many sizes, with small ones between them.
         let graph = model.graph.as_mut().unwrap();
-        for len in [LARGE - 1, LARGE, LARGE + 1, BUFFER - 1, BUFFER, BUFFER + 1, 3 * BUFFER, 0, 5] {
+        for len in [127, 128, 16383, 16384, 1 << 20, 0, 5] {
             let raw_data = Some(vec![len as u8; len].into());
             let name = Some(format!("w{len}"));
             graph.initializer.push(proto::TensorProto { raw_data, name, ..Default::default() });
@@ -410,24 +417,23 @@ mod tests {
     #[test]
     fn the_first_error_ends_the_writing() {
         struct Full(usize);
-        impl Write for Full {
-            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                let room = bytes.len().min(self.0);
-                self.0 -= room;
-                if room == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(room) }
-            }
-            fn flush(&mut self) -> io::Result<()> {
-                Ok(())
+        impl Destination for Full {
+            fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+                // What comes after an error would be at the wrong place.
+                assert_ne!(self.0, usize::MAX);
+                let left = self.0.checked_sub(bytes.len());
+                self.0 = left.unwrap_or(usize::MAX);
+                left.map(|_| ()).ok_or(io::ErrorKind::StorageFull.into())
             }
         }
         let unknown = UnknownFields::default();
         let mut model = sample();
-        let payload = Some(vec![1; 2 * BUFFER].into());
+        let payload = Some(vec![1; 1 << 19].into());
         model.graph.as_mut().unwrap().initializer =
             vec![proto::TensorProto { raw_data: payload, ..Default::default() }; 3];
         let encoded = Encoded::measure(&model, &unknown).unwrap();
         let len = usize::try_from(encoded.len()).unwrap();
-        for room in [0, 1, BUFFER, len / 2, len - 1] {
+        for room in [0, 1, 1 << 18, len / 2, len - 1] {
             let error = encoded.write(&mut Full(room)).unwrap_err();
             assert!(matches!(error, EncodeError::Io(e) if e.kind() == io::ErrorKind::StorageFull));
         }

@@ -49,7 +49,7 @@ pub fn run(
     model.pin_shadowing();
     let disputed = opaque::make_disputed_opaque(model);
     let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each);
-    let mut profile = Profile::default();
+    let mut profile = Profile::new(options.measure_memory);
     let result = if options.fold && disputed.is_empty() && model.functions().next().is_some() {
         fold_with_functions(model, &scope, options, model_bytes, edits, &mut profile, watch)
     } else {

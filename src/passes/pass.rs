@@ -46,6 +46,8 @@ pub(super) struct Work<'a> {
     pub is_inferred: bool,
     /// What there is to tell.
     pub notes: Vec<NodeEvent>,
+    /// What inference has told.
+    pub told: FxHashSet<(NodeId, EventKind, String)>,
 }
 
 /// Something to tell of a node: its description, what kind of thing, and the reason.
@@ -69,7 +71,7 @@ impl Run {
     /// A run of the passes under these options, which may make as many edits as the counter allows.
     pub(super) fn new(options: &Options, edits: EditCounter) -> Self {
         let rules = RuleSet::new(&|name| !skips(options, name), options.exact);
-        Run { options: options.clone(), rules, edits, profile: Profile::default() }
+        Run { options: options.clone(), rules, edits, profile: Profile::new(options.measure_memory) }
     }
 
     /// Whether a rule or pass is to be left out.
@@ -81,8 +83,9 @@ impl Run {
 impl<'a> Work<'a> {
     /// The main graph, to be worked on for the first time.
     pub(super) fn new(model: &'a mut Model, walk: &'a mut Walk, run: &'a mut Run, growth: usize) -> Self {
-        let (kept, decided, untouched) = (FxHashSet::default(), FxHashSet::default(), Untouched::default());
-        Work { model, walk, run, growth, kept, decided, untouched, is_inferred: false, notes: Vec::new() }
+        let (kept, decided, told) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
+        let (untouched, notes) = (Untouched::default(), Vec::new());
+        Work { model, walk, run, growth, kept, decided, untouched, is_inferred: false, notes, told }
     }
 
     /// The model to change, what is known of its values, and the counter to ask before every edit.

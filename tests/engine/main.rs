@@ -8,6 +8,7 @@ mod bisection;
 mod budgets;
 mod claims;
 mod control;
+mod external_data;
 mod families;
 mod functions;
 mod inlining;

@@ -5,7 +5,7 @@
 //! digits nor the sum is much smaller than a term: `(x + a) − a` is a way to round `x`. Numbers made of sizes are left alone.
 
 use super::{Fusion, Operand, Place, Rule, has_arithmetic};
-use crate::ir::{Edit, Node, ValueId};
+use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::rewrite::index;
 use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
 
@@ -78,13 +78,14 @@ fn zero_term(place: &Place<'_>) -> Option<Edit> {
 }
 
 fn floats(place: &Place<'_>) -> Option<Edit> {
+    let steps = steps(place)?;
     let of_sizes = place.is_of_sizes(place.only_output()?);
-    if of_sizes { None } else { chain(place, has_arithmetic) }
+    if of_sizes { None } else { chain(place, steps, has_arithmetic) }
 }
 
 fn integers(place: &Place<'_>) -> Option<Edit> {
     let wraps = |dtype| matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
-    chain(place, wraps)
+    chain(place, steps(place)?, wraps)
 }
 
 /// A node as a link of a chain that starts at `x`: `x·c`, `x·c⁻¹`, `x + c`, `x − c` or `c − x`.
@@ -117,7 +118,8 @@ impl Link {
     }
 }
 
-fn chain(place: &Place<'_>, is_covered: fn(DType) -> bool) -> Option<Edit> {
+/// The node before this one, and both as steps that may become one.
+fn steps(place: &Place<'_>) -> Option<(NodeId, Link, Link)> {
     if !place.opset.arithmetic_broadcasts() {
         return None;
     }
@@ -126,6 +128,10 @@ fn chain(place: &Place<'_>, is_covered: fn(DType) -> bool) -> Option<Edit> {
     let id = place.model.value(outer.x).producer()?;
     let first = place.model.node(id).filter(|first| first.graph() == node.graph())?;
     let inner = Link::of(place, first).filter(|inner| inner.is_sum == outer.is_sum)?;
+    Some((id, inner, outer))
+}
+
+fn chain(place: &Place<'_>, (id, inner, outer): (NodeId, Link, Link), is_covered: fn(DType) -> bool) -> Option<Edit> {
     if !place.is_internal(outer.x, &[place.id]) {
         return None;
     }
