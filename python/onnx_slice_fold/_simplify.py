@@ -10,6 +10,7 @@ from ._check import agree
 from ._errors import UsageError
 from ._fold import plain
 from ._models import is_path, is_proto, opened, to_proto
+from ._overwrite import overwritten
 
 if TYPE_CHECKING:
     import onnx
@@ -90,7 +91,10 @@ def simplify(
     ) else model
     if is_proto(given):
         given = _prepared(given, unused_output, inline_functions, target_opset_version)
-    options = {"input_shapes": _named(given, overwrite_input_shapes)} if overwrite_input_shapes else {}
+    options: dict[str, Any] = {}
+    if overwrite_input_shapes:
+        options["input_shapes"] = _named(given, overwrite_input_shapes)
+        given = overwritten(given, options["input_shapes"])
     if not perform_optimization:
         # Inference, folding of constants and removal of what nothing reads go on with any.
         options["only"] = ["identity"]

@@ -9,6 +9,7 @@ from ._check import agree
 from ._errors import UsageError
 from ._fold import fold
 from ._models import is_path
+from ._overwrite import overwritten
 from ._report import Report
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def slim(
     options: dict[str, Any] = {}
     if arguments.get("input_shapes"):
         options["input_shapes"] = _shapes(arguments["input_shapes"])
+        original = overwritten(original, options["input_shapes"])
     if arguments.get("size_threshold"):
         options["free_growth"] = int(arguments["size_threshold"])
     folded, report = fold(original, **options)

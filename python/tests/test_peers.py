@@ -31,6 +31,24 @@ def test_simplify_gives_a_model_and_a_verdict(chain, tmp_path):
         osf.simplify(chain, check_n=1)
 
 
+def test_static_shapes_are_overwritten_and_all_that_follows():
+    static = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]> g (float[2, 6] x) => (float[2, 6] y) <float[2, 6] r> {
+            r = Relu (x)
+            s = Shape (r)
+            y = Reshape (r, s)
+        }""")
+    model, ok = osf.simplify(static, check_n=1, overwrite_input_shapes={"x": [5, 6]})
+    assert ok and operators(model) == ["Relu"]
+    slimmed = osf.slim(static, input_shapes=["x:5,6"], model_check=True)
+    for found in (model, slimmed):
+        shapes = [value.type.tensor_type.shape.dim for value in (*found.graph.input, *found.graph.output)]
+        assert [[dim.dim_value for dim in shape] for shape in shapes] == [[5, 6], [5, 6]]
+    assert static.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2
+    with pytest.raises(osf.AssumptionError):
+        osf.simplify(static, overwrite_input_shapes={"x": [5, 6, 7]})
+
+
 def test_simplify_finds_a_model_that_differs(chain):
     def wrong(model):
         """Takes the Relu for a Neg."""
