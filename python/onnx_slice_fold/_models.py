@@ -132,7 +132,7 @@ def given_back(model: Any, folded: _core.Model, output: Any) -> tuple[Any, int]:
 
 def _written(folded: _core.Model, output: Any) -> tuple[Any, int]:
     if is_path(output):
-        return output, folded.save(output)
+        return output, folded.save(output, False)
     if hasattr(output, "write"):
         data = folded.to_bytes()
         output.write(data)
@@ -160,7 +160,7 @@ def to_proto(folded: _core.Model) -> tuple[onnx.ModelProto, int]:
     except LimitError:
         with tempfile.TemporaryDirectory(prefix="onnx-slice-fold-") as directory:
             path = os.path.join(directory, "model.onnx")
-            size = folded.save(path)
+            size = folded.save(path, False)
             return onnx.load(path), size
     proto = onnx.ModelProto()
     proto.ParseFromString(data)

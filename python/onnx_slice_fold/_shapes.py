@@ -38,7 +38,7 @@ def infer_shapes_path(
     """The same from file to file, for models of any size; in place if ``output_path`` is empty."""
     held = opened(model_path, None)
     held.fold({"fold": False, "strict": strict_mode or check_type}, None)
-    held.save(output_path or model_path)
+    held.save(output_path or model_path, False)
 
 
 class SymbolicShapeInference:

@@ -60,11 +60,16 @@ def simplify(
     merge_ort_profile: bool = False,
     output_path: Optional[str] = None,
     external_data_threshold: Union[str, int] = DEFAULT_EXTERNAL_DATA_THRESHOLD,
+    range_opt: bool = False,
+    certify: Optional[bool] = None,
+    check_hazards: bool = False,
+    check_gradients: bool = False,
+    gradient_precision: str = "fp32",
 ) -> tuple[onnx.ModelProto, bool]:
     """The folded model, and whether it computed the same as the original in ``check_n`` runs of ONNX Runtime.
 
     The arguments are those of onnxsim 0.8, with its meaning. What only says how onnxsim works (``skipped_optimizers``,
-    ``skip_constant_folding``, ``skip_shape_inference``, ``gemm_fusion_backend``, profiles) has nothing to act on here: such an
+    ``skip_constant_folding``, ``skip_shape_inference``, ``gemm_fusion_backend``, profiles, its further checks) has nothing to act on here: such an
     argument is warned of once and the result is as if it were not given. What asks for a different result and is not there
     raises ``NotImplementedError``.
     """
@@ -79,6 +84,10 @@ def simplify(
         profile=profile is not None,
         ort_profile=ort_profile is not None,
         merge_ort_profile=merge_ort_profile,
+        range_opt=range_opt,
+        certify=certify,
+        check_hazards=check_hazards,
+        check_gradients=check_gradients,
     )
     if not is_path(model) and not is_proto(model):
         raise TypeError("model is a path or an onnx.ModelProto")
@@ -93,7 +102,11 @@ def simplify(
         given = _prepared(given, unused_output, inline_functions, target_opset_version)
     options: dict[str, Any] = {}
     if overwrite_input_shapes:
-        options["input_shapes"] = _named(given, overwrite_input_shapes)
+        # Sizes that are not positive leave the model's.
+        named = _named(given, overwrite_input_shapes)
+        options["input_shapes"] = {
+            name: [None if isinstance(size, int) and size <= 0 else size for size in shape] for name, shape in named.items()
+        }
         given = overwritten(given, options["input_shapes"])
     if not perform_optimization:
         # Inference, folding of constants and removal of what nothing reads go on with any.
@@ -105,13 +118,12 @@ def simplify(
         options["free_growth"] = threshold
     held = opened(given, None)
     held.fold(plain(options), None)
-    if output_path is not None and custom_rewriter is None:
-        held.save(output_path)
     simplified, _ = to_proto(held)
     if custom_rewriter is not None:
         simplified = _taking_turns(simplified, custom_rewriter, options)
-        if output_path is not None:
-            onnx.save(simplified, output_path)
+        held = opened(simplified, None)
+    if output_path is not None:
+        held.save(output_path, simplified.ByteSize() > _bytes(external_data_threshold))
     ok = check_n == 0 or agree(
         given,
         simplified,

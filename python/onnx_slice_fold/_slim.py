@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 from ._check import agree
 from ._errors import UsageError
 from ._fold import fold
-from ._models import is_path
+from ._models import is_path, opened
 from ._overwrite import overwritten
-from ._report import Report
+from ._report import Report, report_of
 
 if TYPE_CHECKING:
     import onnx
@@ -59,23 +59,13 @@ def slim(
         return None
     if output_model is None:
         return folded
-    external = {"save_as_external_data": True, "location": f"{output_model}.data"} if arguments.get(
-        "save_as_external_data"
-    ) else {}
-    if external:
-        import os
-
-        external["location"] = os.path.basename(external["location"])
-    onnx.save(folded, output_model, **external)
+    opened(folded, None).save(output_model, bool(arguments.get("save_as_external_data")))
     print(report)
     return None
 
 
 def _inspected(model: Any) -> Report:
     """What a model consists of, nothing being changed."""
-    from ._models import opened
-    from ._report import report_of
-
     found = opened(model, None).fold({"fold": False}, None)
     return report_of(found, found["bytes_before"])
 

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use onnx_slice_fold::{Data, OnnxModel};
+use onnx_slice_fold::{Data, OnnxModel, SaveOptions};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
@@ -83,8 +83,11 @@ impl Model {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<u64> {
-        py.detach(|| self.model().save(path)).map_err(errors::raised)
+    /// Large tensors go to a data file beside it if `external` says so, and in any case where the model would be too large.
+    fn save(&self, py: Python<'_>, path: PathBuf, external: bool) -> PyResult<u64> {
+        let options = SaveOptions::new().save_as_external_data(external);
+        let saved = py.detach(|| self.model().save_with(path, &options)).map_err(errors::raised)?;
+        Ok(saved.model.bytes)
     }
 
     fn text(&self, py: Python<'_>) -> String {

@@ -78,6 +78,17 @@ def test_simplify_does_what_its_arguments_say(chain, tmp_path):
     onnx.save(chain, path)
     osf.simplify(str(path), output_path=str(target))
     assert operators(onnx.load(target)) == ["Reshape", "Relu"]
+    large = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 13]> g (float[4000] x) => (float[4000] y) { y = Add (x, w) }""")
+    weights = onnx.numpy_helper.from_array(numpy.arange(4000, dtype=numpy.float32), "w")
+    large.graph.initializer.append(weights)
+    onnx.save(large, path)
+    for threshold, external in (("100MB", False), ("1KB", True)):
+        osf.simplify(str(path), output_path=str(target), external_data_threshold=threshold)
+        assert (tmp_path / "out.onnx.data").exists() is external
+        assert onnx.numpy_helper.to_array(onnx.load(target).graph.initializer[0])[-1] == 3999
+    named, _ = osf.simplify(chain, overwrite_input_shapes={"x": [0, 4, 6]})
+    assert named.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
     with pytest.raises(NotImplementedError):
         osf.simplify(chain, initializers_as_constants=False)
     with pytest.raises(osf.UsageError, match="no output 'q'; it has y, z"):
@@ -103,6 +114,8 @@ def test_slim(chain, tmp_path, capsys):
     assert osf.slim(chain, str(target), model_check=True, input_shapes=["x:2,4,6"]) is None
     assert onnx.load(target).graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2
     assert "all nodes" in capsys.readouterr().out
+    osf.slim(chain, str(target), save_as_external_data=True)
+    capsys.readouterr()
     assert operators(osf.slim(chain, outputs=["moved"])) == ["Reshape"]
     assert osf.slim([chain, chain]) is None
     assert capsys.readouterr().out.count("all nodes") == 2
