@@ -10,11 +10,17 @@ use crate::tensor::{DType, Tensor};
 
 /// What one result may take. A model is asked for its results on purpose, so this is much more than folding may spend; a file
 /// still cannot ask for all memory there is.
-const NODE_BYTES: usize = 4 << 30;
-const TOTAL_BYTES: usize = 16 << 30;
+const NODE_BYTES: usize = gibibytes(4);
+const TOTAL_BYTES: usize = gibibytes(16);
 /// Elementary operations of a node, and of all.
 const NODE_WORK: u64 = 10_000_000_000_000;
 const TOTAL_WORK: u64 = 100_000_000_000_000;
+
+/// As many as can be addressed, where these are more.
+const fn gibibytes(count: u64) -> usize {
+    let bytes = count << 30;
+    if bytes > isize::MAX as u64 { isize::MAX as usize } else { bytes as usize }
+}
 
 /// A model that was not evaluated.
 #[derive(Debug, thiserror::Error)]

@@ -78,7 +78,11 @@ fn failed(error: Error) -> (osf_status, String) {
 ///
 /// # Safety
 /// Both pointers are null or valid, and the text ends with a zero.
-unsafe fn with_text(options: *mut osf_options, text: *const c_char, change: fn(Options, &str) -> Options) -> osf_status {
+unsafe fn with_text(
+    options: *mut osf_options,
+    text: *const c_char,
+    change: fn(Options, &str) -> Options,
+) -> osf_status {
     call(|| {
         if text.is_null() {
             return Err(usage("the text is a null pointer"));

@@ -118,8 +118,9 @@ fn run(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 #[pyfunction]
 fn rules(py: Python<'_>, name: Option<&str>) -> PyResult<String> {
     match name {
-        Some(name) => onnx_slice_fold::rule_text(name)
-            .map_err(|error| errors::exception(py, "UsageError", &error.to_string())),
+        Some(name) => {
+            onnx_slice_fold::rule_text(name).map_err(|error| errors::exception(py, "UsageError", &error.to_string()))
+        }
         None => Ok(onnx_slice_fold::rule_table()),
     }
 }
