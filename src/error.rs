@@ -8,7 +8,7 @@ use crate::onnx::external::ExternalProblem;
 use crate::onnx::wire::Problem;
 use crate::onnx::{DecodeError, EncodeError, FileError, ImportError, ImportReason, SaveError, SourceError};
 use crate::ops::{Decline, SliceNameError};
-use crate::passes::{AssumeError, RunError};
+use crate::passes::{AssumeError, ExtractError, RunError};
 
 /// A model could not be opened, folded or written.
 ///
@@ -52,6 +52,8 @@ pub enum ErrorKind {
     Changed,
     /// An [assumption](crate::Assumption) contradicts the model, another assumption, or what the graph needs.
     Assumption,
+    /// The part of the model that was asked for does not exist, or is not whole.
+    Extraction,
     /// No run of the model can succeed, and [`strict`](crate::Options::strict) was asked for.
     Impossible,
     /// A node is not evaluated: this program does not know how, runtimes disagree, or it cannot work on the values it got.
@@ -75,6 +77,8 @@ pub(crate) enum Cause {
     #[error(transparent)]
     Save(#[from] SaveError),
     #[error(transparent)]
+    Extract(#[from] ExtractError),
+    #[error(transparent)]
     SliceName(#[from] SliceNameError),
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
@@ -95,6 +99,8 @@ impl Error {
             Cause::Import(error) => of_import(error),
             Cause::Run(error) => of_run(error),
             Cause::Save(error) => of_save(error),
+            Cause::Extract(ExtractError::Broken(_)) => ErrorKind::Internal,
+            Cause::Extract(_) => ErrorKind::Extraction,
             Cause::Evaluate(EvaluateError::Declined(Decline::OverBudget(_))) => ErrorKind::Limit,
             Cause::Evaluate(EvaluateError::Declined(_)) => ErrorKind::NotEvaluated,
             Cause::Evaluate(_) | Cause::SliceName(_) | Cause::HalfFolded => ErrorKind::Usage,

@@ -10,6 +10,7 @@ use super::fill::Filler;
 use super::proto::StringStringEntryProto;
 use super::save::{NewFile, SaveError};
 use super::source::Source;
+use crate::tensor::Tensor;
 
 /// Where a payload lies in a data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,13 @@ pub struct DataWriter<'a> {
     source: Option<&'a Source>,
     out: Filler<'a>,
     /// What has been written, by address and length. It is held, so that an address means one thing only.
-    written: BTreeMap<(usize, usize), (Placement, Bytes)>,
+    written: BTreeMap<(usize, usize), (Placement, Held)>,
+}
+
+/// A payload that has been written.
+enum Held {
+    Bytes { _payload: Bytes },
+    Deferred { _payload: Tensor },
 }
 
 /// Bytes from which on a payload begins on a page, and that page's size.
@@ -91,19 +98,39 @@ impl<'a> DataWriter<'a> {
     /// If the source changed; otherwise what the system reports.
     pub fn place(&mut self, payload: &Bytes) -> Result<Placement, SaveError> {
         let key = (payload.as_ptr() as usize, payload.len());
+        self.append(key, Held::Bytes { _payload: payload.clone() }, &|out| out.payload(payload))
+    }
+
+    /// The same for the payload of a tensor, which need not be there yet.
+    ///
+    /// # Errors
+    /// As [`place`](Self::place).
+    pub fn place_tensor(&mut self, tensor: &Tensor) -> Result<Placement, SaveError> {
+        if !tensor.is_deferred() {
+            return self.place(tensor.bytes());
+        }
+        self.append(tensor.payload_key(), Held::Deferred { _payload: tensor.clone() }, &|out| out.deferred(tensor))
+    }
+
+    fn append(
+        &mut self,
+        key: (usize, usize),
+        held: Held,
+        write: &dyn Fn(&mut Filler<'a>) -> std::io::Result<()>,
+    ) -> Result<Placement, SaveError> {
         if let Some((placement, _)) = self.written.get(&key) {
             return Ok(*placement);
         }
-        let (at, length) = (self.out.len(), payload.len() as u64);
+        let (at, length) = (self.out.len(), key.1 as u64);
         let offset = at.next_multiple_of(if length >= PAGE { PAGE } else { 64 });
         self.out.new.must_hold(offset.saturating_add(length))?;
         let gap = [0; PAGE as usize];
         let gap = usize::try_from(offset - at).ok().and_then(|len| gap.get(..len)).unwrap_or_default();
-        if let Err(error) = self.out.bytes(gap).and_then(|()| self.out.payload(payload)) {
+        if let Err(error) = self.out.bytes(gap).and_then(|()| write(&mut self.out)) {
             return Err(self.failed(error));
         }
         let placement = Placement { offset, length };
-        self.written.insert(key, (placement, payload.clone()));
+        self.written.insert(key, (placement, held));
         Ok(placement)
     }
 

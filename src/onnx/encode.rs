@@ -5,6 +5,7 @@
 //! second one writes. Both are the same code with another [`Sink`]. Fields come in ascending order of their numbers,
 //! and the unknown fields of a message after those: what went in with that order comes out byte for byte.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use thiserror::Error;
 
 use super::wire::{Descent, UnknownFields};
 use super::{MESSAGE_BYTES, proto};
+use crate::tensor::Tensor;
 
 /// A model that cannot be written as one protobuf message, or not written at all.
 #[derive(Debug, Error)]
@@ -24,10 +26,14 @@ pub enum EncodeError {
     Io(#[from] io::Error),
 }
 
+/// Tensors whose payload is computed while it is written, by the path of their message, which has none.
+pub type DeferredPayloads = BTreeMap<Vec<Descent>, Tensor>;
+
 /// A model that has been measured and can be written.
 pub struct Encoded<'a> {
     model: &'a proto::ModelProto,
     unknown: &'a UnknownFields,
+    deferred: &'a DeferredPayloads,
     len: u64,
     /// The length of every message below the model, in the order they begin.
     lengths: Vec<u64>,
@@ -39,7 +45,21 @@ impl<'a> Encoded<'a> {
     /// # Errors
     /// [`EncodeError::TooLarge`].
     pub fn measure(model: &'a proto::ModelProto, unknown: &'a UnknownFields) -> Result<Self, EncodeError> {
-        let mut measure = Measure { lengths: Vec::new(), open: Vec::new(), here: 0, walk: Walk::new(unknown) };
+        static NONE: DeferredPayloads = DeferredPayloads::new();
+        Encoded::measure_deferred(model, unknown, &NONE)
+    }
+
+    /// The same for a model with payloads that are computed while they are written.
+    ///
+    /// # Errors
+    /// [`EncodeError::TooLarge`].
+    pub fn measure_deferred(
+        model: &'a proto::ModelProto,
+        unknown: &'a UnknownFields,
+        deferred: &'a DeferredPayloads,
+    ) -> Result<Self, EncodeError> {
+        let walk = Walk::new(unknown, deferred);
+        let mut measure = Measure { lengths: Vec::new(), open: Vec::new(), here: 0, walk };
         model.put(&mut measure);
         measure.unknown();
         debug_assert_eq!(
@@ -48,7 +68,11 @@ impl<'a> Encoded<'a> {
             "unknown fields of a message the model does not have"
         );
         let Measure { lengths, here: len, .. } = measure;
-        if len > MESSAGE_BYTES { Err(EncodeError::TooLarge(len)) } else { Ok(Encoded { model, unknown, len, lengths }) }
+        if len > MESSAGE_BYTES {
+            Err(EncodeError::TooLarge(len))
+        } else {
+            Ok(Encoded { model, unknown, deferred, len, lengths })
+        }
     }
 
     /// Bytes that [`Encoded::write`] writes.
@@ -66,7 +90,8 @@ impl<'a> Encoded<'a> {
     /// # Errors
     /// What `out` reports.
     pub fn write(&self, out: &mut dyn Destination) -> Result<(), EncodeError> {
-        let mut emit = Emit { out, lengths: self.lengths.iter(), walk: Walk::new(self.unknown), failed: None };
+        let walk = Walk::new(self.unknown, self.deferred);
+        let mut emit = Emit { out, lengths: self.lengths.iter(), walk, failed: None };
         self.model.put(&mut emit);
         emit.unknown();
         emit.failed.map_or(Ok(()), |error| Err(error.into()))
@@ -88,7 +113,25 @@ pub trait Destination {
     fn payload(&mut self, payload: &[u8]) -> io::Result<()> {
         self.bytes(payload)
     }
+
+    /// Takes a payload that is computed meanwhile, block by block.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn deferred(&mut self, tensor: &Tensor) -> io::Result<()> {
+        let len = tensor.byte_len();
+        let mut block = vec![0; len.min(COMPUTED)];
+        for at in (0..len).step_by(COMPUTED) {
+            let block = block.get_mut(..COMPUTED.min(len - at)).unwrap_or_default();
+            tensor.read(at, block);
+            self.bytes(block)?;
+        }
+        Ok(())
+    }
 }
+
+/// Bytes of a payload that are computed at a time, by all processors together.
+const COMPUTED: usize = 8 << 20;
 
 impl Destination for Vec<u8> {
     fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -118,21 +161,27 @@ trait Sink {
     fn close(&mut self);
 }
 
-/// The path of the message being written, kept only if a message may have unknown fields.
+/// The path of the message being written, kept only if a message may have unknown fields or a payload to be computed.
 struct Walk<'a> {
     path: Vec<Descent>,
     unknown: Option<&'a UnknownFields>,
-    /// How many messages had some.
+    deferred: Option<&'a DeferredPayloads>,
+    /// How many messages had unknown fields.
     met: usize,
 }
 
 impl<'a> Walk<'a> {
-    fn new(unknown: &'a UnknownFields) -> Self {
-        Walk { path: Vec::new(), unknown: (!unknown.is_empty()).then_some(unknown), met: 0 }
+    fn new(unknown: &'a UnknownFields, deferred: &'a DeferredPayloads) -> Self {
+        let unknown = (!unknown.is_empty()).then_some(unknown);
+        Walk { path: Vec::new(), unknown, deferred: (!deferred.is_empty()).then_some(deferred), met: 0 }
+    }
+
+    fn deferred(&self) -> Option<&'a Tensor> {
+        self.deferred?.get(&self.path)
     }
 
     fn open(&mut self, step: Descent) {
-        if self.unknown.is_some() {
+        if self.unknown.is_some() || self.deferred.is_some() {
             self.path.push(step);
         }
     }
@@ -182,6 +231,11 @@ impl Sink for Measure<'_> {
     }
 
     fn close(&mut self) {
+        if let Some(tensor) = self.walk.deferred() {
+            self.raw(&tag(RAW_DATA, 2));
+            self.raw(&Varint::of(tensor.byte_len() as u64));
+            self.here = self.here.saturating_add(tensor.byte_len() as u64);
+        }
         self.unknown();
         self.walk.close();
         let Some((place, field, around)) = self.open.pop() else { return };
@@ -231,10 +285,20 @@ impl Sink for Emit<'_> {
     }
 
     fn close(&mut self) {
+        if let Some(tensor) = self.walk.deferred() {
+            self.raw(&tag(RAW_DATA, 2));
+            self.raw(&Varint::of(tensor.byte_len() as u64));
+            if self.failed.is_none() {
+                self.failed = self.out.deferred(tensor).err();
+            }
+        }
         self.unknown();
         self.walk.close();
     }
 }
+
+/// The number of `TensorProto.raw_data`, the last field of a tensor that is written here but for those written back as they came.
+const RAW_DATA: u32 = 9;
 
 /// A base-128 varint.
 struct Varint {
@@ -412,6 +476,41 @@ mod tests {
         let unknown = UnknownFields::default();
         assert!(Encoded::measure(&model(3), &unknown).is_ok());
         assert!(matches!(Encoded::measure(&model(4), &unknown), Err(EncodeError::TooLarge(n)) if n > 2 << 30));
+    }
+
+    #[test]
+    fn computed_payloads_are_where_others_are() {
+        struct Count;
+        impl crate::tensor::Recipe for Count {
+            fn fill(&self, first: usize, out: &mut [u8]) {
+                for (number, out) in out.chunks_exact_mut(4).enumerate() {
+                    out.copy_from_slice(&((first + number) as u32).to_le_bytes());
+                }
+            }
+            fn depth(&self) -> usize {
+                1
+            }
+        }
+        let step = |field, index| Descent { field, index };
+        for len in [0, 1, 7, (COMPUTED / 4) - 1, COMPUTED / 4, COMPUTED / 4 + 1, 3 << 20] {
+            let tensor = Tensor::deferred(crate::tensor::DType::Uint32, &[len], Box::new(Count)).unwrap();
+            let mut model = sample();
+            let mut unknown = UnknownFields::default();
+            unknown.add(&[step(7, 0), step(5, 0)], [Bytes::from_static(b"\xa0\x1f\x09")]);
+            let initializer = proto::TensorProto { name: Some("w".into()), ..Default::default() };
+            model.graph.as_mut().unwrap().initializer.insert(0, initializer);
+            let deferred = DeferredPayloads::from([(vec![step(7, 0), step(5, 0)], tensor.clone())]);
+            let encoded = Encoded::measure_deferred(&model, &unknown, &deferred).unwrap();
+            let mut bytes = Vec::new();
+            encoded.write(&mut bytes).unwrap();
+            assert_eq!(encoded.len(), bytes.len() as u64);
+            assert!(!tensor.is_made());
+            let payload: Vec<u8> = (0..len as u32).flat_map(u32::to_le_bytes).collect();
+            let (found, _) = decode(&bytes.into(), &Limits::default()).unwrap();
+            let initializer = &found.graph.as_ref().unwrap().initializer[0];
+            assert!(initializer.raw_data.as_deref().unwrap() == payload);
+            assert!(**tensor.bytes() == payload);
+        }
     }
 
     #[test]

@@ -118,21 +118,21 @@ pub fn external_bytes(model: &Model) -> u64 {
 pub fn store(model: &Model, target: &Path, source: Option<&Source>, options: &SaveOptions) -> Result<Saved, SaveError> {
     let mut store = Store { model, target, source, data: None, externals: Externals::default() };
     store.known(options)?;
-    let (mut proto, mut unknown) = export(model, &store.externals)?;
-    let too_large = match Encoded::measure(&proto, &unknown) {
+    let (mut proto, mut unknown, mut deferred) = export(model, &store.externals)?;
+    let too_large = match Encoded::measure_deferred(&proto, &unknown, &deferred) {
         Err(EncodeError::TooLarge(bytes)) => Some(bytes),
         _ => None,
     };
     if too_large.is_some() {
         let least = options.threshold.min(STAYS);
         store.place(&|value| store_at(model, value, least))?;
-        (proto, unknown) = export(model, &store.externals)?;
+        (proto, unknown, deferred) = export(model, &store.externals)?;
     }
     let Store { data, externals, .. } = store;
     let external_bytes = payload_bytes(model, initializers(model).filter(|value| externals.contains_key(value)));
     let name = |data: &DataWriter| SavedFile { path: target.with_file_name(data.location()), bytes: data.len() };
     let written = data.as_ref().map(name);
-    let bytes = write_model(target, Parts { model: &proto, unknown: &unknown, data, source })?;
+    let bytes = write_model(target, Parts { model: &proto, unknown: &unknown, deferred: &deferred, data, source })?;
     let model = SavedFile { path: target.to_path_buf(), bytes };
     Ok(Saved { model, data: written, external_bytes, too_large })
 }
@@ -147,8 +147,8 @@ fn store_at(model: &Model, value: ValueId, least: usize) -> bool {
 /// # Errors
 /// If they are more than one protobuf message may have, or the source changed meanwhile.
 pub fn to_bytes(model: &Model, source: Option<&Source>) -> Result<Vec<u8>, SaveError> {
-    let (proto, unknown) = export(model, &Externals::default())?;
-    let encoded = Encoded::measure(&proto, &unknown).map_err(in_memory)?;
+    let (proto, unknown, deferred) = export(model, &Externals::default())?;
+    let encoded = Encoded::measure_deferred(&proto, &unknown, &deferred).map_err(in_memory)?;
     let mut bytes = Vec::with_capacity(usize::try_from(encoded.len()).unwrap_or(0));
     encoded.write(&mut bytes).map_err(in_memory)?;
     // Mapped payloads that were cut meanwhile read as zeros.
@@ -188,8 +188,8 @@ impl Store<'_> {
         }
         let had_files = source.is_some_and(|source| source.data.ids().next().is_some());
         let is_new = |value| {
-            let payload = model.value(value).tensor().map(Tensor::bytes);
-            source.zip(payload).is_some_and(|(source, payload)| !source.holds(payload))
+            let of_file = |source: &Source, tensor: &Tensor| !tensor.is_deferred() && source.holds(tensor.bytes());
+            source.zip(model.value(value).tensor()).is_some_and(|(source, tensor)| !of_file(source, tensor))
         };
         self.place(&|value| {
             let was_external = origin(model, value).is_some();
@@ -225,12 +225,12 @@ impl Store<'_> {
                 continue;
             }
             let tensor = self.model.value(value).tensor().filter(|tensor| tensor.strings().is_none());
-            let Some(bytes) = tensor.map(Tensor::bytes) else { continue };
+            let Some(tensor) = tensor else { continue };
             let writer = match &mut self.data {
                 Some(writer) => writer,
                 None => self.data.insert(DataWriter::create(self.target, self.source)?),
             };
-            let placement = writer.place(bytes)?;
+            let placement = writer.place_tensor(tensor)?;
             self.externals.insert(value, writer.entries(placement));
         }
         Ok(())
@@ -253,9 +253,9 @@ fn origin(model: &Model, value: ValueId) -> Option<&ExternalOrigin> {
 /// Bytes of these, each payload that several share once.
 fn payload_bytes(model: &Model, values: impl Iterator<Item = ValueId>) -> u64 {
     let mut seen = FxHashSet::default();
-    let payloads = values.filter_map(|value| model.value(value).tensor()).map(Tensor::bytes);
-    let once = payloads.filter(|bytes| seen.insert((bytes.as_ptr() as usize, bytes.len())));
-    once.fold(0, |sum, bytes| sum.saturating_add(bytes.len() as u64))
+    let payloads = values.filter_map(|value| model.value(value).tensor()).map(Tensor::payload_key);
+    let once = payloads.filter(|&payload| seen.insert(payload));
+    once.fold(0, |sum, (_, len)| sum.saturating_add(len as u64))
 }
 
 /// Initializers of every graph that still belongs to the model.

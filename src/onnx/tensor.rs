@@ -283,15 +283,20 @@ pub(super) fn densify(sparse: &SparseTensor) -> Option<Tensor> {
 
 /// The message of a tensor. `extra` is not in it: the caller writes it behind the fields.
 pub(super) fn message(name: Option<&str>, tensor: &Tensor) -> TensorProto {
-    let mut proto = TensorProto {
-        name: name.map(str::to_string),
-        data_type: Some(tensor.dtype().onnx()),
-        dims: tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect(),
-        ..TensorProto::default()
-    };
+    let mut proto = message_without_payload(name, tensor);
     match tensor.strings() {
         Some(strings) => proto.string_data = strings.to_vec(),
         None => proto.raw_data = Some(tensor.bytes().clone()),
     }
     proto
+}
+
+/// The same without its elements.
+pub(super) fn message_without_payload(name: Option<&str>, tensor: &Tensor) -> TensorProto {
+    TensorProto {
+        name: name.map(str::to_string),
+        data_type: Some(tensor.dtype().onnx()),
+        dims: tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect(),
+        ..TensorProto::default()
+    }
 }

@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use super::data::DataWriter;
-use super::encode::Encoded;
+use super::encode::{DeferredPayloads, Encoded};
 use super::fill::Filler;
 use super::proto::ModelProto;
 use super::save::{NewFile, SaveError};
@@ -23,6 +23,8 @@ pub struct Parts<'a> {
     pub model: &'a ModelProto,
     /// Fields the schema does not know, by the message of `model` they go to.
     pub unknown: &'a UnknownFields,
+    /// Tensors of `model` whose payload is computed while it is written.
+    pub deferred: &'a DeferredPayloads,
     /// The external data written for it. It gets its place just before the model does.
     pub data: Option<DataWriter<'a>>,
     /// Where the model came from: payloads in `model` and `data` may lie in its files.
@@ -43,7 +45,8 @@ pub struct Parts<'a> {
 /// nothing is left beside it.
 pub fn write_model(target: &Path, parts: Parts) -> Result<u64, SaveError> {
     let new = NewFile::create(target, parts.source)?;
-    let encoded = Encoded::measure(parts.model, parts.unknown).map_err(|error| new.failed(error))?;
+    let encoded =
+        Encoded::measure_deferred(parts.model, parts.unknown, parts.deferred).map_err(|error| new.failed(error))?;
     new.must_hold(encoded.len())?;
     let mut filler = Filler::new(new, parts.source);
     filler.expect(encoded.len());

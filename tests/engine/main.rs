@@ -11,6 +11,7 @@ mod control;
 mod external_data;
 mod families;
 mod functions;
+mod idempotence;
 mod inlining;
 mod long_chains;
 mod movement_random;
