@@ -3,10 +3,11 @@
 use std::fmt;
 use std::io;
 
+use crate::evaluation::EvaluateError;
 use crate::onnx::external::ExternalProblem;
 use crate::onnx::wire::Problem;
 use crate::onnx::{DecodeError, EncodeError, FileError, ImportError, ImportReason, SaveError, SourceError};
-use crate::ops::SliceNameError;
+use crate::ops::{Decline, SliceNameError};
 use crate::passes::{AssumeError, ExtractError, OpsetError, RunError};
 
 /// A model could not be opened, folded or written.
@@ -55,6 +56,8 @@ pub enum ErrorKind {
     Extraction,
     /// No run of the model can succeed, and [`strict`](crate::Options::strict) was asked for.
     Impossible,
+    /// A node is not evaluated: this program does not know how, runtimes disagree, or it cannot work on the values it got.
+    NotEvaluated,
     /// The call itself is wrong: an option that is not understood, a rule that does not exist, a target that may not be written to.
     Usage,
     /// A defect of this library. The model must not be used any further.
@@ -77,6 +80,8 @@ pub(crate) enum Cause {
     Extract(#[from] ExtractError),
     #[error(transparent)]
     SliceName(#[from] SliceNameError),
+    #[error(transparent)]
+    Evaluate(#[from] EvaluateError),
     #[error("an error left the model half folded; it must be opened again")]
     HalfFolded,
 }
@@ -96,7 +101,9 @@ impl Error {
             Cause::Save(error) => of_save(error),
             Cause::Extract(ExtractError::Broken(_)) => ErrorKind::Internal,
             Cause::Extract(_) => ErrorKind::Extraction,
-            Cause::SliceName(_) | Cause::HalfFolded => ErrorKind::Usage,
+            Cause::Evaluate(EvaluateError::Declined(Decline::OverBudget(_))) => ErrorKind::Limit,
+            Cause::Evaluate(EvaluateError::Declined(_)) => ErrorKind::NotEvaluated,
+            Cause::Evaluate(_) | Cause::SliceName(_) | Cause::HalfFolded => ErrorKind::Usage,
         }
     }
 

@@ -93,9 +93,17 @@
 // The same input gives the same bytes.
 #![deny(clippy::iter_over_hash_type)]
 
+// The command line is written against the façade by the crate's name, as any other program would be.
+#[cfg(feature = "cli")]
+extern crate self as onnx_slice_fold;
+
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod dim;
 mod error;
+mod evaluation;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod ir;
 mod model;
@@ -114,6 +122,7 @@ pub mod slicing;
 pub mod tensor;
 
 pub use error::{Error, ErrorKind};
+pub use ir::Data;
 pub use model::OnnxModel;
 pub use onnx::{ExternalData, SaveOptions, Saved, SavedFile};
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError};
@@ -122,3 +131,4 @@ pub use report::{Census, Note, Port, Report, operator_table, rule_table, rule_te
 #[doc(hidden)]
 pub use rewrite::meant as nearest_name;
 pub use slicing::SliceRule;
+pub use tensor::{DType, Tensor, TensorError};

@@ -1,5 +1,6 @@
 //! A model on its way through the program: opened, folded, saved.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
@@ -9,10 +10,12 @@ use bytes::Bytes;
 
 use crate::dim::Scope;
 use crate::error::{Cause, Error};
-use crate::ir::{self, Model};
+use crate::evaluation;
+use crate::ir::{self, Data, Model};
 use crate::onnx::{self, Limits, SaveOptions, Saved, Source};
 use crate::passes::{self, Options};
 use crate::report::{Census, Interface, Note, Report, author_names, diff, input_names};
+use crate::slicing::SliceRule;
 
 /// An ONNX model: opened, to be folded and written.
 ///
@@ -194,6 +197,36 @@ impl OnnxModel {
             passes: outcome.passes,
             seconds: begin.elapsed().as_secs_f64(),
         })
+    }
+
+    /// Computes the outputs from values for the inputs, each by its name, in this program's own evaluator: the one that folds
+    /// constants. Inputs that are initializers, too, may be left out. It is there to look at what a model computes, and is no runtime:
+    /// kernels are plain, and whatever folding would leave alone is an error.
+    ///
+    /// ```
+    /// use onnx_slice_fold::{Data, OnnxModel, Tensor};
+    ///
+    /// let model = OnnxModel::open("models/bert_dy18d.onnx")?;
+    /// let ids = || Data::Tensor(Tensor::from_vec(&[1, 4], vec![5_i64, 6, 7, 8]).unwrap());
+    /// let outputs = model.evaluate([("input_ids", ids()), ("attention_mask", ids())])?;
+    /// let tensor = outputs[0].1.tensor().unwrap();
+    /// assert_eq!((outputs[0].0.as_str(), tensor.shape()), ("last_hidden_state", &[1, 4, 32][..]));
+    /// # Ok::<(), onnx_slice_fold::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A value is missing, is not what the model declares ([`Usage`](crate::ErrorKind::Usage)), or a node is not evaluated, on these
+    /// values or at all ([`NotEvaluated`](crate::ErrorKind::NotEvaluated)).
+    pub fn evaluate<N: Into<String>>(
+        &self,
+        inputs: impl IntoIterator<Item = (N, Data)>,
+    ) -> Result<Vec<(String, Data)>, Error> {
+        self.whole()?;
+        let inputs: BTreeMap<String, Data> = inputs.into_iter().map(|(name, data)| (name.into(), data)).collect();
+        let outputs = evaluation::evaluate(&self.model, SliceRule::Agree, inputs)?;
+        // What was read from a file that was cut meanwhile are not its values.
+        self.source.as_ref().map_or(Ok(()), Source::verify)?;
+        Ok(outputs)
     }
 
     /// What is different in another model, a line for each difference: `-` goes before what only this one has, `+` before what only the other

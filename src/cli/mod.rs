@@ -114,12 +114,22 @@ impl std::error::Error for Usage {}
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
-    let result = read().and_then(|(cli, notes)| run(cli, &notes));
+    ExitCode::from(run(std::env::args_os()))
+}
+
+/// Runs the program on arguments, its name being the first, and gives its exit code. Returns in any case, so that it can be called
+/// from a process that is more than this program.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let result = match read(arguments.into_iter().collect()) {
+        Ok(Ok((cli, notes))) => execute(cli, &notes),
+        Ok(Err(code)) => return code,
+        Err(error) => Err(error),
+    };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
             say(Style::Error, "error", &format!("{error:#}"));
-            ExitCode::from(exit_code(&error))
+            exit_code(&error)
         }
     }
 }
@@ -132,23 +142,25 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     if is_usage { BAD_USAGE } else { BAD_INPUT }
 }
 
-/// The arguments: those of other tools in our words, those of the configuration file first.
-fn read() -> anyhow::Result<(Cli, Vec<String>)> {
+/// The arguments: those of other tools in our words, those of the configuration file first. If the parser has something to say instead,
+/// such as help, it has said it, and the exit code is given.
+fn read(arguments: Vec<OsString>) -> anyhow::Result<Result<(Cli, Vec<String>), u8>> {
     let program = Cli::command();
-    let own: Vec<OsString> = without_help_of_help(std::env::args_os().collect());
+    let own: Vec<OsString> = without_help_of_help(arguments);
     let translated = peers::translate(own).map_err(Usage::error)?;
     let (mut arguments, mut notes) = (translated.arguments, translated.notes);
     if let Some(file) = config::add(&mut arguments, &program).map_err(Usage::error)? {
         notes.push(format!("flags of '{}' are used", file.display()));
     }
     match Cli::try_parse_from(&arguments) {
-        Ok(cli) => Ok((cli, notes)),
+        Ok(cli) => Ok(Ok((cli, notes))),
         Err(mut error) => {
             // "use '-- --foo'" is for names that begin so, which models do not have.
             if error.kind() == ClapErrorKind::UnknownArgument && error.get(ContextKind::SuggestedArg).is_none() {
                 error.remove(ContextKind::Suggested);
             }
-            error.exit()
+            let _ = error.print();
+            Ok(Err(u8::try_from(error.exit_code()).unwrap_or(BAD_USAGE)))
         }
     }
 }
@@ -162,7 +174,7 @@ fn without_help_of_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-fn run(cli: Cli, notes: &[String]) -> anyhow::Result<()> {
+fn execute(cli: Cli, notes: &[String]) -> anyhow::Result<()> {
     if let Some(common) = cli.common() {
         common.color.set();
         for note in notes.iter().filter(|_| !common.is_quiet()) {
