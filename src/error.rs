@@ -7,7 +7,7 @@ use crate::onnx::external::ExternalProblem;
 use crate::onnx::wire::Problem;
 use crate::onnx::{DecodeError, EncodeError, FileError, ImportError, ImportReason, SaveError, SourceError};
 use crate::ops::SliceNameError;
-use crate::passes::{AssumeError, RunError};
+use crate::passes::{AssumeError, ExtractError, OpsetError, RunError};
 
 /// A model could not be opened, folded or written.
 ///
@@ -51,6 +51,8 @@ pub enum ErrorKind {
     Changed,
     /// An [assumption](crate::Assumption) contradicts the model, another assumption, or what the graph needs.
     Assumption,
+    /// The part of the model that was asked for does not exist, or is not whole.
+    Extraction,
     /// No run of the model can succeed, and [`strict`](crate::Options::strict) was asked for.
     Impossible,
     /// The call itself is wrong: an option that is not understood, a rule that does not exist, a target that may not be written to.
@@ -72,6 +74,8 @@ pub(crate) enum Cause {
     #[error(transparent)]
     Save(#[from] SaveError),
     #[error(transparent)]
+    Extract(#[from] ExtractError),
+    #[error(transparent)]
     SliceName(#[from] SliceNameError),
     #[error("an error left the model half folded; it must be opened again")]
     HalfFolded,
@@ -90,6 +94,8 @@ impl Error {
             Cause::Import(error) => of_import(error),
             Cause::Run(error) => of_run(error),
             Cause::Save(error) => of_save(error),
+            Cause::Extract(ExtractError::Broken(_)) => ErrorKind::Internal,
+            Cause::Extract(_) => ErrorKind::Extraction,
             Cause::SliceName(_) | Cause::HalfFolded => ErrorKind::Usage,
         }
     }
@@ -195,6 +201,8 @@ fn of_run(error: &RunError) -> ErrorKind {
         RunError::Assumption(_) => ErrorKind::Assumption,
         // Nodes in an order that cannot be computed in.
         RunError::Refused(_) => ErrorKind::Malformed,
+        RunError::Opset(OpsetError::NoSuch { .. }) => ErrorKind::Usage,
+        RunError::Opset(_) => ErrorKind::Unsupported,
         RunError::Impossible { .. } => ErrorKind::Impossible,
     }
 }

@@ -27,13 +27,13 @@ pub enum EncodeError {
 }
 
 /// Tensors whose payload is computed while it is written, by the path of their message, which has none.
-pub type Deferred = BTreeMap<Vec<Descent>, Tensor>;
+pub type DeferredPayloads = BTreeMap<Vec<Descent>, Tensor>;
 
 /// A model that has been measured and can be written.
 pub struct Encoded<'a> {
     model: &'a proto::ModelProto,
     unknown: &'a UnknownFields,
-    deferred: &'a Deferred,
+    deferred: &'a DeferredPayloads,
     len: u64,
     /// The length of every message below the model, in the order they begin.
     lengths: Vec<u64>,
@@ -45,7 +45,7 @@ impl<'a> Encoded<'a> {
     /// # Errors
     /// [`EncodeError::TooLarge`].
     pub fn measure(model: &'a proto::ModelProto, unknown: &'a UnknownFields) -> Result<Self, EncodeError> {
-        static NONE: Deferred = Deferred::new();
+        static NONE: DeferredPayloads = DeferredPayloads::new();
         Encoded::measure_deferred(model, unknown, &NONE)
     }
 
@@ -56,7 +56,7 @@ impl<'a> Encoded<'a> {
     pub fn measure_deferred(
         model: &'a proto::ModelProto,
         unknown: &'a UnknownFields,
-        deferred: &'a Deferred,
+        deferred: &'a DeferredPayloads,
     ) -> Result<Self, EncodeError> {
         let walk = Walk::new(unknown, deferred);
         let mut measure = Measure { lengths: Vec::new(), open: Vec::new(), here: 0, walk };
@@ -165,13 +165,13 @@ trait Sink {
 struct Walk<'a> {
     path: Vec<Descent>,
     unknown: Option<&'a UnknownFields>,
-    deferred: Option<&'a Deferred>,
+    deferred: Option<&'a DeferredPayloads>,
     /// How many messages had unknown fields.
     met: usize,
 }
 
 impl<'a> Walk<'a> {
-    fn new(unknown: &'a UnknownFields, deferred: &'a Deferred) -> Self {
+    fn new(unknown: &'a UnknownFields, deferred: &'a DeferredPayloads) -> Self {
         let unknown = (!unknown.is_empty()).then_some(unknown);
         Walk { path: Vec::new(), unknown, deferred: (!deferred.is_empty()).then_some(deferred), met: 0 }
     }
@@ -499,7 +499,7 @@ mod tests {
             unknown.add(&[step(7, 0), step(5, 0)], [Bytes::from_static(b"\xa0\x1f\x09")]);
             let initializer = proto::TensorProto { name: Some("w".into()), ..Default::default() };
             model.graph.as_mut().unwrap().initializer.insert(0, initializer);
-            let deferred = Deferred::from([(vec![step(7, 0), step(5, 0)], tensor.clone())]);
+            let deferred = DeferredPayloads::from([(vec![step(7, 0), step(5, 0)], tensor.clone())]);
             let encoded = Encoded::measure_deferred(&model, &unknown, &deferred).unwrap();
             let mut bytes = Vec::new();
             encoded.write(&mut bytes).unwrap();

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::encode::Deferred;
+use super::encode::DeferredPayloads;
 use super::proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto,
     StringStringEntryProto, TensorProto, ValueInfoProto, attribute_proto, tensor_proto,
@@ -21,8 +21,8 @@ pub type Externals = FxHashMap<ValueId, Vec<StringStringEntryProto>>;
 ///
 /// # Errors
 /// [`Broken::Cycle`] when the nodes of a graph have no order.
-pub fn export(model: &Model, externals: &Externals) -> Result<(ModelProto, UnknownFields, Deferred), Broken> {
-    let (extra, deferred) = (UnknownFields::default(), Deferred::new());
+pub fn export(model: &Model, externals: &Externals) -> Result<(ModelProto, UnknownFields, DeferredPayloads), Broken> {
+    let (extra, deferred) = (UnknownFields::default(), DeferredPayloads::new());
     let mut export = Export { model, externals, extra, deferred, path: Vec::new() };
     export.note(&model.extra);
     let opset_import = export.opsets(&model.opsets, 8);
@@ -46,7 +46,7 @@ struct Export<'a> {
     model: &'a Model,
     externals: &'a Externals,
     extra: UnknownFields,
-    deferred: Deferred,
+    deferred: DeferredPayloads,
     path: Vec<Descent>,
 }
 

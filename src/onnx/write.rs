@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use super::data::DataWriter;
-use super::encode::{Deferred, Encoded};
+use super::encode::{DeferredPayloads, Encoded};
 use super::fill::Filler;
 use super::proto::ModelProto;
 use super::save::{NewFile, SaveError};
@@ -24,7 +24,7 @@ pub struct Parts<'a> {
     /// Fields the schema does not know, by the message of `model` they go to.
     pub unknown: &'a UnknownFields,
     /// Tensors of `model` whose payload is computed while it is written.
-    pub deferred: &'a Deferred,
+    pub deferred: &'a DeferredPayloads,
     /// The external data written for it. It gets its place just before the model does.
     pub data: Option<DataWriter<'a>>,
     /// Where the model came from: payloads in `model` and `data` may lie in its files.

@@ -80,8 +80,12 @@ impl Opset {
         computes_in_bfloat16: 13,
         /// Whether a Softmax works along one axis. Before, on all from that axis on.
         softmax_along_one_axis: 13,
+        /// Whether a Dropout is in training as an operand says.
+        has_dropout_training: 12,
         /// Whether a BatchNormalization is in training as an attribute says.
         training_is_an_attribute: 14,
+        /// Whether a size of 0 that a Reshape is told may be meant.
+        reshape_may_keep_zero: 14,
         /// Whether a Shape may be that of a run of axes.
         shape_of_a_run: 15,
         /// Whether a Split may be told how many parts there are.
@@ -121,6 +125,8 @@ mod tests {
             ("Split", 13, Opset::axes_are_operands),
             ("ReduceSum", 13, Opset::axes_are_operands),
             ("Softmax", 13, Opset::softmax_along_one_axis),
+            ("Dropout", 12, Opset::has_dropout_training),
+            ("Reshape", 14, Opset::reshape_may_keep_zero),
             ("BatchNormalization", 14, Opset::training_is_an_attribute),
             ("Shape", 15, Opset::shape_of_a_run),
             ("Split", 18, Opset::split_by_count),

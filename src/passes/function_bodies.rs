@@ -239,7 +239,7 @@ fn fold_copy(
 }
 
 /// Functions have no initializers: makes Constants of those that are read.
-fn spell_out(model: &mut Model, body: GraphId) -> Result<(), RunError> {
+pub(super) fn spell_out(model: &mut Model, body: GraphId) -> Result<(), RunError> {
     let held: Vec<ValueId> = model.graph(body).initializers().to_vec();
     let constants: Vec<(ValueId, Box<Constant>)> = held
         .iter()

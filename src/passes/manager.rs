@@ -14,7 +14,7 @@ use super::outcome::{NoRule, Outcome, RunError};
 use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
 use super::records::record;
-use super::{annotate, claims, dead, function_bodies, opaque, pipeline, quantization};
+use super::{annotate, claims, dead, function_bodies, opaque, opset, pipeline, quantization};
 use crate::dim::Scope;
 use crate::ir::{Definition, Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
@@ -47,6 +47,13 @@ pub fn run(
         model.add_synonym(name.synonym());
     }
     model.pin_shadowing();
+    let converted = match options.opset {
+        Some(to) => {
+            watch("converting the operator set");
+            opset::convert(model, to, options)?.map(|from| (from, to))
+        }
+        None => None,
+    };
     let disputed = opaque::make_disputed_opaque(model);
     let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each);
     let mut profile = Profile::new(options.measure_memory);
@@ -64,6 +71,7 @@ pub fn run(
     });
     opaque::make_plain(model, &disputed);
     let mut outcome = result?;
+    outcome.opset = converted;
     outcome.passes = profile.into_passes();
     for (node, _) in disputed.into_iter().filter(|(node, _)| model.node(*node).is_some()) {
         let reason = "the model has a function of this operator's name; which of both counts is up to the runtime";
@@ -99,7 +107,8 @@ impl Settled {
         self.notes.extend(annotate::annotate(model, &self.walk.facts, claimed.as_ref(), &names));
         let (fired, last_edit) = self.edits.into_parts();
         let (facts, passes) = (self.walk.facts, Vec::<PassRun>::new());
-        Ok(Outcome { facts, notes: self.notes, rounds: self.rounds, fired, last_edit, passes })
+        let (notes, rounds) = (self.notes, self.rounds);
+        Ok(Outcome { facts, notes, rounds, opset: None, fired, last_edit, passes })
     }
 }
 

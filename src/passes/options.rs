@@ -61,6 +61,11 @@ options! {
     max_growth: f64 = 0.0;
     /// How many bytes of growth are too few to mind whatever the share.
     free_growth: usize = 256 << 10;
+    /// How many bytes a result may have that becomes a constant; what computes larger ones stays.
+    max_constant: usize = usize::MAX;
+    /// Whether the rewrite rules and the passes that have a record are used. Inference, folding of constants and removal of what nothing
+    /// reads go on without them.
+    rules: bool = true;
     /// How often the passes run before a run ends without having settled.
     max_rounds: usize = 32;
     /// Whether anything is removed; without, only types are inferred.
@@ -79,6 +84,9 @@ options! {
     /// Whether dequantized constants become floats where they are computed with. Otherwise they stay integers and scales, which is what
     /// runtimes look for, and a fraction of the bytes.
     fold_dequantize: bool = false;
+    /// The operator set of the default domain to write the model in, if it is to be another. Each node is written as the versions of its
+    /// operator differ; other domains keep theirs. It is an error if some node cannot be.
+    opset: Option<i64> = None;
     /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work. Otherwise such nodes are
     /// left as they are, and told of.
     strict: bool = false;

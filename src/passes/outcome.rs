@@ -15,6 +15,8 @@ pub struct Outcome {
     pub notes: Vec<(String, EventKind, String)>,
     /// How many rounds it took.
     pub rounds: usize,
+    /// The operator set that the model was written in, and the one that it is, if it was converted.
+    pub opset: Option<(i64, i64)>,
     /// How often each rewrite rule fired, and how many edits the other passes made.
     pub fired: Fired,
     /// The edit that was made last.
@@ -43,11 +45,14 @@ pub enum RunError {
     #[error(transparent)]
     Assumption(#[from] AssumeError),
     /// A rule or pass to be left out, or to be used alone, that does not exist.
-    #[error("{0}")]
+    #[error(transparent)]
     NoRule(#[from] NoRule),
     /// The model cannot be walked.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The model cannot be written in the operator set that was asked for.
+    #[error(transparent)]
+    Opset(#[from] OpsetError),
     /// Every run needs a node that can work at no size.
     #[error("no run of the model can succeed: {node}: {reason}")]
     Impossible {
@@ -56,6 +61,49 @@ pub enum RunError {
         /// Why it cannot work.
         reason: String,
     },
+}
+
+/// Why the model stays in its operator set.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OpsetError {
+    /// There is no such operator set.
+    #[error("there is no operator set {asked}; this program knows 1 to {newest}")]
+    NoSuch {
+        /// The version asked for.
+        asked: i64,
+        /// The newest one known.
+        newest: i64,
+    },
+    /// The model cannot be converted as a whole.
+    #[error("cannot convert the model to operator set {to}: {reason}")]
+    Model {
+        /// The version asked for.
+        to: i64,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// A node cannot be written in the operator set.
+    #[error("cannot convert {node} from operator set {from} to {to}: {reason}{}", others(*.more))]
+    Node {
+        /// The node.
+        node: String,
+        /// The version it is written in.
+        from: i64,
+        /// The version asked for.
+        to: i64,
+        /// Why, and what to do.
+        reason: String,
+        /// How many more nodes cannot.
+        more: usize,
+    },
+}
+
+fn others(more: usize) -> String {
+    match more {
+        0 => String::new(),
+        1 => " (and one more node cannot be converted)".to_string(),
+        more => format!(" (and {more} more nodes cannot be converted)"),
+    }
 }
 
 /// A name that no rule or pass has.

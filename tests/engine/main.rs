@@ -16,6 +16,7 @@ mod inlining;
 mod long_chains;
 mod movement_random;
 mod normalization;
+mod opset;
 mod peer_traps;
 mod quantization;
 mod rules;

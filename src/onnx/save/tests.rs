@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::onnx::data::DataWriter;
-use crate::onnx::encode::Deferred;
+use crate::onnx::encode::DeferredPayloads;
 use crate::onnx::proto::ModelProto;
 use crate::onnx::proto::{GraphProto, StringStringEntryProto, TensorProto};
 use crate::onnx::wire::UnknownFields;
@@ -21,7 +21,7 @@ fn files(dir: &Path) -> Vec<String> {
 }
 
 fn parts<'a>(model: &'a ModelProto, unknown: &'a UnknownFields) -> Parts<'a> {
-    static NONE: Deferred = Deferred::new();
+    static NONE: DeferredPayloads = DeferredPayloads::new();
     Parts { model, unknown, deferred: &NONE, data: None, source: None }
 }
 

@@ -1,0 +1,274 @@
+//! A node on its way from one version of its operator to another, and the nodes and constants it needs beside it.
+
+use crate::dim::Dim;
+use crate::ir::{Attribute, Edit, Fact, Facts, FunctionId, Model, NamedAttribute, NewNode, NodeId, ValueId};
+use crate::ops::Opset;
+use crate::rewrite::Build;
+use crate::tensor::{DType, Tensor, nearest_f16};
+
+/// Why a node cannot be written in another operator set, if what it needs is not known.
+pub(super) const STATE_SHAPES: &str = "state the shapes of the inputs (--overwrite-input-shape)";
+
+/// A node that is being written anew.
+pub(super) struct NodeDraft<'a> {
+    pub model: &'a mut Model,
+    /// What is proved of the values as the file has them. Of those that are new nothing is.
+    pub facts: &'a Facts,
+    /// The function whose body the node is part of.
+    pub function: Option<FunctionId>,
+    /// The operator set that everything is written in at the end. New nodes are written in it at once.
+    pub target: Opset,
+    /// The node as the version reached so far has it, its results included.
+    pub node: NewNode,
+    /// New values and constants; in [`Edit::insert`] the nodes to stand before this one.
+    pub edit: Edit,
+    /// The nodes to stand behind it.
+    pub after: Vec<NewNode>,
+}
+
+impl<'a> NodeDraft<'a> {
+    /// A node as it is.
+    pub(super) fn of(
+        model: &'a mut Model,
+        facts: &'a Facts,
+        function: Option<FunctionId>,
+        id: NodeId,
+        target: Opset,
+    ) -> Option<Self> {
+        let old = model.node(id)?;
+        let mut node = NewNode::like(old);
+        node.outputs = old.outputs().to_vec();
+        let edit = Edit::at(model, id)?;
+        Some(NodeDraft { model, facts, function, target, node, edit, after: Vec::new() })
+    }
+
+    /// The value that new ones are named after.
+    fn stem(&self) -> Option<ValueId> {
+        let old = |value: &&ValueId| !value.is_placeholder();
+        self.node.outputs.iter().chain(&self.node.inputs).flatten().find(old).copied()
+    }
+
+    /// A new value.
+    pub(super) fn new_value(&mut self, suffix: &'static str) -> ValueId {
+        match self.stem() {
+            Some(like) => self.edit.new_value(like, suffix),
+            None => self.edit.value_named(suffix),
+        }
+    }
+
+    /// A new constant.
+    pub(super) fn constant(&mut self, suffix: &'static str, tensor: Tensor) -> ValueId {
+        match self.stem() {
+            Some(like) => self.edit.constant(like, suffix, tensor),
+            None => self.edit.constant_named(suffix, tensor),
+        }
+    }
+
+    /// Writes nodes of the target's spelling.
+    pub(super) fn build(&mut self, name: &'static str) -> Build<'_> {
+        match self.stem() {
+            Some(like) => Build::after(&mut self.edit, self.target, like),
+            None => Build::named(&mut self.edit, self.target, name),
+        }
+    }
+
+    /// Puts a node before this one. Its result is a new value.
+    pub(super) fn before(&mut self, node: NewNode, suffix: &'static str) -> ValueId {
+        let value = self.new_value(suffix);
+        self.edit.insert.push(node.output(value));
+        value
+    }
+
+    /// Makes result `slot` a new value, from which `node`, put behind this one, computes the old one.
+    pub(super) fn behind(&mut self, slot: usize, suffix: &'static str, node: impl FnOnce(ValueId) -> NewNode) {
+        let value = self.new_value(suffix);
+        let Some(place) = self.node.outputs.get_mut(slot) else { return };
+        if let Some(old) = place.replace(value) {
+            self.after.push(node(value).output(old));
+        }
+    }
+
+    /// Operand `slot`, if it is there.
+    pub(super) fn input(&self, slot: usize) -> Option<ValueId> {
+        self.node.inputs.get(slot).copied().flatten()
+    }
+
+    /// Makes operand `slot` another one.
+    pub(super) fn set_input(&mut self, slot: usize, value: ValueId) {
+        self.node = std::mem::take(&mut self.node).reading(slot, value);
+    }
+
+    /// Drops operands that are left out at the end, and all from `count` on.
+    pub(super) fn truncate(&mut self, count: usize) {
+        self.node.inputs.truncate(count);
+        while self.node.inputs.last() == Some(&None) {
+            self.node.inputs.pop();
+        }
+    }
+
+    /// Whether somebody reads result `slot`.
+    pub(super) fn is_read(&self, slot: usize) -> bool {
+        let value = self.node.outputs.get(slot).copied().flatten();
+        value.is_some_and(|value| value.is_placeholder() || !self.model.is_unused(value))
+    }
+
+    /// What is proved of operand `slot`.
+    pub(super) fn fact(&self, slot: usize) -> Option<&'a Fact> {
+        self.facts.get(self.input(slot)?)
+    }
+
+    /// The element type of operand `slot`.
+    pub(super) fn dtype(&self, slot: usize) -> Option<DType> {
+        self.fact(slot)?.dtype()
+    }
+
+    /// The dims of operand `slot`.
+    pub(super) fn shape(&self, slot: usize) -> Option<&'a [Dim]> {
+        self.fact(slot)?.shape()
+    }
+
+    /// The rank of operand `slot`.
+    ///
+    /// # Errors
+    /// It is not known.
+    pub(super) fn rank(&self, slot: usize) -> Result<usize, String> {
+        let rank = self.fact(slot).and_then(Fact::rank);
+        rank.ok_or_else(|| format!("how many axes operand {slot} has is not known; {STATE_SHAPES}"))
+    }
+
+    /// The numbers that operand `slot` holds.
+    pub(super) fn const_numbers(&self, slot: usize) -> Option<Vec<f64>> {
+        self.fact(slot)?.constant_tensor()?.to_f64s()
+    }
+
+    /// The attribute of this name.
+    pub(super) fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.node.attributes.iter().find(|held| held.name == name).map(|held| &held.value)
+    }
+
+    /// Takes the attribute of this name away.
+    pub(super) fn take(&mut self, name: &str) -> Option<Attribute> {
+        let at = self.node.attributes.iter().position(|held| held.name == name)?;
+        Some(self.node.attributes.remove(at).value)
+    }
+
+    /// Gives an attribute a value.
+    pub(super) fn set(&mut self, name: &str, value: impl Into<Attribute>) {
+        let value = value.into();
+        match self.node.attributes.iter_mut().find(|held| held.name == name) {
+            Some(held) => held.value = value,
+            None => self.node.attributes.push(NamedAttribute::new(name, value)),
+        }
+    }
+
+    /// The INT attribute of this name, or the default where it is left out.
+    ///
+    /// # Errors
+    /// It is of another kind, or an attribute of the calling node.
+    pub(super) fn int(&self, name: &str, default: i64) -> Result<i64, String> {
+        match self.attribute(name) {
+            None => Ok(default),
+            Some(Attribute::Int(value)) => Ok(*value),
+            Some(other) => Err(unreadable(name, other)),
+        }
+    }
+
+    /// The FLOAT attribute of this name.
+    ///
+    /// # Errors
+    /// As [`int`](Self::int).
+    pub(super) fn float(&self, name: &str) -> Result<Option<f32>, String> {
+        match self.attribute(name) {
+            None => Ok(None),
+            Some(Attribute::Float(value)) => Ok(Some(*value)),
+            Some(other) => Err(unreadable(name, other)),
+        }
+    }
+
+    /// The INTS attribute of this name.
+    ///
+    /// # Errors
+    /// As [`int`](Self::int).
+    pub(super) fn ints(&self, name: &str) -> Result<Option<Vec<i64>>, String> {
+        match self.attribute(name) {
+            None => Ok(None),
+            Some(Attribute::Ints(values)) => Ok(Some(values.clone())),
+            Some(other) => Err(unreadable(name, other)),
+        }
+    }
+
+    /// The STRING attribute of this name, or the default where it is left out.
+    ///
+    /// # Errors
+    /// As [`int`](Self::int).
+    pub(super) fn text(&self, name: &str, default: &str) -> Result<String, String> {
+        match self.attribute(name) {
+            None => Ok(default.to_string()),
+            Some(Attribute::String(value)) => Ok(String::from_utf8_lossy(value).into_owned()),
+            Some(other) => Err(unreadable(name, other)),
+        }
+    }
+
+    /// Makes an INTS attribute operand `slot`, a vector. Answers whether there was one.
+    ///
+    /// # Errors
+    /// The attribute is of another kind, or one of the calling node that may be left out there.
+    pub(super) fn ints_to_operand(&mut self, name: &'static str, slot: usize) -> Result<bool, String> {
+        let numbers = match self.take(name) {
+            None => return Ok(false),
+            Some(Attribute::Ints(numbers)) => numbers,
+            Some(held @ Attribute::Reference { .. }) => {
+                let value = self.of_the_call(name, held, "value_ints")?;
+                self.set_input(slot, value);
+                return Ok(true);
+            }
+            Some(other) => return Err(unreadable(name, &other)),
+        };
+        let value = self.constant(name, Tensor::vector(numbers));
+        self.set_input(slot, value);
+        Ok(true)
+    }
+
+    /// Inside a function, what the calling node gives for an attribute, as the value of a Constant.
+    fn of_the_call(&mut self, name: &'static str, held: Attribute, spelled: &str) -> Result<ValueId, String> {
+        let Attribute::Reference { name: outer, .. } = &held else { return Err(unreadable(name, &held)) };
+        let function = self.function.and_then(|id| self.model.function(id));
+        let is_always_there =
+            function.is_some_and(|function| function.defaults.iter().any(|default| default.name == *outer));
+        if !is_always_there {
+            return Err(format!(
+                "attribute '{name}' is '{outer}' of the calling node, which may leave it out; give '{outer}' a default, or inline the function"
+            ));
+        }
+        Ok(self.before(NewNode::new("Constant", []).with(spelled, held), name))
+    }
+
+    /// A constant of one number in the element type of operand 0.
+    ///
+    /// # Errors
+    /// That type is not known, and the target has no CastLike.
+    pub(super) fn number(&mut self, suffix: &'static str, number: f32) -> Result<ValueId, String> {
+        let tensor = match self.dtype(0) {
+            Some(DType::Float) => Tensor::scalar(number),
+            Some(DType::Double) => Tensor::scalar(f64::from(number)),
+            Some(DType::Float16) => Tensor::scalar(nearest_f16(f64::from(number))),
+            Some(other) => return Err(format!("the operator takes no elements of type {}", other.name())),
+            None if self.target.has("CastLike") => {
+                let (data, number) = (self.input(0), self.constant(suffix, Tensor::scalar(number)));
+                return Ok(self.before(NewNode::new("CastLike", [Some(number), data]), suffix));
+            }
+            None => return Err(format!("the element type of operand 0 is not known; {STATE_SHAPES}")),
+        };
+        Ok(self.constant(suffix, tensor))
+    }
+}
+
+/// What is said of an attribute that cannot be read.
+pub(super) fn unreadable(name: &str, value: &Attribute) -> String {
+    match value {
+        Attribute::Reference { name: outer, .. } => {
+            format!("attribute '{name}' is '{outer}' of the calling node; inline the function first")
+        }
+        other => format!("attribute '{name}' is of kind {:?}; correct the model", other.kind()),
+    }
+}

@@ -1,0 +1,250 @@
+//! The model in another operator set of the default domain, if the user asks for one (`--opset`).
+//!
+//! `table` has a step for each version of each operator, with the law it rests on. A node takes all steps from the version in force to the
+//! one that will be: most leave it as it is, the functions in `steps` write the others anew. Bodies and functions take part; other domains
+//! keep their versions. Where a node cannot be written in the other operator set, nothing is converted, and the error names it, why, and
+//! what to do.
+//!
+//! Towards an older operator set a node is only taken back through steps in which its form stays, and only if what it says and the types
+//! it works on are those of the older version.
+//!
+//! This comes before the passes, on the model as the file has it, so that they see one operator set only, and what they recognise they
+//! write in the words of the new one.
+
+mod draft;
+mod older;
+mod step;
+mod steps;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use super::dead::graphs_below;
+use super::function_bodies::spell_out;
+use super::options::Options;
+use super::outcome::{OpsetError, RunError};
+use crate::dim::Scope;
+use crate::ir::{Facts, FunctionId, GraphId, Model, NamedAttribute, NodeId, OpsetImport};
+use crate::ops::{Budget, Opset, Walk, newest_opset, operator};
+use draft::NodeDraft;
+use step::{Newer, VersionStep};
+
+/// Writes the model in this operator set. Answers with the version it was written in before, if that was another.
+///
+/// # Errors
+/// There is no such operator set, or some node cannot be written in it.
+pub(super) fn convert(model: &mut Model, to: i64, options: &Options) -> Result<Option<i64>, RunError> {
+    let newest = newest_opset("").unwrap_or(0);
+    if !(1..=newest).contains(&to) {
+        return Err(OpsetError::NoSuch { asked: to, newest }.into());
+    }
+    let mut roots = vec![(None, model.main())];
+    roots.extend(model.functions().map(|(id, function)| (Some(id), function.body)));
+    let versions: Vec<Option<i64>> = roots.iter().map(|&(_, root)| model.opset(root, "")).collect();
+    let before = versions.first().copied().flatten();
+    let roots: Vec<Root> = roots
+        .into_iter()
+        .zip(versions)
+        .filter(|&((_, root), version)| version != Some(to) && (version.is_some() || uses_default_domain(model, root)))
+        .map(|((function, graph), from)| Root { function, graph, from })
+        .collect();
+    if roots.is_empty() {
+        return Ok(None);
+    }
+    can_be_converted(model, to, newest, &roots)?;
+    let facts = facts(model, options)?;
+    let mut refused = Vec::new();
+    for root in &roots {
+        convert_root(model, &facts, root, to, &mut refused)?;
+    }
+    let more = refused.len().saturating_sub(1);
+    if let Some((node, from, reason)) = refused.into_iter().next() {
+        return Err(OpsetError::Node { node, from, to, reason, more }.into());
+    }
+    for root in &roots {
+        import(model, root, to);
+        if root.function.is_some() {
+            spell_out(model, root.graph)?;
+        }
+    }
+    // An initializer that is no input came with version 4, a function with 8.
+    model.ir_version = model.ir_version.max(ir_version_of(to)).max(4);
+    Ok(before)
+}
+
+/// A graph with an operator set of its own: the main graph, or a function's body.
+struct Root {
+    function: Option<FunctionId>,
+    graph: GraphId,
+    /// The version it is written in, where that is known.
+    from: Option<i64>,
+}
+
+fn uses_default_domain(model: &Model, root: GraphId) -> bool {
+    let graphs = graphs_below(model, root);
+    let mut nodes = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
+    nodes.any(|node| node.canonical_domain().is_empty() && model.function_of(node).is_none())
+}
+
+/// Whether there is anything about the model as a whole that cannot be converted.
+fn can_be_converted(model: &Model, to: i64, newest: i64, roots: &[Root]) -> Result<(), OpsetError> {
+    let refuse = |reason: String| Err(OpsetError::Model { to, reason });
+    if model.keeps_functions {
+        return refuse(
+            "it has graphs of training information, which stay as they are; remove them (training_info)".into(),
+        );
+    }
+    for root in roots {
+        match root.from {
+            None => return refuse("it imports no operator set of the default domain, or two; name one".into()),
+            Some(from) if from > newest => {
+                return refuse(format!(
+                    "it is written in operator set {from}, and this program knows those up to {newest}"
+                ));
+            }
+            Some(from) if from < 1 => return refuse(format!("there is no operator set {from}; correct the model")),
+            Some(_) => {}
+        }
+    }
+    let mut taken = model.functions().filter(|(_, function)| {
+        let known = operator(&function.domain, &function.name).filter(|known| known.domain.is_empty());
+        known.is_some_and(|known| known.since(to).is_some())
+    });
+    match taken.next() {
+        Some((_, function)) => refuse(format!(
+            "its function '{}' would have the name of an operator, and runtimes differ in which counts; rename it",
+            function.name
+        )),
+        None => Ok(()),
+    }
+}
+
+/// What is proved of the values as the file has them.
+fn facts(model: &Model, options: &Options) -> Result<Facts, RunError> {
+    let mut walk = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
+    walk.trust_declared = options.trust_declared_shapes;
+    walk.infer_main(model)?;
+    Ok(walk.facts)
+}
+
+/// Writes the nodes of a root graph and of the graphs inside it anew.
+fn convert_root(
+    model: &mut Model,
+    facts: &Facts,
+    root: &Root,
+    to: i64,
+    refused: &mut Vec<(String, i64, String)>,
+) -> Result<(), RunError> {
+    let Some(from) = root.from else { return Ok(()) };
+    let nodes: Vec<NodeId> =
+        graphs_below(model, root.graph).iter().flat_map(|&graph| model.graph(graph).nodes()).collect();
+    for id in nodes {
+        let Some(node) = model.node(id) else { continue };
+        if !node.canonical_domain().is_empty() || !model.meaning(node).0.is_empty() || model.function_of(node).is_some()
+        {
+            continue;
+        }
+        let described = model.describe(id);
+        if let Err(reason) = convert_node(model, facts, root.function, id, (from, to))? {
+            refused.push((described, from, reason));
+        }
+    }
+    Ok(())
+}
+
+/// Writes one node anew. The inner error is the reason why it cannot be.
+fn convert_node(
+    model: &mut Model,
+    facts: &Facts,
+    function: Option<FunctionId>,
+    id: NodeId,
+    (from, to): (i64, i64),
+) -> Result<Result<(), String>, RunError> {
+    let Some(mut draft) = NodeDraft::of(model, facts, function, id, Opset::new(to)) else { return Ok(Ok(())) };
+    let taken = if from < to { newer(&mut draft, from, to) } else { older::older(&mut draft, from, to) };
+    if let Err(reason) = taken {
+        return Ok(Err(reason));
+    }
+    if taken == Ok(true) {
+        let NodeDraft { model, node, mut edit, after, .. } = draft;
+        edit.insert.push(node);
+        edit.insert.extend(after);
+        model.apply(edit.removing(id))?;
+    }
+    Ok(Ok(()))
+}
+
+/// Takes a node through the steps between two versions. Answers whether that changed it.
+fn newer(draft: &mut NodeDraft<'_>, from: i64, to: i64) -> Result<bool, String> {
+    let mut version = version_of(&draft.node.op_type, from)?;
+    let mut changed = false;
+    while let Some(step) = step_after(&draft.node.op_type, version).filter(|step| step.to <= to) {
+        let old_name = format!("{}-{version}", draft.node.op_type);
+        match step.newer {
+            Newer::Same => {}
+            Newer::ForgetsConsumed => changed |= draft.take("consumed_inputs").is_some(),
+            Newer::By(rewrite) => {
+                draft.take("consumed_inputs");
+                rewrite(draft).map_err(|reason| format!("{old_name} in version {}: {reason}", step.to))?;
+                changed = true;
+            }
+        }
+        version = step.to;
+    }
+    Ok(changed)
+}
+
+/// The version of an operator that is in force in an operator set.
+fn version_of(name: &str, opset: i64) -> Result<i64, String> {
+    let known = operator("", name)
+        .ok_or("the standard has no such operator, so nothing is known of its versions; give it a domain of its own")?;
+    known.since(opset).ok_or_else(|| {
+        let first = known.versions.first().copied().unwrap_or(0);
+        format!(
+            "operator set {opset} has no such operator, it came with {first}; correct the operator set of the model"
+        )
+    })
+}
+
+/// The step that leads on from this version of an operator.
+fn step_after(name: &str, version: i64) -> Option<&'static VersionStep> {
+    steps_of(name).iter().find(|step| step.to > version)
+}
+
+fn steps_of(name: &str) -> &'static [VersionStep] {
+    static STEPS: std::sync::OnceLock<FxHashMap<&'static str, &'static [VersionStep]>> = std::sync::OnceLock::new();
+    STEPS.get_or_init(|| table::STEPS.iter().copied().collect()).get(name).copied().unwrap_or(&[])
+}
+
+/// Names the operator set where the root graph's are imported.
+fn import(model: &mut Model, root: &Root, to: i64) {
+    let imports = match root.function {
+        None => Some(&mut model.opsets),
+        Some(id) => model.function_mut(id).map(|function| &mut function.opsets),
+    };
+    let Some(imports) = imports else { return };
+    let mut found = false;
+    for import in imports.iter_mut().filter(|import| import.domain.is_empty() || import.domain == "ai.onnx") {
+        import.version = to;
+        found = true;
+    }
+    if !found {
+        imports.push(OpsetImport { domain: String::new(), version: to, extra: crate::ir::Extra::new() });
+    }
+}
+
+/// The version of the file format that the release had which brought an operator set.
+fn ir_version_of(opset: i64) -> i64 {
+    const FIRST: &[(i64, i64)] =
+        &[(28, 14), (25, 13), (24, 12), (23, 11), (21, 10), (19, 9), (15, 8), (12, 7), (11, 6), (10, 5), (9, 4)];
+    FIRST.iter().find(|(first, _)| *first <= opset).map_or(3, |&(_, version)| version)
+}
+
+/// Whether an attribute refers to one of the calling node.
+fn refers(held: &NamedAttribute) -> bool {
+    matches!(held.value, crate::ir::Attribute::Reference { .. })
+}

@@ -1,0 +1,157 @@
+//! What lies between two versions of an operator, as data.
+
+use super::draft::NodeDraft;
+use crate::ir::Attribute;
+use crate::tensor::DType;
+
+/// Writes a node of the older version as the newer one has it, or tells why that cannot be.
+pub(super) type Rewrite = fn(&mut NodeDraft<'_>) -> Result<(), String>;
+
+/// What an attribute that the older version does not have stands at where it changes nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Neutral {
+    /// It is not there.
+    Absent,
+    /// It is not there, or this INT.
+    Int(i64),
+    /// It is not there, or this STRING.
+    Text(&'static str),
+}
+
+impl Neutral {
+    /// Whether an attribute says no more than that.
+    pub(super) fn is(self, value: &Attribute) -> bool {
+        match (self, value) {
+            (Neutral::Int(neutral), Attribute::Int(value)) => neutral == *value,
+            (Neutral::Text(neutral), Attribute::String(value)) => value == neutral.as_bytes(),
+            _ => false,
+        }
+    }
+}
+
+/// How a node of the older version is written in the newer one.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Newer {
+    /// As it is.
+    Same,
+    /// Without `consumed_inputs`.
+    ForgetsConsumed,
+    /// By a function.
+    By(Rewrite),
+}
+
+/// The step from one version of an operator to the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VersionStep {
+    /// The `since_version` of the newer one.
+    pub to: i64,
+    /// Why a node so written computes the same.
+    pub law: &'static str,
+    /// How a node is written in the newer version.
+    pub newer: Newer,
+    /// The element types that only the newer one takes, by their names; `float8`, `integers` and `complex` are several.
+    pub gained: &'static str,
+    /// Whether only the newer one takes some sequences, optional values, or formats of files.
+    pub gained_kinds: bool,
+    /// The attributes that only the newer one has, and where they change nothing.
+    pub added: &'static [(&'static str, Neutral)],
+    /// A word that only the newer one knows for an attribute.
+    pub words: &'static [(&'static str, &'static [&'static str])],
+    /// How many operands the older one takes, if that is fewer.
+    pub operands: usize,
+    /// How many results the older one gives, if that is fewer.
+    pub results: usize,
+    /// Why no node of the newer version is written in the older one, whatever it says.
+    pub one_way: Option<&'static str>,
+}
+
+/// A step that changes nothing but the operator's text.
+pub(super) const fn to(version: i64) -> VersionStep {
+    VersionStep {
+        to: version,
+        law: "the versions differ in their text only",
+        newer: Newer::Same,
+        gained: "",
+        gained_kinds: false,
+        added: &[],
+        words: &[],
+        operands: usize::MAX,
+        results: usize::MAX,
+        one_way: None,
+    }
+}
+
+impl VersionStep {
+    /// The newer version takes more element types.
+    pub(super) const fn gains(mut self, types: &'static str) -> Self {
+        if matches!(self.newer, Newer::Same) && self.added.is_empty() {
+            self.law = "what is computed of the element types that both take is the same";
+        }
+        self.gained = types;
+        self
+    }
+
+    /// The newer version takes more kinds of values than tensors.
+    pub(super) const fn gains_kinds(mut self) -> Self {
+        self.gained_kinds = true;
+        self
+    }
+
+    /// The newer version has more attributes.
+    pub(super) const fn adds(mut self, attributes: &'static [(&'static str, Neutral)]) -> Self {
+        self.law = "without the attributes that are new, the newer one does what the older one does";
+        self.added = attributes;
+        self
+    }
+
+    /// The newer version knows more words for an attribute.
+    pub(super) const fn knows(mut self, words: &'static [(&'static str, &'static [&'static str])]) -> Self {
+        self.words = words;
+        self
+    }
+
+    /// The older version has so many operands, fewer than the newer one.
+    pub(super) const fn operands(mut self, count: usize) -> Self {
+        self.operands = count;
+        self
+    }
+
+    /// The older version has so many results, fewer than the newer one.
+    pub(super) const fn results(mut self, count: usize) -> Self {
+        self.results = count;
+        self
+    }
+
+    /// The older version has `consumed_inputs`.
+    pub(super) const fn forgets_consumed(mut self) -> Self {
+        self.law = "consumed_inputs tells which operands a result may be written over, and nothing of what it is";
+        self.newer = Newer::ForgetsConsumed;
+        self
+    }
+
+    /// A node is written anew by a function. It is not written in the older version again.
+    pub(super) const fn by(mut self, law: &'static str, rewrite: Rewrite) -> Self {
+        self.law = law;
+        self.newer = Newer::By(rewrite);
+        self.one_way = Some("the older version has another form");
+        self
+    }
+
+    /// No node is written in the older version.
+    pub(super) const fn one_way(mut self, reason: &'static str) -> Self {
+        self.one_way = Some(reason);
+        self
+    }
+
+    /// Whether only the newer version takes an element type.
+    pub(super) fn gains_type(&self, dtype: DType) -> bool {
+        self.gained.split_whitespace().any(|word| match word {
+            "float8" => {
+                matches!(dtype, DType::Float8E4M3FN | DType::Float8E4M3FNUZ | DType::Float8E5M2 | DType::Float8E5M2FNUZ)
+            }
+            "integers" => dtype.is_integer() && dtype.bits().is_some_and(|bits| bits >= 8),
+            "complex" => dtype.is_complex(),
+            name => dtype.name() == name,
+        })
+    }
+}

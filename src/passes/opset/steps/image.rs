@@ -1,0 +1,121 @@
+//! Resize and its forerunner, and what else reads between the elements of an image.
+
+use crate::ir::{Attribute, NamedAttribute, NewNode};
+use crate::passes::opset::draft::NodeDraft;
+use crate::tensor::Tensor;
+use bytes::Bytes;
+
+fn word(text: &'static str) -> Attribute {
+    Attribute::String(Bytes::from_static(text.as_bytes()))
+}
+
+/// `height_scale` and `width_scale` are the last of `scales`.
+pub(in crate::passes::opset) fn upsample_scales(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let missing = |name: &str| format!("attribute '{name}' is missing; correct the model");
+    let height = draft.float("height_scale")?.ok_or_else(|| missing("height_scale"))?;
+    let width = draft.float("width_scale")?.ok_or_else(|| missing("width_scale"))?;
+    draft.take("height_scale");
+    draft.take("width_scale");
+    if draft.text("mode", "nearest")? != "nearest" {
+        return Err("Upsample-1 does not say where elements lie between which it interpolates; write it as a Resize with the coordinates that are meant".to_string());
+    }
+    draft.node.attributes.push(NamedAttribute::new("scales", Attribute::Floats(vec![1.0, 1.0, height, width])));
+    Ok(())
+}
+
+/// `scales` is operand 1.
+pub(in crate::passes::opset) fn upsample_operand(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let scales = match draft.take("scales") {
+        Some(Attribute::Floats(scales)) => draft.constant("scales", Tensor::vector(scales)),
+        Some(held @ Attribute::Reference { .. }) => {
+            // It is required, so each call gives it.
+            draft.before(NewNode::new("Constant", []).with("value_floats", held), "scales")
+        }
+        _ => return Err("attribute 'scales' is missing; correct the model".to_string()),
+    };
+    draft.set_input(1, scales);
+    Ok(())
+}
+
+/// Upsample is Resize. Its scales are at least 1, so the nearest element is the next below, which the next step cannot tell of a Resize
+/// whose scales are computed.
+pub(in crate::passes::opset) fn resize(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    if draft.target.resize_to_sizes() && draft.text("mode", "nearest")? == "nearest" {
+        draft.set("nearest_mode", word("floor"));
+    }
+    draft.node.op_type = "Resize".to_string();
+    Ok(())
+}
+
+/// The scales of a node that has them as operand 1, whatever attribute or operand they came from.
+fn scales(draft: &NodeDraft<'_>) -> Option<Vec<f64>> {
+    let value = draft.input(1)?;
+    let own = draft.edit.constants.iter().find(|(constant, _)| *constant == value);
+    own.and_then(|(_, tensor)| tensor.to_f64s()).or_else(|| draft.const_numbers(1))
+}
+
+/// What Resize-10 did without saying so is said: coordinates are asymmetric, and the nearest element is the next below where the data
+/// grows, the next above where it shrinks. Scales are operand 2.
+pub(in crate::passes::opset) fn resize_modes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    draft.set("coordinate_transformation_mode", word("asymmetric"));
+    if draft.text("mode", "nearest")? == "nearest" && draft.attribute("nearest_mode").is_none() {
+        let scales = scales(draft).ok_or(
+            "its scales are computed, and tell which element is the nearest: the next below or the next above; make them constants",
+        )?;
+        let whole = |scale: &f64| (1.0 / scale).fract() == 0.0;
+        let grows = scales.iter().any(|&scale| scale > 1.0);
+        // Where every n-th element is taken, coordinates are whole numbers.
+        let shrinks = scales.iter().any(|scale| *scale < 1.0 && !whole(scale));
+        if grows && shrinks {
+            return Err(
+                "some axes grow and others shrink, for which the nearest elements differ; write it as two nodes"
+                    .to_string(),
+            );
+        }
+        draft.set("nearest_mode", word(if shrinks { "ceil" } else { "floor" }));
+    }
+    let scales = draft.input(1);
+    draft.node.inputs.truncate(1);
+    draft.node.inputs.push(None);
+    draft.node.inputs.push(scales);
+    // Whether an operand may be left out or has to be empty, the next step knows.
+    if !draft.target.axes_are_operands() {
+        let roi = draft.constant("roi", Tensor::vector(Vec::<f32>::new()));
+        draft.set_input(1, roi);
+    }
+    Ok(())
+}
+
+/// Operands that say nothing were empty; now they are left out.
+pub(in crate::passes::opset) fn resize_operands(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let coordinates = draft.text("coordinate_transformation_mode", "half_pixel")?;
+    if coordinates == "tf_half_pixel_for_nn" {
+        return Err("no newer version has the coordinates tf_half_pixel_for_nn; choose others".to_string());
+    }
+    for slot in [1, 2] {
+        let is_empty = draft.fact(slot).and_then(crate::ir::Fact::static_len) == Some(0);
+        let is_ignored = slot == 1 && coordinates != "tf_crop_and_resize";
+        let is_ignored = is_ignored || (slot == 2 && draft.input(3).is_some() && is_empty);
+        if is_ignored && let Some(place) = draft.node.inputs.get_mut(slot) {
+            *place = None;
+        }
+    }
+    draft.truncate(4);
+    Ok(())
+}
+
+/// Coordinates were `output_half_pixel`.
+pub(in crate::passes::opset) fn roi_coordinates(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    draft.set("coordinate_transformation_mode", word("output_half_pixel"));
+    Ok(())
+}
+
+/// Modes have shorter names.
+pub(in crate::passes::opset) fn grid_modes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    match draft.text("mode", "bilinear")?.as_str() {
+        "bilinear" if draft.attribute("mode").is_some() => draft.set("mode", word("linear")),
+        "bicubic" => draft.set("mode", word("cubic")),
+        _ => {}
+    }
+    Ok(())
+}

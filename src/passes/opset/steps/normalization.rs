@@ -1,0 +1,123 @@
+//! BatchNormalization, GroupNormalization and Dropout: whether they compute as in training, and how many numbers they have.
+
+use super::operands::known_sizes;
+use crate::ir::NewNode;
+use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
+use crate::tensor::{DType, Tensor};
+
+/// The version of BatchNormalization, and that of Dropout, from which on an attribute or operand says that it trains.
+const TRAINS: &str = "it is as in training (is_test is 0), which this operator set cannot say; set is_test to 1 if the model is not trained";
+
+/// `is_test` of a BatchNormalization: without, the mean and variance are those of the batch.
+pub(in crate::passes::opset) fn normalization_test(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let is_test = draft.int("is_test", 0)? != 0;
+    let says_later = draft.target.training_is_an_attribute();
+    if is_test {
+        draft.take("is_test");
+    } else if says_later {
+        // Until the step that can say it.
+        draft.set("is_test", 0);
+    } else {
+        return Err(TRAINS.to_string());
+    }
+    Ok(())
+}
+
+/// `spatial`: whether there is one number for each channel.
+pub(in crate::passes::opset) fn spatial(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    if draft.int("spatial", 1)? == 0 && draft.rank(0)? > 2 {
+        return Err("it has a mean for each element of a channel (spatial is 0), which no newer version has; write it as Sub, Div, Mul and Add".to_string());
+    }
+    draft.take("spatial");
+    Ok(())
+}
+
+/// `training_mode`, which the listed results told before, or `is_test`.
+pub(in crate::passes::opset) fn normalization_mode(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let trains = draft.take("is_test").is_some() || draft.node.outputs.iter().skip(1).flatten().next().is_some();
+    if !trains {
+        draft.node.outputs.truncate(1);
+        return Ok(());
+    }
+    if (3..5).any(|slot| draft.is_read(slot)) {
+        return Err(
+            "its results saved_mean and saved_var are read, which no newer version has; take them from ReduceMean"
+                .to_string(),
+        );
+    }
+    draft.node.outputs.truncate(3);
+    draft.set("training_mode", 1);
+    Ok(())
+}
+
+/// `is_test` of a Dropout: without, elements are dropped at random.
+pub(in crate::passes::opset) fn dropout_test(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let is_test = draft.int("is_test", 0)? != 0;
+    if is_test {
+        draft.take("is_test");
+    } else if draft.target.has_dropout_training() {
+        draft.set("is_test", 0);
+    } else {
+        return Err(TRAINS.to_string());
+    }
+    Ok(())
+}
+
+/// The mask was of the type of the data.
+pub(in crate::passes::opset) fn mask(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    if !draft.is_read(1) {
+        return Ok(());
+    }
+    let dtype = draft.dtype(0).ok_or_else(|| format!("the element type of operand 0 is not known; {STATE_SHAPES}"))?;
+    draft.behind(1, "bools", |mask| NewNode::new("Cast", [Some(mask)]).with("to", dtype));
+    Ok(())
+}
+
+/// `ratio` is operand 1, which only training looks at.
+pub(in crate::passes::opset) fn dropout_ratio(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let ratio = draft.float("ratio")?;
+    draft.take("ratio");
+    if let Some(ratio) = ratio {
+        let ratio = draft.constant("ratio", Tensor::scalar(ratio));
+        draft.set_input(1, ratio);
+    }
+    if draft.take("is_test").is_some() {
+        let trains = Tensor::from_bools(&[], &[true]).map_err(|error| error.to_string())?;
+        let trains = draft.constant("training_mode", trains);
+        draft.set_input(2, trains);
+    }
+    Ok(())
+}
+
+/// The scale and bias of a group are given to each channel of it.
+pub(in crate::passes::opset) fn channels(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    if draft.attribute("num_groups").is_none() {
+        return Err("attribute 'num_groups' is missing; correct the model".to_string());
+    }
+    let groups = draft.int("num_groups", 1)?;
+    let channels = draft.shape(0).and_then(|dims| dims.get(1)?.as_const());
+    let channels = channels.ok_or_else(|| format!("how many channels operand 0 has is not known; {STATE_SHAPES}"))?;
+    let each = channels.checked_div(groups).filter(|each| *each > 0 && each.checked_mul(groups) == Some(channels));
+    let each = each.ok_or_else(|| format!("{channels} channels are not {groups} equal groups; correct the model"))?;
+    for slot in [1, 2] {
+        let given = known_sizes(draft, slot).unwrap_or_default();
+        if given.iter().any(|&size| i64::try_from(size).ok() != Some(groups)) {
+            return Err(format!("operand {slot} is not of one number for each of {groups} groups; correct the model"));
+        }
+        let Some(data) = draft.input(slot).filter(|_| each > 1) else { continue };
+        let column = draft.build("column").unsqueeze(data, vec![1]);
+        let column = draft.before(column, "column");
+        let spread = draft.build("spread").expand(column, vec![groups, each]).ok_or("there is no Expand")?;
+        let spread = draft.before(spread, "spread");
+        let row = draft.build("channels").reshape(spread, vec![channels]);
+        let row = draft.before(row, "channels");
+        draft.set_input(slot, row);
+    }
+    // In version 18 all is computed in the type of the data.
+    match draft.dtype(0) {
+        Some(DType::Float) => {}
+        Some(dtype) => draft.set("stash_type", dtype),
+        None => return Err(format!("the element type of operand 0 is not known; {STATE_SHAPES}")),
+    }
+    Ok(())
+}

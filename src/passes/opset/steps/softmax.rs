@@ -1,0 +1,44 @@
+//! Softmax, LogSoftmax and Hardmax: before operator set 13 on all axes from one on, as if they were one.
+
+use crate::ir::NewNode;
+use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
+use crate::rewrite::Build;
+
+/// Along one axis where only one has elements beside each other; else between a Flatten and a Reshape.
+///
+/// `softmax(x)[i, j] = softmax(flatten(x, axis))[i, j]`, for the rows of a flattened tensor are its axes from `axis` on.
+pub(in crate::passes::opset) fn along_one_axis(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let axis = draft.int("axis", 1)?;
+    let shape = draft.shape(0);
+    if let Some(dims) = shape {
+        let rank = i64::try_from(dims.len()).unwrap_or(i64::MAX);
+        let first = usize::try_from(if axis < 0 { axis.saturating_add(rank) } else { axis }).unwrap_or(usize::MAX);
+        // All axes but one of those that are flattened have size 1.
+        let mut wide = (first..dims.len()).filter(|&at| dims.get(at).is_none_or(|dim| !dim.is_const(1)));
+        if first < dims.len() {
+            let (one, more) = (wide.next(), wide.next());
+            if more.is_none() {
+                draft.set("axis", i64::try_from(one.unwrap_or(first)).unwrap_or(i64::MAX));
+                return Ok(());
+            }
+        }
+    }
+    let Some(data) = draft.input(0) else { return Err("it has no operand; correct the model".to_string()) };
+    let is_filled = shape.is_some_and(|dims| dims.iter().all(|dim| dim.as_const().is_some_and(|size| size > 0)));
+    if !draft.target.reshape_may_keep_zero() && !is_filled {
+        return Err(format!(
+            "it works on several axes at once, and operator set 13 cannot give an empty tensor its shape back; convert to 14 or newer, or {STATE_SHAPES}"
+        ));
+    }
+    let flat = NewNode::new("Flatten", [Some(data)]).with("axis", axis);
+    let flat = draft.before(flat, "flat");
+    let shape = draft.before(Build::shape(data), "shape");
+    draft.set_input(0, flat);
+    draft.set("axis", -1);
+    let keeps_zero = draft.target.reshape_may_keep_zero();
+    draft.behind(0, "rows", |rows| {
+        let node = NewNode::new("Reshape", [Some(rows), Some(shape)]);
+        if keeps_zero { node.with("allowzero", 1) } else { node }
+    });
+    Ok(())
+}
