@@ -96,6 +96,7 @@ impl fmt::Display for Note {
             EventKind::Declined => "declined",
             EventKind::FalseClaim => "false claim",
             EventKind::Claimed => "claimed",
+            EventKind::NamedSize => "named",
         };
         write!(f, "{kind}: {}: {}", self.node, self.reason)
     }

@@ -20,4 +20,5 @@ mod slicing_oracle;
 mod soundness;
 mod soundness_rebuild;
 mod soundness_traits;
+mod spelling;
 mod text;
