@@ -575,7 +575,7 @@ fn the_shortest_equal_form_is_written() {
         "B*H*W - B*H*floor(3*W/4) - B*W*floor(3*H/4) + B*floor(3*H/4)*floor(3*W/4)",
         "B*floor((W + 3)/4)*floor((H + 3)/4)",
     );
-    equal("3*max(0, H - 1)*max(0, W - 1) + 3*max(0, W - 1) + 3*max(1, H)", "3*max(1, H)*max(1, W)");
+    equal("3*max(0, H - 1)*max(0, W - 1) + 3*max(0, W - 1) + 3*max(1, H)", "3*max(1, W)*max(1, H)");
     equal("T*min(1, S, T) + max(0, S - T)*min(1, S, T)", "max(S, T)*min(1, S, T)");
     equal("Mod(S, 4)", "Mod(S, 4)");
     equal("max(0, S - 2)", "max(0, S - 2)");
