@@ -66,6 +66,9 @@ struct Passes {
     /// Take what the model declares of shapes inside it as given, and not only what it declares of its inputs.
     #[arg(long)]
     trust_declared_shapes: bool,
+    /// Leave out of the model's metadata which version of this program folded it, and how it was asked to.
+    #[arg(long)]
+    no_stamp: bool,
     /// Refuse a model of which no run can succeed, instead of leaving the nodes that cannot work as they are.
     #[arg(long)]
     strict: bool,
@@ -127,6 +130,7 @@ impl Passes {
             .trust_declared_shapes(self.trust_declared_shapes)
             .fold_dequantize(self.fold_dequantize)
             .strict(self.strict)
+            .stamp(!self.no_stamp)
     }
 }
 

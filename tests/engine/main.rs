@@ -13,6 +13,7 @@ mod functions;
 mod inlining;
 mod long_chains;
 mod movement_random;
+mod naming;
 mod peer_traps;
 mod quantization;
 mod rules;
