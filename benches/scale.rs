@@ -1,16 +1,16 @@
 //! How the time to infer and to fold grows with the number of nodes.
 //!
 //! ```console
-//! cargo bench --bench scale
+//! cargo bench --bench scale -- [MODEL ...]
 //! ```
 //!
-//! Each line is a kind of model at one size: the seconds that inference alone and the whole optimisation take, and the same per
-//! node. Per node the figures should stay as they are from 1,000 to 100,000 nodes.
+//! Each line is a kind of model at one size, or one of the models given: the seconds that inference alone and the whole optimisation take,
+//! and the same per node. Per node the figures should stay as they are from 1,000 to 100,000 nodes.
 
 use std::fmt::Write;
 use std::time::Instant;
 
-use onnx_slice_fold::ir::text;
+use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::{OnnxModel, Options};
 
 /// What the command line allocates with.
@@ -35,18 +35,28 @@ fn main() {
     );
     for (kind, source) in kinds {
         for nodes in SIZES {
-            let model = text::parse(&source(nodes)).expect("what is generated parses");
-            let seconds = |fold: bool| {
-                let mut document = OnnxModel::of(model.clone());
-                let begin = Instant::now();
-                document.fold(&Options::new().fold(fold)).expect("it folds");
-                begin.elapsed().as_secs_f64()
-            };
-            let (infer, fold) = (seconds(false), seconds(true));
-            let each = |seconds: f64| seconds * 1e9 / nodes as f64;
-            println!("{kind:<16} {nodes:>8} {infer:>10.3} {fold:>10.3} {:>12.0} {:>12.0}", each(infer), each(fold));
+            line(kind, nodes, &text::parse(&source(nodes)).expect("what is generated parses"));
         }
     }
+    for path in std::env::args().skip(1).filter(|argument| !argument.starts_with("--")) {
+        let document = OnnxModel::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let model = document.model();
+        let nodes = model.graphs().map(|graph| model.graph(graph).node_count()).sum();
+        line(path.rsplit('/').next().unwrap_or(&path), nodes, model);
+    }
+}
+
+/// Times a model of so many nodes and prints the line for it.
+fn line(name: &str, nodes: usize, model: &Model) {
+    let seconds = |fold: bool| {
+        let mut document = OnnxModel::of(model.clone());
+        let begin = Instant::now();
+        document.fold(&Options::new().fold(fold)).expect("it folds");
+        begin.elapsed().as_secs_f64()
+    };
+    let (infer, fold) = (seconds(false), seconds(true));
+    let each = |seconds: f64| seconds * 1e9 / nodes.max(1) as f64;
+    println!("{name:<16} {nodes:>8} {infer:>10.3} {fold:>10.3} {:>12.0} {:>12.0}", each(infer), each(fold));
 }
 
 /// A model of opset 17 with these inputs, initializers and nodes, and `y` for its output.

@@ -115,7 +115,8 @@ pub mod tensor;
 
 pub use error::{Error, ErrorKind};
 pub use model::OnnxModel;
+pub use onnx::{ExternalData, SaveOptions, Saved, SavedFile};
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError};
 pub use passes::{Assumption, Options};
 pub use report::{Census, Note, Report, operator_table, rule_table, rule_text};
-pub use slicing::Rule as SliceRule;
+pub use slicing::SliceRule;

@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 
 use super::Symbol;
 use super::expr::Dim;
-use super::monomial::{Atom, Floor, Monomial, Term};
+use super::monomial::{Atom, Floor, Monomial, Summand};
 use super::scope::Scope;
 use super::text::{Form, Part, Style, Sum, write_atom, write_product, write_sum};
 
@@ -167,7 +167,7 @@ impl Search<'_> {
             return None;
         }
         let rest = a.over_const(content.max(1))?.over_monomial(&monomial)?;
-        let factor = Term { monomial, coefficient: content.max(1) };
+        let factor = Summand { monomial, coefficient: content.max(1) };
         let factor = write_sum(&Dim::from_sorted(vec![factor])?, style).0.pop()?;
         Some(self.times(whole(factor), part(&rest), Sum::default()))
     }
@@ -235,7 +235,7 @@ fn taken_out(a: &Dim, atom: &Atom) -> Option<(Dim, Dim)> {
     let (mut quotient, mut rest) = (Vec::new(), Vec::new());
     for term in a.terms().iter() {
         match term.monomial.over(&single) {
-            Some(monomial) => quotient.push(Term { monomial, coefficient: term.coefficient }),
+            Some(monomial) => quotient.push(Summand { monomial, coefficient: term.coefficient }),
             None => rest.push(term.clone()),
         }
     }
@@ -263,7 +263,7 @@ fn added_to(a: &Dim, atom: &Atom) -> Vec<Dim> {
             let quotient = share.and_then(|_| other.coefficient.checked_div(term.coefficient));
             let x = unit
                 .zip(quotient)
-                .and_then(|(monomial, coefficient)| Dim::from_terms(vec![Term { monomial, coefficient }]));
+                .and_then(|(monomial, coefficient)| Dim::from_terms(vec![Summand { monomial, coefficient }]));
             found.extend(x.filter(|x| !found.contains(x)));
         }
     }
@@ -286,7 +286,7 @@ fn complement(floor: &Floor) -> Option<Dim> {
     let variable = floor.numerator.terms();
     let variable = variable.iter().filter(|term| !term.monomial.is_one());
     let up = |coefficient: i64| Some(coefficient.checked_neg()?.checked_div_euclid(by)?.checked_neg()?);
-    let x = variable.map(|term| Some(Term { monomial: term.monomial.clone(), coefficient: up(term.coefficient)? }));
+    let x = variable.map(|term| Some(Summand { monomial: term.monomial.clone(), coefficient: up(term.coefficient)? }));
     let x = Dim::from_terms(x.collect::<Option<Vec<_>>>()?)?;
     let numerator = x.scaled(by)?.minus(&floor.numerator)?.plus(&Dim::constant(by.checked_sub(1)?))?;
     if numerator.as_const().is_some() {

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::pass::Note;
+use super::pass::NodeEvent;
 use crate::dim::{Dim, Scope};
 use crate::ir::DimClaim;
 use crate::ops::EventKind;
@@ -30,7 +30,7 @@ pub struct Spelling<'s> {
     /// Names that are not to be made.
     taken: &'s FxHashSet<String>,
     names: RefCell<FxHashMap<Dim, String>>,
-    notes: RefCell<Vec<Note>>,
+    notes: RefCell<Vec<NodeEvent>>,
 }
 
 impl<'s> Spelling<'s> {
@@ -77,7 +77,7 @@ impl<'s> Spelling<'s> {
     }
 
     /// A note for each name that was written.
-    pub fn into_notes(self) -> Vec<Note> {
+    pub fn into_notes(self) -> Vec<NodeEvent> {
         self.notes.into_inner()
     }
 }
