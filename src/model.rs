@@ -173,6 +173,9 @@ impl OnnxModel {
         let scope = Rc::new(std::mem::take(&mut self.scope));
         let outcome = passes::run(&mut self.model, Rc::clone(&scope), options, self.bytes, watch)?;
         drop(outcome.facts);
+        if options.stamp {
+            self.model.stamp(format!("{} {}", env!("CARGO_PKG_VERSION"), options.told()).trim_end());
+        }
         // The facts were the last to share it.
         self.scope = Rc::into_inner(scope).unwrap_or_default();
         self.half_folded = false;

@@ -70,6 +70,9 @@ pub(super) struct Passes {
     /// Make floats of dequantized constants that are computed with, instead of leaving them quantized for the runtime.
     #[arg(long, help_heading = "What is done")]
     fold_dequantize: bool,
+    /// Leave out of the model's metadata which version of this program folded it, and how it was asked to.
+    #[arg(long, help_heading = "What is done")]
+    no_stamp: bool,
     /// Write the model in this operator set of the default domain, 1 to the newest. Each node is written as the versions of its operator
     /// differ, in bodies and functions as well; other domains keep their versions. A model that cannot be converted is refused.
     #[arg(long, value_name = "VERSION", help_heading = "What is done")]
@@ -123,6 +126,7 @@ impl Passes {
             .fold_dequantize(self.fold_dequantize)
             .strict(self.strict)
             .opset(self.opset)
+            .stamp(!self.no_stamp)
     }
 
     /// The operators that are said to be strided slices.

@@ -30,7 +30,7 @@
 //!
 //! The rooms: `monomial` and `expr` are the canonical form, `scope` the symbol table, `arith` the operations with
 //! `quotient` and `maximum` for the two that make atoms, `meet` what dims broadcast to, `bounds` and `prove` what can be proved, `size` which integers are sizes, `ask` the questions, and
-//! `text` and `parse` the written form.
+//! `shorten`, `text` and `parse` the written form.
 
 mod arith;
 mod ask;
@@ -47,6 +47,7 @@ mod prove;
 mod quotient;
 mod refute;
 mod scope;
+mod shorten;
 mod size;
 mod text;
 

@@ -83,7 +83,7 @@ fn quotients_have_one_form() {
     let [up, down] = ["ceil(S/-2)", "-(S//2)"].map(|text| scope.parse(text).unwrap());
     assert_eq!(scope.eq(&up, &down), Answer::Yes);
     check(&scope, "S % 3", "Mod(S, 3)");
-    check(&scope, "(2*S - 1) % 3", "Mod(2*S + 2, 3)");
+    check(&scope, "(2*S - 1) % 3", "2 - Mod(S, 3)");
     check(&scope, "(S + 1) % 3 + 5", "Mod(S + 1, 3) + 5");
     check(&scope, "(h + 1)//2", "floor((h + 1)/2)");
     check(&scope, "B*(S % 4)", "B*Mod(S, 4)");
@@ -169,7 +169,7 @@ fn stepped_slices_come_out_short() {
     check(None, Some(4), 2, "min(2, floor((S + 1)/2))");
     check(Some(1), Some(5), 2, "min(2, floor(S/2))");
     check(Some(-5), Some(-1), 2, "min(2, floor(S/2))");
-    check(Some(2), None, 2, "max(0, floor((S + 1)/2) - 1)");
+    check(Some(2), None, 2, "max(0, floor((S - 1)/2))");
     check(Some(1), Some(4), -3, "0");
     check(Some(3), Some(-5), 1, "max(0, max(0, S - 5) - min(3, S))");
 }
@@ -496,7 +496,7 @@ fn hostile_texts_fail_and_leave_nothing() {
     assert!(scope.parse(&nested(100)).is_some());
     assert!(scope.parse(&format!("{}S", "-".repeat(1000))).is_some());
     check(&scope, " Max( S ,0 ) + Mod(S, 2) - Min(S,T)*Abs(-2) ", "2*max(0, S - T) - 2*floor(S/2)");
-    check(&scope, "ceiling(S/2) + ceil(S)", "S + floor((S + 1)/2)");
+    check(&scope, "ceiling(S/2) + ceil(S)", "floor((3*S + 1)/2)");
     check(&scope, "été*2", "2*été");
     check(&scope, "-2**2", "-4");
     check(&scope, "min", "min");
@@ -558,4 +558,28 @@ fn what_is_supposed_is_forgotten() {
     assert_ne!(scope.max(&a, &b), b);
     assert_eq!(scope.bounds(&b), (Some(0), None));
     assert_eq!(scope.bounds(&inner), (Some(0), Some(9)));
+}
+
+#[test]
+fn the_shortest_equal_form_is_written() {
+    let scope = Scope::new();
+    let equal = |text: &str, expected: &str| check(&scope, text, expected);
+    equal("S - floor(3*S/4)", "floor((S + 3)/4)");
+    equal("ceil(S/4)", "floor((S + 3)/4)");
+    equal("S + Mod(7*S, 8)", "8*floor((S + 7)/8)");
+    equal("8*ceil(S/8) + 8", "8*floor((S + 15)/8)");
+    equal("floor((S + 1)/2) - 1", "floor((S - 1)/2)");
+    equal("32*B*S + 256*B + 32*B*Mod(7*S, 8)", "256*B*floor((S + 15)/8)");
+    equal("max(0, S - 1) - max(0, S - 3)", "min(2, max(0, S - 1))");
+    equal(
+        "B*H*W - B*H*floor(3*W/4) - B*W*floor(3*H/4) + B*floor(3*H/4)*floor(3*W/4)",
+        "B*floor((W + 3)/4)*floor((H + 3)/4)",
+    );
+    equal("3*max(0, H - 1)*max(0, W - 1) + 3*max(0, W - 1) + 3*max(1, H)", "3*max(1, W)*max(1, H)");
+    equal("T*min(1, S, T) + max(0, S - T)*min(1, S, T)", "max(S, T)*min(1, S, T)");
+    equal("Mod(S, 4)", "Mod(S, 4)");
+    equal("max(0, S - 2)", "max(0, S - 2)");
+    let dense = |text: &str| scope.parse(text).map(|dim| scope.format_densely(&dim)).unwrap();
+    assert_eq!(dense("floor((S + 3)/4)*floor((H + 3)/4) - 2"), "(S+3)//4*((H+3)//4)-2");
+    assert_eq!(dense("-floor((S + 3)/4) - max(2, H)"), "-((S+3)//4)-max(2,H)");
 }

@@ -1,8 +1,9 @@
-//! Writing expressions: arithmetic that a Python evaluator with `floor`, `min`, `max` and `Mod` reads back.
+//! Writing expressions: arithmetic that a Python evaluator with `floor`, `min`, `max` and `Mod` reads back. Here is how one form is
+//! spelled; which form is written, [`shorten`](super::shorten) decides.
 //!
-//! `floor(a/b)` is the quotient rounded down. The canonical form knows neither `mod` nor `min`; where terms make up
-//! `a − b·⌊a/b⌋`, `x − max(0, d)` or `y + max(0, d)`, they are written as `Mod(a, b)`, `min(x, x − d)` and
-//! `max(y, y + d)`.
+//! `floor(a/b)` is the quotient rounded down. There is no `ceil`, which some readers do not know. The canonical form knows neither
+//! `mod` nor `min`; where terms make up `a − b·⌊a/b⌋`, `x − max(0, d)` or `y + max(0, d)`, they are written as `Mod(a, b)`,
+//! `min(x, x − d)` and `max(y, y + d)`.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -10,47 +11,101 @@ use std::sync::Arc;
 use super::Symbol;
 use super::expr::Dim;
 use super::monomial::{Atom, Floor, Monomial, Summand};
-use super::scope::Scope;
 
-impl Scope {
-    /// The expression as text. A symbol appears under its name as it is; one whose name could be read as something else is put
-    /// in parentheses where it is a part of something.
-    pub fn format(&self, a: &Dim) -> String {
-        if let Some(text) = self.recall_text(a) {
-            return text.to_string();
-        }
-        let name = |symbol| self.name(symbol);
-        let settle = |a: &Dim| self.settle(a.clone()).unwrap_or_else(|| a.clone());
-        let text = write_sum(a, &Style { name: &name, settle: &settle });
-        self.remember_text(a, &text);
-        text
-    }
-}
-
-/// As [`Scope::format`] writes it, symbols by number: `s0`, `s1`.
+/// Symbols by number, `s0`, `s1`, and no form but the canonical one.
 impl fmt::Debug for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&write_sum(self, &Style::NUMBERED))
+        f.write_str(&write_sum(self, &Style::NUMBERED).text(false))
     }
 }
 
 impl fmt::Debug for Atom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
-        write_atom(&mut text, self, &Style::NUMBERED);
-        f.write_str(&text)
+        f.write_str(&write_atom(self, &Style::NUMBERED).text)
     }
 }
 
-/// What a scope knows about writing.
-struct Style<'s> {
-    name: &'s dyn Fn(Symbol) -> Arc<str>,
+/// How expressions are spelled.
+pub(super) struct Style<'s> {
+    pub(super) name: &'s dyn Fn(Symbol) -> Arc<str>,
     /// Brings what stands inside an atom into the form that is shortest to write.
-    settle: &'s dyn Fn(&Dim) -> Dim,
+    pub(super) settle: &'s dyn Fn(&Dim) -> Dim,
+    /// Writes what stands inside an atom.
+    pub(super) inner: &'s dyn Fn(&Dim) -> Sum,
+    /// Whether spaces are left out, and `a//b` is written for `floor(a/b)`.
+    pub(super) dense: bool,
 }
 
 impl Style<'_> {
-    const NUMBERED: Style<'static> = Style { name: &|symbol| format!("s{}", symbol.0).into(), settle: &Dim::clone };
+    const NUMBERED: Style<'static> = Style {
+        name: &|symbol| format!("s{}", symbol.0).into(),
+        settle: &Dim::clone,
+        inner: &|dim| write_sum(dim, &Style::NUMBERED),
+        dense: false,
+    };
+}
+
+/// How tightly a text holds together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Form {
+    /// A name, a literal or a call.
+    Whole,
+    /// Has `**` outside of parentheses.
+    Power,
+    /// Has `*` outside of parentheses.
+    Product,
+    /// Begins with `//` outside of parentheses, and may go on with `*`.
+    Quotient,
+}
+
+/// A text without its sign.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) negative: bool,
+    pub(super) text: String,
+    pub(super) form: Form,
+}
+
+/// What is added up, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sum(pub(super) Vec<Part>);
+
+impl Sum {
+    pub(super) fn text(&self, dense: bool) -> String {
+        let (plus, minus) = if dense { ("+", "-") } else { (" + ", " - ") };
+        let mut text = String::new();
+        // A sum starts with something positive, if there is anything.
+        let first = self.0.iter().position(|part| !part.negative).unwrap_or(0);
+        let rest = self.0.iter().enumerate().filter(|(index, _)| *index != first).map(|(_, part)| part);
+        for (index, part) in self.0.get(first).into_iter().chain(rest).enumerate() {
+            text.push_str(match (index, part.negative) {
+                (0, false) => "",
+                (0, true) => "-",
+                (_, false) => plus,
+                (_, true) => minus,
+            });
+            // −a//b is the quotient of −a.
+            match (index, part.negative, part.form) {
+                (0, true, Form::Quotient) => text.extend(["(", &part.text, ")"]),
+                _ => text.push_str(&part.text),
+            }
+        }
+        text
+    }
+
+    /// As an operand of something that binds more tightly than `form`: in parentheses unless it holds together as well.
+    pub(super) fn operand(&self, form: Form, dense: bool) -> String {
+        let text = self.text(dense);
+        match self.0.as_slice() {
+            [part] if !part.negative && part.form <= form => text,
+            _ => format!("({text})"),
+        }
+    }
+
+    pub(super) fn negated(mut self) -> Sum {
+        self.0.iter_mut().for_each(|part| part.negative = !part.negative);
+        self
+    }
 }
 
 /// `cofactor · name(arguments)`; without a name, the cofactor alone.
@@ -64,71 +119,74 @@ struct Call {
     arguments: Vec<Dim>,
 }
 
-fn write_sum(a: &Dim, style: &Style) -> String {
-    if let Some(value) = a.as_const() {
-        return value.to_string();
-    }
+/// An expression in the form it has, but for `Mod`, `min` and `max`.
+pub(super) fn write_sum(a: &Dim, style: &Style) -> Sum {
     if let Some(Atom::Symbol(symbol)) = a.as_atom() {
-        return (style.name)(*symbol).to_string();
+        return Sum(vec![Part { negative: false, text: (style.name)(*symbol).to_string(), form: Form::Whole }]);
     }
-    let mut pieces = pieces_of(&(style.settle)(a), style);
-    // A sum starts with something positive, if there is anything.
-    if let Some(first) = pieces.iter().position(|piece| piece.cofactor.coefficient > 0) {
-        pieces.get_mut(..=first).into_iter().for_each(|head| head.rotate_right(1));
+    if let Some(value) = a.as_const() {
+        return Sum(vec![Part { negative: value < 0, text: value.unsigned_abs().to_string(), form: Form::Whole }]);
     }
-    let mut text = String::new();
-    for (index, piece) in pieces.iter().enumerate() {
-        let coefficient = piece.cofactor.coefficient;
-        text.push_str(match (index, coefficient) {
-            (0, 0..) => "",
-            (0, _) => "-",
-            (_, 0..) => " + ",
-            // Its absolute value is no integer literal by itself.
-            (_, i64::MIN) => " + -",
-            _ => " - ",
-        });
-        write_piece(&mut text, piece, style);
-    }
-    text
+    let written = pieces_of(a, style).iter().map(|piece| write_piece(piece, style)).collect();
+    Sum(written)
 }
 
-fn write_piece(text: &mut String, piece: &Piece, style: &Style) {
-    let mut separator = "";
-    let size = piece.cofactor.coefficient.unsigned_abs();
+fn write_piece(piece: &Piece, style: &Style) -> Part {
+    let coefficient = piece.cofactor.coefficient;
+    let size = coefficient.unsigned_abs();
+    let mut factors: Vec<(String, Form)> = Vec::new();
     if size != 1 || (piece.cofactor.monomial.is_one() && piece.call.is_none()) {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{size}");
-        separator = "*";
+        // The absolute value of the least integer is no integer literal by itself.
+        let text = if coefficient == i64::MIN { coefficient.to_string() } else { size.to_string() };
+        factors.push((text, Form::Whole));
     }
     for factor in piece.cofactor.monomial.factors() {
-        text.push_str(separator);
-        write_atom(text, &factor.atom, style);
-        if factor.exponent > 1 {
-            let _ = write!(text, "**{}", factor.exponent);
-        }
-        separator = "*";
+        let atom = write_atom(&factor.atom, style);
+        factors.push(match factor.exponent {
+            0 | 1 => (atom.text, atom.form),
+            exponent if atom.form == Form::Whole => (format!("{}**{exponent}", atom.text), Form::Power),
+            exponent => (format!("({})**{exponent}", atom.text), Form::Power),
+        });
     }
     if let Some(call) = &piece.call {
-        text.push_str(separator);
-        write_call(text, call.name, &call.arguments, style);
+        factors.push((write_call(call.name, &call.arguments, style), Form::Whole));
     }
+    Part { negative: coefficient < 0 && coefficient != i64::MIN, ..write_product(factors) }
 }
 
-fn write_atom(text: &mut String, atom: &Atom, style: &Style) {
+/// A product. `x*a//b` is the quotient of `x*a`, so only the first factor may be one without parentheses.
+pub(super) fn write_product(factors: Vec<(String, Form)>) -> Part {
+    let (mut text, mut form) = (String::new(), Form::Whole);
+    for (index, (factor, own)) in factors.into_iter().enumerate() {
+        form = match index {
+            0 => own,
+            _ => form.max(Form::Product),
+        };
+        text.push_str(if index == 0 { "" } else { "*" });
+        match index > 0 && own == Form::Quotient {
+            true => text.extend(["(", &factor, ")"]),
+            false => text.push_str(&factor),
+        }
+    }
+    Part { negative: false, text, form }
+}
+
+pub(super) fn write_atom(atom: &Atom, style: &Style) -> Part {
+    let whole = |text: String| Part { negative: false, text, form: Form::Whole };
     match atom {
         Atom::Symbol(symbol) => {
             let name = (style.name)(*symbol);
-            let (open, close) = if is_one_word(&name) { ("", "") } else { ("(", ")") };
-            text.extend([open, &name, close]);
+            whole(if is_one_word(&name) { name.to_string() } else { format!("({name})") })
         }
         Atom::Floor(floor) => {
-            text.push_str("floor(");
-            write_operand(text, &floor.numerator, style);
-            text.push('/');
-            write_operand(text, &floor.denominator, style);
-            text.push(')');
+            let numerator = write_operand(&floor.numerator, Form::Quotient, style);
+            let denominator = write_operand(&floor.denominator, Form::Whole, style);
+            if style.dense {
+                return Part { negative: false, text: format!("{numerator}//{denominator}"), form: Form::Quotient };
+            }
+            whole(format!("floor({numerator}/{denominator})"))
         }
-        Atom::Max(members) => write_call(text, "max", members.as_slice(), style),
+        Atom::Max(members) => whole(write_call("max", members.as_slice(), style)),
     }
 }
 
@@ -138,27 +196,28 @@ fn is_one_word(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_alphanumeric() || ['_', '.', ':', '$', '@', '#'].contains(&letter))
 }
 
-fn write_call(text: &mut String, name: &str, arguments: &[Dim], style: &Style) {
-    text.push_str(name);
+pub(super) fn write_call(name: &str, arguments: &[Dim], style: &Style) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{name}(");
     for (index, argument) in arguments.iter().enumerate() {
-        text.push_str(if index == 0 { "(" } else { ", " });
-        text.push_str(&write_sum(argument, style));
+        text.push_str(match (index, style.dense) {
+            (0, _) => "",
+            (_, false) => ", ",
+            (_, true) => ",",
+        });
+        // A name that is no word by itself stands alone here.
+        text.push_str(&(style.inner)(argument).text(style.dense));
     }
     text.push(')');
+    text
 }
 
-/// An operand of a division: in parentheses unless it is a name, a call or a literal.
-fn write_operand(text: &mut String, operand: &Dim, style: &Style) {
-    if let Some(atom) = operand.as_atom() {
-        return write_atom(text, atom, style);
-    }
-    let written = write_sum(operand, style);
-    if operand.as_const().is_some_and(|value| value >= 0) {
-        text.push_str(&written);
-    } else {
-        text.push('(');
-        text.push_str(&written);
-        text.push(')');
+/// An operand of a division.
+fn write_operand(operand: &Dim, form: Form, style: &Style) -> String {
+    match operand.as_atom() {
+        Some(atom @ Atom::Symbol(_)) => write_atom(atom, style).text,
+        _ => (style.inner)(operand).operand(form, style.dense),
     }
 }
 

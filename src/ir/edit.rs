@@ -1,14 +1,14 @@
 //! Edits: what a rewrite wants done, as data. A rule looks at a place and answers with an [`Edit`]; only
-//! [`Model::apply`] changes the model.
+//! [`Model::apply`] changes the model (`apply`).
 //!
 //! The values that an edit makes do not exist before it is applied. Until then they are placeholders: ids that mean something
 //! inside of their edit only, and that the model must not be asked about. An edit that is thrown away leaves nothing behind.
 
-use super::{Attribute, Broken, Constant, Extra, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
+use super::{Attribute, Extra, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
 use crate::tensor::Tensor;
 
 /// Ids from here on are placeholders. No model has so many values.
-const FIRST_PLACEHOLDER: u32 = 1 << 31;
+pub(super) const FIRST_PLACEHOLDER: u32 = 1 << 31;
 
 impl ValueId {
     /// Whether this stands for a value that an [`Edit`] will make, and no model has yet.
@@ -19,7 +19,7 @@ impl ValueId {
 
 /// What a value to be made is named after: no two values get one name.
 #[derive(Clone, Debug)]
-enum Stem {
+pub(super) enum Stem {
     /// This name.
     Name(String),
     /// The name of a value, `_`, and this.
@@ -104,11 +104,11 @@ impl NewNode {
 #[derive(Clone, Debug)]
 pub struct Edit {
     /// The graph the edit happens in.
-    graph: GraphId,
+    pub(super) graph: GraphId,
     /// The new nodes stand where this node stood, or at the end.
-    place: Option<NodeId>,
+    pub(super) place: Option<NodeId>,
     /// The values to make, in order.
-    made: Vec<Stem>,
+    pub(super) made: Vec<Stem>,
     /// Nodes to take away.
     pub remove: Vec<NodeId>,
     /// Initializers to add.
@@ -126,6 +126,18 @@ impl Edit {
     /// An edit at `place` that does nothing yet; `None` if the node is gone.
     pub fn at(model: &Model, place: NodeId) -> Option<Self> {
         Some(Edit { place: Some(place), ..Edit::at_end(model.node(place)?.graph()) })
+    }
+
+    /// The part that a node has in the edit: what its first result was made as, or else its operator.
+    pub(super) fn role(&self, node: &NewNode) -> String {
+        let made = node.outputs.iter().flatten().find_map(|value| {
+            let at = value.0.checked_sub(FIRST_PLACEHOLDER)?;
+            match self.made.get(at as usize)? {
+                Stem::After(_, suffix) => Some((*suffix).to_string()),
+                Stem::Name(_) => None,
+            }
+        });
+        made.filter(|role| !role.is_empty()).unwrap_or_else(|| node.op_type.to_lowercase())
     }
 
     /// An edit at the end of a graph that does nothing yet.
@@ -188,139 +200,6 @@ impl Edit {
     pub fn inserting(mut self, node: NewNode) -> Self {
         self.insert.push(node);
         self
-    }
-}
-
-/// The values that an edit made, in the order of their placeholders.
-pub struct Made(Vec<ValueId>);
-
-impl Made {
-    /// The value that a placeholder of the edit became; any other value is itself. `None` for a placeholder of another edit.
-    pub fn value(&self, value: ValueId) -> Option<ValueId> {
-        match value.0.checked_sub(FIRST_PLACEHOLDER) {
-            None => Some(value),
-            Some(at) => self.0.get(at as usize).copied(),
-        }
-    }
-
-    fn known(&self, value: ValueId) -> Result<ValueId, Broken> {
-        self.value(value).ok_or_else(|| Broken::Inconsistent(format!("{value:?}")))
-    }
-
-    fn optional(&self, value: Option<ValueId>) -> Result<Option<ValueId>, Broken> {
-        value.map(|value| self.known(value)).transpose()
-    }
-
-    fn node(&self, mut node: NewNode) -> Result<NewNode, Broken> {
-        for value in node.inputs.iter_mut().chain(&mut node.outputs) {
-            *value = self.optional(*value)?;
-        }
-        Ok(node)
-    }
-}
-
-impl Model {
-    /// Whether nothing would read a result that an edit takes away: neither a node that stays, as with a Slice whose bound is
-    /// the value it cuts, nor one the edit adds.
-    #[must_use]
-    pub fn leaves_no_reader_behind(&self, edit: &Edit) -> bool {
-        let made = |value: ValueId| {
-            let outputs = edit.insert.iter().flat_map(|node| &node.outputs);
-            let remade = outputs.into_iter().any(|output| *output == Some(value));
-            remade
-                || edit.replace.iter().any(|&(old, _)| old == value)
-                || edit.constants.iter().any(|&(own, _)| own == value)
-        };
-        let removed = edit.remove.iter().filter_map(|&id| self.node(id));
-        let mut gone = removed.flat_map(Node::outputs).flatten().filter(|&&value| !made(value));
-        gone.all(|&value| {
-            let rewired = |reader: (NodeId, usize)| {
-                edit.rewire.iter().any(|&(node, slot, to)| (node, slot) == reader && to != Some(value))
-            };
-            let readers = self.users(value);
-            let mut staying =
-                readers.iter().filter(|&&(node, slot)| !edit.remove.contains(&node) && !rewired((node, slot)));
-            let read_anew = edit.insert.iter().any(|node| node.inputs.contains(&Some(value)));
-            staying.next().is_none() && !read_anew && !self.is_output(value)
-        })
-    }
-
-    /// Carries out an edit. Answers with the values that were made.
-    ///
-    /// # Errors
-    /// [`Broken`] when the edit would define a value twice, or names a value of another edit; the model is then not to be used
-    /// further.
-    pub fn apply(&mut self, edit: Edit) -> Result<Made, Broken> {
-        let made = self.make_values(edit.made)?;
-        let (first, mut next) =
-            edit.place.and_then(|place| self.order_of(place)).unwrap_or_else(|| self.order_at_end());
-        for node in &edit.remove {
-            self.remove_node(*node);
-        }
-        for (value, tensor) in edit.constants {
-            self.add_initializer(edit.graph, made.known(value)?, Constant::dense(tensor))?;
-        }
-        for node in edit.insert {
-            next = next.saturating_add(1);
-            self.insert_node(edit.graph, made.node(node)?, (first, next))?;
-        }
-        for (node, slot, value) in edit.rewire {
-            self.set_input(node, slot, made.optional(value)?);
-            if value.is_none() {
-                self.truncate_inputs(node, usize::MAX);
-            }
-        }
-        // A value that two results become has the name of the first by the time of the second.
-        let mut renamed: Vec<(ValueId, ValueId)> = Vec::new();
-        for (old, new) in edit.replace {
-            let (old, new) = (made.known(old)?, made.known(new)?);
-            let new = renamed.iter().find(|(before, _)| *before == new).map_or(new, |&(_, after)| after);
-            if self.replace_value(old, new, edit.graph, (first, next.saturating_add(1)))? {
-                renamed.push((new, old));
-            }
-        }
-        Ok(made)
-    }
-
-    fn make_values(&mut self, stems: Vec<Stem>) -> Result<Made, Broken> {
-        let mut made = Made(Vec::with_capacity(stems.len()));
-        for stem in stems {
-            let stem = match stem {
-                Stem::Name(name) => name,
-                Stem::After(like, suffix) => format!("{}_{suffix}", self.value(made.known(like)?).name),
-            };
-            let name = self.unused_name(&stem);
-            made.0.push(self.add_value(name));
-        }
-        Ok(made)
-    }
-
-    /// Returns whether what computed `new` computes `old` now.
-    fn replace_value(&mut self, old: ValueId, new: ValueId, graph: GraphId, order: (u32, u32)) -> Result<bool, Broken> {
-        self.replace_uses(old, new);
-        if !self.is_named(old) {
-            return Ok(false);
-        }
-        // The name must survive. The producer of `new` may take it over if `new` itself is nobody's name.
-        if let Some(producer) = self.value(old).producer() {
-            let Some(slot) = self.node(producer).and_then(|node| node.outputs().iter().position(|&o| o == Some(old)))
-            else {
-                return Ok(false);
-            };
-            if self.node(producer).is_some_and(|node| node.outputs().iter().flatten().count() == 1) {
-                self.remove_node(producer);
-            } else {
-                self.drop_output(producer, slot);
-            }
-        }
-        let takes_over = self.may_rename(new, graph);
-        if takes_over {
-            self.redirect_output(new, old)?;
-            self.replace_uses(new, old);
-        } else {
-            self.insert_node(graph, NewNode::new("Identity", [Some(new)]).output(old), order)?;
-        }
-        Ok(takes_over)
     }
 }
 

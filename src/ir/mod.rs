@@ -6,23 +6,27 @@
 //! * What is *known* of a value ([`Fact`]) lives beside the model, in a [`Facts`] table, never inside it.
 //! * petgraph holds the wiring and stays hidden behind [`Model`]'s methods.
 
+mod apply;
 mod attribute;
 mod copy;
 mod edit;
+mod extra;
 mod fact;
 mod graph;
 mod id;
 mod inline;
 mod names;
+mod naming;
 mod node;
 pub mod text;
 mod types;
 mod value;
 mod verify;
 
+pub use apply::Made;
 pub use attribute::{Attribute, AttributeKind, NamedAttribute, SparseTensor};
 pub use copy::Binding;
-pub use edit::{Edit, Made, NewNode};
+pub use edit::{Edit, NewNode};
 pub use fact::{Content, Contradiction, Data, Fact, Facts, MAX_ELEMENTS, Scalar};
 pub use graph::{Function, Graph, Model, OpsetImport, Synonym};
 pub use id::{FunctionId, GraphId, NodeId, ValueId};

@@ -6,7 +6,7 @@ use crate::tensor::Tensor;
 /// One application of an operator.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The node's own name: often empty, not unique.
+    /// The node's own name: in a file often empty, or not unique; see [`Model::name_nodes`](super::Model::name_nodes).
     pub name: String,
     /// The operator's domain; `ai.onnx` is kept as it is written, compare with [`Node::is`].
     pub domain: String,

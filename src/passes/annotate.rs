@@ -8,7 +8,7 @@
 //! 5. the claim itself, unless it is proved false;
 //! 6. what is proved, with symbols that this program named.
 //!
-//! The types of the main graph's inputs are never touched.
+//! The types of the main graph's inputs are never touched, but for a name where they say nothing of a size.
 
 use rustc_hash::FxHashSet;
 
@@ -21,9 +21,11 @@ use crate::ops::EventKind;
 
 use super::claims::{Names, is_vague, size_of};
 use super::dead::{graphs_below, live_graphs};
+use super::spelling::Spelling;
 
 /// Writes the type of every node result and graph output of the main graph and its subgraphs, and corrects the declared types of inputs
-/// of bodies and of initializers. Returns a note for each type that is written although part of it is only claimed.
+/// of bodies and of initializers. Returns a note for each type that is written although part of it is only claimed, and for each name
+/// that stands for a long expression.
 pub fn annotate(
     model: &mut Model,
     proved: &Facts,
@@ -32,6 +34,8 @@ pub fn annotate(
 ) -> Vec<(String, EventKind, String)> {
     let scope = proved.scope().clone();
     let mut told = Vec::new();
+    let spelling = names.spelling(&scope);
+    name_inputs(model, names);
     let unstated = without_trips(model, proved);
     for graph in live_graphs(model) {
         // Inputs and initializers get a type only if the file declares one.
@@ -52,7 +56,7 @@ pub fn annotate(
             let declared = place.declared.clone();
             let fact = proved.get(value).cloned().unwrap_or_default();
             let claim = claimed.and_then(|facts| facts.get(value));
-            let mut writer = Writer { scope: &scope, names, claims: false };
+            let mut writer = Writer { scope: &scope, names, spelling: &spelling, claims: false };
             if let Some(mut ty) = writer.merged(&fact, claim, declared.as_ref()) {
                 if counts.contains(&value) {
                     forget_length(&mut ty);
@@ -68,7 +72,21 @@ pub fn annotate(
             }
         }
     }
+    told.extend(spelling.into_notes());
     told
+}
+
+/// Gives each size of the main graph's inputs of which the file says nothing the name by which other sizes refer to it.
+fn name_inputs(model: &mut Model, names: &Names) {
+    for (value, axis, name) in names.of_inputs() {
+        let Some(mut declared) = model.value(*value).declared.clone() else { continue };
+        if let DeclaredType::Tensor { shape: Some(dims), .. } = &mut declared
+            && let Some(dim) = dims.get_mut(*axis).filter(|dim| dim.claim == DimClaim::Unknown)
+        {
+            dim.claim = DimClaim::Param(name.clone());
+            model.declare(*value, declared);
+        }
+    }
 }
 
 /// The values whose written shapes would change what a run gives: those inside a Loop that collects rows and may run no iteration,
@@ -163,6 +181,7 @@ fn forget_length(ty: &mut DeclaredType) {
 struct Writer<'w> {
     scope: &'w Scope,
     names: &'w Names,
+    spelling: &'w Spelling<'w>,
     /// Whether a claim was taken.
     claims: bool,
 }
@@ -207,7 +226,7 @@ impl Writer<'_> {
             }
             // The declared type of a sequence, optional or map stays. If there is none, the known type is written. Claims are not merged into
             // the sizes of its elements, since exporters get them wrong.
-            Some(ty) => declared.cloned().or_else(|| type_of(self.scope, ty)),
+            Some(ty) => declared.cloned().or_else(|| type_of(self.spelling, ty)),
         }
     }
 
@@ -221,39 +240,32 @@ impl Writer<'_> {
         let said = declared.map(|declared| &declared.claim).filter(possible);
         let proved = &self.names.resolved(scope, proved);
         let follows = claim.filter(|claim| !is_vague(scope, claim) && !scope.eq(proved, claim).is_no());
+        let spelled = |dim: &Dim| self.spelling.claim(dim);
         let named = |dim: &Dim| match self.names.of(dim) {
             Some(name) => DimClaim::Param(name.to_string()),
-            None => dim_claim(scope, dim),
+            None => spelled(dim),
         };
         let (claim, is_claimed) = match (follows, said) {
-            _ if self.names.is_exact(proved) => (dim_claim(scope, proved), false),
-            (Some(follows), _) if self.names.is_exact(follows) => (dim_claim(scope, follows), true),
+            _ if self.names.is_exact(proved) => (spelled(proved), false),
+            (Some(follows), _) if self.names.is_exact(follows) => (spelled(follows), true),
             _ if !self.names.lacks(scope, proved) => (named(proved), false),
-            (Some(follows), _) => (dim_claim(scope, follows), true),
+            (Some(follows), _) => (spelled(follows), true),
             (None, Some(said)) => (said.clone(), true),
-            (None, None) => (dim_claim(scope, proved), false),
+            (None, None) => (spelled(proved), false),
         };
         self.claims |= is_claimed;
         DeclaredDim { claim, extra }
     }
 }
 
-fn dim_claim(scope: &Scope, dim: &Dim) -> DimClaim {
-    match dim.as_const() {
-        Some(size) if size >= 0 => DimClaim::Value(size),
-        Some(_) => DimClaim::Unknown,
-        None => DimClaim::Param(scope.format(dim)),
-    }
-}
-
-fn type_of(scope: &Scope, ty: &Type) -> Option<DeclaredType> {
+fn type_of(spelling: &Spelling, ty: &Type) -> Option<DeclaredType> {
     let tensor = |tensor: &TensorType| {
         let dims = |dims: &Vec<Dim>| {
-            dims.iter().map(|dim| DeclaredDim { claim: dim_claim(scope, dim), extra: Extra::new() }).collect()
+            dims.iter().map(|dim| DeclaredDim { claim: spelling.claim(dim), extra: Extra::new() }).collect()
         };
         Some((tensor.dtype?.onnx(), tensor.shape.as_ref().map(dims)))
     };
-    let inner = |ty: &Option<Box<Type>>| ty.as_ref().and_then(|ty| type_of(scope, ty)).map(Box::new);
+    let inner = |ty: &Option<Box<Type>>| ty.as_ref().and_then(|ty| type_of(spelling, ty)).map(Box::new);
     let extra = Extra::new();
     Some(match ty {
         Type::Tensor(ty) => {

@@ -11,6 +11,7 @@ use crate::ir::{DeclaredDim, DeclaredType, Definition, DimClaim, Facts, Model, V
 use crate::ops::EventKind;
 
 use super::dead::live_graphs;
+use super::spelling::{Spelling, short_text};
 
 /// The values that have a claim, each once. The main graph's outputs come first, because authors name their sizes by hand, and the first name
 /// for a size is the one that is used.
@@ -96,6 +97,12 @@ pub struct Names {
     inputs: FxHashSet<Symbol>,
     of: FxHashMap<Dim, String>,
     symbols: FxHashSet<Symbol>,
+    /// For sizes whose expressions are too long to be written.
+    long: FxHashMap<Dim, String>,
+    /// For sizes of inputs of which the file says nothing, each with input and axis.
+    of_inputs: Vec<(ValueId, usize, String)>,
+    /// Every name that the file gives.
+    claimed: FxHashSet<String>,
 }
 
 impl Names {
@@ -103,7 +110,10 @@ impl Names {
     /// * if it is one symbol that inference made, the symbol gets the name;
     /// * if it is an expression with such symbols, a new symbol gets the name and is set equal to the expression, so that one of the
     ///   expression's symbols is written by it from now on;
-    /// * if the name is no identifier, it cannot be part of an expression, and is written only where the whole size is the one it names.
+    /// * if the name is no identifier, it cannot be part of an expression, and is written only where the whole size is the one it names;
+    /// * if it is an expression in the symbols of the inputs that is too long to be written, the name is written instead.
+    ///
+    /// Sizes of inputs of which the file says nothing, not even here, get names of their own.
     ///
     /// If two sizes that are not known to be equal have one name, the first keeps it and the second gets none.
     pub fn adopt(model: &Model, proved: &Facts) -> Names {
@@ -122,10 +132,18 @@ impl Names {
             }
             for (claim, dim) in claims.iter().zip(dims) {
                 let Some(name) = claim.claim.name() else { continue };
+                names.claimed.insert(name.to_string());
                 // The name of an input's symbol, or an expression, claims that this size equals another. It is no new name.
                 let taken = given.contains(name) || scope.lookup(name).is_some() || is_expression(name);
                 let dim = names.resolved(scope, dim);
-                if taken || !names.lacks(scope, &dim) {
+                if taken {
+                    continue;
+                }
+                if !names.lacks(scope, &dim) {
+                    if is_identifier(name) && !names.long.contains_key(&dim) && is_long(scope, &dim) {
+                        given.insert(name);
+                        names.long.insert(dim, name.to_string());
+                    }
                     continue;
                 }
                 given.insert(name);
@@ -146,7 +164,52 @@ impl Names {
                 }
             }
         }
+        names.name_inputs(model, proved);
         names
+    }
+
+    /// Names the sizes of the main graph's inputs of which the file says nothing: by what an author calls them elsewhere, or after the
+    /// input and the axis.
+    fn name_inputs(&mut self, model: &Model, proved: &Facts) {
+        let scope = proved.scope();
+        for &input in model.graph(model.main()).inputs() {
+            let declared = model.value(input).declared.as_ref().and_then(DeclaredType::shape);
+            let Some((claims, dims)) = declared.zip(proved.get(input).and_then(|fact| fact.shape())) else { continue };
+            for (axis, (claim, dim)) in claims.iter().zip(dims).enumerate() {
+                let dim = self.resolved(scope, dim);
+                let Some(symbol) = dim.as_symbol().filter(|_| claim.claim == DimClaim::Unknown) else { continue };
+                if scope.is_fresh(symbol) && !self.symbols.contains(&symbol) {
+                    scope.rename(symbol, &self.unused_name(scope, &model.value(input).name, axis));
+                    self.symbols.insert(symbol);
+                }
+                self.inputs.insert(symbol);
+                self.of_inputs.push((input, axis, scope.name(symbol).to_string()));
+            }
+        }
+    }
+
+    /// `x_dim_0` for the first size of `x`, or one like it that means nothing yet.
+    fn unused_name(&self, scope: &Scope, input: &str, axis: usize) -> String {
+        let letter = |letter: char| if letter == '_' || letter.is_alphanumeric() { letter } else { '_' };
+        let mut name: String = input.chars().map(letter).collect();
+        if !is_identifier(&name) {
+            name.insert(0, '_');
+        }
+        name.push_str(&format!("_dim_{axis}"));
+        while scope.lookup(&name).is_some() || self.claimed.contains(&name) {
+            name.push('_');
+        }
+        name
+    }
+
+    /// For sizes of inputs of which the file says nothing: input, axis and name.
+    pub fn of_inputs(&self) -> &[(ValueId, usize, String)] {
+        &self.of_inputs
+    }
+
+    /// How sizes are spelled.
+    pub fn spelling<'n>(&'n self, scope: &'n Scope) -> Spelling<'n> {
+        Spelling::new(scope, self.long.clone(), &self.claimed)
     }
 
     /// The size as it reads after symbols have been set equal to expressions.
@@ -179,6 +242,11 @@ pub fn is_vague(scope: &Scope, dim: &Dim) -> bool {
 /// Whether a node of the main graph computes the value, so that every run does.
 fn is_computed(model: &Model, value: ValueId) -> bool {
     model.value(value).producer().and_then(|node| model.node(node)).is_some_and(|node| node.graph() == model.main())
+}
+
+/// Whether a size is too long to be written.
+fn is_long(scope: &Scope, dim: &Dim) -> bool {
+    dim.as_const().is_none() && short_text(scope, dim).is_none()
 }
 
 /// Whether a text is an expression such as `a + b`, and not a single name.

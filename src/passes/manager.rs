@@ -172,6 +172,9 @@ fn fold(
             model.ir_version = 4;
         }
     }
+    if options.fold && may_edit {
+        model.name_nodes();
+    }
     model.separate_names();
     model.verify()?;
     model.verify_names()?;

@@ -25,6 +25,7 @@ mod quantization;
 mod records;
 mod shape_reads;
 mod simplify;
+mod spelling;
 mod untouched;
 mod value_numbering;
 

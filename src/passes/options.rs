@@ -27,6 +27,19 @@ macro_rules! options {
             $($(#[$each_doc])* pub $each: Vec<$item>,)*
         }
 
+        impl Options {
+            /// The options that are not what they are by default: `exact=true skip=["identity"]`.
+            pub(crate) fn told(&self) -> String {
+                let usual = Options::default();
+                let options = [
+                    $((stringify!($name), format!("{:?}", self.$name), format!("{:?}", usual.$name)),)*
+                    $((stringify!($each), format!("{:?}", self.$each), format!("{:?}", usual.$each)),)*
+                ];
+                let other = options.iter().filter(|(_, own, usual)| own != usual);
+                other.map(|(name, own, _)| format!("{name}={own}")).collect::<Vec<_>>().join(" ")
+            }
+        }
+
         impl Default for Options {
             fn default() -> Self {
                 Options { $($name: $default,)* $($each: Vec::new(),)* }
@@ -87,6 +100,8 @@ options! {
     /// The operator set of the default domain to write the model in, if it is to be another. Each node is written as the versions of its
     /// operator differ; other domains keep theirs. It is an error if some node cannot be.
     opset: Option<i64> = None;
+    /// Whether the model's metadata tells this program's version and what it was asked to do.
+    stamp: bool = true;
     /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work. Otherwise such nodes are
     /// left as they are, and told of.
     strict: bool = false;

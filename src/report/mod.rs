@@ -120,6 +120,7 @@ impl Note {
             EventKind::Declined => "declined",
             EventKind::FalseClaim => "false claim",
             EventKind::Claimed => "claimed",
+            EventKind::NamedSize => "named",
         }
     }
 }

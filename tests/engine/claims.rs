@@ -229,7 +229,7 @@ fn a_name_from_a_branch_that_does_not_run_is_no_bound() {
         &Options::default(),
     );
     // Of one element nothing is left behind the second.
-    assert_eq!(shape(&model, "z"), "1,1,max(0, dim__0 - 2)");
+    assert_eq!(shape(&model, "z"), "1,1,max(0, x_dim_2 - 2)");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::support;
 
 /// Folds a model, writes it in text, where a value is nothing but its name, and checks that this computes the same. Returns the text.
 fn as_written(source: &str) -> String {
-    let written = text::print(&support::folded(source, &Options::default()));
+    let written = crate::support::written(&support::folded(source, &Options::default()));
     let read = text::parse(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
     read.verify_names().unwrap_or_else(|error| panic!("{error}\n{written}"));
     support::compare(&text::parse(source).expect("it parsed before"), &read);
@@ -93,7 +93,7 @@ fn sequences_that_a_loop_takes_apart_are_not_shared() {
     };
     for (first, sequences) in [("t", 2), ("s", 2)] {
         let model = support::folded(&source(first), &Options::default());
-        let written = text::print(&model);
+        let written = crate::support::written(&model);
         assert_eq!(written.matches("SequenceConstruct").count(), sequences, "{written}");
     }
 }

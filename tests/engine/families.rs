@@ -117,7 +117,8 @@ fn check(path: &Path) {
     let original = parsed(path);
     let before = processed(&original, false);
     let after = processed(&original, true);
-    let shown = format!("# As it is\n{}\n# Folded\n{}", text::print(&before), text::print(&after));
+    let shown =
+        format!("# As it is\n{}\n# Folded\n{}", crate::support::written(&before), crate::support::written(&after));
     insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!(name(path), shown) });
     check_nothing_is_left(&after);
     if nodes(&original).into_iter().all(|id| is_evaluated(&original, id)) {

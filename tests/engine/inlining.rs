@@ -7,7 +7,7 @@ use crate::support::{self, left};
 
 fn left_without(source: &str, skip: &[&str]) -> String {
     let options = Options::new().skip(skip.iter().copied());
-    text::print(&support::folded(source, &options))
+    crate::support::written(&support::folded(source, &options))
 }
 
 const LARGE: &str = r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
@@ -54,7 +54,7 @@ fn operands_left_out() {
         <domain: "own", opset_import: ["" : 18]> Limit (x, low, high) => (z) { y = Exp (x)  z = Clip (y, low, high) }"#,
         &Options::default(),
     );
-    insta::assert_snapshot!(text::print(&model));
+    insta::assert_snapshot!(crate::support::written(&model));
 }
 
 #[test]
@@ -111,6 +111,6 @@ fn functions_named_like_operators() {
         <opset_import: ["" : 18]> Relu (a) => (b) { b = Neg (a) }"#;
     let mut document = OnnxModel::of(text::parse(source).unwrap_or_else(|error| panic!("{error}")));
     let report = document.fold(&Options::default()).expect("the model folds");
-    insta::assert_snapshot!(text::print(document.model()));
+    insta::assert_snapshot!(crate::support::written(document.model()));
     assert!(format!("{report:?}").contains("a function of this operator's name"));
 }

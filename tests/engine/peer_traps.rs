@@ -323,7 +323,7 @@ fn order_and_names_of_nodes_are_free() {
         same(17, "g (float[n] x) => (y) { [same] y = Neg (c) [same] a = Abs (x) b = Exp (a) [\"\"] c = Add (b, a) }");
     assert_eq!(operators(&model).len(), 4);
     let order: Vec<_> = model.topological(model.main()).expect("there is an order");
-    let listed: Vec<_> = text::print(&model)
+    let listed: Vec<_> = crate::support::written(&model)
         .lines()
         .filter(|line| line.contains(" = ") && line.contains('('))
         .map(str::to_string)

@@ -152,8 +152,10 @@ impl Fixture {
 
     fn check(&self) {
         let count = |fired: &BTreeMap<&str, usize>, rule: &str| fired.get(rule).copied().unwrap_or(0);
-        let mut shown = format!("# Before\n{}", text::print(&text::parse(&self.source).expect("the model parses")));
-        let mut show = |title: &str, model: &Model| shown.push_str(&format!("\n# {title}\n{}", text::print(model)));
+        let mut shown =
+            format!("# Before\n{}", crate::support::written(&text::parse(&self.source).expect("the model parses")));
+        let mut show =
+            |title: &str, model: &Model| shown.push_str(&format!("\n# {title}\n{}", crate::support::written(model)));
         match self.kind() {
             Kind::Fires(rule) => {
                 let (model, fired) = self.fold(&self.source, Some(&rule));

@@ -17,7 +17,7 @@ fn fold_with(model: &Model, options: &Options) -> Model {
 
 /// The folded model, as text.
 fn folded(opset: i64, body: &str) -> String {
-    text::print(&fold_with(&parse(opset, body), &Options::default()))
+    crate::support::written(&fold_with(&parse(opset, body), &Options::default()))
 }
 
 /// Checks that original and folded model give the same for these inputs, up to 1e-5 of it.

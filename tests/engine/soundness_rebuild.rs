@@ -22,7 +22,7 @@ fn nodes<'m>(model: &'m Model, operator: &str) -> Vec<&'m Node> {
 /// Folds a model in which every node of `operator` says `stays = 7`; `rule` fires, and the nodes that are left still say so.
 fn stays(rule: &str, opset: i64, operator: &str, body: &str) {
     let (model, fired) = fold(rule, opset, body);
-    let printed = text::print(&model);
+    let printed = crate::support::written(&model);
     assert!(fired > 0, "{rule} does not fire:\n{printed}");
     let left = nodes(&model, operator);
     assert!(!left.is_empty(), "{rule} leaves no {operator}:\n{printed}");

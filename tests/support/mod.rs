@@ -214,9 +214,26 @@ pub fn compare(original: &Model, result: &Model) {
     assert!(runs > 0, "the original runs at none of the sizes: {failure:?}");
 }
 
+/// The model as text, without the names of nodes that are called as their first result is: models in text form mostly have no others.
+pub fn written(model: &Model) -> String {
+    let line = |line: &str| {
+        let (indent, node) = line.split_at(line.len() - line.trim_start().len());
+        let named = node.strip_prefix('[').and_then(|node| node.split_once("] "));
+        let plain =
+            named.filter(|(name, rest)| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', ','])));
+        format!("{indent}{}\n", plain.map_or(node, |(_, rest)| rest))
+    };
+    let printed = text::print(model);
+    let mut lines: String = printed.lines().map(line).collect();
+    if !printed.ends_with('\n') {
+        lines.pop();
+    }
+    lines
+}
+
 /// What is left of a model, as text, after checking that it computes the same.
 pub fn left(source: &str) -> String {
-    text::print(&folded(source, &Options::default()))
+    written(&folded(source, &Options::default()))
 }
 
 /// Folds a model without running it.

@@ -92,6 +92,13 @@ impl Model {
         *self.names.entry(name.to_string()).or_default() += 1;
     }
 
+    /// Gives a node another name.
+    pub(in crate::ir) fn rename_node(&mut self, node: NodeId, name: String) {
+        if let Some(node) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) {
+            node.name = name;
+        }
+    }
+
     /// Gives a value another name.
     pub fn rename(&mut self, value: ValueId, name: impl Into<String>) {
         let name = name.into();

@@ -35,6 +35,8 @@ pub enum EventKind {
     FalseClaim,
     /// What is written out rests on what the file declares.
     Claimed,
+    /// A name is written for a size whose expression is long.
+    NamedSize,
 }
 
 /// Something worth telling about a node.

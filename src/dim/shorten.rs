@@ -1,0 +1,322 @@
+//! Which of the equal forms of an expression is written: the shortest that is found, names counting more than signs.
+//!
+//! The canonical form is made for arithmetic. `⌈s/4⌉` is `s − ⌊3s/4⌋` there, and a product of sums is multiplied out. So before an
+//! expression is written, other forms are tried, of atoms by these laws, which hold for all integers (`m ≥ 1`, `k ≥ 0`):
+//!
+//! * `⌊a/m⌋ = ⌊(a + m·x)/m⌋ − x`, which takes what is added into the quotient;
+//! * `⌊a/m⌋ = x − ⌊(m·x − a + m − 1)/m⌋`, for `−⌊a/m⌋ = ⌈−a/m⌉`;
+//! * `max(aᵢ) = max(aᵢ + x) − x`;
+//! * `max(0, d − k) = max(0, d) − min(k, max(0, d))`;
+//!
+//! and of sums by putting a common factor before the parentheses. Each step makes the text cheaper, so the search ends; what it may
+//! try is bounded, and beyond the bound the canonical form is written. Nothing else is done with the forms found here.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::Symbol;
+use super::expr::Dim;
+use super::monomial::{Atom, Floor, Monomial, Summand};
+use super::scope::Scope;
+use super::text::{Form, Part, Style, Sum, write_atom, write_product, write_sum};
+
+/// An expression with more terms than this is written as it is.
+const MAX_SEARCHED: usize = 48;
+/// How many forms are tried for one expression.
+const MAX_TRIED: usize = 600;
+/// What a name costs beside its letters: `floor((s + 3)/4)` reads more easily than `s - floor(3*s/4)`.
+const COST_OF_NAME: usize = 4;
+/// What a sign costs with nothing before it: `floor((s + 3)/4)` reads more easily than `-floor((-s)/4)`.
+const COST_OF_SIGN: usize = 4;
+
+impl Scope {
+    /// The expression as text. A symbol appears under its name as it is; one whose name could be read as something else is put
+    /// in parentheses where it is a part of something.
+    pub fn format(&self, a: &Dim) -> String {
+        if let Some(text) = self.recall_text(a) {
+            return text.to_string();
+        }
+        let text = self.format_as(a, false);
+        self.remember_text(a, &text);
+        text
+    }
+
+    /// The same without spaces, and with `a//b` for `floor(a/b)`.
+    pub fn format_densely(&self, a: &Dim) -> String {
+        self.format_as(a, true)
+    }
+
+    fn format_as(&self, a: &Dim, dense: bool) -> String {
+        let name = |symbol| self.name(symbol);
+        let settle = |a: &Dim| self.settle(a.clone()).unwrap_or_else(|| a.clone());
+        let search = Search { name: &name, settle: &settle, dense, known: RefCell::default(), tried: Cell::new(0) };
+        search.settled(a).text(dense)
+    }
+}
+
+/// The forms found so far.
+struct Search<'s> {
+    name: &'s dyn Fn(Symbol) -> Arc<str>,
+    settle: &'s dyn Fn(&Dim) -> Dim,
+    dense: bool,
+    known: RefCell<FxHashMap<Dim, Sum>>,
+    tried: Cell<usize>,
+}
+
+/// An expression, how it is written, and what that costs.
+struct Found {
+    form: Dim,
+    written: Sum,
+    cost: usize,
+}
+
+impl Search<'_> {
+    /// With symbols that are known to be multiples written as such.
+    fn settled(&self, a: &Dim) -> Sum {
+        self.best(&(self.settle)(a))
+    }
+
+    /// The cheapest way to write `a` that is found.
+    fn best(&self, a: &Dim) -> Sum {
+        if let Some(known) = self.known.borrow().get(a) {
+            return known.clone();
+        }
+        let mut best = self.found(a.clone(), false);
+        while let Some(better) =
+            self.other_atoms(&best.form).into_iter().map(|form| self.found(form, false)).min_by_key(|found| found.cost)
+            && better.cost < best.cost
+        {
+            best = better;
+        }
+        let factored = self.found(best.form.clone(), true);
+        let written = if factored.cost < best.cost { factored.written } else { best.written };
+        self.known.borrow_mut().insert(a.clone(), written.clone());
+        written
+    }
+
+    /// The cheaper of the sum and what becomes of it with a common factor before parentheses. What is in the parentheses is written
+    /// as it is, or `deep`ly as it is written best.
+    fn found(&self, form: Dim, deep: bool) -> Found {
+        let style =
+            Style { name: self.name, settle: self.settle, inner: &|inner| self.settled(inner), dense: self.dense };
+        let written = write_sum(&form, &style);
+        let mut found = Found { cost: self.cost(&written), written, form };
+        self.tried.set(self.tried.get().saturating_add(1));
+        let part: &dyn Fn(&Dim) -> Sum = if deep { &|part| self.best(part) } else { &|part| write_sum(part, &style) };
+        for written in self.factored(&found.form, &style, part) {
+            let cost = self.cost(&written);
+            if cost < found.cost {
+                (found.cost, found.written) = (cost, written);
+            }
+        }
+        found
+    }
+
+    fn is_spent(&self, a: &Dim) -> bool {
+        a.term_count() > MAX_SEARCHED || self.tried.get() >= MAX_TRIED
+    }
+
+    fn cost(&self, written: &Sum) -> usize {
+        let text = written.text(self.dense);
+        let is_part = |letter: char| letter == '_' || letter.is_alphanumeric();
+        let signs = text.matches("(-").count().saturating_add(usize::from(text.starts_with('-')));
+        let (mut cost, mut rest) =
+            (text.chars().count().saturating_add(signs.saturating_mul(COST_OF_SIGN)), text.as_str());
+        while let Some(begin) = rest.find(is_part) {
+            let word = rest.split_at_checked(begin).map_or("", |(_, word)| word);
+            let end = word.find(|letter| !is_part(letter)).unwrap_or(word.len());
+            let (name, after) = word.split_at_checked(end).unwrap_or((word, ""));
+            let is_name = !name.starts_with(|letter: char| letter.is_ascii_digit()) && !after.starts_with('(');
+            cost = cost.saturating_add(if is_name { COST_OF_NAME } else { 0 });
+            rest = after;
+        }
+        cost
+    }
+
+    /// A sum as a factor and what it is multiplied with, plus the rest: for its greatest common factor, and for each atom.
+    fn factored(&self, a: &Dim, style: &Style, part: &dyn Fn(&Dim) -> Sum) -> Vec<Sum> {
+        let terms = a.terms();
+        if terms.len() < 2 || self.is_spent(a) {
+            return Vec::new();
+        }
+        let mut forms = Vec::new();
+        forms.extend(self.over_common(a, style, part));
+        for atom in atoms_of(a) {
+            if terms.iter().filter(|term| term.monomial.exponent_of(&atom) > 0).count() < 2 || self.is_spent(a) {
+                continue;
+            }
+            let Some((quotient, rest)) = taken_out(a, &atom) else { continue };
+            let rest = if rest.is_const(0) { Sum::default() } else { part(&rest) };
+            forms.push(self.times(whole(write_atom(&atom, style)), part(&quotient), rest.clone()));
+            // −x·max(mᵢ) = x·min(−mᵢ)
+            let least = negated_maximum(&atom).zip(quotient.scaled(-1));
+            if let Some((least, negated)) = least {
+                let text = super::text::write_call("min", &least, style);
+                forms.push(self.times((text, Form::Whole), part(&negated), rest));
+            }
+        }
+        forms
+    }
+
+    /// The greatest factor that all terms have, times the rest.
+    fn over_common(&self, a: &Dim, style: &Style, part: &dyn Fn(&Dim) -> Sum) -> Option<Sum> {
+        let (content, monomial) = (i64::try_from(a.content()).ok()?, a.common_monomial());
+        if content <= 1 && monomial.is_one() {
+            return None;
+        }
+        let rest = a.over_const(content.max(1))?.over_monomial(&monomial)?;
+        let factor = Summand { monomial, coefficient: content.max(1) };
+        let factor = write_sum(&Dim::from_sorted(vec![factor])?, style).0.pop()?;
+        Some(self.times(whole(factor), part(&rest), Sum::default()))
+    }
+
+    /// `factor · sum + rest`.
+    fn times(&self, factor: (String, Form), sum: Sum, rest: Sum) -> Sum {
+        let negative = sum.0.iter().all(|part| part.negative);
+        let sum = if negative { sum.negated() } else { sum };
+        let is_number = |text: &str| text.starts_with(|letter: char| letter.is_ascii_digit());
+        let factors = match sum.0.as_slice() {
+            [only] if only.text == "1" => vec![factor],
+            // A number comes first.
+            [only] if is_number(&only.text) && !is_number(&factor.0) => vec![(only.text.clone(), only.form), factor],
+            _ => vec![factor, (sum.operand(Form::Product, self.dense), Form::Whole)],
+        };
+        let product = Part { negative, ..write_product(factors) };
+        Sum(std::iter::once(product).chain(rest.0).collect())
+    }
+
+    /// The same value with one atom written otherwise.
+    fn other_atoms(&self, a: &Dim) -> Vec<Dim> {
+        let mut forms = Vec::new();
+        for atom in atoms_of(a) {
+            if self.is_spent(a) {
+                break;
+            }
+            let equals = match &atom {
+                Atom::Symbol(_) => Vec::new(),
+                Atom::Floor(floor) => [complement(floor)]
+                    .into_iter()
+                    .flatten()
+                    .chain(added_to(a, &atom).iter().filter_map(|x| shifted_floor(floor, x)))
+                    .collect(),
+                Atom::Max(members) => {
+                    let offsets = members.iter().map(|member| Dim::constant(member.offset().saturating_neg()));
+                    let shifts = offsets.chain(added_to(a, &atom)).filter(|x| !x.is_const(0));
+                    let shifted = shifts.filter_map(|x| shifted_maximum(members.as_slice(), &x));
+                    shifted.chain(clipped(a, members.as_slice())).collect()
+                }
+            };
+            forms.extend(equals.iter().filter_map(|equal| a.replace_atom(&atom, equal)).filter(|form| form != a));
+        }
+        forms
+    }
+}
+
+fn whole(part: Part) -> (String, Form) {
+    (part.text, part.form)
+}
+
+/// The atoms of the terms, each once.
+fn atoms_of(a: &Dim) -> Vec<Atom> {
+    let mut atoms: Vec<Atom> = Vec::new();
+    for factor in a.terms().iter().flat_map(|term| term.monomial.factors()) {
+        if !atoms.contains(&factor.atom) {
+            atoms.push(factor.atom.clone());
+        }
+    }
+    atoms
+}
+
+/// `(q, r)` with `a = atom · q + r`, where `r` does not have the atom as a factor.
+fn taken_out(a: &Dim, atom: &Atom) -> Option<(Dim, Dim)> {
+    let single = Monomial::atom(atom.clone());
+    let (mut quotient, mut rest) = (Vec::new(), Vec::new());
+    for term in a.terms().iter() {
+        match term.monomial.over(&single) {
+            Some(monomial) => quotient.push(Summand { monomial, coefficient: term.coefficient }),
+            None => rest.push(term.clone()),
+        }
+    }
+    Some((Dim::from_terms(quotient)?, Dim::from_terms(rest)?))
+}
+
+/// `−mᵢ` of `max(mᵢ)`.
+fn negated_maximum(atom: &Atom) -> Option<Vec<Dim>> {
+    let Atom::Max(members) = atom else { return None };
+    let mut negated = members.iter().map(|member| member.scaled(-1)).collect::<Option<Vec<_>>>()?;
+    negated.sort();
+    Some(negated)
+}
+
+/// What is added to the atom in terms with the same cofactor: `x` for `n·atom + n·x`.
+fn added_to(a: &Dim, atom: &Atom) -> Vec<Dim> {
+    let single = Monomial::atom(atom.clone());
+    let terms = a.terms();
+    let mut found: Vec<Dim> = Vec::new();
+    for term in terms.iter() {
+        let Some(cofactor) = term.monomial.over(&single) else { continue };
+        for other in terms.iter() {
+            let share = other.coefficient.checked_rem(term.coefficient).filter(|rest| *rest == 0);
+            let unit = other.monomial.over(&cofactor).filter(|unit| unit.exponent_of(atom) == 0);
+            let quotient = share.and_then(|_| other.coefficient.checked_div(term.coefficient));
+            let x = unit
+                .zip(quotient)
+                .and_then(|(monomial, coefficient)| Dim::from_terms(vec![Summand { monomial, coefficient }]));
+            found.extend(x.filter(|x| !found.contains(x)));
+        }
+    }
+    found
+}
+
+/// `⌊(a + m·x)/m⌋ − x`.
+fn shifted_floor(floor: &Floor, x: &Dim) -> Option<Dim> {
+    let by = floor.denominator.as_const().filter(|by| *by > 0)?;
+    let numerator = floor.numerator.plus_scaled(x, by)?;
+    if numerator.as_const().is_some() {
+        return None;
+    }
+    Atom::floor(numerator, floor.denominator.clone()).dim()?.minus(x)
+}
+
+/// `x − ⌊(m·x − a + m − 1)/m⌋`, with `x` such that the coefficients are in `0 .. m`.
+fn complement(floor: &Floor) -> Option<Dim> {
+    let by = floor.denominator.as_const().filter(|by| *by > 0)?;
+    let variable = floor.numerator.terms();
+    let variable = variable.iter().filter(|term| !term.monomial.is_one());
+    let up = |coefficient: i64| Some(coefficient.checked_neg()?.checked_div_euclid(by)?.checked_neg()?);
+    let x = variable.map(|term| Some(Summand { monomial: term.monomial.clone(), coefficient: up(term.coefficient)? }));
+    let x = Dim::from_terms(x.collect::<Option<Vec<_>>>()?)?;
+    let numerator = x.scaled(by)?.minus(&floor.numerator)?.plus(&Dim::constant(by.checked_sub(1)?))?;
+    if numerator.as_const().is_some() {
+        return None;
+    }
+    x.minus(&Atom::floor(numerator, floor.denominator.clone()).dim()?)
+}
+
+/// `max(aᵢ + x) − x`.
+fn shifted_maximum(members: &[Dim], x: &Dim) -> Option<Dim> {
+    let mut shifted = members.iter().map(|member| member.plus(x)).collect::<Option<Vec<_>>>()?;
+    shifted.sort();
+    Atom::max(shifted).dim()?.minus(x)
+}
+
+/// `max(0, d) − min(k, max(0, d))` for `max(0, d − k)`, for each `max(0, d)` in the sum.
+fn clipped(a: &Dim, members: &[Dim]) -> Vec<Dim> {
+    let [zero, low] = members else { return Vec::new() };
+    if !zero.is_const(0) {
+        return Vec::new();
+    }
+    let others = atoms_of(a);
+    let clipped = others.iter().filter_map(|other| {
+        let Atom::Max(members) = other else { return None };
+        let [zero, high] = members.as_slice() else { return None };
+        let distance = high.minus(low)?.as_const().filter(|distance| *distance > 0 && zero.is_const(0))?;
+        let wide = other.clone().dim()?;
+        let mut negated = vec![Dim::constant(distance.checked_neg()?), wide.scaled(-1)?];
+        negated.sort();
+        wide.plus(&Atom::max(negated).dim()?)
+    });
+    clipped.collect()
+}

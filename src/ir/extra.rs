@@ -1,0 +1,203 @@
+//! Documentation and metadata among the wire bytes that messages keep: of nodes, where several become one, and of the model.
+//!
+//! The bytes were a whole message when they were read. If they cannot be told apart here all the same, they stay as they are.
+
+use super::Extra;
+
+/// The fields of a `NodeProto`.
+const NODE_DOC: u64 = 6;
+const NODE_METADATA: u64 = 9;
+/// The field of a `ModelProto`.
+const MODEL_METADATA: u64 = 14;
+/// The most bytes of texts that are put together under one key.
+const LONGEST: usize = 4096;
+
+/// A field of a message: its number, all of its bytes, and what they hold if that is text or a message.
+struct Field<'e> {
+    number: u64,
+    whole: &'e [u8],
+    content: Option<&'e [u8]>,
+}
+
+/// The fields of a message in order; `None` if there are groups, or the bytes are no message.
+fn fields(mut bytes: &[u8]) -> Option<Vec<Field<'_>>> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let (tag, rest) = varint(bytes)?;
+        let (content, rest) = match tag & 7 {
+            0 => (None, varint(rest)?.1),
+            1 => (None, rest.split_at_checked(8)?.1),
+            2 => {
+                let (length, rest) = varint(rest)?;
+                let (content, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+                (Some(content), rest)
+            }
+            5 => (None, rest.split_at_checked(4)?.1),
+            _ => return None,
+        };
+        let (whole, _) = bytes.split_at_checked(bytes.len().checked_sub(rest.len())?)?;
+        found.push(Field { number: tag >> 3, whole, content });
+        bytes = rest;
+    }
+    Some(found)
+}
+
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0u64;
+    for (index, &byte) in bytes.iter().enumerate().take(10) {
+        value |= u64::from(byte & 0x7f).checked_shl(u32::try_from(index.checked_mul(7)?).ok()?)?;
+        if byte < 0x80 {
+            return Some((value, bytes.get(index.checked_add(1)?..)?));
+        }
+    }
+    None
+}
+
+fn put_varint(to: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        to.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    to.push(value as u8);
+}
+
+fn put(to: &mut Vec<u8>, number: u64, content: &[u8]) {
+    put_varint(to, number << 3 | 2);
+    put_varint(to, content.len() as u64);
+    to.extend_from_slice(content);
+}
+
+fn entry(key: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut entry = Vec::new();
+    put(&mut entry, 1, key);
+    put(&mut entry, 2, value);
+    entry
+}
+
+/// Key and value of an entry of metadata.
+fn pair(content: &[u8]) -> Option<(&[u8], &[u8])> {
+    let fields = fields(content)?;
+    let text = |number: u64| fields.iter().rev().find(|field| field.number == number).and_then(|field| field.content);
+    Some((text(1).unwrap_or_default(), text(2).unwrap_or_default()))
+}
+
+/// Adds a text to others, a line below them, unless it is among them already or there would be too much.
+fn join(texts: &mut Vec<u8>, text: &[u8]) {
+    let known = text.is_empty() || texts.windows(text.len()).any(|part| part == text);
+    if texts.is_empty() {
+        texts.extend_from_slice(text);
+    } else if !known && texts.len().saturating_add(text.len()) <= LONGEST {
+        texts.push(b'\n');
+        texts.extend_from_slice(text);
+    }
+}
+
+/// The documentation and metadata of several nodes together: each key once, and where values differ, one value a line.
+pub(super) fn merged<'e>(extras: impl IntoIterator<Item = &'e Extra>) -> Extra {
+    let (mut doc, mut entries) = (Vec::new(), Vec::<(Vec<u8>, Vec<u8>)>::new());
+    for extra in extras {
+        for field in fields(extra).unwrap_or_default() {
+            match (field.number, field.content) {
+                (NODE_DOC, Some(text)) => join(&mut doc, text),
+                (NODE_METADATA, Some(content)) => {
+                    let Some((key, value)) = pair(content) else { continue };
+                    match entries.iter_mut().find(|(own, _)| own == key) {
+                        Some((_, values)) => join(values, value),
+                        None => entries.push((key.to_vec(), value.to_vec())),
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut merged = Vec::new();
+    if !doc.is_empty() {
+        put(&mut merged, NODE_DOC, &doc);
+    }
+    for (key, value) in entries {
+        put(&mut merged, NODE_METADATA, &entry(&key, &value));
+    }
+    merged.into()
+}
+
+/// A model's bytes with this entry of metadata in place of one of the same key.
+pub(super) fn with_metadata(extra: &Extra, key: &str, value: &str) -> Extra {
+    let Some(fields) = fields(extra) else { return extra.clone() };
+    let is_own = |field: &Field<'_>| {
+        let pair = field.content.filter(|_| field.number == MODEL_METADATA).and_then(pair);
+        pair.is_some_and(|(own, _)| own == key.as_bytes())
+    };
+    let own = entry(key.as_bytes(), value.as_bytes());
+    let mut bytes = Vec::with_capacity(extra.len().saturating_add(own.len()));
+    let mut placed = false;
+    for field in &fields {
+        match (is_own(field), placed) {
+            (false, _) => bytes.extend_from_slice(field.whole),
+            (true, false) => put(&mut bytes, MODEL_METADATA, &own),
+            (true, true) => {}
+        }
+        placed |= is_own(field);
+    }
+    if !placed {
+        put(&mut bytes, MODEL_METADATA, &own);
+    }
+    bytes.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(doc: &str, metadata: &[(&str, &str)]) -> Extra {
+        let mut bytes = Vec::new();
+        if !doc.is_empty() {
+            put(&mut bytes, NODE_DOC, doc.as_bytes());
+        }
+        for (key, value) in metadata {
+            put(&mut bytes, NODE_METADATA, &entry(key.as_bytes(), value.as_bytes()));
+        }
+        bytes.into()
+    }
+
+    #[test]
+    fn what_nodes_say_is_put_together() {
+        let (a, b) = (
+            node("first", &[("layer", "1"), ("line", "7")]),
+            node("second", &[("line", "9"), ("layer", "1"), ("x", "")]),
+        );
+        assert_eq!(merged([&a, &b, &a]), node("first\nsecond", &[("layer", "1"), ("line", "7\n9"), ("x", "")]));
+        assert_eq!(merged([&a]), a);
+        assert!(merged([&Extra::new()]).is_empty() && merged([]).is_empty());
+        let long = "z".repeat(LONGEST);
+        assert_eq!(merged([&a, &node(&long, &[])]), a);
+        // No message, a group, and a device configuration, which belongs to one node alone.
+        for other in [&b"\x0b"[..], b"\x32\x7f", b"\x52\x00"] {
+            assert_eq!(merged([&a, &Extra::from_static(other)]), a);
+        }
+    }
+
+    #[test]
+    fn a_model_has_one_entry_of_a_key() {
+        let mut model = Vec::new();
+        put(&mut model, 2, b"exporter");
+        for (key, value) in [("a", "1"), ("b", "2"), ("a", "3")] {
+            put(&mut model, MODEL_METADATA, &entry(key.as_bytes(), value.as_bytes()));
+        }
+        let once = with_metadata(&model.clone().into(), "a", "4");
+        let again = with_metadata(&once, "a", "4");
+        assert_eq!(once, again);
+        let metadata = |extra: &Extra| {
+            let held: Vec<_> = fields(extra)
+                .unwrap()
+                .iter()
+                .filter(|f| f.number == MODEL_METADATA)
+                .filter_map(|f| f.content.and_then(pair))
+                .map(|(k, v)| (k.to_vec(), v.to_vec()))
+                .collect();
+            held
+        };
+        assert_eq!(metadata(&once), [(b"a".to_vec(), b"4".to_vec()), (b"b".to_vec(), b"2".to_vec())]);
+        assert_eq!(metadata(&with_metadata(&once, "c", "5")).len(), 3);
+        assert!(once.starts_with(b"\x12\x08exporter"));
+    }
+}

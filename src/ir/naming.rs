@@ -1,0 +1,146 @@
+//! What new nodes are called: given here and nowhere else, when an edit is applied and before a model is written.
+//!
+//! * A node that computes what another computed has its name.
+//! * Any other new node is called after the node that was looked at and its own part in the matter: `/layer/Slice/starts`. A name that
+//!   its rule took from a node of another operator would lie, and is not used.
+//! * Documentation and metadata are those of the nodes that went, together, if it computes what they computed, and else those of the first;
+//!   a copy has its own.
+//! * Before the model is written, nodes without a name are called as their first result is, and no two nodes have one name.
+
+use rustc_hash::FxHashSet;
+
+use super::{Edit, Extra, GraphId, Model, NewNode, Node, NodeId, ValueId, extra};
+
+/// The key of the model's metadata under which this program tells what it did.
+const STAMP: &str = "onnx-slice-fold";
+
+/// A node as it was before the edit.
+struct Former {
+    name: String,
+    op_type: String,
+    outputs: Vec<ValueId>,
+    extra: Extra,
+}
+
+/// What an edit finds, noted before anything is changed.
+pub(super) struct Naming {
+    /// The node looked at first if it is among them or stays, and those that go.
+    former: Vec<Former>,
+    /// What inner nodes are called after; empty if nothing here has a name.
+    stem: String,
+    /// Values that new ones replace, each with the new one.
+    replace: Vec<(ValueId, ValueId)>,
+    given: FxHashSet<String>,
+}
+
+impl Naming {
+    pub(super) fn of(model: &Model, edit: &Edit) -> Naming {
+        let noted = |id: NodeId| {
+            let node = model.node(id)?;
+            Some(Former {
+                name: node.name.clone(),
+                op_type: node.op_type.clone(),
+                outputs: node.outputs().iter().flatten().copied().collect(),
+                extra: node.extra.clone(),
+            })
+        };
+        let others = edit.remove.iter().copied().filter(|id| Some(*id) != edit.place);
+        let former: Vec<Former> = edit.place.into_iter().chain(others).filter_map(noted).collect();
+        let stem = former.iter().map(|former| former.name.clone()).find(|name| !name.is_empty()).unwrap_or_default();
+        Naming { former, stem, replace: edit.replace.clone(), given: FxHashSet::default() }
+    }
+
+    /// Gives a new node its name, and what is said of it. `role` is its part in the edit. Its results are still those of the edit.
+    pub(super) fn complete(&mut self, node: &mut NewNode, role: &str) {
+        node.name = self.name(node, role);
+        self.given.insert(node.name.clone());
+        if node.extra.is_empty() {
+            // What computes a result tells of all that went; what is on the way there, of where it stands.
+            let all = self.former.iter().any(|former| self.stands_for(node, former));
+            let count = if all { self.former.len() } else { 1 };
+            node.extra = extra::merged(self.former.iter().take(count).map(|former| &former.extra));
+        }
+    }
+
+    /// Whether a new node computes what another one computed.
+    fn stands_for(&self, node: &NewNode, former: &Former) -> bool {
+        former.outputs.iter().any(|value| {
+            let replaces = |&(old, new): &(ValueId, ValueId)| old == *value && node.outputs.contains(&Some(new));
+            node.outputs.contains(&Some(*value)) || self.replace.iter().any(replaces)
+        })
+    }
+
+    fn name(&self, node: &NewNode, role: &str) -> String {
+        let is_free = |name: &str| !name.is_empty() && !self.given.contains(name);
+        // A rule that names a node after another has its reason, if that is of the same operator or was no part of the edit.
+        let named_after = self.former.iter().find(|former| former.name == node.name);
+        let is_true = named_after.is_none_or(|former| former.op_type == node.op_type);
+        if is_true && is_free(&node.name) {
+            return node.name.clone();
+        }
+        if let Some(former) =
+            self.former.iter().find(|former| self.stands_for(node, former)).filter(|former| is_free(&former.name))
+        {
+            return former.name.clone();
+        }
+        match self.stem.as_str() {
+            "" => String::new(),
+            // A name does not grow with each edit that looks at it again.
+            stem if stem.rsplit('/').next() == Some(role) => stem.to_string(),
+            stem => format!("{stem}/{role}"),
+        }
+    }
+}
+
+impl Model {
+    /// Gives every node of the main graph, the graphs inside it and the bodies of functions a name that no other has there. The first
+    /// node of a name keeps it.
+    pub fn name_nodes(&mut self) {
+        let bodies: Vec<GraphId> = self.functions().map(|(_, function)| function.body).collect();
+        for root in std::iter::once(self.main()).chain(bodies) {
+            let nodes = self.nodes_below(root);
+            let named = |id: &NodeId| self.node(*id).map(|node| node.name.clone()).filter(|name| !name.is_empty());
+            let mut taken: FxHashSet<String> = nodes.iter().filter_map(named).collect();
+            let mut met: FxHashSet<String> = FxHashSet::default();
+            for id in nodes {
+                let Some(node) = self.node(id) else { continue };
+                if !node.name.is_empty() && met.insert(node.name.clone()) {
+                    continue;
+                }
+                let stem = match node.name.as_str() {
+                    "" => self.plain_name(node),
+                    name => name.to_string(),
+                };
+                let numbered = (1..).map(|number: u64| format!("{stem}_{number}"));
+                let mut candidates = std::iter::once(stem.clone()).chain(numbered);
+                let Some(name) = candidates.find(|name| !taken.contains(name)) else { continue };
+                taken.insert(name.clone());
+                met.insert(name.clone());
+                self.rename_node(id, name);
+            }
+        }
+    }
+
+    /// What a node without a name is called: as its first result.
+    fn plain_name(&self, node: &Node) -> String {
+        let first = node.outputs().iter().flatten().next().map(|&value| self.value(value).name.clone());
+        first.filter(|name| !name.is_empty()).unwrap_or_else(|| node.op_type.clone())
+    }
+
+    /// The nodes of a graph and of the graphs inside it, in order.
+    fn nodes_below(&self, root: GraphId) -> Vec<NodeId> {
+        let (mut found, mut open) = (Vec::new(), vec![root]);
+        while let Some(graph) = open.pop() {
+            for id in self.graph(graph).nodes() {
+                found.push(id);
+                open.extend(self.node(id).into_iter().flat_map(Node::subgraphs));
+            }
+        }
+        found
+    }
+
+    /// Tells in the model's metadata what was done to it, in place of what an earlier run told.
+    pub fn stamp(&mut self, what: &str) {
+        self.extra = extra::with_metadata(&self.extra, STAMP, what);
+    }
+}

@@ -1,0 +1,90 @@
+//! How sizes are spelled in what is written: short expressions as they are, long ones by a name that stands for them.
+//!
+//! Readers of a model parse the text of every size, some of them in time that grows with its square, and people read it. So a text
+//! has at most [`LONGEST`] characters. An expression that needs more is written densely, without spaces; if that is still too long, one
+//! name stands for the expression wherever it occurs, and a note says for what.
+
+use std::cell::RefCell;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::pass::NodeEvent;
+use crate::dim::{Dim, Scope};
+use crate::ir::DimClaim;
+use crate::ops::EventKind;
+
+/// The most characters of an expression.
+const LONGEST: usize = 80;
+/// The most characters that a note tells of an expression.
+const LONGEST_TOLD: usize = 2000;
+
+/// The expression as text, if it has a short one. A symbol's own name is never too long.
+pub fn short_text(scope: &Scope, dim: &Dim) -> Option<String> {
+    let fits = |text: &String| dim.as_symbol().is_some() || text.chars().count() <= LONGEST;
+    Some(scope.format(dim)).filter(fits).or_else(|| Some(scope.format_densely(dim)).filter(fits))
+}
+
+/// The names that stand for long expressions.
+pub struct Spelling<'s> {
+    scope: &'s Scope,
+    /// Names that are not to be made.
+    taken: &'s FxHashSet<String>,
+    names: RefCell<FxHashMap<Dim, String>>,
+    notes: RefCell<Vec<NodeEvent>>,
+}
+
+impl<'s> Spelling<'s> {
+    /// Authors' names for long expressions, and names that mean something else.
+    pub fn new(scope: &'s Scope, names: FxHashMap<Dim, String>, taken: &'s FxHashSet<String>) -> Self {
+        Spelling { scope, taken, names: RefCell::new(names), notes: RefCell::default() }
+    }
+
+    /// A size as it is written.
+    pub fn claim(&self, dim: &Dim) -> DimClaim {
+        match dim.as_const() {
+            Some(size) if size >= 0 => DimClaim::Value(size),
+            Some(_) => DimClaim::Unknown,
+            None => DimClaim::Param(short_text(self.scope, dim).unwrap_or_else(|| self.name(dim))),
+        }
+    }
+
+    fn name(&self, dim: &Dim) -> String {
+        let mut names = self.names.borrow_mut();
+        let (known, name) = match names.get(dim) {
+            Some(name) => (true, name.clone()),
+            None => (false, self.unused(&names)),
+        };
+        let reason = format!("stands for {}", told(&self.scope.format(dim)));
+        let note = (format!("size '{name}'"), EventKind::NamedSize, reason);
+        let mut notes = self.notes.borrow_mut();
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+        if !known {
+            names.insert(dim.clone(), name.clone());
+        }
+        name
+    }
+
+    /// `size_1` or the next such name that means nothing else.
+    fn unused(&self, names: &FxHashMap<Dim, String>) -> String {
+        let is_free = |name: &String| {
+            !self.taken.contains(name) && self.scope.lookup(name).is_none() && !names.values().any(|own| own == name)
+        };
+        // The names in use are fewer than the candidates.
+        let candidates = (1..).map(|number: u64| format!("size_{number}"));
+        candidates.into_iter().find(is_free).unwrap_or_default()
+    }
+
+    /// A note for each name that was written.
+    pub fn into_notes(self) -> Vec<NodeEvent> {
+        self.notes.into_inner()
+    }
+}
+
+fn told(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_TOLD) {
+        None => text.to_string(),
+        Some((end, _)) => format!("{} … ({} characters)", text.get(..end).unwrap_or_default(), text.chars().count()),
+    }
+}

@@ -1,0 +1,75 @@
+//! What nodes are called, and what the model says of the run.
+
+use std::collections::BTreeSet;
+
+use onnx_slice_fold::ir::{Model, text};
+use onnx_slice_fold::{OnnxModel, Options};
+
+use crate::support::folded;
+
+fn names(model: &Model) -> Vec<String> {
+    let order = model.topological(model.main()).expect("there is an order");
+    order.into_iter().filter_map(|id| model.node(id)).map(|node| format!("{}: {}", node.name, node.op_type)).collect()
+}
+
+#[test]
+fn new_nodes_are_called_after_what_they_replace() {
+    let model = folded(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[n, 8] x) => (float[n, 4] a, float[n, 4] b)
+        <int64[1] zero = {0}, int64[1] four = {4}, int64[1] eight = {8}, int64[1] one = {1}> {
+            ["/layer/Slice"] first = Slice (x, zero, four, one)
+            ["/layer/Slice_1"] second = Slice (x, four, eight, one)
+            ["/layer/Relu"] a = Relu (first)
+            ["/layer/Neg"] b = Neg (second)
+        }"#,
+        &Options::default(),
+    );
+    assert_eq!(names(&model), ["/layer/Slice: Split", "/layer/Relu: Relu", "/layer/Neg: Neg"]);
+}
+
+#[test]
+fn every_node_has_a_name_of_its_own() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[n] x, bool c) => (float[n] y) {
+            [same] a = Relu (x)
+            b = Neg (a)
+            [same] d = Exp (b)
+            y = If (c) <then_branch: graph = t () => (u) { [same] u = Sin (d) }, else_branch: graph = e () => (v) { [b] v = Cos (d) }>
+        }"#;
+    let model = folded(source, &Options::default());
+    let printed = text::print(&model);
+    let named: Vec<&str> =
+        printed.lines().filter_map(|line| line.trim().strip_prefix('[')?.split(']').next()).collect();
+    assert_eq!(named.len(), 6, "{printed}");
+    assert_eq!(named.iter().collect::<BTreeSet<_>>().len(), 6, "{printed}");
+    // The first of a name keeps it, and a second run changes nothing.
+    assert!(printed.contains("[same] a = Relu") && printed.contains("[same_1] d = Exp"), "{printed}");
+    assert_eq!(text::print(&folded(&printed, &Options::default())), printed);
+    // Where no edit may be made, names are those of the file.
+    let mut document = OnnxModel::of(text::parse(source).expect("the model is right"));
+    document.fold(&Options::new().stop_after(0)).expect("the model folds");
+    assert!(document.text().contains("[same] d = Exp") && document.text().contains(" b = Neg"));
+}
+
+#[test]
+fn the_model_tells_what_was_done_to_it_once() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[n] x) => (float[n] y) { y = Relu (x) }"#;
+    let bytes = |options: &Options, model: &[u8]| {
+        let mut document = OnnxModel::from_bytes(model.to_vec()).expect("the model opens");
+        document.fold(options).expect("the model folds");
+        document.to_bytes().expect("the model is small")
+    };
+    let given = OnnxModel::of(text::parse(source).expect("the model is right")).to_bytes().expect("the model is small");
+    let holds = |model: &[u8], text: &str| model.windows(text.len()).any(|part| part == text.as_bytes());
+    let options = Options::new().exact(true).skip(["identity"]);
+    let once = bytes(&options, &given);
+    let told = format!("{} exact=true skip=[\"identity\"]", env!("CARGO_PKG_VERSION"));
+    assert!(holds(&once, "onnx-slice-fold") && holds(&once, &told));
+    assert_eq!(bytes(&options, &once), once);
+    // What another run did takes its place.
+    let other = bytes(&Options::new(), &once);
+    assert!(!holds(&other, "exact=true") && other.len() < once.len());
+    assert!(!holds(&bytes(&Options::new().stamp(false), &given), "onnx-slice-fold"));
+}
