@@ -111,9 +111,10 @@ pub enum AssumeError {
 /// An assumption that is not understood, names nothing, or contradicts the model.
 pub fn assume(model: &mut Model, scope: &Scope, assumptions: &[Assumption]) -> Result<(), AssumeError> {
     let mut names = symbols(model);
+    let numbers = overwrite::numbers(model);
     for assumption in assumptions {
         if let Assumption::InputShape(text) = assumption {
-            input_shape(model, scope, &names, text)?;
+            input_shape(model, scope, (&names, &numbers), text)?;
         }
     }
     names.extend(symbols(model));
@@ -121,7 +122,7 @@ pub fn assume(model: &mut Model, scope: &Scope, assumptions: &[Assumption]) -> R
     let mut by_name: Vec<String> = Vec::new();
     for assumption in assumptions {
         if let Assumption::Dim(text) = assumption {
-            by_name.extend(at_place(model, scope, &names, text)?);
+            by_name.extend(at_place(model, scope, (&names, &numbers), text)?);
             names.extend(symbols(model));
         }
     }
@@ -243,10 +244,10 @@ fn input_named(model: &Model, name: &str) -> Result<ValueId, AssumeError> {
     value.ok_or_else(|| no_input(model, name))
 }
 
-fn input_shape(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> Result<(), AssumeError> {
+fn input_shape(model: &mut Model, scope: &Scope, known: Known<'_>, text: &str) -> Result<(), AssumeError> {
     let expected = "an input and its shape, such as x:1,3,224,224 or x:batch,3,-1,-1";
     let syntax = || AssumeError::Syntax { text: text.to_string(), expected };
-    let spelled = spelling::read(text, names).ok_or_else(syntax)?;
+    let spelled = spelling::read(text, known.0).ok_or_else(syntax)?;
     let value = match (spelled.input, required(model).as_slice()) {
         (Some(name), _) => input_named(model, name)?,
         (None, [only]) => *only,
@@ -254,7 +255,7 @@ fn input_shape(model: &mut Model, scope: &Scope, names: &[String], text: &str) -
             return Err(AssumeError::WhichInput { text: text.to_string(), known: known_inputs(model, "") });
         }
     };
-    give_shape(model, scope, names, value, spelled.shape)
+    give_shape(model, scope, known, value, spelled.shape)
 }
 
 /// The inputs without a default, which every run must be given.
@@ -262,12 +263,15 @@ fn required(model: &Model) -> Vec<ValueId> {
     inputs(model).into_iter().filter(|&value| model.value(value).constant.is_none()).collect()
 }
 
+/// The names of dims of inputs, and the numbers that the file declares.
+type Known<'a> = (&'a [String], &'a overwrite::Numbers);
+
 /// Gives an input a shape. Numbers take the place of names and of other numbers, names that of names and of numbers, and an unknown size
 /// leaves what is declared.
 fn give_shape(
     model: &mut Model,
     scope: &Scope,
-    names: &[String],
+    (names, numbers): Known<'_>,
     value: ValueId,
     given: Vec<DimClaim>,
 ) -> Result<(), AssumeError> {
@@ -284,8 +288,10 @@ fn give_shape(
     if old.len() != given.len() {
         return Err(contradiction);
     }
-    for ((dim, old), new) in declared.iter_mut().zip(&old).zip(given) {
-        let is_possible = change.note(old, &new, &|symbol, size| {
+    for (axis, ((dim, old), new)) in declared.iter_mut().zip(&old).zip(given).enumerate() {
+        // A number that was given before is not overwritten.
+        let is_declared = matches!(old, DimClaim::Value(size) if numbers.get(&(value, axis)) == Some(size));
+        let is_possible = change.note((old, is_declared), &new, &|symbol, size| {
             let known = expression(scope, names, symbol);
             known.is_some_and(|known| scope.eq(&known, &Dim::constant(size)).is_no())
         });
@@ -317,7 +323,8 @@ fn give_shape(
 
 /// What is said of the dim at a place, such as `x[0]=batch` or `x[0]=1..8`: done here, as far as it is a name or a size, and returned with
 /// the dim's name in place of the place as far as it is a range. What is said of a name is returned as it is.
-fn at_place(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> Result<Option<String>, AssumeError> {
+fn at_place(model: &mut Model, scope: &Scope, known: Known<'_>, text: &str) -> Result<Option<String>, AssumeError> {
+    let names = known.0;
     let by_name = || Ok(Some(text.to_string()));
     let Some((place, said)) = text.rsplit_once('=') else { return by_name() };
     let (place, said) = (place.trim(), said.trim());
@@ -362,7 +369,7 @@ fn at_place(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> R
         _ => None,
     };
     let given = (0..dims.len()).map(|i| if i == at { new.clone() } else { DimClaim::Unknown }).collect();
-    give_shape(model, scope, names, value, given)?;
+    give_shape(model, scope, known, value, given)?;
     Ok(further)
 }
 

@@ -1,5 +1,7 @@
 //! What changes in the model when an input is given other sizes than the file declares.
 
+use rustc_hash::FxHashMap;
+
 use crate::dim::is_identifier;
 use crate::ir::{DeclaredType, Definition, DimClaim, Model, ValueId};
 
@@ -15,11 +17,20 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Notes what a dim was and is to be. `false` if it cannot be both; `contradicts` tells if a declared name cannot be a size.
-    pub fn note(&mut self, old: &DimClaim, new: &DimClaim, contradicts: &dyn Fn(&str, i64) -> bool) -> bool {
+    /// Notes what a dim was, whether that is a number which the file declares, and what it is to be. `false` if it cannot be both;
+    /// `contradicts` tells if a declared name cannot be a size.
+    pub fn note(
+        &mut self,
+        (old, is_declared): (&DimClaim, bool),
+        new: &DimClaim,
+        contradicts: &dyn Fn(&str, i64) -> bool,
+    ) -> bool {
         match (old, old.name(), new) {
-            (DimClaim::Value(old), _, DimClaim::Value(new)) => self.overwrites |= old != new,
-            (DimClaim::Value(_), _, DimClaim::Param(_)) => self.overwrites = true,
+            (DimClaim::Value(old), _, DimClaim::Value(new)) if old == new => {}
+            (DimClaim::Value(_), _, DimClaim::Value(_) | DimClaim::Param(_)) => {
+                self.overwrites |= is_declared;
+                return is_declared;
+            }
             (_, Some(symbol), DimClaim::Param(_)) if is_identifier(symbol) => {
                 self.renamed.push((symbol.to_string(), new.clone()));
             }
@@ -38,6 +49,23 @@ impl Change {
         let size = self.sizes.iter().find(|(symbol, _)| symbol == name).map(|(_, size)| DimClaim::Value(*size));
         size.or_else(|| self.renamed.iter().find(|(symbol, _)| symbol == name).map(|(_, new)| new.clone()))
     }
+}
+
+/// The numbers that the file declares as sizes of inputs, by input and axis.
+pub(super) type Numbers = FxHashMap<(ValueId, usize), i64>;
+
+/// Those of a model.
+pub(super) fn numbers(model: &Model) -> Numbers {
+    let mut numbers = Numbers::default();
+    for &value in model.graph(model.main()).inputs() {
+        let shape = model.value(value).declared.as_ref().and_then(DeclaredType::shape);
+        for (axis, dim) in shape.into_iter().flatten().enumerate() {
+            if let DimClaim::Value(size) = dim.claim {
+                numbers.insert((value, axis), size);
+            }
+        }
+    }
+    numbers
 }
 
 /// Drops every declared shape that may follow from a size which is replaced: those of all values but the main graph's inputs, and initializers,
