@@ -94,6 +94,8 @@
 #![deny(clippy::iter_over_hash_type)]
 
 #[cfg_attr(not(internals), doc(hidden))]
+pub mod check;
+#[cfg_attr(not(internals), doc(hidden))]
 pub mod dim;
 mod error;
 #[cfg_attr(not(internals), doc(hidden))]
@@ -113,6 +115,7 @@ pub mod slicing;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod tensor;
 
+pub use check::{Checked, Culprit, Difference};
 pub use error::{Error, ErrorKind};
 pub use model::OnnxModel;
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError};

@@ -22,9 +22,19 @@ pub(super) struct Fold {
     /// Tell what each pass took: how often it ran, how many edits it made, milliseconds; and the most memory the process had.
     #[arg(long)]
     timings: bool,
+    /// Run original and result on N inputs made to tell them apart, by the program's own evaluator, and compare results and stated
+    /// shapes: bit for bit under --exact, else up to rounding. What could not be compared is told. On a difference the first
+    /// edit at fault is named, nothing is written, and the exit code is 3.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "8")]
+    check: Option<usize>,
     #[command(flatten)]
     passes: Passes,
 }
+
+/// The result differs from the original, so it is not written.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing is written, because {0}")]
+pub(super) struct Differs(String);
 
 impl Fold {
     pub(super) fn run(self) -> anyhow::Result<()> {
@@ -36,12 +46,22 @@ impl Fold {
         progress.say("reading the model");
         // The process ends with this; taking a large model apart piece by piece would only take time.
         let mut model = ManuallyDrop::new(OnnxModel::open(&path)?);
-        let mut report = model.fold_watched(&self.passes.options(), &mut |what| progress.say(what))?;
+        let (options, watch) = (self.passes.options(), &mut |what| progress.say(what));
+        let (mut report, checked) = match self.check {
+            Some(count) => model.fold_checked(&options, count, watch).map(|(report, checked)| (report, Some(checked)))?,
+            None => (model.fold_watched(&options, watch)?, None),
+        };
+        if let Some(checked) = checked.as_ref().filter(|checked| checked.difference.is_some()) {
+            return Err(Differs(checked.to_string()).into());
+        }
         progress.say("writing the result");
         report.bytes_after = Some(model.save(&target)?);
         drop(progress);
         let milliseconds = begin.elapsed().as_secs_f64() * 1000.0;
         let mut told = format!("{report}\nwrote {} in {milliseconds:.0} ms\n", target.display());
+        if let Some(checked) = checked {
+            told.push_str(&format!("{checked}\n"));
+        }
         if self.timings {
             told.push_str(&format!("\n{}", report.timings()));
             if let Some(bytes) = peak_memory() {

@@ -18,6 +18,7 @@ use onnx_slice_fold::{Assumption, Options, SliceName, SliceRule};
 
 /// Exit codes beside success.
 const BAD_INPUT: u8 = 1;
+const DIFFERS: u8 = 3;
 
 /// Infer every shape of an ONNX model, fold everything that is already decided, write the smaller model.
 #[derive(Parser, Debug)]
@@ -145,7 +146,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Where nobody listens the exit code says it.
             let _ = writeln!(std::io::stderr(), "error: {}", printable(&format!("{error:#}")));
-            ExitCode::from(BAD_INPUT)
+            ExitCode::from(if error.is::<fold::Differs>() { DIFFERS } else { BAD_INPUT })
         }
     }
 }

@@ -26,7 +26,7 @@ mod simplify;
 mod untouched;
 mod value_numbering;
 
-pub use assume::{AssumeError, Assumption};
+pub use assume::{AssumeError, Assumption, is_possible};
 pub use edits::{Fired, LastEdit};
 pub use manager::run;
 pub use options::Options;
