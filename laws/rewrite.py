@@ -6,7 +6,7 @@ import itertools
 import pathlib
 import re
 
-from z3 import And, If, Implies, Or
+from z3 import And, If, Implies, Not, Or
 
 from law import exhaustive, imax, imin, law
 
@@ -49,6 +49,12 @@ def _(s, x, q, r, flag):
 def _(s, x, flag):
     s.give(Or(flag == 0, flag == 1))
     s.claim(-(-x) == x, 1 - (1 - flag) == flag)
+
+
+@law("negated-comparison", "¬(a < b) = a ≥ b, ¬(a ≤ b) = a > b, of integers", at="src/rewrite/neutral.rs: negated_comparison")
+def _(s, a, b):
+    s.claim(Not(a < b) == (a >= b), Not(a > b) == (a <= b), Not(a <= b) == (a > b), Not(a >= b) == (a < b))
+    s.wrong(operands_change_sides=Not(a < b) == (b >= a))
 
 
 @law(

@@ -11,7 +11,7 @@ use crate::check::{self, Checked};
 use crate::dim::Scope;
 use crate::error::{Cause, Error};
 use crate::ir::{self, Model};
-use crate::onnx::{self, Limits, Source};
+use crate::onnx::{self, Limits, SaveOptions, Saved, Source};
 use crate::passes::{self, Options};
 use crate::report::{Census, Note, Report};
 
@@ -38,6 +38,8 @@ pub struct OnnxModel {
     source: Option<Source>,
     /// Bytes of the file, or of the bytes it was made from.
     bytes: usize,
+    /// Bytes of its tensors that lie in other files.
+    external_bytes: u64,
     /// Whether the passes were ended by an error, so that the model may be anything.
     half_folded: bool,
 }
@@ -78,13 +80,14 @@ impl OnnxModel {
         let model = model.map_err(|error| Error::new(Some(doing()), error))?;
         source.verify()?;
         let bytes = source.bytes().len();
-        Ok(OnnxModel { model, scope: Scope::new(), source: Some(source), bytes, half_folded: false })
+        let external_bytes = onnx::external_bytes(&model);
+        Ok(OnnxModel { model, scope: Scope::new(), source: Some(source), bytes, external_bytes, half_folded: false })
     }
 
     /// Wraps a model that was built in memory.
     #[doc(hidden)]
     pub fn of(model: Model) -> Self {
-        OnnxModel { model, scope: Scope::new(), source: None, bytes: 0, half_folded: false }
+        OnnxModel { model, scope: Scope::new(), source: None, bytes: 0, external_bytes: 0, half_folded: false }
     }
 
     /// The model as it is now.
@@ -129,6 +132,9 @@ impl OnnxModel {
             after: Census::of(&self.model),
             bytes_before: self.bytes,
             bytes_after: None,
+            external_bytes_before: self.external_bytes,
+            external_bytes_after: None,
+            files: Vec::new(),
             rounds: outcome.rounds,
             notes: outcome.notes.into_iter().map(Note::from).collect(),
             fired: outcome.fired,
@@ -184,14 +190,37 @@ impl OnnxModel {
     /// # Errors
     /// If the target cannot be written, or a file the model came from changed meanwhile. The target is untouched then.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<u64, Error> {
+        Ok(self.save_with(path, &SaveOptions::new())?.model.bytes)
+    }
+
+    /// The same, with a say in which tensors lie in the file and which beside it. Tells each file that was written, for
+    /// [`Report::note_saved`] as well.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save); and [`Usage`](crate::ErrorKind::Usage) if data are to be referred to that the output may not look for where
+    /// they lie.
+    pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<Saved, Error> {
         self.whole()?;
-        Ok(onnx::store(&self.model, path.as_ref(), self.source.as_ref())?)
+        Ok(onnx::store(&self.model, path.as_ref(), self.source.as_ref(), options)?)
     }
 
     /// # Errors
     /// An earlier call left the model half folded.
     fn whole(&self) -> Result<(), Error> {
         if self.half_folded { Err(Cause::HalfFolded.into()) } else { Ok(()) }
+    }
+}
+
+impl Report {
+    /// Takes down what was written.
+    pub fn note_saved(&mut self, saved: &Saved) {
+        self.bytes_after = Some(saved.model.bytes);
+        self.external_bytes_after = Some(saved.external_bytes);
+        self.files = [Some(&saved.model), saved.data.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|file| (file.path.clone(), file.bytes))
+            .collect();
     }
 }
 

@@ -30,7 +30,12 @@ impl fmt::Display for Culprit {
 ///
 /// # Errors
 /// The passes failed on the way.
-pub fn culprit(original: &Model, options: &Options, checked: &Checked, edits: usize) -> Result<Option<Culprit>, RunError> {
+pub fn culprit(
+    original: &Model,
+    options: &Options,
+    checked: &Checked,
+    edits: usize,
+) -> Result<Option<Culprit>, RunError> {
     let tried = |limit: usize| {
         let mut model = original.clone();
         let limited = options.clone().stop_after(limit);

@@ -56,7 +56,8 @@ fn tolerance(dtype: DType) -> f64 {
 
 /// Both values where they first differ.
 fn shown<T: Copy + std::fmt::Debug>(a: &[T], b: &[T], equal: impl Fn(T, T) -> bool) -> Option<String> {
-    let differing: Vec<usize> = a.iter().zip(b).enumerate().filter(|(_, (a, b))| !equal(**a, **b)).map(|(at, _)| at).collect();
+    let differing: Vec<usize> =
+        a.iter().zip(b).enumerate().filter(|(_, (a, b))| !equal(**a, **b)).map(|(at, _)| at).collect();
     let first = *differing.first()?;
     let of = |values: &[T]| values.iter().skip(first).take(SHOWN).copied().collect::<Vec<_>>();
     let (count, all) = (differing.len(), a.len());

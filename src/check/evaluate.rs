@@ -8,14 +8,14 @@ use rustc_hash::FxHashMap;
 use super::inputs::{Case, size_of};
 use crate::ir::{Data, DeclaredType, DimClaim, Model, ValueId};
 use crate::ops::{Budget, Decline, Environment, evaluate_node};
-use crate::slicing::Rule;
+use crate::slicing::SliceRule;
 
 /// What a run may cost, and how it reads disputed slices.
 pub struct Limits {
     pub bytes: usize,
     pub work: u64,
     pub until: Instant,
-    pub rule: Rule,
+    pub rule: SliceRule,
 }
 
 /// What a run gave.
@@ -34,8 +34,10 @@ pub fn evaluate(model: &Model, case: &Case, original: Option<&Model>, limits: &L
     let budget = Budget::new(limits.bytes, limits.bytes, limits.work, limits.work);
     let mut values: FxHashMap<ValueId, Data> = FxHashMap::default();
     for &value in model.graph(main).inputs() {
-        if let Some(data) = case.input(&model.value(value).name) {
-            values.insert(value, data.clone());
+        let place = model.value(value);
+        let default = || place.tensor().cloned().map(Data::Tensor);
+        if let Some(data) = case.input(&place.name).cloned().or_else(default) {
+            values.insert(value, data);
         }
     }
     let mut statements = Statements { known: case.sizes().clone(), already: original.map(declared_names) };
@@ -65,7 +67,8 @@ pub fn evaluate(model: &Model, case: &Case, original: Option<&Model>, limits: &L
         }
     }
     let given = |&value: &ValueId| {
-        known(model, &values, value).ok_or_else(|| Decline::unsupported(format!("'{}' is not known", model.value(value).name)))
+        known(model, &values, value)
+            .ok_or_else(|| Decline::unsupported(format!("'{}' is not known", model.value(value).name)))
     };
     let outputs = model.graph(main).outputs().iter().map(given).collect::<Result<Vec<_>, _>>()?;
     Ok(Ran { outputs, wrong_shape })

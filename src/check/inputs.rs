@@ -117,10 +117,15 @@ impl<'a> Draw<'a> {
                     names.extend(symbols_of(text));
                 }
             }
-            inputs.push(Input { name: place.name.clone(), dtype, dims, has_default: place.constant_tensor().is_some() });
+            inputs.push(Input { name: place.name.clone(), dtype, dims, has_default: place.tensor().is_some() });
         }
-        let mut draw =
-            Draw { inputs, original, assumptions: &options.assumptions, symbols: BTreeMap::new(), exact: options.exact };
+        let mut draw = Draw {
+            inputs,
+            original,
+            assumptions: &options.assumptions,
+            symbols: BTreeMap::new(),
+            exact: options.exact,
+        };
         for name in names {
             let mut sizes: Vec<i64> = SIZES.to_vec();
             sizes.extend(draw.named_sizes());
@@ -177,14 +182,22 @@ impl<'a> Draw<'a> {
 
     /// First all symbols at one size, then each at 0 or 1 beside ordinary ones, then anything.
     fn sizes(&self, number: usize, attempt: usize, numbers: &mut Numbers) -> BTreeMap<String, i64> {
-        let plain = |at: usize| self.symbols.iter().map(move |(name, sizes)| (name.clone(), sizes.get(at % sizes.len()).copied().unwrap_or(1)));
+        let plain = |at: usize| {
+            self.symbols
+                .iter()
+                .map(move |(name, sizes)| (name.clone(), sizes.get(at % sizes.len()).copied().unwrap_or(1)))
+        };
         let is_even = attempt > 0 || number < 4;
         for _ in 0..DRAWS {
             let drawn: BTreeMap<String, i64> = match (number, attempt) {
                 (0..4, 0) => plain(number).collect(),
                 (_, 3..) => plain(attempt % 3).collect(),
                 _ if is_even => plain(numbers.below(3)).collect(),
-                _ => self.symbols.iter().map(|(name, sizes)| (name.clone(), sizes.get(numbers.below(sizes.len())).copied().unwrap_or(1))).collect(),
+                _ => self
+                    .symbols
+                    .iter()
+                    .map(|(name, sizes)| (name.clone(), sizes.get(numbers.below(sizes.len())).copied().unwrap_or(1)))
+                    .collect(),
             };
             if self.fits(&drawn) {
                 return drawn;
@@ -221,7 +234,14 @@ fn symbols_of(text: &str) -> Vec<String> {
 }
 
 /// Numbers of a type; nothing for types that models are not given.
-fn tensor(dtype: DType, shape: &[usize], count: usize, is_wild: bool, number: usize, numbers: &mut Numbers) -> Option<Tensor> {
+fn tensor(
+    dtype: DType,
+    shape: &[usize],
+    count: usize,
+    is_wild: bool,
+    number: usize,
+    numbers: &mut Numbers,
+) -> Option<Tensor> {
     let mut real = || {
         let ordinary = numbers.real();
         match numbers.below(8) {

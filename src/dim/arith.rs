@@ -4,7 +4,7 @@
 //! be zero, an expression over budget), and the public one puts a fresh integer in its place.
 
 use super::expr::{Dim, MAX_TERMS, Symbol};
-use super::monomial::{Atom, MAX_DEGREE, Monomial, Term, combine};
+use super::monomial::{Atom, MAX_DEGREE, Monomial, Summand, combine};
 use super::scope::Scope;
 
 impl Scope {
@@ -155,11 +155,11 @@ impl Scope {
             },
             _ => None,
         })?;
-        let single = Term { monomial: maximum.monomial.clone(), coefficient: 1 };
+        let single = Summand { monomial: maximum.monomial.clone(), coefficient: 1 };
         let z = Dim::from_sorted(vec![single])?.minus(difference)?;
         let rest = f.plus_scaled(&z, maximum.coefficient.checked_neg()?)?.as_const()?;
         let q = difference.plus(&Dim::constant(1))?;
-        let variable: Vec<Term> = q.terms().iter().filter(|term| !term.monomial.is_one()).cloned().collect();
+        let variable: Vec<Summand> = q.terms().iter().filter(|term| !term.monomial.is_one()).cloned().collect();
         let atoms: Vec<Atom> = variable.iter().filter_map(|term| term.monomial.as_atom().cloned()).collect();
         let [single, others @ ..] = variable.as_slice() else { return None };
         if atoms.len() != variable.len() || variable.iter().any(|term| term.coefficient < 1) {
@@ -337,11 +337,11 @@ impl Scope {
         }
         let terms = a.terms();
         let expanded = terms.iter().map(|term| {
-            let mut product = Term { monomial: Monomial::One, coefficient: term.coefficient };
+            let mut product = Summand { monomial: Monomial::One, coefficient: term.coefficient };
             for factor in term.monomial.factors() {
                 let (atom, scale) = self.expand_atom(&factor.atom)?;
                 for _ in 0..factor.exponent {
-                    product = product.times(&Term { monomial: Monomial::atom(atom.clone()), coefficient: scale })?;
+                    product = product.times(&Summand { monomial: Monomial::atom(atom.clone()), coefficient: scale })?;
                 }
             }
             Some(product)
@@ -367,16 +367,16 @@ impl Scope {
     }
 
     /// `c·n·⌊S/m⌋ = (c div m)·n·S + (c mod m)·n·⌊S/m⌋`, where that changes anything.
-    fn split_multiple(&self, term: &Term) -> Option<(Option<Term>, Option<Term>)> {
+    fn split_multiple(&self, term: &Summand) -> Option<(Option<Summand>, Option<Summand>)> {
         let (floor, symbol, divisor) = term.monomial.factors().iter().find_map(|factor| {
             let (symbol, divisor) = self.exact_floor(&factor.atom)?;
             (term.coefficient.checked_div_euclid(divisor)? != 0).then_some((&factor.atom, symbol, divisor))
         })?;
         let rest = term.monomial.over(&Monomial::atom(floor.clone()))?;
         let raised = rest.times(&Monomial::atom(Atom::Symbol(symbol)))?;
-        let whole = Term { monomial: raised, coefficient: term.coefficient.checked_div_euclid(divisor)? };
+        let whole = Summand { monomial: raised, coefficient: term.coefficient.checked_div_euclid(divisor)? };
         let left = term.coefficient.checked_rem_euclid(divisor)?;
-        let left = (left != 0).then(|| Term { monomial: term.monomial.clone(), coefficient: left });
+        let left = (left != 0).then(|| Summand { monomial: term.monomial.clone(), coefficient: left });
         Some((Some(whole), left))
     }
 }

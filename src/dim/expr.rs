@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 
 use super::integer::greatest_common_divisor;
-use super::monomial::{Atom, Monomial, Term, combine};
+use super::monomial::{Atom, Monomial, Summand, combine};
 
 /// Terms in one expression, those inside its atoms included.
 pub(super) const MAX_TERMS: u32 = 4096;
@@ -68,7 +68,7 @@ impl Ord for Repr {
 
 /// The shared part of a dim. All but `terms` is derived from them.
 struct Poly {
-    terms: Vec<Term>,
+    terms: Vec<Summand>,
     hash: u64,
     mask: u64,
     size: u32,
@@ -91,14 +91,14 @@ impl Hash for Poly {
 
 /// The terms of a dim, a constant's included.
 pub(super) enum Terms<'d> {
-    Constant(Option<Term>),
-    Shared(&'d [Term]),
+    Constant(Option<Summand>),
+    Shared(&'d [Summand]),
 }
 
 impl Deref for Terms<'_> {
-    type Target = [Term];
+    type Target = [Summand];
 
-    fn deref(&self) -> &[Term] {
+    fn deref(&self) -> &[Summand] {
         match self {
             Terms::Constant(term) => term.as_slice(),
             Terms::Shared(terms) => terms,
@@ -115,7 +115,7 @@ impl Dim {
     /// The expression that is `symbol` alone.
     pub fn symbol(symbol: Symbol) -> Dim {
         let monomial = Monomial::atom(Atom::Symbol(symbol));
-        let term = Term { monomial, coefficient: 1 };
+        let term = Summand { monomial, coefficient: 1 };
         let (hash, mask) = (hash_of(&term), symbol.bit());
         Dim(Repr::Poly(Arc::new(Poly { terms: vec![term], hash, mask, size: 1, depth: 0 })))
     }
@@ -208,7 +208,7 @@ impl Dim {
     pub(super) fn as_atom(&self) -> Option<&Atom> {
         match &self.0 {
             Repr::Poly(poly) => match poly.terms.as_slice() {
-                [Term { monomial, coefficient: 1 }] => monomial.as_atom(),
+                [Summand { monomial, coefficient: 1 }] => monomial.as_atom(),
                 _ => None,
             },
             Repr::Const(_) => None,
@@ -240,7 +240,7 @@ impl Dim {
     pub(super) fn terms(&self) -> Terms<'_> {
         match &self.0 {
             Repr::Const(0) => Terms::Constant(None),
-            Repr::Const(value) => Terms::Constant(Some(Term { monomial: Monomial::One, coefficient: *value })),
+            Repr::Const(value) => Terms::Constant(Some(Summand { monomial: Monomial::One, coefficient: *value })),
             Repr::Poly(poly) => Terms::Shared(&poly.terms),
         }
     }
@@ -250,28 +250,28 @@ impl Dim {
         match &self.0 {
             Repr::Const(value) => *value,
             Repr::Poly(poly) => match poly.terms.last() {
-                Some(Term { monomial: Monomial::One, coefficient }) => *coefficient,
+                Some(Summand { monomial: Monomial::One, coefficient }) => *coefficient,
                 _ => 0,
             },
         }
     }
 
     /// The greatest term; the constant itself for a constant.
-    pub(super) fn leading(&self) -> Term {
-        self.terms().first().cloned().unwrap_or(Term { monomial: Monomial::One, coefficient: 0 })
+    pub(super) fn leading(&self) -> Summand {
+        self.terms().first().cloned().unwrap_or(Summand { monomial: Monomial::One, coefficient: 0 })
     }
 
     /// Sorts, adds up equal monomials and drops zeros.
-    pub(super) fn from_terms(mut terms: Vec<Term>) -> Option<Dim> {
+    pub(super) fn from_terms(mut terms: Vec<Summand>) -> Option<Dim> {
         combine(&mut terms)?;
         Dim::from_sorted(terms)
     }
 
     /// `terms` are already in canonical order.
-    pub(super) fn from_sorted(terms: Vec<Term>) -> Option<Dim> {
+    pub(super) fn from_sorted(terms: Vec<Summand>) -> Option<Dim> {
         match terms.as_slice() {
             [] => return Some(Dim::constant(0)),
-            [Term { monomial: Monomial::One, coefficient }] => return Some(Dim::constant(*coefficient)),
+            [Summand { monomial: Monomial::One, coefficient }] => return Some(Dim::constant(*coefficient)),
             _ => {}
         }
         let (mut hash, mut mask, mut size, mut depth) = (0u64, 0, 0u32, 0);
@@ -317,7 +317,7 @@ impl Dim {
                 Ordering::Equal => {
                     let coefficient = a.coefficient.checked_add(b.coefficient.checked_mul(scale)?)?;
                     if coefficient != 0 {
-                        terms.push(Term { monomial: a.monomial.clone(), coefficient });
+                        terms.push(Summand { monomial: a.monomial.clone(), coefficient });
                     }
                     left.next();
                     right.next();
@@ -397,11 +397,11 @@ impl Dim {
     }
 
     /// The order is compatible with multiplication, so the terms stay sorted.
-    pub(super) fn times_term(&self, term: &Term) -> Option<Dim> {
+    pub(super) fn times_term(&self, term: &Summand) -> Option<Dim> {
         if term.monomial.is_one() || term.coefficient == 0 {
             return self.scaled(term.coefficient);
         }
-        let scaled: Option<Vec<Term>> = self.terms().iter().map(|own| own.times(term)).collect();
+        let scaled: Option<Vec<Summand>> = self.terms().iter().map(|own| own.times(term)).collect();
         Dim::from_sorted(scaled?)
     }
 
@@ -410,11 +410,10 @@ impl Dim {
         match &self.0 {
             Repr::Const(value) => Some(Dim::constant(change(*value)?)),
             Repr::Poly(poly) => {
-                let changed = poly
-                    .terms
-                    .iter()
-                    .map(|term| Some(Term { monomial: term.monomial.clone(), coefficient: change(term.coefficient)? }));
-                let terms: Vec<Term> = changed.collect::<Option<_>>()?;
+                let changed = poly.terms.iter().map(|term| {
+                    Some(Summand { monomial: term.monomial.clone(), coefficient: change(term.coefficient)? })
+                });
+                let terms: Vec<Summand> = changed.collect::<Option<_>>()?;
                 let hash = terms.iter().fold(0u64, |hash, term| hash.wrapping_add(hash_of(term)));
                 let Poly { mask, size, depth, .. } = **poly;
                 Some(Dim(Repr::Poly(Arc::new(Poly { terms, hash, mask, size, depth }))))
@@ -432,7 +431,7 @@ impl Dim {
         let terms = self.terms();
         let divided = terms
             .iter()
-            .map(|term| Some(Term { monomial: term.monomial.over(monomial)?, coefficient: term.coefficient }));
+            .map(|term| Some(Summand { monomial: term.monomial.over(monomial)?, coefficient: term.coefficient }));
         Dim::from_terms(divided.collect::<Option<_>>()?)
     }
 
@@ -478,7 +477,7 @@ impl Dim {
     /// The polynomial in `atom` alone: `(exponent, cofactor)`, in no particular order. What is left of terms with the same power
     /// of `atom` keeps its order, which is compatible with multiplication.
     pub(super) fn collect(&self, atom: &Atom) -> Option<Vec<(u32, Dim)>> {
-        let mut parts: Vec<(u32, Vec<Term>)> = Vec::new();
+        let mut parts: Vec<(u32, Vec<Summand>)> = Vec::new();
         for term in self.terms().iter() {
             let exponent = term.monomial.exponent_of(atom);
             let monomial = if exponent == 0 {
@@ -487,7 +486,7 @@ impl Dim {
                 let factors = term.monomial.factors().iter().filter(|factor| factor.atom != *atom);
                 Monomial::from_factors(factors.cloned().collect())
             };
-            let rest = Term { monomial, coefficient: term.coefficient };
+            let rest = Summand { monomial, coefficient: term.coefficient };
             match parts.iter_mut().find(|(other, _)| *other == exponent) {
                 Some((_, terms)) => terms.push(rest),
                 None => parts.push((exponent, vec![rest])),
@@ -520,7 +519,7 @@ impl Dim {
             let step = remainder.terms().iter().find_map(|term| {
                 let share = term.coefficient.div_euclid(leading.coefficient);
                 let monomial = term.monomial.over(&leading.monomial)?;
-                (share != 0).then_some(Term { monomial, coefficient: share })
+                (share != 0).then_some(Summand { monomial, coefficient: share })
             });
             let Some(step) = step else {
                 return Some((Dim::from_terms(quotient)?, remainder));
@@ -533,7 +532,7 @@ impl Dim {
 }
 
 /// Hashes of terms are added up, so that a term can be exchanged.
-fn hash_of(term: &Term) -> u64 {
+fn hash_of(term: &Summand) -> u64 {
     let mut hasher = FxHasher::default();
     term.hash(&mut hasher);
     hasher.finish()

@@ -7,7 +7,7 @@
 
 use super::expr::Dim;
 use super::integer::greatest_common_divisor;
-use super::monomial::{Atom, Monomial, Term};
+use super::monomial::{Atom, Monomial, Summand};
 use super::scope::Scope;
 
 /// A maximum of more members than this is not stated.
@@ -32,7 +32,7 @@ impl Scope {
 
     fn largest_anew(&self, members: &[Dim]) -> Option<Dim> {
         let mut offset = Dim::constant(0);
-        let mut factor = Term { monomial: Monomial::One, coefficient: 1 };
+        let mut factor = Summand { monomial: Monomial::One, coefficient: 1 };
         let expanded = members.iter().map(|member| self.expand(member));
         let mut members = self.without_dominated(expanded.collect::<Option<_>>()?)?;
         let mut round = 0;
@@ -117,7 +117,7 @@ impl Scope {
     }
 
     /// `max(g·xᵢ) = g·max(xᵢ)` for `g ≥ 0`: a constant, and a monomial that is proved not to be negative.
-    fn take_out_factor(&self, members: &mut Vec<Dim>) -> Option<Term> {
+    fn take_out_factor(&self, members: &mut Vec<Dim>) -> Option<Summand> {
         let content = members.iter().fold(0, |gcd, m| greatest_common_divisor(gcd, m.content()));
         let content = i64::try_from(content).ok().filter(|content| *content > 0).unwrap_or(1);
         let mut shared: Option<Monomial> = None;
@@ -133,12 +133,12 @@ impl Scope {
             if member.is_const(0) { Some(member.clone()) } else { member.over_const(content)?.over_monomial(&monomial) }
         });
         *members = reduced.collect::<Option<_>>()?;
-        Some(Term { monomial, coefficient: content })
+        Some(Summand { monomial, coefficient: content })
     }
 }
 
 /// Whether the term is a maximum times a constant.
-fn is_maximum(term: &Term) -> bool {
+fn is_maximum(term: &Summand) -> bool {
     matches!(term.monomial.as_atom(), Some(Atom::Max(_)))
 }
 
@@ -168,7 +168,7 @@ fn open_nested(members: &[Dim]) -> Option<Option<Vec<Dim>>> {
 /// What is taken out of every member, so that shifting all of them shifts the result: of every monomial, the constant
 /// one included, the coefficient that most members have; of several such the largest.
 fn common_part(members: &[Dim]) -> Option<Dim> {
-    let mut common: Vec<Term> = Vec::new();
+    let mut common: Vec<Summand> = Vec::new();
     for term in members.iter().flat_map(|member| member.terms().to_vec()) {
         if common.iter().any(|known| known.monomial == term.monomial) {
             continue;
@@ -179,7 +179,7 @@ fn common_part(members: &[Dim]) -> Option<Dim> {
         let coefficients: Vec<i64> = members.iter().map(coefficient_of).collect();
         let votes = |value: i64| coefficients.iter().filter(|other| **other == value).count();
         let coefficient = coefficients.iter().copied().max_by_key(|value| (votes(*value), *value)).unwrap_or(0);
-        common.push(Term { monomial: term.monomial, coefficient });
+        common.push(Summand { monomial: term.monomial, coefficient });
     }
     Dim::from_terms(common)
 }

@@ -14,7 +14,7 @@ pub(super) const MAX_DEGREE: u32 = 64;
 
 /// `coefficient · monomial`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Term {
+pub(super) struct Summand {
     pub(super) monomial: Monomial,
     pub(super) coefficient: i64,
 }
@@ -267,7 +267,7 @@ impl Monomial {
 
     /// This monomial as an expression; `None` when it is nested too deep or is too large.
     pub(super) fn dim(self) -> Option<Dim> {
-        Dim::from_sorted(vec![Term { monomial: self, coefficient: 1 }])
+        Dim::from_sorted(vec![Summand { monomial: self, coefficient: 1 }])
     }
 
     pub(super) fn factors(&self) -> &[Factor] {
@@ -371,7 +371,7 @@ impl Monomial {
     }
 }
 
-impl Term {
+impl Summand {
     /// This term and all terms inside its atoms.
     pub(super) fn size(&self) -> u32 {
         self.monomial.factors().iter().fold(1, |size, factor| size.saturating_add(factor.atom.size()))
@@ -385,18 +385,18 @@ impl Term {
         self.monomial.factors().iter().fold(0, |mask, factor| mask | factor.atom.mask())
     }
 
-    pub(super) fn scaled(&self, scale: i64) -> Option<Term> {
-        Some(Term { monomial: self.monomial.clone(), coefficient: self.coefficient.checked_mul(scale)? })
+    pub(super) fn scaled(&self, scale: i64) -> Option<Summand> {
+        Some(Summand { monomial: self.monomial.clone(), coefficient: self.coefficient.checked_mul(scale)? })
     }
 
-    pub(super) fn times(&self, other: &Term) -> Option<Term> {
+    pub(super) fn times(&self, other: &Summand) -> Option<Summand> {
         let coefficient = self.coefficient.checked_mul(other.coefficient)?;
-        Some(Term { monomial: self.monomial.times(&other.monomial)?, coefficient })
+        Some(Summand { monomial: self.monomial.times(&other.monomial)?, coefficient })
     }
 }
 
 /// Brings `terms` into canonical order. `None` when a coefficient overflows.
-pub(super) fn combine(terms: &mut Vec<Term>) -> Option<()> {
+pub(super) fn combine(terms: &mut Vec<Summand>) -> Option<()> {
     terms.sort_by(|a, b| b.monomial.cmp(&a.monomial));
     let mut overflow = false;
     terms.dedup_by(|next, kept| {

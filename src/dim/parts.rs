@@ -2,7 +2,7 @@
 
 use super::expr::Dim;
 use super::integer::greatest_common_divisor;
-use super::monomial::{Atom, Monomial, Term};
+use super::monomial::{Atom, Monomial, Summand};
 use super::scope::Scope;
 
 /// What has more terms is not worth taking apart.
@@ -58,9 +58,9 @@ impl Scope {
 
     fn linear_parts(&self, a: &Dim, found: &mut Vec<(Operation, Dim, Dim)>) {
         let offset = a.offset();
-        let terms: Vec<Term> = a.terms().iter().filter(|term| !term.monomial.is_one()).cloned().collect();
+        let terms: Vec<Summand> = a.terms().iter().filter(|term| !term.monomial.is_one()).cloned().collect();
         let constant = Dim::constant(offset);
-        let single = |term: &Term| Dim::from_sorted(vec![term.clone()]);
+        let single = |term: &Summand| Dim::from_sorted(vec![term.clone()]);
         if let Some(rest) = self.try_sub(a, &constant).filter(|_| offset != 0) {
             if terms.iter().all(|term| term.coefficient < 0)
                 && let Some(opposite) = self.try_neg(&rest)
@@ -86,8 +86,8 @@ impl Scope {
         if terms.len() < 2 || terms.len() > MAX_PARTS {
             return;
         }
-        let (above, below): (Vec<&Term>, Vec<&Term>) = terms.iter().partition(|term| term.coefficient > 0);
-        let sum = |terms: &[&Term]| {
+        let (above, below): (Vec<&Summand>, Vec<&Summand>) = terms.iter().partition(|term| term.coefficient > 0);
+        let sum = |terms: &[&Summand]| {
             let dims = terms.iter().map(|term| single(term)).collect::<Option<Vec<Dim>>>()?;
             self.try_sum(&dims)
         };
@@ -105,8 +105,8 @@ impl Scope {
     }
 
     fn atom_parts(&self, a: &Dim, found: &mut Vec<(Operation, Dim, Dim)>) {
-        let terms: Vec<Term> = a.terms().to_vec();
-        if let [Term { monomial, coefficient: 1 }] = terms.as_slice() {
+        let terms: Vec<Summand> = a.terms().to_vec();
+        if let [Summand { monomial, coefficient: 1 }] = terms.as_slice() {
             self.factors(a, monomial, found);
         }
         for term in terms.iter().take(MAX_PARTS) {

@@ -20,7 +20,7 @@ use super::Symbol;
 use super::bounds::Interval;
 use super::expr::Dim;
 use super::integer::{ceil_quotient, greatest_common_divisor};
-use super::monomial::{Atom, Floor, Monomial, Term};
+use super::monomial::{Atom, Floor, Monomial, Summand};
 use super::scope::Scope;
 use rustc_hash::FxHashMap;
 
@@ -403,7 +403,7 @@ impl<'s> Prover<'s> {
     }
 
     /// What to subtract so that `term` cancels against `other`, a term of something that is at least 0.
-    fn cancelling(&self, term: &Term, other: &Term) -> Option<Share> {
+    fn cancelling(&self, term: &Summand, other: &Summand) -> Option<Share> {
         if (term.coefficient < 0) != (other.coefficient < 0) {
             return None;
         }
@@ -492,7 +492,7 @@ impl<'s> Prover<'s> {
                 product.times(room.power(factor.exponent))
             })
         };
-        let mut terms: Vec<Term> = shifted.terms().to_vec();
+        let mut terms: Vec<Summand> = shifted.terms().to_vec();
         absorb(&mut terms, &|monomial| interval_of(monomial).is_non_negative());
         terms.iter().try_fold(0i128, |sum, term| {
             sum.checked_add(interval_of(&term.monomial).scaled(i128::from(term.coefficient)).low?)
@@ -538,14 +538,14 @@ impl Share {
     }
 
     fn difference(&self, p: &Dim, relation: &Dim) -> Option<Dim> {
-        let share = Term { monomial: self.monomial.clone(), coefficient: self.count };
+        let share = Summand { monomial: self.monomial.clone(), coefficient: self.count };
         p.scaled(self.scale)?.minus(&relation.times_term(&share)?)
     }
 }
 
 /// `m·n ≥ m` where `m ≥ 0`, `n ≥ 0` and every atom of `n` is one of `m`: if `m` is 0 both sides are; otherwise no atom of `n` is
 /// 0, so that `n ≥ 1`. It is `n` as a whole that may not be negative: of `m = k²` that is known whatever `k` is, of `n = k` it is not.
-fn absorb(terms: &mut [Term], is_non_negative: &dyn Fn(&Monomial) -> bool) {
+fn absorb(terms: &mut [Summand], is_non_negative: &dyn Fn(&Monomial) -> bool) {
     for index in 0..terms.len() {
         let Some(negative) = terms.get(index).cloned() else { continue };
         if negative.coefficient >= 0 || negative.monomial.is_one() || !is_non_negative(&negative.monomial) {

@@ -6,7 +6,7 @@
 
 use super::expr::Dim;
 use super::integer::{floor_quotient, greatest_common_divisor};
-use super::monomial::{Atom, Monomial, Term};
+use super::monomial::{Atom, Monomial, Summand};
 use super::scope::Scope;
 
 /// Maxima with more choices between their members than this stay inside a floor.
@@ -45,7 +45,7 @@ impl Scope {
             return Some(pushed);
         }
         let (mut a, mut b) = (a, divisor);
-        let mut whole: Vec<Term> = Vec::new();
+        let mut whole: Vec<Summand> = Vec::new();
         loop {
             let mut kept = Vec::with_capacity(a.terms().len());
             for term in a.terms().iter() {
@@ -98,9 +98,9 @@ impl Scope {
 
     /// `(out, left)` with `⌊(… + term)/b⌋ = out + ⌊(… + left)/b⌋`. A multiple of `m` gives up every `b / gcd(b, m)`-th
     /// part of itself: `c·S = q·p·S + r·S`, and `p·S/b` is a whole multiple of `⌊S/m⌋`.
-    fn split_by_divisor(&self, term: &Term, b: i64) -> Option<(Option<Term>, Option<Term>)> {
+    fn split_by_divisor(&self, term: &Summand, b: i64) -> Option<(Option<Summand>, Option<Summand>)> {
         let whole = |coefficient: i64, monomial: &Monomial| {
-            (coefficient != 0).then(|| Term { monomial: monomial.clone(), coefficient })
+            (coefficient != 0).then(|| Summand { monomial: monomial.clone(), coefficient })
         };
         let known =
             if self.with_table(|table| table.has_multiples()) { self.multiple_in(&term.monomial, b) } else { None };
@@ -129,7 +129,7 @@ impl Scope {
     }
 
     /// A number that divides every value of the term.
-    pub(super) fn step_of(&self, term: &Term) -> u64 {
+    pub(super) fn step_of(&self, term: &Summand) -> u64 {
         let own = term.coefficient.unsigned_abs();
         term.monomial.factors().iter().fold(own, |step, factor| match factor.atom {
             Atom::Symbol(symbol) => {
@@ -155,7 +155,7 @@ impl Scope {
         let merged = terms.iter().map(|term| match term.monomial.over(&Monomial::atom(atom.clone())) {
             Some(rest) => {
                 let monomial = rest.times(&Monomial::atom(Atom::Symbol(symbol)))?;
-                Some(Term { monomial, coefficient: term.coefficient })
+                Some(Summand { monomial, coefficient: term.coefficient })
             }
             None => term.scaled(multiple),
         });
@@ -209,7 +209,7 @@ impl Scope {
 
     /// `max(0, g) = max(0, max(0, f) − (f − g))` where `f ≥ g`. With `max(0, f)` of the opposite sign in the same sum, as
     /// in the length of a slice, one maximum is left instead of two: `c` and the options of `rest + c·max(0, g)`.
-    fn clamp_of_clamp(&self, a: &Dim, maxima: &[(&Term, &[Dim])]) -> Option<(i64, Vec<Dim>)> {
+    fn clamp_of_clamp(&self, a: &Dim, maxima: &[(&Summand, &[Dim])]) -> Option<(i64, Vec<Dim>)> {
         let excess = |members: &[Dim]| match members {
             [zero, excess] if zero.is_const(0) => Some(excess.clone()),
             _ => None,

@@ -88,7 +88,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Memo<K, V> {
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    symbols: Vec<Entry>,
+    symbols: Vec<SymbolRecord>,
     names: FxHashMap<Arc<str>, Symbol>,
     /// Each is at least 0.
     pub(super) relations: Vec<Dim>,
@@ -101,7 +101,7 @@ pub(super) struct Table {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct SymbolRecord {
     /// Fresh symbols are named when somebody asks.
     name: Option<Arc<str>>,
     stem: Option<Arc<str>>,
@@ -114,7 +114,7 @@ struct Entry {
 }
 
 impl Table {
-    fn entry(&self, symbol: Symbol) -> Option<&Entry> {
+    fn entry(&self, symbol: Symbol) -> Option<&SymbolRecord> {
         self.symbols.get(symbol.0 as usize)
     }
 
@@ -132,7 +132,7 @@ impl Table {
         self.has_multiples
     }
 
-    fn push(&mut self, entry: Entry) -> Symbol {
+    fn push(&mut self, entry: SymbolRecord) -> Symbol {
         // A table of 2³² symbols does not fit in memory; the last index stands for all beyond it.
         let symbol = Symbol(u32::try_from(self.symbols.len()).unwrap_or(u32::MAX));
         self.symbols.push(entry);
@@ -162,8 +162,14 @@ impl Scope {
         }
         let name: Arc<str> = text.into();
         let interval = Interval::at_least(0);
-        let symbol =
-            table.push(Entry { name: Some(name.clone()), stem: None, named: true, interval, multiple: 1, size: true });
+        let symbol = table.push(SymbolRecord {
+            name: Some(name.clone()),
+            stem: None,
+            named: true,
+            interval,
+            multiple: 1,
+            size: true,
+        });
         table.names.insert(name, symbol);
         symbol
     }
@@ -228,7 +234,7 @@ impl Scope {
 
     fn make(&self, hint: &str, interval: Interval, size: bool) -> Symbol {
         let stem = if is_identifier(hint) { hint } else { "unk" };
-        let entry = Entry { name: None, stem: Some(stem.into()), named: false, interval, multiple: 1, size };
+        let entry = SymbolRecord { name: None, stem: Some(stem.into()), named: false, interval, multiple: 1, size };
         self.table.borrow_mut().push(entry)
     }
 
@@ -313,7 +319,8 @@ impl Scope {
     /// The first symbol for which the assumptions leave no value, if that has come to light.
     pub fn impossible(&self) -> Option<Symbol> {
         let table = self.table.borrow();
-        let empty = |entry: &Entry| entry.interval.low.zip(entry.interval.high).is_some_and(|(low, high)| low > high);
+        let empty =
+            |entry: &SymbolRecord| entry.interval.low.zip(entry.interval.high).is_some_and(|(low, high)| low > high);
         let index = table.symbols.iter().position(empty)?;
         u32::try_from(index).ok().map(Symbol)
     }

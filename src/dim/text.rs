@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::Symbol;
 use super::expr::Dim;
-use super::monomial::{Atom, Floor, Monomial, Term};
+use super::monomial::{Atom, Floor, Monomial, Summand};
 use super::scope::Scope;
 
 impl Scope {
@@ -55,7 +55,7 @@ impl Style<'_> {
 
 /// `cofactor · name(arguments)`; without a name, the cofactor alone.
 struct Piece {
-    cofactor: Term,
+    cofactor: Summand,
     call: Option<Call>,
 }
 
@@ -167,7 +167,7 @@ fn pieces_of(a: &Dim, style: &Style) -> Vec<Piece> {
     let (mut rest, mut calls) = (a.clone(), Vec::new());
     // From the back: of `S − max(0, S − 3) − max(0, S − 2)` the tighter clamp is made the minimum.
     let terms = a.terms();
-    let holds_atom = |term: &&Term| term.monomial.factors().iter().any(|f| !matches!(f.atom, Atom::Symbol(_)));
+    let holds_atom = |term: &&Summand| term.monomial.factors().iter().any(|f| !matches!(f.atom, Atom::Symbol(_)));
     for term in terms.iter().rev().filter(holds_atom) {
         let present = rest.terms().iter().any(|own| own == term);
         let call = present
@@ -177,7 +177,7 @@ fn pieces_of(a: &Dim, style: &Style) -> Vec<Piece> {
             rest = remaining;
         }
     }
-    let (constant, terms): (Vec<Term>, Vec<Term>) =
+    let (constant, terms): (Vec<Summand>, Vec<Summand>) =
         rest.terms().iter().cloned().partition(|term| term.monomial.is_one());
     calls.reverse();
     let plain = |term| Piece { cofactor: term, call: None };
@@ -185,12 +185,12 @@ fn pieces_of(a: &Dim, style: &Style) -> Vec<Piece> {
 }
 
 /// `term`, which has `atom` as a factor, as part of a call: the call, and what is left of `sum` without it.
-fn as_call(sum: &Dim, term: &Term, atom: &Atom, style: &Style) -> Option<(Piece, Dim)> {
+fn as_call(sum: &Dim, term: &Summand, atom: &Atom, style: &Style) -> Option<(Piece, Dim)> {
     if matches!(atom, Atom::Symbol(_)) || term.monomial.exponent_of(atom) > 1 {
         return None;
     }
     let cofactor = term.monomial.over(&Monomial::atom(atom.clone()))?;
-    let cofactor = Term { monomial: cofactor, coefficient: term.coefficient };
+    let cofactor = Summand { monomial: cofactor, coefficient: term.coefficient };
     let rest = sum.minus(&Dim::from_sorted(vec![term.clone()])?)?;
     match atom {
         Atom::Symbol(_) => None,
@@ -203,7 +203,7 @@ fn as_call(sum: &Dim, term: &Term, atom: &Atom, style: &Style) -> Option<(Piece,
 }
 
 /// `n·a − n·b·⌊a/b⌋ = n·Mod(a, b)`.
-fn as_modulo(rest: &Dim, cofactor: &Term, floor: &Floor) -> Option<(Piece, Dim)> {
+fn as_modulo(rest: &Dim, cofactor: &Summand, floor: &Floor) -> Option<(Piece, Dim)> {
     let terms = floor.denominator.terms();
     let [divisor] = &*terms else { return None };
     let coefficient = cofactor.coefficient.checked_neg()?;
@@ -211,7 +211,7 @@ fn as_modulo(rest: &Dim, cofactor: &Term, floor: &Floor) -> Option<(Piece, Dim)>
         return None;
     }
     let coefficient = coefficient.checked_div(divisor.coefficient)?;
-    let cofactor = Term { monomial: cofactor.monomial.over(&divisor.monomial)?, coefficient };
+    let cofactor = Summand { monomial: cofactor.monomial.over(&divisor.monomial)?, coefficient };
     let dividend = floor.numerator.times_term(&cofactor)?;
     if !dividend.terms().iter().all(|term| term.monomial.is_one() || holds(rest, term)) {
         return None;
@@ -222,18 +222,18 @@ fn as_modulo(rest: &Dim, cofactor: &Term, floor: &Floor) -> Option<(Piece, Dim)>
 
 /// `n·x − n·max(0, d) = n·min(x, x − d)` and `n·y + n·max(0, d) = n·max(y, y + d)`, with as much of `d` in `x`, or of
 /// `−d` in `y`, as the sum holds.
-fn as_extremum(rest: &Dim, cofactor: &Term, difference: &Dim) -> Option<(Piece, Dim)> {
+fn as_extremum(rest: &Dim, cofactor: &Summand, difference: &Dim) -> Option<(Piece, Dim)> {
     let minimum = cofactor.coefficient < 0;
     // n·max(0, d) − n·d = n·max(0, −d), unless reading that back would open it.
     let negated = difference.scaled(-1)?;
     let shift = negated.times_term(cofactor)?;
-    let is_added = |term: &&Term| term.coefficient > 0 && matches!(term.monomial.as_atom(), Some(Atom::Max(_)));
+    let is_added = |term: &&Summand| term.coefficient > 0 && matches!(term.monomial.as_atom(), Some(Atom::Max(_)));
     if !minimum && shift.terms().iter().all(|t| holds(rest, t)) && negated.terms().iter().filter(is_added).count() != 1
     {
         let call = Call { name: "max", arguments: vec![Dim::constant(0), negated] };
         return Some((Piece { cofactor: cofactor.clone(), call: Some(call) }, rest.minus(&shift)?));
     }
-    let cofactor = Term { monomial: cofactor.monomial.clone(), coefficient: cofactor.coefficient.checked_abs()? };
+    let cofactor = Summand { monomial: cofactor.monomial.clone(), coefficient: cofactor.coefficient.checked_abs()? };
     let sign = if minimum { 1 } else { -1 };
     let mut taken = Vec::new();
     for term in difference.terms().iter() {
@@ -262,18 +262,18 @@ fn as_extremum(rest: &Dim, cofactor: &Term, difference: &Dim) -> Option<(Piece, 
 }
 
 /// `−n·max(mᵢ) = n·min(−mᵢ)`.
-fn as_large_extremum(rest: &Dim, cofactor: Term, members: &[Dim]) -> Option<(Piece, Dim)> {
+fn as_large_extremum(rest: &Dim, cofactor: Summand, members: &[Dim]) -> Option<(Piece, Dim)> {
     if cofactor.coefficient > 0 {
         return None;
     }
-    let cofactor = Term { monomial: cofactor.monomial, coefficient: cofactor.coefficient.checked_neg()? };
+    let cofactor = Summand { monomial: cofactor.monomial, coefficient: cofactor.coefficient.checked_neg()? };
     let mut arguments = members.iter().map(|member| member.scaled(-1)).collect::<Option<Vec<_>>>()?;
     arguments.sort();
     Some((Piece { cofactor, call: Some(Call { name: "min", arguments }) }, rest.clone()))
 }
 
 /// Whether `sum` has at least `part` in it: the same constant, or as much of the same monomial with the same sign.
-fn holds(sum: &Dim, part: &Term) -> bool {
+fn holds(sum: &Dim, part: &Summand) -> bool {
     sum.terms().iter().any(|term| {
         let enough = term.coefficient.unsigned_abs() >= part.coefficient.unsigned_abs();
         let same = term.coefficient == part.coefficient;

@@ -16,7 +16,7 @@ struct Hidden {
 }
 
 /// A step of the walk through nested graphs.
-enum Step {
+enum Visit {
     Enter(GraphId),
     Leave(GraphId),
 }
@@ -118,10 +118,10 @@ impl Model {
             return;
         }
         let mut scopes: FxHashMap<&str, Vec<ValueId>> = FxHashMap::default();
-        let mut steps = vec![Step::Enter(root)];
+        let mut steps = vec![Visit::Enter(root)];
         while let Some(step) = steps.pop() {
             match step {
-                Step::Enter(graph) => {
+                Visit::Enter(graph) => {
                     for value in self.defined_in(graph) {
                         let name = self.value(value).name.as_str();
                         if names.contains(name) {
@@ -129,10 +129,10 @@ impl Model {
                         }
                     }
                     enter(graph, &mut scopes);
-                    steps.push(Step::Leave(graph));
-                    steps.extend(self.inside(graph).map(Step::Enter));
+                    steps.push(Visit::Leave(graph));
+                    steps.extend(self.inside(graph).map(Visit::Enter));
                 }
-                Step::Leave(graph) => {
+                Visit::Leave(graph) => {
                     for value in self.defined_in(graph) {
                         if let Some(scope) = scopes.get_mut(self.value(value).name.as_str()) {
                             scope.pop_if(|&mut innermost| innermost == value);

@@ -1,14 +1,16 @@
 //! Writing external data.
 
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use bytes::Bytes;
 
+use super::encode::Destination;
+use super::fill::Filler;
 use super::proto::StringStringEntryProto;
 use super::save::{NewFile, SaveError};
 use super::source::Source;
+use crate::tensor::Tensor;
 
 /// Where a payload lies in a data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,41 +23,25 @@ pub struct Placement {
 
 /// One data file of a model that is being written.
 ///
-/// # Which tensors need one
-/// A reference to external data is relative to the directory of the model that holds it. So when the output lies in the
-/// directory of the source, a tensor nobody changed keeps the reference it has, and its data file is not touched,
-/// however large. In any other directory the reference would lead somewhere else: what was external is written anew,
-/// to a data file of the output's own, and the tensors that shared bytes share them there too. Nothing is inlined that
-/// was external, and nothing goes outside that was inline, unless the model would exceed the 2 GiB of a protobuf
-/// message.
-///
 /// # Layout
 /// A payload of a page or more begins at a multiple of 4096, as the standard advises, so that it can be mapped; a smaller
 /// one at a multiple of 64. The gaps are zeros.
 ///
 /// # Copying
-/// A large payload that begins on a page in its old file too is copied by the kernel from file to file: that took half
-/// the time of writing it from memory, and where the file system can share blocks it takes none, nor any space.
+/// A large payload that nobody changed is copied by the kernel from file to file. Where it begins on a page in its old file too and the
+/// file system can share blocks, that takes no time, nor any space.
 pub struct DataWriter<'a> {
     name: String,
     source: Option<&'a Source>,
-    out: BufWriter<Out>,
-    at: u64,
+    out: Filler<'a>,
     /// What has been written, by address and length. It is held, so that an address means one thing only.
-    written: BTreeMap<(usize, usize), (Placement, Bytes)>,
+    written: BTreeMap<(usize, usize), (Placement, Held)>,
 }
 
-/// The file below the buffer.
-struct Out(NewFile);
-
-impl Write for Out {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+/// A payload that has been written.
+enum Held {
+    Bytes { _payload: Bytes },
+    Deferred { _payload: Tensor },
 }
 
 /// Bytes from which on a payload begins on a page, and that page's size.
@@ -86,8 +72,8 @@ impl<'a> DataWriter<'a> {
                 continue;
             }
             let new = NewFile::create(&path, source)?;
-            let out = BufWriter::with_capacity(256 << 10, Out(new));
-            return Ok(DataWriter { name, source, out, at: 0, written: BTreeMap::new() });
+            let out = Filler::new(new, source);
+            return Ok(DataWriter { name, source, out, written: BTreeMap::new() });
         }
     }
 
@@ -96,63 +82,62 @@ impl<'a> DataWriter<'a> {
         &self.name
     }
 
+    /// Bytes so far.
+    pub fn len(&self) -> u64 {
+        self.out.len()
+    }
+
+    /// Whether nothing has been appended.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Appends a payload, unless these very bytes have been appended before. Returns where they lie.
     ///
     /// # Errors
     /// If the source changed; otherwise what the system reports.
     pub fn place(&mut self, payload: &Bytes) -> Result<Placement, SaveError> {
         let key = (payload.as_ptr() as usize, payload.len());
+        self.append(key, Held::Bytes { _payload: payload.clone() }, &|out| out.payload(payload))
+    }
+
+    /// The same for the payload of a tensor, which need not be there yet.
+    ///
+    /// # Errors
+    /// As [`place`](Self::place).
+    pub fn place_tensor(&mut self, tensor: &Tensor) -> Result<Placement, SaveError> {
+        if !tensor.is_deferred() {
+            return self.place(tensor.bytes());
+        }
+        self.append(tensor.payload_key(), Held::Deferred { _payload: tensor.clone() }, &|out| out.deferred(tensor))
+    }
+
+    fn append(
+        &mut self,
+        key: (usize, usize),
+        held: Held,
+        write: &dyn Fn(&mut Filler<'a>) -> std::io::Result<()>,
+    ) -> Result<Placement, SaveError> {
         if let Some((placement, _)) = self.written.get(&key) {
             return Ok(*placement);
         }
-        let length = payload.len() as u64;
-        let offset = self.at.next_multiple_of(if length >= PAGE { PAGE } else { 64 });
-        let end = offset.saturating_add(length);
-        self.out.get_ref().0.must_hold(end)?;
+        let (at, length) = (self.out.len(), key.1 as u64);
+        let offset = at.next_multiple_of(if length >= PAGE { PAGE } else { 64 });
+        self.out.new.must_hold(offset.saturating_add(length))?;
         let gap = [0; PAGE as usize];
-        let gap = usize::try_from(offset - self.at).ok().and_then(|len| gap.get(..len)).unwrap_or_default();
-        if let Err(error) = self.out.write_all(gap).and_then(|()| self.write(payload)) {
-            // When a source has been cut, writing from it fails with an error of its own.
-            self.source.map_or(Ok(()), Source::verify)?;
-            return Err(self.out.get_ref().0.failed(error));
+        let gap = usize::try_from(offset - at).ok().and_then(|len| gap.get(..len)).unwrap_or_default();
+        if let Err(error) = self.out.bytes(gap).and_then(|()| write(&mut self.out)) {
+            return Err(self.failed(error));
         }
-        self.at = end;
         let placement = Placement { offset, length };
-        self.written.insert(key, (placement, payload.clone()));
+        self.written.insert(key, (placement, held));
         Ok(placement)
     }
 
-    fn write(&mut self, payload: &[u8]) -> std::io::Result<()> {
-        let copied = self.copy(payload)?;
-        self.out.write_all(payload.get(copied..).unwrap_or_default())
-    }
-
-    /// Lets the kernel copy as much of a payload as it will. What is left is written, or found out why not.
-    #[cfg(target_os = "linux")]
-    fn copy(&mut self, payload: &[u8]) -> std::io::Result<usize> {
-        const WORTH_IT: usize = 1 << 20;
-        if payload.len() < WORTH_IT {
-            return Ok(0);
-        }
-        let Some((file, mut from)) = self.source.and_then(|source| source.data.origin(payload)) else { return Ok(0) };
-        if !from.is_multiple_of(PAGE) {
-            return Ok(0);
-        }
-        self.out.flush()?;
-        let mut copied = 0;
-        while copied < payload.len() {
-            let to = &self.out.get_ref().0.file;
-            match rustix::fs::copy_file_range(&file, Some(&mut from), to, None, payload.len() - copied) {
-                Ok(0) | Err(_) => break,
-                Ok(more) => copied += more,
-            }
-        }
-        Ok(copied)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn copy(&mut self, _: &[u8]) -> std::io::Result<usize> {
-        Ok(0)
+    /// When a source has been cut, writing from it fails with an error of its own.
+    fn failed(&self, error: std::io::Error) -> SaveError {
+        let verified = self.source.map_or(Ok(()), Source::verify);
+        verified.err().map_or_else(|| self.out.new.failed(error), SaveError::from)
     }
 
     /// The `external_data` entries for a placement.
@@ -166,15 +151,9 @@ impl<'a> DataWriter<'a> {
     }
 
     /// All bytes to the disk.
-    pub(super) fn finish(self) -> Result<NewFile, SaveError> {
-        let Out(new) = match self.out.into_inner() {
-            Ok(out) => out,
-            Err(failed) => {
-                let (error, out) = failed.into_parts();
-                return Err(out.get_ref().0.failed(error));
-            }
-        };
-        new.file.sync_all().map_err(|error| new.failed(error))?;
-        Ok(new)
+    pub(super) fn finish(mut self) -> Result<NewFile, SaveError> {
+        let finished = self.out.finish().and_then(|()| self.out.new.file.sync_all());
+        finished.map_err(|error| self.failed(error))?;
+        Ok(self.out.new)
     }
 }

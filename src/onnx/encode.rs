@@ -5,13 +5,15 @@
 //! second one writes. Both are the same code with another [`Sink`]. Fields come in ascending order of their numbers,
 //! and the unknown fields of a message after those: what went in with that order comes out byte for byte.
 
-use std::io::{self, Write};
+use std::collections::BTreeMap;
+use std::io;
 
 use bytes::Bytes;
 use thiserror::Error;
 
-use super::wire::{Step, UnknownFields};
+use super::wire::{Descent, UnknownFields};
 use super::{MESSAGE_BYTES, proto};
+use crate::tensor::Tensor;
 
 /// A model that cannot be written as one protobuf message, or not written at all.
 #[derive(Debug, Error)]
@@ -24,10 +26,14 @@ pub enum EncodeError {
     Io(#[from] io::Error),
 }
 
+/// Tensors whose payload is computed while it is written, by the path of their message, which has none.
+pub type Deferred = BTreeMap<Vec<Descent>, Tensor>;
+
 /// A model that has been measured and can be written.
 pub struct Encoded<'a> {
     model: &'a proto::ModelProto,
     unknown: &'a UnknownFields,
+    deferred: &'a Deferred,
     len: u64,
     /// The length of every message below the model, in the order they begin.
     lengths: Vec<u64>,
@@ -39,7 +45,21 @@ impl<'a> Encoded<'a> {
     /// # Errors
     /// [`EncodeError::TooLarge`].
     pub fn measure(model: &'a proto::ModelProto, unknown: &'a UnknownFields) -> Result<Self, EncodeError> {
-        let mut measure = Measure { lengths: Vec::new(), open: Vec::new(), here: 0, walk: Walk::new(unknown) };
+        static NONE: Deferred = Deferred::new();
+        Encoded::measure_deferred(model, unknown, &NONE)
+    }
+
+    /// The same for a model with payloads that are computed while they are written.
+    ///
+    /// # Errors
+    /// [`EncodeError::TooLarge`].
+    pub fn measure_deferred(
+        model: &'a proto::ModelProto,
+        unknown: &'a UnknownFields,
+        deferred: &'a Deferred,
+    ) -> Result<Self, EncodeError> {
+        let walk = Walk::new(unknown, deferred);
+        let mut measure = Measure { lengths: Vec::new(), open: Vec::new(), here: 0, walk };
         model.put(&mut measure);
         measure.unknown();
         debug_assert_eq!(
@@ -48,7 +68,11 @@ impl<'a> Encoded<'a> {
             "unknown fields of a message the model does not have"
         );
         let Measure { lengths, here: len, .. } = measure;
-        if len > MESSAGE_BYTES { Err(EncodeError::TooLarge(len)) } else { Ok(Encoded { model, unknown, len, lengths }) }
+        if len > MESSAGE_BYTES {
+            Err(EncodeError::TooLarge(len))
+        } else {
+            Ok(Encoded { model, unknown, deferred, len, lengths })
+        }
     }
 
     /// Bytes that [`Encoded::write`] writes.
@@ -61,30 +85,60 @@ impl<'a> Encoded<'a> {
         self.len == 0
     }
 
-    /// Writes the model. Payloads of 64 KiB or more go to `out` straight from where they lie, everything else through a
-    /// buffer.
+    /// Writes the model.
     ///
     /// # Errors
     /// What `out` reports.
-    pub fn write(&self, out: &mut dyn Write) -> Result<(), EncodeError> {
-        let mut emit = Emit {
-            out,
-            buffer: Vec::with_capacity(BUFFER),
-            lengths: self.lengths.iter(),
-            walk: Walk::new(self.unknown),
-            failed: None,
-        };
+    pub fn write(&self, out: &mut dyn Destination) -> Result<(), EncodeError> {
+        let walk = Walk::new(self.unknown, self.deferred);
+        let mut emit = Emit { out, lengths: self.lengths.iter(), walk, failed: None };
         self.model.put(&mut emit);
         emit.unknown();
-        emit.flush();
         emit.failed.map_or(Ok(()), |error| Err(error.into()))
     }
 }
 
-/// Small writes are gathered into this much.
-const BUFFER: usize = 256 << 10;
-/// A payload of this size is not gathered.
-const LARGE: usize = 64 << 10;
+/// Where the bytes of a message go, in order.
+pub trait Destination {
+    /// Takes bytes, mostly few.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Takes the payload of a tensor, which may lie in a file as it is.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn payload(&mut self, payload: &[u8]) -> io::Result<()> {
+        self.bytes(payload)
+    }
+
+    /// Takes a payload that is computed meanwhile, block by block.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn deferred(&mut self, tensor: &Tensor) -> io::Result<()> {
+        let len = tensor.byte_len();
+        let mut block = vec![0; len.min(COMPUTED)];
+        for at in (0..len).step_by(COMPUTED) {
+            let block = block.get_mut(..COMPUTED.min(len - at)).unwrap_or_default();
+            tensor.read(at, block);
+            self.bytes(block)?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a payload that are computed at a time, by all processors together.
+const COMPUTED: usize = 8 << 20;
+
+impl Destination for Vec<u8> {
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+}
 
 /// A message that can write its fields.
 trait Put {
@@ -92,7 +146,7 @@ trait Put {
 
     /// Writes it as an element of a field.
     fn put_in(&self, sink: &mut dyn Sink, field: u32, index: u32) {
-        sink.open(Step { field, index });
+        sink.open(Descent { field, index });
         self.put(sink);
         sink.close();
     }
@@ -101,25 +155,33 @@ trait Put {
 /// Where fields go.
 trait Sink {
     fn raw(&mut self, bytes: &[u8]);
-    fn open(&mut self, step: Step);
+    /// The bytes of a `bytes` field.
+    fn payload(&mut self, payload: &[u8]);
+    fn open(&mut self, step: Descent);
     fn close(&mut self);
 }
 
-/// The path of the message being written, kept only if a message may have unknown fields.
+/// The path of the message being written, kept only if a message may have unknown fields or a payload to be computed.
 struct Walk<'a> {
-    path: Vec<Step>,
+    path: Vec<Descent>,
     unknown: Option<&'a UnknownFields>,
-    /// How many messages had some.
+    deferred: Option<&'a Deferred>,
+    /// How many messages had unknown fields.
     met: usize,
 }
 
 impl<'a> Walk<'a> {
-    fn new(unknown: &'a UnknownFields) -> Self {
-        Walk { path: Vec::new(), unknown: (!unknown.is_empty()).then_some(unknown), met: 0 }
+    fn new(unknown: &'a UnknownFields, deferred: &'a Deferred) -> Self {
+        let unknown = (!unknown.is_empty()).then_some(unknown);
+        Walk { path: Vec::new(), unknown, deferred: (!deferred.is_empty()).then_some(deferred), met: 0 }
     }
 
-    fn open(&mut self, step: Step) {
-        if self.unknown.is_some() {
+    fn deferred(&self) -> Option<&'a Tensor> {
+        self.deferred?.get(&self.path)
+    }
+
+    fn open(&mut self, step: Descent) {
+        if self.unknown.is_some() || self.deferred.is_some() {
             self.path.push(step);
         }
     }
@@ -158,13 +220,22 @@ impl Sink for Measure<'_> {
         self.here = self.here.saturating_add(bytes.len() as u64);
     }
 
-    fn open(&mut self, step: Step) {
+    fn payload(&mut self, payload: &[u8]) {
+        self.raw(payload);
+    }
+
+    fn open(&mut self, step: Descent) {
         self.walk.open(step);
         self.open.push((self.lengths.len(), step.field, std::mem::take(&mut self.here)));
         self.lengths.push(0);
     }
 
     fn close(&mut self) {
+        if let Some(tensor) = self.walk.deferred() {
+            self.raw(&tag(RAW_DATA, 2));
+            self.raw(&Varint::of(tensor.byte_len() as u64));
+            self.here = self.here.saturating_add(tensor.byte_len() as u64);
+        }
         self.unknown();
         self.walk.close();
         let Some((place, field, around)) = self.open.pop() else { return };
@@ -178,8 +249,7 @@ impl Sink for Measure<'_> {
 
 /// Writes what has been measured.
 struct Emit<'a> {
-    out: &'a mut dyn Write,
-    buffer: Vec<u8>,
+    out: &'a mut dyn Destination,
     lengths: std::slice::Iter<'a, u64>,
     walk: Walk<'a>,
     /// The first error; nothing is written after it.
@@ -187,13 +257,6 @@ struct Emit<'a> {
 }
 
 impl Emit<'_> {
-    fn flush(&mut self) {
-        if self.failed.is_none() {
-            self.failed = self.out.write_all(&self.buffer).err();
-        }
-        self.buffer.clear();
-    }
-
     fn unknown(&mut self) {
         for piece in self.walk.pieces() {
             self.raw(piece);
@@ -203,20 +266,18 @@ impl Emit<'_> {
 
 impl Sink for Emit<'_> {
     fn raw(&mut self, bytes: &[u8]) {
-        if self.buffer.len().saturating_add(bytes.len()) > BUFFER {
-            self.flush();
-        }
-        if bytes.len() < LARGE {
-            self.buffer.extend_from_slice(bytes);
-        } else {
-            self.flush();
-            if self.failed.is_none() {
-                self.failed = self.out.write_all(bytes).err();
-            }
+        if self.failed.is_none() {
+            self.failed = self.out.bytes(bytes).err();
         }
     }
 
-    fn open(&mut self, step: Step) {
+    fn payload(&mut self, payload: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.out.payload(payload).err();
+        }
+    }
+
+    fn open(&mut self, step: Descent) {
         self.walk.open(step);
         let length = self.lengths.next().copied().unwrap_or(0);
         self.raw(&tag(step.field, 2));
@@ -224,10 +285,20 @@ impl Sink for Emit<'_> {
     }
 
     fn close(&mut self) {
+        if let Some(tensor) = self.walk.deferred() {
+            self.raw(&tag(RAW_DATA, 2));
+            self.raw(&Varint::of(tensor.byte_len() as u64));
+            if self.failed.is_none() {
+                self.failed = self.out.deferred(tensor).err();
+            }
+        }
         self.unknown();
         self.walk.close();
     }
 }
+
+/// The number of `TensorProto.raw_data`, the last field of a tensor that is written here but for those written back as they came.
+const RAW_DATA: u32 = 9;
 
 /// A base-128 varint.
 struct Varint {
@@ -333,7 +404,7 @@ fn text(sink: &mut dyn Sink, field: u32, text: &str) {
 fn payload(sink: &mut dyn Sink, field: u32, bytes: &Bytes) {
     sink.raw(&tag(field, 2));
     sink.raw(&Varint::of(bytes.len() as u64));
-    sink.raw(bytes);
+    sink.payload(bytes);
 }
 
 include!(concat!(env!("OUT_DIR"), "/encode.rs"));
@@ -358,9 +429,9 @@ mod tests {
     fn writes_what_prost_writes() {
         let mut model = sample();
         assert_eq!(written(&model, &UnknownFields::default()), model.encode_to_vec());
-        // Payloads around the sizes at which buffering changes, with small ones between them.
+        // Payloads of many sizes, with small ones between them.
         let graph = model.graph.as_mut().unwrap();
-        for len in [LARGE - 1, LARGE, LARGE + 1, BUFFER - 1, BUFFER, BUFFER + 1, 3 * BUFFER, 0, 5] {
+        for len in [127, 128, 16383, 16384, 1 << 20, 0, 5] {
             let raw_data = Some(vec![len as u8; len].into());
             let name = Some(format!("w{len}"));
             graph.initializer.push(proto::TensorProto { raw_data, name, ..Default::default() });
@@ -381,7 +452,7 @@ mod tests {
 
     #[test]
     fn unknown_fields_go_back_to_their_messages() {
-        let step = |field, index| Step { field, index };
+        let step = |field, index| Descent { field, index };
         let raw = |text: &'static [u8]| [Bytes::from_static(text)];
         let mut unknown = UnknownFields::default();
         // Field 500 as a varint, field 501 as a group, field 502 as bytes.
@@ -408,26 +479,60 @@ mod tests {
     }
 
     #[test]
+    fn computed_payloads_are_where_others_are() {
+        struct Count;
+        impl crate::tensor::Recipe for Count {
+            fn fill(&self, first: usize, out: &mut [u8]) {
+                for (number, out) in out.chunks_exact_mut(4).enumerate() {
+                    out.copy_from_slice(&((first + number) as u32).to_le_bytes());
+                }
+            }
+            fn depth(&self) -> usize {
+                1
+            }
+        }
+        let step = |field, index| Descent { field, index };
+        for len in [0, 1, 7, (COMPUTED / 4) - 1, COMPUTED / 4, COMPUTED / 4 + 1, 3 << 20] {
+            let tensor = Tensor::deferred(crate::tensor::DType::Uint32, &[len], Box::new(Count)).unwrap();
+            let mut model = sample();
+            let mut unknown = UnknownFields::default();
+            unknown.add(&[step(7, 0), step(5, 0)], [Bytes::from_static(b"\xa0\x1f\x09")]);
+            let initializer = proto::TensorProto { name: Some("w".into()), ..Default::default() };
+            model.graph.as_mut().unwrap().initializer.insert(0, initializer);
+            let deferred = Deferred::from([(vec![step(7, 0), step(5, 0)], tensor.clone())]);
+            let encoded = Encoded::measure_deferred(&model, &unknown, &deferred).unwrap();
+            let mut bytes = Vec::new();
+            encoded.write(&mut bytes).unwrap();
+            assert_eq!(encoded.len(), bytes.len() as u64);
+            assert!(!tensor.is_made());
+            let payload: Vec<u8> = (0..len as u32).flat_map(u32::to_le_bytes).collect();
+            let (found, _) = decode(&bytes.into(), &Limits::default()).unwrap();
+            let initializer = &found.graph.as_ref().unwrap().initializer[0];
+            assert!(initializer.raw_data.as_deref().unwrap() == payload);
+            assert!(**tensor.bytes() == payload);
+        }
+    }
+
+    #[test]
     fn the_first_error_ends_the_writing() {
         struct Full(usize);
-        impl Write for Full {
-            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                let room = bytes.len().min(self.0);
-                self.0 -= room;
-                if room == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(room) }
-            }
-            fn flush(&mut self) -> io::Result<()> {
-                Ok(())
+        impl Destination for Full {
+            fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+                // What comes after an error would be at the wrong place.
+                assert_ne!(self.0, usize::MAX);
+                let left = self.0.checked_sub(bytes.len());
+                self.0 = left.unwrap_or(usize::MAX);
+                left.map(|_| ()).ok_or(io::ErrorKind::StorageFull.into())
             }
         }
         let unknown = UnknownFields::default();
         let mut model = sample();
-        let payload = Some(vec![1; 2 * BUFFER].into());
+        let payload = Some(vec![1; 1 << 19].into());
         model.graph.as_mut().unwrap().initializer =
             vec![proto::TensorProto { raw_data: payload, ..Default::default() }; 3];
         let encoded = Encoded::measure(&model, &unknown).unwrap();
         let len = usize::try_from(encoded.len()).unwrap();
-        for room in [0, 1, BUFFER, len / 2, len - 1] {
+        for room in [0, 1, 1 << 18, len / 2, len - 1] {
             let error = encoded.write(&mut Full(room)).unwrap_err();
             assert!(matches!(error, EncodeError::Io(e) if e.kind() == io::ErrorKind::StorageFull));
         }

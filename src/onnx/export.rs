@@ -4,24 +4,26 @@ use bytes::Bytes;
 use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::encode::Deferred;
 use super::proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto,
     StringStringEntryProto, TensorProto, ValueInfoProto, attribute_proto, tensor_proto,
 };
 use super::types;
-use super::wire::{Step, UnknownFields};
+use super::wire::{Descent, UnknownFields};
 use crate::ir::{Attribute, Broken, Constant, Function, GraphId, Model, NamedAttribute, Node, OpsetImport, ValueId};
 
 /// Where the payloads of initializers lie that are not in the model's own file.
 pub type Externals = FxHashMap<ValueId, Vec<StringStringEntryProto>>;
 
-/// The messages of a model, and the fields to be written behind theirs. The initializers in `externals` only refer to
+/// The messages of a model, the fields to be written behind theirs, and the payloads to be computed for them. The initializers in `externals` only refer to
 /// their payloads; whatever the file they came from did, all others hold them.
 ///
 /// # Errors
 /// [`Broken::Cycle`] when the nodes of a graph have no order.
-pub fn export(model: &Model, externals: &Externals) -> Result<(ModelProto, UnknownFields), Broken> {
-    let mut export = Export { model, externals, extra: UnknownFields::default(), path: Vec::new() };
+pub fn export(model: &Model, externals: &Externals) -> Result<(ModelProto, UnknownFields, Deferred), Broken> {
+    let (extra, deferred) = (UnknownFields::default(), Deferred::new());
+    let mut export = Export { model, externals, extra, deferred, path: Vec::new() };
     export.note(&model.extra);
     let opset_import = export.opsets(&model.opsets, 8);
     let graph = export.within(7, 0, |export| export.graph(model.main()))?;
@@ -37,14 +39,15 @@ pub fn export(model: &Model, externals: &Externals) -> Result<(ModelProto, Unkno
         functions,
         ..ModelProto::default()
     };
-    Ok((proto, export.extra))
+    Ok((proto, export.extra, export.deferred))
 }
 
 struct Export<'a> {
     model: &'a Model,
     externals: &'a Externals,
     extra: UnknownFields,
-    path: Vec<Step>,
+    deferred: Deferred,
+    path: Vec<Descent>,
 }
 
 /// Text for a field that is left out when empty, as files mostly have it.
@@ -54,7 +57,7 @@ fn text(text: &str) -> Option<String> {
 
 impl Export<'_> {
     fn within<T>(&mut self, field: u32, index: usize, go: impl FnOnce(&mut Self) -> T) -> T {
-        self.path.push(Step { field, index: u32::try_from(index).unwrap_or(u32::MAX) });
+        self.path.push(Descent { field, index: u32::try_from(index).unwrap_or(u32::MAX) });
         let result = go(self);
         self.path.pop();
         result
@@ -146,9 +149,16 @@ impl Export<'_> {
                 proto.initializer.push(tensor);
             }
             (None, Some(tensor)) => {
-                let mut message = super::tensor::message(Some(&name), tensor);
-                if let Some(entries) = self.externals.get(&value) {
-                    message.raw_data = None;
+                let entries = self.externals.get(&value);
+                let mut message = match tensor.is_deferred() || entries.is_some() {
+                    true => super::tensor::message_without_payload(Some(&name), tensor),
+                    false => super::tensor::message(Some(&name), tensor),
+                };
+                if entries.is_none() && tensor.is_deferred() {
+                    let deferred = |export: &mut Self| export.deferred.insert(export.path.clone(), tensor.clone());
+                    self.within(5, proto.initializer.len(), deferred);
+                }
+                if let Some(entries) = entries {
                     message.data_location = Some(tensor_proto::DataLocation::External as i32);
                     message.external_data = entries.clone();
                 }

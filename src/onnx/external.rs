@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::Quoted;
 use super::beneath::Directory;
-use super::file::{Contents, FileError, FileId};
+use super::file::{Contents, FileError, FileId, Origin};
 use super::proto::StringStringEntryProto;
 
 /// Where a tensor's bytes lie, as its `external_data` says.
@@ -210,19 +210,11 @@ impl DataFiles {
         }
     }
 
-    /// The data file a payload lies in, and where, if it lies in one that is mapped.
-    #[cfg(target_os = "linux")]
-    pub(super) fn origin(&self, payload: &[u8]) -> Option<(std::fs::File, u64)> {
-        let within = |contents: &Contents| {
-            let start = (payload.as_ptr() as usize).checked_sub(contents.bytes.as_ptr() as usize)?;
-            let end = start.checked_add(payload.len())?;
-            if end <= contents.bytes.len() && !contents.is_copy() { u64::try_from(start).ok() } else { None }
-        };
-        let found = self.open.iter().find_map(|(name, contents)| Some((name, contents, within(contents)?)));
-        let (name, contents, offset) = found?;
+    /// The data file a payload lies in, if it lies in one that is mapped.
+    pub(super) fn origin(&self, payload: &[u8]) -> Option<Origin> {
+        let (name, contents) = self.open.iter().find(|(_, contents)| contents.has(payload))?;
         let file = self.open_file(&name.split('/').collect::<Vec<_>>()).ok()?;
-        contents.verify(&file.metadata().ok()?).ok()?;
-        Some((file, offset))
+        contents.origin(file)
     }
 
     /// The directory locations are relative to, if there is one.
@@ -232,11 +224,18 @@ impl DataFiles {
 
     /// Whether a model at `target` would find the same files by the same locations.
     pub fn serve(&self, target: &Path) -> bool {
+        self.way_from(target).is_some_and(|way| way.is_empty())
+    }
+
+    /// What to write before the locations so that a model at `target` finds the same files: nothing if it is in the same directory, `weights/`
+    /// if it is in the one above that is called so. `None` if it is in neither that directory nor one above: a model is not to look
+    /// for data anywhere else.
+    pub fn way_from(&self, target: &Path) -> Option<String> {
         let theirs = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        match (self.path.as_deref().map(std::fs::canonicalize), std::fs::canonicalize(theirs)) {
-            (Some(Ok(ours)), Ok(theirs)) => ours == theirs,
-            _ => false,
-        }
+        let ours = std::fs::canonicalize(self.path.as_deref()?).ok()?;
+        let way = ours.strip_prefix(std::fs::canonicalize(theirs).ok()?).ok()?.to_path_buf();
+        let names = way.components().map(|name| name.as_os_str().to_str().filter(|name| !name.contains('\\')));
+        names.map(|name| name.map(|name| format!("{name}/"))).collect()
     }
 
     /// Which files have been opened. Nothing may be written over them.

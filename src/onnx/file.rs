@@ -121,6 +121,17 @@ impl Contents {
         })
     }
 
+    /// Whether a payload lies in the file as it is mapped.
+    pub fn has(&self, payload: &[u8]) -> bool {
+        !self.is_copy() && place_in(&self.bytes, payload).is_some()
+    }
+
+    /// The file to copy payloads from, if it is still what was mapped.
+    pub fn origin(&self, file: File) -> Option<Origin> {
+        self.verify(&file.metadata().ok()?).ok()?;
+        Some(Origin { file, bytes: self.bytes.clone() })
+    }
+
     /// Whether the bytes were copied, so that nothing that happens to the file matters any more.
     pub fn is_copy(&self) -> bool {
         #[cfg(feature = "mmap")]
@@ -141,6 +152,32 @@ impl Contents {
         let _ = now;
         Ok(())
     }
+}
+
+/// A file that payloads lie in, as it is mapped.
+pub(super) struct Origin {
+    pub file: File,
+    bytes: Bytes,
+}
+
+impl Origin {
+    /// Where in the file a payload lies, by its address.
+    pub fn find(&self, payload: &[u8]) -> Option<u64> {
+        place_in(&self.bytes, payload)
+    }
+
+    /// Whether these bytes are what the file has there.
+    pub fn starts_with(&self, at: u64, bytes: &[u8]) -> bool {
+        let there = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
+        there.is_some_and(|there| there.starts_with(bytes))
+    }
+}
+
+/// Where a slice of `whole` begins in it, by address; `None` if it is none.
+pub(super) fn place_in(whole: &[u8], part: &[u8]) -> Option<u64> {
+    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
+    let end = start.checked_add(part.len())?;
+    if end <= whole.len() { u64::try_from(start).ok() } else { None }
 }
 
 /// # Errors

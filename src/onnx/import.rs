@@ -14,9 +14,9 @@ use super::proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto,
     TensorProto, ValueInfoProto, attribute_proto,
 };
-use super::tensor::{self, Taken, TensorProtoError};
+use super::tensor::{self, Decoded, TensorProtoError};
 use super::types::{self, joined, unknown_at};
-use super::wire::{Step, UnknownFields};
+use super::wire::{Descent, UnknownFields};
 use crate::ir::{
     Attribute, Broken, Constant, DeclaredType, Extra, Function, GraphId, Model, NamedAttribute, NewNode, OpsetImport,
     ValueId,
@@ -99,9 +99,9 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     import.model.opsets = import.opsets(imports, 8);
     import.model.extra = joined(proto.encode_to_vec().into(), unknown_at(unknown, &[]));
     let main = import.model.main();
-    import.within(Step { field: 7, index: 0 }, |import| import.graph(main, graph, 0))?;
+    import.within(Descent { field: 7, index: 0 }, |import| import.graph(main, graph, 0))?;
     for (index, function) in (0u32..).zip(functions) {
-        import.within(Step { field: 25, index }, |import| import.function(function))?;
+        import.within(Descent { field: 25, index }, |import| import.function(function))?;
     }
     let mut model = import.model;
     pinned.extend(differentiated(&model));
@@ -173,7 +173,7 @@ struct Import<'a> {
     unknown: &'a UnknownFields,
     files: &'a mut DataFiles,
     /// Where in the message tree the import is; kept only if there are unknown fields to find.
-    path: Vec<Step>,
+    path: Vec<Descent>,
     /// The values each open graph defines, innermost last.
     scopes: Vec<FxHashMap<String, ValueId>>,
 }
@@ -181,7 +181,7 @@ struct Import<'a> {
 impl Import<'_> {
     fn within<T>(
         &mut self,
-        step: Step,
+        step: Descent,
         go: impl FnOnce(&mut Self) -> Result<T, ImportError>,
     ) -> Result<T, ImportError> {
         self.path.push(step);
@@ -200,7 +200,7 @@ impl Import<'_> {
         if self.unknown.is_empty() {
             return Bytes::new();
         }
-        self.path.push(Step { field, index: u32::try_from(index).unwrap_or(u32::MAX) });
+        self.path.push(Descent { field, index: u32::try_from(index).unwrap_or(u32::MAX) });
         let found = unknown_at(self.unknown, &self.path);
         self.path.pop();
         found
@@ -350,10 +350,10 @@ impl Import<'_> {
         let what = || format!("initializer '{name}'");
         let unknown = self.unknown_below(5, index);
         let constant = match tensor::take(&name, &proto, self.files).map_err(|reason| error(what(), reason))? {
-            Taken::Dense(tensor, origin, extra) => {
+            Decoded::Dense(tensor, origin, extra) => {
                 Constant { origin, extra: joined(extra, unknown), ..Constant::dense(tensor) }
             }
-            Taken::Foreign => Constant {
+            Decoded::Foreign => Constant {
                 tensor: None,
                 verbatim: Some(joined(proto.encode_to_vec().into(), unknown)),
                 sparse: false,
@@ -427,7 +427,7 @@ impl Import<'_> {
             results.push(outputs);
         }
         for ((index, node), outputs) in nodes.into_iter().enumerate().zip(results) {
-            let step = Step { field, index: u32::try_from(index).unwrap_or(u32::MAX) };
+            let step = Descent { field, index: u32::try_from(index).unwrap_or(u32::MAX) };
             self.within(step, |import| import.node(graph, node, outputs, depth))?;
         }
         Ok(())
@@ -451,7 +451,7 @@ impl Import<'_> {
         let place = || describe(&proto);
         let mut attributes: Vec<NamedAttribute> = Vec::with_capacity(given.len());
         for (index, attribute) in (0u32..).zip(given) {
-            let step = Step { field: 5, index };
+            let step = Descent { field: 5, index };
             attributes.push(self.within(step, |import| import.attribute(attribute, &place, depth))?);
         }
         for (i, attribute) in attributes.iter().enumerate() {
@@ -564,12 +564,12 @@ impl Import<'_> {
             }
             Kind::Graph => {
                 let graph = proto.g.take().ok_or_else(|| lacks("GRAPH"))?;
-                Attribute::Graph(self.subgraph(*graph, Step { field: 6, index: 0 }, depth)?)
+                Attribute::Graph(self.subgraph(*graph, Descent { field: 6, index: 0 }, depth)?)
             }
             Kind::Graphs => {
                 let mut graphs = Vec::with_capacity(proto.graphs.len());
                 for (index, graph) in (0u32..).zip(std::mem::take(&mut proto.graphs)) {
-                    graphs.push(self.subgraph(graph, Step { field: 11, index }, depth)?);
+                    graphs.push(self.subgraph(graph, Descent { field: 11, index }, depth)?);
                 }
                 Attribute::Graphs(graphs)
             }
@@ -587,7 +587,7 @@ impl Import<'_> {
         }))
     }
 
-    fn subgraph(&mut self, proto: GraphProto, step: Step, depth: usize) -> Result<GraphId, ImportError> {
+    fn subgraph(&mut self, proto: GraphProto, step: Descent, depth: usize) -> Result<GraphId, ImportError> {
         let graph = self.model.add_graph("", None);
         self.within(step, |import| import.graph(graph, proto, depth + 1))?;
         Ok(graph)
@@ -599,11 +599,11 @@ impl Import<'_> {
         at: &str,
     ) -> Result<Option<(crate::tensor::Tensor, Extra)>, ImportError> {
         Ok(match tensor::take(at, proto, self.files).map_err(|reason| error(at, reason))? {
-            Taken::Dense(tensor, _, extra) => {
+            Decoded::Dense(tensor, _, extra) => {
                 let named = TensorProto { name: proto.name.clone(), ..TensorProto::default() };
                 Some((tensor, joined(extra, named.encode_to_vec().into())))
             }
-            Taken::Foreign => None,
+            Decoded::Foreign => None,
         })
     }
 
@@ -633,7 +633,7 @@ impl Import<'_> {
         proto.value_info = homeless;
         let mut defaults = Vec::new();
         for (index, attribute) in (0u32..).zip(std::mem::take(&mut proto.attribute_proto)) {
-            let step = Step { field: 11, index };
+            let step = Descent { field: 11, index };
             defaults.push(self.within(step, |import| import.attribute(attribute, &|| place.clone(), 0))?);
         }
         let imports = std::mem::take(&mut proto.opset_import);

@@ -19,6 +19,7 @@ mod encode;
 pub mod export;
 pub mod external;
 mod file;
+mod fill;
 pub mod import;
 #[cfg(feature = "mmap")]
 mod map;
@@ -39,15 +40,15 @@ pub mod proto {
 
 pub use data::{DataWriter, Placement};
 pub use decode::{DecodeError, decode};
-pub use encode::{EncodeError, Encoded};
+pub use encode::{Destination, EncodeError, Encoded};
 pub use export::export;
 pub use external::{DataFiles, ExternalError, Reference};
 pub use file::{FileError, FileId};
 pub use import::{ImportError, ImportReason, import};
 pub use save::SaveError;
 pub use source::{Source, SourceError, open};
-pub use store::{store, to_bytes};
-pub use wire::{Limits, Step, UnknownFields, WireError};
+pub use store::{ExternalData, SaveOptions, Saved, SavedFile, external_bytes, store, to_bytes};
+pub use wire::{Descent, Limits, UnknownFields, WireError};
 pub use write::{Parts, write_model};
 
 /// The most bytes one protobuf message may have, a model included: lengths are signed 32-bit integers to most readers.

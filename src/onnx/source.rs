@@ -7,7 +7,7 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use super::external::{DataFiles, ExternalError};
-use super::file::{self, Contents, FileError, FileId};
+use super::file::{self, Contents, FileError, FileId, Origin};
 
 /// A model as opened, with the data files it names.
 pub struct Source {
@@ -87,6 +87,21 @@ impl Source {
     /// Which file the model is.
     pub fn id(&self) -> Option<FileId> {
         self.file.as_ref()?.contents.stamp.id
+    }
+
+    /// Whether a payload is a part of the model's own bytes.
+    pub(super) fn holds(&self, payload: &[u8]) -> bool {
+        file::place_in(&self.bytes, payload).is_some()
+    }
+
+    /// The file a payload lies in, if it lies in one that is mapped.
+    pub(super) fn origin(&self, payload: &[u8]) -> Option<Origin> {
+        if let Some(Opened { file, contents, .. }) = &self.file
+            && contents.has(payload)
+        {
+            return contents.origin(file.try_clone().ok()?);
+        }
+        self.data.origin(payload)
     }
 
     /// Whether all bytes handed out so far, of the model and of its data files, were those of files that did not change.

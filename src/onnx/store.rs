@@ -1,6 +1,8 @@
 //! Writing a model of the intermediate representation to a file: which payloads go where, then the bytes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashSet;
 
 use super::data::DataWriter;
 use super::encode::{EncodeError, Encoded};
@@ -9,50 +11,135 @@ use super::proto::StringStringEntryProto;
 use super::save::SaveError;
 use super::source::Source;
 use super::write::{Parts, write_model};
-use crate::ir::{Model, ValueId};
+use crate::ir::{ExternalOrigin, Model, ValueId};
 use crate::tensor::Tensor;
 
-/// Payloads of fewer bytes stay in the model file even when others have to leave it.
+/// What becomes of tensors whose data lie in files beside the model that was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExternalData {
+    /// They stay there if the output is in the same directory, and are copied to a file beside the output otherwise.
+    #[default]
+    Keep,
+    /// They are copied to a file beside the output, whatever its directory.
+    Copy,
+    /// They stay there, and the output refers to them: its directory must be that of the model, or one above it.
+    Link,
+    /// They go into the output itself.
+    Inline,
+}
+
+/// How a model is written.
+///
+/// Whatever these say, the data of a model that would exceed the 2 GiB of a protobuf message go to a file beside it. And where the model that
+/// was opened has external data, tensors that folding made go to a file as well, not into the output: those of at least
+/// [`threshold`](Self::threshold) bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SaveOptions {
+    /// What becomes of data that lie in files already.
+    pub external_data: ExternalData,
+    /// Whether tensors go to a data file that need not.
+    pub save_as_external_data: bool,
+    /// Bytes from which on a tensor goes to a data file. The small ones, which shapes are computed of, stay in the model.
+    pub threshold: usize,
+}
+
+/// Payloads of fewer bytes stay in the model file even when others leave it.
 const STAYS: usize = 1024;
 
-/// Writes `model` to `target`, whole or not at all. Returns the bytes of the model file.
-///
-/// Payloads that lay in data files of the source stay there when the target is in the source's directory and are copied
-/// to a data file beside the target otherwise. A model too large for one protobuf message gets a data file, too.
+impl Default for SaveOptions {
+    fn default() -> Self {
+        SaveOptions { external_data: ExternalData::Keep, save_as_external_data: false, threshold: STAYS }
+    }
+}
+
+impl SaveOptions {
+    /// Data stay where they are, as far as that is possible.
+    pub fn new() -> Self {
+        SaveOptions::default()
+    }
+
+    /// Sets [`external_data`](Self::external_data).
+    #[must_use]
+    pub fn external_data(mut self, external_data: ExternalData) -> Self {
+        self.external_data = external_data;
+        self
+    }
+
+    /// Sets [`save_as_external_data`](Self::save_as_external_data).
+    #[must_use]
+    pub fn save_as_external_data(mut self, save_as_external_data: bool) -> Self {
+        self.save_as_external_data = save_as_external_data;
+        self
+    }
+
+    /// Sets [`threshold`](Self::threshold).
+    #[must_use]
+    pub fn threshold(mut self, threshold: usize) -> Self {
+        self.threshold = threshold;
+        self
+    }
+}
+
+/// A file that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SavedFile {
+    /// Its path: the target, or beside it.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Saved {
+    /// The model file.
+    pub model: SavedFile,
+    /// Its data file, if there is one that is new.
+    pub data: Option<SavedFile>,
+    /// Bytes of tensors that the model refers to, in that file and in those that are left where they are.
+    pub external_bytes: u64,
+    /// The bytes that the model would have taken as one file, where these were more than a protobuf message may have.
+    pub too_large: Option<u64>,
+}
+
+/// Bytes of the tensors of a model that lie in files beside it.
+pub fn external_bytes(model: &Model) -> u64 {
+    payload_bytes(model, initializers(model).filter(|&value| origin(model, value).is_some()))
+}
+
+/// Writes `model` to `target`, whole or not at all.
 ///
 /// # Errors
-/// If the target cannot be written, is one of the source's data files, or the source changed meanwhile; nothing is left
-/// behind then.
-pub fn store(model: &Model, target: &Path, source: Option<&Source>) -> Result<u64, SaveError> {
-    let beside = source.is_some_and(|source| source.data.serve(target));
-    let mut externals = Externals::default();
-    let mut data = None;
-    let mut leaving: Vec<ValueId> = Vec::new();
-    for value in initializers(model) {
-        let Some(origin) = model.value(value).constant.as_ref().and_then(|constant| constant.origin.as_ref()) else {
-            continue;
-        };
-        if beside {
-            let entry = |(key, value): &(String, String)| StringStringEntryProto {
-                key: Some(key.clone()),
-                value: Some(value.clone()),
-            };
-            externals.insert(value, origin.entries.iter().map(entry).collect());
-        } else {
-            leaving.push(value);
-        }
+/// If the target cannot be written, is one of the source's data files, data are to be referred to from where that cannot be, or the source
+/// changed meanwhile; nothing is left behind then.
+pub fn store(model: &Model, target: &Path, source: Option<&Source>, options: &SaveOptions) -> Result<Saved, SaveError> {
+    let mut store = Store { model, target, source, data: None, externals: Externals::default() };
+    store.known(options)?;
+    let (mut proto, mut unknown, mut deferred) = export(model, &store.externals)?;
+    let too_large = match Encoded::measure_deferred(&proto, &unknown, &deferred) {
+        Err(EncodeError::TooLarge(bytes)) => Some(bytes),
+        _ => None,
+    };
+    if too_large.is_some() {
+        let least = options.threshold.min(STAYS);
+        store.place(&|value| store_at(model, value, least))?;
+        (proto, unknown, deferred) = export(model, &store.externals)?;
     }
-    place(model, &leaving, &mut data, &mut externals, target, source)?;
-    let (mut proto, mut unknown) = export(model, &externals)?;
-    let too_large = matches!(Encoded::measure(&proto, &unknown), Err(EncodeError::TooLarge(_)));
-    if too_large {
-        let large = |value: &ValueId| model.value(*value).tensor().is_some_and(|tensor| tensor.byte_len() >= STAYS);
-        let leaving: Vec<ValueId> =
-            initializers(model).filter(|value| !externals.contains_key(value)).filter(large).collect();
-        place(model, &leaving, &mut data, &mut externals, target, source)?;
-        (proto, unknown) = export(model, &externals)?;
-    }
-    write_model(target, Parts { model: &proto, unknown: &unknown, data, source })
+    let Store { data, externals, .. } = store;
+    let external_bytes = payload_bytes(model, initializers(model).filter(|value| externals.contains_key(value)));
+    let name = |data: &DataWriter| SavedFile { path: target.with_file_name(data.location()), bytes: data.len() };
+    let written = data.as_ref().map(name);
+    let bytes = write_model(target, Parts { model: &proto, unknown: &unknown, deferred: &deferred, data, source })?;
+    let model = SavedFile { path: target.to_path_buf(), bytes };
+    Ok(Saved { model, data: written, external_bytes, too_large })
+}
+
+/// Whether an initializer can lie in a file and has at least so many bytes.
+fn store_at(model: &Model, value: ValueId, least: usize) -> bool {
+    model.value(value).tensor().is_some_and(|tensor| tensor.strings().is_none() && tensor.byte_len() >= least)
 }
 
 /// The bytes of `model`, whole: payloads that lay in data files of the source are among them.
@@ -60,8 +147,8 @@ pub fn store(model: &Model, target: &Path, source: Option<&Source>) -> Result<u6
 /// # Errors
 /// If they are more than one protobuf message may have, or the source changed meanwhile.
 pub fn to_bytes(model: &Model, source: Option<&Source>) -> Result<Vec<u8>, SaveError> {
-    let (proto, unknown) = export(model, &Externals::default())?;
-    let encoded = Encoded::measure(&proto, &unknown).map_err(in_memory)?;
+    let (proto, unknown, deferred) = export(model, &Externals::default())?;
+    let encoded = Encoded::measure_deferred(&proto, &unknown, &deferred).map_err(in_memory)?;
     let mut bytes = Vec::with_capacity(usize::try_from(encoded.len()).unwrap_or(0));
     encoded.write(&mut bytes).map_err(in_memory)?;
     // Mapped payloads that were cut meanwhile read as zeros.
@@ -76,28 +163,99 @@ fn in_memory(error: EncodeError) -> SaveError {
     }
 }
 
-/// Puts the payloads of these initializers into the data file, beginning it if need be.
-fn place<'s>(
-    model: &Model,
-    values: &[ValueId],
-    data: &mut Option<DataWriter<'s>>,
-    externals: &mut Externals,
-    target: &Path,
+/// A model on its way to a file.
+struct Store<'s> {
+    model: &'s Model,
+    target: &'s Path,
     source: Option<&'s Source>,
-) -> Result<(), SaveError> {
-    for &value in values {
-        let Some(bytes) = model.value(value).tensor().filter(|tensor| tensor.strings().is_none()).map(Tensor::bytes)
-        else {
-            continue;
+    /// The data file, once something goes there.
+    data: Option<DataWriter<'s>>,
+    /// What lies in data files, by their entries.
+    externals: Externals,
+}
+
+impl Store<'_> {
+    /// Decides about all that does not depend on how large the model is.
+    fn known(&mut self, options: &SaveOptions) -> Result<(), SaveError> {
+        let (model, source) = (self.model, self.source);
+        let inline = options.external_data == ExternalData::Inline;
+        if let Some(way) = self.way(options.external_data)? {
+            for value in initializers(model) {
+                if let Some(origin) = origin(model, value) {
+                    self.externals.insert(value, entries(origin, &way));
+                }
+            }
+        }
+        let had_files = source.is_some_and(|source| source.data.ids().next().is_some());
+        let is_new = |value| {
+            let of_file = |source: &Source, tensor: &Tensor| !tensor.is_deferred() && source.holds(tensor.bytes());
+            source.zip(model.value(value).tensor()).is_some_and(|(source, tensor)| !of_file(source, tensor))
         };
-        let writer = match data {
-            Some(writer) => writer,
-            None => data.insert(DataWriter::create(target, source)?),
-        };
-        let placement = writer.place(bytes)?;
-        externals.insert(value, writer.entries(placement));
+        self.place(&|value| {
+            let was_external = origin(model, value).is_some();
+            let is_large = || store_at(model, value, options.threshold);
+            was_external && !inline
+                || options.save_as_external_data && is_large()
+                || had_files && !inline && !was_external && is_large() && is_new(value)
+        })
     }
-    Ok(())
+
+    /// What to write before the locations of the data that stay where they are; `None` if none do.
+    fn way(&self, external_data: ExternalData) -> Result<Option<String>, SaveError> {
+        let Some(source) = self.source.filter(|source| source.data.ids().next().is_some()) else { return Ok(None) };
+        match external_data {
+            ExternalData::Copy | ExternalData::Inline => Ok(None),
+            ExternalData::Keep => Ok(source.data.serve(self.target).then(String::new)),
+            ExternalData::Link => match source.data.way_from(self.target) {
+                Some(way) => Ok(Some(way)),
+                None => Err(SaveError::Target {
+                    target: self.target.to_path_buf(),
+                    reason: "cannot refer to the data of the model: they lie outside of its directory, where no model may look for them; \
+                             copy them or write the model elsewhere"
+                        .into(),
+                }),
+            },
+        }
+    }
+
+    /// Puts the payloads of these initializers into the data file, beginning it if need be, unless they lie in one already.
+    fn place(&mut self, leaves: &dyn Fn(ValueId) -> bool) -> Result<(), SaveError> {
+        for value in initializers(self.model) {
+            if self.externals.contains_key(&value) || !leaves(value) {
+                continue;
+            }
+            let tensor = self.model.value(value).tensor().filter(|tensor| tensor.strings().is_none());
+            let Some(tensor) = tensor else { continue };
+            let writer = match &mut self.data {
+                Some(writer) => writer,
+                None => self.data.insert(DataWriter::create(self.target, self.source)?),
+            };
+            let placement = writer.place_tensor(tensor)?;
+            self.externals.insert(value, writer.entries(placement));
+        }
+        Ok(())
+    }
+}
+
+/// The entries of data that stay where they are, `way` being the directory they are in as seen from the model.
+fn entries(origin: &ExternalOrigin, way: &str) -> Vec<StringStringEntryProto> {
+    let entry = |(key, value): &(String, String)| {
+        let value = if key == "location" { format!("{way}{value}") } else { value.clone() };
+        StringStringEntryProto { key: Some(key.clone()), value: Some(value) }
+    };
+    origin.entries.iter().map(entry).collect()
+}
+
+fn origin(model: &Model, value: ValueId) -> Option<&ExternalOrigin> {
+    model.value(value).constant.as_ref()?.origin.as_ref()
+}
+
+/// Bytes of these, each payload that several share once.
+fn payload_bytes(model: &Model, values: impl Iterator<Item = ValueId>) -> u64 {
+    let mut seen = FxHashSet::default();
+    let payloads = values.filter_map(|value| model.value(value).tensor()).map(Tensor::payload_key);
+    let once = payloads.filter(|&payload| seen.insert(payload));
+    once.fold(0, |sum, (_, len)| sum.saturating_add(len as u64))
 }
 
 /// Initializers of every graph that still belongs to the model.

@@ -45,7 +45,7 @@ pub enum TensorProtoError {
 }
 
 /// A tensor taken in.
-pub(super) enum Taken {
+pub(super) enum Decoded {
     /// Its value, where the payload came from if from another file, and what else its message held.
     Dense(Tensor, Option<ExternalOrigin>, Extra),
     /// Of a data type this program does not know: kept as it is.
@@ -64,9 +64,9 @@ fn foreign(number: i32) -> Result<(), TensorProtoError> {
 }
 
 /// Takes a tensor in. Payloads in `raw_data` or external files are not copied.
-pub(super) fn take(name: &str, proto: &TensorProto, files: &mut DataFiles) -> Result<Taken, TensorProtoError> {
+pub(super) fn take(name: &str, proto: &TensorProto, files: &mut DataFiles) -> Result<Decoded, TensorProtoError> {
     let number = proto.data_type.unwrap_or_default();
-    let Some(dtype) = DType::from_onnx(number) else { return foreign(number).map(|()| Taken::Foreign) };
+    let Some(dtype) = DType::from_onnx(number) else { return foreign(number).map(|()| Decoded::Foreign) };
     if proto.segment.is_some() {
         return Err(TensorProtoError::Segment);
     }
@@ -92,7 +92,7 @@ pub(super) fn take(name: &str, proto: &TensorProto, files: &mut DataFiles) -> Re
     } else {
         dense(dtype, &shape, proto)?
     };
-    Ok(Taken::Dense(tensor, origin, leftover(proto)))
+    Ok(Decoded::Dense(tensor, origin, leftover(proto)))
 }
 
 /// What a tensor's message holds besides its value and name.
@@ -207,12 +207,12 @@ pub(super) fn take_sparse(
         return Err(TensorProtoError::Sparse("a scalar cannot be sparse".into()));
     }
     let (values, values_extra) = match take(name, values, files)? {
-        Taken::Dense(tensor, _, extra) => (tensor, extra),
-        Taken::Foreign => return Ok(None),
+        Decoded::Dense(tensor, _, extra) => (tensor, extra),
+        Decoded::Foreign => return Ok(None),
     };
     let (indices, indices_extra) = match take(name, indices, files)? {
-        Taken::Dense(tensor, _, extra) => (tensor, extra),
-        Taken::Foreign => return Ok(None),
+        Decoded::Dense(tensor, _, extra) => (tensor, extra),
+        Decoded::Foreign => return Ok(None),
     };
     let sparse = SparseTensor { values, indices, shape, extra: [Extra::new(), values_extra, indices_extra] };
     positions(&sparse)?;
@@ -283,15 +283,20 @@ pub(super) fn densify(sparse: &SparseTensor) -> Option<Tensor> {
 
 /// The message of a tensor. `extra` is not in it: the caller writes it behind the fields.
 pub(super) fn message(name: Option<&str>, tensor: &Tensor) -> TensorProto {
-    let mut proto = TensorProto {
-        name: name.map(str::to_string),
-        data_type: Some(tensor.dtype().onnx()),
-        dims: tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect(),
-        ..TensorProto::default()
-    };
+    let mut proto = message_without_payload(name, tensor);
     match tensor.strings() {
         Some(strings) => proto.string_data = strings.to_vec(),
         None => proto.raw_data = Some(tensor.bytes().clone()),
     }
     proto
+}
+
+/// The same without its elements.
+pub(super) fn message_without_payload(name: Option<&str>, tensor: &Tensor) -> TensorProto {
+    TensorProto {
+        name: name.map(str::to_string),
+        data_type: Some(tensor.dtype().onnx()),
+        dims: tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect(),
+        ..TensorProto::default()
+    }
 }

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::proto::{TensorShapeProto, TypeProto, tensor_shape_proto, type_proto};
-use super::wire::{Step, UnknownFields};
+use super::wire::{Descent, UnknownFields};
 use crate::ir::{DeclaredDim, DeclaredShape, DeclaredType, DimClaim, Extra};
 
 /// All unknown fields of the message at `path` in one piece.
-pub(super) fn unknown_at(unknown: &UnknownFields, path: &[Step]) -> Bytes {
+pub(super) fn unknown_at(unknown: &UnknownFields, path: &[Descent]) -> Bytes {
     match unknown.at(path) {
         [] => Bytes::new(),
         [one] => one.clone(),

@@ -40,7 +40,7 @@ impl Default for Limits {
 
 /// One step from a message to a message inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Step {
+pub struct Descent {
     /// The number of the field.
     pub field: u32,
     /// Which element of a repeated field, 0 for any other.
@@ -52,7 +52,7 @@ pub struct Step {
 /// The path of a message is the steps to it from the model; the model's own is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnknownFields {
-    at: BTreeMap<Vec<Step>, Vec<Bytes>>,
+    at: BTreeMap<Vec<Descent>, Vec<Bytes>>,
 }
 
 impl UnknownFields {
@@ -62,12 +62,12 @@ impl UnknownFields {
     }
 
     /// The unknown fields of one message: whole fields with their tags, in file order, in one or more pieces.
-    pub fn at(&self, path: &[Step]) -> &[Bytes] {
+    pub fn at(&self, path: &[Descent]) -> &[Bytes] {
         self.at.get(path).map_or(&[], Vec::as_slice)
     }
 
     /// Adds whole fields to the message at `path`. What is given is written as it is.
-    pub fn add(&mut self, path: &[Step], fields: impl IntoIterator<Item = Bytes>) {
+    pub fn add(&mut self, path: &[Descent], fields: impl IntoIterator<Item = Bytes>) {
         let mut fields = fields.into_iter().filter(|piece| !piece.is_empty()).peekable();
         if fields.peek().is_some() {
             self.at.entry(path.to_vec()).or_default().extend(fields);
@@ -75,7 +75,7 @@ impl UnknownFields {
     }
 
     /// All of them, in the order of their paths.
-    pub fn iter(&self) -> impl Iterator<Item = (&[Step], &[Bytes])> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[Descent], &[Bytes])> {
         self.at.iter().map(|(path, pieces)| (path.as_slice(), pieces.as_slice()))
     }
 }
@@ -158,7 +158,7 @@ pub fn walk(file: &Bytes, limits: &Limits) -> Result<UnknownFields, WireError> {
 struct Frame {
     message: &'static Message,
     /// Its place in the one around it.
-    step: Step,
+    step: Descent,
     /// Where its bytes end.
     end: usize,
     tally: Tally,
@@ -186,7 +186,7 @@ struct Walk<'a> {
     unknown: Option<usize>,
     /// Whether to fill `kept`.
     keep: bool,
-    kept: BTreeMap<Vec<Step>, Vec<Range<usize>>>,
+    kept: BTreeMap<Vec<Descent>, Vec<Range<usize>>>,
 }
 
 /// Why a varint or a length could not be read.
@@ -211,7 +211,7 @@ impl<'a> Walk<'a> {
             limits.memory.saturating_add(limits.memory_per_byte.saturating_mul(len)).min(limits.memory_at_most);
         let root = Frame {
             message: schema::message(MODEL),
-            step: Step { field: 0, index: 0 },
+            step: Descent { field: 0, index: 0 },
             end: file.len(),
             tally: Tally::default(),
         };
@@ -324,18 +324,18 @@ impl<'a> Walk<'a> {
             }
         }
         self.at = inner.start;
-        self.stack.push(Frame { message, step: Step { field: number, index }, end: inner.end, tally });
+        self.stack.push(Frame { message, step: Descent { field: number, index }, end: inner.end, tally });
         Ok(())
     }
 
     /// The last message of a oneof is the one that holds; an earlier one of another kind is gone with all it had.
     fn forget_others(&mut self, number: u32) {
-        let mut path: Vec<Step> = self.stack.iter().skip(1).map(|frame| frame.step).collect();
+        let mut path: Vec<Descent> = self.stack.iter().skip(1).map(|frame| frame.step).collect();
         let Some(parent) = self.stack.last_mut() else { return };
         let message = parent.message;
         let gone = |n: u32| n != number && message.field(n).is_some_and(|field| field.oneof);
         for (n, _) in parent.tally.inner.extract_if(.., |(n, _)| gone(*n)) {
-            path.push(Step { field: n, index: 0 });
+            path.push(Descent { field: n, index: 0 });
             let inside = self.kept.range(path.clone()..).map(|(key, _)| key).take_while(|key| key.starts_with(&path));
             for key in inside.cloned().collect::<Vec<_>>() {
                 self.kept.remove(&key);

@@ -5,13 +5,13 @@
 //! so it may be the very file that is being read. On Linux the new file has no name at all until it is complete, so
 //! that even a kill leaves nothing behind.
 //!
-//! A payload in the model is written straight from the map it lies in. Having the kernel copy it from file to file was
-//! measured to be no faster, since its place within a page is never the old one; see [`DataWriter`] for where it is.
+//! Payloads that nobody changed are copied by the kernel from file to file (`fill`).
 
 use std::path::Path;
 
 use super::data::DataWriter;
-use super::encode::Encoded;
+use super::encode::{Deferred, Encoded};
+use super::fill::Filler;
 use super::proto::ModelProto;
 use super::save::{NewFile, SaveError};
 use super::source::Source;
@@ -23,6 +23,8 @@ pub struct Parts<'a> {
     pub model: &'a ModelProto,
     /// Fields the schema does not know, by the message of `model` they go to.
     pub unknown: &'a UnknownFields,
+    /// Tensors of `model` whose payload is computed while it is written.
+    pub deferred: &'a Deferred,
     /// The external data written for it. It gets its place just before the model does.
     pub data: Option<DataWriter<'a>>,
     /// Where the model came from: payloads in `model` and `data` may lie in its files.
@@ -42,10 +44,14 @@ pub struct Parts<'a> {
 /// of a protobuf message; if the source changed; or if the system fails. In each case `target` is untouched and
 /// nothing is left beside it.
 pub fn write_model(target: &Path, parts: Parts) -> Result<u64, SaveError> {
-    let mut new = NewFile::create(target, parts.source)?;
-    let encoded = Encoded::measure(parts.model, parts.unknown).map_err(|error| new.failed(error))?;
+    let new = NewFile::create(target, parts.source)?;
+    let encoded =
+        Encoded::measure_deferred(parts.model, parts.unknown, parts.deferred).map_err(|error| new.failed(error))?;
     new.must_hold(encoded.len())?;
-    let written = encoded.write(&mut new.file);
+    let mut filler = Filler::new(new, parts.source);
+    filler.expect(encoded.len());
+    let written = encoded.write(&mut filler).and_then(|()| Ok(filler.finish()?));
+    let new = filler.new;
     // When a source has been cut, writing from it fails with an error of its own.
     let data = parts.data.map(|data| data.finish());
     if let Some(source) = parts.source {

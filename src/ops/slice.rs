@@ -10,7 +10,7 @@
 //! A model may call them by other names, which the user registers ([`SliceName`](super::SliceName)).
 //!
 //! What a slice selects of known elements is known as well, however much else of them is not. Where the readings of ONNX
-//! Slice are in dispute ([`Rule`]) only what they share is stated, and nothing is evaluated.
+//! Slice are in dispute ([`SliceRule`]) only what they share is stated, and nothing is evaluated.
 
 use super::movement::moves::{sliced_axes, sliced_counts, sliced_narrow};
 use super::slice_dialect::{OPENVINO, TENSORFLOW};
@@ -19,7 +19,7 @@ use super::{
     Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, Status, registry,
 };
 use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
-use crate::slicing::{self, Inferred, Operand, Rule, SliceError, SliceSpec, onnx, openvino, tensorflow};
+use crate::slicing::{self, Inferred, Operand, SliceError, SliceRule, SliceSpec, onnx, openvino, tensorflow};
 use crate::tensor::{DType, StridedView, gather};
 
 /// Axes may come and go.
@@ -51,10 +51,10 @@ impl From<SliceError> for Decline {
 }
 
 /// Where operand `i`, called so by the dialect, comes from: what is known of it, or its value. `None` when it is left out.
-type Source<'s> = &'s dyn Fn(usize, &'static str) -> Result<Option<Operand>, SliceError>;
+type OperandLookup<'s> = &'s dyn Fn(usize, &'static str) -> Result<Option<Operand>, SliceError>;
 
 /// The slice a node stands for, whichever dialect it is of.
-fn read(site: &Site<'_>, source: Source<'_>) -> Result<SliceSpec, Refusal> {
+fn read(site: &Site<'_>, source: OperandLookup<'_>) -> Result<SliceSpec, Refusal> {
     let required = |i: usize, name: &'static str| source(i, name)?.ok_or(SliceError::OperandMissing { operand: name });
     let spec = match site.model.meaning(site.node) {
         (OPENVINO, "Slice") => openvino::slice(&openvino::Operands {
@@ -155,7 +155,7 @@ fn known_operand(site: &Site<'_>, name: &'static str, fact: &Fact) -> Result<Ope
 ///
 /// # Errors
 /// The node breaks a rule of its operator, or cannot be read where it stands.
-pub fn slice_spec(model: &Model, facts: &Facts, id: NodeId, rule: Rule) -> Result<Option<SliceSpec>, Refusal> {
+pub fn slice_spec(model: &Model, facts: &Facts, id: NodeId, rule: SliceRule) -> Result<Option<SliceSpec>, Refusal> {
     let Some(node) = model.node(id) else { return Ok(None) };
     let Status::Known(operator, version) = registry::status(model, node) else { return Ok(None) };
     if !OPERATORS.iter().any(|own| own.name == operator.name && own.domain == operator.domain) {

@@ -3,7 +3,7 @@
 use super::slice_spec;
 use crate::dim::Dim;
 use crate::ir::{Facts, Model, NodeId};
-use crate::slicing::{self, AxisOp, Range, Rule};
+use crate::slicing::{self, AxisOp, Range, SliceRule};
 
 /// What a slice takes of one axis.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl SliceCuts {
 
 /// What the Slice `id` takes. Where readings of the operator are in dispute its ranges are not resolved.
 pub fn slice_cuts(model: &Model, facts: &Facts, id: NodeId) -> Option<SliceCuts> {
-    let spec = slice_spec(model, facts, id, Rule::Agree).ok()??;
+    let spec = slice_spec(model, facts, id, SliceRule::Agree).ok()??;
     let dims = facts.get(model.node(id)?.input(0)?)?.shape()?.to_vec();
     let scope = facts.scope();
     let mut named = 0;

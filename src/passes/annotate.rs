@@ -14,8 +14,8 @@ use rustc_hash::FxHashSet;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{
-    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, Node, NodeId, TensorType, Type,
-    ValueId,
+    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, Node, NodeId, TensorType,
+    Type, ValueId,
 };
 use crate::ops::EventKind;
 

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use super::outcome::RunError;
-use super::pass::{Note, Pass, Work};
+use super::pass::{NodeEvent, Pass, Work};
 
 /// Runs the passes, round after round, until a round changes nothing or there were `max_rounds` of them. Each round begins with
 /// `infer`. Returns how many rounds that took. `tell` is told what is found as soon as it is.
@@ -42,7 +42,7 @@ pub(super) enum Told {
     /// What is being done.
     Doing(&'static str),
     /// Something of a node.
-    Note(Note),
+    Note(NodeEvent),
 }
 
 /// Runs the passes stage by stage, up to the first stage that changes something. Returns whether one did.

@@ -11,7 +11,7 @@ use super::edits::EditCounter;
 use super::inline::{calls, functions};
 use super::options::Options;
 use super::outcome::{NoRule, Outcome, RunError};
-use super::pass::{Note, Pass, Run, Work, skips};
+use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
 use super::records::record;
 use super::{annotate, claims, dead, function_bodies, opaque, pipeline, quantization};
@@ -49,7 +49,7 @@ pub fn run(
     model.pin_shadowing();
     let disputed = opaque::make_disputed_opaque(model);
     let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each);
-    let mut profile = Profile::default();
+    let mut profile = Profile::new(options.measure_memory);
     let result = if options.fold && disputed.is_empty() && model.functions().next().is_some() {
         fold_with_functions(model, &scope, options, model_bytes, edits, &mut profile, watch)
     } else {
@@ -86,7 +86,7 @@ fn exists(name: &str) -> Result<(), NoRule> {
 /// A model that no pass changes any more, before types are written into it.
 struct Settled {
     walk: Walk,
-    notes: Vec<Note>,
+    notes: Vec<NodeEvent>,
     rounds: usize,
     edits: EditCounter,
     /// The nodes that cannot work.

@@ -33,5 +33,5 @@ pub use options::Options;
 pub use outcome::{NoRule, Outcome, RunError};
 pub use pass::Pass;
 pub use pipeline::{INFER, PASSES};
-pub use profile::PassRun;
+pub use profile::{PassRun, peak_memory};
 pub use records::{RECORDS, record, records};

@@ -2,7 +2,7 @@
 
 use super::assume::Assumption;
 use crate::ops::SliceName;
-use crate::slicing::Rule as SliceRule;
+use crate::slicing::SliceRule;
 
 /// Makes the options with their default values and a method to set each: a line of documentation, and one with name, type and
 /// default. An option that is `each` takes items, given all at once or one call after the other.
@@ -72,6 +72,8 @@ options! {
     stop_after: usize = usize::MAX;
     /// Whether the model is verified after each pass that changed it, so that a defect is told of by the name of the pass.
     verify_each: bool = false;
+    /// Whether the report tells by how much each pass raised the most memory that the process held.
+    measure_memory: bool = false;
     /// Whether declared shapes of results are premises like what is proved. They are often wrong.
     trust_declared_shapes: bool = false;
     /// Whether dequantized constants become floats where they are computed with. Otherwise they stay integers and scales, which is what

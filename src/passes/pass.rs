@@ -7,7 +7,7 @@ use super::options::Options;
 use super::outcome::RunError;
 use super::profile::Profile;
 use super::records::is_listed;
-use super::simplify::Rules;
+use super::simplify::RuleSet;
 use super::untouched::Untouched;
 use crate::ir::{Facts, Model, NodeId};
 use crate::ops::{EventKind, Walk};
@@ -45,16 +45,18 @@ pub(super) struct Work<'a> {
     /// Whether the graph was inferred before.
     pub is_inferred: bool,
     /// What there is to tell.
-    pub notes: Vec<Note>,
+    pub notes: Vec<NodeEvent>,
+    /// What inference has told.
+    pub told: FxHashSet<(NodeId, EventKind, String)>,
 }
 
 /// Something to tell of a node: its description, what kind of thing, and the reason.
-pub(super) type Note = (String, EventKind, String);
+pub(super) type NodeEvent = (String, EventKind, String);
 
 /// What all root graphs of a model have in common while the passes run.
 pub(super) struct Run {
     pub options: Options,
-    pub rules: Rules,
+    pub rules: RuleSet,
     pub edits: EditCounter,
     pub profile: Profile,
 }
@@ -68,8 +70,8 @@ pub(super) fn skips(options: &Options, name: &str) -> bool {
 impl Run {
     /// A run of the passes under these options, which may make as many edits as the counter allows.
     pub(super) fn new(options: &Options, edits: EditCounter) -> Self {
-        let rules = Rules::new(&|name| !skips(options, name), options.exact);
-        Run { options: options.clone(), rules, edits, profile: Profile::default() }
+        let rules = RuleSet::new(&|name| !skips(options, name), options.exact);
+        Run { options: options.clone(), rules, edits, profile: Profile::new(options.measure_memory) }
     }
 
     /// Whether a rule or pass is to be left out.
@@ -81,8 +83,9 @@ impl Run {
 impl<'a> Work<'a> {
     /// The main graph, to be worked on for the first time.
     pub(super) fn new(model: &'a mut Model, walk: &'a mut Walk, run: &'a mut Run, growth: usize) -> Self {
-        let (kept, decided, untouched) = (FxHashSet::default(), FxHashSet::default(), Untouched::default());
-        Work { model, walk, run, growth, kept, decided, untouched, is_inferred: false, notes: Vec::new() }
+        let (kept, decided, told) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
+        let (untouched, notes) = (Untouched::default(), Vec::new());
+        Work { model, walk, run, growth, kept, decided, untouched, is_inferred: false, notes, told }
     }
 
     /// The model to change, what is known of its values, and the counter to ask before every edit.

@@ -108,6 +108,10 @@ fn infer(work: &mut Work<'_>) -> Result<(), RunError> {
     work.walk.events.iter().for_each(|event| work.untouched.note(event));
     work.untouched.hold(work.model, &mut work.walk.facts);
     for Event { node, kind, reason } in work.walk.events.drain(..) {
+        // What is inside a body may be inferred more than once.
+        if !work.told.insert((node, kind, reason.clone())) {
+            continue;
+        }
         work.notes.push((work.model.describe(node), kind, reason));
     }
     Ok(())

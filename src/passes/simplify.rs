@@ -15,14 +15,14 @@ use crate::rewrite::{Idioms, LATE_RULES, Place, RULES, Rule, Taken};
 type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
 
 /// The rules in force.
-pub struct Rules {
+pub struct RuleSet {
     /// Those to be tried whenever, then one stage after the other those that wait.
     stages: Vec<ByOperator>,
     /// What computing new constants may cost in all.
     budget: Budget,
 }
 
-impl Rules {
+impl RuleSet {
     /// Every rule whose name is wanted but, if `exact`, those that only hold up to rounding.
     pub fn new(is_wanted: &dyn Fn(&str) -> bool, exact: bool) -> Self {
         let wanted = |rule: &&Rule| (rule.exact || !exact) && is_wanted(rule.name);
@@ -36,7 +36,7 @@ impl Rules {
             by_operator
         };
         let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
-        Rules { stages, budget: Budget::default() }
+        RuleSet { stages, budget: Budget::default() }
     }
 
     /// The rules of a stage that look at an operator.
@@ -52,7 +52,7 @@ impl Rules {
 pub fn simplify(
     model: &mut Model,
     facts: &mut Facts,
-    (rules, untouched): (&Rules, &Untouched),
+    (rules, untouched): (&RuleSet, &Untouched),
     stage: usize,
     edits: &mut EditCounter,
 ) -> Result<(), Broken> {
@@ -79,7 +79,7 @@ pub fn simplify(
 
 /// What the runtime will recognise, and rules must not take apart. It is worked out when the first rule of a sweep has an edit to offer;
 /// most sweeps have none.
-fn recognised(model: &Model, facts: &Facts, rules: &Rules) -> Idioms {
+fn recognised(model: &Model, facts: &Facts, rules: &RuleSet) -> Idioms {
     let mut idioms = Idioms::default();
     let taken = Taken::default();
     for graph in live_graphs(model) {
@@ -94,7 +94,7 @@ fn recognised(model: &Model, facts: &Facts, rules: &Rules) -> Idioms {
 fn at_node(
     model: &mut Model,
     facts: &mut Facts,
-    rules: &Rules,
+    rules: &RuleSet,
     stage: usize,
     edits: &mut EditCounter,
     (id, opset, taken, idioms): (NodeId, Opset, &Taken, &OnceCell<Idioms>),

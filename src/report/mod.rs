@@ -10,10 +10,11 @@ pub use rules::{rule_table, rule_text};
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::path::PathBuf;
 
 use crate::ir::{DeclaredType, DimClaim, Model};
 use crate::ops::EventKind;
-use crate::passes::{LastEdit, PassRun};
+use crate::passes::{LastEdit, PassRun, peak_memory};
 
 /// What a run did to a model. As text it is a short table of the operators before and after.
 #[derive(Clone, Debug)]
@@ -27,6 +28,12 @@ pub struct Report {
     pub bytes_before: usize,
     /// Bytes of the file it went to, once it is written.
     pub bytes_after: Option<u64>,
+    /// Bytes of its tensors that lay in other files.
+    pub external_bytes_before: u64,
+    /// Bytes of its tensors that lie in files beside the one it went to, once it is written.
+    pub external_bytes_after: Option<u64>,
+    /// Every file that was written, and its size.
+    pub files: Vec<(PathBuf, u64)>,
     /// How many rounds the passes took to settle.
     pub rounds: usize,
     /// What there is to tell about single nodes.
@@ -48,7 +55,13 @@ impl Report {
         self.notes.iter().filter(|note| note.kind == EventKind::Invalid)
     }
 
-    /// What each pass took, as a table: how often it ran, how many edits it made, and milliseconds.
+    /// The most memory the process has held, in bytes, where the system tells.
+    pub fn most_memory() -> Option<u64> {
+        peak_memory()
+    }
+
+    /// What each pass took, as a table: how often it ran, how many edits it made, milliseconds, and, if [`Options`](crate::Options) say
+    /// that it is to be measured, by how many MiB it raised the most memory held.
     pub fn timings(&self) -> String {
         timings::table(&self.passes)
     }

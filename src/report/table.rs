@@ -31,6 +31,12 @@ impl fmt::Display for Report {
         let share = |census: &super::Census| format!("{}/{}", census.shaped, census.tensors);
         writeln!(f, "{:width$} {:>9} {:>9}", "shapes known", share(before), share(after))?;
         let bytes = self.bytes_after.map_or_else(|| "-".to_string(), |bytes| bytes.to_string());
-        write!(f, "{:width$} {:>9} {:>9}", "bytes", self.bytes_before, bytes)
+        write!(f, "{:width$} {:>9} {:>9}", "bytes", self.bytes_before, bytes)?;
+        let external = self.external_bytes_after;
+        if self.external_bytes_before == 0 && external.unwrap_or(0) == 0 {
+            return Ok(());
+        }
+        let bytes = external.map_or_else(|| "-".to_string(), |bytes| bytes.to_string());
+        write!(f, "\n{:width$} {:>9} {:>9}", "bytes in data files", self.external_bytes_before, bytes)
     }
 }

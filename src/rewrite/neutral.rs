@@ -1,8 +1,9 @@
 //! Arithmetic and logic with a neutral element, selections that are decided, and pairs that cancel.
 
 use super::{Place, Rule, index};
-use crate::ir::{Edit, NodeId, ValueId};
+use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::ops::traits::{IDEMPOTENT, INVOLUTIONS, WITH_NEUTRAL, traits_of};
+use crate::tensor::DType;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -87,6 +88,22 @@ pub(super) const RULES: &[Rule] = &[
         operators: IDEMPOTENT,
         apply: idempotent,
     },
+    Rule {
+        name: "negated-comparison",
+        law: "¬(a < b) = a ≥ b, ¬(a > b) = a ≤ b, ¬(a ≤ b) = a > b, ¬(a ≥ b) = a < b, of integers",
+        sentence: "A negated comparison is the opposite one.",
+        premises: &[
+            (
+                "total-order",
+                "the operands are integers of 32 or 64 bits: a NaN is neither less nor greater, and runtimes lack other types",
+            ),
+            ("only-reader", "nobody else reads what the comparison finds"),
+            ("operator-is-there", "the operator set has the opposite comparison"),
+        ],
+        exact: true,
+        operators: &["Not"],
+        apply: negated_comparison,
+    },
 ];
 
 /// `f(x, e) = x` where `e` is the operator's neutral element, and `f(e, x) = x` where it commutes (`x + 0`, `x · 1`, `x ∧ true`; see the trait
@@ -156,6 +173,25 @@ fn double(place: &Place<'_>) -> Option<Edit> {
     let (_, inner) = place.producer(place.input(0)?, &operator)?;
     let value = inner.input(0)?;
     place.forward_freely(value)
+}
+
+/// `¬(a < b) = a ≥ b`, and so on.
+fn negated_comparison(place: &Place<'_>) -> Option<Edit> {
+    const OPPOSITES: [(&str, &str); 4] = [
+        ("Less", "GreaterOrEqual"),
+        ("Greater", "LessOrEqual"),
+        ("LessOrEqual", "Greater"),
+        ("GreaterOrEqual", "Less"),
+    ];
+    let found = place.input(0)?;
+    let of = |(operator, opposite)| place.producer(found, operator).map(|(_, node)| (node, opposite));
+    let (comparison, opposite) = OPPOSITES.into_iter().find_map(of)?;
+    let &[Some(a), Some(b)] = comparison.inputs() else { return None };
+    let is_ordered = matches!(place.dtype(a)?, DType::Int32 | DType::Int64);
+    if !is_ordered || !place.has_one_reader(found) || !place.opset.has(opposite) {
+        return None;
+    }
+    place.instead(place.edit()?, NewNode::new(opposite, [Some(a), Some(b)]))
 }
 
 /// `f(f(x)) = f(x)`.

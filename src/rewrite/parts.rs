@@ -24,7 +24,7 @@ pub(super) struct Parts {
 }
 
 /// What is done to every part, as it is done to the whole.
-pub(super) struct Step {
+pub(super) struct Partwise {
     /// Whether results stay equal bit for bit.
     pub exact: bool,
     work: Work,
@@ -62,7 +62,7 @@ impl Parts {
     }
 
     /// What is done to all of them next, if it makes fewer nodes to do it to the whole.
-    pub fn step(&self, place: &Place<'_>) -> Option<Step> {
+    pub fn step(&self, place: &Place<'_>) -> Option<Partwise> {
         let readers: Vec<Vec<NodeId>> =
             self.values.iter().map(|&value| readers(place, value)).collect::<Option<_>>()?;
         match readers.first()?.len() {
@@ -79,7 +79,7 @@ impl Parts {
     }
 
     /// One node reads each part.
-    fn single(&self, place: &Place<'_>, nodes: Vec<NodeId>) -> Option<Step> {
+    fn single(&self, place: &Place<'_>, nodes: Vec<NodeId>) -> Option<Partwise> {
         let first = place.model.node(*nodes.first()?)?;
         let same = |id: &NodeId| {
             place.model.node(*id).is_some_and(|node| node.is(&first.op_type) && rebuilt_alike(first, node))
@@ -90,7 +90,7 @@ impl Parts {
         let results: Vec<ValueId> = nodes.iter().map(|&id| place.model.node(id)?.output(0)).collect::<Option<_>>()?;
         let traits = traits_of(place.model, first);
         let exact = self.exact(place, first)?;
-        let plain = |work: Work| Step {
+        let plain = |work: Work| Partwise {
             exact,
             work,
             nodes: nodes.clone(),
@@ -168,7 +168,7 @@ impl Parts {
     }
 
     /// `g(p, f(p))` of each part `p`.
-    fn gate(&self, place: &Place<'_>, readers: &[Vec<NodeId>]) -> Option<Step> {
+    fn gate(&self, place: &Place<'_>, readers: &[Vec<NodeId>]) -> Option<Partwise> {
         let (mut functions, mut gates, mut results) = (Vec::new(), Vec::new(), Vec::new());
         let mut slots = Vec::new();
         for (&value, nodes) in self.values.iter().zip(readers) {
@@ -207,11 +207,11 @@ impl Parts {
         }
         let exact = self.exact(place, function)? && self.exact(place, gate)?;
         let nodes = functions.into_iter().chain(gates).collect();
-        Some(Step { exact, work: Work::Gate(slot), nodes, results, axis: self.axis, sizes: self.sizes.clone() })
+        Some(Partwise { exact, work: Work::Gate(slot), nodes, results, axis: self.axis, sizes: self.sizes.clone() })
     }
 
     /// From `[L…, nᵢ, T…]` to `[L…, hᵢ, I…, T…]` with the same `I…` for all.
-    fn reshape(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Step> {
+    fn reshape(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Partwise> {
         let axis = self.axis;
         let equal =
             |a: &[Dim], b: &[Dim]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| place.scope().eq(a, b).is_yes());
@@ -233,11 +233,11 @@ impl Parts {
         }
         let mut target = whole.to_vec();
         *target.get_mut(axis)? = Dim::constant(sizes.iter().try_fold(0i64, |sum, &size| sum.checked_add(size))?);
-        Some(Step { exact: true, work: Work::Reshape(target), nodes, results, axis, sizes })
+        Some(Partwise { exact: true, work: Work::Reshape(target), nodes, results, axis, sizes })
     }
 
     /// The permutation that most have. Those of another are permuted once more.
-    fn transpose(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Step> {
+    fn transpose(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Partwise> {
         let rank = place.shape(*self.values.first()?)?.len();
         let perm = |&id: &NodeId| place.read(place.model.node(id)?).permutation(rank);
         let perms: Vec<Vec<usize>> = nodes.iter().map(perm).collect::<Option<_>>()?;
@@ -255,7 +255,7 @@ impl Parts {
         let rest = perms.iter().map(after).collect::<Option<Vec<_>>>()?;
         let axis = position(self.axis)?;
         let work = Work::Transpose(common.clone(), rest);
-        Some(Step { exact: true, work, nodes, results, axis, sizes: self.sizes.clone() })
+        Some(Partwise { exact: true, work, nodes, results, axis, sizes: self.sizes.clone() })
     }
 }
 
@@ -264,7 +264,7 @@ fn is_arithmetic(place: &Place<'_>, node: &Node) -> bool {
     node.inputs().len() == 2 && traits_of(place.model, node).is_broadcasting(place.opset.version())
 }
 
-impl Step {
+impl Partwise {
     /// Adds to an edit what does this to `whole`, a value of these dims, and splits the result.
     pub fn build(self, place: &Place<'_>, edit: &mut Edit, whole: ValueId, dims: &[Dim]) -> Option<()> {
         let first = place.model.node(*self.nodes.first()?)?;

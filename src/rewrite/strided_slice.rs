@@ -52,7 +52,7 @@ enum Number {
 
 /// A range in the standard's terms, on an axis of the data; a negative axis counts from the end.
 #[derive(Clone, Copy, Debug)]
-struct Cut {
+struct AxisRange {
     axis: i64,
     start: Number,
     end: Number,
@@ -61,10 +61,10 @@ struct Cut {
 
 /// What a slice comes to, in the standard's terms.
 #[derive(Debug, Default)]
-struct Plan {
+struct Lowered {
     /// Forward ranges that are taken first.
-    first: Vec<Cut>,
-    cuts: Vec<Cut>,
+    first: Vec<AxisRange>,
+    cuts: Vec<AxisRange>,
     /// Axes of which one index is taken.
     indices: Vec<(i64, Number)>,
     /// Axes of the result that are new.
@@ -76,7 +76,7 @@ type Placed<'s> = (i64, usize, &'s Entry);
 
 /// Lowers a slice of another dialect.
 fn lower(place: &Place<'_>) -> Option<Edit> {
-    let spec = ops::slice_spec(place.model, place.facts, place.id, slicing::Rule::Agree).ok()??;
+    let spec = ops::slice_spec(place.model, place.facts, place.id, slicing::SliceRule::Agree).ok()??;
     let (data, output) = (place.input(0)?, place.output(0)?);
     if place.node()?.outputs().len() != 1 || !place.opset.is_known() {
         return None;
@@ -92,7 +92,7 @@ fn lower(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let keep_whole = shape.is_none() && spec.entries().is_none();
-    let mut plan = Plan::default();
+    let mut plan = Lowered::default();
     for (axis, entry, what) in placed {
         let dim = shape.as_ref().and_then(|shape| shape.get(usize::try_from(axis).ok()?));
         match what {
@@ -194,7 +194,7 @@ fn is_int_max(value: i64) -> bool {
     value == i64::from(i32::MAX) || value == i64::MAX
 }
 
-impl Plan {
+impl Lowered {
     /// Plans a range, unless it cannot be said in ONNX.
     fn range(
         &mut self,
@@ -210,10 +210,10 @@ impl Plan {
         if step > 0 {
             let start = start.unwrap_or(Number::Constant(0));
             let end = end.unwrap_or(Number::Constant(i64::MAX));
-            self.cuts.push(Cut { axis, start, end, step });
+            self.cuts.push(AxisRange { axis, start, end, step });
             return Some(());
         }
-        let nothing = Cut { axis, start: Number::Constant(0), end: Number::Constant(0), step: 1 };
+        let nothing = AxisRange { axis, start: Number::Constant(0), end: Number::Constant(0), step: 1 };
         match (&range.end, end) {
             // Beyond the last element, unless the axis is longer than any is.
             (_, Some(Number::Constant(end))) if is_int_max(end) => {
@@ -241,7 +241,7 @@ impl Plan {
         let open_end = Number::Constant(i64::MIN);
         if start_is_safe {
             let start = start.unwrap_or(Number::Constant(-1));
-            self.cuts.push(Cut { axis, start, end: end.unwrap_or(open_end), step });
+            self.cuts.push(AxisRange { axis, start, end: end.unwrap_or(open_end), step });
             return Some(());
         }
         let Some(Number::Constant(begin)) = start else { return None };
@@ -255,8 +255,8 @@ impl Plan {
             Some(Number::RunTime(_)) => return None,
         };
         let kept = Number::Constant(begin.checked_add(1)?);
-        self.first.push(Cut { axis, start: Number::Constant(0), end: kept, step: 1 });
-        self.cuts.push(Cut { axis, start: Number::Constant(-1), end, step });
+        self.first.push(AxisRange { axis, start: Number::Constant(0), end: kept, step: 1 });
+        self.cuts.push(AxisRange { axis, start: Number::Constant(-1), end, step });
         Some(())
     }
 }
@@ -272,8 +272,8 @@ struct Lowering<'p, 'a> {
 }
 
 impl Lowering<'_, '_> {
-    fn build(&mut self, plan: Plan) -> Option<()> {
-        let Plan { first, mut cuts, indices, new_axes } = plan;
+    fn build(&mut self, plan: Lowered) -> Option<()> {
+        let Lowered { first, mut cuts, indices, new_axes } = plan;
         // Between Squeeze of a slice and Gather, whichever takes fewer nodes. Counting from the end, Gather is younger.
         let constant = |&(_, index): &(i64, Number)| matches!(index, Number::Constant(_));
         let from_end = |&(_, index): &(i64, Number)| matches!(index, Number::Constant(index) if index < 0);
@@ -287,7 +287,7 @@ impl Lowering<'_, '_> {
                 let Number::Constant(index) = index else { return None };
                 let end = if index == -1 { i64::MAX } else { index.checked_add(1)? };
                 let (start, end) = (Number::Constant(index), Number::Constant(end));
-                cuts.push(Cut { axis, start, end, step: 1 });
+                cuts.push(AxisRange { axis, start, end, step: 1 });
             }
         }
         self.slice(first.clone())?;
@@ -309,8 +309,8 @@ impl Lowering<'_, '_> {
     }
 
     /// Makes the dims what these ranges, all forward, leave of them.
-    fn shorten(&mut self, cuts: &[Cut]) {
-        for &Cut { axis, start, end, step } in cuts {
+    fn shorten(&mut self, cuts: &[AxisRange]) {
+        for &AxisRange { axis, start, end, step } in cuts {
             let at = usize::try_from(axis).ok();
             let Some(dim) = self.shape.as_mut().zip(at).and_then(|(shape, at)| shape.get_mut(at)) else { continue };
             let len = match (dim.as_const(), start, end) {
@@ -327,7 +327,7 @@ impl Lowering<'_, '_> {
     }
 
     /// One Slice of these ranges.
-    fn slice(&mut self, mut cuts: Vec<Cut>) -> Option<()> {
+    fn slice(&mut self, mut cuts: Vec<AxisRange>) -> Option<()> {
         if cuts.is_empty() {
             return Some(());
         }
@@ -344,9 +344,9 @@ impl Lowering<'_, '_> {
     }
 
     /// Slice-1 has attributes and no steps: where there are steps, the indices are listed for a Gather.
-    fn slice_by_attributes(&mut self, cuts: Vec<Cut>) -> Option<()> {
+    fn slice_by_attributes(&mut self, cuts: Vec<AxisRange>) -> Option<()> {
         let (mut starts, mut ends, mut axes) = (Vec::new(), Vec::new(), Vec::new());
-        for Cut { axis, start, end, step } in cuts {
+        for AxisRange { axis, start, end, step } in cuts {
             let (Number::Constant(start), Number::Constant(end)) = (start, end) else { return None };
             if step == 1 {
                 starts.push(start);
@@ -355,7 +355,7 @@ impl Lowering<'_, '_> {
                 continue;
             }
             let dim = self.shape.as_ref()?.get(usize::try_from(axis).ok()?)?.as_const()?;
-            let onnx = slicing::onnx::reading(slicing::Rule::Agree);
+            let onnx = slicing::onnx::reading(slicing::SliceRule::Agree);
             let (start, step, len) = slicing::resolve_integers(dim, Some(start), Some(end), step, onnx).ok()?;
             if len > MOST_LISTED {
                 return None;

@@ -67,7 +67,7 @@ pub enum SliceError {
     #[error("'{mask}' is no mask: {reason}")]
     Mask { mask: &'static str, reason: &'static str },
 
-    /// The readings of the operator that [`Rule::Agree`](super::Rule::Agree) wants to agree do not.
+    /// The readings of the operator that [`SliceRule::Agree`](super::SliceRule::Agree) wants to agree do not.
     #[error(
         "ONNX Runtime takes the end {end} with a negative step for the end of the axis, the operator's text for an ordinary \
          bound"

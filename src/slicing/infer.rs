@@ -7,7 +7,7 @@ use crate::dim::{Dim, Scope};
 
 /// What one axis of the data, or a new one, comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum InferredAxis {
     /// The axis as it is.
     All,
     /// A range of it.
@@ -24,14 +24,14 @@ pub struct Inferred {
     /// The result's shape.
     pub shape: Vec<Dim>,
     /// What becomes of each axis, in the order of [`SliceSpec::dense`].
-    pub axes: Vec<Taken>,
+    pub axes: Vec<InferredAxis>,
 }
 
 impl Inferred {
     /// The end over which the readings are in dispute, if there is one.
     pub fn disputed(&self) -> Option<i64> {
         self.axes.iter().find_map(|axis| match axis {
-            Taken::Range(resolved) => resolved.disputed,
+            InferredAxis::Range(resolved) => resolved.disputed,
             _ => None,
         })
     }
@@ -52,21 +52,21 @@ pub fn infer(scope: &Scope, spec: &SliceSpec, shape: Option<&[Dim]>) -> Result<O
         let taken = match op {
             AxisOp::NewAxis => {
                 inferred.shape.push(Dim::constant(1));
-                Taken::New
+                InferredAxis::New
             }
             AxisOp::Keep => {
                 inferred.shape.extend(dims.next().cloned());
-                Taken::All
+                InferredAxis::All
             }
             AxisOp::Range(range) => {
                 let Some(dim) = dims.next() else { continue };
                 let resolved = resolve(scope, dim, range, spec.reading)?;
                 inferred.shape.push(resolved.len.clone());
-                Taken::Range(resolved)
+                InferredAxis::Range(resolved)
             }
             AxisOp::Index(index) => {
                 let Some(dim) = dims.next() else { continue };
-                Taken::Index(resolve_index(scope, dim, index)?)
+                InferredAxis::Index(resolve_index(scope, dim, index)?)
             }
         };
         inferred.axes.push(taken);

@@ -9,7 +9,7 @@
 //! 4. [`infer`](fn@infer) makes a shape of that, [`slice`](fn@copy::slice) the data.
 //!
 //! ```
-//! use onnx_slice_fold::slicing::{self, Operand, Rule, onnx};
+//! use onnx_slice_fold::slicing::{self, Operand, SliceRule, onnx};
 //! use onnx_slice_fold::tensor::Tensor;
 //!
 //! let operands = onnx::Operands {
@@ -18,7 +18,7 @@
 //!     axes: None,
 //!     steps: None,
 //! };
-//! let spec = onnx::slice(&operands, Rule::Agree)?;
+//! let spec = onnx::slice(&operands, SliceRule::Agree)?;
 //! let data = Tensor::vector(vec![1i64, 2, 3, 4]);
 //! assert_eq!(slicing::slice(&data, &spec)?.to_i64s(), Some(vec![2, 3, 4]));
 //! # Ok::<(), slicing::SliceError>(())
@@ -38,7 +38,7 @@ pub mod tensorflow;
 pub use compose::{compose, from_end, is_identity, takes_all, with_numbers};
 pub use copy::{select, slice, view, view_of};
 pub use error::SliceError;
-pub use infer::{Inferred, Taken, infer};
+pub use infer::{Inferred, InferredAxis, infer};
 pub use reading::{Floor, IntMax, Reading};
 pub use resolve::{Resolved, Selection, index_integer, resolve, resolve_exactly, resolve_index, resolve_integers};
 pub use spec::{AxisOp, Bound, Entry, Operand, Range, Repeated, SliceSpec};
@@ -46,7 +46,7 @@ pub use spec::{AxisOp, Bound, Entry, Operand, Range, Repeated, SliceSpec};
 /// How the cases are read in which ONNX Runtime, the operator's text and the reference implementation disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Rule {
+pub enum SliceRule {
     /// Only what ONNX Runtime and the text agree on is stated or folded.
     #[default]
     Agree,

@@ -14,7 +14,7 @@
 //! Refused: a zero step; an axis out of range or named twice; operands of different lengths or of another rank than 1; scalar
 //! data.
 //!
-//! Where implementations disagree, [`Rule`] says which one to follow:
+//! Where implementations disagree, [`SliceRule`] says which one to follow:
 //!
 //! | case | ONNX Runtime | the text | the reference implementation, numpy |
 //! | --- | --- | --- | --- |
@@ -32,7 +32,7 @@
 //! # From operands to a shape and to data
 //! ```
 //! use onnx_slice_fold::dim::{Dim, Scope};
-//! use onnx_slice_fold::slicing::{self, Operand, Rule, SliceError, onnx};
+//! use onnx_slice_fold::slicing::{self, Operand, SliceRule, SliceError, onnx};
 //! use onnx_slice_fold::tensor::Tensor;
 //!
 //! // x[1:, ::-2] in the terms of Slice-13.
@@ -42,7 +42,7 @@
 //!     axes: Some(Operand::constant(&[0, -1])),
 //!     steps: Some(Operand::constant(&[1, -2])),
 //! };
-//! let spec = onnx::slice(&operands, Rule::Agree)?;
+//! let spec = onnx::slice(&operands, SliceRule::Agree)?;
 //!
 //! let scope = Scope::new();
 //! let shape = [Dim::symbol(scope.named("S")), Dim::constant(4)];
@@ -55,20 +55,20 @@
 //!
 //! // What is refused, and what is in dispute.
 //! let axes = [0, 0];
-//! let twice = onnx::slice_1(&[0, 1], &[2, 3], Some(&axes), Rule::Agree)?;
+//! let twice = onnx::slice_1(&[0, 1], &[2, 3], Some(&axes), SliceRule::Agree)?;
 //! assert_eq!(slicing::slice(&data, &twice).err(), Some(SliceError::RepeatedAxis { axis: 0 }));
 //! let steps = Some(Operand::constant(&[-1]));
 //! let (starts, ends) = (Operand::constant(&[-1]), Operand::constant(&[i64::MAX]));
 //! let disputed = onnx::Operands { starts, ends, axes: None, steps };
-//! assert!(slicing::slice(&data, &onnx::slice(&disputed, Rule::Agree)?).is_err());
-//! assert_eq!(slicing::slice(&data, &onnx::slice(&disputed, Rule::OnnxRuntime)?)?.shape(), [2, 4]);
-//! assert_eq!(slicing::slice(&data, &onnx::slice(&disputed, Rule::Spec)?)?.shape(), [0, 4]);
+//! assert!(slicing::slice(&data, &onnx::slice(&disputed, SliceRule::Agree)?).is_err());
+//! assert_eq!(slicing::slice(&data, &onnx::slice(&disputed, SliceRule::OnnxRuntime)?)?.shape(), [2, 4]);
+//! assert_eq!(slicing::slice(&data, &onnx::slice(&disputed, SliceRule::Spec)?)?.shape(), [0, 4]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use super::reading::{Floor, IntMax, Reading};
 use super::spec::{Bound, MAX_ENTRIES, Operand, Range, Repeated, SliceSpec, common_length};
-use super::{Rule, SliceError};
+use super::{SliceError, SliceRule};
 
 /// The operands of Slice-10 and later.
 #[derive(Clone, Debug)]
@@ -84,12 +84,12 @@ pub struct Operands {
 }
 
 /// How ONNX ranges are read under a rule.
-pub const fn reading(rule: Rule) -> Reading {
+pub const fn reading(rule: SliceRule) -> Reading {
     match rule {
-        Rule::Agree => Reading { floor: Floor::First, int_max: IntMax::DisputedBackward },
-        Rule::OnnxRuntime => Reading { floor: Floor::First, int_max: IntMax::Open },
-        Rule::Spec => Reading { floor: Floor::First, int_max: IntMax::OpenForward },
-        Rule::Numpy => Reading { floor: Floor::BeforeFirst, int_max: IntMax::Ordinary },
+        SliceRule::Agree => Reading { floor: Floor::First, int_max: IntMax::DisputedBackward },
+        SliceRule::OnnxRuntime => Reading { floor: Floor::First, int_max: IntMax::Open },
+        SliceRule::Spec => Reading { floor: Floor::First, int_max: IntMax::OpenForward },
+        SliceRule::Numpy => Reading { floor: Floor::BeforeFirst, int_max: IntMax::Ordinary },
     }
 }
 
@@ -97,10 +97,10 @@ pub const fn reading(rule: Rule) -> Reading {
 ///
 /// # Errors
 /// The operands' lengths differ or a step is 0.
-pub fn slice(operands: &Operands, rule: Rule) -> Result<SliceSpec, SliceError> {
+pub fn slice(operands: &Operands, rule: SliceRule) -> Result<SliceSpec, SliceError> {
     let Operands { starts, ends, axes, steps } = operands;
     let named = [("starts", Some(starts)), ("ends", Some(ends)), ("axes", axes.as_ref()), ("steps", steps.as_ref())];
-    let numpy = rule == Rule::Numpy;
+    let numpy = rule == SliceRule::Numpy;
     let Some(entries) = common_length(&named)? else {
         return Ok(SliceSpec::unknown(reading(rule), true, numpy));
     };
@@ -124,7 +124,7 @@ pub fn slice(operands: &Operands, rule: Rule) -> Result<SliceSpec, SliceError> {
 ///
 /// # Errors
 /// The attributes' lengths differ, or they are far too long.
-pub fn slice_1(starts: &[i64], ends: &[i64], axes: Option<&[i64]>, rule: Rule) -> Result<SliceSpec, SliceError> {
+pub fn slice_1(starts: &[i64], ends: &[i64], axes: Option<&[i64]>, rule: SliceRule) -> Result<SliceSpec, SliceError> {
     let entries = starts.len().max(ends.len()).max(axes.map_or(0, <[i64]>::len));
     if entries > MAX_ENTRIES {
         return Err(SliceError::EntryLimit { entries, limit: MAX_ENTRIES });

@@ -261,7 +261,7 @@ pub(super) fn position(scope: &Scope, dim: &Dim, bound: &Dim) -> Dim {
 }
 
 /// Where a bound points, however long the axis is.
-enum Place {
+enum BoundPosition {
     /// Before the first element.
     Before,
     /// There, which may be outside of the axis.
@@ -287,14 +287,14 @@ impl Symbolic<'_> {
         let (scope, dim, zero) = (self.scope, self.dim, Dim::constant(0));
         let nothing = (zero.clone(), zero.clone());
         let begin = match begin.map(|begin| self.place(begin)) {
-            Some(Place::After) => return nothing,
-            Some(Place::At(begin)) => Some(begin).filter(|begin| !scope.le(begin, &zero).is_yes()),
-            Some(Place::Before) | None => None,
+            Some(BoundPosition::After) => return nothing,
+            Some(BoundPosition::At(begin)) => Some(begin).filter(|begin| !scope.le(begin, &zero).is_yes()),
+            Some(BoundPosition::Before) | None => None,
         };
         let end = match end.map(|end| self.place(end)) {
-            Some(Place::Before) => return nothing,
-            Some(Place::At(end)) => Some(end).filter(|end| !scope.ge(end, dim).is_yes()),
-            Some(Place::After) | None => None,
+            Some(BoundPosition::Before) => return nothing,
+            Some(BoundPosition::At(end)) => Some(end).filter(|end| !scope.ge(end, dim).is_yes()),
+            Some(BoundPosition::After) | None => None,
         };
         let start = begin.as_ref().map_or(zero.clone(), |begin| scope.max(begin, &zero));
         let (mut tops, mut bottoms) = (vec![dim.clone()], vec![zero]);
@@ -309,15 +309,15 @@ impl Symbolic<'_> {
         let last = scope.add(self.dim, &before);
         // The last element is at dim - 1 even if there is none, so -1 is the same as open and needs no floor.
         let begin = match begin.filter(|begin| !begin.is_const(-1)).map(|begin| self.place(begin)) {
-            Some(Place::Before) if floor == Floor::BeforeFirst => return nothing,
-            Some(Place::Before) => Some(before.clone()),
-            Some(Place::At(begin)) => Some(begin).filter(|begin| !scope.ge(begin, &last).is_yes()),
-            Some(Place::After) | None => None,
+            Some(BoundPosition::Before) if floor == Floor::BeforeFirst => return nothing,
+            Some(BoundPosition::Before) => Some(before.clone()),
+            Some(BoundPosition::At(begin)) => Some(begin).filter(|begin| !scope.ge(begin, &last).is_yes()),
+            Some(BoundPosition::After) | None => None,
         };
         let end = match end.map(|end| self.place(end)) {
-            Some(Place::After) => return nothing,
-            Some(Place::At(end)) => Some(end).filter(|end| !scope.le(end, &before).is_yes()),
-            Some(Place::Before) | None => None,
+            Some(BoundPosition::After) => return nothing,
+            Some(BoundPosition::At(end)) => Some(end).filter(|end| !scope.le(end, &before).is_yes()),
+            Some(BoundPosition::Before) | None => None,
         };
         let Some(begin) = begin else {
             let bottoms: Vec<Dim> = std::iter::once(before).chain(end).collect();
@@ -349,12 +349,12 @@ impl Symbolic<'_> {
     }
 
     /// A bound as a position.
-    fn place(&self, bound: &Dim) -> Place {
+    fn place(&self, bound: &Dim) -> BoundPosition {
         match bound.as_const() {
             // Sums with these would overflow, and no axis reaches that far.
-            Some(i64::MAX) => Place::After,
-            Some(i64::MIN) => Place::Before,
-            _ => Place::At(position(self.scope, self.dim, bound)),
+            Some(i64::MAX) => BoundPosition::After,
+            Some(i64::MIN) => BoundPosition::Before,
+            _ => BoundPosition::At(position(self.scope, self.dim, bound)),
         }
     }
 

@@ -52,7 +52,7 @@ fn elements((start, step, len): (i64, i64, i64)) -> Vec<i64> {
 fn numbers_are_resolved_as_a_walk_over_the_axis_finds_them() {
     let bounds = || std::iter::once(None).chain((-11..=11).map(Some));
     let mut cases = 0;
-    let rules = [Rule::Agree, Rule::OnnxRuntime, Rule::Spec, Rule::Numpy].map(onnx::reading);
+    let rules = [SliceRule::Agree, SliceRule::OnnxRuntime, SliceRule::Spec, SliceRule::Numpy].map(onnx::reading);
     for reading in rules.into_iter().chain([tensorflow::READING, openvino::READING]) {
         for dim in 0..=9 {
             for (begin, end) in bounds().flat_map(|begin| bounds().map(move |end| (begin, end))) {
@@ -104,14 +104,14 @@ fn a_zero_step_is_refused_even_of_nothing() {
 fn readings_of_int_max() {
     for max in [i64::from(i32::MAX), i64::MAX] {
         let backward = |rule| resolve_integers(4, Some(2), Some(max), -1, onnx::reading(rule));
-        assert_eq!(backward(Rule::Agree), Err(SliceError::Disputed { end: max }));
-        assert_eq!(backward(Rule::OnnxRuntime), Ok((2, -1, 3)));
-        assert_eq!(backward(Rule::Spec), Ok((0, -1, 0)));
-        assert_eq!(backward(Rule::Numpy), Ok((0, -1, 0)));
+        assert_eq!(backward(SliceRule::Agree), Err(SliceError::Disputed { end: max }));
+        assert_eq!(backward(SliceRule::OnnxRuntime), Ok((2, -1, 3)));
+        assert_eq!(backward(SliceRule::Spec), Ok((0, -1, 0)));
+        assert_eq!(backward(SliceRule::Numpy), Ok((0, -1, 0)));
         // Of nothing all take nothing, and there is no dispute.
-        assert_eq!(resolve_integers(0, Some(2), Some(max), -1, onnx::reading(Rule::Agree)), Ok((0, -1, 0)));
-        assert_eq!(resolve_integers(4, Some(2), Some(max), 1, onnx::reading(Rule::Agree)), Ok((2, 1, 2)));
-        assert_eq!(resolve_integers(4, Some(2), Some(max - 1), -1, onnx::reading(Rule::Agree)), Ok((0, -1, 0)));
+        assert_eq!(resolve_integers(0, Some(2), Some(max), -1, onnx::reading(SliceRule::Agree)), Ok((0, -1, 0)));
+        assert_eq!(resolve_integers(4, Some(2), Some(max), 1, onnx::reading(SliceRule::Agree)), Ok((2, 1, 2)));
+        assert_eq!(resolve_integers(4, Some(2), Some(max - 1), -1, onnx::reading(SliceRule::Agree)), Ok((0, -1, 0)));
     }
 }
 
@@ -195,7 +195,7 @@ fn lengths_are_said_shortly() {
     let scope = &symbols.scope;
     let len = |begin, end, step| {
         let range = Range::constant(begin, end, step).unwrap();
-        resolve(scope, &symbols.dim(), &range, onnx::reading(Rule::Agree)).unwrap().len
+        resolve(scope, &symbols.dim(), &range, onnx::reading(SliceRule::Agree)).unwrap().len
     };
     let same = |len: Dim, text: &str| {
         assert_eq!(len, scope.parse(text).unwrap(), "{} is not {text}", scope.format(&len));
@@ -310,7 +310,7 @@ fn what_is_not_known_leaves_sound_bounds() {
 fn disputed_and_possibly_disputed_lengths_are_not_stated() {
     let symbols = Symbols::new();
     let (scope, dim) = (&symbols.scope, symbols.dim());
-    let agree = onnx::reading(Rule::Agree);
+    let agree = onnx::reading(SliceRule::Agree);
     let backward = |end: Dim| Range::new(Bound::Open, Bound::At(end), Some(-1)).unwrap();
     let disputed = resolve(scope, &dim, &backward(Dim::constant(i64::MAX)), agree).unwrap();
     assert_eq!(disputed.disputed, Some(i64::MAX));
@@ -445,7 +445,7 @@ fn operands_too_long_for_any_tensor_are_not_listed() {
     let long = Tensor::vector(vec![0i64; 5000]);
     assert_eq!(Operand::of_tensor("starts", &long), Err(SliceError::EntryLimit { entries: 5000, limit: 4096 }));
     assert_eq!(Operand::of_length(usize::MAX), Operand::Unknown);
-    assert!(onnx::slice_1(&vec![0; 5000], &[0], None, Rule::Agree).is_err());
+    assert!(onnx::slice_1(&vec![0; 5000], &[0], None, SliceRule::Agree).is_err());
 }
 
 #[test]
@@ -464,7 +464,7 @@ fn an_operand_nobody_knows_is_not_one_left_out() {
     let one = |axes: Option<Operand>| {
         let operands =
             onnx::Operands { starts: Operand::constant(&[1]), ends: Operand::constant(&[3]), axes, steps: None };
-        infer(&scope, &onnx::slice(&operands, Rule::Agree).unwrap(), Some(&shape)).unwrap().unwrap().shape
+        infer(&scope, &onnx::slice(&operands, SliceRule::Agree).unwrap(), Some(&shape)).unwrap().unwrap().shape
     };
     assert_eq!(one(None)[0], Dim::constant(2));
     assert_eq!(one(Some(Operand::constant(&[-2])))[1], shape[1]);
@@ -478,7 +478,7 @@ fn an_operand_nobody_knows_is_not_one_left_out() {
         axes: Some(Operand::Elements(vec![Some(Dim::constant(0)), None])),
         steps: None,
     };
-    let inferred = infer(&scope, &onnx::slice(&two, Rule::Agree).unwrap(), Some(&shape)).unwrap().unwrap();
+    let inferred = infer(&scope, &onnx::slice(&two, SliceRule::Agree).unwrap(), Some(&shape)).unwrap().unwrap();
     assert_eq!(inferred.shape[0], Dim::constant(2));
     assert_ne!(inferred.shape[1], shape[1]);
 }

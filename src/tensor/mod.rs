@@ -9,6 +9,7 @@
 
 mod buffer;
 mod copy;
+mod deferred;
 mod dtype;
 mod element;
 mod error;
@@ -20,6 +21,7 @@ mod storage;
 mod strided;
 
 pub(crate) use buffer::Buffer;
+pub(crate) use deferred::Recipe;
 pub use dtype::DType;
 
 pub(crate) use element::dispatch_numeric;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::buffer::Buffer;
+use super::deferred::{Deferred, Recipe};
 use super::dispatch_numeric;
 use super::dtype::DType;
 use super::element::{Bool, Element, Number};
@@ -27,9 +28,17 @@ pub struct Tensor {
     /// `product(shape)`.
     len: usize,
     /// Little-endian; elements of less than a byte are packed; empty for strings.
-    bytes: Bytes,
+    payload: Payload,
     /// The elements of a string tensor.
     strings: Option<Arc<[Bytes]>>,
+}
+
+/// Where a payload is.
+#[derive(Clone, Debug)]
+enum Payload {
+    Here(Bytes),
+    /// Nowhere yet. Only of elements that are whole bytes.
+    Deferred(Deferred),
 }
 
 impl Tensor {
@@ -44,7 +53,57 @@ impl Tensor {
             let found = bytes.len();
             return Err(TensorError::PayloadLength { dtype, shape: shape.into(), expected, found });
         }
-        Ok(Tensor { dtype, shape: shape.into(), len, bytes, strings: None })
+        Ok(Tensor { dtype, shape: shape.into(), len, payload: Payload::Here(bytes), strings: None })
+    }
+
+    /// A tensor whose elements are computed when they are read. Elements must be whole bytes.
+    ///
+    /// # Errors
+    /// The number of elements or bytes is not addressable, or elements are packed or strings.
+    pub(crate) fn deferred(dtype: DType, shape: &[usize], recipe: Box<dyn Recipe>) -> Result<Tensor, TensorError> {
+        let (len, bytes) = Tensor::measure(dtype, shape)?;
+        let width = dtype.byte_len(1).filter(|_| !dtype.is_packed()).ok_or(TensorError::StringPayload)?;
+        let payload = Payload::Deferred(Deferred::new(recipe, bytes, width));
+        Ok(Tensor { dtype, shape: shape.into(), len, payload, strings: None })
+    }
+
+    /// Whether the payload is to be computed, and best [read](Self::read) in blocks.
+    pub fn is_deferred(&self) -> bool {
+        matches!(self.payload, Payload::Deferred(_))
+    }
+
+    /// How many recipes deep the payload is; 0 if it is there.
+    pub(crate) fn depth(&self) -> usize {
+        match &self.payload {
+            Payload::Here(_) => 0,
+            Payload::Deferred(deferred) => deferred.depth(),
+        }
+    }
+
+    /// Writes the bytes of the payload from `at` on, of which there must be as many, without making the whole of it.
+    pub fn read(&self, at: usize, out: &mut [u8]) {
+        match &self.payload {
+            Payload::Deferred(deferred) => deferred.read(at, out),
+            Payload::Here(bytes) => {
+                if let Some(bytes) = at.checked_add(out.len()).and_then(|end| bytes.get(at..end)) {
+                    out.copy_from_slice(bytes);
+                }
+            }
+        }
+    }
+
+    /// What tells the payload from any other that is held: tensors for which it is equal share theirs.
+    pub fn payload_key(&self) -> (usize, usize) {
+        match &self.payload {
+            Payload::Deferred(deferred) => (deferred.address(), deferred.len()),
+            Payload::Here(bytes) => (bytes.as_ptr() as usize, bytes.len()),
+        }
+    }
+
+    /// Whether the payload was to be computed and has been, as a whole.
+    #[cfg(test)]
+    pub(crate) fn is_made(&self) -> bool {
+        matches!(&self.payload, Payload::Deferred(deferred) if deferred.is_made())
     }
 
     /// Elements and payload bytes of a dense type and shape.
@@ -69,7 +128,7 @@ impl Tensor {
             return Err(TensorError::StringCount { shape: shape.into(), expected: len, found });
         }
         let strings = Some(strings.into());
-        Ok(Tensor { dtype: DType::String, shape: shape.into(), len, bytes: Bytes::new(), strings })
+        Ok(Tensor { dtype: DType::String, shape: shape.into(), len, payload: Payload::Here(Bytes::new()), strings })
     }
 
     /// A tensor of Rust values, row-major. The vector is kept, not copied, on little-endian hosts.
@@ -90,14 +149,20 @@ impl Tensor {
 
     /// A tensor of rank 0.
     pub fn scalar<T: Element>(value: T) -> Tensor {
-        Tensor { dtype: T::DTYPE, shape: Shape::new(), len: 1, bytes: payload_of(vec![value]), strings: None }
+        Tensor {
+            dtype: T::DTYPE,
+            shape: Shape::new(),
+            len: 1,
+            payload: Payload::Here(payload_of(vec![value])),
+            strings: None,
+        }
     }
 
     /// A tensor of rank 1.
     pub fn vector<T: Element>(values: Vec<T>) -> Tensor {
         let len = values.len();
         let shape = SmallVec::from_slice(&[len]);
-        Tensor { dtype: T::DTYPE, shape, len, bytes: payload_of(values), strings: None }
+        Tensor { dtype: T::DTYPE, shape, len, payload: Payload::Here(payload_of(values)), strings: None }
     }
 
     /// A tensor whose payload is all zero bits (the smallest value for `float8e8m0`, which has no zero), or of empty
@@ -144,14 +209,18 @@ impl Tensor {
     /// The bytes of the payload; for strings, of all their contents together.
     pub fn byte_len(&self) -> usize {
         match &self.strings {
-            None => self.bytes.len(),
+            None => self.payload_key().1,
             Some(strings) => strings.iter().fold(0, |sum, string| sum.saturating_add(string.len())),
         }
     }
 
-    /// The dense payload, little-endian, elements of less than a byte packed; empty for strings.
+    /// The dense payload, little-endian, elements of less than a byte packed; empty for strings. One that was to be computed is now, and
+    /// takes memory from then on.
     pub fn bytes(&self) -> &Bytes {
-        &self.bytes
+        match &self.payload {
+            Payload::Here(bytes) => bytes,
+            Payload::Deferred(deferred) => deferred.bytes(),
+        }
     }
 
     /// The elements of a string tensor; `None` for other types.
@@ -166,25 +235,25 @@ impl Tensor {
             return None;
         }
         if cfg!(target_endian = "big") {
-            let mut values = copied(&self.bytes);
+            let mut values = copied(self.bytes());
             swap_bytes::<T>(&mut values);
             return Some(Cow::Owned(values));
         }
-        Some(match bytemuck::try_cast_slice(&self.bytes) {
+        Some(match bytemuck::try_cast_slice(self.bytes()) {
             Ok(values) => Cow::Borrowed(values),
-            Err(_) => Cow::Owned(copied(&self.bytes)),
+            Err(_) => Cow::Owned(copied(self.bytes())),
         })
     }
 
     /// The elements of a bool tensor; `None` for other types.
     pub fn bools(&self) -> Option<Vec<bool>> {
-        (self.dtype == DType::Bool).then(|| self.bytes.iter().map(|&byte| byte != 0).collect())
+        (self.dtype == DType::Bool).then(|| self.bytes().iter().map(|&byte| byte != 0).collect())
     }
 
     /// The codes of elements of eight bits or fewer, one byte each, row-major, zero-extended; `None` for wider types.
     pub fn codes(&self) -> Option<Codes<'_>> {
         let bits = self.dtype.bits().filter(|&bits| bits <= 8)?;
-        Some(Codes::new(&self.bytes, bits, 0, self.len))
+        Some(Codes::new(self.bytes(), bits, 0, self.len))
     }
 
     /// The elements of a packed type, one byte each, row-major: signed integers sign-extended to `int8` (two's
@@ -212,7 +281,7 @@ impl Tensor {
     /// The elements of an integer or bool tensor, row-major. `None` for other types, and when a `uint64` does not fit.
     pub fn to_i64s(&self) -> Option<Vec<i64>> {
         if self.dtype == DType::Bool {
-            return Some(self.bytes.iter().map(|&byte| i64::from(byte != 0)).collect());
+            return Some(self.bytes().iter().map(|&byte| i64::from(byte != 0)).collect());
         }
         if !self.dtype.is_integer() {
             return None;
@@ -245,8 +314,28 @@ impl Tensor {
         if self.strings.is_some() || other.strings.is_some() {
             return self.strings == other.strings;
         }
+        if self.payload_key() == other.payload_key() {
+            return true;
+        }
+        if self.is_deferred() || other.is_deferred() {
+            return self.same_blocks(other);
+        }
         let ((mine, my_tail), (others, other_tail)) = (self.whole_bytes(), other.whole_bytes());
         my_tail == other_tail && mine == others
+    }
+
+    /// Whether the payloads of two tensors of one type and shape are equal, block by block. No elements are packed.
+    fn same_blocks(&self, other: &Tensor) -> bool {
+        const BLOCK: usize = 1 << 20;
+        let len = self.byte_len();
+        let [mut mine, mut others] = [vec![0; len.min(BLOCK)], vec![0; len.min(BLOCK)]];
+        (0..len).step_by(BLOCK).all(|at| {
+            let block = BLOCK.min(len - at);
+            let (Some(mine), Some(others)) = (mine.get_mut(..block), others.get_mut(..block)) else { return false };
+            self.read(at, mine);
+            other.read(at, others);
+            mine == others
+        })
     }
 
     /// The payload without a last byte that is part padding, and that byte with the padding cleared.
@@ -254,9 +343,9 @@ impl Tensor {
         let bits = self.dtype.bits().unwrap_or(8);
         // Elements come in whole bytes eight at a time, whatever their width.
         let used = self.len % 8 * bits % 8;
-        match self.bytes.split_last() {
+        match self.bytes().split_last() {
             Some((last, whole)) if used != 0 => (whole, Some(last & ((1 << used) - 1))),
-            _ => (&self.bytes, None),
+            _ => (self.bytes(), None),
         }
     }
 
@@ -274,13 +363,23 @@ impl Tensor {
         if self.dtype.is_packed() {
             let mut codes = self.codes()?;
             let first = codes.next()?;
-            scalar.bytes = Bytes::copy_from_slice(&[first]);
+            scalar.payload = Payload::Here(Bytes::copy_from_slice(&[first]));
             return codes.all(|code| code == first).then_some(scalar);
         }
         // All equal is: the payload equals itself moved by one element.
         let width = self.dtype.byte_len(1)?;
-        scalar.bytes = self.bytes.slice(..width);
-        (self.bytes.get(width..)? == self.bytes.get(..self.bytes.len() - width)?).then_some(scalar)
+        if self.is_deferred() && self.len > 1 {
+            // Two elements that differ are found without the others.
+            let mut two = vec![0; width.checked_mul(2)?];
+            self.read(0, &mut two);
+            let (one, other) = two.split_at(width);
+            if one != other {
+                return None;
+            }
+        }
+        let bytes = self.bytes();
+        scalar.payload = Payload::Here(bytes.slice(..width));
+        (bytes.get(width..)? == bytes.get(..bytes.len() - width)?).then_some(scalar)
     }
 
     /// A hash of type, shape and a bounded part of the payload, so that a large tensor is not read for it. What has another
@@ -289,15 +388,18 @@ impl Tensor {
         use std::hash::{Hash, Hasher};
         const WHOLE: usize = 4096;
         const PART: usize = 64;
-        let bytes = self.bytes();
-        if bytes.len() <= WHOLE {
+        let len = self.byte_len();
+        if self.strings.is_some() || len <= WHOLE {
             return self.hash_content();
         }
         let mut hasher = rustc_hash::FxHasher::default();
         self.dtype().hash(&mut hasher);
         self.shape().hash(&mut hasher);
-        for chunk in bytes.chunks(bytes.len() / 16 + 1) {
-            chunk.get(..PART).unwrap_or(chunk).hash(&mut hasher);
+        for at in (0..len).step_by(len / 16 + 1) {
+            let mut part = [0; PART];
+            let part = &mut part[..PART.min(len - at)];
+            self.read(at, part);
+            part.hash(&mut hasher);
         }
         hasher.finish()
     }

@@ -14,27 +14,26 @@ fn compared(original: &str, folded: &str, options: &Options) -> Checked {
 
 fn difference(original: &str, folded: &str) -> String {
     let checked = compared(original, folded, &Options::new());
-    checked.difference.unwrap_or_else(|| panic!("no difference is found: {checked:?}")).what
+    checked.difference.clone().unwrap_or_else(|| panic!("no difference is found: {checked:?}")).what
 }
 
 #[test]
 fn wrong_models_are_told_apart() {
     let slice = |end: i64| {
-        format!(
-            "g (float[n] x) => (float[m] y) <int64[1] a = {{0}}, int64[1] b = {{{end}}}> {{ y = Slice (x, a, b) }}"
-        )
+        format!("g (float[n] x) => (float[m] y) <int64[1] a = {{0}}, int64[1] b = {{{end}}}> {{ y = Slice (x, a, b) }}")
     };
     // They differ only where there are more than four elements.
     let told = difference(&slice(i64::MAX), &slice(4));
-    assert!(told.starts_with("output 'y' is FLOAT[4] instead of FLOAT[") || told.contains("instead of"), "{told}");
+    assert!(told.contains("[4] instead of "), "{told}");
     let binary = |operator: &str| format!("g (float[n] x, float[n] z) => (float[n] y) {{ y = {operator} (x, z) }}");
     assert!(difference(&binary("Sub"), &binary("Add")).contains("instead of"));
     // Only inputs below 0 tell.
     let unary = |operator: &str| format!("g (float[n] x) => (float[n] y) {{ y = {operator} (x) }}");
     assert!(difference(&unary("Relu"), &unary("Identity")).contains("instead of"));
     // Only a branch that is not taken otherwise.
-    let choice = "g (bool b, float[n] x) => (float[n] y) { y = If (b) <then_branch = t () => (float[n] p) { p = Neg (x) },
-        else_branch = e () => (float[n] q) { q = Abs (x) }> }";
+    let choice =
+        "g (bool b, float[n] x) => (float[n] y) { y = If (b) <then_branch: graph = t () => (float[n] p) { p = Neg (x) },
+        else_branch: graph = e () => (float[n] q) { q = Abs (x) }> }";
     assert!(difference(choice, "g (bool b, float[n] x) => (float[n] y) { y = Neg (x) }").contains("instead of"));
 }
 
@@ -51,12 +50,15 @@ fn a_false_shape_is_found() {
     };
     let told = difference(&model("k"), &model("n"));
     assert!(told.starts_with("'c' is stated to be [n] and is ["), "{told}");
-    assert!(compared(&model("k"), &model("2*n"), &Options::new()).difference.is_none());
+    assert!(compared(&model("k"), &model("\"2*n\""), &Options::new()).difference.is_none());
 }
 
 #[test]
 fn signs_of_zero_and_nan_count_only_bit_for_bit() {
-    let (sum, same) = ("g (float[n] x) => (float[n] y) <float z = {0}> { y = Add (x, z) }", "g (float[n] x) => (float[n] y) { y = Identity (x) }");
+    let (sum, same) = (
+        "g (float[n] x) => (float[n] y) <float z = {0}> { y = Add (x, z) }",
+        "g (float[n] x) => (float[n] y) { y = Identity (x) }",
+    );
     assert!(compared(sum, same, &Options::new()).difference.is_none());
     assert!(compared(sum, same, &Options::new().exact(true)).difference.is_some());
 }

@@ -278,7 +278,7 @@ fn what_is_said_of_no_value_is_not_said_of_another() {
             y = If (c) <then_branch: graph = t () => (u) { tmp = Neg (x)  u = Mul (tmp, x) }, else_branch: graph = e () => (v) { v = Relu (x) }> }"#,
     )
     .expect("the model is right");
-    let (mut message, unknown) = onnx::export(&parsed, &Default::default()).expect("the model is sound");
+    let (mut message, unknown, _) = onnx::export(&parsed, &Default::default()).expect("the model is sound");
     let graph = message.graph.as_mut().expect("there is a graph");
     let size = |size: i64| proto::tensor_shape_proto::Dimension {
         value: Some(proto::tensor_shape_proto::dimension::Value::DimValue(size)),
@@ -302,7 +302,7 @@ fn what_is_said_of_no_value_is_not_said_of_another() {
     let model = onnx::import(message, &unknown, &mut files).expect("the model is sound");
     let mut document = OnnxModel::of(model);
     document.fold(&Options::default()).expect("the model folds");
-    let (message, _) = onnx::export(document.model(), &Default::default()).expect("the model is sound");
+    let (message, ..) = onnx::export(document.model(), &Default::default()).expect("the model is sound");
     let infos = message.graph.expect("there is a graph").value_info;
     assert_eq!(infos.iter().filter(|info| info.name.as_deref() == Some("tmp")).count(), 1, "{infos:?}");
 }

@@ -9,7 +9,7 @@ use onnx_slice_fold::dim::{Dim, Scope};
 use onnx_slice_fold::ir::{Attribute, Constant, Data, DeclaredType, DimClaim, Model, NewNode, OpsetImport, ValueId};
 use onnx_slice_fold::onnx;
 use onnx_slice_fold::ops::{Budget, Event, Walk, evaluate_graph};
-use onnx_slice_fold::slicing::Rule;
+use onnx_slice_fold::slicing::SliceRule;
 use onnx_slice_fold::tensor::{DType, Tensor};
 use onnx_slice_fold::{OnnxModel, Options};
 use serde_json::Value;
@@ -230,14 +230,14 @@ fn expected(case: &Value, outcome: &Value) -> Option<Tensor> {
     })
 }
 
-fn evaluated(slice: &OneSlice, rule: Rule) -> Result<Tensor, String> {
+fn evaluated(slice: &OneSlice, rule: SliceRule) -> Result<Tensor, String> {
     match evaluate_graph(&slice.model, slice.model.main(), Vec::new(), &Budget::default(), rule) {
         Ok(results) => Ok(results.first().and_then(Data::tensor).expect("one tensor").clone()),
         Err(decline) => Err(decline.to_string()),
     }
 }
 
-fn walked(slice: &OneSlice, rule: Rule) -> Walk {
+fn walked(slice: &OneSlice, rule: SliceRule) -> Walk {
     let mut walk = Walk::new(Rc::new(Scope::new()), rule, Budget::default());
     walk.infer_main(&slice.model).unwrap();
     walk
@@ -250,10 +250,10 @@ fn run_static(file: &str) {
     for case in cases(file) {
         let slice = static_model(dialect, &case);
         let outcome = &case["expected"];
-        let walk = walked(&slice, Rule::OnnxRuntime);
+        let walk = walked(&slice, SliceRule::OnnxRuntime);
         let fact = walk.facts.get(slice.output).cloned().unwrap_or_default();
         if outcome["error"] == true {
-            if evaluated(&slice, Rule::OnnxRuntime).is_ok() || fact.data().is_some() {
+            if evaluated(&slice, SliceRule::OnnxRuntime).is_ok() || fact.data().is_some() {
                 failures.push(format!("{}: accepted", id(&case)));
             }
             continue;
@@ -264,7 +264,7 @@ fn run_static(file: &str) {
             failures.push(format!("{}: shape {inferred:?}, expected {shape:?}; {:?}", id(&case), walk.events));
         }
         let Some(expected) = expected(&case, outcome) else { continue };
-        match evaluated(&slice, Rule::OnnxRuntime) {
+        match evaluated(&slice, SliceRule::OnnxRuntime) {
             Ok(tensor)
                 if tensor.same(&expected) && fact.constant_tensor().is_some_and(|folded| folded.same(&expected)) => {}
             other => failures.push(format!("{}: {other:?}, folded {:?}", id(&case), fact.constant_tensor())),
@@ -331,12 +331,12 @@ fn each_rule_follows_its_source_where_they_disagree() {
             let runtime = outcome_of(&case, "expected").and_then(|outcome| expected(&case, outcome));
             // Agree: what onnx's own inference contradicts is declined, and everything else is as ONNX Runtime has it.
             let text = outcome("onnx_shape_inference").filter(|text| text["shape"] != case["expected"]["shape"]);
-            let agreed = evaluated(&slice, Rule::Agree);
+            let agreed = evaluated(&slice, SliceRule::Agree);
             match (&runtime, text) {
                 (Some(_), Some(_)) => {
                     disputed += 1;
                     assert!(agreed.is_err(), "{}: folded though disputed", id(&case));
-                    let walk = walked(&slice, Rule::Agree);
+                    let walk = walked(&slice, SliceRule::Agree);
                     assert!(walk.facts.get(slice.output).is_none_or(|fact| fact.data().is_none()));
                     assert!(walk.events.iter().any(|event| event.reason.contains("ONNX Runtime")), "{}", id(&case));
                 }
@@ -346,13 +346,13 @@ fn each_rule_follows_its_source_where_they_disagree() {
                 (None, _) => assert!(agreed.is_err(), "{}: accepted", id(&case)),
             }
             if let (Some(text), Some(_)) = (text, &runtime) {
-                let by_text = evaluated(&slice, Rule::Spec).unwrap();
+                let by_text = evaluated(&slice, SliceRule::Spec).unwrap();
                 assert_eq!(by_text.shape(), ints(&text["shape"]).iter().map(|&dim| dim as usize).collect::<Vec<_>>());
             }
             let numpy = outcome("numpy").or(runtime.is_some().then_some(&case["expected"]));
             if let Some(numpy) = numpy.filter(|_| !is_malformed(&case)).and_then(|numpy| expected(&case, numpy)) {
                 followed += 1;
-                let by_numpy = evaluated(&slice, Rule::Numpy);
+                let by_numpy = evaluated(&slice, SliceRule::Numpy);
                 assert!(by_numpy.as_ref().is_ok_and(|tensor| tensor.same(&numpy)), "{}: {by_numpy:?}", id(&case));
             }
         }
@@ -416,7 +416,7 @@ fn run_dynamic(file: &str, dialect: &Dialect) {
         for (axis, dim) in dims.into_iter().flatten().enumerate() {
             dim_within(&scope, &name(axis), dim);
         }
-        let mut walk = Walk::new(Rc::clone(&scope), Rule::Agree, Budget::default());
+        let mut walk = Walk::new(Rc::clone(&scope), SliceRule::Agree, Budget::default());
         walk.infer_main(&slice.model).unwrap();
         let fact = walk.facts.get(slice.output).cloned().unwrap_or_default();
         let stated = fact.shape().map(|dims| dims.iter().map(|dim| scope.bounds(dim)).collect::<Vec<_>>());
@@ -544,7 +544,7 @@ fn run_lowered(file: &str, opset: i64, known: Known, least: usize) {
             total += 1;
             lowered += usize::from(!remains);
         }
-        let ran = evaluate_graph(model, model.main(), inputs, &Budget::default(), Rule::Agree);
+        let ran = evaluate_graph(model, model.main(), inputs, &Budget::default(), SliceRule::Agree);
         let result = ran.as_ref().map(|results| results.first().and_then(Data::tensor));
         match (outcome["error"] == true, result) {
             (true, Err(_)) => {}
@@ -614,7 +614,7 @@ fn onnx_symbolic() {
         let main = model.graph(model.main());
         let output = *main.outputs().first().unwrap();
         let scope = Rc::new(Scope::new());
-        let mut walk = Walk::new(Rc::clone(&scope), Rule::OnnxRuntime, Budget::default());
+        let mut walk = Walk::new(Rc::clone(&scope), SliceRule::OnnxRuntime, Budget::default());
         walk.infer_main(&model).unwrap();
         let Some(dims) = walk.facts.get(output).and_then(|fact| fact.shape()) else {
             failures.push(format!("{}: no shape; {:?}", id(&case), walk.events));

@@ -11,7 +11,7 @@ use half::{bf16, f16};
 use onnx_slice_fold::dim::Scope;
 use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, ValueId, text};
 use onnx_slice_fold::ops::{Budget, evaluate_graph};
-use onnx_slice_fold::slicing::Rule;
+use onnx_slice_fold::slicing::SliceRule;
 use onnx_slice_fold::tensor::{DType, Tensor};
 use onnx_slice_fold::{OnnxModel, Options, Report};
 
@@ -127,7 +127,7 @@ fn random(dtype: DType, shape: &[usize], numbers: &mut Numbers) -> Tensor {
 
 /// Runs the main graph.
 pub fn run(model: &Model, inputs: Vec<Data>) -> Result<Vec<Data>, String> {
-    evaluate_graph(model, model.main(), inputs, &Budget::default(), Rule::OnnxRuntime)
+    evaluate_graph(model, model.main(), inputs, &Budget::default(), SliceRule::OnnxRuntime)
         .map_err(|decline| decline.to_string())
 }
 

@@ -8,10 +8,10 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ndarray::{Array3, s};
 use onnx_slice_fold::dim::{Dim, Scope};
-use onnx_slice_fold::slicing::{self, Bound, Operand, Range, Rule, SliceSpec, onnx};
+use onnx_slice_fold::slicing::{self, Bound, Operand, Range, SliceRule, SliceSpec, onnx};
 use onnx_slice_fold::tensor::Tensor;
 
-const READING: slicing::Reading = onnx::reading(Rule::Agree);
+const READING: slicing::Reading = onnx::reading(SliceRule::Agree);
 
 fn spec(starts: &[i64], ends: &[i64], steps: &[i64]) -> SliceSpec {
     let operands = onnx::Operands {
@@ -20,7 +20,7 @@ fn spec(starts: &[i64], ends: &[i64], steps: &[i64]) -> SliceSpec {
         axes: None,
         steps: Some(Operand::constant(steps)),
     };
-    onnx::slice(&operands, Rule::Agree).expect("the operands are valid")
+    onnx::slice(&operands, SliceRule::Agree).expect("the operands are valid")
 }
 
 fn resolve(criterion: &mut Criterion) {

@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use onnx_slice_fold::slicing::{self, Rule, SliceSpec, onnx};
+use onnx_slice_fold::slicing::{self, SliceRule, SliceSpec, onnx};
 use onnx_slice_fold::tensor::{DType, Tensor};
 
 fn spec(pattern: &str) -> Result<SliceSpec, Box<dyn Error>> {
@@ -23,7 +23,7 @@ fn spec(pattern: &str) -> Result<SliceSpec, Box<dyn Error>> {
     let operand = |numbers: &[i64]| slicing::Operand::constant(numbers);
     let operands =
         onnx::Operands { starts: operand(&starts), ends: operand(&ends), axes: None, steps: Some(operand(&steps)) };
-    Ok(onnx::slice(&operands, Rule::Agree)?)
+    Ok(onnx::slice(&operands, SliceRule::Agree)?)
 }
 
 /// A sum that depends on where each byte is.

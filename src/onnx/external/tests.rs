@@ -14,12 +14,12 @@ fn at(location: &str, offset: &str, length: &str) -> Vec<StringStringEntryProto>
 }
 
 /// A model's directory with 256 bytes of data in it, and a secret beside it.
-struct Place {
+struct Directory {
     root: tempfile::TempDir,
     files: DataFiles,
 }
 
-impl Place {
+impl Directory {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let model = root.path().join("model");
@@ -29,7 +29,7 @@ impl Place {
         std::fs::write(model.join("sub/inner/w.bin"), &bytes).unwrap();
         std::fs::write(root.path().join("secret"), "secret").unwrap();
         let files = DataFiles::beside(&model.join("m.onnx"));
-        Place { root, files }
+        Directory { root, files }
     }
 
     fn dir(&self) -> PathBuf {
@@ -51,7 +51,7 @@ impl Place {
 
 #[test]
 fn reads_what_lies_in_the_file() {
-    let mut place = Place::new();
+    let mut place = Directory::new();
     assert_eq!(place.read(&at("w.bin", "3", "2")).unwrap(), [3u8, 4][..]);
     assert_eq!(place.read(&entries(&[("location", "w.bin")])).unwrap().len(), 256);
     assert_eq!(place.read(&entries(&[("location", "w.bin"), ("offset", "250")])).unwrap().len(), 6);
@@ -74,7 +74,7 @@ fn a_bare_model_name_means_the_working_directory() {
 
 #[test]
 fn offset_and_length_are_numbers_of_bytes_within_the_file() {
-    let mut place = Place::new();
+    let mut place = Directory::new();
     for text in ["-1", "+1", " 1", "1 ", "", "abc", "0x10", "0.0", "1e2", "１", "18446744073709551616"] {
         assert!(place.read(&at("w.bin", text, "1")).unwrap_err().contains("for its offset, not a number of bytes"));
         assert!(place.read(&at("w.bin", "0", text)).unwrap_err().contains("for its length, not a number of bytes"));
@@ -98,7 +98,7 @@ fn offset_and_length_are_numbers_of_bytes_within_the_file() {
 
 #[test]
 fn what_readers_understand_differently_is_refused() {
-    let mut place = Place::new();
+    let mut place = Directory::new();
     let twice = [("location", "w.bin"), ("offset", "0"), ("location", "../secret")];
     assert!(place.read(&entries(&twice)).unwrap_err().contains("gives location twice"));
     let twice = [("location", "w.bin"), ("offset", "0"), ("offset", "0")];
@@ -109,7 +109,7 @@ fn what_readers_understand_differently_is_refused() {
 
 #[test]
 fn a_location_stays_in_the_model_directory() {
-    let mut place = Place::new();
+    let mut place = Directory::new();
     for location in
         ["..", "../secret", "sub/../../secret", "sub/../w.bin", "./.././secret", "..//..//x", "a/b/../../.."]
     {
@@ -141,7 +141,7 @@ fn a_location_stays_in_the_model_directory() {
 
 #[test]
 fn links_are_not_followed() {
-    let mut place = Place::new();
+    let mut place = Directory::new();
     let dir = place.dir();
     symlink("w.bin", dir.join("inside")).unwrap();
     symlink("../secret", dir.join("outside")).unwrap();
@@ -158,7 +158,7 @@ fn links_are_not_followed() {
 
 #[test]
 fn the_directory_itself_may_be_reached_by_a_link() {
-    let place = Place::new();
+    let place = Directory::new();
     let link = place.root.path().join("link");
     symlink("model", &link).unwrap();
     let mut files = DataFiles::beside(&link.join("m.onnx"));
@@ -170,7 +170,7 @@ fn the_directory_itself_may_be_reached_by_a_link() {
 
 #[test]
 fn only_regular_files_are_data() {
-    let mut place = Place::new();
+    let mut place = Directory::new();
     rustix::fs::mknodat(
         rustix::fs::CWD,
         place.dir().join("pipe"),
@@ -203,7 +203,7 @@ fn a_data_file_that_changes_is_noticed() {
         ("removed", |path| std::fs::remove_file(path).unwrap()),
     ];
     for (what, change) in changes {
-        let mut place = Place::new();
+        let mut place = Directory::new();
         let path = place.dir().join("big.bin");
         std::fs::write(&path, &big).unwrap();
         let bytes = place.read(&entries(&[("location", "big.bin")])).unwrap();
@@ -214,7 +214,7 @@ fn a_data_file_that_changes_is_noticed() {
         assert_eq!(error, "external data file \"big.bin\" was changed while it was being read");
     }
     // What was read rather than mapped is ours.
-    let mut place = Place::new();
+    let mut place = Directory::new();
     let bytes = place.read(&at("w.bin", "0", "256")).unwrap();
     std::fs::remove_file(place.dir().join("w.bin")).unwrap();
     place.files.verify().unwrap();
@@ -224,7 +224,7 @@ fn a_data_file_that_changes_is_noticed() {
 #[test]
 fn many_files_need_no_descriptors() {
     use rustix::process::{Resource, getrlimit};
-    let mut place = Place::new();
+    let mut place = Directory::new();
     let open = || std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     let before = open();
     for n in 0..200 {

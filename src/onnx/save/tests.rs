@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::onnx::data::DataWriter;
+use crate::onnx::encode::Deferred;
 use crate::onnx::proto::ModelProto;
 use crate::onnx::proto::{GraphProto, StringStringEntryProto, TensorProto};
 use crate::onnx::wire::UnknownFields;
@@ -20,7 +21,8 @@ fn files(dir: &Path) -> Vec<String> {
 }
 
 fn parts<'a>(model: &'a ModelProto, unknown: &'a UnknownFields) -> Parts<'a> {
-    Parts { model, unknown, data: None, source: None }
+    static NONE: Deferred = Deferred::new();
+    Parts { model, unknown, deferred: &NONE, data: None, source: None }
 }
 
 fn save(target: &Path) -> Result<u64, String> {

@@ -36,8 +36,8 @@ fn refused(bytes: impl Into<Bytes>) -> String {
     walk_of(bytes).map(drop).unwrap_err().to_string()
 }
 
-fn path(steps: &[(u32, u32)]) -> Vec<Step> {
-    steps.iter().map(|&(field, index)| Step { field, index }).collect()
+fn path(steps: &[(u32, u32)]) -> Vec<Descent> {
+    steps.iter().map(|&(field, index)| Descent { field, index }).collect()
 }
 
 fn found(unknown: &UnknownFields, steps: &[(u32, u32)]) -> Vec<u8> {

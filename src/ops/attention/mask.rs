@@ -9,7 +9,7 @@ use crate::tensor::{DType, Tensor};
 /// Query `i` is at position `p = offset + i`, where as many keys are in front of the queries as there are past ones, or
 /// valid ones in a cache kept outside.
 #[derive(Clone, Copy)]
-pub(super) struct Window {
+pub(super) struct VisibleKeys {
     /// No key after `p`.
     pub causal: bool,
     /// No key more than this many before `p`.
@@ -18,7 +18,7 @@ pub(super) struct Window {
     pub right: Option<i64>,
 }
 
-impl Window {
+impl VisibleKeys {
     fn shows(self, position: i64, key: i64) -> bool {
         let ahead = key.saturating_sub(position);
         !(self.causal && ahead > 0)
@@ -30,7 +30,7 @@ impl Window {
 /// The sum of everything that masks.
 pub(super) struct Bias<T> {
     mask: Option<Given<T>>,
-    window: Window,
+    window: VisibleKeys,
     past: usize,
     valid: Option<Vec<i64>>,
     queries: usize,
@@ -100,7 +100,7 @@ impl<T: Lane> Bias<T> {
         cx: &EvalCx<'_>,
         dtype: DType,
         shape: [usize; 4],
-        window: Window,
+        window: VisibleKeys,
         past: Option<usize>,
     ) -> Result<Self, Decline> {
         let [batch, _, queries, keys] = shape;

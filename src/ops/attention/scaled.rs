@@ -14,7 +14,7 @@
 //! of integers or of one key, where runtimes disagree; no keys at all.
 
 use super::heads::Heads;
-use super::mask::{Bias, Window};
+use super::mask::{Bias, VisibleKeys};
 use super::shapes::head_count;
 use crate::ir::Data;
 use crate::ops::lane::{Lane, in_lane, same_dtype};
@@ -48,7 +48,7 @@ fn round<T: Lane>(dtype: DType, values: &mut [T]) -> Result<(), Decline> {
 }
 
 /// How scores become weights.
-struct Rule {
+struct Weighting {
     mode: i64,
     softcap: f64,
     /// The precision of the softmax.
@@ -57,8 +57,8 @@ struct Rule {
     coarse: fn(f64) -> f64,
 }
 
-impl Rule {
-    fn of(cx: &EvalCx<'_>, dtype: DType) -> Result<Rule, Decline> {
+impl Weighting {
+    fn of(cx: &EvalCx<'_>, dtype: DType) -> Result<Weighting, Decline> {
         let softcap = f64::from(cx.attr_float("softcap")?.unwrap_or(0.0));
         if softcap.is_nan() || softcap < 0.0 {
             return Err(Decline::unsupported(format!("softcap is {softcap}")));
@@ -68,7 +68,7 @@ impl Rule {
             return Err(Decline::invalid(format!("qk_matmul_output_mode is {mode}")));
         }
         let coarse = rounding(dtype)?;
-        Ok(Rule {
+        Ok(Weighting {
             mode,
             softcap: coarse(softcap),
             fine: rounding(cx.attr_dtype("softmax_precision")?.unwrap_or(dtype))?,
@@ -111,13 +111,13 @@ fn root_scale(cx: &EvalCx<'_>, dtype: DType, size: usize) -> Result<f64, Decline
     Ok(rounding(dtype)?(scale.sqrt()))
 }
 
-fn window(cx: &EvalCx<'_>) -> Result<Window, Decline> {
+fn window(cx: &EvalCx<'_>) -> Result<VisibleKeys, Decline> {
     let side = |name| match cx.attr_int(name)? {
         Some(size) if cx.version >= 25 && size < -1 => Err(Decline::invalid(format!("{name} is {size}"))),
         Some(size) if cx.version >= 25 && size >= 0 => Ok(Some(size)),
         _ => Ok(None),
     };
-    Ok(Window {
+    Ok(VisibleKeys {
         causal: cx.attr_flag("is_causal", false)?,
         left: side("left_window_size")?,
         right: side("right_window_size")?,
@@ -176,7 +176,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     cx.claim(dtype, shape)?;
     cx.claim(DType::Double, &scores)?;
 
-    let (rule, bias) = (Rule::of(cx, dtype)?, Bias::<T>::new(cx, dtype, scores, window(cx)?, past)?);
+    let (rule, bias) = (Weighting::of(cx, dtype)?, Bias::<T>::new(cx, dtype, scores, window(cx)?, past)?);
     let present = (T::write(dtype, &k.shape(), k.values.clone())?, T::write(dtype, &v.shape(), v.values.clone())?);
     let scale = T::of(root_scale(cx, dtype, q.size)?);
     for values in [&mut q.values, &mut k.values] {

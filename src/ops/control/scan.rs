@@ -9,7 +9,7 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Sit
 use crate::tensor::Tensor;
 
 /// The attributes and the layout of the operands.
-struct Plan {
+struct ScanLayout {
     body: GraphId,
     /// The first operand that is an initial state: 1 in version 8, after the sequence lengths.
     first: usize,
@@ -23,8 +23,8 @@ struct Plan {
     output_reversed: Vec<bool>,
 }
 
-impl Plan {
-    fn read(site: &Site<'_>, operands: usize) -> Result<Plan, Refusal> {
+impl ScanLayout {
+    fn read(site: &Site<'_>, operands: usize) -> Result<ScanLayout, Refusal> {
         let body = site.attr_graph("body")?.ok_or_else(|| Refusal::invalid("attribute 'body' is missing"))?;
         let scans = site.attr_int("num_scan_inputs")?;
         let scans = scans.and_then(|scans| usize::try_from(scans).ok()).filter(|&scans| scans > 0);
@@ -52,7 +52,7 @@ impl Plan {
         } else {
             (ints("scan_output_axes")?, flags("scan_output_directions")?)
         };
-        Ok(Plan { body, first, states, scans, input_axes, input_reversed, output_axes, output_reversed })
+        Ok(ScanLayout { body, first, states, scans, input_axes, input_reversed, output_axes, output_reversed })
     }
 
     fn output_axis(&self, scan: usize) -> i64 {
@@ -71,16 +71,16 @@ fn agreed(sizes: &[Dim]) -> Option<Dim> {
 }
 
 pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
-    let plan = Plan::read(cx, cx.inputs().len())?;
-    let batched = plan.first == 1;
+    let layout = ScanLayout::read(cx, cx.inputs().len())?;
+    let batched = layout.first == 1;
     let fact = |i: usize| cx.input(i).cloned().unwrap_or_default();
     let without = |fact: Fact, axes: usize| {
         let shape = fact.shape().and_then(|shape| shape.get(axes..)).map(<[Dim]>::to_vec);
         Fact::tensor(fact.dtype(), shape)
     };
     let (mut lengths, mut batches) = (Vec::new(), Vec::new());
-    let mut trailing = Vec::with_capacity(plan.scans);
-    for (operand, &axis) in plan.scan_operands().zip(&plan.input_axes) {
+    let mut trailing = Vec::with_capacity(layout.scans);
+    for (operand, &axis) in layout.scan_operands().zip(&layout.input_axes) {
         let scanned = fact(operand);
         let Some(shape) = scanned.shape() else {
             trailing.push(Fact::tensor(scanned.dtype(), None));
@@ -97,7 +97,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         }
         trailing.push(Fact::tensor(scanned.dtype(), Some(shape)));
     }
-    let states = plan.first..plan.first + plan.states;
+    let states = layout.first..layout.first + layout.states;
     let starts: Vec<Fact> = states.map(fact).collect();
     if batched {
         batches.extend(starts.iter().filter_map(|start| start.shape().and_then(<[Dim]>::first).cloned()));
@@ -108,14 +108,14 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         Some(1) if !batched => {
             // What is found of the values inside holds for the one iteration there is.
             cx.walk.trips.insert(cx.site.id, 1);
-            return once(cx, &plan, starts, trailing);
+            return once(cx, &layout, starts, trailing);
         }
         Some(0) if !batched => cx.walk.trips.insert(cx.site.id, 0),
         _ => None,
     };
     let initial = starts.iter().map(|start| if batched { without(start.clone(), 1) } else { start.clone() }).collect();
     let run = Iteration {
-        body: plan.body,
+        body: layout.body,
         leading: Vec::new(),
         initial,
         trailing,
@@ -146,7 +146,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     }
     for (scan, index) in found.extra_outputs().enumerate() {
         // Runtimes refuse a scan of nothing.
-        let stacked = found.stacked(cx.model, index, plan.output_axis(scan), &length, false)?;
+        let stacked = found.stacked(cx.model, index, layout.output_axis(scan), &length, false)?;
         results.push(match &batch {
             None => stacked,
             Some(batch) => with_batch(stacked, batch),
@@ -156,24 +156,24 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
 }
 
 /// A scan of one slice.
-fn once(cx: &mut InferCx<'_>, plan: &Plan, starts: Vec<Fact>, slices: Vec<Fact>) -> InferResult {
-    let wanted = cx.model.graph(plan.body).inputs().len();
+fn once(cx: &mut InferCx<'_>, layout: &ScanLayout, starts: Vec<Fact>, slices: Vec<Fact>) -> InferResult {
+    let wanted = cx.model.graph(layout.body).inputs().len();
     let mut inputs = starts;
     inputs.extend(slices);
     if inputs.len() != wanted {
         return Err(Refusal::invalid(format!("the body has {wanted} inputs, the node gives it {}", inputs.len())));
     }
-    let mut results = cx.infer_graph(plan.body, inputs)?;
-    if results.len() < plan.states {
+    let mut results = cx.infer_graph(layout.body, inputs)?;
+    if results.len() < layout.states {
         return Err(Refusal::invalid("the body has fewer outputs than values to carry"));
     }
-    for (scan, left) in results.iter_mut().skip(plan.states).enumerate() {
+    for (scan, left) in results.iter_mut().skip(layout.states).enumerate() {
         let Some(element) = left.shape() else {
             *left = Fact::tensor(left.dtype(), None);
             continue;
         };
         let mut shape = element.to_vec();
-        shape.insert(axis_in(plan.output_axis(scan), shape.len() + 1)?, Dim::constant(1));
+        shape.insert(axis_in(layout.output_axis(scan), shape.len() + 1)?, Dim::constant(1));
         // One element more or less in the shape moves none of them.
         let elements = left.elements();
         let stacked = Fact::tensor(left.dtype(), Some(shape));
@@ -188,13 +188,13 @@ fn with_batch(fact: Fact, batch: &Dim) -> Fact {
 }
 
 pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
-    let plan = Plan::read(cx, cx.inputs().len())?;
+    let layout = ScanLayout::read(cx, cx.inputs().len())?;
     let operands = |range: std::ops::Range<usize>| range.map(|i| cx.tensor(i).cloned()).collect::<Result<Vec<_>, _>>();
-    let states = operands(plan.first..plan.first + plan.states)?;
-    let scans = operands(plan.scan_operands())?;
-    if plan.first == 0 {
-        let mut meter = Meter::new(cx, plan.body);
-        return Ok(run(cx, &plan, states, &scans, &mut meter)?.into_iter().map(Data::Tensor).collect());
+    let states = operands(layout.first..layout.first + layout.states)?;
+    let scans = operands(layout.scan_operands())?;
+    if layout.first == 0 {
+        let mut meter = Meter::new(cx, layout.body);
+        return Ok(run(cx, &layout, states, &scans, &mut meter)?.into_iter().map(Data::Tensor).collect());
     }
     let first = scans.first().map(Tensor::shape).unwrap_or_default();
     let (&[batch, length], _) = first.split_first_chunk().ok_or_else(|| Decline::invalid("no axis for a sequence"))?;
@@ -205,11 +205,11 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         }
     }
     let mut columns: Vec<Vec<Tensor>> = Vec::new();
-    let mut meter = Meter::new(cx, plan.body);
+    let mut meter = Meter::new(cx, layout.body);
     for item in 0..batch {
         meter.iteration(cx)?;
         let of_item = |tensors: &[Tensor]| tensors.iter().map(|t| pick(cx, t, 0, item)).collect::<Result<Vec<_>, _>>();
-        let results = run(cx, &plan, of_item(&states)?, &of_item(&scans)?, &mut meter)?;
+        let results = run(cx, &layout, of_item(&states)?, &of_item(&scans)?, &mut meter)?;
         columns.resize(results.len(), Vec::new());
         for (column, result) in columns.iter_mut().zip(results) {
             column.push(result);
@@ -224,14 +224,14 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
 /// All iterations over one batch of scanned tensors.
 fn run(
     cx: &EvalCx<'_>,
-    plan: &Plan,
+    layout: &ScanLayout,
     mut states: Vec<Tensor>,
     scans: &[Tensor],
     meter: &mut Meter,
 ) -> Result<Vec<Tensor>, Decline> {
     let mut length = None;
     let mut axes = Vec::with_capacity(scans.len());
-    for (tensor, &axis) in scans.iter().zip(&plan.input_axes) {
+    for (tensor, &axis) in scans.iter().zip(&layout.input_axes) {
         let axis = axis_in(axis, tensor.rank())?;
         axes.push(axis);
         let size = tensor.shape().get(axis).copied();
@@ -240,11 +240,11 @@ fn run(
         }
         length = size;
     }
-    let made = cx.model.graph(plan.body).outputs().len();
+    let made = cx.model.graph(layout.body).outputs().len();
     let Some(extra) = made.checked_sub(states.len()) else {
         return Err(Decline::invalid("the body has fewer outputs than states"));
     };
-    if cx.model.graph(plan.body).inputs().len() != states.len() + scans.len() {
+    if cx.model.graph(layout.body).inputs().len() != states.len() + scans.len() {
         return Err(Decline::invalid("the body does not take what the node gives it"));
     }
     let shapes: Vec<Vec<usize>> = states.iter().map(|state| state.shape().to_vec()).collect();
@@ -253,11 +253,11 @@ fn run(
     for at in 0..length {
         meter.iteration(cx)?;
         let mut inputs: Vec<Data> = states.drain(..).map(Data::Tensor).collect();
-        for ((tensor, &axis), &reversed) in scans.iter().zip(&axes).zip(&plan.input_reversed) {
+        for ((tensor, &axis), &reversed) in scans.iter().zip(&axes).zip(&layout.input_reversed) {
             let index = if reversed { length - 1 - at } else { at };
             inputs.push(Data::Tensor(pick(cx, tensor, axis, index)?));
         }
-        let outputs = cx.evaluate_graph(plan.body, inputs)?.into_iter().map(|output| match output {
+        let outputs = cx.evaluate_graph(layout.body, inputs)?.into_iter().map(|output| match output {
             Data::Tensor(tensor) => Ok(tensor),
             _ => Err(Decline::invalid("an output of the body is no tensor")),
         });
@@ -271,10 +271,10 @@ fn run(
         }
     }
     for (scan, mut column) in left.into_iter().enumerate() {
-        if plan.output_reversed.get(scan) == Some(&true) {
+        if layout.output_reversed.get(scan) == Some(&true) {
             column.reverse();
         }
-        states.push(stack(cx, &column, plan.output_axis(scan))?);
+        states.push(stack(cx, &column, layout.output_axis(scan))?);
     }
     Ok(states)
 }

@@ -1,7 +1,7 @@
 use crate::ir::{Attribute, Data, DeclaredType};
 use crate::ops::bodies::Bodies;
 use crate::ops::{Budget, Decline, evaluate_graph};
-use crate::slicing::Rule;
+use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
 fn ints(data: &Data) -> (Vec<usize>, Vec<i64>) {
@@ -323,7 +323,7 @@ fn a_loop_without_end_is_declined() {
     b.node(b.main(), "Loop", "_ c x", "y", &[("body", Attribute::Graph(body))]);
     b.outputs(b.main(), "y");
     let budget = Budget::new(1 << 20, 1 << 20, 100_000_000, u64::MAX);
-    let result = evaluate_graph(&b.model, b.main(), Vec::new(), &budget, Rule::default());
+    let result = evaluate_graph(&b.model, b.main(), Vec::new(), &budget, SliceRule::default());
     assert!(matches!(result, Err(Decline::OverBudget(_))));
 }
 

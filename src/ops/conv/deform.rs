@@ -9,14 +9,14 @@
 //! | refuses | offsets or a mask of another shape, offsets that are no numbers |
 #![allow(
     clippy::indexing_slicing,
-    reason = "the plan checked the ranks, and blocks are cut from buffers made for the largest of them"
+    reason = "the layout checked the ranks, and blocks are cut from buffers made for the largest of them"
 )]
 
 use std::borrow::Cow;
 
 use rayon::prelude::*;
 
-use super::direct::{Plan, per_channel, shape_of};
+use super::direct::{ConvLayout, per_channel, shape_of};
 use super::geometry::Geometry;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read, same_dtype};
@@ -46,17 +46,17 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (bias, mask) = (cx.optional_tensor(3)?, cx.optional_tensor(4)?);
     let dtype = x.dtype();
     same_dtype(dtype, &[w, offset])?;
-    let plan = Plan::new(cx, x.shape(), w.shape())?;
+    let layout = ConvLayout::new(cx, x.shape(), w.shape())?;
     let channels = x.shape()[1];
     let groups = usize::try_from(cx.attr_int("offset_group")?.unwrap_or(1)).unwrap_or(0);
     if groups == 0 || !channels.is_multiple_of(groups) {
         return Err(Decline::invalid(format!("{channels} channels do not divide into {groups} offset groups")));
     }
-    let (taps, axes) = (plan.geometry.taps, plan.geometry.axes.len());
+    let (taps, axes) = (layout.geometry.taps, layout.geometry.axes.len());
     let check = |operand: &Tensor, per_tap: usize| {
         let rows = groups.checked_mul(taps).and_then(|rows| rows.checked_mul(per_tap));
-        let places = plan.geometry.axes.iter().map(|axis| axis.places);
-        let expected = [Some(plan.geometry.batch), rows].into_iter().chain(places.map(Some));
+        let places = layout.geometry.axes.iter().map(|axis| axis.places);
+        let expected = [Some(layout.geometry.batch), rows].into_iter().chain(places.map(Some));
         if operand.shape().iter().map(|&dim| Some(dim)).eq(expected) {
             same_dtype(dtype, &[operand])
         } else {
@@ -69,14 +69,14 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         same_dtype(dtype, &[bias])?;
         per_channel(bias, w.shape()[0])?;
     }
-    cx.claim(dtype, &plan.shape)?;
+    cx.claim(dtype, &layout.shape)?;
     let corners = 1u64.checked_shl(axes as u32).unwrap_or(u64::MAX);
-    let samples = [plan.geometry.batch, channels, taps, plan.geometry.places];
+    let samples = [layout.geometry.batch, channels, taps, layout.geometry.places];
     let samples = samples.iter().fold(corners, |work, &factor| work.saturating_mul(factor as u64));
-    cx.budget().take_work(plan.geometry.work().saturating_add(samples))?;
+    cx.budget().take_work(layout.geometry.work().saturating_add(samples))?;
     in_lane!(dtype, T => {
         let sampler = Sampler {
-            geometry: &plan.geometry,
+            geometry: &layout.geometry,
             offset: read::<T>(offset)?,
             mask: mask.map(read::<T>).transpose()?,
             groups,
@@ -86,8 +86,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             return Err(Decline::unsupported("an offset is no finite number"));
         }
         let bias = bias.map(read::<T>).transpose()?;
-        let values = sampler.convolve(&read::<T>(x)?, &read::<T>(w)?, bias.as_deref(), &plan.shape);
-        Ok(vec![T::write(dtype, &plan.shape, values)?.into()])
+        let values = sampler.convolve(&read::<T>(x)?, &read::<T>(w)?, bias.as_deref(), &layout.shape);
+        Ok(vec![T::write(dtype, &layout.shape, values)?.into()])
     })
 }
 

@@ -8,7 +8,7 @@
 //! | refuses | images without spatial axes, channels that do not go with the groups, a `kernel_shape` that is not the weights', kernels that do not fit, padding given twice |
 #![allow(
     clippy::indexing_slicing,
-    reason = "the plan checked the ranks, and blocks are cut from buffers made for the largest of them"
+    reason = "the layout checked the ranks, and blocks are cut from buffers made for the largest of them"
 )]
 
 use super::geometry::{Geometry, Operands, group};
@@ -108,31 +108,31 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (x, w, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.optional_tensor(2)?);
     let dtype = x.dtype();
     same_dtype(dtype, &[w])?;
-    let plan = Plan::new(cx, x.shape(), w.shape())?;
+    let layout = ConvLayout::new(cx, x.shape(), w.shape())?;
     if let Some(bias) = bias {
         same_dtype(dtype, &[bias])?;
         per_channel(bias, w.shape()[0])?;
     }
-    cx.claim(dtype, &plan.shape)?;
-    cx.budget().take_work(plan.geometry.work())?;
+    cx.claim(dtype, &layout.shape)?;
+    cx.budget().take_work(layout.geometry.work())?;
     in_lane!(dtype, T => {
         let bias = bias.map(read::<T>).transpose()?;
-        let values = plan.convolve(&read::<T>(x)?, &read::<T>(w)?, bias.as_deref());
-        Ok(vec![T::write(dtype, &plan.shape, values)?.into()])
+        let values = layout.convolve(&read::<T>(x)?, &read::<T>(w)?, bias.as_deref());
+        Ok(vec![T::write(dtype, &layout.shape, values)?.into()])
     })
 }
 
 /// A convolution of fixed shapes.
-pub(super) struct Plan {
+pub(super) struct ConvLayout {
     pub geometry: Geometry,
     /// The shape of the result.
     pub shape: Vec<usize>,
 }
 
-impl Plan {
+impl ConvLayout {
     /// # Errors
     /// The operands do not go together.
-    pub fn new(cx: &EvalCx<'_>, x: &[usize], w: &[usize]) -> Result<Plan, Decline> {
+    pub fn new(cx: &EvalCx<'_>, x: &[usize], w: &[usize]) -> Result<ConvLayout, Decline> {
         let groups = group(cx)?;
         let ([batch, channels, sizes @ ..], [out_channels, per_group, kernel @ ..]) = (x, w) else {
             return Err(Decline::invalid("a convolution needs operands of rank 3 or more"));
@@ -147,7 +147,7 @@ impl Plan {
             return Err(Decline::invalid(format!("{channels} channels for {groups} groups of {per_group}")));
         }
         let shape = [*batch, *out_channels].into_iter().chain(geometry.axes.iter().map(|axis| axis.places)).collect();
-        Ok(Plan { geometry, shape })
+        Ok(ConvLayout { geometry, shape })
     }
 
     /// The sums. The caller has claimed their memory and work.

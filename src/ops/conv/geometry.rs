@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::dim::Dim;
 use crate::ops::lane::Ring;
-use crate::ops::window::{Axis, read_numbers};
+use crate::ops::window::{AxisWindows, read_numbers};
 use crate::ops::{Decline, InferCx, Refusal, Site};
 use crate::tensor::{Shape, product};
 
@@ -89,7 +89,7 @@ pub(super) struct Geometry {
     /// Output channels of one group.
     pub out_channels: usize,
     /// The spatial axes the windows slide over.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<AxisWindows>,
     /// Elements of a channel of the axes.
     pub elements: usize,
     /// Places of the windows.
@@ -106,14 +106,14 @@ impl Geometry {
         groups: i64,
         in_channels: usize,
         out_channels: usize,
-        axes: Vec<Axis>,
+        axes: Vec<AxisWindows>,
     ) -> Result<Self, Decline> {
         let groups = usize::try_from(groups).unwrap_or(usize::MAX);
         if !in_channels.is_multiple_of(groups) || !out_channels.is_multiple_of(groups) {
             let channels = format!("{in_channels} and {out_channels} channels");
             return Err(Decline::invalid(format!("{channels} do not divide into {groups} groups")));
         }
-        let all = |of: fn(&Axis) -> usize| -> Result<usize, Decline> {
+        let all = |of: fn(&AxisWindows) -> usize| -> Result<usize, Decline> {
             let dims: Vec<usize> = axes.iter().map(of).collect();
             product(&dims).ok_or_else(|| Decline::OverBudget("the windows are not addressable".into()))
         };
@@ -134,7 +134,8 @@ impl Geometry {
 
     /// Whether the matrix of an image is the image.
     pub fn is_pointwise(&self) -> bool {
-        let trivial = |axis: &Axis| axis.kernel == 1 && axis.begin == 0 && axis.stride == 1 && axis.size == axis.places;
+        let trivial =
+            |axis: &AxisWindows| axis.kernel == 1 && axis.begin == 0 && axis.stride == 1 && axis.size == axis.places;
         self.axes.iter().all(trivial)
     }
 
@@ -203,7 +204,7 @@ impl Geometry {
 }
 
 /// The number of the row of elements that the outer taps of a row of places lie on, if they are not padding.
-fn element_of_line(axes: &[Axis], taps: &[usize], line: usize) -> Option<usize> {
+fn element_of_line(axes: &[AxisWindows], taps: &[usize], line: usize) -> Option<usize> {
     let (mut line, mut row, mut stride) = (line, 0, 1);
     for (axis, &tap) in axes.iter().zip(taps).rev() {
         row += axis.element(line % axis.places, tap)? * stride;

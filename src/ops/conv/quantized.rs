@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-use super::direct::{Plan, per_channel, shape_of};
+use super::direct::{ConvLayout, per_channel, shape_of};
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, read, same_dtype};
 use crate::ops::quantize::Requantize;
@@ -33,13 +33,13 @@ fn infer_qlinear(cx: &mut InferCx<'_>) -> InferResult {
 
 fn eval_integer(cx: &mut EvalCx<'_>) -> EvalResult {
     let (x, w) = (cx.tensor(0)?, cx.tensor(1)?);
-    let (plan, sums) = sums(cx, (x, cx.optional_tensor(2)?), (w, cx.optional_tensor(3)?), None)?;
-    Ok(vec![u32::write(DType::Int32, &plan.shape, sums)?.into()])
+    let (layout, sums) = sums(cx, (x, cx.optional_tensor(2)?), (w, cx.optional_tensor(3)?), None)?;
+    Ok(vec![u32::write(DType::Int32, &layout.shape, sums)?.into()])
 }
 
 fn eval_qlinear(cx: &mut EvalCx<'_>) -> EvalResult {
     let (x, w, bias) = (cx.tensor(0)?, cx.tensor(3)?, cx.optional_tensor(8)?);
-    let (plan, sums) = sums(cx, (x, Some(cx.tensor(2)?)), (w, Some(cx.tensor(5)?)), bias)?;
+    let (layout, sums) = sums(cx, (x, Some(cx.tensor(2)?)), (w, Some(cx.tensor(5)?)), bias)?;
     let requantize = Requantize::new(cx.tensor(6)?, cx.tensor(7)?)?;
     let (x_scale, w_scale) = (read::<f32>(cx.tensor(1)?)?, read::<f32>(cx.tensor(4)?)?);
     let &[x_scale] = &*x_scale else { return Err(Decline::invalid("the image has more than one scale")) };
@@ -47,15 +47,15 @@ fn eval_qlinear(cx: &mut EvalCx<'_>) -> EvalResult {
     if w_scale.len() != 1 {
         per_channel(cx.tensor(4)?, channels)?;
     }
-    cx.claim(requantize.dtype(), &plan.shape)?;
+    cx.claim(requantize.dtype(), &layout.shape)?;
     let mut codes = Vec::with_capacity(sums.len());
     let scales = w_scale.iter().cycle().take(if w_scale.len() == 1 { usize::MAX } else { channels }).cycle();
-    for (sums, &w_scale) in sums.chunks_exact(plan.geometry.places.max(1)).zip(scales) {
+    for (sums, &w_scale) in sums.chunks_exact(layout.geometry.places.max(1)).zip(scales) {
         for &sum in sums {
             codes.push(requantize.code(sum as i32, x_scale * w_scale)?);
         }
     }
-    Ok(vec![requantize.tensor(&plan.shape, codes)?.into()])
+    Ok(vec![requantize.tensor(&layout.shape, codes)?.into()])
 }
 
 /// The sums of products in 32 bits.
@@ -64,8 +64,8 @@ fn sums(
     (x, x_zero): (&Tensor, Option<&Tensor>),
     (w, w_zero): (&Tensor, Option<&Tensor>),
     bias: Option<&Tensor>,
-) -> Result<(Plan, Vec<u32>), Decline> {
-    let plan = Plan::new(cx, x.shape(), w.shape())?;
+) -> Result<(ConvLayout, Vec<u32>), Decline> {
+    let layout = ConvLayout::new(cx, x.shape(), w.shape())?;
     let channels = w.shape().first().copied().unwrap_or(0);
     if let Some(zero) = x_zero
         && zero.len() != 1
@@ -81,11 +81,11 @@ fn sums(
         same_dtype(DType::Int32, &[bias])?;
         per_channel(bias, channels)?;
     }
-    cx.claim(DType::Int32, &plan.shape)?;
-    cx.budget().take_work(plan.geometry.work())?;
+    cx.claim(DType::Int32, &layout.shape)?;
+    cx.budget().take_work(layout.geometry.work())?;
     let bias = bias.map(read::<u32>).transpose()?;
-    let sums = plan.convolve(&shifted(x, x_zero, 1)?, &shifted(w, w_zero, channels)?, bias.as_deref());
-    Ok((plan, sums))
+    let sums = layout.convolve(&shifted(x, x_zero, 1)?, &shifted(w, w_zero, channels)?, bias.as_deref());
+    Ok((layout, sums))
 }
 
 /// The operand's numbers less their zero points, one for all or one for each of `channels` parts, wrapped to 32 bits.

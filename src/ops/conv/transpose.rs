@@ -21,7 +21,7 @@ use crate::ir::Fact;
 use crate::ops::lane::{Ring, in_lane, read, same_dtype};
 use crate::ops::linear::{Matrix, multiply_add};
 use crate::ops::traits::Traits;
-use crate::ops::window::{AutoPad, Axis, Window, read_numbers};
+use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 
 pub(super) const CONV_TRANSPOSE: Operator =
@@ -73,7 +73,7 @@ impl Transpose {
     }
 
     /// The windows over the result, one place for each element of the image.
-    fn axis(&self, version: i64, at: usize, places: usize, kernel: usize) -> Option<Axis> {
+    fn axis(&self, version: i64, at: usize, places: usize, kernel: usize) -> Option<AxisWindows> {
         let stride = i128::from(*self.window.strides.get(at)?);
         let dilation = i128::from(*self.window.dilations.get(at)?);
         let extra = i128::from(*self.output_padding.get(at)?);
@@ -110,7 +110,7 @@ impl Transpose {
         if size < 1 {
             return None;
         }
-        Some(Axis {
+        Some(AxisWindows {
             size: usize::try_from(size).ok()?,
             kernel,
             stride: usize::try_from(stride).ok()?,

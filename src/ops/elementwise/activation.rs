@@ -21,7 +21,7 @@ use super::kernel::{Reader, charge, lanes, map_floats, map_to, single, wrong_dty
 use super::{Meeting, common_dtype, equal_shapes, like_operand, like_operand_with};
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, placed_shape};
-use crate::ops::traits::{OVERSHOOT, Operands, Range, Traits, Twice};
+use crate::ops::traits::{OVERSHOOT, Operands, Traits, Twice, ValueRange};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Number};
 
@@ -31,7 +31,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .integers_since(14)
             .rising()
             .twice(Twice::Once)
-            .range(|_, _| Some(Range::between(0.0, f64::INFINITY))),
+            .range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY))),
     ),
     Operator::new("LeakyRelu", &[1, 6, 16], like_operand, |cx| {
         let alpha = parameter(cx, "alpha", 0.01)?;
@@ -49,13 +49,16 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::approximate().attributes(&["alpha", "gamma"])),
     Operator::new("Celu", &[12, 28], like_operand, evaluate_celu).with(Traits::approximate().attributes(&["alpha"])),
     Operator::new("Sigmoid", &[1, 6, 13], like_operand, |cx| common(cx, exponential::sigmoid, sigmoid)).with(
-        Traits::approximate().rising().ignoring_zero_sign().range(|_, _| Some(Range::between(0.0, 1.0 + OVERSHOOT))),
+        Traits::approximate()
+            .rising()
+            .ignoring_zero_sign()
+            .range(|_, _| Some(ValueRange::between(0.0, 1.0 + OVERSHOOT))),
     ),
     Operator::new("HardSigmoid", &[1, 6, 22], like_operand, |cx| {
         let (alpha, beta) = (parameter(cx, "alpha", 0.2)?, parameter(cx, "beta", 0.5)?);
         floats(cx, move |x| (alpha * x + beta).clamp(0.0, 1.0))
     })
-    .with(Traits::approximate().attributes(&["alpha", "beta"]).range(|_, _| Some(Range::between(0.0, 1.0)))),
+    .with(Traits::approximate().attributes(&["alpha", "beta"]).range(|_, _| Some(ValueRange::between(0.0, 1.0)))),
     Operator::new("HardSwish", &[14, 22], like_operand, |cx| floats(cx, |x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)))
         .with(Traits::approximate()),
     Operator::new("Swish", &[24], like_operand, |cx| {
@@ -65,7 +68,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     .with(Traits::approximate().attributes(&["alpha"])),
     Operator::new("SwiGLU", &[28], infer_swiglu, evaluate_swiglu),
     Operator::new("Softplus", &[1, 22], like_operand, |cx| floats(cx, softplus)).with(
-        Traits::approximate().rising().ignoring_zero_sign().range(|_, _| Some(Range::between(0.0, f64::INFINITY))),
+        Traits::approximate().rising().ignoring_zero_sign().range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY))),
     ),
     Operator::new("Softsign", &[1, 22], like_operand, |cx| floats(cx, |x| x / (1.0 + x.abs())))
         .with(Traits::approximate().rising().range(within_one)),

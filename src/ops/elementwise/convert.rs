@@ -54,7 +54,7 @@ pub(super) fn convert(tensor: &Tensor, to: DType, rounding: Rounding) -> Result<
     if from == DType::String {
         return parse_elements(tensor, to);
     }
-    let source = Source { tensor, dtype: from };
+    let source = BlockReader { tensor, dtype: from };
     let Rounding { saturate, mode } = rounding;
     match to {
         DType::Int8 => source.to_integers::<i8>(),
@@ -180,12 +180,12 @@ fn low_bits(value: f64) -> Option<u8> {
 }
 
 /// A tensor that is read as integers, `f32` or `f64`, block by block.
-struct Source<'a> {
+struct BlockReader<'a> {
     tensor: &'a Tensor,
     dtype: DType,
 }
 
-impl Source<'_> {
+impl BlockReader<'_> {
     fn to_integers<T: Number>(&self) -> Result<Tensor, Decline> {
         self.convert(&|x| Some(T::from_i64(x.0)), &|x| whole(x.into()), &whole)
     }

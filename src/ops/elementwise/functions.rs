@@ -18,7 +18,7 @@ use super::symbolic::Elements;
 use super::{like_operand, like_operand_with, with_mapped};
 use crate::dim::Dim;
 use crate::ir::{Fact, Scalar};
-use crate::ops::traits::{Counting, NodeFacts, OVERSHOOT, Range, Traits, Twice};
+use crate::ops::traits::{Counting, NodeFacts, OVERSHOOT, Traits, Twice, ValueRange};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{Bool, DType, Number, Tensor, smallfloat};
 
@@ -30,14 +30,14 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .integers_since(6)
             .twice(Twice::Once)
             .ignoring_zero_sign()
-            .range(|_, _| Some(Range::between(0.0, f64::INFINITY))),
+            .range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY))),
     ),
     Operator::new("Sign", &[9, 13], |cx| like_operand_with(cx, |e, x| e.sign(x)), evaluate_sign).with(
         Traits::function()
             .rising()
             .twice(Twice::Once)
             .ignoring_zero_sign()
-            .range(|_, _| Some(Range::between(-1.0, 1.0))),
+            .range(|_, _| Some(ValueRange::between(-1.0, 1.0))),
     ),
     Operator::new(
         "Floor",
@@ -65,7 +65,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Reciprocal", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::recip, f64::recip))
         .with(Traits::approximate()),
     Operator::new("Exp", &[1, 6, 13], like_operand, |cx| common(cx, exponential::exp, libm::exp)).with(
-        Traits::approximate().rising().ignoring_zero_sign().range(|_, _| Some(Range::between(0.0, f64::INFINITY))),
+        Traits::approximate().rising().ignoring_zero_sign().range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY))),
     ),
     Operator::new("Log", &[1, 6, 13], like_operand, |cx| floats(cx, 16, libm::log))
         .with(Traits::approximate().rising().ignoring_zero_sign()),
@@ -84,7 +84,9 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Atan", &[7, 22], like_operand, |cx| floats(cx, 32, libm::atan)).with(Traits::approximate().rising()),
     Operator::new("Sinh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::sinh)).with(Traits::approximate().rising()),
     Operator::new("Cosh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::cosh)).with(
-        Traits::approximate().ignoring_zero_sign().range(|_, _| Some(Range::between(1.0 - OVERSHOOT, f64::INFINITY))),
+        Traits::approximate()
+            .ignoring_zero_sign()
+            .range(|_, _| Some(ValueRange::between(1.0 - OVERSHOOT, f64::INFINITY))),
     ),
     Operator::new("Asinh", &[9, 22], like_operand, |cx| floats(cx, 32, libm::asinh))
         .with(Traits::approximate().rising()),
@@ -100,8 +102,8 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 ];
 
 /// What approaches 1 and −1, or reaches them.
-pub(in crate::ops) fn within_one(_: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<Range>) -> Option<Range> {
-    Some(Range::between(-1.0 - OVERSHOOT, 1.0 + OVERSHOOT))
+pub(in crate::ops) fn within_one(_: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<ValueRange>) -> Option<ValueRange> {
+    Some(ValueRange::between(-1.0 - OVERSHOOT, 1.0 + OVERSHOOT))
 }
 
 /// `−(o + Σ sₖ·iₖ) = −o + Σ −sₖ·iₖ`.

@@ -19,7 +19,7 @@ use super::{common_dtype, scalars, static_shapes, with_mapped, with_zipped};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, broadcast_shapes};
-use crate::ops::traits::{AxisSource, Movement, NodeFacts, Range, Traits};
+use crate::ops::traits::{AxisSource, Movement, NodeFacts, Traits, ValueRange};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor};
 
@@ -44,7 +44,7 @@ fn chosen_number(_: &NodeFacts<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -
 }
 
 /// The bounds, where they do not cross and are numbers. One that is left out is the type's last finite number.
-fn clip_range(view: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<Range>) -> Option<Range> {
+fn clip_range(view: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<ValueRange>) -> Option<ValueRange> {
     let (low, high) = if view.opset < 6 {
         return None;
     } else if view.opset < 11 {
@@ -63,7 +63,7 @@ fn clip_range(view: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<Range>) -> Optio
         (bound(1, -last)?, bound(2, last)?)
     };
     // False for NaN, too.
-    (low <= high).then_some(Range::between(low, high))
+    (low <= high).then_some(ValueRange::between(low, high))
 }
 
 /// Identity moves nothing.

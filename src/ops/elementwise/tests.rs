@@ -86,12 +86,12 @@ fn no_operand_makes_an_operator_panic() {
 #[test]
 #[allow(clippy::approx_constant, reason = "the table holds what was computed, not what it nearly is")]
 fn functions_have_the_values_runtimes_compute() {
-    type Row = (&'static str, i64, [f32; 5], [f32; 5]);
+    type Case = (&'static str, i64, [f32; 5], [f32; 5]);
     let x = [-1.5, -0.25, 0.5, 0.75, 2.25];
     let unit = [-0.75, -0.25, 0.0, 0.5, 1.0];
     let positive = [0.25, 0.5, 1.0, 2.0, 10.0];
     let infinity = f32::INFINITY;
-    let rows: &[Row] = &[
+    let rows: &[Case] = &[
         ("Sqrt", 13, positive, [0.5, 0.7071068, 1.0, 1.4142135, 3.1622777]),
         ("Log", 13, positive, [-1.3862944, -0.6931472, 0.0, 0.6931472, 2.3025851]),
         ("Reciprocal", 13, x, [-0.6666667, -4.0, 2.0, 1.3333334, 0.4444444]),

@@ -6,7 +6,7 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Data, DeclaredType, Fact, GraphId, Model, NamedAttribute, Node, NodeId, SparseTensor};
 use crate::ops::interpret::Environment;
 use crate::ops::{Budget, Decline, EvalResult, Refusal, Walk};
-use crate::slicing::Rule;
+use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
 /// A node together with the version of its operator that is in force there.
@@ -21,7 +21,7 @@ pub struct Site<'a> {
     /// The `since_version` of the operator in force, not the model's operator set.
     pub version: i64,
     /// How disputed cases of slicing are read.
-    pub slice_rule: Rule,
+    pub slice_rule: SliceRule,
     /// Inside a function: what the call gives for the attributes that the body refers to, defaults filled in.
     pub bindings: &'a [NamedAttribute],
 }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ir::{Data, Function, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::{Budget, Decline, EvalCx, EvalResult, Site, Status, registry};
-use crate::slicing::Rule;
+use crate::slicing::SliceRule;
 
 /// How deeply graphs and function calls may be nested while evaluating.
 const MAX_DEPTH: usize = 32;
@@ -23,7 +23,13 @@ pub struct Environment<'a> {
 ///
 /// # Errors
 /// The first node, in order, that cannot be evaluated, by name and with the reason.
-pub fn evaluate_graph(model: &Model, graph: GraphId, inputs: Vec<Data>, budget: &Budget, rule: Rule) -> EvalResult {
+pub fn evaluate_graph(
+    model: &Model,
+    graph: GraphId,
+    inputs: Vec<Data>,
+    budget: &Budget,
+    rule: SliceRule,
+) -> EvalResult {
     evaluate_body(&Environment { model, outer: &|_| None, bindings: &[] }, graph, inputs, budget, rule, 0)
 }
 
@@ -37,7 +43,7 @@ pub fn evaluate_node(
     node: &Node,
     inputs: Vec<Option<Data>>,
     budget: &Budget,
-    rule: Rule,
+    rule: SliceRule,
     depth: usize,
 ) -> EvalResult {
     if depth > MAX_DEPTH {
@@ -63,7 +69,7 @@ pub(in crate::ops) fn evaluate_body(
     graph: GraphId,
     inputs: Vec<Data>,
     budget: &Budget,
-    rule: Rule,
+    rule: SliceRule,
     depth: usize,
 ) -> EvalResult {
     if depth > MAX_DEPTH {

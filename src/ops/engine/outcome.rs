@@ -151,10 +151,10 @@ impl Budget {
 }
 
 impl Default for Budget {
-    /// 256 MiB a result, 768 MiB in all; 2·10¹⁰ operations a node, 10¹¹ in all.
+    /// 256 MiB a result, 768 MiB in all; 2·10¹⁰ operations, which one node may take: a second or two of processor time.
     fn default() -> Self {
         // Two walks may hold what they found at the same time: together within 2 GiB.
-        Budget::new(256 << 20, 768 << 20, 20_000_000_000, 100_000_000_000)
+        Budget::new(256 << 20, 768 << 20, 20_000_000_000, 20_000_000_000)
     }
 }
 

@@ -117,11 +117,45 @@ pub fn newest_opset(domain: &str) -> Option<i64> {
 
 /// Finds an operator by domain (`""` and `ai.onnx` are one) and name.
 pub fn operator(domain: &str, name: &str) -> Option<&'static Operator> {
-    static TABLE: OnceLock<FxHashMap<(&'static str, &'static str), &'static Operator>> = OnceLock::new();
+    static TABLE: OnceLock<Table> = OnceLock::new();
     let domain = if domain == "ai.onnx" { "" } else { domain };
-    let table =
-        TABLE.get_or_init(|| operators().map(|operator| ((operator.domain, operator.name), operator)).collect());
-    table.get(&(domain, name)).copied()
+    TABLE.get_or_init(Table::new).find(domain, name)
+}
+
+/// The operators by name. Rules ask for them at every node, so a name is not hashed as a whole: its length and three of its letters
+/// leave one operator in most cases, and two comparisons the right one.
+struct Table {
+    /// The places of each key in `operators`, and one end more.
+    begins: Vec<usize>,
+    operators: Vec<&'static Operator>,
+}
+
+/// How many different keys there are.
+const KEYS: usize = 4096;
+
+impl Table {
+    fn new() -> Self {
+        let mut keyed: Vec<(usize, &'static Operator)> =
+            operators().map(|known| (Self::key(known.name), known)).collect();
+        keyed.sort_by_key(|&(key, _)| key);
+        let begins = (0..=KEYS).map(|key| keyed.partition_point(|&(other, _)| other < key)).collect();
+        Table { begins, operators: keyed.into_iter().map(|(_, known)| known).collect() }
+    }
+
+    fn key(name: &str) -> usize {
+        let letters = name.as_bytes();
+        let at = |place: usize| usize::from(letters.get(place).copied().unwrap_or(0));
+        let last = usize::from(letters.last().copied().unwrap_or(0));
+        let mixed = at(0).wrapping_mul(31) ^ at(letters.len() / 2).wrapping_mul(7) ^ last.wrapping_mul(131);
+        (mixed ^ letters.len().wrapping_mul(521)) % KEYS
+    }
+
+    fn find(&self, domain: &str, name: &str) -> Option<&'static Operator> {
+        let key = Self::key(name);
+        let places = *self.begins.get(key)?..*self.begins.get(key + 1)?;
+        let mut alike = self.operators.get(places)?.iter();
+        alike.find(|known| known.name == name && known.domain == domain).copied()
+    }
 }
 
 /// The operator a node is taken for, whatever version is in force.

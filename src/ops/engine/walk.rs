@@ -1,8 +1,9 @@
 //! The walk: facts about every value of a graph, node by node in an order to compute in.
 
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::dim::{Dim, Scope, is_identifier};
 use crate::ir::{
@@ -12,14 +13,14 @@ use crate::ir::{
 use crate::ops::interpret::{self, Environment, bindings_of};
 use crate::ops::registry::{self, Operator};
 use crate::ops::{Budget, Decline, InferCx, Refusal, Site, Status};
-use crate::slicing::Rule;
+use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
 /// How deeply function calls and subgraphs may be nested while inferring.
 const MAX_DEPTH: usize = 100;
 
 /// How a node fared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKind {
     /// The node breaks a rule of the standard.
@@ -57,7 +58,7 @@ pub struct Walk {
     /// What evaluation may spend.
     pub budget: Budget,
     /// How disputed cases of slicing are read.
-    pub slice_rule: Rule,
+    pub slice_rule: SliceRule,
     /// Whether nodes whose operands are known are evaluated.
     pub evaluate: bool,
     /// Nodes whose results are not to be written out although they are constant, and whether other constants are computed from them.
@@ -74,6 +75,8 @@ pub struct Walk {
     plain: Rc<[String]>,
     /// Names that were dimensions of inputs of their own before these got sizes; expressions may have them still.
     pub replaced: Vec<String>,
+    /// What was inside each node of the main graph that has bodies, and what that read, when it was last inferred.
+    inferred: FxHashMap<NodeId, u64>,
     depth: usize,
     visits: usize,
     bindings: Rc<[NamedAttribute]>,
@@ -82,7 +85,7 @@ pub struct Walk {
 
 impl Walk {
     /// A walk that knows nothing yet.
-    pub fn new(scope: Rc<Scope>, slice_rule: Rule, budget: Budget) -> Self {
+    pub fn new(scope: Rc<Scope>, slice_rule: SliceRule, budget: Budget) -> Self {
         Walk {
             facts: Facts::new(Rc::clone(&scope)),
             scope,
@@ -97,6 +100,7 @@ impl Walk {
             following: 0,
             plain: Rc::new([]),
             replaced: Vec::new(),
+            inferred: FxHashMap::default(),
             depth: 0,
             visits: 0,
             bindings: Rc::new([]),
@@ -110,12 +114,13 @@ impl Walk {
     }
 
     /// States what is known of every value of the main graph and the subgraphs in it. Values that already have a fact keep it,
-    /// and nodes whose results all have one are not visited again: after an edit, [`Walk::forget`] what may have changed.
+    /// and nodes whose results all have one are not visited again: after an edit, [`Walk::forget`] what may have changed. A node
+    /// with a body that edits have changed, or that reads something else now, is visited again for the sake of the values inside.
     ///
     /// # Errors
     /// The graph has a cycle.
     pub fn infer_main(&mut self, model: &Model) -> Result<(), Refusal> {
-        self.visits = 1_000_000usize.saturating_add(model.value_count().saturating_mul(64));
+        self.visits = 50_000usize.saturating_add(model.value_count().saturating_mul(64));
         let main = model.main();
         self.facts.reserve(model.graph(main).node_count() + model.graph(main).initializers().len());
         let mut plain = plain_names(model, main);
@@ -175,9 +180,37 @@ impl Walk {
             let mut outputs = node.outputs().iter().flatten();
             if node.outputs().is_empty() || outputs.any(|&value| self.facts.get(value).is_none()) {
                 self.infer_node(model, id, node);
+                self.has_changed_inside(model, id, node);
+            } else if self.has_changed_inside(model, id, node) {
+                self.infer_again(model, id, node);
             }
         }
         Ok(())
+    }
+
+    /// Whether what a node of the main graph has inside, or reads, is not what it was when it was last inferred.
+    fn has_changed_inside(&mut self, model: &Model, id: NodeId, node: &Node) -> bool {
+        if self.depth > 0 || node.subgraphs().next().is_none() {
+            return false;
+        }
+        let now = hash_inside(model, node);
+        self.inferred.insert(id, now).is_some_and(|before| before != now)
+    }
+
+    /// Infers a node again for the sake of what is inside it. What was stated of its results holds still, and other facts speak of it,
+    /// so that stays unless all is known now.
+    fn infer_again(&mut self, model: &Model, id: NodeId, node: &Node) {
+        let outputs = || node.outputs().iter().flatten().copied();
+        let before: Vec<(ValueId, Fact)> = outputs().filter_map(|v| Some((v, self.facts.get(v)?.clone()))).collect();
+        self.infer_node(model, id, node);
+        for (value, fact) in before {
+            let again = self.facts.get(value).cloned().unwrap_or_default();
+            let is_known = fact.data().is_none() && again.data().is_some();
+            let (stays, other) = if is_known { (again, fact) } else { (fact, again) };
+            self.facts.set(value, stays);
+            // Both are proved; should they differ, the first is what others rest on.
+            let _ = self.facts.meet(value, other);
+        }
     }
 
     fn infer_node(&mut self, model: &Model, id: NodeId, node: &Node) {
@@ -369,6 +402,21 @@ impl Walk {
         let outputs = model.graph(graph).outputs().iter();
         Ok(outputs.map(|&value| self.facts.get(value).cloned().unwrap_or_default()).collect())
     }
+}
+
+/// A hash of what a node reads, and of the nodes in its bodies with what these read and give.
+fn hash_inside(model: &Model, node: &Node) -> u64 {
+    let mut hasher = FxHasher::default();
+    node.inputs().hash(&mut hasher);
+    let mut open: Vec<GraphId> = node.subgraphs().collect();
+    while let Some(graph) = open.pop() {
+        model.graph(graph).outputs().hash(&mut hasher);
+        for (id, node) in model.graph(graph).nodes().filter_map(|id| Some((id, model.node(id)?))) {
+            (id, node.inputs(), node.outputs()).hash(&mut hasher);
+            open.extend(node.subgraphs());
+        }
+    }
+    hasher.finish()
 }
 
 /// Forgets what an earlier inference said of the values that `graph` and the graphs inside it define.

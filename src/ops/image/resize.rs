@@ -218,16 +218,16 @@ impl Coordinates {
 }
 
 /// Where a place of the result lies in the data.
-struct Place {
+struct Coordinate {
     coordinate: f64,
     /// Whether the coordinate is computed without rounding, in whatever order and precision.
     exact: bool,
 }
 
-impl Place {
-    fn new(coordinates: Coordinates, extent: &Extent, place: usize) -> Place {
+impl Coordinate {
+    fn new(coordinates: Coordinates, extent: &Extent, place: usize) -> Coordinate {
         let (coordinate, single) = (coordinates.at::<f64>(extent, place), coordinates.at::<Single>(extent, place));
-        Place { coordinate, exact: single.exact && f64::from(single.value) == coordinate }
+        Coordinate { coordinate, exact: single.exact && f64::from(single.value) == coordinate }
     }
 
     /// Whether rounding decides on which side of a number the coordinate lies.
@@ -238,7 +238,7 @@ impl Place {
 
 impl Nearest {
     /// The element nearest to a place; `None` where rounding decides.
-    fn index(self, place: &Place, extent: &Extent) -> Option<usize> {
+    fn index(self, place: &Coordinate, extent: &Extent) -> Option<usize> {
         let x = place.coordinate;
         let (rounded, border) = match self {
             Nearest::PreferFloor => ((x - 0.5).ceil(), x.floor() + 0.5),
@@ -313,12 +313,13 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             continue;
         }
         cx.claim(DType::Complex128, &[extent.output])?;
-        let along: Vec<Place> = (0..extent.output).map(|place| Place::new(coordinates, extent, place)).collect();
+        let along: Vec<Coordinate> =
+            (0..extent.output).map(|place| Coordinate::new(coordinates, extent, place)).collect();
         if along.iter().any(|place| !place.coordinate.is_finite()) {
             return Err(Decline::unsupported("a coordinate is not finite"));
         }
         let last = extent.input as f64 - 1.0;
-        let outside = |place: &Place| match coordinates {
+        let outside = |place: &Coordinate| match coordinates {
             Coordinates::CropAndResize if place.is_about(0.0) || place.is_about(last) => None,
             Coordinates::CropAndResize => Some(!(0.0..=last).contains(&place.coordinate)),
             _ => Some(false),
@@ -349,7 +350,7 @@ fn nearest_elements(
     data: &Tensor,
     nearest: Nearest,
     extents: &[Extent],
-    places: &[Option<Vec<Place>>],
+    places: &[Option<Vec<Coordinate>>],
     beyond: &Beyond,
 ) -> Result<Tensor, Decline> {
     let mut result = data.clone();

@@ -32,18 +32,18 @@ pub(super) const EINSUM: Operator = Operator::new("Einsum", &[12, 28], infer, ev
 
 /// The axes of an operand or of the result, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Term {
+struct Subscripts {
     before: Vec<u8>,
     ellipsis: bool,
     after: Vec<u8>,
 }
 
-impl Term {
-    fn parse(text: &str) -> Option<Term> {
+impl Subscripts {
+    fn parse(text: &str) -> Option<Subscripts> {
         let letters = |text: &str| text.bytes().all(|c| c.is_ascii_alphabetic()).then(|| text.as_bytes().to_vec());
         Some(match text.split_once("...") {
-            None => Term { before: letters(text)?, ..Term::default() },
-            Some((before, after)) => Term { before: letters(before)?, ellipsis: true, after: letters(after)? },
+            None => Subscripts { before: letters(text)?, ..Subscripts::default() },
+            Some((before, after)) => Subscripts { before: letters(before)?, ellipsis: true, after: letters(after)? },
         })
     }
 
@@ -71,8 +71,8 @@ type Label = usize;
 const FIRST_OF_ELLIPSIS: Label = 256;
 
 struct Equation {
-    operands: Vec<Term>,
-    output: Term,
+    operands: Vec<Subscripts>,
+    output: Subscripts,
 }
 
 impl Equation {
@@ -93,15 +93,15 @@ impl Equation {
             Some((left, right)) => (left, Some(right)),
             None => (text.as_str(), None),
         };
-        let operands = left.split(',').map(Term::parse).collect::<Option<Vec<Term>>>()?;
+        let operands = left.split(',').map(Subscripts::parse).collect::<Option<Vec<Subscripts>>>()?;
         let mut counts = [0usize; 128];
-        operands.iter().flat_map(Term::letters).for_each(|letter| counts[usize::from(letter) % 128] += 1);
+        operands.iter().flat_map(Subscripts::letters).for_each(|letter| counts[usize::from(letter) % 128] += 1);
         let has_ellipsis = operands.iter().any(|term| term.ellipsis);
         let output = match right {
-            Some(right) => Term::parse(right)?,
+            Some(right) => Subscripts::parse(right)?,
             None => {
                 let once = (0u8..128).filter(|&letter| counts[usize::from(letter)] == 1).collect();
-                Term { before: Vec::new(), ellipsis: has_ellipsis, after: once }
+                Subscripts { before: Vec::new(), ellipsis: has_ellipsis, after: once }
             }
         };
         let mut seen = [false; 128];
@@ -257,7 +257,7 @@ struct Axes {
 
 impl Axes {
     /// The axes of an operand: a letter that occurs twice is the diagonal, and what the ellipsis stretches is left out.
-    fn of(term: &Term, shape: &[usize], count: usize) -> Axes {
+    fn of(term: &Subscripts, shape: &[usize], count: usize) -> Axes {
         let mut axes = Axes { labels: SmallVec::new(), shape: Shape::new(), strides: Strides::new() };
         let strides = strides_of(shape).unwrap_or_default();
         for ((label, &dim), &stride) in term.labels(count).into_iter().zip(shape).zip(&strides) {

@@ -143,17 +143,17 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     let dtype = a.dtype();
     same_dtype(dtype, &[b])?;
-    let plan = Plan::new(a.shape(), b.shape())?;
-    cx.claim(dtype, &plan.shape)?;
-    cx.budget().take_work(plan.work())?;
+    let layout = MatMulLayout::new(a.shape(), b.shape())?;
+    cx.claim(dtype, &layout.shape)?;
+    cx.budget().take_work(layout.work())?;
     in_ring!(dtype, T => {
-        let values = plan.multiply(&read::<T>(a)?, &read::<T>(b)?);
-        Ok(vec![T::write(dtype, &plan.shape, values)?.into()])
+        let values = layout.multiply(&read::<T>(a)?, &read::<T>(b)?);
+        Ok(vec![T::write(dtype, &layout.shape, values)?.into()])
     })
 }
 
 /// How two operands of fixed shapes are multiplied: as many matrices as there are indices of the leading axes.
-pub(super) struct Plan {
+pub(super) struct MatMulLayout {
     /// Rows of `A`.
     pub m: usize,
     /// Terms of each sum.
@@ -168,10 +168,10 @@ pub(super) struct Plan {
     b_strides: Strides,
 }
 
-impl Plan {
+impl MatMulLayout {
     /// # Errors
     /// The operands do not go together.
-    pub fn new(a: &[usize], b: &[usize]) -> Result<Plan, Decline> {
+    pub fn new(a: &[usize], b: &[usize]) -> Result<MatMulLayout, Decline> {
         let (a_batch, m, k) = match *a {
             [ref batch @ .., m, k] => (batch, Some(m), k),
             [k] => (&[][..], None, k),
@@ -193,7 +193,7 @@ impl Plan {
         };
         let (a_strides, b_strides) = (strides(a_batch)?, strides(b_batch)?);
         let shape = batch.iter().copied().chain(m).chain(n).collect();
-        Ok(Plan { m: m.unwrap_or(1), k, n: n.unwrap_or(1), batch, shape, a_strides, b_strides })
+        Ok(MatMulLayout { m: m.unwrap_or(1), k, n: n.unwrap_or(1), batch, shape, a_strides, b_strides })
     }
 
     /// Multiplications in all.

@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-use super::matmul::{Plan, shape_of};
+use super::matmul::{MatMulLayout, shape_of};
 use crate::ir::Fact;
 use crate::ops::broadcast::Broadcast;
 use crate::ops::lane::{Ring, read, same_dtype};
@@ -36,13 +36,13 @@ fn infer_qlinear_matmul(cx: &mut InferCx<'_>) -> InferResult {
 fn eval_matmul_integer(cx: &mut EvalCx<'_>) -> EvalResult {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     let sums = sums(cx, (a, cx.optional_tensor(2)?), (b, cx.optional_tensor(3)?))?;
-    let Sums { plan, values } = sums;
-    Ok(vec![u32::write(DType::Int32, &plan.shape, values)?.into()])
+    let Sums { layout, values } = sums;
+    Ok(vec![u32::write(DType::Int32, &layout.shape, values)?.into()])
 }
 
 fn eval_qlinear_matmul(cx: &mut EvalCx<'_>) -> EvalResult {
     let (a, b) = (cx.tensor(0)?, cx.tensor(3)?);
-    let Sums { plan, values } = sums(cx, (a, Some(cx.tensor(2)?)), (b, Some(cx.tensor(5)?)))?;
+    let Sums { layout, values } = sums(cx, (a, Some(cx.tensor(2)?)), (b, Some(cx.tensor(5)?)))?;
     let requantize = Requantize::new(cx.tensor(6)?, cx.tensor(7)?)?;
     let scale_dtype = cx.tensor(6)?.dtype();
     let (a_scale, b_scale) = (cx.tensor(1)?, cx.tensor(4)?);
@@ -56,10 +56,10 @@ fn eval_qlinear_matmul(cx: &mut EvalCx<'_>) -> EvalResult {
             shape => shape.to_vec(),
         }
     };
-    let way = Broadcast::new([&plan.shape, &aligned(a_scale, true), &aligned(b_scale, false)]);
-    let way = way.filter(|way| way.shape() == plan.shape);
+    let way = Broadcast::new([&layout.shape, &aligned(a_scale, true), &aligned(b_scale, false)]);
+    let way = way.filter(|way| way.shape() == layout.shape);
     let way = way.ok_or_else(|| Decline::unsupported("scales that are neither one number nor one by row or column"))?;
-    cx.claim(requantize.dtype(), &plan.shape)?;
+    cx.claim(requantize.dtype(), &layout.shape)?;
     let mut codes = Vec::with_capacity(values.len());
     let mut fits = Ok(());
     way.runs(0..way.len(), |run, [_, of_a, of_b]| {
@@ -79,11 +79,11 @@ fn eval_qlinear_matmul(cx: &mut EvalCx<'_>) -> EvalResult {
         }
     });
     fits?;
-    Ok(vec![requantize.tensor(&plan.shape, codes)?.into()])
+    Ok(vec![requantize.tensor(&layout.shape, codes)?.into()])
 }
 
 struct Sums {
-    plan: Plan,
+    layout: MatMulLayout,
     values: Vec<u32>,
 }
 
@@ -96,11 +96,11 @@ fn sums(
     if let Some(other) = [a, b].iter().find(|operand| !matches!(operand.dtype(), DType::Int8 | DType::Uint8)) {
         return Err(Decline::unsupported(format!("no evaluation for elements of type {}", other.dtype())));
     }
-    let plan = Plan::new(a.shape(), b.shape())?;
-    cx.claim(DType::Int32, &plan.shape)?;
-    cx.budget().take_work(plan.work())?;
-    let values = plan.multiply(&shifted(a, a_zero, true)?, &shifted(b, b_zero, false)?);
-    Ok(Sums { plan, values })
+    let layout = MatMulLayout::new(a.shape(), b.shape())?;
+    cx.claim(DType::Int32, &layout.shape)?;
+    cx.budget().take_work(layout.work())?;
+    let values = layout.multiply(&shifted(a, a_zero, true)?, &shifted(b, b_zero, false)?);
+    Ok(Sums { layout, values })
 }
 
 /// The operand's numbers less their zero points, wrapped to 32 bits.

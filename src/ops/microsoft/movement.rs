@@ -11,6 +11,7 @@
 //! | Pad | `data` of rank r, `2·r` pads (or `[1, 2·r]`) | each dim with both its pads |
 //! | Range | start, limit, and a delta that is 1 if absent | `[max(0, ⌈(limit − start) / delta⌉)]` |
 //! | Tokenizer | strings `[C]` or `[N, C]` | a new last axis, as long as data say |
+//! | TorchEmbedding | `weight [N, D]`, `indices [i…]` | `[i…, D]`: a row for each index |
 //! | Unique | `X [N]` | the distinct elements `[M]`, where each element went `[N]`, counts `[M]`; `M ≤ N` |
 //! | MemcpyFromHost, MemcpyToHost | anything | the same |
 
@@ -31,6 +32,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("Pad", infer_pad),
     operator("Range", range::infer_optional_delta),
     operator("Tokenizer", infer_tokenizer),
+    operator("TorchEmbedding", infer_embedding),
     operator("Unique", infer_unique),
     // ONNX Runtime puts these between devices, and keeps them in the default domain.
     Operator::infer_only("MemcpyFromHost", &[1], infer_same),
@@ -95,6 +97,13 @@ fn infer_gather_nd(cx: &mut InferCx<'_>) -> InferResult {
         },
         _ => None,
     };
+    Ok(vec![Fact::tensor(cx.dtype(0), shape)])
+}
+
+fn infer_embedding(cx: &mut InferCx<'_>) -> InferResult {
+    of_rank(cx, 0, 2)?;
+    let width = or_fresh(cx, dim(cx, 0, 1));
+    let shape = cx.shape(1).map(|indices| indices.iter().cloned().chain([width]).collect());
     Ok(vec![Fact::tensor(cx.dtype(0), shape)])
 }
 

@@ -92,7 +92,7 @@ fn zero_copies(site: &Site<'_>) -> Result<bool, Refusal> {
 
 /// What an entry of the target says of its dim.
 #[derive(Clone, Debug, PartialEq)]
-enum Entry {
+enum TargetDim {
     Size(Dim),
     /// A size, or where that is 0 the operand's dim.
     Doubtful {
@@ -127,8 +127,8 @@ struct Reader<'r> {
 
 impl Reader<'_> {
     /// Reads entry `at`.
-    fn entry(&self, at: usize, element: &Scalar) -> Result<Entry, Refusal> {
-        let Scalar::Int(size) = element else { return Ok(Entry::Open) };
+    fn entry(&self, at: usize, element: &Scalar) -> Result<TargetDim, Refusal> {
+        let Scalar::Int(size) = element else { return Ok(TargetDim::Open) };
         // Of an operand of known rank, the dim there, if there is one.
         let copied = self.operand.as_ref().map(|operand| operand.dims.get(at));
         match (size.as_const(), copied) {
@@ -136,24 +136,24 @@ impl Reader<'_> {
             (Some(0), Some(None)) if self.zero_copies => {
                 Err(Refusal::invalid(format!("entry {at} of the target copies a dim that the operand does not have")))
             }
-            (Some(0), Some(Some(copied))) if self.zero_copies => Ok(Entry::Size(copied.clone())),
-            (Some(0), None) if self.zero_copies => Ok(Entry::Open),
-            (Some(-1), _) => Ok(Entry::Rest),
+            (Some(0), Some(Some(copied))) if self.zero_copies => Ok(TargetDim::Size(copied.clone())),
+            (Some(0), None) if self.zero_copies => Ok(TargetDim::Open),
+            (Some(-1), _) => Ok(TargetDim::Rest),
             (Some(size), _) if size < 0 => Err(Refusal::invalid(format!("the target has an entry of {size}"))),
-            (Some(_), _) => Ok(Entry::Size(size.clone())),
+            (Some(_), _) => Ok(TargetDim::Size(size.clone())),
         }
     }
 
-    fn symbolic_entry(&self, at: usize, size: &Dim, copied: Option<Option<&Dim>>) -> Result<Entry, Refusal> {
+    fn symbolic_entry(&self, at: usize, size: &Dim, copied: Option<Option<&Dim>>) -> Result<TargetDim, Refusal> {
         let scope = self.scope;
         let (zero, one) = (Dim::constant(0), Dim::constant(1));
         let is_size = self.has_rest || scope.ge(size, &zero).is_yes();
         if scope.ge(size, &one).is_yes() || is_size && (!self.zero_copies || copied == Some(None)) {
-            return Ok(Entry::Size(size.clone()));
+            return Ok(TargetDim::Size(size.clone()));
         }
-        let Some((operand, copied)) = self.operand.as_ref().zip(copied.flatten()) else { return Ok(Entry::Open) };
+        let Some((operand, copied)) = self.operand.as_ref().zip(copied.flatten()) else { return Ok(TargetDim::Open) };
         if scope.eq(size, copied).is_yes() {
-            return Ok(Entry::Size(size.clone()));
+            return Ok(TargetDim::Size(size.clone()));
         }
         let factors = if is_size { factors_of(scope, size) } else { None };
         let forced = |whole: &Dim| {
@@ -169,11 +169,11 @@ impl Reader<'_> {
         };
         // Beside −1 a copied dim leaves 0 over, and the run goes on.
         Ok(if forced(copied) || empties && !self.has_rest && alone {
-            Entry::Size(size.clone())
+            TargetDim::Size(size.clone())
         } else if is_size {
-            Entry::Doubtful { size: size.clone(), copied: copied.clone(), empties, alone }
+            TargetDim::Doubtful { size: size.clone(), copied: copied.clone(), empties, alone }
         } else {
-            Entry::Open
+            TargetDim::Open
         })
     }
 }
@@ -239,22 +239,22 @@ fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]
     let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
     let total = reader.operand.as_ref().map(|operand| &operand.total);
     // What the others leave over, when one entry is not settled.
-    let left_over = |entries: &[Entry]| {
+    let left_over = |entries: &[TargetDim]| {
         let sizes = sizes_of(entries);
         let single = entries.len() == sizes.len() + 1;
         total.filter(|_| single).map_or(Ok(None), |total| rest(scope, total, &sizes))
     };
     // Where a doubtful size is 0 the operand is empty, and nothing is left over beside what it copies.
     let mut emptied = None;
-    let doubtful = |entry: &Entry| matches!(entry, Entry::Doubtful { .. });
+    let doubtful = |entry: &TargetDim| matches!(entry, TargetDim::Doubtful { .. });
     if reader.has_rest
         && entries.iter().any(doubtful)
-        && entries.iter().all(|entry| !doubtful(entry) || matches!(entry, Entry::Doubtful { empties: true, .. }))
+        && entries.iter().all(|entry| !doubtful(entry) || matches!(entry, TargetDim::Doubtful { empties: true, .. }))
         && let Some(total) = total
     {
-        let sizes: Vec<Dim> = entries.iter().filter_map(Entry::plain_size).collect();
+        let sizes: Vec<Dim> = entries.iter().filter_map(TargetDim::plain_size).collect();
         let zeros = entries.iter().filter_map(|entry| match entry {
-            Entry::Doubtful { size, .. } => Some(is_zero(scope, size)),
+            TargetDim::Doubtful { size, .. } => Some(is_zero(scope, size)),
             _ => None,
         });
         let left = if entries.len() == sizes.len() + 1 { rest(scope, total, &sizes)? } else { None };
@@ -264,14 +264,14 @@ fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]
         // Where nothing fits, the target may be impossible or one of its zeros copies.
         let rest = left_over(&entries).ok().flatten();
         for entry in &mut entries {
-            let Entry::Doubtful { size, copied, alone, .. } = entry else { continue };
+            let TargetDim::Doubtful { size, copied, alone, .. } = entry else { continue };
             let fits = *alone && rest.as_ref().is_some_and(|rest| scope.eq(rest, size).is_yes());
             let copies = scope.mul(copied, &is_zero(scope, size));
-            *entry = Entry::Size(if fits { size.clone() } else { scope.add(size, &copies) });
+            *entry = TargetDim::Size(if fits { size.clone() } else { scope.add(size, &copies) });
         }
     }
     let product = scope.product(&sizes_of(&entries));
-    let is_settled = |entry: &Entry| matches!(entry, Entry::Size(_));
+    let is_settled = |entry: &TargetDim| matches!(entry, TargetDim::Size(_));
     if let Some(total) = total
         && entries.iter().all(is_settled)
         && scope.eq(total, &product).is_no()
@@ -281,27 +281,27 @@ fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]
     }
     let filled = scope.ge(&product, &Dim::constant(1)).is_yes();
     let hole = match entries.iter().find(|entry| !is_settled(entry)) {
-        Some(Entry::Rest) if emptied.is_some() => emptied,
-        Some(Entry::Rest) => left_over(&entries)?,
+        Some(TargetDim::Rest) if emptied.is_some() => emptied,
+        Some(TargetDim::Rest) => left_over(&entries)?,
         Some(_) if filled => left_over(&entries)?,
         _ => None,
     };
     Ok(entries
         .into_iter()
         .map(|entry| match (entry, &hole) {
-            (Entry::Size(size), _) => size,
+            (TargetDim::Size(size), _) => size,
             (_, Some(hole)) => hole.clone(),
             _ => cx.fresh_dim(),
         })
         .collect())
 }
 
-impl Entry {
+impl TargetDim {
     /// The size it names, copied or not.
     fn plain_size(&self) -> Option<Dim> {
         match self {
-            Entry::Size(size) | Entry::Doubtful { size, .. } => Some(size.clone()),
-            Entry::Rest | Entry::Open => None,
+            TargetDim::Size(size) | TargetDim::Doubtful { size, .. } => Some(size.clone()),
+            TargetDim::Rest | TargetDim::Open => None,
         }
     }
 }
@@ -312,9 +312,9 @@ fn is_zero(scope: &Scope, size: &Dim) -> Dim {
 }
 
 /// The dims of the entries that are settled.
-fn sizes_of(entries: &[Entry]) -> Vec<Dim> {
+fn sizes_of(entries: &[TargetDim]) -> Vec<Dim> {
     let sizes = entries.iter().filter_map(|entry| match entry {
-        Entry::Size(size) => Some(size.clone()),
+        TargetDim::Size(size) => Some(size.clone()),
         _ => None,
     });
     sizes.collect()

@@ -314,7 +314,7 @@ mod tests {
     use crate::dim::Scope;
     use crate::ir::{Model, NewNode, OpsetImport};
     use crate::ops::{Budget, Walk};
-    use crate::slicing::Rule;
+    use crate::slicing::SliceRule;
 
     #[test]
     fn places_of_what_is_not_zero() {
@@ -390,7 +390,7 @@ mod tests {
         model.add_node(main, fill).unwrap();
         model.add_node(main, NewNode::new("NonZero", [Some(filled)]).output(found)).unwrap();
         let scope = Rc::new(Scope::new());
-        let mut walk = Walk::new(Rc::clone(&scope), Rule::Agree, Budget::default());
+        let mut walk = Walk::new(Rc::clone(&scope), SliceRule::Agree, Budget::default());
         walk.facts.set(shape, vector(&scope, &["S", "2"]));
         walk.infer_main(&model).unwrap();
         assert_eq!(dims(&scope, walk.facts.get(found).unwrap()), ["2", "2*S"]);

@@ -18,7 +18,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::traits::Traits;
-use crate::ops::window::{AutoPad, Axis, Window, read_numbers};
+use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor, product};
 
@@ -87,7 +87,7 @@ fn is_disputed(window: &Window, axis: usize) -> bool {
 struct Pooling {
     /// The shape of the result.
     shape: Vec<usize>,
-    axes: Vec<Axis>,
+    axes: Vec<AxisWindows>,
     /// For each axis, what each place covers.
     spans: Vec<Vec<Span>>,
     /// Elements and places of a channel.

@@ -30,7 +30,7 @@ mod tests;
 mod training;
 
 use super::Operator;
-use super::traits::{OVERSHOOT, Range, Traits};
+use super::traits::{OVERSHOOT, Traits, ValueRange};
 
 const fn reduction(name: &'static str, versions: &'static [i64]) -> Operator {
     Operator::new(name, versions, reductions::infer, reductions::eval)
@@ -43,22 +43,22 @@ pub(super) const OPERATORS: &[Operator] = &[
     reduction("ReduceMax", &[1, 11, 12, 13, 18, 20]).with(Traits::reduction(axes::reduced, Some("Max"))),
     reduction("ReduceMin", &[1, 11, 12, 13, 18, 20]).with(Traits::reduction(axes::reduced, Some("Min"))),
     reduction("ReduceL1", &[1, 11, 13, 18])
-        .with(Traits::reduction(axes::reduced, None).range(|_, _| Some(Range::between(0.0, f64::INFINITY)))),
+        .with(Traits::reduction(axes::reduced, None).range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY)))),
     reduction("ReduceL2", &[1, 11, 13, 18])
-        .with(Traits::reduction(axes::reduced, None).range(|_, _| Some(Range::between(0.0, f64::INFINITY)))),
+        .with(Traits::reduction(axes::reduced, None).range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY)))),
     reduction("ReduceLogSum", &[1, 11, 13, 18, 28]).with(Traits::reduction(axes::reduced, None)),
     reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28]).with(Traits::reduction(axes::reduced, None)),
     reduction("ReduceSumSquare", &[1, 11, 13, 18])
-        .with(Traits::reduction(axes::reduced, None).range(|_, _| Some(Range::between(0.0, f64::INFINITY)))),
+        .with(Traits::reduction(axes::reduced, None).range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY)))),
     Operator::new("ArgMax", &[1, 11, 12, 13], arg::infer, arg::eval).with(Traits::reduction(axes::chosen, None)),
     Operator::new("ArgMin", &[1, 11, 12, 13], arg::infer, arg::eval).with(Traits::reduction(axes::chosen, None)),
     Operator::new("Softmax", &[1, 11, 13], softmax::infer, softmax::eval).with(
-        Traits::mixing(axes::shared).ignoring_zero_sign().range(|_, _| Some(Range::between(0.0, 1.0 + OVERSHOOT))),
+        Traits::mixing(axes::shared).ignoring_zero_sign().range(|_, _| Some(ValueRange::between(0.0, 1.0 + OVERSHOOT))),
     ),
     Operator::new("LogSoftmax", &[1, 11, 13], softmax::infer, softmax::eval)
         .with(Traits::mixing(axes::shared).ignoring_zero_sign()),
     Operator::new("Hardmax", &[1, 11, 13], softmax::infer, softmax::eval)
-        .with(Traits::mixing(axes::shared).range(|_, _| Some(Range::between(0.0, 1.0)))),
+        .with(Traits::mixing(axes::shared).range(|_, _| Some(ValueRange::between(0.0, 1.0)))),
     Operator::new("BatchNormalization", &[1, 6, 7, 9, 14, 15], normalize::infer_batch, normalize::eval_batch)
         .with(Traits::NONE.fused_with_next()),
     Operator::new("InstanceNormalization", &[1, 6, 22], normalize::infer_instance, normalize::eval_instance)

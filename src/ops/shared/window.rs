@@ -169,7 +169,7 @@ impl Window {
     ///
     /// # Errors
     /// The places are disputed, a window does not fit, SAME padding would be negative, or numbers overflow.
-    pub fn over(&self, sizes: &[usize], kernel: &[usize]) -> Result<Vec<Axis>, Decline> {
+    pub fn over(&self, sizes: &[usize], kernel: &[usize]) -> Result<Vec<AxisWindows>, Decline> {
         if sizes.len() != self.strides.len() || kernel.len() != self.strides.len() {
             return Err(Decline::invalid("the kernel has another number of axes than the operand"));
         }
@@ -194,7 +194,7 @@ impl Window {
     }
 
     /// The windows over one axis; every number is below 2⁶³, so products are below 2¹²⁷.
-    fn axis(&self, size: i128, kernel: i128, (stride, dilation, pads): (i64, i64, [i64; 2])) -> Option<Axis> {
+    fn axis(&self, size: i128, kernel: i128, (stride, dilation, pads): (i64, i64, [i64; 2])) -> Option<AxisWindows> {
         let (stride, dilation) = (i128::from(stride), i128::from(dilation));
         let [begin, end] = pads.map(i128::from);
         let extent = (kernel - 1) * dilation + 1;
@@ -212,7 +212,7 @@ impl Window {
             _ if self.ceil_mode => (ceil, begin, end),
             _ => (floor, begin, end),
         };
-        Some(Axis {
+        Some(AxisWindows {
             size: usize::try_from(size).ok()?,
             kernel: usize::try_from(kernel).ok()?,
             stride: usize::try_from(stride).ok()?,
@@ -246,7 +246,7 @@ pub(in crate::ops) fn read_numbers(
 
 /// The windows over one axis of fixed size.
 #[derive(Clone, Debug)]
-pub(in crate::ops) struct Axis {
+pub(in crate::ops) struct AxisWindows {
     /// The axis without padding.
     pub size: usize,
     /// Taps of a window.
@@ -261,7 +261,7 @@ pub(in crate::ops) struct Axis {
     pub places: usize,
 }
 
-impl Axis {
+impl AxisWindows {
     /// The element that tap `tap` of place `place` lies on, if it is not padding.
     pub fn element(&self, place: usize, tap: usize) -> Option<usize> {
         let at = place as i128 * self.stride as i128 + tap as i128 * self.dilation as i128 - self.begin as i128;

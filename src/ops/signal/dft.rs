@@ -11,7 +11,7 @@
 
 use rayon::prelude::*;
 
-use super::fourier::{Complex, Plan};
+use super::fourier::{Complex, FourierTables};
 use super::{length, number, one_sided, reals, rounded, scalar};
 use crate::dim::Dim;
 use crate::ir::Fact;
@@ -113,16 +113,16 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     cx.claim(data.dtype(), &shape)?;
     cx.claim(DType::Double, &shape)?;
-    cx.claim(DType::Complex128, &[Plan::memory(size)])?;
+    cx.claim(DType::Complex128, &[FourierTables::memory(size)])?;
     let of = |dims: Option<&[usize]>| dims.and_then(product).unwrap_or(0);
     let (outer, inner) = (of(signal.get(..axis)), of(signal.get(axis + 1..)));
     let lines = (outer as u64).saturating_mul(inner as u64);
-    cx.budget().take_work(lines.saturating_add(2).saturating_mul(Plan::work(size)))?;
+    cx.budget().take_work(lines.saturating_add(2).saturating_mul(FourierTables::work(size)))?;
     let values = reals(cx, data)?;
     let mut results = vec![0.0; product(&shape).unwrap_or(0)];
     if !results.is_empty() {
-        let plan = Plan::new(size);
-        let line = Line { plan: &plan, kind, parts: *parts, inner };
+        let tables = FourierTables::new(size);
+        let line = Line { tables: &tables, kind, parts: *parts, inner };
         let from = dim.saturating_mul(inner).saturating_mul(*parts);
         // Data without elements is as if it were all zeros.
         results.par_chunks_exact_mut(places * inner * out).enumerate().for_each(|(at, to)| {
@@ -135,7 +135,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
 
 /// How the signals of a block are transformed.
 struct Line<'a> {
-    plan: &'a Plan,
+    tables: &'a FourierTables,
     kind: Kind,
     /// 1 for real numbers, 2 for complex ones.
     parts: usize,
@@ -146,7 +146,7 @@ struct Line<'a> {
 impl Line<'_> {
     /// Transforms signal number `offset` of a block.
     fn transform(&self, from: &[f64], to: &mut [f64], offset: usize, places: usize) {
-        let size = self.plan.length();
+        let size = self.tables.length();
         let read = |at: usize| -> Complex {
             let start = (at * self.inner + offset) * self.parts;
             let part = |part: usize| from.get(start + part).copied().unwrap_or(0.0);
@@ -158,9 +158,9 @@ impl Line<'_> {
             (0..size).map(read).collect()
         };
         if self.kind.inverse {
-            self.plan.inverse(&mut line)
+            self.tables.inverse(&mut line)
         } else {
-            self.plan.forward(&mut line)
+            self.tables.forward(&mut line)
         }
         let out = if self.kind.is_real() { 1 } else { 2 };
         for (at, value) in line.iter().take(places).enumerate() {

@@ -28,7 +28,7 @@ fn root(numerator: usize, denominator: usize) -> Complex {
 }
 
 /// What transforms of one length need again and again.
-pub(super) struct Plan {
+pub(super) struct FourierTables {
     length: usize,
     /// `length`, or the power of two that convolutions of this length take place in.
     inner: usize,
@@ -40,8 +40,8 @@ pub(super) struct Plan {
     kernel: Vec<Complex>,
 }
 
-impl Plan {
-    /// The bytes that a plan and a transform take, in complex numbers.
+impl FourierTables {
+    /// The bytes that the tables and one transform take, in complex numbers.
     pub(super) fn memory(length: usize) -> usize {
         length.saturating_mul(16)
     }
@@ -57,30 +57,30 @@ impl Plan {
         self.length
     }
 
-    /// A plan for a length of at least 1.
-    pub(super) fn new(length: usize) -> Plan {
+    /// The tables for a length of at least 1.
+    pub(super) fn new(length: usize) -> FourierTables {
         let direct = length.is_power_of_two();
         let inner = if direct { length } else { (2 * length - 1).next_power_of_two() };
         let roots = (0..inner / 2).map(|at| root(at, inner)).collect();
-        let mut plan = Plan { length, inner, roots, chirp: Vec::new(), kernel: Vec::new() };
+        let mut tables = FourierTables { length, inner, roots, chirp: Vec::new(), kernel: Vec::new() };
         if !direct {
             // w^(j²) only depends on j² modulo 2n; j² itself may be too large to be exact.
             let turns = 2 * length;
             let square = |at: usize| (at as u128 * at as u128 % turns as u128) as usize;
-            plan.chirp = (0..length).map(|at| root(square(at), turns)).collect();
-            plan.kernel = vec![[0.0; 2]; inner];
-            for (at, &chirp) in plan.chirp.iter().enumerate() {
+            tables.chirp = (0..length).map(|at| root(square(at), turns)).collect();
+            tables.kernel = vec![[0.0; 2]; inner];
+            for (at, &chirp) in tables.chirp.iter().enumerate() {
                 for place in [at, (inner - at) % inner] {
-                    if let Some(value) = plan.kernel.get_mut(place) {
+                    if let Some(value) = tables.kernel.get_mut(place) {
                         *value = conjugate(chirp);
                     }
                 }
             }
-            let mut kernel = std::mem::take(&mut plan.kernel);
-            plan.halves(&mut kernel);
-            plan.kernel = kernel;
+            let mut kernel = std::mem::take(&mut tables.kernel);
+            tables.halves(&mut kernel);
+            tables.kernel = kernel;
         }
-        plan
+        tables
     }
 
     /// Transforms `length` numbers in place.
@@ -161,10 +161,10 @@ mod tests {
             let expected: Vec<Complex> =
                 (0..length).map(|k| term(k).fold([0.0; 2], |sum, x| [sum[0] + x[0], sum[1] + x[1]])).collect();
             let mut transformed = values.clone();
-            let plan = Plan::new(length);
-            plan.forward(&mut transformed);
+            let tables = FourierTables::new(length);
+            tables.forward(&mut transformed);
             close(&transformed, &expected);
-            plan.inverse(&mut transformed);
+            tables.inverse(&mut transformed);
             close(&transformed, &values);
         }
     }

@@ -9,7 +9,7 @@
 
 use rayon::prelude::*;
 
-use super::fourier::{Complex, Plan};
+use super::fourier::{Complex, FourierTables};
 use super::{length, number, one_sided, reals, rounded, scalar};
 use crate::dim::Dim;
 use crate::ir::Fact;
@@ -89,21 +89,21 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let shape = [batch, frames, bins, 2];
     cx.claim(signal.dtype(), &shape)?;
     cx.claim(DType::Double, &shape)?;
-    cx.claim(DType::Complex128, &[Plan::memory(frame)])?;
+    cx.claim(DType::Complex128, &[FourierTables::memory(frame)])?;
     let transforms = (batch as u64).saturating_mul(frames as u64).saturating_add(2);
-    cx.budget().take_work(transforms.saturating_mul(Plan::work(frame)))?;
+    cx.budget().take_work(transforms.saturating_mul(FourierTables::work(frame)))?;
     let values = reals(cx, signal)?;
     let weights = window.map(|window| reals(cx, window)).transpose()?;
     let weight = |at: usize| weights.as_ref().map_or(1.0, |weights| weights.get(at).copied().unwrap_or(0.0));
     let mut results = vec![0.0; product(&shape).unwrap_or(0)];
-    let plan = Plan::new(frame);
+    let tables = FourierTables::new(frame);
     results.par_chunks_exact_mut(bins * 2).enumerate().for_each(|(number, to)| {
         let start = number / frames * total + number % frames * step;
         let part = |at: usize, part: usize| values.get((start + at) * parts + part).copied().unwrap_or(0.0);
         let mut line: Vec<Complex> = (0..frame)
             .map(|at| [part(at, 0) * weight(at), if parts == 2 { part(at, 1) * weight(at) } else { 0.0 }])
             .collect();
-        plan.forward(&mut line);
+        tables.forward(&mut line);
         to.as_chunks_mut::<2>().0.iter_mut().zip(&line).for_each(|(to, value)| *to = *value);
     });
     Ok(vec![rounded(signal.dtype(), &shape, &results)?.into()])

@@ -7,7 +7,7 @@ use crate::ir::{
     Attribute, Constant, Data, DeclaredType, DimClaim, Extra, GraphId, Model, NewNode, OpsetImport, ValueId,
 };
 use crate::ops::{Budget, Decline, EventKind, Walk, evaluate_graph};
-use crate::slicing::Rule;
+use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
 /// A model put together by names.
@@ -103,7 +103,7 @@ impl Bodies {
 
     /// What is inferred, with evaluation.
     pub fn infer(&self) -> Walk {
-        let mut walk = Walk::new(Rc::new(Scope::new()), Rule::default(), Budget::default());
+        let mut walk = Walk::new(Rc::new(Scope::new()), SliceRule::default(), Budget::default());
         walk.infer_main(&self.model).unwrap();
         walk
     }
@@ -120,7 +120,7 @@ impl Bodies {
 
     /// The main graph's outputs.
     pub fn eval(&self) -> Result<Vec<Data>, Decline> {
-        evaluate_graph(&self.model, self.main(), Vec::new(), &Budget::default(), Rule::default())
+        evaluate_graph(&self.model, self.main(), Vec::new(), &Budget::default(), SliceRule::default())
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Data, Fact, Model, NewNode, OpsetImport, Scalar};
 use crate::ops::{Budget, Decline, Event, Walk, evaluate_graph};
-use crate::slicing::Rule;
+use crate::slicing::SliceRule;
 use crate::tensor::{DType, Element, Tensor};
 
 /// A node under test.
@@ -70,7 +70,7 @@ impl Case {
         let present: Vec<bool> = operands.iter().map(Option::is_some).collect();
         let model = self.model(&present);
         let given = operands.iter().flatten().cloned().map(Data::Tensor).collect();
-        let results = evaluate_graph(&model, model.main(), given, &Budget::default(), Rule::Agree)?;
+        let results = evaluate_graph(&model, model.main(), given, &Budget::default(), SliceRule::Agree)?;
         let facts = operands
             .iter()
             .map(|operand| operand.clone().map(|tensor| Fact { content: None, ..Fact::constant(tensor) }));
@@ -109,7 +109,7 @@ impl Case {
     pub(crate) fn infer_events(&self, scope: &Rc<Scope>, facts: Vec<Option<Fact>>) -> (Vec<Fact>, Vec<Event>) {
         let present: Vec<bool> = facts.iter().map(Option::is_some).collect();
         let model = self.model(&present);
-        let mut walk = Walk::new(Rc::clone(scope), Rule::Agree, Budget::default());
+        let mut walk = Walk::new(Rc::clone(scope), SliceRule::Agree, Budget::default());
         for (&input, fact) in model.graph(model.main()).inputs().iter().zip(facts.into_iter().flatten()) {
             walk.facts.set(input, fact);
         }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::dim::Scope;
 use crate::ir::{Attribute, Constant, Data, DeclaredType, DimClaim, Extra, Model, NewNode, OpsetImport, ValueId};
 use crate::ops::{Budget, Decline, EventKind, Walk, evaluate_graph};
-use crate::slicing::Rule;
+use crate::slicing::SliceRule;
 use crate::tensor::{DType, Element, Tensor};
 
 /// A model of one node.
@@ -114,7 +114,7 @@ impl Single {
     /// The results.
     pub fn eval(self) -> Result<Vec<Tensor>, Decline> {
         let (model, _) = self.build();
-        let results = evaluate_graph(&model, model.main(), Vec::new(), &Budget::default(), Rule::default())?;
+        let results = evaluate_graph(&model, model.main(), Vec::new(), &Budget::default(), SliceRule::default())?;
         Ok(results.iter().filter_map(Data::tensor).cloned().collect())
     }
 
@@ -133,7 +133,7 @@ impl Single {
     pub fn infer(self) -> Vec<String> {
         let (model, outputs) = self.build();
         let scope = Rc::new(Scope::new());
-        let mut walk = Walk::new(Rc::clone(&scope), Rule::default(), Budget::default());
+        let mut walk = Walk::new(Rc::clone(&scope), SliceRule::default(), Budget::default());
         walk.evaluate = false;
         walk.infer_main(&model).unwrap();
         if let Some(event) = walk.events.iter().find(|event| event.kind == EventKind::Invalid) {

@@ -30,6 +30,7 @@ pub use repeats::{Repetition, broadcast_narrow};
 pub use view::{NodeFacts, traits_of};
 
 use crate::dim::Dim;
+use crate::ops::opset::Opset;
 use crate::tensor::{DType, Tensor};
 
 /// Which operands of a pointwise operator have places.
@@ -56,6 +57,18 @@ pub struct Pointwise {
     pub integers_since: i64,
     /// The attributes that decide what is computed.
     pub attributes: &'static [&'static str],
+}
+
+impl Pointwise {
+    /// Whether operands meet so in this operator set.
+    pub fn meets(&self, opset: Opset) -> bool {
+        opset.version() >= self.since
+    }
+
+    /// Whether operands of this type are taken.
+    pub fn takes(&self, opset: Opset, dtype: DType) -> bool {
+        !dtype.is_integer() || opset.version() >= self.integers_since
+    }
 }
 
 /// What happens to a result when the same elements are computed elsewhere: in a tensor of another shape, or beside others.
@@ -135,7 +148,7 @@ pub enum Failure {
 
 /// Numbers that results lie between, both included, as kernels compute them. Results of floats only.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Range {
+pub struct ValueRange {
     /// No result is below it.
     pub low: f64,
     /// No result is above it.
@@ -144,10 +157,10 @@ pub struct Range {
     pub nan: bool,
 }
 
-impl Range {
+impl ValueRange {
     /// Results of a function that makes NaN of NaN.
     pub const fn between(low: f64, high: f64) -> Self {
-        Range { low, high, nan: true }
+        ValueRange { low, high, nan: true }
     }
 }
 
@@ -156,7 +169,7 @@ impl Range {
 pub const OVERSHOOT: f64 = 1.0 / 64.0;
 
 /// The range of a node's results; the closure tells those of its operands.
-pub type RangeOf = fn(&NodeFacts<'_>, &dyn Fn(usize) -> Option<Range>) -> Option<Range>;
+pub type RangeOf = fn(&NodeFacts<'_>, &dyn Fn(usize) -> Option<ValueRange>) -> Option<ValueRange>;
 
 /// The order of results of a function of one number, as far as numbers are concerned and up to rounding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

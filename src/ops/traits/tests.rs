@@ -7,7 +7,7 @@ use super::*;
 use crate::dim::Scope;
 use crate::ir::{Attribute, Constant, Data, Extra, Model, NewNode, NodeId, OpsetImport, ValueId};
 use crate::ops::{Budget, Decline, Operator, Walk, evaluate_graph, operator, operators};
-use crate::slicing::Rule;
+use crate::slicing::SliceRule;
 
 const TYPES: [DType; 8] =
     [DType::Float, DType::Double, DType::Float16, DType::Int64, DType::Int32, DType::Uint8, DType::Uint32, DType::Bool];
@@ -64,7 +64,7 @@ impl Sample {
 
     fn data(&self) -> Result<Data, Decline> {
         let (model, ..) = self.build();
-        let results = evaluate_graph(&model, model.main(), Vec::new(), &Budget::default(), Rule::default())?;
+        let results = evaluate_graph(&model, model.main(), Vec::new(), &Budget::default(), SliceRule::default())?;
         Ok(results.into_iter().next().expect("there is one result"))
     }
 
@@ -75,7 +75,7 @@ impl Sample {
     /// Looks at the node as a rule does, nothing being evaluated.
     fn viewed<T>(&self, look: impl FnOnce(&NodeFacts<'_>) -> T) -> T {
         let (model, id, _) = self.build();
-        let mut walk = Walk::new(Rc::new(Scope::new()), Rule::default(), Budget::default());
+        let mut walk = Walk::new(Rc::new(Scope::new()), SliceRule::default(), Budget::default());
         walk.evaluate = false;
         walk.infer_main(&model).unwrap();
         look(&NodeFacts::of(&model, &walk.facts, id, self.opset).unwrap())
@@ -904,9 +904,11 @@ fn wrong_traits_are_found() {
         }),
         ("mixes", "Softmax", |own| Traits { mixes: Some(|_| Some(vec![0])), ..own }),
         ("mixes", "InstanceNormalization", |own| Traits { mixes: Some(|_| Some(vec![1])), ..own }),
-        ("range", "Exp", |own| own.range(|_, _| Some(Range::between(0.0, 1.0)))),
-        ("range", "Abs", |own| own.range(|_, _| Some(Range { nan: false, ..Range::between(0.0, f64::INFINITY) }))),
-        ("range", "Tanh", |own| own.range(|_, _| Some(Range::between(0.0, 1.0)))),
+        ("range", "Exp", |own| own.range(|_, _| Some(ValueRange::between(0.0, 1.0)))),
+        ("range", "Abs", |own| {
+            own.range(|_, _| Some(ValueRange { nan: false, ..ValueRange::between(0.0, f64::INFINITY) }))
+        }),
+        ("range", "Tanh", |own| own.range(|_, _| Some(ValueRange::between(0.0, 1.0)))),
         ("monotone", "Exp", |own| own.falling()),
         ("monotone", "Cos", |own| own.rising()),
         ("twice", "Exp", |own| own.twice(Twice::Once)),

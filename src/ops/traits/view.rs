@@ -4,7 +4,7 @@ use super::{Counting, Traits};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Fact, Facts, Model, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::{Site, axis_in, registry};
-use crate::slicing::Rule;
+use crate::slicing::SliceRule;
 use crate::tensor::DType;
 
 /// A node with the facts about its operands and results.
@@ -89,7 +89,7 @@ impl<'a> NodeFacts<'a> {
     pub fn site(&self) -> Option<Site<'a>> {
         let registry::Status::Known(_, version) = registry::status(self.model, self.node) else { return None };
         let given = |attribute: &NamedAttribute| matches!(attribute.value, Attribute::Reference { .. });
-        let rule = Rule::default();
+        let rule = SliceRule::default();
         let site = Site { model: self.model, id: self.id, node: self.node, version, slice_rule: rule, bindings: &[] };
         (!self.node.attributes.iter().any(given)).then_some(site)
     }

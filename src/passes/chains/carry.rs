@@ -6,7 +6,6 @@ use super::demands::{Demands, holder_in};
 use super::step::{Claim, Operand, Plan, Step};
 use super::survey::Survey;
 use crate::ir::{Broken, Edit, GraphId, Model, NewNode, NodeId, ValueId};
-use crate::ops::Opset;
 use crate::rewrite::build::{self, Build};
 use crate::tensor::Tensor;
 
@@ -92,7 +91,7 @@ impl Writer<'_> {
 
     /// The node of a step, without a result.
     fn node(&mut self, step: &Step) -> Option<NewNode> {
-        let opset = Opset::new(self.survey.opset);
+        let opset = self.survey.opset;
         Some(match step {
             Step::Constant(_) => return None,
             Step::Shape(tensor, None) => Build::shape(*tensor),

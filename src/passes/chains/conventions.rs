@@ -7,7 +7,7 @@ use super::terms::{TermId, Terms};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Facts, Model, Node, NodeId, ValueId};
 use crate::ops::size_operand::{expand_keeps, reshape_copies, reshape_leaves_rest, slice_reaches_end};
-use crate::ops::{NodeView, Opset, axis_in};
+use crate::ops::{NodeView, axis_in};
 use crate::tensor::{DType, Tensor};
 
 fn dims_of(facts: &Facts, value: Option<ValueId>) -> Option<&[Dim]> {
@@ -72,7 +72,7 @@ pub(super) fn expand_ones(survey: &mut Survey, facts: &Facts, node: &Node, value
 }
 
 /// What a Slice cuts along one axis.
-struct Cut {
+struct SliceTerms {
     start: TermId,
     end: TermId,
     axis: i64,
@@ -81,7 +81,7 @@ struct Cut {
     dim: Dim,
 }
 
-impl Cut {
+impl SliceTerms {
     fn cuts_nothing(&self, survey: &Survey, scope: &Scope) -> bool {
         let reaches = survey.terms.as_dim(self.end).is_some_and(|end| slice_reaches_end(scope, &self.dim, end));
         self.step == 1 && survey.terms.as_const(self.start) == Some(0) && reaches
@@ -106,13 +106,13 @@ pub(super) fn slice_bounds(
     slot: usize,
 ) -> Option<Bounds> {
     // A Slice in a subgraph may read constants that are not this graph's.
-    if !Opset::new(survey.opset).slice_has_operands() || survey.position(reader).is_none() {
+    if !survey.opset.slice_has_operands() || survey.position(reader).is_none() {
         return None;
     }
     let cuts = cuts(survey, model, facts, node)?;
     let narrow = facts.get(node.input(slot)?)?.dtype() != Some(DType::Int64);
     let scope = facts.scope();
-    let kept: Vec<&Cut> = cuts.iter().filter(|cut| !cut.cuts_nothing(survey, scope)).collect();
+    let kept: Vec<&SliceTerms> = cuts.iter().filter(|cut| !cut.cuts_nothing(survey, scope)).collect();
     if kept.is_empty() || (kept.len() == cuts.len() && !narrow) {
         return None;
     }
@@ -134,7 +134,7 @@ pub(super) fn slice_bounds(
 }
 
 /// What a Slice cuts, axis by axis, where the axes and steps are known and the bounds are sizes.
-fn cuts(survey: &mut Survey, model: &Model, facts: &Facts, node: &Node) -> Option<Vec<Cut>> {
+fn cuts(survey: &mut Survey, model: &Model, facts: &Facts, node: &Node) -> Option<Vec<SliceTerms>> {
     let shape = dims_of(facts, node.input(0))?;
     let mut bound = |slot: usize| -> Option<Terms> {
         let value = node.input(slot)?;
@@ -146,7 +146,7 @@ fn cuts(survey: &mut Survey, model: &Model, facts: &Facts, node: &Node) -> Optio
     };
     let (starts, ends) = (bound(1)?, bound(2)?);
     let count = starts.len();
-    let reading = NodeView { node, facts, opset: Opset::new(survey.opset) };
+    let reading = NodeView { node, facts, opset: survey.opset };
     let (axes, steps) = (reading.slice_axes()?, reading.slice_steps()?);
     if [ends.len(), axes.len(), steps.len()] != [count; 3] {
         return None;
@@ -154,7 +154,7 @@ fn cuts(survey: &mut Survey, model: &Model, facts: &Facts, node: &Node) -> Optio
     let mut cuts = Vec::with_capacity(count);
     for (((&start, &end), &axis), &step) in starts.iter().zip(&ends).zip(&axes).zip(&steps) {
         let dim = shape.get(axis_in(axis, shape.len()).ok()?)?.clone();
-        cuts.push(Cut { start, end, axis, step, dim });
+        cuts.push(SliceTerms { start, end, axis, step, dim });
     }
     Some(cuts)
 }

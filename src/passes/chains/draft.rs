@@ -21,7 +21,7 @@ pub(super) enum Key {
 }
 
 /// An entry of the memo, and what stood there before.
-struct Entry {
+struct MemoChange {
     key: Key,
     operand: Operand,
     hidden: Option<Operand>,
@@ -36,7 +36,7 @@ pub(super) struct Draft {
     cost: usize,
     memo: FxHashMap<Key, Operand>,
     /// The entries of the memo, in the order they were made in.
-    trail: Vec<Entry>,
+    trail: Vec<MemoChange>,
 }
 
 /// A state of the draft.
@@ -51,7 +51,7 @@ pub(super) struct Checkpoint {
 pub(super) struct Detached {
     steps: Vec<PlannedStep>,
     ready: Vec<usize>,
-    entries: Vec<Entry>,
+    entries: Vec<MemoChange>,
     cost: usize,
 }
 
@@ -94,7 +94,7 @@ impl Draft {
 
     pub fn remember(&mut self, key: Key, operand: Operand) {
         let hidden = self.memo.insert(key.clone(), operand);
-        self.trail.push(Entry { key, operand, hidden });
+        self.trail.push(MemoChange { key, operand, hidden });
     }
 
     /// The rows there are, the latest first.

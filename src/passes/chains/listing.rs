@@ -23,7 +23,7 @@ impl Search<'_> {
         if !self.options.copies_only {
             found.extend(self.operations(row).into_iter().map(Candidate::Apply));
         }
-        if self.survey.opset >= 7 {
+        if self.survey.opset.cast_by_number_and_tile_by_axis() {
             match row.dtype {
                 DType::Int32 => found.push(Candidate::Cast(DType::Int64)),
                 DType::Int64 => found.push(Candidate::Cast(DType::Int32)),

@@ -36,7 +36,7 @@
 //! nothing changes its form without need, once with all candidates, and once each with the shape of one of the most useful tensors
 //! taken at the start, which serves later demands as well.
 //!
-//! **Bound.** The unit is the expansion: one look for the candidates of one row. For each demand a search may expand `Options::effort`
+//! **Bound.** The unit is the expansion: one look for the candidates of one row. For each demand a search may expand `SearchLimits::effort`
 //! rows; candidates share that equally, and once it is used up, the first that works is taken. No row is looked for in order to get
 //! itself, rows need rows to a depth of 48 at most, a search ends after 200,000 expansions, and a trial is given up as soon as it costs
 //! as much as the best known. Clocks play no part.
@@ -83,7 +83,7 @@ use super::dead::live_graphs;
 use super::edits::EditCounter;
 use crate::ir::{Broken, Facts, Model};
 use demands::Demands;
-use search::{Options, Search};
+use search::{Search, SearchLimits};
 use step::Plan;
 use survey::Survey;
 
@@ -142,7 +142,7 @@ fn cheapest(survey: &mut Survey, demands: &Demands, model: &Model, facts: &Facts
 }
 
 /// The searches that are made. Of equally cheap plans the first is taken, so the searches come first that keep more of what there is.
-fn searches(survey: &Survey, demands: &Demands) -> Vec<Options> {
+fn searches(survey: &Survey, demands: &Demands) -> Vec<SearchLimits> {
     let mut by_score: Vec<_> =
         demands.score.iter().map(|(&tensor, &score)| (std::cmp::Reverse(score), tensor)).collect();
     by_score.sort_unstable();
@@ -150,13 +150,13 @@ fn searches(survey: &Survey, demands: &Demands) -> Vec<Options> {
     let has_shape_only = survey.shape_only > 0;
     let mut found = Vec::new();
     for kept_only in std::iter::once(false).chain(has_shape_only.then_some(true)) {
-        found.push(Options { kept_only, copies_only: true, ..Options::default() });
-        found.push(Options { kept_only, ..Options::default() });
+        found.push(SearchLimits { kept_only, copies_only: true, ..SearchLimits::default() });
+        found.push(SearchLimits { kept_only, ..SearchLimits::default() });
     }
-    found.extend(first_shapes.map(|first_shape| Options {
+    found.extend(first_shapes.map(|first_shape| SearchLimits {
         kept_only: has_shape_only,
         first_shape,
-        ..Options::default()
+        ..SearchLimits::default()
     }));
     let effort = EFFORT / found.len().max(1) / demands.list.len().max(1);
     found.iter_mut().for_each(|options| options.effort = effort.min(MAX_EFFORT));

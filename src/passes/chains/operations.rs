@@ -130,6 +130,7 @@ mod tests {
     use super::*;
     use crate::dim::{Dim, Scope};
     use crate::ir::Scalar;
+    use crate::ops::Opset;
 
     #[test]
     fn terms_of_one_operator_share_an_operation() {
@@ -141,7 +142,7 @@ mod tests {
         let row = Row::sizes([int(&half(&a)), int(&half(&b)), int(&b)].into_iter().collect());
         let (a, b) = (int(&a), int(&b));
         let formulas: Vec<Rc<[Formula]>> =
-            row.terms.iter().map(|&term| table.formulas(term, DType::Int64, 13, &scope)).collect();
+            row.terms.iter().map(|&term| table.formulas(term, DType::Int64, Opset::new(13), &scope)).collect();
         let lead = formulas[0].iter().find(|formula| formula.operator == "Div").expect("a quotient");
         let columns = columns(&mut table, &row, &formulas, lead).expect("every term can follow");
         let (one, two) = (table.int(1), table.int(2));

@@ -60,7 +60,7 @@ impl Search<'_> {
         let is_run = is_vector && reading.is_run();
         let is_whole = is_run && reading.axes.len() == rank;
         let nodes = usize::from(!is_taken) + usize::from(!is_whole);
-        if is_run && self.survey.opset >= 15 { nodes.min(1) } else { nodes }
+        if is_run && self.survey.opset.shape_of_a_run() { nodes.min(1) } else { nodes }
     }
 
     /// Reads a row.
@@ -73,7 +73,7 @@ impl Search<'_> {
         if is_run && reading.axes.len() == rank {
             return self.shape(tensor);
         }
-        if is_run && self.survey.opset >= 15 && self.draft.get(&Key::Shape(tensor)).is_none() {
+        if is_run && self.survey.opset.shape_of_a_run() && self.draft.get(&Key::Shape(tensor)).is_none() {
             return self.push(Step::Shape(tensor, Some((first, first + reading.axes.len()))), claim);
         }
         let shape = self.shape(tensor)?;

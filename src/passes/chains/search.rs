@@ -18,7 +18,7 @@ const MAX_EXPANDED: usize = 200_000;
 
 /// What distinguishes one search from another.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Options {
+pub(super) struct SearchLimits {
     /// Only tensors are read that are there even if no size node is left, and only their readers' demands are met.
     pub kept_only: bool,
     /// No operation is planned but those that copied nodes do.
@@ -35,7 +35,7 @@ pub(super) struct Search<'a> {
     pub(super) model: &'a Model,
     pub(super) facts: &'a Facts,
     pub(super) demands: &'a Demands,
-    pub(super) options: Options,
+    pub(super) options: SearchLimits,
     pub(super) draft: Draft,
     /// The draft must stay below this many nodes.
     pub(super) limit: usize,
@@ -52,7 +52,7 @@ impl<'a> Search<'a> {
         (model, facts): (&'a Model, &'a Facts),
         survey: &'a mut Survey,
         demands: &'a Demands,
-        options: Options,
+        options: SearchLimits,
         limit: usize,
     ) -> Self {
         Search {

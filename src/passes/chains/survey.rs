@@ -6,7 +6,7 @@ use super::row::Row;
 use super::terms::{TermTable, Terms, elementwise, reduction};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
-use crate::ops::{self, traits::Movement};
+use crate::ops::{self, Opset, traits::Movement};
 use crate::passes::quantization::is_quantization;
 
 /// Longer vectors are no shapes.
@@ -17,7 +17,7 @@ const MAX_SOURCES: usize = 16;
 
 /// A tensor that has a size as one of its dims.
 #[derive(Clone, Copy)]
-pub(super) struct Source {
+pub(super) struct SizedTensor {
     pub tensor: ValueId,
     /// The position of the node that computes the tensor.
     pub position: usize,
@@ -27,11 +27,11 @@ pub(super) struct Source {
 /// is there before the first node has position 0.
 pub(super) struct Survey {
     pub graph: GraphId,
-    pub opset: i64,
+    pub opset: Opset,
     /// The nodes that compute nothing but sizes, or numbers that follow from sizes.
     pub size_nodes: FxHashSet<NodeId>,
     /// The tensors that have each size, the earliest first.
-    pub sources: FxHashMap<Dim, Vec<Source>>,
+    pub sources: FxHashMap<Dim, Vec<SizedTensor>>,
     /// The first value that holds each row, and its position.
     pub first: FxHashMap<Row, (ValueId, usize)>,
     /// The nodes that results of the graph need even if no size node is left.
@@ -55,7 +55,7 @@ impl Survey {
         let order = model.topological(graph)?;
         let mut survey = Survey {
             graph,
-            opset: model.opset(graph, "").unwrap_or(0),
+            opset: Opset::of(model, graph),
             size_nodes: FxHashSet::default(),
             sources: FxHashMap::default(),
             first: FxHashMap::default(),
@@ -82,7 +82,7 @@ impl Survey {
                 }
             }
         }
-        if survey.size_nodes.len() < 2 || survey.opset < 1 {
+        if survey.size_nodes.len() < 2 || !survey.opset.is_known() {
             return Ok(None);
         }
         survey.find_kept(model);
@@ -134,7 +134,7 @@ impl Survey {
         for dim in shape.iter().filter(|dim| dim.as_const().is_none()) {
             let known = self.sources.entry(dim.clone()).or_default();
             if known.len() < MAX_SOURCES && known.last().is_none_or(|last| last.tensor != tensor) {
-                known.push(Source { tensor, position });
+                known.push(SizedTensor { tensor, position });
             }
         }
     }

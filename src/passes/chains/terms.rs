@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::dim::{Dim, Operation, Scope};
 use crate::ir::{Scalar, ValueId};
-use crate::ops::{self, traits::Variation};
+use crate::ops::{self, Opset, traits::Variation};
 use crate::tensor::DType;
 
 /// How many observed formulas are remembered for one term.
@@ -73,15 +73,13 @@ pub(super) fn gives_flags(operator: &str) -> bool {
 }
 
 /// Whether an operator is there for operands of this type, and broadcasts.
-pub(super) fn is_available(operator: &str, from: DType, opset: i64) -> bool {
+pub(super) fn is_available(operator: &str, from: DType, opset: Opset) -> bool {
     if reduction(operator).is_some() {
         return true;
     }
-    const BROADCASTS: i64 = 7;
     let Some(own) = ops::operator("", operator) else { return false };
     let Some(pointwise) = own.traits.pointwise else { return false };
-    let there = own.since(opset).is_some() && opset >= pointwise.since.max(BROADCASTS);
-    there && (!from.is_integer() || opset >= pointwise.integers_since)
+    opset.has(own.name) && opset.arithmetic_broadcasts() && pointwise.meets(opset) && pointwise.takes(opset, from)
 }
 
 /// Types whose elements are followed from operation to operation.
@@ -164,7 +162,7 @@ impl TermTable {
     }
 
     /// The formulas that give a term as an element of type `to`, observed ones first.
-    pub fn formulas(&mut self, id: TermId, to: DType, opset: i64, scope: &Scope) -> Rc<[Formula]> {
+    pub fn formulas(&mut self, id: TermId, to: DType, opset: Opset, scope: &Scope) -> Rc<[Formula]> {
         if let Some(known) = self.looked_up.get(&(id, to)) {
             return Rc::clone(known);
         }
@@ -173,7 +171,7 @@ impl TermTable {
         found
     }
 
-    fn find_formulas(&mut self, id: TermId, to: DType, opset: i64, scope: &Scope) -> Vec<Formula> {
+    fn find_formulas(&mut self, id: TermId, to: DType, opset: Opset, scope: &Scope) -> Vec<Formula> {
         let mut found: Vec<Formula> = self.observed(id).iter().filter(|formula| formula.to == to).cloned().collect();
         match self.get(id).cloned() {
             Some(Term::Int(dim)) if to == DType::Int64 => {

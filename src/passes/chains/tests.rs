@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::demands::{Demand, Demands};
 use super::row::Row;
-use super::search::{Options, Search};
+use super::search::{Search, SearchLimits};
 use super::step::{Claim, Operand, Plan, Step};
 use super::survey::Survey;
 use super::terms::{Formula, Term, TermId, Terms};
@@ -12,7 +12,7 @@ use super::verify::{Mismatch, verify};
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Facts, Model, Scalar, text};
 use crate::ops::{Budget, Walk};
-use crate::slicing::Rule;
+use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
 /// Numbers that look random and are the same on every machine.
@@ -53,7 +53,7 @@ fn graph(numbers: &mut Numbers) -> Model {
 }
 
 fn facts(model: &Model) -> Facts {
-    let mut walk = Walk::new(Rc::new(Scope::new()), Rule::Agree, Budget::default());
+    let mut walk = Walk::new(Rc::new(Scope::new()), SliceRule::Agree, Budget::default());
     walk.infer_main(model).expect("the graph has no cycle");
     walk.facts
 }
@@ -123,7 +123,7 @@ impl Case {
     }
 
     fn plan(&mut self, effort: usize) -> Option<Plan> {
-        let options = Options { effort, ..Options::default() };
+        let options = SearchLimits { effort, ..SearchLimits::default() };
         Search::new((&self.model, &self.facts), &mut self.survey, &self.demands, options, usize::MAX).run()
     }
 

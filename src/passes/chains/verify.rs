@@ -137,7 +137,7 @@ impl Check<'_> {
                 let shape = self.facts.get(*tensor)?.shape()?;
                 let dims = match *part {
                     None => shape,
-                    Some((start, end)) => shape.get(start..end).filter(|_| self.survey.opset >= 15)?,
+                    Some((start, end)) => shape.get(start..end).filter(|_| self.survey.opset.shape_of_a_run())?,
                 };
                 let is_here =
                     dims.iter().zip(&row.terms).all(|(dim, &term)| self.survey.terms.as_dim(term) == Some(dim));

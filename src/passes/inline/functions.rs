@@ -17,10 +17,10 @@ const MOST_GROWTH: usize = 4;
 
 /// Folds a model, and makes no more edits than the counter allows. The last operand tells whether it is a rehearsal, of which only the
 /// size of what is left is of interest.
-pub(in crate::passes) type Fold<'f, T> = dyn FnMut(&mut Model, EditCounter, bool) -> Result<T, RunError> + 'f;
+pub(in crate::passes) type FoldModel<'f, T> = dyn FnMut(&mut Model, EditCounter, bool) -> Result<T, RunError> + 'f;
 
 /// A model that has been folded with calls of bodies up to `largest` inlined.
-struct Candidate<T> {
+struct Rehearsed<T> {
     largest: usize,
     nodes: usize,
     model: Model,
@@ -38,7 +38,7 @@ pub(in crate::passes) fn fold<T>(
     model: &mut Model,
     mut edits: EditCounter,
     inlines: bool,
-    fold: &mut Fold<'_, T>,
+    fold: &mut FoldModel<'_, T>,
 ) -> Result<T, RunError> {
     if !edits.allows_more() {
         return fold(model, edits, false);
@@ -47,7 +47,7 @@ pub(in crate::passes) fn fold<T>(
     let most = model_size(model).saturating_mul(MOST_GROWTH);
     if edits.is_limited() {
         let best = best(model, &EditCounter::unlimited(), inlines, most, &mut |model, edits| fold(model, edits, true))?;
-        if let Some(Candidate { largest, .. }) = best.filter(|_| inlines) {
+        if let Some(Rehearsed { largest, .. }) = best.filter(|_| inlines) {
             inline(model, largest, most, &mut edits)?;
         }
         return fold(model, edits, false);
@@ -69,8 +69,8 @@ fn best<T>(
     inlines: bool,
     most: usize,
     fold: &mut dyn FnMut(&mut Model, EditCounter) -> Result<T, RunError>,
-) -> Result<Option<Candidate<T>>, RunError> {
-    let mut best: Option<Candidate<T>> = None;
+) -> Result<Option<Rehearsed<T>>, RunError> {
+    let mut best: Option<Rehearsed<T>> = None;
     let mut tried = None;
     for largest in LARGEST {
         let (mut model, mut edits) = (original.clone(), edits.clone());
@@ -83,7 +83,7 @@ fn best<T>(
         let folded = fold(&mut model, edits)?;
         let nodes = model_size(&model);
         if best.as_ref().is_none_or(|best| nodes < best.nodes) {
-            best = Some(Candidate { largest, nodes, model, folded });
+            best = Some(Rehearsed { largest, nodes, model, folded });
         }
         if is_flat {
             break;

@@ -5,7 +5,7 @@
 //! digits nor the sum is much smaller than a term: `(x + a) − a` is a way to round `x`. Numbers made of sizes are left alone.
 
 use super::{Fusion, Operand, Place, Rule, has_arithmetic};
-use crate::ir::{Edit, Node, ValueId};
+use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::rewrite::index;
 use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
 
@@ -78,18 +78,19 @@ fn zero_term(place: &Place<'_>) -> Option<Edit> {
 }
 
 fn floats(place: &Place<'_>) -> Option<Edit> {
+    let steps = steps(place)?;
     let of_sizes = place.is_of_sizes(place.only_output()?);
-    if of_sizes { None } else { chain(place, has_arithmetic) }
+    if of_sizes { None } else { chain(place, steps, has_arithmetic) }
 }
 
 fn integers(place: &Place<'_>) -> Option<Edit> {
     let wraps = |dtype| matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
-    chain(place, wraps)
+    chain(place, steps(place)?, wraps)
 }
 
-/// A node as a step from `x`: `x·c`, `x·c⁻¹`, `x + c`, `x − c` or `c − x`.
+/// A node as a link of a chain that starts at `x`: `x·c`, `x·c⁻¹`, `x + c`, `x − c` or `c − x`.
 #[derive(Clone, Copy)]
-struct Step {
+struct Link {
     x: ValueId,
     constant: ValueId,
     is_sum: bool,
@@ -99,8 +100,8 @@ struct Step {
     negates: bool,
 }
 
-impl Step {
-    fn of(place: &Place<'_>, node: &Node) -> Option<Step> {
+impl Link {
+    fn of(place: &Place<'_>, node: &Node) -> Option<Link> {
         let &[Some(a), Some(b)] = node.inputs() else { return None };
         let is_sum = node.is("Add") || node.is("Sub");
         let inverts = node.is("Div") || node.is("Sub");
@@ -108,24 +109,29 @@ impl Step {
             return None;
         }
         match (place.tensor(a).is_some(), place.tensor(b).is_some()) {
-            (false, true) => Some(Step { x: a, constant: b, is_sum, inverse: inverts, negates: false }),
+            (false, true) => Some(Link { x: a, constant: b, is_sum, inverse: inverts, negates: false }),
             (true, false) if !node.is("Div") => {
-                Some(Step { x: b, constant: a, is_sum, inverse: false, negates: node.is("Sub") })
+                Some(Link { x: b, constant: a, is_sum, inverse: false, negates: node.is("Sub") })
             }
             _ => None,
         }
     }
 }
 
-fn chain(place: &Place<'_>, is_covered: fn(DType) -> bool) -> Option<Edit> {
+/// The node before this one, and both as steps that may become one.
+fn steps(place: &Place<'_>) -> Option<(NodeId, Link, Link)> {
     if !place.opset.arithmetic_broadcasts() {
         return None;
     }
     let node = place.node()?;
-    let outer = Step::of(place, node)?;
+    let outer = Link::of(place, node)?;
     let id = place.model.value(outer.x).producer()?;
     let first = place.model.node(id).filter(|first| first.graph() == node.graph())?;
-    let inner = Step::of(place, first).filter(|inner| inner.is_sum == outer.is_sum)?;
+    let inner = Link::of(place, first).filter(|inner| inner.is_sum == outer.is_sum)?;
+    Some((id, inner, outer))
+}
+
+fn chain(place: &Place<'_>, (id, inner, outer): (NodeId, Link, Link), is_covered: fn(DType) -> bool) -> Option<Edit> {
     if !place.is_internal(outer.x, &[place.id]) {
         return None;
     }
@@ -153,14 +159,14 @@ fn chain(place: &Place<'_>, is_covered: fn(DType) -> bool) -> Option<Edit> {
 }
 
 /// The constant of both steps in one.
-fn combined(shape: &[usize], constants: [&Tensor; 2], steps: [Step; 2]) -> Option<Tensor> {
+fn combined(shape: &[usize], constants: [&Tensor; 2], steps: [Link; 2]) -> Option<Tensor> {
     let stretched = |tensor: &Tensor| gather(tensor, &StridedView::of(tensor).broadcast_to(shape).ok()?).ok();
     let [a, b] = constants.map(stretched);
     let (a, b) = (a?, b?);
     dispatch_numeric!(a.dtype(), T => typed::<T>(shape, &a, &b, steps), else => None)
 }
 
-fn typed<T: Number>(shape: &[usize], a: &Tensor, b: &Tensor, steps: [Step; 2]) -> Option<Tensor> {
+fn typed<T: Number>(shape: &[usize], a: &Tensor, b: &Tensor, steps: [Link; 2]) -> Option<Tensor> {
     let (a, b) = (a.elements::<T>()?, b.elements::<T>()?);
     let pairs = a.iter().zip(b.iter());
     let values: Option<Vec<T>> =
@@ -169,7 +175,7 @@ fn typed<T: Number>(shape: &[usize], a: &Tensor, b: &Tensor, steps: [Step; 2]) -
 }
 
 /// Wraps as the steps do.
-fn whole<T: Number>(a: T, b: T, [inner, outer]: [Step; 2]) -> Option<T> {
+fn whole<T: Number>(a: T, b: T, [inner, outer]: [Link; 2]) -> Option<T> {
     if !outer.is_sum {
         // A quotient of whole numbers has lost its remainder.
         return (!inner.inverse && !outer.inverse).then(|| Number::mul(a, b));
@@ -178,7 +184,7 @@ fn whole<T: Number>(a: T, b: T, [inner, outer]: [Step; 2]) -> Option<T> {
     Some(Number::add(signed(a, inner.inverse != outer.negates), signed(b, outer.inverse)))
 }
 
-fn real<T: Number>(a: T, b: T, [inner, outer]: [Step; 2]) -> Option<T> {
+fn real<T: Number>(a: T, b: T, [inner, outer]: [Link; 2]) -> Option<T> {
     let (x, y) = (a.to_f64(), b.to_f64());
     if !x.is_finite() || !y.is_finite() {
         return None;

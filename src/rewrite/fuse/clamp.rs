@@ -8,10 +8,10 @@
 //! Of NaN both make NaN. The range of what is cut is that of kernels, which may reach beyond the function's: ONNX Runtime's Sigmoid
 //! gives 1 + 2⁻²³. A cut keeps what is equal to a bound, so of bounds 0 and −0 the first cut's is the one that is seen.
 
-use super::range::{Cut, last_finite, range};
+use super::range::{Clamp, last_finite, range};
 use super::{Place, Rule, rounded};
 use crate::ir::{Edit, NewNode};
-use crate::ops::traits::Range;
+use crate::ops::traits::ValueRange;
 use crate::rewrite::build::{Build, ClipBound};
 use crate::tensor::DType;
 
@@ -47,9 +47,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 ];
 
 fn needless(place: &Place<'_>) -> Option<Edit> {
-    let cut = Cut::of(place, place.id)?;
+    let cut = Clamp::of(place, place.id)?;
     // Of NaN a cut makes NaN.
-    let Range { low, high, .. } = range(place, cut.input)?;
+    let ValueRange { low, high, .. } = range(place, cut.input)?;
     if low < cut.low || high > cut.high || !place.may_forward(cut.input) {
         return None;
     }
@@ -58,10 +58,10 @@ fn needless(place: &Place<'_>) -> Option<Edit> {
 
 fn cut_of_cut(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
-    let outer = Cut::of(place, place.id)?;
+    let outer = Clamp::of(place, place.id)?;
     let id = place.model.value(outer.input).producer()?;
     let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph())?;
-    let first = Cut::of(place, id)?;
+    let first = Clamp::of(place, id)?;
     let dtype = place.dtype(first.input)?;
     let last = last_finite(dtype)?;
     // Of equal bounds the first cut's: 0 and −0 are equal.

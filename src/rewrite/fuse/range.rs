@@ -2,7 +2,7 @@
 
 use super::Place;
 use crate::ir::{NodeId, ValueId};
-use crate::ops::traits::Range;
+use crate::ops::traits::ValueRange;
 use crate::tensor::DType;
 
 /// How many nodes up it is looked for what bounds a value.
@@ -10,18 +10,18 @@ const REACH: usize = 16;
 
 /// A Relu or a Clip.
 #[derive(Clone, Copy)]
-pub(super) struct Cut {
+pub(super) struct Clamp {
     pub input: ValueId,
     pub low: f64,
     pub high: f64,
 }
 
-impl Cut {
+impl Clamp {
     /// The bounds are those that its operator says its results lie between, whatever it is given.
-    pub fn of(place: &Place<'_>, id: NodeId) -> Option<Cut> {
+    pub fn of(place: &Place<'_>, id: NodeId) -> Option<Clamp> {
         let view = place.view(id).filter(|view| view.node.is("Relu") || view.node.is("Clip"))?;
-        let Range { low, high, .. } = view.traits().range?(&view, &|_| None)?;
-        Some(Cut { input: view.input(0)?, low, high })
+        let ValueRange { low, high, .. } = view.traits().range?(&view, &|_| None)?;
+        Some(Clamp { input: view.input(0)?, low, high })
     }
 }
 
@@ -36,11 +36,11 @@ pub(super) fn last_finite(dtype: DType) -> Option<f64> {
 }
 
 /// Between which numbers the elements of a floating point value lie, whatever the model's inputs are.
-pub(super) fn range(place: &Place<'_>, value: ValueId) -> Option<Range> {
+pub(super) fn range(place: &Place<'_>, value: ValueId) -> Option<ValueRange> {
     range_above(place, value, REACH)
 }
 
-fn range_above(place: &Place<'_>, value: ValueId, reach: usize) -> Option<Range> {
+fn range_above(place: &Place<'_>, value: ValueId, reach: usize) -> Option<ValueRange> {
     last_finite(place.dtype(value)?)?;
     let reach = reach.checked_sub(1)?;
     let view = place.view(place.model.value(value).producer()?)?;

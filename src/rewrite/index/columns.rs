@@ -26,7 +26,7 @@ const MAX_DEPTH: usize = 8;
 
 /// What a column is spread from: a value, laid out with an axis of size 1 wherever the column only repeats.
 #[derive(Clone, Debug)]
-struct Source {
+struct ColumnSource {
     value: ValueId,
     /// For each axis of the column the axis of the value, or none where the column repeats or has size 1.
     axes: Vec<Option<usize>>,
@@ -40,7 +40,7 @@ struct Source {
 
 /// Several columns from one source, chosen at these places of the axis.
 struct Choice {
-    source: Source,
+    source: ColumnSource,
     places: SmallVec<[usize; 4]>,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn choose(place: &Place<'_>) -> Option<Edit> {
 }
 
 /// Columns `[n, 1]` that are all flattened from one shape: they are put side by side before they are flattened.
-fn flattened(place: &Place<'_>, columns: &[ValueId], axis: usize) -> Option<(Vec<Source>, Vec<Dim>)> {
+fn flattened(place: &Place<'_>, columns: &[ValueId], axis: usize) -> Option<(Vec<ColumnSource>, Vec<Dim>)> {
     let mut shape: Option<Vec<Dim>> = None;
     let mut sources = Vec::with_capacity(columns.len());
     for &column in columns {
@@ -102,9 +102,9 @@ fn flattened(place: &Place<'_>, columns: &[ValueId], axis: usize) -> Option<(Vec
 }
 
 /// Follows a value back through what spreads it and through axes of size 1 that come and go.
-fn source_of(place: &Place<'_>, value: ValueId) -> Source {
+fn source_of(place: &Place<'_>, value: ValueId) -> ColumnSource {
     let own = place.shape(value).unwrap_or_default();
-    let mut source = Source {
+    let mut source = ColumnSource {
         value,
         axes: (0..own.len()).map(Some).collect(),
         dims: own.to_vec(),
@@ -119,7 +119,7 @@ fn source_of(place: &Place<'_>, value: ValueId) -> Source {
     source
 }
 
-fn step_back(place: &Place<'_>, source: &mut Source) -> Option<()> {
+fn step_back(place: &Place<'_>, source: &mut ColumnSource) -> Option<()> {
     let id = place.model.value(source.value).producer()?;
     let node = place.model.node(id).filter(|node| node.canonical_domain().is_empty())?;
     let input = node.input(0)?;
@@ -179,7 +179,7 @@ fn laid_out_from(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Option<u
 /// The selection, of the shape `whole`, laid out as `result` where that is another.
 fn chosen(
     place: &Place<'_>,
-    sources: &[Source],
+    sources: &[ColumnSource],
     columns: &[ValueId],
     axis: usize,
     whole: &[Dim],
@@ -221,7 +221,7 @@ fn chosen(
         let column = *columns.get(*choice.places.first()?)?;
         let dims = place.shape(column)?.to_vec();
         let axes = (0..dims.len()).map(Some).collect();
-        choice.source = Source { value: column, axes, dims, passed: Vec::new(), spread: false };
+        choice.source = ColumnSource { value: column, axes, dims, passed: Vec::new(), spread: false };
         if !reaches(place.scope(), &choices, &fixed, axis, whole) {
             return None;
         }
@@ -290,7 +290,7 @@ fn mask(places: &[usize], count: usize, below: usize) -> Option<Tensor> {
 }
 
 /// The source as it broadcasts to the columns: axes of size 1 in front need not be there.
-fn laid_out(place: &Place<'_>, edit: &mut Edit, source: &Source) -> Option<ValueId> {
+fn laid_out(place: &Place<'_>, edit: &mut Edit, source: &ColumnSource) -> Option<ValueId> {
     let ones = source.dims.iter().take_while(|dim| dim.is_const(1)).count();
     let target = source.dims.get(ones..)?;
     let from = place.shape(source.value)?;
@@ -305,7 +305,7 @@ fn laid_out(place: &Place<'_>, edit: &mut Edit, source: &Source) -> Option<Value
 }
 
 /// How many nodes nobody needs once the Concat is gone.
-fn freed(place: &Place<'_>, sources: &[Source]) -> usize {
+fn freed(place: &Place<'_>, sources: &[ColumnSource]) -> usize {
     let mut gone = vec![place.id];
     for id in sources.iter().flat_map(|source| &source.passed) {
         let Some(output) = place.model.node(*id).and_then(|node| node.output(0)) else { continue };

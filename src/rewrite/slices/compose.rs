@@ -158,7 +158,7 @@ fn replaced(place: &Place<'_>, data: ValueId, ranges: &[Option<Range>]) -> Optio
 mod tests {
     use crate::ir::{Constant, Data, DeclaredType, DimClaim, Extra, Model, NewNode, OpsetImport, ValueId};
     use crate::ops::{Budget, evaluate_graph};
-    use crate::slicing::Rule;
+    use crate::slicing::SliceRule;
     use crate::tensor::{DType, Tensor};
     use crate::{OnnxModel, Options};
 
@@ -199,7 +199,8 @@ mod tests {
 
     fn run(model: &Model, size: usize) -> Tensor {
         let data = Tensor::from_vec(&[size, 6], (0..size as i64 * 6).collect::<Vec<i64>>()).unwrap();
-        let results = evaluate_graph(model, model.main(), vec![Data::Tensor(data)], &Budget::default(), Rule::Agree);
+        let results =
+            evaluate_graph(model, model.main(), vec![Data::Tensor(data)], &Budget::default(), SliceRule::Agree);
         results.unwrap().first().and_then(Data::tensor).unwrap().clone()
     }
 

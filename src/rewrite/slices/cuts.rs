@@ -14,13 +14,13 @@ use crate::slicing::{self, Bound, Range, Reading, onnx};
 use crate::tensor::DType;
 
 /// How the slices that are written here are read: where the readings of the operator differ they are not written.
-pub(in crate::rewrite) const READING: Reading = onnx::reading(slicing::Rule::Agree);
+pub(in crate::rewrite) const READING: Reading = onnx::reading(slicing::SliceRule::Agree);
 
 /// What slices take, and which values hold a size, as far as it has been worked out. It goes by what the slices read, so edits do not
 /// spoil it; when more is proved of that than before, begin with a new one.
 #[derive(Default)]
 pub struct Taken {
-    slices: RefCell<FxHashMap<NodeId, Entry>>,
+    slices: RefCell<FxHashMap<NodeId, CachedSlice>>,
     /// For each graph the first value that holds an expression as a 64-bit scalar.
     scalars: RefCell<FxHashMap<GraphId, FxHashMap<Dim, ValueId>>>,
 }
@@ -52,7 +52,7 @@ fn scalars_of(place: &Place<'_>, graph: GraphId) -> FxHashMap<Dim, ValueId> {
 }
 
 /// The operands of a slice and what it takes.
-struct Entry {
+struct CachedSlice {
     inputs: Vec<Option<ValueId>>,
     cuts: Option<Rc<Cuts>>,
 }
@@ -64,13 +64,13 @@ pub(in crate::rewrite) fn cuts_of(place: &Place<'_>, id: NodeId) -> Option<Rc<Cu
         return entry.cuts.clone();
     }
     let cuts = slice_cuts(place.model, place.facts, id).map(Rc::new);
-    let entry = Entry { inputs: inputs.to_vec(), cuts: cuts.clone() };
+    let entry = CachedSlice { inputs: inputs.to_vec(), cuts: cuts.clone() };
     place.taken.slices.borrow_mut().insert(id, entry);
     cuts
 }
 
 /// The elements `start + k·step`, for `k` below `len`, of an axis.
-pub(in crate::rewrite) struct Elements {
+pub(in crate::rewrite) struct Progression {
     pub axis: usize,
     pub start: usize,
     pub step: i64,
@@ -78,14 +78,19 @@ pub(in crate::rewrite) struct Elements {
 }
 
 /// What the Slice at a place takes of each axis that it cuts, if all of that is numbers, and takes something.
-pub(in crate::rewrite) fn cut_elements(place: &Place<'_>) -> Option<Vec<Elements>> {
+pub(in crate::rewrite) fn cut_elements(place: &Place<'_>) -> Option<Vec<Progression>> {
     let cuts = cuts_of(place, place.id)?;
     let elements = |(axis, cut): (usize, &Cut)| {
         let (start, len) = cut.exact.as_ref()?;
         let number = |dim: &Dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok());
-        Some(Elements { axis, start: number(start)?, step: cut.range.step?, len: number(len).filter(|len| *len > 0)? })
+        Some(Progression {
+            axis,
+            start: number(start)?,
+            step: cut.range.step?,
+            len: number(len).filter(|len| *len > 0)?,
+        })
     };
-    let found: Vec<Elements> = cuts.cut().map(elements).collect::<Option<_>>()?;
+    let found: Vec<Progression> = cuts.cut().map(elements).collect::<Option<_>>()?;
     (!found.is_empty() && found.len() == cuts.named).then_some(found)
 }
 

@@ -54,8 +54,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 /// A chain longer than this is moved in several goes.
 const MOST_STEPS: usize = 64;
 
-/// A step of a chain: the node, and which operands are the chain's data.
-struct Step {
+/// A link of a chain: the node, and which operands are the chain's data.
+struct Link {
     id: NodeId,
     node: NewNode,
     slots: Vec<usize>,
@@ -79,7 +79,7 @@ fn slice_of_function(place: &Place<'_>) -> Option<Edit> {
 fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
     let output = place.output(0)?;
     let mut value = place.input(0)?;
-    let mut chain: Vec<Step> = Vec::new();
+    let mut chain: Vec<Link> = Vec::new();
     let cuts = cuts_of(place, place.id)?;
     let axes: Vec<usize> = cuts.cut().map(|(axis, _)| axis).collect();
     // An axis that is named and stays whole may be shorter in an operand.
@@ -92,11 +92,11 @@ fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
         return None;
     }
     while chain.len() < MOST_STEPS && place.has_one_reader_node(value) {
-        let Some((step, data)) = step(place, value, (rank, &axes), most) else { break };
-        chain.push(step);
+        let Some((link, data)) = link(place, value, (rank, &axes), most) else { break };
+        chain.push(link);
         value = data;
     }
-    let varies = chain.iter().any(|step| step.varies);
+    let varies = chain.iter().any(|link| link.varies);
     if chain.is_empty()
         || varies != (most == Variation::Rounding)
         || place.producer_with(value, |own| own.fused_with_next).is_some()
@@ -107,7 +107,7 @@ fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
     let slice = moved(place, &mut edit, place.id, value, rank, &Some)?;
     let mut part = edit.new_value(value, "sliced");
     edit.insert.push(slice.output(part));
-    while let Some(Step { id, mut node, slots, .. }) = chain.pop() {
+    while let Some(Link { id, mut node, slots, .. }) = chain.pop() {
         for slot in slots {
             node = node.reading(slot, part);
         }
@@ -119,12 +119,12 @@ fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
 }
 
 /// The elementwise node that computes a value, and the one operand that has its axes.
-fn step(
+fn link(
     place: &Place<'_>,
     value: ValueId,
     (rank, axes): (usize, &[usize]),
     most: Variation,
-) -> Option<(Step, ValueId)> {
+) -> Option<(Link, ValueId)> {
     let id = place.model.value(value).producer()?;
     let node = place.model.node(id)?;
     if node.graph() != place.node()?.graph() || node.outputs().len() != 1 || !node.canonical_domain().is_empty() {
@@ -136,7 +136,7 @@ fn step(
     let data = match pointwise.operands {
         Operands::First => node.input(0)?,
         Operands::Broadcast | Operands::Stretched
-            if place.opset.everything_broadcasts() && place.opset.version() >= pointwise.since =>
+            if place.opset.everything_broadcasts() && pointwise.meets(place.opset) =>
         {
             full_operand(place, node, value, rank, axes)?
         }
@@ -154,7 +154,7 @@ fn step(
     }
     let inputs = node.inputs().iter().enumerate();
     let slots = inputs.filter(|(_, input)| **input == Some(data)).map(|(slot, _)| slot).collect();
-    Some((Step { id, node: NewNode::like(node), slots, varies: variation > Variation::None }, data))
+    Some((Link { id, node: NewNode::like(node), slots, varies: variation > Variation::None }, data))
 }
 
 /// The operand that the result has all of these axes from; every other one is broadcast along them.

@@ -1,0 +1,282 @@
+//! Filling a new file: what is small or new is gathered, what lies in a file already is copied by the kernel.
+//!
+//! A payload that nobody changed is a range of a file. Writing it from the map would have the kernel fault in page after page of it,
+//! which took several times as long as copying. So:
+//!
+//! * ranges are copied by `copy_file_range`, which shares the blocks instead where the file system can (both ends on a block);
+//! * neighbours in the old file that are neighbours in the new one, with equal bytes between them, are one run and one call;
+//! * where the kernel will not copy, the range is read and written piece by piece;
+//! * everything else goes through a buffer that is written whole, at multiples of its own size;
+//! * the system is asked to begin writing to the disk meanwhile, so that making the file durable at the end is no wait of its own.
+//!
+//! A source that is cut meanwhile gives an error here, or stops being what it was; [`Source::verify`] tells either way.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use super::encode::Destination;
+use super::file::Origin;
+use super::save::NewFile;
+use super::source::Source;
+
+/// What is gathered before it is written, and where writes end: at multiples of this.
+const BUFFER: usize = 256 << 10;
+/// A payload of this size is not gathered.
+const LARGE: usize = 64 << 10;
+/// The system is asked to write to the disk whenever there is this much more.
+const WRITE_BACK: u64 = 16 << 20;
+/// What is copied in one call, so that the disk is busy from early on.
+const RUN: u64 = WRITE_BACK;
+/// Ranges are shared in blocks of this size, by every file system that can.
+const BLOCK: u64 = 4096;
+
+/// Copies from a place in a file to the position of another, as many bytes as it likes; 0 if it cannot.
+type CopyRange = fn(&File, u64, &File, usize) -> io::Result<usize>;
+
+/// A file that is being filled from its beginning.
+pub(super) struct Filler<'a> {
+    pub new: NewFile,
+    source: Option<&'a Source>,
+    /// The bytes of the file so far, those yet to be written included.
+    len: u64,
+    /// What is gathered. Only one of this and `run` has anything in it.
+    buffer: Vec<u8>,
+    /// What is to be copied.
+    run: Option<Run>,
+    /// The file that the last range was in.
+    last: Option<Origin>,
+    /// How much of the file the system was asked to write to the disk.
+    asked: u64,
+    copy: CopyRange,
+}
+
+/// A range of the file in `Filler::last`.
+struct Run {
+    from: u64,
+    len: u64,
+}
+
+impl<'a> Filler<'a> {
+    /// Fills an empty file. Payloads may lie in files of the source.
+    pub fn new(new: NewFile, source: Option<&'a Source>) -> Self {
+        let buffer = Vec::new();
+        Filler { new, source, len: 0, buffer, run: None, last: None, asked: 0, copy: copy_range }
+    }
+
+    /// Tells how long the file will be, so that the system can find a place for all of it at once.
+    pub fn expect(&mut self, len: u64) {
+        #[cfg(target_os = "linux")]
+        if len >= WRITE_BACK {
+            // Where the system cannot, or has no room, writing will tell.
+            let _ = rustix::fs::fallocate(&self.new.file, rustix::fs::FallocateFlags::empty(), 0, len);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = len;
+    }
+
+    /// Bytes so far.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Writes all that is left.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.end_run()?;
+        self.flush()
+    }
+
+    /// Gathers bytes, writing whenever the buffer is full.
+    fn gather(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        if self.buffer.capacity() == 0 {
+            self.buffer.reserve_exact(BUFFER);
+        }
+        while !bytes.is_empty() {
+            let room = BUFFER - usize::try_from(self.len % BUFFER as u64).unwrap_or(0);
+            let (head, tail) = bytes.split_at(room.min(bytes.len()));
+            let whole = bytes.len() / BUFFER * BUFFER;
+            if room == BUFFER && self.buffer.is_empty() && whole > 0 {
+                // From where it lies, as much of it as ends where a buffer would.
+                let (head, tail) = bytes.split_at(whole.min(RUN as usize));
+                self.new.file.write_all(head)?;
+                self.len = self.len.saturating_add(head.len() as u64);
+                self.write_back();
+                bytes = tail;
+                continue;
+            }
+            self.buffer.extend_from_slice(head);
+            self.len = self.len.saturating_add(head.len() as u64);
+            if head.len() == room {
+                self.flush()?;
+            }
+            bytes = tail;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.new.file.write_all(&self.buffer)?;
+        self.buffer.clear();
+        self.write_back();
+        Ok(())
+    }
+
+    /// Has the system begin to write what is in the file so far. It is advice: nothing depends on it.
+    fn write_back(&mut self) {
+        let more = self.len.saturating_sub(self.asked);
+        if more < WRITE_BACK {
+            return;
+        }
+        #[cfg(target_os = "linux")]
+        {
+            // What is not on the disk yet begins its way there, and is kept; nothing else in this range is worth keeping.
+            let len = std::num::NonZeroU64::new(more);
+            let _ = rustix::fs::fadvise(&self.new.file, self.asked, len, rustix::fs::Advice::DontNeed);
+        }
+        self.asked = self.len;
+    }
+
+    /// Where a payload lies in a file of the source.
+    fn origin(&mut self, payload: &[u8]) -> Option<u64> {
+        if let Some(from) = self.last.as_ref().and_then(|last| last.find(payload)) {
+            return Some(from);
+        }
+        let found = self.source?.origin(payload)?;
+        let from = found.find(payload)?;
+        self.last = Some(found);
+        Some(from)
+    }
+
+    /// Takes bytes into the run if they are what follows it in its file.
+    fn follows(&mut self, bytes: &[u8]) -> bool {
+        let (Some(run), Some(last)) = (&mut self.run, &self.last) else { return false };
+        let follows = last.starts_with(run.from.saturating_add(run.len), bytes);
+        if follows {
+            run.len = run.len.saturating_add(bytes.len() as u64);
+            self.len = self.len.saturating_add(bytes.len() as u64);
+        }
+        follows
+    }
+
+    /// Copies the run.
+    fn end_run(&mut self) -> io::Result<()> {
+        let Some(Run { mut from, len }) = self.run.take() else { return Ok(()) };
+        let Some(origin) = self.last.take() else { return Ok(()) };
+        let end = from.saturating_add(len);
+        let mut to = self.len.saturating_sub(len);
+        let result = (|| {
+            while from < end {
+                let left = end - from;
+                // Blocks can be shared where both ranges begin on one.
+                let head = if from % BLOCK == to % BLOCK { from.next_multiple_of(BLOCK) - from } else { 0 };
+                let piece = match head {
+                    0 if left >= BLOCK && from % BLOCK == to % BLOCK => left.min(RUN) / BLOCK * BLOCK,
+                    0 => left.min(RUN),
+                    _ => head.min(left),
+                };
+                let piece = usize::try_from(piece).unwrap_or(usize::MAX);
+                let copied = match (self.copy)(&origin.file, from, &self.new.file, piece) {
+                    Ok(copied) if copied > 0 => copied,
+                    // It will not, or there is nothing more to copy. Reading finds out.
+                    refused => {
+                        if refused.is_err() {
+                            self.copy = |_, _, _, _| Ok(0);
+                        }
+                        read_and_write(&origin.file, from, &self.new.file, piece)?
+                    }
+                };
+                from = from.saturating_add(copied as u64);
+                to = to.saturating_add(copied as u64);
+                self.len_is(to);
+            }
+            Ok(())
+        })();
+        self.last = Some(origin);
+        result
+    }
+
+    /// While a run is copied: what of the file is there.
+    fn len_is(&mut self, there: u64) {
+        let all = std::mem::replace(&mut self.len, there);
+        self.write_back();
+        self.len = all;
+    }
+}
+
+impl Destination for Filler<'_> {
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.run.is_some() {
+            if self.follows(bytes) {
+                return Ok(());
+            }
+            self.end_run()?;
+        }
+        self.gather(bytes)
+    }
+
+    fn payload(&mut self, payload: &[u8]) -> io::Result<()> {
+        if payload.len() < LARGE {
+            return self.bytes(payload);
+        }
+        let before = self.run.as_ref().map(|run| run.from.saturating_add(run.len));
+        let is_next = |last: &Origin| last.find(payload).is_some_and(|from| Some(from) == before);
+        let len = payload.len() as u64;
+        if self.last.as_ref().is_some_and(is_next)
+            && let Some(run) = &mut self.run
+        {
+            run.len = run.len.saturating_add(len);
+            self.len = self.len.saturating_add(len);
+            return Ok(());
+        }
+        self.end_run()?;
+        let Some(from) = self.origin(payload) else { return self.gather(payload) };
+        self.flush()?;
+        self.run = Some(Run { from, len });
+        self.len = self.len.saturating_add(len);
+        Ok(())
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn copy_range(from: &File, mut at: u64, to: &File, len: usize) -> io::Result<usize> {
+    Ok(rustix::fs::copy_file_range(from, Some(&mut at), to, None, len)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn copy_range(_: &File, _: u64, _: &File, _: usize) -> io::Result<usize> {
+    Ok(0)
+}
+
+/// Copies through memory. Returns how much, at least a byte.
+///
+/// # Errors
+/// The file ends before `at`; otherwise what the system reports.
+fn read_and_write(from: &File, at: u64, mut to: &File, len: usize) -> io::Result<usize> {
+    let mut piece = vec![0; len.min(BUFFER)];
+    let got = read_at(from, &mut piece, at)?;
+    if got == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    to.write_all(piece.get(..got).unwrap_or_default())?;
+    Ok(got)
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, piece: &mut [u8], at: u64) -> io::Result<usize> {
+    use std::os::unix::fs::FileExt;
+    loop {
+        match file.read_at(piece, at) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn read_at(mut file: &File, piece: &mut [u8], at: u64) -> io::Result<usize> {
+    use std::io::{Read, Seek, SeekFrom};
+    file.seek(SeekFrom::Start(at))?;
+    file.read(piece)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

@@ -1,0 +1,141 @@
+use std::cell::Cell;
+
+use super::*;
+use crate::onnx::open;
+
+thread_local! {
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Bytes without a pattern.
+fn noise(len: usize) -> Vec<u8> {
+    (0..len as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+/// A source of noise in a directory of its own, which goes with it.
+fn source(len: usize) -> (tempfile::TempDir, Source) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("m.onnx");
+    std::fs::write(&path, noise(len)).unwrap();
+    let source = open(&path).unwrap();
+    (dir, source)
+}
+
+/// What is written for these parts: the bytes of the file, and those that were given.
+fn filled(copy: CopyRange, len: usize, give: impl Fn(&[u8], &mut dyn FnMut(&[u8], bool))) -> [Vec<u8>; 2] {
+    let (dir, source) = source(len);
+    let target = dir.path().join("o");
+    let mut filler = Filler::new(NewFile::create(&target, None).unwrap(), Some(&source));
+    filler.copy = copy;
+    filler.expect(1 << 25);
+    let mut given = Vec::new();
+    give(source.bytes(), &mut |bytes, is_payload| {
+        if is_payload {
+            filler.payload(bytes).unwrap()
+        } else {
+            filler.bytes(bytes).unwrap()
+        }
+        given.extend_from_slice(bytes);
+        assert_eq!(filler.len(), given.len() as u64);
+    });
+    filler.finish().unwrap();
+    // What was expected was more.
+    filler.new.file.set_len(filler.len()).unwrap();
+    filler.new.put_in_place().unwrap();
+    source.verify().unwrap();
+    [std::fs::read(&target).unwrap(), given]
+}
+
+const COPIES: [CopyRange; 5] = [
+    copy_range,
+    // None of the kernel's, some other system's.
+    |_, _, _, _| Ok(0),
+    |_, _, _, _| Err(io::ErrorKind::CrossesDevices.into()),
+    // Less than was asked for.
+    |from, at, to, len| copy_range(from, at, to, len.min(70_001)),
+    // Not for long.
+    |from, at, to, len| {
+        let calls = CALLS.replace(CALLS.get() + 1);
+        if calls % 3 == 2 { Err(io::ErrorKind::Interrupted.into()) } else { copy_range(from, at, to, len) }
+    },
+];
+
+#[test]
+fn the_bytes_are_those_that_were_given() {
+    for copy in COPIES {
+        let [written, given] = filled(copy, 9 << 20, |file, give| {
+            let new = noise(3 * BUFFER + 17);
+            // At the same place, then moved by a few bytes.
+            give(&file[..100], false);
+            give(&file[100..5 << 20], true);
+            give(b"new", false);
+            give(&file[5 << 20..6 << 20], true);
+            give(&file[6 << 20..][..9], false);
+            give(&file[(6 << 20) + 9..7 << 20], true);
+            // New ones of sizes at which gathering changes, then ranges again, backwards and twice.
+            for len in [LARGE - 1, LARGE, BUFFER - 1, BUFFER, BUFFER + 1, 0, new.len()] {
+                give(&new[..len], true);
+            }
+            give(&file[3 << 20..4 << 20], true);
+            give(&file[1 << 20..2 << 20], true);
+            give(&file[1 << 20..2 << 20], true);
+            give(&file[8 << 20..], true);
+            give(b"end", false);
+        });
+        assert!(written == given);
+    }
+}
+
+#[test]
+fn every_offset_within_a_block() {
+    for shift in [0, 1, 63, 4095] {
+        for len in [LARGE, LARGE + 1, LARGE + 4096, LARGE + 5000] {
+            let [written, given] = filled(copy_range, 2 << 20, |file, give| {
+                give(&noise(shift), false);
+                give(&file[shift..][..len], true);
+                give(&file[4096 * 40 + shift..][..len], true);
+            });
+            assert!(written == given, "{shift} {len}");
+        }
+    }
+}
+
+#[test]
+fn neighbours_are_copied_as_one() {
+    let count: CopyRange = |from, at, to, len| {
+        CALLS.set(CALLS.get() + 1);
+        copy_range(from, at, to, len)
+    };
+    let calls = |gap: &'static [u8]| {
+        CALLS.set(0);
+        let [written, given] = filled(count, 4 << 20, |file, give| {
+            give(b"moved", false);
+            for part in file[..3 << 20].chunks(1 << 18) {
+                give(&part[..20], false);
+                give(gap, false);
+                give(&part[20..], true);
+            }
+        });
+        assert!(written == given);
+        CALLS.get()
+    };
+    assert_eq!(calls(b""), 1);
+    assert_eq!(calls(b"something else"), 12);
+}
+
+// What was read whole cannot change any more.
+#[cfg(feature = "mmap")]
+#[test]
+fn a_source_that_is_cut_is_an_error() {
+    for copy in COPIES {
+        for cut in [0, 1 << 20, (2 << 20) + 1, (4 << 20) - 1] {
+            let (dir, source) = source(4 << 20);
+            let mut filler = Filler::new(NewFile::create(&dir.path().join("o"), None).unwrap(), Some(&source));
+            filler.copy = copy;
+            filler.payload(source.bytes()).unwrap();
+            File::options().write(true).open(dir.path().join("m.onnx")).unwrap().set_len(cut).unwrap();
+            assert_eq!(filler.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+            assert!(source.verify().is_err());
+        }
+    }
+}

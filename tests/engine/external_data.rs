@@ -1,0 +1,181 @@
+//! Which tensors of a model lie in the file that is written, and which beside it.
+
+use std::path::Path;
+
+use onnx_slice_fold::ir::text;
+use onnx_slice_fold::{ErrorKind, ExternalData, OnnxModel, Options, SaveOptions, Saved};
+
+/// Bytes of each of the two large weights.
+const WEIGHT: usize = 64 * 64 * 4;
+
+/// Two products; a scaling of the first, which goes into its weight.
+fn model() -> OnnxModel {
+    let row: Vec<String> = (0..64).map(|n| format!("{}.5", n + 1)).collect();
+    let row = row.join(", ");
+    let source = format!(
+        "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n, 64] x) => (float[n, 64] y)
+         <float[64] r = {{{row}}}, int64[2] s = {{64, 64}}, float[64, 64] o = {{{}}}>
+         {{
+            w = Expand (r, s)
+            v = Mul (w, w)
+            a = MatMul (x, v)
+            b = Mul (a, r)
+            c = Relu (b)
+            y = MatMul (c, o)
+         }}",
+        (0..64 * 64).map(|n| format!("{}.0", n % 97)).collect::<Vec<_>>().join(", ")
+    );
+    OnnxModel::of(text::parse(&source).unwrap())
+}
+
+/// What is folded exactly: the scaling stays.
+fn folded(model: &mut OnnxModel) {
+    model.fold(&Options::new().exact(true).max_growth(1000.0)).unwrap();
+}
+
+fn save(model: &OnnxModel, target: &Path, options: &SaveOptions) -> Saved {
+    model.save_with(target, options).unwrap()
+}
+
+/// A model in `dir` whose weights lie in a file.
+fn external(dir: &Path) -> OnnxModel {
+    let mut model = model();
+    folded(&mut model);
+    let path = dir.join("m.onnx");
+    let saved = save(&model, &path, &SaveOptions::new().save_as_external_data(true));
+    let data = saved.data.unwrap();
+    assert_eq!(data.path, dir.join("m.onnx.data"));
+    assert_eq!((data.bytes, saved.external_bytes), (2 * WEIGHT as u64, 2 * WEIGHT as u64));
+    assert_eq!(std::fs::metadata(&data.path).unwrap().len(), data.bytes);
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), saved.model.bytes);
+    // The factors of the scaling have fewer bytes than the threshold.
+    assert!(saved.model.bytes < 2000);
+    OnnxModel::open(&path).unwrap()
+}
+
+/// The model at a path, its data included.
+fn text_at(path: &Path) -> String {
+    OnnxModel::open(path).unwrap().text()
+}
+
+fn files(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn nothing_leaves_a_model_unasked() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut model = model();
+    folded(&mut model);
+    let saved = save(&model, &dir.path().join("m.onnx"), &SaveOptions::new());
+    assert_eq!((saved.data, saved.external_bytes, saved.too_large), (None, 0, None));
+    assert_eq!(files(dir.path()), ["m.onnx"]);
+}
+
+#[test]
+fn a_threshold_tells_which_leave() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut model = model();
+    folded(&mut model);
+    let bytes = |threshold| {
+        let options = SaveOptions::new().save_as_external_data(true).threshold(threshold);
+        let saved = save(&model, &dir.path().join("m.onnx"), &options);
+        assert_eq!(text_at(&dir.path().join("m.onnx")), model.text());
+        saved.external_bytes
+    };
+    assert_eq!(bytes(WEIGHT + 1), 0);
+    assert_eq!(bytes(WEIGHT), 2 * WEIGHT as u64);
+    assert_eq!(bytes(257), 2 * WEIGHT as u64);
+    assert_eq!(bytes(256), 2 * WEIGHT as u64 + 256);
+}
+
+#[test]
+fn data_stay_where_they_are_in_the_same_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = external(dir.path());
+    let before = std::fs::metadata(dir.path().join("m.onnx.data")).unwrap().modified().unwrap();
+    for options in [SaveOptions::new(), SaveOptions::new().external_data(ExternalData::Link)] {
+        let saved = save(&model, &dir.path().join("o.onnx"), &options);
+        assert_eq!((&saved.data, saved.external_bytes), (&None, 2 * WEIGHT as u64));
+        assert_eq!(files(dir.path()), ["m.onnx", "m.onnx.data", "o.onnx"]);
+        assert_eq!(text_at(&dir.path().join("o.onnx")), model.text());
+    }
+    assert_eq!(std::fs::metadata(dir.path().join("m.onnx.data")).unwrap().modified().unwrap(), before);
+}
+
+#[test]
+fn data_are_copied_or_taken_in_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = external(dir.path());
+    let copy = SaveOptions::new().external_data(ExternalData::Copy);
+    let saved = save(&model, &dir.path().join("o.onnx"), &copy);
+    assert_eq!(saved.data.unwrap().path, dir.path().join("o.onnx.data"));
+    std::fs::rename(dir.path().join("m.onnx.data"), dir.path().join("away")).unwrap();
+    assert_eq!(text_at(&dir.path().join("o.onnx")), model.text());
+    std::fs::rename(dir.path().join("away"), dir.path().join("m.onnx.data")).unwrap();
+
+    let inline = SaveOptions::new().external_data(ExternalData::Inline);
+    let saved = save(&model, &dir.path().join("i.onnx"), &inline);
+    assert_eq!((&saved.data, saved.external_bytes), (&None, 0));
+    assert!(saved.model.bytes > 2 * WEIGHT as u64);
+    let bytes = std::fs::read(dir.path().join("i.onnx")).unwrap();
+    assert_eq!(OnnxModel::from_bytes(bytes).unwrap().text(), model.text());
+
+    // In another directory the references would lead nowhere.
+    let other = dir.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let saved = save(&model, &other.join("o.onnx"), &SaveOptions::new());
+    assert_eq!(saved.data.unwrap().path, other.join("o.onnx.data"));
+    assert_eq!(text_at(&other.join("o.onnx")), model.text());
+}
+
+#[test]
+fn data_are_referred_to_from_above_and_from_nowhere_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let inner = dir.path().join("a/b");
+    std::fs::create_dir_all(&inner).unwrap();
+    let model = external(&inner);
+    let link = SaveOptions::new().external_data(ExternalData::Link);
+    let target = dir.path().join("o.onnx");
+    let saved = save(&model, &target, &link);
+    assert_eq!((&saved.data, saved.external_bytes), (&None, 2 * WEIGHT as u64));
+    assert_eq!(text_at(&target), model.text());
+    for elsewhere in ["a/b/c", "d"] {
+        let target = dir.path().join(elsewhere).join("o.onnx");
+        std::fs::create_dir(target.parent().unwrap()).unwrap();
+        let error = model.save_with(&target, &link).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().contains("outside of its directory"), "{error}");
+        assert!(files(target.parent().unwrap()).is_empty());
+    }
+}
+
+#[test]
+fn what_folding_makes_of_external_data_is_external() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut model = external(dir.path());
+    let report = model.fold(&Options::new()).unwrap();
+    assert_eq!(report.external_bytes_before, 2 * WEIGHT as u64);
+    let target = dir.path().join("o.onnx");
+    let saved = save(&model, &target, &SaveOptions::new());
+    // One weight is new, the other stays where it is.
+    assert_eq!(saved.data.as_ref().unwrap().bytes, WEIGHT as u64);
+    assert_eq!(saved.external_bytes, 2 * WEIGHT as u64);
+    assert!(saved.model.bytes < 2000);
+    assert_eq!(text_at(&target), model.text());
+    let mut told = report;
+    told.note_saved(&saved);
+    assert_eq!(told.files.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>(), [saved.model.bytes, WEIGHT as u64]);
+    assert!(told.to_string().ends_with(&format!("bytes in data files      {0}     {0}", 2 * WEIGHT)), "{told}");
+
+    // In place, the data that are read keep their name.
+    let saved = save(&model, &dir.path().join("m.onnx"), &SaveOptions::new());
+    assert_eq!(saved.data.unwrap().path, dir.path().join("m.onnx.2.data"));
+    assert_eq!(text_at(&dir.path().join("m.onnx")), model.text());
+
+    let inline = SaveOptions::new().external_data(ExternalData::Inline);
+    assert_eq!(save(&model, &target, &inline).data, None);
+}

@@ -1,0 +1,69 @@
+//! A second run over a folded model finds nothing left to do.
+
+use std::path::Path;
+
+use onnx_slice_fold::ir::{Model, text};
+use onnx_slice_fold::{OnnxModel, Options, Report};
+
+fn folded(model: Model) -> (Model, Report) {
+    let mut document = OnnxModel::of(model);
+    let report = document.fold(&Options::default()).expect("the model folds");
+    (document.model().clone(), report)
+}
+
+/// The edits that a second run makes, by name.
+fn left(model: Model) -> Vec<&'static str> {
+    let (once, _) = folded(model);
+    let (_, report) = folded(once);
+    report.fired.into_iter().filter(|(_, count)| *count > 0).map(|(name, _)| name).collect()
+}
+
+/// The slices of a slice become slices of its data, with bounds that are new inside the body. What these are must be stated before slices of
+/// the same data can become a Split.
+#[test]
+fn constants_made_inside_a_body_are_known_there() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+g (float[3,8] x, int64 n) => (float[3,8] y)
+<bool yes = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] six = {6}, int64[1] seven = {7}> {
+  y = Loop <body: graph = b (int64 i, bool c, float[3,8] h) => (bool c2, float[3,8] h2) {
+    c2 = Identity (c)
+    m = Slice (h, one, seven, one)
+    p = Slice (m, zero, two, one)
+    q = Slice (m, two, six, one)
+    r = Exp (p)
+    s = Neg (q)
+    h2 = Concat <axis = 1> (s, r, p)
+  }> (n, yes, x)
+}"#;
+    let model = text::parse(source).expect("it parses");
+    let (once, report) = folded(model);
+    assert!(report.fired.contains_key("slices-to-split"), "{:?}", report.fired);
+    let (_, again) = folded(once);
+    assert!(again.fired.values().all(|count| *count == 0), "{:?}", again.fired);
+}
+
+#[test]
+fn families_and_what_rules_do_together() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut changed = Vec::new();
+    let mut seen = 0;
+    for folder in ["families", "rules/together"] {
+        let entries = std::fs::read_dir(tests.join(folder)).expect("a folder");
+        let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+        paths.sort();
+        for path in paths.into_iter().filter(|path| path.extension().is_some_and(|end| end == "onnxtxt")) {
+            let source = std::fs::read_to_string(&path).expect("a file");
+            let model = text::parse(&source).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let left = left(model);
+            seen += 1;
+            if !left.is_empty() {
+                changed.push(format!(
+                    "{}: {}",
+                    path.file_name().unwrap_or_default().to_string_lossy(),
+                    left.join(", ")
+                ));
+            }
+        }
+    }
+    assert!(seen > 100 && changed.is_empty(), "{seen} models\n{}", changed.join("\n"));
+}
