@@ -3,11 +3,12 @@
 use std::fmt;
 use std::io;
 
+use crate::evaluation::EvaluateError;
 use crate::onnx::external::ExternalProblem;
 use crate::onnx::wire::Problem;
 use crate::onnx::{DecodeError, EncodeError, FileError, ImportError, ImportReason, SaveError, SourceError};
-use crate::ops::SliceNameError;
-use crate::passes::{AssumeError, OpsetError, RunError};
+use crate::ops::{Decline, SliceNameError};
+use crate::passes::{AssumeError, ExtractError, OpsetError, RunError};
 
 /// A model could not be opened, folded or written.
 ///
@@ -51,8 +52,12 @@ pub enum ErrorKind {
     Changed,
     /// An [assumption](crate::Assumption) contradicts the model, another assumption, or what the graph needs.
     Assumption,
+    /// The part of the model that was asked for does not exist, or is not whole.
+    Extraction,
     /// No run of the model can succeed, and [`strict`](crate::Options::strict) was asked for.
     Impossible,
+    /// A node is not evaluated: this program does not know how, runtimes disagree, or it cannot work on the values it got.
+    NotEvaluated,
     /// The call itself is wrong: an option that is not understood, a rule that does not exist, a target that may not be written to.
     Usage,
     /// A defect of this library. The model must not be used any further.
@@ -72,7 +77,11 @@ pub(crate) enum Cause {
     #[error(transparent)]
     Save(#[from] SaveError),
     #[error(transparent)]
+    Extract(#[from] ExtractError),
+    #[error(transparent)]
     SliceName(#[from] SliceNameError),
+    #[error(transparent)]
+    Evaluate(#[from] EvaluateError),
     #[error("an error left the model half folded; it must be opened again")]
     HalfFolded,
 }
@@ -90,7 +99,11 @@ impl Error {
             Cause::Import(error) => of_import(error),
             Cause::Run(error) => of_run(error),
             Cause::Save(error) => of_save(error),
-            Cause::SliceName(_) | Cause::HalfFolded => ErrorKind::Usage,
+            Cause::Extract(ExtractError::Broken(_)) => ErrorKind::Internal,
+            Cause::Extract(_) => ErrorKind::Extraction,
+            Cause::Evaluate(EvaluateError::Declined(Decline::OverBudget(_))) => ErrorKind::Limit,
+            Cause::Evaluate(EvaluateError::Declined(_)) => ErrorKind::NotEvaluated,
+            Cause::Evaluate(_) | Cause::SliceName(_) | Cause::HalfFolded => ErrorKind::Usage,
         }
     }
 

@@ -1,5 +1,6 @@
 //! A model on its way through the program: opened, folded, saved.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
@@ -9,10 +10,12 @@ use bytes::Bytes;
 
 use crate::dim::Scope;
 use crate::error::{Cause, Error};
-use crate::ir::{self, Model};
+use crate::evaluation;
+use crate::ir::{self, Data, Model};
 use crate::onnx::{self, Limits, SaveOptions, Saved, Source};
 use crate::passes::{self, Options};
-use crate::report::{Census, Note, Report};
+use crate::report::{Census, Interface, Note, Report, author_names, diff, input_names};
+use crate::slicing::SliceRule;
 
 /// An ONNX model: opened, to be folded and written.
 ///
@@ -101,6 +104,51 @@ impl OnnxModel {
         &self.scope
     }
 
+    /// Makes of the model the part of it between these values: `inputs` become its inputs and `outputs` its outputs, in the order given. All
+    /// outputs stay if none is given, and all inputs likewise. Values computed on the way that become inputs have the type that is
+    /// inferred for them under `options`. What these assume of inputs is not used here: it is for the part, when that is folded.
+    ///
+    /// # Errors
+    /// The model has no such value; what is given as an input is a constant, or of unknown type; an output needs an input that is not
+    /// given. The model is as it was then, unless the options are wrong.
+    pub fn extract(&mut self, inputs: &[String], outputs: &[String], options: &Options) -> Result<(), Error> {
+        if !inputs.is_empty() {
+            let mut options = options.clone().fold(false);
+            options.assumptions.clear();
+            self.fold(&options)?;
+        }
+        self.whole()?;
+        Ok(passes::extract(&mut self.model, inputs, outputs)?)
+    }
+
+    /// Takes outputs away. The inputs stay, needed or not.
+    ///
+    /// # Errors
+    /// The model has no such output, or no other. It is as it was then.
+    pub fn remove_outputs(&mut self, names: &[String]) -> Result<(), Error> {
+        self.whole()?;
+        Ok(passes::remove_outputs(&mut self.model, names)?)
+    }
+
+    /// The names of the values of the main graph, of which [`extract`](Self::extract) makes inputs and outputs.
+    pub fn value_names(&self) -> Vec<&str> {
+        passes::values(&self.model).map(|value| self.model.value(value).name.as_str()).collect()
+    }
+
+    /// The names of the inputs, and of the outputs.
+    pub fn interface(&self) -> (Vec<String>, Vec<String>) {
+        let interface = Interface::of(&self.model);
+        let (inputs, outputs) = interface.names();
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_string).collect();
+        (owned(inputs), owned(outputs))
+    }
+
+    /// The names of the outputs.
+    pub fn output_names(&self) -> Vec<&str> {
+        let outputs = self.model.graph(self.model.main()).outputs();
+        outputs.iter().map(|&value| self.model.value(value).name.as_str()).collect()
+    }
+
     /// Infers all shapes, folds what is decided and removes what is dead.
     ///
     /// # Errors
@@ -118,6 +166,8 @@ impl OnnxModel {
         self.whole()?;
         let begin = Instant::now();
         let before = Census::of(&self.model);
+        let interface = Interface::of(&self.model);
+        let mut names = author_names(&self.model);
         // Until the passes have come to their end, a panic included.
         self.half_folded = true;
         let scope = Rc::new(std::mem::take(&mut self.scope));
@@ -126,9 +176,14 @@ impl OnnxModel {
         // The facts were the last to share it.
         self.scope = Rc::into_inner(scope).unwrap_or_default();
         self.half_folded = false;
+        let after = Interface::of(&self.model);
+        names.extend(input_names(&self.model));
+        let (inputs, outputs) = interface.until(after);
         Ok(Report {
             before,
-            after: Census::of(&self.model),
+            after: Census::knowing(&self.model, &names),
+            inputs,
+            outputs,
             bytes_before: self.bytes,
             bytes_after: None,
             external_bytes_before: self.external_bytes,
@@ -144,9 +199,53 @@ impl OnnxModel {
         })
     }
 
+    /// Computes the outputs from values for the inputs, each by its name, in this program's own evaluator: the one that folds
+    /// constants. Inputs that are initializers, too, may be left out. It is there to look at what a model computes, and is no runtime:
+    /// kernels are plain, and whatever folding would leave alone is an error.
+    ///
+    /// ```
+    /// use onnx_slice_fold::{Data, OnnxModel, Tensor};
+    ///
+    /// let model = OnnxModel::open("models/bert_dy18d.onnx")?;
+    /// let ids = || Data::Tensor(Tensor::from_vec(&[1, 4], vec![5_i64, 6, 7, 8]).unwrap());
+    /// let outputs = model.evaluate([("input_ids", ids()), ("attention_mask", ids())])?;
+    /// let tensor = outputs[0].1.tensor().unwrap();
+    /// assert_eq!((outputs[0].0.as_str(), tensor.shape()), ("last_hidden_state", &[1, 4, 32][..]));
+    /// # Ok::<(), onnx_slice_fold::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A value is missing, is not what the model declares ([`Usage`](crate::ErrorKind::Usage)), or a node is not evaluated, on these
+    /// values or at all ([`NotEvaluated`](crate::ErrorKind::NotEvaluated)).
+    pub fn evaluate<N: Into<String>>(
+        &self,
+        inputs: impl IntoIterator<Item = (N, Data)>,
+    ) -> Result<Vec<(String, Data)>, Error> {
+        self.whole()?;
+        let inputs: BTreeMap<String, Data> = inputs.into_iter().map(|(name, data)| (name.into(), data)).collect();
+        let outputs = evaluation::evaluate(&self.model, SliceRule::Agree, inputs)?;
+        // What was read from a file that was cut meanwhile are not its values.
+        self.source.as_ref().map_or(Ok(()), Source::verify)?;
+        Ok(outputs)
+    }
+
+    /// What is different in another model, a line for each difference: `-` goes before what only this one has, `+` before what only the other
+    /// has, and `~` before what changed. Nodes are matched by what they compute, not by their names or places. Empty if nothing is different.
+    pub fn diff(&self, other: &OnnxModel) -> String {
+        diff(&self.model, &other.model)
+    }
+
     /// The model in the ONNX text syntax.
     pub fn text(&self) -> String {
         ir::text::print(&self.model)
+    }
+
+    /// The model in the ONNX text syntax as the standard's own parser reads it, with the types of results in comments beside the nodes.
+    /// Constants of more than a few elements are told of by type and hash; with `full` all data is there, and the types are in a
+    /// list as well, so that what is read is the whole model but for what the syntax has no words for: documentation of nodes and
+    /// values, sparse constants, training information.
+    pub fn parser_text(&self, full: bool) -> String {
+        ir::text::print_for_parser(&self.model, &onnx::heading(&self.model), full)
     }
 
     /// The bytes of the model as a `ModelProto`, data that lay in files beside it included.
@@ -265,7 +364,7 @@ mod tests {
         let mut model = model();
         let error = model.fold(&Options::new().dim("q=3")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Assumption);
-        assert_eq!(error.to_string(), "no input of the model has a dimension named 'q'");
+        assert_eq!(error.to_string(), "no input of the model has a dim named 'q'; the model has dims 'n'");
         for error in [model.fold(&Options::new()).unwrap_err(), model.to_bytes().unwrap_err()] {
             assert_eq!(error.kind(), ErrorKind::Usage);
         }

@@ -3,22 +3,23 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use onnx_slice_fold::OnnxModel;
 
-use super::Passes;
+use super::passes::Passes;
 
 #[derive(Args, Debug)]
 pub(super) struct Explain {
-    /// The model to fold and explain; nothing is written.
-    #[arg(value_name = "MODEL", value_parser = super::file())]
+    /// The model to fold and explain; nothing is written. `-` is standard input.
+    #[arg(value_name = "MODEL")]
     model: PathBuf,
     #[command(flatten)]
     passes: Passes,
+    #[command(flatten)]
+    pub(super) common: super::Common,
 }
 
 impl Explain {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let mut model = OnnxModel::open(&self.model)?;
+        let mut model = self.passes.open(&self.model)?;
         let report = model.fold(&self.passes.options())?;
         super::tell(&super::printable(&report.explanation()))
     }

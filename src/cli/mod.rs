@@ -1,27 +1,48 @@
 //! The command line: one file per subcommand. It knows only the library's façade.
 
+mod completions;
+mod config;
+mod diff;
 mod explain;
 mod fold;
+mod jobs;
+mod json;
+mod man;
 mod ops;
+mod passes;
+mod peers;
 mod progress;
 mod rules;
 mod show;
+mod sizes;
+mod style;
 
+use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::builder::{PathBufValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
-use onnx_slice_fold::{Assumption, Options, SliceName, SliceRule};
+use clap::error::{ContextKind, ErrorKind as ClapErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use style::{Colour, Style, styled};
 
 /// Exit codes beside success.
 const BAD_INPUT: u8 = 1;
+const BAD_USAGE: u8 = 2;
 
 /// Infer every shape of an ONNX model, fold everything that is already decided, write the smaller model.
 #[derive(Parser, Debug)]
-#[command(name = "onnx-slice-fold", version, subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "onnx-slice-fold",
+    version,
+    subcommand_negates_reqs = true,
+    args_conflicts_with_subcommands = true,
+    args_override_self = true,
+    override_usage = "onnx-slice-fold [OPTIONS] MODEL [RESULT]\n       onnx-slice-fold [OPTIONS] --out-dir DIR MODEL...\n       onnx-slice-fold COMMAND",
+    after_help = peers::HELP
+)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -35,142 +56,202 @@ enum Command {
     Show(show::Show),
     /// Fold without writing, and tell what fired and why the rest is left.
     Explain(explain::Explain),
+    /// Tell what is different in two models, by what their nodes compute.
+    Diff(diff::Diff),
     /// Print which operators and versions have inference and evaluation.
     Ops(ops::Ops),
     /// List the rewrite rules and passes, or explain one: its law, and when it applies.
     Rules(rules::Rules),
+    /// Print a script that completes commands and flags in a shell.
+    Completions(completions::Completions),
+    /// Print the manual page.
+    Man(man::Man),
 }
 
-/// What every subcommand that runs the passes takes.
+/// What concerns no model.
 #[derive(Args, Debug)]
-struct Passes {
-    /// How slices are read about which ONNX Runtime and the operator's text disagree.
-    #[arg(long, value_name = "RULE", default_value = "agree")]
-    slice_rule: Disputed,
-    /// An operator of the model that is a strided slice: com.example::Crop=tensorflow. OP alone is in the default domain; DIALECT is
-    /// tensorflow (StridedSlice, bit masks), openvino (StridedSlice-1, list masks) or openvino-slice (Slice-8). May be repeated.
-    #[arg(long, value_name = "[DOMAIN::]OP=DIALECT")]
-    strided_slice: Vec<SliceName>,
-    /// How much larger folding may make the model, in percent of its size.
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
-    max_growth: f64,
-    /// What a symbol is: a size, a range, a range and what it is a multiple of (batch=1, seq=1..4096, seq=8..4096:8).
-    #[arg(long, value_name = "NAME=SIZE")]
-    dim: Vec<String>,
-    /// A relation between sizes that always holds ('past + seq <= 2048').
-    #[arg(long, value_name = "RELATION")]
-    assume: Vec<String>,
-    /// The shape of an input (x:1,3,224,224; names and -1 leave a dimension open).
-    #[arg(long, visible_alias = "input-shapes", value_name = "INPUT:SHAPE")]
-    overwrite_input_shape: Vec<String>,
-    /// Take what the model declares of shapes inside it as given, and not only what it declares of its inputs.
-    #[arg(long)]
-    trust_declared_shapes: bool,
-    /// Refuse a model of which no run can succeed, instead of leaving the nodes that cannot work as they are.
-    #[arg(long)]
-    strict: bool,
-    /// Leave a rewrite rule or pass out; `rules` lists their names. May be repeated.
-    #[arg(long, value_name = "RULE")]
-    skip: Vec<String>,
-    /// Use this rewrite rule or pass and no other; inference and folding of constants go on. May be repeated.
-    #[arg(long, value_name = "RULE")]
-    only: Vec<String>,
-    /// Only use rewrites that keep results equal bit for bit. What is constant is computed all the same, in this program's own way.
-    #[arg(long)]
-    exact: bool,
-    /// Make floats of dequantized constants that are computed with, instead of leaving them quantized for the runtime.
-    #[arg(long)]
-    fold_dequantize: bool,
-    /// Write the model in this operator set of the default domain, 1 to the newest. Each node is written as the versions of its operator
-    /// differ, in bodies and functions as well; other domains keep their versions. A model that cannot be converted is refused.
-    #[arg(long, value_name = "VERSION")]
-    opset: Option<i64>,
-    /// Stop after this many edits of any pass, to find the one at fault: the first ones of those made without this. With 0 only shapes
-    /// are inferred and written. `explain` tells the last edit.
-    #[arg(long, value_name = "COUNT")]
-    stop_after: Option<usize>,
-    /// Verify the model after each pass that changed it, and name the pass that broke it.
-    #[arg(long)]
-    verify_each: bool,
+struct Common {
+    /// Tell nothing but warnings and errors.
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = "What is told")]
+    quiet: u8,
+    /// Tell also which rules fired and what stayed; given twice, what each pass took.
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = "What is told")]
+    verbose: u8,
+    /// When to use colour.
+    #[arg(long, alias = "colour", value_name = "WHEN", default_value = "auto", help_heading = "What is told")]
+    color: Colour,
+    /// A file with flags by their long names; onnx-slice-fold.toml is read if it is there.
+    #[arg(long, value_name = "FILE", help_heading = "Configuration")]
+    config: Option<PathBuf>,
+    /// Read no such file.
+    #[arg(long, help_heading = "Configuration")]
+    no_config: bool,
 }
 
-/// How the cases of slicing are read about which ONNX Runtime and the operator's text disagree.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Disputed {
-    /// Neither fold nor state anything where they disagree.
-    Agree,
-    /// As ONNX Runtime computes it.
-    Onnxruntime,
-    /// As the operator's text has it.
-    Spec,
-    /// As numpy and the reference implementation have it.
-    Numpy,
-}
-
-impl Passes {
-    fn options(&self) -> Options {
-        let slice_rule = match self.slice_rule {
-            Disputed::Agree => SliceRule::Agree,
-            Disputed::Onnxruntime => SliceRule::OnnxRuntime,
-            Disputed::Spec => SliceRule::Spec,
-            Disputed::Numpy => SliceRule::Numpy,
-        };
-        let shapes = self.overwrite_input_shape.iter().cloned().map(Assumption::InputShape);
-        let dims = self.dim.iter().cloned().map(Assumption::Dim);
-        let relations = self.assume.iter().cloned().map(Assumption::Relation);
-        Options::new()
-            .slice_rule(slice_rule)
-            .slice_names(self.strided_slice.iter().cloned())
-            .max_growth(self.max_growth.max(0.0) / 100.0)
-            .skip(&self.skip)
-            .only(&self.only)
-            .exact(self.exact)
-            .stop_after(self.stop_after.unwrap_or(usize::MAX))
-            .verify_each(self.verify_each)
-            .assumptions(shapes.chain(dims).chain(relations))
-            .trust_declared_shapes(self.trust_declared_shapes)
-            .fold_dequantize(self.fold_dequantize)
-            .strict(self.strict)
-            .opset(self.opset)
+impl Common {
+    fn is_quiet(&self) -> bool {
+        self.quiet > self.verbose
     }
 }
 
+/// An error in how the program is called.
+#[derive(Debug)]
+struct Usage(String);
+
+impl Usage {
+    fn error(text: impl Into<String>) -> anyhow::Error {
+        Usage(text.into()).into()
+    }
+}
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let result = match (cli.command, cli.fold) {
-        (Some(Command::Show(show)), _) => show.run(),
-        (Some(Command::Explain(explain)), _) => explain.run(),
-        (Some(Command::Ops(ops)), _) => ops.run(),
-        (Some(Command::Rules(rules)), _) => rules.run(),
-        (None, fold) => fold.run(),
+    ExitCode::from(run(std::env::args_os()))
+}
+
+/// Runs the program on arguments, its name being the first, and gives its exit code. Returns in any case, so that it can be called
+/// from a process that is more than this program.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let result = match read(arguments.into_iter().collect()) {
+        Ok(Ok((cli, notes))) => execute(cli, &notes),
+        Ok(Err(code)) => return code,
+        Err(error) => Err(error),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
-            // Where nobody listens the exit code says it.
-            let _ = writeln!(std::io::stderr(), "error: {}", printable(&format!("{error:#}")));
-            ExitCode::from(BAD_INPUT)
+            say(Style::Error, "error", &format!("{error:#}"));
+            exit_code(&error)
         }
     }
 }
 
-/// Writes to standard output. A reader that closes the pipe early has seen enough.
-fn tell(text: &str) -> anyhow::Result<()> {
-    let mut output = std::io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write to standard output"),
+fn exit_code(error: &anyhow::Error) -> u8 {
+    let is_usage = error.downcast_ref::<Usage>().is_some()
+        || error
+            .downcast_ref::<onnx_slice_fold::Error>()
+            .is_some_and(|error| error.kind() == onnx_slice_fold::ErrorKind::Usage);
+    if is_usage { BAD_USAGE } else { BAD_INPUT }
+}
+
+/// The arguments: those of other tools in our words, those of the configuration file first. If the parser has something to say instead,
+/// such as help, it has said it, and the exit code is given.
+fn read(arguments: Vec<OsString>) -> anyhow::Result<Result<(Cli, Vec<String>), u8>> {
+    let program = Cli::command();
+    let own: Vec<OsString> = without_help_of_help(arguments);
+    let translated = peers::translate(own).map_err(Usage::error)?;
+    let (mut arguments, mut notes) = (translated.arguments, translated.notes);
+    if let Some(file) = config::add(&mut arguments, &program).map_err(Usage::error)? {
+        notes.push(format!("flags of '{}' are used", file.display()));
+    }
+    match Cli::try_parse_from(&arguments) {
+        Ok(cli) => Ok(Ok((cli, notes))),
+        Err(mut error) => {
+            // "use '-- --foo'" is for names that begin so, which models do not have.
+            if error.kind() == ClapErrorKind::UnknownArgument && error.get(ContextKind::SuggestedArg).is_none() {
+                error.remove(ContextKind::Suggested);
+            }
+            let _ = error.print();
+            Ok(Err(u8::try_from(error.exit_code()).unwrap_or(BAD_USAGE)))
+        }
     }
 }
 
-/// A path to a model. Models are read and written as files, so that nothing half written is ever taken for one; elsewhere `-` is
-/// a stream.
-fn file() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
-        true => Err("models are not read from or written to streams; './-' is the file of that name"),
-        false => Ok(path),
-    })
+/// `help --help` asks for help, too.
+fn without_help_of_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is_help = |text: &OsString| text == "--help" || text == "-h";
+    if arguments.get(1).is_some_and(|first| first == "help") && arguments.last().is_some_and(is_help) {
+        arguments.pop();
+    }
+    arguments
+}
+
+fn execute(cli: Cli, notes: &[String]) -> anyhow::Result<()> {
+    if let Some(common) = cli.common() {
+        common.color.set();
+        for note in notes.iter().filter(|_| !common.is_quiet()) {
+            say(Style::Note, "note", note);
+        }
+    }
+    match (cli.command, cli.fold) {
+        (Some(Command::Show(show)), _) => show.run(),
+        (Some(Command::Explain(explain)), _) => explain.run(),
+        (Some(Command::Diff(diff)), _) => diff.run(),
+        (Some(Command::Ops(ops)), _) => ops.run(),
+        (Some(Command::Rules(rules)), _) => rules.run(),
+        (Some(Command::Completions(completions)), _) => completions.run(),
+        (Some(Command::Man(man)), _) => man.run(),
+        (None, fold) => {
+            meant_as_command(fold.first_name())?;
+            fold.run()
+        }
+    }
+}
+
+impl Cli {
+    fn common(&self) -> Option<&Common> {
+        match &self.command {
+            None => Some(&self.fold.common),
+            Some(Command::Show(show)) => Some(&show.common),
+            Some(Command::Explain(explain)) => Some(&explain.common),
+            Some(_) => None,
+        }
+    }
+}
+
+/// Checks that the first name is not a command with a slip in it.
+///
+/// # Errors
+/// It is one, as far as can be told.
+fn meant_as_command(name: Option<&Path>) -> anyhow::Result<()> {
+    let Some(name) = name.and_then(Path::to_str).filter(|name| !name.contains(['.', '/', '*']) && *name != "-") else {
+        return Ok(());
+    };
+    if Path::new(name).exists() {
+        return Ok(());
+    }
+    let program = Cli::command();
+    let commands: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
+    let letters = |word: &str| {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let swapped = commands.iter().copied().find(|command| letters(command) == letters(name));
+    match swapped.or_else(|| onnx_slice_fold::nearest_name(name, commands.iter().copied())) {
+        Some(command) => {
+            Err(Usage::error(format!("there is no file and no command '{name}'; did you mean '{command}'?")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Tells something on standard error, where nobody may listen.
+fn say(style: Style, kind: &str, text: &str) {
+    let stderr = std::io::stderr();
+    let kind = styled(&format!("{kind}:"), style, &stderr);
+    let _ = writeln!(stderr.lock(), "{kind} {}", printable(text));
+}
+
+/// Writes to standard output. A reader that closes the pipe early has seen enough.
+fn tell(text: &str) -> anyhow::Result<()> {
+    write(text.as_bytes())
+}
+
+fn write(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    match output.write_all(bytes).and_then(|()| output.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write to standard output"),
+    }
 }
 
 /// Text for a terminal. Names come from the file; control characters in them are shown, not obeyed.

@@ -14,13 +14,13 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn start() -> Self {
+    pub(super) fn start(is_quiet: bool) -> Self {
         let bar = ProgressBar::new_spinner();
         bar.set_draw_target(ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
             bar.set_style(style);
         }
-        if std::io::stderr().is_terminal() {
+        if std::io::stderr().is_terminal() && !is_quiet {
             let shown = bar.clone();
             // The thread ends with the process; a bar that is finished by then draws nothing.
             std::thread::spawn(move || {
@@ -32,6 +32,20 @@ impl Progress {
             });
         }
         Progress { bar }
+    }
+
+    /// Shows how many of `all` models are done, instead of what is done.
+    pub(super) fn count(&self, all: usize) {
+        self.bar.set_length(all as u64);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {pos} of {len} models {wide_bar}") {
+            self.bar.set_style(style);
+        }
+    }
+
+    /// Tells of one more model that is done, without the bar being in the way.
+    pub(super) fn aside(&self, tell: impl FnOnce()) {
+        self.bar.inc(1);
+        self.bar.suspend(tell);
     }
 
     /// Says what is done now.

@@ -66,7 +66,7 @@ pub enum ExternalProblem {
     HardLink { location: String, links: u64 },
     #[error("external data file {} has {size} bytes, fewer than offset {offset} and length {length} ask for", Quoted(.location))]
     OutOfRange { location: String, size: u64, offset: u64, length: u64 },
-    #[error("the model's directory {directory:?} cannot be opened: {error}")]
+    #[error("the model's directory '{}' cannot be opened: {error}", .directory.display())]
     Directory { directory: PathBuf, error: std::io::Error },
 }
 

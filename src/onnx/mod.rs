@@ -20,6 +20,7 @@ pub mod export;
 pub mod external;
 mod file;
 mod fill;
+mod heading;
 pub mod import;
 #[cfg(feature = "mmap")]
 mod map;
@@ -44,6 +45,7 @@ pub use encode::{Destination, EncodeError, Encoded};
 pub use export::export;
 pub use external::{DataFiles, ExternalError, Reference};
 pub use file::{FileError, FileId};
+pub use heading::heading;
 pub use import::{ImportError, ImportReason, import};
 pub use save::SaveError;
 pub use source::{Source, SourceError, open};
@@ -62,7 +64,7 @@ impl std::fmt::Display for Quoted<'_> {
         const MOST: usize = 96;
         let cut = self.0.char_indices().nth(MOST).map_or(self.0.len(), |(at, _)| at);
         let (head, tail) = self.0.split_at_checked(cut).unwrap_or((self.0, ""));
-        write!(f, "{head:?}")?;
+        write!(f, "'{}'", head.escape_debug().to_string().replace("\\\"", "\""))?;
         if tail.is_empty() { Ok(()) } else { write!(f, "… ({} bytes)", self.0.len()) }
     }
 }

@@ -16,7 +16,7 @@ use crate::ir::Broken;
 #[derive(Debug, Error)]
 pub enum SaveError {
     /// There cannot be a file of that name.
-    #[error("{target:?} {reason}")]
+    #[error("'{}' {reason}", .target.display())]
     Target {
         /// Where the file was to go.
         target: PathBuf,
@@ -24,7 +24,7 @@ pub enum SaveError {
         reason: String,
     },
     /// Writing failed.
-    #[error("{target:?} cannot be written: {error}")]
+    #[error("'{}' cannot be written: {error}", .target.display())]
     Write {
         /// Where the file was to go.
         target: PathBuf,

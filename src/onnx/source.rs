@@ -29,7 +29,7 @@ struct Opened {
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// The model file.
-    #[error("{path:?} {error}")]
+    #[error("'{}' {error}", .path.display())]
     Model {
         /// As given.
         path: PathBuf,

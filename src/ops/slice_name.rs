@@ -42,6 +42,11 @@ pub enum SliceNameError {
 }
 
 impl SliceName {
+    /// The operator, with its domain if that is not the default one: `com.example.Crop`.
+    pub fn operator(&self) -> String {
+        if self.domain.is_empty() { self.op_type.clone() } else { format!("{}.{}", self.domain, self.op_type) }
+    }
+
     /// An operator, in `""` or `ai.onnx` if it is in the default domain, that is a slice of a dialect.
     ///
     /// # Errors

@@ -1,19 +1,25 @@
 //! Assumptions: what the user knows of the inputs' sizes and the model does not say. These are sizes, ranges, relations and whole shapes.
 
+mod overwrite;
+mod spelling;
+
 use thiserror::Error;
 
 use crate::dim::{Dim, Scope, is_identifier};
 use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Extra, Model, ValueId};
+use crate::rewrite::meant;
 
 /// One thing to assume, in the words of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Assumption {
-    /// `batch=1`, `seq=1..4096`, `seq=1..4096:8`, `seq=1..`, `seq=:8`: the size of a symbol, its range, what it is a multiple of.
+    /// `batch=1`, `seq=1..4096`, `seq=1..4096:8`, `seq=1..`, `seq=:8`: the size of a symbol, its range, what it is a multiple of. The dim
+    /// of an input may be told by its place: `x[0]=batch` names it, `x[0]=1` and `x[0]=1..8` say what it is.
     Dim(String),
     /// `past + seq <= 2048`, `total = past + seq`, also `<`, `>=`, `>`, `==`.
     Relation(String),
-    /// `x:1,3,224,224` or `x:batch,3,h,w`: the shape of an input.
+    /// `x:1,3,224,224` or `x:batch,3,h,w`, also `[1,3,224,224]` or `1x3x224x224` if there is one input: the shape of an input, whatever
+    /// the model declares of its sizes.
     InputShape(String),
 }
 
@@ -29,8 +35,13 @@ pub enum AssumeError {
         expected: &'static str,
     },
     /// The model has no such symbol.
-    #[error("no input of the model has a dimension named '{0}'")]
-    NoSymbol(String),
+    #[error("no input of the model has a dim named '{name}'; {known}")]
+    NoSymbol {
+        /// The name.
+        name: String,
+        /// Which names there are.
+        known: String,
+    },
     /// No value of a symbol satisfies both the assumptions and what the graph needs.
     #[error("'{text}' leaves no size for '{symbol}' beside what else is assumed and what the graph needs")]
     Impossible {
@@ -51,8 +62,34 @@ pub enum AssumeError {
         reason: String,
     },
     /// The model has no such input.
-    #[error("the model has no input named '{0}'")]
-    NoInput(String),
+    #[error("the model has no input named '{name}'; {known}")]
+    NoInput {
+        /// The name.
+        name: String,
+        /// Which names there are.
+        known: String,
+    },
+    /// A shape without a name, and no input it can be meant for.
+    #[error("'{text}' does not say which input it is the shape of; {known}")]
+    WhichInput {
+        /// What was given.
+        text: String,
+        /// Which names there are.
+        known: String,
+    },
+    /// What is given is no tensor's.
+    #[error("input '{0}' is no tensor and has no shape")]
+    NoShape(String),
+    /// An input has no such axis.
+    #[error("input '{input}' has {rank} dims, so there is no '{place}'")]
+    NoAxis {
+        /// The input.
+        input: String,
+        /// How many dims it has.
+        rank: usize,
+        /// What was asked for.
+        place: String,
+    },
     /// What is assumed contradicts what the model declares.
     #[error("input '{input}' is declared with shape [{declared}], which [{given}] contradicts")]
     Contradiction {
@@ -80,10 +117,16 @@ pub fn assume(model: &mut Model, scope: &Scope, assumptions: &[Assumption]) -> R
         }
     }
     names.extend(symbols(model));
+    // Dims told by their place get their names before anything is said of names.
+    let mut by_name: Vec<String> = Vec::new();
     for assumption in assumptions {
         if let Assumption::Dim(text) = assumption {
-            dim(model, scope, &names, text)?;
+            by_name.extend(at_place(model, scope, &names, text)?);
+            names.extend(symbols(model));
         }
+    }
+    for text in by_name {
+        dim(model, scope, &names, &text)?;
     }
     write_sizes(model, scope, &names);
     for assumption in assumptions {
@@ -137,79 +180,202 @@ fn shown(dims: &[DimClaim]) -> String {
     dims.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
-fn input_shape(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> Result<(), AssumeError> {
-    let syntax =
-        || AssumeError::Syntax { text: text.to_string(), expected: "an input and its shape, such as x:1,3,224,224" };
-    let (name, list) = text.rsplit_once(':').ok_or_else(syntax)?;
+/// Which inputs there are, and the one that was most likely meant.
+fn known_inputs(model: &Model, wrong: &str) -> String {
+    let names: Vec<String> = inputs(model).into_iter().map(|value| model.value(value).name.clone()).collect();
+    listed("inputs", "inputs", &names) + &meaning(&names, wrong)
+}
+
+/// Which names dims of inputs have, which have none, and the name that was most likely meant.
+fn known_dims(model: &Model, wrong: &str) -> String {
+    let mut names: Vec<String> = Vec::new();
+    let mut nameless: Vec<String> = Vec::new();
+    for value in inputs(model) {
+        let place = model.value(value);
+        let shape = place.declared.as_ref().and_then(DeclaredType::shape);
+        for (axis, dim) in shape.into_iter().flatten().enumerate() {
+            match (dim.claim.name(), &dim.claim) {
+                (Some(name), _) if names.iter().any(|known| known == name) => {}
+                (Some(name), _) => names.push(name.to_string()),
+                (None, DimClaim::Value(_)) => {}
+                (None, _) => nameless.push(format!("{}[{axis}]", place.name)),
+            }
+        }
+    }
+    let mut text = listed("dims", "named dims", &names);
+    if let Some(first) = nameless.first() {
+        let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
+        text.push_str(&format!("; '{first}'{more} has no name, and '{first}=NAME' gives it one"));
+    }
+    text + &meaning(&names, wrong)
+}
+
+/// How many names an error lists.
+const LISTED: usize = 12;
+
+/// Says which names there are, `none` if there are none.
+fn listed(what: &str, none: &str, names: &[String]) -> String {
+    if names.is_empty() {
+        return format!("the model has no {none}");
+    }
+    let shown: Vec<String> = names.iter().take(LISTED).map(|name| format!("'{name}'")).collect();
+    let more = names.len().checked_sub(LISTED).filter(|more| *more > 0);
+    let more = more.map_or_else(String::new, |more| format!(" and {more} more"));
+    format!("the model has {what} {}{more}", shown.join(", "))
+}
+
+/// Which name a wrong one was most likely meant to be, if any.
+fn meaning(names: &[String], wrong: &str) -> String {
+    let nearest = meant(wrong, names.iter().map(String::as_str));
+    nearest.map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
+}
+
+fn no_input(model: &Model, name: &str) -> AssumeError {
+    AssumeError::NoInput { name: name.to_string(), known: known_inputs(model, name) }
+}
+
+fn no_symbol(model: &Model, name: &str) -> AssumeError {
+    AssumeError::NoSymbol { name: name.to_string(), known: known_dims(model, name) }
+}
+
+fn input_named(model: &Model, name: &str) -> Result<ValueId, AssumeError> {
     let value = inputs(model).into_iter().find(|&value| model.value(value).name == name);
-    let value = value.ok_or_else(|| AssumeError::NoInput(name.to_string()))?;
-    let entry = |text: &str| {
-        let text = text.trim();
-        match text.parse::<i64>() {
-            Ok(size) if size >= 0 => Some(DimClaim::Value(size)),
-            Ok(-1) => Some(DimClaim::Unknown),
-            Ok(_) => None,
-            Err(_) if !text.is_empty() => Some(DimClaim::Param(text.to_string())),
-            Err(_) => None,
+    value.ok_or_else(|| no_input(model, name))
+}
+
+fn input_shape(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> Result<(), AssumeError> {
+    let expected = "an input and its shape, such as x:1,3,224,224 or x:batch,3,-1,-1";
+    let syntax = || AssumeError::Syntax { text: text.to_string(), expected };
+    let spelled = spelling::read(text, names).ok_or_else(syntax)?;
+    let value = match (spelled.input, required(model).as_slice()) {
+        (Some(name), _) => input_named(model, name)?,
+        (None, [only]) => *only,
+        (None, _) => {
+            return Err(AssumeError::WhichInput { text: text.to_string(), known: known_inputs(model, "") });
         }
     };
-    let given: Vec<DimClaim> = if list.trim().is_empty() {
-        Vec::new()
-    } else {
-        list.split(',').map(entry).collect::<Option<_>>().ok_or_else(syntax)?
+    give_shape(model, scope, names, value, spelled.shape)
+}
+
+/// The inputs without a default, which every run must be given.
+fn required(model: &Model) -> Vec<ValueId> {
+    inputs(model).into_iter().filter(|&value| model.value(value).constant.is_none()).collect()
+}
+
+/// Gives an input a shape. Numbers take the place of names and of other numbers, names that of names and of numbers, and an unknown size
+/// leaves what is declared.
+fn give_shape(
+    model: &mut Model,
+    scope: &Scope,
+    names: &[String],
+    value: ValueId,
+    given: Vec<DimClaim>,
+) -> Result<(), AssumeError> {
+    let input = model.value(value).name.clone();
+    let has_default = model.value(value).constant.is_some();
+    let shape = shape_mut(model, value).ok_or_else(|| AssumeError::NoShape(input.clone()))?;
+    let Some(declared) = shape else {
+        *shape = Some(given.into_iter().map(|claim| DeclaredDim { claim, extra: Extra::new() }).collect());
+        return Ok(());
     };
-    let shape = shape_mut(model, value).ok_or_else(|| AssumeError::NoInput(name.to_string()))?;
-    let mut sizes: Vec<(String, i64)> = Vec::new();
-    let mut renamed: Vec<(String, DimClaim)> = Vec::new();
-    if let Some(declared) = shape {
-        let old: Vec<DimClaim> = declared.iter().map(|dim| dim.claim.clone()).collect();
-        let mut clash = |(old, new): (&DimClaim, &DimClaim)| match (old, old.name(), new) {
-            (DimClaim::Value(old), _, DimClaim::Value(new)) => old != new,
-            (_, Some(symbol), DimClaim::Param(_)) if is_identifier(symbol) => {
-                renamed.push((symbol.to_string(), new.clone()));
-                false
-            }
-            (_, Some(symbol), DimClaim::Value(new)) => {
-                let other = sizes.iter().find(|(known, _)| known == symbol).map(|(_, size)| *size);
-                sizes.push((symbol.to_string(), *new));
-                let size = expression(scope, names, symbol);
-                let differs = size.is_some_and(|size| scope.eq(&size, &Dim::constant(*new)).is_no());
-                differs || other.is_some_and(|other| other != *new)
-            }
+    let old: Vec<DimClaim> = declared.iter().map(|dim| dim.claim.clone()).collect();
+    let contradiction = AssumeError::Contradiction { input, declared: shown(&old), given: shown(&given) };
+    let mut change = overwrite::Change::default();
+    if old.len() != given.len() {
+        return Err(contradiction);
+    }
+    for ((dim, old), new) in declared.iter_mut().zip(&old).zip(given) {
+        let is_possible = change.note(old, &new, &|symbol, size| {
+            let known = expression(scope, names, symbol);
+            known.is_some_and(|known| scope.eq(&known, &Dim::constant(size)).is_no())
+        });
+        // The default of an input has the sizes it has.
+        if !is_possible || (change.overwrites && has_default) {
+            return Err(contradiction);
+        }
+        let stays = match (old, &new) {
+            (_, DimClaim::Unknown) => true,
+            // A new name in place of an old one is written into every input at once, by `replace` below.
+            (old, DimClaim::Param(_)) => old.name().is_some_and(is_identifier),
             _ => false,
         };
-        if old.len() != given.len() || old.iter().zip(&given).any(&mut clash) {
-            return Err(AssumeError::Contradiction {
-                input: name.to_string(),
-                declared: shown(&old),
-                given: shown(&given),
-            });
+        if !stays {
+            dim.claim = new;
         }
-        for (dim, claim) in declared.iter_mut().zip(given) {
-            // -1 leaves the dimension as it is declared, and so does a name where a number is declared.
-            let stays = match (&dim.claim, &claim) {
-                (_, DimClaim::Unknown) | (DimClaim::Value(_), DimClaim::Param(_)) => true,
-                // A new name in place of an old one is written into every input at once, by `replace` below.
-                (old, DimClaim::Param(_)) => old.name().is_some_and(is_identifier),
-                _ => false,
-            };
-            if !stays {
-                dim.claim = claim;
-            }
-        }
-    } else {
-        *shape = Some(given.into_iter().map(|claim| DeclaredDim { claim, extra: Extra::new() }).collect());
     }
-    for (symbol, size) in &sizes {
+    for (symbol, size) in &change.sizes {
         if let Some(dim) = expression(scope, names, symbol) {
             scope.assume_eq(&dim, &Dim::constant(*size));
         }
     }
-    replace(model, &|name| {
-        let size = sizes.iter().find(|(symbol, _)| symbol == name).map(|(_, size)| DimClaim::Value(*size));
-        size.or_else(|| renamed.iter().find(|(symbol, _)| symbol == name).map(|(_, new)| new.clone()))
-    });
+    replace(model, &|name| change.of(name));
+    if change.overwrites {
+        overwrite::forget_shapes(model);
+    }
     Ok(())
+}
+
+/// What is said of the dim at a place, such as `x[0]=batch` or `x[0]=1..8`: done here, as far as it is a name or a size, and returned with
+/// the dim's name in place of the place as far as it is a range. What is said of a name is returned as it is.
+fn at_place(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> Result<Option<String>, AssumeError> {
+    let by_name = || Ok(Some(text.to_string()));
+    let Some((place, said)) = text.rsplit_once('=') else { return by_name() };
+    let (place, said) = (place.trim(), said.trim());
+    let Some((input, axis)) = place.strip_suffix(']').and_then(|place| place.rsplit_once('[')) else {
+        return by_name();
+    };
+    let Ok(axis) = axis.trim().parse::<i64>() else { return by_name() };
+    if names.iter().any(|name| name == place) {
+        return by_name();
+    }
+    let value = input_named(model, input.trim())?;
+    let dims: Vec<DimClaim> = match shape_mut(model, value) {
+        Some(Some(dims)) => dims.iter().map(|dim| dim.claim.clone()).collect(),
+        _ => return Err(AssumeError::NoShape(input.to_string())),
+    };
+    let rank = i64::try_from(dims.len()).unwrap_or(i64::MAX);
+    let at = usize::try_from(if axis < 0 { axis.saturating_add(rank) } else { axis });
+    let Some((at, old)) = at.ok().and_then(|at| Some((at, dims.get(at)?.clone()))) else {
+        let (input, place) = (input.to_string(), place.to_string());
+        return Err(AssumeError::NoAxis { input, rank: dims.len(), place });
+    };
+    let new = match said.parse::<i64>() {
+        Ok(size) if size >= 0 => DimClaim::Value(size),
+        Err(_) if is_identifier(said) => DimClaim::Param(said.to_string()),
+        // A range: of the name it has, or of one that says where it stands.
+        _ => match old.name() {
+            Some(name) if is_identifier(name) => return Ok(Some(format!("{name}={said}"))),
+            _ => DimClaim::Param(place_name(input, at, names)),
+        },
+    };
+    let is_range = matches!(&new, DimClaim::Param(name) if name != said);
+    if is_range && matches!(old, DimClaim::Value(_)) {
+        let given: Vec<&str> = (0..dims.len()).map(|i| if i == at { said } else { "?" }).collect();
+        return Err(AssumeError::Contradiction {
+            input: input.to_string(),
+            declared: shown(&dims),
+            given: given.join(","),
+        });
+    }
+    let further = match &new {
+        DimClaim::Param(name) if is_range => Some(format!("{name}={said}")),
+        _ => None,
+    };
+    let given = (0..dims.len()).map(|i| if i == at { new.clone() } else { DimClaim::Unknown }).collect();
+    give_shape(model, scope, names, value, given)?;
+    Ok(further)
+}
+
+/// A name for a dim that has none: that of its input and the axis.
+fn place_name(input: &str, axis: usize, names: &[String]) -> String {
+    let letters = input.chars().map(|c| if c.is_alphanumeric() { c } else { '_' });
+    let mut name: String =
+        std::iter::once('_').filter(|_| !input.starts_with(char::is_alphabetic)).chain(letters).collect();
+    name.push_str(&format!("_{axis}"));
+    while names.iter().any(|known| known == &name) {
+        name.push('_');
+    }
+    name
 }
 
 /// Replaces named dimensions in every input: `other` says by what, if at all.
@@ -244,14 +410,13 @@ fn dim(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> Result
     let syntax = || AssumeError::Syntax { text: text.to_string(), expected };
     let (name, range) = text.rsplit_once('=').ok_or_else(syntax)?;
     let name = name.trim();
-    if !names.iter().any(|known| known == name) {
-        return Err(AssumeError::NoSymbol(name.to_string()));
-    }
     let number = |text: &str| text.trim().parse::<i64>().ok().filter(|&size| size >= 0).ok_or_else(syntax);
+    let known = || if names.iter().any(|known| known == name) { Ok(()) } else { Err(no_symbol(model, name)) };
     if let Ok(size) = range.trim().parse::<i64>() {
         if size < 0 {
             return Err(syntax());
         }
+        known()?;
         let (symbol, size) = (Dim::symbol(scope.named(name)), Dim::constant(size));
         if scope.eq(&symbol, &size).is_no() {
             return Err(AssumeError::False(text.to_string()));
@@ -278,6 +443,7 @@ fn dim(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> Result
     if low.zip(high).is_some_and(|(low, high)| low > high) {
         return Err(syntax());
     }
+    known()?;
     let symbol = scope.named(name);
     scope.restrict(symbol, low, high);
     if let Some(multiple) = multiple {
@@ -300,7 +466,7 @@ fn relation(model: &Model, scope: &Scope, text: &str) -> Result<(), AssumeError>
     let unknown = |name: &str| !symbols.iter().any(|symbol| has(symbol, name));
     let mentioned = left.symbols().into_iter().chain(right.symbols()).map(|symbol| scope.name(symbol));
     if let Some(name) = mentioned.into_iter().find(|name| unknown(name)) {
-        return Err(AssumeError::NoSymbol(name.to_string()));
+        return Err(no_symbol(model, &name));
     }
     let one = Dim::constant(1);
     let answer = match sign {

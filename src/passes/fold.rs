@@ -20,25 +20,31 @@ const NAME: &str = "fold-constants";
 
 /// Folds every node of the main graph and its subgraphs whose results are all known.
 ///
-/// `growth` is how many bytes the model may grow by in all, results of up to [`SMALL`] bytes not counted. Returns the nodes kept because
-/// their results are too large, with the bytes these would take.
+/// `growth` is how many bytes the model may grow by in all, results of up to [`SMALL`] bytes not counted, and `largest` how many bytes a
+/// result may have that is not in the model as it is. Returns the nodes kept because their results are too large, with the bytes these would
+/// take.
 pub fn fold(
     model: &mut Model,
     facts: &Facts,
-    growth: usize,
+    (growth, largest): (usize, usize),
     kept: &mut FxHashSet<NodeId>,
     edits: &mut EditCounter,
 ) -> Vec<(NodeId, usize)> {
     let mut candidates: Vec<NodeId> = Vec::new();
+    let mut too_large: Vec<(NodeId, usize)> = Vec::new();
     for graph in live_graphs(model) {
         for id in model.graph(graph).nodes() {
             if !kept.contains(&id) && is_decided(model, facts, id) {
-                candidates.push(id);
+                match bytes_over(model, facts, id, largest) {
+                    None => candidates.push(id),
+                    Some(bytes) => too_large.push((id, bytes)),
+                }
             }
         }
     }
     let mut decided: FxHashSet<NodeId> = candidates.iter().copied().collect();
-    let declined = over_budget(model, facts, &candidates, &mut decided, growth);
+    let mut declined = over_budget(model, facts, &candidates, &mut decided, growth);
+    declined.append(&mut too_large);
     kept.extend(declined.iter().map(|&(id, _)| id));
     // Whatever part of the candidates is folded, the model is consistent: a result that a kept node reads becomes an initializer.
     for &id in &candidates {
@@ -76,6 +82,13 @@ fn is_decided(model: &Model, facts: &Facts, id: NodeId) -> bool {
     }
     let mut wanted = node.outputs().iter().flatten().filter(|&&value| !model.is_unused(value)).peekable();
     wanted.peek().is_some() && wanted.all(|&value| tensor_of(facts, value).is_some() && !model.value(value).pinned)
+}
+
+/// How many bytes a result of the node has, if these are more than `largest` and must be made a constant first.
+fn bytes_over(model: &Model, facts: &Facts, id: NodeId, largest: usize) -> Option<usize> {
+    let node = model.node(id).filter(|node| !node.is("Constant"))?;
+    let bytes = node.outputs().iter().flatten().filter_map(|&value| tensor_of(facts, value)).map(Tensor::byte_len);
+    bytes.max().filter(|bytes| *bytes > largest)
 }
 
 fn tensor_of(facts: &Facts, value: ValueId) -> Option<&Tensor> {

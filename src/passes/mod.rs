@@ -9,6 +9,7 @@ mod common_subexpressions;
 mod dead;
 mod driver;
 mod edits;
+mod extract;
 mod fold;
 mod function_bodies;
 mod inline;
@@ -29,6 +30,7 @@ mod value_numbering;
 
 pub use assume::{AssumeError, Assumption};
 pub use edits::{Fired, LastEdit};
+pub use extract::{ExtractError, extract, remove_outputs, values};
 pub use manager::run;
 pub use options::Options;
 pub use outcome::{NoRule, OpsetError, Outcome, RunError};

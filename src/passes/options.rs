@@ -61,6 +61,11 @@ options! {
     max_growth: f64 = 0.0;
     /// How many bytes of growth are too few to mind whatever the share.
     free_growth: usize = 256 << 10;
+    /// How many bytes a result may have that becomes a constant; what computes larger ones stays.
+    max_constant: usize = usize::MAX;
+    /// Whether the rewrite rules and the passes that have a record are used. Inference, folding of constants and removal of what nothing
+    /// reads go on without them.
+    rules: bool = true;
     /// How often the passes run before a run ends without having settled.
     max_rounds: usize = 32;
     /// Whether anything is removed; without, only types are inferred.

@@ -45,7 +45,7 @@ pub enum RunError {
     #[error(transparent)]
     Assumption(#[from] AssumeError),
     /// A rule or pass to be left out, or to be used alone, that does not exist.
-    #[error("{0}")]
+    #[error(transparent)]
     NoRule(#[from] NoRule),
     /// The model cannot be walked.
     #[error(transparent)]

@@ -64,7 +64,8 @@ pub(super) struct Run {
 /// Whether a rule or pass is to be left out. Those that no rule list names, such as folding, go on where only some are to be used.
 pub(super) fn skips(options: &Options, name: &str) -> bool {
     let is_named = |names: &[String]| names.iter().any(|named| named == name);
-    is_named(&options.skip) || (!options.only.is_empty() && is_listed(name) && !is_named(&options.only))
+    let is_left_out = !options.rules || (!options.only.is_empty() && !is_named(&options.only));
+    is_named(&options.skip) || (is_left_out && is_listed(name))
 }
 
 impl Run {

@@ -134,9 +134,13 @@ fn newly_decided(model: &Model, facts: &Facts, decided: &mut FxHashSet<NodeId>) 
 
 fn fold_constants(work: &mut Work<'_>) -> Result<(), RunError> {
     let (growth, kept) = (work.growth, &mut work.kept);
-    let declined = fold::fold(work.model, &work.walk.facts, growth, kept, &mut work.run.edits);
+    let largest = work.run.options.max_constant;
+    let declined = fold::fold(work.model, &work.walk.facts, (growth, largest), kept, &mut work.run.edits);
     for (node, bytes) in declined {
-        let reason = format!("its constant result of {bytes} bytes would make the model larger than allowed");
+        let reason = match bytes > largest {
+            true => format!("its constant result of {bytes} bytes is over the {largest} that a constant may have"),
+            false => format!("its constant result of {bytes} bytes would make the model larger than allowed"),
+        };
         work.notes.push((work.model.describe(node), EventKind::Declined, reason));
     }
     Ok(())

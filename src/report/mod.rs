@@ -1,10 +1,15 @@
 //! What was done and why, as data, and how it is shown; and what can be done.
 
+mod census;
+mod diff;
 mod operators;
 mod rules;
 mod table;
 mod timings;
 
+pub use census::{Census, Port};
+pub(crate) use census::{Interface, author_names, input_names};
+pub(crate) use diff::diff;
 pub use operators::operator_table;
 pub use rules::{rule_table, rule_text};
 
@@ -12,7 +17,6 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
-use crate::ir::{DeclaredType, DimClaim, Model};
 use crate::ops::EventKind;
 use crate::passes::{LastEdit, PassRun, peak_memory};
 
@@ -24,6 +28,10 @@ pub struct Report {
     pub before: Census,
     /// The model as it is.
     pub after: Census,
+    /// The inputs, and their types before and after.
+    pub inputs: Vec<Port>,
+    /// The outputs, likewise.
+    pub outputs: Vec<Port>,
     /// Bytes of the file it came from.
     pub bytes_before: usize,
     /// Bytes of the file it went to, once it is written.
@@ -102,59 +110,22 @@ impl From<(String, EventKind, String)> for Note {
     }
 }
 
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
+impl Note {
+    /// What kind of thing it is, in a word or two.
+    pub fn kind_name(&self) -> &'static str {
+        match self.kind {
             EventKind::Invalid => "invalid",
             EventKind::Undetermined => "undetermined",
             EventKind::Disputed => "disputed",
             EventKind::Declined => "declined",
             EventKind::FalseClaim => "false claim",
             EventKind::Claimed => "claimed",
-        };
-        write!(f, "{kind}: {}: {}", self.node, self.reason)
-    }
-}
-
-/// What a model consists of, subgraphs included.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Census {
-    /// Nodes by operator, those outside the default domain with it.
-    pub operators: BTreeMap<String, usize>,
-    /// Node results that are tensors or of unknown type.
-    pub tensors: usize,
-    /// Of these, how many have a shape of which every dimension is stated.
-    pub shaped: usize,
-    /// Initializers.
-    pub initializers: usize,
-}
-
-impl Census {
-    /// Counts a model.
-    pub fn of(model: &Model) -> Self {
-        let mut census = Census::default();
-        for graph in model.graphs().filter(|&graph| model.is_live(graph)) {
-            census.initializers += model.graph(graph).initializers().len();
-            for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
-                *census.operators.entry(node.operator()).or_default() += 1;
-                for &value in node.outputs().iter().flatten() {
-                    let declared = model.value(value).declared.as_ref();
-                    if !matches!(declared, None | Some(DeclaredType::Tensor { .. })) {
-                        continue;
-                    }
-                    census.tensors += 1;
-                    let shape = declared.and_then(DeclaredType::shape);
-                    let whole = shape.is_some_and(|dims| dims.iter().all(|dim| dim.claim != DimClaim::Unknown));
-                    census.shaped += usize::from(whole);
-                }
-            }
         }
-        census
     }
+}
 
-    /// All nodes.
-    pub fn nodes(&self) -> usize {
-        self.operators.values().sum()
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.kind_name(), self.node, self.reason)
     }
 }

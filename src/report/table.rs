@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::Report;
+use super::{Port, Report};
 
 /// How many operators the table lists by name.
 const LISTED: usize = 12;
@@ -31,15 +31,33 @@ impl fmt::Display for Report {
         }
         writeln!(f, "{:width$} {:>9} {:>9}", "all nodes", before.nodes(), after.nodes())?;
         writeln!(f, "{:width$} {:>9} {:>9}", "initializers", before.initializers, after.initializers)?;
-        let share = |census: &super::Census| format!("{}/{}", census.shaped, census.tensors);
+        let share = |census: &super::Census| format!("{}/{}", census.shaped - census.named, census.tensors);
         writeln!(f, "{:width$} {:>9} {:>9}", "shapes known", share(before), share(after))?;
+        if after.named > 0 {
+            writeln!(f, "{:width$} {:>9} {:>9}", "with sizes named here", before.named, after.named)?;
+        }
         let bytes = self.bytes_after.map_or_else(|| "-".to_string(), |bytes| bytes.to_string());
         write!(f, "{:width$} {:>9} {:>9}", "bytes", self.bytes_before, bytes)?;
         let external = self.external_bytes_after;
-        if self.external_bytes_before == 0 && external.unwrap_or(0) == 0 {
-            return Ok(());
+        if self.external_bytes_before > 0 || external.unwrap_or(0) > 0 {
+            let bytes = external.map_or_else(|| "-".to_string(), |bytes| bytes.to_string());
+            write!(f, "\n{:width$} {:>9} {:>9}", "bytes in data files", self.external_bytes_before, bytes)?;
         }
-        let bytes = external.map_or_else(|| "-".to_string(), |bytes| bytes.to_string());
-        write!(f, "\n{:width$} {:>9} {:>9}", "bytes in data files", self.external_bytes_before, bytes)
+        ports(f, "input", &self.inputs)?;
+        ports(f, "output", &self.outputs)
+    }
+}
+
+/// How many inputs or outputs are listed.
+const PORTS: usize = 6;
+
+fn ports(f: &mut fmt::Formatter<'_>, kind: &str, ports: &[Port]) -> fmt::Result {
+    for Port { name, before, after } in ports.iter().take(PORTS) {
+        let was = if before == after || before.is_empty() { String::new() } else { format!(", was {before}") };
+        write!(f, "\n{kind:6} {name}: {after}{was}")?;
+    }
+    match ports.len().saturating_sub(PORTS) {
+        0 => Ok(()),
+        more => write!(f, "\n{more} more {kind}s"),
     }
 }

@@ -28,7 +28,7 @@ pub use build::Build;
 pub use dequantized::moves_dequantized;
 pub use fuse::idiom::Idioms;
 pub use index::{Positions, positions};
-pub use record::{Premise, Record, nearest};
+pub use record::{Premise, Record, meant, nearest};
 pub use slices::cuts::Taken;
 
 use crate::dim::{Dim, Scope};

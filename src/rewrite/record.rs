@@ -21,9 +21,15 @@ pub struct Record {
 }
 
 /// The name that a wrong one was most likely meant to be: the nearest in single letters, if it is near enough to be a slip.
-pub fn nearest(wrong: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let (distance, name) = names.map(|name| (distance(wrong, name), name)).min()?;
     (distance <= wrong.chars().count().max(name.len()) / 3).then_some(name)
+}
+
+/// The same, where capital and small letters count as equal.
+pub fn meant<'n>(wrong: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<&'n str> {
+    let small = wrong.to_lowercase();
+    names.clone().find(|name| name.to_lowercase() == small).or_else(|| nearest(wrong, names))
 }
 
 /// How many letters must be inserted, taken away or replaced to make one word the other.

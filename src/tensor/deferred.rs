@@ -2,13 +2,14 @@
 //! written block by block.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use rayon::prelude::*;
 
 /// How the elements of a tensor are computed, any of them at any time, always with the same result.
-pub(crate) trait Recipe: Send + Sync {
+pub(crate) trait Recipe: Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Writes the elements from number `first` on, whole ones, little-endian.
     fn fill(&self, first: usize, out: &mut [u8]);
 

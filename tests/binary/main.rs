@@ -6,3 +6,5 @@ mod support;
 mod cli;
 mod exports;
 mod hostile;
+mod migration;
+mod usage;

@@ -15,6 +15,7 @@ mod idempotence;
 mod inlining;
 mod long_chains;
 mod movement_random;
+mod normalization;
 mod opset;
 mod peer_traps;
 mod quantization;

@@ -2,6 +2,7 @@
 
 mod circles;
 mod imports;
+mod public;
 
 use std::collections::BTreeSet;
 use std::fs;

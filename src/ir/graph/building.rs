@@ -128,6 +128,30 @@ impl Model {
         }
     }
 
+    /// Makes these the outputs of `graph`, in place of those it had.
+    pub fn set_outputs(&mut self, graph: GraphId, outputs: &[ValueId]) {
+        self.stale += self.graphs[graph.index()].outputs.len();
+        self.graphs[graph.index()].outputs.clear();
+        for &value in outputs {
+            self.add_output(graph, value);
+        }
+        self.relay_when_stale();
+    }
+
+    /// Makes these the inputs of `graph`, in place of those it had. Of the latter, those that go are initializers if they have a default, and
+    /// otherwise defined by nothing.
+    ///
+    /// # Errors
+    /// [`Broken::DefinedTwice`] if something else defines one of the new ones.
+    pub fn set_inputs(&mut self, graph: GraphId, inputs: &[ValueId]) -> Result<(), Broken> {
+        for value in std::mem::take(&mut self.graphs[graph.index()].inputs) {
+            let place = &mut self.values[value.index()];
+            let has_default = place.constant.is_some() && !inputs.contains(&value);
+            place.definition = if has_default { Definition::Initializer(graph) } else { Definition::Nothing };
+        }
+        inputs.iter().try_for_each(|&value| self.add_input(graph, value))
+    }
+
     /// Gives `value` content: an initializer of `graph`, or the default of an input of it.
     ///
     /// # Errors

@@ -17,20 +17,24 @@ pub(super) const SHOWN: usize = 64;
 
 /// The elements of a tensor, at most [`SHOWN`], as text.
 pub(super) fn shown(tensor: &Tensor) -> String {
-    let more = if tensor.len() > SHOWN { ",..." } else { "" };
+    listed(tensor, SHOWN)
+}
+
+fn listed(tensor: &Tensor, most: usize) -> String {
+    let more = if tensor.len() > most { ",..." } else { "" };
     let listed: Vec<String> = if let Some(strings) = tensor.strings() {
-        strings.iter().take(SHOWN).map(|text| quote(text)).collect()
+        strings.iter().take(most).map(|text| quote(text)).collect()
     } else if tensor.dtype().is_complex() {
         let parts = tensor.bytes().chunks(tensor.dtype().byte_len(1).unwrap_or(8) / 2);
         parts
-            .take(2 * SHOWN)
+            .take(most.saturating_mul(2))
             .map(|part| match part {
                 [a, b, c, d] => f32::from_le_bytes([*a, *b, *c, *d]).to_string(),
                 part => part.try_into().map(f64::from_le_bytes).map_or_else(|_| "?".into(), |value| value.to_string()),
             })
             .collect()
     } else {
-        let head = head(tensor);
+        let head = head(tensor, most);
         match head.to_i64s() {
             Some(ints) => ints.iter().map(i64::to_string).collect(),
             None if tensor.dtype() == DType::Uint64 => {
@@ -47,9 +51,33 @@ pub(super) fn shown(tensor: &Tensor) -> String {
     format!("{{{}{more}}}", listed.collect::<Vec<_>>().join(","))
 }
 
+/// All elements, as the standard's own parser reads them: what is stored. That is the number, but for floats of 16 bits and fewer its code, and
+/// where two or more share a byte, the byte.
+pub(super) fn codes(tensor: &Tensor) -> String {
+    let bytes = tensor.bytes();
+    let join = |items: Vec<String>| format!("{{{}}}", items.join(","));
+    if let Some(strings) = tensor.strings() {
+        return join(strings.iter().map(|text| quote_plainly(text)).collect());
+    }
+    match tensor.dtype() {
+        DType::Float16 | DType::Bfloat16 => join(
+            bytes
+                .chunks_exact(2)
+                .filter_map(|code| code.try_into().ok())
+                .map(|code| u16::from_le_bytes(code).to_string())
+                .collect(),
+        ),
+        DType::Int8 | DType::Uint8 | DType::Bool => {
+            join(tensor.to_i64s().unwrap_or_default().iter().map(i64::to_string).collect())
+        }
+        dtype if dtype.bits().is_some_and(|bits| bits <= 8) => join(bytes.iter().map(u8::to_string).collect()),
+        _ => listed(tensor, usize::MAX),
+    }
+}
+
 /// The first elements as a vector.
-fn head(tensor: &Tensor) -> Tensor {
-    let count = tensor.len().min(SHOWN);
+fn head(tensor: &Tensor, most: usize) -> Tensor {
+    let count = tensor.len().min(most);
     let bytes = tensor.dtype().byte_len(count).and_then(|bytes| tensor.bytes().get(..bytes));
     let part =
         bytes.map(Bytes::copy_from_slice).and_then(|bytes| Tensor::from_bytes(tensor.dtype(), &[count], bytes).ok());
@@ -76,6 +104,12 @@ pub(super) fn quote(bytes: &[u8]) -> String {
     }
     text.push('"');
     text
+}
+
+/// Text in quotes for the standard's own parser, which knows no escapes but those of quotes and of the backslash.
+pub fn quote_plainly(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// A tensor of these elements; the error says which does not fit.

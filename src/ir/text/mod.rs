@@ -21,4 +21,6 @@ mod printer;
 
 pub use lexer::ParseError;
 pub use parser::parse;
-pub use printer::{print, print_with};
+pub use printer::{attribute_text, node_text, print, print_for_parser, print_with, tensor_text, type_text};
+
+pub use literal::quote_plainly;

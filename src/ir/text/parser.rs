@@ -120,6 +120,17 @@ impl<'a> Parser<'a> {
             match key.as_str() {
                 "ir_version" => parser.model.ir_version = parser.integer()?,
                 "opset_import" => parser.model.opsets = parser.opsets()?,
+                // What is said of the model as a whole is read over.
+                "producer_name" | "producer_version" | "domain" | "doc_string" => _ = parser.name()?,
+                "model_version" => _ = parser.integer()?,
+                "metadata_props" => {
+                    parser.expect("[")?;
+                    parser.list("]", |parser| {
+                        parser.name()?;
+                        parser.expect(":")?;
+                        parser.name()
+                    })?;
+                }
                 other => return parser.fail(format!("'{other}' of a model is not read from text")),
             }
             Ok(())

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use rustc_hash::FxHashSet;
 
-use super::literal::{quote, shown};
+use super::literal::{codes, quote, quote_plainly, shown};
 use crate::ir::{
-    Attribute, DeclaredDim, DeclaredType, DimClaim, Function, GraphId, Model, NamedAttribute, Node, OpsetImport,
-    ValueId,
+    Attribute, DeclaredDim, DeclaredType, Definition, DimClaim, Function, GraphId, Model, NamedAttribute, Node,
+    OpsetImport, ValueId,
 };
 use crate::tensor::{DType, Tensor};
 
@@ -18,13 +18,49 @@ pub fn print(model: &Model) -> String {
 
 /// The model; of intermediate values only those that `declares` holds for are listed with their type.
 pub fn print_with(model: &Model, declares: &dyn Fn(ValueId) -> bool) -> String {
-    let mut printer = Printer { model, declares, text: String::new() };
-    let _ = writeln!(
-        printer.text,
-        "<\n   ir_version: {},\n   opset_import: {}\n>",
-        model.ir_version,
-        opsets(&model.opsets)
-    );
+    print_as(model, declares, Form::Listed, &[])
+}
+
+/// How a model is printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Types in a list before the nodes, long constants cut: for tests.
+    Listed,
+    /// Text that the standard's own parser reads: types beside the nodes, as comments; constants of more than a few elements are not in
+    /// the text, but their hash is.
+    Beside,
+    /// The same with all data, and with the types in a list as well, so that what is read is the whole model.
+    Full,
+}
+
+/// The model for people and for the standard's own parser, `heading` being what is said of it as a whole: keys, and values as they are written.
+pub fn print_for_parser(model: &Model, heading: &[(&str, String)], is_full: bool) -> String {
+    let form = if is_full { Form::Full } else { Form::Beside };
+    print_as(model, &|_| is_full, form, heading)
+}
+
+/// A node on one line, where it has no body.
+pub fn node_text(model: &Model, node: &Node) -> String {
+    let mut printer = Printer { model, declares: &|_| false, form: Form::Listed, text: String::new() };
+    printer.node(node, 1);
+    printer.text
+}
+
+/// The value of an attribute that is no graph.
+pub fn attribute_text(model: &Model, value: &Attribute) -> String {
+    let mut printer = Printer { model, declares: &|_| false, form: Form::Listed, text: String::new() };
+    let held = NamedAttribute { name: String::new(), value: value.clone(), extra: crate::ir::Extra::new() };
+    printer.attribute(&held, 1);
+    printer.text
+}
+
+fn print_as(model: &Model, declares: &dyn Fn(ValueId) -> bool, form: Form, heading: &[(&str, String)]) -> String {
+    let mut printer = Printer { model, declares, form, text: String::new() };
+    let _ = write!(printer.text, "<\n   ir_version: {},\n   opset_import: {}", model.ir_version, opsets(&model.opsets));
+    for (key, value) in heading {
+        let _ = write!(printer.text, ",\n   {key}: {value}");
+    }
+    printer.text.push_str("\n>\n");
     printer.graph(model.main(), 0, true);
     printer.text.push('\n');
     for (_, function) in model.functions() {
@@ -36,6 +72,7 @@ pub fn print_with(model: &Model, declares: &dyn Fn(ValueId) -> bool) -> String {
 struct Printer<'a> {
     model: &'a Model,
     declares: &'a dyn Fn(ValueId) -> bool,
+    form: Form,
     text: String,
 }
 
@@ -70,7 +107,8 @@ fn tensor_type(dtype: i32, shape: Option<&Vec<DeclaredDim>>) -> String {
     }
 }
 
-fn type_text(ty: &DeclaredType) -> String {
+/// A type.
+pub fn type_text(ty: &DeclaredType) -> String {
     let inner = |ty: &Option<Box<DeclaredType>>| ty.as_deref().map_or_else(|| "?".to_string(), type_text);
     match ty {
         DeclaredType::Tensor { dtype, shape, .. } => tensor_type(*dtype, shape.as_ref()),
@@ -86,7 +124,8 @@ fn type_text(ty: &DeclaredType) -> String {
     }
 }
 
-fn tensor_text(tensor: &Tensor) -> String {
+/// The type of a tensor.
+pub fn tensor_text(tensor: &Tensor) -> String {
     let shape: Vec<String> = tensor.shape().iter().map(usize::to_string).collect();
     let shape = if shape.is_empty() { String::new() } else { format!("[{}]", shape.join(",")) };
     format!("{}{shape}", tensor.dtype().name())
@@ -112,13 +151,23 @@ impl Printer<'_> {
         let outputs = self.list(graph.outputs());
         let graph_name = if graph.name.is_empty() { "g".to_string() } else { name(&graph.name) };
         let _ = write!(self.text, "{graph_name} ({inputs}) => ({outputs}) ");
-        let mut declared = Vec::new();
+        let mut declared: Vec<(String, String)> = Vec::new();
         for &value in graph.initializers() {
             let place = model.value(value);
-            if let Some(tensor) = place.tensor() {
-                declared.push(format!("{} {} = {}", tensor_text(tensor), name(&place.name), shown(tensor)));
-            } else {
-                declared.push(self.typed(value));
+            declared.push(match place.tensor() {
+                Some(tensor) if self.is_cut(tensor) => {
+                    (format!("{} {}", tensor_text(tensor), name(&place.name)), self.data_comment(tensor))
+                }
+                Some(tensor) => {
+                    let text = format!("{} {} = {}", tensor_text(tensor), name(&place.name), self.data(tensor));
+                    (text, self.data_comment(tensor))
+                }
+                None => (self.typed(value), String::new()),
+            });
+            // A file may say of a constant what type it has.
+            let is_said = place.declared.is_some() && matches!(place.definition(), Definition::Initializer(_));
+            if self.form == Form::Full && place.tensor().is_some() && is_said {
+                declared.push((self.typed(value), String::new()));
             }
         }
         let order = model.topological(id).unwrap_or_else(|_| graph.nodes().collect());
@@ -126,15 +175,25 @@ impl Printer<'_> {
         for node in order.iter().filter_map(|&node| model.node(node)) {
             for &value in node.outputs().iter().flatten() {
                 if model.value(value).declared.is_some() && !told.contains(&value) && (self.declares)(value) {
-                    declared.push(self.typed(value));
+                    declared.push((self.typed(value), String::new()));
                 }
             }
         }
         let indent = "   ".repeat(depth + 1);
         let close = "   ".repeat(depth);
         if !declared.is_empty() {
-            let joined = declared.join(&format!(",\n{indent} "));
-            let _ = write!(self.text, "\n{indent}<{joined}>\n{close}");
+            let last = declared.len() - 1;
+            let _ = write!(self.text, "\n{indent}<");
+            for (i, (text, comment)) in declared.iter().enumerate() {
+                self.text.push_str(text);
+                match (i == last, comment.is_empty()) {
+                    (true, true) => {}
+                    (true, false) => _ = write!(self.text, "  # {comment}\n{indent} "),
+                    (false, true) => _ = write!(self.text, ",\n{indent} "),
+                    (false, false) => _ = write!(self.text, ",  # {comment}\n{indent} "),
+                }
+            }
+            let _ = write!(self.text, ">\n{close}");
         } else if outermost {
             self.text.push('\n');
         }
@@ -142,9 +201,61 @@ impl Printer<'_> {
         for node in order.iter().filter_map(|&node| model.node(node)) {
             self.text.push_str(&indent);
             self.node(node, depth + 1);
+            self.node_comment(node);
             self.text.push('\n');
         }
         let _ = write!(self.text, "{close}}}");
+    }
+
+    /// Whether the elements are left out of the text.
+    fn is_cut(&self, tensor: &Tensor) -> bool {
+        self.form == Form::Beside && tensor.len() > FEW
+    }
+
+    fn data(&self, tensor: &Tensor) -> String {
+        match self.form {
+            Form::Listed => shown(tensor),
+            Form::Beside | Form::Full => codes(tensor),
+        }
+    }
+
+    /// What is said of data that is not in the text, or not as numbers.
+    fn data_comment(&self, tensor: &Tensor) -> String {
+        let has_codes = matches!(tensor.dtype().bits(), Some(..16)) && tensor.dtype() != DType::Bool
+            || matches!(tensor.dtype(), DType::Float16 | DType::Bfloat16);
+        match self.form {
+            Form::Listed => String::new(),
+            _ if self.is_cut(tensor) => format!("{} bytes, hash {:016x}", tensor.byte_len(), tensor.hash_content()),
+            Form::Beside if has_codes && !matches!(tensor.dtype(), DType::Int8 | DType::Uint8) => {
+                format!("values {}", shown(tensor))
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// The types of a node's results, and what of it has no place in the text.
+    fn node_comment(&mut self, node: &Node) {
+        if self.form == Form::Listed {
+            return;
+        }
+        let place = |value: ValueId| self.model.value(value);
+        let results = node.outputs().iter().flatten();
+        let mut told: Vec<String> =
+            results.filter_map(|&value| place(value).declared.as_ref()).map(type_text).collect();
+        for held in &node.attributes {
+            match &held.value {
+                Attribute::Tensor(tensor, _) => {
+                    told.push(self.data_comment(tensor));
+                }
+                value if !has_text(value) => told.push(format!("'{}' has no text", held.name)),
+                _ => {}
+            }
+        }
+        told.retain(|text| !text.is_empty());
+        if !told.is_empty() {
+            let comment = told.join("; ").replace('\n', " ");
+            let _ = write!(self.text, "  # {comment}");
+        }
     }
 
     fn names(&self, values: &[Option<ValueId>]) -> String {
@@ -162,8 +273,16 @@ impl Printer<'_> {
         let overload = if node.overload.is_empty() { String::new() } else { format!(":{}", node.overload) };
         let (outputs, inputs) = (self.names(node.outputs()), self.names(node.inputs()));
         let _ = write!(self.text, "{outputs} = {domain}{}{overload}", node.op_type);
-        let (graphs, plain): (Vec<_>, Vec<_>) =
-            node.attributes.iter().partition(|held| !held.value.graphs().is_empty());
+        let is_told = |held: &&NamedAttribute| self.form == Form::Listed || has_text(&held.value);
+        let (graphs, mut plain): (Vec<_>, Vec<_>) =
+            node.attributes.iter().filter(is_told).partition(|held| !held.value.graphs().is_empty());
+        // The standard's own parser takes one list of attributes.
+        if self.form != Form::Listed && !plain.is_empty() {
+            plain.extend(graphs);
+            self.attributes(&plain, depth);
+            let _ = write!(self.text, " ({inputs})");
+            return;
+        }
         self.attributes(&plain, depth);
         let _ = write!(self.text, " ({inputs})");
         self.attributes(&graphs, depth);
@@ -184,9 +303,18 @@ impl Printer<'_> {
     }
 
     fn attribute(&mut self, held: &NamedAttribute, depth: usize) {
+        let plainly = self.form != Form::Listed;
+        let float = |value: f32| match float(value) {
+            text if plainly => text.replace("NaN", "nan"),
+            text => text,
+        };
+        let quote = |bytes: &[u8]| if plainly { quote_plainly(bytes) } else { quote(bytes) };
         let floats = |values: &[f32]| values.iter().map(|value| float(*value)).collect::<Vec<_>>().join(", ");
         let ints = |values: &[i64]| values.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-        let whole = |tensor: &Tensor| format!("{} {}", tensor_text(tensor), shown(tensor));
+        let whole = |tensor: &Tensor| match self.is_cut(tensor) {
+            true => format!("{} {{}}", tensor_text(tensor)),
+            false => format!("{} {}", tensor_text(tensor), self.data(tensor)),
+        };
         let (kind, value) = match &held.value {
             Attribute::Float(value) => ("float", float(*value)),
             Attribute::Int(value) => ("int", value.to_string()),
@@ -245,7 +373,7 @@ impl Printer<'_> {
         );
         let mut attributes = function.attributes.clone();
         for held in &function.defaults {
-            let mut printer = Printer { model, declares: self.declares, text: String::new() };
+            let mut printer = Printer { model, declares: self.declares, form: self.form, text: String::new() };
             printer.attribute(held, 1);
             attributes.push(printer.text);
         }
@@ -260,10 +388,19 @@ impl Printer<'_> {
         for node in order.iter().filter_map(|&node| model.node(node)) {
             self.text.push_str("   ");
             self.node(node, 1);
+            self.node_comment(node);
             self.text.push('\n');
         }
         self.text.push_str("}\n");
     }
+}
+
+/// Constants of more elements than this are told of by their hash.
+const FEW: usize = 16;
+
+/// Whether the syntax has a form for an attribute's value.
+fn has_text(value: &Attribute) -> bool {
+    !matches!(value, Attribute::SparseTensor(_) | Attribute::SparseTensors(_) | Attribute::Opaque(_))
 }
 
 /// A float that reads back as one: with a point or an exponent.

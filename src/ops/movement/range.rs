@@ -215,8 +215,8 @@ mod tests {
         assert_eq!(range(3, 9, 3), [3, 6]);
         assert_eq!(range(3, 10, 3), [3, 6, 9]);
         assert_eq!(range(10, 4, -2), [10, 8, 6]);
-        assert_eq!(range(1, 1, 1), []);
-        assert_eq!(range(5, 1, 1), []);
+        assert!(range(1, 1, 1).is_empty());
+        assert!(range(5, 1, 1).is_empty());
         assert_eq!(range(i64::MIN, i64::MAX, i64::MAX), [i64::MIN, -1, i64::MAX - 1]);
         assert_eq!(range(i64::MAX, i64::MIN, i64::MIN), [i64::MAX, -1]);
         let fails = |a: i64, b: i64, c: i64| Case::new("Range", 11).fails([a, b, c].map(Tensor::scalar));

@@ -97,10 +97,10 @@ mod tests {
         assert_eq!(shape(None, Some(-1)), [2, 3]);
         assert_eq!(shape(Some(1), Some(2)), [3]);
         assert_eq!(shape(Some(-10), Some(10)), [2, 3, 4]);
-        assert_eq!(shape(Some(2), Some(1)), []);
+        assert!(shape(Some(2), Some(1)).is_empty());
         assert_eq!(shape(Some(i64::MIN), Some(i64::MAX)), [2, 3, 4]);
         assert_eq!(values::<i64>(&Case::new("Shape", 13).with("start", 1).eval([data])), [2, 3, 4]);
-        assert_eq!(values::<i64>(&Case::new("Shape", 1).eval([iota(&[])])), []);
+        assert!(values::<i64>(&Case::new("Shape", 1).eval([iota(&[])])).is_empty());
     }
 
     #[test]

@@ -203,7 +203,7 @@ mod tests {
             .with("block_size", 2)
             .with("axis", 0);
         assert_eq!(down.floats(), [0.0, 6.0, 128.0, 510.0, 21.0, 36.0]);
-        assert_eq!(node(13).values::<u8>(&[0, 3], &[]).values(&[3], &[1.0f32; 3]).floats(), []);
+        assert!(node(13).values::<u8>(&[0, 3], &[]).values(&[3], &[1.0f32; 3]).floats().is_empty());
     }
 
     #[test]

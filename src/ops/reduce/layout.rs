@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn nothing_is_folded_from_nothing() {
         assert_eq!(sums(&[2, 0, 3], &[false, true, false]), [0; 6]);
-        assert_eq!(sums(&[2, 0, 3], &[true, false, true]), []);
+        assert!(sums(&[2, 0, 3], &[true, false, true]).is_empty());
         assert_eq!(sums(&[], &[]), [0]);
         assert_eq!(sums(&[4, 0], &[false, true]), [0; 4]);
         assert!(Layout::new(&[usize::MAX, usize::MAX], &[true, false]).is_none());

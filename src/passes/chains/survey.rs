@@ -127,7 +127,7 @@ impl Survey {
     }
 
     fn add_source(&mut self, model: &Model, facts: &Facts, tensor: ValueId, position: usize) {
-        if is_inside_a_quantized_group(model, tensor) {
+        if is_inside_a_quantized_group(model, tensor) || is_inside_a_normalization(model, tensor) {
             return;
         }
         let Some(shape) = facts.get(tensor).and_then(|fact| fact.shape()) else { return };
@@ -231,4 +231,25 @@ fn add_symbols(facts: &Facts, value: ValueId, into: &mut FxHashSet<Symbol>) {
 fn is_inside_a_quantized_group(model: &Model, value: ValueId) -> bool {
     let quantizes = |id: NodeId| model.node(id).is_some_and(is_quantization);
     model.value(value).producer().is_some_and(quantizes) || model.users(value).into_iter().any(|(id, _)| quantizes(id))
+}
+
+/// Whether a value is a mean that something is added to or subtracted with, or computed of one with constants, such as a deviation.
+/// Runtimes compute a normalization with one kernel only while nothing else reads these, and all their sizes are those of what is
+/// averaged.
+fn is_inside_a_normalization(model: &Model, value: ValueId) -> bool {
+    const MOST: usize = 4;
+    let is_moved = |id: NodeId| model.node(id).is_some_and(|node| node.is("Sub") || node.is("Add"));
+    let (mut value, mut steps) = (value, 0);
+    while let Some(node) = model.value(value).producer().and_then(|id| model.node(id)).filter(|_| steps < MOST) {
+        if node.is("ReduceMean") {
+            return model.users(value).into_iter().any(|(id, _)| is_moved(id));
+        }
+        if !["Add", "Sqrt", "Pow", "Div", "Reciprocal"].iter().any(|operator| node.is(operator)) {
+            return false;
+        }
+        let mut operands = node.inputs().iter().flatten().filter(|&&operand| !model.value(operand).is_constant());
+        let (Some(&operand), None) = (operands.next(), operands.next()) else { return false };
+        (value, steps) = (operand, steps + 1);
+    }
+    false
 }

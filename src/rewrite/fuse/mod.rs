@@ -12,6 +12,7 @@
 //! | [`kernels`] | which operators may stand for formulas over which element types |
 //! | [`magnitude`] | how far a factor or a shift may move |
 //! | [`parallel`] | products of one operand with several weights |
+//! | [`attention`] | which products are queries, keys and values |
 //! | [`quotient`] | a product with an inverse |
 //! | [`quantized`] | a dequantization and the quantization that undoes it |
 //!
@@ -20,6 +21,7 @@
 
 pub(super) mod activation;
 mod affine;
+mod attention;
 pub(super) mod chain;
 pub(super) mod clamp;
 pub(super) mod factor;

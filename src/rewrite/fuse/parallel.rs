@@ -2,9 +2,12 @@
 //!
 //! Law: `x·[V W] = [x·V x·W]`, and so for convolutions, whose channels the weights string together. The parts are taken out
 //! of the result by a Split. That makes fewer nodes of three products or more, and of two where what follows can be done to
-//! the whole too: of queries, keys and values. Results stay equal up to rounding: how a kernel sums is its own business.
+//! the whole too. Results stay equal up to rounding: how a kernel sums is its own business.
+//!
+//! Queries, keys and values with biases stay products of their own: as such they are an [attention](super::attention) to tools that have
+//! a kernel for it, and one product and a Split take as long as three products.
 
-use super::{Place, Rule};
+use super::{Place, Rule, attention};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::parts::Parts;
 use crate::tensor::Tensor;
@@ -18,6 +21,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("pays", "there are three or more, or what follows can be done to the whole as well"),
         ("no-output", "none of the products is a graph output"),
         ("own-weights", "nothing else reads the weights"),
+        ("no-attention", "they are not queries, keys and values with biases, parted into heads for an attention"),
     ],
     exact: false,
     operators: &["MatMul", "Gemm", "Conv"],
@@ -45,7 +49,8 @@ fn parallel(place: &Place<'_>) -> Option<Edit> {
     if !(2..=MOST).contains(&users.len()) {
         return None;
     }
-    let products: Vec<Product> = users.into_iter().filter_map(|(id, _)| product(place, id)).collect();
+    let mut products: Vec<Product> = users.into_iter().filter_map(|(id, _)| product(place, id)).collect();
+    leave_attention(place, &mut products);
     let axis = channel_axis(place)?;
     let worthwhile = |group: &[&Product]| {
         let parts = Parts::of(place, group.iter().map(|product| product.result).collect(), axis)?;
@@ -73,6 +78,16 @@ fn parallel(place: &Place<'_>) -> Option<Edit> {
     }
     let parts = Parts::of(place, all.iter().map(|product| product.result).collect(), axis)?;
     merged(place, x, &all, &parts)
+}
+
+/// Takes out the products that are queries, keys or values, if a bias is added to one of them.
+fn leave_attention(place: &Place<'_>, products: &mut Vec<Product>) {
+    let projections: Vec<Option<attention::Projection>> =
+        products.iter().map(|product| attention::projection(place, product.result)).collect();
+    if projections.iter().flatten().any(|projection| projection.has_bias) {
+        let mut projections = projections.iter();
+        products.retain(|_| projections.next().is_some_and(Option::is_none));
+    }
 }
 
 /// Whether two nodes are the same operator with the same attributes.

@@ -1,0 +1,231 @@
+//! The C interface, as `include/onnx_slice_fold.h` has it. Nothing here unwinds into C: what panics is an internal error.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use onnx_slice_fold::{Error, ErrorKind, OnnxModel, Options};
+
+/// What became of a call; the numbers are the header's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(non_camel_case_types, reason = "the header's name")]
+pub enum osf_status {
+    Ok = 0,
+    Malformed = 1,
+    Unsupported = 2,
+    Limit = 3,
+    Assumption = 4,
+    Impossible = 5,
+    Usage = 6,
+    Internal = 7,
+}
+
+/// Bytes that are ours until [`osf_buffer_free`].
+#[repr(C)]
+#[allow(non_camel_case_types, reason = "the header's name")]
+pub struct osf_buffer {
+    data: *mut u8,
+    length: usize,
+}
+
+/// Options, opaque to C.
+#[allow(non_camel_case_types, reason = "the header's name")]
+pub struct osf_options(Options);
+
+thread_local! {
+    static LAST_ERROR: RefCell<CString> = RefCell::default();
+}
+
+fn tell(text: &str) {
+    // A zero inside would end the text early.
+    let text = CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
+    LAST_ERROR.with(|last| *last.borrow_mut() = text);
+}
+
+/// Runs a call: its error, or what it panicked with, becomes a status and a text.
+fn call(work: impl FnOnce() -> Result<(), (osf_status, String)>) -> osf_status {
+    tell("");
+    let (status, text) = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => return osf_status::Ok,
+        Ok(Err(failure)) => failure,
+        Err(_) => (osf_status::Internal, "a defect of the library ended the call".to_string()),
+    };
+    tell(&text);
+    status
+}
+
+fn usage(text: &str) -> (osf_status, String) {
+    (osf_status::Usage, text.to_string())
+}
+
+fn failed(error: Error) -> (osf_status, String) {
+    let status = match error.kind() {
+        ErrorKind::Malformed => osf_status::Malformed,
+        ErrorKind::Unsupported => osf_status::Unsupported,
+        ErrorKind::Limit => osf_status::Limit,
+        ErrorKind::Assumption => osf_status::Assumption,
+        ErrorKind::Impossible => osf_status::Impossible,
+        ErrorKind::Usage => osf_status::Usage,
+        // No files are used here.
+        _ => osf_status::Internal,
+    };
+    (status, format!("{error:#}"))
+}
+
+/// Changes options by a text.
+///
+/// # Safety
+/// Both pointers are null or valid, and the text ends with a zero.
+unsafe fn with_text(
+    options: *mut osf_options,
+    text: *const c_char,
+    change: fn(Options, &str) -> Options,
+) -> osf_status {
+    call(|| {
+        if text.is_null() {
+            return Err(usage("the text is a null pointer"));
+        }
+        // SAFETY: the caller's promise.
+        let text = unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| usage("the text is not UTF-8"))?;
+        // SAFETY: the caller's promise.
+        unsafe { changed(options, |options| change(options, text)) }
+    })
+}
+
+/// # Safety
+/// The pointer is null or valid, and nobody else uses the options.
+unsafe fn changed(
+    options: *mut osf_options,
+    change: impl FnOnce(Options) -> Options,
+) -> Result<(), (osf_status, String)> {
+    // SAFETY: the caller's promise.
+    let options = unsafe { options.as_mut() }.ok_or_else(|| usage("the options are a null pointer"))?;
+    options.0 = change(std::mem::take(&mut options.0));
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn osf_options_new() -> *mut osf_options {
+    Box::into_raw(Box::new(osf_options(Options::new())))
+}
+
+/// # Safety
+/// `options` is null, or comes from [`osf_options_new`] and is not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_options_free(options: *mut osf_options) {
+    if !options.is_null() {
+        // SAFETY: the caller's promise.
+        drop(unsafe { Box::from_raw(options) });
+    }
+}
+
+/// # Safety
+/// As [`with_text`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_options_add_dim(options: *mut osf_options, text: *const c_char) -> osf_status {
+    // SAFETY: the caller's promise.
+    unsafe { with_text(options, text, |options, text| options.dim(text)) }
+}
+
+/// # Safety
+/// As [`with_text`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_options_add_relation(options: *mut osf_options, text: *const c_char) -> osf_status {
+    // SAFETY: the caller's promise.
+    unsafe { with_text(options, text, |options, text| options.assume(text)) }
+}
+
+/// # Safety
+/// As [`with_text`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_options_add_input_shape(options: *mut osf_options, text: *const c_char) -> osf_status {
+    // SAFETY: the caller's promise.
+    unsafe { with_text(options, text, |options, text| options.input_shape(text)) }
+}
+
+/// # Safety
+/// As [`with_text`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_options_skip(options: *mut osf_options, rule: *const c_char) -> osf_status {
+    // SAFETY: the caller's promise.
+    unsafe { with_text(options, rule, |options, rule| options.skip([rule])) }
+}
+
+/// # Safety
+/// `options` is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_options_set_exact(options: *mut osf_options, exact: c_int) -> osf_status {
+    // SAFETY: the caller's promise.
+    call(|| unsafe { changed(options, |options| options.exact(exact != 0)) })
+}
+
+/// # Safety
+/// `options` is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_options_set_strict(options: *mut osf_options, strict: c_int) -> osf_status {
+    // SAFETY: the caller's promise.
+    call(|| unsafe { changed(options, |options| options.strict(strict != 0)) })
+}
+
+/// # Safety
+/// `options` is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_options_set_fold(options: *mut osf_options, fold: c_int) -> osf_status {
+    // SAFETY: the caller's promise.
+    call(|| unsafe { changed(options, |options| options.fold(fold != 0)) })
+}
+
+/// # Safety
+/// `model` has `length` bytes, `options` is null or valid, `result` is null or can be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_fold(
+    model: *const u8,
+    length: usize,
+    options: *const osf_options,
+    result: *mut osf_buffer,
+) -> osf_status {
+    call(|| {
+        if model.is_null() || result.is_null() {
+            return Err(usage("the model or the result is a null pointer"));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { result.write(osf_buffer { data: ptr::null_mut(), length: 0 }) };
+        // SAFETY: the caller's promise. Copied, because the folded model may hold on to it.
+        let bytes = unsafe { std::slice::from_raw_parts(model, length) }.to_vec();
+        // SAFETY: the caller's promise.
+        let options = unsafe { options.as_ref() }.map_or_else(Options::new, |options| options.0.clone());
+        let mut model = OnnxModel::from_bytes(bytes).map_err(failed)?;
+        model.fold(&options).map_err(failed)?;
+        let folded = model.to_bytes().map_err(failed)?.into_boxed_slice();
+        let length = folded.len();
+        let data = Box::into_raw(folded).cast::<u8>();
+        // SAFETY: the caller's promise.
+        unsafe { result.write(osf_buffer { data, length }) };
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `buffer` is null, or holds what [`osf_fold`] put there, or is empty.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_buffer_free(buffer: *mut osf_buffer) {
+    // SAFETY: the caller's promise.
+    let Some(buffer) = (unsafe { buffer.as_mut() }) else { return };
+    if !buffer.data.is_null() {
+        // SAFETY: it came from a box of a slice of this length.
+        drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(buffer.data, buffer.length)) });
+    }
+    *buffer = osf_buffer { data: ptr::null_mut(), length: 0 };
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn osf_last_error() -> *const c_char {
+    LAST_ERROR.with(|last| last.borrow().as_ptr())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn osf_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}

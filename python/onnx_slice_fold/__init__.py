@@ -1,0 +1,58 @@
+"""Infers every shape of an ONNX model, folds everything that is already decided, and gives back the smaller model.
+
+    from onnx_slice_fold import fold, simplify
+
+    model, report = fold(onnx.load("model.onnx"), dims={"batch": 1})
+    model, ok = simplify(model)                     # as onnxsim's
+
+Every function takes a path, ``bytes``, a file object, an ``onnx.ModelProto`` or an ``onnx_ir.Model``.
+"""
+
+from ._core import __version__
+from ._errors import (
+    AssumptionError,
+    ChangedError,
+    Error,
+    FileError,
+    ImpossibleError,
+    InternalError,
+    LimitError,
+    MalformedModelError,
+    NotEvaluatedError,
+    UnsupportedError,
+    UsageError,
+)
+from ._evaluate import evaluate
+from ._fold import explain, fold, rules, show
+from ._report import Census, Note, Report
+from ._shapes import SymbolicShapeInference, infer_shapes, infer_shapes_path
+from ._simplify import simplify
+from ._slim import slim
+
+__all__ = [
+    "AssumptionError",
+    "Census",
+    "ChangedError",
+    "Error",
+    "FileError",
+    "ImpossibleError",
+    "InternalError",
+    "LimitError",
+    "MalformedModelError",
+    "Note",
+    "NotEvaluatedError",
+    "Report",
+    "SymbolicShapeInference",
+    "UnsupportedError",
+    "UsageError",
+    "__version__",
+    "evaluate",
+    "explain",
+    "fold",
+    "infer_shapes",
+    "infer_shapes_path",
+    "rules",
+    "show",
+    "simplify",
+    "slim",
+]

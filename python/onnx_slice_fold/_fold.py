@@ -1,0 +1,107 @@
+"""``fold``, ``explain`` and ``show``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+
+from . import _core
+from ._errors import UsageError
+from ._models import AnyPath, Model, given_back, opened
+from ._report import Report, report_of
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    class FoldOptions(TypedDict, total=False):
+        """What a run may do, and what is known of the inputs. Names are the command line's."""
+
+        dims: Mapping[str, Union[int, str]]
+        """Sizes by name: ``{"batch": 1, "seq": "1..4096", "width": "8..4096:8"}``."""
+        assume: Union[str, Iterable[str]]
+        """Relations between sizes that always hold: ``"past + seq <= 2048"``."""
+        input_shapes: Mapping[str, Sequence[Union[int, str, None]]]
+        """Shapes of inputs by name; a name, -1 or None leaves a dimension open."""
+        exact: bool
+        """Only rewrites that keep results equal bit for bit."""
+        skip: Iterable[str]
+        """Rules and passes to leave out; `rules()` lists them."""
+        only: Iterable[str]
+        """The only rules and passes to use."""
+        max_growth: float
+        """How much larger constants may make the model, as a share of its size."""
+        free_growth: int
+        """How many bytes of growth are too few to mind whatever the share."""
+        slice_rule: str
+        """How slices are read about which runtimes disagree: agree, onnxruntime, spec, numpy."""
+        strided_slice: Iterable[str]
+        """Operators that are strided slices: ``"com.example::Crop=tensorflow"``."""
+        trust_declared_shapes: bool
+        fold_dequantize: bool
+        strict: bool
+        stop_after: Optional[int]
+        verify_each: bool
+
+
+def fold(
+    model: Model,
+    output: Any = None,
+    *,
+    base_dir: Optional[AnyPath] = None,
+    progress: Optional[Callable[[str], object]] = None,
+    **options: Unpack[FoldOptions],
+) -> tuple[Model, Report]:
+    """Folds a model and gives back one of the same kind, with a report.
+
+    A path is read and the result written to ``output``, or beside it as ``model.folded.onnx``, and its path given back: models of
+    any size go this way without being held in memory. Bytes give bytes, a file object gives one at its beginning (or writes to
+    ``output``), an ``onnx.ModelProto`` or ``onnx_ir.Model`` gives a new one and is not changed.
+
+    ``base_dir`` is where external data of a model is that is no path. ``progress`` is called with a few words whenever what is
+    done changes. Other threads go on meanwhile.
+    """
+    held = opened(model, base_dir)
+    found = held.fold(plain(options), progress)
+    result, size = given_back(model, held, output)
+    return result, report_of(found, size)
+
+
+def explain(model: Any, *, base_dir: Optional[AnyPath] = None, **options: Unpack[FoldOptions]) -> str:
+    """Folds without writing, and tells what fired and what stayed, and why: the text of ``onnx-slice-fold explain``."""
+    held = opened(model, base_dir)
+    explanation: str = held.fold(plain(options), None)["explanation"]
+    return explanation
+
+
+def show(model: Any, *, folded: bool = False, base_dir: Optional[AnyPath] = None, **options: Unpack[FoldOptions]) -> str:
+    """The model in the ONNX text syntax with inferred shapes, as it is or folded."""
+    held = opened(model, base_dir)
+    held.fold({**plain(options), "fold": folded}, None)
+    return held.text()
+
+
+def rules(name: Optional[str] = None) -> str:
+    """What the rewrite rules and passes do and when, or one of them: the text of ``onnx-slice-fold rules``."""
+    return _core.rules(name)
+
+
+def plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as the compiled half takes them: texts in the words of the command line."""
+    made: dict[str, Any] = {}
+    for name, value in options.items():
+        if value is None:
+            continue
+        if name == "dims":
+            made[name] = [f"{dim}={size}" for dim, size in value.items()]
+        elif name == "input_shapes":
+            made[name] = [f"{name_}:{','.join(map(_dim, shape))}" for name_, shape in value.items()]
+        elif name in ("assume", "skip", "only", "strided_slice"):
+            made[name] = [value] if isinstance(value, str) else list(value)
+        elif name == "fold":
+            raise UsageError("there is no option 'fold'")
+        else:
+            made[name] = value
+    return made
+
+
+def _dim(size: Union[int, str, None]) -> str:
+    return "-1" if size is None else str(size)

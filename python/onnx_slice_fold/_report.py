@@ -1,0 +1,109 @@
+"""What a run did to a model."""
+
+from __future__ import annotations
+
+import html
+from typing import Any, NamedTuple
+
+
+class Census(NamedTuple):
+    """What a model consists of, subgraphs included."""
+
+    operators: dict[str, int]
+    """Nodes by operator; those outside the default domain with it."""
+    tensors: int
+    """Results of nodes that are tensors or of unknown type."""
+    shaped: int
+    """Of these, how many have a shape of which every dimension is stated."""
+    initializers: int
+
+    @property
+    def nodes(self) -> int:
+        """All nodes."""
+        return sum(self.operators.values())
+
+
+class Note(NamedTuple):
+    """What there is to tell about a node."""
+
+    kind: str
+    """invalid, undetermined, disputed, declined, false claim or claimed."""
+    node: str
+    reason: str
+
+
+class Report(NamedTuple):
+    """What a run did to a model. As text, and in a notebook, it is a table of the operators before and after."""
+
+    before: Census
+    after: Census
+    bytes_before: int
+    bytes_after: int
+    rounds: int
+    seconds: float
+    fired: dict[str, int]
+    """How often each rule fired, and how many edits each other pass made."""
+    notes: list[Note]
+    explanation: str
+    """What each pass took, how often each rule fired, and what there is to tell about single nodes."""
+
+    def rows(self) -> list[tuple[str, int, int]]:
+        """The table: operators by what they lost, those that stayed as many in one row, and the totals."""
+        counts = [
+            (name, self.before.operators.get(name, 0), self.after.operators.get(name, 0))
+            for name in sorted({*self.before.operators, *self.after.operators})
+        ]
+        changed = sorted((row for row in counts if row[1] != row[2]), key=lambda row: row[2] - row[1])
+        same = [row for row in counts if row[1] == row[2]]
+        rows = list(changed)
+        if same:
+            kept = sum(row[1] for row in same)
+            rows.append((f"{len(same)} more operators" if changed else f"{len(same)} operators", kept, kept))
+        rows.append(("all nodes", self.before.nodes, self.after.nodes))
+        rows.append(("initializers", self.before.initializers, self.after.initializers))
+        rows.append(("tensors", self.before.tensors, self.after.tensors))
+        rows.append(("of known shape", self.before.shaped, self.after.shaped))
+        rows.append(("bytes", self.bytes_before, self.bytes_after))
+        return rows
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        wide = max(len(row[0]) for row in rows)
+        lines = [f"{'':{wide}} {'before':>12} {'after':>12}"]
+        lines += [f"{name:{wide}} {before:>12} {after:>12}" for name, before, after in rows]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><td style='text-align:left'>{html.escape(name)}</td><td>{before}</td><td>{after}</td></tr>"
+            for name, before, after in self.rows()
+        )
+        notes = "".join(
+            f"<li>{html.escape(note.kind)}: {html.escape(note.node)}: {html.escape(note.reason)}</li>"
+            for note in self.notes
+        )
+        told = f"<details><summary>{len(self.notes)} notes</summary><ul>{notes}</ul></details>" if notes else ""
+        return f"<table><thead><tr><th></th><th>before</th><th>after</th></tr></thead><tbody>{cells}</tbody></table>{told}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        plain = self._asdict()
+        plain["before"] = {**self.before._asdict(), "nodes": self.before.nodes}
+        plain["after"] = {**self.after._asdict(), "nodes": self.after.nodes}
+        plain["notes"] = [note._asdict() for note in self.notes]
+        return plain
+
+
+def report_of(found: dict[str, Any], bytes_after: int) -> Report:
+    """The report the compiled half gives as a dict."""
+    return Report(
+        before=Census(**found["before"]),
+        after=Census(**found["after"]),
+        bytes_before=found["bytes_before"],
+        bytes_after=bytes_after,
+        rounds=found["rounds"],
+        seconds=found["seconds"],
+        fired=found["fired"],
+        notes=[Note(*note) for note in found["notes"]],
+        explanation=found["explanation"],
+    )

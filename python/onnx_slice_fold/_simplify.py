@@ -1,0 +1,239 @@
+"""``simplify`` with onnxsim's signature and meaning, so that its users change one import."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
+
+from ._check import agree
+from ._errors import UsageError
+from ._fold import plain
+from ._models import is_path, is_proto, opened, to_proto
+from ._overwrite import overwritten
+
+if TYPE_CHECKING:
+    import onnx
+
+    Shapes = Union[Mapping[Optional[str], Sequence[Optional[int]]], Sequence[int]]
+
+DEFAULT_TENSOR_SIZE_THRESHOLD = "1.5GB"
+DEFAULT_EXTERNAL_DATA_THRESHOLD = "100MB"
+# How often a rewriter of the user's and folding take turns.
+MOST_TURNS = 10
+_UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+
+
+def simplify(
+    model: Union[str, onnx.ModelProto],
+    check_n: int = 0,
+    perform_optimization: bool = True,
+    skip_fuse_bn: bool = False,
+    overwrite_input_shapes: Optional[Shapes] = None,
+    test_input_shapes: Optional[Shapes] = None,
+    skipped_optimizers: Optional[Sequence[str]] = None,
+    skip_constant_folding: bool = False,
+    skip_shape_inference: bool = False,
+    input_data: Optional[Mapping[str, Any]] = None,
+    dynamic_input_shape: bool = False,
+    custom_lib: Optional[str] = None,
+    include_subgraph: bool = False,
+    unused_output: Optional[Sequence[str]] = None,
+    tensor_size_threshold: Union[str, int] = DEFAULT_TENSOR_SIZE_THRESHOLD,
+    mutable_initializer: bool = False,
+    *,
+    initializers_as_constants: bool = True,
+    inline_functions: bool = False,
+    import_custom_schemas: bool = True,
+    input_shapes: Optional[Shapes] = None,
+    target_opset_version: Union[int, str, None] = None,
+    extra_optimizers: Optional[Sequence[str]] = None,
+    custom_rewriter: Optional[Callable[[onnx.ModelProto], Union[onnx.ModelProto, bool, None]]] = None,
+    function_rewrite_rules: Optional[Sequence[Any]] = None,
+    check_rtol: float = 1e-4,
+    check_atol: float = 1e-5,
+    input_fill: str = "random",
+    providers: Optional[Sequence[Any]] = None,
+    gemm_fusion_backend: str = "ort_cpu",
+    profile: Optional[str] = None,
+    ort_profile: Optional[str] = None,
+    merge_ort_profile: bool = False,
+    output_path: Optional[str] = None,
+    external_data_threshold: Union[str, int] = DEFAULT_EXTERNAL_DATA_THRESHOLD,
+    range_opt: bool = False,
+    certify: Optional[bool] = None,
+    check_hazards: bool = False,
+    check_gradients: bool = False,
+    gradient_precision: str = "fp32",
+) -> tuple[onnx.ModelProto, bool]:
+    """The folded model, and whether it computed the same as the original in ``check_n`` runs of ONNX Runtime.
+
+    The arguments are those of onnxsim 0.8, with its meaning. What only says how onnxsim works (``skipped_optimizers``,
+    ``skip_constant_folding``, ``skip_shape_inference``, ``gemm_fusion_backend``, profiles, its further checks) has nothing to act on here: such an
+    argument is warned of once and the result is as if it were not given. What asks for a different result and is not there
+    raises ``NotImplementedError``.
+    """
+    import onnx
+
+    _refuse(initializers_as_constants, extra_optimizers, function_rewrite_rules)
+    _warn_of_idle(
+        skipped_optimizers=skipped_optimizers,
+        skip_constant_folding=skip_constant_folding,
+        skip_shape_inference=skip_shape_inference,
+        gemm_fusion_backend=gemm_fusion_backend != "ort_cpu",
+        profile=profile is not None,
+        ort_profile=ort_profile is not None,
+        merge_ort_profile=merge_ort_profile,
+        range_opt=range_opt,
+        certify=certify,
+        check_hazards=check_hazards,
+        check_gradients=check_gradients,
+    )
+    if not is_path(model) and not is_proto(model):
+        raise TypeError("model is a path or an onnx.ModelProto")
+    if output_path is not None and not is_path(model):
+        raise ValueError("output_path needs model to be a path")
+    if input_shapes is not None:
+        overwrite_input_shapes = test_input_shapes = input_shapes
+    given = onnx.load(model) if is_path(model) and _needs_proto(
+        check_n, overwrite_input_shapes, unused_output, inline_functions, target_opset_version
+    ) else model
+    if is_proto(given):
+        given = _prepared(given, unused_output, inline_functions, target_opset_version)
+    options: dict[str, Any] = {}
+    if overwrite_input_shapes:
+        # Sizes that are not positive leave the model's.
+        named = _named(given, overwrite_input_shapes)
+        options["input_shapes"] = {
+            name: [None if isinstance(size, int) and size <= 0 else size for size in shape] for name, shape in named.items()
+        }
+        given = overwritten(given, options["input_shapes"])
+    if not perform_optimization:
+        # Inference, folding of constants and removal of what nothing reads go on with any.
+        options["only"] = ["identity"]
+    elif skip_fuse_bn:
+        options["skip"] = ["affine-after-weights", "affine-before-weights"]
+    threshold = _bytes(tensor_size_threshold)
+    if threshold != _bytes(DEFAULT_TENSOR_SIZE_THRESHOLD):
+        options["free_growth"] = threshold
+    held = opened(given, None)
+    held.fold(plain(options), None)
+    simplified, _ = to_proto(held)
+    if custom_rewriter is not None:
+        simplified = _taking_turns(simplified, custom_rewriter, options)
+        held = opened(simplified, None)
+    if output_path is not None:
+        held.save(output_path, simplified.ByteSize() > _bytes(external_data_threshold))
+    ok = check_n == 0 or agree(
+        given,
+        simplified,
+        check_n,
+        shapes=_named(given, test_input_shapes or overwrite_input_shapes or {}),
+        data=input_data,
+        custom_lib=custom_lib,
+        providers=providers,
+        rtol=check_rtol,
+        atol=check_atol,
+        fill=input_fill,
+    )
+    return simplified, ok
+
+
+def _refuse(initializers_as_constants: bool, extra_optimizers: object, function_rewrite_rules: object) -> None:
+    if not initializers_as_constants:
+        raise NotImplementedError("initializers_as_constants=False: initializers are constants here")
+    if extra_optimizers:
+        raise NotImplementedError("extra_optimizers are names of onnx-optimizer's passes; rules() lists those there are here")
+    if function_rewrite_rules:
+        raise NotImplementedError("function_rewrite_rules: give a custom_rewriter, such as one of onnxscript.rewriter")
+
+
+def _warn_of_idle(**arguments: object) -> None:
+    idle = [name for name, given in arguments.items() if given]
+    if idle:
+        warnings.warn(f"{', '.join(idle)}: nothing here to act on; see onnx_slice_fold.fold", UserWarning, stacklevel=3)
+
+
+def _needs_proto(check_n: int, *changes: object) -> bool:
+    return check_n > 0 or any(changes)
+
+
+def _prepared(
+    model: onnx.ModelProto,
+    unused_output: Optional[Sequence[str]],
+    inline_functions: bool,
+    target_opset_version: Union[int, str, None],
+) -> onnx.ModelProto:
+    """A copy of the model with what onnxsim changes before it simplifies; the model itself if nothing is to be changed."""
+    import onnx
+
+    if inline_functions:
+        import onnx.inliner
+
+        model = onnx.inliner.inline_local_functions(model)
+    if unused_output:
+        names = [output.name for output in model.graph.output]
+        unknown = [name for name in unused_output if name not in names]
+        if unknown:
+            raise UsageError(f"unused_output: the model has no output '{unknown[0]}'; it has {', '.join(names)}")
+        kept = [output for output in model.graph.output if output.name not in unused_output]
+        copied = onnx.ModelProto()
+        copied.CopyFrom(model)
+        del copied.graph.output[:]
+        copied.graph.output.extend(kept)
+        model = copied
+    if target_opset_version is not None:
+        import onnx.version_converter
+
+        if target_opset_version == "latest":
+            target_opset_version = onnx.defs.onnx_opset_version()
+        if not isinstance(target_opset_version, int):
+            raise ValueError(f"target_opset_version must be an int, 'latest' or None, and not {target_opset_version!r}")
+        model = onnx.version_converter.convert_version(model, target_opset_version)
+    return model
+
+
+def _named(model: onnx.ModelProto, shapes: Optional[Shapes]) -> dict[Any, list[Any]]:
+    """Shapes by the names of inputs. A shape without a name is that of the only input."""
+    if not shapes:
+        return {}
+    if not isinstance(shapes, Mapping):
+        shapes = {None: shapes}
+    initializers = {initializer.name for initializer in model.graph.initializer}
+    inputs = [value.name for value in model.graph.input if value.name not in initializers]
+    named = {}
+    for name, shape in shapes.items():
+        if name in (None, ""):
+            if len(inputs) != 1:
+                raise ValueError(f"a shape needs the name of its input: the model has {len(inputs)} of them")
+            name = inputs[0]
+        if name not in inputs:
+            raise UsageError(f"the model has no input '{name}'; it has {', '.join(inputs)}")
+        named[name] = list(shape)
+    return named
+
+
+def _bytes(size: Union[str, int]) -> int:
+    """``1.5GB`` in bytes."""
+    parts = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMG]?B?)\s*", str(size), re.IGNORECASE)
+    if parts is None:
+        raise ValueError(f"'{size}' is no size such as 1.5GB")
+    unit = parts[2].upper()
+    return int(float(parts[1]) * _UNITS[unit if unit in _UNITS else f"{unit}B"])
+
+
+def _taking_turns(model: onnx.ModelProto, rewriter: Callable[..., Any], options: Mapping[str, Any]) -> onnx.ModelProto:
+    """Rewrites and folds until the rewriter changes nothing."""
+    for _ in range(MOST_TURNS):
+        before = model.SerializeToString(deterministic=True)
+        rewritten = rewriter(model)
+        if rewritten is False:
+            return model
+        model = rewritten if rewritten is not None else model
+        if model.SerializeToString(deterministic=True) == before:
+            return model
+        held = opened(model, None)
+        # Sizes that were given are in the model by now.
+        held.fold(plain({name: value for name, value in options.items() if name != "input_shapes"}), None)
+        model, _ = to_proto(held)
+    return model

@@ -1,0 +1,134 @@
+//! The compiled half of the Python package: models, options and tensors between Python and the library's façade. What users call
+//! is in `onnx_slice_fold/*.py`; nothing here is for them.
+
+mod errors;
+mod options;
+mod report;
+mod values;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use onnx_slice_fold::{Data, OnnxModel, SaveOptions};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
+
+/// Folding allocates many small objects; mimalloc takes two thirds of the time of the system's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A model. Threads take turns; the interpreter's lock is free while the library works.
+#[pyclass(name = "Model", module = "onnx_slice_fold._core", frozen)]
+struct Model(Mutex<OnnxModel>);
+
+impl Model {
+    fn of(opened: Result<OnnxModel, onnx_slice_fold::Error>) -> PyResult<Self> {
+        opened.map(|model| Model(Mutex::new(model))).map_err(errors::raised)
+    }
+
+    /// After a panic in another thread the model refuses every call by itself.
+    fn model(&self) -> MutexGuard<'_, OnnxModel> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Model {
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Self::of(py.detach(|| OnnxModel::open(path)))
+    }
+
+    /// The bytes stay where Python has them, and live as long as the model.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: PyBackedBytes, directory: Option<PathBuf>) -> PyResult<Self> {
+        let bytes = bytes::Bytes::from_owner(bytes);
+        Self::of(py.detach(|| match directory {
+            Some(directory) => OnnxModel::from_bytes_in(bytes, directory),
+            None => OnnxModel::from_bytes(bytes),
+        }))
+    }
+
+    fn fold<'py>(
+        &self,
+        py: Python<'py>,
+        options: &Bound<'py, PyDict>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let options = options::of(options)?;
+        // What the callback raised first; folding itself cannot be interrupted by it.
+        let mut raised: Option<PyErr> = None;
+        let report = py.detach(|| {
+            let mut watch = |what: &'static str| {
+                let told = Python::attach(|py| {
+                    py.check_signals()?;
+                    progress.as_ref().map_or(Ok(()), |progress| progress.call1(py, (what,)).map(|_| ()))
+                });
+                if let Err(error) = told {
+                    raised.get_or_insert(error);
+                }
+            };
+            self.model().fold_watched(&options, &mut watch)
+        });
+        match raised {
+            Some(error) => Err(error),
+            None => report::dict(py, &report.map_err(errors::raised)?),
+        }
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.model().to_bytes()).map_err(errors::raised)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Large tensors go to a data file beside it if `external` says so, and in any case where the model would be too large.
+    fn save(&self, py: Python<'_>, path: PathBuf, external: bool) -> PyResult<u64> {
+        let options = SaveOptions::new().save_as_external_data(external);
+        let saved = py.detach(|| self.model().save_with(path, &options)).map_err(errors::raised)?;
+        Ok(saved.model.bytes)
+    }
+
+    fn text(&self, py: Python<'_>) -> String {
+        py.detach(|| self.model().text())
+    }
+
+    fn evaluate<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+        let mut given: Vec<(String, Data)> = Vec::with_capacity(inputs.len());
+        for (name, value) in inputs {
+            given.push((name.extract()?, values::data(&value)?));
+        }
+        let outputs = py.detach(|| self.model().evaluate(given)).map_err(errors::raised)?;
+        let found = PyDict::new(py);
+        for (name, data) in outputs {
+            found.set_item(name, values::object(py, &data)?)?;
+        }
+        Ok(found)
+    }
+}
+
+/// The command line program, on arguments of which the first is its name.
+#[pyfunction]
+fn run(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| onnx_slice_fold::cli::run(arguments))
+}
+
+/// The text that `rules` prints for all rules and passes, or for one.
+#[pyfunction]
+fn rules(py: Python<'_>, name: Option<&str>) -> PyResult<String> {
+    match name {
+        Some(name) => {
+            onnx_slice_fold::rule_text(name).map_err(|error| errors::exception(py, "UsageError", &error.to_string()))
+        }
+        None => Ok(onnx_slice_fold::rule_table()),
+    }
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Model>()?;
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(rules, module)?)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}

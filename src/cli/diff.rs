@@ -1,0 +1,22 @@
+//! `onnx-slice-fold diff a.onnx b.onnx`: what is different in two models.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub(super) struct Diff {
+    /// One model.
+    #[arg(value_name = "A")]
+    first: PathBuf,
+    /// The other.
+    #[arg(value_name = "B")]
+    second: PathBuf,
+}
+
+impl Diff {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let (first, second) = (super::passes::open(&self.first)?, super::passes::open(&self.second)?);
+        super::tell(&super::printable(&first.diff(&second)))
+    }
+}

@@ -1,0 +1,47 @@
+//! The report as JSON: docs/report.md has the schema. A field that is added raises the second number of the version, one that goes or changes
+//! its meaning the first.
+
+use onnx_slice_fold::{Census, Report};
+use serde_json::{Value, json};
+
+/// The version of the schema.
+const VERSION: &str = "1.0";
+
+/// The report on one model.
+pub(super) fn report(report: &Report, model: &str) -> Value {
+    let named = |(name, count): (&&str, &usize)| json!({ "name": name, "edits": count });
+    let fired: Vec<Value> = report.fired.iter().filter(|(_, count)| **count > 0).map(named).collect();
+    let note =
+        |note: &onnx_slice_fold::Note| json!({ "kind": note.kind_name(), "place": note.node, "reason": note.reason });
+    let pass = |pass: &onnx_slice_fold::PassRun| json!({ "name": pass.name, "runs": pass.runs, "edits": pass.changes, "seconds": pass.seconds });
+    let port = |port: &onnx_slice_fold::Port| json!({ "name": port.name, "before": port.before, "after": port.after });
+    json!({
+        "schema": VERSION,
+        "program": { "name": "onnx-slice-fold", "version": env!("CARGO_PKG_VERSION") },
+        "model": model,
+        "files": report.files.iter().map(|(path, bytes)| json!({ "path": path.to_string_lossy(), "bytes": bytes })).collect::<Vec<_>>(),
+        "before": census(&report.before, Some(report.bytes_before as u64), Some(report.external_bytes_before)),
+        "after": census(&report.after, report.bytes_after, report.external_bytes_after),
+        "inputs": report.inputs.iter().map(port).collect::<Vec<_>>(),
+        "outputs": report.outputs.iter().map(port).collect::<Vec<_>>(),
+        "rounds": report.rounds,
+        "seconds": report.seconds,
+        "rules": fired,
+        "passes": report.passes.iter().map(pass).collect::<Vec<_>>(),
+        "notes": report.notes.iter().map(note).collect::<Vec<_>>(),
+    })
+}
+
+fn census(census: &Census, bytes: Option<u64>, external_bytes: Option<u64>) -> Value {
+    json!({
+        "nodes": census.nodes(),
+        "operators": census.operators,
+        "unknown_operators": census.unknown,
+        "initializers": census.initializers,
+        "tensors": census.tensors,
+        "shapes_known": census.shaped,
+        "shapes_with_our_names": census.named,
+        "bytes": bytes,
+        "external_bytes": external_bytes,
+    })
+}

@@ -1,0 +1,109 @@
+//! Evaluation of a whole model on given inputs, for users who ask for it.
+
+use std::collections::BTreeMap;
+
+use crate::error::Error;
+use crate::ir::{Data, DeclaredType, DimClaim, Model, ValueId};
+use crate::ops::{Budget, Decline, evaluate_graph};
+use crate::slicing::SliceRule;
+use crate::tensor::{DType, Tensor};
+
+/// What one result may take. A model is asked for its results on purpose, so this is much more than folding may spend; a file
+/// still cannot ask for all memory there is.
+const NODE_BYTES: usize = gibibytes(4);
+const TOTAL_BYTES: usize = gibibytes(16);
+/// Elementary operations of a node, and of all.
+const NODE_WORK: u64 = 10_000_000_000_000;
+const TOTAL_WORK: u64 = 100_000_000_000_000;
+
+/// As many as can be addressed, where these are more.
+const fn gibibytes(count: u64) -> usize {
+    let bytes = count << 30;
+    if bytes > isize::MAX as u64 { isize::MAX as usize } else { bytes as usize }
+}
+
+/// A model that was not evaluated.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EvaluateError {
+    #[error("the model has no input named '{name}'; its inputs are {known}")]
+    NoInput { name: String, known: String },
+    #[error("no value is given for input '{0}'")]
+    Missing(String),
+    #[error("input '{name}' is {given}, and the model declares {declared}")]
+    Misfit { name: String, given: String, declared: String },
+    #[error("dimension '{dim}' is {first} in input '{earlier}' and {second} in input '{name}'")]
+    Sizes { dim: String, first: usize, earlier: String, second: usize, name: String },
+    #[error("the model is not evaluated: {0}")]
+    Declined(#[from] Decline),
+}
+
+/// Computes every output of the main graph, in its order, from the inputs by name.
+pub(crate) fn evaluate(
+    model: &Model,
+    rule: SliceRule,
+    mut given: BTreeMap<String, Data>,
+) -> Result<Vec<(String, Data)>, Error> {
+    let graph = model.graph(model.main());
+    let mut inputs = Vec::with_capacity(graph.inputs().len());
+    let mut sizes = BTreeMap::new();
+    for &value in graph.inputs() {
+        let name = &model.value(value).name;
+        let default = || model.value(value).tensor().cloned().map(Data::Tensor);
+        let data = given.remove(name).or_else(default).ok_or_else(|| EvaluateError::Missing(name.clone()))?;
+        if let Data::Tensor(tensor) = &data {
+            check(model, value, tensor, &mut sizes)?;
+        }
+        inputs.push(data);
+    }
+    if let Some(name) = given.into_keys().next() {
+        let known: Vec<String> = graph.inputs().iter().map(|&value| format!("'{}'", model.value(value).name)).collect();
+        return Err(EvaluateError::NoInput { name, known: known.join(", ") }.into());
+    }
+    let budget = Budget::new(NODE_BYTES, TOTAL_BYTES, NODE_WORK, TOTAL_WORK);
+    let results = evaluate_graph(model, model.main(), inputs, &budget, rule).map_err(EvaluateError::from)?;
+    let names = graph.outputs().iter().map(|&value| model.value(value).name.clone());
+    Ok(names.zip(results).collect())
+}
+
+/// Checks a tensor against what the model declares of the input, and sizes of one name against one another.
+fn check(
+    model: &Model,
+    value: ValueId,
+    tensor: &Tensor,
+    sizes: &mut BTreeMap<String, (usize, String)>,
+) -> Result<(), EvaluateError> {
+    let name = &model.value(value).name;
+    let Some(DeclaredType::Tensor { dtype, shape, .. }) = &model.value(value).declared else { return Ok(()) };
+    let misfit = |declared: String| EvaluateError::Misfit {
+        name: name.clone(),
+        given: format!("{}{:?}", tensor.dtype().name(), tensor.shape()),
+        declared,
+    };
+    if let Some(dtype) = DType::from_onnx(*dtype).filter(|&dtype| dtype != tensor.dtype()) {
+        return Err(misfit(format!("elements of type {}", dtype.name())));
+    }
+    let Some(dims) = shape else { return Ok(()) };
+    let claims = || {
+        let shown = dims.iter().map(|dim| match &dim.claim {
+            DimClaim::Unknown => "?".to_string(),
+            DimClaim::Value(size) => size.to_string(),
+            DimClaim::Param(name) => name.clone(),
+        });
+        misfit(format!("the shape [{}]", shown.collect::<Vec<_>>().join(", ")))
+    };
+    if dims.len() != tensor.rank() {
+        return Err(claims());
+    }
+    for (dim, &size) in dims.iter().zip(tensor.shape()) {
+        if matches!(dim.claim, DimClaim::Value(value) if usize::try_from(value) != Ok(size)) {
+            return Err(claims());
+        }
+        let Some(symbol) = dim.claim.name() else { continue };
+        let (first, earlier) = sizes.entry(symbol.to_string()).or_insert_with(|| (size, name.clone()));
+        if *first != size {
+            let (dim, first, earlier) = (symbol.to_string(), *first, earlier.clone());
+            return Err(EvaluateError::Sizes { dim, first, earlier, second: size, name: name.clone() });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! What a model file says of the model as a whole, as entries of the ONNX text syntax.
+
+use prost::Message as _;
+
+use super::proto::ModelProto;
+use crate::ir::Model;
+use crate::ir::text::quote_plainly;
+
+/// The keys that are there and their values, as the text syntax writes them, in its order.
+pub fn heading(model: &Model) -> Vec<(&'static str, String)> {
+    // Written by this program when the model was read, or empty; what cannot be read is not shown.
+    let Ok(said) = ModelProto::decode(model.extra.clone()) else { return Vec::new() };
+    let text = |key, text: Option<String>| text.map(|text| (key, quote_plainly(text.as_bytes())));
+    let mut entries: Vec<(&'static str, String)> = Vec::new();
+    entries.extend(text("producer_name", said.producer_name));
+    entries.extend(text("producer_version", said.producer_version));
+    entries.extend(text("domain", said.domain));
+    entries.extend(said.model_version.map(|version| ("model_version", version.to_string())));
+    entries.extend(text("doc_string", said.doc_string));
+    if !said.metadata_props.is_empty() {
+        let quoted = |text: &Option<String>| quote_plainly(text.as_deref().unwrap_or_default().as_bytes());
+        let pairs = said.metadata_props.iter().map(|entry| format!("{}: {}", quoted(&entry.key), quoted(&entry.value)));
+        entries.push(("metadata_props", format!("[{}]", pairs.collect::<Vec<_>>().join(", "))));
+    }
+    entries
+}

@@ -1,0 +1,75 @@
+//! What changes in the model when an input is given other sizes than the file declares.
+
+use crate::dim::is_identifier;
+use crate::ir::{DeclaredType, Definition, DimClaim, Model, ValueId};
+
+/// What a new shape of one input means for the names in it.
+#[derive(Default)]
+pub(super) struct Change {
+    /// Sizes that names get.
+    pub sizes: Vec<(String, i64)>,
+    /// Names that names get.
+    pub renamed: Vec<(String, DimClaim)>,
+    /// Whether a number that the file declares is replaced.
+    pub overwrites: bool,
+}
+
+impl Change {
+    /// Notes what a dim was and is to be. `false` if it cannot be both; `contradicts` tells if a declared name cannot be a size.
+    pub fn note(&mut self, old: &DimClaim, new: &DimClaim, contradicts: &dyn Fn(&str, i64) -> bool) -> bool {
+        match (old, old.name(), new) {
+            (DimClaim::Value(old), _, DimClaim::Value(new)) => self.overwrites |= old != new,
+            (DimClaim::Value(_), _, DimClaim::Param(_)) => self.overwrites = true,
+            (_, Some(symbol), DimClaim::Param(_)) if is_identifier(symbol) => {
+                self.renamed.push((symbol.to_string(), new.clone()));
+            }
+            (_, Some(symbol), DimClaim::Value(new)) => {
+                let other = self.sizes.iter().find(|(known, _)| known == symbol).map(|(_, size)| *size);
+                self.sizes.push((symbol.to_string(), *new));
+                return !contradicts(symbol, *new) && other.is_none_or(|other| other == *new);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// What is written for a name.
+    pub fn of(&self, name: &str) -> Option<DimClaim> {
+        let size = self.sizes.iter().find(|(symbol, _)| symbol == name).map(|(_, size)| DimClaim::Value(*size));
+        size.or_else(|| self.renamed.iter().find(|(symbol, _)| symbol == name).map(|(_, new)| new.clone()))
+    }
+}
+
+/// Drops every declared shape that may follow from a size which is replaced: those of all values but the main graph's inputs, and initializers,
+/// whose shape is that of their data.
+pub(super) fn forget_shapes(model: &mut Model) {
+    let main = model.main();
+    for graph in model.graphs().collect::<Vec<_>>() {
+        let held = model.graph(graph);
+        let mut values: Vec<ValueId> = held.inputs().iter().chain(held.outputs()).copied().collect();
+        for node in held.nodes().filter_map(|id| model.node(id)) {
+            values.extend(node.outputs().iter().flatten());
+        }
+        for value in values {
+            let place = model.value_mut(value);
+            let is_given = place.definition() == Definition::Input(main) || place.tensor().is_some();
+            if let Some(declared) = place.declared.as_mut().filter(|_| !is_given) {
+                forget(declared);
+            }
+        }
+    }
+}
+
+/// Without recursion, so that no type is nested too deep.
+fn forget(declared: &mut DeclaredType) {
+    let mut open = vec![declared];
+    while let Some(declared) = open.pop() {
+        match declared {
+            DeclaredType::Tensor { shape, .. } | DeclaredType::SparseTensor { shape, .. } => *shape = None,
+            DeclaredType::Sequence { elem: inner, .. }
+            | DeclaredType::Optional { elem: inner, .. }
+            | DeclaredType::Map { value: inner, .. } => open.extend(inner.as_deref_mut()),
+            DeclaredType::Opaque(_) => {}
+        }
+    }
+}

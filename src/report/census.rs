@@ -1,0 +1,149 @@
+//! What a model consists of, and what it takes and gives.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ir::text::type_text;
+use crate::ir::{DeclaredType, DimClaim, Model, ValueId};
+use crate::ops::operator_of;
+
+/// What a model consists of, subgraphs included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Census {
+    /// Nodes by operator, those outside the default domain with it.
+    pub operators: BTreeMap<String, usize>,
+    /// Node results that are tensors or of unknown type.
+    pub tensors: usize,
+    /// Of these, how many have a shape of which every dimension is stated.
+    pub shaped: usize,
+    /// Of these, how many have a size that only this program has a name for: one that the inputs' sizes do not tell.
+    pub named: usize,
+    /// Nodes by operator that neither this program nor a function of the model defines. They stay as they are.
+    pub unknown: BTreeMap<String, usize>,
+    /// Initializers.
+    pub initializers: usize,
+}
+
+impl Census {
+    /// Counts a model.
+    pub fn of(model: &Model) -> Self {
+        Census::knowing(model, &author_names(model))
+    }
+
+    /// Counts a model; names that are not among `known` were given by this program.
+    pub(crate) fn knowing(model: &Model, known: &BTreeSet<String>) -> Self {
+        let mut census = Census::default();
+        for graph in model.graphs().filter(|&graph| model.is_live(graph)) {
+            census.initializers += model.graph(graph).initializers().len();
+            for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
+                *census.operators.entry(node.operator()).or_default() += 1;
+                if operator_of(model, node).is_none() && model.function_of(node).is_none() {
+                    *census.unknown.entry(node.operator()).or_default() += 1;
+                }
+                for &value in node.outputs().iter().flatten() {
+                    let declared = model.value(value).declared.as_ref();
+                    if !matches!(declared, None | Some(DeclaredType::Tensor { .. })) {
+                        continue;
+                    }
+                    census.tensors += 1;
+                    let shape = declared.and_then(DeclaredType::shape);
+                    let whole = shape.is_some_and(|dims| dims.iter().all(|dim| dim.claim != DimClaim::Unknown));
+                    census.shaped += usize::from(whole);
+                    let ours = |dim: &DimClaim| identifiers(dim).any(|name| !known.contains(name));
+                    let is_named = shape.is_some_and(|dims| dims.iter().any(|dim| ours(&dim.claim)));
+                    census.named += usize::from(whole && is_named);
+                }
+            }
+        }
+        census
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> usize {
+        self.operators.values().sum()
+    }
+}
+
+/// An input or output, and its type before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its type in the ONNX text syntax; empty if none is declared.
+    pub before: String,
+    /// The same after folding.
+    pub after: String,
+}
+
+/// The names and types of inputs and outputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interface {
+    pub inputs: Vec<(String, String)>,
+    pub outputs: Vec<(String, String)>,
+}
+
+impl Interface {
+    pub(crate) fn of(model: &Model) -> Self {
+        let graph = model.graph(model.main());
+        let port = |value: &ValueId| {
+            let place = model.value(*value);
+            (place.name.clone(), place.declared.as_ref().map_or_else(String::new, type_text))
+        };
+        let ports = |values: &[ValueId]| values.iter().map(port).collect();
+        Interface { inputs: ports(graph.inputs()), outputs: ports(graph.outputs()) }
+    }
+
+    /// The names of inputs, then of outputs.
+    pub(crate) fn names(&self) -> (Vec<&str>, Vec<&str>) {
+        (names(&self.inputs), names(&self.outputs))
+    }
+
+    /// Inputs and outputs with what became of their types. They never change name or order.
+    pub(crate) fn until(self, after: Interface) -> (Vec<Port>, Vec<Port>) {
+        let both = |before: Vec<(String, String)>, after: Vec<(String, String)>| {
+            let pairs = before.into_iter().zip(after);
+            pairs.map(|((name, before), (_, after))| Port { name, before, after }).collect()
+        };
+        (both(self.inputs, after.inputs), both(self.outputs, after.outputs))
+    }
+}
+
+fn names(ports: &[(String, String)]) -> Vec<&str> {
+    ports.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+/// The words in the sizes that a model declares: what its author calls sizes.
+pub(crate) fn author_names(model: &Model) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for graph in model.graphs().filter(|&graph| model.is_live(graph)) {
+        let held = model.graph(graph);
+        let results = held.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
+        names.extend(names_in(model, held.inputs().iter().chain(held.outputs()).chain(results)));
+    }
+    names
+}
+
+/// The words in the sizes of the inputs.
+pub(crate) fn input_names(model: &Model) -> BTreeSet<String> {
+    names_in(model, model.graph(model.main()).inputs().iter())
+}
+
+fn names_in<'v>(model: &Model, values: impl Iterator<Item = &'v ValueId>) -> BTreeSet<String> {
+    let shapes = values.filter_map(|&value| model.value(value).declared.as_ref().and_then(DeclaredType::shape));
+    shapes.flatten().flat_map(|dim| identifiers(&dim.claim)).map(str::to_string).collect()
+}
+
+/// The names in a declared size; those of functions are none.
+fn identifiers(claim: &DimClaim) -> impl Iterator<Item = &str> {
+    let text = match claim {
+        DimClaim::Param(text) => text.as_str(),
+        _ => "",
+    };
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let words = text.split(move |c| !is_part(c));
+    words.filter(|word| word.starts_with(|c: char| c.is_alphabetic() || c == '_') && !FUNCTIONS.contains(word))
+}
+
+/// What expressions in sizes are written with.
+const FUNCTIONS: [&str; 7] = ["floor", "ceil", "max", "min", "Max", "Min", "Mod"];

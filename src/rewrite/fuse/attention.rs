@@ -1,0 +1,97 @@
+//! Scaled dot-product attention with heads, as far as rules must know it.
+//!
+//! Law: `softmax(s·q·kᵀ + mask)·v` with `q`, `k`, `v` each a product of its own weights, plus a bias, parted into heads by a Reshape and
+//! a Transpose. Tools that give a runtime one kernel for all of that know it by these products, each by itself. What is done to the
+//! scores between the two products does not matter here: masks are spelled in many ways.
+
+use super::Place;
+use crate::ir::{Node, NodeId, ValueId};
+use crate::ops::traits::traits_of;
+
+/// How many nodes lie between a product and the attention it is for, at most.
+const MOST_BEFORE: usize = 8;
+
+/// How many nodes are looked at between the scores and what they weight.
+const MOST_BETWEEN: usize = 32;
+
+/// What a product is to an attention.
+pub(super) struct Projection {
+    /// Whether a bias is added to it.
+    pub has_bias: bool,
+}
+
+/// The attention a product is parted into heads for, if that is all it is for.
+pub(super) fn projection(place: &Place<'_>, product: ValueId) -> Option<Projection> {
+    let (mut value, mut has_bias, mut parted, mut turned) = (product, false, false, false);
+    for _ in 0..MOST_BEFORE {
+        let users = place.model.users(value);
+        let &[(id, slot)] = users.as_slice() else { return None };
+        let node = place.model.node(id).filter(|_| !place.model.is_named(value))?;
+        if node.is("MatMul") {
+            return (parted && turned && is_attention(place, id, slot)?).then_some(Projection { has_bias });
+        }
+        match node.op_type.as_str() {
+            "Add" => {
+                let other = node.input(1usize.checked_sub(slot)?)?;
+                has_bias |= place.tensor(other).is_some_and(|tensor| tensor.rank() == 1);
+            }
+            "Mul" | "Div" => {
+                place.scalar(node.input(1usize.checked_sub(slot)?)?)?;
+            }
+            "Reshape" => parted |= place.shape(node.output(0)?)?.len() >= 3,
+            "Transpose" => turned = true,
+            _ => return None,
+        }
+        value = node.output(0)?;
+    }
+    None
+}
+
+/// Whether a MatMul computes the scores of an attention, or weights what is read by them.
+fn is_attention(place: &Place<'_>, id: NodeId, slot: usize) -> Option<bool> {
+    let node = place.model.node(id)?;
+    let weights = slot == 1 && comes_from_scores(place, node.input(0)?);
+    Some(weights || leads_to_softmax(place, node.output(0)?))
+}
+
+/// Whether a value is a Softmax of scores, but for what is done to each weight.
+fn comes_from_scores(place: &Place<'_>, weights: ValueId) -> bool {
+    let (mut open, mut seen, mut normalized) = (vec![weights], 0, false);
+    while let Some(value) = open.pop() {
+        let Some(node) = place.model.value(value).producer().and_then(|id| place.model.node(id)) else { continue };
+        seen += 1;
+        if seen > MOST_BETWEEN {
+            return false;
+        }
+        if node.is("MatMul") && normalized {
+            return true;
+        }
+        normalized |= node.is("Softmax");
+        if is_between(place, node) {
+            open.extend(node.inputs().iter().flatten());
+        }
+    }
+    false
+}
+
+/// Whether a Softmax reads a value, but for what is done to each score.
+fn leads_to_softmax(place: &Place<'_>, scores: ValueId) -> bool {
+    let mut value = scores;
+    for _ in 0..MOST_BEFORE {
+        let users = place.model.users(value);
+        let &[(id, _)] = users.as_slice() else { return false };
+        let Some(node) = place.model.node(id) else { return false };
+        if node.is("Softmax") {
+            return true;
+        }
+        let Some(result) = node.output(0).filter(|_| is_between(place, node)) else { return false };
+        value = result;
+    }
+    false
+}
+
+/// Whether a node scales, masks, normalizes or moves scores.
+fn is_between(place: &Place<'_>, node: &Node) -> bool {
+    let traits = traits_of(place.model, node);
+    node.is("Softmax") || traits.moves.is_some() || traits.pointwise.is_some()
+}
