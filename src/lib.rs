@@ -97,11 +97,11 @@
 #[cfg(feature = "cli")]
 extern crate self as onnx_slice_fold;
 
+#[cfg_attr(not(internals), doc(hidden))]
+pub mod check;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
-#[cfg_attr(not(internals), doc(hidden))]
-pub mod check;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod dim;
 mod error;
