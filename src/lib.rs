@@ -101,6 +101,8 @@ extern crate self as onnx_slice_fold;
 #[doc(hidden)]
 pub mod cli;
 #[cfg_attr(not(internals), doc(hidden))]
+pub mod check;
+#[cfg_attr(not(internals), doc(hidden))]
 pub mod dim;
 mod error;
 mod evaluation;
@@ -121,6 +123,7 @@ pub mod slicing;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod tensor;
 
+pub use check::{Checked, Culprit, Difference};
 pub use error::{Error, ErrorKind};
 pub use ir::Data;
 pub use model::OnnxModel;

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::check::{self, Checked};
 use crate::dim::Scope;
 use crate::error::{Cause, Error};
 use crate::evaluation;
@@ -236,6 +237,29 @@ impl OnnxModel {
     /// has, and `~` before what changed. Nodes are matched by what they compute, not by their names or places. Empty if nothing is different.
     pub fn diff(&self, other: &OnnxModel) -> String {
         diff(&self.model, &other.model)
+    }
+
+    /// Folds, then runs original and result on `count` inputs that are made to tell them apart, by this program's evaluator. A difference is
+    /// part of the answer, and so is what could not be compared; the model is folded in any case.
+    ///
+    /// # Errors
+    /// As [`fold`](Self::fold).
+    pub fn fold_checked(
+        &mut self,
+        options: &Options,
+        count: usize,
+        watch: &mut dyn FnMut(&'static str),
+    ) -> Result<(Report, Checked), Error> {
+        let original = self.model.clone();
+        let report = self.fold_watched(options, watch)?;
+        watch("comparing with the original");
+        let mut checked = check::check(&original, &self.model, options, count);
+        if checked.difference.is_some() {
+            watch("looking for the edit at fault");
+            let edits = report.fired.values().sum();
+            checked.culprit = check::culprit(&original, options, &checked, edits)?;
+        }
+        Ok((report, checked))
     }
 
     /// The model in the ONNX text syntax.

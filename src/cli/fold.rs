@@ -42,6 +42,11 @@ pub(super) struct Fold {
     /// the process held.
     #[arg(long)]
     timings: bool,
+    /// Run original and result on N inputs made to tell them apart, by the program's own evaluator, and compare results and stated
+    /// shapes: bit for bit under --exact, else up to rounding. What could not be compared is told. On a difference the first
+    /// edit at fault is named, nothing is written, and the exit code is 3.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "8")]
+    check: Option<usize>,
     /// What becomes of tensors whose data lie in files beside MODEL.
     #[arg(long, value_name = "HOW", default_value = "keep", help_heading = "External data")]
     external_data: External,
@@ -56,6 +61,11 @@ pub(super) struct Fold {
     #[command(flatten)]
     pub(super) common: super::Common,
 }
+
+/// The result differs from the original, so it is not written.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing is written, because {0}")]
+pub(super) struct Differs(String);
 
 /// What becomes of external data.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -139,8 +149,17 @@ impl Fold {
         watch("reading the model");
         // The process ends with this; taking a large model apart piece by piece would only take time.
         let mut model = ManuallyDrop::new(self.passes.open(&job.model)?);
-        let mut report =
-            model.fold_watched(&self.passes.options().measure_memory(self.timings), &mut |what| watch(what))?;
+        let options = self.passes.options().measure_memory(self.timings);
+        let (mut report, checked) = match self.check {
+            Some(count) => {
+                let (report, checked) = model.fold_checked(&options, count, &mut |what| watch(what))?;
+                (report, Some(checked))
+            }
+            None => (model.fold_watched(&options, &mut |what| watch(what))?, None),
+        };
+        if let Some(checked) = checked.as_ref().filter(|checked| checked.difference.is_some()) {
+            return Err(Differs(checked.to_string()).into());
+        }
         watch("writing the result");
         let (mut stream, mut files) = (None, String::new());
         match &job.target {
@@ -165,6 +184,9 @@ impl Fold {
             Target::Stream => "wrote to standard output".to_string(),
             Target::Nowhere => "wrote nothing".to_string(),
         };
+        if let Some(checked) = checked {
+            files.push_str(&format!("{checked}\n"));
+        }
         let milliseconds = begin.elapsed().as_secs_f64() * 1000.0;
         let done = Done { report, model: job.model.clone(), wrote, files, milliseconds, stream };
         // A batch goes on, so there the memory is wanted back.

@@ -31,6 +31,7 @@ use style::{Colour, Style, styled};
 /// Exit codes beside success.
 const BAD_INPUT: u8 = 1;
 const BAD_USAGE: u8 = 2;
+const DIFFERS: u8 = 3;
 
 /// Infer every shape of an ONNX model, fold everything that is already decided, write the smaller model.
 #[derive(Parser, Debug)]
@@ -135,6 +136,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.is::<fold::Differs>() {
+        return DIFFERS;
+    }
     let is_usage = error.downcast_ref::<Usage>().is_some()
         || error
             .downcast_ref::<onnx_slice_fold::Error>()

@@ -285,7 +285,7 @@ fn complement(floor: &Floor) -> Option<Dim> {
     let by = floor.denominator.as_const().filter(|by| *by > 0)?;
     let variable = floor.numerator.terms();
     let variable = variable.iter().filter(|term| !term.monomial.is_one());
-    let up = |coefficient: i64| Some(coefficient.checked_neg()?.checked_div_euclid(by)?.checked_neg()?);
+    let up = |coefficient: i64| coefficient.checked_neg()?.checked_div_euclid(by)?.checked_neg();
     let x = variable.map(|term| Some(Summand { monomial: term.monomial.clone(), coefficient: up(term.coefficient)? }));
     let x = Dim::from_terms(x.collect::<Option<Vec<_>>>()?)?;
     let numerator = x.scaled(by)?.minus(&floor.numerator)?.plus(&Dim::constant(by.checked_sub(1)?))?;

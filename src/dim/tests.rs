@@ -576,10 +576,11 @@ fn the_shortest_equal_form_is_written() {
         "B*floor((W + 3)/4)*floor((H + 3)/4)",
     );
     equal("3*max(0, H - 1)*max(0, W - 1) + 3*max(0, W - 1) + 3*max(1, H)", "3*max(1, W)*max(1, H)");
-    equal("T*min(1, S, T) + max(0, S - T)*min(1, S, T)", "max(S, T)*min(1, S, T)");
+    equal("T*min(1, S, T) + max(0, S - T)*min(1, S, T)", "min(1, T, S)*max(T, S)");
     equal("Mod(S, 4)", "Mod(S, 4)");
     equal("max(0, S - 2)", "max(0, S - 2)");
     let dense = |text: &str| scope.parse(text).map(|dim| scope.format_densely(&dim)).unwrap();
-    assert_eq!(dense("floor((S + 3)/4)*floor((H + 3)/4) - 2"), "(S+3)//4*((H+3)//4)-2");
-    assert_eq!(dense("-floor((S + 3)/4) - max(2, H)"), "-((S+3)//4)-max(2,H)");
+    assert_eq!(dense("floor((S + 3)/4)*floor((H + 3)/4) - 2"), "(H+3)//4*((S+3)//4)-2");
+    assert_eq!(dense("-floor((S + 3)/4)"), "(-S)//4");
+    assert_eq!(dense("-floor((5*S + 3)/9)*H"), "-H*((5*S+3)//9)");
 }

@@ -14,8 +14,8 @@ use rustc_hash::FxHashSet;
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{
-    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, Node, TensorType, Type,
-    ValueId,
+    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, Node, NodeId, TensorType,
+    Type, ValueId,
 };
 use crate::ops::EventKind;
 
@@ -25,18 +25,20 @@ use super::spelling::Spelling;
 
 /// Writes the type of every node result and graph output of the main graph and its subgraphs, and corrects the declared types of inputs
 /// of bodies and of initializers. Returns a note for each type that is written although part of it is only claimed, and for each name
-/// that stands for a long expression.
+/// that stands for a long expression. Nothing is stated of what the nodes that are `broken`, which cannot work, are computed from.
 pub fn annotate(
     model: &mut Model,
     proved: &Facts,
     claimed: Option<&Facts>,
     names: &Names,
+    broken: &[NodeId],
 ) -> Vec<(String, EventKind, String)> {
     let scope = proved.scope().clone();
     let mut told = Vec::new();
     let spelling = names.spelling(&scope);
     name_inputs(model, names);
-    let unstated = without_trips(model, proved);
+    let mut unstated = without_trips(model, proved);
+    unstated.extend(read_by(model, broken));
     for graph in live_graphs(model) {
         // Inputs and initializers get a type only if the file declares one.
         let held = model.graph(graph).inputs().iter().chain(model.graph(graph).initializers());
@@ -108,6 +110,22 @@ fn without_trips(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
                         held.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten()),
                     );
                 }
+            }
+        }
+    }
+    found
+}
+
+/// Everything that nodes are computed from, in the graphs they stand in. A model with a node that cannot work may load in a runtime because
+/// that does not know the shapes the node refuses, so they are not told.
+fn read_by(model: &Model, nodes: &[NodeId]) -> FxHashSet<ValueId> {
+    let mut found = FxHashSet::default();
+    let mut open: Vec<NodeId> = nodes.to_vec();
+    while let Some(node) = open.pop().and_then(|id| model.node(id)) {
+        let captured = node.subgraphs().flat_map(|body| model.captures(body)).collect::<Vec<_>>();
+        for value in node.inputs().iter().flatten().copied().chain(captured) {
+            if found.insert(value) {
+                open.extend(model.value(value).producer());
             }
         }
     }

@@ -138,6 +138,11 @@ pub fn assume(model: &mut Model, scope: &Scope, assumptions: &[Assumption]) -> R
     possible(scope, assumptions)
 }
 
+/// Whether all of this can be assumed of a model at once.
+pub fn is_possible(model: &Model, assumptions: &[Assumption]) -> bool {
+    assume(&mut model.clone(), &Scope::new(), assumptions).is_ok()
+}
+
 /// Checks that every symbol can still have a value.
 ///
 /// # Errors

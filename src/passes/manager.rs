@@ -97,6 +97,8 @@ struct Settled {
     notes: Vec<NodeEvent>,
     rounds: usize,
     edits: EditCounter,
+    /// The nodes that cannot work.
+    broken: Vec<NodeId>,
 }
 
 impl Settled {
@@ -104,7 +106,7 @@ impl Settled {
     fn stated(mut self, model: &mut Model, options: &Options) -> Result<Outcome, RunError> {
         let names = claims::Names::adopt(model, &self.walk.facts);
         let claimed = claimed(model, &self.walk, options)?;
-        self.notes.extend(annotate::annotate(model, &self.walk.facts, claimed.as_ref(), &names));
+        self.notes.extend(annotate::annotate(model, &self.walk.facts, claimed.as_ref(), &names, &self.broken));
         let (fired, last_edit) = self.edits.into_parts();
         let (facts, passes) = (self.walk.facts, Vec::<PassRun>::new());
         let (notes, rounds) = (self.notes, self.rounds);
@@ -161,6 +163,7 @@ fn fold(
         Told::Doing(what) => watch(what),
         Told::Note(note) => notes.push(note),
     })?;
+    let broken = work.untouched.broken();
     if options.fold && !run.skips(function_bodies::NAME) && model.functions().next().is_some() {
         function_bodies::fold_bodies(model, &walk.facts, &mut run, &pipeline::INFER, &passes)?;
     }
@@ -179,7 +182,7 @@ fn fold(
     model.verify()?;
     model.verify_names()?;
     profile.add_all(run.profile);
-    Ok(Settled { walk, notes, rounds, edits: run.edits })
+    Ok(Settled { walk, notes, rounds, edits: run.edits, broken })
 }
 
 /// Makes the assumptions, and learns of the symbols what every run that gives a result needs of them.

@@ -29,7 +29,7 @@ mod spelling;
 mod untouched;
 mod value_numbering;
 
-pub use assume::{AssumeError, Assumption};
+pub use assume::{AssumeError, Assumption, is_possible};
 pub use edits::{Fired, LastEdit};
 pub use extract::{ExtractError, extract, remove_outputs, values};
 pub use manager::run;

@@ -16,6 +16,8 @@ use crate::ops::{Event, EventKind};
 pub struct Untouched {
     /// Those that cannot work or are disputed.
     sources: FxHashSet<NodeId>,
+    /// Those of them that cannot work.
+    broken: FxHashSet<NodeId>,
     /// These, and the nodes with known results that compute their operands. A node once found stays here: `hold` forgets what is known of
     /// its results, so a later call could not find it again.
     nodes: FxHashSet<NodeId>,
@@ -27,6 +29,16 @@ impl Untouched {
         if matches!(event.kind, EventKind::Invalid | EventKind::Disputed) {
             self.sources.insert(event.node);
         }
+        if event.kind == EventKind::Invalid {
+            self.broken.insert(event.node);
+        }
+    }
+
+    /// The nodes that cannot work.
+    pub fn broken(&self) -> Vec<NodeId> {
+        let mut nodes: Vec<NodeId> = self.broken.iter().copied().collect();
+        nodes.sort_unstable();
+        nodes
     }
 
     /// Whether a node is not to be touched.

@@ -6,6 +6,7 @@ mod support;
 
 mod bisection;
 mod budgets;
+mod check;
 mod claims;
 mod control;
 mod external_data;

@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("ops", &["dim", "tensor", "slicing", "ir"]),
     ("rewrite", &["dim", "tensor", "slicing", "ir", "ops"]),
     ("passes", &["dim", "tensor", "slicing", "ir", "ops", "rewrite"]),
+    ("check", &["dim", "tensor", "slicing", "ir", "ops", "passes"]),
     ("report", &["dim", "tensor", "slicing", "ir", "ops", "rewrite", "passes"]),
 ];
 

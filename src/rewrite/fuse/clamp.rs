@@ -6,7 +6,7 @@
 //! * `cut(x, a, b) = x` where `a ≤ x ≤ b`
 //!
 //! Of NaN both make NaN. The range of what is cut is that of kernels, which may reach beyond the function's: ONNX Runtime's Sigmoid
-//! gives 1 + 2⁻²³. What becomes of the sign of zero is a runtime's own business, before and after.
+//! gives 1 + 2⁻²³. A cut keeps what is equal to a bound, so of bounds 0 and −0 the first cut's is the one that is seen.
 
 use super::range::{Clamp, last_finite, range};
 use super::{Place, Rule, rounded};
@@ -64,7 +64,9 @@ fn cut_of_cut(place: &Place<'_>) -> Option<Edit> {
     let first = Clamp::of(place, id)?;
     let dtype = place.dtype(first.input)?;
     let last = last_finite(dtype)?;
-    let (low, high) = (outer.low.max(first.low), outer.high.min(first.high));
+    // Of equal bounds the first cut's: 0 and −0 are equal.
+    let low = if outer.low > first.low { outer.low } else { first.low };
+    let high = if outer.high < first.high { outer.high } else { first.high };
     // Without any finite bound on a side, as after two Relus, it is no Clip.
     if low > high || !low.is_finite() || !high.is_finite() || !place.is_internal(outer.input, &[place.id]) {
         return None;

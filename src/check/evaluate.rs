@@ -1,0 +1,133 @@
+//! Runs a main graph node by node, within limits, and compares the shapes that are stated with those that come out.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
+
+use super::inputs::{Case, size_of};
+use crate::ir::{Data, DeclaredType, DimClaim, Model, ValueId};
+use crate::ops::{Budget, Decline, Environment, evaluate_node};
+use crate::slicing::SliceRule;
+
+/// What a run may cost, and how it reads disputed slices.
+pub struct Limits {
+    pub bytes: usize,
+    pub work: u64,
+    pub until: Instant,
+    pub rule: SliceRule,
+}
+
+/// What a run gave.
+pub struct Ran {
+    pub outputs: Vec<Data>,
+    /// A stated shape that is not the one that came out.
+    pub wrong_shape: Option<String>,
+}
+
+/// Runs the main graph of a model. With `original`, each shape that the model states, and the original did not state already, is compared.
+///
+/// # Errors
+/// What keeps it from running.
+pub fn evaluate(model: &Model, case: &Case, original: Option<&Model>, limits: &Limits) -> Result<Ran, Decline> {
+    let main = model.main();
+    let budget = Budget::new(limits.bytes, limits.bytes, limits.work, limits.work);
+    let mut values: FxHashMap<ValueId, Data> = FxHashMap::default();
+    for &value in model.graph(main).inputs() {
+        let place = model.value(value);
+        let default = || place.tensor().cloned().map(Data::Tensor);
+        if let Some(data) = case.input(&place.name).cloned().or_else(default) {
+            values.insert(value, data);
+        }
+    }
+    let mut statements = Statements { known: case.sizes().clone(), already: original.map(declared_names) };
+    let mut wrong_shape = None;
+    for id in model.topological(main).map_err(|broken| Decline::invalid(broken.to_string()))? {
+        let Some(node) = model.node(id) else { continue };
+        if Instant::now() > limits.until {
+            return Err(Decline::OverBudget("the time is spent".to_string()));
+        }
+        let results = {
+            let look = |value: ValueId| known(model, &values, value);
+            let operand = |value: ValueId| {
+                look(value).ok_or_else(|| Decline::unsupported(format!("'{}' is not known", model.value(value).name)))
+            };
+            let operands = node.inputs().iter().map(|input| input.map(operand).transpose());
+            let operands = operands.collect::<Result<Vec<_>, _>>()?;
+            let environment = Environment { model, outer: &look, bindings: &[] };
+            evaluate_node(&environment, id, node, operands, &budget, limits.rule, 0)
+                .map_err(|decline| named(decline, &model.describe(id)))?
+        };
+        for (&value, data) in node.outputs().iter().zip(results) {
+            let Some(value) = value else { continue };
+            if wrong_shape.is_none() && original.is_some() {
+                wrong_shape = statements.wrong(model, value, &data);
+            }
+            values.insert(value, data);
+        }
+    }
+    let given = |&value: &ValueId| {
+        known(model, &values, value)
+            .ok_or_else(|| Decline::unsupported(format!("'{}' is not known", model.value(value).name)))
+    };
+    let outputs = model.graph(main).outputs().iter().map(given).collect::<Result<Vec<_>, _>>()?;
+    Ok(Ran { outputs, wrong_shape })
+}
+
+fn known(model: &Model, values: &FxHashMap<ValueId, Data>, value: ValueId) -> Option<Data> {
+    values.get(&value).cloned().or_else(|| model.value(value).constant_tensor().cloned().map(Data::Tensor))
+}
+
+fn named(decline: Decline, place: &str) -> Decline {
+    match decline {
+        Decline::Invalid(reason) => Decline::Invalid(format!("{place}: {reason}")),
+        Decline::Unsupported(reason) => Decline::Unsupported(format!("{place}: {reason}")),
+        Decline::OverBudget(reason) => Decline::OverBudget(format!("{place}: {reason}")),
+    }
+}
+
+/// What the original declares of the results of its nodes, by name: what was false in the file is no fault of folding.
+fn declared_names(model: &Model) -> BTreeMap<String, DeclaredType> {
+    let graph = model.graph(model.main());
+    let nodes = graph.nodes().filter_map(|id| model.node(id));
+    let values = nodes.flat_map(|node| node.outputs().iter().flatten().copied().collect::<Vec<_>>());
+    values.filter_map(|value| Some((model.value(value).name.clone(), model.value(value).declared.clone()?))).collect()
+}
+
+/// What is stated of sizes, and what the names in it have turned out to be.
+struct Statements {
+    known: BTreeMap<String, i64>,
+    already: Option<BTreeMap<String, DeclaredType>>,
+}
+
+impl Statements {
+    /// What is stated falsely of a value. A name that is no symbol of the inputs stands for the first size it is met at.
+    fn wrong(&mut self, model: &Model, value: ValueId, data: &Data) -> Option<String> {
+        let place = model.value(value);
+        let declared = place.declared.as_ref()?;
+        if self.already.as_ref()?.get(&place.name) == Some(declared) {
+            return None;
+        }
+        let (stated, tensor) = (declared.shape()?, data.tensor()?);
+        let shape: Vec<i64> = tensor.shape().iter().map(|&size| i64::try_from(size).unwrap_or(i64::MAX)).collect();
+        let false_size = |(dim, &size): (&DimClaim, &i64)| match dim {
+            DimClaim::Unknown => false,
+            DimClaim::Value(stated) => *stated != size,
+            DimClaim::Param(text) => match size_of(text, &self.known) {
+                Some(stated) => stated != size,
+                None => {
+                    self.known.entry(text.clone()).or_insert(size);
+                    false
+                }
+            },
+        };
+        let wrong = stated.len() != shape.len() || stated.iter().map(|dim| &dim.claim).zip(&shape).any(false_size);
+        let told = |dim: &DimClaim| match dim {
+            DimClaim::Unknown => "?".to_string(),
+            DimClaim::Value(size) => size.to_string(),
+            DimClaim::Param(text) => text.clone(),
+        };
+        let stated: Vec<String> = stated.iter().map(|dim| told(&dim.claim)).collect();
+        wrong.then(|| format!("'{}' is stated to be [{}] and is {shape:?}", place.name, stated.join(", ")))
+    }
+}

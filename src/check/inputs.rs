@@ -1,0 +1,293 @@
+//! Sizes and inputs that are made to tell two models apart.
+//!
+//! Sizes: ordinary ones, then 0, 1, primes and what the options allow at the ends. Integers are small, so that they serve as indices. Floats
+//! are ordinary; −0 is among them, and, where results must be equal bit for bit, NaN, infinities, subnormals and the largest
+//! numbers. Every other case gives inputs that have a default, and branches and loops what decides them otherwise.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use crate::dim::Scope;
+use crate::ir::{Data, DeclaredType, DimClaim, Model};
+use crate::passes::{Assumption, Options, is_possible};
+use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
+
+/// Elements all inputs may have together.
+const MOST_ELEMENTS: usize = 1 << 24;
+/// Sizes that are tried of each symbol, beside those the options name.
+const SIZES: [i64; 10] = [2, 3, 1, 0, 5, 7, 4, 8, 16, 13];
+/// How often sizes are drawn until they fit together.
+const DRAWS: usize = 40;
+const EXTREMES: [f64; 9] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-40, -1e-45, 3e38, -3e38, 1e30];
+
+/// An input of the main graph.
+struct Input {
+    name: String,
+    dtype: DType,
+    dims: Vec<DimClaim>,
+    has_default: bool,
+}
+
+/// Draws cases for a model.
+pub struct Draw<'a> {
+    inputs: Vec<Input>,
+    original: &'a Model,
+    assumptions: &'a [Assumption],
+    /// Each symbol, and the sizes it may have.
+    symbols: BTreeMap<String, Vec<i64>>,
+    exact: bool,
+}
+
+/// What both models are given.
+pub struct Case {
+    sizes: BTreeMap<String, i64>,
+    inputs: BTreeMap<String, Data>,
+    kind: &'static str,
+}
+
+impl Case {
+    /// An input, by name.
+    pub fn input(&self, name: &str) -> Option<&Data> {
+        self.inputs.get(name)
+    }
+
+    /// What the symbols are.
+    pub fn sizes(&self) -> &BTreeMap<String, i64> {
+        &self.sizes
+    }
+
+    /// The case in a few words.
+    pub fn told(&self, model: &Model) -> String {
+        let mut sizes: Vec<String> = self.sizes.iter().map(|(name, size)| format!("{name} = {size}")).collect();
+        for &value in model.graph(model.main()).inputs() {
+            let name = &model.value(value).name;
+            let Some(Data::Tensor(tensor)) = self.inputs.get(name) else { continue };
+            if let (0 | 1, Some([number])) = (tensor.rank(), tensor.to_i64s().as_deref()) {
+                sizes.push(format!("'{name}' = {number}"));
+            }
+        }
+        sizes.push(self.kind.to_string());
+        sizes.join(", ")
+    }
+}
+
+/// A sequence of numbers that look random and are always the same.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, count: usize) -> usize {
+        let count = u64::try_from(count).unwrap_or(1).max(1);
+        usize::try_from(self.next() % count).unwrap_or(0)
+    }
+
+    /// Between −2 and 2, in steps that floats of 16 bits have, so that all types are given the same.
+    fn real(&mut self) -> f64 {
+        let steps = u32::try_from(self.next() % 2049).unwrap_or(0);
+        f64::from(steps) / 512.0 - 2.0
+    }
+}
+
+impl<'a> Draw<'a> {
+    /// # Errors
+    /// An input for which nothing can be drawn.
+    pub fn new(original: &'a Model, folded: &Model, options: &'a Options) -> Result<Self, String> {
+        let (mut inputs, mut names) = (Vec::new(), BTreeSet::new());
+        // What is assumed of sizes is written into the folded model's inputs.
+        for &value in folded.graph(folded.main()).inputs() {
+            let place = folded.value(value);
+            let Some(DeclaredType::Tensor { shape, .. }) = &place.declared else {
+                return Err(format!("input '{}' is no tensor", place.name));
+            };
+            let dtype = place.declared.as_ref().and_then(DeclaredType::dtype);
+            let dtype = dtype.ok_or_else(|| format!("input '{}' has an unknown type", place.name))?;
+            let dims: Vec<DimClaim> = match shape {
+                Some(dims) => dims.iter().map(|dim| dim.claim.clone()).collect(),
+                None => vec![DimClaim::Value(2), DimClaim::Value(3)],
+            };
+            for dim in &dims {
+                if let DimClaim::Param(text) = dim {
+                    names.extend(symbols_of(text));
+                }
+            }
+            inputs.push(Input { name: place.name.clone(), dtype, dims, has_default: place.tensor().is_some() });
+        }
+        let mut draw = Draw {
+            inputs,
+            original,
+            assumptions: &options.assumptions,
+            symbols: BTreeMap::new(),
+            exact: options.exact,
+        };
+        for name in names {
+            let mut sizes: Vec<i64> = SIZES.to_vec();
+            sizes.extend(draw.named_sizes());
+            sizes.retain(|&size| draw.fits(&BTreeMap::from([(name.clone(), size)])));
+            if sizes.is_empty() {
+                return Err(format!("no size was found for '{name}'"));
+            }
+            draw.symbols.insert(name, sizes);
+        }
+        Ok(draw)
+    }
+
+    /// The numbers in what is assumed, for they are bounds.
+    fn named_sizes(&self) -> Vec<i64> {
+        let texts = self.assumptions.iter().map(|assumption| match assumption {
+            Assumption::Dim(text) | Assumption::Relation(text) | Assumption::InputShape(text) => text,
+        });
+        let numbers = texts.flat_map(|text| text.split(|letter: char| !letter.is_ascii_digit()).map(str::to_string));
+        numbers.filter_map(|number| number.parse().ok()).collect()
+    }
+
+    /// Whether what is assumed allows these sizes.
+    fn fits(&self, sizes: &BTreeMap<String, i64>) -> bool {
+        if self.assumptions.is_empty() {
+            return true;
+        }
+        let fixed = sizes.iter().map(|(name, size)| Assumption::Dim(format!("{name}={size}")));
+        is_possible(self.original, &self.assumptions.iter().cloned().chain(fixed).collect::<Vec<_>>())
+    }
+
+    /// One of the cases; another for each attempt.
+    pub fn case(&self, number: usize, attempt: usize) -> Case {
+        let mut numbers = Numbers((number as u64) << 8 | attempt as u64);
+        let sizes = self.sizes(number, attempt, &mut numbers);
+        let is_wild = self.exact && number % 2 == 1;
+        let kind = if is_wild { "with NaN, infinities and extreme numbers" } else { "ordinary numbers" };
+        let mut inputs = BTreeMap::new();
+        let mut left = MOST_ELEMENTS;
+        for input in &self.inputs {
+            if input.has_default && number % 2 == 0 {
+                continue;
+            }
+            let shape: Option<Vec<usize>> = input.dims.iter().map(|dim| size(dim, &sizes)).collect();
+            let Some(shape) = shape else { continue };
+            let count = shape.iter().try_fold(1_usize, |count, &size| count.checked_mul(size));
+            let Some(count) = count.filter(|&count| count <= left) else { continue };
+            left -= count;
+            if let Some(tensor) = tensor(input.dtype, &shape, count, is_wild, number, &mut numbers) {
+                inputs.insert(input.name.clone(), Data::Tensor(tensor));
+            }
+        }
+        Case { sizes, inputs, kind }
+    }
+
+    /// First all symbols at one size, then each at 0 or 1 beside ordinary ones, then anything.
+    fn sizes(&self, number: usize, attempt: usize, numbers: &mut Numbers) -> BTreeMap<String, i64> {
+        let plain = |at: usize| {
+            self.symbols
+                .iter()
+                .map(move |(name, sizes)| (name.clone(), sizes.get(at % sizes.len()).copied().unwrap_or(1)))
+        };
+        let is_even = attempt > 0 || number < 4;
+        for _ in 0..DRAWS {
+            let drawn: BTreeMap<String, i64> = match (number, attempt) {
+                (0..4, 0) => plain(number).collect(),
+                (_, 3..) => plain(attempt % 3).collect(),
+                _ if is_even => plain(numbers.below(3)).collect(),
+                _ => self
+                    .symbols
+                    .iter()
+                    .map(|(name, sizes)| (name.clone(), sizes.get(numbers.below(sizes.len())).copied().unwrap_or(1)))
+                    .collect(),
+            };
+            if self.fits(&drawn) {
+                return drawn;
+            }
+        }
+        plain(0).collect()
+    }
+}
+
+fn size(dim: &DimClaim, sizes: &BTreeMap<String, i64>) -> Option<usize> {
+    match dim {
+        DimClaim::Unknown => Some(2),
+        DimClaim::Value(size) => usize::try_from(*size).ok(),
+        DimClaim::Param(text) => usize::try_from(size_of(text, sizes)?).ok(),
+    }
+}
+
+/// What a dim is: a symbol, or an expression of symbols. Nothing if one of them is not known.
+pub fn size_of(text: &str, sizes: &BTreeMap<String, i64>) -> Option<i64> {
+    if let Some(&size) = sizes.get(text) {
+        return Some(size);
+    }
+    let scope = Scope::new();
+    scope.parse(text)?.evaluate(&|symbol| sizes.get(&*scope.name(symbol)).copied())
+}
+
+/// The symbols a dim is made of: itself, where it is no expression.
+fn symbols_of(text: &str) -> Vec<String> {
+    let scope = Scope::new();
+    match scope.parse(text) {
+        Some(dim) => dim.symbols().into_iter().map(|symbol| scope.name(symbol).to_string()).collect(),
+        None => vec![text.to_string()],
+    }
+}
+
+/// Numbers of a type; nothing for types that models are not given.
+fn tensor(
+    dtype: DType,
+    shape: &[usize],
+    count: usize,
+    is_wild: bool,
+    number: usize,
+    numbers: &mut Numbers,
+) -> Option<Tensor> {
+    let mut real = || {
+        let ordinary = numbers.real();
+        match numbers.below(8) {
+            0 if is_wild => EXTREMES.get(numbers.below(EXTREMES.len())).copied().unwrap_or(0.0),
+            1 if number % 3 == 2 => -0.0,
+            _ => ordinary,
+        }
+    };
+    let made = match dtype {
+        DType::Float => Tensor::from_vec(shape, (0..count).map(|_| real() as f32).collect()),
+        DType::Double => Tensor::from_vec(shape, (0..count).map(|_| real()).collect()),
+        DType::Float16 => Tensor::from_vec(shape, (0..count).map(|_| nearest_f16(real())).collect()),
+        DType::Bfloat16 => Tensor::from_vec(shape, (0..count).map(|_| nearest_bf16(real())).collect()),
+        DType::Bool => {
+            let flag = |numbers: &mut Numbers| match number % 3 {
+                0 => true,
+                1 => false,
+                _ => numbers.next() % 2 == 0,
+            };
+            Tensor::from_bools(shape, &(0..count).map(|_| flag(numbers)).collect::<Vec<_>>())
+        }
+        DType::String => {
+            let words = [&b"ant"[..], b"Bee", b"cow hen", b""].map(Bytes::from_static);
+            let word = |numbers: &mut Numbers| words.get(numbers.below(words.len())).cloned().unwrap_or_default();
+            Tensor::from_strings(shape, (0..count).map(|_| word(numbers)).collect())
+        }
+        _ => return whole(dtype, shape, count, number, numbers),
+    };
+    made.ok()
+}
+
+/// Integers that may be indices, counts and the like: not all 0, and below 0 now and then.
+fn whole(dtype: DType, shape: &[usize], count: usize, number: usize, numbers: &mut Numbers) -> Option<Tensor> {
+    let low = if number % 4 == 3 && dtype.is_signed_integer() { -1 } else { 0 };
+    let drawn: Vec<i8> = (0..count).map(|_| i8::try_from(numbers.below(3)).unwrap_or(0) + low).collect();
+    let unsigned = drawn.iter().map(|number| number.unsigned_abs());
+    let made = match dtype {
+        DType::Int64 => Tensor::from_vec(shape, drawn.iter().map(|&number| i64::from(number)).collect()),
+        DType::Int32 => Tensor::from_vec(shape, drawn.iter().map(|&number| i32::from(number)).collect()),
+        DType::Int16 => Tensor::from_vec(shape, drawn.iter().map(|&number| i16::from(number)).collect()),
+        DType::Int8 => Tensor::from_vec(shape, drawn),
+        DType::Uint64 => Tensor::from_vec(shape, unsigned.map(u64::from).collect()),
+        DType::Uint32 => Tensor::from_vec(shape, unsigned.map(u32::from).collect()),
+        DType::Uint16 => Tensor::from_vec(shape, unsigned.map(u16::from).collect()),
+        DType::Uint8 => Tensor::from_vec(shape, unsigned.collect()),
+        _ => return None,
+    };
+    made.ok()
+}

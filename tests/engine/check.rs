@@ -1,0 +1,102 @@
+//! `--check`: what is equal passes, what differs is found and told with both values, and what could not be compared is told.
+
+use onnx_slice_fold::check::check;
+use onnx_slice_fold::ir::text;
+use onnx_slice_fold::{Checked, OnnxModel, Options};
+
+const HEAD: &str = "<ir_version: 8, opset_import: [\"\" : 17]>\n";
+
+/// Compares two models as if the second were the first one folded.
+fn compared(original: &str, folded: &str, options: &Options) -> Checked {
+    let parsed = |source: &str| text::parse(&format!("{HEAD}{source}")).unwrap();
+    check(&parsed(original), &parsed(folded), options, 8)
+}
+
+fn difference(original: &str, folded: &str) -> String {
+    let checked = compared(original, folded, &Options::new());
+    checked.difference.clone().unwrap_or_else(|| panic!("no difference is found: {checked:?}")).what
+}
+
+#[test]
+fn wrong_models_are_told_apart() {
+    let slice = |end: i64| {
+        format!("g (float[n] x) => (float[m] y) <int64[1] a = {{0}}, int64[1] b = {{{end}}}> {{ y = Slice (x, a, b) }}")
+    };
+    // They differ only where there are more than four elements.
+    let told = difference(&slice(i64::MAX), &slice(4));
+    assert!(told.contains("[4] instead of "), "{told}");
+    let binary = |operator: &str| format!("g (float[n] x, float[n] z) => (float[n] y) {{ y = {operator} (x, z) }}");
+    assert!(difference(&binary("Sub"), &binary("Add")).contains("instead of"));
+    // Only inputs below 0 tell.
+    let unary = |operator: &str| format!("g (float[n] x) => (float[n] y) {{ y = {operator} (x) }}");
+    assert!(difference(&unary("Relu"), &unary("Identity")).contains("instead of"));
+    // Only a branch that is not taken otherwise.
+    let choice =
+        "g (bool b, float[n] x) => (float[n] y) { y = If (b) <then_branch: graph = t () => (float[n] p) { p = Neg (x) },
+        else_branch: graph = e () => (float[n] q) { q = Abs (x) }> }";
+    assert!(difference(choice, "g (bool b, float[n] x) => (float[n] y) { y = Neg (x) }").contains("instead of"));
+}
+
+#[test]
+fn a_default_that_was_taken_for_a_constant_is_found() {
+    let with = |y: &str| format!("g (float[n] x, float[1] w) => (float[n] y) <float[1] w = {{1}}> {{ {y} }}");
+    assert!(difference(&with("y = Mul (x, w)"), &with("y = Identity (x)")).contains("instead of"));
+}
+
+#[test]
+fn a_false_shape_is_found() {
+    let model = |shape: &str| {
+        format!("g (float[n] x) => (float[m] y) <float[{shape}] c> {{ c = Concat <axis = 0> (x, x)\n y = Neg (c) }}")
+    };
+    let told = difference(&model("k"), &model("n"));
+    assert!(told.starts_with("'c' is stated to be [n] and is ["), "{told}");
+    assert!(compared(&model("k"), &model("\"2*n\""), &Options::new()).difference.is_none());
+}
+
+#[test]
+fn signs_of_zero_and_nan_count_only_bit_for_bit() {
+    let (sum, same) = (
+        "g (float[n] x) => (float[n] y) <float z = {0}> { y = Add (x, z) }",
+        "g (float[n] x) => (float[n] y) { y = Identity (x) }",
+    );
+    assert!(compared(sum, same, &Options::new()).difference.is_none());
+    assert!(compared(sum, same, &Options::new().exact(true)).difference.is_some());
+}
+
+#[test]
+fn sizes_are_those_the_options_allow() {
+    let original = "g (float[n] x) => (float[m] y) <int64[1] a = {0}, int64[1] b = {3}> { y = Slice (x, a, b) }";
+    let folded = "g (float[n] x) => (float[n] y) { y = Identity (x) }";
+    for options in [Options::new().dim("n=1..3"), Options::new().assume("n <= 3")] {
+        let checked = compared(original, folded, &options);
+        assert_eq!((checked.agreed, checked.difference), (8, None), "{:?}", checked.unchecked);
+    }
+    assert!(compared(original, folded, &Options::new().dim("n=1..4")).difference.is_some());
+}
+
+#[test]
+fn what_is_not_compared_is_told() {
+    let unknown = "g (float[n] x) => (float[n] y) { y = com.example.Thing (x) }";
+    let checked = compared(unknown, unknown, &Options::new());
+    assert_eq!(checked.agreed, 0);
+    assert_eq!(checked.unchecked.values().sum::<usize>(), 8);
+    assert!(checked.to_string().contains("not checked, 8 times: the original: "), "{checked}");
+}
+
+#[test]
+fn a_model_that_is_folded_rightly_passes() {
+    let source = "g (float[batch,n,4] x) => (float[batch,m] y) <int64[1] a = {1}, int64[1] b = {9}, int64[1] c = {2}, int64[2] s = {0,-1}> {
+        cut = Slice (x, a, b, c)
+        two = Concat <axis = 2> (cut, cut)
+        some = Relu (two)
+        more = Relu (some)
+        y = Reshape (more, s)
+    }";
+    for options in [Options::new(), Options::new().exact(true), Options::new().dim("batch=2")] {
+        let mut model = OnnxModel::of(text::parse(&format!("{HEAD}{source}")).unwrap());
+        let (report, checked) = model.fold_checked(&options, 8, &mut |_| {}).unwrap();
+        assert!(report.after.nodes() < report.before.nodes());
+        // At 0 elements the Reshape does not run; other inputs are drawn then.
+        assert_eq!((checked.agreed, checked.difference), (8, None), "{:?}", checked.unchecked);
+    }
+}
