@@ -13,6 +13,7 @@ from ._errors import (
     AssumptionError,
     ChangedError,
     Error,
+    ExtractionError,
     FileError,
     ImpossibleError,
     InternalError,
@@ -23,7 +24,7 @@ from ._errors import (
     UsageError,
 )
 from ._evaluate import evaluate
-from ._fold import explain, fold, rules, show
+from ._fold import diff, explain, fold, rules, show
 from ._report import Census, Note, Report
 from ._shapes import SymbolicShapeInference, infer_shapes, infer_shapes_path
 from ._simplify import simplify
@@ -34,6 +35,7 @@ __all__ = [
     "Census",
     "ChangedError",
     "Error",
+    "ExtractionError",
     "FileError",
     "ImpossibleError",
     "InternalError",
@@ -46,6 +48,7 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "__version__",
+    "diff",
     "evaluate",
     "explain",
     "fold",

@@ -29,6 +29,10 @@ class AssumptionError(Error, ValueError):
     """A size, relation or shape contradicts the model, another one, or what the graph needs."""
 
 
+class ExtractionError(Error, ValueError):
+    """The part of the model that was asked for does not exist, or is not whole."""
+
+
 class ImpossibleError(Error, ValueError):
     """No run of the model can succeed, and ``strict`` was asked for."""
 

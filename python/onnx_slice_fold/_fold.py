@@ -31,6 +31,14 @@ if TYPE_CHECKING:
         """How much larger constants may make the model, as a share of its size."""
         free_growth: int
         """How many bytes of growth are too few to mind whatever the share."""
+        max_constant: int
+        """How many bytes a result may have that becomes a constant."""
+        rules: bool
+        """Whether rewrite rules are used; inference and folding of constants go on without."""
+        opset: int
+        """The operator set of the default domain to write the model in."""
+        stamp: bool
+        """Whether the model's metadata tell this package's version and what it was asked to do."""
         slice_rule: str
         """How slices are read about which runtimes disagree: agree, onnxruntime, spec, numpy."""
         strided_slice: Iterable[str]
@@ -77,6 +85,11 @@ def show(model: Any, *, folded: bool = False, base_dir: Optional[AnyPath] = None
     held = opened(model, base_dir)
     held.fold({**plain(options), "fold": folded}, None)
     return held.text()
+
+
+def diff(before: Any, after: Any) -> str:
+    """What is different in ``after``, a line each; empty if nothing is. Nodes are matched by what they compute, not by name."""
+    return opened(before, None).diff(opened(after, None))
 
 
 def rules(name: Optional[str] = None) -> str:

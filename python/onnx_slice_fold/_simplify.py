@@ -96,10 +96,10 @@ def simplify(
     if input_shapes is not None:
         overwrite_input_shapes = test_input_shapes = input_shapes
     given = onnx.load(model) if is_path(model) and _needs_proto(
-        check_n, overwrite_input_shapes, unused_output, inline_functions, target_opset_version
+        check_n, overwrite_input_shapes, unused_output, inline_functions
     ) else model
     if is_proto(given):
-        given = _prepared(given, unused_output, inline_functions, target_opset_version)
+        given = _prepared(given, unused_output, inline_functions)
     options: dict[str, Any] = {}
     if overwrite_input_shapes:
         # Sizes that are not positive leave the model's.
@@ -109,13 +109,18 @@ def simplify(
         }
         given = overwritten(given, options["input_shapes"])
     if not perform_optimization:
-        # Inference, folding of constants and removal of what nothing reads go on with any.
-        options["only"] = ["identity"]
+        options["rules"] = False
     elif skip_fuse_bn:
         options["skip"] = ["affine-after-weights", "affine-before-weights"]
+    if target_opset_version == "latest":
+        target_opset_version = onnx.defs.onnx_opset_version()
+    if target_opset_version is not None:
+        if not isinstance(target_opset_version, int):
+            raise ValueError(f"target_opset_version must be an int, 'latest' or None, and not {target_opset_version!r}")
+        options["opset"] = target_opset_version
     threshold = _bytes(tensor_size_threshold)
     if threshold != _bytes(DEFAULT_TENSOR_SIZE_THRESHOLD):
-        options["free_growth"] = threshold
+        options["max_constant"] = threshold
     held = opened(given, None)
     held.fold(plain(options), None)
     simplified, _ = to_proto(held)
@@ -162,7 +167,6 @@ def _prepared(
     model: onnx.ModelProto,
     unused_output: Optional[Sequence[str]],
     inline_functions: bool,
-    target_opset_version: Union[int, str, None],
 ) -> onnx.ModelProto:
     """A copy of the model with what onnxsim changes before it simplifies; the model itself if nothing is to be changed."""
     import onnx
@@ -182,14 +186,6 @@ def _prepared(
         del copied.graph.output[:]
         copied.graph.output.extend(kept)
         model = copied
-    if target_opset_version is not None:
-        import onnx.version_converter
-
-        if target_opset_version == "latest":
-            target_opset_version = onnx.defs.onnx_opset_version()
-        if not isinstance(target_opset_version, int):
-            raise ValueError(f"target_opset_version must be an int, 'latest' or None, and not {target_opset_version!r}")
-        model = onnx.version_converter.convert_version(model, target_opset_version)
     return model
 
 

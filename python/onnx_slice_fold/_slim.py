@@ -51,7 +51,7 @@ def slim(
         options["input_shapes"] = _shapes(arguments["input_shapes"])
         original = overwritten(original, options["input_shapes"])
     if arguments.get("size_threshold"):
-        options["free_growth"] = int(arguments["size_threshold"])
+        options["max_constant"] = int(arguments["size_threshold"])
     folded, report = fold(original, **options)
     if arguments.get("model_check") and not agree(
         original, folded, 1, shapes=options.get("input_shapes"), data=_data(arguments.get("model_check_inputs"))

@@ -17,6 +17,7 @@ pub fn raised(error: Error) -> PyErr {
         ErrorKind::Limit => "LimitError",
         ErrorKind::Changed => "ChangedError",
         ErrorKind::Assumption => "AssumptionError",
+        ErrorKind::Extraction => "ExtractionError",
         ErrorKind::Impossible => "ImpossibleError",
         ErrorKind::NotEvaluated => "NotEvaluatedError",
         ErrorKind::Usage => "UsageError",

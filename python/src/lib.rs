@@ -94,6 +94,15 @@ impl Model {
         py.detach(|| self.model().text())
     }
 
+    fn diff(&self, py: Python<'_>, other: &Model) -> PyResult<String> {
+        // Of a copy of the other: holding both would make threads wait for each other, and a model for itself.
+        py.detach(|| {
+            let other =
+                OnnxModel::from_bytes(other.model().to_bytes().map_err(errors::raised)?).map_err(errors::raised)?;
+            Ok(self.model().diff(&other))
+        })
+    }
+
     fn evaluate<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
         let mut given: Vec<(String, Data)> = Vec::with_capacity(inputs.len());
         for (name, value) in inputs {
