@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::Error;
 use crate::ir::{Data, DeclaredType, DimClaim, Model, ValueId};
 use crate::ops::{Budget, Decline, evaluate_graph};
 use crate::slicing::SliceRule;
@@ -42,7 +41,7 @@ pub(crate) fn evaluate(
     model: &Model,
     rule: SliceRule,
     mut given: BTreeMap<String, Data>,
-) -> Result<Vec<(String, Data)>, Error> {
+) -> Result<Vec<(String, Data)>, EvaluateError> {
     let graph = model.graph(model.main());
     let mut inputs = Vec::with_capacity(graph.inputs().len());
     let mut sizes = BTreeMap::new();
@@ -57,10 +56,10 @@ pub(crate) fn evaluate(
     }
     if let Some(name) = given.into_keys().next() {
         let known: Vec<String> = graph.inputs().iter().map(|&value| format!("'{}'", model.value(value).name)).collect();
-        return Err(EvaluateError::NoInput { name, known: known.join(", ") }.into());
+        return Err(EvaluateError::NoInput { name, known: known.join(", ") });
     }
     let budget = Budget::new(NODE_BYTES, TOTAL_BYTES, NODE_WORK, TOTAL_WORK);
-    let results = evaluate_graph(model, model.main(), inputs, &budget, rule).map_err(EvaluateError::from)?;
+    let results = evaluate_graph(model, model.main(), inputs, &budget, rule)?;
     let names = graph.outputs().iter().map(|&value| model.value(value).name.clone());
     Ok(names.zip(results).collect())
 }

@@ -55,7 +55,7 @@ impl OnnxModel {
     /// reason.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        Self::decoded(onnx::open(path)?, &|| format!("cannot read '{}'", path.display()))
+        Self::decoded(onnx::open(path)?, &|| format!("cannot read {}", onnx::QuotedPath(path)))
     }
 
     /// Decodes a model that is in memory: the bytes of a `ModelProto`. Bytes that are given away, such as a `Vec<u8>`, are not

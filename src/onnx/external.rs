@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use thiserror::Error;
 
-use super::Quoted;
 use super::beneath::Directory;
 use super::file::{Contents, FileError, FileId, Origin};
 use super::proto::StringStringEntryProto;
+use super::{Quoted, QuotedPath};
 
 /// Where a tensor's bytes lie, as its `external_data` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub enum ExternalProblem {
     HardLink { location: String, links: u64 },
     #[error("external data file {} has {size} bytes, fewer than offset {offset} and length {length} ask for", Quoted(.location))]
     OutOfRange { location: String, size: u64, offset: u64, length: u64 },
-    #[error("the model's directory '{}' cannot be opened: {error}", .directory.display())]
+    #[error("the model's directory {} cannot be opened: {error}", QuotedPath(.directory))]
     Directory { directory: PathBuf, error: std::io::Error },
 }
 

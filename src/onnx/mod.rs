@@ -39,6 +39,8 @@ pub mod proto {
     include!(concat!(env!("OUT_DIR"), "/onnx.rs"));
 }
 
+use std::fmt::Write;
+
 pub use data::{DataWriter, Placement};
 pub use decode::{DecodeError, decode};
 pub use encode::{Destination, EncodeError, Encoded};
@@ -55,6 +57,19 @@ pub use write::{Parts, write_model};
 
 /// The most bytes one protobuf message may have, a model included: lengths are signed 32-bit integers to most readers.
 pub const MESSAGE_BYTES: u64 = i32::MAX as u64;
+
+/// A path, fit for a message: quoted, control characters escaped.
+pub(crate) struct QuotedPath<'a>(pub &'a std::path::Path);
+
+impl std::fmt::Display for QuotedPath<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_char('\'')?;
+        for letter in self.0.to_string_lossy().chars() {
+            if letter.is_control() { write!(f, "{}", letter.escape_default())? } else { f.write_char(letter)? }
+        }
+        f.write_char('\'')
+    }
+}
 
 /// Text that a file chose, fit for a message: quoted, control characters escaped, cut to a readable length.
 struct Quoted<'a>(&'a str);

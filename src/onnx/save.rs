@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
 use thiserror::Error;
 
+use super::QuotedPath;
 use super::encode::EncodeError;
 use super::file::{self, FileId};
 use super::source::{Source, SourceError};
@@ -16,7 +17,7 @@ use crate::ir::Broken;
 #[derive(Debug, Error)]
 pub enum SaveError {
     /// There cannot be a file of that name.
-    #[error("'{}' {reason}", .target.display())]
+    #[error("{} {reason}", QuotedPath(.target))]
     Target {
         /// Where the file was to go.
         target: PathBuf,
@@ -24,7 +25,7 @@ pub enum SaveError {
         reason: String,
     },
     /// Writing failed.
-    #[error("'{}' cannot be written: {error}", .target.display())]
+    #[error("{} cannot be written: {error}", QuotedPath(.target))]
     Write {
         /// Where the file was to go.
         target: PathBuf,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use thiserror::Error;
 
+use super::QuotedPath;
 use super::external::{DataFiles, ExternalError};
 use super::file::{self, Contents, FileError, FileId, Origin};
 
@@ -29,7 +30,7 @@ struct Opened {
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// The model file.
-    #[error("'{}' {error}", .path.display())]
+    #[error("{} {error}", QuotedPath(.path))]
     Model {
         /// As given.
         path: PathBuf,

@@ -383,7 +383,7 @@ fn place_name(input: &str, axis: usize, names: &[String]) -> String {
     let letters = input.chars().map(|c| if c.is_alphanumeric() { c } else { '_' });
     let mut name: String =
         std::iter::once('_').filter(|_| !input.starts_with(char::is_alphabetic)).chain(letters).collect();
-    name.push_str(&format!("_{axis}"));
+    name.push_str(&format!("_dim_{axis}"));
     while names.iter().any(|known| known == &name) {
         name.push('_');
     }

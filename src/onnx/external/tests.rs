@@ -43,7 +43,7 @@ impl Directory {
     #[track_caller]
     fn refused(&mut self, location: &str, reason: &str) {
         let error = self.read(&at(location, "0", "4")).expect_err(location);
-        assert!(error.starts_with("tensor \"w\": external data "), "{error}");
+        assert!(error.starts_with("tensor 'w': external data "), "{error}");
         assert!(error.contains(reason), "{location:?}: {error}");
         assert!(error.len() < 400 && !error.contains(['\n', '\u{1b}', '\0']), "{error}");
     }
@@ -90,7 +90,7 @@ fn offset_and_length_are_numbers_of_bytes_within_the_file() {
         ("0", "1125899906842624"),
     ] {
         let error = place.read(&at("w.bin", offset, length)).unwrap_err();
-        assert!(error.contains("\"w.bin\" has 256 bytes, fewer than offset"), "{error}");
+        assert!(error.contains("'w.bin' has 256 bytes, fewer than offset"), "{error}");
     }
     // Without a length, an offset past the end is no empty tensor.
     assert!(place.read(&entries(&[("location", "w.bin"), ("offset", "257")])).is_err());
@@ -211,7 +211,7 @@ fn a_data_file_that_changes_is_noticed() {
         change(&path);
         assert!(bytes.iter().all(|byte| *byte <= 1));
         let error = place.files.verify().expect_err(what).to_string();
-        assert_eq!(error, "external data file \"big.bin\" was changed while it was being read");
+        assert_eq!(error, "external data file 'big.bin' was changed while it was being read");
     }
     // What was read rather than mapped is ours.
     let mut place = Directory::new();

@@ -469,13 +469,13 @@ mod tests {
     fn scales() {
         let scaled = |shape: &str, scale: f32| resize(13, shape).absent().values(&[2], &[1.0, scale]).infer().remove(0);
         assert_eq!(scaled("N H", 2.0), "float[N, 2*H]");
-        assert_eq!(scaled("N H", 1.5), "float[N, H + floor(H/2)]");
+        assert_eq!(scaled("N H", 1.5), "float[N, floor(3*H/2)]");
         assert_eq!(scaled("N 7", 0.5), "float[N, 3]");
         // 10 · 0.7 is below 7 exactly, and 7 in binary32.
         assert_eq!(scaled("N 10", 0.7), "float[N, 7]");
-        assert_eq!(scaled("N H", 0.7), "float[N, floor((7*H)/10)]");
-        assert_eq!(scaled("N H", 0.6), "float[N, floor((3*H)/5)]");
-        assert_eq!(scaled("N H", 2.3), "float[N, 2*H + floor((3*H)/10)]");
+        assert_eq!(scaled("N H", 0.7), "float[N, floor(7*H/10)]");
+        assert_eq!(scaled("N H", 0.6), "float[N, floor(3*H/5)]");
+        assert_eq!(scaled("N H", 2.3), "float[N, floor(23*H/10)]");
         assert!(scaled("N H", 0.0).starts_with("invalid"));
         let unknown = resize(13, "N H").absent().input(DType::Float, "2");
         assert_eq!(unknown.infer(), ["float[?, ?]"]);

@@ -255,8 +255,8 @@ mod tests {
         assert_eq!(elements(&scope, &three), ["S", "S + 1", "S + 2"]);
         assert_eq!(elements(&scope, &infer("5", "-1", "-2")), ["5", "3", "1"]);
         // A delta of 0 is an error.
-        assert_eq!(dims(&scope, &infer("0", "S", "T")), ["floor((S - 1)/(max(1, T))) + 1"]);
-        assert_eq!(dims(&scope, &infer("S", "0", "-T")), ["floor((S - 1)/(max(1, T))) + 1"]);
+        assert_eq!(dims(&scope, &infer("0", "S", "T")), ["floor((S - 1)/max(1, T)) + 1"]);
+        assert_eq!(dims(&scope, &infer("S", "0", "-T")), ["floor((S - 1)/max(1, T)) + 1"]);
         assert!(!dims(&scope, &infer("0", "S", "T - 1"))[0].contains('S'));
         let float = |scalar| Some(Fact::tensor(Some(DType::Float), Some(vec![])).with_elements(vec![scalar]));
         let limit = Scalar::Real { num: scope.parse("S").unwrap(), den: 1 };
