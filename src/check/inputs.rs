@@ -165,7 +165,7 @@ impl<'a> Draw<'a> {
         let mut inputs = BTreeMap::new();
         let mut left = MOST_ELEMENTS;
         for input in &self.inputs {
-            if input.has_default && number % 2 == 0 {
+            if input.has_default && number.is_multiple_of(2) {
                 continue;
             }
             let shape: Option<Vec<usize>> = input.dims.iter().map(|dim| size(dim, &sizes)).collect();
@@ -259,7 +259,7 @@ fn tensor(
             let flag = |numbers: &mut Numbers| match number % 3 {
                 0 => true,
                 1 => false,
-                _ => numbers.next() % 2 == 0,
+                _ => numbers.next().is_multiple_of(2),
             };
             Tensor::from_bools(shape, &(0..count).map(|_| flag(numbers)).collect::<Vec<_>>())
         }
