@@ -69,8 +69,10 @@ def test_bytes_are_those_of_the_program(each_model, tmp_path):
 
 
 def test_options_reach_the_library(chain):
-    folded, _ = osf.fold(chain, dims={"batch": 2})
-    assert onnx.load_from_string(osf.fold(chain.SerializeToString(), input_shapes={"x": [2, None, 6]})[0]) == folded
+    # The stamp tells the options, which are not the same.
+    folded, _ = osf.fold(chain, dims={"batch": 2}, stamp=False)
+    shaped, _ = osf.fold(chain.SerializeToString(), input_shapes={"x": [2, None, 6]}, stamp=False)
+    assert onnx.load_from_string(shaped) == folded
     assert [dim.dim_value for dim in folded.graph.output[0].type.tensor_type.shape.dim] == [2, 6, 4]
     _, report = osf.fold(chain, only=["identity"])
     assert report.fired.keys() <= {"identity", "fold-constants"} and report.after.operators["Reshape"] == 1
