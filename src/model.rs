@@ -214,7 +214,7 @@ impl OnnxModel {
     /// let ids = || Data::Tensor(Tensor::from_vec(&[1, 4], vec![5_i64, 6, 7, 8]).unwrap());
     /// let outputs = model.evaluate([("input_ids", ids()), ("attention_mask", ids())])?;
     /// let tensor = outputs[0].1.tensor().unwrap();
-    /// assert_eq!((outputs[0].0.as_str(), tensor.shape()), ("last_hidden_state", &[1, 4, 32][..]));
+    /// assert_eq!((outputs[0].0.as_str(), tensor.shape()), ("layer_norm_4", &[1, 4, 32][..]));
     /// # Ok::<(), onnx_slice_fold::Error>(())
     /// ```
     ///

@@ -100,6 +100,8 @@ fn every_offset_within_a_block() {
     }
 }
 
+/// Without maps the payloads are read, and nothing is known of the file they came from.
+#[cfg(feature = "mmap")]
 #[test]
 fn neighbours_are_copied_as_one() {
     let count: CopyRange = |from, at, to, len| {
