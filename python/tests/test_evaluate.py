@@ -52,6 +52,8 @@ def test_a_folded_model_computes_the_same(bert):
     ],
 )
 def test_every_element_type_goes_in_and_out(name, values):
+    if name.upper() not in onnx.TensorProto.DataType.keys():
+        pytest.skip(f"this onnx has no {name}")
     size = len(values)
     model = onnx.helper.make_model(
         onnx.helper.make_graph(
