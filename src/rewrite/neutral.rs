@@ -48,6 +48,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "A selection that is decided is what is selected.",
         premises: &[
             ("decided", "the condition is one known flag everywhere, or both choices are the same value"),
+            ("sign-of-zero", "it is no float that a true flag selects: ONNX Runtime's kernel makes 0 of −0 there"),
             ("same-shape", "the result has the shape of what is selected"),
             (
                 "name-is-free",
@@ -57,6 +58,23 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["Where"],
         apply: decided_where,
+    },
+    Rule {
+        name: "decided-where-of-floats",
+        law: "Where(true, x, y) = x, Where(c, x, x) = x",
+        sentence: "A selection of floats that is decided is what is selected.",
+        premises: &[
+            ("decided", "the condition is true everywhere, or both choices are the same value"),
+            ("float", "it is a float, of which only the sign of zero may be another"),
+            ("same-shape", "the result has the shape of what is selected"),
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+        ],
+        exact: false,
+        operators: &["Where"],
+        apply: decided_where_of_floats,
     },
     Rule {
         name: "double-not",
@@ -151,20 +169,36 @@ fn zero_before_softmax(place: &Place<'_>) -> Option<Edit> {
     place.forward_freely(value)
 }
 
-/// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`: when broadcasting does not change the shape.
+/// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`, bit for bit.
 fn decided_where(place: &Place<'_>) -> Option<Edit> {
+    let choice = choice(place)?;
+    if choice.may_lose_sign { None } else { place.forward_freely(choice.value) }
+}
+
+/// The same where a −0 may have become 0.
+fn decided_where_of_floats(place: &Place<'_>) -> Option<Edit> {
+    let choice = choice(place)?;
+    if choice.may_lose_sign { place.forward_freely(choice.value) } else { None }
+}
+
+/// What a Where that is decided selects.
+struct Choice {
+    value: ValueId,
+    /// Whether ONNX Runtime's kernel makes 0 of its −0.
+    may_lose_sign: bool,
+}
+
+/// What a Where selects, if that is decided and broadcasting does not change its shape.
+fn choice(place: &Place<'_>) -> Option<Choice> {
     let node = place.node()?;
     let (condition, yes, no, output) = (node.input(0)?, node.input(1)?, node.input(2)?, node.output(0)?);
-    let chosen = if yes == no {
-        yes
-    } else {
-        let flag = index::uniform(place, condition)?.to_i64s()?;
-        if flag == [1] { yes } else { no }
-    };
-    if !place.same_shape(chosen, output) {
+    let takes_yes = yes == no || index::uniform(place, condition)?.to_i64s()? == [1];
+    let value = if takes_yes { yes } else { no };
+    if !place.same_shape(value, output) {
         return None;
     }
-    place.forward_freely(chosen)
+    let has_sign = !matches!(place.dtype(value)?, DType::String | DType::Bool) && !place.dtype(value)?.is_integer();
+    Some(Choice { value, may_lose_sign: takes_yes && has_sign })
 }
 
 /// `¬¬x = x`, `−−x = x`.

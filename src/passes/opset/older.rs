@@ -2,7 +2,7 @@
 
 use super::draft::{NodeDraft, STATE_SHAPES};
 use super::step::VersionStep;
-use super::{refers, step_after, steps_of, version_of};
+use super::{refers, steps_of, version_of};
 use crate::ir::{Attribute, Type, ValueId};
 use crate::ops::operator;
 
@@ -17,8 +17,6 @@ pub(super) fn older(draft: &mut NodeDraft<'_>, from: i64, to: i64) -> Result<boo
     let mut changed = false;
     for step in steps_of(&name).iter().rev().filter(|step| oldest < step.to && step.to <= version) {
         changed |= back(draft, step).map_err(|reason| {
-            let before = steps_of(&name).iter().rev().find(|other| other.to < step.to).map_or(1, |other| other.to);
-            debug_assert!(step_after(&name, before).is_some());
             format!("{name}-{} in an older version: {reason}; choose operator set {} or newer", step.to, step.to)
         })?;
     }
