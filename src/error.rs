@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use crate::explain::NoPlace;
 use crate::evaluation::EvaluateError;
 use crate::onnx::external::ExternalProblem;
 use crate::onnx::wire::Problem;
@@ -81,6 +82,8 @@ pub(crate) enum Cause {
     #[error(transparent)]
     SliceName(#[from] SliceNameError),
     #[error(transparent)]
+    NoPlace(#[from] NoPlace),
+    #[error(transparent)]
     Evaluate(#[from] EvaluateError),
     #[error("an error left the model half folded; it must be opened again")]
     HalfFolded,
@@ -100,7 +103,7 @@ impl Error {
             Cause::Run(error) => of_run(error),
             Cause::Save(error) => of_save(error),
             Cause::Extract(ExtractError::Broken(_)) => ErrorKind::Internal,
-            Cause::Extract(_) => ErrorKind::Extraction,
+            Cause::Extract(_) | Cause::NoPlace(_) => ErrorKind::Extraction,
             Cause::Evaluate(EvaluateError::Declined(Decline::OverBudget(_))) => ErrorKind::Limit,
             Cause::Evaluate(EvaluateError::Declined(_)) => ErrorKind::NotEvaluated,
             Cause::Evaluate(_) | Cause::SliceName(_) | Cause::HalfFolded => ErrorKind::Usage,

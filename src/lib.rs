@@ -106,6 +106,7 @@ pub mod cli;
 pub mod dim;
 mod error;
 mod evaluation;
+mod explain;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod ir;
 mod model;
@@ -125,6 +126,7 @@ pub mod tensor;
 
 pub use check::{Checked, Culprit, Difference};
 pub use error::{Error, ErrorKind};
+pub use explain::{Cause, CauseKind, Explanation, OpenSize, Suggestion};
 pub use ir::Data;
 pub use model::OnnxModel;
 pub use onnx::{ExternalData, SaveOptions, Saved, SavedFile};

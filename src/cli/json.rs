@@ -1,7 +1,7 @@
 //! The report as JSON: docs/report.md has the schema. A field that is added raises the second number of the version, one that goes or changes
 //! its meaning the first.
 
-use onnx_slice_fold::{Census, Report};
+use onnx_slice_fold::{Census, Explanation, Report};
 use serde_json::{Value, json};
 
 /// The version of the schema.
@@ -43,5 +43,32 @@ fn census(census: &Census, bytes: Option<u64>, external_bytes: Option<u64>) -> V
         "shapes_with_our_names": census.named,
         "bytes": bytes,
         "external_bytes": external_bytes,
+    })
+}
+
+/// The explanation of one model.
+pub(super) fn explanation(report: &Report, explanation: &Explanation, model: &str) -> Value {
+    let suggestion = |found: &onnx_slice_fold::Suggestion| json!({ "flags": found.flags, "condition": found.condition, "nodes": found.nodes, "tensors_open": found.open });
+    let cause = |cause: &onnx_slice_fold::Cause| json!({ "node": cause.node, "operator": cause.operator, "result": cause.result, "kind": cause.kind.name(), "reason": cause.reason, "chain": cause.chain });
+    let size = |size: &onnx_slice_fold::OpenSize| json!({ "name": size.name, "tensor": size.tensor, "tensors": size.tensors, "reason": size.reason, "chain": size.chain });
+    let answer = |(name, text): &(String, String)| json!({ "name": name, "text": text });
+    let note =
+        |note: &onnx_slice_fold::Note| json!({ "kind": note.kind_name(), "place": note.node, "reason": note.reason });
+    json!({
+        "schema": VERSION,
+        "model": model,
+        "headline": explanation.headline(),
+        "seconds": report.seconds,
+        "nodes_before": explanation.nodes.0,
+        "nodes": explanation.nodes.1,
+        "tensors": explanation.tensors.0,
+        "tensors_open": explanation.tensors.1,
+        "trials": explanation.trials.0,
+        "more_to_try": explanation.trials.1,
+        "suggestions": explanation.suggestions.iter().map(suggestion).collect::<Vec<_>>(),
+        "causes": explanation.causes.iter().map(cause).collect::<Vec<_>>(),
+        "open_sizes": explanation.sizes.iter().map(size).collect::<Vec<_>>(),
+        "answers": explanation.answers.iter().map(answer).collect::<Vec<_>>(),
+        "notes": report.notes.iter().map(note).collect::<Vec<_>>(),
     })
 }

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::attempts::Attempts;
 use super::bounds::Interval;
+use super::doubts::Doubts;
 use super::expr::{Dim, Symbol};
 use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Floor};
@@ -40,6 +41,8 @@ pub struct Scope {
     /// The dims that broadcast to an expression. More knowledge does not make that untrue.
     parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
+    /// What could not be proved, if somebody wants to know.
+    pub(super) doubts: RefCell<Option<Doubts>>,
 }
 
 /// Answers that are not worth finding twice.

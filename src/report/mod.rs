@@ -52,6 +52,8 @@ pub struct Report {
     pub fired: BTreeMap<&'static str, usize>,
     /// The edit that was made last; its place is told where the number of edits was limited.
     pub last_edit: Option<LastEdit>,
+    /// Every edit with its place, in the order in which they were made, where [`Options::record_edits`](crate::Options) asks for them.
+    pub edits: Vec<LastEdit>,
     /// What each pass took, in the order in which they first ran. A model with functions may be folded several times; all of that is
     /// counted here, but in [`Report::fired`] only what became of the model.
     pub passes: Vec<PassRun>,

@@ -22,6 +22,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("rewrite", &["dim", "tensor", "slicing", "ir", "ops"]),
     ("passes", &["dim", "tensor", "slicing", "ir", "ops", "rewrite"]),
     ("check", &["dim", "tensor", "slicing", "ir", "ops", "passes"]),
+    ("explain", &["dim", "tensor", "slicing", "ir", "ops", "rewrite", "passes"]),
     ("report", &["dim", "tensor", "slicing", "ir", "ops", "rewrite", "passes"]),
 ];
 

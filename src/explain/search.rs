@@ -1,0 +1,286 @@
+//! Folds again under premises, and keeps those under which more is done.
+//!
+//! First everything of one sort is supposed at once. Where that changes nothing, no part of it does, and one trial was enough. Where it does,
+//! what is supposed is made weaker as long as as much is done: what is told in the end is what was tried last, with what came of it.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use rustc_hash::FxHashSet;
+
+use super::premise::{Candidates, Premise, Range, Size};
+use super::{Folded, folded_under};
+use crate::dim::Symbol;
+use crate::ir::{Fact, Facts, Model, Type};
+use crate::passes::{Assumption, Options};
+
+/// Trials end when they have taken this many times as long as folding,
+const MOST_TIMES: f64 = 8.0;
+/// unless that is less than this many seconds.
+const FREE_SECONDS: f64 = 0.2;
+
+/// Something that could be known of the inputs, and what comes of it: the model was folded under it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Suggestion {
+    /// The flags that say it.
+    pub flags: String,
+    /// The same for [`Options::assumptions`](crate::Options::assumptions).
+    pub assumptions: Vec<Assumption>,
+    /// The runs that the result is for, as a condition: with others it may be wrong.
+    pub condition: String,
+    /// Nodes that are left under it.
+    pub nodes: usize,
+    /// Results with a size that the inputs' sizes do not tell.
+    pub open: usize,
+    /// The nodes that are not left, by operator and first result.
+    pub(super) gone: BTreeSet<String>,
+}
+
+/// What is left of a model.
+#[derive(Clone, Debug)]
+pub(super) struct Measure {
+    pub nodes: usize,
+    /// Results that are tensors, or of unknown type.
+    pub results: usize,
+    /// Of these, how many have a size that the inputs' sizes do not tell.
+    pub open: usize,
+    /// The nodes, by operator and first result.
+    left: FxHashSet<String>,
+}
+
+/// A node by operator and first result, which is how nodes of two results of folding are told to be the same.
+pub(super) fn key(model: &Model, node: &crate::ir::Node) -> String {
+    let result = node.outputs().iter().flatten().next();
+    format!("{} {}", node.operator(), result.map_or("", |&value| model.value(value).name.as_str()))
+}
+
+/// Nodes of a model, those of bodies included.
+pub(super) fn nodes_of(model: &Model) -> usize {
+    model.graphs().filter(|&graph| model.is_live(graph)).map(|graph| model.graph(graph).node_count()).sum()
+}
+
+impl Measure {
+    fn of(model: &Model, facts: &Facts) -> Self {
+        let mut inputs: FxHashSet<Symbol> = FxHashSet::default();
+        for &value in model.graph(model.main()).inputs() {
+            let dims = facts.get(value).and_then(Fact::shape).into_iter().flatten();
+            inputs.extend(dims.flat_map(|dim| dim.symbols()));
+        }
+        let mut measure = Measure { nodes: 0, results: 0, open: 0, left: FxHashSet::default() };
+        for graph in model.graphs().filter(|&graph| model.is_live(graph)) {
+            for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
+                measure.nodes += 1;
+                measure.left.insert(key(model, node));
+                for &value in node.outputs().iter().flatten() {
+                    let fact = facts.get(value);
+                    if matches!(fact.and_then(|fact| fact.ty.as_ref()), None | Some(Type::Tensor(_))) {
+                        measure.results += 1;
+                        let dims = fact.and_then(Fact::shape);
+                        let told = |dims: &[crate::dim::Dim]| {
+                            dims.iter().all(|dim| dim.symbols().iter().all(|symbol| inputs.contains(symbol)))
+                        };
+                        measure.open += usize::from(!dims.is_some_and(told));
+                    }
+                }
+            }
+        }
+        measure
+    }
+
+    fn is_better(&self, than: &Measure) -> bool {
+        self.nodes < than.nodes || (self.nodes == than.nodes && self.open < than.open)
+    }
+
+    fn is_as_good(&self, as_: &Measure) -> bool {
+        self.nodes <= as_.nodes && self.open <= as_.open
+    }
+}
+
+/// Folds again, a limited number of times.
+pub(super) struct Search<'f> {
+    folded: &'f Folded<'f>,
+    base: Measure,
+    most: usize,
+    made: usize,
+    begin: Instant,
+    /// Whether something was not tried because no trial was left.
+    ended: bool,
+    found: Vec<Suggestion>,
+}
+
+/// Premises with what came of them.
+type Tried = (Vec<Premise>, Measure);
+
+impl<'f> Search<'f> {
+    pub fn new(folded: &'f Folded<'f>, most: usize) -> Self {
+        let base = Measure::of(folded.model, &folded.outcome.facts);
+        Search { folded, base, most, made: 0, begin: Instant::now(), ended: false, found: Vec::new() }
+    }
+
+    pub fn base(&self) -> &Measure {
+        &self.base
+    }
+
+    /// How many trials were made, and whether there was more to try.
+    pub fn trials(&self) -> (usize, bool) {
+        (self.made, self.ended)
+    }
+
+    /// What was found, what saves most first.
+    pub fn into_suggestions(mut self) -> Vec<Suggestion> {
+        self.found.sort_by_key(|found| (found.nodes, found.open, found.assumptions.len()));
+        self.found
+    }
+
+    /// Tries what could be known; of the sizes that are asked about by name more than of others.
+    pub fn all(&mut self, candidates: &Candidates, names: &[String]) {
+        let scope = self.folded.outcome.facts.scope();
+        let asked: Vec<&Size> = names.iter().filter_map(|name| candidates.size(scope, name)).collect();
+        let of = |sizes: &[&Size]| ranges(sizes.iter().copied());
+        let mut sorts: Vec<Vec<Premise>> = Vec::new();
+        for size in &asked {
+            sorts.push(of(&[size]));
+            sorts.push(vec![fixed(size)]);
+        }
+        if asked.is_empty() {
+            sorts.push(of(&candidates.sizes.iter().collect::<Vec<_>>()));
+            let relation = |text: &String| Premise::Relation(text.clone());
+            sorts.push(candidates.equalities.iter().map(relation).collect());
+            sorts.push(candidates.relations.iter().take(1).map(relation).collect());
+            sorts.push(candidates.sizes.iter().filter_map(at_most).collect());
+            sorts.extend(candidates.sizes.iter().find(|size| size.place.1 == 0).map(|size| vec![fixed(size)]));
+        }
+        let mut worth: Vec<Tried> = Vec::new();
+        for premises in sorts.into_iter().filter(|premises| !premises.is_empty()) {
+            let Some(measure) = self.measure(&premises) else { continue };
+            if measure.is_better(&self.base) {
+                worth.push((premises, measure));
+            }
+        }
+        for tried in worth {
+            let (premises, measure) = self.weakened(tried, candidates);
+            self.keep(premises, measure);
+        }
+    }
+
+    /// What is left if these premises hold; nothing if they cannot, or no trial is left.
+    fn measure(&mut self, premises: &[Premise]) -> Option<Measure> {
+        let seconds = self.begin.elapsed().as_secs_f64();
+        let is_late = seconds > FREE_SECONDS.max(self.folded.seconds * MOST_TIMES);
+        if self.made >= self.most || is_late {
+            self.ended = true;
+            return None;
+        }
+        self.made += 1;
+        let options = self.under(premises);
+        let (model, outcome) = folded_under(self.folded.original, &options, self.folded.bytes)?;
+        Some(Measure::of(&model, &outcome.facts))
+    }
+
+    fn under(&self, premises: &[Premise]) -> Options {
+        self.folded.options.clone().assumptions(premises.iter().map(Premise::assumption))
+    }
+
+    fn keep(&mut self, premises: Vec<Premise>, measure: Measure) {
+        let flags = premises.iter().map(Premise::flag).collect::<Vec<_>>().join(" ");
+        let condition = premises.iter().map(Premise::condition).collect::<Vec<_>>().join(", ");
+        let gone = self.base.left.difference(&measure.left).cloned().collect();
+        let assumptions = premises.iter().map(Premise::assumption).collect();
+        let (nodes, open) = (measure.nodes, measure.open);
+        if self.found.iter().all(|found| found.flags != flags) {
+            self.found.push(Suggestion { flags, assumptions, condition, nodes, open, gone });
+        }
+    }
+
+    /// The weakest premises found under which as much is done.
+    fn weakened(&mut self, mut tried: Tried, candidates: &Candidates) -> Tried {
+        self.weaken(&mut tried, |premises| changed(premises, |range| range.multiple = None));
+        self.weaken(&mut tried, |premises| changed(premises, |range| range.low = None));
+        if tried.0.len() > 1 {
+            for at in (0..tried.0.len().min(4)).rev() {
+                self.weaken(&mut tried, |premises| {
+                    let mut fewer = premises.to_vec();
+                    (premises.len() > 1 && at < premises.len()).then(|| fewer.remove(at)).map(|_| fewer)
+                });
+            }
+        }
+        // Lower bounds are tried by halves among those that settle a question.
+        let (mut from, mut to) = (0.0, 1.0);
+        for _ in 0..3 {
+            let middle = (from + to) / 2.0;
+            let is_done = self.weaken(&mut tried, |premises| lowered(premises, candidates, middle));
+            if is_done { to = middle } else { from = middle }
+        }
+        for _ in 0..2 {
+            self.weaken(&mut tried, |premises| {
+                changed(premises, |range| range.multiple = range.multiple.map(|all| all / 2).filter(|part| *part > 1))
+            });
+        }
+        tried
+    }
+
+    /// Tries weaker premises, and takes them if as much is done.
+    fn weaken(&mut self, tried: &mut Tried, weaker: impl FnOnce(&[Premise]) -> Option<Vec<Premise>>) -> bool {
+        let Some(premises) = weaker(&tried.0).filter(|premises| !premises.is_empty() && *premises != tried.0) else {
+            return false;
+        };
+        match self.measure(&premises) {
+            Some(measure) if measure.is_as_good(&tried.1) => {
+                *tried = (premises, measure);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// All that could be known of sizes from below, and by division.
+fn ranges<'s>(sizes: impl Iterator<Item = &'s Size>) -> Vec<Premise> {
+    let of = |size: &Size| {
+        let multiple = Some(size.multiple).filter(|multiple| *multiple > 1);
+        let range = Range { low: size.lows.last().copied(), high: None, multiple };
+        (!range.is_empty()).then(|| Premise::Range(size.name.clone(), range))
+    };
+    sizes.filter_map(of).collect()
+}
+
+fn at_most(size: &Size) -> Option<Premise> {
+    let high = Some(*size.highs.first()?);
+    Some(Premise::Range(size.name.clone(), Range { low: None, high, multiple: None }))
+}
+
+/// A size that is a number: 1 for the first dim of an input, which usually counts samples, and a common one for others.
+fn fixed(size: &Size) -> Premise {
+    let number = if size.place.1 == 0 { 1 } else { 64 };
+    Premise::Size(size.name.clone(), number)
+}
+
+/// Premises with changed ranges; those of which nothing is left go. Nothing if nothing changed.
+fn changed(premises: &[Premise], change: impl Fn(&mut Range)) -> Option<Vec<Premise>> {
+    let other: Vec<Premise> = premises
+        .iter()
+        .filter_map(|premise| match premise {
+            Premise::Range(name, range) => {
+                let mut range = range.clone();
+                change(&mut range);
+                (!range.is_empty()).then(|| Premise::Range(name.clone(), range))
+            }
+            other => Some(other.clone()),
+        })
+        .collect();
+    (other != premises).then_some(other)
+}
+
+/// Premises whose lower bounds are this part of the way up the bounds that settle questions.
+fn lowered(premises: &[Premise], candidates: &Candidates, part: f64) -> Option<Vec<Premise>> {
+    let lower = |premise: &Premise| {
+        let Premise::Range(name, range) = premise else { return premise.clone() };
+        let lows = candidates.sizes.iter().find(|size| size.name == *name).map(|size| &size.lows);
+        let Some((low, lows)) = range.low.zip(lows) else { return premise.clone() };
+        let at = (part * lows.len() as f64) as usize;
+        let low = lows.iter().nth(at).copied().filter(|other| *other < low).unwrap_or(low);
+        Premise::Range(name.clone(), Range { low: Some(low), ..range.clone() })
+    };
+    Some(premises.iter().map(lower).collect())
+}
