@@ -16,7 +16,7 @@ use crate::explain::{self, Explanation, Folded};
 use crate::ir::{self, Data, Model};
 use crate::onnx::{self, Limits, SaveOptions, Saved, Source};
 use crate::passes::{self, Options, Outcome};
-use crate::report::{Census, Interface, Note, Report, author_names, diff, input_names};
+use crate::report::{Census, Detail, Drawing, Interface, Note, Report, author_names, diff, input_names, slices_taken};
 use crate::slicing::SliceRule;
 
 /// An ONNX model: opened, to be folded and written.
@@ -165,7 +165,23 @@ impl OnnxModel {
     /// # Errors
     /// As [`fold`](Self::fold).
     pub fn fold_watched(&mut self, options: &Options, watch: &mut dyn FnMut(&'static str)) -> Result<Report, Error> {
-        self.fold_noting(options, watch, &mut |_, _, _| Ok(()))
+        if !options.detailed {
+            return self.fold_noting(options, watch, &mut |_, _, _| Ok(()));
+        }
+        self.whole()?;
+        let (original, bytes) = (self.model.clone(), self.bytes);
+        let mut detail = Detail { before: Drawing::of(&original), ..Detail::default() };
+        let (mut inferred, infers) = (original.clone(), options.clone().fold(false).stop_after(0));
+        let outcome = passes::run(&mut inferred, Rc::new(Scope::new()), &infers, bytes, watch)?;
+        detail.slices_before = slices_taken(&inferred, &outcome.facts);
+        let mut report = self.fold_noting(options, watch, &mut |model, outcome, seconds| {
+            detail.slices_after = slices_taken(model, &outcome.facts);
+            detail.causes = explain::causes(&Folded { original: &original, model, outcome, options, bytes, seconds });
+            Ok(())
+        })?;
+        detail.after = Drawing::of(&self.model);
+        report.detail = Some(Box::new(detail));
+        Ok(report)
     }
 
     /// The same, and before what is proved is forgotten `note` sees the folded model with it, and the seconds folding took.
@@ -186,6 +202,7 @@ impl OnnxModel {
         let outcome = passes::run(&mut self.model, Rc::clone(&scope), options, self.bytes, watch)?;
         let seconds = begin.elapsed().as_secs_f64();
         let noted = note(&self.model, &outcome, seconds);
+        let size_nodes = explain::size_nodes(&self.model, &outcome.facts);
         drop(outcome.facts);
         if options.stamp {
             self.model.stamp(format!("{} {}", env!("CARGO_PKG_VERSION"), options.told()).trim_end());
@@ -213,6 +230,8 @@ impl OnnxModel {
             fired: outcome.fired,
             last_edit: outcome.last_edit,
             edits: outcome.edits,
+            size_nodes,
+            detail: None,
             passes: outcome.passes,
             seconds,
         })
@@ -232,7 +251,7 @@ impl OnnxModel {
     ) -> Result<(Report, Explanation), Error> {
         self.whole()?;
         let (original, bytes) = (self.model.clone(), self.bytes);
-        let recording = options.clone().record_edits(true);
+        let recording = options.clone().detailed(true);
         self.scope.note_doubts();
         let mut explanation = Explanation::default();
         let report = self.fold_noting(&recording, &mut |_| {}, &mut |model, outcome, seconds| {
@@ -313,6 +332,11 @@ impl OnnxModel {
     /// values, sparse constants, training information.
     pub fn parser_text(&self, full: bool) -> String {
         ir::text::print_for_parser(&self.model, &onnx::heading(&self.model), full)
+    }
+
+    /// The model as a drawing shows it.
+    pub fn drawing(&self) -> Drawing {
+        Drawing::of(&self.model)
     }
 
     /// The bytes of the model as a `ModelProto`, data that lay in files beside it included.

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::expr::Dim;
-use super::monomial::Atom;
+use super::monomial::{Atom, Summand};
 use super::scope::Scope;
 
 /// Questions beyond this many are not noted.
@@ -49,6 +49,41 @@ impl Scope {
     }
 }
 
+impl Scope {
+    /// That `slack` is at least 0, with what it takes away on the other side: `a + b <= c`.
+    pub fn inequality(&self, slack: &Dim) -> String {
+        let (above, below): (Vec<Summand>, Vec<Summand>) =
+            slack.terms().iter().cloned().partition(|term| term.coefficient > 0);
+        let sum = |terms: Vec<Summand>, sign: i64| Dim::from_terms(terms)?.scaled(sign);
+        match (sum(above, 1), sum(below, -1)) {
+            (Some(above), Some(below)) if below.as_const().is_some() => {
+                format!("{} >= {}", self.format(&above), self.format(&below))
+            }
+            (Some(above), Some(below)) => format!("{} <= {}", self.format(&below), self.format(&above)),
+            _ => format!("{} >= 0", self.format(slack)),
+        }
+    }
+}
+
+/// What the members of maxima inside `a` differ by: which of them is the largest is a question.
+pub fn comparisons(a: &Dim) -> Vec<Dim> {
+    const MEMBERS: usize = 6;
+    let mut found = Vec::new();
+    let mut open = vec![a.clone()];
+    while let Some(dim) = open.pop() {
+        for atom in dim.terms().iter().flat_map(|term| term.monomial.factors()).map(|factor| &factor.atom) {
+            if let Atom::Max(members) = atom {
+                let members: Vec<&Dim> = members.iter().take(MEMBERS).collect();
+                for (at, one) in members.iter().enumerate() {
+                    found.extend(members.iter().skip(at + 1).filter_map(|other| one.minus(other)));
+                }
+            }
+            open.extend(atom.inner().cloned());
+        }
+    }
+    found
+}
+
 /// The numbers that expressions are divided by inside `a`, each with the expression that is divided.
 pub fn divisors(a: &Dim) -> Vec<(Dim, i64)> {
     let mut found = Vec::new();
@@ -81,6 +116,24 @@ mod tests {
         assert!(scope.ge(&size, &Dim::constant(0)).is_yes());
         let told: Vec<String> = scope.doubts().iter().map(|(slack, _)| scope.format(slack)).collect();
         assert_eq!(told, ["6 - s", "s - 7"]);
+    }
+
+    #[test]
+    fn an_inequality_takes_nothing_away() {
+        let scope = Scope::new();
+        let told = |text: &str| scope.inequality(&scope.parse(text).unwrap());
+        assert_eq!(told("130 - a - 2*b"), "a + 2*b <= 130");
+        assert_eq!(told("a - b"), "b <= a");
+        assert_eq!(told("a + b"), "a + b >= 0");
+        assert_eq!(told("a - 7"), "a >= 7");
+        assert_eq!(told("0 - a"), "a <= 0");
+    }
+
+    #[test]
+    fn members_of_maxima_are_compared() {
+        let scope = Scope::new();
+        let found = comparisons(&scope.parse("3 + max(0, s - 7)").unwrap());
+        assert_eq!(found.iter().map(|dim| scope.format(dim)).collect::<Vec<_>>().len(), 1);
     }
 
     #[test]

@@ -53,7 +53,7 @@ mod size;
 mod text;
 
 pub use ask::Answer;
-pub use doubts::divisors;
+pub use doubts::{comparisons, divisors};
 pub use expr::{Dim, Symbol};
 pub use parts::Operation;
 pub use scope::{Scope, is_identifier};

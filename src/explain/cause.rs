@@ -47,6 +47,20 @@ impl CauseKind {
             CauseKind::Untouched => "untouched",
         }
     }
+
+    /// What sort it is, in a clause about nodes.
+    pub fn title(self) -> &'static str {
+        match self {
+            CauseKind::Values => "Computes with values of the inputs",
+            CauseKind::Moves => "Takes or moves parts of values of the inputs",
+            CauseKind::Sizes => "Computes with sizes that only a run decides",
+            CauseKind::Operator => "Waits for an operator that is not known",
+            CauseKind::Random => "Computes with random numbers",
+            CauseKind::Quantized => "Keeps constants quantized",
+            CauseKind::Declined => "Could have been folded, and was not",
+            CauseKind::Untouched => "Left as it is, because it cannot work or is in dispute",
+        }
+    }
 }
 
 /// Why a node is left.

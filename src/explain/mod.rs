@@ -24,7 +24,7 @@ mod text;
 use std::rc::Rc;
 
 use crate::dim::Scope;
-use crate::ir::Model;
+use crate::ir::{Facts, Model};
 use crate::passes::{Options, Outcome, RunError};
 
 pub use cause::{Cause, CauseKind};
@@ -109,6 +109,19 @@ pub(crate) fn explain(folded: &Folded<'_>, names: &[String], trials: usize) -> R
     };
     explanation.answers = answers(folded, &candidates, &reaches, &explanation, names)?;
     Ok(explanation)
+}
+
+/// Why each node that is left is left.
+pub(crate) fn causes(folded: &Folded<'_>) -> Vec<Cause> {
+    cause::causes(folded, &Reaches::of(folded.model, &folded.outcome.facts))
+}
+
+/// How many nodes are left that only compute with sizes.
+pub(crate) fn size_nodes(model: &Model, facts: &Facts) -> usize {
+    let reaches = Reaches::of(model, facts);
+    let graphs = model.graphs().filter(|&graph| model.is_live(graph));
+    let nodes = graphs.flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
+    nodes.filter(|node| reaches.is_about_sizes(node)).count()
 }
 
 /// Folds a model anew under more assumptions; nothing, if they cannot be made.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::dim::{Dim, Scope, Symbol, divisors, is_identifier};
+use crate::dim::{Dim, Scope, Symbol, comparisons, divisors, is_identifier};
 use crate::ir::{DeclaredType, Fact, Facts, Model};
 use crate::ops::slice_cuts;
 use crate::passes::Assumption;
@@ -106,6 +106,8 @@ pub(super) struct Size {
     pub name: String,
     /// Where it stands first: the input and the axis.
     pub place: (String, usize),
+    /// How many open questions are about it.
+    pub asked: usize,
     /// Lower bounds that settle open questions.
     pub lows: BTreeSet<i64>,
     /// Upper bounds likewise.
@@ -133,7 +135,9 @@ impl Candidates {
         candidates.multiples(model, facts, &doubts);
         doubts.extend(scope.doubts().into_iter().take(MOST_DOUBTS).map(|(slack, _)| slack));
         for slack in &doubts {
-            candidates.note(scope, slack);
+            candidates.note(scope, slack, true);
+            // A question about several sizes may come down to one about one of them: which member of a maximum is the largest.
+            comparisons(slack).iter().for_each(|difference| candidates.note(scope, difference, false));
         }
         candidates
     }
@@ -168,8 +172,8 @@ impl Candidates {
         }
     }
 
-    /// Takes down what would settle whether `slack` is at least 0.
-    fn note(&mut self, scope: &Scope, slack: &Dim) {
+    /// Takes down what would settle whether `slack` is at least 0: of one size, and if `relates` of several.
+    fn note(&mut self, scope: &Scope, slack: &Dim, relates: bool) {
         let symbols: Vec<Symbol> = slack.symbols().into_iter().collect();
         let known: Vec<usize> =
             symbols.iter().filter_map(|symbol| self.sizes.iter().position(|size| size.symbol == *symbol)).collect();
@@ -178,16 +182,22 @@ impl Candidates {
         }
         if let [only] = known.as_slice() {
             let Some(size) = self.sizes.get_mut(*only) else { return };
+            size.asked += 1;
             let mut multiples = vec![1];
             multiples.extend(Some(size.multiple).filter(|multiple| *multiple > 1));
             for multiple in multiples {
                 let (low, high) = thresholds(slack, size.symbol, multiple);
+                let high = high.filter(|_| relates);
+                let other = if relates { None } else { slack_below(slack, size.symbol, multiple) };
+                let low = low.or(other);
                 size.lows.extend(low.filter(|low| (1..=LARGEST_BOUND).contains(low)));
                 size.highs.extend(high.filter(|high| (2..=LARGEST_BOUND * 16).contains(high)));
             }
             return;
         }
-        self.relation(scope, slack);
+        if relates {
+            self.relation(scope, slack);
+        }
     }
 
     /// Only sizes with names of their own can stand in a relation.
@@ -213,7 +223,15 @@ impl Candidates {
                 }
             }
         }
-        let text = format!("{} >= 0", scope.format(slack));
+        // What holds only where sizes are nearly nothing is no premise that anybody would give.
+        let holds = |even: i64, odd: i64| {
+            let value = |symbol: Symbol| symbols.iter().position(|other| *other == symbol);
+            slack.evaluate(&|symbol| value(symbol).map(|at| if at % 2 == 0 { even } else { odd })).is_some_and(|slack| slack >= 0)
+        };
+        if ![(8, 8), (8, 64), (64, 8)].iter().any(|&(even, odd)| holds(even, odd)) {
+            return;
+        }
+        let text = scope.inequality(slack);
         if self.relations.len() < MOST_RELATIONS && !self.relations.contains(&text) {
             self.relations.push(text);
         }
@@ -250,20 +268,27 @@ fn sizes_of(original: &Model, facts: &Facts) -> Vec<Size> {
             );
             let place = (place.name.clone(), axis);
             let (lows, highs) = (BTreeSet::new(), BTreeSet::new());
-            sizes.push(Size { symbol, name, place, lows, highs, multiple: 1 });
+            sizes.push(Size { symbol, name, place, asked: 0, lows, highs, multiple: 1 });
         }
     }
     sizes
 }
 
+/// The same from where on for the negated expression.
+fn slack_below(slack: &Dim, symbol: Symbol, multiple: i64) -> Option<i64> {
+    let negated = |value: i64| slack.evaluate(&|other| (other == symbol).then_some(value))?.checked_neg();
+    thresholds_of(&negated, multiple).0
+}
+
 /// From where on, and up to where, an expression in one symbol is at least 0 at multiples of `multiple`, if it is not so everywhere. Numbers
 /// are tried; what they tell is a candidate and no proof.
 fn thresholds(slack: &Dim, symbol: Symbol, multiple: i64) -> (Option<i64>, Option<i64>) {
+    thresholds_of(&|value| slack.evaluate(&|other| (other == symbol).then_some(value)), multiple)
+}
+
+fn thresholds_of(value_at: &dyn Fn(i64) -> Option<i64>, multiple: i64) -> (Option<i64>, Option<i64>) {
     const SOME: [i64; 14] = [40, 48, 56, 64, 96, 128, 192, 256, 384, 512, 1000, 1024, 4096, 10007];
-    let holds = |value: i64| {
-        let value = value.checked_mul(multiple)?;
-        Some(slack.evaluate(&|other| (other == symbol).then_some(value))? >= 0)
-    };
+    let holds = |value: i64| Some(value_at(value.checked_mul(multiple)?)? >= 0);
     let samples: Vec<i64> = (0..=34).chain(SOME).collect();
     let Some(held) = samples.iter().map(|&value| holds(value)).collect::<Option<Vec<bool>>>() else {
         return (None, None);

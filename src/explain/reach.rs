@@ -33,8 +33,8 @@ pub(super) struct Reaches {
     values: FxHashMap<ValueId, Reach>,
     /// The sizes of inputs.
     pub inputs: FxHashSet<Symbol>,
-    /// The value in which a symbol that is no size of an input was seen first.
-    origins: FxHashMap<Symbol, ValueId>,
+    /// The value in which a symbol that is no size of an input was seen first, and whether it is an element there and no size.
+    origins: FxHashMap<Symbol, (ValueId, bool)>,
 }
 
 impl Reaches {
@@ -64,7 +64,7 @@ impl Reaches {
 
     /// The value in which a symbol was seen first, if it is no size of an input.
     pub fn origin(&self, symbol: Symbol) -> Option<ValueId> {
-        self.origins.get(&symbol).copied()
+        self.origins.get(&symbol).map(|(value, _)| *value)
     }
 
     /// The symbols of a size that are no sizes of inputs.
@@ -84,12 +84,18 @@ impl Reaches {
         chain
     }
 
+    /// Whether a node computes with nothing but sizes.
+    pub fn is_about_sizes(&self, node: &Node) -> bool {
+        node.outputs().iter().flatten().map(|&value| self.get(value).kind).max() == Some(Kind::Sizes)
+    }
+
     fn set(&mut self, facts: &Facts, value: ValueId, reach: Reach) {
         if let Some(fact) = facts.get(value) {
             let elements = integers(fact);
-            for symbol in fact.shape().into_iter().flatten().chain(&elements).flat_map(|dim| dim.symbols()) {
-                if !self.inputs.contains(&symbol) {
-                    self.origins.entry(symbol).or_insert(value);
+            let dims = fact.shape().into_iter().flatten().map(|dim| (dim, false));
+            for (dim, is_element) in dims.chain(elements.iter().map(|dim| (dim, true))) {
+                for symbol in dim.symbols().into_iter().filter(|symbol| !self.inputs.contains(symbol)) {
+                    self.origins.entry(symbol).or_insert((value, is_element));
                 }
             }
         }
@@ -167,9 +173,11 @@ impl Reaches {
                 reach = Reach { kind: Kind::Sizes, via };
             }
             for symbol in self.open(dim) {
-                let origin = self.get(*self.origins.get(&symbol)?);
-                if origin.kind > reach.kind {
-                    reach = Reach { kind: origin.kind, via: self.origin(symbol) };
+                let (value, is_element) = *self.origins.get(&symbol)?;
+                // A size is a size wherever it comes from; an element of an input is a value.
+                let kind = self.get(value).kind;
+                if is_element && kind > reach.kind {
+                    reach = Reach { kind, via: Some(value) };
                 }
             }
         }

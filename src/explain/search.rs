@@ -33,6 +33,8 @@ pub struct Suggestion {
     pub nodes: usize,
     /// Results with a size that the inputs' sizes do not tell.
     pub open: usize,
+    /// Whether it makes a size a number.
+    is_number: bool,
     /// The nodes that are not left, by operator and first result.
     pub(super) gone: BTreeSet<String>,
 }
@@ -97,6 +99,13 @@ impl Measure {
     }
 }
 
+/// Lower bounds are first tried this high: a question may hide behind another.
+const LEAST_LOW: i64 = 16;
+/// An upper bound that leaves less is none that anybody would give.
+const LEAST_HIGH: i64 = 32;
+/// How often a lower bound is halved.
+const MOST_HALVES: usize = 5;
+
 /// Folds again, a limited number of times.
 pub(super) struct Search<'f> {
     folded: &'f Folded<'f>,
@@ -129,7 +138,8 @@ impl<'f> Search<'f> {
 
     /// What was found, what saves most first.
     pub fn into_suggestions(mut self) -> Vec<Suggestion> {
-        self.found.sort_by_key(|found| (found.nodes, found.open, found.assumptions.len()));
+        // A number narrows more than a range.
+        self.found.sort_by_key(|found| (found.is_number, found.nodes, found.open, found.assumptions.len()));
         self.found
     }
 
@@ -151,6 +161,16 @@ impl<'f> Search<'f> {
             sorts.push(candidates.sizes.iter().filter_map(at_most).collect());
             sorts.extend(candidates.sizes.iter().find(|size| size.place.1 == 0).map(|size| vec![fixed(size)]));
         }
+        self.sorts(sorts, candidates);
+        if asked.is_empty() {
+            // What is left of the trials is for sizes that are numbers.
+            let others = candidates.sizes.iter().filter(|size| size.place.1 > 0).take(2);
+            self.sorts(others.map(|size| vec![fixed(size)]).collect(), candidates);
+        }
+    }
+
+    /// Tries premises of several sorts, and then weaker ones of each that changes something.
+    fn sorts(&mut self, sorts: Vec<Vec<Premise>>, candidates: &Candidates) {
         let mut worth: Vec<Tried> = Vec::new();
         for premises in sorts.into_iter().filter(|premises| !premises.is_empty()) {
             let Some(measure) = self.measure(&premises) else { continue };
@@ -188,8 +208,9 @@ impl<'f> Search<'f> {
         let gone = self.base.left.difference(&measure.left).cloned().collect();
         let assumptions = premises.iter().map(Premise::assumption).collect();
         let (nodes, open) = (measure.nodes, measure.open);
+        let is_number = premises.iter().any(|premise| matches!(premise, Premise::Size(..)));
         if self.found.iter().all(|found| found.flags != flags) {
-            self.found.push(Suggestion { flags, assumptions, condition, nodes, open, gone });
+            self.found.push(Suggestion { flags, assumptions, condition, nodes, open, is_number, gone });
         }
     }
 
@@ -197,7 +218,18 @@ impl<'f> Search<'f> {
     fn weakened(&mut self, mut tried: Tried, candidates: &Candidates) -> Tried {
         self.weaken(&mut tried, |premises| changed(premises, |range| range.multiple = None));
         self.weaken(&mut tried, |premises| changed(premises, |range| range.low = None));
-        if tried.0.len() > 1 {
+        // One size alone, those first of which most was asked.
+        let asked = |premise: &Premise| match premise {
+            Premise::Range(name, _) => {
+                let size = candidates.sizes.iter().find(|size| size.name == *name);
+                size.map_or(0, |size| size.asked)
+            }
+            _ => 0,
+        };
+        let mut alone: Vec<Premise> = if tried.0.len() > 1 { tried.0.clone() } else { Vec::new() };
+        alone.sort_by_key(|premise| std::cmp::Reverse(asked(premise)));
+        let is_one = alone.into_iter().take(2).any(|premise| self.weaken(&mut tried, |_| Some(vec![premise])));
+        if !is_one && tried.0.len() > 2 {
             for at in (0..tried.0.len().min(4)).rev() {
                 self.weaken(&mut tried, |premises| {
                     let mut fewer = premises.to_vec();
@@ -205,19 +237,33 @@ impl<'f> Search<'f> {
                 });
             }
         }
-        // Lower bounds are tried by halves among those that settle a question.
-        let (mut from, mut to) = (0.0, 1.0);
-        for _ in 0..3 {
-            let middle = (from + to) / 2.0;
-            let is_done = self.weaken(&mut tried, |premises| lowered(premises, candidates, middle));
-            if is_done { to = middle } else { from = middle }
-        }
+        self.lower(&mut tried);
         for _ in 0..2 {
             self.weaken(&mut tried, |premises| {
                 changed(premises, |range| range.multiple = range.multiple.map(|all| all / 2).filter(|part| *part > 1))
             });
         }
         tried
+    }
+
+    /// Halves the way down to the least lower bounds under which as much is done: all of them together.
+    fn lower(&mut self, tried: &mut Tried) {
+        let lows = |premises: &[Premise]| {
+            let low = |premise: &Premise| match premise {
+                Premise::Range(_, range) => range.low,
+                _ => None,
+            };
+            premises.iter().filter_map(low).max()
+        };
+        let mut least = 0;
+        for _ in 0..MOST_HALVES {
+            let Some(most) = lows(&tried.0).filter(|most| *most > least + 1) else { return };
+            let middle = least + (most - least) / 2;
+            let capped = |premises: &[Premise]| changed(premises, |range| range.low = range.low.map(|low| low.min(middle)));
+            if !self.weaken(tried, capped) {
+                least = middle;
+            }
+        }
     }
 
     /// Tries weaker premises, and takes them if as much is done.
@@ -239,14 +285,16 @@ impl<'f> Search<'f> {
 fn ranges<'s>(sizes: impl Iterator<Item = &'s Size>) -> Vec<Premise> {
     let of = |size: &Size| {
         let multiple = Some(size.multiple).filter(|multiple| *multiple > 1);
-        let range = Range { low: size.lows.last().copied(), high: None, multiple };
+        let range = Range { low: size.lows.last().map(|low| (*low).max(LEAST_LOW)), high: None, multiple };
         (!range.is_empty()).then(|| Premise::Range(size.name.clone(), range))
     };
     sizes.filter_map(of).collect()
 }
 
+/// The strongest upper bound that leaves sizes which somebody uses.
 fn at_most(size: &Size) -> Option<Premise> {
-    let high = Some(*size.highs.first()?);
+    let high = size.highs.iter().copied().find(|high| *high >= LEAST_HIGH);
+    let high = Some(high?);
     Some(Premise::Range(size.name.clone(), Range { low: None, high, multiple: None }))
 }
 
@@ -272,15 +320,3 @@ fn changed(premises: &[Premise], change: impl Fn(&mut Range)) -> Option<Vec<Prem
     (other != premises).then_some(other)
 }
 
-/// Premises whose lower bounds are this part of the way up the bounds that settle questions.
-fn lowered(premises: &[Premise], candidates: &Candidates, part: f64) -> Option<Vec<Premise>> {
-    let lower = |premise: &Premise| {
-        let Premise::Range(name, range) = premise else { return premise.clone() };
-        let lows = candidates.sizes.iter().find(|size| size.name == *name).map(|size| &size.lows);
-        let Some((low, lows)) = range.low.zip(lows) else { return premise.clone() };
-        let at = (part * lows.len() as f64) as usize;
-        let low = lows.iter().nth(at).copied().filter(|other| *other < low).unwrap_or(low);
-        Premise::Range(name.clone(), Range { low: Some(low), ..range.clone() })
-    };
-    Some(premises.iter().map(lower).collect())
-}

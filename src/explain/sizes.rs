@@ -128,43 +128,62 @@ impl View<'_> {
             let reason = format!("{described}: its bodies do not always give the same size, or how often they run is not known");
             return (reason, self.most(node));
         }
-        if let Some((a, b)) = self.unequal(node, size) {
-            let reason = format!("{described}: sizes {} and {} of its operands are not proved to be equal", self.size(&a), self.size(&b));
-            return (reason, self.most(node));
-        }
-        let Some(from) = self.most(node) else {
-            return (format!("{described}: the program does not say what size it gives"), None);
+        // Operands that say sizes are integers, and come behind what they are said of or are the only ones.
+        let says = |&(slot, value): &(usize, ValueId)| {
+            (slot > 0 || node.inputs().len() == 1 || node.is("Range"))
+                && self.is_integer(value)
+                && self.reaches.get(value).kind > Kind::Sizes
         };
-        match self.reaches.get(from).kind {
-            Kind::Constant | Kind::Sizes => {
-                (format!("{described}: no expression in the inputs' sizes was found for it"), Some(from))
-            }
-            _ => (format!("{described}: it depends on '{}', that is on {}", self.name(from), self.depends(from)), Some(from)),
+        let operands = || node.inputs().iter().enumerate().filter_map(|(slot, value)| Some((slot, (*value)?)));
+        let on = |from: ValueId| {
+            format!("{described}: it depends on '{}', that is on {}", self.name(from), self.depends(from))
+        };
+        if let Some((a, b)) = self.unequal(node, size) {
+            let (a, b) = (self.size(&a), self.size(&b));
+            return (format!("{described}: sizes {a} and {b} of its operands are not proved to be equal"), self.most(node));
         }
+        if let Some((_, from)) = operands().find(says) {
+            return (on(from), Some(from));
+        }
+        let is_told = |value: ValueId| {
+            let dims = self.facts.get(value).and_then(Fact::shape);
+            dims.is_some_and(|dims| dims.iter().all(|dim| self.reaches.open(dim).next().is_none()))
+        };
+        match self.most(node) {
+            None => (format!("{described}: the program does not say what size it gives"), None),
+            Some(from) if self.reaches.get(from).kind > Kind::Sizes && operands().all(|(_, value)| is_told(value)) => {
+                (on(from), Some(from))
+            }
+            Some(from) => (format!("{described}: no expression in the inputs' sizes was found for it"), Some(from)),
+        }
+    }
+
+    fn is_integer(&self, value: ValueId) -> bool {
+        let dtype = self.facts.get(value).and_then(Fact::dtype);
+        matches!(dtype, Some(DType::Int64 | DType::Int32 | DType::Bool))
     }
 
     /// The operand that a size most likely depends on: of those that depend on most, an integer one.
     fn most(&self, node: &Node) -> Option<ValueId> {
-        let is_integer = |value: ValueId| {
-            let dtype = self.facts.get(value).and_then(Fact::dtype);
-            matches!(dtype, Some(DType::Int64 | DType::Int32 | DType::Bool))
-        };
         let operands = node.inputs().iter().flatten().copied();
-        operands.rev().max_by_key(|&value| (self.reaches.get(value).kind, is_integer(value)))
+        operands.rev().max_by_key(|&value| (self.reaches.get(value).kind, self.is_integer(value)))
     }
 
-    /// Two sizes of operands on the same axis that a pointwise operator wants equal, counted from the last axis.
+    /// Two sizes of operands on the axis of the result, counted from the last one, that would have to be equal: of operands that broadcast, or
+    /// that have as many axes as the result.
     fn unequal(&self, node: &Node, size: Option<&Dim>) -> Option<(Dim, Dim)> {
         let size = size?;
         let shape = |value: ValueId| self.facts.get(value).and_then(Fact::shape);
         let result = shape(node.output(0)?)?;
         let at = result.iter().rev().position(|dim| dim == size)?;
-        let dims = node.inputs().iter().flatten().filter_map(|&value| shape(value)?.iter().rev().nth(at).cloned());
+        let pointwise = crate::ops::traits::traits_of(self.model, node).pointwise.is_some();
+        let operands = node.inputs().iter().flatten().filter_map(|&value| shape(value));
+        let alike = operands.filter(|dims| pointwise || dims.len() == result.len());
+        let dims = alike.filter_map(|dims| dims.iter().rev().nth(at).cloned());
         let mut open: Vec<Dim> = dims.filter(|dim| !dim.is_const(1) && dim != size).collect();
         open.dedup();
-        let pointwise = crate::ops::traits::traits_of(self.model, node).pointwise.is_some();
         match open.as_slice() {
-            [a, b, ..] if pointwise => Some((a.clone(), b.clone())),
+            [a, b, ..] => Some((a.clone(), b.clone())),
             _ => None,
         }
     }

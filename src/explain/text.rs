@@ -75,7 +75,7 @@ impl Explanation {
             let mut list: Vec<String> =
                 operators.iter().take(8).map(|(name, count)| format!("{count} {name}")).collect();
             list.extend((more > 0).then(|| format!("{more} more operators")));
-            writeln!(f, "\n{}: {} nodes ({})", title(kind), causes.len(), list.join(", "))?;
+            writeln!(f, "\n{}: {} nodes ({})", kind.title(), causes.len(), list.join(", "))?;
             // What the model is for needs no reason for each node.
             if kind == CauseKind::Values {
                 continue;
@@ -106,19 +106,6 @@ impl Explanation {
             0 => Ok(()),
             more => writeln!(f, "  and {more} more"),
         }
-    }
-}
-
-fn title(kind: CauseKind) -> &'static str {
-    match kind {
-        CauseKind::Values => "Computes with values of the inputs",
-        CauseKind::Moves => "Takes or moves parts of values of the inputs",
-        CauseKind::Sizes => "Computes with sizes that only a run decides",
-        CauseKind::Operator => "Waits for an operator that is not known",
-        CauseKind::Random => "Computes with random numbers",
-        CauseKind::Quantized => "Keeps constants quantized",
-        CauseKind::Declined => "Could have been folded, and was not",
-        CauseKind::Untouched => "Left as it is, because it cannot work or is in dispute",
     }
 }
 

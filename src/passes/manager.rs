@@ -56,7 +56,7 @@ pub fn run(
     };
     let disputed = opaque::make_disputed_opaque(model);
     let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each)
-        .recording(options.record_edits);
+        .recording(options.detailed);
     let mut profile = Profile::new(options.measure_memory);
     let result = if options.fold && disputed.is_empty() && model.functions().next().is_some() {
         fold_with_functions(model, &scope, options, model_bytes, edits, &mut profile, watch)

@@ -36,7 +36,7 @@ macro_rules! options {
                     $((stringify!($each), format!("{:?}", self.$each), format!("{:?}", usual.$each)),)*
                 ];
                 // What is told of a run changes nothing of the result.
-                let of_reports = ["measure_memory", "record_edits", "verify_each"];
+                let of_reports = ["measure_memory", "detailed", "verify_each"];
                 let other = options.iter().filter(|(name, own, usual)| own != usual && !of_reports.contains(name));
                 other.map(|(name, own, _)| format!("{name}={own}")).collect::<Vec<_>>().join(" ")
             }
@@ -94,8 +94,8 @@ options! {
     verify_each: bool = false;
     /// Whether the report tells by how much each pass raised the most memory that the process held.
     measure_memory: bool = false;
-    /// Whether the report lists every edit with its place.
-    record_edits: bool = false;
+    /// Whether the report tells every edit with its place, every node and type before and after, and what each Slice takes.
+    detailed: bool = false;
     /// Whether declared shapes of results are premises like what is proved. They are often wrong.
     trust_declared_shapes: bool = false;
     /// Whether dequantized constants become floats where they are computed with. Otherwise they stay integers and scales, which is what
