@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io;
 
-use crate::explain::NoPlace;
 use crate::evaluation::EvaluateError;
+use crate::explain::NoPlace;
 use crate::onnx::external::ExternalProblem;
 use crate::onnx::wire::Problem;
 use crate::onnx::{DecodeError, EncodeError, FileError, ImportError, ImportReason, SaveError, SourceError};

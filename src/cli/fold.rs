@@ -116,7 +116,9 @@ impl Fold {
         let mut jobs = jobs::plan(wanted)?;
         if self.out_dir.is_some() {
             if self.report == Format::Html {
-                return Err(Usage::error("a page of HTML tells of one model: say --report json with --out-dir, or leave --out-dir out"));
+                return Err(Usage::error(
+                    "a page of HTML tells of one model: say --report json with --out-dir, or leave --out-dir out",
+                ));
             }
             return self.run_all(&jobs);
         }
@@ -344,8 +346,10 @@ fn left(report: &Report) -> String {
     let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let mut told = String::new();
     if report.size_nodes > 0 {
-        let nodes = if report.size_nodes == 1 { "node that is left only computes" } else { "nodes that are left only compute" };
-        told = format!("{} {nodes} sizes; `explain` tells which, and tries what would let them go\n", report.size_nodes);
+        let nodes =
+            if report.size_nodes == 1 { "node that is left only computes" } else { "nodes that are left only compute" };
+        told =
+            format!("{} {nodes} sizes; `explain` tells which, and tries what would let them go\n", report.size_nodes);
     }
     if !kinds.is_empty() {
         told.push_str(&format!("`explain` tells more: {}\n", kinds.join(", ")));

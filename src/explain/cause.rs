@@ -158,7 +158,8 @@ fn constant(view: &View<'_>, node: &Node) -> Reason {
     if operator_of(view.model, node).is_some_and(|operator| operator.eval.is_none()) {
         return (CauseKind::Declined, "this program does not evaluate its operator".to_string(), None);
     }
-    let is_known = node.outputs().iter().flatten().any(|&value| view.facts.get(value).is_some_and(|f| f.data().is_some()));
+    let is_known =
+        node.outputs().iter().flatten().any(|&value| view.facts.get(value).is_some_and(|f| f.data().is_some()));
     let reason = match is_known {
         true => "its result is known, and it stays because of what reads it or because the model would grow",
         false => "its operands are constants, and it was not evaluated",
@@ -180,7 +181,9 @@ fn sizes(view: &View<'_>, node: &Node, results: &[ValueId], from: Option<ValueId
     let what = match (node.is("Shape") || node.is("Size"), told.is_empty()) {
         (true, false) => format!("it gives {}", told.join(", ")),
         (_, true) => "it computes with sizes".to_string(),
-        (false, false) if results.iter().any(|&value| view.facts.get(value).is_some_and(|f| !integers(f).is_empty())) => {
+        (false, false)
+            if results.iter().any(|&value| view.facts.get(value).is_some_and(|f| !integers(f).is_empty())) =>
+        {
             format!("it computes {}", told.join(", "))
         }
         (false, false) => format!("what it makes has sizes {}", told.join(", ")),
@@ -215,26 +218,34 @@ fn values(view: &View<'_>, id: NodeId, node: &Node, from: Option<ValueId>) -> Re
                 let text = format!("its indices '{}' are values of {}", view.name(indices), view.root(indices));
                 (CauseKind::Moves, text, Some(indices))
             }
-            (_, Some((indices, Kind::Sizes))) => {
-                moves(format!("its indices '{}' depend on sizes, and its data are values of {}", view.name(indices), view.root_of(from)))
-            }
+            (_, Some((indices, Kind::Sizes))) => moves(format!(
+                "its indices '{}' depend on sizes, and its data are values of {}",
+                view.name(indices),
+                view.root_of(from)
+            )),
             _ => moves(format!("it takes elements of '{}', which are values of {}", name(0), view.root_of(from))),
         },
         "Expand" => moves(format!("it repeats '{}'{}{}", name(0), view.shapes(node), view.readers(&outputs(node)))),
         "Where" => match reach(0) {
             Some((condition, Kind::Values)) => {
-                let text = format!("its condition '{}' depends on values of {}", view.name(condition), view.root(condition));
+                let text =
+                    format!("its condition '{}' depends on values of {}", view.name(condition), view.root(condition));
                 (CauseKind::Moves, text, Some(condition))
             }
-            Some((condition, Kind::Sizes)) => {
-                moves(format!("its condition '{}' depends on sizes, and it chooses between values of {}", view.name(condition), view.root_of(from)))
-            }
-            _ => moves(format!("its condition '{}' chooses some of one and some of the other, and these are values of {}", name(0), view.root_of(from))),
+            Some((condition, Kind::Sizes)) => moves(format!(
+                "its condition '{}' depends on sizes, and it chooses between values of {}",
+                view.name(condition),
+                view.root_of(from)
+            )),
+            _ => moves(format!(
+                "its condition '{}' chooses some of one and some of the other, and these are values of {}",
+                name(0),
+                view.root_of(from)
+            )),
         },
         "Range" => moves(format!("where it begins and ends depends on values of {}", view.root_of(from))),
-        "Reshape" | "Transpose" | "Concat" | "Split" | "Squeeze" | "Unsqueeze" | "Identity" | "Pad" | "Tile" | "Flatten" => {
-            moves(format!("it moves values of {}{}", view.root_of(from), view.shapes(node)))
-        }
+        "Reshape" | "Transpose" | "Concat" | "Split" | "Squeeze" | "Unsqueeze" | "Identity" | "Pad" | "Tile"
+        | "Flatten" => moves(format!("it moves values of {}{}", view.root_of(from), view.shapes(node))),
         _ => (CauseKind::Values, format!("it computes with values of {}", view.root_of(from)), from),
     }
 }
@@ -247,7 +258,8 @@ fn outputs(node: &Node) -> Vec<ValueId> {
 fn slice(view: &View<'_>, id: NodeId, node: &Node) -> String {
     let data = node.input(0).map_or("", |value| view.name(value));
     let Some(cuts) = slice_cuts(view.model, view.facts, id) else {
-        let open = (1..5).filter_map(|slot| node.input(slot)).find(|&value| view.reaches.get(value).kind > Kind::Constant);
+        let open =
+            (1..5).filter_map(|slot| node.input(slot)).find(|&value| view.reaches.get(value).kind > Kind::Constant);
         return match open {
             Some(bound) => format!("its operand '{}' depends on {}", view.name(bound), view.depends(bound)),
             None => format!("what it takes of '{data}' is not told apart: the shape is not known, or readings differ"),
@@ -270,7 +282,10 @@ fn slice(view: &View<'_>, id: NodeId, node: &Node) -> String {
                     Bound::Unknown => "?".to_string(),
                 };
                 let range = format!("{}:{}", bound(&cut.range.begin), bound(&cut.range.end));
-                format!("[{range}] of {} on axis {axis}, and no expression was found for how much that is", view.size(dim))
+                format!(
+                    "[{range}] of {} on axis {axis}, and no expression was found for how much that is",
+                    view.size(dim)
+                )
             }
         });
     }

@@ -1,24 +1,24 @@
 //! Why what is left is left: for each node that stays, and each size that nobody knows, the chain from there to an input, an operator or a
-//! premise that is missing; and which premises would let more be done.
+//! size that only a run decides; and what would let more be done if it were known of the inputs.
 //!
 //! | file | what it does |
 //! | --- | --- |
 //! | `reach` | finds for each value what its elements depend on: sizes of inputs, their values, operators that are not known |
 //! | `cause` | says of a node that stays why it does |
 //! | `sizes` | says of a size that nobody knows where it comes from |
-//! | `premise` | what could be known of the inputs, by the questions that the prover could not answer |
-//! | `search` | folds again under such premises, and keeps those that change something |
+//! | `supposition` | what could be known of the inputs, by the questions that the prover could not answer |
+//! | `search` | folds again under such suppositions, and keeps those that change something |
 //! | `place` | answers for one node, tensor or size |
 //! | `text` | writes all of it down |
 //!
-//! Nothing here is guessed: a premise is named only with what came of folding under it.
+//! Nothing here is guessed: a supposition is named only with what came of folding under it.
 
 mod cause;
 mod place;
-mod premise;
 mod reach;
 mod search;
 mod sizes;
+mod supposition;
 mod text;
 
 use std::rc::Rc;
@@ -32,9 +32,9 @@ pub use search::Suggestion;
 pub use sizes::OpenSize;
 
 use place::answers;
-use premise::Candidates;
 use reach::Reaches;
 use search::Search;
+use supposition::Candidates;
 
 /// Why what is left of a model is left, and what would let more be done.
 #[derive(Clone, Debug, Default)]

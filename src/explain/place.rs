@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::cause::{View, cause};
-use super::premise::{Candidates, Size};
 use super::reach::Reaches;
 use super::search::key;
+use super::supposition::{Candidates, Size};
 use super::{Explanation, Folded, NoPlace};
 use crate::dim::{Dim, Symbol};
 use crate::ir::text::type_text;
@@ -72,7 +72,8 @@ fn nodes(model: &Model) -> impl Iterator<Item = NodeId> + '_ {
 fn values(model: &Model) -> impl Iterator<Item = ValueId> + '_ {
     let graphs = model.graphs().filter(|&graph| model.is_live(graph));
     let held = graphs.flat_map(|graph| model.graph(graph).inputs().iter().chain(model.graph(graph).initializers()));
-    held.copied().chain(nodes(model).filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten().copied()))
+    held.copied()
+        .chain(nodes(model).filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten().copied()))
 }
 
 fn node_named(model: &Model, name: &str) -> Option<NodeId> {
@@ -124,8 +125,10 @@ fn of_size(view: &View<'_>, explanation: &Explanation, size: &Size) -> String {
         let dims = view.facts.get(value).and_then(Fact::shape);
         dims.is_some_and(|dims| dims.iter().any(|dim| dim.symbols().contains(&size.symbol)))
     };
-    let results: Vec<ValueId> =
-        nodes(view.model).filter_map(|id| view.model.node(id)).flat_map(|node| node.outputs().iter().flatten().copied()).collect();
+    let results: Vec<ValueId> = nodes(view.model)
+        .filter_map(|id| view.model.node(id))
+        .flat_map(|node| node.outputs().iter().flatten().copied())
+        .collect();
     let with = results.iter().filter(|&&value| has(value)).count();
     let _ = writeln!(text, "; {range}");
     let _ = writeln!(text, "  {with} of {} results of nodes have it in their shapes", results.len());
@@ -141,8 +144,11 @@ fn of_size(view: &View<'_>, explanation: &Explanation, size: &Size) -> String {
 
 fn of_written(folded: &Folded<'_>, view: &View<'_>, name: &str, value: ValueId, dim: Option<&Dim>) -> String {
     let mut text = format!("size '{name}' of '{}'", view.name(value));
-    if let Some((_, _, reason)) =
-        folded.outcome.notes.iter().find(|(place, kind, _)| *kind == EventKind::NamedSize && place.contains(&format!("'{name}'")))
+    if let Some((_, _, reason)) = folded
+        .outcome
+        .notes
+        .iter()
+        .find(|(place, kind, _)| *kind == EventKind::NamedSize && place.contains(&format!("'{name}'")))
     {
         let _ = writeln!(text, ": a name for what is too long to be written; {reason}");
     } else {
@@ -174,7 +180,8 @@ fn of_node(folded: &Folded<'_>, view: &View<'_>, explanation: &Explanation, id: 
     chain(&mut text, &cause.chain);
     let mut open = Vec::new();
     for &value in node.outputs().iter().flatten() {
-        let ty = view.model.value(value).declared.as_ref().map_or_else(|| "nothing is known of it".to_string(), type_text);
+        let ty =
+            view.model.value(value).declared.as_ref().map_or_else(|| "nothing is known of it".to_string(), type_text);
         let _ = writeln!(text, "  result '{}': {ty}", view.name(value));
         let dims = view.facts.get(value).and_then(Fact::shape).into_iter().flatten();
         open.extend(dims.flat_map(|dim| view.reaches.open(dim)));
@@ -184,7 +191,7 @@ fn of_node(folded: &Folded<'_>, view: &View<'_>, explanation: &Explanation, id: 
     let mut settles = explanation.suggestions.iter().filter(|found| found.gone.contains(&own)).peekable();
     match settles.peek() {
         Some(_) => settles.for_each(|found| _ = writeln!(text, "  it goes with {}", found.told(explanation))),
-        None if explanation.trials.0 > 0 => text.push_str("  no premise that was tried makes it go\n"),
+        None if explanation.trials.0 > 0 => text.push_str("  nothing that was tried makes it go\n"),
         None => {}
     }
     text

@@ -1,4 +1,4 @@
-//! Folds again under premises, and keeps those under which more is done.
+//! Folds again under suppositions, and keeps those under which more is done.
 //!
 //! First everything of one sort is supposed at once. Where that changes nothing, no part of it does, and one trial was enough. Where it does,
 //! what is supposed is made weaker as long as as much is done: what is told in the end is what was tried last, with what came of it.
@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rustc_hash::FxHashSet;
 
-use super::premise::{Candidates, Premise, Range, Size};
+use super::supposition::{Candidates, Range, Size, Supposition};
 use super::{Folded, folded_under};
 use crate::dim::Symbol;
 use crate::ir::{Fact, Facts, Model, Type};
@@ -34,7 +34,7 @@ pub struct Suggestion {
     /// Results with a size that the inputs' sizes do not tell.
     pub open: usize,
     /// Whether it makes a size a number.
-    is_number: bool,
+    pub(super) is_number: bool,
     /// The nodes that are not left, by operator and first result.
     pub(super) gone: BTreeSet<String>,
 }
@@ -118,8 +118,8 @@ pub(super) struct Search<'f> {
     found: Vec<Suggestion>,
 }
 
-/// Premises with what came of them.
-type Tried = (Vec<Premise>, Measure);
+/// Suppositions with what came of them.
+type Tried = (Vec<Supposition>, Measure);
 
 impl<'f> Search<'f> {
     pub fn new(folded: &'f Folded<'f>, most: usize) -> Self {
@@ -148,14 +148,15 @@ impl<'f> Search<'f> {
         let scope = self.folded.outcome.facts.scope();
         let asked: Vec<&Size> = names.iter().filter_map(|name| candidates.size(scope, name)).collect();
         let of = |sizes: &[&Size]| ranges(sizes.iter().copied());
-        let mut sorts: Vec<Vec<Premise>> = Vec::new();
+        let mut sorts: Vec<Vec<Supposition>> = Vec::new();
         for size in &asked {
             sorts.push(of(&[size]));
+            sorts.push(at_most(size).into_iter().collect());
             sorts.push(vec![fixed(size)]);
         }
         if asked.is_empty() {
             sorts.push(of(&candidates.sizes.iter().collect::<Vec<_>>()));
-            let relation = |text: &String| Premise::Relation(text.clone());
+            let relation = |text: &String| Supposition::Relation(text.clone());
             sorts.push(candidates.equalities.iter().map(relation).collect());
             sorts.push(candidates.relations.iter().take(1).map(relation).collect());
             sorts.push(candidates.sizes.iter().filter_map(at_most).collect());
@@ -169,23 +170,31 @@ impl<'f> Search<'f> {
         }
     }
 
-    /// Tries premises of several sorts, and then weaker ones of each that changes something.
-    fn sorts(&mut self, sorts: Vec<Vec<Premise>>, candidates: &Candidates) {
+    /// Tries suppositions of several sorts, and then weaker ones of each that changes something.
+    fn sorts(&mut self, sorts: Vec<Vec<Supposition>>, candidates: &Candidates) {
         let mut worth: Vec<Tried> = Vec::new();
-        for premises in sorts.into_iter().filter(|premises| !premises.is_empty()) {
-            let Some(measure) = self.measure(&premises) else { continue };
-            if measure.is_better(&self.base) {
-                worth.push((premises, measure));
+        for suppositions in sorts.into_iter().filter(|suppositions| !suppositions.is_empty()) {
+            match self.measure(&suppositions) {
+                Some(measure) if measure.is_better(&self.base) => worth.push((suppositions, measure)),
+                // All of it at once may be impossible where one part alone is not.
+                None if !self.ended && suppositions.len() > 1 => {
+                    for supposition in by_questions(&suppositions, candidates).into_iter().take(2) {
+                        let alone = vec![supposition];
+                        let better = self.measure(&alone).filter(|measure| measure.is_better(&self.base));
+                        worth.extend(better.map(|measure| (alone, measure)));
+                    }
+                }
+                _ => {}
             }
         }
         for tried in worth {
-            let (premises, measure) = self.weakened(tried, candidates);
-            self.keep(premises, measure);
+            let (suppositions, measure) = self.weakened(tried, candidates);
+            self.keep(suppositions, measure);
         }
     }
 
-    /// What is left if these premises hold; nothing if they cannot, or no trial is left.
-    fn measure(&mut self, premises: &[Premise]) -> Option<Measure> {
+    /// What is left if these suppositions hold; nothing if they cannot, or no trial is left.
+    fn measure(&mut self, suppositions: &[Supposition]) -> Option<Measure> {
         let seconds = self.begin.elapsed().as_secs_f64();
         let is_late = seconds > FREE_SECONDS.max(self.folded.seconds * MOST_TIMES);
         if self.made >= self.most || is_late {
@@ -193,54 +202,56 @@ impl<'f> Search<'f> {
             return None;
         }
         self.made += 1;
-        let options = self.under(premises);
+        let options = self.under(suppositions);
         let (model, outcome) = folded_under(self.folded.original, &options, self.folded.bytes)?;
         Some(Measure::of(&model, &outcome.facts))
     }
 
-    fn under(&self, premises: &[Premise]) -> Options {
-        self.folded.options.clone().assumptions(premises.iter().map(Premise::assumption))
+    fn under(&self, suppositions: &[Supposition]) -> Options {
+        self.folded.options.clone().assumptions(suppositions.iter().map(Supposition::assumption))
     }
 
-    fn keep(&mut self, premises: Vec<Premise>, measure: Measure) {
-        let flags = premises.iter().map(Premise::flag).collect::<Vec<_>>().join(" ");
-        let condition = premises.iter().map(Premise::condition).collect::<Vec<_>>().join(", ");
+    fn keep(&mut self, suppositions: Vec<Supposition>, measure: Measure) {
+        let flags = suppositions.iter().map(Supposition::flag).collect::<Vec<_>>().join(" ");
+        let condition = suppositions.iter().map(Supposition::condition).collect::<Vec<_>>().join(", ");
         let gone = self.base.left.difference(&measure.left).cloned().collect();
-        let assumptions = premises.iter().map(Premise::assumption).collect();
+        let assumptions = suppositions.iter().map(Supposition::assumption).collect();
         let (nodes, open) = (measure.nodes, measure.open);
-        let is_number = premises.iter().any(|premise| matches!(premise, Premise::Size(..)));
+        let is_number = suppositions.iter().any(|supposition| matches!(supposition, Supposition::Size(..)));
         if self.found.iter().all(|found| found.flags != flags) {
             self.found.push(Suggestion { flags, assumptions, condition, nodes, open, is_number, gone });
         }
     }
 
-    /// The weakest premises found under which as much is done.
+    /// The weakest suppositions found under which as much is done.
     fn weakened(&mut self, mut tried: Tried, candidates: &Candidates) -> Tried {
-        self.weaken(&mut tried, |premises| changed(premises, |range| range.multiple = None));
-        self.weaken(&mut tried, |premises| changed(premises, |range| range.low = None));
+        self.weaken(&mut tried, |suppositions| changed(suppositions, |range| range.multiple = None));
+        self.weaken(&mut tried, |suppositions| changed(suppositions, |range| range.low = None));
         // One size alone, those first of which most was asked.
-        let asked = |premise: &Premise| match premise {
-            Premise::Range(name, _) => {
-                let size = candidates.sizes.iter().find(|size| size.name == *name);
-                size.map_or(0, |size| size.asked)
-            }
-            _ => 0,
-        };
-        let mut alone: Vec<Premise> = if tried.0.len() > 1 { tried.0.clone() } else { Vec::new() };
-        alone.sort_by_key(|premise| std::cmp::Reverse(asked(premise)));
-        let is_one = alone.into_iter().take(2).any(|premise| self.weaken(&mut tried, |_| Some(vec![premise])));
+        let alone = if tried.0.len() > 1 { by_questions(&tried.0, candidates) } else { Vec::new() };
+        let is_one = alone.into_iter().take(2).any(|supposition| self.weaken(&mut tried, |_| Some(vec![supposition])));
         if !is_one && tried.0.len() > 2 {
             for at in (0..tried.0.len().min(4)).rev() {
-                self.weaken(&mut tried, |premises| {
-                    let mut fewer = premises.to_vec();
-                    (premises.len() > 1 && at < premises.len()).then(|| fewer.remove(at)).map(|_| fewer)
+                self.weaken(&mut tried, |suppositions| {
+                    let mut fewer = suppositions.to_vec();
+                    (suppositions.len() > 1 && at < suppositions.len()).then(|| fewer.remove(at)).map(|_| fewer)
                 });
             }
         }
         self.lower(&mut tried);
         for _ in 0..2 {
-            self.weaken(&mut tried, |premises| {
-                changed(premises, |range| range.multiple = range.multiple.map(|all| all / 2).filter(|part| *part > 1))
+            self.weaken(&mut tried, |suppositions| {
+                changed_of(suppositions, candidates, |range, size| {
+                    let above = |high: i64| size.highs.range(high.saturating_add(1)..).next().copied();
+                    range.high = range.high.map(|high| above(high).unwrap_or(high));
+                })
+            });
+        }
+        for _ in 0..2 {
+            self.weaken(&mut tried, |suppositions| {
+                changed(suppositions, |range| {
+                    range.multiple = range.multiple.map(|all| all / 2).filter(|part| *part > 1)
+                })
             });
         }
         tried
@@ -248,32 +259,36 @@ impl<'f> Search<'f> {
 
     /// Halves the way down to the least lower bounds under which as much is done: all of them together.
     fn lower(&mut self, tried: &mut Tried) {
-        let lows = |premises: &[Premise]| {
-            let low = |premise: &Premise| match premise {
-                Premise::Range(_, range) => range.low,
+        let lows = |suppositions: &[Supposition]| {
+            let low = |supposition: &Supposition| match supposition {
+                Supposition::Range(_, range) => range.low,
                 _ => None,
             };
-            premises.iter().filter_map(low).max()
+            suppositions.iter().filter_map(low).max()
         };
         let mut least = 0;
         for _ in 0..MOST_HALVES {
             let Some(most) = lows(&tried.0).filter(|most| *most > least + 1) else { return };
             let middle = least + (most - least) / 2;
-            let capped = |premises: &[Premise]| changed(premises, |range| range.low = range.low.map(|low| low.min(middle)));
+            let capped = |suppositions: &[Supposition]| {
+                changed(suppositions, |range| range.low = range.low.map(|low| low.min(middle)))
+            };
             if !self.weaken(tried, capped) {
                 least = middle;
             }
         }
     }
 
-    /// Tries weaker premises, and takes them if as much is done.
-    fn weaken(&mut self, tried: &mut Tried, weaker: impl FnOnce(&[Premise]) -> Option<Vec<Premise>>) -> bool {
-        let Some(premises) = weaker(&tried.0).filter(|premises| !premises.is_empty() && *premises != tried.0) else {
+    /// Tries weaker suppositions, and takes them if as much is done.
+    fn weaken(&mut self, tried: &mut Tried, weaker: impl FnOnce(&[Supposition]) -> Option<Vec<Supposition>>) -> bool {
+        let Some(suppositions) =
+            weaker(&tried.0).filter(|suppositions| !suppositions.is_empty() && *suppositions != tried.0)
+        else {
             return false;
         };
-        match self.measure(&premises) {
+        match self.measure(&suppositions) {
             Some(measure) if measure.is_as_good(&tried.1) => {
-                *tried = (premises, measure);
+                *tried = (suppositions, measure);
                 true
             }
             _ => false,
@@ -281,42 +296,74 @@ impl<'f> Search<'f> {
     }
 }
 
+/// Suppositions, those first about whose size most questions are open.
+fn by_questions(suppositions: &[Supposition], candidates: &Candidates) -> Vec<Supposition> {
+    let asked = |supposition: &Supposition| match supposition {
+        Supposition::Range(name, _) => {
+            let size = candidates.sizes.iter().find(|size| size.name == *name);
+            size.map_or(0, |size| size.asked)
+        }
+        _ => 0,
+    };
+    let mut suppositions = suppositions.to_vec();
+    suppositions.sort_by_key(|supposition| std::cmp::Reverse(asked(supposition)));
+    suppositions
+}
+
 /// All that could be known of sizes from below, and by division.
-fn ranges<'s>(sizes: impl Iterator<Item = &'s Size>) -> Vec<Premise> {
+fn ranges<'s>(sizes: impl Iterator<Item = &'s Size>) -> Vec<Supposition> {
     let of = |size: &Size| {
         let multiple = Some(size.multiple).filter(|multiple| *multiple > 1);
         let range = Range { low: size.lows.last().map(|low| (*low).max(LEAST_LOW)), high: None, multiple };
-        (!range.is_empty()).then(|| Premise::Range(size.name.clone(), range))
+        (!range.is_empty()).then(|| Supposition::Range(size.name.clone(), range))
     };
     sizes.filter_map(of).collect()
 }
 
 /// The strongest upper bound that leaves sizes which somebody uses.
-fn at_most(size: &Size) -> Option<Premise> {
+fn at_most(size: &Size) -> Option<Supposition> {
     let high = size.highs.iter().copied().find(|high| *high >= LEAST_HIGH);
     let high = Some(high?);
-    Some(Premise::Range(size.name.clone(), Range { low: None, high, multiple: None }))
+    Some(Supposition::Range(size.name.clone(), Range { low: None, high, multiple: None }))
 }
 
 /// A size that is a number: 1 for the first dim of an input, which usually counts samples, and a common one for others.
-fn fixed(size: &Size) -> Premise {
+fn fixed(size: &Size) -> Supposition {
     let number = if size.place.1 == 0 { 1 } else { 64 };
-    Premise::Size(size.name.clone(), number)
+    Supposition::Size(size.name.clone(), number)
 }
 
-/// Premises with changed ranges; those of which nothing is left go. Nothing if nothing changed.
-fn changed(premises: &[Premise], change: impl Fn(&mut Range)) -> Option<Vec<Premise>> {
-    let other: Vec<Premise> = premises
+/// Suppositions with ranges that are changed by what is known of their sizes.
+fn changed_of(
+    suppositions: &[Supposition],
+    candidates: &Candidates,
+    change: impl Fn(&mut Range, &Size),
+) -> Option<Vec<Supposition>> {
+    let other = suppositions.iter().map(|supposition| match supposition {
+        Supposition::Range(name, range) => {
+            let mut range = range.clone();
+            if let Some(size) = candidates.sizes.iter().find(|size| size.name == *name) {
+                change(&mut range, size);
+            }
+            Supposition::Range(name.clone(), range)
+        }
+        other => other.clone(),
+    });
+    Some(other.collect())
+}
+
+/// Suppositions with changed ranges; those of which nothing is left go. Nothing if nothing changed.
+fn changed(suppositions: &[Supposition], change: impl Fn(&mut Range)) -> Option<Vec<Supposition>> {
+    let other: Vec<Supposition> = suppositions
         .iter()
-        .filter_map(|premise| match premise {
-            Premise::Range(name, range) => {
+        .filter_map(|supposition| match supposition {
+            Supposition::Range(name, range) => {
                 let mut range = range.clone();
                 change(&mut range);
-                (!range.is_empty()).then(|| Premise::Range(name.clone(), range))
+                (!range.is_empty()).then(|| Supposition::Range(name.clone(), range))
             }
             other => Some(other.clone()),
         })
         .collect();
-    (other != premises).then_some(other)
+    (other != suppositions).then_some(other)
 }
-

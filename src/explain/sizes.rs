@@ -41,13 +41,16 @@ pub(super) fn open_sizes(model: &Model, facts: &Facts, reaches: &Reaches) -> Vec
                             *symbols.entry(symbol).or_default() += 1;
                         });
                     }
-                    (None | Some(Type::Tensor(_)), None) => *shapeless.entry(view.first_shapeless(value)).or_default() += 1,
+                    (None | Some(Type::Tensor(_)), None) => {
+                        *shapeless.entry(view.first_shapeless(value)).or_default() += 1
+                    }
                     _ => {}
                 }
             }
         }
     }
-    let mut found: Vec<OpenSize> = symbols.into_iter().map(|(symbol, tensors)| view.open_size(symbol, tensors)).collect();
+    let mut found: Vec<OpenSize> =
+        symbols.into_iter().map(|(symbol, tensors)| view.open_size(symbol, tensors)).collect();
     found.extend(shapeless.into_iter().map(|(value, tensors)| view.rank(value, tensors)));
     found.sort_by(|a, b| (b.tensors, &a.tensor, &a.name).cmp(&(a.tensors, &b.tensor, &b.name)));
     found
@@ -121,11 +124,13 @@ impl View<'_> {
         let described = self.model.describe(id);
         let Some(node) = self.model.node(id) else { return (described, None) };
         if operator_of(self.model, node).is_none() {
-            let reason = format!("{described}: its operator is not known, so nothing is known of the sizes of its results");
+            let reason =
+                format!("{described}: its operator is not known, so nothing is known of the sizes of its results");
             return (reason, None);
         }
         if node.subgraphs().next().is_some() {
-            let reason = format!("{described}: its bodies do not always give the same size, or how often they run is not known");
+            let reason =
+                format!("{described}: its bodies do not always give the same size, or how often they run is not known");
             return (reason, self.most(node));
         }
         // Operands that say sizes are integers, and come behind what they are said of or are the only ones.
@@ -140,7 +145,10 @@ impl View<'_> {
         };
         if let Some((a, b)) = self.unequal(node, size) {
             let (a, b) = (self.size(&a), self.size(&b));
-            return (format!("{described}: sizes {a} and {b} of its operands are not proved to be equal"), self.most(node));
+            return (
+                format!("{described}: sizes {a} and {b} of its operands are not proved to be equal"),
+                self.most(node),
+            );
         }
         if let Some((_, from)) = operands().find(says) {
             return (on(from), Some(from));

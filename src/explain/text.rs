@@ -36,7 +36,9 @@ impl Explanation {
         if !kinds.is_empty() {
             told.push_str(&format!(": {}", kinds.join(", ")));
         }
-        if let Some(best) = self.suggestions.first() {
+        let helps = |found: &&Suggestion| found.nodes < after;
+        let best = self.suggestions.iter().filter(helps).min_by_key(|found| (found.is_number, found.nodes));
+        if let Some(best) = best {
             told.push_str(&format!("; with {} {} stay", best.flags, best.nodes));
         }
         told
@@ -45,7 +47,10 @@ impl Explanation {
     fn suggestions(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (trials, ended) = self.trials;
         if !self.suggestions.is_empty() {
-            writeln!(f, "\nWhat would let more be done, each tried by folding again:")?;
+            writeln!(
+                f,
+                "\nWhat would let more be done, each tried by folding again. Each allows fewer inputs than the model does:"
+            )?;
         }
         for found in &self.suggestions {
             writeln!(f, "  {}", found.told(self))?;

@@ -58,7 +58,9 @@ fn axis(scope: &Scope, size: &Dim, taken: Option<(Dim, Dim)>, step: Option<i64>,
     let picture = picture.filter(|&(start, len, size)| {
         let span = len.checked_sub(1).and_then(|last| last.checked_mul(step.unwrap_or(1)));
         let last = span.and_then(|span| start.checked_add(span));
-        size > 0 && len >= 0 && (len == 0 || (0..size).contains(&start) && last.is_some_and(|last| (0..size).contains(&last)))
+        size > 0
+            && len >= 0
+            && (len == 0 || (0..size).contains(&start) && last.is_some_and(|last| (0..size).contains(&last)))
     });
     let is_known = taken.is_some();
     let taken = taken.filter(|_| is_cut).map(|(start, len)| (scope.format(&start), scope.format(&len)));

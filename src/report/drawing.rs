@@ -126,7 +126,8 @@ impl Drawing {
         let mut text = language.begin();
         let mut makers: BTreeMap<&str, (String, &str)> = BTreeMap::new();
         for (at, node) in shown.iter().enumerate() {
-            let label = if node.name.is_empty() { node.operator.clone() } else { format!("{}\n{}", node.operator, node.name) };
+            let label =
+                if node.name.is_empty() { node.operator.clone() } else { format!("{}\n{}", node.operator, node.name) };
             language.node(&mut text, &format!("n{at}"), &label, false);
             node.outputs.iter().for_each(|(value, ty)| _ = makers.insert(value, (format!("n{at}"), ty)));
         }
@@ -280,6 +281,9 @@ mod tests {
         let dot = drawing.text(DrawingForm::Dot, None, 0).unwrap();
         assert!(dot.contains("label=\"Exp\\n]-->evil\"") && dot.contains("label=\"y\\\"]\""), "{dot}");
         let mermaid = drawing.text(DrawingForm::Mermaid, None, 0).unwrap();
-        assert!(mermaid.contains("n2[\"Exp<br/>#93;--#62;evil\"]") && mermaid.contains("([\"y#34;#93;\"])"), "{mermaid}");
+        assert!(
+            mermaid.contains("n2[\"Exp<br/>#93;--#62;evil\"]") && mermaid.contains("([\"y#34;#93;\"])"),
+            "{mermaid}"
+        );
     }
 }

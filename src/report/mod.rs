@@ -109,7 +109,9 @@ impl Report {
     pub fn rules_used(&self) -> Vec<RuleUse> {
         let fired = self.fired.iter().filter(|(_, edits)| **edits > 0);
         let used = fired.map(|(name, edits)| match record(name) {
-            Ok(record) => RuleUse { name, edits: *edits, sentence: record.sentence, law: record.law, exact: record.exact },
+            Ok(record) => {
+                RuleUse { name, edits: *edits, sentence: record.sentence, law: record.law, exact: record.exact }
+            }
             Err(_) => RuleUse { name, edits: *edits, sentence: "", law: "", exact: true },
         });
         used.collect()

@@ -67,7 +67,8 @@ impl Report {
 
     fn summary(&self, page: &mut String) {
         let (before, after) = (&self.before, &self.after);
-        let number = |number: Option<u64>| number.map_or_else(|| "not written".to_string(), |number| number.to_string());
+        let number =
+            |number: Option<u64>| number.map_or_else(|| "not written".to_string(), |number| number.to_string());
         let rows = [
             ("nodes", before.nodes().to_string(), after.nodes().to_string()),
             ("initializers", before.initializers.to_string(), after.initializers.to_string()),
@@ -79,13 +80,19 @@ impl Report {
         ];
         page.push_str("<section id=\"summary\" aria-labelledby=\"summary-title\"><h2 id=\"summary-title\">Summary</h2>\n<table><caption>The model before and after folding</caption><thead><tr><th scope=\"col\">what</th><th scope=\"col\" class=\"n\">before</th><th scope=\"col\" class=\"n\">after</th></tr></thead><tbody>\n");
         for (what, was, is) in rows {
-            let _ = writeln!(page, "<tr><th scope=\"row\">{what}</th><td class=\"n\">{was}</td><td class=\"n\">{is}</td></tr>");
+            let _ = writeln!(
+                page,
+                "<tr><th scope=\"row\">{what}</th><td class=\"n\">{was}</td><td class=\"n\">{is}</td></tr>"
+            );
         }
         page.push_str("</tbody></table>\n<table><caption>Inputs and outputs</caption><thead><tr><th scope=\"col\">kind</th><th scope=\"col\">name</th><th scope=\"col\">before</th><th scope=\"col\">after</th></tr></thead><tbody>\n");
         let mut ports = |kind: &str, ports: &[Port]| {
             for Port { name, before, after } in ports {
                 let (name, before, after) = (escaped(name), escaped(before), escaped(after));
-                let _ = writeln!(page, "<tr><td>{kind}</td><th scope=\"row\">{name}</th><td>{before}</td><td>{after}</td></tr>");
+                let _ = writeln!(
+                    page,
+                    "<tr><td>{kind}</td><th scope=\"row\">{name}</th><td>{before}</td><td>{after}</td></tr>"
+                );
             }
         };
         ports("input", &self.inputs);
@@ -113,20 +120,31 @@ impl Report {
             let _ = write!(page, "<text x=\"195\" y=\"{}\" text-anchor=\"end\">{}</text>", y + 18, escaped(&short));
             for (class, number, y) in [("b", *was, y + 3), ("a", *is, y + 15)] {
                 let width = number as f64 * scale;
-                let _ = write!(page, "<rect class=\"{class}\" x=\"205\" y=\"{y}\" width=\"{width:.1}\" height=\"11\"/><text x=\"{:.1}\" y=\"{}\">{number}</text>", width + 210.0, y + 10);
+                let _ = write!(
+                    page,
+                    "<rect class=\"{class}\" x=\"205\" y=\"{y}\" width=\"{width:.1}\" height=\"11\"/><text x=\"{:.1}\" y=\"{}\">{number}</text>",
+                    width + 210.0,
+                    y + 10
+                );
             }
             page.push('\n');
         }
         page.push_str("</svg><figcaption><svg width=\"12\" height=\"12\" aria-hidden=\"true\"><rect class=\"b\" width=\"12\" height=\"12\"/></svg> before, <svg width=\"12\" height=\"12\" aria-hidden=\"true\"><rect class=\"a\" width=\"12\" height=\"12\"/></svg> after</figcaption></figure>\n<details><summary>All operators as a table</summary><table id=\"chart-table\"><caption>Nodes of each operator</caption><thead><tr><th scope=\"col\">operator</th><th scope=\"col\" class=\"n\">before</th><th scope=\"col\" class=\"n\">after</th></tr></thead><tbody>\n");
         for (name, was, is) in &rows {
-            let _ = writeln!(page, "<tr><th scope=\"row\">{}</th><td class=\"n\">{was}</td><td class=\"n\">{is}</td></tr>", escaped(name));
+            let _ = writeln!(
+                page,
+                "<tr><th scope=\"row\">{}</th><td class=\"n\">{was}</td><td class=\"n\">{is}</td></tr>",
+                escaped(name)
+            );
         }
         page.push_str("</tbody></table></details></section>\n");
     }
 
     /// What each rule and pass did, and where.
     fn rules(&self, page: &mut String) {
-        page.push_str("<section id=\"rules\" aria-labelledby=\"rules-title\"><h2 id=\"rules-title\">What was done</h2>\n");
+        page.push_str(
+            "<section id=\"rules\" aria-labelledby=\"rules-title\"><h2 id=\"rules-title\">What was done</h2>\n",
+        );
         let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for edit in &self.edits {
             places.entry(edit.name).or_default().extend(edit.place.as_deref());
@@ -150,7 +168,14 @@ impl Report {
         }
         page.push_str("<table><caption>Time of each pass</caption><thead><tr><th scope=\"col\">pass</th><th scope=\"col\" class=\"n\">runs</th><th scope=\"col\" class=\"n\">edits</th><th scope=\"col\" class=\"n\">milliseconds</th></tr></thead><tbody>\n");
         for pass in &self.passes {
-            let _ = writeln!(page, "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{:.1}</td></tr>", pass.name, pass.runs, pass.changes, pass.seconds * 1000.0);
+            let _ = writeln!(
+                page,
+                "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{:.1}</td></tr>",
+                pass.name,
+                pass.runs,
+                pass.changes,
+                pass.seconds * 1000.0
+            );
         }
         page.push_str("</tbody></table>");
         if !self.notes.is_empty() {
@@ -174,13 +199,21 @@ fn stays(page: &mut String, detail: &Detail) {
     for (kind, operators) in kinds {
         let list: Vec<String> = operators.iter().map(|(name, count)| format!("{count} {}", escaped(name))).collect();
         let count: usize = operators.values().sum();
-        let _ = writeln!(page, "<tr><th scope=\"row\">{}</th><td class=\"n\">{count}</td><td>{}</td></tr>", kind.title(), list.join(", "));
+        let _ = writeln!(
+            page,
+            "<tr><th scope=\"row\">{}</th><td class=\"n\">{count}</td><td>{}</td></tr>",
+            kind.title(),
+            list.join(", ")
+        );
     }
     page.push_str("</tbody></table></section>\n");
 }
 
 fn slices(page: &mut String, detail: &Detail) {
-    let _ = write!(page, "<section id=\"slices\" aria-labelledby=\"slices-title\"><h2 id=\"slices-title\">Slices</h2>\n<p>What each takes of each axis. In the pictures every size that is open counts as {PICTURED}.</p>\n");
+    let _ = write!(
+        page,
+        "<section id=\"slices\" aria-labelledby=\"slices-title\"><h2 id=\"slices-title\">Slices</h2>\n<p>What each takes of each axis. In the pictures every size that is open counts as {PICTURED}.</p>\n"
+    );
     for (title, all) in [("before", &detail.slices_before), ("after", &detail.slices_after)] {
         let _ = write!(page, "<h3>{} {title} folding</h3>\n", all.len());
         all.iter().take(SLICES).for_each(|slice| picture(page, slice));
@@ -194,24 +227,48 @@ fn slices(page: &mut String, detail: &Detail) {
 fn picture(page: &mut String, slice: &SliceTaken) {
     let said: Vec<String> = slice.axes.iter().enumerate().map(|(at, axis)| said_of(at, axis)).collect();
     let (node, data) = (escaped(&slice.node), escaped(&slice.data));
-    let _ = write!(page, "<figure><svg viewBox=\"0 0 520 {}\" width=\"520\" role=\"img\" aria-label=\"{}\">", slice.axes.len() * 20 + 2, escaped(&said.join("; ")));
+    let _ = write!(
+        page,
+        "<figure><svg viewBox=\"0 0 520 {}\" width=\"520\" role=\"img\" aria-label=\"{}\">",
+        slice.axes.len() * 20 + 2,
+        escaped(&said.join("; "))
+    );
     for (at, axis) in slice.axes.iter().enumerate() {
         let y = at * 20 + 2;
-        let _ = write!(page, "<text x=\"0\" y=\"{}\">axis {at}</text><rect class=\"axis\" x=\"60\" y=\"{y}\" width=\"440\" height=\"14\"/>", y + 11);
+        let _ = write!(
+            page,
+            "<text x=\"0\" y=\"{}\">axis {at}</text><rect class=\"axis\" x=\"60\" y=\"{y}\" width=\"440\" height=\"14\"/>",
+            y + 11
+        );
         let Some((start, len, size)) = axis.picture else { continue };
         let (unit, step) = (440.0 / size as f64, axis.step.unwrap_or(1));
         if step.unsigned_abs() <= 1 || len > 110 {
             let first = if step < 0 { start - len + 1 } else { start };
-            let span = if step.unsigned_abs() <= 1 { len } else { len.saturating_mul(step.abs()).min(size - first.max(0)) };
-            let _ = write!(page, "<rect class=\"a\" x=\"{:.1}\" y=\"{y}\" width=\"{:.1}\" height=\"14\"/>", 60.0 + first as f64 * unit, span as f64 * unit);
+            let span =
+                if step.unsigned_abs() <= 1 { len } else { len.saturating_mul(step.abs()).min(size - first.max(0)) };
+            let _ = write!(
+                page,
+                "<rect class=\"a\" x=\"{:.1}\" y=\"{y}\" width=\"{:.1}\" height=\"14\"/>",
+                60.0 + first as f64 * unit,
+                span as f64 * unit
+            );
         } else {
             for element in 0..len {
                 let at = start.saturating_add(element.saturating_mul(step));
-                let _ = write!(page, "<rect class=\"a\" x=\"{:.1}\" y=\"{y}\" width=\"{:.1}\" height=\"14\"/>", 60.0 + at as f64 * unit, (unit * 0.9).max(0.5));
+                let _ = write!(
+                    page,
+                    "<rect class=\"a\" x=\"{:.1}\" y=\"{y}\" width=\"{:.1}\" height=\"14\"/>",
+                    60.0 + at as f64 * unit,
+                    (unit * 0.9).max(0.5)
+                );
             }
         }
     }
-    let _ = write!(page, "</svg><figcaption><b>{node}</b> of <code>{data}</code>: {}</figcaption></figure>\n", escaped(&said.join("; ")));
+    let _ = write!(
+        page,
+        "</svg><figcaption><b>{node}</b> of <code>{data}</code>: {}</figcaption></figure>\n",
+        escaped(&said.join("; "))
+    );
 }
 
 fn said_of(at: usize, axis: &AxisTaken) -> String {

@@ -7,4 +7,5 @@ mod cli;
 mod exports;
 mod hostile;
 mod migration;
+mod report;
 mod usage;

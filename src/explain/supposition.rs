@@ -1,4 +1,4 @@
-//! What could be known of the inputs: premises, and which of them the prover's open questions are about.
+//! What could be known of the inputs: suppositions, and which of them the prover's open questions are about.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::passes::Assumption;
 
 /// Open questions that are looked at.
 const MOST_DOUBTS: usize = 400;
-/// A premise that asks for more is none that anybody would give.
+/// A supposition that asks for more is none that anybody would give.
 const LARGEST_BOUND: i64 = 512;
 /// Multiples that models of images and streams ask for.
 const LARGEST_MULTIPLE: i64 = 64;
@@ -26,7 +26,7 @@ pub(super) struct Range {
 
 /// Something that could be known of the inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Premise {
+pub(super) enum Supposition {
     /// A size, by the words of `--dim`, and what is said of it.
     Range(String, Range),
     /// A size that is a number.
@@ -35,13 +35,13 @@ pub(super) enum Premise {
     Relation(String),
 }
 
-impl Premise {
+impl Supposition {
     /// As the library takes it.
     pub fn assumption(&self) -> Assumption {
         match self {
-            Premise::Range(name, range) => Assumption::Dim(format!("{name}={}", range.text())),
-            Premise::Size(name, size) => Assumption::Dim(format!("{name}={size}")),
-            Premise::Relation(text) => Assumption::Relation(text.clone()),
+            Supposition::Range(name, range) => Assumption::Dim(format!("{name}={}", range.text())),
+            Supposition::Size(name, size) => Assumption::Dim(format!("{name}={size}")),
+            Supposition::Relation(text) => Assumption::Relation(text.clone()),
         }
     }
 
@@ -56,9 +56,9 @@ impl Premise {
     /// What it says, as a condition on runs.
     pub fn condition(&self) -> String {
         match self {
-            Premise::Size(name, size) => format!("{name} is {size}"),
-            Premise::Relation(text) => text.clone(),
-            Premise::Range(name, range) => {
+            Supposition::Size(name, size) => format!("{name} is {size}"),
+            Supposition::Relation(text) => text.clone(),
+            Supposition::Range(name, range) => {
                 let mut told = Vec::new();
                 match (range.low, range.high) {
                     (Some(low), Some(high)) => told.push(format!("from {low} to {high}")),
@@ -126,7 +126,7 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// The premises that could settle what is open after `model` was made from `original`.
+    /// The suppositions that could settle what is open after `model` was made from `original`.
     pub fn new(original: &Model, model: &Model, facts: &Facts) -> Self {
         let mut candidates =
             Candidates { sizes: sizes_of(original, facts), relations: Vec::new(), equalities: Vec::new() };
@@ -223,10 +223,12 @@ impl Candidates {
                 }
             }
         }
-        // What holds only where sizes are nearly nothing is no premise that anybody would give.
+        // What holds only where sizes are nearly nothing is no supposition that anybody would give.
         let holds = |even: i64, odd: i64| {
             let value = |symbol: Symbol| symbols.iter().position(|other| *other == symbol);
-            slack.evaluate(&|symbol| value(symbol).map(|at| if at % 2 == 0 { even } else { odd })).is_some_and(|slack| slack >= 0)
+            slack
+                .evaluate(&|symbol| value(symbol).map(|at| if at % 2 == 0 { even } else { odd }))
+                .is_some_and(|slack| slack >= 0)
         };
         if ![(8, 8), (8, 64), (64, 8)].iter().any(|&(even, odd)| holds(even, odd)) {
             return;
@@ -245,7 +247,9 @@ fn remains(model: &Model, facts: &Facts) -> Vec<Dim> {
         let Some(cuts) = slice_cuts(model, facts, id) else { continue };
         for (axis, cut) in cuts.cut() {
             let both = cut.exact.as_ref().zip(cuts.dims.get(axis));
-            found.extend(both.map(|((_, len), dim)| facts.scope().sub(len, dim)).filter(|rest| rest.as_const().is_none()));
+            found.extend(
+                both.map(|((_, len), dim)| facts.scope().sub(len, dim)).filter(|rest| rest.as_const().is_none()),
+            );
         }
     }
     found
@@ -262,10 +266,9 @@ fn sizes_of(original: &Model, facts: &Facts) -> Vec<Size> {
                 continue;
             };
             let named = declared.and_then(|dims| dims.get(axis)).and_then(|dim| dim.claim.name());
-            let name = named.filter(|name| is_identifier(name)).map_or_else(
-                || format!("{}[{axis}]", place.name),
-                str::to_string,
-            );
+            let name = named
+                .filter(|name| is_identifier(name))
+                .map_or_else(|| format!("{}[{axis}]", place.name), str::to_string);
             let place = (place.name.clone(), axis);
             let (lows, highs) = (BTreeSet::new(), BTreeSet::new());
             sizes.push(Size { symbol, name, place, asked: 0, lows, highs, multiple: 1 });
@@ -335,9 +338,9 @@ mod tests {
     #[test]
     fn flags_are_words_of_a_shell() {
         let range = Range { low: Some(7), high: None, multiple: Some(8) };
-        assert_eq!(Premise::Range("s27".to_string(), range.clone()).flag(), "--dim s27=7..:8");
-        assert_eq!(Premise::Range("x[0]".to_string(), range).flag(), "--dim 'x[0]=7..:8'");
-        assert_eq!(Premise::Relation("a <= b".to_string()).flag(), "--assume 'a <= b'");
-        assert_eq!(Premise::Size("it's".to_string(), 1).flag(), "--dim 'it'\\''s=1'");
+        assert_eq!(Supposition::Range("s27".to_string(), range.clone()).flag(), "--dim s27=7..:8");
+        assert_eq!(Supposition::Range("x[0]".to_string(), range).flag(), "--dim 'x[0]=7..:8'");
+        assert_eq!(Supposition::Relation("a <= b".to_string()).flag(), "--assume 'a <= b'");
+        assert_eq!(Supposition::Size("it's".to_string(), 1).flag(), "--dim 'it'\\''s=1'");
     }
 }
