@@ -74,7 +74,7 @@ def fold(
 
 
 def explain(model: Any, *, base_dir: Optional[AnyPath] = None, **options: Unpack[FoldOptions]) -> str:
-    """Folds without writing, and tells what fired and what stayed, and why: the text of ``onnx-slice-fold explain``."""
+    """Folds without writing, and tells what fired and what was found at single nodes: the last part of ``onnx-slice-fold explain``."""
     held = opened(model, base_dir)
     explanation: str = held.fold(plain(options), None)["explanation"]
     return explanation

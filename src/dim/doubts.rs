@@ -3,8 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::expr::Dim;
-use super::monomial::{Atom, Summand};
-use super::scope::Scope;
+use super::monomial::Atom;
 
 /// Questions beyond this many are not noted.
 const MOST: usize = 4096;
@@ -15,53 +14,23 @@ const LARGEST: u32 = 64;
 #[derive(Debug, Default)]
 pub(super) struct Doubts(FxHashMap<Dim, usize>);
 
-impl Scope {
-    /// From now on the questions that the prover cannot answer are noted.
-    pub fn note_doubts(&self) {
-        self.doubts.replace(Some(Doubts::default()));
-    }
-
+impl Doubts {
     /// Notes that `a ≥ goal` is not proved.
-    pub(super) fn doubt(&self, a: &Dim, goal: i64) {
-        let mut doubts = self.doubts.borrow_mut();
-        let Some(Doubts(known)) = doubts.as_mut() else { return };
+    pub(super) fn note(&mut self, a: &Dim, goal: i64) {
         if a.as_const().is_some() || a.size() > LARGEST {
             return;
         }
         let Some(slack) = a.minus(&Dim::constant(goal)) else { return };
-        if let Some(times) = known.get_mut(&slack) {
+        if let Some(times) = self.0.get_mut(&slack) {
             *times += 1;
-        } else if known.len() < MOST {
-            known.insert(slack, 1);
+        } else if self.0.len() < MOST {
+            self.0.insert(slack, 1);
         }
     }
 
-    /// The expressions that could not be proved to be at least 0 since doubts are noted, those first that were asked about most often.
-    pub fn doubts(&self) -> Vec<(Dim, usize)> {
-        let doubts = self.doubts.borrow();
-        let mut found: Vec<(Dim, usize)> = match doubts.as_ref() {
-            Some(Doubts(known)) => known.iter().map(|(slack, times)| (slack.clone(), *times)).collect(),
-            None => Vec::new(),
-        };
-        let order = |slack: &Dim| (slack.size(), self.format(slack));
-        found.sort_by_cached_key(|(slack, times)| (std::cmp::Reverse(*times), order(slack)));
-        found
-    }
-}
-
-impl Scope {
-    /// That `slack` is at least 0, with what it takes away on the other side: `a + b <= c`.
-    pub fn inequality(&self, slack: &Dim) -> String {
-        let (above, below): (Vec<Summand>, Vec<Summand>) =
-            slack.terms().iter().cloned().partition(|term| term.coefficient > 0);
-        let sum = |terms: Vec<Summand>, sign: i64| Dim::from_terms(terms)?.scaled(sign);
-        match (sum(above, 1), sum(below, -1)) {
-            (Some(above), Some(below)) if below.as_const().is_some() => {
-                format!("{} >= {}", self.format(&above), self.format(&below))
-            }
-            (Some(above), Some(below)) => format!("{} <= {}", self.format(&below), self.format(&above)),
-            _ => format!("{} >= 0", self.format(slack)),
-        }
+    /// All of them, in no order.
+    pub(super) fn all(&self) -> Vec<(Dim, usize)> {
+        self.0.iter().map(|(slack, times)| (slack.clone(), *times)).collect()
     }
 }
 
@@ -99,49 +68,4 @@ pub fn divisors(a: &Dim) -> Vec<(Dim, i64)> {
         }
     }
     found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_not_proved_is_noted_and_nothing_else() {
-        let scope = Scope::new();
-        let size = Dim::symbol(scope.named("s"));
-        let seven = Dim::constant(7);
-        assert!(scope.ge(&size, &seven) == super::super::Answer::Unknown && scope.doubts().is_empty());
-        scope.note_doubts();
-        assert!(scope.ge(&size, &seven) == super::super::Answer::Unknown);
-        assert!(scope.ge(&size, &Dim::constant(0)).is_yes());
-        let told: Vec<String> = scope.doubts().iter().map(|(slack, _)| scope.format(slack)).collect();
-        assert_eq!(told, ["6 - s", "s - 7"]);
-    }
-
-    #[test]
-    fn an_inequality_takes_nothing_away() {
-        let scope = Scope::new();
-        let told = |text: &str| scope.inequality(&scope.parse(text).unwrap());
-        assert_eq!(told("130 - a - 2*b"), "a + 2*b <= 130");
-        assert_eq!(told("a - b"), "b <= a");
-        assert_eq!(told("a + b"), "a + b >= 0");
-        assert_eq!(told("a - 7"), "a >= 7");
-        assert_eq!(told("0 - a"), "a <= 0");
-    }
-
-    #[test]
-    fn members_of_maxima_are_compared() {
-        let scope = Scope::new();
-        let found = comparisons(&scope.parse("3 + max(0, s - 7)").unwrap());
-        assert_eq!(found.iter().map(|dim| scope.format(dim)).collect::<Vec<_>>().len(), 1);
-    }
-
-    #[test]
-    fn divisors_are_found_at_any_depth() {
-        let scope = Scope::new();
-        let size = scope.parse("max(0, floor((floor((s + 1)/2) + t)/3))").unwrap();
-        let mut found: Vec<i64> = divisors(&size).into_iter().map(|(_, divisor)| divisor).collect();
-        found.sort_unstable();
-        assert_eq!(found, [2, 3]);
-    }
 }

@@ -215,7 +215,7 @@ fn slices(page: &mut String, detail: &Detail) {
         "<section id=\"slices\" aria-labelledby=\"slices-title\"><h2 id=\"slices-title\">Slices</h2>\n<p>What each takes of each axis. In the pictures every size that is open counts as {PICTURED}.</p>\n"
     );
     for (title, all) in [("before", &detail.slices_before), ("after", &detail.slices_after)] {
-        let _ = write!(page, "<h3>{} {title} folding</h3>\n", all.len());
+        let _ = writeln!(page, "<h3>{} {title} folding</h3>", all.len());
         all.iter().take(SLICES).for_each(|slice| picture(page, slice));
         if all.len() > SLICES {
             let _ = write!(page, "<p>and {} more</p>", all.len() - SLICES);
@@ -264,9 +264,9 @@ fn picture(page: &mut String, slice: &SliceTaken) {
             }
         }
     }
-    let _ = write!(
+    let _ = writeln!(
         page,
-        "</svg><figcaption><b>{node}</b> of <code>{data}</code>: {}</figcaption></figure>\n",
+        "</svg><figcaption><b>{node}</b> of <code>{data}</code>: {}</figcaption></figure>",
         escaped(&said.join("; "))
     );
 }

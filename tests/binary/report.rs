@@ -64,7 +64,7 @@ fn the_page_is_whole_and_needs_nothing_beside_it() {
     // Every picture has a name, every column and field a label.
     assert_eq!(page.matches("role=\"img\"").count(), page.matches("role=\"img\" aria-label").count());
     for field in ["query", "side", "depth"] {
-        assert!(page.contains(&format!("<label>")) && page.contains(&format!("id=\"{field}\"")), "{field}");
+        assert!(page.contains("<label>") && page.contains(&format!("id=\"{field}\"")), "{field}");
     }
     let data = data(&page);
     let strings = data["s"].as_array().expect("texts").len() as u64;
