@@ -36,7 +36,8 @@ fn write(folder: &TempDir, name: &str, source: &str) {
 /// Runs a command line as a shell would.
 fn run(folder: &TempDir, line: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_onnx-slice-fold"));
-    let path = format!("{}:{}", program.parent().expect("a folder").display(), std::env::var("PATH").unwrap_or_default());
+    let path =
+        format!("{}:{}", program.parent().expect("a folder").display(), std::env::var("PATH").unwrap_or_default());
     Command::new("sh").args(["-c", line]).env("PATH", path).current_dir(folder.path()).output().expect("a shell")
 }
 
