@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{TensorType, Type, ValueId};
+use super::{Part, TensorType, Type, ValueId, Watch};
 use crate::dim::{Answer, Dim, Scope};
 use crate::tensor::{DType, Tensor};
 
@@ -263,12 +263,23 @@ pub struct Contradiction(pub String, pub String);
 pub struct Facts {
     scope: Rc<Scope>,
     facts: FxHashMap<ValueId, Fact>,
+    watch: Watch,
 }
 
 impl Facts {
     /// An empty table over the symbols of `scope`.
     pub fn new(scope: Rc<Scope>) -> Self {
-        Facts { scope, facts: FxHashMap::default() }
+        Facts { scope, facts: FxHashMap::default(), watch: Watch::default() }
+    }
+
+    /// What is read and changes here.
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// The same, to begin or to end.
+    pub fn watch_mut(&mut self) -> &mut Watch {
+        &mut self.watch
     }
 
     /// Makes room for what is known of this many values.
@@ -283,21 +294,25 @@ impl Facts {
 
     /// What is known of a value, if anything was stated.
     pub fn get(&self, value: ValueId) -> Option<&Fact> {
+        self.watch.read(Part::Fact(value));
         self.facts.get(&value)
     }
 
     /// States a fact, replacing what stood there.
     pub fn set(&mut self, value: ValueId, fact: Fact) {
+        self.watch.changed(Part::Fact(value));
         self.facts.insert(value, fact);
     }
 
     /// Forgets a value.
     pub fn forget(&mut self, value: ValueId) {
+        self.watch.changed(Part::Fact(value));
         self.facts.remove(&value);
     }
 
     /// Forgets every value that `keep` does not hold for.
     pub fn retain(&mut self, keep: impl Fn(ValueId, &Fact) -> bool) {
+        self.watch.changed(Part::Everything);
         self.facts.retain(|value, fact| keep(*value, fact));
     }
 
@@ -310,6 +325,7 @@ impl Facts {
             None => other,
             Some(fact) => meet_facts(&self.scope, fact, &other)?,
         };
+        self.watch.changed(Part::Fact(value));
         self.facts.insert(value, merged);
         Ok(())
     }

@@ -159,7 +159,8 @@ fn fold_containers(work: &mut Work<'_>) -> Result<(), RunError> {
 
 fn rewrite(work: &mut Work<'_>, stage: usize) -> Result<(), RunError> {
     let Run { rules, edits, .. } = &mut *work.run;
-    Ok(simplify::simplify(work.model, &mut work.walk.facts, (rules, &work.untouched), stage, edits)?)
+    let rules = (&*rules, &work.untouched, &mut work.agenda);
+    Ok(simplify::simplify(work.model, &mut work.walk.facts, rules, stage, edits)?)
 }
 
 fn merge(work: &mut Work<'_>) -> Result<(), RunError> {
