@@ -3,8 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
+use super::table::Table;
 use super::{Part, TensorType, Type, ValueId, Watch};
 use crate::dim::{Answer, Dim, Scope};
 use crate::tensor::{DType, Tensor};
@@ -262,14 +261,14 @@ pub struct Contradiction(pub String, pub String);
 #[derive(Clone, Debug)]
 pub struct Facts {
     scope: Rc<Scope>,
-    facts: FxHashMap<ValueId, Fact>,
+    facts: Table<Fact>,
     watch: Watch,
 }
 
 impl Facts {
     /// An empty table over the symbols of `scope`.
     pub fn new(scope: Rc<Scope>) -> Self {
-        Facts { scope, facts: FxHashMap::default(), watch: Watch::default() }
+        Facts { scope, facts: Table::default(), watch: Watch::default() }
     }
 
     /// What is read and changes here.
@@ -282,11 +281,6 @@ impl Facts {
         &mut self.watch
     }
 
-    /// Makes room for what is known of this many values.
-    pub fn reserve(&mut self, values: usize) {
-        self.facts.reserve(values.saturating_sub(self.facts.len()));
-    }
-
     /// The symbols the facts speak of.
     pub fn scope(&self) -> &Rc<Scope> {
         &self.scope
@@ -295,25 +289,25 @@ impl Facts {
     /// What is known of a value, if anything was stated.
     pub fn get(&self, value: ValueId) -> Option<&Fact> {
         self.watch.read(Part::Fact(value));
-        self.facts.get(&value)
+        self.facts.get(value.index())
     }
 
     /// States a fact, replacing what stood there.
     pub fn set(&mut self, value: ValueId, fact: Fact) {
         self.watch.changed(Part::Fact(value));
-        self.facts.insert(value, fact);
+        self.facts.set(value.index(), fact);
     }
 
     /// Forgets a value.
     pub fn forget(&mut self, value: ValueId) {
         self.watch.changed(Part::Fact(value));
-        self.facts.remove(&value);
+        self.facts.remove(value.index());
     }
 
     /// Forgets every value that `keep` does not hold for.
     pub fn retain(&mut self, keep: impl Fn(ValueId, &Fact) -> bool) {
         self.watch.changed(Part::Everything);
-        self.facts.retain(|value, fact| keep(*value, fact));
+        self.facts.retain(|index, fact| keep(ValueId(index as u32), fact));
     }
 
     /// Adds a second source of knowledge about a value: the meet of both.
@@ -321,12 +315,12 @@ impl Facts {
     /// # Errors
     /// When the sources cannot both be right; the table then keeps what stood there.
     pub fn meet(&mut self, value: ValueId, other: Fact) -> Result<(), Contradiction> {
-        let merged = match self.facts.get(&value) {
+        let merged = match self.facts.get(value.index()) {
             None => other,
             Some(fact) => meet_facts(&self.scope, fact, &other)?,
         };
         self.watch.changed(Part::Fact(value));
-        self.facts.insert(value, merged);
+        self.facts.set(value.index(), merged);
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ mod inline;
 mod names;
 mod naming;
 mod node;
+mod table;
 pub mod text;
 mod types;
 mod value;

@@ -28,6 +28,10 @@ pub struct Agenda {
     readers: Vec<Reader>,
     /// How many symbols there were when rules were last asked.
     symbols: usize,
+    /// What has changed in the model since [`Agenda::take_changed`].
+    changed: Vec<Part>,
+    /// Whether that is all that has changed.
+    is_told: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -64,8 +68,17 @@ impl Agenda {
         if facts.scope().has_learned(self.symbols) {
             self.unsettle_all();
         }
-        model.watch_mut().take_changed(|part| self.unsettle(part));
+        model.watch_mut().take_changed(|part| {
+            self.unsettle(part);
+            self.changed.push(part);
+        });
         facts.watch_mut().take_changed(|part| self.unsettle(part));
+    }
+
+    /// The nodes and values that have changed since this was asked last; `None` if anything may have.
+    pub fn take_changed(&mut self) -> Option<Vec<Part>> {
+        let changed = std::mem::take(&mut self.changed);
+        std::mem::replace(&mut self.is_told, true).then_some(changed).filter(|parts| !parts.contains(&Part::Everything))
     }
 
     /// Begins to listen to what is read, to settle a node.

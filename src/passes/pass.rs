@@ -3,6 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::agenda::Agenda;
+use super::common_subexpressions::Merging;
 use super::edits::EditCounter;
 use super::options::Options;
 use super::outcome::RunError;
@@ -45,6 +46,8 @@ pub(super) struct Work<'a> {
     pub untouched: Untouched,
     /// Which nodes no rule has anything to say about.
     pub agenda: Agenda,
+    /// What the nodes and initializers compute that were compared before.
+    pub merging: Merging,
     /// Whether the graph was inferred before.
     pub is_inferred: bool,
     /// What there is to tell.
@@ -90,7 +93,8 @@ impl<'a> Work<'a> {
         let (kept, decided, told) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
         let (untouched, notes) = (Untouched::default(), Vec::new());
         let agenda = Agenda::default();
-        Work { model, walk, run, growth, kept, decided, untouched, agenda, is_inferred: false, notes, told }
+        let merging = Merging::default();
+        Work { model, walk, run, growth, kept, decided, untouched, agenda, merging, is_inferred: false, notes, told }
     }
 
     /// The model to change, what is known of its values, and the counter to ask before every edit.

@@ -164,8 +164,9 @@ fn rewrite(work: &mut Work<'_>, stage: usize) -> Result<(), RunError> {
 }
 
 fn merge(work: &mut Work<'_>) -> Result<(), RunError> {
-    let (model, facts, edits) = work.parts();
-    Ok(common_subexpressions::merge(model, facts, edits)?)
+    work.agenda.catch_up(work.model, &mut work.walk.facts);
+    let (merging, changed) = (&mut work.merging, work.agenda.take_changed());
+    Ok(merging.merge(work.model, &work.walk.facts, changed, &mut work.run.edits)?)
 }
 
 fn number(work: &mut Work<'_>) -> Result<(), RunError> {

@@ -257,6 +257,7 @@ impl Model {
         order: (u32, u32),
     ) -> Result<NodeId, Broken> {
         let id = NodeId(self.nodes.len() as u32);
+        self.watch.changed(Part::Node(id));
         let at = self.wiring.add_node(Vertex::Node(id));
         self.node_at.push(at);
         for (slot, value) in new.outputs.iter().enumerate() {

@@ -87,7 +87,7 @@ impl Model {
         Err(Broken::Cycle(first.map(|at| self.describe(nodes[at])).unwrap_or_default()))
     }
 
-    /// Whether each node follows all it reads. Where nodes have graphs, which may read anything, all of them are looked at; otherwise those
+    /// Whether the nodes of `graph` stand in an order to compute in. Where nodes have graphs, which may read anything, all of them are looked at; otherwise those
     /// of which edits have made it doubtful.
     pub fn is_in_file_order(&self, graph: GraphId) -> bool {
         let order = &self.graphs[graph.index()].order;
@@ -151,7 +151,8 @@ impl Model {
         (self.next_order, 0)
     }
 
-    pub(in crate::ir) fn order_of(&self, node: NodeId) -> Option<(u32, u32)> {
+    /// Where a node stands in the file: nodes of one graph compare as they stand.
+    pub fn order_of(&self, node: NodeId) -> Option<(u32, u32)> {
         self.node(node).map(|node| node.order)
     }
 }

@@ -106,6 +106,11 @@ impl Model {
         })
     }
 
+    /// Whether any node has, or had, a graph inside it.
+    pub fn has_subgraphs(&self) -> bool {
+        self.has_subgraphs
+    }
+
     /// Whether some operators have other names; see [`Model::meaning`].
     pub fn has_synonyms(&self) -> bool {
         !self.synonyms.is_empty()
