@@ -38,6 +38,8 @@ pub struct Scope {
     /// The dims that broadcast to an expression. More knowledge does not make that untrue.
     parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
+    /// The first of the symbols of which more has become known since somebody asked.
+    learned: Cell<Option<u32>>,
 }
 
 #[derive(Debug, Default)]
@@ -181,8 +183,10 @@ impl Scope {
     /// From now on the symbol is a size: a tensor that there is has such a dim.
     pub fn set_size(&self, symbol: Symbol) {
         self.restrict(symbol, Some(0), None);
-        if let Some(entry) = self.table.borrow_mut().symbols.get_mut(symbol.0 as usize) {
-            entry.size = true;
+        if let Some(entry) = self.table.borrow_mut().symbols.get_mut(symbol.0 as usize)
+            && !std::mem::replace(&mut entry.size, true)
+        {
+            self.learn(symbol);
         }
     }
 
@@ -259,6 +263,7 @@ impl Scope {
             return;
         }
         entry.interval = tightened;
+        self.learn(symbol);
         self.attempts.borrow_mut().redraw(&table.relations, symbol);
         let written = table.rewrites.iter().find(|(left, _)| *left == symbol).map(|(_, right)| right.clone());
         drop(table);
@@ -268,6 +273,17 @@ impl Scope {
         } else if let Some(value) = tightened.single().and_then(|value| i64::try_from(value).ok()) {
             self.rewrite(symbol, Dim::constant(value));
         }
+    }
+
+    /// Takes note that more is known of a symbol.
+    fn learn(&self, symbol: Symbol) {
+        let first = self.learned.get().map_or(symbol.0, |first| first.min(symbol.0));
+        self.learned.set(Some(first));
+    }
+
+    /// Whether more has become known, since this was asked last, of any of the first `symbols` symbols there are.
+    pub fn has_learned(&self, symbols: usize) -> bool {
+        self.learned.take().is_some_and(|first| (first as usize) < symbols)
     }
 
     /// The first symbol for which the assumptions leave no value, if that has come to light.
@@ -301,6 +317,7 @@ impl Scope {
             return;
         }
         entry.multiple = multiple;
+        self.learn(symbol);
         table.has_multiples = true;
         self.attempts.borrow_mut().redraw(&table.relations, symbol);
         drop(table);
@@ -403,6 +420,9 @@ impl Scope {
         }
         let mut table = self.table.borrow_mut();
         if table.relations.len() < MAX_RELATIONS && !table.relations.contains(&expression) {
+            if table.supposing.is_none() {
+                expression.symbols().into_iter().for_each(|symbol| self.learn(symbol));
+            }
             table.relations.push(expression);
             drop(table);
             // Intervals are those of the symbols.
@@ -433,6 +453,7 @@ impl Scope {
             updated.extend(right.filter(|right| !right.mentions(left) && !right.mentions(symbol)).map(|r| (left, r)));
         }
         updated.push((symbol, value));
+        self.learn(symbol);
         self.table.borrow_mut().rewrites = updated;
         self.forget();
     }
@@ -470,7 +491,8 @@ impl Scope {
         self.maxima.forget();
     }
 
-    pub(super) fn symbol_count(&self) -> usize {
+    /// How many symbols there are.
+    pub fn symbol_count(&self) -> usize {
         self.table.borrow().symbols.len()
     }
 

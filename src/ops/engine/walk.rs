@@ -125,7 +125,6 @@ impl Walk {
     pub fn infer_main(&mut self, model: &Model) -> Result<(), Refusal> {
         self.visits = 50_000usize.saturating_add(model.value_count().saturating_mul(64));
         let main = model.main();
-        self.facts.reserve(model.graph(main).node_count() + model.graph(main).initializers().len());
         let mut plain = plain_names(model, main);
         plain.extend(self.replaced.iter().cloned());
         let plain: Rc<[String]> = plain.into();
