@@ -6,7 +6,7 @@ use crate::ops::{EventKind, operator_of, slice_cuts};
 use crate::slicing::Bound;
 
 use super::Folded;
-use super::reach::{Kind, Reach, Reaches, integers};
+use super::reach::{Kind, Reach, Reaches, integers, is_unknown};
 
 /// Expressions with more letters are cut.
 const LONG: usize = 60;
@@ -110,11 +110,11 @@ pub(super) fn cause(folded: &Folded<'_>, reaches: &Reaches, id: NodeId) -> Optio
 type Reason = (CauseKind, String, Option<ValueId>);
 
 fn reason(folded: &Folded<'_>, view: &View<'_>, id: NodeId, node: &Node) -> Reason {
-    if operator_of(view.model, node).is_none() {
-        return match view.model.function_of(node) {
-            Some(_) => (CauseKind::Values, "it calls a function of the model".to_string(), None),
-            None => (CauseKind::Operator, format!("the operator '{}' is not known", node.operator()), None),
-        };
+    if is_unknown(view.model, node) {
+        return (CauseKind::Operator, format!("the operator '{}' is not known", node.operator()), None);
+    }
+    if view.model.function_of(node).is_some() {
+        return (CauseKind::Values, "it calls a function of the model".to_string(), None);
     }
     let described = view.model.describe(id);
     let note = folded.outcome.notes.iter().find(|(place, kind, _)| {

@@ -129,7 +129,8 @@ impl Reaches {
             }
         }
         let all = match operator_of(model, node) {
-            None => Reach { kind: Kind::Opaque, via: None },
+            None if is_unknown(model, node) => Reach { kind: Kind::Opaque, via: None },
+            None => all,
             Some(operator) if !operator.deterministic => Reach { kind: Kind::Random, via: None },
             Some(_) => all,
         };
@@ -183,6 +184,11 @@ impl Reaches {
         }
         Some(reach)
     }
+}
+
+/// Whether nobody says what a node computes: neither the program nor the model nor the user.
+pub(super) fn is_unknown(model: &Model, node: &Node) -> bool {
+    operator_of(model, node).is_none() && model.custom(node).is_none() && model.function_of(node).is_none()
 }
 
 /// The elements of a tensor that are known as expressions.

@@ -3,10 +3,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::cause::View;
-use super::reach::{Kind, Reaches};
+use super::reach::{Kind, Reaches, is_unknown};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Definition, Fact, Facts, Model, Node, NodeId, Type, ValueId};
-use crate::ops::operator_of;
 use crate::tensor::DType;
 
 /// A size that the inputs' sizes do not tell, or a tensor of which not even the number of axes is known.
@@ -123,7 +122,7 @@ impl View<'_> {
     fn at_node(&self, id: NodeId, size: Option<&Dim>) -> (String, Option<ValueId>) {
         let described = self.model.describe(id);
         let Some(node) = self.model.node(id) else { return (described, None) };
-        if operator_of(self.model, node).is_none() {
+        if is_unknown(self.model, node) {
             let reason =
                 format!("{described}: its operator is not known, so nothing is known of the sizes of its results");
             return (reason, None);
