@@ -108,7 +108,7 @@ fn a_name_is_answered() {
     assert!(told.contains("Identity node 'nothing' is not in the result\n  "), "{told}");
     let told = explained(PAIRS, &["half"]).to_string();
     assert!(told.contains("Div node 'half': it computes floor(n/2), and n is known only in a run"), "{told}");
-    let error = model(FIRST).explain(&Options::new(), &["prat".to_string()], 1).unwrap_err();
+    let error = model(FIRST).explain(&Options::new(), &["parts".to_string()], 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Extraction);
-    assert_eq!(error.to_string(), "the model has no node, tensor or size named 'prat'; did you mean 'part'?");
+    assert_eq!(error.to_string(), "the model has no node, tensor or size named 'parts'; did you mean 'part'?");
 }
