@@ -1,7 +1,6 @@
 //! The symbol table: names, bounds, and the relations between symbols that are taken as given.
 
 use std::cell::{Cell, RefCell};
-use std::hash::Hash;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -11,13 +10,12 @@ use super::bounds::Interval;
 use super::expr::{Dim, Symbol};
 use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Floor};
+use memo::Memo;
+
+mod memo;
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
-/// Entries in each memo before it starts afresh.
-const MAX_MEMO: usize = 1 << 12;
-/// Terms in the keys of each memo before it starts afresh.
-const MAX_WEIGHT: u32 = 1 << 18;
 
 /// A table of symbols, what is known of them, and the arithmetic over them.
 ///
@@ -42,50 +40,6 @@ pub struct Scope {
     next_name: Cell<u64>,
     /// The first of the symbols of which more has become known since somebody asked.
     learned: Cell<Option<u32>>,
-}
-
-/// Answers that are not worth finding twice.
-#[derive(Debug)]
-struct Memo<K, V> {
-    known: RefCell<FxHashMap<K, V>>,
-    weight: Cell<u32>,
-}
-
-impl<K, V> Default for Memo<K, V> {
-    fn default() -> Self {
-        Memo { known: RefCell::default(), weight: Cell::default() }
-    }
-}
-
-impl<K: Clone + Eq + Hash, V: Clone> Memo<K, V> {
-    fn recall(&self, key: &K) -> Option<V> {
-        self.known.borrow().get(key).cloned()
-    }
-
-    fn remember(&self, key: &K, size: u32, value: V) {
-        let mut known = self.known.borrow_mut();
-        let mut weight = self.weight.get().saturating_add(size);
-        if known.len() >= MAX_MEMO || weight > MAX_WEIGHT {
-            known.clear();
-            weight = size;
-        }
-        known.insert(key.clone(), value);
-        self.weight.set(weight);
-    }
-
-    fn forget(&self) {
-        self.known.borrow_mut().clear();
-        self.weight.set(0);
-    }
-
-    fn take(&self) -> Memo<K, V> {
-        Memo { known: RefCell::new(self.known.take()), weight: Cell::new(self.weight.take()) }
-    }
-
-    fn restore(&self, taken: Memo<K, V>) {
-        self.known.replace(taken.known.into_inner());
-        self.weight.set(taken.weight.get());
-    }
 }
 
 #[derive(Debug, Default)]
@@ -521,71 +475,6 @@ impl Scope {
 
     pub(super) fn with_table<R>(&self, read: impl FnOnce(&Table) -> R) -> R {
         read(&self.table.borrow())
-    }
-
-    pub(super) fn recall_interval(&self, atom: &Atom) -> Option<Interval> {
-        self.intervals.recall(atom)
-    }
-
-    pub(super) fn remember_interval(&self, atom: &Atom, interval: Interval) {
-        self.intervals.remember(atom, atom.size(), interval);
-    }
-
-    /// What an earlier search for a lower bound came to.
-    pub(super) fn recall_low(&self, a: &Dim) -> Option<Option<i128>> {
-        self.lows.recall(a)
-    }
-
-    pub(super) fn remember_low(&self, a: &Dim, low: Option<i128>) {
-        self.lows.remember(a, a.size(), low);
-    }
-
-    /// What an earlier proof of `a ≥ 0` came to.
-    pub(super) fn recall_proof(&self, a: &Dim) -> Option<bool> {
-        self.proofs.recall(a)
-    }
-
-    pub(super) fn remember_proof(&self, a: &Dim, proved: bool) {
-        self.proofs.remember(a, a.size(), proved);
-    }
-
-    /// What the largest of these was found to be.
-    pub(super) fn recall_maximum(&self, members: &Vec<Dim>) -> Option<Option<Dim>> {
-        self.maxima.recall(members)
-    }
-
-    pub(super) fn remember_maximum(&self, members: &Vec<Dim>, maximum: Option<Dim>) {
-        let size = members.iter().fold(0u32, |sum, member| sum.saturating_add(member.size()));
-        self.maxima.remember(members, size, maximum);
-    }
-
-    /// The atom that is equal to this one and was there first.
-    pub(super) fn shared(&self, atom: Atom) -> Atom {
-        self.atoms.recall(&atom).unwrap_or_else(|| {
-            self.atoms.remember(&atom, atom.size(), atom.clone());
-            atom
-        })
-    }
-
-    /// How an expression was written before.
-    pub(super) fn recall_text(&self, a: &Dim) -> Option<Arc<str>> {
-        self.texts.recall(a)
-    }
-
-    pub(super) fn remember_text(&self, a: &Dim, text: &str) {
-        self.texts.remember(a, a.size(), text.into());
-    }
-
-    /// The dims whose meeting an expression was made to say.
-    pub(super) fn recall_parts(&self, a: &Dim) -> Option<Arc<[Dim]>> {
-        self.parts.borrow().get(a).cloned()
-    }
-
-    pub(super) fn remember_parts(&self, a: &Dim, parts: Arc<[Dim]>) {
-        let mut known = self.parts.borrow_mut();
-        if known.len() < MAX_MEMO {
-            known.insert(a.clone(), parts);
-        }
     }
 
     /// What was concluded under weaker assumptions is to be concluded anew.

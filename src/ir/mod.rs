@@ -9,6 +9,7 @@
 mod apply;
 mod attribute;
 mod copy;
+mod custom;
 mod edit;
 mod extra;
 mod fact;
@@ -28,6 +29,8 @@ mod watch;
 pub use apply::Made;
 pub use attribute::{Attribute, AttributeKind, NamedAttribute, SparseTensor};
 pub use copy::Binding;
+pub(crate) use custom::CustomOperand;
+pub use custom::{CustomNode, CustomOperator, CustomType};
 pub use edit::{Edit, NewNode};
 pub use fact::{Content, Contradiction, Data, Fact, Facts, MAX_ELEMENTS, Scalar};
 pub use graph::{Function, Graph, Model, OpsetImport, Synonym};

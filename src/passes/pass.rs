@@ -13,6 +13,7 @@ use super::simplify::RuleSet;
 use super::untouched::Untouched;
 use crate::ir::{Facts, Model, NodeId};
 use crate::ops::{EventKind, Walk};
+use crate::rewrite::ASKED_FOR;
 
 /// A pass over the main graph and the graphs inside it.
 #[derive(Clone, Copy)]
@@ -71,7 +72,8 @@ pub(super) struct Run {
 pub(super) fn skips(options: &Options, name: &str) -> bool {
     let is_named = |names: &[String]| names.iter().any(|named| named == name);
     let is_left_out = !options.rules || (!options.only.is_empty() && !is_named(&options.only));
-    is_named(&options.skip) || (is_left_out && is_listed(name))
+    let is_unasked = options.opset.is_none() && ASKED_FOR.contains(&name) && !is_named(&options.only);
+    is_named(&options.skip) || is_unasked || (is_left_out && is_listed(name))
 }
 
 impl Run {

@@ -8,7 +8,8 @@ use super::order::Order;
 use super::{Function, Graph, Model, Synonym, Vertex};
 use crate::ir::node::Mark;
 use crate::ir::{
-    Broken, Constant, DeclaredType, Definition, Extra, FunctionId, GraphId, NewNode, Node, NodeId, Part, Value, ValueId,
+    Broken, Constant, CustomOperator, DeclaredType, Definition, Extra, FunctionId, GraphId, NewNode, Node, NodeId,
+    Part, Value, ValueId,
 };
 
 impl Model {
@@ -16,6 +17,12 @@ impl Model {
     pub fn add_synonym(&mut self, synonym: Synonym) {
         self.synonyms.retain(|known| (&known.domain, &known.op_type) != (&synonym.domain, &synonym.op_type));
         self.synonyms.push(synonym);
+    }
+
+    /// Makes an operator that the program does not know one that it does.
+    pub fn add_custom(&mut self, operator: CustomOperator) {
+        self.custom.retain(|known| (known.domain(), known.name()) != (operator.domain(), operator.name()));
+        self.custom.push(operator);
     }
 
     /// Makes room for as many more values and nodes, and for the operands and results of those.

@@ -15,7 +15,7 @@ use order::Order;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
 
-use super::{Extra, FunctionId, GraphId, NamedAttribute, Node, NodeId, Value, ValueId, Watch};
+use super::{CustomOperator, Extra, FunctionId, GraphId, NamedAttribute, Node, NodeId, Value, ValueId, Watch};
 
 /// One entry of `opset_import`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,6 +130,7 @@ pub struct Model {
     functions: Vec<Option<Function>>,
     functions_by_name: FxHashMap<String, Vec<FunctionId>>,
     synonyms: Vec<Synonym>,
+    custom: Vec<CustomOperator>,
     /// How many values were ever given each name.
     names: FxHashMap<String, u32>,
     wiring: DiGraph<Vertex, u32, u32>,
@@ -165,6 +166,7 @@ impl Model {
             functions: Vec::new(),
             functions_by_name: FxHashMap::default(),
             synonyms: Vec::new(),
+            custom: Vec::new(),
             names: FxHashMap::default(),
             wiring: DiGraph::default(),
             value_at: Vec::new(),

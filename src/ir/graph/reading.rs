@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::{Function, Graph, Model, OpsetImport};
 use crate::ir::node::Mark;
-use crate::ir::{Definition, FunctionId, GraphId, Node, NodeId, Part, Value, ValueId, Watch};
+use crate::ir::{CustomOperator, Definition, FunctionId, GraphId, Node, NodeId, Part, Value, ValueId, Watch};
 
 impl Model {
     /// What is read and changes here.
@@ -125,6 +125,12 @@ impl Model {
         }
         let found = self.synonyms.iter().find(|synonym| (synonym.domain.as_str(), synonym.op_type.as_str()) == own);
         found.map_or(own, |synonym| (synonym.means.0.as_str(), synonym.means.1.as_str()))
+    }
+
+    /// What a user said of the node's operator. The model's own functions come first.
+    pub fn custom(&self, node: &Node) -> Option<&CustomOperator> {
+        let known = self.custom.iter().find(|custom| custom.is_operator_of(node))?;
+        self.function_of(node).is_none().then_some(known)
     }
 
     /// The operator sets in force in `graph`: the function's if it lies in one, else the model's.

@@ -182,8 +182,3 @@ pub(in crate::rewrite) fn part(place: &Place<'_>, node: &Node, value: ValueId) -
     }
     None
 }
-
-/// For each axis of its data, whether the Slice `id` takes all of it in order.
-pub(in crate::rewrite) fn untouched_axes(place: &Place<'_>, id: NodeId) -> Option<Vec<bool>> {
-    Some(cuts_of(place, id)?.axes.iter().map(Option::is_none).collect())
-}
