@@ -163,7 +163,10 @@ pub(super) const RULES: &[Rule] = &[
                 "cannot-fail",
                 "no node on the way can fail, or each computes something in any case: at size 0 it would not run",
             ),
-            ("no-constant-stack", "it is no constant stack of matrices to multiply by: OpenCV takes wrong ones of those"),
+            (
+                "no-constant-stack",
+                "it is no constant stack of matrices to multiply by: OpenCV takes wrong ones of those",
+            ),
         ],
         exact: false,
         operators: traits::SPREADING,
