@@ -178,6 +178,7 @@ impl Note {
             EventKind::FalseClaim => "false claim",
             EventKind::Claimed => "claimed",
             EventKind::NamedSize => "named",
+            EventKind::Stopped => "stopped",
         }
     }
 }

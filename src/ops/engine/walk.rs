@@ -38,6 +38,8 @@ pub enum EventKind {
     Claimed,
     /// A name is written for a size whose expression is long.
     NamedSize,
+    /// The passes were stopped before they had nothing left to do.
+    Stopped,
 }
 
 /// Something worth telling about a node.
