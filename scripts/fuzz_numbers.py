@@ -192,6 +192,7 @@ def attack(seed, binary, folder, counts):
 def worker(first, last, binary, folder, pipe):
     STAGE["say"] = lambda what: pipe.send(what)
     for seed in range(first, last):
+        STAGE["say"]("the making of the graph")
         counts = collections.Counter()
         found = attack(seed, binary, folder, counts)
         if found:
