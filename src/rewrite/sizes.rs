@@ -129,9 +129,11 @@ fn computed(place: &Place<'_>, slot: usize) -> Option<ValueId> {
 /// Whether ONNX Runtime loads a Resize with constant scales, found by loading one of each mode for up to six axes. `is_kept` tells which
 /// axes keep their sizes.
 fn has_kernel(mode: &[u8], is_kept: &[bool]) -> bool {
-    match (mode, is_kept) {
-        (b"nearest", _) | (b"linear" | b"cubic", [_, _] | [true, true, _, _] | [true, _, _, true]) => true,
-        (b"linear", [_, _, _] | [true, true, _, _, _]) => true,
+    let is_image = matches!(is_kept, [_, _] | [true, true, _, _] | [true, _, _, true]);
+    match mode {
+        b"nearest" => true,
+        b"cubic" => is_image,
+        b"linear" => is_image || matches!(is_kept, [_, _, _] | [true, true, _, _, _]),
         _ => false,
     }
 }
