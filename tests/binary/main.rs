@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod book;
 mod cli;
 mod exports;
 mod hostile;
