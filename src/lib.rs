@@ -126,6 +126,9 @@ pub mod tensor;
 pub use check::{Checked, Culprit, Difference};
 pub use error::{Error, ErrorKind};
 pub use ir::Data;
+#[cfg(feature = "seeded-faults")]
+#[doc(hidden)]
+pub use ir::faults;
 pub use model::OnnxModel;
 pub use onnx::{ExternalData, SaveOptions, Saved, SavedFile};
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError};

@@ -52,6 +52,8 @@ mod size;
 mod text;
 
 pub use ask::Answer;
+#[cfg(feature = "seeded-faults")]
+pub use ask::belief::believing;
 pub use expr::{Dim, Symbol};
 pub use parts::Operation;
 pub use scope::{Scope, is_identifier};

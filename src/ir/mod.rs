@@ -12,6 +12,8 @@ mod copy;
 mod edit;
 mod extra;
 mod fact;
+#[cfg(feature = "seeded-faults")]
+pub mod faults;
 mod graph;
 mod id;
 mod inline;

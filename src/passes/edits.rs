@@ -67,6 +67,8 @@ impl EditCounter {
         }
         self.made += 1;
         *self.fired.entry(name).or_default() += 1;
+        #[cfg(feature = "seeded-faults")]
+        crate::ir::faults::announce(name, self.made_by(name));
         self.last = Some(LastEdit { name, place: self.describes.then(place) });
         true
     }

@@ -112,7 +112,16 @@ fn at_node(
             let idioms = idioms.get_or_init(|| recognised(model, facts, rules));
             idioms.permits(edit) && model.leaves_no_reader_behind(edit)
         };
-        let permitted = |rule: &Rule| (rule.apply)(&place).filter(is_permitted);
+        let offered = |rule: &Rule| (rule.apply)(&place);
+        #[cfg(feature = "seeded-faults")]
+        let offered = |rule: &Rule| {
+            let (edit, believed) = crate::dim::believing(crate::ir::faults::believes(rule.name), || offered(rule));
+            if edit.is_some() && believed > 0 {
+                crate::ir::faults::note_belief();
+            }
+            edit
+        };
+        let permitted = |rule: &Rule| offered(rule).filter(is_permitted);
         let found = candidates.iter().find_map(|rule| Some((rule.name, permitted(rule)?)));
         let Some((_, edit)) = found.filter(|(name, _)| edits.take(name, || model.describe(id))) else { break };
         for &(old, new) in &edit.replace {
@@ -123,6 +132,12 @@ fn at_node(
                 let _ = facts.meet(new, fact);
             }
         }
+        #[cfg(feature = "seeded-faults")]
+        let edit = {
+            let mut edit = edit;
+            crate::ir::faults::distort(&mut edit, &|value| facts.get(value).and_then(crate::ir::Fact::dtype));
+            edit
+        };
         model.apply(edit)?;
     }
     Ok(())

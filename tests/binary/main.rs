@@ -4,6 +4,8 @@
 mod support;
 
 mod cli;
+#[cfg(feature = "seeded-faults")]
+mod difference;
 mod exports;
 mod hostile;
 mod migration;
