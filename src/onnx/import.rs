@@ -100,6 +100,7 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     import.model.extra = joined(proto.encode_to_vec().into(), unknown_at(unknown, &[]));
     let main = import.model.main();
     import.within(Descent { field: 7, index: 0 }, |import| import.graph(main, graph, 0))?;
+    distinct(&functions)?;
     for (index, function) in (0u32..).zip(functions) {
         import.within(Descent { field: 25, index }, |import| import.function(function))?;
     }
@@ -108,6 +109,20 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     pin(&mut model, &pinned);
     model.verify().map_err(|broken| error("model", broken))?;
     Ok(model)
+}
+
+/// Checks that no call can mean two functions.
+fn distinct(functions: &[FunctionProto]) -> Result<(), ImportError> {
+    let mut known: FxHashMap<[&str; 3], &FunctionProto> = FxHashMap::default();
+    for function in functions {
+        let names = [&function.domain, &function.name, &function.overload];
+        let key = names.map(|text| text.as_deref().unwrap_or_default());
+        if known.insert(key, function).is_some_and(|other| other != function) {
+            let place = format!("function '{}.{}'", key[0], key[1]);
+            return Err(error(&place, "there are two of this name that compute differently; rename or remove one"));
+        }
+    }
+    Ok(())
 }
 
 /// The names of main-graph values that training information refers to: it changes some and reads others.

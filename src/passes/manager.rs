@@ -18,6 +18,7 @@ use super::{annotate, claims, dead, function_bodies, opaque, opset, pipeline, qu
 use crate::dim::Scope;
 use crate::ir::{Definition, Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
+use crate::tensor::Tensor;
 
 /// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
 ///
@@ -193,7 +194,7 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
     let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
     let names = if options.assumptions.is_empty() { Vec::new() } else { plain_names(model, model.main()) };
     assume(model, scope, &options.assumptions)?;
-    let mut walk = Walk::new(Rc::clone(scope), options.slice_rule, Budget::default());
+    let mut walk = Walk::new(Rc::clone(scope), options.slice_rule, Budget::for_payload(payload(model)));
     walk.unstated = quantization::kept(model, options)?;
     walk.trust_declared = options.trust_declared_shapes;
     walk.replaced = names;
@@ -207,6 +208,13 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
         works(model, &walk)?;
     }
     Ok(walk)
+}
+
+/// The bytes of all initializers, those in other files included.
+fn payload(model: &Model) -> usize {
+    let values = model.graphs().flat_map(|graph| model.graph(graph).initializers());
+    let bytes = values.filter_map(|&value| model.value(value).tensor()).map(Tensor::byte_len);
+    bytes.fold(0, usize::saturating_add)
 }
 
 /// The model without the nodes that nothing reads, which no runtime computes; `None` if all nodes can work.
@@ -286,7 +294,8 @@ fn claimed(model: &Model, walk: &Walk, options: &Options) -> Result<Option<Facts
     if !values.any(|value| model.value(value).declared.is_some() && !complete(walk.facts.get(value))) {
         return Ok(None);
     }
-    let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, Budget::default());
+    let budget = Budget::for_payload(payload(model));
+    let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, budget);
     believing.unstated = quantization::kept(model, options)?;
     believing.trust_declared = true;
     believing.replaced.clone_from(&walk.replaced);
