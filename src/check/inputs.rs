@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use crate::dim::Scope;
+use crate::evaluation::{self, EvaluateError};
 use crate::ir::{Attribute, Data, DeclaredType, DimClaim, Model};
 use crate::passes::{Assumption, Options, is_possible};
 use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
@@ -46,13 +47,24 @@ pub struct Draw<'a> {
 }
 
 /// What both models are given.
+#[derive(Clone, Debug)]
 pub struct Case {
     sizes: BTreeMap<String, i64>,
     inputs: BTreeMap<String, Data>,
-    kind: &'static str,
+    kind: String,
 }
 
 impl Case {
+    /// Values for the inputs by name, which come from `source`.
+    ///
+    /// # Errors
+    /// They are not what the model declares.
+    pub fn given(model: &Model, source: &str, values: BTreeMap<String, Data>) -> Result<Self, EvaluateError> {
+        let (_, sizes) = evaluation::bind(model, values.clone())?;
+        let sizes = sizes.into_iter().filter_map(|(name, size)| Some((name, i64::try_from(size).ok()?))).collect();
+        Ok(Case { sizes, inputs: values, kind: format!("values of {source}") })
+    }
+
     /// An input, by name.
     pub fn input(&self, name: &str) -> Option<&Data> {
         self.inputs.get(name)
@@ -73,7 +85,7 @@ impl Case {
                 sizes.push(format!("'{name}' = {number}"));
             }
         }
-        sizes.push(self.kind.to_string());
+        sizes.push(self.kind.clone());
         sizes.join(", ")
     }
 }
@@ -154,6 +166,13 @@ impl<'a> Draw<'a> {
         numbers.filter_map(|number| number.parse().ok()).collect()
     }
 
+    /// Whether what is assumed allows the sizes of a case.
+    pub fn allows(&self, case: &Case) -> bool {
+        let known = |name: &&String| self.symbols.contains_key(*name);
+        let sizes = case.sizes.keys().filter(known).filter_map(|name| Some((name.clone(), *case.sizes.get(name)?)));
+        self.fits(&sizes.collect())
+    }
+
     /// Whether what is assumed allows these sizes.
     fn fits(&self, sizes: &BTreeMap<String, i64>) -> bool {
         if self.assumptions.is_empty() {
@@ -185,7 +204,7 @@ impl<'a> Draw<'a> {
                 inputs.insert(input.name.clone(), Data::Tensor(tensor));
             }
         }
-        Case { sizes, inputs, kind }
+        Case { sizes, inputs, kind: kind.to_string() }
     }
 
     /// First all symbols at one size, then each at 0 or 1 beside ordinary ones, then anything.

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand. It knows only the library's façade.
 
+mod arrays;
 mod completions;
 mod config;
 mod diff;

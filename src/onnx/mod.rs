@@ -22,6 +22,8 @@ mod file;
 mod fill;
 mod heading;
 pub mod import;
+#[cfg(test)]
+mod lossless;
 #[cfg(feature = "mmap")]
 mod map;
 mod save;

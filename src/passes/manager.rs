@@ -98,6 +98,7 @@ struct Settled {
     notes: Vec<NodeEvent>,
     rounds: usize,
     edits: EditCounter,
+    ends: Vec<(&'static str, usize)>,
     /// The nodes that cannot work.
     broken: Vec<NodeId>,
 }
@@ -110,8 +111,8 @@ impl Settled {
         self.notes.extend(annotate::annotate(model, &self.walk.facts, claimed.as_ref(), &names, &self.broken));
         let (fired, last_edit) = self.edits.into_parts();
         let (facts, passes) = (self.walk.facts, Vec::<PassRun>::new());
-        let (notes, rounds) = (self.notes, self.rounds);
-        Ok(Outcome { facts, notes, rounds, opset: None, fired, last_edit, passes })
+        let (notes, rounds, ends) = (self.notes, self.rounds, self.ends);
+        Ok(Outcome { facts, notes, rounds, opset: None, fired, last_edit, passes, ends })
     }
 }
 
@@ -183,7 +184,7 @@ fn fold(
     model.verify()?;
     model.verify_names()?;
     profile.add_all(run.profile);
-    Ok(Settled { walk, notes, rounds, edits: run.edits, broken })
+    Ok(Settled { walk, notes, rounds, edits: run.edits, ends: run.ends, broken })
 }
 
 /// Makes the assumptions, and learns of the symbols what every run that gives a result needs of them.

@@ -23,6 +23,8 @@ pub struct Outcome {
     pub last_edit: Option<LastEdit>,
     /// What the passes took.
     pub passes: Vec<PassRun>,
+    /// Each run of a pass that made edits, and how many edits there were when it ended.
+    pub ends: Vec<(&'static str, usize)>,
 }
 
 /// A run that had to stop.
