@@ -82,6 +82,8 @@ pub(crate) enum Cause {
     SliceName(#[from] SliceNameError),
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
+    #[error("{0} is an operator with a meaning of its own: it cannot be registered")]
+    Taken(String),
     #[error("an error left the model half folded; it must be opened again")]
     HalfFolded,
 }
@@ -103,7 +105,7 @@ impl Error {
             Cause::Extract(_) => ErrorKind::Extraction,
             Cause::Evaluate(EvaluateError::Declined(Decline::OverBudget(_))) => ErrorKind::Limit,
             Cause::Evaluate(EvaluateError::Declined(_)) => ErrorKind::NotEvaluated,
-            Cause::Evaluate(_) | Cause::SliceName(_) | Cause::HalfFolded => ErrorKind::Usage,
+            Cause::Evaluate(_) | Cause::SliceName(_) | Cause::Taken(_) | Cause::HalfFolded => ErrorKind::Usage,
         }
     }
 

@@ -54,6 +54,9 @@
 //! # Ok::<(), onnx_slice_fold::Error>(())
 //! ```
 //!
+//! An operator of your own is described by a [`CustomOperator`] and [registered](OnnxModel::register); everything behind its nodes is
+//! inferred and folded, then.
+//!
 //! Nothing here needs a file system: [`OnnxModel::from_bytes`] and [`OnnxModel::to_bytes`] go from memory to memory. An opened model
 //! may be sent to another thread between calls.
 //!
@@ -125,10 +128,10 @@ pub mod tensor;
 
 pub use check::{Checked, Culprit, Difference};
 pub use error::{Error, ErrorKind};
-pub use ir::Data;
 #[cfg(feature = "seeded-faults")]
 #[doc(hidden)]
 pub use ir::faults;
+pub use ir::{CustomNode, CustomOperator, CustomType, Data};
 pub use model::OnnxModel;
 pub use onnx::{ExternalData, SaveOptions, Saved, SavedFile};
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError};

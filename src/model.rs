@@ -12,7 +12,7 @@ use crate::check::{self, Checked, Trial};
 use crate::dim::Scope;
 use crate::error::{Cause, Error};
 use crate::evaluation;
-use crate::ir::{self, Data, Model};
+use crate::ir::{self, CustomOperator, Data, Model};
 use crate::onnx::{self, Limits, SaveOptions, Saved, Source};
 use crate::passes::{self, Options};
 use crate::report::{Census, Interface, Note, Report, author_names, diff, input_names};
@@ -148,6 +148,19 @@ impl OnnxModel {
     pub fn output_names(&self) -> Vec<&str> {
         let outputs = self.model.graph(self.model.main()).outputs();
         outputs.iter().map(|&value| self.model.value(value).name.as_str()).collect()
+    }
+
+    /// Makes an operator known for this model: what its nodes make of types and, if it says so, of values. One that was registered
+    /// before under the same name is replaced.
+    ///
+    /// # Errors
+    /// The program knows an operator of this name, and takes nodes for that.
+    pub fn register(&mut self, operator: CustomOperator) -> Result<(), Error> {
+        if operator.name().is_empty() || crate::ops::operator(operator.domain(), operator.name()).is_some() {
+            return Err(Cause::Taken(format!("{operator:?}")).into());
+        }
+        self.model.add_custom(operator);
+        Ok(())
     }
 
     /// Infers all shapes, folds what is decided and removes what is dead.

@@ -25,6 +25,7 @@ from ._errors import (
 )
 from ._evaluate import evaluate
 from ._fold import diff, explain, fold, rules, show
+from ._operator import Node, Operand, Operator
 from ._report import Census, Note, Report
 from ._shapes import SymbolicShapeInference, infer_shapes, infer_shapes_path
 from ._simplify import simplify
@@ -41,8 +42,11 @@ __all__ = [
     "InternalError",
     "LimitError",
     "MalformedModelError",
-    "Note",
+    "Node",
     "NotEvaluatedError",
+    "Note",
+    "Operand",
+    "Operator",
     "Report",
     "SymbolicShapeInference",
     "UnsupportedError",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Se
 from . import _core
 from ._errors import UsageError
 from ._models import AnyPath, Model, given_back, opened
+from ._operator import Operator, register
 from ._report import Report, report_of
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def fold(
     *,
     base_dir: Optional[AnyPath] = None,
     progress: Optional[Callable[[str], object]] = None,
+    operators: Optional[Iterable[Operator]] = None,
     **options: Unpack[FoldOptions],
 ) -> tuple[Model, Report]:
     """Folds a model and gives back one of the same kind, with a report.
@@ -65,24 +67,40 @@ def fold(
     ``output``), an ``onnx.ModelProto`` or ``onnx_ir.Model`` gives a new one and is not changed.
 
     ``base_dir`` is where external data of a model is that is no path. ``progress`` is called with a few words whenever what is
-    done changes. Other threads go on meanwhile.
+    done changes. ``operators`` tell what the package does not know. Other threads go on meanwhile.
     """
     held = opened(model, base_dir)
+    register(held, operators)
     found = held.fold(plain(options), progress)
     result, size = given_back(model, held, output)
     return result, report_of(found, size)
 
 
-def explain(model: Any, *, base_dir: Optional[AnyPath] = None, **options: Unpack[FoldOptions]) -> str:
+def explain(
+    model: Any,
+    *,
+    base_dir: Optional[AnyPath] = None,
+    operators: Optional[Iterable[Operator]] = None,
+    **options: Unpack[FoldOptions],
+) -> str:
     """Folds without writing, and tells what fired and what stayed, and why: the text of ``onnx-slice-fold explain``."""
     held = opened(model, base_dir)
+    register(held, operators)
     explanation: str = held.fold(plain(options), None)["explanation"]
     return explanation
 
 
-def show(model: Any, *, folded: bool = False, base_dir: Optional[AnyPath] = None, **options: Unpack[FoldOptions]) -> str:
+def show(
+    model: Any,
+    *,
+    folded: bool = False,
+    base_dir: Optional[AnyPath] = None,
+    operators: Optional[Iterable[Operator]] = None,
+    **options: Unpack[FoldOptions],
+) -> str:
     """The model in the ONNX text syntax with inferred shapes, as it is or folded."""
     held = opened(model, base_dir)
+    register(held, operators)
     held.fold({**plain(options), "fold": folded}, None)
     return held.text()
 

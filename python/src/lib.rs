@@ -1,6 +1,7 @@
 //! The compiled half of the Python package: models, options and tensors between Python and the library's façade. What users call
 //! is in `onnx_slice_fold/*.py`; nothing here is for them.
 
+mod custom;
 mod errors;
 mod options;
 mod report;
@@ -21,11 +22,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A model. Threads take turns; the interpreter's lock is free while the library works.
 #[pyclass(name = "Model", module = "onnx_slice_fold._core", frozen)]
-struct Model(Mutex<OnnxModel>);
+struct Model(Mutex<OnnxModel>, custom::Raised);
 
 impl Model {
     fn of(opened: Result<OnnxModel, onnx_slice_fold::Error>) -> PyResult<Self> {
-        opened.map(|model| Model(Mutex::new(model))).map_err(errors::raised)
+        opened.map(|model| Model(Mutex::new(model), custom::Raised::default())).map_err(errors::raised)
+    }
+
+    /// What a callable of an operator raised.
+    fn raised(&self) -> Option<PyErr> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// After a panic in another thread the model refuses every call by itself.
@@ -72,10 +78,23 @@ impl Model {
             };
             self.model().fold_watched(&options, &mut watch)
         });
-        match raised {
+        match raised.or_else(|| self.raised()) {
             Some(error) => Err(error),
             None => report::dict(py, &report.map_err(errors::raised)?),
         }
+    }
+
+    /// Makes an operator known. `infer` and `evaluate` are given a dict of what is known of a node.
+    fn register(
+        &self,
+        py: Python<'_>,
+        domain: String,
+        name: String,
+        infer: Py<PyAny>,
+        evaluate: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let operator = custom::operator(domain, name, infer, evaluate, &self.1);
+        py.detach(|| self.model().register(operator)).map_err(errors::raised)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -108,7 +127,11 @@ impl Model {
         for (name, value) in inputs {
             given.push((name.extract()?, values::data(&value)?));
         }
-        let outputs = py.detach(|| self.model().evaluate(given)).map_err(errors::raised)?;
+        let outputs = py.detach(|| self.model().evaluate(given));
+        if let Some(error) = self.raised() {
+            return Err(error);
+        }
+        let outputs = outputs.map_err(errors::raised)?;
         let found = PyDict::new(py);
         for (name, data) in outputs {
             found.set_item(name, values::object(py, &data)?)?;

@@ -33,7 +33,8 @@ fn nested(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Data> {
     tensor(object).map(Data::Tensor)
 }
 
-fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+/// The tensor of what the Python half hands over.
+pub fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let wrong = |text: String| exception(object.py(), "UsageError", &text);
     let (name, shape, payload): (String, Vec<usize>, Bound<'_, PyAny>) = object.extract()?;
     let made = match DType::from_name(&name) {
@@ -63,7 +64,8 @@ fn list<'py>(py: Python<'py>, items: &[Data]) -> PyResult<Bound<'py, PyList>> {
     PyList::new(py, items)
 }
 
-fn parts<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
+/// The tuple that stands for a tensor.
+pub fn parts<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
     let payload = match tensor.strings() {
         Some(strings) => PyList::new(py, strings.iter().map(|string| PyBytes::new(py, string)))?.into_any(),
         None => PyBytes::new(py, tensor.bytes()).into_any(),

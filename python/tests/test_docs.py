@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "python" / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("python", "concepts", "recipes"))]
+PAGES = [ROOT / "python" / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("python", "concepts", "recipes", "runtimes", "exporters", "correctness"))]
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -28,6 +28,12 @@ impl Scope {
         self.value_of(&Tree::read(text)?)
     }
 
+    /// The same for an expression all names of which are known.
+    pub fn parse_over(&self, text: &str, is_known: &dyn Fn(&str) -> bool) -> Option<Dim> {
+        let tree = Tree::read(text)?;
+        tree.names().all(is_known).then(|| self.value_of(&tree)).flatten()
+    }
+
     /// The same for an expression that has names, all of which are known. A number alone has none.
     pub fn parse_known(&self, text: &str, is_known: &dyn Fn(&str) -> bool) -> Option<Dim> {
         let tree = Tree::read(text)?;

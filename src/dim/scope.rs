@@ -1,7 +1,6 @@
 //! The symbol table: names, bounds, and the relations between symbols that are taken as given.
 
 use std::cell::{Cell, RefCell};
-use std::hash::Hash;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -11,13 +10,12 @@ use super::bounds::Interval;
 use super::expr::{Dim, Symbol};
 use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Floor};
+use memo::Memo;
+
+mod memo;
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
-/// Entries in each memo before it starts afresh.
-const MAX_MEMO: usize = 1 << 12;
-/// Terms in the keys of each memo before it starts afresh.
-const MAX_WEIGHT: u32 = 1 << 18;
 
 /// A table of symbols, what is known of them, and the arithmetic over them.
 ///
@@ -40,50 +38,8 @@ pub struct Scope {
     /// The dims that broadcast to an expression. More knowledge does not make that untrue.
     parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
-}
-
-/// Answers that are not worth finding twice.
-#[derive(Debug)]
-struct Memo<K, V> {
-    known: RefCell<FxHashMap<K, V>>,
-    weight: Cell<u32>,
-}
-
-impl<K, V> Default for Memo<K, V> {
-    fn default() -> Self {
-        Memo { known: RefCell::default(), weight: Cell::default() }
-    }
-}
-
-impl<K: Clone + Eq + Hash, V: Clone> Memo<K, V> {
-    fn recall(&self, key: &K) -> Option<V> {
-        self.known.borrow().get(key).cloned()
-    }
-
-    fn remember(&self, key: &K, size: u32, value: V) {
-        let mut known = self.known.borrow_mut();
-        let mut weight = self.weight.get().saturating_add(size);
-        if known.len() >= MAX_MEMO || weight > MAX_WEIGHT {
-            known.clear();
-            weight = size;
-        }
-        known.insert(key.clone(), value);
-        self.weight.set(weight);
-    }
-
-    fn forget(&self) {
-        self.known.borrow_mut().clear();
-        self.weight.set(0);
-    }
-
-    fn take(&self) -> Memo<K, V> {
-        Memo { known: RefCell::new(self.known.take()), weight: Cell::new(self.weight.take()) }
-    }
-
-    fn restore(&self, taken: Memo<K, V>) {
-        self.known.replace(taken.known.into_inner());
-        self.weight.set(taken.weight.get());
-    }
+    /// The first of the symbols of which more has become known since somebody asked.
+    learned: Cell<Option<u32>>,
 }
 
 #[derive(Debug, Default)]
@@ -227,8 +183,10 @@ impl Scope {
     /// From now on the symbol is a size: a tensor that there is has such a dim.
     pub fn set_size(&self, symbol: Symbol) {
         self.restrict(symbol, Some(0), None);
-        if let Some(entry) = self.table.borrow_mut().symbols.get_mut(symbol.0 as usize) {
-            entry.size = true;
+        if let Some(entry) = self.table.borrow_mut().symbols.get_mut(symbol.0 as usize)
+            && !std::mem::replace(&mut entry.size, true)
+        {
+            self.learn(symbol);
         }
     }
 
@@ -305,6 +263,7 @@ impl Scope {
             return;
         }
         entry.interval = tightened;
+        self.learn(symbol);
         self.attempts.borrow_mut().redraw(&table.relations, symbol);
         let written = table.rewrites.iter().find(|(left, _)| *left == symbol).map(|(_, right)| right.clone());
         drop(table);
@@ -314,6 +273,17 @@ impl Scope {
         } else if let Some(value) = tightened.single().and_then(|value| i64::try_from(value).ok()) {
             self.rewrite(symbol, Dim::constant(value));
         }
+    }
+
+    /// Takes note that more is known of a symbol.
+    fn learn(&self, symbol: Symbol) {
+        let first = self.learned.get().map_or(symbol.0, |first| first.min(symbol.0));
+        self.learned.set(Some(first));
+    }
+
+    /// Whether more has become known, since this was asked last, of any of the first `symbols` symbols there are.
+    pub fn has_learned(&self, symbols: usize) -> bool {
+        self.learned.take().is_some_and(|first| (first as usize) < symbols)
     }
 
     /// The first symbol for which the assumptions leave no value, if that has come to light.
@@ -347,6 +317,7 @@ impl Scope {
             return;
         }
         entry.multiple = multiple;
+        self.learn(symbol);
         table.has_multiples = true;
         self.attempts.borrow_mut().redraw(&table.relations, symbol);
         drop(table);
@@ -449,6 +420,9 @@ impl Scope {
         }
         let mut table = self.table.borrow_mut();
         if table.relations.len() < MAX_RELATIONS && !table.relations.contains(&expression) {
+            if table.supposing.is_none() {
+                expression.symbols().into_iter().for_each(|symbol| self.learn(symbol));
+            }
             table.relations.push(expression);
             drop(table);
             // Intervals are those of the symbols.
@@ -479,6 +453,7 @@ impl Scope {
             updated.extend(right.filter(|right| !right.mentions(left) && !right.mentions(symbol)).map(|r| (left, r)));
         }
         updated.push((symbol, value));
+        self.learn(symbol);
         self.table.borrow_mut().rewrites = updated;
         self.forget();
     }
@@ -502,71 +477,6 @@ impl Scope {
         read(&self.table.borrow())
     }
 
-    pub(super) fn recall_interval(&self, atom: &Atom) -> Option<Interval> {
-        self.intervals.recall(atom)
-    }
-
-    pub(super) fn remember_interval(&self, atom: &Atom, interval: Interval) {
-        self.intervals.remember(atom, atom.size(), interval);
-    }
-
-    /// What an earlier search for a lower bound came to.
-    pub(super) fn recall_low(&self, a: &Dim) -> Option<Option<i128>> {
-        self.lows.recall(a)
-    }
-
-    pub(super) fn remember_low(&self, a: &Dim, low: Option<i128>) {
-        self.lows.remember(a, a.size(), low);
-    }
-
-    /// What an earlier proof of `a ≥ 0` came to.
-    pub(super) fn recall_proof(&self, a: &Dim) -> Option<bool> {
-        self.proofs.recall(a)
-    }
-
-    pub(super) fn remember_proof(&self, a: &Dim, proved: bool) {
-        self.proofs.remember(a, a.size(), proved);
-    }
-
-    /// What the largest of these was found to be.
-    pub(super) fn recall_maximum(&self, members: &Vec<Dim>) -> Option<Option<Dim>> {
-        self.maxima.recall(members)
-    }
-
-    pub(super) fn remember_maximum(&self, members: &Vec<Dim>, maximum: Option<Dim>) {
-        let size = members.iter().fold(0u32, |sum, member| sum.saturating_add(member.size()));
-        self.maxima.remember(members, size, maximum);
-    }
-
-    /// The atom that is equal to this one and was there first.
-    pub(super) fn shared(&self, atom: Atom) -> Atom {
-        self.atoms.recall(&atom).unwrap_or_else(|| {
-            self.atoms.remember(&atom, atom.size(), atom.clone());
-            atom
-        })
-    }
-
-    /// How an expression was written before.
-    pub(super) fn recall_text(&self, a: &Dim) -> Option<Arc<str>> {
-        self.texts.recall(a)
-    }
-
-    pub(super) fn remember_text(&self, a: &Dim, text: &str) {
-        self.texts.remember(a, a.size(), text.into());
-    }
-
-    /// The dims whose meeting an expression was made to say.
-    pub(super) fn recall_parts(&self, a: &Dim) -> Option<Arc<[Dim]>> {
-        self.parts.borrow().get(a).cloned()
-    }
-
-    pub(super) fn remember_parts(&self, a: &Dim, parts: Arc<[Dim]>) {
-        let mut known = self.parts.borrow_mut();
-        if known.len() < MAX_MEMO {
-            known.insert(a.clone(), parts);
-        }
-    }
-
     /// What was concluded under weaker assumptions is to be concluded anew.
     fn forget(&self) {
         self.intervals.forget();
@@ -581,7 +491,8 @@ impl Scope {
         self.maxima.forget();
     }
 
-    pub(super) fn symbol_count(&self) -> usize {
+    /// How many symbols there are.
+    pub fn symbol_count(&self) -> usize {
         self.table.borrow().symbols.len()
     }
 

@@ -3,9 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
-use super::{TensorType, Type, ValueId};
+use super::table::Table;
+use super::{Part, TensorType, Type, ValueId, Watch};
 use crate::dim::{Answer, Dim, Scope};
 use crate::tensor::{DType, Tensor};
 
@@ -262,18 +261,24 @@ pub struct Contradiction(pub String, pub String);
 #[derive(Clone, Debug)]
 pub struct Facts {
     scope: Rc<Scope>,
-    facts: FxHashMap<ValueId, Fact>,
+    facts: Table<Fact>,
+    watch: Watch,
 }
 
 impl Facts {
     /// An empty table over the symbols of `scope`.
     pub fn new(scope: Rc<Scope>) -> Self {
-        Facts { scope, facts: FxHashMap::default() }
+        Facts { scope, facts: Table::default(), watch: Watch::default() }
     }
 
-    /// Makes room for what is known of this many values.
-    pub fn reserve(&mut self, values: usize) {
-        self.facts.reserve(values.saturating_sub(self.facts.len()));
+    /// What is read and changes here.
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// The same, to begin or to end.
+    pub fn watch_mut(&mut self) -> &mut Watch {
+        &mut self.watch
     }
 
     /// The symbols the facts speak of.
@@ -283,22 +288,26 @@ impl Facts {
 
     /// What is known of a value, if anything was stated.
     pub fn get(&self, value: ValueId) -> Option<&Fact> {
-        self.facts.get(&value)
+        self.watch.read(Part::Fact(value));
+        self.facts.get(value.index())
     }
 
     /// States a fact, replacing what stood there.
     pub fn set(&mut self, value: ValueId, fact: Fact) {
-        self.facts.insert(value, fact);
+        self.watch.changed(Part::Fact(value));
+        self.facts.set(value.index(), fact);
     }
 
     /// Forgets a value.
     pub fn forget(&mut self, value: ValueId) {
-        self.facts.remove(&value);
+        self.watch.changed(Part::Fact(value));
+        self.facts.remove(value.index());
     }
 
     /// Forgets every value that `keep` does not hold for.
     pub fn retain(&mut self, keep: impl Fn(ValueId, &Fact) -> bool) {
-        self.facts.retain(|value, fact| keep(*value, fact));
+        self.watch.changed(Part::Everything);
+        self.facts.retain(|index, fact| keep(ValueId(index as u32), fact));
     }
 
     /// Adds a second source of knowledge about a value: the meet of both.
@@ -306,11 +315,12 @@ impl Facts {
     /// # Errors
     /// When the sources cannot both be right; the table then keeps what stood there.
     pub fn meet(&mut self, value: ValueId, other: Fact) -> Result<(), Contradiction> {
-        let merged = match self.facts.get(&value) {
+        let merged = match self.facts.get(value.index()) {
             None => other,
             Some(fact) => meet_facts(&self.scope, fact, &other)?,
         };
-        self.facts.insert(value, merged);
+        self.watch.changed(Part::Fact(value));
+        self.facts.set(value.index(), merged);
         Ok(())
     }
 }

@@ -9,6 +9,7 @@
 mod apply;
 mod attribute;
 mod copy;
+mod custom;
 mod edit;
 mod extra;
 mod fact;
@@ -20,14 +21,18 @@ mod inline;
 mod names;
 mod naming;
 mod node;
+mod table;
 pub mod text;
 mod types;
 mod value;
 mod verify;
+mod watch;
 
 pub use apply::Made;
 pub use attribute::{Attribute, AttributeKind, NamedAttribute, SparseTensor};
 pub use copy::Binding;
+pub(crate) use custom::CustomOperand;
+pub use custom::{CustomNode, CustomOperator, CustomType};
 pub use edit::{Edit, NewNode};
 pub use fact::{Content, Contradiction, Data, Fact, Facts, MAX_ELEMENTS, Scalar};
 pub use graph::{Function, Graph, Model, OpsetImport, Synonym};
@@ -36,6 +41,7 @@ pub use node::Node;
 pub use types::{DeclaredDim, DeclaredShape, DeclaredType, DimClaim, TensorType, Type};
 pub use value::{Constant, Definition, ExternalOrigin, Value};
 pub use verify::Broken;
+pub use watch::{Part, Watch};
 
 /// What a message of the file held that the representation does not interpret, as wire bytes to be written back with it:
 /// documentation, metadata, device configurations, and fields newer than the schema. Empty when there is nothing.

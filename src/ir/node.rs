@@ -1,5 +1,7 @@
 //! Nodes.
 
+use std::cell::Cell;
+
 use super::{Attribute, Extra, GraphId, NamedAttribute, ValueId};
 use crate::tensor::Tensor;
 
@@ -23,12 +25,34 @@ pub struct Node {
     pub(super) outputs: Vec<Option<ValueId>>,
     /// Where the node stands among its neighbours when the wiring leaves a choice.
     pub(super) order: (u32, u32),
+    pub(super) mark: Mark,
+}
+
+/// A number that the owner of a table of operators leaves at a node to find its operator again. A copy of the node, which may become one
+/// of another operator, has none.
+#[derive(Debug, Default)]
+pub(super) struct Mark(Cell<Option<u16>>);
+
+impl Clone for Mark {
+    fn clone(&self) -> Self {
+        Mark::default()
+    }
 }
 
 impl Node {
     /// The graph that holds the node.
     pub fn graph(&self) -> GraphId {
         self.graph
+    }
+
+    /// The number that was left at the node since its operator could change last.
+    pub fn mark(&self) -> Option<u16> {
+        self.mark.0.get()
+    }
+
+    /// Leaves a number at the node.
+    pub fn set_mark(&self, mark: u16) {
+        self.mark.0.set(Some(mark));
     }
 
     /// The operands; `None` is an optional input left out.

@@ -11,16 +11,19 @@ use thiserror::Error;
 
 use super::external::{DataFiles, ExternalError};
 use super::proto::{
-    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto,
-    TensorProto, ValueInfoProto, attribute_proto,
+    FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto,
+    ValueInfoProto,
 };
 use super::tensor::{self, Decoded, TensorProtoError};
 use super::types::{self, joined, unknown_at};
 use super::wire::{Descent, UnknownFields};
 use crate::ir::{
-    Attribute, Broken, Constant, DeclaredType, Extra, Function, GraphId, Model, NamedAttribute, NewNode, OpsetImport,
-    ValueId,
+    Broken, Constant, DeclaredType, Extra, Function, GraphId, Model, NamedAttribute, NewNode, OpsetImport, ValueId,
 };
+use training::{differentiated, pin, training_names};
+
+mod attribute;
+mod training;
 
 /// How deeply graphs may be nested in each other.
 const MAX_GRAPH_DEPTH: usize = 32;
@@ -123,64 +126,6 @@ fn distinct(functions: &[FunctionProto]) -> Result<(), ImportError> {
         }
     }
     Ok(())
-}
-
-/// The names of main-graph values that training information refers to: it changes some and reads others.
-fn training_names(proto: &ModelProto) -> Vec<String> {
-    let mut names = Vec::new();
-    for info in &proto.training_info {
-        for entry in info.initialization_binding.iter().chain(&info.update_binding) {
-            names.extend(entry.key.clone());
-            names.extend(entry.value.clone());
-        }
-        let mut open: Vec<&GraphProto> = info.algorithm.iter().chain(&info.initialization).collect();
-        while let Some(graph) = open.pop() {
-            names.extend(graph.output.iter().filter_map(|output| output.name.clone()));
-            for node in &graph.node {
-                names.extend(node.input.iter().cloned());
-                for attribute in &node.attribute {
-                    open.extend(attribute.g.as_deref());
-                    open.extend(&attribute.graphs);
-                }
-            }
-        }
-    }
-    names
-}
-
-/// The names of values that Gradient nodes refer to in their attributes: what is differentiated, and by what.
-fn differentiated(model: &Model) -> Vec<String> {
-    let nodes = model.graphs().flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
-    let gradients = nodes.filter(|node| node.op_type == "Gradient" && node.domain == "ai.onnx.preview.training");
-    let named = gradients.flat_map(|node| ["xs", "zs", "y"].map(|attribute| node.attribute(attribute)));
-    let mut names = Vec::new();
-    for attribute in named.flatten() {
-        let texts = match attribute {
-            Attribute::String(text) => std::slice::from_ref(text),
-            Attribute::Strings(texts) => texts,
-            _ => &[],
-        };
-        names.extend(texts.iter().map(|text| String::from_utf8_lossy(text).into_owned()));
-    }
-    names
-}
-
-/// Keeps the values of these names from being removed or taken for constants.
-fn pin(model: &mut Model, names: &[String]) {
-    if names.is_empty() {
-        return;
-    }
-    let names: FxHashMap<&str, ()> = names.iter().map(|name| (name.as_str(), ())).collect();
-    let mut values: Vec<ValueId> = Vec::new();
-    for graph in model.graphs().map(|graph| model.graph(graph)) {
-        let nodes = graph.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
-        values.extend(graph.inputs().iter().chain(graph.initializers()).chain(nodes));
-    }
-    for value in values {
-        if names.contains_key(model.value(value).name.as_str()) {
-            model.value_mut(value).pinned = true;
-        }
-    }
 }
 
 struct Import<'a> {
@@ -489,139 +434,6 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn attribute(
-        &mut self,
-        mut proto: AttributeProto,
-        place: &dyn Fn() -> String,
-        depth: usize,
-    ) -> Result<NamedAttribute, ImportError> {
-        let name = proto.name.take().unwrap_or_default();
-        let at = || format!("{}, attribute '{name}'", place());
-        let doc = proto.doc_string.take();
-        let extra = match doc {
-            None => Extra::new(),
-            Some(_) => AttributeProto { doc_string: doc, ..AttributeProto::default() }.encode_to_vec().into(),
-        };
-        let extra = joined(extra, self.unknown_here());
-        if let Some(reference) = proto.ref_attr_name.take().filter(|name| !name.is_empty()) {
-            let kind = proto.r#type.unwrap_or_default();
-            return Ok(NamedAttribute { value: Attribute::Reference { name: reference, kind }, name, extra });
-        }
-        let value = match self.attribute_value(&mut proto, &at, depth)? {
-            Some(value) => value,
-            None => {
-                proto.name = Some(name.clone());
-                Attribute::Opaque(proto.encode_to_vec().into())
-            }
-        };
-        Ok(NamedAttribute { name, value, extra })
-    }
-
-    /// The value an attribute holds, or `None` when it is of a kind or data type this program does not know.
-    fn attribute_value(
-        &mut self,
-        proto: &mut AttributeProto,
-        at: &dyn Fn() -> String,
-        depth: usize,
-    ) -> Result<Option<Attribute>, ImportError> {
-        use attribute_proto::AttributeType as Kind;
-        let lacks = |what: &str| error(at(), format!("it is of type {what} but holds none"));
-        let kind = match proto.r#type.unwrap_or_default() {
-            0 => implied_kind(proto),
-            number => Kind::try_from(number).ok(),
-        };
-        let Some(kind) = kind else { return Ok(None) };
-        Ok(Some(match kind {
-            Kind::Undefined => return Ok(None),
-            Kind::Float => Attribute::Float(proto.f.unwrap_or_default()),
-            Kind::Int => Attribute::Int(proto.i.unwrap_or_default()),
-            Kind::String => Attribute::String(proto.s.take().unwrap_or_default()),
-            Kind::Floats => Attribute::Floats(std::mem::take(&mut proto.floats)),
-            Kind::Ints => Attribute::Ints(std::mem::take(&mut proto.ints)),
-            Kind::Strings => Attribute::Strings(std::mem::take(&mut proto.strings)),
-            Kind::Tensor => {
-                let tensor = proto.t.as_deref().ok_or_else(|| lacks("TENSOR"))?;
-                let unknown = self.unknown_below(5, 0);
-                match self.attribute_tensor(tensor, &at())? {
-                    Some((tensor, extra)) => Attribute::Tensor(tensor, joined(extra, unknown)),
-                    None => return Ok(None),
-                }
-            }
-            Kind::Tensors => {
-                let mut tensors = Vec::with_capacity(proto.tensors.len());
-                for (index, tensor) in proto.tensors.iter().enumerate() {
-                    let unknown = self.unknown_below(10, index);
-                    match self.attribute_tensor(tensor, &at())? {
-                        Some((tensor, extra)) => tensors.push((tensor, joined(extra, unknown))),
-                        None => return Ok(None),
-                    }
-                }
-                Attribute::Tensors(tensors)
-            }
-            Kind::SparseTensor => {
-                let sparse = proto.sparse_tensor.as_ref().ok_or_else(|| lacks("SPARSE_TENSOR"))?;
-                let at = at();
-                match tensor::take_sparse(&at, sparse, self.files).map_err(|reason| error(at, reason))? {
-                    Some(sparse) => Attribute::SparseTensor(Box::new(sparse)),
-                    None => return Ok(None),
-                }
-            }
-            Kind::SparseTensors => {
-                let mut tensors = Vec::with_capacity(proto.sparse_tensors.len());
-                for sparse in &proto.sparse_tensors {
-                    let at = at();
-                    match tensor::take_sparse(&at, sparse, self.files).map_err(|reason| error(at, reason))? {
-                        Some(sparse) => tensors.push(sparse),
-                        None => return Ok(None),
-                    }
-                }
-                Attribute::SparseTensors(tensors)
-            }
-            Kind::Graph => {
-                let graph = proto.g.take().ok_or_else(|| lacks("GRAPH"))?;
-                Attribute::Graph(self.subgraph(*graph, Descent { field: 6, index: 0 }, depth)?)
-            }
-            Kind::Graphs => {
-                let mut graphs = Vec::with_capacity(proto.graphs.len());
-                for (index, graph) in (0u32..).zip(std::mem::take(&mut proto.graphs)) {
-                    graphs.push(self.subgraph(graph, Descent { field: 11, index }, depth)?);
-                }
-                Attribute::Graphs(graphs)
-            }
-            Kind::TypeProto => {
-                let ty = proto.tp.as_deref().ok_or_else(|| lacks("TYPE_PROTO"))?;
-                match types::declared(ty) {
-                    Some(ty) => Attribute::Type(ty),
-                    None => return Ok(None),
-                }
-            }
-            Kind::TypeProtos => match proto.type_protos.iter().map(types::declared).collect() {
-                Some(types) => Attribute::Types(types),
-                None => return Ok(None),
-            },
-        }))
-    }
-
-    fn subgraph(&mut self, proto: GraphProto, step: Descent, depth: usize) -> Result<GraphId, ImportError> {
-        let graph = self.model.add_graph("", None);
-        self.within(step, |import| import.graph(graph, proto, depth + 1))?;
-        Ok(graph)
-    }
-
-    fn attribute_tensor(
-        &mut self,
-        proto: &TensorProto,
-        at: &str,
-    ) -> Result<Option<(crate::tensor::Tensor, Extra)>, ImportError> {
-        Ok(match tensor::take(at, proto, self.files).map_err(|reason| error(at, reason))? {
-            Decoded::Dense(tensor, _, extra) => {
-                let named = TensorProto { name: proto.name.clone(), ..TensorProto::default() };
-                Some((tensor, joined(extra, named.encode_to_vec().into())))
-            }
-            Decoded::Foreign => None,
-        })
-    }
-
     fn function(&mut self, mut proto: FunctionProto) -> Result<(), ImportError> {
         let name = proto.name.take().unwrap_or_default();
         let place = format!("function '{name}'");
@@ -675,22 +487,4 @@ fn describe(node: &NodeProto) -> String {
         Some(name) => format!("{operator} node '{name}'"),
         None => format!("{operator} node that computes '{}'", node.output.first().map_or("", String::as_str)),
     }
-}
-
-/// The kind of an attribute in a file of IR version 1, which does not say it: the field that is present decides.
-fn implied_kind(proto: &AttributeProto) -> Option<attribute_proto::AttributeType> {
-    use attribute_proto::AttributeType as Kind;
-    let present = [
-        (proto.f.is_some(), Kind::Float),
-        (proto.i.is_some(), Kind::Int),
-        (proto.s.is_some(), Kind::String),
-        (proto.t.is_some(), Kind::Tensor),
-        (proto.g.is_some(), Kind::Graph),
-        (!proto.floats.is_empty(), Kind::Floats),
-        (!proto.ints.is_empty(), Kind::Ints),
-        (!proto.strings.is_empty(), Kind::Strings),
-        (!proto.tensors.is_empty(), Kind::Tensors),
-        (!proto.graphs.is_empty(), Kind::Graphs),
-    ];
-    present.into_iter().find(|(present, _)| *present).map(|(_, kind)| kind)
 }

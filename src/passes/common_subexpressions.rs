@@ -3,27 +3,106 @@
 //! Law: a deterministic operator of equal attributes on equal operands, absent ones in the same places, gives equal
 //! results. A subgraph may use what a graph around it computes before; the other way round it may not.
 //!
+//! What was compared is kept, so that after the first time only nodes and initializers that have changed are compared with the rest, in
+//! models without bodies and without quantizations, whose exceptions depend on more.
+//!
 //! Two exceptions. A sequence or an optional that a node with a body reads gets no further readers: ONNX Runtime moves such an operand
 //! into the body instead of copying it, so that another reader would find it empty. And quantizations of constants stay apart.
+
+use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use super::quantization::is_quantization;
-use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Type, ValueId};
+use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Part, Type, ValueId};
 use crate::ops::operator_of;
 
 /// The pass's name, under which its edits are counted.
 pub(super) const NAME: &str = "common-subexpression";
 
-/// Merges equal nodes and initializers of the main graph and its subgraphs.
-///
-/// # Errors
-/// The model is inconsistent.
-pub fn merge(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Result<(), Broken> {
-    let mut seen = Seen { moved: moved(model, facts), ..Seen::default() };
-    in_graph(model, facts, model.main(), &mut seen, edits)
+/// Merges nodes and initializers, time and again.
+#[derive(Default)]
+pub struct Merging {
+    seen: Seen,
+}
+
+impl Merging {
+    /// Merges equal nodes and initializers of the main graph and its subgraphs. `changed` is what has changed since this was called last,
+    /// if that is known.
+    ///
+    /// # Errors
+    /// The model is inconsistent.
+    pub fn merge(
+        &mut self,
+        model: &mut Model,
+        facts: &Facts,
+        changed: Option<Vec<Part>>,
+        edits: &mut EditCounter,
+    ) -> Result<(), Broken> {
+        let main = model.main();
+        let is_local = !model.has_subgraphs() && !self.seen.has_quantizations;
+        let few = changed.filter(|parts| is_local && parts.len() < model.graph(main).node_count());
+        match few.filter(|_| model.is_in_file_order(main)) {
+            Some(changed) => again(model, facts, &changed, &mut self.seen, edits),
+            None => {
+                self.seen = Seen { moved: moved(model, facts), ..Seen::default() };
+                in_graph(model, facts, main, &mut self.seen, edits)
+            }
+        }
+    }
+}
+
+/// Merges what has changed in the main graph of a model without subgraphs, whose nodes are in an order to compute in: the edits are those that
+/// looking at all nodes would make.
+fn again(
+    model: &mut Model,
+    facts: &Facts,
+    changed: &[Part],
+    seen: &mut Seen,
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    let main = model.main();
+    let mut nodes: Vec<NodeId> = Vec::new();
+    let mut constants: FxHashSet<ValueId> = FxHashSet::default();
+    for &part in changed {
+        match part {
+            Part::Node(id) => nodes.push(id),
+            Part::Value(value) if model.value(value).definition() == Definition::Initializer(main) => {
+                constants.insert(value);
+            }
+            _ => {}
+        }
+    }
+    if !constants.is_empty() {
+        nodes.extend(initializers(model, main, Some(&constants), seen, edits));
+    }
+    let stand = |model: &Model, id: NodeId| {
+        let is_here = model.node(id).is_some_and(|node| node.graph() == main);
+        model.order_of(id).filter(|_| is_here).map(|order| (order, id))
+    };
+    let mut open: BTreeSet<((u32, u32), NodeId)> = nodes.into_iter().filter_map(|id| stand(model, id)).collect();
+    while let Some((order, id)) = open.pop_first() {
+        let Some(node) = model.node(id).filter(|node| seen.may_merge(model, node)) else { continue };
+        let hash = hash_of(node);
+        let found = seen.nodes.get(&hash).into_iter().flatten().copied();
+        let is_same = |other: &NodeId| *other != id && model.node(*other).is_some_and(|other| same(model, other, node));
+        let alike: Vec<_> = found.filter(is_same).filter_map(|other| stand(model, other)).collect();
+        match alike.iter().filter(|&&other| other < (order, id)).min() {
+            Some(&(_, first)) => {
+                let outputs: Vec<ValueId> = node.outputs().iter().flatten().copied().collect();
+                let readers: Vec<_> = outputs.into_iter().flat_map(|value| model.users(value)).collect();
+                unite(model, facts, &seen.moved, (first, id), edits)?;
+                open.extend(readers.into_iter().filter_map(|(reader, _)| stand(model, reader)));
+            }
+            None => {
+                seen.note_node(hash, id);
+                open.extend(alike);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What the open graphs have computed so far, by hash. Entries of a subgraph are dropped when it closes.
@@ -34,9 +113,25 @@ struct Seen {
     log: Vec<(bool, u64)>,
     /// Operands of nodes with bodies that must get no further readers.
     moved: FxHashSet<ValueId>,
+    /// Whether there are quantizations, which may come to read constants without being changed.
+    has_quantizations: bool,
 }
 
 impl Seen {
+    /// Whether a node may become one with another.
+    fn may_merge(&mut self, model: &Model, node: &Node) -> bool {
+        self.has_quantizations |= is_quantization(node);
+        operator_of(model, node).is_some_and(|operator| operator.deterministic) && !is_quantized_constant(model, node)
+    }
+
+    fn note_node(&mut self, hash: u64, id: NodeId) {
+        let alike = self.nodes.entry(hash).or_default();
+        if !alike.contains(&id) {
+            alike.push(id);
+            self.log.push((true, hash));
+        }
+    }
+
     fn close(&mut self, mark: usize) {
         for (is_node, hash) in self.log.drain(mark..).rev() {
             if is_node {
@@ -69,7 +164,7 @@ fn in_graph(
     edits: &mut EditCounter,
 ) -> Result<(), Broken> {
     let mark = seen.log.len();
-    initializers(model, graph, seen, edits);
+    initializers(model, graph, None, seen, edits);
     for id in model.topological(graph)? {
         let Some(node) = model.node(id) else { continue };
         let inner: Vec<GraphId> = node.subgraphs().collect();
@@ -79,9 +174,7 @@ fn in_graph(
             }
             continue;
         }
-        if !operator_of(model, node).is_some_and(|operator| operator.deterministic)
-            || is_quantized_constant(model, node)
-        {
+        if !seen.may_merge(model, node) {
             continue;
         }
         let hash = hash_of(node);
@@ -90,13 +183,12 @@ fn in_graph(
         });
         match first {
             Some(first) => unite(model, facts, &seen.moved, (first, id), edits)?,
-            None => {
-                seen.nodes.entry(hash).or_default().push(id);
-                seen.log.push((true, hash));
-            }
+            None => seen.note_node(hash, id),
         }
     }
-    seen.close(mark);
+    if graph != model.main() {
+        seen.close(mark);
+    }
     Ok(())
 }
 
@@ -195,9 +287,19 @@ fn hash_of(node: &Node) -> u64 {
 /// How many different tensors of one sample are told apart; more are left alone.
 const MOST_ALIKE: usize = 16;
 
-fn initializers(model: &mut Model, graph: GraphId, seen: &mut Seen, edits: &mut EditCounter) {
+/// Merges the initializers of a graph, or those of them that have changed, with equal ones. Returns the nodes that read others now.
+fn initializers(
+    model: &mut Model,
+    graph: GraphId,
+    changed: Option<&FxHashSet<ValueId>>,
+    seen: &mut Seen,
+    edits: &mut EditCounter,
+) -> Vec<NodeId> {
     let mut gone = FxHashSet::default();
-    for value in model.graph(graph).initializers().to_vec() {
+    let mut readers = Vec::new();
+    let is_wanted = |value: &ValueId| changed.is_none_or(|changed| changed.contains(value));
+    let values: Vec<ValueId> = model.graph(graph).initializers().iter().copied().filter(is_wanted).collect();
+    for value in values {
         let place = model.value(value);
         if !place.is_constant() || !matches!(place.definition(), Definition::Initializer(_)) || model.is_output(value) {
             continue;
@@ -205,19 +307,21 @@ fn initializers(model: &mut Model, graph: GraphId, seen: &mut Seen, edits: &mut 
         let Some(tensor) = place.constant_tensor() else { continue };
         let hash = tensor.hash_sample();
         let first = seen.tensors.get(&hash).and_then(|found| {
-            found.iter().copied().find(|&other| model.value(other).tensor().is_some_and(|other| other.same(tensor)))
+            let is_same = |other: ValueId| model.value(other).tensor().is_some_and(|other| other.same(tensor));
+            found.iter().copied().find(|&other| other != value && is_same(other))
         });
         match first {
             Some(first) => {
                 if !edits.take(NAME, || format!("initializer '{}'", model.value(value).name)) {
                     break;
                 }
+                readers.extend(model.users(value).into_iter().map(|(reader, _)| reader));
                 model.replace_uses(value, first);
                 gone.insert(value);
             }
             None => {
                 let alike = seen.tensors.entry(hash).or_default();
-                if alike.len() < MOST_ALIKE {
+                if alike.len() < MOST_ALIKE && !alike.contains(&value) {
                     alike.push(value);
                     seen.log.push((false, hash));
                 }
@@ -225,4 +329,5 @@ fn initializers(model: &mut Model, graph: GraphId, seen: &mut Seen, edits: &mut 
         }
     }
     model.remove_initializers(&gone);
+    readers
 }

@@ -19,6 +19,13 @@ pub(super) fn settle(
     passes: &[Pass],
     tell: &mut dyn FnMut(Told),
 ) -> Result<usize, RunError> {
+    work.agenda.begin(work.model, &mut work.walk.facts);
+    let rounds = rounds(work, infer, passes, tell);
+    work.agenda.end(work.model, &mut work.walk.facts);
+    rounds
+}
+
+fn rounds(work: &mut Work<'_>, infer: &Pass, passes: &[Pass], tell: &mut dyn FnMut(Told)) -> Result<usize, RunError> {
     let mut rounds = 0;
     loop {
         rounds += 1;

@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashSet;
 
+use super::agenda::Agenda;
+use super::common_subexpressions::Merging;
 use super::edits::EditCounter;
 use super::options::Options;
 use super::outcome::RunError;
@@ -11,6 +13,7 @@ use super::simplify::RuleSet;
 use super::untouched::Untouched;
 use crate::ir::{Facts, Model, NodeId};
 use crate::ops::{EventKind, Walk};
+use crate::rewrite::ASKED_FOR;
 
 /// A pass over the main graph and the graphs inside it.
 #[derive(Clone, Copy)]
@@ -42,6 +45,10 @@ pub(super) struct Work<'a> {
     pub decided: FxHashSet<NodeId>,
     /// Nodes that no rule looks at.
     pub untouched: Untouched,
+    /// Which nodes no rule has anything to say about.
+    pub agenda: Agenda,
+    /// What the nodes and initializers compute that were compared before.
+    pub merging: Merging,
     /// Whether the graph was inferred before.
     pub is_inferred: bool,
     /// What there is to tell.
@@ -67,7 +74,8 @@ pub(super) struct Run {
 pub(super) fn skips(options: &Options, name: &str) -> bool {
     let is_named = |names: &[String]| names.iter().any(|named| named == name);
     let is_left_out = !options.rules || (!options.only.is_empty() && !is_named(&options.only));
-    is_named(&options.skip) || (is_left_out && is_listed(name))
+    let is_unasked = options.opset.is_none() && ASKED_FOR.contains(&name) && !is_named(&options.only);
+    is_named(&options.skip) || is_unasked || (is_left_out && is_listed(name))
 }
 
 impl Run {
@@ -88,7 +96,9 @@ impl<'a> Work<'a> {
     pub(super) fn new(model: &'a mut Model, walk: &'a mut Walk, run: &'a mut Run, growth: usize) -> Self {
         let (kept, decided, told) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
         let (untouched, notes) = (Untouched::default(), Vec::new());
-        Work { model, walk, run, growth, kept, decided, untouched, is_inferred: false, notes, told }
+        let agenda = Agenda::default();
+        let merging = Merging::default();
+        Work { model, walk, run, growth, kept, decided, untouched, agenda, merging, is_inferred: false, notes, told }
     }
 
     /// The model to change, what is known of its values, and the counter to ask before every edit.

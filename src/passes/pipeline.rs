@@ -159,12 +159,14 @@ fn fold_containers(work: &mut Work<'_>) -> Result<(), RunError> {
 
 fn rewrite(work: &mut Work<'_>, stage: usize) -> Result<(), RunError> {
     let Run { rules, edits, .. } = &mut *work.run;
-    Ok(simplify::simplify(work.model, &mut work.walk.facts, (rules, &work.untouched), stage, edits)?)
+    let rules = (&*rules, &work.untouched, &mut work.agenda);
+    Ok(simplify::simplify(work.model, &mut work.walk.facts, rules, stage, edits)?)
 }
 
 fn merge(work: &mut Work<'_>) -> Result<(), RunError> {
-    let (model, facts, edits) = work.parts();
-    Ok(common_subexpressions::merge(model, facts, edits)?)
+    work.agenda.catch_up(work.model, &mut work.walk.facts);
+    let (merging, changed) = (&mut work.merging, work.agenda.take_changed());
+    Ok(merging.merge(work.model, &work.walk.facts, changed, &mut work.run.edits)?)
 }
 
 fn number(work: &mut Work<'_>) -> Result<(), RunError> {

@@ -42,10 +42,10 @@ pub(super) fn kept(model: &Model, options: &Options) -> Result<FxHashMap<NodeId,
         let any_in = |values: &FxHashSet<ValueId>| node.outputs().iter().flatten().any(|value| values.contains(value));
         if !node.outputs().iter().flatten().all(|value| known.contains(value)) {
             read.extend(node.inputs().iter().flatten());
-        } else if any_in(&read) && (moves_dequantized(node) || is_dequantization(node)) {
+        } else if any_in(&read) && (moves_dequantized(model, node) || is_dequantization(node)) {
             let is_needed = any_in(&folded);
             kept.insert(id, is_needed);
-            if moves_dequantized(node) {
+            if moves_dequantized(model, node) {
                 read.extend(node.input(0));
             }
             if is_needed {

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use rustc_hash::FxHashMap;
 
+use super::agenda::Agenda;
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use super::untouched::Untouched;
@@ -45,19 +46,21 @@ impl RuleSet {
     }
 }
 
-/// Tries every rule of a stage at every node of the main graph and its subgraphs, once.
+/// Tries every rule of a stage at every node of the main graph and its subgraphs, once, but for those where all of them have declined and
+/// nothing they read has changed since.
 ///
 /// # Errors
 /// A rule made the model inconsistent: a defect of the rule.
 pub fn simplify(
     model: &mut Model,
     facts: &mut Facts,
-    (rules, untouched): (&RuleSet, &Untouched),
+    (rules, untouched, agenda): (&RuleSet, &Untouched, &mut Agenda),
     stage: usize,
     edits: &mut EditCounter,
 ) -> Result<(), Broken> {
     let taken = Taken::default();
     let idioms = OnceCell::new();
+    agenda.catch_up(model, facts);
     for graph in live_graphs(model) {
         if !model.is_live(graph) {
             continue;
@@ -68,10 +71,10 @@ pub fn simplify(
             continue;
         }
         for id in model.topological(graph)? {
-            if untouched.contains(id) {
+            if agenda.is_settled(stage, id) || untouched.contains(id) {
                 continue;
             }
-            at_node(model, facts, rules, stage, edits, (id, opset, &taken, &idioms))?;
+            at_node(model, facts, (rules, agenda), stage, edits, (id, opset, &taken, &idioms))?;
         }
     }
     Ok(())
@@ -91,10 +94,25 @@ fn recognised(model: &Model, facts: &Facts, rules: &RuleSet) -> Idioms {
     idioms
 }
 
+/// What a rule offers at a place.
+fn offered(rule: &Rule, place: &Place<'_>) -> Option<Edit> {
+    #[cfg(feature = "seeded-faults")]
+    {
+        let believes = crate::ir::faults::believes(rule.name);
+        let (edit, believed) = crate::dim::believing(believes, || (rule.apply)(place));
+        if edit.is_some() && believed > 0 {
+            crate::ir::faults::note_belief();
+        }
+        edit
+    }
+    #[cfg(not(feature = "seeded-faults"))]
+    (rule.apply)(place)
+}
+
 fn at_node(
     model: &mut Model,
     facts: &mut Facts,
-    rules: &RuleSet,
+    (rules, agenda): (&RuleSet, &mut Agenda),
     stage: usize,
     edits: &mut EditCounter,
     (id, opset, taken, idioms): (NodeId, Opset, &Taken, &OnceCell<Idioms>),
@@ -106,23 +124,30 @@ fn at_node(
             ("", name) => rules.at(stage, name),
             (domain, name) => rules.at(stage, &format!("{domain}.{name}")),
         };
-        let Some(candidates) = candidates else { break };
+        let Some(candidates) = candidates else {
+            agenda.settle(stage, id);
+            break;
+        };
         let place = Place { model, facts, id, opset, budget: &rules.budget, taken };
         let is_permitted = |edit: &Edit| {
             let idioms = idioms.get_or_init(|| recognised(model, facts, rules));
             idioms.permits(edit) && model.leaves_no_reader_behind(edit)
         };
-        let offered = |rule: &Rule| (rule.apply)(&place);
-        #[cfg(feature = "seeded-faults")]
-        let offered = |rule: &Rule| {
-            let (edit, believed) = crate::dim::believing(crate::ir::faults::believes(rule.name), || offered(rule));
-            if edit.is_some() && believed > 0 {
-                crate::ir::faults::note_belief();
-            }
-            edit
-        };
-        let permitted = |rule: &Rule| offered(rule).filter(is_permitted);
-        let found = candidates.iter().find_map(|rule| Some((rule.name, permitted(rule)?)));
+        agenda.listen(model, facts);
+        let mut is_refused = false;
+        let found = candidates.iter().find_map(|rule| {
+            let edit = offered(rule, &place)?;
+            agenda.pause(model, facts);
+            let edit = Some(edit).filter(is_permitted);
+            is_refused |= edit.is_none();
+            agenda.resume(model, facts);
+            Some((rule.name, edit?))
+        });
+        agenda.pause(model, facts);
+        // Whether an edit is permitted may depend on nodes far away, so where one was refused the rules are asked again.
+        if found.is_none() && !is_refused {
+            agenda.settle_by_reads(stage, id, model, facts);
+        }
         let Some((_, edit)) = found.filter(|(name, _)| edits.take(name, || model.describe(id))) else { break };
         for &(old, new) in &edit.replace {
             // Both have the same content, so what is known of one holds for the other; but what is known inside a body may hold only
@@ -139,6 +164,7 @@ fn at_node(
             edit
         };
         model.apply(edit)?;
+        agenda.catch_up(model, facts);
     }
     Ok(())
 }

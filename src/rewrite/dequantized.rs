@@ -7,14 +7,11 @@
 //! So weights are transposed, reshaped and cut as integers, and the dequantization stays beside the node that computes with it,
 //! where runtimes look for it.
 
-use super::slices::cuts::untouched_axes;
 use super::{Place, Rule};
-use crate::dim::Dim;
-use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Attribute, Edit, Model, NewNode, Node, NodeId, ValueId};
 use crate::ops::axis_in;
+use crate::ops::traits::{self, AxisSource, traits_of};
 use crate::tensor::DType;
-
-const MOVEMENTS: &[&str] = &["Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Identity"];
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "move-before-dequantize",
@@ -27,13 +24,13 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("scale-follows", "one scale is for all, or f keeps the axis whose indices have one each, whole and in order"),
     ],
     exact: true,
-    operators: MOVEMENTS,
+    operators: traits::MOVING,
     apply: move_before,
 }];
 
 /// Whether a node moves elements in a way that the rule carries over to the quantized tensor.
-pub fn moves_dequantized(node: &Node) -> bool {
-    MOVEMENTS.iter().any(|operator| node.is(operator))
+pub fn moves_dequantized(model: &Model, node: &Node) -> bool {
+    matches!(node.outputs(), [Some(_)]) && traits_of(model, node).moves_without_repeating()
 }
 
 /// The dequantization of a constant, and how its scales lie.
@@ -42,11 +39,13 @@ struct Dequantized {
     quantized: ValueId,
     /// The axis whose indices have a scale each, unless one scale is for all.
     axis: Option<usize>,
-    shape: Vec<usize>,
 }
 
 fn move_before(place: &Place<'_>) -> Option<Edit> {
     let (value, output) = (place.input(0)?, place.output(0)?);
+    if !moves_dequantized(place.model, place.node()?) {
+        return None;
+    }
     let given = dequantized(place, value)?;
     let rest = place.node()?.inputs().iter().skip(1).flatten();
     if !rest.copied().all(|operand| place.constant(operand).is_some()) {
@@ -54,7 +53,7 @@ fn move_before(place: &Place<'_>) -> Option<Edit> {
     }
     let axis = match given.axis {
         None => None,
-        Some(axis) => Some(i64::try_from(axis_after(place, axis, &given.shape)?).ok()?),
+        Some(axis) => Some(i64::try_from(axis_after(place, axis)?).ok()?),
     };
     let movement = NewNode::like(place.node()?).reading(0, given.quantized);
     let mut dequantization = NewNode::like(place.model.node(given.id)?);
@@ -79,8 +78,7 @@ fn dequantized(place: &Place<'_>, value: ValueId) -> Option<Dequantized> {
     if !is_covered || has_blocks || !place.has_one_reader(value) || !place.has_one_reader(quantized) {
         return None;
     }
-    let (shape, scales) = (tensor.shape().to_vec(), place.constant(scale)?.shape());
-    let axis = match scales {
+    let axis = match place.constant(scale)?.shape() {
         [] | [1] => None,
         [_] => {
             let named = match node.attribute("axis") {
@@ -88,31 +86,15 @@ fn dequantized(place: &Place<'_>, value: ValueId) -> Option<Dequantized> {
                 Some(Attribute::Int(axis)) => *axis,
                 Some(_) => return None,
             };
-            Some(axis_in(named, shape.len()).ok()?)
+            Some(axis_in(named, tensor.rank()).ok()?)
         }
         _ => return None,
     };
-    Some(Dequantized { id, quantized, axis, shape })
+    Some(Dequantized { id, quantized, axis })
 }
 
 /// Where the node puts an axis that it leaves whole and in order.
-fn axis_after(place: &Place<'_>, axis: usize, shape: &[usize]) -> Option<usize> {
-    let node = place.node()?;
-    match node.op_type.as_str() {
-        "Identity" => Some(axis),
-        "Transpose" => place.read(node).permutation(shape.len())?.iter().position(|&from| from == axis),
-        "Slice" => untouched_axes(place, place.id)?.get(axis)?.then_some(axis),
-        _ => {
-            // The elements keep their order: an axis stays if as many elements lie before it and it is as long.
-            let after: Vec<usize> = place.shape(place.output(0)?)?.iter().map(constant_size).collect::<Option<_>>()?;
-            let before =
-                |dims: &[usize], axis: usize| dims.iter().take(axis).try_fold(1usize, |a, &b| a.checked_mul(b));
-            let (length, lead) = (shape.get(axis)?, before(shape, axis)?);
-            (0..after.len()).find(|&at| after.get(at) == Some(length) && before(&after, at) == Some(lead))
-        }
-    }
-}
-
-fn constant_size(dim: &Dim) -> Option<usize> {
-    usize::try_from(dim.as_const()?).ok()
+fn axis_after(place: &Place<'_>, axis: usize) -> Option<usize> {
+    let view = place.view(place.id)?;
+    view.traits().axes?(&view)?.into_iter().position(|source| source == Some(AxisSource::Whole(axis)))
 }

@@ -108,6 +108,8 @@ pub const RULES: &[&[Rule]] = &[
     fuse::clamp::RULES,
     fuse::activation::RULES,
     fuse::normalization::RULES,
+    fuse::scaled_attention::RULES,
+    fuse::heads::RULES,
     fuse::chain::RULES,
     fuse::quotient::RULES,
     fuse::gemm::RULES,
@@ -123,6 +125,10 @@ pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[slices::gather::LATE_RULES, fuse::factor::RULES, index::LATE_RULES],
     &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES],
 ];
+
+/// The rules that are used only if the user names them, or an operator set to write the model in: what they write is the standard's, but
+/// ONNX Runtime refuses it where a batch or a sequence is empty.
+pub const ASKED_FOR: &[&str] = &["spelled-attention", "attention-heads", "attention-groups"];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod book;
 mod cli;
 #[cfg(feature = "seeded-faults")]
 mod difference;

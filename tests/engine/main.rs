@@ -9,6 +9,7 @@ mod budgets;
 mod check;
 mod claims;
 mod control;
+mod custom;
 mod external_data;
 mod families;
 mod functions;

@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
 
+use super::order::Order;
 use super::{Function, Graph, Model, Synonym, Vertex};
+use crate::ir::node::Mark;
 use crate::ir::{
-    Broken, Constant, DeclaredType, Definition, Extra, FunctionId, GraphId, NewNode, Node, NodeId, Value, ValueId,
+    Broken, Constant, CustomOperator, DeclaredType, Definition, Extra, FunctionId, GraphId, NewNode, Node, NodeId,
+    Part, Value, ValueId,
 };
 
 impl Model {
@@ -14,6 +17,12 @@ impl Model {
     pub fn add_synonym(&mut self, synonym: Synonym) {
         self.synonyms.retain(|known| (&known.domain, &known.op_type) != (&synonym.domain, &synonym.op_type));
         self.synonyms.push(synonym);
+    }
+
+    /// Makes an operator that the program does not know one that it does.
+    pub fn add_custom(&mut self, operator: CustomOperator) {
+        self.custom.retain(|known| (known.domain(), known.name()) != (operator.domain(), operator.name()));
+        self.custom.push(operator);
     }
 
     /// Makes room for as many more values and nodes, and for the operands and results of those.
@@ -39,13 +48,17 @@ impl Model {
             outputs: Vec::new(),
             initializers: Vec::new(),
             nodes: BTreeSet::new(),
+            order: Order::default(),
             sink,
         });
+        self.has_subgraphs |= parent.is_some();
         id
     }
 
     /// Says which node's attribute holds `graph`.
     pub fn set_parent(&mut self, graph: GraphId, parent: NodeId) {
+        self.watch.changed(Part::Everything);
+        self.has_subgraphs = true;
         self.graphs[graph.index()].parent = Some(parent);
     }
 
@@ -94,6 +107,7 @@ impl Model {
 
     /// Gives a node another name.
     pub(in crate::ir) fn rename_node(&mut self, node: NodeId, name: String) {
+        self.watch.changed(Part::Node(node));
         if let Some(node) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) {
             node.name = name;
         }
@@ -103,6 +117,7 @@ impl Model {
     pub fn rename(&mut self, value: ValueId, name: impl Into<String>) {
         let name = name.into();
         *self.names.entry(name.clone()).or_default() += 1;
+        self.watch.changed(Part::Value(value));
         self.values[value.index()].name = name;
     }
 
@@ -112,6 +127,7 @@ impl Model {
     /// [`Broken::DefinedTwice`] if something defines the value already.
     pub fn add_input(&mut self, graph: GraphId, value: ValueId) -> Result<(), Broken> {
         self.define(value, Definition::Input(graph))?;
+        self.watch.changed(Part::Graph(graph));
         self.graphs[graph.index()].inputs.push(value);
         Ok(())
     }
@@ -119,6 +135,7 @@ impl Model {
     /// Makes `value` the next output of `graph`.
     pub fn add_output(&mut self, graph: GraphId, value: ValueId) {
         let slot = self.graphs[graph.index()].outputs.len();
+        self.note_listed(graph, value);
         self.graphs[graph.index()].outputs.push(value);
         self.listed.entry(value).or_default().push((graph, slot));
         self.wiring.add_edge(self.value_at[value.index()], self.graphs[graph.index()].sink, slot as u32);
@@ -128,7 +145,9 @@ impl Model {
     pub fn set_output(&mut self, graph: GraphId, slot: usize, value: ValueId) {
         let sink = self.graphs[graph.index()].sink;
         if let Some(place) = self.graphs[graph.index()].outputs.get_mut(slot) {
-            *place = value;
+            let before = std::mem::replace(place, value);
+            self.note_listed(graph, before);
+            self.note_listed(graph, value);
             self.listed.entry(value).or_default().push((graph, slot));
             self.wiring.add_edge(self.value_at[value.index()], sink, slot as u32);
             self.stale += 1;
@@ -137,12 +156,19 @@ impl Model {
 
     /// Makes these the outputs of `graph`, in place of those it had.
     pub fn set_outputs(&mut self, graph: GraphId, outputs: &[ValueId]) {
-        self.stale += self.graphs[graph.index()].outputs.len();
-        self.graphs[graph.index()].outputs.clear();
+        let before = std::mem::take(&mut self.graphs[graph.index()].outputs);
+        self.stale += before.len();
+        before.into_iter().for_each(|value| self.note_listed(graph, value));
         for &value in outputs {
             self.add_output(graph, value);
         }
         self.relay_when_stale();
+    }
+
+    /// Takes note that a graph lists a value among its outputs or initializers, or does so no more.
+    fn note_listed(&mut self, graph: GraphId, value: ValueId) {
+        self.watch.changed(Part::Graph(graph));
+        self.watch.changed(Part::Value(value));
     }
 
     /// Makes these the inputs of `graph`, in place of those it had. Of the latter, those that go are initializers if they have a default, and
@@ -151,7 +177,9 @@ impl Model {
     /// # Errors
     /// [`Broken::DefinedTwice`] if something else defines one of the new ones.
     pub fn set_inputs(&mut self, graph: GraphId, inputs: &[ValueId]) -> Result<(), Broken> {
+        self.watch.changed(Part::Graph(graph));
         for value in std::mem::take(&mut self.graphs[graph.index()].inputs) {
+            self.watch.changed(Part::Value(value));
             let place = &mut self.values[value.index()];
             let has_default = place.constant.is_some() && !inputs.contains(&value);
             place.definition = if has_default { Definition::Initializer(graph) } else { Definition::Nothing };
@@ -177,6 +205,7 @@ impl Model {
         if self.values[value.index()].definition != Definition::Input(graph) {
             self.define(value, Definition::Initializer(graph))?;
         }
+        self.note_listed(graph, value);
         self.values[value.index()].constant = Some(Box::new(constant));
         self.graphs[graph.index()].initializers.push(value);
         Ok(())
@@ -192,6 +221,7 @@ impl Model {
             Definition::Input(graph) => graph,
             _ => return,
         };
+        self.note_listed(graph, value);
         self.values[value.index()].constant = None;
         self.graphs[graph.index()].initializers.retain(|&held| held != value);
     }
@@ -203,6 +233,7 @@ impl Model {
         for &value in gone {
             if let Definition::Initializer(home) = self.value(value).definition {
                 homes.insert(home);
+                self.note_listed(home, value);
                 self.values[value.index()].definition = Definition::Nothing;
                 self.values[value.index()].constant = None;
             }
@@ -215,6 +246,7 @@ impl Model {
     }
 
     fn define(&mut self, value: ValueId, definition: Definition) -> Result<(), Broken> {
+        self.watch.changed(Part::Value(value));
         let place = &mut self.values[value.index()];
         if place.definition != Definition::Nothing {
             return Err(Broken::DefinedTwice(place.name.clone()));
@@ -239,6 +271,7 @@ impl Model {
         order: (u32, u32),
     ) -> Result<NodeId, Broken> {
         let id = NodeId(self.nodes.len() as u32);
+        self.watch.changed(Part::Node(id));
         let at = self.wiring.add_node(Vertex::Node(id));
         self.node_at.push(at);
         for (slot, value) in new.outputs.iter().enumerate() {
@@ -249,10 +282,14 @@ impl Model {
         }
         for (slot, value) in new.inputs.iter().enumerate() {
             if let Some(value) = value {
+                self.watch.changed(Part::Value(*value));
                 self.wiring.add_edge(self.value_at[value.index()], at, slot as u32);
             }
         }
+        self.watch.changed(Part::Graph(graph));
         for held in new.attributes.iter().flat_map(|attribute| attribute.value.graphs()) {
+            self.watch.changed(Part::Everything);
+            self.has_subgraphs = true;
             self.graphs[held.index()].parent = Some(id);
         }
         self.graphs[graph.index()].nodes.insert((order, id));
@@ -267,7 +304,9 @@ impl Model {
             inputs: new.inputs,
             outputs: new.outputs,
             order,
+            mark: Mark::default(),
         }));
+        self.doubt_order_of_new(id);
         Ok(id)
     }
 
@@ -275,6 +314,12 @@ impl Model {
     pub fn remove_node(&mut self, node: NodeId) {
         let Some(gone) = self.nodes.get_mut(node.index()).and_then(Option::take) else { return };
         self.graphs[gone.graph.index()].nodes.remove(&(gone.order, node));
+        self.watch.changed(Part::Node(node));
+        self.watch.changed(Part::Graph(gone.graph));
+        gone.inputs.iter().chain(&gone.outputs).flatten().for_each(|&value| self.watch.changed(Part::Value(value)));
+        if gone.subgraphs().next().is_some() {
+            self.watch.changed(Part::Everything);
+        }
         for value in gone.outputs.iter().flatten() {
             if matches!(self.value(*value).definition, Definition::Node(by, _) if by == node) {
                 self.values[value.index()].definition = Definition::Nothing;
@@ -291,11 +336,15 @@ impl Model {
         if slot >= place.inputs.len() {
             place.inputs.resize(slot + 1, None);
         }
-        if place.inputs[slot].is_some() {
+        let before = std::mem::replace(&mut place.inputs[slot], value);
+        self.graphs[place.graph.index()].order.doubt(node);
+        self.watch.changed(Part::Node(node));
+        if let Some(before) = before {
             self.stale += 1;
+            self.watch.changed(Part::Value(before));
         }
-        place.inputs[slot] = value;
         if let Some(value) = value {
+            self.watch.changed(Part::Value(value));
             self.wiring.add_edge(self.value_at[value.index()], at, slot as u32);
         }
         self.relay_when_stale();
@@ -303,7 +352,10 @@ impl Model {
 
     /// Drops trailing operands that are left out, and any beyond `count`.
     pub fn truncate_inputs(&mut self, node: NodeId, count: usize) {
+        self.watch.changed(Part::Node(node));
         if let Some(node) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) {
+            let gone = node.inputs.iter().skip(count).flatten();
+            gone.for_each(|&value| self.watch.changed(Part::Value(value)));
             node.inputs.truncate(count);
             while node.inputs.last() == Some(&None) {
                 node.inputs.pop();
@@ -318,6 +370,8 @@ impl Model {
         while place.outputs.last() == Some(&None) {
             place.outputs.pop();
         }
+        self.watch.changed(Part::Node(node));
+        self.watch.changed(Part::Value(value));
         self.values[value.index()].definition = Definition::Nothing;
         self.stale += 1;
     }
@@ -329,19 +383,27 @@ impl Model {
     pub fn redirect_output(&mut self, value: ValueId, to: ValueId) -> Result<(), Broken> {
         let Definition::Node(node, slot) = self.value(value).definition else { return Ok(()) };
         self.define(to, Definition::Node(node, slot))?;
+        self.watch.changed(Part::Node(node));
+        self.watch.changed(Part::Value(value));
         self.values[value.index()].definition = Definition::Nothing;
         if let Some(place) = self.nodes[node.index()].as_mut().and_then(|node| node.outputs.get_mut(slot)) {
             *place = Some(to);
         }
         self.wiring.add_edge(self.node_at[node.index()], self.value_at[to.index()], slot as u32);
         self.stale += 1;
+        self.doubt_order_of_new(node);
         Ok(())
     }
 
     /// Makes every operand that reads `old` read `new`. Graph outputs keep reading `old`.
     pub fn replace_uses(&mut self, old: ValueId, new: ValueId) {
+        self.watch.changed(Part::Value(old));
+        self.watch.changed(Part::Value(new));
         for (node, slot) in self.users(old) {
-            if let Some(place) = self.nodes[node.index()].as_mut().and_then(|node| node.inputs.get_mut(slot)) {
+            self.watch.changed(Part::Node(node));
+            let Some(reader) = self.nodes[node.index()].as_mut() else { continue };
+            self.graphs[reader.graph.index()].order.doubt(node);
+            if let Some(place) = reader.inputs.get_mut(slot) {
                 *place = Some(new);
                 self.wiring.add_edge(self.value_at[new.index()], self.node_at[node.index()], slot as u32);
                 self.stale += 1;
@@ -352,6 +414,7 @@ impl Model {
 
     /// A new function whose body is `function.body`.
     pub fn add_function(&mut self, function: Function) -> FunctionId {
+        self.watch.changed(Part::Everything);
         let id = FunctionId(self.functions.len() as u32);
         self.functions_by_name.entry(function.name.clone()).or_default().push(id);
         self.functions.push(Some(function));
@@ -360,11 +423,13 @@ impl Model {
 
     /// A function, to change it.
     pub fn function_mut(&mut self, function: FunctionId) -> Option<&mut Function> {
+        self.watch.changed(Part::Everything);
         self.functions.get_mut(function.index())?.as_mut()
     }
 
     /// Takes a function away.
     pub fn remove_function(&mut self, function: FunctionId) {
+        self.watch.changed(Part::Everything);
         if let Some(place) = self.functions.get_mut(function.index()) {
             *place = None;
         }
@@ -372,6 +437,7 @@ impl Model {
 
     /// Declares the type of a value.
     pub fn declare(&mut self, value: ValueId, ty: DeclaredType) {
+        self.watch.changed(Part::Value(value));
         self.values[value.index()].declared = Some(ty);
     }
 
@@ -382,6 +448,8 @@ impl Model {
 
     /// Makes an initializer of one graph one of another.
     pub(in crate::ir) fn move_initializer(&mut self, value: ValueId, from: GraphId, to: GraphId) {
+        self.note_listed(from, value);
+        self.note_listed(to, value);
         self.graphs[from.index()].initializers.retain(|&held| held != value);
         self.graphs[to.index()].initializers.push(value);
         self.values[value.index()].definition = Definition::Initializer(to);
@@ -389,8 +457,11 @@ impl Model {
 
     /// Makes a node of one graph one of another, at this place.
     pub(in crate::ir) fn move_node(&mut self, id: NodeId, to: GraphId, order: (u32, u32)) {
+        self.watch.changed(Part::Everything);
         let Some(node) = self.nodes.get_mut(id.index()).and_then(Option::as_mut) else { return };
         let (from, old) = (std::mem::replace(&mut node.graph, to), std::mem::replace(&mut node.order, order));
+        self.graphs[from.index()].order = Order::default();
+        self.graphs[to.index()].order = Order::default();
         self.graphs[from.index()].nodes.remove(&(old, id));
         self.graphs[to.index()].nodes.insert((order, id));
     }

@@ -1,6 +1,7 @@
 //! The model: arenas of graphs, nodes and values, and the wiring between them.
 //!
-//! `reading` answers what there is, `building` changes it, `wiring` tells who reads what, and `order` gives an order to compute in.
+//! `reading` answers what there is, `building` changes it, `wiring` tells who reads what, and `order` gives an order to compute in. What the
+//! methods of the first and the third read is noted where somebody asks for that, and so is what the second changes (`ir::watch`).
 #![allow(clippy::indexing_slicing, reason = "ids are given out by the model, whose arenas never shrink")]
 
 mod building;
@@ -10,10 +11,11 @@ mod wiring;
 
 use std::collections::BTreeSet;
 
+use order::Order;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
 
-use super::{Extra, FunctionId, GraphId, NamedAttribute, Node, NodeId, Value, ValueId};
+use super::{CustomOperator, Extra, FunctionId, GraphId, NamedAttribute, Node, NodeId, Value, ValueId, Watch};
 
 /// One entry of `opset_import`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +40,7 @@ pub struct Graph {
     outputs: Vec<ValueId>,
     initializers: Vec<ValueId>,
     nodes: BTreeSet<((u32, u32), NodeId)>,
+    order: Order,
     sink: NodeIndex,
 }
 
@@ -127,6 +130,7 @@ pub struct Model {
     functions: Vec<Option<Function>>,
     functions_by_name: FxHashMap<String, Vec<FunctionId>>,
     synonyms: Vec<Synonym>,
+    custom: Vec<CustomOperator>,
     /// How many values were ever given each name.
     names: FxHashMap<String, u32>,
     wiring: DiGraph<Vertex, u32, u32>,
@@ -136,6 +140,9 @@ pub struct Model {
     listed: FxHashMap<ValueId, Vec<(GraphId, usize)>>,
     stale: usize,
     next_order: u32,
+    watch: Watch,
+    /// Whether any graph was ever held by a node.
+    has_subgraphs: bool,
 }
 
 impl Default for Model {
@@ -159,6 +166,7 @@ impl Model {
             functions: Vec::new(),
             functions_by_name: FxHashMap::default(),
             synonyms: Vec::new(),
+            custom: Vec::new(),
             names: FxHashMap::default(),
             wiring: DiGraph::default(),
             value_at: Vec::new(),
@@ -166,6 +174,8 @@ impl Model {
             listed: FxHashMap::default(),
             stale: 0,
             next_order: 0,
+            watch: Watch::default(),
+            has_subgraphs: false,
         };
         model.main = model.add_graph("", None);
         model

@@ -1,5 +1,6 @@
 //! An order to compute in.
 
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -7,6 +8,23 @@ use rustc_hash::FxHashMap;
 
 use super::Model;
 use crate::ir::{Broken, GraphId, NodeId, ValueId};
+
+/// What is known of the order in which a graph's file has its nodes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Order {
+    /// Whether each node follows all it reads, but perhaps for those in doubt.
+    is_known: Cell<bool>,
+    doubtful: RefCell<Vec<NodeId>>,
+}
+
+impl Order {
+    /// Takes note that a node may no longer follow all it reads.
+    pub fn doubt(&self, node: NodeId) {
+        if self.is_known.get() {
+            self.doubtful.borrow_mut().push(node);
+        }
+    }
+}
 
 impl Model {
     /// The nodes of `graph` so that each comes after everything it reads, its subgraphs' captures included. Where the wiring
@@ -16,7 +34,7 @@ impl Model {
     /// [`Broken::Cycle`] when there is no such order.
     pub fn topological(&self, graph: GraphId) -> Result<Vec<NodeId>, Broken> {
         let nodes: Vec<NodeId> = self.graph(graph).nodes().collect();
-        if nodes.iter().all(|&id| self.follows_all_it_reads(id)) {
+        if self.is_in_file_order(graph) {
             return Ok(nodes);
         }
         let place: FxHashMap<NodeId, u32> = nodes.iter().copied().zip(0u32..).collect();
@@ -69,6 +87,35 @@ impl Model {
         Err(Broken::Cycle(first.map(|at| self.describe(nodes[at])).unwrap_or_default()))
     }
 
+    /// Whether the nodes of `graph` stand in an order to compute in. Where nodes have graphs, which may read anything, all of them are looked at; otherwise those
+    /// of which edits have made it doubtful.
+    pub fn is_in_file_order(&self, graph: GraphId) -> bool {
+        let order = &self.graphs[graph.index()].order;
+        let mut doubtful = order.doubtful.borrow_mut();
+        let follows = |id: NodeId| self.follows_all_it_reads(id);
+        let is_in_order = match order.is_known.get() && !self.has_subgraphs {
+            true => doubtful.iter().all(|&id| follows(id)),
+            false => self.graphs[graph.index()].nodes().all(follows),
+        };
+        if !is_in_order {
+            return false;
+        }
+        doubtful.clear();
+        order.is_known.set(!self.has_subgraphs);
+        true
+    }
+
+    /// Takes note that a node has come to compute something, so that its place, and those of the readers, may be in doubt.
+    pub(super) fn doubt_order_of_new(&self, id: NodeId) {
+        let Some(node) = self.look_at(id) else { return };
+        let order = &self.graphs[node.graph.index()].order;
+        if order.is_known.get() {
+            order.doubt(id);
+            let readers = node.outputs.iter().flatten().flat_map(|&value| self.users(value));
+            readers.for_each(|(reader, _)| order.doubt(reader));
+        }
+    }
+
     /// Whether everything in the same graph that a node reads is computed by nodes before it in file order.
     fn follows_all_it_reads(&self, id: NodeId) -> bool {
         let Some(node) = self.node(id) else { return true };
@@ -104,7 +151,8 @@ impl Model {
         (self.next_order, 0)
     }
 
-    pub(in crate::ir) fn order_of(&self, node: NodeId) -> Option<(u32, u32)> {
+    /// Where a node stands in the file: nodes of one graph compare as they stand.
+    pub fn order_of(&self, node: NodeId) -> Option<(u32, u32)> {
         self.node(node).map(|node| node.order)
     }
 }

@@ -3,9 +3,25 @@
 use rustc_hash::FxHashSet;
 
 use super::{Function, Graph, Model, OpsetImport};
-use crate::ir::{Definition, FunctionId, GraphId, Node, NodeId, Value, ValueId};
+use crate::ir::node::Mark;
+use crate::ir::{CustomOperator, Definition, FunctionId, GraphId, Node, NodeId, Part, Value, ValueId, Watch};
 
 impl Model {
+    /// What is read and changes here.
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// The same, to begin or to end.
+    pub fn watch_mut(&mut self) -> &mut Watch {
+        &mut self.watch
+    }
+
+    /// Says that what is decided next depends on more than is worth noting.
+    pub fn note_all_read(&self) {
+        self.watch.read(Part::Everything);
+    }
+
     /// The main graph.
     pub fn main(&self) -> GraphId {
         self.main
@@ -13,36 +29,50 @@ impl Model {
 
     /// Makes another root graph, a function's body, the one that passes work on. Returns the one it was before.
     pub fn set_main(&mut self, graph: GraphId) -> GraphId {
+        self.watch.changed(Part::Everything);
         std::mem::replace(&mut self.main, graph)
     }
 
     /// A graph.
     pub fn graph(&self, graph: GraphId) -> &Graph {
+        self.watch.read(Part::Graph(graph));
         &self.graphs[graph.index()]
     }
 
     /// A graph's name and documentation, to change them.
     pub fn graph_mut(&mut self, graph: GraphId) -> &mut Graph {
+        self.watch.changed(Part::Graph(graph));
         &mut self.graphs[graph.index()]
     }
 
     /// A node, if it is still there.
     pub fn node(&self, node: NodeId) -> Option<&Node> {
+        self.watch.read(Part::Node(node));
+        self.look_at(node)
+    }
+
+    /// A node, without a note that it was read: for what is noted as a whole, such as the readers of a value.
+    pub(super) fn look_at(&self, node: NodeId) -> Option<&Node> {
         self.nodes.get(node.index()).and_then(Option::as_ref)
     }
 
     /// A node's name, operator and attributes, to change them. Wiring is changed by the methods below.
     pub fn node_mut(&mut self, node: NodeId) -> Option<&mut Node> {
-        self.nodes.get_mut(node.index()).and_then(Option::as_mut)
+        self.watch.changed(Part::Everything);
+        let node = self.nodes.get_mut(node.index()).and_then(Option::as_mut)?;
+        node.mark = Mark::default();
+        Some(node)
     }
 
     /// A value.
     pub fn value(&self, value: ValueId) -> &Value {
+        self.watch.read(Part::Value(value));
         &self.values[value.index()]
     }
 
     /// A value's name, type and content, to change them. Rename with [`Model::rename`].
     pub fn value_mut(&mut self, value: ValueId) -> &mut Value {
+        self.watch.changed(Part::Value(value));
         &mut self.values[value.index()]
     }
 
@@ -76,6 +106,16 @@ impl Model {
         })
     }
 
+    /// Whether any node has, or had, a graph inside it.
+    pub fn has_subgraphs(&self) -> bool {
+        self.has_subgraphs
+    }
+
+    /// Whether some operators have other names; see [`Model::meaning`].
+    pub fn has_synonyms(&self) -> bool {
+        !self.synonyms.is_empty()
+    }
+
     /// The operator a node is taken for, as domain (`""` is the default one) and name: its own, unless that is another name of
     /// one. The model's own functions come first.
     pub fn meaning<'m>(&'m self, node: &'m Node) -> (&'m str, &'m str) {
@@ -85,6 +125,12 @@ impl Model {
         }
         let found = self.synonyms.iter().find(|synonym| (synonym.domain.as_str(), synonym.op_type.as_str()) == own);
         found.map_or(own, |synonym| (synonym.means.0.as_str(), synonym.means.1.as_str()))
+    }
+
+    /// What a user said of the node's operator. The model's own functions come first.
+    pub fn custom(&self, node: &Node) -> Option<&CustomOperator> {
+        let known = self.custom.iter().find(|custom| custom.is_operator_of(node))?;
+        self.function_of(node).is_none().then_some(known)
     }
 
     /// The operator sets in force in `graph`: the function's if it lies in one, else the model's.
@@ -110,7 +156,7 @@ impl Model {
 
     /// The outermost graph around `graph`: the main graph or a function's body.
     pub fn root(&self, mut graph: GraphId) -> GraphId {
-        while let Some(owner) = self.graph(graph).parent.and_then(|parent| self.node(parent)) {
+        while let Some(owner) = self.graphs[graph.index()].parent.and_then(|parent| self.look_at(parent)) {
             graph = owner.graph;
         }
         graph
@@ -122,7 +168,7 @@ impl Model {
             if inner == outer {
                 return true;
             }
-            match self.graph(inner).parent.and_then(|parent| self.node(parent)) {
+            match self.graphs[inner.index()].parent.and_then(|parent| self.look_at(parent)) {
                 Some(owner) => inner = owner.graph,
                 None => return false,
             }
@@ -133,16 +179,16 @@ impl Model {
     pub fn graph_of(&self, value: ValueId) -> Option<GraphId> {
         match self.value(value).definition {
             Definition::Input(graph) | Definition::Initializer(graph) => Some(graph),
-            Definition::Node(node, _) => self.node(node).map(|node| node.graph),
+            Definition::Node(node, _) => self.look_at(node).map(|node| node.graph),
             Definition::Nothing => None,
         }
     }
 
     /// Whether the graph still belongs to the model: its owner has not been removed.
     pub fn is_live(&self, graph: GraphId) -> bool {
-        match self.graph(graph).parent {
+        match self.graphs[graph.index()].parent {
             None => true,
-            Some(parent) => self.node(parent).is_some_and(|node| node.subgraphs().any(|held| held == graph)),
+            Some(parent) => self.look_at(parent).is_some_and(|node| node.subgraphs().any(|held| held == graph)),
         }
     }
 

@@ -9,7 +9,7 @@
 use petgraph::Direction;
 
 use super::{Model, Vertex};
-use crate::ir::{GraphId, NodeId, ValueId};
+use crate::ir::{GraphId, NodeId, Part, ValueId};
 
 impl Model {
     /// The operands that read a value, in subgraphs too, as (node, slot), sorted.
@@ -42,8 +42,10 @@ impl Model {
 
     /// Whether some graph lists the value among its outputs. However many readers it has, this takes no longer.
     pub fn is_output(&self, value: ValueId) -> bool {
+        self.watch.read(Part::Value(value));
         self.listed.get(&value).is_some_and(|places| {
-            let still = |&(graph, slot): &(GraphId, usize)| self.graph(graph).outputs.get(slot) == Some(&value);
+            let still =
+                |&(graph, slot): &(GraphId, usize)| self.graphs[graph.index()].outputs.get(slot) == Some(&value);
             places.iter().any(|place| still(place) && self.is_live(place.0))
         })
     }
@@ -55,7 +57,7 @@ impl Model {
 
     /// Whether what computes the value may compute it under another name: it is a node of `graph`, and the name need not survive.
     pub fn may_rename(&self, value: ValueId, graph: GraphId) -> bool {
-        let producer = self.value(value).producer().and_then(|id| self.node(id));
+        let producer = self.value(value).producer().and_then(|id| self.look_at(id));
         producer.is_some_and(|node| node.graph == graph) && !self.is_named(value)
     }
 
@@ -89,12 +91,15 @@ impl Model {
 
     fn readers(&self, value: ValueId) -> impl Iterator<Item = (Vertex, usize)> + '_ {
         use petgraph::visit::EdgeRef;
+        self.watch.read(Part::Value(value));
         let at = self.value_at[value.index()];
         self.wiring.edges_directed(at, Direction::Outgoing).filter_map(move |edge| {
             let (vertex, slot) = (self.wiring[edge.target()], *edge.weight() as usize);
             let live = match vertex {
-                Vertex::Node(node) => self.node(node).is_some_and(|node| node.input(slot) == Some(value)),
-                Vertex::Outputs(graph) => self.is_live(graph) && self.graph(graph).outputs.get(slot) == Some(&value),
+                Vertex::Node(node) => self.look_at(node).is_some_and(|node| node.input(slot) == Some(value)),
+                Vertex::Outputs(graph) => {
+                    self.is_live(graph) && self.graphs[graph.index()].outputs.get(slot) == Some(&value)
+                }
                 Vertex::Value => false,
             };
             live.then_some((vertex, slot))

@@ -162,8 +162,9 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     if !fits {
         return Err(Decline::invalid("the sizes of Q, K and V do not go together"));
     }
-    if k.length == 0 || q.size == 0 {
-        return Err(Decline::unsupported("attention to nothing"));
+    // Without keys all is 0, as the products are that the standard makes it of. Without a size there is no scale.
+    if q.size == 0 {
+        return Err(Decline::unsupported("attention by nothing"));
     }
 
     let scores = [q.batch, q.heads, q.length, k.length];
@@ -205,13 +206,13 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
         rule.cap(&mut scores);
         keep(1, &scores);
         let mut blind = Vec::new();
-        for (query, row) in scores.chunks_exact_mut(k.length).enumerate() {
+        for (query, row) in scores.chunks_exact_mut(k.length.max(1)).enumerate() {
             blind.push(!bias.row(batch, head, query, &mut added));
             row.iter_mut().zip(&added).for_each(|(score, &bias)| *score = score.plus(bias));
         }
         round(dtype, &mut scores)?;
         keep(2, &scores);
-        for (row, &blind) in scores.chunks_exact_mut(k.length).zip(&blind) {
+        for (row, &blind) in scores.chunks_exact_mut(k.length.max(1)).zip(&blind) {
             if blind {
                 row.fill(T::default());
             } else {

@@ -21,6 +21,9 @@ use crate::dim::{Answer, Dim, Scope, Symbol};
 use crate::ir::Scalar;
 use crate::tensor::DType;
 
+mod cast;
+mod choose;
+
 /// What a size without an upper bound stays below in floating point.
 const SIZE_LIMIT: i64 = 1 << 24;
 
@@ -483,132 +486,6 @@ impl<'s> Elements<'s> {
 
     fn not_negative(&self, dim: &Dim) -> bool {
         self.scope.ge(dim, &Dim::constant(0)).is_yes()
-    }
-
-    /// Whether two elements are in a relation. Comparisons with NaN do not hold.
-    pub(super) fn compare(&self, relation: Relation, a: &Scalar, b: &Scalar) -> Option<Answer> {
-        let dims = |a: &Dim, b: &Dim| match relation {
-            Relation::Equal => self.scope.eq(a, b),
-            Relation::Less => self.scope.lt(a, b),
-            Relation::LessOrEqual => self.scope.le(a, b),
-        };
-        if let (Scalar::Int(a), Scalar::Int(b)) = (a, b) {
-            return Some(dims(a, b));
-        }
-        let floats = |a: f64, b: f64| {
-            let holds = match relation {
-                Relation::Equal => a == b,
-                Relation::Less => a < b,
-                Relation::LessOrEqual => a <= b,
-            };
-            if holds { Answer::Yes } else { Answer::No }
-        };
-        match (a, b) {
-            (Scalar::Float(a), Scalar::Float(b)) => Some(floats(*a, *b)),
-            // An exact fraction is finite: any finite number serves to compare it with what is not.
-            (Scalar::Float(a), Scalar::Real { .. }) if !a.is_finite() => Some(floats(*a, 0.0)),
-            (Scalar::Real { .. }, Scalar::Float(b)) if !b.is_finite() => Some(floats(0.0, *b)),
-            _ => self.common(a, b).map(|(a, b, _)| dims(&a, &b)),
-        }
-    }
-
-    /// One of two elements by a condition, 0 or 1.
-    pub(super) fn select(&self, condition: &Scalar, x: &Scalar, y: &Scalar) -> Scalar {
-        match condition.as_const_int() {
-            Some(0) => return y.clone(),
-            Some(_) => return x.clone(),
-            None => {}
-        }
-        let (Scalar::Int(a), Scalar::Int(b)) = (x, y) else {
-            return if self.alike(x, y) { x.clone() } else { Scalar::Unknown };
-        };
-        if self.scope.eq(a, b).is_yes() {
-            return x.clone();
-        }
-        let Scalar::Int(condition) = condition else { return self.hull(a, b) };
-        if condition.symbols().into_iter().any(|symbol| self.scope.is_fresh(symbol)) {
-            return self.hull(a, b);
-        }
-        // `y + c·(x − y)` for c in {0, 1}.
-        let step = self.scope.mul(condition, &self.scope.sub(a, b));
-        self.int(self.scope.add(b, &step))
-    }
-
-    /// An integer that is one of two, nobody knows which.
-    fn hull(&self, a: &Dim, b: &Dim) -> Scalar {
-        let ((a_low, a_high), (b_low, b_high)) = (self.scope.bounds(a), self.scope.bounds(b));
-        let low = a_low.zip(b_low).map(|(a, b)| a.min(b));
-        let high = a_high.zip(b_high).map(|(a, b)| a.max(b));
-        match low {
-            Some(0..) if self.scope.is_of_sizes(a) && self.scope.is_of_sizes(b) && self.room.get() > 0 => {
-                self.room.set(self.room.get() - 1);
-                Scalar::Int(self.scope.fresh_within("selected", low, high))
-            }
-            _ => self.new_symbol("selected", low, high),
-        }
-    }
-
-    fn alike(&self, x: &Scalar, y: &Scalar) -> bool {
-        match (x, y) {
-            (Scalar::Float(x), Scalar::Float(y)) => x.to_bits() == y.to_bits(),
-            (Scalar::Real { num: x, den: x_den }, Scalar::Real { num: y, den: y_den }) => {
-                x_den == y_den && self.scope.eq(x, y).is_yes()
-            }
-            _ => false,
-        }
-    }
-
-    /// An element of type `from` converted to this arithmetic's type, as Cast does.
-    pub(super) fn cast(&self, element: &Scalar, from: DType) -> Scalar {
-        let to = self.dtype;
-        match element {
-            Scalar::Int(dim) if to == DType::Bool => self.nonzero(dim),
-            Scalar::Int(dim) if to.is_integer() => self.int(dim.clone()),
-            // A `uint64` is an expression only below 2⁶³, so the sign is never lost.
-            Scalar::Int(dim) => match dim.as_const() {
-                Some(value) if to == DType::Double => self.rounded(value as f64),
-                Some(value) if to == DType::Float => Scalar::Float(f64::from(value as f32)),
-                _ => self.real(dim.clone(), 1),
-            },
-            Scalar::Real { num, .. } if to == DType::Bool => self.nonzero(num),
-            Scalar::Real { num, den } if to.is_integer() => {
-                let whole = self.scope.trunc_div(num, &(*den).into());
-                let bits = to.bits().unwrap_or(0);
-                let limit = match bits {
-                    1..64 => (1i64 << (bits - 1)) - 1,
-                    _ => i64::MAX,
-                };
-                // Out of range nothing is defined: nothing wraps here.
-                if self.within(&whole, limit) { self.int(whole) } else { Scalar::Unknown }
-            }
-            Scalar::Real { num, den } => self.real(num.clone(), *den),
-            Scalar::Float(value) if to == DType::Bool => Scalar::Int(Dim::constant(i64::from(*value != 0.0))),
-            Scalar::Float(value) if to.is_integer() => {
-                let whole = value.trunc();
-                let within = whole.abs() < 9e18;
-                let int = if within { self.int(Dim::constant(whole as i64)) } else { Scalar::Unknown };
-                // A wrapped integer is out of range.
-                if int.as_const_int() == Some(whole as i64) { int } else { Scalar::Unknown }
-            }
-            // From `double` the 16-bit types would be rounded twice.
-            Scalar::Float(value) if from != DType::Double || !matches!(to, DType::Float16 | DType::Bfloat16) => {
-                self.rounded(*value)
-            }
-            Scalar::Float(_) | Scalar::Unknown => Scalar::Unknown,
-        }
-    }
-
-    /// Whether an integer is not 0, as an integer: `min(1, x)` where it cannot be negative.
-    fn nonzero(&self, dim: &Dim) -> Scalar {
-        let zero = Dim::constant(0);
-        match self.scope.eq(dim, &zero) {
-            Answer::Unknown if self.not_negative(dim) => Scalar::Int(self.scope.min(dim, &Dim::constant(1))),
-            answer => self.truth(match answer {
-                Answer::Yes => Answer::No,
-                Answer::No => Answer::Yes,
-                Answer::Unknown => Answer::Unknown,
-            }),
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::custom;
 use crate::ir::{Data, Function, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::{Budget, Decline, EvalCx, EvalResult, Site, Status, registry};
 use crate::slicing::SliceRule;
@@ -72,14 +73,15 @@ pub fn evaluate_node(
         let caller = Site { model, id, node, version: 0, slice_rule: rule, bindings: environment.bindings };
         return call(environment, function, &caller, inputs, budget, depth);
     }
-    let (operator, version) = match registry::status(model, node) {
-        Status::Known(operator, version) => (operator, version),
-        other => return Err(Decline::unsupported(format!("{} is not evaluated ({other:?})", node.operator()))),
+    let site = |version| Site { model, id, node, version, slice_rule: rule, bindings: environment.bindings };
+    let (operator, version) = match (registry::status(model, node), model.custom(node)) {
+        (Status::Known(operator, version), _) => (operator, version),
+        (Status::Unknown, Some(custom)) => return custom::evaluate(custom, &site(0), &inputs),
+        (other, _) => return Err(Decline::unsupported(format!("{} is not evaluated ({other:?})", node.operator()))),
     };
     let eval = operator.eval.filter(|_| operator.deterministic);
     let eval = eval.ok_or_else(|| Decline::unsupported(format!("{} is not evaluated", node.operator())))?;
-    let site = Site { model, id, node, version, slice_rule: rule, bindings: environment.bindings };
-    eval(&mut EvalCx { site, inputs, budget, environment, depth })
+    eval(&mut EvalCx { site: site(version), inputs, budget, environment, depth })
 }
 
 pub(in crate::ops) fn evaluate_body(

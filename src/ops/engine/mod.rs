@@ -2,6 +2,7 @@
 //! that evaluates one ([`interpret`]), what an operator is given ([`context`]) and what it answers with ([`outcome`]).
 
 pub(super) mod context;
+mod custom;
 pub(super) mod interpret;
 pub(super) mod outcome;
 pub(super) mod registry;

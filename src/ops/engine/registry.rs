@@ -92,8 +92,8 @@ pub(in crate::ops) fn status_with(
     node: &Node,
     seen: &mut FxHashMap<(GraphId, String), Option<i64>>,
 ) -> Status {
-    let (domain, name) = model.meaning(node);
-    let Some(operator) = operator(domain, name) else { return Status::Unknown };
+    let Some(operator) = operator_of(model, node) else { return Status::Unknown };
+    let (domain, _) = model.meaning(node);
     let imported = *seen.entry((node.graph(), domain.to_string())).or_insert_with(|| model.opset(node.graph(), domain));
     let opset = match (imported, newest_opset(domain)) {
         (Some(opset), Some(newest)) if opset > newest => return Status::TooNew,
@@ -117,9 +117,8 @@ pub fn newest_opset(domain: &str) -> Option<i64> {
 
 /// Finds an operator by domain (`""` and `ai.onnx` are one) and name.
 pub fn operator(domain: &str, name: &str) -> Option<&'static Operator> {
-    static TABLE: OnceLock<Table> = OnceLock::new();
-    let domain = if domain == "ai.onnx" { "" } else { domain };
-    TABLE.get_or_init(Table::new).find(domain, name)
+    let table = Table::get();
+    table.operators.get(table.find(domain, name)?).copied()
 }
 
 /// The operators by name. Rules ask for them at every node, so a name is not hashed as a whole: its length and three of its letters
@@ -134,6 +133,11 @@ struct Table {
 const KEYS: usize = 4096;
 
 impl Table {
+    fn get() -> &'static Table {
+        static TABLE: OnceLock<Table> = OnceLock::new();
+        TABLE.get_or_init(Table::new)
+    }
+
     fn new() -> Self {
         let mut keyed: Vec<(usize, &'static Operator)> =
             operators().map(|known| (Self::key(known.name), known)).collect();
@@ -150,19 +154,34 @@ impl Table {
         (mixed ^ letters.len().wrapping_mul(521)) % KEYS
     }
 
-    fn find(&self, domain: &str, name: &str) -> Option<&'static Operator> {
+    /// Where an operator stands.
+    fn find(&self, domain: &str, name: &str) -> Option<usize> {
+        let domain = if domain == "ai.onnx" { "" } else { domain };
         let key = Self::key(name);
-        let places = *self.begins.get(key)?..*self.begins.get(key + 1)?;
-        let mut alike = self.operators.get(places)?.iter();
-        alike.find(|known| known.name == name && known.domain == domain).copied()
+        let mut places = *self.begins.get(key)?..*self.begins.get(key + 1)?;
+        let is_it = |known: &&Operator| known.name == name && known.domain == domain;
+        places.find(|&place| self.operators.get(place).is_some_and(is_it))
     }
 }
 
 /// The operator a node is taken for, whatever version is in force.
 pub fn operator_of(model: &Model, node: &Node) -> Option<&'static Operator> {
-    let (domain, name) = model.meaning(node);
-    operator(domain, name)
+    if model.has_synonyms() {
+        let (domain, name) = model.meaning(node);
+        return operator(domain, name);
+    }
+    // General rules ask for it many times at every node, so the node is marked with the place, or with one that is none.
+    let table = Table::get();
+    let place = node.mark().unwrap_or_else(|| {
+        let place = table.find(&node.domain, &node.op_type).and_then(|place| u16::try_from(place).ok());
+        node.set_mark(place.unwrap_or(NO_OPERATOR));
+        place.unwrap_or(NO_OPERATOR)
+    });
+    table.operators.get(usize::from(place)).copied()
 }
+
+/// Beyond the end of the table.
+const NO_OPERATOR: u16 = u16::MAX - 1;
 
 /// Every operator, family by family.
 pub fn operators() -> impl Iterator<Item = &'static Operator> {

@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
+use super::custom;
 use crate::dim::{Dim, Scope, is_identifier};
 use crate::ir::{
-    Content, Data, DeclaredType, DimClaim, Fact, Facts, Function, GraphId, Model, NamedAttribute, Node, NodeId, Scalar,
-    TensorType, Type, ValueId,
+    Content, CustomOperator, Data, DeclaredType, DimClaim, Fact, Facts, Function, GraphId, Model, NamedAttribute, Node,
+    NodeId, Scalar, TensorType, Type, ValueId,
 };
 use crate::ops::interpret::{self, Environment, bindings_of};
 use crate::ops::registry::{self, Operator};
@@ -124,7 +125,6 @@ impl Walk {
     pub fn infer_main(&mut self, model: &Model) -> Result<(), Refusal> {
         self.visits = 50_000usize.saturating_add(model.value_count().saturating_mul(64));
         let main = model.main();
-        self.facts.reserve(model.graph(main).node_count() + model.graph(main).initializers().len());
         let mut plain = plain_names(model, main);
         plain.extend(self.replaced.iter().cloned());
         let plain: Rc<[String]> = plain.into();
@@ -267,7 +267,11 @@ impl Walk {
                 let mut cx = InferCx { site, inputs, walk: self };
                 (operator.infer)(&mut cx).map(|facts| (facts, Some(operator)))
             }
-            Status::Unknown => Ok((Vec::new(), None)),
+            Status::Unknown => {
+                let Some(custom) = model.custom(node) else { return Ok((Vec::new(), None)) };
+                let site = Site { model, id, node, version: 0, slice_rule: self.slice_rule, bindings: &bindings };
+                custom::infer(custom, &site, &inputs, &self.scope).map(|facts| (facts, None))
+            }
             Status::TooOld => Err(Refusal::unsupported(format!(
                 "{} is newer than the operator set the model imports",
                 node.operator()
@@ -289,7 +293,10 @@ impl Walk {
         facts: &mut [Fact],
     ) {
         let is_function = model.function_of(node).is_some();
-        let repeats = is_function || operator.is_some_and(|operator| operator.deterministic);
+        let repeats = match operator {
+            Some(operator) => operator.deterministic,
+            None => is_function || model.custom(node).is_some_and(CustomOperator::is_evaluated),
+        };
         let unstated = self.unstated.get(&id).copied();
         if !repeats || unstated == Some(false) {
             return;

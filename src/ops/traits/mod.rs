@@ -97,6 +97,13 @@ pub struct Kernels {
     pub integer_scalar: Variation,
 }
 
+impl Kernels {
+    /// Whether a result has the same bits wherever its elements stand and whatever is a single number.
+    pub fn are_exact(&self) -> bool {
+        [self.place, self.scalar, self.integer_scalar].iter().all(|varies| *varies == Variation::None)
+    }
+}
+
 /// Where the elements of a result come from, unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Movement {
@@ -505,6 +512,11 @@ impl Traits {
     /// Whether the operator moves elements of its first operand, and of no other.
     pub const fn moves_first(&self) -> bool {
         matches!(self.moves, Some(Movement::Through | Movement::Layout | Movement::Spread | Movement::Selection))
+    }
+
+    /// Whether results are elements of the first operand, none of them repeated along an axis, whatever their type.
+    pub const fn moves_without_repeating(&self) -> bool {
+        self.any_type && matches!(self.moves, Some(Movement::Through | Movement::Layout | Movement::Selection))
     }
 
     /// Whether the operator is a function of its first operand's numbers.

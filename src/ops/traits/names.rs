@@ -48,6 +48,8 @@ named! {
     BROADCASTING, traits => matches!(traits.pointwise, Some(Pointwise { operands: Operands::Broadcast, .. }));
     /// Operators that lay the elements of an operand out in another shape.
     LAYOUTS, traits => matches!(traits.moves, Some(Movement::Layout));
+    /// Operators whose results are elements of the first operand, none of them repeated along an axis, whatever their type.
+    MOVING, traits => traits.moves_without_repeating();
     /// Operators that keep the elements of an operand in order and at most repeat them.
     IN_ORDER, traits => matches!(traits.moves, Some(Movement::Layout | Movement::Spread));
     /// Operators that may do no more than spread an operand, or one number.

@@ -9,6 +9,7 @@
 //! | Gelu, HardSigmoid, HardSwish, InstanceNormalization | yes | no | yes | no |
 //! | Mish | yes | no from 22 on | yes | no |
 //! | Swish | yes | yes | yes | no |
+//! | Attention | yes | yes | yes | no |
 //! | LayerNormalization, RMSNormalization | yes | yes | yes | not all |
 //!
 //! An attribute is a float32 whatever the type of the operands: see [`as_attribute`].
@@ -19,7 +20,7 @@ use crate::tensor::DType;
 pub(super) fn has_kernel(operator: &str, dtype: DType) -> bool {
     match dtype {
         DType::Float | DType::Float16 => true,
-        DType::Double => matches!(operator, "Swish" | "LayerNormalization" | "RMSNormalization"),
+        DType::Double => matches!(operator, "Attention" | "Swish" | "LayerNormalization" | "RMSNormalization"),
         _ => false,
     }
 }

@@ -13,6 +13,7 @@
 //! | [`magnitude`] | how far a factor or a shift may move |
 //! | [`parallel`] | products of one operand with several weights |
 //! | [`attention`] | which products are queries, keys and values |
+//! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
 //! | [`quotient`] | a product with an inverse |
 //! | [`quantized`] | a dequantization and the quantization that undoes it |
 //!
@@ -26,6 +27,7 @@ pub(super) mod chain;
 pub(super) mod clamp;
 pub(super) mod factor;
 pub(super) mod gemm;
+pub(super) mod heads;
 pub(super) mod idiom;
 mod kernels;
 mod magnitude;
@@ -37,6 +39,7 @@ pub(super) mod quantized;
 pub(super) mod quotient;
 mod range;
 mod scaled;
+pub(super) mod scaled_attention;
 pub(super) mod weights;
 
 use super::{Place, Rule};

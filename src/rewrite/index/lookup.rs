@@ -131,9 +131,6 @@ fn source_of(place: &Place<'_>, value: ValueId, size: &Dim) -> Option<ValueId> {
             return Some(at);
         }
         let node = place.model.value(at).producer().and_then(|id| place.model.node(id))?;
-        if !matches!(node.op_type.as_str(), "Unsqueeze" | "Expand" | "Reshape" | "Squeeze" | "Add" | "Identity") {
-            return None;
-        }
         at = node.input(0)?;
     }
     None

@@ -5,6 +5,7 @@
 use super::uniform;
 use crate::ir::{Edit, NewNode};
 use crate::ops::size_operand::reshape_codes;
+use crate::ops::traits::{Movement, traits_of};
 use crate::rewrite::Place;
 use crate::rewrite::build::rebuilt;
 use crate::tensor::Tensor;
@@ -23,7 +24,7 @@ pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     let readers = place.model.users(output);
     let lays_out = |reader| {
         let node = place.model.node(reader).filter(|node| Some(node.graph()) == place.graph())?;
-        let layout = ["Reshape", "Flatten", "Squeeze"].iter().any(|operator| node.is(operator));
+        let layout = traits_of(place.model, node).moves == Some(Movement::Layout);
         reshape_codes(place.scope(), &from, place.shape(node.output(0)?)?).filter(|_| layout)
     };
     if !place.model.is_read_only_by(vector, &[place.id])

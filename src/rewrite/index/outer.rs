@@ -5,12 +5,10 @@
 
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ops::traits::{Operands, traits_of};
 use crate::rewrite::Place;
 use crate::rewrite::slices::cuts::cut_elements;
 use crate::tensor::{StridedView, Tensor, gather};
-
-/// Operators that are no dearer than a copy.
-const CHEAP: [&str; 4] = ["Add", "Sub", "Mul", "Div"];
 
 /// How many elements the constants may have.
 const MAX_CONSTANT: usize = 4096;
@@ -28,12 +26,20 @@ struct Outer {
     slot: usize,
 }
 
+/// Whether a node is a function of two numbers that are broadcast against each other, of the same bits wherever they stand. Kernels
+/// compute such a function without approximating, hardly dearer than a copy.
+fn is_cheap(place: &Place<'_>, node: &Node) -> bool {
+    let own = traits_of(place.model, node);
+    let broadcasts = own.pointwise.is_some_and(|own| own.operands == Operands::Broadcast && own.meets(place.opset));
+    broadcasts && own.kernels.are_exact() && node.inputs().len() == 2
+}
+
 /// The cheap operator between a constant that has all of these axes and something that repeats along them.
 fn outer(place: &Place<'_>, value: ValueId, axes: &[usize]) -> Option<Outer> {
     let id = place.model.value(value).producer()?;
-    let node = place.model.node(id).filter(|node| CHEAP.iter().any(|operator| node.is(operator)))?;
+    let node = place.model.node(id).filter(|node| is_cheap(place, node))?;
     let rank = place.shape(value)?.len();
-    if !place.opset.arithmetic_broadcasts() || Some(node.graph()) != place.graph() {
+    if Some(node.graph()) != place.graph() {
         return None;
     }
     let (a, b) = (node.input(0)?, node.input(1)?);
@@ -98,7 +104,10 @@ pub(super) fn join(place: &Place<'_>) -> Option<Edit> {
         let found = outer(place, part, &[axis])?;
         let known = *first.get_or_insert(found);
         let (node, other) = (place.model.node(known.id)?, place.model.node(found.id)?);
-        let alike = node.op_type == other.op_type && known.varying == found.varying && known.slot == found.slot;
+        let alike = node.op_type == other.op_type
+            && node.same_attributes(other)
+            && known.varying == found.varying
+            && known.slot == found.slot;
         let tensor = place.constant(found.constant)?;
         // What broadcasts in one part must in all: the constants are of one shape.
         let same = tensors.first().is_none_or(|first: &Tensor| first.shape() == tensor.shape());

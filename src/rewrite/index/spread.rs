@@ -78,9 +78,23 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Option<Edit> {
         Some(Movement::Layout) => led_by_ones(place, node)?,
         _ => unchanged(place, node)?,
     };
+    if place.constant(narrow).is_some() && is_quantized(place, wide) {
+        return None;
+    }
     let shape = place.shape(narrow)?.to_vec();
     // Reading an outer value or a graph output in place of this one is no different; types must agree.
     region(place, exact, Narrow { wide, narrow: Some(narrow), shape }, None)
+}
+
+/// Whether a value is quantized at run time. OpenVINO fails on a product with what is quantized and dequantized if that is a constant.
+fn is_quantized(place: &Place<'_>, value: ValueId) -> bool {
+    let users = place.model.users(value);
+    users.iter().any(|&(id, _)| place.model.node(id).is_some_and(|node| node.is("QuantizeLinear")))
+}
+
+/// Whether a stack of matrices has more than one. OpenCV takes wrong ones of a constant second operand that is to be broadcast.
+fn has_batch(shape: &[Dim]) -> bool {
+    shape.iter().rev().skip(2).any(|dim| !dim.is_const(1))
 }
 
 /// The operand of an Expand or Tile, if that only repeats its places of size 1.
@@ -116,7 +130,8 @@ fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
 
 /// Computes on the smaller form whatever reads a value; `number` is that form where it is a constant that is to be made.
 fn region(place: &Place<'_>, exact: bool, root: Narrow, number: Option<Tensor>) -> Option<Edit> {
-    let mut region = Region { known: vec![root], seen: Vec::new(), exact };
+    let is_constant = number.is_some() || root.narrow.is_some_and(|narrow| place.constant(narrow).is_some());
+    let mut region = Region { known: vec![root], seen: Vec::new(), exact, is_constant };
     region.grow(place)?;
     let mut edit = place.edit()?.removing(place.id);
     if let Some(number) = number {
@@ -175,6 +190,8 @@ struct Region {
     /// Nodes that read one of them.
     seen: Vec<Reader>,
     exact: bool,
+    /// Whether the root is a constant, so that what is computed of it most likely is one.
+    is_constant: bool,
 }
 
 impl Shapes for Region {
@@ -277,6 +294,9 @@ impl Region {
             Form::Same { whole: true, .. } => {
                 for (slot, input) in node.inputs().iter().enumerate() {
                     if let Some(known) = input.and_then(|input| self.find(input)) {
+                        if self.is_constant && node.is("MatMul") && slot == 1 && has_batch(&known.shape) {
+                            return None;
+                        }
                         edit.rewire.push((id, slot, Some(known.narrow?)));
                     }
                 }

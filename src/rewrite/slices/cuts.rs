@@ -30,6 +30,7 @@ impl Taken {
     /// found.
     pub(in crate::rewrite) fn scalar(&self, place: &Place<'_>, number: &Dim) -> Option<ValueId> {
         let graph = place.graph()?;
+        place.model.note_all_read();
         let mut scalars = self.scalars.borrow_mut();
         let known = scalars.entry(graph).or_insert_with(|| scalars_of(place, graph));
         known.get(number).copied().filter(|&value| place.model.graph_of(value) == Some(graph))
@@ -61,6 +62,10 @@ struct CachedSlice {
 pub(in crate::rewrite) fn cuts_of(place: &Place<'_>, id: NodeId) -> Option<Rc<Cuts>> {
     let inputs = place.model.node(id)?.inputs();
     if let Some(entry) = place.taken.slices.borrow().get(&id).filter(|entry| entry.inputs == inputs) {
+        // Whoever asks depends on what was read when this was worked out.
+        inputs.iter().flatten().for_each(|&value| {
+            let _ = place.fact(value);
+        });
         return entry.cuts.clone();
     }
     let cuts = slice_cuts(place.model, place.facts, id).map(Rc::new);
@@ -176,9 +181,4 @@ pub(in crate::rewrite) fn part(place: &Place<'_>, node: &Node, value: ValueId) -
         start = scope.add(&start, len);
     }
     None
-}
-
-/// For each axis of its data, whether the Slice `id` takes all of it in order.
-pub(in crate::rewrite) fn untouched_axes(place: &Place<'_>, id: NodeId) -> Option<Vec<bool>> {
-    Some(cuts_of(place, id)?.axes.iter().map(Option::is_none).collect())
 }

@@ -1,0 +1,112 @@
+"""Tensors between numpy and the compiled half, which has each as its element type, its shape and its payload."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy
+
+# Element types by their names in ONNX text syntax, where numpy calls them otherwise; those below a byte in a table of their own.
+_NUMPY = {"float": "float32", "double": "float64"}
+_ML_DTYPES = {
+    "bfloat16": "bfloat16",
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e4m3fnuz": "float8_e4m3fnuz",
+    "float8e5m2": "float8_e5m2",
+    "float8e5m2fnuz": "float8_e5m2fnuz",
+    "float8e8m0": "float8_e8m0fnu",
+}
+_PACKED = {"int4": 4, "uint4": 4, "float4e2m1": 4, "int2": 2, "uint2": 2}
+_PACKED_ML_DTYPES = {"float4e2m1": "float4_e2m1fn"}
+
+
+def value_of(value: Any) -> Any:
+    import numpy
+
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)) and any(isinstance(item, numpy.ndarray) for item in value):
+        return [value_of(item) for item in value]
+    if not isinstance(value, (numpy.ndarray, numpy.generic)) and hasattr(value, "__dlpack__"):
+        value = numpy.from_dlpack(value)
+    array = numpy.asarray(value)
+    name = name_of(array.dtype)
+    if name == "string":
+        strings = [item if isinstance(item, bytes) else str(item).encode() for item in array.ravel().tolist()]
+        return name, list(array.shape), strings
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    payload = array.tobytes()
+    if name in _PACKED:
+        payload = _packed(numpy.frombuffer(payload, numpy.uint8), _PACKED[name])
+    return name, list(array.shape), payload
+
+
+def name_of(dtype: numpy.dtype[Any]) -> str:
+    if dtype.kind in "OSUT":
+        return "string"
+    for name, spelled in (*_NUMPY.items(), *_ML_DTYPES.items(), *_PACKED_ML_DTYPES.items()):
+        if dtype.name == spelled:
+            return name
+    if dtype.name in _PACKED or dtype.kind in "biufc":
+        return dtype.name
+    raise UsageError(f"arrays of {dtype} are no tensors of ONNX")
+
+
+def array_of(value: Any) -> Any:
+    import numpy
+
+    if isinstance(value, list):
+        return [array_of(item) for item in value]
+    if value is None:
+        return None
+    if len(value) == 2:
+        keys, values = value
+        return dict(zip(array_of(keys).tolist(), map(_array, values)))
+    name, shape, payload = value
+    if name == "string":
+        strings = numpy.empty(len(payload), dtype=object)
+        strings[:] = [text.decode(errors="surrogateescape") for text in payload]
+        return strings.reshape(shape)
+    if name in _PACKED:
+        return _unpacked(name, shape, payload)
+    return numpy.frombuffer(payload, _dtype(name)).reshape(shape)
+
+
+def _dtype(name: str) -> Any:
+    import numpy
+
+    if name in _ML_DTYPES:
+        import ml_dtypes
+
+        return numpy.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
+    return numpy.dtype(_NUMPY.get(name, name))
+
+
+def _packed(codes: numpy.ndarray[Any, Any], bits: int) -> bytes:
+    """Elements of less than a byte, the first in the lowest bits."""
+    import numpy
+
+    per_byte = 8 // bits
+    padded = numpy.zeros(-(-codes.size // per_byte) * per_byte, numpy.uint8)
+    padded[: codes.size] = codes & ((1 << bits) - 1)
+    shifted = padded.reshape(-1, per_byte) << (numpy.arange(per_byte, dtype=numpy.uint8) * bits)
+    return numpy.bitwise_or.reduce(shifted, axis=1).astype(numpy.uint8).tobytes()
+
+
+def _unpacked(name: str, shape: list[int], payload: bytes) -> numpy.ndarray[Any, Any]:
+    import ml_dtypes
+    import numpy
+
+    bits = _PACKED[name]
+    packed = numpy.frombuffer(payload, numpy.uint8)[:, None]
+    codes = (packed >> (numpy.arange(8 // bits, dtype=numpy.uint8) * bits)) & ((1 << bits) - 1)
+    codes = codes.reshape(-1)[: int(numpy.prod(shape, dtype=numpy.int64))].reshape(shape)
+    dtype = numpy.dtype(getattr(ml_dtypes, _PACKED_ML_DTYPES.get(name, name)))
+    if name.startswith("int"):
+        signed = codes.astype(numpy.int8)
+        return numpy.where(signed >= 1 << (bits - 1), signed - (1 << bits), signed).astype(dtype)
+    return codes.astype(numpy.uint8).view(dtype) if name.startswith("float") else codes.astype(dtype)

@@ -1,0 +1,130 @@
+//! What was found before, so that no question is answered twice.
+//!
+//! A memo is an aid to speed only: it starts afresh when it is full, and is emptied of what later knowledge could change.
+
+use std::cell::{Cell, RefCell};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::Scope;
+use crate::dim::bounds::Interval;
+use crate::dim::expr::Dim;
+use crate::dim::monomial::Atom;
+
+/// Entries in each memo before it starts afresh.
+const MAX_MEMO: usize = 1 << 12;
+/// Terms in the keys of each memo before it starts afresh.
+const MAX_WEIGHT: u32 = 1 << 18;
+
+/// Answers that are not worth finding twice.
+#[derive(Debug)]
+pub(super) struct Memo<K, V> {
+    pub(super) known: RefCell<FxHashMap<K, V>>,
+    weight: Cell<u32>,
+}
+
+impl<K, V> Default for Memo<K, V> {
+    fn default() -> Self {
+        Memo { known: RefCell::default(), weight: Cell::default() }
+    }
+}
+
+impl<K: Clone + Eq + Hash, V: Clone> Memo<K, V> {
+    fn recall(&self, key: &K) -> Option<V> {
+        self.known.borrow().get(key).cloned()
+    }
+
+    fn remember(&self, key: &K, size: u32, value: V) {
+        let mut known = self.known.borrow_mut();
+        let mut weight = self.weight.get().saturating_add(size);
+        if known.len() >= MAX_MEMO || weight > MAX_WEIGHT {
+            known.clear();
+            weight = size;
+        }
+        known.insert(key.clone(), value);
+        self.weight.set(weight);
+    }
+
+    pub(super) fn forget(&self) {
+        self.known.borrow_mut().clear();
+        self.weight.set(0);
+    }
+
+    pub(super) fn take(&self) -> Memo<K, V> {
+        Memo { known: RefCell::new(self.known.take()), weight: Cell::new(self.weight.take()) }
+    }
+
+    pub(super) fn restore(&self, taken: Memo<K, V>) {
+        self.known.replace(taken.known.into_inner());
+        self.weight.set(taken.weight.get());
+    }
+}
+
+impl Scope {
+    pub(in crate::dim) fn recall_interval(&self, atom: &Atom) -> Option<Interval> {
+        self.intervals.recall(atom)
+    }
+
+    pub(in crate::dim) fn remember_interval(&self, atom: &Atom, interval: Interval) {
+        self.intervals.remember(atom, atom.size(), interval);
+    }
+
+    /// What an earlier search for a lower bound came to.
+    pub(in crate::dim) fn recall_low(&self, a: &Dim) -> Option<Option<i128>> {
+        self.lows.recall(a)
+    }
+
+    pub(in crate::dim) fn remember_low(&self, a: &Dim, low: Option<i128>) {
+        self.lows.remember(a, a.size(), low);
+    }
+
+    /// What an earlier proof of `a ≥ 0` came to.
+    pub(in crate::dim) fn recall_proof(&self, a: &Dim) -> Option<bool> {
+        self.proofs.recall(a)
+    }
+
+    pub(in crate::dim) fn remember_proof(&self, a: &Dim, proved: bool) {
+        self.proofs.remember(a, a.size(), proved);
+    }
+
+    /// What the largest of these was found to be.
+    pub(in crate::dim) fn recall_maximum(&self, members: &Vec<Dim>) -> Option<Option<Dim>> {
+        self.maxima.recall(members)
+    }
+
+    pub(in crate::dim) fn remember_maximum(&self, members: &Vec<Dim>, maximum: Option<Dim>) {
+        let size = members.iter().fold(0u32, |sum, member| sum.saturating_add(member.size()));
+        self.maxima.remember(members, size, maximum);
+    }
+
+    /// The atom that is equal to this one and was there first.
+    pub(in crate::dim) fn shared(&self, atom: Atom) -> Atom {
+        self.atoms.recall(&atom).unwrap_or_else(|| {
+            self.atoms.remember(&atom, atom.size(), atom.clone());
+            atom
+        })
+    }
+
+    /// How an expression was written before.
+    pub(in crate::dim) fn recall_text(&self, a: &Dim) -> Option<Arc<str>> {
+        self.texts.recall(a)
+    }
+
+    pub(in crate::dim) fn remember_text(&self, a: &Dim, text: &str) {
+        self.texts.remember(a, a.size(), text.into());
+    }
+
+    /// The dims whose meeting an expression was made to say.
+    pub(in crate::dim) fn recall_parts(&self, a: &Dim) -> Option<Arc<[Dim]>> {
+        self.parts.borrow().get(a).cloned()
+    }
+
+    pub(in crate::dim) fn remember_parts(&self, a: &Dim, parts: Arc<[Dim]>) {
+        let mut known = self.parts.borrow_mut();
+        if known.len() < MAX_MEMO {
+            known.insert(a.clone(), parts);
+        }
+    }
+}

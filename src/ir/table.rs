@@ -1,0 +1,76 @@
+//! A table by small numbers that are given out in order, such as the identities of values.
+
+/// How many entries are kept together. What is known while a function is inferred concerns a few values of very many, so there is room only
+/// for those that lie near one that has an entry.
+const PAGE: usize = 64;
+
+/// A table by index.
+#[derive(Clone, Debug)]
+pub(super) struct Table<T> {
+    pages: Vec<Option<Box<[Option<T>]>>>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table { pages: Vec::new() }
+    }
+}
+
+impl<T> Table<T> {
+    /// The entry at an index.
+    pub fn get(&self, index: usize) -> Option<&T> {
+        self.pages.get(index / PAGE)?.as_ref()?.get(index % PAGE)?.as_ref()
+    }
+
+    /// Sets the entry at an index, in place of what stood there.
+    pub fn set(&mut self, index: usize, entry: T) {
+        let page = index / PAGE;
+        if page >= self.pages.len() {
+            self.pages.resize_with(page + 1, || None);
+        }
+        let Some(page) = self.pages.get_mut(page) else { return };
+        let page = page.get_or_insert_with(|| std::iter::repeat_with(|| None).take(PAGE).collect());
+        if let Some(place) = page.get_mut(index % PAGE) {
+            *place = Some(entry);
+        }
+    }
+
+    /// Takes the entry at an index away.
+    pub fn remove(&mut self, index: usize) {
+        let page = self.pages.get_mut(index / PAGE).and_then(Option::as_mut);
+        if let Some(place) = page.and_then(|page| page.get_mut(index % PAGE)) {
+            *place = None;
+        }
+    }
+
+    /// Takes away every entry that `keep` does not hold for.
+    pub fn retain(&mut self, keep: impl Fn(usize, &T) -> bool) {
+        for (at, page) in self.pages.iter_mut().enumerate() {
+            for (offset, place) in page.iter_mut().flat_map(|page| page.iter_mut()).enumerate() {
+                if place.as_ref().is_some_and(|entry| !keep(at * PAGE + offset, entry)) {
+                    *place = None;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_found_where_they_were_set_and_nowhere_else() {
+        let mut table = Table::default();
+        for index in [3, 64, 70, 1000] {
+            table.set(index, index);
+        }
+        table.set(70, 7);
+        table.remove(64);
+        table.remove(5000);
+        let found = |table: &Table<usize>| (0..2000).filter_map(|index| table.get(index).copied()).collect::<Vec<_>>();
+        assert_eq!(found(&table), [3, 7, 1000]);
+        table.retain(|index, _| index != 3);
+        assert_eq!(found(&table), [7, 1000]);
+    }
+}

@@ -1,0 +1,61 @@
+//! Elements converted from one type to another, as Cast does.
+
+use super::Elements;
+use crate::dim::{Answer, Dim};
+use crate::ir::Scalar;
+use crate::tensor::DType;
+
+impl Elements<'_> {
+    /// An element of type `from` converted to this arithmetic's type, as Cast does.
+    pub(in crate::ops::elementwise) fn cast(&self, element: &Scalar, from: DType) -> Scalar {
+        let to = self.dtype;
+        match element {
+            Scalar::Int(dim) if to == DType::Bool => self.nonzero(dim),
+            Scalar::Int(dim) if to.is_integer() => self.int(dim.clone()),
+            // A `uint64` is an expression only below 2⁶³, so the sign is never lost.
+            Scalar::Int(dim) => match dim.as_const() {
+                Some(value) if to == DType::Double => self.rounded(value as f64),
+                Some(value) if to == DType::Float => Scalar::Float(f64::from(value as f32)),
+                _ => self.real(dim.clone(), 1),
+            },
+            Scalar::Real { num, .. } if to == DType::Bool => self.nonzero(num),
+            Scalar::Real { num, den } if to.is_integer() => {
+                let whole = self.scope.trunc_div(num, &(*den).into());
+                let bits = to.bits().unwrap_or(0);
+                let limit = match bits {
+                    1..64 => (1i64 << (bits - 1)) - 1,
+                    _ => i64::MAX,
+                };
+                // Out of range nothing is defined: nothing wraps here.
+                if self.within(&whole, limit) { self.int(whole) } else { Scalar::Unknown }
+            }
+            Scalar::Real { num, den } => self.real(num.clone(), *den),
+            Scalar::Float(value) if to == DType::Bool => Scalar::Int(Dim::constant(i64::from(*value != 0.0))),
+            Scalar::Float(value) if to.is_integer() => {
+                let whole = value.trunc();
+                let within = whole.abs() < 9e18;
+                let int = if within { self.int(Dim::constant(whole as i64)) } else { Scalar::Unknown };
+                // A wrapped integer is out of range.
+                if int.as_const_int() == Some(whole as i64) { int } else { Scalar::Unknown }
+            }
+            // From `double` the 16-bit types would be rounded twice.
+            Scalar::Float(value) if from != DType::Double || !matches!(to, DType::Float16 | DType::Bfloat16) => {
+                self.rounded(*value)
+            }
+            Scalar::Float(_) | Scalar::Unknown => Scalar::Unknown,
+        }
+    }
+
+    /// Whether an integer is not 0, as an integer: `min(1, x)` where it cannot be negative.
+    fn nonzero(&self, dim: &Dim) -> Scalar {
+        let zero = Dim::constant(0);
+        match self.scope.eq(dim, &zero) {
+            Answer::Unknown if self.not_negative(dim) => Scalar::Int(self.scope.min(dim, &Dim::constant(1))),
+            answer => self.truth(match answer {
+                Answer::Yes => Answer::No,
+                Answer::No => Answer::Yes,
+                Answer::Unknown => Answer::Unknown,
+            }),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Which nodes the rules need not look at again.
+//!
+//! A rule is a pure function of what it reads: the model, the facts, and what is known of the symbols. So a node at which every rule has
+//! declined is *settled* until something changes that was read meanwhile. What they read is not listed by hand: the model and the facts
+//! note it (`ir::Watch`), and note what changes. More knowledge of a symbol may decide any question, so it unsettles every node, unless
+//! the symbol was made after the last question.
+//!
+//! Sweeps pass over settled nodes and look at all others in an order to compute in, so the edits made, and their order, are those that
+//! sweeps over all nodes would make.
+
+use crate::ir::{Facts, Model, NodeId, Part};
+use crate::rewrite::LATE_RULES;
+
+/// How many stages of rules there are.
+const STAGES: usize = 1 + LATE_RULES.len();
+
+/// The nodes that are settled, and what that rests on.
+#[derive(Default)]
+pub struct Agenda {
+    /// By stage and node, whether every rule of the stage has declined there since something it read has changed.
+    settled: [Vec<bool>; STAGES],
+    /// Who read each part, as the place of the first of its readers in `readers`.
+    nodes: Vec<u32>,
+    values: Vec<u32>,
+    facts: Vec<u32>,
+    graphs: Vec<u32>,
+    /// For each reader, the stage, the node, and the place of the next reader of the same part.
+    readers: Vec<Reader>,
+    /// How many symbols there were when rules were last asked.
+    symbols: usize,
+    /// What has changed in the model since [`Agenda::take_changed`].
+    changed: Vec<Part>,
+    /// Whether that is all that has changed.
+    is_told: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Reader {
+    node: u32,
+    stage: u8,
+    next: u32,
+}
+
+/// No reader.
+const NOBODY: u32 = u32::MAX;
+
+impl Agenda {
+    /// From now on the model and the facts note what changes.
+    pub fn begin(&mut self, model: &mut Model, facts: &mut Facts) {
+        model.watch_mut().note_changes(true);
+        facts.watch_mut().note_changes(true);
+    }
+
+    /// Ends what [`Agenda::begin`] began.
+    pub fn end(&mut self, model: &mut Model, facts: &mut Facts) {
+        model.watch_mut().note_changes(false);
+        facts.watch_mut().note_changes(false);
+    }
+
+    /// Whether no rule of the stage has anything to say about a node.
+    pub fn is_settled(&self, stage: usize, node: NodeId) -> bool {
+        let settled = self.settled.get(stage).and_then(|settled| settled.get(node.index()));
+        settled.copied().unwrap_or(false)
+    }
+
+    /// Takes note of what has changed.
+    pub fn catch_up(&mut self, model: &mut Model, facts: &mut Facts) {
+        if facts.scope().has_learned(self.symbols) {
+            self.unsettle_all();
+        }
+        model.watch_mut().take_changed(|part| {
+            self.unsettle(part);
+            self.changed.push(part);
+        });
+        facts.watch_mut().take_changed(|part| self.unsettle(part));
+    }
+
+    /// The nodes and values that have changed since this was asked last; `None` if anything may have.
+    pub fn take_changed(&mut self) -> Option<Vec<Part>> {
+        let changed = std::mem::take(&mut self.changed);
+        std::mem::replace(&mut self.is_told, true).then_some(changed).filter(|parts| !parts.contains(&Part::Everything))
+    }
+
+    /// Begins to listen to what is read, to settle a node.
+    pub fn listen(&self, model: &Model, facts: &Facts) {
+        model.watch().take_read(|_| {});
+        facts.watch().take_read(|_| {});
+        self.resume(model, facts);
+    }
+
+    /// Listens no more.
+    pub fn pause(&self, model: &Model, facts: &Facts) {
+        model.watch().note_reads(false);
+        facts.watch().note_reads(false);
+    }
+
+    /// Listens again.
+    pub fn resume(&self, model: &Model, facts: &Facts) {
+        model.watch().note_reads(true);
+        facts.watch().note_reads(true);
+    }
+
+    /// Settles a node of which rules ask nothing.
+    pub fn settle(&mut self, stage: usize, node: NodeId) {
+        if let Some(settled) = self.settled.get_mut(stage) {
+            *slot(settled, node.index(), false) = true;
+        }
+    }
+
+    /// Settles a node until something changes that was read since the agenda began to listen.
+    pub fn settle_by_reads(&mut self, stage: usize, node: NodeId, model: &Model, facts: &Facts) {
+        self.symbols = facts.scope().symbol_count();
+        let mut is_all = false;
+        model.watch().take_read(|part| is_all |= !self.add_reader(part, stage, node));
+        facts.watch().take_read(|part| is_all |= !self.add_reader(part, stage, node));
+        if !is_all {
+            self.settle(stage, node);
+        }
+    }
+
+    /// Notes who read a part. Returns whether the part is one that can be told apart.
+    fn add_reader(&mut self, part: Part, stage: usize, node: NodeId) -> bool {
+        let (Ok(reader), Ok(stage), Ok(place)) =
+            (u32::try_from(node.index()), u8::try_from(stage), u32::try_from(self.readers.len()))
+        else {
+            return false;
+        };
+        if place == NOBODY {
+            return false;
+        }
+        let Some(first) = self.first_reader(part) else { return false };
+        let next = std::mem::replace(first, place);
+        // One part is read many times while the rules look at one node, and mostly not by others in between.
+        match self.readers.get(next as usize) {
+            Some(known) if known.node == reader && known.stage == stage => {
+                if let Some(first) = self.first_reader(part) {
+                    *first = next;
+                }
+            }
+            _ => self.readers.push(Reader { node: reader, stage, next }),
+        }
+        true
+    }
+
+    /// The place where the first reader of a part is noted.
+    fn first_reader(&mut self, part: Part) -> Option<&mut u32> {
+        Some(match part {
+            Part::Node(node) => slot(&mut self.nodes, node.index(), NOBODY),
+            Part::Value(value) => slot(&mut self.values, value.index(), NOBODY),
+            Part::Fact(value) => slot(&mut self.facts, value.index(), NOBODY),
+            Part::Graph(graph) => slot(&mut self.graphs, graph.index(), NOBODY),
+            Part::Everything => return None,
+        })
+    }
+
+    /// Unsettles every node whose rules read a part that has changed.
+    fn unsettle(&mut self, part: Part) {
+        let Some(first) = self.first_reader(part) else { return self.unsettle_all() };
+        let mut next = std::mem::replace(first, NOBODY);
+        while let Some(&reader) = self.readers.get(next as usize) {
+            let settled = self.settled.get_mut(usize::from(reader.stage));
+            if let Some(settled) = settled.and_then(|settled| settled.get_mut(reader.node as usize)) {
+                *settled = false;
+            }
+            next = reader.next;
+        }
+    }
+
+    fn unsettle_all(&mut self) {
+        self.settled.iter_mut().for_each(|settled| settled.fill(false));
+        for first in [&mut self.nodes, &mut self.values, &mut self.facts, &mut self.graphs] {
+            first.fill(NOBODY);
+        }
+        self.readers.clear();
+    }
+}
+
+/// The element of a table at a place, which is filled up to there.
+fn slot<T: Copy>(table: &mut Vec<T>, place: usize, fill: T) -> &mut T {
+    if place >= table.len() {
+        table.resize(place + 1, fill);
+    }
+    #[allow(clippy::indexing_slicing, reason = "the table has just been made long enough")]
+    &mut table[place]
+}

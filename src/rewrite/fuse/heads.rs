@@ -1,0 +1,165 @@
+//! Heads that are parted and joined around an attention, as the operator does it.
+//!
+//! Laws, for operands `[batch, length, heads · size]`:
+//!
+//! * `join(Attention(part(q), part(k), part(v))) = Attention(q, k, v; q_num_heads, kv_num_heads)`, where `part` is a Reshape to
+//!   `[batch, length, heads, size]` and a Transpose that puts the heads before the length, and `join` is the way back
+//! * `Attention(q, repeat(k), repeat(v)) = Attention(q, k, v)` where each head stands several times in a row
+
+use super::{Place, Rule};
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule {
+        name: "attention-heads",
+        law: "join(Attention(part(q), part(k), part(v))) = Attention(q, k, v; q_num_heads, kv_num_heads)",
+        sentence: "An attention parts heads and joins them itself, if an operator set is asked for.",
+        premises: &[
+            ("parted", "q, k and v are transposed so that the heads stand before the length"),
+            ("joined", "what it gives is transposed so that the length stands before the heads"),
+            ("heads-known", "the numbers of heads are known"),
+            ("no-cache", "the attention has no caches, and no results but the first"),
+            ("fewer", "there are not more nodes than before, for what parts an operand may be read by others as well"),
+            ("one-reader", "nothing else reads what the attention gives"),
+        ],
+        exact: false,
+        operators: &["Transpose"],
+        apply: heads,
+    },
+    Rule {
+        name: "attention-groups",
+        law: "Attention(q, repeat(k), repeat(v)) = Attention(q, k, v)",
+        sentence: "An attention reads a head of keys and values for several queries itself, if an operator set is asked for.",
+        premises: &[
+            ("repeated", "each head of k and v stands as often in a row as that of the other"),
+            ("no-cache", "the attention has no caches, and no results but the first"),
+        ],
+        exact: false,
+        operators: &["Attention"],
+        apply: groups,
+    },
+];
+
+/// The transposition that parts and joins.
+const SWAP: [usize; 4] = [0, 2, 1, 3];
+
+/// The operands of an attention without caches, whose only result is the first: queries, keys, values, and a mask.
+fn operands(node: &Node) -> Option<[ValueId; 3]> {
+    let alone = node.inputs().iter().skip(4).all(Option::is_none) && node.outputs().iter().skip(1).all(Option::is_none);
+    Some([node.input(0)?, node.input(1)?, node.input(2)?]).filter(|_| alone)
+}
+
+/// Looks at the transposition behind an attention.
+fn heads(place: &Place<'_>) -> Option<Edit> {
+    let output = place.only_output()?;
+    let result = place.input(0)?;
+    let (id, node) = place.producer(result, "Attention")?;
+    let [q, k, v] = operands(node)?;
+    if place.this()?.permutation(4)? != SWAP || place.shape(result)?.len() != 4 {
+        return None;
+    }
+    let mut remove = vec![place.id, id];
+    let parts = [q, k, v].map(|value| Part::of(place, value, id, &mut remove));
+    let [Some(q), Some(k), Some(v)] = parts else { return None };
+    let joined = join(place, place.shape(output)?)?;
+    let added = [&q, &k, &v].iter().filter(|part| part.sizes.is_some()).count();
+    if added.checked_add(2)? > remove.len() {
+        return None;
+    }
+    let reads = [&q, &k, &v].map(|part| part.source);
+    let mut edit = place.fuse(remove, &reads, 0)?;
+    let mut inputs = Vec::with_capacity(node.inputs().len());
+    for part in [&q, &k, &v] {
+        inputs.push(Some(part.joined(place, &mut edit)?));
+    }
+    inputs.extend(node.inputs().iter().skip(inputs.len()));
+    let attention = NewNode { inputs, ..NewNode::like(node) };
+    let attention = attention.with("kv_num_heads", k.heads).with("q_num_heads", q.heads);
+    let whole = edit.new_value(result, "joined");
+    edit.insert.push(attention.output(whole));
+    let (from, to) = (joined, place.shape(output)?);
+    let part = place.build(&mut edit, output).reshape_to(place.scope(), whole, &from, to)?;
+    Some(edit.inserting(part.output(output)))
+}
+
+/// `[batch, length, heads, size]` as `[batch, length, heads · size]`.
+fn join(place: &Place<'_>, dims: &[Dim]) -> Option<Vec<Dim>> {
+    let [batch, length, heads, size] = dims else { return None };
+    Some(vec![batch.clone(), length.clone(), place.scope().mul(heads, size)])
+}
+
+/// An operand that was parted into heads.
+struct Part {
+    /// What has the elements of all heads, heads side by side.
+    source: ValueId,
+    /// Its sizes are to be these, if they are not.
+    sizes: Option<Vec<Dim>>,
+    heads: i64,
+}
+
+impl Part {
+    /// Reads an operand of the attention, and notes the nodes that only part it.
+    fn of(place: &Place<'_>, value: ValueId, attention: NodeId, remove: &mut Vec<NodeId>) -> Option<Part> {
+        let (transpose, node) = place.producer(value, "Transpose")?;
+        let parted = node.input(0)?;
+        if place.read(node).permutation(4)? != SWAP {
+            return None;
+        }
+        let dims = place.shape(parted)?;
+        let heads = dims.get(2)?.as_const()?;
+        let is_own = place.is_internal(value, &[attention]);
+        remove.extend(is_own.then_some(transpose));
+        let sizes = join(place, dims)?;
+        let Some((reshape, node)) = place.producer(parted, "Reshape") else {
+            return Some(Part { source: parted, sizes: Some(sizes), heads });
+        };
+        let source = node.input(0)?;
+        let is_joined = place.shape(source)?.len() == sizes.len()
+            && place.shape(source)?.iter().zip(&sizes).all(|(a, b)| place.scope().eq(a, b).is_yes());
+        remove.extend((is_own && place.is_internal(parted, &[transpose])).then_some(reshape));
+        Some(Part { source, sizes: (!is_joined).then_some(sizes), heads })
+    }
+
+    /// The operand with its heads side by side.
+    fn joined(&self, place: &Place<'_>, edit: &mut Edit) -> Option<ValueId> {
+        let Some(sizes) = &self.sizes else { return Some(self.source) };
+        let joined = edit.new_value(self.source, "joined");
+        let reshape =
+            place.build(edit, joined).reshape_to(place.scope(), self.source, place.shape(self.source)?, sizes)?;
+        edit.insert.push(reshape.output(joined));
+        Some(joined)
+    }
+}
+
+/// Looks at an attention.
+fn groups(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let [_, k, v] = operands(node)?;
+    let ((keys, times), (values, same)) = (repeated(place, k)?, repeated(place, v)?);
+    if times != same {
+        return None;
+    }
+    let mut edit = place.edit()?;
+    edit.rewire = vec![(place.id, 1, Some(keys)), (place.id, 2, Some(values))];
+    Some(edit)
+}
+
+/// Reads `[batch, heads · times, length, size]` in which each head stands several times in a row: the heads, and how often.
+fn repeated(place: &Place<'_>, value: ValueId) -> Option<(ValueId, i64)> {
+    let (_, reshape) = place.producer(value, "Reshape")?;
+    let wide = reshape.input(0)?;
+    let (_, expand) = place.producer(wide, "Expand")?;
+    let narrow = expand.input(0)?;
+    let data = place.layout(narrow)?.1.input(0)?;
+    let [batch, heads, times, length, size] = place.shape(wide)? else { return None };
+    let (one, count) = (Dim::constant(1), times.as_const().filter(|&times| times > 1)?);
+    let has_shape = |value: ValueId, dims: &[&Dim]| {
+        let shape = place.shape(value)?;
+        Some(shape.len() == dims.len() && shape.iter().zip(dims).all(|(a, b)| place.scope().eq(a, b).is_yes()))
+    };
+    let fits = has_shape(narrow, &[batch, heads, &one, length, size])?
+        && has_shape(data, &[batch, heads, length, size])?
+        && has_shape(value, &[batch, &place.scope().mul(heads, times), length, size])?;
+    fits.then_some((data, count))
+}

@@ -1,0 +1,236 @@
+//! Scaled dot-product attention spelled out in products and a Softmax, as the operator.
+//!
+//! Law: `softmax(s·q·kᵀ + m)·v = Attention(q, k, v, m; scale = s)`, since operator set 23. The factor may be on the scores, on the queries,
+//! on the keys, or on several of them; the mask may be a sum of two.
+//!
+//! Heads are an axis of their own here; [`heads`](super::heads) takes in what parts and joins them. Operands of three axes have no heads,
+//! which is one head.
+//!
+//! A mask has an entry for each key: in the operator a shorter axis would mean that the other keys are masked. ONNX Runtime also wants a
+//! row for each query, so a mask of one row for all is broadcast before, once for all layers that read it.
+//!
+//! ONNX Runtime's kernel refuses an empty batch and empty sequences, which the nodes compute, and the standard's operator as well. So these
+//! rules are used only if the user asks for an operator set ([`ASKED_FOR`](crate::rewrite::ASKED_FOR)).
+
+use super::kernels::{as_attribute, has_kernel};
+use super::{Place, Rule};
+use crate::dim::Dim;
+use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
+use crate::rewrite::Build;
+use crate::tensor::Tensor;
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "spelled-attention",
+    law: "softmax(s·q·kᵀ + m)·v = Attention(q, k, v, m; scale = s)",
+    sentence: "Attention spelled out in older operators is the operator, if an operator set is asked for.",
+    premises: &[
+        ("known", "the operator is in the model's operator set: since 23"),
+        ("has-kernel", "runtimes compute the operator in the type"),
+        ("last-axis", "the Softmax is over the keys"),
+        ("same-batch", "q, k and v have three or four axes, and all but the last two are the same"),
+        ("positive-scale", "the factors multiply to a positive number"),
+        ("mask-shape", "the mask has an entry for each key, and does not enlarge the scores"),
+        ("one-reader", "nothing else reads what is between"),
+    ],
+    exact: false,
+    operators: &["MatMul"],
+    apply: attention,
+}];
+
+/// How many masks may be added to the scores.
+const MOST_MASKS: usize = 2;
+
+/// Reads the formula.
+struct Reading<'a, 'p> {
+    place: &'a Place<'p>,
+    /// What the factors multiply to that were read so far.
+    scale: f64,
+    /// The nodes read so far.
+    nodes: Vec<NodeId>,
+}
+
+/// What is weighted by what.
+struct Scores {
+    queries: ValueId,
+    /// The keys, with the axis that is summed before the last.
+    turned: ValueId,
+    masks: Vec<ValueId>,
+}
+
+/// Looks at the product of weights and values.
+fn attention(place: &Place<'_>) -> Option<Edit> {
+    let output = place.only_output()?;
+    let dtype = place.dtype(output)?;
+    if !place.opset.has("Attention") || !has_kernel("Attention", dtype) {
+        return None;
+    }
+    let &[Some(weights), Some(values)] = place.node()?.inputs() else { return None };
+    let (softmax, node) = place.producer(weights, "Softmax")?;
+    let rank = place.shape(weights)?.len();
+    if place.read(node).axis(rank)?.checked_add(1)? != rank {
+        return None;
+    }
+    let mut reading = Reading { place, scale: 1.0, nodes: vec![place.id, softmax] };
+    let scores = reading.scores(node.input(0)?, softmax)?;
+    let sizes = Sizes::of(place, &scores, values)?;
+    let rows = scores.masks.iter().map(|&mask| sizes.rows_of(place, mask)).collect::<Option<Vec<bool>>>()?;
+    let (keys, perm) = reading.keys(scores.turned, rank)?;
+    let scale = as_attribute(reading.scale, dtype).filter(|&scale| scale > 0.0)?;
+    let mut reads = vec![scores.queries, keys, values];
+    reads.extend(&scores.masks);
+    let mut edit = place.fuse(reading.nodes, &reads, 0)?;
+    let mut inputs = vec![Some(scores.queries), Some(keys), Some(values)];
+    if let Some(perm) = perm {
+        let turned = edit.new_value(output, "keys");
+        edit.insert.push(Build::transpose(keys, perm).output(turned));
+        inputs = vec![Some(scores.queries), Some(turned), Some(values)];
+    }
+    if let Some(&first) = scores.masks.first() {
+        let mut mask = first;
+        for &other in scores.masks.iter().skip(1) {
+            let sum = edit.new_value(mask, "sum");
+            edit.insert.push(NewNode::new("Add", [Some(mask), Some(other)]).output(sum));
+            mask = sum;
+        }
+        if !rows.contains(&true) {
+            mask = sizes.with_rows(place, &mut edit, mask, scores.queries)?;
+        }
+        inputs.push(Some(mask));
+    }
+    let mut node = NewNode::new("Attention", inputs).named(place.node()?.name.clone());
+    if rank == 3 {
+        node = node.with("kv_num_heads", 1).with("q_num_heads", 1);
+    }
+    Some(edit.inserting(node.with("scale", Attribute::Float(scale)).output(output)))
+}
+
+impl Reading<'_, '_> {
+    /// Reads `factor·(q·kᵀ) + masks`, which this node reads.
+    fn scores(&mut self, mut value: ValueId, mut reader: NodeId) -> Option<Scores> {
+        let place = self.place;
+        let mut masks = Vec::new();
+        while let Some((id, node)) = place.producer(value, "Add").filter(|_| masks.len() < MOST_MASKS) {
+            let &[Some(a), Some(b)] = node.inputs() else { return None };
+            let (inner, mask) = if leads_to_product(place, a, id) { (a, b) } else { (b, a) };
+            masks.insert(0, mask);
+            self.nodes.push(id);
+            (value, reader) = (inner, id);
+        }
+        value = self.unscaled(value, reader);
+        let (product, node) = place.producer(value, "MatMul")?;
+        self.nodes.push(product);
+        let &[Some(a), Some(b)] = node.inputs() else { return None };
+        Some(Scores { queries: self.unscaled(a, product), turned: self.unscaled(b, product), masks })
+    }
+
+    /// What is left of a value without the factors that it is multiplied by for this reader only.
+    fn unscaled(&mut self, mut value: ValueId, mut reader: NodeId) -> ValueId {
+        while let Some((id, data, factor)) = scaling(self.place, value) {
+            if !self.place.is_internal(value, &[reader]) {
+                break;
+            }
+            self.scale *= factor;
+            self.nodes.push(id);
+            (value, reader) = (data, id);
+        }
+        value
+    }
+
+    /// The keys with the axes that the operator wants: a value, and how it is to be transposed if it is.
+    fn keys(&mut self, turned: ValueId, rank: usize) -> Option<(ValueId, Option<Vec<usize>>)> {
+        let place = self.place;
+        let mut swapped: Vec<usize> = (0..rank).collect();
+        swapped.swap(rank.checked_sub(2)?, rank.checked_sub(1)?);
+        let Some((id, node)) = place.producer(turned, "Transpose") else { return Some((turned, Some(swapped))) };
+        let perm = place.read(node).permutation(rank)?;
+        let perm: Vec<usize> = swapped.iter().filter_map(|&axis| perm.get(axis).copied()).collect();
+        let mut data = node.input(0)?;
+        if place.is_internal(turned, &self.nodes) {
+            self.nodes.push(id);
+            data = self.unscaled(data, id);
+        }
+        let is_identity = perm.iter().enumerate().all(|(at, &axis)| at == axis);
+        Some((data, (!is_identity).then_some(perm)))
+    }
+}
+
+/// Reads `value = data·factor` or `data/divisor`: the node, the data and the factor.
+fn scaling(place: &Place<'_>, value: ValueId) -> Option<(NodeId, ValueId, f64)> {
+    let (id, node) = place.producer_of(value, &["Mul", "Div"])?;
+    let &[Some(a), Some(b)] = node.inputs() else { return None };
+    let (data, factor) = match (place.scalar(a), place.scalar(b)) {
+        (None, Some(divisor)) if node.is("Div") => (a, 1.0 / divisor),
+        (None, Some(factor)) => (a, factor),
+        (Some(factor), None) if node.is("Mul") => (b, factor),
+        _ => return None,
+    };
+    // A number of more axes would give the result more.
+    place.same_shape(data, value).then_some((id, data, factor))
+}
+
+/// Whether a value is a product, but for factors and one more mask.
+fn leads_to_product(place: &Place<'_>, value: ValueId, reader: NodeId) -> bool {
+    let is_product = |value: ValueId, reader: NodeId| {
+        let inner = Reading { place, scale: 1.0, nodes: Vec::new() }.unscaled(value, reader);
+        place.producer(inner, "MatMul").is_some()
+    };
+    match place.producer(value, "Add") {
+        Some((id, node)) => node.inputs().iter().flatten().any(|&operand| is_product(operand, id)),
+        None => is_product(value, reader),
+    }
+}
+
+/// The sizes of the scores.
+struct Sizes<'a> {
+    lead: &'a [Dim],
+    queries: &'a Dim,
+    keys: &'a Dim,
+}
+
+impl<'a> Sizes<'a> {
+    /// The sizes, if operands have as many axes as the operator takes and none is broadcast.
+    fn of(place: &Place<'a>, scores: &Scores, values: ValueId) -> Option<Self> {
+        let [q_lead @ .., queries, depth] = place.shape(scores.queries)? else { return None };
+        let [k_lead @ .., summed, keys] = place.shape(scores.turned)? else { return None };
+        let [v_lead @ .., weighted, _] = place.shape(values)? else { return None };
+        let same = |a: &[Dim]| a.len() == q_lead.len() && a.iter().zip(q_lead).all(|(a, b)| is_equal(place, a, b));
+        let fits = is_equal(place, depth, summed) && is_equal(place, keys, weighted);
+        let has_rank = matches!(q_lead.len(), 1 | 2);
+        (has_rank && fits && same(k_lead) && same(v_lead)).then_some(Sizes { lead: q_lead, queries, keys })
+    }
+
+    /// Whether a mask has a row for each query, if it is one that the operator takes: else it has one row for all.
+    fn rows_of(&self, place: &Place<'_>, mask: ValueId) -> Option<bool> {
+        let [lead @ .., rows, keys] = place.shape(mask)? else { return None };
+        let mut pairs = lead.iter().rev().zip(self.lead.iter().rev());
+        let fits =
+            lead.len() <= self.lead.len() && pairs.all(|(from, to)| from.is_const(1) || is_equal(place, from, to));
+        // Without an axis of heads in the scores, that of the batch would be taken for it.
+        let is_aligned = self.lead.len() == 2 || lead.iter().all(|dim| dim.is_const(1));
+        let has_rows = is_equal(place, rows, self.queries);
+        let usable = fits && is_aligned && is_equal(place, keys, self.keys) && (has_rows || rows.is_const(1));
+        usable.then_some(has_rows)
+    }
+
+    /// A mask of one row for all queries, broadcast to a row for each.
+    fn with_rows(&self, place: &Place<'_>, edit: &mut Edit, mask: ValueId, queries: ValueId) -> Option<ValueId> {
+        let expand = if let Some(count) = self.queries.as_const() {
+            place.build(edit, mask).expand(mask, vec![count, 1])?
+        } else {
+            let (axis, count) = (self.lead.len(), edit.new_value(mask, "queries"));
+            let shape = place.build(edit, mask).shape_of_run(queries, axis..axis.checked_add(1)?)?;
+            edit.insert.push(shape.output(count));
+            let one = edit.constant(mask, "one", Tensor::vector(vec![1i64]));
+            let sizes = edit.new_value(mask, "sizes");
+            edit.insert.push(Build::concat([count, one], 0i64).output(sizes));
+            NewNode::new("Expand", [Some(mask), Some(sizes)])
+        };
+        let rows = edit.new_value(mask, "rows");
+        edit.insert.push(expand.output(rows));
+        Some(rows)
+    }
+}
+
+fn is_equal(place: &Place<'_>, a: &Dim, b: &Dim) -> bool {
+    place.scope().eq(a, b).is_yes()
+}
