@@ -14,6 +14,7 @@ use super::proto::{
     FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto,
     ValueInfoProto,
 };
+use super::rest::with_unknown;
 use super::tensor::{self, Decoded, TensorProtoError};
 use super::types::{self, joined, unknown_at};
 use super::wire::{Descent, UnknownFields};
@@ -100,7 +101,7 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     let mut pinned = training_names(&proto);
     let mut import = Import { model, unknown, files, path: Vec::new(), scopes: Vec::new() };
     import.model.opsets = import.opsets(imports, 8);
-    import.model.extra = joined(proto.encode_to_vec().into(), unknown_at(unknown, &[]));
+    import.model.extra = import.rest(proto.encode_to_vec());
     let main = import.model.main();
     import.within(Descent { field: 7, index: 0 }, |import| import.graph(main, graph, 0))?;
     distinct(&functions)?;
@@ -148,6 +149,11 @@ impl Import<'_> {
         let result = go(self);
         self.path.pop();
         result
+    }
+
+    /// What is left of the message at the current path as wire bytes, with the unknown fields of it and of every message inside it.
+    fn rest(&self, encoded: Vec<u8>) -> Extra {
+        if self.unknown.is_empty() { encoded.into() } else { with_unknown(encoded, self.unknown, &self.path) }
     }
 
     /// The unknown fields of the message at the current path.
@@ -263,7 +269,7 @@ impl Import<'_> {
             }
         }
         proto.value_info = homeless;
-        let extra = joined(proto.encode_to_vec().into(), self.unknown_here());
+        let extra = self.rest(proto.encode_to_vec());
         let graph = self.model.graph_mut(id);
         graph.name = name;
         graph.extra = extra;
@@ -428,7 +434,7 @@ impl Import<'_> {
             attributes,
             inputs,
             outputs,
-            extra: joined(proto.encode_to_vec().into(), self.unknown_here()),
+            extra: self.rest(proto.encode_to_vec()),
         };
         self.model.add_node(graph, node).map_err(|broken| error("a node", broken))?;
         Ok(())
@@ -473,7 +479,7 @@ impl Import<'_> {
             attributes: std::mem::take(&mut proto.attribute),
             defaults,
             opsets,
-            extra: joined(proto.encode_to_vec().into(), self.unknown_here()),
+            extra: self.rest(proto.encode_to_vec()),
         };
         self.model.add_function(function);
         Ok(())

@@ -26,6 +26,7 @@ pub mod import;
 mod lossless;
 #[cfg(feature = "mmap")]
 mod map;
+mod rest;
 mod save;
 mod schema;
 pub mod source;

@@ -10,4 +10,5 @@ mod difference;
 mod exports;
 mod hostile;
 mod migration;
+mod mutations;
 mod usage;
