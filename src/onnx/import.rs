@@ -14,6 +14,7 @@ use super::proto::{
     FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto,
     ValueInfoProto,
 };
+use super::rest::with_unknown;
 use super::tensor::{self, Decoded, TensorProtoError};
 use super::types::{self, joined, unknown_at};
 use super::wire::{Descent, UnknownFields};
@@ -100,9 +101,10 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     let mut pinned = training_names(&proto);
     let mut import = Import { model, unknown, files, path: Vec::new(), scopes: Vec::new() };
     import.model.opsets = import.opsets(imports, 8);
-    import.model.extra = joined(proto.encode_to_vec().into(), unknown_at(unknown, &[]));
+    import.model.extra = import.rest(proto.encode_to_vec());
     let main = import.model.main();
     import.within(Descent { field: 7, index: 0 }, |import| import.graph(main, graph, 0))?;
+    distinct(&functions)?;
     for (index, function) in (0u32..).zip(functions) {
         import.within(Descent { field: 25, index }, |import| import.function(function))?;
     }
@@ -111,6 +113,20 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     pin(&mut model, &pinned);
     model.verify().map_err(|broken| error("model", broken))?;
     Ok(model)
+}
+
+/// Checks that no call can mean two functions.
+fn distinct(functions: &[FunctionProto]) -> Result<(), ImportError> {
+    let mut known: FxHashMap<[&str; 3], &FunctionProto> = FxHashMap::default();
+    for function in functions {
+        let names = [&function.domain, &function.name, &function.overload];
+        let key = names.map(|text| text.as_deref().unwrap_or_default());
+        if known.insert(key, function).is_some_and(|other| other != function) {
+            let place = format!("function '{}.{}'", key[0], key[1]);
+            return Err(error(&place, "there are two of this name that compute differently; rename or remove one"));
+        }
+    }
+    Ok(())
 }
 
 struct Import<'a> {
@@ -133,6 +149,11 @@ impl Import<'_> {
         let result = go(self);
         self.path.pop();
         result
+    }
+
+    /// What is left of the message at the current path as wire bytes, with the unknown fields of it and of every message inside it.
+    fn rest(&self, encoded: Vec<u8>) -> Extra {
+        if self.unknown.is_empty() { encoded.into() } else { with_unknown(encoded, self.unknown, &self.path) }
     }
 
     /// The unknown fields of the message at the current path.
@@ -248,7 +269,7 @@ impl Import<'_> {
             }
         }
         proto.value_info = homeless;
-        let extra = joined(proto.encode_to_vec().into(), self.unknown_here());
+        let extra = self.rest(proto.encode_to_vec());
         let graph = self.model.graph_mut(id);
         graph.name = name;
         graph.extra = extra;
@@ -413,7 +434,7 @@ impl Import<'_> {
             attributes,
             inputs,
             outputs,
-            extra: joined(proto.encode_to_vec().into(), self.unknown_here()),
+            extra: self.rest(proto.encode_to_vec()),
         };
         self.model.add_node(graph, node).map_err(|broken| error("a node", broken))?;
         Ok(())
@@ -458,7 +479,7 @@ impl Import<'_> {
             attributes: std::mem::take(&mut proto.attribute),
             defaults,
             opsets,
-            extra: joined(proto.encode_to_vec().into(), self.unknown_here()),
+            extra: self.rest(proto.encode_to_vec()),
         };
         self.model.add_function(function);
         Ok(())

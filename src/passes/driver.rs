@@ -100,6 +100,13 @@ fn run(work: &mut Work<'_>, pass: &Pass) -> Result<(), RunError> {
     let edits = &work.run.edits;
     let changes = edits.made() - before;
     work.run.profile.note(pass.name, begin, changes);
+    if changes > 0 {
+        work.run.ends.push((pass.name, work.run.edits.made()));
+    }
+    #[cfg(feature = "seeded-faults")]
+    if changes > 0 {
+        crate::ir::faults::after_pass(work.model);
+    }
     if result.is_ok() && changes > 0 && work.run.options.verify_each {
         result = work.model.verify().map_err(RunError::Broken);
     }
