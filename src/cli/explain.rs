@@ -16,7 +16,7 @@ pub(super) struct Explain {
     names: Vec<String>,
     /// How many times to fold again at most, to find out what would let more be done if it were known of the inputs. Trials also end when they
     /// have taken about eight times as long as folding.
-    #[arg(long, value_name = "COUNT", default_value_t = 12)]
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
     trials: usize,
     /// How it is told.
     #[arg(long, value_name = "FORMAT", default_value = "text")]

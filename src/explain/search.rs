@@ -17,7 +17,7 @@ use crate::passes::{Assumption, Options};
 /// Trials end when they have taken this many times as long as folding,
 const MOST_TIMES: f64 = 8.0;
 /// unless that is less than this many seconds.
-const FREE_SECONDS: f64 = 0.2;
+const FREE_SECONDS: f64 = 0.1;
 
 /// Something that could be known of the inputs, and what comes of it: the model was folded under it.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,6 +113,8 @@ pub(super) struct Search<'f> {
     most: usize,
     made: usize,
     begin: Instant,
+    /// Seconds that the longest trial took.
+    longest: f64,
     /// Whether something was not tried because no trial was left.
     ended: bool,
     found: Vec<Suggestion>,
@@ -124,7 +126,7 @@ type Tried = (Vec<Supposition>, Measure);
 impl<'f> Search<'f> {
     pub fn new(folded: &'f Folded<'f>, most: usize) -> Self {
         let base = Measure::of(folded.model, &folded.outcome.facts);
-        Search { folded, base, most, made: 0, begin: Instant::now(), ended: false, found: Vec::new() }
+        Search { folded, base, most, made: 0, begin: Instant::now(), longest: 0.0, ended: false, found: Vec::new() }
     }
 
     pub fn base(&self) -> &Measure {
@@ -172,22 +174,26 @@ impl<'f> Search<'f> {
 
     /// Tries suppositions of several sorts, and then weaker ones of each that changes something.
     fn sorts(&mut self, sorts: Vec<Vec<Supposition>>, candidates: &Candidates) {
-        let mut worth: Vec<Tried> = Vec::new();
         for suppositions in sorts.into_iter().filter(|suppositions| !suppositions.is_empty()) {
             match self.measure(&suppositions) {
-                Some(measure) if measure.is_better(&self.base) => worth.push((suppositions, measure)),
+                Some(measure) => self.settle((suppositions, measure), candidates),
                 // All of it at once may be impossible where one part alone is not.
                 None if !self.ended && suppositions.len() > 1 => {
                     for supposition in by_questions(&suppositions, candidates).into_iter().take(2) {
                         let alone = vec![supposition];
-                        let better = self.measure(&alone).filter(|measure| measure.is_better(&self.base));
-                        worth.extend(better.map(|measure| (alone, measure)));
+                        if let Some(measure) = self.measure(&alone) {
+                            self.settle((alone, measure), candidates);
+                        }
                     }
                 }
-                _ => {}
+                None => {}
             }
         }
-        for tried in worth {
+    }
+
+    /// Keeps what changes something, as weak as it can be made.
+    fn settle(&mut self, tried: Tried, candidates: &Candidates) {
+        if tried.1.is_better(&self.base) {
             let (suppositions, measure) = self.weakened(tried, candidates);
             self.keep(suppositions, measure);
         }
@@ -196,14 +202,17 @@ impl<'f> Search<'f> {
     /// What is left if these suppositions hold; nothing if they cannot, or no trial is left.
     fn measure(&mut self, suppositions: &[Supposition]) -> Option<Measure> {
         let seconds = self.begin.elapsed().as_secs_f64();
-        let is_late = seconds > FREE_SECONDS.max(self.folded.seconds * MOST_TIMES);
+        // The next trial may take as long as the longest so far.
+        let is_late = seconds + self.longest > FREE_SECONDS.max(self.folded.seconds * MOST_TIMES);
         if self.made >= self.most || is_late {
             self.ended = true;
             return None;
         }
-        self.made += 1;
         let options = self.under(suppositions);
+        // What cannot be supposed is told before anything is folded, and is no trial.
         let (model, outcome) = folded_under(self.folded.original, &options, self.folded.bytes)?;
+        self.made += 1;
+        self.longest = self.longest.max(self.begin.elapsed().as_secs_f64() - seconds);
         Some(Measure::of(&model, &outcome.facts))
     }
 

@@ -331,8 +331,9 @@ mod tests {
         assert_eq!(found("1000 - 3*s", 1), (None, Some(333)));
         assert_eq!(found("floor((s - 22)/4)", 8), (Some(24), None));
         assert_eq!(found("s", 1), (None, None));
-        // Only for multiples: there is no bound from which on it holds for all.
-        assert_eq!(found("2*floor(s/2) - s", 1), (None, None));
+        // Only for multiples: there is no bound from which on it holds for all, and below the first that breaks it there is only 0.
+        assert_eq!(found("2*floor(s/2) - s", 1), (None, Some(0)));
+        assert_eq!(found("2*floor(s/2) - s", 2), (None, None));
     }
 
     #[test]
