@@ -8,4 +8,5 @@ mod cli;
 mod exports;
 mod hostile;
 mod migration;
+mod report;
 mod usage;
