@@ -41,8 +41,16 @@ impl Scope {
         self.is_proved(a, goal, |slack| self.is_refuted(slack))
     }
 
-    /// Whether `a ≥ goal` is proved, which is not tried for what `is_refuted`.
+    /// Whether `a ≥ goal` is proved, which is not tried for what `is_refuted`. What is not proved is a doubt.
     pub(super) fn is_proved(&self, a: &Dim, goal: i64, is_refuted: impl FnOnce(&Dim) -> bool) -> bool {
+        let proved = self.finds_proof(a, goal, is_refuted);
+        if !proved {
+            self.doubt(a, goal);
+        }
+        proved
+    }
+
+    fn finds_proof(&self, a: &Dim, goal: i64, is_refuted: impl FnOnce(&Dim) -> bool) -> bool {
         if let Some(value) = a.as_const() {
             return value >= goal;
         }
