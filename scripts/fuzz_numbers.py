@@ -84,6 +84,9 @@ def complaint(model, tries, binary, folder, flags, exact):
                 difference = same(a, b, exact)
                 if difference and exact and not same(a, b, False) and (computes_constants(model) or computes_halves(model)):
                     difference = None
+                # What is computed of float16 has no more digits in another type, and between constants it is rounded after each node.
+                if difference and not exact and computes_halves(model) and (computes_constants(model) or not same(halves(a), halves(b), False)):
+                    difference = None
                 if difference:
                     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
                     reason = strays(model, constants | feed)
@@ -100,6 +103,11 @@ def complaint(model, tries, binary, folder, flags, exact):
             if wrong and not misjudged(model, {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer} | truth):
                 return f"at {sizes}: {wrong}", ran
     return None, ran
+
+
+def halves(array):
+    with np.errstate(all="ignore"):
+        return array.astype(np.float16) if isinstance(array, np.ndarray) and array.dtype.kind == "f" else array
 
 
 def strays(model, values):
