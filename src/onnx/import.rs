@@ -156,6 +156,14 @@ impl Import<'_> {
         if self.unknown.is_empty() { encoded.into() } else { with_unknown(encoded, self.unknown, &self.path) }
     }
 
+    /// The same for the message one step below the current path.
+    fn rest_below(&mut self, field: u32, index: usize, encoded: Vec<u8>) -> Extra {
+        self.path.push(Descent { field, index: u32::try_from(index).unwrap_or(u32::MAX) });
+        let rest = self.rest(encoded);
+        self.path.pop();
+        rest
+    }
+
     /// The unknown fields of the message at the current path.
     fn unknown_here(&self) -> Bytes {
         if self.unknown.is_empty() { Bytes::new() } else { unknown_at(self.unknown, &self.path) }
@@ -289,10 +297,9 @@ impl Import<'_> {
 
     /// Takes in what a `ValueInfoProto` says of a value. What an input's or an earlier message says is not replaced.
     fn declare(&mut self, value: ValueId, mut proto: ValueInfoProto, field: u32, index: usize) {
-        let unknown = self.unknown_below(field, index);
         let ty = proto.r#type.take().and_then(|ty| types::declared(&ty));
         proto.name = None;
-        let extra = joined(proto.encode_to_vec().into(), unknown);
+        let extra = self.rest_below(field, index, proto.encode_to_vec());
         let place = self.model.value_mut(value);
         if place.declared.is_none() {
             place.declared = ty;
@@ -321,7 +328,7 @@ impl Import<'_> {
             }
             Decoded::Foreign => Constant {
                 tensor: None,
-                verbatim: Some(joined(proto.encode_to_vec().into(), unknown)),
+                verbatim: Some(self.rest_below(5, index, proto.encode_to_vec())),
                 sparse: false,
                 origin: None,
                 extra: Extra::new(),
@@ -343,10 +350,9 @@ impl Import<'_> {
         }
         let sparse = tensor::take_sparse(&name, &proto, self.files);
         let sparse = sparse.map_err(|reason| error(format!("sparse initializer '{name}'"), reason))?;
-        let unknown = self.unknown_below(15, index);
         let constant = Constant {
             tensor: sparse.as_ref().and_then(tensor::densify),
-            verbatim: Some(joined(proto.encode_to_vec().into(), unknown)),
+            verbatim: Some(self.rest_below(15, index, proto.encode_to_vec())),
             sparse: true,
             origin: None,
             extra: Extra::new(),

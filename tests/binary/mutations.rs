@@ -2,7 +2,7 @@
 //! folded must compute what it did.
 //!
 //! It needs no nightly toolchain and is bounded: `FUZZ_SECONDS=600 cargo test --release --test binary mutations` takes ten minutes for each
-//! reader, one second if nothing is said. What fails is printed as hexadecimal digits, to become a test.
+//! reader; a thousand inputs, always the same, are tried if nothing is said. What fails is printed as hexadecimal digits, to become a test.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,6 +19,9 @@ use crate::support::Numbers;
 
 /// Larger seeds take the time of many small ones.
 const LARGEST_SEED: usize = 32 << 10;
+
+/// How many inputs are tried of each reader where no time is said.
+const USUAL: u64 = 1000;
 
 fn files(folder: &str, extension: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
@@ -77,12 +80,12 @@ fn changed(seed: &[u8], other: &[u8], words: &[&str], numbers: &mut Numbers) -> 
 
 /// Gives changed seeds to a reader until the time is over, and tells how many it took.
 fn attack(name: &str, seeds: &[Vec<u8>], words: &[&str], seed: u64, read: &dyn Fn(&[u8]) -> bool) {
-    let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let (begin, limit) = (Instant::now(), Duration::from_secs(seconds));
+    let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let (begin, limit) = (Instant::now(), seconds.map(Duration::from_secs));
     let mut numbers = Numbers::new(seed);
     let (mut tried, mut taken) = (0_u64, 0_u64);
     let mut slowest = Duration::ZERO;
-    while begin.elapsed() < limit || tried < 32 {
+    while limit.map_or(tried < USUAL, |limit| begin.elapsed() < limit) {
         let first = &seeds[below(&mut numbers, seeds.len())];
         let second = &seeds[below(&mut numbers, seeds.len())];
         let bytes = changed(first, second, words, &mut numbers);
