@@ -24,7 +24,7 @@ import onnx
 import onnx.printer
 from onnx import numpy_helper
 
-from attack_rules import computes_constants, same, session
+from attack_rules import computes_constants, computes_halves, same, session
 from fuzz_models import disagreement, exposed, misjudged, stated
 from random_numbers import Chain, feeds_for
 
@@ -82,7 +82,10 @@ def complaint(model, tries, binary, folder, flags, exact):
         if exact or not wild:
             for value, a, b in zip(model.graph.output, results, found):
                 difference = same(a, b, exact)
-                if difference and exact and not same(a, b, False) and computes_constants(model):
+                if difference and exact and not same(a, b, False) and (computes_constants(model) or computes_halves(model)):
+                    difference = None
+                # What is computed of float16 has no more digits in another type, and between constants it is rounded after each node.
+                if difference and not exact and computes_halves(model) and (computes_constants(model) or not same(halves(a), halves(b), False)):
                     difference = None
                 if difference:
                     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
@@ -100,6 +103,11 @@ def complaint(model, tries, binary, folder, flags, exact):
             if wrong and not misjudged(model, {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer} | truth):
                 return f"at {sizes}: {wrong}", ran
     return None, ran
+
+
+def halves(array):
+    with np.errstate(all="ignore"):
+        return array.astype(np.float16) if isinstance(array, np.ndarray) and array.dtype.kind == "f" else array
 
 
 def strays(model, values):
@@ -192,6 +200,7 @@ def attack(seed, binary, folder, counts):
 def worker(first, last, binary, folder, pipe):
     STAGE["say"] = lambda what: pipe.send(what)
     for seed in range(first, last):
+        STAGE["say"]("the making of the graph")
         counts = collections.Counter()
         found = attack(seed, binary, folder, counts)
         if found:

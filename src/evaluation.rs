@@ -40,8 +40,21 @@ pub(crate) enum EvaluateError {
 pub(crate) fn evaluate(
     model: &Model,
     rule: SliceRule,
-    mut given: BTreeMap<String, Data>,
+    given: BTreeMap<String, Data>,
 ) -> Result<Vec<(String, Data)>, EvaluateError> {
+    let (inputs, _) = bind(model, given)?;
+    let budget = Budget::new(NODE_BYTES, TOTAL_BYTES, NODE_WORK, TOTAL_WORK);
+    let results = evaluate_graph(model, model.main(), inputs, &budget, rule)?;
+    let outputs = model.graph(model.main()).outputs();
+    Ok(outputs.iter().map(|&value| model.value(value).name.clone()).zip(results).collect())
+}
+
+/// Values by name as the inputs of the main graph in their order, with what the names in declared shapes turn out to be. Inputs that have a
+/// default may be left out.
+pub(crate) fn bind(
+    model: &Model,
+    mut given: BTreeMap<String, Data>,
+) -> Result<(Vec<Data>, BTreeMap<String, usize>), EvaluateError> {
     let graph = model.graph(model.main());
     let mut inputs = Vec::with_capacity(graph.inputs().len());
     let mut sizes = BTreeMap::new();
@@ -58,10 +71,7 @@ pub(crate) fn evaluate(
         let known: Vec<String> = graph.inputs().iter().map(|&value| format!("'{}'", model.value(value).name)).collect();
         return Err(EvaluateError::NoInput { name, known: known.join(", ") });
     }
-    let budget = Budget::new(NODE_BYTES, TOTAL_BYTES, NODE_WORK, TOTAL_WORK);
-    let results = evaluate_graph(model, model.main(), inputs, &budget, rule)?;
-    let names = graph.outputs().iter().map(|&value| model.value(value).name.clone());
-    Ok(names.zip(results).collect())
+    Ok((inputs, sizes.into_iter().map(|(name, (size, _))| (name, size)).collect()))
 }
 
 /// Checks a tensor against what the model declares of the input, and sizes of one name against one another.

@@ -130,6 +130,9 @@ pub mod tensor;
 pub use check::{Checked, Culprit, Difference};
 pub use error::{Error, ErrorKind};
 pub use explain::{Cause, CauseKind, Explanation, OpenSize, Suggestion};
+#[cfg(feature = "seeded-faults")]
+#[doc(hidden)]
+pub use ir::faults;
 pub use ir::{CustomNode, CustomOperator, CustomType, Data};
 pub use model::OnnxModel;
 pub use onnx::{ExternalData, SaveOptions, Saved, SavedFile};

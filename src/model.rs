@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::check::{self, Checked};
+use crate::check::{self, Checked, Trial};
 use crate::dim::Scope;
 use crate::error::{Cause, Error};
 use crate::evaluation;
@@ -246,6 +246,7 @@ impl OnnxModel {
             size_nodes,
             detail: None,
             passes: outcome.passes,
+            pass_ends: outcome.ends,
             seconds,
         })
     }
@@ -312,7 +313,8 @@ impl OnnxModel {
     }
 
     /// Folds, then runs original and result on `count` inputs that are made to tell them apart, by this program's evaluator. A difference is
-    /// part of the answer, and so is what could not be compared; the model is folded in any case.
+    /// part of the answer, and so is what could not be compared; the model is folded in any case. With
+    /// [`verify_each`](Options::verify_each) they are compared after each pass as well.
     ///
     /// # Errors
     /// As [`fold`](Self::fold).
@@ -322,14 +324,42 @@ impl OnnxModel {
         count: usize,
         watch: &mut dyn FnMut(&'static str),
     ) -> Result<(Report, Checked), Error> {
+        self.fold_checked_on(options, count, Vec::new(), watch)
+    }
+
+    /// The same on values by name as well, each lot with words that tell where it comes from.
+    ///
+    /// # Errors
+    /// As [`fold`](Self::fold); and [`Usage`](crate::ErrorKind::Usage) if the values are not what the model declares.
+    pub fn fold_checked_on(
+        &mut self,
+        options: &Options,
+        count: usize,
+        given: Vec<(String, BTreeMap<String, Data>)>,
+        watch: &mut dyn FnMut(&'static str),
+    ) -> Result<(Report, Checked), Error> {
+        self.whole()?;
         let original = self.model.clone();
+        let mut trial = Trial::drawn(count);
+        for (source, values) in given {
+            trial = trial.also(&original, &source, values).map_err(|error| Error::new(Some(source), error))?;
+        }
         let report = self.fold_watched(options, watch)?;
         watch("comparing with the original");
-        let mut checked = check::check(&original, &self.model, options, count);
+        let mut checked = check::check(&original, &self.model, options, &trial);
+        let mut edits = report.fired.values().sum();
+        if checked.difference.is_none() && options.verify_each {
+            watch("comparing after each pass");
+            let (found, compared) = check::check_each(&original, options, &trial, &report.pass_ends)?;
+            checked.passes = Some((compared, report.pass_ends.len()));
+            if let Some((difference, until)) = found {
+                checked.difference = Some(difference);
+                edits = until;
+            }
+        }
         if checked.difference.is_some() {
             watch("looking for the edit at fault");
-            let edits = report.fired.values().sum();
-            checked.culprit = check::culprit(&original, options, &checked, edits)?;
+            checked.culprit = check::culprit(&original, options, &trial, edits)?;
         }
         Ok((report, checked))
     }

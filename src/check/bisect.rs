@@ -1,24 +1,39 @@
 //! Finds the first edit after which a folded model differs.
 
 use std::fmt;
+use std::time::{Duration, Instant};
 
-use super::{Checked, check};
+use super::{Trial, check};
 use crate::dim::Scope;
 use crate::ir::Model;
 use crate::passes::{LastEdit, Options, RunError, run};
 
+/// How long the search may take.
+const MOST_TIME: Duration = Duration::from_secs(120);
+
 /// The edit at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Culprit {
-    /// Which edit it is; with `--stop-after` of one less there is no difference.
+    /// Which edit it is: with `--stop-after` of this number there is a difference.
     pub number: usize,
+    /// With so many edits there is none: one less, unless the search ran out of time.
+    pub equal_until: usize,
     /// Rule or pass, and node.
     pub edit: Option<LastEdit>,
 }
 
 impl fmt::Display for Culprit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "edit {} is the first after which it differs", self.number)?;
+        match self.number - self.equal_until {
+            1 => write!(f, "edit {} is the first after which it differs", self.number)?,
+            _ => write!(
+                f,
+                "it differs after edit {} and not after edit {}; the search for the one at fault took over {} s",
+                self.number,
+                self.equal_until,
+                MOST_TIME.as_secs()
+            )?,
+        }
         match &self.edit {
             Some(edit) => write!(f, ": {edit}"),
             None => Ok(()),
@@ -30,33 +45,31 @@ impl fmt::Display for Culprit {
 ///
 /// # Errors
 /// The passes failed on the way.
-pub fn culprit(
-    original: &Model,
-    options: &Options,
-    checked: &Checked,
-    edits: usize,
-) -> Result<Option<Culprit>, RunError> {
+pub fn culprit(original: &Model, options: &Options, trial: &Trial, edits: usize) -> Result<Option<Culprit>, RunError> {
     let tried = |limit: usize| {
         let mut model = original.clone();
         let limited = options.clone().stop_after(limit);
         let outcome = run(&mut model, Scope::new().into(), &limited, 0, &mut |_| {})?;
-        let differs = check(original, &model, options, checked.asked).difference.is_some();
+        let differs = check(original, &model, options, trial).difference.is_some();
         Ok::<_, RunError>((differs, outcome.last_edit))
     };
-    first(edits, tried)
+    let begin = Instant::now();
+    first(edits, tried, || begin.elapsed() > MOST_TIME)
 }
 
-/// The least limit at which there is a difference, with the edit that is then the last; nothing if that is 0.
+/// The least limit at which there is a difference, with the edit that is then the last; nothing if that is 0. Once it is late, what is known
+/// by then.
 fn first<E>(
     edits: usize,
     mut tried: impl FnMut(usize) -> Result<(bool, Option<LastEdit>), E>,
+    is_late: impl Fn() -> bool,
 ) -> Result<Option<Culprit>, E> {
     if tried(0)?.0 {
         return Ok(None);
     }
     // At `good` there is no difference, at `bad` there is.
     let (mut good, mut bad) = (0, edits.max(1));
-    while bad - good > 1 {
+    while bad - good > 1 && !is_late() {
         let middle = good + (bad - good) / 2;
         if tried(middle)?.0 {
             bad = middle;
@@ -64,7 +77,7 @@ fn first<E>(
             good = middle;
         }
     }
-    Ok(Some(Culprit { number: bad, edit: tried(bad)?.1 }))
+    Ok(Some(Culprit { number: bad, equal_until: good, edit: tried(bad)?.1 }))
 }
 
 #[cfg(test)]
@@ -78,9 +91,16 @@ mod tests {
     #[test]
     fn the_first_edit_at_fault_is_found() {
         for (edits, fault) in [(1, 1), (9, 1), (9, 5), (9, 9)] {
-            let found = first(edits, |limit| Ok::<_, ()>((limit >= fault, edit(limit)))).unwrap();
-            assert_eq!(found, Some(Culprit { number: fault, edit: edit(fault) }));
+            let found = first(edits, |limit| Ok::<_, ()>((limit >= fault, edit(limit))), || false).unwrap();
+            assert_eq!(found, Some(Culprit { number: fault, equal_until: fault - 1, edit: edit(fault) }));
         }
-        assert_eq!(first(9, |limit| Ok::<_, ()>((true, edit(limit)))), Ok(None));
+        assert_eq!(first(9, |limit| Ok::<_, ()>((true, edit(limit))), || false), Ok(None));
+    }
+
+    #[test]
+    fn a_search_that_takes_too_long_tells_what_it_knows() {
+        let found = first(9, |limit| Ok::<_, ()>((limit >= 5, edit(limit))), || true).unwrap();
+        let told = found.map(|culprit| culprit.to_string()).unwrap_or_default();
+        assert!(told.starts_with("it differs after edit 9 and not after edit 0"), "{told}");
     }
 }

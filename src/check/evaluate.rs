@@ -1,13 +1,11 @@
-//! Runs a main graph node by node, within limits, and compares the shapes that are stated with those that come out.
+//! Runs a main graph within limits, and compares the shapes that are stated with those that come out.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use rustc_hash::FxHashMap;
-
 use super::inputs::{Case, size_of};
 use crate::ir::{Data, DeclaredType, DimClaim, Model, ValueId};
-use crate::ops::{Budget, Decline, Environment, evaluate_node};
+use crate::ops::{Budget, Decline, evaluate_watched};
 use crate::slicing::SliceRule;
 
 /// What a run may cost, and how it reads disputed slices.
@@ -32,58 +30,31 @@ pub struct Ran {
 pub fn evaluate(model: &Model, case: &Case, original: Option<&Model>, limits: &Limits) -> Result<Ran, Decline> {
     let main = model.main();
     let budget = Budget::new(limits.bytes, limits.bytes, limits.work, limits.work);
-    let mut values: FxHashMap<ValueId, Data> = FxHashMap::default();
-    for &value in model.graph(main).inputs() {
+    let given = |&value: &ValueId| {
         let place = model.value(value);
         let default = || place.tensor().cloned().map(Data::Tensor);
-        if let Some(data) = case.input(&place.name).cloned().or_else(default) {
-            values.insert(value, data);
-        }
-    }
+        let missing = || Decline::unsupported(format!("no value is drawn for input '{}'", place.name));
+        case.input(&place.name).cloned().or_else(default).ok_or_else(missing)
+    };
+    let inputs = model.graph(main).inputs().iter().map(given).collect::<Result<Vec<_>, _>>()?;
     let mut statements = Statements { known: case.sizes().clone(), already: original.map(declared_names) };
     let mut wrong_shape = None;
-    for id in model.topological(main).map_err(|broken| Decline::invalid(broken.to_string()))? {
-        let Some(node) = model.node(id) else { continue };
-        if Instant::now() > limits.until {
-            return Err(Decline::OverBudget("the time is spent".to_string()));
-        }
-        let results = {
-            let look = |value: ValueId| known(model, &values, value);
-            let operand = |value: ValueId| {
-                look(value).ok_or_else(|| Decline::unsupported(format!("'{}' is not known", model.value(value).name)))
-            };
-            let operands = node.inputs().iter().map(|input| input.map(operand).transpose());
-            let operands = operands.collect::<Result<Vec<_>, _>>()?;
-            let environment = Environment { model, outer: &look, bindings: &[] };
-            evaluate_node(&environment, id, node, operands, &budget, limits.rule, 0)
-                .map_err(|decline| named(decline, &model.describe(id)))?
-        };
-        for (&value, data) in node.outputs().iter().zip(results) {
-            let Some(value) = value else { continue };
+    let outputs = evaluate_watched(
+        model,
+        main,
+        (inputs, &mut |value, data| {
             if wrong_shape.is_none() && original.is_some() {
-                wrong_shape = statements.wrong(model, value, &data);
+                wrong_shape = statements.wrong(model, value, data);
             }
-            values.insert(value, data);
-        }
-    }
-    let given = |&value: &ValueId| {
-        known(model, &values, value)
-            .ok_or_else(|| Decline::unsupported(format!("'{}' is not known", model.value(value).name)))
-    };
-    let outputs = model.graph(main).outputs().iter().map(given).collect::<Result<Vec<_>, _>>()?;
+            if Instant::now() > limits.until {
+                return Err(Decline::OverBudget("the time is spent".to_string()));
+            }
+            Ok(())
+        }),
+        &budget,
+        limits.rule,
+    )?;
     Ok(Ran { outputs, wrong_shape })
-}
-
-fn known(model: &Model, values: &FxHashMap<ValueId, Data>, value: ValueId) -> Option<Data> {
-    values.get(&value).cloned().or_else(|| model.value(value).constant_tensor().cloned().map(Data::Tensor))
-}
-
-fn named(decline: Decline, place: &str) -> Decline {
-    match decline {
-        Decline::Invalid(reason) => Decline::Invalid(format!("{place}: {reason}")),
-        Decline::Unsupported(reason) => Decline::Unsupported(format!("{place}: {reason}")),
-        Decline::OverBudget(reason) => Decline::OverBudget(format!("{place}: {reason}")),
-    }
 }
 
 /// What the original declares of the results of its nodes, by name: what was false in the file is no fault of folding.

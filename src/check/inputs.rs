@@ -1,7 +1,7 @@
 //! Sizes and inputs that are made to tell two models apart.
 //!
 //! Sizes: ordinary ones, then 0, 1, primes and what the options allow at the ends. Integers are small, so that they serve as indices. Floats
-//! are ordinary; −0 is among them, and, where results must be equal bit for bit, NaN, infinities, subnormals and the largest
+//! are ordinary, or near a number in the model; −0 is among them, and, where results must be equal bit for bit, NaN, infinities, subnormals and the largest
 //! numbers. Every other case gives inputs that have a default, and branches and loops what decides them otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use crate::dim::Scope;
-use crate::ir::{Data, DeclaredType, DimClaim, Model};
+use crate::evaluation::{self, EvaluateError};
+use crate::ir::{Attribute, Data, DeclaredType, DimClaim, Model};
 use crate::passes::{Assumption, Options, is_possible};
 use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
 
@@ -19,6 +20,10 @@ const MOST_ELEMENTS: usize = 1 << 24;
 const SIZES: [i64; 10] = [2, 3, 1, 0, 5, 7, 4, 8, 16, 13];
 /// How often sizes are drawn until they fit together.
 const DRAWS: usize = 40;
+/// Constants of up to this many elements have numbers near which a model's functions may turn; so many are taken, if they are no larger.
+const SMALL: usize = 16;
+const MOST_CONSTANTS: usize = 64;
+const LARGEST: f64 = 1e4;
 const EXTREMES: [f64; 9] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-40, -1e-45, 3e38, -3e38, 1e30];
 
 /// An input of the main graph.
@@ -36,17 +41,30 @@ pub struct Draw<'a> {
     assumptions: &'a [Assumption],
     /// Each symbol, and the sizes it may have.
     symbols: BTreeMap<String, Vec<i64>>,
+    /// Numbers in the original, near which its functions may turn: bounds, thresholds.
+    constants: Vec<f64>,
     exact: bool,
 }
 
 /// What both models are given.
+#[derive(Clone, Debug)]
 pub struct Case {
     sizes: BTreeMap<String, i64>,
     inputs: BTreeMap<String, Data>,
-    kind: &'static str,
+    kind: String,
 }
 
 impl Case {
+    /// Values for the inputs by name, which come from `source`.
+    ///
+    /// # Errors
+    /// They are not what the model declares.
+    pub fn given(model: &Model, source: &str, values: BTreeMap<String, Data>) -> Result<Self, EvaluateError> {
+        let (_, sizes) = evaluation::bind(model, values.clone())?;
+        let sizes = sizes.into_iter().filter_map(|(name, size)| Some((name, i64::try_from(size).ok()?))).collect();
+        Ok(Case { sizes, inputs: values, kind: format!("values of {source}") })
+    }
+
     /// An input, by name.
     pub fn input(&self, name: &str) -> Option<&Data> {
         self.inputs.get(name)
@@ -67,7 +85,7 @@ impl Case {
                 sizes.push(format!("'{name}' = {number}"));
             }
         }
-        sizes.push(self.kind.to_string());
+        sizes.push(self.kind.clone());
         sizes.join(", ")
     }
 }
@@ -124,6 +142,7 @@ impl<'a> Draw<'a> {
             original,
             assumptions: &options.assumptions,
             symbols: BTreeMap::new(),
+            constants: constants(original),
             exact: options.exact,
         };
         for name in names {
@@ -145,6 +164,13 @@ impl<'a> Draw<'a> {
         });
         let numbers = texts.flat_map(|text| text.split(|letter: char| !letter.is_ascii_digit()).map(str::to_string));
         numbers.filter_map(|number| number.parse().ok()).collect()
+    }
+
+    /// Whether what is assumed allows the sizes of a case.
+    pub fn allows(&self, case: &Case) -> bool {
+        let known = |name: &&String| self.symbols.contains_key(*name);
+        let sizes = case.sizes.keys().filter(known).filter_map(|name| Some((name.clone(), *case.sizes.get(name)?)));
+        self.fits(&sizes.collect())
     }
 
     /// Whether what is assumed allows these sizes.
@@ -173,11 +199,12 @@ impl<'a> Draw<'a> {
             let count = shape.iter().try_fold(1_usize, |count, &size| count.checked_mul(size));
             let Some(count) = count.filter(|&count| count <= left) else { continue };
             left -= count;
-            if let Some(tensor) = tensor(input.dtype, &shape, count, is_wild, number, &mut numbers) {
+            let kinds = Kinds { is_wild, number, near: if number % 2 == 1 { &self.constants } else { &[] } };
+            if let Some(tensor) = tensor(input.dtype, &shape, count, &kinds, &mut numbers) {
                 inputs.insert(input.name.clone(), Data::Tensor(tensor));
             }
         }
-        Case { sizes, inputs, kind }
+        Case { sizes, inputs, kind: kind.to_string() }
     }
 
     /// First all symbols at one size, then each at 0 or 1 beside ordinary ones, then anything.
@@ -233,20 +260,54 @@ fn symbols_of(text: &str) -> Vec<String> {
     }
 }
 
-/// Numbers of a type; nothing for types that models are not given.
-fn tensor(
-    dtype: DType,
-    shape: &[usize],
-    count: usize,
+/// The numbers near which a model's functions may turn: those in its small constants and attributes, in order.
+fn constants(model: &Model) -> Vec<f64> {
+    let mut found = Vec::new();
+    let mut of_tensor = |tensor: &Tensor| {
+        if tensor.len() <= SMALL {
+            found.extend(tensor.to_f64s().unwrap_or_default());
+        }
+    };
+    for graph in model.graphs() {
+        for &value in model.graph(graph).initializers() {
+            model.value(value).tensor().into_iter().for_each(&mut of_tensor);
+        }
+        for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
+            for attribute in &node.attributes {
+                match &attribute.value {
+                    Attribute::Tensor(tensor, _) => of_tensor(tensor),
+                    Attribute::Float(number) => of_tensor(&Tensor::scalar(*number)),
+                    Attribute::Floats(numbers) => of_tensor(&Tensor::vector(numbers.clone())),
+                    _ => {}
+                }
+            }
+        }
+    }
+    found.retain(|number| number.abs() <= LARGEST);
+    found.sort_by(f64::total_cmp);
+    found.dedup();
+    found.truncate(MOST_CONSTANTS);
+    found
+}
+
+/// Which numbers an input is made of.
+struct Kinds<'a> {
     is_wild: bool,
+    /// Which case it is.
     number: usize,
-    numbers: &mut Numbers,
-) -> Option<Tensor> {
+    /// Numbers in whose neighbourhood some are to be.
+    near: &'a [f64],
+}
+
+/// Numbers of a type; nothing for types that models are not given.
+fn tensor(dtype: DType, shape: &[usize], count: usize, kinds: &Kinds<'_>, numbers: &mut Numbers) -> Option<Tensor> {
+    let &Kinds { is_wild, number, near } = kinds;
     let mut real = || {
         let ordinary = numbers.real();
         match numbers.below(8) {
             0 if is_wild => EXTREMES.get(numbers.below(EXTREMES.len())).copied().unwrap_or(0.0),
             1 if number % 3 == 2 => -0.0,
+            2 | 3 => near.get(numbers.below(near.len())).map_or(ordinary, |constant| constant + ordinary),
             _ => ordinary,
         }
     };

@@ -3,7 +3,7 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `inputs` | draws sizes and inputs |
-//! | `evaluate` | runs a main graph node by node, and compares the shapes that are stated with those that come out |
+//! | `evaluate` | runs a main graph, and compares the shapes that are stated with those that come out |
 //! | `compare` | tells two results apart |
 //! | `bisect` | finds the first edit after which a difference is there |
 //!
@@ -19,9 +19,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use crate::dim::Scope;
+use crate::evaluation::EvaluateError;
 use crate::ir::{Data, Model};
 use crate::ops::Decline;
-use crate::passes::Options;
+use crate::passes::{Options, RunError, run};
 
 pub use bisect::{Culprit, culprit};
 use evaluate::{Limits, evaluate};
@@ -36,10 +38,38 @@ const MOST_TIME: Duration = Duration::from_secs(60);
 /// How often other inputs are drawn where the original does not run.
 const ATTEMPTS: usize = 6;
 
+/// What both models are run on.
+#[derive(Clone, Debug, Default)]
+pub struct Trial {
+    drawn: usize,
+    given: Vec<Case>,
+}
+
+impl Trial {
+    /// So many inputs that are made to tell the models apart.
+    pub fn drawn(count: usize) -> Self {
+        Trial { drawn: count, given: Vec::new() }
+    }
+
+    /// Also values by name, which come from `source`.
+    ///
+    /// # Errors
+    /// They are not what the model declares.
+    pub(crate) fn also(
+        mut self,
+        model: &Model,
+        source: &str,
+        values: BTreeMap<String, Data>,
+    ) -> Result<Self, EvaluateError> {
+        self.given.push(Case::given(model, source, values)?);
+        Ok(self)
+    }
+}
+
 /// What came of checking.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// How many inputs were asked for.
+    /// How many inputs there were to be.
     pub asked: usize,
     /// On how many both models ran and agreed.
     pub agreed: usize,
@@ -49,6 +79,9 @@ pub struct Checked {
     pub difference: Option<Difference>,
     /// The first edit after which it is there; nothing if it is there before any edit.
     pub culprit: Option<Culprit>,
+    /// After how many runs of passes that changed something the model was compared as well, and how many there were; nothing if that was
+    /// not asked for.
+    pub passes: Option<(usize, usize)>,
     /// Seconds it took.
     pub seconds: f64,
 }
@@ -74,6 +107,12 @@ impl fmt::Display for Checked {
         write!(f, "checked: equal on {} of {} inputs in {:.1} s", self.agreed, self.asked, self.seconds)?;
         let (memory, seconds) = (MOST_BYTES >> 20, MOST_TIME.as_secs());
         write!(f, " (limits: {memory} MiB of results a run, {seconds} s in all)")?;
+        if let Some((compared, all)) = self.passes {
+            write!(f, "\nequal as well after {compared} of {all} passes that changed something")?;
+            if compared < all {
+                f.write_str("; for the others the time was spent")?;
+            }
+        }
         for (reason, count) in &self.unchecked {
             write!(f, "\nnot checked, {count} times: {reason}")?;
         }
@@ -81,44 +120,88 @@ impl fmt::Display for Checked {
     }
 }
 
-/// Compares a model with its folded form on `count` inputs; `Limits` and rules of comparison as the options for folding have it.
-pub fn check(original: &Model, folded: &Model, options: &Options, count: usize) -> Checked {
+/// Compares a model with its folded form; limits and rules of comparison as the options for folding have it.
+pub fn check(original: &Model, folded: &Model, options: &Options, trial: &Trial) -> Checked {
     let begin = Instant::now();
-    let mut checked = Checked { asked: count, ..Checked::default() };
+    let asked = trial.drawn + trial.given.len();
+    let mut checked = Checked { asked, ..Checked::default() };
     let draw = match Draw::new(original, folded, options) {
         Ok(draw) => draw,
         Err(reason) => {
-            checked.unchecked.insert(reason, count);
+            checked.unchecked.insert(reason, asked);
             return checked;
         }
     };
-    for number in 0..count {
+    let both = |case: &Case| once(original, folded, options, case, begin + MOST_TIME);
+    for number in 0..asked {
         if begin.elapsed() > MOST_TIME {
-            *checked.unchecked.entry("the time is spent".to_string()).or_default() += count - number;
+            *checked.unchecked.entry("the time is spent".to_string()).or_default() += asked - number;
             break;
         }
-        let mut reason = String::new();
-        for attempt in 0..ATTEMPTS {
-            match once(original, folded, options, &draw.case(number, attempt), begin + MOST_TIME) {
-                Ok(None) => {
-                    checked.agreed += 1;
-                    reason.clear();
-                    break;
-                }
-                Ok(difference) => {
-                    checked.difference = difference;
-                    checked.seconds = begin.elapsed().as_secs_f64();
-                    return checked;
-                }
-                Err(why) => reason = why,
+        let came = match trial.given.get(number) {
+            Some(case) if !draw.allows(case) => {
+                Err(format!("what is assumed does not allow the {}", case.told(original)))
             }
-        }
-        if !reason.is_empty() {
-            *checked.unchecked.entry(reason).or_default() += 1;
+            Some(case) => both(case),
+            None => drawn(&draw, number - trial.given.len(), &both),
+        };
+        match came {
+            Ok(None) => checked.agreed += 1,
+            Ok(difference) => {
+                checked.difference = difference;
+                break;
+            }
+            Err(reason) => *checked.unchecked.entry(reason).or_default() += 1,
         }
     }
     checked.seconds = begin.elapsed().as_secs_f64();
     checked
+}
+
+/// Runs both models on the inputs of a number, and on others in their place as long as the original does not run.
+///
+/// # Errors
+/// Why they cannot be compared on any.
+fn drawn(
+    draw: &Draw<'_>,
+    number: usize,
+    both: &dyn Fn(&Case) -> Result<Option<Difference>, String>,
+) -> Result<Option<Difference>, String> {
+    let mut came = Err(String::new());
+    for attempt in 0..ATTEMPTS {
+        came = both(&draw.case(number, attempt));
+        if came.is_ok() {
+            break;
+        }
+    }
+    came
+}
+
+/// Compares a model with what it is after each of these numbers of edits, as long as there is time. Answers with the first difference, the
+/// number of edits there, and how many were compared.
+///
+/// # Errors
+/// The passes failed on the way.
+pub fn check_each(
+    original: &Model,
+    options: &Options,
+    trial: &Trial,
+    ends: &[(&'static str, usize)],
+) -> Result<(Option<(Difference, usize)>, usize), RunError> {
+    let begin = Instant::now();
+    let mut compared = 0;
+    for &(_, edits) in ends {
+        if begin.elapsed() > MOST_TIME {
+            break;
+        }
+        let mut model = original.clone();
+        run(&mut model, Scope::new().into(), &options.clone().stop_after(edits), 0, &mut |_| {})?;
+        if let Some(difference) = check(original, &model, options, trial).difference {
+            return Ok((Some((difference, edits)), compared));
+        }
+        compared += 1;
+    }
+    Ok((None, compared))
 }
 
 /// Runs both models on one input.

@@ -47,6 +47,10 @@ pub(super) struct Fold {
     /// edit at fault is named, nothing is written, and the exit code is 3.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "8")]
     check: Option<usize>,
+    /// Run original and result on the arrays of this NumPy archive as well, each named like an input. May be given several times; with no
+    /// --check they are compared on nothing else.
+    #[arg(long, value_name = "FILE.npz")]
+    check_input: Vec<PathBuf>,
     /// What becomes of tensors whose data lie in files beside MODEL.
     #[arg(long, value_name = "HOW", default_value = "keep", help_heading = "External data")]
     external_data: External,
@@ -157,12 +161,15 @@ impl Fold {
         // The process ends with this; taking a large model apart piece by piece would only take time.
         let mut model = ManuallyDrop::new(self.passes.open(&job.model)?);
         let options = self.passes.options().measure_memory(self.timings).detailed(self.report != Format::Text);
+        let given =
+            self.check_input.iter().map(|path| super::arrays::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
         let (mut report, checked) = match self.check {
-            Some(count) => {
-                let (report, checked) = model.fold_checked(&options, count, &mut |what| watch(what))?;
+            None if given.is_empty() => (model.fold_watched(&options, &mut |what| watch(what))?, None),
+            count => {
+                let count = count.unwrap_or(0);
+                let (report, checked) = model.fold_checked_on(&options, count, given, &mut |what| watch(what))?;
                 (report, Some(checked))
             }
-            None => (model.fold_watched(&options, &mut |what| watch(what))?, None),
         };
         if let Some(checked) = checked.as_ref().filter(|checked| checked.difference.is_some()) {
             return Err(Differs(checked.to_string()).into());

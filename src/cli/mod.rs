@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand. It knows only the library's façade.
 
+mod arrays;
 mod completions;
 mod config;
 mod diff;
@@ -121,6 +122,16 @@ pub fn main() -> ExitCode {
 /// Runs the program on arguments, its name being the first, and gives its exit code. Returns in any case, so that it can be called
 /// from a process that is more than this program.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    #[cfg(feature = "seeded-faults")]
+    if let Some(fault) =
+        std::env::var("SEEDED_FAULT").ok().and_then(|text| onnx_slice_fold::faults::Fault::parse(&text))
+    {
+        return onnx_slice_fold::faults::with_fault(fault, || run_arguments(arguments)).0;
+    }
+    run_arguments(arguments)
+}
+
+fn run_arguments(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let result = match read(arguments.into_iter().collect()) {
         Ok(Ok((cli, notes))) => execute(cli, &notes),
         Ok(Err(code)) => return code,

@@ -42,9 +42,52 @@ impl Answer {
     }
 }
 
+/// An answer as it is given to whoever asked.
+#[cfg(not(feature = "seeded-faults"))]
+fn told(answer: Answer) -> Answer {
+    answer
+}
+
+#[cfg(feature = "seeded-faults")]
+use belief::told;
+
+/// Answers that are not proved, for faults put in on purpose: see `ir::faults`.
+#[cfg(feature = "seeded-faults")]
+pub mod belief {
+    use std::cell::Cell;
+
+    use super::Answer;
+
+    thread_local! {
+        static BELIEVES: Cell<bool> = const { Cell::new(false) };
+        static BELIEVED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Does something while, if `believes`, every question whose answer is unknown is answered with yes. Also tells how many there were.
+    pub fn believing<R>(believes: bool, act: impl FnOnce() -> R) -> (R, usize) {
+        BELIEVES.set(believes);
+        BELIEVED.set(0);
+        let result = act();
+        BELIEVES.set(false);
+        (result, BELIEVED.get())
+    }
+
+    pub(super) fn told(answer: Answer) -> Answer {
+        if answer != Answer::Unknown || !BELIEVES.get() {
+            return answer;
+        }
+        BELIEVED.set(BELIEVED.get() + 1);
+        Answer::Yes
+    }
+}
+
 impl Scope {
     /// Whether `a ≤ b`.
     pub fn le(&self, a: &Dim, b: &Dim) -> Answer {
+        told(self.at_most(a, b))
+    }
+
+    fn at_most(&self, a: &Dim, b: &Dim) -> Answer {
         if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
             return Answer::of(a <= b, || true);
         }
@@ -60,11 +103,11 @@ impl Scope {
 
     /// Whether `a < b`.
     pub fn lt(&self, a: &Dim, b: &Dim) -> Answer {
-        match self.le(b, a) {
+        told(match self.at_most(b, a) {
             Answer::Yes => Answer::No,
             Answer::No => Answer::Yes,
             Answer::Unknown => Answer::Unknown,
-        }
+        })
     }
 
     /// Whether `a ≥ b`.
@@ -82,10 +125,10 @@ impl Scope {
         if a == b {
             return Answer::Yes;
         }
-        match self.try_sub(a, b) {
+        told(match self.try_sub(a, b) {
             Some(difference) => self.is_zero(&difference),
             None => Answer::Unknown,
-        }
+        })
     }
 
     /// Whether `a` divides `b`: whether `b = k·a` for some integer `k`. Everything divides 0, and 0 nothing else.
@@ -95,13 +138,13 @@ impl Scope {
             return self.is_zero(&b);
         }
         if let Some(rest) = self.try_modulo(&b, &a) {
-            return self.is_zero(&rest);
+            return told(self.is_zero(&rest));
         }
         // The divisor may be 0; a polynomial multiple of it is a multiple all the same.
         let positive = if a.leading().coefficient < 0 { a.scaled(-1) } else { Some(a) };
         match positive.and_then(|a| b.divide(&a)) {
             Some((_, rest)) if rest.is_const(0) => Answer::Yes,
-            _ => Answer::Unknown,
+            _ => told(Answer::Unknown),
         }
     }
 

@@ -53,6 +53,8 @@ mod size;
 mod text;
 
 pub use ask::Answer;
+#[cfg(feature = "seeded-faults")]
+pub use ask::belief::believing;
 pub use doubts::{comparisons, divisors};
 pub use expr::{Dim, Symbol};
 pub use parts::Operation;

@@ -64,6 +64,8 @@ impl Model {
     /// [`Broken`] when the edit would define a value twice, or names a value of another edit; the model is then not to be used
     /// further.
     pub fn apply(&mut self, mut edit: Edit) -> Result<Made, Broken> {
+        #[cfg(feature = "seeded-faults")]
+        super::faults::in_edit(&mut edit);
         let mut naming = Naming::of(self, &edit);
         let mut inserted = std::mem::take(&mut edit.insert);
         for node in &mut inserted {
@@ -97,6 +99,8 @@ impl Model {
                 renamed.push((new, old));
             }
         }
+        #[cfg(feature = "seeded-faults")]
+        super::faults::applied();
         Ok(made)
     }
 

@@ -13,6 +13,8 @@ mod custom;
 mod edit;
 mod extra;
 mod fact;
+#[cfg(feature = "seeded-faults")]
+pub mod faults;
 mod graph;
 mod id;
 mod inline;

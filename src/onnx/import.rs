@@ -14,6 +14,7 @@ use super::proto::{
     FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto,
     ValueInfoProto,
 };
+use super::rest::with_unknown;
 use super::tensor::{self, Decoded, TensorProtoError};
 use super::types::{self, joined, unknown_at};
 use super::wire::{Descent, UnknownFields};
@@ -100,9 +101,10 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     let mut pinned = training_names(&proto);
     let mut import = Import { model, unknown, files, path: Vec::new(), scopes: Vec::new() };
     import.model.opsets = import.opsets(imports, 8);
-    import.model.extra = joined(proto.encode_to_vec().into(), unknown_at(unknown, &[]));
+    import.model.extra = import.rest(proto.encode_to_vec());
     let main = import.model.main();
     import.within(Descent { field: 7, index: 0 }, |import| import.graph(main, graph, 0))?;
+    distinct(&functions)?;
     for (index, function) in (0u32..).zip(functions) {
         import.within(Descent { field: 25, index }, |import| import.function(function))?;
     }
@@ -111,6 +113,20 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     pin(&mut model, &pinned);
     model.verify().map_err(|broken| error("model", broken))?;
     Ok(model)
+}
+
+/// Checks that no call can mean two functions.
+fn distinct(functions: &[FunctionProto]) -> Result<(), ImportError> {
+    let mut known: FxHashMap<[&str; 3], &FunctionProto> = FxHashMap::default();
+    for function in functions {
+        let names = [&function.domain, &function.name, &function.overload];
+        let key = names.map(|text| text.as_deref().unwrap_or_default());
+        if known.insert(key, function).is_some_and(|other| other != function) {
+            let place = format!("function '{}.{}'", key[0], key[1]);
+            return Err(error(&place, "there are two of this name that compute differently; rename or remove one"));
+        }
+    }
+    Ok(())
 }
 
 struct Import<'a> {
@@ -133,6 +149,19 @@ impl Import<'_> {
         let result = go(self);
         self.path.pop();
         result
+    }
+
+    /// What is left of the message at the current path as wire bytes, with the unknown fields of it and of every message inside it.
+    fn rest(&self, encoded: Vec<u8>) -> Extra {
+        if self.unknown.is_empty() { encoded.into() } else { with_unknown(encoded, self.unknown, &self.path) }
+    }
+
+    /// The same for the message one step below the current path.
+    fn rest_below(&mut self, field: u32, index: usize, encoded: Vec<u8>) -> Extra {
+        self.path.push(Descent { field, index: u32::try_from(index).unwrap_or(u32::MAX) });
+        let rest = self.rest(encoded);
+        self.path.pop();
+        rest
     }
 
     /// The unknown fields of the message at the current path.
@@ -248,7 +277,7 @@ impl Import<'_> {
             }
         }
         proto.value_info = homeless;
-        let extra = joined(proto.encode_to_vec().into(), self.unknown_here());
+        let extra = self.rest(proto.encode_to_vec());
         let graph = self.model.graph_mut(id);
         graph.name = name;
         graph.extra = extra;
@@ -268,10 +297,9 @@ impl Import<'_> {
 
     /// Takes in what a `ValueInfoProto` says of a value. What an input's or an earlier message says is not replaced.
     fn declare(&mut self, value: ValueId, mut proto: ValueInfoProto, field: u32, index: usize) {
-        let unknown = self.unknown_below(field, index);
         let ty = proto.r#type.take().and_then(|ty| types::declared(&ty));
         proto.name = None;
-        let extra = joined(proto.encode_to_vec().into(), unknown);
+        let extra = self.rest_below(field, index, proto.encode_to_vec());
         let place = self.model.value_mut(value);
         if place.declared.is_none() {
             place.declared = ty;
@@ -300,7 +328,7 @@ impl Import<'_> {
             }
             Decoded::Foreign => Constant {
                 tensor: None,
-                verbatim: Some(joined(proto.encode_to_vec().into(), unknown)),
+                verbatim: Some(self.rest_below(5, index, proto.encode_to_vec())),
                 sparse: false,
                 origin: None,
                 extra: Extra::new(),
@@ -322,10 +350,9 @@ impl Import<'_> {
         }
         let sparse = tensor::take_sparse(&name, &proto, self.files);
         let sparse = sparse.map_err(|reason| error(format!("sparse initializer '{name}'"), reason))?;
-        let unknown = self.unknown_below(15, index);
         let constant = Constant {
             tensor: sparse.as_ref().and_then(tensor::densify),
-            verbatim: Some(joined(proto.encode_to_vec().into(), unknown)),
+            verbatim: Some(self.rest_below(15, index, proto.encode_to_vec())),
             sparse: true,
             origin: None,
             extra: Extra::new(),
@@ -413,7 +440,7 @@ impl Import<'_> {
             attributes,
             inputs,
             outputs,
-            extra: joined(proto.encode_to_vec().into(), self.unknown_here()),
+            extra: self.rest(proto.encode_to_vec()),
         };
         self.model.add_node(graph, node).map_err(|broken| error("a node", broken))?;
         Ok(())
@@ -458,7 +485,7 @@ impl Import<'_> {
             attributes: std::mem::take(&mut proto.attribute),
             defaults,
             opsets,
-            extra: joined(proto.encode_to_vec().into(), self.unknown_here()),
+            extra: self.rest(proto.encode_to_vec()),
         };
         self.model.add_function(function);
         Ok(())

@@ -22,8 +22,11 @@ mod file;
 mod fill;
 mod heading;
 pub mod import;
+#[cfg(test)]
+mod lossless;
 #[cfg(feature = "mmap")]
 mod map;
+mod rest;
 mod save;
 mod schema;
 pub mod source;

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
 use crate::slicing::{self, Inferred, Operand, SliceError, SliceRule, SliceSpec, onnx, openvino, tensorflow};
-use crate::tensor::{DType, StridedView, gather};
+use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// Axes may come and go.
 const STRIDED: Traits = Traits::movement(Movement::Selection, |_| None).some_types();
@@ -54,7 +54,14 @@ impl From<SliceError> for Decline {
 type OperandLookup<'s> = &'s dyn Fn(usize, &'static str) -> Result<Option<Operand>, SliceError>;
 
 /// The slice a node stands for, whichever dialect it is of.
-fn read(site: &Site<'_>, source: OperandLookup<'_>) -> Result<SliceSpec, Refusal> {
+///
+/// # Errors
+/// Operands are missing, or are not what the dialect allows. `index_type` tells the element type of an operand, where it is known.
+fn read(
+    site: &Site<'_>,
+    source: OperandLookup<'_>,
+    index_type: &dyn Fn(usize) -> Option<DType>,
+) -> Result<SliceSpec, Refusal> {
     let required = |i: usize, name: &'static str| source(i, name)?.ok_or(SliceError::OperandMissing { operand: name });
     let spec = match site.model.meaning(site.node) {
         (OPENVINO, "Slice") => openvino::slice(&openvino::Operands {
@@ -88,6 +95,7 @@ fn read(site: &Site<'_>, source: OperandLookup<'_>) -> Result<SliceSpec, Refusal
             onnx::slice_1(starts, ends, site.attr_ints("axes")?, site.slice_rule)
         }
         _ => {
+            same_type(index_type)?;
             let operands = onnx::Operands {
                 starts: required(1, "starts")?,
                 ends: required(2, "ends")?,
@@ -98,6 +106,17 @@ fn read(site: &Site<'_>, source: OperandLookup<'_>) -> Result<SliceSpec, Refusal
         }
     };
     Ok(spec?)
+}
+
+/// Checks that starts, ends, axes and steps are of one type, as the standard has it: runtimes refuse models in which they are not.
+fn same_type(index_type: &dyn Fn(usize) -> Option<DType>) -> Result<(), Refusal> {
+    let mut types = (1..5).filter_map(index_type);
+    match types.next() {
+        Some(first) if types.any(|other| other != first) => {
+            Err(Refusal::invalid("'starts', 'ends', 'axes' and 'steps' should be of one type"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What a StridedSlice of TensorFlow has in its bit masks.
@@ -170,7 +189,7 @@ pub fn slice_spec(model: &Model, facts: &Facts, id: NodeId, rule: SliceRule) -> 
         let fact = node.input(i).map(|value| facts.get(value).unwrap_or(&nothing));
         fact.map(|fact| known_operand(&site, name, fact)).transpose()
     };
-    read(&site, &source).map(Some)
+    read(&site, &source, &|i| node.input(i).and_then(|value| facts.get(value)?.dtype())).map(Some)
 }
 
 /// The dense elements of data this small, as positions; `None` if its shape is not known.
@@ -182,7 +201,7 @@ fn whole(fact: &Fact) -> Option<StridedView> {
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let source = |i: usize, name: &'static str| cx.input(i).map(|fact| known_operand(cx, name, fact)).transpose();
-    let spec = read(cx, &source)?;
+    let spec = read(cx, &source, &|i| cx.input(i).and_then(Fact::dtype))?;
     let data = cx.required(0)?.clone();
     let inferred = slicing::infer(cx.scope(), &spec, data.shape())?;
     let disputed = inferred.as_ref().and_then(Inferred::disputed);
@@ -210,7 +229,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             Some(_) => Err(SliceError::OperandType { operand: name }),
         }
     };
-    let spec = read(cx, &source)?;
+    let spec = read(cx, &source, &|i| cx.data(i).and_then(Data::tensor).map(Tensor::dtype))?;
     let data = cx.tensor(0)?;
     let view = slicing::view(data, &spec)?;
     cx.claim(data.dtype(), view.shape())?;

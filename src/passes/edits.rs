@@ -76,6 +76,8 @@ impl EditCounter {
         }
         self.made += 1;
         *self.fired.entry(name).or_default() += 1;
+        #[cfg(feature = "seeded-faults")]
+        crate::ir::faults::announce(name, self.made_by(name));
         let edit = LastEdit { name, place: self.describes.then(place) };
         if let Some(log) = &mut self.log {
             log.push(edit.clone());

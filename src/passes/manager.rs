@@ -18,6 +18,7 @@ use super::{annotate, claims, dead, function_bodies, opaque, opset, pipeline, qu
 use crate::dim::Scope;
 use crate::ir::{Definition, Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
+use crate::tensor::Tensor;
 
 /// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
 ///
@@ -98,6 +99,7 @@ struct Settled {
     notes: Vec<NodeEvent>,
     rounds: usize,
     edits: EditCounter,
+    ends: Vec<(&'static str, usize)>,
     /// The nodes that cannot work.
     broken: Vec<NodeId>,
 }
@@ -110,8 +112,8 @@ impl Settled {
         self.notes.extend(annotate::annotate(model, &self.walk.facts, claimed.as_ref(), &names, &self.broken));
         let (fired, last_edit, edits) = self.edits.into_parts();
         let (facts, passes) = (self.walk.facts, Vec::<PassRun>::new());
-        let (notes, rounds) = (self.notes, self.rounds);
-        Ok(Outcome { facts, notes, rounds, opset: None, fired, last_edit, edits, passes })
+        let (notes, rounds, ends) = (self.notes, self.rounds, self.ends);
+        Ok(Outcome { facts, notes, rounds, opset: None, fired, last_edit, edits, passes, ends })
     }
 }
 
@@ -183,7 +185,7 @@ fn fold(
     model.verify()?;
     model.verify_names()?;
     profile.add_all(run.profile);
-    Ok(Settled { walk, notes, rounds, edits: run.edits, broken })
+    Ok(Settled { walk, notes, rounds, edits: run.edits, ends: run.ends, broken })
 }
 
 /// Makes the assumptions, and learns of the symbols what every run that gives a result needs of them.
@@ -194,7 +196,7 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
     let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
     let names = if options.assumptions.is_empty() { Vec::new() } else { plain_names(model, model.main()) };
     assume(model, scope, &options.assumptions)?;
-    let mut walk = Walk::new(Rc::clone(scope), options.slice_rule, Budget::default());
+    let mut walk = Walk::new(Rc::clone(scope), options.slice_rule, Budget::for_payload(payload(model)));
     walk.unstated = quantization::kept(model, options)?;
     walk.trust_declared = options.trust_declared_shapes;
     walk.replaced = names;
@@ -208,6 +210,13 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
         works(model, &walk)?;
     }
     Ok(walk)
+}
+
+/// The bytes of all initializers, those in other files included.
+fn payload(model: &Model) -> usize {
+    let values = model.graphs().flat_map(|graph| model.graph(graph).initializers());
+    let bytes = values.filter_map(|&value| model.value(value).tensor()).map(Tensor::byte_len);
+    bytes.fold(0, usize::saturating_add)
 }
 
 /// The model without the nodes that nothing reads, which no runtime computes; `None` if all nodes can work.
@@ -287,7 +296,8 @@ fn claimed(model: &Model, walk: &Walk, options: &Options) -> Result<Option<Facts
     if !values.any(|value| model.value(value).declared.is_some() && !complete(walk.facts.get(value))) {
         return Ok(None);
     }
-    let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, Budget::default());
+    let budget = Budget::for_payload(payload(model));
+    let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, budget);
     believing.unstated = quantization::kept(model, options)?;
     believing.trust_declared = true;
     believing.replaced.clone_from(&walk.replaced);

@@ -81,8 +81,9 @@ options! {
     /// Whether the rewrite rules and the passes that have a record are used. Inference, folding of constants and removal of what nothing
     /// reads go on without them.
     rules: bool = true;
-    /// How often the passes run before a run ends without having settled.
-    max_rounds: usize = 32;
+    /// How many nodes the passes may look at, round after round, for each node of the model, and 65,536 beside. Every edit brings the end
+    /// nearer, so a run that needs more does not settle by mistake of a rule: it is ended, and the report says so.
+    visits_per_node: usize = 64;
     /// Whether anything is removed; without, only types are inferred.
     fold: bool = true;
     /// Whether only rewrites are used that keep results equal bit for bit.

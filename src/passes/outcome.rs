@@ -25,6 +25,8 @@ pub struct Outcome {
     pub edits: Vec<LastEdit>,
     /// What the passes took.
     pub passes: Vec<PassRun>,
+    /// Each run of a pass that made edits, and how many edits there were when it ended.
+    pub ends: Vec<(&'static str, usize)>,
 }
 
 /// A run that had to stop.

@@ -66,6 +66,8 @@ pub(super) struct Run {
     pub rules: RuleSet,
     pub edits: EditCounter,
     pub profile: Profile,
+    /// Each run of a pass that made edits, and how many there were then.
+    pub ends: Vec<(&'static str, usize)>,
 }
 
 /// Whether a rule or pass is to be left out. Those that no rule list names, such as folding, go on where only some are to be used.
@@ -80,7 +82,7 @@ impl Run {
     /// A run of the passes under these options, which may make as many edits as the counter allows.
     pub(super) fn new(options: &Options, edits: EditCounter) -> Self {
         let rules = RuleSet::new(&|name| !skips(options, name), options.exact);
-        Run { options: options.clone(), rules, edits, profile: Profile::new(options.measure_memory) }
+        Run { options: options.clone(), rules, edits, profile: Profile::new(options.measure_memory), ends: Vec::new() }
     }
 
     /// Whether a rule or pass is to be left out.

@@ -94,6 +94,21 @@ fn recognised(model: &Model, facts: &Facts, rules: &RuleSet) -> Idioms {
     idioms
 }
 
+/// What a rule offers at a place.
+fn offered(rule: &Rule, place: &Place<'_>) -> Option<Edit> {
+    #[cfg(feature = "seeded-faults")]
+    {
+        let believes = crate::ir::faults::believes(rule.name);
+        let (edit, believed) = crate::dim::believing(believes, || (rule.apply)(place));
+        if edit.is_some() && believed > 0 {
+            crate::ir::faults::note_belief();
+        }
+        edit
+    }
+    #[cfg(not(feature = "seeded-faults"))]
+    (rule.apply)(place)
+}
+
 fn at_node(
     model: &mut Model,
     facts: &mut Facts,
@@ -121,7 +136,7 @@ fn at_node(
         agenda.listen(model, facts);
         let mut is_refused = false;
         let found = candidates.iter().find_map(|rule| {
-            let edit = (rule.apply)(&place)?;
+            let edit = offered(rule, &place)?;
             agenda.pause(model, facts);
             let edit = Some(edit).filter(is_permitted);
             is_refused |= edit.is_none();
@@ -142,6 +157,12 @@ fn at_node(
                 let _ = facts.meet(new, fact);
             }
         }
+        #[cfg(feature = "seeded-faults")]
+        let edit = {
+            let mut edit = edit;
+            crate::ir::faults::distort(&mut edit, &|value| facts.get(value).and_then(crate::ir::Fact::dtype));
+            edit
+        };
         model.apply(edit)?;
         agenda.catch_up(model, facts);
     }

@@ -68,6 +68,8 @@ pub struct Report {
     /// What each pass took, in the order in which they first ran. A model with functions may be folded several times; all of that is
     /// counted here, but in [`Report::fired`] only what became of the model.
     pub passes: Vec<PassRun>,
+    /// Each run of a pass that made edits, and how many edits there were when it ended.
+    pub pass_ends: Vec<(&'static str, usize)>,
     /// Seconds the passes took.
     pub seconds: f64,
 }
@@ -178,6 +180,7 @@ impl Note {
             EventKind::FalseClaim => "false claim",
             EventKind::Claimed => "claimed",
             EventKind::NamedSize => "named",
+            EventKind::Stopped => "stopped",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The report as a short table.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -51,10 +52,20 @@ impl fmt::Display for Report {
 /// How many inputs or outputs are listed.
 const PORTS: usize = 6;
 
+/// How many characters of a name or a type are shown: a file can give names of any length.
+const SHOWN: usize = 400;
+
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
+        None => text.into(),
+    }
+}
+
 fn ports(f: &mut fmt::Formatter<'_>, kind: &str, ports: &[Port]) -> fmt::Result {
     for Port { name, before, after } in ports.iter().take(PORTS) {
         let was = if before == after || before.is_empty() { String::new() } else { format!(", was {before}") };
-        write!(f, "\n{kind:6} {name}: {after}{was}")?;
+        write!(f, "\n{kind:6} {}: {}", cut(name), cut(&format!("{after}{was}")))?;
     }
     match ports.len().saturating_sub(PORTS) {
         0 => Ok(()),

@@ -215,3 +215,40 @@ fn endless_loops_stay() {
         assert_eq!(operators(&folded(&model(trips))), ["Loop"], "{trips}");
     }
 }
+
+#[test]
+fn functions_of_one_name_compute_the_same() {
+    let model = |second: &str| {
+        format!(
+            r#"<ir_version: 8, opset_import: ["" : 17, "f" : 1]> g (float[3] x) => (y) {{ y = f.A (x) }}
+            <domain: "f", opset_import: ["" : 17]> A (a) => (b) {{ b = Neg (a) }}
+            <domain: "f", opset_import: ["" : 17]> A (a) => (b) {{ b = {second} (a) }}"#
+        )
+    };
+    assert_eq!(opened(&model("Neg"), &[]).err(), None);
+    let said = opened(&model("Abs"), &[]).err().unwrap_or_default();
+    assert!(said.contains("function 'f.A': there are two of this name that compute differently"), "{said}");
+}
+
+#[test]
+fn bounds_of_a_slice_are_of_one_type() {
+    let left = |end: &str| {
+        let source = format!(
+            r#"<ir_version: 8, opset_import: ["" : 17]> g () => (float[1] y)
+            <float[3] x = {{1, 2, 3}}, int32[1] a = {{0}}, {end}[1] b = {{1}}> {{ y = Slice (x, a, b) }}"#
+        );
+        operators(&folded(&source))
+    };
+    assert_eq!(left("int32"), [""; 0]);
+    // ONNX Runtime refuses it when it loads the model.
+    assert_eq!(left("int64"), ["Slice"]);
+}
+
+#[test]
+fn no_name_fills_the_report() {
+    let name = "q".repeat(100_000);
+    let source = format!(r#"<ir_version: 8, opset_import: ["" : 17]> g (float["{name}"] x) => (y) {{ y = Neg (x) }}"#);
+    let mut model = OnnxModel::of(text::parse(&source).expect("it parses"));
+    let report = model.fold(&Options::new()).expect("it folds").to_string();
+    assert!(report.len() < 2000 && report.contains("qqq…"), "{} bytes", report.len());
+}

@@ -5,8 +5,11 @@ mod support;
 
 mod book;
 mod cli;
+#[cfg(feature = "seeded-faults")]
+mod difference;
 mod exports;
 mod hostile;
 mod migration;
+mod mutations;
 mod report;
 mod usage;

@@ -1,15 +1,17 @@
 //! `--check`: what is equal passes, what differs is found and told with both values, and what could not be compared is told.
 
-use onnx_slice_fold::check::check;
+use std::collections::BTreeMap;
+
+use onnx_slice_fold::check::{Trial, check};
 use onnx_slice_fold::ir::text;
-use onnx_slice_fold::{Checked, OnnxModel, Options};
+use onnx_slice_fold::{Checked, Data, OnnxModel, Options, Tensor};
 
 const HEAD: &str = "<ir_version: 8, opset_import: [\"\" : 17]>\n";
 
 /// Compares two models as if the second were the first one folded.
 fn compared(original: &str, folded: &str, options: &Options) -> Checked {
     let parsed = |source: &str| text::parse(&format!("{HEAD}{source}")).unwrap();
-    check(&parsed(original), &parsed(folded), options, 8)
+    check(&parsed(original), &parsed(folded), options, &Trial::drawn(8))
 }
 
 fn difference(original: &str, folded: &str) -> String {
@@ -99,4 +101,54 @@ fn a_model_that_is_folded_rightly_passes() {
         // At 0 elements the Reshape does not run; other inputs are drawn then.
         assert_eq!((checked.agreed, checked.difference), (8, None), "{:?}", checked.unchecked);
     }
+}
+
+#[test]
+fn given_values_are_compared_as_well() {
+    // They differ only at 1000, which is never drawn.
+    let model = |top: &str| {
+        format!(
+            "g (float[n] x) => (float[n] y) <float low = {{-9999}}, float high = {{{top}}}> {{ y = Clip (x, low, high) }}"
+        )
+    };
+    let parsed = |source: &str| text::parse(&format!("{HEAD}{source}")).unwrap();
+    let values =
+        |name: &str, number: f32| BTreeMap::from([(name.to_string(), Data::Tensor(Tensor::vector(vec![number])))]);
+    let mut document = OnnxModel::of(parsed(&model("20000")));
+    let given = vec![("'a.npz'".to_string(), values("x", 30_000.0))];
+    let (_, checked) = document.fold_checked_on(&Options::new(), 2, given, &mut |_| {}).unwrap();
+    assert_eq!((checked.asked, checked.agreed, checked.difference), (3, 3, None), "{:?}", checked.unchecked);
+    // What is assumed of sizes rules them out, which is told.
+    let mut document = OnnxModel::of(parsed(&model("20000")));
+    let given = vec![("'a.npz'".to_string(), values("x", 1.0))];
+    let (_, checked) = document.fold_checked_on(&Options::new().dim("n=2"), 0, given, &mut |_| {}).unwrap();
+    let told = checked.to_string();
+    assert!(
+        checked.agreed == 0 && told.contains("what is assumed does not allow the n = 1, values of 'a.npz'"),
+        "{told}"
+    );
+    // What the model has no input for is refused before anything is folded.
+    let mut document = OnnxModel::of(parsed(&model("20000")));
+    let given = vec![("'a.npz'".to_string(), values("z", 1.0))];
+    let error = document.fold_checked_on(&Options::new(), 0, given, &mut |_| {}).unwrap_err();
+    assert_eq!(error.kind(), onnx_slice_fold::ErrorKind::Usage);
+    assert!(error.to_string().contains("no value is given for input 'x'"), "{error}");
+}
+
+#[test]
+fn each_pass_is_compared_where_that_is_asked_for() {
+    let source = "g (float[n,4] x) => (float[n,4] y) <float a = {1}, float b = {2}> {
+        s = Shape (x)
+        c = Add (a, b)
+        r = Reshape (x, s)
+        t = Relu (r)
+        u = Relu (t)
+        y = Mul (u, c)
+    }";
+    let mut model = OnnxModel::of(text::parse(&format!("{HEAD}{source}")).unwrap());
+    let (report, checked) = model.fold_checked(&Options::new().verify_each(true), 2, &mut |_| {}).unwrap();
+    let count = report.pass_ends.len();
+    assert!(count >= 2, "{:?}", report.pass_ends);
+    assert_eq!((checked.passes, checked.difference.as_ref()), (Some((count, count)), None));
+    assert!(checked.to_string().contains(&format!("equal as well after {count} of {count} passes")), "{checked}");
 }

@@ -24,6 +24,8 @@ mod opset;
 mod peer_traps;
 mod quantization;
 mod rules;
+#[cfg(feature = "seeded-faults")]
+mod seeded;
 mod slicing_oracle;
 mod soundness;
 mod soundness_rebuild;

@@ -44,16 +44,16 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// A model, and what is expected of it.
-struct Fixture {
-    path: PathBuf,
+pub(crate) struct Fixture {
+    pub(crate) path: PathBuf,
     /// The file's name without its ending.
-    name: String,
+    pub(crate) name: String,
     comments: Vec<String>,
-    source: String,
+    pub(crate) source: String,
 }
 
 /// What a fixture's name says.
-enum Kind {
+pub(crate) enum Kind {
     Fires(String),
     Not(String, String),
     Stays(String),
@@ -70,7 +70,7 @@ impl Fixture {
     }
 
     /// Those of a folder.
-    fn of(folder: &str) -> Vec<Fixture> {
+    pub(crate) fn of(folder: &str) -> Vec<Fixture> {
         let is_model = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "onnxtxt");
         entries(&root().join(folder)).into_iter().filter(is_model).map(Fixture::read).collect()
     }
@@ -79,7 +79,7 @@ impl Fixture {
         self.path.parent().and_then(Path::file_name).is_some_and(|folder| folder == TOGETHER)
     }
 
-    fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         if self.is_together() {
             return Kind::Together;
         }
@@ -93,7 +93,7 @@ impl Fixture {
     }
 
     /// What follows a word in one of the comments.
-    fn said(&self, word: &str) -> Option<&str> {
+    pub(crate) fn said(&self, word: &str) -> Option<&str> {
         self.comments.iter().find_map(|line| Some(line.strip_prefix(word)?.trim().trim_end_matches('.')))
     }
 
@@ -116,7 +116,7 @@ impl Fixture {
     }
 
     /// The model with its premise mended.
-    fn repaired(&self) -> Option<String> {
+    pub(crate) fn repaired(&self) -> Option<String> {
         let repairs = self.repairs();
         let mut source = self.source.clone();
         for &(wrong, right) in &repairs {
@@ -126,7 +126,7 @@ impl Fixture {
         (!repairs.is_empty()).then_some(source)
     }
 
-    fn options(&self, only: Option<&str>) -> Options {
+    pub(crate) fn options(&self, only: Option<&str>) -> Options {
         let mut options = Options::new().only(only);
         for word in self.list("Options:") {
             match word.split_once(' ') {
@@ -223,7 +223,7 @@ fn check(folder: &str) {
 macro_rules! folders {
     ($($name:ident),* $(,)?) => {
         /// The folders, each of which is a test.
-        const FOLDERS: &[&str] = &[$(stringify!($name)),*];
+        pub(crate) const FOLDERS: &[&str] = &[$(stringify!($name)),*];
 
         $(#[test]
         fn $name() {

@@ -191,7 +191,14 @@ impl Model {
     ///
     /// # Errors
     /// [`Broken::DefinedTwice`] if a node or another initializer defines the value already.
-    pub fn add_initializer(&mut self, graph: GraphId, value: ValueId, constant: Constant) -> Result<(), Broken> {
+    pub fn add_initializer(
+        &mut self,
+        graph: GraphId,
+        value: ValueId,
+        #[cfg_attr(not(feature = "seeded-faults"), expect(unused_mut))] mut constant: Constant,
+    ) -> Result<(), Broken> {
+        #[cfg(feature = "seeded-faults")]
+        crate::ir::faults::in_constant(&mut constant);
         if self.values[value.index()].constant.is_some() {
             return Err(Broken::DefinedTwice(self.value(value).name.clone()));
         }

@@ -31,7 +31,25 @@ pub fn evaluate_graph(
     budget: &Budget,
     rule: SliceRule,
 ) -> EvalResult {
-    evaluate_body(&Environment { model, outer: &|_| None, bindings: &[] }, graph, inputs, budget, rule, 0)
+    evaluate_watched(model, graph, (inputs, &mut |_, _| Ok(())), budget, rule)
+}
+
+/// Looks at each result of a graph when it is computed, and may end the run.
+pub type Watch<'w> = &'w mut dyn FnMut(ValueId, &Data) -> Result<(), Decline>;
+
+/// The same, with somebody who watches.
+///
+/// # Errors
+/// As [`evaluate_graph`], and what the watcher ends the run with.
+pub fn evaluate_watched(
+    model: &Model,
+    graph: GraphId,
+    (inputs, watch): (Vec<Data>, Watch<'_>),
+    budget: &Budget,
+    rule: SliceRule,
+) -> EvalResult {
+    let environment = Environment { model, outer: &|_| None, bindings: &[] };
+    evaluate_nodes(&environment, graph, (inputs, watch), budget, rule, 0)
 }
 
 /// Evaluates one node on the values of its operands.
@@ -74,6 +92,17 @@ pub(in crate::ops) fn evaluate_body(
     rule: SliceRule,
     depth: usize,
 ) -> EvalResult {
+    evaluate_nodes(environment, graph, (inputs, &mut |_, _| Ok(())), budget, rule, depth)
+}
+
+fn evaluate_nodes(
+    environment: &Environment<'_>,
+    graph: GraphId,
+    (inputs, watch): (Vec<Data>, Watch<'_>),
+    budget: &Budget,
+    rule: SliceRule,
+    depth: usize,
+) -> EvalResult {
     if depth > MAX_DEPTH {
         return Err(Decline::OverBudget(format!("evaluation is nested more than {MAX_DEPTH} deep")));
     }
@@ -99,6 +128,7 @@ pub(in crate::ops) fn evaluate_body(
         };
         for (value, data) in node.outputs().iter().zip(results) {
             if let Some(value) = value {
+                watch(*value, &data)?;
                 values.insert(*value, data);
             }
         }

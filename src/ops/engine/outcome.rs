@@ -154,7 +154,20 @@ impl Default for Budget {
     /// 256 MiB a result, 768 MiB in all; 2·10¹⁰ operations, which one node may take: a second or two of processor time.
     fn default() -> Self {
         // Two walks may hold what they found at the same time: together within 2 GiB.
-        Budget::new(256 << 20, 768 << 20, 20_000_000_000, 20_000_000_000)
+        Budget::new(NODE_BYTES, MOST_BYTES, 20_000_000_000, 20_000_000_000)
+    }
+}
+
+/// What a result may take, and all results of a walk at most and at least.
+const NODE_BYTES: usize = 256 << 20;
+const MOST_BYTES: usize = 768 << 20;
+const LEAST_BYTES: usize = 192 << 20;
+
+impl Budget {
+    /// The default for a model whose constants take this many bytes: a small file is no reason to fill the memory.
+    pub fn for_payload(bytes: usize) -> Self {
+        let total = LEAST_BYTES.saturating_add(bytes.saturating_mul(2)).min(MOST_BYTES);
+        Budget { bytes: Cell::new(total), ..Budget::default() }
     }
 }
 

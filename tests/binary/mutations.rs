@@ -1,0 +1,178 @@
+//! Changed inputs of every kind that the program reads: none may end the process otherwise than by an error, and a model that is taken and
+//! folded must compute what it did.
+//!
+//! It needs no nightly toolchain and is bounded: `FUZZ_SECONDS=600 cargo test --release --test binary mutations` takes ten minutes for each
+//! reader; a thousand inputs, always the same, are tried if nothing is said. What fails is printed as hexadecimal digits, to become a test.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use onnx_slice_fold::check::{Trial, check};
+use onnx_slice_fold::dim::Scope;
+use onnx_slice_fold::ir::text;
+use onnx_slice_fold::{OnnxModel, Options};
+use tempfile::TempDir;
+
+use crate::support::Numbers;
+
+/// Larger seeds take the time of many small ones.
+const LARGEST_SEED: usize = 32 << 10;
+
+/// How many inputs are tried of each reader where no time is said.
+const USUAL: u64 = 1000;
+
+fn files(folder: &str, extension: &str) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
+    while let Some(folder) = open.pop() {
+        let mut paths: Vec<_> =
+            fs::read_dir(folder).expect("the folder is listed").map(|entry| entry.expect("an entry").path()).collect();
+        paths.sort();
+        for path in paths {
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|own| own == extension) {
+                found.push(fs::read(&path).expect("the seed is read"));
+            }
+        }
+    }
+    found.retain(|seed| seed.len() <= LARGEST_SEED);
+    assert!(!found.is_empty(), "{folder} has no seeds");
+    found
+}
+
+fn below(numbers: &mut Numbers, count: usize) -> usize {
+    (numbers.next() % count.max(1) as u64) as usize
+}
+
+/// One to eight changes: a bit, a byte, a stretch left out, doubled, or taken from another seed, a number at an end of its range.
+fn changed(seed: &[u8], other: &[u8], words: &[&str], numbers: &mut Numbers) -> Vec<u8> {
+    let mut bytes = seed.to_vec();
+    for _ in 0..=below(numbers, 8) {
+        let at = below(numbers, bytes.len());
+        let end = (at + 1 + below(numbers, 24)).min(bytes.len());
+        match below(numbers, 8) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << below(numbers, 8),
+            1 if at < bytes.len() => bytes[at] = numbers.next() as u8,
+            2 => drop(bytes.drain(at..end)),
+            3 => {
+                let stretch = bytes[at..end].to_vec();
+                bytes.splice(at..at, stretch);
+            }
+            4 => {
+                let from = below(numbers, other.len());
+                let to = (from + below(numbers, 64)).min(other.len());
+                bytes.splice(at..end, other[from..to].iter().copied());
+            }
+            5 => bytes.truncate(at),
+            6 => {
+                let word = words[below(numbers, words.len())].bytes();
+                bytes.splice(at..end, word);
+            }
+            _ if at < bytes.len() => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][below(numbers, 5)],
+            _ => {}
+        }
+    }
+    bytes
+}
+
+/// Gives changed seeds to a reader until the time is over, and tells how many it took.
+fn attack(name: &str, seeds: &[Vec<u8>], words: &[&str], seed: u64, read: &dyn Fn(&[u8]) -> bool) {
+    let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let (begin, limit) = (Instant::now(), seconds.map(Duration::from_secs));
+    let mut numbers = Numbers::new(seed);
+    let (mut tried, mut taken) = (0_u64, 0_u64);
+    let mut slowest = Duration::ZERO;
+    while limit.map_or(tried < USUAL, |limit| begin.elapsed() < limit) {
+        let first = &seeds[below(&mut numbers, seeds.len())];
+        let second = &seeds[below(&mut numbers, seeds.len())];
+        let bytes = changed(first, second, words, &mut numbers);
+        let start = Instant::now();
+        let shown = || bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        match catch_unwind(AssertUnwindSafe(|| read(&bytes))) {
+            Ok(is_taken) => taken += u64::from(is_taken),
+            Err(_) => panic!("{name}: input {tried} ends in a panic: {}", shown()),
+        }
+        slowest = slowest.max(start.elapsed());
+        tried += 1;
+    }
+    println!("{name}: {tried} inputs, {taken} of them taken, the slowest took {} ms", slowest.as_millis());
+}
+
+const WORDS: &[&str] =
+    &["-1", "9223372036854775807", "-9223372036854775808", "0", "Slice", "Reshape", "Loop", "axis", "\u{0}"];
+
+#[test]
+fn models_as_bytes() {
+    attack("decode", &files("models", "onnx"), WORDS, 1, &|bytes| OnnxModel::from_bytes(bytes.to_vec()).is_ok());
+}
+
+#[test]
+fn models_as_text() {
+    attack("text", &files("tests/rules", "onnxtxt"), WORDS, 2, &|bytes| {
+        let source = String::from_utf8_lossy(bytes);
+        let Ok(model) = text::parse(&source) else { return false };
+        // What is printed is read again, as the same model.
+        let printed = text::print(&model);
+        let again = text::parse(&printed).unwrap_or_else(|error| panic!("{error}:\n{printed}"));
+        assert_eq!(text::print(&again), printed);
+        true
+    });
+}
+
+#[test]
+fn sizes_as_expressions() {
+    let seeds =
+        ["floor((s + 3)/4)", "8*floor((seq + 7)/8)", "max(0, n - 1)", "Mod(7*s, 8) + min(a, b, c)*d", "-(a - -b)//2"];
+    let seeds: Vec<Vec<u8>> = seeds.iter().map(|text| text.as_bytes().to_vec()).collect();
+    attack("dim", &seeds, &["(", ")", "**", "//", "9223372036854775807", "floor(", "max("], 3, &|bytes| {
+        let scope = Scope::new();
+        scope.parse(&String::from_utf8_lossy(bytes)).map(|dim| scope.format(&dim)).is_some()
+    });
+}
+
+#[test]
+fn folded_models_compute_the_same() {
+    attack("fold", &files("tests/rules", "onnxtxt"), WORDS, 4, &|bytes| {
+        let Ok(original) = text::parse(&String::from_utf8_lossy(bytes)) else { return false };
+        let mut model = OnnxModel::of(original.clone());
+        let options = Options::new().verify_each(true);
+        match model.fold(&options) {
+            Ok(_) => {}
+            Err(error) if error.kind() == onnx_slice_fold::ErrorKind::Internal => panic!("{error:#}"),
+            Err(_) => return false,
+        }
+        let checked = check(&original, model.model(), &options, &Trial::drawn(3));
+        assert!(checked.difference.is_none(), "{checked}:\n{}", text::print(&original));
+        checked.agreed > 0
+    });
+}
+
+#[test]
+fn data_files_and_where_they_are() {
+    let folder = TempDir::new().expect("a folder");
+    let (inner, model) = (folder.path().join("model"), folder.path().join("model/model.onnx"));
+    fs::create_dir(&inner).expect("a folder");
+    fs::write(folder.path().join("secret.bin"), b"SECRETSECRETSECRET").expect("a file");
+    fs::write(inner.join("w.bin"), [0; 64]).expect("a file");
+    // A graph `g` with an initializer of one element, the data of which lie in `w.bin`.
+    let field = |number: u8, payload: &[u8]| [&[number << 3 | 2, payload.len() as u8][..], payload].concat();
+    let entry = |key: &str, value: &str| field(13, &[field(1, key.as_bytes()), field(2, value.as_bytes())].concat());
+    let place = [entry("location", "w.bin"), entry("offset", "4"), entry("length", "4")].concat();
+    let tensor = [&[0x08, 1, 0x10, 1][..], &field(8, b"w"), &place, &[0x70, 1]].concat();
+    let graph = [field(2, b"g"), field(5, &tensor), field(12, &field(1, b"w"))].concat();
+    let import = [&[0x10, 17][..]].concat();
+    let seed = [&[0x08, 8][..], &field(7, &graph), &field(8, &import)].concat();
+    let words = ["../secret.bin", "/etc/passwd", "w.bin", ".", "..", "9223372036854775807", "-4", "model.onnx"];
+    fs::write(&model, &seed).expect("the model is written");
+    assert!(OnnxModel::open(&model).is_ok(), "the seed is a model");
+    attack("external data", &[seed], &words, 5, &|bytes| {
+        fs::write(&model, bytes).expect("the model is written");
+        let Ok(opened) = OnnxModel::open(&model) else { return false };
+        let written = opened.to_bytes().unwrap_or_default();
+        assert!(!written.windows(6).any(|window| window == b"SECRET"), "it reads outside of its folder");
+        true
+    });
+}

@@ -1,0 +1,164 @@
+//! Faults put into rules and passes on purpose, one at a time: `--check` must find them, and name the rule or pass.
+//!
+//! Every fixture on which a rule fires is folded with each kind of fault at each of the first places of its edits. The table tells by family
+//! what became of the faults. `RULE=slice-slice` tries those of one rule, `MISSED=1` lists what was not found.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use onnx_slice_fold::faults::{Fault, FaultKind, with_fault};
+use onnx_slice_fold::ir::text;
+use onnx_slice_fold::{Checked, OnnxModel, Options};
+
+use crate::rules::{FOLDERS, Fixture, Kind};
+
+/// How many inputs are tried.
+const INPUTS: usize = 8;
+/// How many places of an edit are tried with a fault.
+const SITES: usize = 4;
+/// Parts in a hundred of the faults that must be found, of all and of each family: those that are missed are the same function after all,
+/// such as a transposition left out that permuted nothing, and there are families of ten faults.
+const WANTED: usize = 95;
+const WANTED_OF_FAMILY: usize = 90;
+
+/// What became of faults.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    /// Faults that were put in and could be compared.
+    seeded: usize,
+    /// Folding itself refused the model, or the folded one does not run.
+    refused: usize,
+    /// Results differ, or a stated shape is false.
+    differs: usize,
+    /// Of those that differ, by how many the rule at fault was named.
+    named: usize,
+    missed: usize,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Tally) {
+        self.seeded += other.seeded;
+        self.refused += other.refused;
+        self.differs += other.differs;
+        self.named += other.named;
+        self.missed += other.missed;
+    }
+
+    /// Parts in a hundred of the faults that were not refused.
+    fn share(&self) -> usize {
+        if self.differs + self.missed == 0 { 100 } else { 100 * self.differs / (self.differs + self.missed) }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { seeded, refused, differs, named, missed } = self;
+        write!(f, "{seeded:>7} {refused:>8} {differs:>8} {missed:>7} {:>5} % {named:>7}", self.share())
+    }
+}
+
+/// What becomes of one fault; nothing if there was no place for it, or the model cannot be compared.
+fn outcome(source: &str, options: &Options, fault: &Fault) -> Option<(Tally, Option<Checked>)> {
+    let mut model = OnnxModel::of(text::parse(source).expect("the fixture parses"));
+    let fold = || catch_unwind(AssertUnwindSafe(|| model.fold_checked(options, INPUTS, &mut |_| {})));
+    let (result, planted) = with_fault(fault.clone(), fold);
+    if planted == 0 {
+        return None;
+    }
+    let mut tally = Tally { seeded: 1, ..Tally::default() };
+    let Ok(Ok((_, checked))) = result else {
+        tally.refused = 1;
+        return Some((tally, None));
+    };
+    match &checked.difference {
+        Some(difference) if difference.what.contains("does not run") => tally.refused = 1,
+        Some(_) => {
+            tally.differs = 1;
+            let named = checked.culprit.as_ref().and_then(|culprit| culprit.edit.as_ref());
+            tally.named = usize::from(named.is_some_and(|edit| edit.name == fault.name));
+        }
+        None if checked.agreed == 0 => return None,
+        // What was made wrong went again.
+        None if model.text() == right(source, options) => return None,
+        None => tally.missed = 1,
+    }
+    if tally.missed > 0 && std::env::var_os("MISSED").is_some() {
+        println!("{fault:?}\n{}\n{}", right(source, options), model.text());
+    }
+    Some((tally, Some(checked)))
+}
+
+/// What the model is folded to without a fault.
+fn right(source: &str, options: &Options) -> String {
+    let mut model = OnnxModel::of(text::parse(source).expect("the fixture parses"));
+    model.fold(options).expect("the fixture folds");
+    model.text()
+}
+
+/// Tries every fault on a fixture.
+fn of_fixture(fixture: &Fixture, by_kind: &mut BTreeMap<FaultKind, Tally>, told: &mut Vec<String>) -> Tally {
+    let mut tally = Tally::default();
+    let (rule, is_not) = match fixture.kind() {
+        Kind::Fires(rule) => (rule, false),
+        Kind::Not(rule, _) => (rule, true),
+        Kind::Stays(_) | Kind::Together => return tally,
+    };
+    // What a pass does otherwise than by edits is made wrong behind it.
+    let is_pass = fixture.path.parent().is_some_and(|folder| folder.ends_with("passes"));
+    let fits = |kind: &FaultKind| match kind {
+        FaultKind::Credulous => is_not,
+        FaultKind::Altered => is_pass && !is_not,
+        _ => !is_not,
+    };
+    for kind in FaultKind::ALL.into_iter().filter(fits) {
+        for site in 0..SITES {
+            let fault = Fault { name: rule.clone(), kind, site };
+            let Some((one, checked)) = outcome(&fixture.source, &fixture.options(Some(&rule)), &fault) else { break };
+            if one.missed + one.differs - one.named > 0 {
+                let what = checked.map_or_else(String::new, |checked| checked.to_string().replace('\n', "; "));
+                told.push(format!("{} {kind:?} {site}: {}", fixture.name, what));
+            }
+            tally.add(&one);
+            by_kind.entry(kind).or_default().add(&one);
+            if kind == FaultKind::Credulous {
+                break;
+            }
+        }
+    }
+    tally
+}
+
+#[test]
+fn faults_are_found_and_named() {
+    let wanted = std::env::var("RULE").map(|rule| format!("{rule}__")).unwrap_or_default();
+    let (mut all, mut by_kind, mut told) = (Tally::default(), BTreeMap::new(), Vec::new());
+    let mut table = format!(
+        "{:<14} {:>7} {:>8} {:>8} {:>7} {:>7} {:>7}\n",
+        "family", "seeded", "refused", "differ", "missed", "found", "named"
+    );
+    let mut poor = Vec::new();
+    for folder in FOLDERS {
+        let mut tally = Tally::default();
+        for fixture in Fixture::of(folder).iter().filter(|fixture| fixture.name.starts_with(&wanted)) {
+            tally.add(&of_fixture(fixture, &mut by_kind, &mut told));
+        }
+        if tally.seeded > 0 {
+            table.push_str(&format!("{folder:<14} {tally}\n"));
+        }
+        if tally.share() < WANTED_OF_FAMILY {
+            poor.push(*folder);
+        }
+        all.add(&tally);
+    }
+    for (kind, tally) in &by_kind {
+        table.push_str(&format!("{:<14} {tally}\n", format!("{kind:?}")));
+    }
+    table.push_str(&format!("{:<14} {all}\n", "all"));
+    println!("{table}");
+    if std::env::var_os("MISSED").is_some() {
+        println!("{}", told.join("\n"));
+    }
+    assert_eq!(all.named, all.differs, "another rule is named:\n{table}");
+    assert!(all.share() >= WANTED && poor.is_empty(), "too few faults are found: {poor:?}\n{table}");
+}
