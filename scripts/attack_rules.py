@@ -33,7 +33,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from compare_onnxruntime import evaluate
-from fuzz_models import exposed, misjudged
+from fuzz_models import all_nodes, exposed, misjudged
 from rule_variants import EXTREME, variant_of
 
 SIZES = [0, 1, 2, 3, 5, 8]
@@ -107,6 +107,15 @@ def same(a, b, exact):
     with np.errstate(all="ignore"):
         equal = (x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= step * (np.abs(x) + scale))
     return None if equal.all() else f"{brief(y[~equal])} for {brief(x[~equal])}"
+
+
+def computes_halves(model):
+    """Whether anything is of float16. ONNX Runtime has few kernels of it for processors. What has none is computed in float32, and rounded only where a
+    node follows that has one; so which results are rounded depends on what stands between them, be it a node that only moves elements."""
+    typed = [value.type.tensor_type.elem_type for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]]
+    typed += [tensor.data_type for tensor in model.graph.initializer]
+    typed += [attribute.i for node in all_nodes(model) if node.op_type == "Cast" for attribute in node.attribute if attribute.name == "to"]
+    return onnx.TensorProto.FLOAT16 in typed
 
 
 def brief(array):
@@ -223,6 +232,8 @@ def attack(task, say):
                     why = "Reshape and two sizes of 0" if both else strays(model, given)
                     if not why and exact and computes_constants(model) and not same(a, b, False):
                         why = "a constant is computed in the program's own way"
+                    if not why and exact and computes_halves(model) and not same(a, b, False):
+                        why = "float16 is rounded between some nodes only"
                     return ("set aside", why) if why else ("FAILED", f"{said}: {name} at {at}: {difference}")
     return "passed", ""
 

@@ -189,7 +189,7 @@ def disagreement(shapes, truth, sizes):
     # A name that never stands alone stands for some number all the same.
     for name, equations in unsolved.items():
         holds = lambda value: all(evaluate(text, {**known, name: value}) in (size, None) for text, size in equations)  # noqa: B023, E731
-        if not any(holds(value) for value in SOLUTIONS):
+        if not any(holds(value) for value in [*SOLUTIONS, *sorted(size for _, size in equations)]):
             return f"no value of '{name}' makes all of {sorted(equations)} true"
     return None
 

@@ -482,6 +482,9 @@ def conv(g):
     value = g.values[a]
     spatial = value.ndim - 2
     channels, group = value.shape[1], 1
+    if not channels:
+        # ONNX Runtime's Conv of floats never ends on no channels.
+        raise Rejected
     if g.rng.random() < 0.4:
         a = g.node("Pad", [a, g.ints(*([0, 0] + [1] * spatial) * 2)], mode="constant") if g.opset > 10 else a
     if g.rng.random() < 0.3 and channels:

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::evaluation::EvaluateError;
+use crate::explain::NoPlace;
 use crate::onnx::external::ExternalProblem;
 use crate::onnx::wire::Problem;
 use crate::onnx::{DecodeError, EncodeError, FileError, ImportError, ImportReason, SaveError, SourceError};
@@ -81,6 +82,8 @@ pub(crate) enum Cause {
     #[error(transparent)]
     SliceName(#[from] SliceNameError),
     #[error(transparent)]
+    NoPlace(#[from] NoPlace),
+    #[error(transparent)]
     Evaluate(#[from] EvaluateError),
     #[error("{0} is an operator with a meaning of its own: it cannot be registered")]
     Taken(String),
@@ -102,7 +105,7 @@ impl Error {
             Cause::Run(error) => of_run(error),
             Cause::Save(error) => of_save(error),
             Cause::Extract(ExtractError::Broken(_)) => ErrorKind::Internal,
-            Cause::Extract(_) => ErrorKind::Extraction,
+            Cause::Extract(_) | Cause::NoPlace(_) => ErrorKind::Extraction,
             Cause::Evaluate(EvaluateError::Declined(Decline::OverBudget(_))) => ErrorKind::Limit,
             Cause::Evaluate(EvaluateError::Declined(_)) => ErrorKind::NotEvaluated,
             Cause::Evaluate(_) | Cause::SliceName(_) | Cause::Taken(_) | Cause::HalfFolded => ErrorKind::Usage,

@@ -109,6 +109,7 @@ pub mod cli;
 pub mod dim;
 mod error;
 mod evaluation;
+mod explain;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod ir;
 mod model;
@@ -128,6 +129,7 @@ pub mod tensor;
 
 pub use check::{Checked, Culprit, Difference};
 pub use error::{Error, ErrorKind};
+pub use explain::{Cause, CauseKind, Explanation, OpenSize, Suggestion};
 #[cfg(feature = "seeded-faults")]
 #[doc(hidden)]
 pub use ir::faults;
@@ -135,8 +137,11 @@ pub use ir::{CustomNode, CustomOperator, CustomType, Data};
 pub use model::OnnxModel;
 pub use onnx::{ExternalData, SaveOptions, Saved, SavedFile};
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError};
-pub use passes::{Assumption, Options, PassRun};
-pub use report::{Census, Note, Port, Report, operator_table, rule_table, rule_text};
+pub use passes::{Assumption, LastEdit, Options, PassRun};
+pub use report::{
+    AxisTaken, Census, Detail, Drawing, DrawingForm, DrawnNode, NotDrawn, Note, Port, Report, RuleUse, SliceTaken,
+    operator_table, rule_table, rule_text,
+};
 #[doc(hidden)]
 pub use rewrite::meant as nearest_name;
 pub use slicing::SliceRule;

@@ -12,10 +12,11 @@ use crate::check::{self, Checked, Trial};
 use crate::dim::Scope;
 use crate::error::{Cause, Error};
 use crate::evaluation;
+use crate::explain::{self, Explanation, Folded};
 use crate::ir::{self, CustomOperator, Data, Model};
 use crate::onnx::{self, Limits, SaveOptions, Saved, Source};
-use crate::passes::{self, Options};
-use crate::report::{Census, Interface, Note, Report, author_names, diff, input_names};
+use crate::passes::{self, Options, Outcome};
+use crate::report::{Census, Detail, Drawing, Interface, Note, Report, author_names, diff, input_names, slices_taken};
 use crate::slicing::SliceRule;
 
 /// An ONNX model: opened, to be folded and written.
@@ -177,6 +178,32 @@ impl OnnxModel {
     /// # Errors
     /// As [`fold`](Self::fold).
     pub fn fold_watched(&mut self, options: &Options, watch: &mut dyn FnMut(&'static str)) -> Result<Report, Error> {
+        if !options.detailed {
+            return self.fold_noting(options, watch, &mut |_, _, _| Ok(()));
+        }
+        self.whole()?;
+        let (original, bytes) = (self.model.clone(), self.bytes);
+        let mut detail = Detail { before: Drawing::of(&original), ..Detail::default() };
+        let (mut inferred, infers) = (original.clone(), options.clone().fold(false).stop_after(0));
+        let outcome = passes::run(&mut inferred, Rc::new(Scope::new()), &infers, bytes, watch)?;
+        detail.slices_before = slices_taken(&inferred, &outcome.facts);
+        let mut report = self.fold_noting(options, watch, &mut |model, outcome, seconds| {
+            detail.slices_after = slices_taken(model, &outcome.facts);
+            detail.causes = explain::causes(&Folded { original: &original, model, outcome, options, bytes, seconds });
+            Ok(())
+        })?;
+        detail.after = Drawing::of(&self.model);
+        report.detail = Some(Box::new(detail));
+        Ok(report)
+    }
+
+    /// The same, and before what is proved is forgotten `note` sees the folded model with it, and the seconds folding took.
+    fn fold_noting(
+        &mut self,
+        options: &Options,
+        watch: &mut dyn FnMut(&'static str),
+        note: &mut dyn FnMut(&Model, &Outcome, f64) -> Result<(), Error>,
+    ) -> Result<Report, Error> {
         self.whole()?;
         let begin = Instant::now();
         let before = Census::of(&self.model);
@@ -186,6 +213,9 @@ impl OnnxModel {
         self.half_folded = true;
         let scope = Rc::new(std::mem::take(&mut self.scope));
         let outcome = passes::run(&mut self.model, Rc::clone(&scope), options, self.bytes, watch)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let noted = note(&self.model, &outcome, seconds);
+        let size_nodes = explain::size_nodes(&self.model, &outcome.facts);
         drop(outcome.facts);
         if options.stamp {
             self.model.stamp(format!("{} {}", env!("CARGO_PKG_VERSION"), options.told()).trim_end());
@@ -193,6 +223,7 @@ impl OnnxModel {
         // The facts were the last to share it.
         self.scope = Rc::into_inner(scope).unwrap_or_default();
         self.half_folded = false;
+        noted?;
         let after = Interface::of(&self.model);
         names.extend(input_names(&self.model));
         let (inputs, outputs) = interface.until(after);
@@ -211,10 +242,38 @@ impl OnnxModel {
             notes: outcome.notes.into_iter().map(Note::from).collect(),
             fired: outcome.fired,
             last_edit: outcome.last_edit,
+            edits: outcome.edits,
+            size_nodes,
+            detail: None,
             passes: outcome.passes,
             pass_ends: outcome.ends,
-            seconds: begin.elapsed().as_secs_f64(),
+            seconds,
         })
+    }
+
+    /// Folds, and tells why what is left is left: each node, each size that the inputs' sizes do not tell, and what would let more be done if
+    /// it were known of the inputs. That is found by folding copies again, at most `trials` times and for about eight times as long as
+    /// folding took; what is not tried is not told. Of `names`, which are those of nodes, tensors or sizes, more is told.
+    ///
+    /// # Errors
+    /// As [`fold`](Self::fold); and nothing has one of the names.
+    pub fn explain(
+        &mut self,
+        options: &Options,
+        names: &[String],
+        trials: usize,
+    ) -> Result<(Report, Explanation), Error> {
+        self.whole()?;
+        let (original, bytes) = (self.model.clone(), self.bytes);
+        let recording = options.clone().detailed(true);
+        self.scope.note_doubts();
+        let mut explanation = Explanation::default();
+        let report = self.fold_noting(&recording, &mut |_| {}, &mut |model, outcome, seconds| {
+            let folded = Folded { original: &original, model, outcome, options, bytes, seconds };
+            explanation = explain::explain(&folded, names, trials)?;
+            Ok(())
+        })?;
+        Ok((report, explanation))
     }
 
     /// Computes the outputs from values for the inputs, each by its name, in this program's own evaluator: the one that folds
@@ -316,6 +375,11 @@ impl OnnxModel {
     /// values, sparse constants, training information.
     pub fn parser_text(&self, full: bool) -> String {
         ir::text::print_for_parser(&self.model, &onnx::heading(&self.model), full)
+    }
+
+    /// The model as a drawing shows it.
+    pub fn drawing(&self) -> Drawing {
+        Drawing::of(&self.model)
     }
 
     /// The bytes of the model as a `ModelProto`, data that lay in files beside it included.

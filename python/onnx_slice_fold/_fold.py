@@ -83,7 +83,7 @@ def explain(
     operators: Optional[Iterable[Operator]] = None,
     **options: Unpack[FoldOptions],
 ) -> str:
-    """Folds without writing, and tells what fired and what stayed, and why: the text of ``onnx-slice-fold explain``."""
+    """Folds without writing, and tells what fired and what was found at single nodes: the last part of ``onnx-slice-fold explain``."""
     held = opened(model, base_dir)
     register(held, operators)
     explanation: str = held.fold(plain(options), None)["explanation"]

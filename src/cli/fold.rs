@@ -102,6 +102,8 @@ enum Format {
     Text,
     /// A JSON object for each model, on one line; docs/report.md has its schema.
     Json,
+    /// A page of HTML that needs nothing beside it, for one model.
+    Html,
 }
 
 /// How many nodes are warned of; `explain` tells all.
@@ -117,6 +119,11 @@ impl Fold {
         let wanted = Wanted { names, output: self.output.clone(), folder: self.out_dir.clone() };
         let mut jobs = jobs::plan(wanted)?;
         if self.out_dir.is_some() {
+            if self.report == Format::Html {
+                return Err(Usage::error(
+                    "a page of HTML tells of one model: say --report json with --out-dir, or leave --out-dir out",
+                ));
+            }
             return self.run_all(&jobs);
         }
         let Some(job) = jobs.pop() else { return Ok(()) };
@@ -153,7 +160,7 @@ impl Fold {
         watch("reading the model");
         // The process ends with this; taking a large model apart piece by piece would only take time.
         let mut model = ManuallyDrop::new(self.passes.open(&job.model)?);
-        let options = self.passes.options().measure_memory(self.timings);
+        let options = self.passes.options().measure_memory(self.timings).detailed(self.report != Format::Text);
         let given =
             self.check_input.iter().map(|path| super::arrays::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
         let (mut report, checked) = match self.check {
@@ -215,6 +222,7 @@ impl Fold {
         let mut told = String::new();
         match self.report {
             Format::Json => told = done.json(),
+            Format::Html => told = done.report.page(&done.model.to_string_lossy()).unwrap_or_default(),
             Format::Text if self.common.is_quiet() => {}
             Format::Text => {
                 told.push_str(&format!("{}\n{} in {:.0} ms\n", done.report, done.wrote, done.milliseconds));
@@ -321,7 +329,7 @@ impl Fold {
         match result {
             Ok(done) => {
                 let told = match self.report {
-                    Format::Json => done.json(),
+                    Format::Json | Format::Html => done.json(),
                     Format::Text if self.common.is_quiet() => String::new(),
                     Format::Text => done.line(),
                 };
@@ -343,7 +351,17 @@ fn left(report: &Report) -> String {
         *kinds.entry(note.kind_name()).or_default() += 1;
     }
     let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    if kinds.is_empty() { String::new() } else { format!("`explain` tells more: {}\n", kinds.join(", ")) }
+    let mut told = String::new();
+    if report.size_nodes > 0 {
+        let nodes =
+            if report.size_nodes == 1 { "node that is left only computes" } else { "nodes that are left only compute" };
+        told =
+            format!("{} {nodes} sizes; `explain` tells which, and tries what would let them go\n", report.size_nodes);
+    }
+    if !kinds.is_empty() {
+        told.push_str(&format!("`explain` tells more: {}\n", kinds.join(", ")));
+    }
+    told
 }
 
 /// What became of a model.

@@ -1,16 +1,19 @@
 //! The report as JSON: docs/report.md has the schema. A field that is added raises the second number of the version, one that goes or changes
 //! its meaning the first.
 
-use onnx_slice_fold::{Census, Report};
+use std::collections::BTreeMap;
+
+use onnx_slice_fold::{Census, Detail, Explanation, Report};
 use serde_json::{Value, json};
 
 /// The version of the schema.
-const VERSION: &str = "1.0";
+const VERSION: &str = "1.1";
 
 /// The report on one model.
 pub(super) fn report(report: &Report, model: &str) -> Value {
-    let named = |(name, count): (&&str, &usize)| json!({ "name": name, "edits": count });
-    let fired: Vec<Value> = report.fired.iter().filter(|(_, count)| **count > 0).map(named).collect();
+    let used = |rule: &onnx_slice_fold::RuleUse| json!({ "name": rule.name, "edits": rule.edits, "sentence": rule.sentence, "law": rule.law, "exact": rule.exact });
+    let fired: Vec<Value> = report.rules_used().iter().map(used).collect();
+    let edit = |edit: &onnx_slice_fold::LastEdit| json!({ "rule": edit.name, "place": edit.place });
     let note =
         |note: &onnx_slice_fold::Note| json!({ "kind": note.kind_name(), "place": note.node, "reason": note.reason });
     let pass = |pass: &onnx_slice_fold::PassRun| json!({ "name": pass.name, "runs": pass.runs, "edits": pass.changes, "seconds": pass.seconds });
@@ -27,9 +30,32 @@ pub(super) fn report(report: &Report, model: &str) -> Value {
         "rounds": report.rounds,
         "seconds": report.seconds,
         "rules": fired,
+        "edits": report.edits.iter().map(edit).collect::<Vec<_>>(),
+        "values": report.detail.as_ref().map_or_else(Vec::new, |detail| values(detail)),
+        "size_nodes": report.size_nodes,
         "passes": report.passes.iter().map(pass).collect::<Vec<_>>(),
         "notes": report.notes.iter().map(note).collect::<Vec<_>>(),
     })
+}
+
+/// The results of nodes with their types before and after, in the order in which they are computed, those that are new last.
+fn values(detail: &Detail) -> Vec<Value> {
+    let mut types: BTreeMap<&str, (Option<&str>, Option<&str>)> = BTreeMap::new();
+    let mut names = Vec::new();
+    for (nodes, is_after) in [(&detail.before.nodes, false), (&detail.after.nodes, true)] {
+        for (name, ty) in nodes.iter().flat_map(|node| &node.outputs) {
+            let both = types.entry(name).or_insert_with(|| {
+                names.push(name.as_str());
+                (None, None)
+            });
+            if is_after { both.1 = Some(ty) } else { both.0 = Some(ty) }
+        }
+    }
+    let told = |name: &str| {
+        let (before, after) = types.get(name).copied().unwrap_or_default();
+        json!({ "name": name, "before": before, "after": after })
+    };
+    names.into_iter().map(told).collect()
 }
 
 fn census(census: &Census, bytes: Option<u64>, external_bytes: Option<u64>) -> Value {
@@ -43,5 +69,32 @@ fn census(census: &Census, bytes: Option<u64>, external_bytes: Option<u64>) -> V
         "shapes_with_our_names": census.named,
         "bytes": bytes,
         "external_bytes": external_bytes,
+    })
+}
+
+/// The explanation of one model.
+pub(super) fn explanation(report: &Report, explanation: &Explanation, model: &str) -> Value {
+    let suggestion = |found: &onnx_slice_fold::Suggestion| json!({ "flags": found.flags, "condition": found.condition, "nodes": found.nodes, "tensors_open": found.open });
+    let cause = |cause: &onnx_slice_fold::Cause| json!({ "node": cause.node, "operator": cause.operator, "result": cause.result, "kind": cause.kind.name(), "reason": cause.reason, "chain": cause.chain });
+    let size = |size: &onnx_slice_fold::OpenSize| json!({ "name": size.name, "tensor": size.tensor, "tensors": size.tensors, "reason": size.reason, "chain": size.chain });
+    let answer = |(name, text): &(String, String)| json!({ "name": name, "text": text });
+    let note =
+        |note: &onnx_slice_fold::Note| json!({ "kind": note.kind_name(), "place": note.node, "reason": note.reason });
+    json!({
+        "schema": VERSION,
+        "model": model,
+        "headline": explanation.headline(),
+        "seconds": report.seconds,
+        "nodes_before": explanation.nodes.0,
+        "nodes": explanation.nodes.1,
+        "tensors": explanation.tensors.0,
+        "tensors_open": explanation.tensors.1,
+        "trials": explanation.trials.0,
+        "more_to_try": explanation.trials.1,
+        "suggestions": explanation.suggestions.iter().map(suggestion).collect::<Vec<_>>(),
+        "causes": explanation.causes.iter().map(cause).collect::<Vec<_>>(),
+        "open_sizes": explanation.sizes.iter().map(size).collect::<Vec<_>>(),
+        "answers": explanation.answers.iter().map(answer).collect::<Vec<_>>(),
+        "notes": report.notes.iter().map(note).collect::<Vec<_>>(),
     })
 }

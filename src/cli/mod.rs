@@ -56,7 +56,7 @@ struct Cli {
 enum Command {
     /// Print the model in the ONNX text syntax, with inferred shapes.
     Show(show::Show),
-    /// Fold without writing, and tell what fired and why the rest is left.
+    /// Tell why what is left is left, and what would let more go; nothing is written.
     Explain(explain::Explain),
     /// Tell what is different in two models, by what their nodes compute.
     Diff(diff::Diff),

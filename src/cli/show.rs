@@ -1,8 +1,9 @@
-//! `onnx-slice-fold show model.onnx`: the model as text, with the types that are inferred.
+//! `onnx-slice-fold show model.onnx`: the model as text, with the types that are inferred, or as a drawing.
 
 use std::path::PathBuf;
 
 use clap::Args;
+use onnx_slice_fold::DrawingForm;
 
 use super::passes::Passes;
 
@@ -15,8 +16,20 @@ pub(super) struct Show {
     #[arg(long)]
     folded: bool,
     /// Print all data, so that the text can be read back as the whole model. Otherwise long constants are told of by type and hash.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["dot", "mermaid"])]
     full: bool,
+    /// Draw it in the language of Graphviz.
+    #[arg(long, conflicts_with = "mermaid", help_heading = "As a drawing")]
+    dot: bool,
+    /// Draw it as a Mermaid flowchart.
+    #[arg(long, help_heading = "As a drawing")]
+    mermaid: bool,
+    /// Draw only what is around this node or tensor.
+    #[arg(long, value_name = "NAME", help_heading = "As a drawing")]
+    around: Option<String>,
+    /// How many nodes away from it.
+    #[arg(long, value_name = "COUNT", default_value_t = 2, help_heading = "As a drawing")]
+    depth: usize,
     #[command(flatten)]
     passes: Passes,
     #[command(flatten)]
@@ -25,8 +38,19 @@ pub(super) struct Show {
 
 impl Show {
     pub(super) fn run(self) -> anyhow::Result<()> {
+        let form = match (self.dot, self.mermaid) {
+            (true, _) => Some(DrawingForm::Dot),
+            (_, true) => Some(DrawingForm::Mermaid),
+            _ if self.around.is_some() => {
+                return Err(super::Usage::error("--around says what to draw: say --dot or --mermaid as well"));
+            }
+            _ => None,
+        };
         let mut model = self.passes.open(&self.model)?;
         model.fold(&self.passes.options().fold(self.folded))?;
-        super::tell(&model.parser_text(self.full))
+        match form {
+            Some(form) => super::tell(&model.drawing().text(form, self.around.as_deref(), self.depth)?),
+            None => super::tell(&model.parser_text(self.full)),
+        }
     }
 }

@@ -3,7 +3,9 @@
 use std::cell::OnceCell;
 
 use super::Dim;
+use super::doubts::Doubts;
 use super::integer::greatest_common_divisor;
+use super::monomial::Summand;
 use super::refute::Signs;
 use super::scope::Scope;
 
@@ -191,5 +193,88 @@ impl Scope {
     fn signs_of<'s>(&'s self, a: &'s Dim, enough: impl Fn(Signs) -> bool + 's) -> impl Fn() -> Signs + 's {
         let found = OnceCell::new();
         move || *found.get_or_init(|| self.signs(a, &enough))
+    }
+}
+
+/// The questions that were not answered.
+impl Scope {
+    /// From now on the questions that the prover cannot answer are noted.
+    pub fn note_doubts(&self) {
+        self.doubts.replace(Some(Doubts::default()));
+    }
+
+    /// Notes that `a ≥ goal` is not proved, if that is noted.
+    pub(super) fn doubt(&self, a: &Dim, goal: i64) {
+        if let Some(doubts) = self.doubts.borrow_mut().as_mut() {
+            doubts.note(a, goal);
+        }
+    }
+
+    /// The expressions that could not be proved to be at least 0 since doubts are noted, those first that were asked about most often.
+    pub fn doubts(&self) -> Vec<(Dim, usize)> {
+        let mut found = self.doubts.borrow().as_ref().map_or_else(Vec::new, Doubts::all);
+        let order = |slack: &Dim| (slack.size(), self.format(slack));
+        found.sort_by_cached_key(|(slack, times)| (std::cmp::Reverse(*times), order(slack)));
+        found
+    }
+
+    /// That `slack` is at least 0, with what it takes away on the other side: `a + b <= c`.
+    pub fn inequality(&self, slack: &Dim) -> String {
+        let (above, below): (Vec<Summand>, Vec<Summand>) =
+            slack.terms().iter().cloned().partition(|term| term.coefficient > 0);
+        let sum = |terms: Vec<Summand>, sign: i64| Dim::from_terms(terms)?.scaled(sign);
+        match (sum(above, 1), sum(below, -1)) {
+            (Some(above), Some(below)) if below.as_const().is_some() => {
+                format!("{} >= {}", self.format(&above), self.format(&below))
+            }
+            (Some(above), Some(below)) => format!("{} <= {}", self.format(&below), self.format(&above)),
+            _ => format!("{} >= 0", self.format(slack)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::doubts::{comparisons, divisors};
+    use super::*;
+
+    #[test]
+    fn what_is_not_proved_is_noted_and_nothing_else() {
+        let scope = Scope::new();
+        let size = Dim::symbol(scope.named("s"));
+        let seven = Dim::constant(7);
+        assert!(scope.ge(&size, &seven) == Answer::Unknown && scope.doubts().is_empty());
+        scope.note_doubts();
+        assert!(scope.ge(&size, &seven) == Answer::Unknown);
+        assert!(scope.ge(&size, &Dim::constant(0)).is_yes());
+        let told: Vec<String> = scope.doubts().iter().map(|(slack, _)| scope.format(slack)).collect();
+        assert_eq!(told, ["6 - s", "s - 7"]);
+    }
+
+    #[test]
+    fn an_inequality_takes_nothing_away() {
+        let scope = Scope::new();
+        let told = |text: &str| scope.inequality(&scope.parse(text).unwrap());
+        assert_eq!(told("130 - a - 2*b"), "a + 2*b <= 130");
+        assert_eq!(told("a - b"), "b <= a");
+        assert_eq!(told("a + b"), "a + b >= 0");
+        assert_eq!(told("a - 7"), "a >= 7");
+        assert_eq!(told("0 - a"), "a <= 0");
+    }
+
+    #[test]
+    fn members_of_maxima_are_compared() {
+        let scope = Scope::new();
+        let found = comparisons(&scope.parse("3 + max(0, s - 7)").unwrap());
+        assert_eq!(found.iter().map(|dim| scope.format(dim)).collect::<Vec<_>>().len(), 1);
+    }
+
+    #[test]
+    fn divisors_are_found_at_any_depth() {
+        let scope = Scope::new();
+        let size = scope.parse("max(0, floor((floor((s + 1)/2) + t)/3))").unwrap();
+        let mut found: Vec<i64> = divisors(&size).into_iter().map(|(_, divisor)| divisor).collect();
+        found.sort_unstable();
+        assert_eq!(found, [2, 3]);
     }
 }

@@ -29,13 +29,14 @@
 //!   shorter one.
 //!
 //! The rooms: `monomial` and `expr` are the canonical form, `scope` the symbol table, `arith` the operations with
-//! `quotient` and `maximum` for the two that make atoms, `meet` what dims broadcast to, `bounds` and `prove` what can be proved, `size` which integers are sizes, `ask` the questions, and
-//! `shorten`, `text` and `parse` the written form.
+//! `quotient` and `maximum` for the two that make atoms, `meet` what dims broadcast to, `bounds` and `prove` what can be proved, `size` which integers are sizes, `ask` the questions,
+//! `doubts` those that were not answered, and `shorten`, `text` and `parse` the written form.
 
 mod arith;
 mod ask;
 mod attempts;
 mod bounds;
+mod doubts;
 mod expr;
 mod integer;
 mod maximum;
@@ -54,6 +55,7 @@ mod text;
 pub use ask::Answer;
 #[cfg(feature = "seeded-faults")]
 pub use ask::belief::believing;
+pub use doubts::{comparisons, divisors};
 pub use expr::{Dim, Symbol};
 pub use parts::Operation;
 pub use scope::{Scope, is_identifier};

@@ -41,8 +41,16 @@ impl Scope {
         self.is_proved(a, goal, |slack| self.is_refuted(slack))
     }
 
-    /// Whether `a ≥ goal` is proved, which is not tried for what `is_refuted`.
+    /// Whether `a ≥ goal` is proved, which is not tried for what `is_refuted`. What is not proved is a doubt.
     pub(super) fn is_proved(&self, a: &Dim, goal: i64, is_refuted: impl FnOnce(&Dim) -> bool) -> bool {
+        let proved = self.finds_proof(a, goal, is_refuted);
+        if !proved {
+            self.doubt(a, goal);
+        }
+        proved
+    }
+
+    fn finds_proof(&self, a: &Dim, goal: i64, is_refuted: impl FnOnce(&Dim) -> bool) -> bool {
         if let Some(value) = a.as_const() {
             return value >= goal;
         }
@@ -93,7 +101,14 @@ impl Scope {
         if let Some(known) = self.recall_low(a) {
             return known;
         }
-        let low = quick.max(prover.low(a, i128::MAX, LEVELS));
+        // No bound is better than what is reached, so the search ends there; and one above it would be an error of a law.
+        let least = self.least(a);
+        let found = match quick.zip(least) {
+            Some((quick, least)) if quick >= least => quick.into(),
+            _ => quick.max(prover.low(a, least.unwrap_or(i128::MAX), LEVELS)),
+        };
+        debug_assert!(least.zip(found).is_none_or(|(least, found)| found <= least), "{a:?} is not always {found:?}");
+        let low = found.map(|found| least.map_or(found, |least| found.min(least)));
         self.remember_low(a, low);
         low
     }

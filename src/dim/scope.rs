@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::attempts::Attempts;
 use super::bounds::Interval;
+use super::doubts::Doubts;
 use super::expr::{Dim, Symbol};
 use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Floor};
@@ -38,6 +39,8 @@ pub struct Scope {
     /// The dims that broadcast to an expression. More knowledge does not make that untrue.
     parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
+    /// What could not be proved, if somebody wants to know.
+    pub(super) doubts: RefCell<Option<Doubts>>,
     /// The first of the symbols of which more has become known since somebody asked.
     learned: Cell<Option<u32>>,
 }

@@ -183,3 +183,97 @@ fn slot<T: Copy>(table: &mut Vec<T>, place: usize, fill: T) -> &mut T {
     #[allow(clippy::indexing_slicing, reason = "the table has just been made long enough")]
     &mut table[place]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::dim::Scope;
+    use crate::ir::text;
+    use crate::ops::{Budget, Walk};
+    use crate::passes::driver::settle;
+    use crate::passes::edits::EditCounter;
+    use crate::passes::options::Options;
+    use crate::passes::pass::{Run, Work};
+    use crate::passes::{pipeline, simplify};
+
+    fn models(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                models(&entry, found);
+            } else if entry.extension().is_some_and(|extension| extension == "onnxtxt") {
+                found.push(entry);
+            }
+        }
+    }
+
+    /// Settles a model, asks every rule at every node once more, and answers with the last edit that is then made.
+    fn left_over(model: &mut Model, options: &Options) -> Option<String> {
+        let mut walk = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
+        let mut run = Run::new(options, EditCounter::new(usize::MAX, true));
+        let mut work = Work::new(model, &mut walk, &mut run, usize::MAX);
+        settle(&mut work, &pipeline::INFER, pipeline::PASSES, &mut |_| {}).unwrap();
+        let settled = work.run.edits.made();
+        for stage in 0..STAGES {
+            let rules = (&work.run.rules, &work.untouched, &mut Agenda::default());
+            simplify::simplify(work.model, &mut work.walk.facts, rules, stage, &mut work.run.edits).unwrap();
+        }
+        (work.run.edits.made() > settled).then(|| work.run.edits.last().unwrap().to_string())
+    }
+
+    #[test]
+    fn rules_have_nothing_to_say_where_they_are_not_asked() {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+        let mut paths = Vec::new();
+        models(&tests.join("rules"), &mut paths);
+        models(&tests.join("families"), &mut paths);
+        assert!(paths.len() > 500, "{} models", paths.len());
+        for path in paths {
+            let Ok(mut model) = text::parse(&std::fs::read_to_string(&path).unwrap()) else { continue };
+            assert_eq!(left_over(&mut model, &Options::default()), None, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_node_is_asked_again_when_what_it_read_has_changed() {
+        let source = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n] x) => (y, z) { a = Abs (x) y = Neg (a) z = Relu (x) }";
+        let mut model: Model = text::parse(source).unwrap();
+        let mut facts = Facts::new(Rc::new(Scope::new()));
+        let nodes: Vec<NodeId> = model.graph(model.main()).nodes().collect();
+        let [abs, neg, relu] = nodes[..] else { panic!("three nodes") };
+        let mut agenda = Agenda::default();
+        agenda.begin(&mut model, &mut facts);
+        // The first looks at its reader, the second at itself, the last at itself and at everything.
+        for (node, looks_at) in [(abs, neg), (neg, neg), (relu, relu)] {
+            agenda.listen(&model, &facts);
+            let _ = model.node(looks_at);
+            if node == relu {
+                model.note_all_read();
+            }
+            agenda.pause(&model, &facts);
+            agenda.settle_by_reads(0, node, &model, &facts);
+        }
+        assert_eq!(nodes.iter().map(|&node| agenda.is_settled(0, node)).collect::<Vec<_>>(), [true, true, false]);
+        let x = model.graph(model.main()).inputs()[0];
+        model.set_input(relu, 0, Some(x));
+        agenda.catch_up(&mut model, &mut facts);
+        assert!(agenda.is_settled(0, abs) && agenda.is_settled(0, neg));
+        model.set_input(neg, 0, Some(x));
+        agenda.catch_up(&mut model, &mut facts);
+        assert!(!agenda.is_settled(0, abs) && !agenda.is_settled(0, neg));
+        // What is learned of a symbol that was there at the last question may decide anything.
+        let symbol = facts.scope().named("n");
+        for learn in [false, true] {
+            agenda.listen(&model, &facts);
+            agenda.pause(&model, &facts);
+            agenda.settle_by_reads(0, neg, &model, &facts);
+            if learn {
+                facts.scope().restrict(symbol, Some(2), None);
+            }
+            agenda.catch_up(&mut model, &mut facts);
+            assert_eq!(agenda.is_settled(0, neg), !learn);
+        }
+    }
+}

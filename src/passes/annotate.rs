@@ -22,6 +22,7 @@ use crate::ops::EventKind;
 use super::claims::{Names, is_vague, size_of};
 use super::dead::{graphs_below, live_graphs};
 use super::spelling::Spelling;
+use super::untouched;
 
 /// Writes the type of every node result and graph output of the main graph and its subgraphs, and corrects the declared types of inputs
 /// of bodies and of initializers. Returns a note for each type that is written although part of it is only claimed, and for each name
@@ -38,7 +39,8 @@ pub fn annotate(
     let spelling = names.spelling(&scope);
     name_inputs(model, names);
     let mut unstated = without_trips(model, proved);
-    unstated.extend(read_by(model, broken));
+    // A model with a node that cannot work may load in a runtime because that does not know the shapes the node refuses.
+    unstated.extend(untouched::computed_from(model, broken));
     for graph in live_graphs(model) {
         // Inputs and initializers get a type only if the file declares one.
         let held = model.graph(graph).inputs().iter().chain(model.graph(graph).initializers());
@@ -110,22 +112,6 @@ fn without_trips(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
                         held.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten()),
                     );
                 }
-            }
-        }
-    }
-    found
-}
-
-/// Everything that nodes are computed from, in the graphs they stand in. A model with a node that cannot work may load in a runtime because
-/// that does not know the shapes the node refuses, so they are not told.
-fn read_by(model: &Model, nodes: &[NodeId]) -> FxHashSet<ValueId> {
-    let mut found = FxHashSet::default();
-    let mut open: Vec<NodeId> = nodes.to_vec();
-    while let Some(node) = open.pop().and_then(|id| model.node(id)) {
-        let captured = node.subgraphs().flat_map(|body| model.captures(body)).collect::<Vec<_>>();
-        for value in node.inputs().iter().flatten().copied().chain(captured) {
-            if found.insert(value) {
-                open.extend(model.value(value).producer());
             }
         }
     }

@@ -7,9 +7,14 @@ use std::time::Instant;
 
 use super::outcome::RunError;
 use super::pass::{NodeEvent, Pass, Work};
+use crate::ops::EventKind;
 
-/// Runs the passes, round after round, until a round changes nothing or there were `max_rounds` of them. Each round begins with
-/// `infer`. Returns how many rounds that took. `tell` is told what is found as soon as it is.
+/// How many nodes the rounds may look at beside those that [`Options::visits_per_node`](super::options::Options) allows: a small model may
+/// need a round for each of its nodes.
+const VISITS: usize = 1 << 16;
+
+/// Runs the passes, round after round, until a round changes nothing. Each round begins with `infer`. Returns how many rounds that took.
+/// `tell` is told what is found as soon as it is, and if the passes had to be stopped.
 ///
 /// # Errors
 /// A pass made the model inconsistent, or the graph cannot be walked.
@@ -26,14 +31,21 @@ pub(super) fn settle(
 }
 
 fn rounds(work: &mut Work<'_>, infer: &Pass, passes: &[Pass], tell: &mut dyn FnMut(Told)) -> Result<usize, RunError> {
+    let per_node = work.run.options.visits_per_node;
+    let mut visits = VISITS.saturating_add(nodes(work).saturating_mul(per_node));
     let mut rounds = 0;
     loop {
         rounds += 1;
         run(work, infer)?;
         work.notes.drain(..).for_each(|note| tell(Told::Note(note)));
-        if passes.is_empty() || rounds > work.run.options.max_rounds {
+        if passes.is_empty() {
             break;
         }
+        let Some(left) = visits.checked_sub(nodes(work)) else {
+            tell(Told::Note(stopped(work, rounds)));
+            break;
+        };
+        visits = left;
         tell(Told::Doing("folding"));
         let changed = round(work, passes)?;
         work.notes.drain(..).for_each(|note| tell(Told::Note(note)));
@@ -42,6 +54,20 @@ fn rounds(work: &mut Work<'_>, infer: &Pass, passes: &[Pass], tell: &mut dyn FnM
         }
     }
     Ok(rounds)
+}
+
+/// How many nodes a round looks at.
+fn nodes(work: &Work<'_>) -> usize {
+    work.model.graph(work.model.main()).node_count().saturating_add(1)
+}
+
+/// Says that the passes were stopped.
+fn stopped(work: &Work<'_>, rounds: usize) -> NodeEvent {
+    let last = work.run.edits.last().map_or_else(String::new, |edit| format!(", the last edit by {}", edit.name));
+    let reason = format!(
+        "the passes still change something in round {rounds}{last}; the model is correct, and may be longer than need be"
+    );
+    ("the model".to_string(), EventKind::Stopped, reason)
 }
 
 /// What there is to tell meanwhile.
@@ -126,15 +152,38 @@ mod tests {
         Ok(())
     }
 
+    /// Renames a node back and forth.
+    fn swing(work: &mut Work<'_>) -> Result<(), RunError> {
+        let id = work.model.graph(work.model.main()).nodes().next_back();
+        if let Some(node) = id.and_then(|id| work.model.node_mut(id))
+            && work.run.edits.take("swing", || "the last node".to_string())
+        {
+            node.name = if node.name.is_empty() { "x".to_string() } else { String::new() };
+        }
+        Ok(())
+    }
+
     fn settled(passes: &[Pass], options: &Options) -> (Result<usize, RunError>, Vec<(&'static str, usize, usize)>) {
+        let (rounds, profile, _) = told(passes, options);
+        (rounds, profile)
+    }
+
+    type Profile = Vec<(&'static str, usize, usize)>;
+
+    fn told(passes: &[Pass], options: &Options) -> (Result<usize, RunError>, Profile, Vec<NodeEvent>) {
         let source = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n] x) => (y) { a = Abs (x) y = Neg (a) }";
         let mut model: Model = text::parse(source).expect("it parses");
         let mut walk = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
         let mut run = Run::new(options, EditCounter::new(options.stop_after, true));
         let mut work = Work::new(&mut model, &mut walk, &mut run, 0);
-        let rounds = settle(&mut work, &INFER, passes, &mut |_| {});
+        let mut notes = Vec::new();
+        let rounds = settle(&mut work, &INFER, passes, &mut |told| {
+            if let Told::Note(note) = told {
+                notes.push(note);
+            }
+        });
         let profile = std::mem::take(&mut run.profile).into_passes();
-        (rounds, profile.into_iter().map(|pass| (pass.name, pass.runs, pass.changes)).collect())
+        (rounds, profile.into_iter().map(|pass| (pass.name, pass.runs, pass.changes)).collect(), notes)
     }
 
     #[test]
@@ -144,6 +193,18 @@ mod tests {
         let (rounds, passes) = settled(&[early, late], &Options::default());
         assert_eq!(rounds.ok(), Some(4));
         assert_eq!(passes, [("infer", 4, 0), ("early", 4, 3), ("late", 1, 0)]);
+    }
+
+    #[test]
+    fn passes_that_never_settle_are_stopped_and_it_is_told() {
+        let swing = Pass { name: "swing", does: "", stage: 0, run: swing };
+        let (rounds, passes, notes) = told(&[swing], &Options::default());
+        // Two nodes, and one for the round itself.
+        let expected = (VISITS + 3 * 64) / 3;
+        assert_eq!(rounds.ok(), Some(expected + 1));
+        assert_eq!(passes, [("infer", expected + 1, 0), ("swing", expected, expected)]);
+        assert!(matches!(&notes[..], [(_, EventKind::Stopped, reason)] if reason.contains("the last edit by swing")));
+        assert!(told(&[], &Options::default()).2.is_empty());
     }
 
     #[test]

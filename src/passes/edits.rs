@@ -15,9 +15,11 @@ pub(super) struct EditCounter {
     limit: usize,
     made: usize,
     fired: Fired,
-    /// Whether the last edit is described: that takes a text for each edit.
+    /// Whether edits are described: that takes a text for each.
     describes: bool,
     last: Option<LastEdit>,
+    /// All edits, if somebody wants to know.
+    log: Option<Vec<LastEdit>>,
 }
 
 /// The edit that was made last.
@@ -41,7 +43,14 @@ impl std::fmt::Display for LastEdit {
 impl EditCounter {
     /// A counter that allows `limit` edits.
     pub(super) fn new(limit: usize, describes: bool) -> Self {
-        EditCounter { limit, made: 0, fired: Fired::new(), describes, last: None }
+        EditCounter { limit, made: 0, fired: Fired::new(), describes, last: None, log: None }
+    }
+
+    /// The same, keeping all edits described if `records`.
+    pub(super) fn recording(mut self, records: bool) -> Self {
+        self.describes |= records;
+        self.log = records.then(Vec::new);
+        self
     }
 
     /// A counter that allows any number of edits.
@@ -69,7 +78,11 @@ impl EditCounter {
         *self.fired.entry(name).or_default() += 1;
         #[cfg(feature = "seeded-faults")]
         crate::ir::faults::announce(name, self.made_by(name));
-        self.last = Some(LastEdit { name, place: self.describes.then(place) });
+        let edit = LastEdit { name, place: self.describes.then(place) };
+        if let Some(log) = &mut self.log {
+            log.push(edit.clone());
+        }
+        self.last = Some(edit);
         true
     }
 
@@ -88,9 +101,9 @@ impl EditCounter {
         self.last.as_ref()
     }
 
-    /// How often each kind of edit was made, and the last one.
-    pub(super) fn into_parts(self) -> (Fired, Option<LastEdit>) {
-        (self.fired, self.last)
+    /// How often each kind of edit was made, the last one, and all of them if they were recorded.
+    pub(super) fn into_parts(self) -> (Fired, Option<LastEdit>, Vec<LastEdit>) {
+        (self.fired, self.last, self.log.unwrap_or_default())
     }
 }
 
@@ -104,7 +117,8 @@ mod tests {
         assert!(edits.take("a", || "x".to_string()) && edits.take("b", || "y".to_string()));
         assert!(!edits.allows_more() && !edits.take("a", || "z".to_string()));
         assert_eq!((edits.made(), edits.last().map(ToString::to_string)), (2, Some("b at y".to_string())));
-        let (fired, last) = edits.into_parts();
+        let (fired, last, log) = edits.into_parts();
+        assert!(log.is_empty());
         assert_eq!((fired.get("a"), fired.get("b")), (Some(&1), Some(&1)));
         assert_eq!(last.and_then(|last| last.place), Some("y".to_string()));
     }

@@ -56,7 +56,8 @@ pub fn run(
         None => None,
     };
     let disputed = opaque::make_disputed_opaque(model);
-    let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each);
+    let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each)
+        .recording(options.detailed);
     let mut profile = Profile::new(options.measure_memory);
     let result = if options.fold && disputed.is_empty() && model.functions().next().is_some() {
         fold_with_functions(model, &scope, options, model_bytes, edits, &mut profile, watch)
@@ -109,10 +110,10 @@ impl Settled {
         let names = claims::Names::adopt(model, &self.walk.facts);
         let claimed = claimed(model, &self.walk, options)?;
         self.notes.extend(annotate::annotate(model, &self.walk.facts, claimed.as_ref(), &names, &self.broken));
-        let (fired, last_edit) = self.edits.into_parts();
+        let (fired, last_edit, edits) = self.edits.into_parts();
         let (facts, passes) = (self.walk.facts, Vec::<PassRun>::new());
         let (notes, rounds, ends) = (self.notes, self.rounds, self.ends);
-        Ok(Outcome { facts, notes, rounds, opset: None, fired, last_edit, passes, ends })
+        Ok(Outcome { facts, notes, rounds, opset: None, fired, last_edit, edits, passes, ends })
     }
 }
 

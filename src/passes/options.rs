@@ -35,7 +35,9 @@ macro_rules! options {
                     $((stringify!($name), format!("{:?}", self.$name), format!("{:?}", usual.$name)),)*
                     $((stringify!($each), format!("{:?}", self.$each), format!("{:?}", usual.$each)),)*
                 ];
-                let other = options.iter().filter(|(_, own, usual)| own != usual);
+                // What is told of a run changes nothing of the result.
+                let of_reports = ["measure_memory", "detailed", "verify_each"];
+                let other = options.iter().filter(|(name, own, usual)| own != usual && !of_reports.contains(name));
                 other.map(|(name, own, _)| format!("{name}={own}")).collect::<Vec<_>>().join(" ")
             }
         }
@@ -79,8 +81,9 @@ options! {
     /// Whether the rewrite rules and the passes that have a record are used. Inference, folding of constants and removal of what nothing
     /// reads go on without them.
     rules: bool = true;
-    /// How often the passes run before a run ends without having settled.
-    max_rounds: usize = 32;
+    /// How many nodes the passes may look at, round after round, for each node of the model, and 65,536 beside. Every edit brings the end
+    /// nearer, so a run that needs more does not settle by mistake of a rule: it is ended, and the report says so.
+    visits_per_node: usize = 64;
     /// Whether anything is removed; without, only types are inferred.
     fold: bool = true;
     /// Whether only rewrites are used that keep results equal bit for bit.
@@ -92,6 +95,8 @@ options! {
     verify_each: bool = false;
     /// Whether the report tells by how much each pass raised the most memory that the process held.
     measure_memory: bool = false;
+    /// Whether the report tells every edit with its place, every node and type before and after, and what each Slice takes.
+    detailed: bool = false;
     /// Whether declared shapes of results are premises like what is proved. They are often wrong.
     trust_declared_shapes: bool = false;
     /// Whether dequantized constants become floats where they are computed with. Otherwise they stay integers and scales, which is what

@@ -21,6 +21,8 @@ pub struct Outcome {
     pub fired: Fired,
     /// The edit that was made last.
     pub last_edit: Option<LastEdit>,
+    /// All edits in the order in which they were made, if they were to be recorded.
+    pub edits: Vec<LastEdit>,
     /// What the passes took.
     pub passes: Vec<PassRun>,
     /// Each run of a pass that made edits, and how many edits there were when it ended.

@@ -106,7 +106,7 @@ fn infer(work: &mut Work<'_>) -> Result<(), RunError> {
         work.is_inferred = true;
     }
     work.walk.events.iter().for_each(|event| work.untouched.note(event));
-    work.untouched.hold(work.model, &mut work.walk.facts);
+    work.untouched.hold(work.model, &mut work.walk.facts, &work.walk.hopeless);
     for Event { node, kind, reason } in work.walk.events.drain(..) {
         // What is inside a body may be inferred more than once.
         if !work.told.insert((node, kind, reason.clone())) {

@@ -5,10 +5,15 @@
 //! Runtimes infer shapes when they load a model, and refuse it where they see that such a node cannot work, or settle on a
 //! shape that the run then does not have. Whether they see it depends on which operands are constants. So operands that
 //! nodes compute are not folded into initializers, even if they are known, and no rule looks at such a node.
+//!
+//! Shapes flow through nodes whose results nobody knows, too: a Reshape with a constant for a target has a rank, and rows that a Loop stacks
+//! have one more than what is computed of constants in its body. So everything that a node which cannot work is computed from stays, as well
+//! as what the bodies on the way hold; except where the node cannot work whatever its operands are, which shapes tell nobody. A disputed node
+//! is common in models that work, so there only what is known stays as well.
 
 use rustc_hash::FxHashSet;
 
-use crate::ir::{Fact, Facts, Model, NodeId, ValueId};
+use crate::ir::{Fact, Facts, GraphId, Model, NodeId, ValueId};
 use crate::ops::{Event, EventKind};
 
 /// The nodes that are not to be touched, as far as the walks have told.
@@ -18,7 +23,8 @@ pub struct Untouched {
     sources: FxHashSet<NodeId>,
     /// Those of them that cannot work.
     broken: FxHashSet<NodeId>,
-    /// These, and the nodes with known results that compute their operands. A node once found stays here: `hold` forgets what is known of
+    /// These, the nodes that those which cannot work are computed from, and the nodes with known results that compute operands of disputed
+    /// ones. A node once found stays here: `hold` forgets what is known of
     /// its results, so a later call could not find it again.
     nodes: FxHashSet<NodeId>,
 }
@@ -46,9 +52,9 @@ impl Untouched {
         self.nodes.contains(&node)
     }
 
-    /// Finds the nodes with known results that compute operands of such nodes, directly or not, and forgets the contents of these
-    /// results, so that nothing is folded. To be called after each walk.
-    pub fn hold(&mut self, model: &Model, facts: &mut Facts) {
+    /// Finds what is to stay beside such nodes, and forgets the contents of its results, so that nothing is folded. To be called after
+    /// each walk, with the nodes that cannot work whatever their operands are.
+    pub fn hold(&mut self, model: &Model, facts: &mut Facts, hopeless: &FxHashSet<NodeId>) {
         if self.sources.is_empty() {
             return;
         }
@@ -63,6 +69,10 @@ impl Untouched {
                 }
             }
         }
+        let mut broken = self.broken();
+        broken.retain(|node| !hopeless.contains(node));
+        let broken = computed_from(model, &broken);
+        self.nodes.extend(broken.iter().filter_map(|&value| model.value(value).producer()));
         let producers = self.nodes.iter().filter(|id| !self.sources.contains(id)).filter_map(|&id| model.node(id));
         let results: Vec<ValueId> = producers.flat_map(|node| node.outputs().iter().flatten()).copied().collect();
         for value in results {
@@ -70,4 +80,28 @@ impl Untouched {
             facts.set(value, Fact::of(ty));
         }
     }
+}
+
+/// Every value that nodes are computed from, in the graphs they stand in and in bodies on the way.
+pub fn computed_from(model: &Model, nodes: &[NodeId]) -> FxHashSet<ValueId> {
+    let mut found = FxHashSet::default();
+    let mut open = nodes.to_vec();
+    let mut seen: FxHashSet<NodeId> = nodes.iter().copied().collect();
+    while let Some(node) = open.pop().and_then(|id| model.node(id)) {
+        let mut read: Vec<ValueId> = node.inputs().iter().flatten().copied().collect();
+        let mut bodies: Vec<GraphId> = node.subgraphs().collect();
+        while let Some(body) = bodies.pop() {
+            read.extend(model.graph(body).outputs());
+            for inner in model.graph(body).nodes().filter_map(|id| model.node(id)) {
+                read.extend(inner.inputs().iter().flatten());
+                bodies.extend(inner.subgraphs());
+            }
+        }
+        for value in read.into_iter().filter(|&value| found.insert(value)) {
+            // What a body is given depends on the node that holds it.
+            let holder = || model.graph_of(value).and_then(|graph| model.graph(graph).parent());
+            open.extend(model.value(value).producer().or_else(holder).filter(|&node| seen.insert(node)));
+        }
+    }
+    found
 }

@@ -1,15 +1,21 @@
 //! What was done and why, as data, and how it is shown; and what can be done.
 
 mod census;
+mod cuts;
 mod diff;
+mod drawing;
 mod operators;
+mod page;
 mod rules;
 mod table;
 mod timings;
 
 pub use census::{Census, Port};
 pub(crate) use census::{Interface, author_names, input_names};
+pub(crate) use cuts::slices_taken;
+pub use cuts::{AxisTaken, SliceTaken};
 pub(crate) use diff::diff;
+pub use drawing::{Drawing, DrawingForm, DrawnNode, NotDrawn};
 pub use operators::operator_table;
 pub use rules::{rule_table, rule_text};
 
@@ -17,8 +23,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
+use crate::explain::Cause;
 use crate::ops::EventKind;
-use crate::passes::{LastEdit, PassRun, peak_memory};
+use crate::passes::{LastEdit, PassRun, peak_memory, record};
 
 /// What a run did to a model. As text it is a short table of the operators before and after.
 #[derive(Clone, Debug)]
@@ -52,6 +59,12 @@ pub struct Report {
     pub fired: BTreeMap<&'static str, usize>,
     /// The edit that was made last; its place is told where the number of edits was limited.
     pub last_edit: Option<LastEdit>,
+    /// Every edit with its place, in the order in which they were made, where [`Options::detailed`](crate::Options) asks for them.
+    pub edits: Vec<LastEdit>,
+    /// How many nodes are left that compute with nothing but sizes, which only a run decides.
+    pub size_nodes: usize,
+    /// The model before and after in detail, where [`Options::detailed`](crate::Options) asks for it.
+    pub detail: Option<Box<Detail>>,
     /// What each pass took, in the order in which they first ran. A model with functions may be folded several times; all of that is
     /// counted here, but in [`Report::fired`] only what became of the model.
     pub passes: Vec<PassRun>,
@@ -61,7 +74,51 @@ pub struct Report {
     pub seconds: f64,
 }
 
+/// A model before and after in detail.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Detail {
+    /// The model as it was.
+    pub before: Drawing,
+    /// The model as it is.
+    pub after: Drawing,
+    /// What its Slices took.
+    pub slices_before: Vec<SliceTaken>,
+    /// The same for those that are left.
+    pub slices_after: Vec<SliceTaken>,
+    /// Why each node that is left is left.
+    pub causes: Vec<Cause>,
+}
+
+/// A rule or pass that made edits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RuleUse {
+    /// Its name.
+    pub name: &'static str,
+    /// How many edits it made.
+    pub edits: usize,
+    /// What it does; empty for passes without a record.
+    pub sentence: &'static str,
+    /// The law it rests on; empty likewise.
+    pub law: &'static str,
+    /// Whether results stay equal bit for bit.
+    pub exact: bool,
+}
+
 impl Report {
+    /// The rules and passes that made edits.
+    pub fn rules_used(&self) -> Vec<RuleUse> {
+        let fired = self.fired.iter().filter(|(_, edits)| **edits > 0);
+        let used = fired.map(|(name, edits)| match record(name) {
+            Ok(record) => {
+                RuleUse { name, edits: *edits, sentence: record.sentence, law: record.law, exact: record.exact }
+            }
+            Err(_) => RuleUse { name, edits: *edits, sentence: "", law: "", exact: true },
+        });
+        used.collect()
+    }
+
     /// What there is to tell about the nodes that cannot work: the rule each breaks.
     pub fn invalid(&self) -> impl Iterator<Item = &Note> {
         self.notes.iter().filter(|note| note.kind == EventKind::Invalid)
@@ -123,6 +180,7 @@ impl Note {
             EventKind::FalseClaim => "false claim",
             EventKind::Claimed => "claimed",
             EventKind::NamedSize => "named",
+            EventKind::Stopped => "stopped",
         }
     }
 }

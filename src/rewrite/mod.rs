@@ -128,7 +128,7 @@ pub const LATE_RULES: &[&[&[Rule]]] = &[
 
 /// The rules that are used only if the user names them, or an operator set to write the model in: what they write is the standard's, but
 /// ONNX Runtime refuses it where a batch or a sequence is empty.
-pub const ASKED_FOR: &[&str] = &["spelled-attention", "attention-heads", "attention-groups"];
+pub const ASKED_FOR: &[&str] = &["spelled-attention", "attention-heads", "attention-of-parts", "attention-groups"];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {

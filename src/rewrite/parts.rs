@@ -15,6 +15,9 @@ use crate::tensor::Tensor;
 /// How many parts are looked at.
 const MOST: usize = 64;
 
+/// How many bytes may be stored twice so that constants can be strung together: a node less is worth more than a short vector.
+const MOST_TWICE: usize = 2048;
+
 /// The parts of a whole along an axis.
 pub(super) struct Parts {
     pub values: Vec<ValueId>,
@@ -153,7 +156,9 @@ impl Parts {
             let dims = place.shape(first)?;
             let along = (self.axis + dims.len()).checked_sub(rank).and_then(|axis| dims.get(axis));
             let fits = dims.len() <= rank && along.is_none_or(|dim| dim.is_const(1));
-            return (fits && !self.values.contains(&first)).then_some(Work::Common(other));
+            if fits && !self.values.contains(&first) {
+                return Some(Work::Common(other));
+            }
         }
         let tensors: Vec<&Tensor> = others.iter().map(|&other| place.constant(other)).collect::<Option<_>>()?;
         let axis = (self.axis + tensors.first()?.rank()).checked_sub(rank)?;
@@ -161,9 +166,11 @@ impl Parts {
             .iter()
             .zip(&self.sizes)
             .all(|(tensor, &size)| tensor.shape().get(axis).is_some_and(|&dim| i64::try_from(dim) == Ok(size)));
-        // Constants that other nodes read as well would be stored twice.
-        let own = others.iter().zip(nodes).all(|(&other, &id)| place.model.is_read_only_by(other, &[id]));
-        (fits && own).then_some(())?;
+        // Constants that other nodes read as well are stored twice.
+        let shared = others.iter().zip(nodes).zip(&tensors);
+        let shared = shared.filter(|((other, id), _)| !place.model.is_read_only_by(**other, &[**id]));
+        let twice = shared.fold(0usize, |sum, (_, tensor)| sum.saturating_add(tensor.byte_len()));
+        (fits && twice <= MOST_TWICE).then_some(())?;
         Some(Work::Constants(other, place.concatenated(&tensors, axis)?, first))
     }
 

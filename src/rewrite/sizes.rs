@@ -106,6 +106,11 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("whole-multiples", "each size is that of x times a whole number from 1 to 64"),
             ("stretched", "the ratio may change, no axes are named, and the mode does not crop"),
+            (
+                "kernel",
+                "mode nearest, or axes that kernels interpolate: runtimes look at constant scales when they load a model, and at sizes \
+                 only in a run that has elements",
+            ),
             ("computed", "the operand is computed by a node, and not constant already"),
         ],
         exact: true,
@@ -119,6 +124,18 @@ fn computed(place: &Place<'_>, slot: usize) -> Option<ValueId> {
     let value = place.input(slot)?;
     place.model.value(value).producer()?;
     place.constant(value).is_none().then_some(value)
+}
+
+/// Whether ONNX Runtime loads a Resize with constant scales, found by loading one of each mode for up to six axes. `is_kept` tells which
+/// axes keep their sizes.
+fn has_kernel(mode: &[u8], is_kept: &[bool]) -> bool {
+    let is_image = matches!(is_kept, [_, _] | [true, true, _, _] | [true, _, _, true]);
+    match mode {
+        b"nearest" => true,
+        b"cubic" => is_image,
+        b"linear" => is_image || matches!(is_kept, [_, _, _] | [true, true, _, _, _]),
+        _ => false,
+    }
 }
 
 /// An edit that makes operand `slot` a constant vector.
@@ -253,6 +270,10 @@ fn resize(place: &Place<'_>) -> Option<Edit> {
         })
         .collect();
     let factors = factors?;
+    let is_kept: Vec<bool> = factors.iter().map(|&factor| factor == 1.0).collect();
+    if !has_kernel(node.text("mode", b"nearest")?, &is_kept) {
+        return None;
+    }
     let mut edit = place.edit()?;
     let scales = edit.constant(output, "scales", Tensor::vector(factors));
     edit.rewire.push((place.id, 2, Some(scales)));

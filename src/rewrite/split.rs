@@ -14,7 +14,10 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("all-parts", "every part is read by one such node with the same attributes, and by nothing else"),
             ("alike-along-axis", "what is done treats all places along the axis alike, with equal results bit for bit"),
-            ("operand-alike", "another operand is the same along the axis, or a constant of its own for each part"),
+            (
+                "operand-alike",
+                "another operand is the same along the axis, or a constant for each part: a short one if it is read elsewhere",
+            ),
             ("known-sizes", "the sizes of the parts are numbers"),
         ],
         exact: true,

@@ -1,6 +1,8 @@
 //! Initial states of recurrent operators.
 //!
 //! Law: an initial state that is left out is zero. Exporters compute zeros of the batch's size for it.
+//!
+//! Runtimes leave out the product with a state that is not there, and `0·∞` is NaN: so what multiplies the state has to be finite.
 
 use super::{Place, Rule};
 use crate::ir::{Edit, Node, ValueId};
@@ -11,7 +13,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     name: "zero-state",
     law: "LSTM(x, W, R, B, lens, 0, 0) = LSTM(x, W, R, B, lens)",
     sentence: "An initial state of zeros is left out.",
-    premises: &[("zero", "every element of the state is +0, as far as the nodes above tell")],
+    premises: &[
+        ("zero", "every element of the state is +0, as far as the nodes above tell"),
+        ("finite", "the weights that multiply the state are constant and finite"),
+    ],
     exact: true,
     operators: &["LSTM", "GRU", "RNN"],
     apply: zero_state,
@@ -23,10 +28,21 @@ const REACH: usize = 32;
 /// Leaves out `initial_h` and `initial_c` where they are zero. That they have the shape they must have, a run that gives a
 /// result has seen.
 fn zero_state(place: &Place<'_>) -> Option<Edit> {
-    let slot = [5, 6].into_iter().find(|&slot| place.input(slot).is_some_and(|state| is_zero(place, state)))?;
+    // R multiplies `initial_h`, the peepholes `initial_c`.
+    let states = [(5, 2), (6, 7)];
+    let (slot, _) = states.into_iter().find(|&(slot, weights)| {
+        place.input(slot).is_some_and(|state| is_zero(place, state)) && is_finite(place, place.input(weights))
+    })?;
     let mut edit = place.edit()?;
     edit.rewire.push((place.id, slot, None));
     Some(edit)
+}
+
+/// Whether weights, if there are any, are constant and have neither infinities nor NaN.
+fn is_finite(place: &Place<'_>, weights: Option<ValueId>) -> bool {
+    let finite =
+        |tensor: &Tensor| tensor.to_f64s().is_some_and(|numbers| numbers.iter().all(|number| number.is_finite()));
+    weights.is_none_or(|weights| place.constant(weights).is_some_and(finite))
 }
 
 /// Whether every element of a value is a positive zero, as far as the nodes above show it.

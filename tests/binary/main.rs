@@ -11,4 +11,5 @@ mod exports;
 mod hostile;
 mod migration;
 mod mutations;
+mod report;
 mod usage;

@@ -10,6 +10,7 @@ mod check;
 mod claims;
 mod control;
 mod custom;
+mod explain;
 mod external_data;
 mod families;
 mod functions;

@@ -302,6 +302,21 @@ fn operands_of_nodes_that_cannot_work() {
 }
 
 #[test]
+fn what_a_node_that_cannot_work_is_computed_from() {
+    // Rows of a Loop that may not run have the shape that a runtime infers of one, if it can.
+    keeps(17, "g (int64 n, int64[2] pads) => (y) <int64[0,0,0,1] e = {}, int64[2] none = {2,0}> { d = Concat <axis = 1> (e, e)
+        s, rows = Loop (n, \"\", d) <body: graph = b (int64 i, bool c, int64[] s) => (bool go, int64[] t, int64[] u) {
+            go = Identity (c)  t = Mul (s, d)  u = Abs (t) }>
+        y = Pad (rows, none) }", &["Concat <", "Mul (s, d)", "Abs (t)"]);
+    // A Reshape with a constant for a target says the rank.
+    keeps(17, "g (float[a,b] x) => (y) <int64[3] none = {0,0,0}, int64[1] one = {1}> { s = Shape (x)  t = Concat <axis = 0> (s, one)  r = Reshape (x, t)
+        y = Pad (r, none) }", &["Reshape (x, t)", "Concat <"]);
+    // This one cannot work whatever is reshaped.
+    lacks(17, "g (float[a,b] x) => (y) <int64[1] one = {1}> { s = Shape (x)  t = Concat <axis = 0> (s, one)  r = Reshape (x, t)
+        y = Cast (r) }", "Concat <");
+}
+
+#[test]
 fn a_model_without_outputs_stays() {
     keeps(17, "g (float[3] x) => () <float c = {1}> { y = Neg (x)  z = Add (y, c) }", &["Neg (x)", "Add (y, c)"]);
 }

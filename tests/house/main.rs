@@ -22,7 +22,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("rewrite", &["dim", "tensor", "slicing", "ir", "ops"]),
     ("passes", &["dim", "tensor", "slicing", "ir", "ops", "rewrite"]),
     ("check", &["dim", "tensor", "slicing", "ir", "ops", "passes"]),
-    ("report", &["dim", "tensor", "slicing", "ir", "ops", "rewrite", "passes"]),
+    ("explain", &["dim", "tensor", "slicing", "ir", "ops", "rewrite", "passes"]),
+    ("report", &["dim", "tensor", "slicing", "ir", "ops", "rewrite", "passes", "explain"]),
 ];
 
 /// Crates that have one home.

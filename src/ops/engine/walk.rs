@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::custom;
 use crate::dim::{Dim, Scope, is_identifier};
@@ -38,6 +38,8 @@ pub enum EventKind {
     Claimed,
     /// A name is written for a size whose expression is long.
     NamedSize,
+    /// The passes were stopped before they had nothing left to do.
+    Stopped,
 }
 
 /// Something worth telling about a node.
@@ -60,6 +62,8 @@ pub struct Walk {
     pub events: Vec<Event>,
     /// What evaluation may spend.
     pub budget: Budget,
+    /// Nodes that cannot work whatever their operands are.
+    pub hopeless: FxHashSet<NodeId>,
     /// How disputed cases of slicing are read.
     pub slice_rule: SliceRule,
     /// Whether nodes whose operands are known are evaluated.
@@ -93,6 +97,7 @@ impl Walk {
             facts: Facts::new(Rc::clone(&scope)),
             scope,
             events: Vec::new(),
+            hopeless: FxHashSet::default(),
             budget,
             slice_rule,
             evaluate: true,
@@ -228,6 +233,7 @@ impl Walk {
                 };
                 self.tell(id, kind, refusal.to_string());
                 if kind == EventKind::Invalid {
+                    self.note_hopeless(model, id, node);
                     return self.record(model, id, node, Vec::new());
                 }
                 (Vec::new(), registry::operator_of(model, node))
@@ -243,6 +249,20 @@ impl Walk {
             self.evaluate_node(model, id, node, &inputs, operator, &mut facts);
         }
         self.record(model, id, node, facts);
+    }
+
+    /// Takes note of a node that inference refuses even if nothing is known of its operands. Functions and bodies are not asked: what is
+    /// inside them would be inferred for operands that it does not have.
+    fn note_hopeless(&mut self, model: &Model, id: NodeId, node: &Node) {
+        if model.function_of(node).is_some() || node.subgraphs().next().is_some() {
+            return;
+        }
+        let inputs = node.inputs().iter().map(|input| input.map(|_| Fact::unknown())).collect();
+        let told = self.events.len();
+        if matches!(self.state(model, id, node, inputs), Err(Refusal::Invalid(_))) {
+            self.hopeless.insert(id);
+        }
+        self.events.truncate(told);
     }
 
     /// What inference says of the node's results.

@@ -68,16 +68,19 @@ fn per_axis<T: Clone>(pads: &[T], axes: Option<&[usize]>, rank: usize, none: T) 
     Ok(result)
 }
 
+/// The pads of the versions that have them as an attribute.
+fn stated_pads<'a>(cx: &InferCx<'a>) -> Result<&'a [i64], Refusal> {
+    let name = pads_attribute(cx.version);
+    cx.attr_ints(name)?.ok_or_else(|| Refusal::invalid(format!("attribute '{name}' is missing")))
+}
+
 fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     let (dtype, mode) = (data.dtype(), mode(cx)?);
     let axes = if cx.version < 18 { List::Absent } else { List::operand(cx, 3) };
+    let stated = if cx.version < 11 { Some(stated_pads(cx)?) } else { None };
     let Some(shape) = data.shape() else {
-        let known = if cx.version < 11 {
-            cx.attr_ints(pads_attribute(cx.version))?.map(<[i64]>::len)
-        } else {
-            cx.input(1).and_then(Fact::static_len)
-        };
+        let known = if let Some(pads) = stated { Some(pads.len()) } else { cx.input(1).and_then(Fact::static_len) };
         let rank = known.filter(|_| matches!(axes, List::Absent)).map(|pads| pads / 2);
         return Ok(vec![of_rank(cx, dtype, rank)]);
     };
@@ -88,9 +91,7 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
         List::Unknown(_) => return Ok(vec![of_rank(cx, dtype, Some(rank))]),
     };
     let zero = Scalar::Int(Dim::constant(0));
-    let pads = if cx.version < 11 {
-        let name = pads_attribute(cx.version);
-        let pads = cx.attr_ints(name)?.ok_or_else(|| Refusal::invalid(format!("attribute '{name}' is missing")))?;
+    let pads = if let Some(pads) = stated {
         pads.iter().map(|&pad| Scalar::Int(Dim::constant(pad))).collect()
     } else {
         let number = axes.as_ref().map_or(rank, Vec::len);

@@ -4,6 +4,7 @@
 //!
 //! * `join(Attention(part(q), part(k), part(v))) = Attention(q, k, v; q_num_heads, kv_num_heads)`, where `part` is a Reshape to
 //!   `[batch, length, heads, size]` and a Transpose that puts the heads before the length, and `join` is the way back
+//! * `join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x))` where `part` also makes an axis of three before the heads
 //! * `Attention(q, repeat(k), repeat(v)) = Attention(q, k, v)` where each head stands several times in a row
 
 use super::{Place, Rule};
@@ -26,6 +27,21 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         exact: false,
         operators: &["Transpose"],
         apply: heads,
+    },
+    Rule {
+        name: "attention-of-parts",
+        law: "join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x); q_num_heads, kv_num_heads)",
+        sentence: "Queries, keys and values that are computed as one are parted by a Split, if an operator set is asked for.",
+        premises: &[
+            ("parted", "one value is parted into queries, keys and values first and then into heads"),
+            ("three", "they are all of its parts"),
+            ("joined", "what the attention gives is transposed so that the length stands before the heads"),
+            ("no-cache", "the attention has no caches, and no results but the first"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["Transpose"],
+        apply: stacked,
     },
     Rule {
         name: "attention-groups",
@@ -52,7 +68,6 @@ fn operands(node: &Node) -> Option<[ValueId; 3]> {
 
 /// Looks at the transposition behind an attention.
 fn heads(place: &Place<'_>) -> Option<Edit> {
-    let output = place.only_output()?;
     let result = place.input(0)?;
     let (id, node) = place.producer(result, "Attention")?;
     let [q, k, v] = operands(node)?;
@@ -62,25 +77,87 @@ fn heads(place: &Place<'_>) -> Option<Edit> {
     let mut remove = vec![place.id, id];
     let parts = [q, k, v].map(|value| Part::of(place, value, id, &mut remove));
     let [Some(q), Some(k), Some(v)] = parts else { return None };
-    let joined = join(place, place.shape(output)?)?;
     let added = [&q, &k, &v].iter().filter(|part| part.sizes.is_some()).count();
     if added.checked_add(2)? > remove.len() {
         return None;
     }
     let reads = [&q, &k, &v].map(|part| part.source);
     let mut edit = place.fuse(remove, &reads, 0)?;
-    let mut inputs = Vec::with_capacity(node.inputs().len());
+    let mut inputs = Vec::with_capacity(reads.len());
     for part in [&q, &k, &v] {
         inputs.push(Some(part.joined(place, &mut edit)?));
     }
+    side_by_side(place, edit, node, inputs, [q.heads, k.heads])
+}
+
+/// The attention of operands whose heads are side by side, and the node looked at as a Reshape of that.
+fn side_by_side(
+    place: &Place<'_>,
+    mut edit: Edit,
+    node: &Node,
+    mut inputs: Vec<Option<ValueId>>,
+    [q_heads, kv_heads]: [i64; 2],
+) -> Option<Edit> {
+    let (result, output) = (place.input(0)?, place.only_output()?);
+    let parted = place.shape(output)?;
     inputs.extend(node.inputs().iter().skip(inputs.len()));
     let attention = NewNode { inputs, ..NewNode::like(node) };
-    let attention = attention.with("kv_num_heads", k.heads).with("q_num_heads", q.heads);
+    let attention = attention.with("kv_num_heads", kv_heads).with("q_num_heads", q_heads);
     let whole = edit.new_value(result, "joined");
     edit.insert.push(attention.output(whole));
-    let (from, to) = (joined, place.shape(output)?);
-    let part = place.build(&mut edit, output).reshape_to(place.scope(), whole, &from, to)?;
+    let joined = join(place, parted)?;
+    let part = place.build(&mut edit, output).reshape_to(place.scope(), whole, &joined, parted)?;
     Some(edit.inserting(part.output(output)))
+}
+
+/// Looks at the transposition behind an attention of queries, keys and values that are parts of one value.
+fn stacked(place: &Place<'_>) -> Option<Edit> {
+    const PARTS: usize = 3;
+    // Of `[batch, length, 3, heads, size]`, without the axis of three.
+    const PARTED: [usize; 4] = [0, 3, 1, 4];
+    let result = place.input(0)?;
+    let (id, node) = place.producer(result, "Attention")?;
+    let values = operands(node)?;
+    if place.this()?.permutation(4)? != SWAP || place.shape(result)?.len() != 4 {
+        return None;
+    }
+    let gather = |value: ValueId| place.producer(value, "Gather");
+    let (_, first) = gather(*values.first()?)?;
+    let (stack, axis) = (first.input(0)?, place.read(first).axis(PARTED.len().checked_add(1)?)?);
+    let (turn, transpose) = place.producer(stack, "Transpose")?;
+    let mut perm = place.read(transpose).permutation(PARTED.len().checked_add(1)?)?;
+    if perm.remove(axis) != 2 || perm != PARTED {
+        return None;
+    }
+    let (mut remove, mut places) = (vec![place.id, id], Vec::new());
+    for value in values {
+        let (gather, node) = gather(value)?;
+        let alike = node.input(0) == Some(stack) && place.read(node).axis(PARTED.len().checked_add(1)?) == Some(axis);
+        let index = node.input(1).filter(|_| alike && place.shape(value).is_some_and(|dims| dims.len() == 4))?;
+        let [index] = place.const_ints(index)?[..] else { return None };
+        places.push(usize::try_from(index).ok().filter(|at| *at < PARTS && !places.contains(at))?);
+        remove.extend(place.is_internal(value, &[id]).then_some(gather));
+    }
+    let parted = transpose.input(0)?;
+    let (reshape, inner) = place.producer(parted, "Reshape")?;
+    let ([batch, length, count, heads, size], source) = (place.shape(parted)?, inner.input(0)?) else { return None };
+    let (number, width) = (heads.as_const()?, place.scope().mul(heads, size));
+    let whole = [batch.clone(), length.clone(), place.scope().mul(&width, count)];
+    let dims = place.shape(source)?;
+    let fits = dims.len() == whole.len() && dims.iter().zip(&whole).all(|(a, b)| place.scope().eq(a, b).is_yes());
+    if !fits || !count.is_const(3) || remove.len() != PARTS.checked_add(2)? {
+        return None;
+    }
+    if place.is_internal(stack, &remove) {
+        remove.push(turn);
+        remove.extend(place.is_internal(parted, &[turn]).then_some(reshape));
+    }
+    let mut edit = place.fuse(remove, &[source], 0)?;
+    let outputs: Vec<ValueId> = ["first", "second", "third"].map(|part| edit.new_value(source, part)).to_vec();
+    let split = place.build(&mut edit, source).split(source, 2, vec![width.as_const()?; PARTS])?;
+    edit.insert.push(outputs.iter().fold(split, |split, &part| split.output(part)));
+    let inputs = places.iter().map(|&at| outputs.get(at).copied()).collect();
+    side_by_side(place, edit, node, inputs, [number, number])
 }
 
 /// `[batch, length, heads, size]` as `[batch, length, heads · size]`.

@@ -13,6 +13,8 @@
 //! * **Weights** ([`Peak`]): a product `s·w` other than 0 is normal, and it times an operand of ordinary size is, too: what a factor below 1
 //!   makes small stays far enough above the smallest normal number, and what one above 1 makes large below the largest. For
 //!   float16, whose small weights have few digits anyway, the largest of each channel decides.
+//!   Each new weight of float16 is off by up to half a unit in its last place. In a sum of many products such errors come to no more than the
+//!   rounding of a result of the usual size, `√n` of `n` products; of a sum that cancels to less, digits are lost.
 //! * **Values** ([`may_move`]): a factor that passes computed values scales all of these; it is within the last column, so that
 //!   values of up to 2¹¹² and down to 2⁻¹¹⁰ (in float) have room.
 //! * **Shifts** ([`may_shift`]): `x + t` is exact for `x` near `−t`, and `w·x + w·t` is off by the rounding of `w·t`. With `|t| ≤ 1` that is

@@ -78,10 +78,6 @@ pub(super) const RULES: &[Rule] = &[
                 "no node on the way can fail, or each computes something in any case: at size 0 it would not run",
             ),
             ("no-quantized-constant", "it is no constant that is quantized then: OpenVINO fails on products with one"),
-            (
-                "no-constant-stack",
-                "it is no constant stack of matrices to multiply by: OpenCV takes wrong ones of those",
-            ),
         ],
         exact: true,
         operators: traits::SPREADING,

@@ -1,0 +1,420 @@
+//! Why a node that is left is left.
+
+use crate::dim::{Dim, Scope};
+use crate::ir::{Definition, Fact, Facts, Model, Node, NodeId, ValueId};
+use crate::ops::{EventKind, operator_of, slice_cuts};
+use crate::slicing::Bound;
+
+use super::Folded;
+use super::reach::{Kind, Reach, Reaches, integers, is_unknown};
+
+/// Expressions with more letters are cut.
+const LONG: usize = 60;
+
+/// What sort of reason keeps a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum CauseKind {
+    /// It computes with the values of inputs: that is what the model is for.
+    Values,
+    /// It takes a part of such values, or puts them elsewhere.
+    Moves,
+    /// It computes numbers from sizes that are decided when the model runs.
+    Sizes,
+    /// Its operator, or one before it, is not known.
+    Operator,
+    /// It draws random numbers, or computes with some.
+    Random,
+    /// It keeps constants quantized for the runtime.
+    Quantized,
+    /// It could have been computed, and was not.
+    Declined,
+    /// It cannot work, or what it does is in dispute, or it computes the operands of such a node.
+    Untouched,
+}
+
+impl CauseKind {
+    /// What sort it is, in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            CauseKind::Values => "values",
+            CauseKind::Moves => "moves",
+            CauseKind::Sizes => "sizes",
+            CauseKind::Operator => "operator",
+            CauseKind::Random => "random",
+            CauseKind::Quantized => "quantized",
+            CauseKind::Declined => "declined",
+            CauseKind::Untouched => "untouched",
+        }
+    }
+
+    /// What sort it is, in a clause about nodes.
+    pub fn title(self) -> &'static str {
+        match self {
+            CauseKind::Values => "Computes with values of the inputs",
+            CauseKind::Moves => "Takes or moves parts of values of the inputs",
+            CauseKind::Sizes => "Computes with sizes that only a run decides",
+            CauseKind::Operator => "Waits for an operator that is not known",
+            CauseKind::Random => "Computes with random numbers",
+            CauseKind::Quantized => "Keeps constants quantized",
+            CauseKind::Declined => "Could have been folded, and was not",
+            CauseKind::Untouched => "Left as it is, because it cannot work or is in dispute",
+        }
+    }
+}
+
+/// Why a node is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cause {
+    /// The node: its operator, its name or the name of a result.
+    pub node: String,
+    /// Its operator, with the domain if it is not the default one.
+    pub operator: String,
+    /// Its first result.
+    pub result: String,
+    /// What sort of reason it is.
+    pub kind: CauseKind,
+    /// The reason, in a clause.
+    pub reason: String,
+    /// The way from the node to an input or an operator, a value or node each.
+    pub chain: Vec<String>,
+}
+
+/// Why each node that is left is left, in an order to compute in, those of bodies after the node that holds them.
+pub(super) fn causes(folded: &Folded<'_>, reaches: &Reaches) -> Vec<Cause> {
+    let model = folded.model;
+    let mut found = Vec::new();
+    let mut graphs = vec![model.main()];
+    while let Some(graph) = graphs.pop() {
+        let order = model.topological(graph).unwrap_or_else(|_| model.graph(graph).nodes().collect());
+        for id in order {
+            found.extend(cause(folded, reaches, id));
+            graphs.extend(model.node(id).into_iter().flat_map(Node::subgraphs));
+        }
+    }
+    found
+}
+
+/// Why one node is left.
+pub(super) fn cause(folded: &Folded<'_>, reaches: &Reaches, id: NodeId) -> Option<Cause> {
+    let model = folded.model;
+    let node = model.node(id)?;
+    let view = View { model, facts: &folded.outcome.facts, reaches };
+    let (kind, reason, from) = reason(folded, &view, id, node);
+    let result = node.outputs().iter().flatten().next().map_or_else(String::new, |&value| view.name(value).to_string());
+    let chain = from.map_or_else(Vec::new, |value| view.chain(value));
+    Some(Cause { node: model.describe(id), operator: node.operator(), result, kind, reason, chain })
+}
+
+type Reason = (CauseKind, String, Option<ValueId>);
+
+fn reason(folded: &Folded<'_>, view: &View<'_>, id: NodeId, node: &Node) -> Reason {
+    if is_unknown(view.model, node) {
+        return (CauseKind::Operator, format!("the operator '{}' is not known", node.operator()), None);
+    }
+    if view.model.function_of(node).is_some() {
+        return (CauseKind::Values, "it calls a function of the model".to_string(), None);
+    }
+    let described = view.model.describe(id);
+    let note = folded.outcome.notes.iter().find(|(place, kind, _)| {
+        *place == described && !matches!(kind, EventKind::Claimed | EventKind::FalseClaim | EventKind::NamedSize)
+    });
+    let results: Vec<ValueId> = node.outputs().iter().flatten().copied().collect();
+    let first = Reach { kind: Kind::Constant, via: None };
+    let reach = results.iter().map(|&value| view.reaches.get(value)).max_by_key(|reach| reach.kind).unwrap_or(first);
+    let from = reach.via;
+    match (note, reach.kind) {
+        (Some((_, EventKind::Invalid | EventKind::Disputed, reason)), _) => {
+            (CauseKind::Untouched, reason.clone(), from)
+        }
+        (Some((_, _, reason)), Kind::Constant) => (CauseKind::Declined, reason.clone(), from),
+        (None, Kind::Constant) => constant(view, node),
+        (_, Kind::Random) => match from {
+            None => (CauseKind::Random, "it draws random numbers, other ones in each run".to_string(), None),
+            Some(_) => (CauseKind::Random, "it computes with random numbers".to_string(), from),
+        },
+        (_, Kind::Sizes) => sizes(view, node, &results, from),
+        (_, Kind::Opaque) => {
+            (CauseKind::Operator, "it computes with the result of an operator that is not known".to_string(), from)
+        }
+        (_, Kind::Values) => values(view, id, node, from),
+    }
+}
+
+/// A node whose results are the same in every run.
+fn constant(view: &View<'_>, node: &Node) -> Reason {
+    if ["DequantizeLinear", "QuantizeLinear", "DynamicQuantizeLinear"].iter().any(|name| node.is(name)) {
+        let reason = "it keeps a constant quantized, which is what runtimes look for; --fold-dequantize computes it";
+        let reason = if node.is("DequantizeLinear") { reason } else { "it keeps a constant quantized" };
+        return (CauseKind::Quantized, reason.to_string(), None);
+    }
+    let operand = node.inputs().iter().flatten().copied().find_map(|value| view.model.value(value).producer());
+    let is_quantized = operand.and_then(|id| view.model.node(id)).is_some_and(|node| node.is("DequantizeLinear"));
+    if is_quantized {
+        let reason = "it moves a constant that is kept quantized for the runtime".to_string();
+        return (CauseKind::Quantized, reason, None);
+    }
+    if operator_of(view.model, node).is_some_and(|operator| operator.eval.is_none()) {
+        return (CauseKind::Declined, "this program does not evaluate its operator".to_string(), None);
+    }
+    let is_known =
+        node.outputs().iter().flatten().any(|&value| view.facts.get(value).is_some_and(|f| f.data().is_some()));
+    let reason = match is_known {
+        true => "its result is known, and it stays because of what reads it or because the model would grow",
+        false => "its operands are constants, and it was not evaluated",
+    };
+    (CauseKind::Declined, reason.to_string(), None)
+}
+
+/// A node that computes with sizes alone.
+fn sizes(view: &View<'_>, node: &Node, results: &[ValueId], from: Option<ValueId>) -> Reason {
+    let mut told: Vec<String> = Vec::new();
+    for &value in results {
+        let Some(fact) = view.facts.get(value) else { continue };
+        let elements = integers(fact);
+        let dims = if elements.is_empty() { fact.shape().unwrap_or_default().to_vec() } else { elements };
+        told.extend(dims.iter().filter(|dim| dim.as_const().is_none()).take(3).map(|dim| view.size(dim)));
+    }
+    told.dedup();
+    told.truncate(3);
+    let what = match (node.is("Shape") || node.is("Size"), told.is_empty()) {
+        (true, false) => format!("it gives {}", told.join(", ")),
+        (_, true) => "it computes with sizes".to_string(),
+        (false, false)
+            if results.iter().any(|&value| view.facts.get(value).is_some_and(|f| !integers(f).is_empty())) =>
+        {
+            format!("it computes {}", told.join(", "))
+        }
+        (false, false) => format!("what it makes has sizes {}", told.join(", ")),
+    };
+    let names = view.input_sizes(results, node);
+    let known = if names.is_empty() { String::new() } else { format!(", and {} known only in a run", is(&names)) };
+    let readers = view.readers(results);
+    (CauseKind::Sizes, format!("{what}{known}{readers}"), from)
+}
+
+fn is(names: &[String]) -> String {
+    match names {
+        [one] => format!("{one} is"),
+        [rest @ .., last] => format!("{} and {last} are", rest.join(", ")),
+        [] => String::new(),
+    }
+}
+
+/// A node that computes with values of the inputs.
+fn values(view: &View<'_>, id: NodeId, node: &Node, from: Option<ValueId>) -> Reason {
+    let reach = |slot: usize| node.input(slot).map(|value| (value, view.reaches.get(value).kind));
+    let name = |slot: usize| node.input(slot).map_or("", |value| view.name(value));
+    let moves = |reason: String| (CauseKind::Moves, reason, from);
+    match node.op_type.as_str() {
+        "Slice" => moves(slice(view, id, node)),
+        "Shape" | "Size" => {
+            let text = "it gives sizes that depend on values of the inputs".to_string();
+            (CauseKind::Sizes, format!("{text}{}", view.readers(&outputs(node))), from)
+        }
+        "Gather" | "GatherElements" | "GatherND" => match (reach(0), reach(1)) {
+            (_, Some((indices, Kind::Values))) => {
+                let text = format!("its indices '{}' are values of {}", view.name(indices), view.root(indices));
+                (CauseKind::Moves, text, Some(indices))
+            }
+            (_, Some((indices, Kind::Sizes))) => moves(format!(
+                "its indices '{}' depend on sizes, and its data are values of {}",
+                view.name(indices),
+                view.root_of(from)
+            )),
+            _ => moves(format!("it takes elements of '{}', which are values of {}", name(0), view.root_of(from))),
+        },
+        "Expand" => moves(format!("it repeats '{}'{}{}", name(0), view.shapes(node), view.readers(&outputs(node)))),
+        "Where" => match reach(0) {
+            Some((condition, Kind::Values)) => {
+                let text =
+                    format!("its condition '{}' depends on values of {}", view.name(condition), view.root(condition));
+                (CauseKind::Moves, text, Some(condition))
+            }
+            Some((condition, Kind::Sizes)) => moves(format!(
+                "its condition '{}' depends on sizes, and it chooses between values of {}",
+                view.name(condition),
+                view.root_of(from)
+            )),
+            _ => moves(format!(
+                "its condition '{}' chooses some of one and some of the other, and these are values of {}",
+                name(0),
+                view.root_of(from)
+            )),
+        },
+        "Range" => moves(format!("where it begins and ends depends on values of {}", view.root_of(from))),
+        "Reshape" | "Transpose" | "Concat" | "Split" | "Squeeze" | "Unsqueeze" | "Identity" | "Pad" | "Tile"
+        | "Flatten" => moves(format!("it moves values of {}{}", view.root_of(from), view.shapes(node))),
+        _ => (CauseKind::Values, format!("it computes with values of {}", view.root_of(from)), from),
+    }
+}
+
+fn outputs(node: &Node) -> Vec<ValueId> {
+    node.outputs().iter().flatten().copied().collect()
+}
+
+/// What a Slice takes, and when that would be all.
+fn slice(view: &View<'_>, id: NodeId, node: &Node) -> String {
+    let data = node.input(0).map_or("", |value| view.name(value));
+    let Some(cuts) = slice_cuts(view.model, view.facts, id) else {
+        let open =
+            (1..5).filter_map(|slot| node.input(slot)).find(|&value| view.reaches.get(value).kind > Kind::Constant);
+        return match open {
+            Some(bound) => format!("its operand '{}' depends on {}", view.name(bound), view.depends(bound)),
+            None => format!("what it takes of '{data}' is not told apart: the shape is not known, or readings differ"),
+        };
+    };
+    let mut told = Vec::new();
+    for (axis, cut) in cuts.cut() {
+        let Some(dim) = cuts.dims.get(axis) else { continue };
+        told.push(match &cut.exact {
+            Some((start, len)) => {
+                let never = view.facts.scope().eq(len, dim).is_no();
+                let never = if never { "" } else { ", which is all of it for some sizes and not for others" };
+                let (start, len, dim) = (view.size(start), view.size(len), view.size(dim));
+                format!("{len} of {dim} on axis {axis}, from {start}{never}")
+            }
+            None => {
+                let bound = |bound: &Bound| match bound {
+                    Bound::At(dim) => view.size(dim),
+                    Bound::Open => String::new(),
+                    Bound::Unknown => "?".to_string(),
+                };
+                let range = format!("{}:{}", bound(&cut.range.begin), bound(&cut.range.end));
+                format!(
+                    "[{range}] of {} on axis {axis}, and no expression was found for how much that is",
+                    view.size(dim)
+                )
+            }
+        });
+    }
+    if told.is_empty() {
+        return format!("it takes all of '{data}', and stays because of its name or what reads it");
+    }
+    format!("it takes of '{data}' {}", told.join("; "))
+}
+
+/// A model with what is known of it, and how its things are called.
+pub(super) struct View<'v> {
+    pub model: &'v Model,
+    pub facts: &'v Facts,
+    pub reaches: &'v Reaches,
+}
+
+impl View<'_> {
+    pub fn scope(&self) -> &Scope {
+        self.facts.scope()
+    }
+
+    pub fn name(&self, value: ValueId) -> &str {
+        &self.model.value(value).name
+    }
+
+    /// A size as text, cut if it is long.
+    pub fn size(&self, dim: &Dim) -> String {
+        let text = self.scope().format(dim);
+        match text.char_indices().nth(LONG) {
+            Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+            None => text,
+        }
+    }
+
+    /// What is at the end of the way from a value: an input, or what computes it.
+    pub fn root(&self, value: ValueId) -> String {
+        let last = self.reaches.chain(value).last().copied().unwrap_or(value);
+        match self.model.value(last).definition() {
+            Definition::Input(graph) if graph == self.model.main() => format!("input '{}'", self.name(last)),
+            Definition::Input(_) => format!("'{}', which a loop or body is given", self.name(last)),
+            _ => format!("'{}'", self.name(last)),
+        }
+    }
+
+    pub fn root_of(&self, value: Option<ValueId>) -> String {
+        value.map_or_else(|| "the inputs".to_string(), |value| self.root(value))
+    }
+
+    /// What a value depends on, as a noun.
+    pub fn depends(&self, value: ValueId) -> String {
+        match self.reaches.get(value).kind {
+            Kind::Constant => "nothing but constants".to_string(),
+            Kind::Sizes => "sizes of the inputs".to_string(),
+            Kind::Random => "random numbers".to_string(),
+            Kind::Opaque => format!("an operator that is not known, by {}", self.root(value)),
+            Kind::Values => format!("values of {}", self.root(value)),
+        }
+    }
+
+    /// The way from a value to an input or operator: what computes each value.
+    pub fn chain(&self, value: ValueId) -> Vec<String> {
+        const MOST: usize = 12;
+        let chain = self.reaches.chain(value);
+        let told = |value: &ValueId| match self.model.value(*value).definition() {
+            Definition::Node(node, _) => format!("'{}' by {}", self.name(*value), self.model.describe(node)),
+            Definition::Input(graph) if graph == self.model.main() => format!("input '{}'", self.name(*value)),
+            _ => format!("'{}'", self.name(*value)),
+        };
+        if chain.len() <= MOST {
+            return chain.iter().map(told).collect();
+        }
+        let mut shown: Vec<String> = chain.iter().take(MOST - 2).map(told).collect();
+        shown.push(format!("{} more", chain.len() - MOST + 1));
+        shown.extend(chain.last().map(told));
+        shown
+    }
+
+    /// The shapes of the first operand and result, if they are known and differ.
+    fn shapes(&self, node: &Node) -> String {
+        let shape = |value: Option<ValueId>| {
+            let dims = self.facts.get(value?).and_then(Fact::shape)?;
+            Some(format!("[{}]", dims.iter().map(|dim| self.size(dim)).collect::<Vec<_>>().join(", ")))
+        };
+        match (shape(node.input(0)), shape(node.output(0))) {
+            (Some(before), Some(after)) if before != after => format!(" of {before} to {after}"),
+            _ => String::new(),
+        }
+    }
+
+    /// Who reads these values.
+    fn readers(&self, values: &[ValueId]) -> String {
+        let mut readers: Vec<String> = Vec::new();
+        for &value in values {
+            for (user, _) in self.model.users(value) {
+                let text = self.model.describe(user);
+                if !readers.contains(&text) {
+                    readers.push(text);
+                }
+            }
+        }
+        let is_output = values.iter().any(|&value| self.model.is_output(value));
+        match (readers.as_slice(), is_output) {
+            ([], true) => "; it is an output".to_string(),
+            ([], false) => String::new(),
+            ([one], _) => format!("; read by {one}"),
+            ([first, rest @ ..], _) => format!("; read by {first} and {} more", rest.len()),
+        }
+    }
+
+    /// The inputs' sizes that results or, if these tell none, operands depend on: `dim h of input 'x'`.
+    fn input_sizes(&self, results: &[ValueId], node: &Node) -> Vec<String> {
+        let of = |values: &[ValueId]| {
+            let mut names: Vec<String> = Vec::new();
+            for fact in values.iter().filter_map(|&value| self.facts.get(value)) {
+                let elements = integers(fact);
+                for symbol in fact.shape().into_iter().flatten().chain(&elements).flat_map(|dim| dim.symbols()) {
+                    let name = self.scope().name(symbol).to_string();
+                    if self.reaches.inputs.contains(&symbol) && !names.contains(&name) {
+                        names.push(name);
+                    }
+                }
+            }
+            names
+        };
+        let mut names = of(results);
+        if names.is_empty() {
+            names = of(&node.inputs().iter().flatten().copied().collect::<Vec<_>>());
+        }
+        names.truncate(4);
+        names
+    }
+}

@@ -1,0 +1,215 @@
+//! Answers for one node, tensor or size, by its name.
+
+use std::fmt::Write as _;
+
+use super::cause::{View, cause};
+use super::reach::Reaches;
+use super::search::key;
+use super::supposition::{Candidates, Size};
+use super::{Explanation, Folded, NoPlace};
+use crate::dim::{Dim, Symbol};
+use crate::ir::text::type_text;
+use crate::ir::{DeclaredType, DimClaim, Fact, Model, NodeId, ValueId};
+use crate::ops::EventKind;
+use crate::rewrite::meant;
+
+/// What has a name.
+pub(super) enum Place {
+    /// A size of the inputs.
+    Size(Size),
+    /// A size that is written with this name, and a value that has it.
+    Written(ValueId, Option<Dim>),
+    /// A node that is left.
+    Node(NodeId),
+    /// A value that is left and no node computes.
+    Value(ValueId),
+    /// A node that is not left: what it was.
+    Gone(String),
+}
+
+/// Finds what has a name: in the result first, then in the model as it was.
+pub(super) fn find(folded: &Folded<'_>, candidates: &Candidates, name: &str) -> Result<Place, NoPlace> {
+    let scope = folded.outcome.facts.scope();
+    if let Some(size) = candidates.size(scope, name) {
+        return Ok(Place::Size(size.clone()));
+    }
+    let (model, original) = (folded.model, folded.original);
+    if let Some(id) = node_named(model, name) {
+        return Ok(Place::Node(id));
+    }
+    if let Some(value) = values(model).find(|&value| model.value(value).name == name) {
+        return Ok(model.value(value).producer().map_or(Place::Value(value), Place::Node));
+    }
+    if let Some((value, axis)) = written(model, name) {
+        let dims = folded.outcome.facts.get(value).and_then(Fact::shape);
+        return Ok(Place::Written(value, dims.and_then(|dims| dims.get(axis)).cloned()));
+    }
+    let by_value = || {
+        let value = values(original).find(|&value| original.value(value).name == name)?;
+        Some(original.value(value).producer().map_or_else(|| format!("'{name}'"), |id| original.describe(id)))
+    };
+    if let Some(described) = node_named(original, name).map(|id| original.describe(id)).or_else(by_value) {
+        return Ok(Place::Gone(described));
+    }
+    Err(NoPlace { name: name.to_string(), nearest: nearest(folded, candidates, name) })
+}
+
+fn nearest(folded: &Folded<'_>, candidates: &Candidates, name: &str) -> Option<String> {
+    let mut names: Vec<&str> = candidates.sizes.iter().map(|size| size.name.as_str()).collect();
+    for model in [folded.model, folded.original] {
+        names.extend(nodes(model).filter_map(|id| model.node(id)).map(|node| node.name.as_str()));
+        names.extend(values(model).map(|value| model.value(value).name.as_str()));
+    }
+    names.retain(|name| !name.is_empty());
+    meant(name, names.iter().copied()).map(str::to_string)
+}
+
+fn nodes(model: &Model) -> impl Iterator<Item = NodeId> + '_ {
+    model.graphs().filter(|&graph| model.is_live(graph)).flat_map(|graph| model.graph(graph).nodes())
+}
+
+/// Inputs, initializers and results of nodes.
+fn values(model: &Model) -> impl Iterator<Item = ValueId> + '_ {
+    let graphs = model.graphs().filter(|&graph| model.is_live(graph));
+    let held = graphs.flat_map(|graph| model.graph(graph).inputs().iter().chain(model.graph(graph).initializers()));
+    held.copied()
+        .chain(nodes(model).filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten().copied()))
+}
+
+fn node_named(model: &Model, name: &str) -> Option<NodeId> {
+    nodes(model).find(|&id| model.node(id).is_some_and(|node| node.name == name && !name.is_empty()))
+}
+
+/// The first value in whose written shape a size has this name.
+fn written(model: &Model, name: &str) -> Option<(ValueId, usize)> {
+    values(model).find_map(|value| {
+        let dims = model.value(value).declared.as_ref().and_then(DeclaredType::shape)?;
+        let has = |dim: &crate::ir::DeclaredDim| matches!(&dim.claim, DimClaim::Param(text) if text == name);
+        Some((value, dims.iter().position(has)?))
+    })
+}
+
+/// What is said of each of these names.
+pub(super) fn answers(
+    folded: &Folded<'_>,
+    candidates: &Candidates,
+    reaches: &Reaches,
+    explanation: &Explanation,
+    names: &[String],
+) -> Result<Vec<(String, String)>, NoPlace> {
+    let view = View { model: folded.model, facts: &folded.outcome.facts, reaches };
+    let answer = |name: &String| {
+        let text = match find(folded, candidates, name)? {
+            Place::Size(size) => of_size(&view, explanation, &size),
+            Place::Written(value, dim) => of_written(folded, &view, name, value, dim.as_ref()),
+            Place::Node(id) => of_node(folded, &view, explanation, id),
+            Place::Value(value) => of_value(&view, value),
+            Place::Gone(described) => of_gone(folded, name, &described),
+        };
+        Ok((name.clone(), text))
+    };
+    names.iter().map(answer).collect()
+}
+
+fn of_size(view: &View<'_>, explanation: &Explanation, size: &Size) -> String {
+    let (input, axis) = &size.place;
+    let mut text = format!("size '{}': axis {axis} of input '{input}'", size.name);
+    let (low, high) = view.scope().bounds(&Dim::symbol(size.symbol));
+    let range = match (low.filter(|low| *low > 0), high) {
+        (Some(low), Some(high)) => format!("every run that gives a result has it from {low} to {high}"),
+        (Some(low), None) => format!("every run that gives a result has it at least {low}"),
+        (None, Some(high)) => format!("it is at most {high}"),
+        (None, None) => "any size is possible".to_string(),
+    };
+    let has = |value: ValueId| {
+        let dims = view.facts.get(value).and_then(Fact::shape);
+        dims.is_some_and(|dims| dims.iter().any(|dim| dim.symbols().contains(&size.symbol)))
+    };
+    let results: Vec<ValueId> = nodes(view.model)
+        .filter_map(|id| view.model.node(id))
+        .flat_map(|node| node.outputs().iter().flatten().copied())
+        .collect();
+    let with = results.iter().filter(|&&value| has(value)).count();
+    let _ = writeln!(text, "; {range}");
+    let _ = writeln!(text, "  {with} of {} results of nodes have it in their shapes", results.len());
+    let about: Vec<_> = explanation.suggestions.iter().collect();
+    for found in &about {
+        let _ = writeln!(text, "  {}", found.told(explanation));
+    }
+    if about.is_empty() {
+        text.push_str("  nothing that was tried of it lets more be done\n");
+    }
+    text
+}
+
+fn of_written(folded: &Folded<'_>, view: &View<'_>, name: &str, value: ValueId, dim: Option<&Dim>) -> String {
+    let mut text = format!("size '{name}' of '{}'", view.name(value));
+    if let Some((_, _, reason)) = folded
+        .outcome
+        .notes
+        .iter()
+        .find(|(place, kind, _)| *kind == EventKind::NamedSize && place.contains(&format!("'{name}'")))
+    {
+        let _ = writeln!(text, ": a name for what is too long to be written; {reason}");
+    } else {
+        text.push('\n');
+    }
+    open_sizes_of(view, dim.into_iter().flat_map(|dim| view.reaches.open(dim)).collect(), &mut text);
+    text
+}
+
+fn open_sizes_of(view: &View<'_>, mut symbols: Vec<Symbol>, text: &mut String) {
+    symbols.sort_unstable();
+    symbols.dedup();
+    for symbol in symbols.into_iter().take(4) {
+        let size = view.open_size(symbol, 0);
+        let _ = writeln!(text, "  its size '{}': {}", size.name.unwrap_or_default(), size.reason);
+        chain(text, &size.chain);
+    }
+}
+
+fn chain(text: &mut String, chain: &[String]) {
+    for step in chain {
+        let _ = writeln!(text, "    <- {step}");
+    }
+}
+
+fn of_node(folded: &Folded<'_>, view: &View<'_>, explanation: &Explanation, id: NodeId) -> String {
+    let Some((node, cause)) = view.model.node(id).zip(cause(folded, view.reaches, id)) else { return String::new() };
+    let mut text = format!("{}: {}\n", cause.node, cause.reason);
+    chain(&mut text, &cause.chain);
+    let mut open = Vec::new();
+    for &value in node.outputs().iter().flatten() {
+        let ty =
+            view.model.value(value).declared.as_ref().map_or_else(|| "nothing is known of it".to_string(), type_text);
+        let _ = writeln!(text, "  result '{}': {ty}", view.name(value));
+        let dims = view.facts.get(value).and_then(Fact::shape).into_iter().flatten();
+        open.extend(dims.flat_map(|dim| view.reaches.open(dim)));
+    }
+    open_sizes_of(view, open, &mut text);
+    let own = key(view.model, node);
+    let mut settles = explanation.suggestions.iter().filter(|found| found.gone.contains(&own)).peekable();
+    match settles.peek() {
+        Some(_) => settles.for_each(|found| _ = writeln!(text, "  it goes with {}", found.told(explanation))),
+        None if explanation.trials.0 > 0 => text.push_str("  nothing that was tried makes it go\n"),
+        None => {}
+    }
+    text
+}
+
+fn of_value(view: &View<'_>, value: ValueId) -> String {
+    let ty = view.model.value(value).declared.as_ref().map_or_else(|| "of unknown type".to_string(), type_text);
+    let what = if view.model.value(value).is_constant() { "constant" } else { "input" };
+    format!("{what} '{}': {ty}\n", view.name(value))
+}
+
+/// What was done at a node that is not left.
+fn of_gone(folded: &Folded<'_>, name: &str, described: &str) -> String {
+    let mut text = format!("{described} is not in the result\n");
+    let quoted = format!("'{name}'");
+    let edits = folded.outcome.edits.iter().filter_map(|edit| Some((edit.name, edit.place.as_ref()?)));
+    for (rule, place) in edits.filter(|(_, place)| place.contains(&quoted)).take(6) {
+        let _ = writeln!(text, "  {rule} at {place}");
+    }
+    text
+}

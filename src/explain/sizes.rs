@@ -1,0 +1,197 @@
+//! Where the sizes come from that the inputs' sizes do not tell.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::cause::View;
+use super::reach::{Kind, Reaches, is_unknown};
+use crate::dim::{Dim, Symbol};
+use crate::ir::{Definition, Fact, Facts, Model, Node, NodeId, Type, ValueId};
+use crate::tensor::DType;
+
+/// A size that the inputs' sizes do not tell, or a tensor of which not even the number of axes is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenSize {
+    /// What it is called in the result; nothing if it is the number of axes that is not known.
+    pub name: Option<String>,
+    /// The first value that has it.
+    pub tensor: String,
+    /// How many results of nodes have it in their shapes.
+    pub tensors: usize,
+    /// Where it comes from, in a sentence without its end.
+    pub reason: String,
+    /// The way from there to an input or an operator.
+    pub chain: Vec<String>,
+}
+
+/// The sizes that the inputs' sizes do not tell, those first that most results have.
+pub(super) fn open_sizes(model: &Model, facts: &Facts, reaches: &Reaches) -> Vec<OpenSize> {
+    let view = View { model, facts, reaches };
+    let mut symbols: FxHashMap<Symbol, usize> = FxHashMap::default();
+    let mut shapeless: FxHashMap<ValueId, usize> = FxHashMap::default();
+    for graph in model.graphs().filter(|&graph| model.is_live(graph)) {
+        for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
+            for &value in node.outputs().iter().flatten() {
+                let fact = facts.get(value);
+                match (fact.and_then(|fact| fact.ty.as_ref()), fact.and_then(Fact::shape)) {
+                    (_, Some(dims)) => {
+                        let open: FxHashSet<Symbol> = dims.iter().flat_map(|dim| reaches.open(dim)).collect();
+                        open.into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().for_each(|symbol| {
+                            *symbols.entry(symbol).or_default() += 1;
+                        });
+                    }
+                    (None | Some(Type::Tensor(_)), None) => {
+                        *shapeless.entry(view.first_shapeless(value)).or_default() += 1
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    let mut found: Vec<OpenSize> =
+        symbols.into_iter().map(|(symbol, tensors)| view.open_size(symbol, tensors)).collect();
+    found.extend(shapeless.into_iter().map(|(value, tensors)| view.rank(value, tensors)));
+    found.sort_by(|a, b| (b.tensors, &a.tensor, &a.name).cmp(&(a.tensors, &b.tensor, &b.name)));
+    found
+}
+
+impl View<'_> {
+    /// What is said of one size.
+    pub fn open_size(&self, symbol: Symbol, tensors: usize) -> OpenSize {
+        let name = Some(self.scope().name(symbol).to_string());
+        let Some(value) = self.reaches.origin(symbol) else {
+            let reason = "it was made on the way, by a node that is not left".to_string();
+            return OpenSize { name, tensor: String::new(), tensors, reason, chain: Vec::new() };
+        };
+        let (reason, from) = self.why(value, &Dim::symbol(symbol));
+        let (tensor, chain) = (self.name(value).to_string(), self.chain(from.unwrap_or(value)));
+        OpenSize { name, tensor, tensors, reason, chain }
+    }
+
+    fn rank(&self, value: ValueId, tensors: usize) -> OpenSize {
+        let (reason, from) = self.why_shapeless(value);
+        let (tensor, chain) = (self.name(value).to_string(), self.chain(from.unwrap_or(value)));
+        OpenSize { name: None, tensor, tensors, reason, chain }
+    }
+
+    fn is_shapeless(&self, value: ValueId) -> bool {
+        let fact = self.facts.get(value);
+        fact.and_then(Fact::shape).is_none()
+            && matches!(fact.and_then(|fact| fact.ty.as_ref()), None | Some(Type::Tensor(_)))
+    }
+
+    /// The value of unknown shape that the shape of `value` is not known because of.
+    fn first_shapeless(&self, value: ValueId) -> ValueId {
+        let (mut at, mut seen) = (value, FxHashSet::default());
+        while seen.insert(at) {
+            let node = self.model.value(at).producer().and_then(|id| self.model.node(id));
+            let before = node.into_iter().flat_map(|node| node.inputs().iter().flatten().copied());
+            match before.into_iter().find(|&value| self.is_shapeless(value) && !seen.contains(&value)) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        at
+    }
+
+    fn why_shapeless(&self, value: ValueId) -> (String, Option<ValueId>) {
+        match self.model.value(value).definition() {
+            Definition::Input(graph) if graph == self.model.main() => {
+                (format!("the model does not say what shape its input '{}' has", self.name(value)), None)
+            }
+            Definition::Input(_) => ("a body is given it, and its shape may be another each time".to_string(), None),
+            Definition::Node(id, _) => self.at_node(id, None),
+            _ => ("nothing is said of its shape".to_string(), None),
+        }
+    }
+
+    fn why(&self, value: ValueId, size: &Dim) -> (String, Option<ValueId>) {
+        match self.model.value(value).definition() {
+            Definition::Input(graph) if graph == self.model.main() => {
+                (format!("it is a value of input '{}'", self.name(value)), None)
+            }
+            Definition::Input(_) => {
+                (format!("a body is given '{}', whose size may be another each time", self.name(value)), None)
+            }
+            Definition::Node(id, _) => self.at_node(id, Some(size)),
+            _ => ("a constant that is not read has it".to_string(), None),
+        }
+    }
+
+    /// Why a node's result has a size that is not known, and the operand that it depends on.
+    fn at_node(&self, id: NodeId, size: Option<&Dim>) -> (String, Option<ValueId>) {
+        let described = self.model.describe(id);
+        let Some(node) = self.model.node(id) else { return (described, None) };
+        if is_unknown(self.model, node) {
+            let reason =
+                format!("{described}: its operator is not known, so nothing is known of the sizes of its results");
+            return (reason, None);
+        }
+        if node.subgraphs().next().is_some() {
+            let reason =
+                format!("{described}: its bodies do not always give the same size, or how often they run is not known");
+            return (reason, self.most(node));
+        }
+        // Operands that say sizes are integers, and come behind what they are said of or are the only ones.
+        let says = |&(slot, value): &(usize, ValueId)| {
+            (slot > 0 || node.inputs().len() == 1 || node.is("Range"))
+                && self.is_integer(value)
+                && self.reaches.get(value).kind > Kind::Sizes
+        };
+        let operands = || node.inputs().iter().enumerate().filter_map(|(slot, value)| Some((slot, (*value)?)));
+        let on = |from: ValueId| {
+            format!("{described}: it depends on '{}', that is on {}", self.name(from), self.depends(from))
+        };
+        if let Some((a, b)) = self.unequal(node, size) {
+            let (a, b) = (self.size(&a), self.size(&b));
+            return (
+                format!("{described}: sizes {a} and {b} of its operands are not proved to be equal"),
+                self.most(node),
+            );
+        }
+        if let Some((_, from)) = operands().find(says) {
+            return (on(from), Some(from));
+        }
+        let is_told = |value: ValueId| {
+            let dims = self.facts.get(value).and_then(Fact::shape);
+            dims.is_some_and(|dims| dims.iter().all(|dim| self.reaches.open(dim).next().is_none()))
+        };
+        match self.most(node) {
+            None => (format!("{described}: the program does not say what size it gives"), None),
+            Some(from) if self.reaches.get(from).kind > Kind::Sizes && operands().all(|(_, value)| is_told(value)) => {
+                (on(from), Some(from))
+            }
+            Some(from) => (format!("{described}: no expression in the inputs' sizes was found for it"), Some(from)),
+        }
+    }
+
+    fn is_integer(&self, value: ValueId) -> bool {
+        let dtype = self.facts.get(value).and_then(Fact::dtype);
+        matches!(dtype, Some(DType::Int64 | DType::Int32 | DType::Bool))
+    }
+
+    /// The operand that a size most likely depends on: of those that depend on most, an integer one.
+    fn most(&self, node: &Node) -> Option<ValueId> {
+        let operands = node.inputs().iter().flatten().copied();
+        operands.rev().max_by_key(|&value| (self.reaches.get(value).kind, self.is_integer(value)))
+    }
+
+    /// Two sizes of operands on the axis of the result, counted from the last one, that would have to be equal: of operands that broadcast, or
+    /// that have as many axes as the result.
+    fn unequal(&self, node: &Node, size: Option<&Dim>) -> Option<(Dim, Dim)> {
+        let size = size?;
+        let shape = |value: ValueId| self.facts.get(value).and_then(Fact::shape);
+        let result = shape(node.output(0)?)?;
+        let at = result.iter().rev().position(|dim| dim == size)?;
+        let pointwise = crate::ops::traits::traits_of(self.model, node).pointwise.is_some();
+        let operands = node.inputs().iter().flatten().filter_map(|&value| shape(value));
+        let alike = operands.filter(|dims| pointwise || dims.len() == result.len());
+        let dims = alike.filter_map(|dims| dims.iter().rev().nth(at).cloned());
+        let mut open: Vec<Dim> = dims.filter(|dim| !dim.is_const(1) && dim != size).collect();
+        open.dedup();
+        match open.as_slice() {
+            [a, b, ..] => Some((a.clone(), b.clone())),
+            _ => None,
+        }
+    }
+}

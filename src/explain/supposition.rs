@@ -1,0 +1,346 @@
+//! What could be known of the inputs: suppositions, and which of them the prover's open questions are about.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::dim::{Dim, Scope, Symbol, comparisons, divisors, is_identifier};
+use crate::ir::{DeclaredType, Fact, Facts, Model};
+use crate::ops::slice_cuts;
+use crate::passes::Assumption;
+
+/// Open questions that are looked at.
+const MOST_DOUBTS: usize = 400;
+/// A supposition that asks for more is none that anybody would give.
+const LARGEST_BOUND: i64 = 512;
+/// Multiples that models of images and streams ask for.
+const LARGEST_MULTIPLE: i64 = 64;
+/// Relations between sizes that are tried.
+const MOST_RELATIONS: usize = 6;
+
+/// What is said of one size.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Range {
+    pub low: Option<i64>,
+    pub high: Option<i64>,
+    pub multiple: Option<i64>,
+}
+
+/// Something that could be known of the inputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Supposition {
+    /// A size, by the words of `--dim`, and what is said of it.
+    Range(String, Range),
+    /// A size that is a number.
+    Size(String, i64),
+    /// A relation between sizes.
+    Relation(String),
+}
+
+impl Supposition {
+    /// As the library takes it.
+    pub fn assumption(&self) -> Assumption {
+        match self {
+            Supposition::Range(name, range) => Assumption::Dim(format!("{name}={}", range.text())),
+            Supposition::Size(name, size) => Assumption::Dim(format!("{name}={size}")),
+            Supposition::Relation(text) => Assumption::Relation(text.clone()),
+        }
+    }
+
+    /// As the command line takes it.
+    pub fn flag(&self) -> String {
+        match self.assumption() {
+            Assumption::Relation(text) => format!("--assume {}", shell_word(&text)),
+            Assumption::Dim(text) | Assumption::InputShape(text) => format!("--dim {}", shell_word(&text)),
+        }
+    }
+
+    /// What it says, as a condition on runs.
+    pub fn condition(&self) -> String {
+        match self {
+            Supposition::Size(name, size) => format!("{name} is {size}"),
+            Supposition::Relation(text) => text.clone(),
+            Supposition::Range(name, range) => {
+                let mut told = Vec::new();
+                match (range.low, range.high) {
+                    (Some(low), Some(high)) => told.push(format!("from {low} to {high}")),
+                    (Some(low), None) => told.push(format!("at least {low}")),
+                    (None, Some(high)) => told.push(format!("at most {high}")),
+                    (None, None) => {}
+                }
+                told.extend(range.multiple.map(|multiple| format!("a multiple of {multiple}")));
+                format!("{name} is {}", told.join(" and "))
+            }
+        }
+    }
+}
+
+impl Range {
+    fn text(&self) -> String {
+        let bound = |bound: Option<i64>| bound.map_or_else(String::new, |bound| bound.to_string());
+        let range = match (self.low, self.high) {
+            (None, None) => String::new(),
+            (low, high) => format!("{}..{}", bound(low), bound(high)),
+        };
+        let multiple = self.multiple.map_or_else(String::new, |multiple| format!(":{multiple}"));
+        format!("{range}{multiple}")
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Range::default()
+    }
+}
+
+/// A word as a shell takes it.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-=:+,/".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_string();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// A size of the inputs, and what could be known of it.
+#[derive(Clone, Debug)]
+pub(super) struct Size {
+    pub symbol: Symbol,
+    /// What `--dim` calls it.
+    pub name: String,
+    /// Where it stands first: the input and the axis.
+    pub place: (String, usize),
+    /// How many open questions are about it.
+    pub asked: usize,
+    /// Lower bounds that settle open questions.
+    pub lows: BTreeSet<i64>,
+    /// Upper bounds likewise.
+    pub highs: BTreeSet<i64>,
+    /// The number that it is divided by, all in all; 1 if by none.
+    pub multiple: i64,
+}
+
+/// What could be known of the inputs.
+pub(super) struct Candidates {
+    pub sizes: Vec<Size>,
+    /// Relations between sizes, those first that were asked about most often.
+    pub relations: Vec<String>,
+    /// Sizes that may be the same.
+    pub equalities: Vec<String>,
+}
+
+impl Candidates {
+    /// The suppositions that could settle what is open after `model` was made from `original`.
+    pub fn new(original: &Model, model: &Model, facts: &Facts) -> Self {
+        let mut candidates =
+            Candidates { sizes: sizes_of(original, facts), relations: Vec::new(), equalities: Vec::new() };
+        let scope = facts.scope();
+        let mut doubts: Vec<Dim> = remains(model, facts);
+        candidates.multiples(model, facts, &doubts);
+        doubts.extend(scope.doubts().into_iter().take(MOST_DOUBTS).map(|(slack, _)| slack));
+        for slack in &doubts {
+            candidates.note(scope, slack, true);
+            // A question about several sizes may come down to one about one of them: which member of a maximum is the largest.
+            comparisons(slack).iter().for_each(|difference| candidates.note(scope, difference, false));
+        }
+        candidates
+    }
+
+    /// The size of this name or, for whoever has only the symbol's name, that.
+    pub fn size(&self, scope: &Scope, name: &str) -> Option<&Size> {
+        self.sizes.iter().find(|size| size.name == name || &*scope.name(size.symbol) == name)
+    }
+
+    /// What sizes are divided by: of a nested division the product.
+    fn multiples(&mut self, model: &Model, facts: &Facts, more: &[Dim]) {
+        let values = model.graph(model.main()).nodes().filter_map(|id| model.node(id));
+        let facts = values.flat_map(|node| node.outputs().iter().flatten()).filter_map(|&value| facts.get(value));
+        let mut found: BTreeMap<Symbol, i64> = BTreeMap::new();
+        let mut divided: Vec<(Dim, i64)> = Vec::new();
+        for fact in facts {
+            for dim in fact.shape().into_iter().flatten().filter(|dim| dim.as_symbol().is_none()) {
+                divided.extend(divisors(dim));
+            }
+        }
+        divided.extend(more.iter().flat_map(divisors));
+        for (numerator, divisor) in divided {
+            for symbol in numerator.symbols() {
+                let known = found.entry(symbol).or_insert(1);
+                if let Some(multiple) = common_multiple(*known, divisor).filter(|all| *all <= LARGEST_MULTIPLE) {
+                    *known = multiple;
+                }
+            }
+        }
+        for size in &mut self.sizes {
+            size.multiple = found.get(&size.symbol).copied().unwrap_or(1);
+        }
+    }
+
+    /// Takes down what would settle whether `slack` is at least 0: of one size, and if `relates` of several.
+    fn note(&mut self, scope: &Scope, slack: &Dim, relates: bool) {
+        let symbols: Vec<Symbol> = slack.symbols().into_iter().collect();
+        let known: Vec<usize> =
+            symbols.iter().filter_map(|symbol| self.sizes.iter().position(|size| size.symbol == *symbol)).collect();
+        if known.len() < symbols.len() || known.is_empty() {
+            return;
+        }
+        if let [only] = known.as_slice() {
+            let Some(size) = self.sizes.get_mut(*only) else { return };
+            size.asked += 1;
+            let mut multiples = vec![1];
+            multiples.extend(Some(size.multiple).filter(|multiple| *multiple > 1));
+            for multiple in multiples {
+                let (low, high) = thresholds(slack, size.symbol, multiple);
+                let high = high.filter(|_| relates);
+                let other = if relates { None } else { slack_below(slack, size.symbol, multiple) };
+                let low = low.or(other);
+                size.lows.extend(low.filter(|low| (1..=LARGEST_BOUND).contains(low)));
+                size.highs.extend(high.filter(|high| (2..=LARGEST_BOUND * 16).contains(high)));
+            }
+            return;
+        }
+        if relates {
+            self.relation(scope, slack);
+        }
+    }
+
+    /// Only sizes with names of their own can stand in a relation.
+    fn relation(&mut self, scope: &Scope, slack: &Dim) {
+        let is_named = |symbol: Symbol| {
+            let size = self.sizes.iter().find(|size| size.symbol == symbol);
+            size.is_some_and(|size| is_identifier(&size.name) && *size.name == *scope.name(symbol))
+        };
+        if slack.term_count() > 4 || !slack.symbols().into_iter().all(is_named) {
+            return;
+        }
+        let symbols: Vec<Symbol> = slack.symbols().into_iter().collect();
+        if let [a, b] = symbols.as_slice() {
+            let (left, right) = (Dim::symbol(*a), Dim::symbol(*b));
+            let difference = scope.sub(&left, &right);
+            let is_difference = [difference.clone(), scope.neg(&difference)]
+                .iter()
+                .any(|difference| scope.sub(slack, difference).as_const().is_some_and(|rest| (-1..=0).contains(&rest)));
+            if is_difference {
+                let text = format!("{} == {}", scope.name(*a), scope.name(*b));
+                if !self.equalities.contains(&text) {
+                    self.equalities.push(text);
+                }
+            }
+        }
+        // What holds only where sizes are nearly nothing is no supposition that anybody would give.
+        let holds = |even: i64, odd: i64| {
+            let value = |symbol: Symbol| symbols.iter().position(|other| *other == symbol);
+            slack
+                .evaluate(&|symbol| value(symbol).map(|at| if at % 2 == 0 { even } else { odd }))
+                .is_some_and(|slack| slack >= 0)
+        };
+        if ![(8, 8), (8, 64), (64, 8)].iter().any(|&(even, odd)| holds(even, odd)) {
+            return;
+        }
+        let text = scope.inequality(slack);
+        if self.relations.len() < MOST_RELATIONS && !self.relations.contains(&text) {
+            self.relations.push(text);
+        }
+    }
+}
+
+/// Where what a Slice leaves out would have to be nothing, so that it takes all.
+fn remains(model: &Model, facts: &Facts) -> Vec<Dim> {
+    let mut found = Vec::new();
+    for id in model.graph(model.main()).nodes().filter(|&id| model.node(id).is_some_and(|node| node.is("Slice"))) {
+        let Some(cuts) = slice_cuts(model, facts, id) else { continue };
+        for (axis, cut) in cuts.cut() {
+            let both = cut.exact.as_ref().zip(cuts.dims.get(axis));
+            found.extend(
+                both.map(|((_, len), dim)| facts.scope().sub(len, dim)).filter(|rest| rest.as_const().is_none()),
+            );
+        }
+    }
+    found
+}
+
+/// The sizes of the inputs that are symbols.
+fn sizes_of(original: &Model, facts: &Facts) -> Vec<Size> {
+    let mut sizes: Vec<Size> = Vec::new();
+    for &value in original.graph(original.main()).inputs() {
+        let place = original.value(value);
+        let declared = place.declared.as_ref().and_then(DeclaredType::shape);
+        for (axis, dim) in facts.get(value).and_then(Fact::shape).into_iter().flatten().enumerate() {
+            let Some(symbol) = dim.as_symbol().filter(|symbol| sizes.iter().all(|size| size.symbol != *symbol)) else {
+                continue;
+            };
+            let named = declared.and_then(|dims| dims.get(axis)).and_then(|dim| dim.claim.name());
+            let name = named
+                .filter(|name| is_identifier(name))
+                .map_or_else(|| format!("{}[{axis}]", place.name), str::to_string);
+            let place = (place.name.clone(), axis);
+            let (lows, highs) = (BTreeSet::new(), BTreeSet::new());
+            sizes.push(Size { symbol, name, place, asked: 0, lows, highs, multiple: 1 });
+        }
+    }
+    sizes
+}
+
+/// The same from where on for the negated expression.
+fn slack_below(slack: &Dim, symbol: Symbol, multiple: i64) -> Option<i64> {
+    let negated = |value: i64| slack.evaluate(&|other| (other == symbol).then_some(value))?.checked_neg();
+    thresholds_of(&negated, multiple).0
+}
+
+/// From where on, and up to where, an expression in one symbol is at least 0 at multiples of `multiple`, if it is not so everywhere. Numbers
+/// are tried; what they tell is a candidate and no proof.
+fn thresholds(slack: &Dim, symbol: Symbol, multiple: i64) -> (Option<i64>, Option<i64>) {
+    thresholds_of(&|value| slack.evaluate(&|other| (other == symbol).then_some(value)), multiple)
+}
+
+fn thresholds_of(value_at: &dyn Fn(i64) -> Option<i64>, multiple: i64) -> (Option<i64>, Option<i64>) {
+    const SOME: [i64; 14] = [40, 48, 56, 64, 96, 128, 192, 256, 384, 512, 1000, 1024, 4096, 10007];
+    let holds = |value: i64| Some(value_at(value.checked_mul(multiple)?)? >= 0);
+    let samples: Vec<i64> = (0..=34).chain(SOME).collect();
+    let Some(held) = samples.iter().map(|&value| holds(value)).collect::<Option<Vec<bool>>>() else {
+        return (None, None);
+    };
+    let between = |at: usize, rises: bool| {
+        let (mut from, mut to) = (*samples.get(at)?, *samples.get(at.checked_add(1)?)?);
+        while to - from > 1 {
+            let middle = from + (to - from) / 2;
+            if holds(middle)? == rises { to = middle } else { from = middle }
+        }
+        if rises { to } else { from }.checked_mul(multiple)
+    };
+    let (first, last) = (held.first() == Some(&true), held.last() == Some(&true));
+    let low = held.iter().rposition(|holds| !holds).filter(|_| last).and_then(|at| between(at, true));
+    let high = held.iter().position(|holds| !holds).filter(|_| first);
+    (low, high.and_then(|at| between(at.checked_sub(1)?, false)))
+}
+
+fn common_multiple(a: i64, b: i64) -> Option<i64> {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x.checked_rem(y)?);
+    }
+    a.checked_div(x)?.checked_mul(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_are_where_the_sign_changes() {
+        let scope = Scope::new();
+        let symbol = scope.named("s");
+        let found = |text: &str, multiple| thresholds(&scope.parse(text).unwrap(), symbol, multiple);
+        assert_eq!(found("s - 7", 1), (Some(7), None));
+        assert_eq!(found("1000 - 3*s", 1), (None, Some(333)));
+        assert_eq!(found("floor((s - 22)/4)", 8), (Some(24), None));
+        assert_eq!(found("s", 1), (None, None));
+        // Only for multiples: there is no bound from which on it holds for all.
+        assert_eq!(found("2*floor(s/2) - s", 1), (None, None));
+    }
+
+    #[test]
+    fn flags_are_words_of_a_shell() {
+        let range = Range { low: Some(7), high: None, multiple: Some(8) };
+        assert_eq!(Supposition::Range("s27".to_string(), range.clone()).flag(), "--dim s27=7..:8");
+        assert_eq!(Supposition::Range("x[0]".to_string(), range).flag(), "--dim 'x[0]=7..:8'");
+        assert_eq!(Supposition::Relation("a <= b".to_string()).flag(), "--assume 'a <= b'");
+        assert_eq!(Supposition::Size("it's".to_string(), 1).flag(), "--dim 'it'\\''s=1'");
+    }
+}

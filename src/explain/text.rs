@@ -1,0 +1,133 @@
+//! The explanation as text: what could go first, then what stays and why.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{Cause, CauseKind, Explanation, OpenSize, Suggestion};
+
+/// Nodes that are shown of each sort.
+const SHOWN: usize = 4;
+
+impl Suggestion {
+    /// What it does, on one line.
+    pub(super) fn told(&self, of: &Explanation) -> String {
+        let mut told = format!("{}: {} -> {} nodes", self.flags, of.nodes.1, self.nodes);
+        if self.open != of.tensors.1 {
+            told.push_str(&format!(", {} -> {} tensors of unknown size", of.tensors.1, self.open));
+        }
+        format!("{told}; only for runs in which {}", self.condition)
+    }
+}
+
+impl Explanation {
+    /// The most important in one line: how much stays that only computes sizes, and what was found to help most.
+    pub fn headline(&self) -> String {
+        let (before, after) = self.nodes;
+        let of = |kind: CauseKind| self.causes.iter().filter(|cause| cause.kind == kind).count();
+        let mut told = format!("{after} of {before} nodes stay");
+        let kinds = [
+            (of(CauseKind::Sizes), "compute sizes"),
+            (of(CauseKind::Moves), "take or move parts of values"),
+            (of(CauseKind::Operator), "wait for an operator that is not known"),
+            (of(CauseKind::Declined), "were not folded"),
+        ];
+        let kinds: Vec<String> =
+            kinds.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        if !kinds.is_empty() {
+            told.push_str(&format!(": {}", kinds.join(", ")));
+        }
+        let helps = |found: &&Suggestion| found.nodes < after;
+        let best = self.suggestions.iter().filter(helps).min_by_key(|found| (found.is_number, found.nodes));
+        if let Some(best) = best {
+            told.push_str(&format!("; with {} {} stay", best.flags, best.nodes));
+        }
+        told
+    }
+
+    fn suggestions(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (trials, ended) = self.trials;
+        if !self.suggestions.is_empty() {
+            writeln!(
+                f,
+                "\nWhat would let more be done, each tried by folding again. Each allows fewer inputs than the model does:"
+            )?;
+        }
+        for found in &self.suggestions {
+            writeln!(f, "  {}", found.told(self))?;
+        }
+        if self.suggestions.is_empty() && trials > 0 {
+            writeln!(f, "\nNothing that was tried of the inputs' sizes lets more be done ({trials} trials).")?;
+        }
+        if ended {
+            writeln!(f, "  There was more to try after {trials} trials; --trials allows more.")?;
+        }
+        Ok(())
+    }
+
+    fn what_stays(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut kinds: BTreeMap<CauseKind, Vec<&Cause>> = BTreeMap::new();
+        for cause in &self.causes {
+            kinds.entry(cause.kind).or_default().push(cause);
+        }
+        for (kind, causes) in kinds {
+            let mut operators: BTreeMap<&str, usize> = BTreeMap::new();
+            for cause in &causes {
+                *operators.entry(&cause.operator).or_default() += 1;
+            }
+            let mut operators: Vec<(&str, usize)> = operators.into_iter().collect();
+            operators.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+            let more = operators.len().saturating_sub(8);
+            let mut list: Vec<String> =
+                operators.iter().take(8).map(|(name, count)| format!("{count} {name}")).collect();
+            list.extend((more > 0).then(|| format!("{more} more operators")));
+            writeln!(f, "\n{}: {} nodes ({})", kind.title(), causes.len(), list.join(", "))?;
+            // What the model is for needs no reason for each node.
+            if kind == CauseKind::Values {
+                continue;
+            }
+            for cause in causes.iter().take(SHOWN) {
+                writeln!(f, "  {}: {}", cause.node, cause.reason)?;
+            }
+            if causes.len() > SHOWN {
+                writeln!(f, "  and {} more; `explain MODEL NAME` tells of one", causes.len() - SHOWN)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open_sizes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (all, open) = self.tensors;
+        if open == 0 {
+            return Ok(());
+        }
+        writeln!(f, "\nSizes that the inputs' sizes do not tell, in {open} of {all} tensors:")?;
+        for OpenSize { name, tensor, tensors, reason, .. } in self.sizes.iter().take(SHOWN) {
+            match name {
+                Some(name) => writeln!(f, "  '{name}' in {tensors} tensors, first in '{tensor}': {reason}")?,
+                None => writeln!(f, "  the rank of {tensors} tensors, first of '{tensor}': {reason}")?,
+            }
+        }
+        match self.sizes.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => writeln!(f, "  and {more} more"),
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.answers.is_empty() {
+            for (_, answer) in &self.answers {
+                f.write_str(answer)?;
+            }
+            return match self.trials.1 {
+                true => writeln!(f, "There was more to try after {} trials; --trials allows more.", self.trials.0),
+                false => Ok(()),
+            };
+        }
+        writeln!(f, "{}", self.headline())?;
+        self.suggestions(f)?;
+        self.what_stays(f)?;
+        self.open_sizes(f)
+    }
+}

@@ -1,0 +1,166 @@
+//! The report in its other forms: a page of HTML, JSON in detail, and drawings; and `explain` by the binary.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use onnx_slice_fold::OnnxModel;
+use onnx_slice_fold::ir::text;
+use tempfile::TempDir;
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_onnx-slice-fold")).args(arguments).output().expect("the binary starts")
+}
+
+fn told(arguments: &[&str]) -> String {
+    let done = run(arguments);
+    assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).expect("it is text")
+}
+
+/// Writes a model given as text.
+fn written(folder: &TempDir, source: &str) -> PathBuf {
+    let path = folder.path().join("model.onnx");
+    let model = text::parse(&format!("<ir_version: 10, opset_import: [\"\" : 17]> {source}")).expect("it parses");
+    OnnxModel::of(model).save(&path).expect("it is written");
+    path
+}
+
+fn corpus(name: &str) -> String {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("models").join(name).to_string_lossy().into_owned()
+}
+
+/// The data of the page's script.
+fn data(page: &str) -> serde_json::Value {
+    let begin = "<script type=\"application/json\" id=\"data\">";
+    let rest = page.split_once(begin).expect("the page has data").1;
+    serde_json::from_str(rest.split_once("</script>").expect("they end").0).expect("they are JSON")
+}
+
+/// How often each element begins and ends.
+fn balance(page: &str, element: &str) -> (usize, usize) {
+    let begins = [" ", ">"].iter().map(|end| page.matches(&format!("<{element}{end}")).count()).sum();
+    (begins, page.matches(&format!("</{element}>")).count())
+}
+
+#[test]
+fn the_page_is_whole_and_needs_nothing_beside_it() {
+    let page = told(&[&corpus("focus_ts13d.onnx"), "-o", "/dev/null", "--report", "html", "--no-config"]);
+    assert!(page.starts_with("<!doctype html>\n<html lang=\"en\">") && page.trim_end().ends_with("</html>"));
+    for element in
+        ["section", "table", "tbody", "figure", "details", "h2", "main", "script", "style", "svg", "ul", "label"]
+    {
+        let (begins, ends) = balance(&page, element);
+        assert!(begins == ends && begins > 0, "<{element}> begins {begins} times and ends {ends} times");
+    }
+    for part in ["summary", "operators", "rules", "stays", "slices", "nodes", "graph"] {
+        assert!(page.contains(&format!("<section id=\"{part}\" aria-labelledby=\"{part}-title\">")), "{part}");
+        assert!(page.contains(&format!("href=\"#{part}\"")), "nothing leads to {part}");
+    }
+    // Nothing is loaded: there is no address but the name of the language of drawings, and the page forbids itself to load anything.
+    let addresses: Vec<&str> =
+        page.match_indices("://").map(|(at, _)| &page[at.saturating_sub(5)..(at + 22).min(page.len())]).collect();
+    assert!(addresses.iter().all(|address| address.contains("www.w3.org/2000/svg")), "{addresses:?}");
+    assert!(!page.contains(" src=") && page.contains("default-src 'none'"));
+    // Every picture has a name, every column and field a label.
+    assert_eq!(page.matches("role=\"img\"").count(), page.matches("role=\"img\" aria-label").count());
+    for field in ["query", "side", "depth"] {
+        assert!(page.contains("<label>") && page.contains(&format!("id=\"{field}\"")), "{field}");
+    }
+    let data = data(&page);
+    let strings = data["s"].as_array().expect("texts").len() as u64;
+    for side in ["a", "b"] {
+        for node in data[side].as_array().expect("nodes") {
+            let lists = [2, 3, 4].iter().flat_map(|at| node[*at].as_array().expect("a list").iter());
+            let numbers = lists.chain([&node[0], &node[1]]).map(|number| number.as_u64().expect("a number"));
+            assert!(numbers.into_iter().all(|number| number < strings), "{node}");
+        }
+    }
+}
+
+#[test]
+fn hostile_names_are_only_text_on_the_page() {
+    let folder = TempDir::new().expect("a folder");
+    let evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>";
+    let quoted = format!("\"{evil}\"");
+    let source = format!(
+        "\"<b>g\" (float[n,8] \"<i>x' \\\"\") => (float[n,4] {quoted}) <int64[1] zero = {{0}}, int64[1] four = {{4}}, int64[1] one = {{1}}> {{
+            [\"--><svg onload=alert(3)>\"] {quoted} = Slice (\"<i>x' \\\"\", zero, four, one)
+        }}"
+    );
+    let path = written(&folder, &source);
+    let page = told(&[&path.to_string_lossy(), "-o", "/dev/null", "--report", "html", "--no-config"]);
+    for markup in ["<img", "<i>", "<b>g", "onload=alert(3)>\"", "<script>alert", "<svg onload"] {
+        assert!(!page.contains(markup), "{markup} is markup on the page");
+    }
+    assert_eq!(balance(&page, "script"), (2, 2));
+    let data = data(&page);
+    assert!(data["s"].as_array().expect("texts").iter().any(|text| text == evil), "the name itself is kept");
+    for form in ["--dot", "--mermaid"] {
+        let drawn = told(&["show", &path.to_string_lossy(), form, "--no-config"]);
+        assert!(form == "--dot" || !drawn.contains("</script>"), "{drawn}");
+    }
+}
+
+#[test]
+fn the_page_of_a_large_model_is_small() {
+    let folder = TempDir::new().expect("a folder");
+    let mut source = String::from("g (float[batch,channels,height] v0) => (y) {\n");
+    for node in 0..4999 {
+        let operator = ["Sigmoid", "Softplus", "Erf", "Tanh"][node % 4];
+        let next = node + 1;
+        source.push_str(&format!(
+            "[\"/model/encoder/layers.{node}/attention/{operator}\"] v{next} = {operator} (v{node})\n"
+        ));
+    }
+    source.push_str("y = Neg (v4999)\n}");
+    let path = written(&folder, &source);
+    let page = told(&[&path.to_string_lossy(), "-o", "/dev/null", "--report", "html", "--no-config"]);
+    assert_eq!(data(&page)["a"].as_array().expect("nodes").len(), 5000);
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+}
+
+#[test]
+fn json_tells_every_edit_and_every_type() {
+    let line = told(&[&corpus("focus_ts13d.onnx"), "-o", "/dev/null", "--report", "json", "--no-config"]);
+    let report: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
+    assert_eq!(report["schema"], "1.1");
+    let (edits, rules) = (report["edits"].as_array().expect("edits"), report["rules"].as_array().expect("rules"));
+    let counted: u64 = rules.iter().map(|rule| rule["edits"].as_u64().expect("a number")).sum();
+    assert_eq!(edits.len() as u64, counted);
+    assert!(
+        edits
+            .iter()
+            .all(|edit| edit["place"].as_str().is_some_and(|place| place.contains("node") || place.contains('\'')))
+    );
+    assert!(rules.iter().any(|rule| rule["law"].as_str().is_some_and(|law| !law.is_empty())));
+    let values = report["values"].as_array().expect("values");
+    let after = values.iter().filter(|value| !value["after"].is_null()).count() as u64;
+    assert_eq!(after, report["after"]["tensors"].as_u64().expect("a number"));
+}
+
+#[test]
+fn what_is_not_meant_is_refused() {
+    let path = corpus("focus_ts13d.onnx");
+    for (arguments, code, reason) in [
+        (vec!["show", &path, "--around", "x"], 2, "say --dot or --mermaid"),
+        (
+            vec!["show", &path, "--dot", "--around", "nothing like it"],
+            1,
+            "no node and no tensor named 'nothing like it'",
+        ),
+        (vec!["explain", &path, "nothing like it"], 1, "no node, tensor or size named 'nothing like it'"),
+        (vec![&path, "--out-dir", "x", "--report", "html"], 2, "a page of HTML tells of one model"),
+    ] {
+        let done = run(&arguments);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.code() == Some(code) && said.contains(reason), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn explain_as_json_has_a_cause_for_each_node() {
+    let line = told(&["explain", &corpus("bert_dy18d.onnx"), "--report", "json", "--no-config"]);
+    let told: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
+    assert_eq!(told["causes"].as_array().expect("causes").len() as u64, told["nodes"].as_u64().expect("a number"));
+    assert!(told["headline"].as_str().is_some_and(|text| text.contains("nodes stay")));
+}

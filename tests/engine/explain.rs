@@ -1,0 +1,114 @@
+//! `explain`: every node that stays has a reason, every flag that is printed does what is said, and nothing is said that was not tried.
+
+use onnx_slice_fold::ir::text;
+use onnx_slice_fold::{CauseKind, ErrorKind, Explanation, OnnxModel, Options};
+
+fn model(source: &str) -> OnnxModel {
+    OnnxModel::of(text::parse(&format!("<ir_version: 10, opset_import: [\"\" : 17]> {source}")).expect("it parses"))
+}
+
+fn explained(source: &str, names: &[&str]) -> Explanation {
+    let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+    model(source).explain(&Options::new(), &names, 12).expect("it is explained").1
+}
+
+/// Takes all of an axis of up to 100 elements.
+const FIRST: &str =
+    "g (float[n,8] x) => (float[m,8] y) <int64[1] zero = {0}, int64[1] most = {100}, int64[1] axis = {0}> {
+    part = Slice (x, zero, most, axis)
+    y = Neg (part)
+}";
+
+/// Pairs of an axis are taken apart and put together: where the axis is a multiple of 2 that is all of it.
+const PAIRS: &str = "g (float[n] x) => (float[m] y) <int64[1] two = {2}, int64[1] zero = {0}, int64[1] axis = {0}> {
+    size = Shape (x)
+    half = Div (size, two)
+    even = Mul (half, two)
+    part = Slice (x, zero, even, axis)
+    y = Neg (part)
+}";
+
+/// What begins where 7 is reached: of seven or more that is all.
+const LOW: &str =
+    "g (float[n] x) => (float[m] y) <int64[1] seven = {7}, int64[1] end = {9223372036854775807}, int64[1] axis = {0}> {
+    size = Shape (x)
+    most = Max (size, seven)
+    start = Sub (most, size)
+    part = Slice (x, start, end, axis)
+    y = Neg (part)
+}";
+
+#[test]
+fn a_flag_that_is_told_does_what_is_said() {
+    for (source, flag) in [(FIRST, "--dim n=..100"), (PAIRS, "--dim n=:2"), (LOW, "--dim n=7..")] {
+        let told = explained(source, &[]);
+        assert!(told.suggestions.iter().any(|found| found.flags == flag), "{flag}: {told}");
+        for found in &told.suggestions {
+            let options = Options::new().assumptions(found.assumptions.iter().cloned());
+            let again = model(source).explain(&options, &[], 0).expect("it is explained").1;
+            assert_eq!((again.nodes.1, again.tensors.1), (found.nodes, found.open), "{}", found.flags);
+            assert!((found.nodes, found.open) < (told.nodes.1, told.tensors.1), "{} changes nothing", found.flags);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_told_that_was_not_tried() {
+    let (_, told) = model(FIRST).explain(&Options::new(), &[], 0).expect("it is explained");
+    assert!(told.suggestions.is_empty() && told.trials == (0, true), "{told}");
+    // One trial and no more.
+    let (_, told) = model(FIRST).explain(&Options::new(), &[], 1).expect("it is explained");
+    assert_eq!(told.trials, (1, true));
+}
+
+#[test]
+fn every_node_that_stays_has_a_reason() {
+    let source = "g (float[n,8] x, int64[k] i, float[3] c) => (y, z, r, u, s) <int64[1] axis = {1}, int64[1] zero = {0}, int64[1] four = {4}> {
+        part = Slice (x, zero, four, axis)
+        y = Gather (part, i)
+        size = Shape (x)
+        s = Identity (size)
+        z = NonZero (x)
+        r = RandomNormal <shape = [2, 3]> ()
+        u = com.example.Mystery (c)
+    }";
+    let told = explained(source, &[]);
+    let kinds: Vec<(&str, CauseKind)> = told.causes.iter().map(|cause| (cause.operator.as_str(), cause.kind)).collect();
+    for expected in [
+        ("Slice", CauseKind::Moves),
+        ("Gather", CauseKind::Moves),
+        ("NonZero", CauseKind::Values),
+        ("RandomNormal", CauseKind::Random),
+        ("com.example.Mystery", CauseKind::Operator),
+        ("Shape", CauseKind::Sizes),
+    ] {
+        assert!(kinds.contains(&expected), "{expected:?} is not among {kinds:?}");
+    }
+    assert_eq!(told.causes.len(), told.nodes.1);
+    let text = told.to_string();
+    for reason in [
+        "its indices 'i' are values of input 'i'",
+        "4 of 8 on axis 1, from 0",
+        "NonZero node 'z': it depends on 'x', that is on values of input 'x'",
+        "the rank of 1 tensors, first of 'u'",
+    ] {
+        assert!(text.contains(reason), "{reason} is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_name_is_answered() {
+    let told = explained(FIRST, &["part"]).to_string();
+    assert!(told.contains("it goes with --dim n=..100: 2 -> 1 nodes"), "{told}");
+    let told = explained(FIRST, &["n"]).to_string();
+    assert!(told.starts_with("size 'n': axis 0 of input 'x'; any size is possible"), "{told}");
+    assert!(told.contains("--dim n=..100: 2 -> 1 nodes; only for runs in which n is at most 100"), "{told}");
+    let gone = "g (float[n] x) => (y) { [nothing] a = Identity (x) y = Neg (a) }";
+    let told = explained(gone, &["nothing"]).to_string();
+    assert!(told.contains("Identity node 'nothing' is not in the result\n  "), "{told}");
+    let told = explained(PAIRS, &["half"]).to_string();
+    assert!(told.contains("Div node 'half': it computes floor(n/2), and n is known only in a run"), "{told}");
+    let error = model(FIRST).explain(&Options::new(), &["prat".to_string()], 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Extraction);
+    assert_eq!(error.to_string(), "the model has no node, tensor or size named 'prat'; did you mean 'part'?");
+}
