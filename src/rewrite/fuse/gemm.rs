@@ -56,7 +56,8 @@ fn is_covered(place: &Place<'_>, value: ValueId) -> bool {
 
 /// Whether both operands of a MatMul have rank 2, and there is something to sum: of nothing, runtimes make this and that.
 fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
-    let (a, b) = (place.shape(node.input(0)?)?, place.shape(node.input(1)?)?);
+    let &[Some(a), Some(b)] = node.inputs() else { return None };
+    let (a, b) = (place.shape(a)?, place.shape(b)?);
     let summed = a.get(1).is_some_and(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
     Some(a.len() == 2 && b.len() == 2 && summed)
 }
