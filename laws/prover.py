@@ -143,14 +143,3 @@ def _(s, v, m):
 def _(s, low, value):
     s.need(bound_holds_there=value >= low, is_negative=value < 0)
     s.claim(low < 0)
-
-
-@law(
-    "least-value-bounds-bounds",
-    "where one assignment that keeps the relations gives v, every lower bound is at most v, and v itself is one only if it is the best",
-    at="src/dim/refute.rs: least",
-)
-def _(s, low, other, value):
-    s.need(bound_holds_there=value >= low, other_bound_holds_there=value >= other, bound_reaches_it=low >= value)
-    s.claim(low == value, other <= low)
-    s.wrong(bound_is_reached=other == value)

@@ -266,40 +266,8 @@ proptest! {
     }
 }
 
-/// What is reached is at least every bound; the prover itself asserts so before it takes the smaller of the two.
-fn reached(world: &World, tree: &Tree) -> Result<(), TestCaseError> {
-    let dim = world.scope.resolve(&world.build(tree));
-    let Some(least) = world.scope.least(&dim) else { return Ok(()) };
-    let (low, _) = world.scope.bounds(&dim);
-    prop_assert!(low.is_none_or(|low| i128::from(low) <= least), "{:?} >= {:?}, but reaches {}", dim, low, least);
-    Ok(())
-}
-
-#[test]
-fn the_least_value_reached_keeps_relations_and_ranges() {
-    let world = World::new();
-    let [a, b, c, d, ..] = world.symbols.map(Dim::symbol);
-    let scope = &world.scope;
-    let least = |dim: &Dim| scope.least(dim);
-    assert_eq!(least(&scope.sub(&scope.max(&a, &b), &a)), Some(0));
-    assert!(least(&scope.neg(&c)).is_some_and(|least| (-6..-1).contains(&least)));
-    assert!(least(&d).is_some_and(|least| least < 0));
-    scope.assume_le(&scope.add(&b, &Dim::constant(3)), &a);
-    let difference = scope.resolve(&scope.sub(&a, &b));
-    assert!(least(&difference).is_none_or(|least| least >= 3));
-    assert_eq!(scope.bounds(&difference).0, Some(3));
-}
-
 proptest! {
     #![proptest_config(config(3_000))]
-
-    #[test]
-    fn no_bound_is_above_a_value_that_is_reached(a in tree(), b in tree(), c in tree()) {
-        let world = World::new();
-        reached(&world, &a)?;
-        world.scope.assume_le(&world.build(&b), &world.build(&c));
-        reached(&world, &a)?;
-    }
 
     #[test]
     fn what_is_stated_under_assumptions_is_true(

@@ -101,14 +101,7 @@ impl Scope {
         if let Some(known) = self.recall_low(a) {
             return known;
         }
-        // No bound is better than what is reached, so the search ends there; and one above it would be an error of a law.
-        let least = self.least(a);
-        let found = match quick.zip(least) {
-            Some((quick, least)) if quick >= least => quick.into(),
-            _ => quick.max(prover.low(a, least.unwrap_or(i128::MAX), LEVELS)),
-        };
-        debug_assert!(least.zip(found).is_none_or(|(least, found)| found <= least), "{a:?} is not always {found:?}");
-        let low = found.map(|found| least.map_or(found, |least| found.min(least)));
+        let low = quick.max(prover.low(a, i128::MAX, LEVELS));
         self.remember_low(a, low);
         low
     }

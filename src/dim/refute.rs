@@ -77,37 +77,8 @@ impl Scope {
     /// The signs of `a` at assignments within what is known of the symbols, until there are `enough`.
     pub(super) fn signs(&self, a: &Dim, enough: impl Fn(Signs) -> bool) -> Signs {
         let mut signs = Signs::default();
-        self.attempt_all(a, |value, is_kept| {
-            let seen = match value.cmp(&0) {
-                Ordering::Less => &mut signs.negative,
-                Ordering::Equal => &mut signs.zero,
-                Ordering::Greater => &mut signs.positive,
-            };
-            // Only the relations about its symbols count, and only where there is something new to allow.
-            *seen = *seen || is_kept(a.mask());
-            enough(signs)
-        });
-        signs
-    }
-
-    /// The smallest value of `a` at assignments that keep to all that is known: no lower bound is above it.
-    pub(super) fn least(&self, a: &Dim) -> Option<i128> {
-        let mut least = None;
-        self.attempt_all(a, |value, is_kept| {
-            let value = i128::from(value);
-            if least.is_none_or(|least| value < least) && is_kept(u64::MAX) {
-                least = Some(value);
-            }
-            false
-        });
-        least
-    }
-
-    /// Shows `see` the value of `a` at each attempt, until that says it has seen enough. It may ask whether the attempt keeps every relation
-    /// about symbols of a mask.
-    fn attempt_all(&self, a: &Dim, mut see: impl FnMut(i64, &mut dyn FnMut(u64) -> bool) -> bool) {
         if a.size() > LARGEST {
-            return;
+            return signs;
         }
         let mut attempts = self.attempts.borrow_mut();
         let Attempts { kept, values } = &mut *attempts;
@@ -117,17 +88,23 @@ impl Scope {
             for (number, values) in (0..TRIES).zip(values) {
                 let mut attempt = Attempt { table, number, values };
                 let Some(value) = attempt.value(a) else { continue };
-                let mut is_kept = |mask: u64| {
-                    table.relations.iter().zip(kept.iter_mut()).all(|(relation, kept)| {
-                        relation.mask() & mask == 0
-                            || kept.by(number, || attempt.value(relation).is_some_and(|value| value >= 0))
-                    })
+                let seen = match value.cmp(&0) {
+                    Ordering::Less => &mut signs.negative,
+                    Ordering::Equal => &mut signs.zero,
+                    Ordering::Greater => &mut signs.positive,
                 };
-                if see(value, &mut is_kept) {
+                // Only the relations about its symbols count, and only where there is something new to allow.
+                *seen = *seen
+                    || table.relations.iter().zip(kept.iter_mut()).all(|(relation, kept)| {
+                        relation.mask() & a.mask() == 0
+                            || kept.by(number, || attempt.value(relation).is_some_and(|value| value >= 0))
+                    });
+                if enough(signs) {
                     break;
                 }
             }
         });
+        signs
     }
 }
 
