@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::dim::Scope;
+use crate::dim::{Scope, is_identifier};
 use crate::ir::{Attribute, Data, DeclaredType, DimClaim, Model};
 use crate::passes::{Assumption, Options, is_possible};
 use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
@@ -163,9 +163,8 @@ impl<'a> Draw<'a> {
 
     /// Whether what is assumed allows the sizes of a case.
     pub fn allows(&self, case: &Case) -> bool {
-        let known = |name: &&String| self.symbols.contains_key(*name);
-        let sizes = case.sizes.keys().filter(known).filter_map(|name| Some((name.clone(), *case.sizes.get(name)?)));
-        self.fits(&sizes.collect())
+        let names = case.sizes.iter().filter(|(name, _)| is_identifier(name));
+        self.fits(&names.map(|(name, &size)| (name.clone(), size)).collect())
     }
 
     /// Whether what is assumed allows these sizes.
