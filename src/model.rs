@@ -342,7 +342,9 @@ impl OnnxModel {
         let original = self.model.clone();
         let mut trial = Trial::drawn(count);
         for (source, values) in given {
-            trial = trial.also(&original, &source, values).map_err(|error| Error::new(Some(source), error))?;
+            let bound = evaluation::bind(&original, values.clone());
+            let (_, sizes) = bound.map_err(|error| Error::new(Some(source.clone()), error))?;
+            trial = trial.also(&source, sizes, values);
         }
         let report = self.fold_watched(options, watch)?;
         watch("comparing with the original");

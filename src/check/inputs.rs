@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::dim::Scope;
-use crate::evaluation::{self, EvaluateError};
+use crate::dim::{Scope, is_identifier};
 use crate::ir::{Attribute, Data, DeclaredType, DimClaim, Model};
 use crate::passes::{Assumption, Options, is_possible};
 use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
@@ -55,14 +54,10 @@ pub struct Case {
 }
 
 impl Case {
-    /// Values for the inputs by name, which come from `source`.
-    ///
-    /// # Errors
-    /// They are not what the model declares.
-    pub fn given(model: &Model, source: &str, values: BTreeMap<String, Data>) -> Result<Self, EvaluateError> {
-        let (_, sizes) = evaluation::bind(model, values.clone())?;
+    /// Values for the inputs by name, which come from `source`, and what the names in declared shapes are then.
+    pub fn given(source: &str, sizes: BTreeMap<String, usize>, values: BTreeMap<String, Data>) -> Self {
         let sizes = sizes.into_iter().filter_map(|(name, size)| Some((name, i64::try_from(size).ok()?))).collect();
-        Ok(Case { sizes, inputs: values, kind: format!("values of {source}") })
+        Case { sizes, inputs: values, kind: format!("values of {source}") }
     }
 
     /// An input, by name.
@@ -168,9 +163,8 @@ impl<'a> Draw<'a> {
 
     /// Whether what is assumed allows the sizes of a case.
     pub fn allows(&self, case: &Case) -> bool {
-        let known = |name: &&String| self.symbols.contains_key(*name);
-        let sizes = case.sizes.keys().filter(known).filter_map(|name| Some((name.clone(), *case.sizes.get(name)?)));
-        self.fits(&sizes.collect())
+        let names = case.sizes.iter().filter(|(name, _)| is_identifier(name));
+        self.fits(&names.map(|(name, &size)| (name.clone(), size)).collect())
     }
 
     /// Whether what is assumed allows these sizes.

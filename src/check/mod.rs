@@ -20,7 +20,6 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::dim::Scope;
-use crate::evaluation::EvaluateError;
 use crate::ir::{Data, Model};
 use crate::ops::Decline;
 use crate::passes::{Options, RunError, run};
@@ -51,18 +50,11 @@ impl Trial {
         Trial { drawn: count, given: Vec::new() }
     }
 
-    /// Also values by name, which come from `source`.
-    ///
-    /// # Errors
-    /// They are not what the model declares.
-    pub(crate) fn also(
-        mut self,
-        model: &Model,
-        source: &str,
-        values: BTreeMap<String, Data>,
-    ) -> Result<Self, EvaluateError> {
-        self.given.push(Case::given(model, source, values)?);
-        Ok(self)
+    /// Also values by name, which come from `source`, and what the names in declared shapes are then.
+    #[must_use]
+    pub fn also(mut self, source: &str, sizes: BTreeMap<String, usize>, values: BTreeMap<String, Data>) -> Self {
+        self.given.push(Case::given(source, sizes, values));
+        self
     }
 }
 
