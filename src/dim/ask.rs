@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn divisors_are_found_at_any_depth() {
         let scope = Scope::new();
-        let size = scope.parse("floor((s + max(1, floor(t/2)))/3)").unwrap();
+        let size = scope.parse("floor((s + t*floor(u/2))/3)").unwrap();
         let mut found: Vec<i64> = divisors(&size).into_iter().map(|(_, divisor)| divisor).collect();
         found.sort_unstable();
         assert_eq!(found, [2, 3]);
