@@ -37,7 +37,8 @@ pub fn evaluate(model: &Model, case: &Case, original: Option<&Model>, limits: &L
         case.input(&place.name).cloned().or_else(default).ok_or_else(missing)
     };
     let inputs = model.graph(main).inputs().iter().map(given).collect::<Result<Vec<_>, _>>()?;
-    let mut statements = Statements { known: case.sizes().clone(), already: original.map(declared_names) };
+    let zeros = case.sizes().values().filter(|size| **size == 0).count();
+    let mut statements = Statements { known: case.sizes().clone(), zeros, already: original.map(declared_names) };
     let mut wrong_shape = None;
     let outputs = evaluate_watched(
         model,
@@ -68,6 +69,8 @@ fn declared_names(model: &Model) -> BTreeMap<String, DeclaredType> {
 /// What is stated of sizes, and what the names in it have turned out to be.
 struct Statements {
     known: BTreeMap<String, i64>,
+    /// How many sizes of inputs are 0.
+    zeros: usize,
     already: Option<BTreeMap<String, DeclaredType>>,
 }
 
@@ -93,6 +96,12 @@ impl Statements {
             },
         };
         let wrong = stated.len() != shape.len() || stated.iter().map(|dim| &dim.claim).zip(&shape).any(false_size);
+        let alike = stated.len() == shape.len();
+        if alike && self.zeros > 1 && shape.contains(&0) && stated.iter().any(|dim| self.is_zero(&dim.claim)) {
+            // Which dim of an empty tensor is the 0 is not promised where independent sizes are 0 at once: a 0 in the target of a Reshape
+            // may copy another.
+            return None;
+        }
         let told = |dim: &DimClaim| match dim {
             DimClaim::Unknown => "?".to_string(),
             DimClaim::Value(size) => size.to_string(),
@@ -100,5 +109,13 @@ impl Statements {
         };
         let stated: Vec<String> = stated.iter().map(|dim| told(&dim.claim)).collect();
         wrong.then(|| format!("'{}' is stated to be [{}] and is {shape:?}", place.name, stated.join(", ")))
+    }
+
+    fn is_zero(&self, claim: &DimClaim) -> bool {
+        match claim {
+            DimClaim::Unknown => false,
+            DimClaim::Value(size) => *size == 0,
+            DimClaim::Param(text) => size_of(text, &self.known) == Some(0),
+        }
     }
 }

@@ -103,6 +103,24 @@ fn a_model_that_is_folded_rightly_passes() {
     }
 }
 
+/// A 0 in the target of a Reshape copies a dim. Where n and h are both 0 the result is [0, 4, 2], and [n, 2*h, 2] is stated.
+#[test]
+fn which_dim_of_an_empty_tensor_is_0_does_not_count_where_two_sizes_are() {
+    let source = "g (float[n,4,h] x) => (y) <int64[1] i = {0}, int64[1] j = {2}, int64[1] two = {2}> {
+        s = Shape (x)
+        n = Gather (s, i)
+        h = Gather (s, j)
+        m = Mul (h, two)
+        t = Concat <axis = 0> (n, m, two)
+        r = Relu (x)
+        y = Reshape (r, t)
+    }";
+    let mut model = OnnxModel::of(text::parse(&format!("{HEAD}{source}")).unwrap());
+    let (_, checked) = model.fold_checked(&Options::new(), 8, &mut |_| {}).unwrap();
+    assert!(model.text().contains(r#"float[n,"2*h",2] y"#), "{}", model.text());
+    assert_eq!((checked.agreed, checked.difference), (8, None), "{:?}", checked.unchecked);
+}
+
 #[test]
 fn given_values_are_compared_as_well() {
     // They differ only at 1000, which is never drawn.
