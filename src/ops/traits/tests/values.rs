@@ -1,0 +1,319 @@
+//! Traits about numbers: ranges, order, neutral elements, positions, what is the same everywhere.
+
+use super::*;
+
+/// Numbers that functions are tried at, in order.
+pub(super) fn grid() -> Vec<f64> {
+    let mut grid: Vec<f64> = (-400..=400).map(|at| f64::from(at) / 16.0).collect();
+    grid.extend([-6e4, -1e3, -100.0, -1e-3, -1e-6, 1e-6, 1e-3, 100.0, 1e3, 6e4, f64::INFINITY, f64::NEG_INFINITY]);
+    grid.sort_by(f64::total_cmp);
+    grid
+}
+
+/// Results at extreme operands lie in the range, and are NaN only where that is told.
+pub(super) fn ranged(operator: &Operator) -> Result<usize, String> {
+    let mut done = 0;
+    let mut numbers = grid();
+    numbers.push(f64::NAN);
+    for dtype in [DType::Float, DType::Double, DType::Float16] {
+        let data = of_numbers(dtype, &[1, numbers.len()], &numbers);
+        let mut tried = vec![data];
+        let halves: Vec<usize> = (0..numbers.len()).collect();
+        tried.extend(halves.chunks(3).map(|places| take(&tried[0], 1, places)).collect::<Vec<_>>());
+        for data in tried {
+            let mut sample = Sample::new(operator, vec![data]);
+            if operator.name == "Clip" {
+                sample.operands.extend([-1.0, 2.0].map(|bound| Some(of_numbers(dtype, &[], &[bound]))));
+            }
+            let Some(result) = sample.eval() else { continue };
+            let range = sample.viewed(|view| operator.traits.range.unwrap()(view, &|_| None)).ok_or("no range")?;
+            for number in result.to_f64s().unwrap() {
+                let inside = if number.is_nan() { range.nan } else { range.low <= number && number <= range.high };
+                if !inside {
+                    return Err(format!("{dtype}: {number} is outside of {range:?}"));
+                }
+            }
+            done += 1;
+        }
+    }
+    Ok(done)
+}
+
+pub(super) fn monotone(operator: &Operator) -> Result<usize, String> {
+    let mut done = 0;
+    let rises = operator.traits.monotone == Some(Direction::Rising);
+    for dtype in [DType::Float, DType::Double, DType::Int64] {
+        let grid: Vec<f64> = grid().into_iter().filter(|x| dtype.is_float() || x.abs() < 1e3).collect();
+        let Some(result) = Sample::new(operator, vec![of_numbers(dtype, &[grid.len()], &grid)]).eval() else {
+            continue;
+        };
+        let results: Vec<f64> = result.to_f64s().unwrap().into_iter().filter(|x| !x.is_nan()).collect();
+        let ordered = |pair: &[f64]| {
+            let slack = 1e-6 * pair[0].abs().min(1e9);
+            if rises { pair[0] <= pair[1] + slack } else { pair[0] + slack >= pair[1] }
+        };
+        if results.len() < 2 || !results.windows(2).all(ordered) || results.first() == results.last() {
+            return Err(format!("{dtype}: results are not in order"));
+        }
+        done += 1;
+    }
+    Ok(done)
+}
+
+pub(super) fn twice(operator: &Operator) -> Result<usize, String> {
+    let (mut numbers, mut done) = (Numbers(5), 0);
+    for dtype in TYPES {
+        let sample = operands(operator, &mut numbers, dtype, &|_| vec![40]);
+        let Some(once) = sample.eval() else { continue };
+        let again = sample.with_operand(0, once.clone()).eval().ok_or("not evaluated again")?;
+        let wanted = if operator.traits.twice == Some(Twice::Once) { &once } else { sample.operand(0) };
+        if !equal(&again, wanted, Variation::None) {
+            return Err(format!("{dtype}: applied twice it is something else"));
+        }
+        done += 1;
+    }
+    Ok(done)
+}
+
+pub(super) fn neutral(operator: &Operator) -> Result<usize, String> {
+    let neutral = operator.traits.neutral.unwrap();
+    let (mut numbers, mut done) = (Numbers(6), 0);
+    for dtype in TYPES {
+        let data = random(&mut numbers, dtype, &[40], true, false);
+        let mut candidates: Vec<Tensor> =
+            [0.0, -0.0, 1.0, -1.0, 2.0].iter().map(|&number| of_numbers(dtype, &[], &[number])).collect();
+        candidates.extend((dtype == DType::Uint8).then(|| Tensor::scalar(255u8)));
+        for one in candidates.iter().filter(|one| (neutral.is)(dtype, one)) {
+            let orders = if neutral.commutes { 2 } else { 1 };
+            for list in [vec![data.clone(), one.clone()], vec![one.clone(), data.clone()]].into_iter().take(orders) {
+                let Some(result) = Sample::new(operator, list).eval() else { continue };
+                if !equal(&result, &data, Variation::None) {
+                    return Err(format!("{dtype}: {one:?} changes what is beside it"));
+                }
+                done += 1;
+            }
+        }
+    }
+    Ok(done)
+}
+
+pub(super) fn blind_to_zero_sign(operator: &Operator) -> Result<usize, String> {
+    let mut done = 0;
+    for dtype in [DType::Float, DType::Double, DType::Float16] {
+        let of = |zero: f64, slot: usize| {
+            let data = of_numbers(dtype, &[3], &[zero, 1.0, zero]);
+            let other = of_numbers(dtype, &[3], &[0.0, 1.0, -1.0]);
+            let pair = operator.traits.pointwise.is_some_and(|own| own.operands == Operands::Broadcast);
+            let list = if !pair {
+                vec![data]
+            } else if slot == 0 {
+                vec![data, other]
+            } else {
+                vec![other, data]
+            };
+            Sample::new(operator, list).eval()
+        };
+        for slot in 0..2 {
+            let (Some(plus), Some(minus)) = (of(0.0, slot), of(-0.0, slot)) else { continue };
+            if !equal(&plus, &minus, Variation::None) {
+                return Err(format!("{dtype}: {minus:?} of the negative zero"));
+            }
+            done += 1;
+        }
+    }
+    Ok(done)
+}
+
+pub(super) fn homogeneous(operator: &Operator) -> Result<usize, String> {
+    let mut done = 0;
+    let mut list = samples(operator.name);
+    if operator.traits.is_function() {
+        list.push(operands(operator, &mut Numbers(8), DType::Int64, &|_| vec![20]));
+    }
+    for sample in list {
+        let times = |tensor: &Tensor| {
+            let numbers: Vec<f64> = tensor.to_f64s().unwrap().iter().map(|x| x * -2.0).collect();
+            of_numbers(tensor.dtype(), tensor.shape(), &numbers)
+        };
+        let joins = operator.traits.moves == Some(Movement::Join);
+        let mut scaled = sample.clone();
+        for slot in 0..if joins { sample.operands.len() } else { 1 } {
+            scaled.operands[slot] = Some(times(sample.operand(slot)));
+        }
+        let (Some(before), Some(after)) = (sample.eval(), scaled.eval()) else { continue };
+        if !equal(&times(&before), &after, Variation::Rounding) {
+            return Err("a factor of the operand is none of the result".into());
+        }
+        done += 1;
+    }
+    Ok(done)
+}
+
+pub(super) fn variadic(operator: &Operator) -> Result<usize, String> {
+    let data = random(&mut Numbers(9), DType::Float, &[2, 3], true, false);
+    let result = Sample::new(operator, vec![data.clone()]).with("axis", 0i64).eval().ok_or("not evaluated")?;
+    if equal(&result, &data, Variation::None) { Ok(1) } else { Err("one operand alone is changed".into()) }
+}
+
+pub(super) fn of_shape(operator: &Operator) -> Result<usize, String> {
+    let of = |seed| Sample::new(operator, vec![random(&mut Numbers(seed), DType::Float, &[2, 3], false, false)]).eval();
+    match (of(1), of(2)) {
+        (Some(a), Some(b)) if a.same(&b) => Ok(1),
+        _ => Err("content makes a difference".into()),
+    }
+}
+
+pub(super) fn container(operator: &Operator) -> Result<usize, String> {
+    for sample in samples(operator.name) {
+        match sample.data().map_err(|decline| decline.to_string())? {
+            Data::Sequence(_) | Data::Optional(_) => {}
+            _ => return Err("the result is no container".into()),
+        }
+    }
+    Ok(samples(operator.name).len())
+}
+
+/// What is counted of the operands' positions is what is evaluated.
+pub(super) fn counting(operator: &Operator) -> Result<usize, String> {
+    let mut list = samples(operator.name);
+    if operator.traits.pointwise.is_some() {
+        for dtype in [DType::Int64, DType::Bool] {
+            for shape in [&[2, 3][..], &[3]] {
+                list.push(operands(operator, &mut Numbers(3), dtype, &|slot| {
+                    if slot == 0 { vec![2, 3] } else { shape.to_vec() }
+                }));
+            }
+        }
+    }
+    let mut done = 0;
+    for mut sample in list {
+        // Positions: an offset and steps; the same everywhere where they are flags or a place of the second.
+        for slot in 0..if matches!(operator.name, "Range" | "ConstantOfShape" | "NonZero") {
+            0
+        } else {
+            2.min(sample.operands.len())
+        } {
+            let Some(held) = sample.operands[slot].clone() else { continue };
+            if slot == 1 && operator.traits.pointwise.is_none() {
+                continue;
+            }
+            let flags = held.dtype() == DType::Bool;
+            let count = held.len();
+            let list: Vec<f64> = (0..count)
+                .map(|at| {
+                    if flags { 1.0 } else { (4 * usize::from(slot == 0) + 1 + 2 * at * usize::from(slot == 0)) as f64 }
+                })
+                .collect();
+            sample.operands[slot] =
+                Some(of_numbers(if flags { DType::Bool } else { DType::Int64 }, held.shape(), &list));
+        }
+        let Some(result) = sample.eval() else { continue };
+        let shape: Vec<Dim> = result.shape().iter().map(|&dim| Dim::constant(dim as i64)).collect();
+        let found = sample.viewed(|view| {
+            let operand = |slot: usize| {
+                let fact = view.fact(slot)?;
+                let elements: Vec<Dim> = fact.constant_tensor()?.to_i64s()?.into_iter().map(Dim::constant).collect();
+                in_steps(view.scope(), fact.shape()?, &elements)
+            };
+            operator.traits.counts.unwrap()(view, &shape, &operand)
+        });
+        let Some(found) = found else { continue };
+        let numbers = result.to_i64s().unwrap();
+        for (index, number) in numbers.iter().enumerate() {
+            let (mut rest, mut expected) = (index, found.offset.as_const().unwrap());
+            for (axis, step) in found.steps.iter().enumerate().rev() {
+                expected += step.as_const().unwrap() * (rest % result.shape()[axis]) as i64;
+                rest /= result.shape()[axis];
+            }
+            if expected != *number {
+                return Err(format!("{expected} is counted where {number} is"));
+            }
+        }
+        done += 1;
+    }
+    Ok(done)
+}
+
+/// One number everywhere gives that number everywhere.
+pub(super) fn uniform(operator: &Operator) -> Result<usize, String> {
+    let mut list = samples(operator.name);
+    if operator.traits.pointwise.is_some() {
+        list.extend(TYPES.map(|dtype| operands(operator, &mut Numbers(3), dtype, &|_| vec![2, 3])));
+    }
+    let mut done = 0;
+    for number in [0.0, 1.0, 3.0] {
+        for mut sample in list.clone() {
+            let all = if operator.traits.pointwise.is_some() {
+                sample.operands.len()
+            } else {
+                usize::from(operator.name != "ConstantOfShape")
+            };
+            for slot in 0..all {
+                let held = sample.operand(slot).clone();
+                sample.operands[slot] =
+                    Some(of_numbers(held.dtype(), held.shape(), &vec![number + slot as f64; held.len()]));
+            }
+            let Some(result) = sample.eval() else { continue };
+            let found = sample.viewed(|view| {
+                operator.traits.uniform.unwrap()(view, &|slot| view.fact(slot)?.constant_tensor()?.uniform())
+            });
+            let Some(found) = found else { continue };
+            if !result.uniform().is_some_and(|own| own.same(&found)) {
+                return Err(format!("{found:?} is not what {result:?} holds"));
+            }
+            done += 1;
+        }
+    }
+    Ok(done)
+}
+
+/// On an operand that repeats along an axis the result is that on the smaller one, repeated.
+pub(super) fn repeating(operator: &Operator) -> Result<usize, String> {
+    let mut list = samples(operator.name);
+    if let Some(own) = operator.traits.pointwise {
+        let shape =
+            |slot: usize| if slot == 0 || own.operands == Operands::Broadcast { vec![2, 3] } else { Vec::new() };
+        list.extend(
+            [DType::Float, DType::Int64, DType::Uint8, DType::Bool]
+                .map(|dtype| operands(operator, &mut Numbers(13), dtype, &shape)),
+        );
+    }
+    let mut done = 0;
+    for sample in list {
+        let data = sample.operand(0);
+        for axis in 0..data.rank() {
+            let small = take(data, axis, &[0]);
+            let wide = sample.with_operand(0, take(&small, axis, &vec![0; data.shape()[axis]]));
+            let Some(result) = wide.eval() else { continue };
+            let dims: Vec<Dim> = small.shape().iter().map(|&dim| Dim::constant(dim as i64)).collect();
+            let goal: Vec<Dim> = result.shape().iter().map(|&dim| Dim::constant(dim as i64)).collect();
+            let shape = wide.viewed(|view| {
+                let first = view.input(0);
+                let narrow = |value| (Some(value) == first).then_some(dims.as_slice());
+                Repetition { view: *view, narrow: &narrow, goal: &goal }.shape_by(&operator.traits, false)
+            });
+            let Some(shape) = shape else { continue };
+            let shape: Vec<usize> = shape.iter().map(|dim| dim.as_const().unwrap() as usize).collect();
+            let mut narrow = if operator.traits.moves == Some(Movement::Layout) {
+                small.reshape(&shape).unwrap()
+            } else {
+                sample.with_operand(0, small).eval().ok_or("the smaller one is not evaluated")?
+            };
+            if narrow.shape() != shape {
+                return Err(format!("{:?} is not {shape:?}", narrow.shape()));
+            }
+            let lead = result.rank() - narrow.rank();
+            narrow = narrow.reshape(&[&vec![1; lead][..], narrow.shape()].concat()).unwrap();
+            for (at, &dim) in result.shape().iter().enumerate() {
+                if narrow.shape()[at] != dim {
+                    narrow = take(&narrow, at, &vec![0; dim]);
+                }
+            }
+            if !equal(&narrow, &result, Variation::Rounding) {
+                return Err(format!("along axis {axis} the result does not repeat"));
+            }
+            done += 1;
+        }
+    }
+    Ok(done)
+}
