@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::inputs::{Case, size_of};
 use crate::ir::{Data, DeclaredType, DimClaim, Model, ValueId};
-use crate::ops::{Budget, Decline, evaluate_watched};
+use crate::ops::{Budget, Decline, evaluate_observed};
 use crate::slicing::SliceRule;
 
 /// What a run may cost, and how it reads disputed slices.
@@ -40,7 +40,7 @@ pub fn evaluate(model: &Model, case: &Case, original: Option<&Model>, limits: &L
     let zeros = case.sizes().values().filter(|size| **size == 0).count();
     let mut statements = Statements { known: case.sizes().clone(), zeros, already: original.map(declared_names) };
     let mut wrong_shape = None;
-    let outputs = evaluate_watched(
+    let outputs = evaluate_observed(
         model,
         main,
         (inputs, &mut |value, data| {

@@ -1,8 +1,8 @@
 //! Sizes and inputs that are made to tell two models apart.
 //!
 //! Sizes: ordinary ones, then 0, 1, primes and what the options allow at the ends. Integers are small, so that they serve as indices. Floats
-//! are ordinary, or near a number in the model; −0 is among them, and, where results must be equal bit for bit, NaN, infinities, subnormals and the largest
-//! numbers. Every other case gives inputs that have a default, and branches and loops what decides them otherwise.
+//! are ordinary, or near a number in the model; −0 is among them, and, where results must be equal bit for bit, NaN, infinities, subnormals
+//! and the largest numbers. Every other case gives inputs that have a default, and branches and loops what decides them otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -93,7 +93,10 @@ impl fmt::Display for Checked {
             writeln!(f, "the folded model differs: {} (inputs: {})", difference.what, difference.given)?;
             return match &self.culprit {
                 Some(culprit) => write!(f, "{culprit}"),
-                None => f.write_str("it differs before any edit is made, so the shapes that are stated or the conversion to another operator set are at fault"),
+                None => f.write_str(
+                    "it differs before any edit is made, so the shapes that are stated or the conversion to another operator set are at \
+                     fault",
+                ),
             };
         }
         write!(f, "checked: equal on {} of {} inputs in {:.1} s", self.agreed, self.asked, self.seconds)?;

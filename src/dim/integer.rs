@@ -22,6 +22,12 @@ pub(super) fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
+/// The least number, at least 1, that both divide. `None` on overflow, or if one of them is not positive.
+pub fn least_common_multiple(a: i64, b: i64) -> Option<i64> {
+    let common = i64::try_from(greatest_common_divisor(a.unsigned_abs(), b.unsigned_abs())).ok()?;
+    a.checked_div(common)?.checked_mul(b).filter(|_| a > 0 && b > 0)
+}
+
 /// The quotient rounded up. `None` for a zero divisor or on overflow.
 pub(super) fn ceil_quotient(numerator: i128, denominator: i128) -> Option<i128> {
     floor_quotient(numerator.checked_neg()?, denominator)?.checked_neg()

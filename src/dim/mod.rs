@@ -29,8 +29,9 @@
 //!   shorter one.
 //!
 //! The rooms: `monomial` and `expr` are the canonical form, `scope` the symbol table, `arith` the operations with
-//! `quotient` and `maximum` for the two that make atoms, `meet` what dims broadcast to, `bounds` and `prove` what can be proved, `size` which integers are sizes, `ask` the questions,
-//! `doubts` those that were not answered, and `shorten`, `text` and `parse` the written form.
+//! `quotient` and `maximum` for the two that make atoms, `meet` what dims broadcast to, `bounds` and `prove` what can be
+//! proved, `size` which integers are sizes, `ask` the questions, `doubts` those that were not answered, and `shorten`, `text`
+//! and `parse` the written form.
 
 mod arith;
 mod ask;
@@ -57,6 +58,7 @@ pub use ask::Answer;
 pub use ask::belief::believing;
 pub use doubts::{comparisons, divisors};
 pub use expr::{Dim, Symbol};
+pub use integer::least_common_multiple;
 pub use parts::Operation;
 pub use scope::{Scope, is_identifier};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::dim::{Dim, Scope, Symbol, comparisons, divisors, is_identifier};
+use crate::dim::{Dim, Scope, Symbol, comparisons, divisors, is_identifier, least_common_multiple};
 use crate::ir::{DeclaredType, Fact, Facts, Model};
 use crate::ops::slice_cuts;
 use crate::passes::Assumption;
@@ -162,7 +162,7 @@ impl Candidates {
         for (numerator, divisor) in divided {
             for symbol in numerator.symbols() {
                 let known = found.entry(symbol).or_insert(1);
-                if let Some(multiple) = common_multiple(*known, divisor).filter(|all| *all <= LARGEST_MULTIPLE) {
+                if let Some(multiple) = least_common_multiple(*known, divisor).filter(|all| *all <= LARGEST_MULTIPLE) {
                     *known = multiple;
                 }
             }
@@ -308,14 +308,6 @@ fn thresholds_of(value_at: &dyn Fn(i64) -> Option<i64>, multiple: i64) -> (Optio
     let low = held.iter().rposition(|holds| !holds).filter(|_| last).and_then(|at| between(at, true));
     let high = held.iter().position(|holds| !holds).filter(|_| first);
     (low, high.and_then(|at| between(at.checked_sub(1)?, false)))
-}
-
-fn common_multiple(a: i64, b: i64) -> Option<i64> {
-    let (mut x, mut y) = (a, b);
-    while y != 0 {
-        (x, y) = (y, x.checked_rem(y)?);
-    }
-    a.checked_div(x)?.checked_mul(b)
 }
 
 #[cfg(test)]

@@ -207,12 +207,7 @@ impl<'a> CustomNode<'a> {
     }
 
     fn attribute(&self, name: &str) -> Option<&'a Attribute> {
-        match self.node.attribute(name)? {
-            Attribute::Reference { name, .. } => {
-                self.bindings.iter().find(|bound| &bound.name == name).map(|bound| &bound.value)
-            }
-            value => Some(value),
-        }
+        self.node.bound_attribute(name, self.bindings)
     }
 
     /// The names of the attributes that are given, in the order of the file.

@@ -80,6 +80,16 @@ impl Node {
         self.attributes.iter().find(|attribute| attribute.name == name).map(|attribute| &attribute.value)
     }
 
+    /// The attribute of this name. Inside a function a reference stands for what the call binds; what the call leaves out is absent.
+    pub fn bound_attribute<'a>(&'a self, name: &str, bindings: &'a [NamedAttribute]) -> Option<&'a Attribute> {
+        match self.attribute(name)? {
+            Attribute::Reference { name, .. } => {
+                bindings.iter().find(|bound| &bound.name == name).map(|bound| &bound.value)
+            }
+            value => Some(value),
+        }
+    }
+
     /// The INT attribute of this name, or the default if it is left out; `None` if it is of another kind, or must be there.
     pub fn int_or(&self, name: &str, default: Option<i64>) -> Option<i64> {
         match self.attribute(name) {

@@ -41,7 +41,7 @@ use shared::{broadcast, join, lane, window};
 use testing::{bodies, single};
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
-pub use interpret::{Environment, evaluate_graph, evaluate_node, evaluate_watched};
+pub use interpret::{Environment, evaluate_graph, evaluate_node, evaluate_observed};
 pub use movement::concat_split::concat;
 pub use node_view::{NodeView, Number};
 pub use opset::Opset;

@@ -316,6 +316,16 @@ fn what_a_node_that_cannot_work_is_computed_from() {
         y = Cast (r) }", "Concat <");
 }
 
+/// What the third operand is for is known to nobody; a Gemm would have taken it for its bias, and the bias for a fourth.
+#[test]
+fn operands_that_an_operator_does_not_have() {
+    keeps(
+        17,
+        "g (float[2,3] x) => (y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, float[4] b = {1,2,3,4}> { m = MatMul (x, w, b)  y = Add (m, b) }",
+        &["MatMul (x, w, b)", "Add (m, b)"],
+    );
+}
+
 #[test]
 fn a_model_without_outputs_stays() {
     keeps(17, "g (float[3] x) => () <float c = {1}> { y = Neg (x)  z = Add (y, c) }", &["Neg (x)", "Add (y, c)"]);

@@ -87,8 +87,8 @@ impl Model {
         Err(Broken::Cycle(first.map(|at| self.describe(nodes[at])).unwrap_or_default()))
     }
 
-    /// Whether the nodes of `graph` stand in an order to compute in. Where nodes have graphs, which may read anything, all of them are looked at; otherwise those
-    /// of which edits have made it doubtful.
+    /// Whether the nodes of `graph` stand in an order to compute in. Where nodes have graphs, which may read anything, all of them are looked
+    /// at; otherwise those of which edits have made it doubtful.
     pub fn is_in_file_order(&self, graph: GraphId) -> bool {
         let order = &self.graphs[graph.index()].order;
         let mut doubtful = order.doubtful.borrow_mut();

@@ -50,12 +50,7 @@ macro_rules! attribute_reader {
 impl<'a> Site<'a> {
     /// The attribute of this name. A reference to an attribute of the calling node is followed; one the call leaves out is absent.
     pub fn attribute(&self, name: &str) -> Option<&'a Attribute> {
-        match self.node.attribute(name)? {
-            Attribute::Reference { name, .. } => {
-                self.bindings.iter().find(|bound| &bound.name == name).map(|bound| &bound.value)
-            }
-            value => Some(value),
-        }
+        self.node.bound_attribute(name, self.bindings)
     }
 
     attribute_reader!(

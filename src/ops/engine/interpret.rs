@@ -31,25 +31,25 @@ pub fn evaluate_graph(
     budget: &Budget,
     rule: SliceRule,
 ) -> EvalResult {
-    evaluate_watched(model, graph, (inputs, &mut |_, _| Ok(())), budget, rule)
+    evaluate_observed(model, graph, (inputs, &mut |_, _| Ok(())), budget, rule)
 }
 
 /// Looks at each result of a graph when it is computed, and may end the run.
-pub type Watch<'w> = &'w mut dyn FnMut(ValueId, &Data) -> Result<(), Decline>;
+pub type Observer<'o> = &'o mut dyn FnMut(ValueId, &Data) -> Result<(), Decline>;
 
-/// The same, with somebody who watches.
+/// The same, with an observer.
 ///
 /// # Errors
-/// As [`evaluate_graph`], and what the watcher ends the run with.
-pub fn evaluate_watched(
+/// As [`evaluate_graph`], and what the observer ends the run with.
+pub fn evaluate_observed(
     model: &Model,
     graph: GraphId,
-    (inputs, watch): (Vec<Data>, Watch<'_>),
+    (inputs, observe): (Vec<Data>, Observer<'_>),
     budget: &Budget,
     rule: SliceRule,
 ) -> EvalResult {
     let environment = Environment { model, outer: &|_| None, bindings: &[] };
-    evaluate_nodes(&environment, graph, (inputs, watch), budget, rule, 0)
+    evaluate_nodes(&environment, graph, (inputs, observe), budget, rule, 0)
 }
 
 /// Evaluates one node on the values of its operands.
@@ -98,7 +98,7 @@ pub(in crate::ops) fn evaluate_body(
 fn evaluate_nodes(
     environment: &Environment<'_>,
     graph: GraphId,
-    (inputs, watch): (Vec<Data>, Watch<'_>),
+    (inputs, observe): (Vec<Data>, Observer<'_>),
     budget: &Budget,
     rule: SliceRule,
     depth: usize,
@@ -128,7 +128,7 @@ fn evaluate_nodes(
         };
         for (value, data) in node.outputs().iter().zip(results) {
             if let Some(value) = value {
-                watch(*value, &data)?;
+                observe(*value, &data)?;
                 values.insert(*value, data);
             }
         }

@@ -88,6 +88,15 @@ impl Linear {
         if !node.canonical_domain().is_empty() || node.outputs().iter().flatten().count() != 1 {
             return None;
         }
+        // What further operands would be for is known to nobody, and in another operator they may be for something.
+        let most = match node.op_type.as_str() {
+            "MatMul" => 2,
+            "BatchNormalization" => 5,
+            _ => 3,
+        };
+        if node.inputs().len() > most {
+            return None;
+        }
         // How blocks lie in a weight of unknown dims does not matter: it cannot be scaled.
         let whole = || Blocks::whole(&[]);
         let dense = |dims: &[Option<usize>]| dims.iter().copied().collect::<Option<Vec<usize>>>();
