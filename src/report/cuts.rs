@@ -29,7 +29,7 @@ pub struct AxisTaken {
     pub taken: Option<(String, String)>,
     /// Whether it is known what it takes.
     pub is_known: bool,
-    /// Beginning, number of elements and size in numbers, with [`PICTURED`] for every size that is open.
+    /// Beginning, number of elements and size in numbers, with 64 for every size that is open.
     pub picture: Option<(i64, i64, i64)>,
     /// The step between elements, where it is known.
     pub step: Option<i64>,
