@@ -5,12 +5,15 @@
 //! second one writes. Both are the same code with another [`Sink`]. Fields come in ascending order of their numbers,
 //! and the unknown fields of a message after those: what went in with that order comes out byte for byte.
 
+mod fields;
+
 use std::collections::BTreeMap;
 use std::io;
 
 use bytes::Bytes;
 use thiserror::Error;
 
+use self::fields::{Varint, packed, payload, scalar, tag, text};
 use super::wire::{Descent, UnknownFields};
 use super::{MESSAGE_BYTES, proto};
 use crate::tensor::Tensor;
@@ -299,113 +302,6 @@ impl Sink for Emit<'_> {
 
 /// The number of `TensorProto.raw_data`, the last field of a tensor that is written here but for those written back as they came.
 const RAW_DATA: u32 = 9;
-
-/// A base-128 varint.
-struct Varint {
-    bytes: [u8; 10],
-    len: usize,
-}
-
-impl Varint {
-    fn of(mut value: u64) -> Self {
-        let mut varint = Varint { bytes: [0; 10], len: 0 };
-        for byte in &mut varint.bytes {
-            varint.len += 1;
-            *byte = (value & 0x7f) as u8;
-            value >>= 7;
-            if value == 0 {
-                break;
-            }
-            *byte |= 0x80;
-        }
-        varint
-    }
-}
-
-impl std::ops::Deref for Varint {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
-    }
-}
-
-fn tag(field: u32, wire: u32) -> Varint {
-    Varint::of(u64::from(field << 3 | wire))
-}
-
-/// A number, as the wire has its type.
-trait Scalar: Copy {
-    const WIRE: u32;
-    fn write(self, write: &mut dyn FnMut(&[u8]));
-}
-
-impl Scalar for i64 {
-    const WIRE: u32 = 0;
-    fn write(self, write: &mut dyn FnMut(&[u8])) {
-        write(&Varint::of(self as u64));
-    }
-}
-
-impl Scalar for i32 {
-    const WIRE: u32 = 0;
-    fn write(self, write: &mut dyn FnMut(&[u8])) {
-        i64::from(self).write(write);
-    }
-}
-
-impl Scalar for u64 {
-    const WIRE: u32 = 0;
-    fn write(self, write: &mut dyn FnMut(&[u8])) {
-        write(&Varint::of(self));
-    }
-}
-
-impl Scalar for f32 {
-    const WIRE: u32 = 5;
-    fn write(self, write: &mut dyn FnMut(&[u8])) {
-        write(&self.to_le_bytes());
-    }
-}
-
-impl Scalar for f64 {
-    const WIRE: u32 = 1;
-    fn write(self, write: &mut dyn FnMut(&[u8])) {
-        write(&self.to_le_bytes());
-    }
-}
-
-fn scalar<T: Scalar>(sink: &mut dyn Sink, field: u32, value: T) {
-    sink.raw(&tag(field, T::WIRE));
-    value.write(&mut |bytes| sink.raw(bytes));
-}
-
-fn packed<T: Scalar>(sink: &mut dyn Sink, field: u32, values: &[T]) {
-    if values.is_empty() {
-        return;
-    }
-    let mut len = 0u64;
-    for value in values {
-        value.write(&mut |bytes| len = len.saturating_add(bytes.len() as u64));
-    }
-    sink.raw(&tag(field, 2));
-    sink.raw(&Varint::of(len));
-    for value in values {
-        value.write(&mut |bytes| sink.raw(bytes));
-    }
-}
-
-fn text(sink: &mut dyn Sink, field: u32, text: &str) {
-    sink.raw(&tag(field, 2));
-    sink.raw(&Varint::of(text.len() as u64));
-    sink.raw(text.as_bytes());
-}
-
-fn payload(sink: &mut dyn Sink, field: u32, bytes: &Bytes) {
-    sink.raw(&tag(field, 2));
-    sink.raw(&Varint::of(bytes.len() as u64));
-    sink.payload(bytes);
-}
 
 include!(concat!(env!("OUT_DIR"), "/encode.rs"));
 

@@ -34,13 +34,15 @@ mod testing;
 mod text;
 pub mod traits;
 
-use engine::{context, interpret, outcome, registry, walk};
+use engine::{context, declared, event, interpret, outcome, registry, walk};
 use movement::pieces;
 use shared::{broadcast, join, lane, window};
 #[cfg(test)]
 use testing::{bodies, single};
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
+pub use declared::{declared_fact, plain_names};
+pub use event::{Event, EventKind};
 pub use interpret::{Environment, evaluate_graph, evaluate_node, evaluate_observed};
 pub use movement::concat_split::concat;
 pub use node_view::{NodeView, Number};
@@ -51,4 +53,4 @@ pub use slice::slice_spec;
 pub use slice_cuts::{SliceCut, SliceCuts, slice_cuts};
 pub use slice_dialect::SliceDialect;
 pub use slice_name::{SliceName, SliceNameError};
-pub use walk::{Event, EventKind, Walk, declared_fact, plain_names};
+pub use walk::Walk;

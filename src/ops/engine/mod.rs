@@ -3,6 +3,8 @@
 
 pub(super) mod context;
 mod custom;
+pub(super) mod declared;
+pub(super) mod event;
 pub(super) mod interpret;
 pub(super) mod outcome;
 pub(super) mod registry;

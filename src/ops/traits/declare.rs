@@ -1,0 +1,207 @@
+//! How an entry of the table declares traits: what it is, and then what else holds of it.
+
+use super::*;
+
+impl Traits {
+    const EXACT: Kernels = Kernels { place: Variation::None, scalar: Variation::None, integer_scalar: Variation::None };
+
+    const fn pointwise(operands: Operands, since: i64) -> Traits {
+        let pointwise = Pointwise { operands, since, integers_since: 1, attributes: &[] };
+        Traits { pointwise: Some(pointwise), kernels: Traits::EXACT, fails: Failure::Never, ..Traits::NONE }
+    }
+
+    /// A function of one number that has no choice of bits.
+    pub const fn function() -> Traits {
+        Traits::pointwise(Operands::First, 1)
+    }
+
+    /// A function of one number that kernels approximate.
+    pub const fn approximate() -> Traits {
+        Traits::function().rounded()
+    }
+
+    /// A function of numbers that are broadcast against each other since this operator set.
+    pub const fn broadcast(since: i64) -> Traits {
+        Traits::pointwise(Operands::Broadcast, since)
+    }
+
+    /// The same with other operands.
+    pub const fn with_operands(mut self, operands: Operands) -> Traits {
+        if let Some(pointwise) = &mut self.pointwise {
+            pointwise.operands = operands;
+        }
+        self
+    }
+
+    /// The same, with integers since this operator set.
+    pub const fn integers_since(mut self, opset: i64) -> Traits {
+        if let Some(pointwise) = &mut self.pointwise {
+            pointwise.integers_since = opset;
+        }
+        self
+    }
+
+    /// The same, with attributes that decide what is computed.
+    pub const fn attributes(mut self, names: &'static [&'static str]) -> Traits {
+        if let Some(pointwise) = &mut self.pointwise {
+            pointwise.attributes = names;
+        }
+        self
+    }
+
+    /// What moves elements; of no value it fails.
+    pub const fn movement(movement: Movement, axes: AxesOf) -> Traits {
+        Traits {
+            moves: Some(movement),
+            axes: Some(axes),
+            any_type: true,
+            kernels: Traits::EXACT,
+            fails: Failure::Never,
+            homogeneous: true,
+            ..Traits::NONE
+        }
+    }
+
+    /// What reduces axes.
+    pub const fn reduction(axes: Reduced, folds: Option<&'static str>) -> Traits {
+        Traits { reduces: Some(Reduction { axes, folds }), fails: Failure::Never, ..Traits::NONE }
+    }
+
+    /// What treats places alike along all axes but some, and kernels approximate.
+    pub const fn mixing(axes: fn(&NodeFacts<'_>) -> Option<Vec<usize>>) -> Traits {
+        Traits { mixes: Some(axes), fails: Failure::Never, ..Traits::NONE }
+    }
+
+    /// Kernels may round by where an element stands.
+    pub const fn rounded(mut self) -> Traits {
+        self.kernels = Traits::NONE.kernels;
+        self
+    }
+
+    /// Kernels give the same bits wherever an element stands.
+    pub const fn exact(mut self) -> Traits {
+        self.kernels = Traits::EXACT;
+        self
+    }
+
+    /// Kernels look at which operand is a single number.
+    pub const fn by_scalar(mut self, floats: Variation, integers: Variation) -> Traits {
+        self.kernels.scalar = floats;
+        self.kernels.integer_scalar = integers;
+        self
+    }
+
+    /// A run may fail unless this is proved.
+    pub const fn fails_unless(mut self, proved: fn(&NodeFacts<'_>) -> bool) -> Traits {
+        self.fails = Failure::Unless(proved);
+        self
+    }
+
+    /// Results lie in a range.
+    pub const fn range(mut self, range: RangeOf) -> Traits {
+        self.range = Some(range);
+        self
+    }
+
+    /// Results rise with the operand.
+    pub const fn rising(mut self) -> Traits {
+        self.monotone = Some(Direction::Rising);
+        self
+    }
+
+    /// Results fall as the operand rises.
+    pub const fn falling(mut self) -> Traits {
+        self.monotone = Some(Direction::Falling);
+        self
+    }
+
+    /// Applied twice it is this.
+    pub const fn twice(mut self, twice: Twice) -> Traits {
+        self.twice = Some(twice);
+        self
+    }
+
+    /// An operand may leave the other as it is.
+    pub const fn neutral(mut self, is: fn(DType, &Tensor) -> bool, commutes: bool) -> Traits {
+        self.neutral = Some(Neutral { is, commutes });
+        self
+    }
+
+    /// Zeros of either sign are one.
+    pub const fn ignoring_zero_sign(mut self) -> Traits {
+        self.ignores_zero_sign = true;
+        self
+    }
+
+    /// A factor of the first operand is one of the result.
+    pub const fn homogeneous(mut self) -> Traits {
+        self.homogeneous = true;
+        self
+    }
+
+    /// Any number of operands, of which one alone is the result.
+    pub const fn variadic(mut self) -> Traits {
+        self.variadic = true;
+        self
+    }
+
+    /// Depends on the operand's shape alone.
+    pub const fn of_shape(mut self) -> Traits {
+        self.of_shape = true;
+        self
+    }
+
+    /// Results are flags.
+    pub const fn giving_flags(mut self) -> Traits {
+        self.gives_flags = true;
+        self
+    }
+
+    /// Makes a sequence or an optional of its operands.
+    pub const fn container(mut self) -> Traits {
+        self.makes_container = true;
+        self
+    }
+
+    /// Runtimes compute what follows with it.
+    pub const fn fused_with_next(mut self) -> Traits {
+        self.fused_with_next = true;
+        self
+    }
+
+    /// There is a rule that takes a Slice before it.
+    pub const fn passing_slices(mut self) -> Traits {
+        self.passes_slices = true;
+        self
+    }
+
+    /// Not every runtime moves elements of every type.
+    pub const fn some_types(mut self) -> Traits {
+        self.any_type = false;
+        self
+    }
+
+    /// Refuses sizes.
+    pub const fn needs(mut self, needs: Needs) -> Traits {
+        self.needs = Some(needs);
+        self
+    }
+
+    /// Makes positions of positions.
+    pub const fn counts(mut self, counts: Counts) -> Traits {
+        self.counts = Some(counts);
+        self
+    }
+
+    /// Makes one number everywhere of such operands.
+    pub const fn uniform(mut self, uniform: Uniform) -> Traits {
+        self.uniform = Some(uniform);
+        self
+    }
+
+    /// Makes a smaller result of smaller operands.
+    pub const fn repeats(mut self, repeats: Repeats) -> Traits {
+        self.repeats = Some(repeats);
+        self
+    }
+}
