@@ -4,7 +4,7 @@
     scripts/check_text.py --binary target/release/onnx-slice-fold MODELS...
 
 Both sides go through the program once, so that what is compared is the text and not the inference: the model as it is written with
-`--stop-after 0`, and the text of `show --full --stop-after 0` of that model, read by onnx.parser. Compared are operator sets, the heading, inputs,
+`--stop-after 0`, and the text of `show --full --stop-after 0`, read by onnx.parser. Compared are operator sets, the heading, inputs,
 outputs, value_info, initializers bit for bit, nodes with attributes, functions. The syntax has no words for documentation of nodes and
 values, metadata of nodes, quantization annotations, training information, sparse tensors and the type of an attribute of a function; these are left out on
 both sides and counted.
@@ -119,9 +119,9 @@ def differences(left, right):
 def check(binary, path, folder):
     inferred = folder / "inferred.onnx"
     run = lambda *arguments: subprocess.run([binary, *arguments, "--no-config"], check=True, capture_output=True)
-    run(str(path), "-o", str(inferred), "--stop-after", "0")
-    text = run("show", "--full", "--stop-after", "0", str(inferred)).stdout.decode()
-    onnx.parser.parse_model(run("show", str(inferred)).stdout.decode())
+    run(str(path), "-o", str(inferred), "--stop-after", "0", "--no-stamp")
+    text = run("show", "--full", "--stop-after", "0", str(path)).stdout.decode()
+    onnx.parser.parse_model(run("show", str(path)).stdout.decode())
     return list(differences(whole(onnx.load(inferred)), whole(parser.parse_model(text))))
 
 

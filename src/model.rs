@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::check::{self, Checked, Trial};
-use crate::dim::Scope;
+use crate::dim::{Scope, work};
 use crate::error::{Cause, Error};
 use crate::evaluation;
 use crate::explain::{self, Explanation, Folded};
@@ -187,9 +187,9 @@ impl OnnxModel {
         let (mut inferred, infers) = (original.clone(), options.clone().fold(false).stop_after(0));
         let outcome = passes::run(&mut inferred, Rc::new(Scope::new()), &infers, bytes, watch)?;
         detail.slices_before = slices_taken(&inferred, &outcome.facts);
-        let mut report = self.fold_noting(options, watch, &mut |model, outcome, seconds| {
+        let mut report = self.fold_noting(options, watch, &mut |model, outcome, work| {
             detail.slices_after = slices_taken(model, &outcome.facts);
-            detail.causes = explain::causes(&Folded { original: &original, model, outcome, options, bytes, seconds });
+            detail.causes = explain::causes(&Folded { original: &original, model, outcome, options, bytes, work });
             Ok(())
         })?;
         detail.after = Drawing::of(&self.model);
@@ -197,12 +197,12 @@ impl OnnxModel {
         Ok(report)
     }
 
-    /// The same, and before what is proved is forgotten `note` sees the folded model with it, and the seconds folding took.
+    /// The same, and before what is proved is forgotten `note` sees the folded model with it, and how much work folding was.
     fn fold_noting(
         &mut self,
         options: &Options,
         watch: &mut dyn FnMut(&'static str),
-        note: &mut dyn FnMut(&Model, &Outcome, f64) -> Result<(), Error>,
+        note: &mut dyn FnMut(&Model, &Outcome, u64) -> Result<(), Error>,
     ) -> Result<Report, Error> {
         self.whole()?;
         let begin = Instant::now();
@@ -212,9 +212,10 @@ impl OnnxModel {
         // Until the passes have come to their end, a panic included.
         self.half_folded = true;
         let scope = Rc::new(std::mem::take(&mut self.scope));
+        let begun = work();
         let outcome = passes::run(&mut self.model, Rc::clone(&scope), options, self.bytes, watch)?;
         let seconds = begin.elapsed().as_secs_f64();
-        let noted = note(&self.model, &outcome, seconds);
+        let noted = note(&self.model, &outcome, work().saturating_sub(begun));
         let size_nodes = explain::size_nodes(&self.model, &outcome.facts);
         drop(outcome.facts);
         if options.stamp {
@@ -252,7 +253,7 @@ impl OnnxModel {
     }
 
     /// Folds, and tells why what is left is left: each node, each size that the inputs' sizes do not tell, and what would let more be done if
-    /// it were known of the inputs. That is found by folding copies again, at most `trials` times and for about eight times as long as
+    /// it were known of the inputs. That is found by folding copies again, at most `trials` times and with about seven times the work that
     /// folding took; what is not tried is not told. Of `names`, which are those of nodes, tensors or sizes, more is told.
     ///
     /// # Errors
@@ -268,8 +269,8 @@ impl OnnxModel {
         let recording = options.clone().detailed(true);
         self.scope.note_doubts();
         let mut explanation = Explanation::default();
-        let report = self.fold_noting(&recording, &mut |_| {}, &mut |model, outcome, seconds| {
-            let folded = Folded { original: &original, model, outcome, options, bytes, seconds };
+        let report = self.fold_noting(&recording, &mut |_| {}, &mut |model, outcome, work| {
+            let folded = Folded { original: &original, model, outcome, options, bytes, work };
             explanation = explain::explain(&folded, names, trials)?;
             Ok(())
         })?;

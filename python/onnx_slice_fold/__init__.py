@@ -24,6 +24,7 @@ from ._errors import (
     UsageError,
 )
 from ._evaluate import evaluate
+from ._explanation import Cause, Explanation, OpenSize, Suggestion
 from ._fold import diff, explain, fold, rules, show
 from ._operator import Node, Operand, Operator
 from ._report import Census, Note, Report
@@ -33,9 +34,11 @@ from ._slim import slim
 
 __all__ = [
     "AssumptionError",
+    "Cause",
     "Census",
     "ChangedError",
     "Error",
+    "Explanation",
     "ExtractionError",
     "FileError",
     "ImpossibleError",
@@ -45,9 +48,11 @@ __all__ = [
     "Node",
     "NotEvaluatedError",
     "Note",
+    "OpenSize",
     "Operand",
     "Operator",
     "Report",
+    "Suggestion",
     "SymbolicShapeInference",
     "UnsupportedError",
     "UsageError",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from . import _core
 from ._errors import UsageError
+from ._explanation import Explanation, explanation_of
 from ._models import AnyPath, Model, given_back, opened
 from ._operator import Operator, register
 from ._report import Report, report_of
@@ -78,31 +80,42 @@ def fold(
 
 def explain(
     model: Any,
-    *,
+    *names: str,
+    trials: int = 10,
     base_dir: Optional[AnyPath] = None,
     operators: Optional[Iterable[Operator]] = None,
     **options: Unpack[FoldOptions],
-) -> str:
-    """Folds without writing, and tells what fired and what was found at single nodes: the last part of ``onnx-slice-fold explain``."""
+) -> Explanation:
+    """Folds without writing, and tells why what is left is left, as ``onnx-slice-fold explain`` does.
+
+    ``names`` are nodes, tensors or sizes to tell more of. What would let more be done if it were known of the inputs is found by
+    folding again, at most ``trials`` times.
+    """
     held = opened(model, base_dir)
     register(held, operators)
-    explanation: str = held.fold(plain(options), None)["explanation"]
-    return explanation
+    told = str(model) if isinstance(model, (str, os.PathLike)) else "-"
+    return explanation_of(*held.explain(plain(options), list(names), trials, told))
 
 
 def show(
     model: Any,
     *,
     folded: bool = False,
+    full: bool = False,
     base_dir: Optional[AnyPath] = None,
     operators: Optional[Iterable[Operator]] = None,
     **options: Unpack[FoldOptions],
 ) -> str:
-    """The model in the ONNX text syntax with inferred shapes, as it is or folded."""
+    """The model in the text syntax that ``onnx.parser`` reads, with inferred shapes, as it is or folded.
+
+    Long constants are told of by type and hash; ``full`` prints all data, so that the text is the whole model.
+    """
     held = opened(model, base_dir)
     register(held, operators)
-    held.fold({**plain(options), "fold": folded}, None)
-    return held.text()
+    # Nothing is made of a model that is only shown, so nothing is noted in it.
+    noted = {} if folded else {"stamp": False}
+    held.fold({**plain(options), **noted, "fold": folded}, None)
+    return held.text(full)
 
 
 def diff(before: Any, after: Any) -> str:

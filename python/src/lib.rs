@@ -84,6 +84,28 @@ impl Model {
         }
     }
 
+    /// Folds, and tells why what is left is left: as text, and as JSON of the schema in docs/report.md.
+    fn explain(
+        &self,
+        py: Python<'_>,
+        options: &Bound<'_, PyDict>,
+        names: Vec<String>,
+        trials: usize,
+        model: String,
+    ) -> PyResult<(String, String)> {
+        let options = options::of(options)?;
+        let found = py.detach(|| self.model().explain(&options, &names, trials));
+        if let Some(error) = self.raised() {
+            return Err(error);
+        }
+        let (report, explanation) = found.map_err(errors::raised)?;
+        let mut text = explanation.to_string();
+        if names.is_empty() {
+            text.push_str(&format!("\nWhat was done:\n{}", report.explanation()));
+        }
+        Ok((text, explanation.json(&report, &model)))
+    }
+
     /// Makes an operator known. `infer` and `evaluate` are given a dict of what is known of a node.
     fn register(
         &self,
@@ -109,8 +131,9 @@ impl Model {
         Ok(saved.model.bytes)
     }
 
-    fn text(&self, py: Python<'_>) -> String {
-        py.detach(|| self.model().text())
+    /// In the syntax that onnx.parser reads; `full` with all data.
+    fn text(&self, py: Python<'_>, full: bool) -> String {
+        py.detach(|| self.model().parser_text(full))
     }
 
     fn diff(&self, py: Python<'_>, other: &Model) -> PyResult<String> {

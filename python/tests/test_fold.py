@@ -129,7 +129,11 @@ def test_a_report_is_data_text_and_html(bert):
 
 
 def test_explain_and_show(chain):
-    assert "size" in osf.explain(chain) or "reshape" in osf.explain(chain)
+    explanation = osf.explain(chain)
+    assert str(explanation).startswith(explanation.headline) and "What was done" in explanation.text
+    assert explanation.nodes_before > explanation.nodes == len(explanation.causes)
+    assert explanation.to_dict()["nodes"] == explanation.nodes
+    assert "<p>" in explanation._repr_html_()
     shown = osf.show(chain)
     assert "Shape (x)" in shown and "Shape (x)" not in osf.show(chain, folded=True)
     assert onnx.parser.parse_model(osf.show(chain, folded=True)).graph.node[1].op_type == "Relu"

@@ -15,7 +15,7 @@ pub(super) struct Explain {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// How many times to fold again at most, to find out what would let more be done if it were known of the inputs. Trials also end when they
-    /// have taken about eight times as long as folding.
+    /// have taken about seven times the work of folding.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     trials: usize,
     /// How it is told.
@@ -41,7 +41,7 @@ impl Explain {
         let mut model = self.passes.open(&self.model)?;
         let (report, explanation) = model.explain(&self.passes.options(), &self.names, self.trials)?;
         if self.report == Format::Json {
-            let told = super::json::explanation(&report, &explanation, &self.model.to_string_lossy());
+            let told = explanation.json(&report, &self.model.to_string_lossy());
             return super::tell(&format!("{told}\n"));
         }
         let mut told = explanation.to_string();

@@ -378,7 +378,7 @@ struct Done {
 
 impl Done {
     fn json(&self) -> String {
-        format!("{}\n", super::json::report(&self.report, &self.model.to_string_lossy()))
+        format!("{}\n", self.report.json(&self.model.to_string_lossy()))
     }
 
     /// A line of a batch.

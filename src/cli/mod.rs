@@ -7,7 +7,6 @@ mod diff;
 mod explain;
 mod fold;
 mod jobs;
-mod json;
 mod man;
 mod ops;
 mod passes;

@@ -47,7 +47,12 @@ impl Show {
             _ => None,
         };
         let mut model = self.passes.open(&self.model)?;
-        model.fold(&self.passes.options().fold(self.folded))?;
+        let mut options = self.passes.options().fold(self.folded);
+        if !self.folded {
+            // Nothing is made of the model, so nothing is noted in it.
+            options = options.stamp(false);
+        }
+        model.fold(&options)?;
         match form {
             Some(form) => super::tell(&model.drawing().text(form, self.around.as_deref(), self.depth)?),
             None => super::tell(&model.parser_text(self.full)),

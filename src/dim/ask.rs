@@ -213,8 +213,9 @@ impl Scope {
     /// The expressions that could not be proved to be at least 0 since doubts are noted, those first that were asked about most often.
     pub fn doubts(&self) -> Vec<(Dim, usize)> {
         let mut found = self.doubts.borrow().as_ref().map_or_else(Vec::new, Doubts::all);
-        let order = |slack: &Dim| (slack.size(), self.format(slack));
-        found.sort_by_cached_key(|(slack, times)| (std::cmp::Reverse(*times), order(slack)));
+        found.sort_by(|(a, times), (b, others)| {
+            others.cmp(times).then_with(|| a.size().cmp(&b.size())).then_with(|| a.cmp(b))
+        });
         found
     }
 

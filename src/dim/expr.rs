@@ -17,6 +17,7 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 
 use super::monomial::{Atom, Monomial, Summand, combine};
+use super::work::count;
 
 /// Terms in one expression, those inside its atoms included.
 pub(super) const MAX_TERMS: u32 = 4096;
@@ -282,6 +283,7 @@ impl Dim {
             size = size.saturating_add(term.size());
             depth = depth.max(term.depth());
         }
+        count(u64::from(size).saturating_add(1));
         let poly = Poly { terms, hash, mask, size, depth };
         (size <= MAX_TERMS && depth <= MAX_DEPTH).then(|| Dim(Repr::Poly(Arc::new(poly))))
     }

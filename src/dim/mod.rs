@@ -52,6 +52,7 @@ mod scope;
 mod shorten;
 mod size;
 mod text;
+mod work;
 
 pub use ask::Answer;
 #[cfg(feature = "seeded-faults")]
@@ -61,6 +62,7 @@ pub use expr::{Dim, Symbol};
 pub use integer::least_common_multiple;
 pub use parts::Operation;
 pub use scope::{Scope, is_identifier};
+pub(crate) use work::{count, is_over, within, work};
 
 #[cfg(test)]
 mod properties;

@@ -22,6 +22,7 @@ use super::expr::Dim;
 use super::integer::ceil_quotient;
 use super::monomial::{Atom, Floor, Monomial, Summand};
 use super::scope::Scope;
+use super::work::{count, is_over};
 use rustc_hash::FxHashMap;
 
 /// Polynomials one question may look at.
@@ -201,7 +202,7 @@ impl<'s> Prover<'s> {
     /// A lower bound of `p`, as good as the fuel allows, or any bound that is at least `goal`.
     fn low(&mut self, p: &Dim, goal: i128, level: u32) -> Option<i128> {
         let quick = self.quick_low(p);
-        if quick.is_some_and(|low| low >= goal) || level == 0 || self.fuel == 0 || p.size() > SEARCH_SIZE {
+        if quick.is_some_and(|low| low >= goal) || level == 0 || self.fuel == 0 || p.size() > SEARCH_SIZE || is_over() {
             return quick;
         }
         if let Some((depth, low)) = self.seen.get(p)
@@ -210,6 +211,7 @@ impl<'s> Prover<'s> {
             return *low;
         }
         self.fuel = self.fuel.saturating_sub(1);
+        count(10);
         // Met again further down, it would only go round in circles.
         self.seen.insert(p.clone(), (level, quick));
         let best = self.searched_low(p, quick, goal, level);

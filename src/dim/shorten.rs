@@ -48,10 +48,25 @@ impl Scope {
         self.format_as(a, true)
     }
 
+    /// The first `most` characters of the text, and an ellipsis if there are more. Of what is long anyway the shortest form is not looked for.
+    pub fn format_within(&self, a: &Dim, most: usize) -> String {
+        let is_long = a.size() as usize > most / 2;
+        let text = if is_long { self.format_tried(a, false, MAX_TRIED) } else { self.format(a) };
+        match text.char_indices().nth(most) {
+            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+            None => text,
+        }
+    }
+
     fn format_as(&self, a: &Dim, dense: bool) -> String {
+        self.format_tried(a, dense, 0)
+    }
+
+    /// The text, when so many forms count as tried already.
+    fn format_tried(&self, a: &Dim, dense: bool, tried: usize) -> String {
         let name = |symbol| self.name(symbol);
         let settle = |a: &Dim| self.settle(a.clone()).unwrap_or_else(|| a.clone());
-        let search = Search { name: &name, settle: &settle, dense, known: RefCell::default(), tried: Cell::new(0) };
+        let search = Search { name: &name, settle: &settle, dense, known: RefCell::default(), tried: Cell::new(tried) };
         search.settled(a).text(dense)
     }
 }

@@ -313,11 +313,7 @@ impl View<'_> {
 
     /// A size as text, cut if it is long.
     pub fn size(&self, dim: &Dim) -> String {
-        let text = self.scope().format(dim);
-        match text.char_indices().nth(LONG) {
-            Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-            None => text,
-        }
+        self.scope().format_within(dim, LONG)
     }
 
     /// What is at the end of the way from a value: an input, or what computes it.

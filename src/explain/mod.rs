@@ -68,8 +68,8 @@ pub(crate) struct Folded<'f> {
     pub options: &'f Options,
     /// Bytes of the file it came from.
     pub bytes: usize,
-    /// How long folding took.
-    pub seconds: f64,
+    /// How much work folding was, in the units of [`work`](crate::dim::work).
+    pub work: u64,
 }
 
 /// A name that nothing in the model has.

@@ -4,20 +4,17 @@
 //! what is supposed is made weaker as long as as much is done: what is told in the end is what was tried last, with what came of it.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use rustc_hash::FxHashSet;
 
 use super::supposition::{Candidates, Range, Size, Supposition};
 use super::{Folded, folded_under};
-use crate::dim::Symbol;
+use crate::dim::{Symbol, within, work};
 use crate::ir::{Fact, Facts, Model, Type};
 use crate::passes::{Assumption, Options};
 
-/// Trials end when they have taken this many times as long as folding,
-const MOST_TIMES: f64 = 8.0;
-/// unless that is less than this many seconds.
-const FREE_SECONDS: f64 = 0.1;
+/// Trials end when they have taken this many times the work of folding. Work is counted, not timed, so that the same is told on every machine.
+const MOST_TIMES: u64 = 7;
 
 /// Something that could be known of the inputs, and what comes of it: the model was folded under it.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,9 +109,8 @@ pub(super) struct Search<'f> {
     base: Measure,
     most: usize,
     made: usize,
-    begin: Instant,
-    /// Seconds that the longest trial took.
-    longest: f64,
+    /// How much work the trials were.
+    work: u64,
     /// Whether something was not tried because no trial was left.
     ended: bool,
     found: Vec<Suggestion>,
@@ -126,7 +122,7 @@ type Tried = (Vec<Supposition>, Measure);
 impl<'f> Search<'f> {
     pub fn new(folded: &'f Folded<'f>, most: usize) -> Self {
         let base = Measure::of(folded.model, &folded.outcome.facts);
-        Search { folded, base, most, made: 0, begin: Instant::now(), longest: 0.0, ended: false, found: Vec::new() }
+        Search { folded, base, most, made: 0, work: 0, ended: false, found: Vec::new() }
     }
 
     pub fn base(&self) -> &Measure {
@@ -201,18 +197,19 @@ impl<'f> Search<'f> {
 
     /// What is left if these suppositions hold; nothing if they cannot, or no trial is left.
     fn measure(&mut self, suppositions: &[Supposition]) -> Option<Measure> {
-        let seconds = self.begin.elapsed().as_secs_f64();
-        // The next trial may take as long as the longest so far.
-        let is_late = seconds + self.longest > FREE_SECONDS.max(self.folded.seconds * MOST_TIMES);
-        if self.made >= self.most || is_late {
+        let left = self.folded.work.saturating_mul(MOST_TIMES).saturating_sub(self.work);
+        if self.made >= self.most || left == 0 {
             self.ended = true;
             return None;
         }
         let options = self.under(suppositions);
         // What cannot be supposed is told before anything is folded, and is no trial.
-        let (model, outcome) = folded_under(self.folded.original, &options, self.folded.bytes)?;
+        let begun = work();
+        let tried = within(left, || folded_under(self.folded.original, &options, self.folded.bytes));
+        self.work = self.work.saturating_add(work().saturating_sub(begun));
+        self.ended |= tried.is_none();
+        let (model, outcome) = tried??;
         self.made += 1;
-        self.longest = self.longest.max(self.begin.elapsed().as_secs_f64() - seconds);
         Some(Measure::of(&model, &outcome.facts))
     }
 

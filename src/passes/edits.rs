@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::dim::is_over;
+
 /// How often each kind of edit was made: rewrites by the name of the rule, the others by the name of the pass.
 pub type Fired = BTreeMap<&'static str, usize>;
 
@@ -65,7 +67,7 @@ impl EditCounter {
 
     /// Whether another edit would be allowed. Once it is not, it never is again.
     pub(super) fn allows_more(&self) -> bool {
-        self.made < self.limit
+        self.made < self.limit && !is_over()
     }
 
     /// Counts an edit that is about to be made, if it is allowed; otherwise it must not be made. `name` is that of the rule or the

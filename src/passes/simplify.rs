@@ -8,6 +8,7 @@ use super::agenda::Agenda;
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use super::untouched::Untouched;
+use crate::dim::count;
 use crate::ir::{Broken, Edit, Facts, Model, NodeId};
 use crate::ops::{Budget, Opset, newest_opset};
 use crate::rewrite::{Idioms, LATE_RULES, Place, RULES, Rule, Taken};
@@ -136,6 +137,7 @@ fn at_node(
         agenda.listen(model, facts);
         let mut is_refused = false;
         let found = candidates.iter().find_map(|rule| {
+            count(10);
             let edit = offered(rule, &place)?;
             agenda.pause(model, facts);
             let edit = Some(edit).filter(is_permitted);

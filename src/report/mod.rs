@@ -4,6 +4,8 @@ mod census;
 mod cuts;
 mod diff;
 mod drawing;
+#[cfg(feature = "json")]
+mod json;
 mod operators;
 mod page;
 mod rules;

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use rustc_hash::FxHashMap;
 
 use super::cuts::PICTURED;
+use super::table::cut;
 use super::{AxisTaken, Detail, DrawnNode, Port, Report, SliceTaken};
 use crate::explain::CauseKind;
 use crate::passes::record;
@@ -18,6 +19,8 @@ use crate::passes::record;
 const CHARTED: usize = 24;
 /// Slices that are pictured.
 const SLICES: usize = 200;
+/// How many characters of a size are shown at once.
+const LONG: usize = 60;
 
 impl Report {
     /// The report as one page of HTML: operators before and after, what each rule did, what stays and why, every Slice, and all nodes. `title`
@@ -225,13 +228,17 @@ fn slices(page: &mut String, detail: &Detail) {
 }
 
 fn picture(page: &mut String, slice: &SliceTaken) {
-    let said: Vec<String> = slice.axes.iter().enumerate().map(|(at, axis)| said_of(at, axis)).collect();
+    let said = |most: usize| -> String {
+        let axes: Vec<String> = slice.axes.iter().enumerate().map(|(at, axis)| said_of(at, axis, most)).collect();
+        axes.join("; ")
+    };
+    let (short, full) = (said(LONG), said(usize::MAX));
     let (node, data) = (escaped(&slice.node), escaped(&slice.data));
     let _ = write!(
         page,
         "<figure><svg viewBox=\"0 0 520 {}\" width=\"520\" role=\"img\" aria-label=\"{}\">",
         slice.axes.len() * 20 + 2,
-        escaped(&said.join("; "))
+        escaped(&short)
     );
     for (at, axis) in slice.axes.iter().enumerate() {
         let y = at * 20 + 2;
@@ -264,21 +271,24 @@ fn picture(page: &mut String, slice: &SliceTaken) {
             }
         }
     }
-    let _ = writeln!(
-        page,
-        "</svg><figcaption><b>{node}</b> of <code>{data}</code>: {}</figcaption></figure>",
-        escaped(&said.join("; "))
-    );
+    let _ = write!(page, "</svg><figcaption><b>{node}</b> of <code>{data}</code>: {}", escaped(&short));
+    if short != full {
+        let _ = write!(page, "<details><summary>Sizes in full</summary>{}</details>", escaped(&full));
+    }
+    page.push_str("</figcaption></figure>\n");
 }
 
-fn said_of(at: usize, axis: &AxisTaken) -> String {
+/// What is taken of an axis, no size with more than `most` characters.
+fn said_of(at: usize, axis: &AxisTaken, most: usize) -> String {
+    let size = cut(&axis.size, most);
     match &axis.taken {
         Some((start, len)) => {
             let step = axis.step.filter(|step| *step != 1).map_or_else(String::new, |step| format!(", every {step}"));
-            format!("axis {at}: {len} of {} from {start}{step}", axis.size)
+            let (start, len) = (cut(start, most), cut(len, most));
+            format!("axis {at}: {len} of {size} from {start}{step}")
         }
-        None if axis.is_known => format!("axis {at}: all {}", axis.size),
-        None => format!("axis {at}: a part of {} that nobody can tell before a run", axis.size),
+        None if axis.is_known => format!("axis {at}: all {size}"),
+        None => format!("axis {at}: a part of {size} that nobody can tell before a run"),
     }
 }
 

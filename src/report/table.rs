@@ -55,8 +55,9 @@ const PORTS: usize = 6;
 /// How many characters of a name or a type are shown: a file can give names of any length.
 const SHOWN: usize = 400;
 
-fn cut(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(SHOWN) {
+/// The text, or its first `most` characters and an ellipsis.
+pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
         None => text.into(),
     }
@@ -65,7 +66,7 @@ fn cut(text: &str) -> Cow<'_, str> {
 fn ports(f: &mut fmt::Formatter<'_>, kind: &str, ports: &[Port]) -> fmt::Result {
     for Port { name, before, after } in ports.iter().take(PORTS) {
         let was = if before == after || before.is_empty() { String::new() } else { format!(", was {before}") };
-        write!(f, "\n{kind:6} {}: {}", cut(name), cut(&format!("{after}{was}")))?;
+        write!(f, "\n{kind:6} {}: {}", cut(name, SHOWN), cut(&format!("{after}{was}"), SHOWN))?;
     }
     match ports.len().saturating_sub(PORTS) {
         0 => Ok(()),

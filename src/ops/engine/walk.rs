@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use super::custom;
 use super::declared::{declared_fact, initializer_fact, plain_names};
 use super::event::{Event, EventKind};
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Scope, count};
 use crate::ir::{
     Content, CustomOperator, Data, Fact, Facts, Function, GraphId, Model, NamedAttribute, Node, NodeId, Scalar, Type,
     ValueId,
@@ -193,6 +193,7 @@ impl Walk {
         let known = |value: ValueId| self.facts.get(value).cloned().unwrap_or_default();
         let inputs: Vec<Option<Fact>> = node.inputs().iter().map(|input| input.map(known)).collect();
         self.visits = self.visits.saturating_sub(1);
+        count(20);
         let (mut facts, operator) = match self.state(model, id, node, inputs.clone()) {
             Ok((facts, operator)) => (facts, operator),
             Err(refusal) => {

@@ -3,11 +3,14 @@
 //! A row is got by the candidate that adds the fewest nodes, the first of equals. A candidate is tried by carrying it out on the draft,
 //! with what it needs got the same way; then the draft is cut back to where it was, and the best trial is attached again.
 
+use rustc_hash::FxHashSet;
+
 use super::demands::Demands;
 use super::draft::{Detached, Draft, Key};
 use super::row::Row;
 use super::step::{Claim, Operand, Plan, Step};
 use super::survey::Survey;
+use crate::dim::{count, is_over};
 use crate::ir::{Facts, Model, ValueId};
 
 /// How deeply rows may need other rows.
@@ -42,8 +45,8 @@ pub(super) struct Search<'a> {
     /// How many more rows may be expanded before only the first candidate that works is tried.
     effort: usize,
     expanded: usize,
-    /// The rows that are being looked for, each needed by the one before.
-    open: Vec<Row>,
+    /// The rows that are being looked for, each needed by another of them, but for one.
+    open: FxHashSet<Row>,
 }
 
 impl<'a> Search<'a> {
@@ -65,7 +68,7 @@ impl<'a> Search<'a> {
             limit,
             effort: 0,
             expanded: 0,
-            open: Vec::new(),
+            open: FxHashSet::default(),
         }
     }
 
@@ -131,15 +134,16 @@ impl<'a> Search<'a> {
             self.draft.remember(key, constant);
             return Some(constant);
         }
-        if self.open.len() >= MAX_DEPTH || self.open.contains(row) || self.expanded >= MAX_EXPANDED {
+        if self.open.len() >= MAX_DEPTH || self.open.contains(row) || self.expanded >= MAX_EXPANDED || is_over() {
             return None;
         }
         self.expanded += 1;
         self.effort = self.effort.saturating_sub(1);
-        self.open.push(row.clone());
+        count(15);
+        self.open.insert(row.clone());
         let candidates = self.candidates(row, before);
         let found = self.best(candidates, |search, candidate| search.carry_out(row, candidate, before));
-        self.open.pop();
+        self.open.remove(row);
         let found = found?;
         if self.known(&key, before).is_none() {
             self.draft.remember(key, found);

@@ -6,7 +6,8 @@ use super::row::Row;
 use super::terms::{TermTable, Terms, elementwise, reduction};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
-use crate::ops::{self, Opset, traits::Movement};
+use crate::ops::traits::{Movement, traits_of};
+use crate::ops::{self, Opset};
 use crate::passes::quantization::is_quantization;
 
 /// Longer vectors are no shapes.
@@ -244,7 +245,7 @@ fn is_inside_a_normalization(model: &Model, value: ValueId) -> bool {
         if node.is("ReduceMean") {
             return model.users(value).into_iter().any(|(id, _)| is_moved(id));
         }
-        if !["Add", "Sqrt", "Pow", "Div", "Reciprocal"].iter().any(|operator| node.is(operator)) {
+        if traits_of(model, node).pointwise.is_none() {
             return false;
         }
         let mut operands = node.inputs().iter().flatten().filter(|&&operand| !model.value(operand).is_constant());

@@ -83,13 +83,11 @@
     walk(1, (from) => from.outputs.flatMap((value) => side.readers.get(value) || []));
     return at;
   }
-  function picture(name, node) {
+  function picture(name, node, isSame) {
     const side = sides[name], place = find("graph-" + name);
     place.replaceChildren();
-    if (!node) {
-      place.append(make("p", `Nothing of this name is in the model ${name}.`));
-      return;
-    }
+    if (!isSame) place.append(make("p", `The model ${name} has no such node.` + (node ? " What is next to it there:" : "")));
+    if (!node) return;
     const at = around(side, node), rows = new Map();
     for (const [other, level] of at) {
       if (!rows.has(level)) rows.set(level, []);
@@ -136,12 +134,26 @@
     for (const value of node.outputs) if (side.makers.has(value)) return side.makers.get(value);
     return node.name ? side.names.get(node.name) : undefined;
   }
+  // The first node of the other model on the way from `node` against the edges, or else along them.
+  function near(side, other, node) {
+    const search = (next) => {
+      const seen = new Set([node]), open = [node];
+      for (let at = 0; at < open.length && at < 200; at++) for (const to of next(open[at])) {
+        const there = to && same(other, to);
+        if (there) return there;
+        if (to && !seen.has(to)) { seen.add(to); open.push(to); }
+      }
+    };
+    return search((from) => from.inputs.map((value) => side.makers.get(value)))
+      || search((from) => from.outputs.flatMap((value) => side.readers.get(value) || []));
+  }
   let chosen = null;
   function choose(node, name, moves) {
     chosen = [node, name];
     const other = name === "before" ? "after" : "before";
-    picture(name, node);
-    picture(other, same(sides[other], node));
+    picture(name, node, true);
+    const there = same(sides[other], node);
+    picture(other, there || near(sides[name], sides[other], node), Boolean(there));
     find("chosen").textContent = `${node.operator} ${node.name || node.outputs[0] || ""}`;
     if (moves) { find("graph").scrollIntoView(); find("graph-title").focus(); }
   }

@@ -3,21 +3,36 @@
 
 use std::collections::BTreeMap;
 
-use onnx_slice_fold::{Census, Detail, Explanation, Report};
 use serde_json::{Value, json};
+
+use super::{Census, Detail, Note, Port, Report, RuleUse};
+use crate::explain::{Cause, Explanation, OpenSize, Suggestion};
+use crate::passes::{LastEdit, PassRun};
 
 /// The version of the schema.
 const VERSION: &str = "1.1";
 
-/// The report on one model.
-pub(super) fn report(report: &Report, model: &str) -> Value {
-    let used = |rule: &onnx_slice_fold::RuleUse| json!({ "name": rule.name, "edits": rule.edits, "sentence": rule.sentence, "law": rule.law, "exact": rule.exact });
+impl Report {
+    /// The report as a JSON object on one line, `model` being the name it is told under. docs/report.md has the schema.
+    pub fn json(&self, model: &str) -> String {
+        report(self, model).to_string()
+    }
+}
+
+impl Explanation {
+    /// The explanation, and what `report` notes of single nodes, as a JSON object on one line. docs/report.md has the schema.
+    pub fn json(&self, report: &Report, model: &str) -> String {
+        explanation(self, report, model).to_string()
+    }
+}
+
+fn report(report: &Report, model: &str) -> Value {
+    let used = |rule: &RuleUse| json!({ "name": rule.name, "edits": rule.edits, "sentence": rule.sentence, "law": rule.law, "exact": rule.exact });
     let fired: Vec<Value> = report.rules_used().iter().map(used).collect();
-    let edit = |edit: &onnx_slice_fold::LastEdit| json!({ "rule": edit.name, "place": edit.place });
-    let note =
-        |note: &onnx_slice_fold::Note| json!({ "kind": note.kind_name(), "place": note.node, "reason": note.reason });
-    let pass = |pass: &onnx_slice_fold::PassRun| json!({ "name": pass.name, "runs": pass.runs, "edits": pass.changes, "seconds": pass.seconds });
-    let port = |port: &onnx_slice_fold::Port| json!({ "name": port.name, "before": port.before, "after": port.after });
+    let edit = |edit: &LastEdit| json!({ "rule": edit.name, "place": edit.place });
+    let note = |note: &Note| json!({ "kind": note.kind_name(), "place": note.node, "reason": note.reason });
+    let pass = |pass: &PassRun| json!({ "name": pass.name, "runs": pass.runs, "edits": pass.changes, "seconds": pass.seconds });
+    let port = |port: &Port| json!({ "name": port.name, "before": port.before, "after": port.after });
     json!({
         "schema": VERSION,
         "program": { "name": "onnx-slice-fold", "version": env!("CARGO_PKG_VERSION") },
@@ -72,14 +87,12 @@ fn census(census: &Census, bytes: Option<u64>, external_bytes: Option<u64>) -> V
     })
 }
 
-/// The explanation of one model.
-pub(super) fn explanation(report: &Report, explanation: &Explanation, model: &str) -> Value {
-    let suggestion = |found: &onnx_slice_fold::Suggestion| json!({ "flags": found.flags, "condition": found.condition, "nodes": found.nodes, "tensors_open": found.open });
-    let cause = |cause: &onnx_slice_fold::Cause| json!({ "node": cause.node, "operator": cause.operator, "result": cause.result, "kind": cause.kind.name(), "reason": cause.reason, "chain": cause.chain });
-    let size = |size: &onnx_slice_fold::OpenSize| json!({ "name": size.name, "tensor": size.tensor, "tensors": size.tensors, "reason": size.reason, "chain": size.chain });
+fn explanation(explanation: &Explanation, report: &Report, model: &str) -> Value {
+    let suggestion = |found: &Suggestion| json!({ "flags": found.flags, "condition": found.condition, "nodes": found.nodes, "tensors_open": found.open });
+    let cause = |cause: &Cause| json!({ "node": cause.node, "operator": cause.operator, "result": cause.result, "kind": cause.kind.name(), "reason": cause.reason, "chain": cause.chain });
+    let size = |size: &OpenSize| json!({ "name": size.name, "tensor": size.tensor, "tensors": size.tensors, "reason": size.reason, "chain": size.chain });
     let answer = |(name, text): &(String, String)| json!({ "name": name, "text": text });
-    let note =
-        |note: &onnx_slice_fold::Note| json!({ "kind": note.kind_name(), "place": note.node, "reason": note.reason });
+    let note = |note: &Note| json!({ "kind": note.kind_name(), "place": note.node, "reason": note.reason });
     json!({
         "schema": VERSION,
         "model": model,
