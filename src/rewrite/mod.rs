@@ -8,6 +8,7 @@
 
 mod axes;
 pub mod build;
+mod containers;
 mod dequantized;
 mod fuse;
 mod identity;
@@ -85,6 +86,7 @@ impl Rule {
 pub const RULES: &[&[Rule]] = &[
     identity::RULES,
     neutral::RULES,
+    containers::RULES,
     index::RULES,
     sizes::RULES,
     slices::compose::RULES,
