@@ -9,6 +9,7 @@
 //! | [`chain`] | two multiplications with constants, two additions of constants |
 //! | [`clamp`] | cuts at constant bounds |
 //! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
+//! | [`apart`] | transpositions that a runtime would move into a normalization that is spelled out |
 //! | [`kernels`] | which operators may stand for formulas over which element types |
 //! | [`magnitude`] | how far a factor or a shift may move |
 //! | [`parallel`] | products of one operand with several weights |
@@ -22,6 +23,7 @@
 
 pub(super) mod activation;
 mod affine;
+pub(super) mod apart;
 mod attention;
 pub(super) mod chain;
 pub(super) mod clamp;
