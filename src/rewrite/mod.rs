@@ -116,6 +116,7 @@ pub const RULES: &[&[Rule]] = &[
     fuse::gemm::RULES,
     fuse::pad::RULES,
     fuse::quantized::RULES,
+    fuse::table::RULES,
     fuse::weights::RULES,
 ];
 
@@ -124,7 +125,7 @@ pub const RULES: &[&[Rule]] = &[
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[slices::gather::LATE_RULES, fuse::factor::RULES, index::LATE_RULES],
-    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES, fuse::apart::RULES],
+    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES],
 ];
 
 /// The rules that are used only if the user names them, or an operator set to write the model in: what they write is the standard's, but

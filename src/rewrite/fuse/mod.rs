@@ -14,6 +14,8 @@
 //! | [`magnitude`] | how far a factor or a shift may move |
 //! | [`parallel`] | products of one operand with several weights |
 //! | [`attention`] | which products are queries, keys and values |
+//! | [`mask`] | the mask of an attention, in the spelling that tools know |
+//! | [`table`] | a row added to what is looked up, and the table |
 //! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
 //! | [`quotient`] | a product with an inverse |
 //! | [`quantized`] | a dequantization and the quantization that undoes it |
@@ -33,6 +35,7 @@ pub(super) mod heads;
 pub(super) mod idiom;
 mod kernels;
 mod magnitude;
+pub(super) mod mask;
 pub(super) mod normalization;
 pub(super) mod pad;
 pub(super) mod parallel;
@@ -42,6 +45,7 @@ pub(super) mod quotient;
 mod range;
 mod scaled;
 pub(super) mod scaled_attention;
+pub(super) mod table;
 pub(super) mod weights;
 
 use super::{Place, Rule};
