@@ -9,11 +9,10 @@
 //!
 //! That is for operator sets without a LayerNormalization: the operator, where there is one, is not taken apart.
 
-use super::normalization;
-use super::pattern::Reader;
+use super::normalized::{is_normalized, normalized};
 use super::{Place, Rule};
 use crate::dim::Dim;
-use crate::ir::{Edit, ValueId};
+use crate::ir::Edit;
 use crate::rewrite::build::Build;
 use crate::rewrite::groups::groups;
 
@@ -48,9 +47,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         apply: behind_normalization,
     },
 ];
-
-/// How many nodes are looked at between a normalization and what it is the operand of.
-const MOST_BEHIND: usize = 3;
 
 /// Looks at a Transpose of a flattened value.
 fn before_flattening(place: &Place<'_>) -> Option<Edit> {
@@ -117,41 +113,4 @@ fn behind_normalization(place: &Place<'_>) -> Option<Edit> {
     edit.insert.push(Build::transpose(joined, perm).output(turned));
     let part = place.build(&mut edit, output).reshape_to(place.scope(), turned, &turned_dims, place.shape(output)?)?;
     place.instead(edit, part)
-}
-
-/// Whether a normalization of this value is spelled out.
-fn is_normalized(place: &Place<'_>, x: ValueId) -> bool {
-    let results = |value: ValueId| {
-        let nodes = place.model.users(value).into_iter().filter_map(|(id, _)| place.model.node(id));
-        nodes.filter_map(|node| node.outputs().first().copied().flatten().map(|output| (node, output)))
-    };
-    let quotients = |value: ValueId| {
-        let is_quotient = results(value).filter(|(node, _)| node.is("Div") || node.is("Mul"));
-        is_quotient.map(|(_, output)| output).collect::<Vec<_>>()
-    };
-    let centred = results(x).filter(|(node, _)| node.is("Sub")).flat_map(|(_, centred)| quotients(centred));
-    centred.chain(quotients(x)).any(|value| read(place, value) == Some(x))
-}
-
-/// What is normalized to this value, but for a scale and a shift.
-fn normalized(place: &Place<'_>, mut value: ValueId) -> Option<ValueId> {
-    for _ in 0..MOST_BEHIND {
-        if let Some(x) = read(place, value) {
-            return Some(x);
-        }
-        let (_, node) = place.producer_of(value, &["Mul", "Add"])?;
-        let &[Some(a), Some(b)] = node.inputs() else { return None };
-        value = match (place.tensor(a), place.tensor(b)) {
-            (None, Some(_)) => a,
-            (Some(_), None) => b,
-            _ => return None,
-        };
-    }
-    None
-}
-
-/// The operand of the normalization that ends at a value.
-fn read(place: &Place<'_>, value: ValueId) -> Option<ValueId> {
-    let mut reader = Reader { place, nodes: Vec::new(), dtype: place.dtype(value)? };
-    normalization::read(&mut reader, value).map(|found| found.x)
 }

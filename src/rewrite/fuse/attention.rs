@@ -18,6 +18,8 @@ const MOST_BETWEEN: usize = 32;
 pub(super) struct Projection {
     /// Whether a bias is added to it.
     pub has_bias: bool,
+    /// The product of the attention that reads its heads.
+    pub attention: NodeId,
 }
 
 /// The attention a product is parted into heads for, if that is all it is for.
@@ -28,7 +30,8 @@ pub(super) fn projection(place: &Place<'_>, product: ValueId) -> Option<Projecti
         let &[(id, slot)] = users.as_slice() else { return None };
         let node = place.model.node(id).filter(|_| !place.model.is_named(value))?;
         if node.is("MatMul") {
-            return (parted && turned && is_attention(place, id, slot)?).then_some(Projection { has_bias });
+            return (parted && turned && is_attention(place, id, slot)?)
+                .then_some(Projection { has_bias, attention: id });
         }
         match node.op_type.as_str() {
             "Add" => {
@@ -94,6 +97,37 @@ fn leads_to_softmax(place: &Place<'_>, scores: ValueId) -> bool {
 fn is_between(place: &Place<'_>, node: &Node) -> bool {
     let traits = traits_of(place.model, node);
     node.is("Softmax") || traits.moves.is_some() || traits.pointwise.is_some()
+}
+
+/// Whether transformer optimizers may know the attention that this product belongs to, by what lies between the scores and the Softmax: they
+/// know scores that are divided, or not scaled, and masks that are selected or computed as BERT's is.
+pub(super) fn is_recognised(place: &Place<'_>, product: NodeId) -> bool {
+    let scores = || {
+        let node = place.model.node(product)?;
+        let weights = node.input(0)?;
+        if place.producer(weights, "Softmax").is_some() {
+            return place.producer(weights, "Softmax")?.1.input(0);
+        }
+        let mut value = node.output(0)?;
+        for _ in 0..MOST_BEFORE {
+            let &[(id, _)] = place.model.users(value).as_slice() else { return None };
+            let node = place.model.node(id)?;
+            if node.is("Softmax") {
+                return node.input(0);
+            }
+            value = node.output(0).filter(|_| is_between(place, node))?;
+        }
+        None
+    };
+    let Some(scores) = scores() else { return true };
+    let Some((_, node)) = place.producer_of(scores, &["Mul", "Add"]) else { return true };
+    let is_mask = |value: ValueId| {
+        let selects = place.producer(value, "Where").and_then(|(_, node)| node.input(0));
+        let spread = selects.is_some_and(|flags| place.producer_of(flags, &["Expand", "Cast"]).is_some());
+        let computed = place.producer(value, "Mul").and_then(|(_, node)| place.producer(node.input(0)?, "Sub"));
+        spread || computed.is_some()
+    };
+    node.is("Add") && node.inputs().iter().flatten().any(|&operand| is_mask(operand))
 }
 
 /// An attention whose scores a mask is added to.
