@@ -1,0 +1,138 @@
+//! What is written where the file would be larger than the one that was read.
+//!
+//! Every shape is stated, every new node says where it comes from, and the model what was done to it; a model of which little can be folded
+//! grows by that. What is deployed is not to grow, so some of it is left out until it does not:
+//!
+//! 1. documentation and metadata of new nodes that compute no result of a former one, which another node says as well
+//! 2. shapes that the file did not have: first those that any reader finds by itself, because the operator tells the shape of the result
+//!    from those of its operands; of these the longest entries first, so that few are missing
+//! 3. the stamp
+//!
+//! Types of the main graph's inputs and outputs, and all that the file had, stay. Nothing is left out if the user asks for all shapes, if
+//! only shapes were asked for, or if the model's weights lie in other files.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashSet;
+
+use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Facts, Model, Node, NodeId, ValueId};
+use crate::onnx;
+use crate::ops::{Opset, traits};
+use crate::tensor::DType;
+
+/// What a model says before it is folded.
+pub(crate) struct Said {
+    /// The values whose types are declared.
+    declared: FxHashSet<ValueId>,
+    /// The names of nodes.
+    names: FxHashSet<String>,
+}
+
+impl Said {
+    pub(crate) fn of(model: &Model) -> Said {
+        let is_declared = |value: &ValueId| model.value(*value).declared.is_some();
+        Said {
+            declared: results(model).into_iter().filter(is_declared).collect(),
+            names: nodes(model).into_iter().filter_map(|id| Some(model.node(id)?.name.clone())).collect(),
+        }
+    }
+
+    /// Leaves out what the model did not say, until it takes no more than `limit` bytes.
+    pub(crate) fn fit(&self, model: &mut Model, facts: &Facts, limit: usize) {
+        let mut entries = self.texts(model);
+        entries.extend(self.types(model, facts));
+        let mut entries = entries.into_iter();
+        while let Some(more) = excess(model, limit) {
+            let mut bytes = 0;
+            while bytes < more {
+                let Some(entry) = entries.next() else { return model.unstamp() };
+                match entry.what {
+                    What::Text(id) => model.forget_texts(id),
+                    What::Type(value) => model.undeclare(value),
+                }
+                bytes += entry.bytes;
+            }
+        }
+    }
+
+    /// What new nodes say of where they come from, the longest first.
+    fn texts(&self, model: &Model) -> Vec<Entry> {
+        let entry = |id: NodeId| {
+            let node = model.node(id).filter(|node| !node.extra.is_empty() && !self.names.contains(&node.name))?;
+            Some(Entry { what: What::Text(id), bytes: node.extra.len() })
+        };
+        let mut entries: Vec<Entry> = nodes(model).into_iter().filter_map(entry).collect();
+        entries.sort_by_key(|entry| Reverse(entry.bytes));
+        entries
+    }
+
+    /// The types that the model did not declare, in the order in which they can be missed.
+    fn types(&self, model: &Model, facts: &Facts) -> Vec<Entry> {
+        let is_new = |value: &ValueId| !self.declared.contains(value) && !model.is_output(*value);
+        let mut entries: Vec<(bool, Entry)> =
+            results(model).into_iter().filter(is_new).filter_map(|value| type_of(model, facts, value)).collect();
+        entries.sort_by_key(|(is_needed, entry)| (*is_needed, Reverse(entry.bytes)));
+        entries.into_iter().map(|(_, entry)| entry).collect()
+    }
+}
+
+/// By how many bytes a model is larger than `limit`, if it is.
+fn excess(model: &Model, limit: usize) -> Option<usize> {
+    let bytes = usize::try_from(onnx::length(model).ok()?).ok()?;
+    bytes.checked_sub(limit).filter(|&more| more > 0)
+}
+
+/// Something that may be left out.
+struct Entry {
+    what: What,
+    /// About what it takes in the file.
+    bytes: usize,
+}
+
+enum What {
+    /// Documentation and metadata of a node.
+    Text(NodeId),
+    /// The type of a value.
+    Type(ValueId),
+}
+
+fn nodes(model: &Model) -> Vec<NodeId> {
+    model.graphs().flat_map(|graph| model.graph(graph).nodes()).collect()
+}
+
+/// The results of nodes.
+fn results(model: &Model) -> Vec<ValueId> {
+    let nodes = nodes(model).into_iter().filter_map(|id| model.node(id));
+    nodes.flat_map(|node| node.outputs().iter().flatten().copied()).collect()
+}
+
+/// The type of a value as what may be left out, and whether its shape does not follow from those of the operands.
+fn type_of(model: &Model, facts: &Facts, value: ValueId) -> Option<(bool, Entry)> {
+    let place = model.value(value);
+    let node = model.node(place.producer()?)?;
+    let DeclaredType::Tensor { shape, .. } = place.declared.as_ref()? else { return None };
+    let dims = shape.iter().flatten().map(bytes_of).sum::<usize>();
+    let entry = Entry { what: What::Type(value), bytes: place.name.len() + dims + 12 };
+    Some((!follows(model, facts, node), entry))
+}
+
+/// What a dim takes in a file: a message, and in it a number or a name.
+fn bytes_of(dim: &DeclaredDim) -> usize {
+    4 + match &dim.claim {
+        DimClaim::Param(name) => name.len(),
+        DimClaim::Value(size) if *size >= 128 => 2,
+        _ => 0,
+    }
+}
+
+/// Whether the shapes of a node's results follow from those of its operands, and from constants: it reads no sizes that are computed.
+fn follows(model: &Model, facts: &Facts, node: &Node) -> bool {
+    let is_pointwise = traits::traits_of(model, node).pointwise.is_some();
+    let is_computed_size = |value: ValueId| {
+        let dtype = facts.get(value).and_then(|fact| fact.dtype());
+        dtype.is_none_or(DType::is_integer) && !model.value(value).is_constant()
+    };
+    let is_known = Opset::of(model, node.graph()).has(&node.op_type) && node.canonical_domain().is_empty();
+    let reads_sizes = node.inputs().iter().skip(1).flatten().any(|&value| is_computed_size(value));
+    is_known && node.subgraphs().next().is_none() && (is_pointwise || !reads_sizes)
+}
