@@ -325,7 +325,7 @@ fn clipped(a: &Dim, members: &[Dim]) -> Vec<Dim> {
 
 /// `max(b, b + d) + max(aᵢ − b)` for `max(aᵢ, aᵢ + d)`, which has as many members with `d` as without, and each `b` of these.
 fn of_two(members: &[Dim]) -> Vec<Dim> {
-    if members.len() < 4 || members.len() % 2 != 0 {
+    if members.len() < 4 || !members.len().is_multiple_of(2) {
         return Vec::new();
     }
     let Some((first, others)) = members.split_first() else { return Vec::new() };
