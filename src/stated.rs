@@ -44,13 +44,17 @@ impl Said {
         let mut entries = entries.into_iter();
         while let Some(more) = excess(model, limit) {
             let mut bytes = 0;
-            while bytes < more {
-                let Some(entry) = entries.next() else { return model.unstamp() };
+            while bytes < more
+                && let Some(entry) = entries.next()
+            {
                 match entry.what {
                     What::Text(id) => model.forget_texts(id),
                     What::Type(value) => model.undeclare(value),
                 }
                 bytes += entry.bytes;
+            }
+            if bytes == 0 {
+                return model.unstamp();
             }
         }
     }
