@@ -4,8 +4,8 @@
 //! grows by that. What is deployed is not to grow, so some of it is left out until it does not:
 //!
 //! 1. documentation and metadata of new nodes that compute no result of a former one, which another node says as well
-//! 2. shapes that the file did not have: first those that any reader finds by itself, because the operator tells the shape of the result
-//!    from those of its operands; of these the longest entries first, so that few are missing
+//! 2. shapes that the file did not have, in the order of [`Worth`]; of those that are worth as much the longest entries first, so that few
+//!    are missing
 //! 3. the stamp
 //!
 //! Types of the main graph's inputs and outputs, and all that the file had, stay. Nothing is left out if the user asks for all shapes, if
@@ -15,7 +15,8 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashSet;
 
-use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Facts, Model, Node, NodeId, ValueId};
+use crate::dim::Dim;
+use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, Model, Node, NodeId, ValueId};
 use crate::onnx;
 use crate::ops::{Opset, traits};
 use crate::tensor::DType;
@@ -73,9 +74,9 @@ impl Said {
     /// The types that the model did not declare, in the order in which they can be missed.
     fn types(&self, model: &Model, facts: &Facts) -> Vec<Entry> {
         let is_new = |value: &ValueId| !self.declared.contains(value) && !model.is_output(*value);
-        let mut entries: Vec<(bool, Entry)> =
+        let mut entries: Vec<(Worth, Entry)> =
             results(model).into_iter().filter(is_new).filter_map(|value| type_of(model, facts, value)).collect();
-        entries.sort_by_key(|(is_needed, entry)| (*is_needed, Reverse(entry.bytes)));
+        entries.sort_by_key(|(worth, entry)| (*worth, Reverse(entry.bytes)));
         entries.into_iter().map(|(_, entry)| entry).collect()
     }
 }
@@ -110,14 +111,43 @@ fn results(model: &Model) -> Vec<ValueId> {
     nodes.flat_map(|node| node.outputs().iter().flatten().copied()).collect()
 }
 
-/// The type of a value as what may be left out, and whether its shape does not follow from those of the operands.
-fn type_of(model: &Model, facts: &Facts, value: ValueId) -> Option<(bool, Entry)> {
+/// What a written shape is worth to readers of the file, least first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Worth {
+    /// Every reader finds it: the operator works element by element, or all sizes are numbers or names.
+    Found,
+    /// Runtimes know no size that is an expression behind a convolution or the like.
+    Expression,
+    /// Nor that two operands of a node have one shape, which they ask before they fuse it.
+    Joined,
+    /// It rests on sizes that are computed.
+    Computed,
+}
+
+/// The type of a value as what may be left out, and what it is worth.
+fn type_of(model: &Model, facts: &Facts, value: ValueId) -> Option<(Worth, Entry)> {
     let place = model.value(value);
     let node = model.node(place.producer()?)?;
     let DeclaredType::Tensor { shape, .. } = place.declared.as_ref()? else { return None };
     let dims = shape.iter().flatten().map(bytes_of).sum::<usize>();
     let entry = Entry { what: What::Type(value), bytes: place.name.len() + dims + 12 };
-    Some((!follows(model, facts, node), entry))
+    Some((worth(model, facts, value, node), entry))
+}
+
+fn worth(model: &Model, facts: &Facts, value: ValueId, node: &Node) -> Worth {
+    let is_plain = |dim: &Dim| dim.as_const().is_some() || dim.as_symbol().is_some();
+    let shape = |value: ValueId| facts.get(value).and_then(Fact::shape);
+    let is_known = shape(value).is_some_and(|dims| dims.iter().all(is_plain));
+    let is_pointwise = traits::traits_of(model, node).pointwise.is_some();
+    let computes = |value: &ValueId| !model.value(*value).is_constant();
+    let alike = |other: &ValueId| *other != value && computes(other) && shape(*other) == shape(value);
+    let joins = |node: &Node| node.inputs().iter().flatten().any(alike);
+    match follows(model, facts, node) {
+        false => Worth::Computed,
+        true if is_pointwise || is_known => Worth::Found,
+        true if model.users(value).iter().any(|&(id, _)| model.node(id).is_some_and(joins)) => Worth::Joined,
+        true => Worth::Expression,
+    }
 }
 
 /// What a dim takes in a file: a message, and in it a number or a name.

@@ -120,14 +120,21 @@ pub(super) fn is_recognised(place: &Place<'_>, product: NodeId) -> bool {
         None
     };
     let Some(scores) = scores() else { return true };
-    let Some((_, node)) = place.producer_of(scores, &["Mul", "Add"]) else { return true };
+    let is_of = |value: ValueId, operator: &str| place.producer(value, operator).is_some();
     let is_mask = |value: ValueId| {
         let selects = place.producer(value, "Where").and_then(|(_, node)| node.input(0));
         let spread = selects.is_some_and(|flags| place.producer_of(flags, &["Expand", "Cast"]).is_some());
         let computed = place.producer(value, "Mul").and_then(|(_, node)| place.producer(node.input(0)?, "Sub"));
         spread || computed.is_some()
     };
-    node.is("Add") && node.inputs().iter().flatten().any(|&operand| is_mask(operand))
+    let any_of = |value: ValueId, test: &dyn Fn(ValueId) -> bool| {
+        let sum = place.producer(value, "Add");
+        sum.is_some_and(|(_, node)| node.inputs().iter().flatten().any(|&operand| test(operand)))
+    };
+    let inner = |value: ValueId| place.producer(value, "Reshape").and_then(|(_, node)| node.input(0));
+    let is_spelled = ["Div", "MatMul", "Where", "Cast"].iter().any(|operator| is_of(scores, operator));
+    let is_reshaped = |value: ValueId| inner(value).is_some_and(|product| is_of(product, "MatMul"));
+    is_spelled || any_of(scores, &is_mask) || inner(scores).is_some_and(|sum| any_of(sum, &is_reshaped))
 }
 
 /// An attention whose scores a mask is added to.
