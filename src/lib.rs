@@ -124,6 +124,7 @@ mod report;
 pub mod rewrite;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod slicing;
+mod stated;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod tensor;
 

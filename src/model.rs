@@ -18,6 +18,7 @@ use crate::onnx::{self, Limits, SaveOptions, Saved, Source};
 use crate::passes::{self, Options, Outcome};
 use crate::report::{Census, Detail, Drawing, Interface, Note, Report, author_names, diff, input_names, slices_taken};
 use crate::slicing::SliceRule;
+use crate::stated::Said;
 
 /// An ONNX model: opened, to be folded and written.
 ///
@@ -209,6 +210,7 @@ impl OnnxModel {
         let before = Census::of(&self.model);
         let interface = Interface::of(&self.model);
         let mut names = author_names(&self.model);
+        let said = Said::of(&self.model);
         // Until the passes have come to their end, a panic included.
         self.half_folded = true;
         let scope = Rc::new(std::mem::take(&mut self.scope));
@@ -217,10 +219,14 @@ impl OnnxModel {
         let seconds = begin.elapsed().as_secs_f64();
         let noted = note(&self.model, &outcome, work().saturating_sub(begun));
         let size_nodes = explain::size_nodes(&self.model, &outcome.facts);
-        drop(outcome.facts);
         if options.stamp {
             self.model.stamp(format!("{} {}", env!("CARGO_PKG_VERSION"), options.told()).trim_end());
         }
+        let deploys = options.fold && options.stop_after > 0 && !options.all_shapes;
+        if deploys && self.bytes > 0 && self.external_bytes == 0 {
+            said.fit(&mut self.model, &outcome.facts, self.bytes);
+        }
+        drop(outcome.facts);
         // The facts were the last to share it.
         self.scope = Rc::into_inner(scope).unwrap_or_default();
         self.half_folded = false;

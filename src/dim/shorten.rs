@@ -7,6 +7,7 @@
 //! * `⌊a/m⌋ = x − ⌊(m·x − a + m − 1)/m⌋`, for `−⌊a/m⌋ = ⌈−a/m⌉`;
 //! * `max(aᵢ) = max(aᵢ + x) − x`;
 //! * `max(0, d − k) = max(0, d) − min(k, max(0, d))`;
+//! * `max(aᵢ, aᵢ + d) = max(0, d) + max(aᵢ)`, and of `a`, `a + k·x` and `a + m·x` with `0 < k < m` the middle one does not count;
 //!
 //! and of sums by putting a common factor before the parentheses. Each step makes the text cheaper, so the search ends; what it may
 //! try is bounded, and beyond the bound the canonical form is written. Nothing else is done with the forms found here.
@@ -98,7 +99,7 @@ impl Search<'_> {
         if let Some(known) = self.known.borrow().get(a) {
             return known.clone();
         }
-        let mut best = self.found(a.clone(), false);
+        let mut best = self.found(without_middles(a), false);
         while let Some(better) =
             self.other_atoms(&best.form).into_iter().map(|form| self.found(form, false)).min_by_key(|found| found.cost)
             && better.cost < best.cost
@@ -220,7 +221,8 @@ impl Search<'_> {
                     let offsets = members.iter().map(|member| Dim::constant(member.offset().saturating_neg()));
                     let shifts = offsets.chain(added_to(a, &atom)).filter(|x| !x.is_const(0));
                     let shifted = shifts.filter_map(|x| shifted_maximum(members.as_slice(), &x));
-                    shifted.chain(clipped(a, members.as_slice())).collect()
+                    let whole = shifted.chain(clipped(a, members.as_slice()));
+                    whole.chain(of_two(members.as_slice())).collect()
                 }
             };
             forms.extend(equals.iter().filter_map(|equal| a.replace_atom(&atom, equal)).filter(|form| form != a));
@@ -334,4 +336,81 @@ fn clipped(a: &Dim, members: &[Dim]) -> Vec<Dim> {
         wide.plus(&Atom::max(negated).dim()?)
     });
     clipped.collect()
+}
+
+/// `max(b, b + d) + max(aᵢ − b)` for `max(aᵢ, aᵢ + d)`, which has as many members with `d` as without, and each `b` of these.
+fn of_two(members: &[Dim]) -> Vec<Dim> {
+    if members.len() < 4 || !members.len().is_multiple_of(2) {
+        return Vec::new();
+    }
+    let Some((first, others)) = members.split_first() else { return Vec::new() };
+    let halves = others.iter().filter_map(|other| {
+        let d = other.minus(first)?;
+        Some((lower_half(members, &d)?, d))
+    });
+    let split = |lower: &[Dim], d: &Dim, base: &Dim| {
+        let mut two = vec![base.clone(), base.plus(d)?];
+        two.sort();
+        let mut rest = lower.iter().map(|member| member.minus(base)).collect::<Option<Vec<_>>>()?;
+        rest.sort();
+        Atom::max(two).dim()?.plus(&Atom::max(rest).dim()?)
+    };
+    halves.flat_map(|(lower, d)| lower.iter().filter_map(|base| split(&lower, &d, base)).collect::<Vec<_>>()).collect()
+}
+
+/// Half of the members, to which `d` is to be added for the other half.
+fn lower_half(members: &[Dim], d: &Dim) -> Option<Vec<Dim>> {
+    let mut open: Vec<&Dim> = members.iter().collect();
+    let mut lower = Vec::new();
+    while let Some(member) = open.pop() {
+        let partner = |other: &Dim| open.iter().position(|own| *own == other);
+        if let Some(at) = partner(&member.plus(d)?) {
+            lower.push(member.clone());
+            open.swap_remove(at);
+        } else {
+            let below = member.minus(d)?;
+            open.swap_remove(partner(&below)?);
+            lower.push(below);
+        }
+    }
+    Some(lower)
+}
+
+/// The same value without members of a maximum that lie between others.
+fn without_middles(a: &Dim) -> Dim {
+    let mut form = a.clone();
+    let shorter = |form: &Dim| {
+        atoms_of(form).into_iter().find_map(|atom| match &atom {
+            Atom::Max(members) => form.replace_atom(&atom, &without_middle(members.as_slice())?),
+            _ => None,
+        })
+    };
+    while let Some(less) = shorter(&form) {
+        form = less;
+    }
+    form
+}
+
+/// The maximum without a member that lies between two others: `a + k·x` of `a` and `a + m·x`, with `0 < k < m`.
+fn without_middle(members: &[Dim]) -> Option<Dim> {
+    const MOST: usize = 16;
+    let is_between = |member: &Dim, least: &Dim| {
+        let step = member.minus(least)?;
+        let times = i64::try_from(step.content()).ok().filter(|times| *times > 0)?;
+        let unit = step.over_const(times)?;
+        let is_further = |other: &Dim| {
+            let whole = other.minus(least)?;
+            let more = i64::try_from(whole.content()).ok().filter(|more| *more > times)?;
+            (unit.scaled(more)? == whole).then_some(())
+        };
+        members.iter().any(|other| is_further(other).is_some()).then_some(())
+    };
+    let is_middle = |member: &Dim| {
+        let mut others = members.iter().filter(|other| *other != member);
+        members.len() > 2 && others.any(|least| is_between(member, least).is_some())
+    };
+    let at = members.iter().take(MOST).position(is_middle)?;
+    let mut rest = members.to_vec();
+    rest.remove(at);
+    Atom::max(rest).dim()
 }

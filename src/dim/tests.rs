@@ -577,6 +577,8 @@ fn the_shortest_equal_form_is_written() {
     );
     equal("3*max(0, H - 1)*max(0, W - 1) + 3*max(0, W - 1) + 3*max(1, H)", "3*max(1, W)*max(1, H)");
     equal("T*min(1, S, T) + max(0, S - T)*min(1, S, T)", "min(1, T, S)*max(T, S)");
+    equal("max(S, T, 3*T - 2*S)", "max(3*T - 2*S, S)");
+    equal("max(0, S - T, H - W - 4, H - W + S - T - 4)", "max(4 - T, H - W - T) + max(T, S) - 4");
     equal("Mod(S, 4)", "Mod(S, 4)");
     equal("max(0, S - 2)", "max(0, S - 2)");
     let dense = |text: &str| scope.parse(text).map(|dim| scope.format_densely(&dim)).unwrap();

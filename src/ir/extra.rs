@@ -120,25 +120,32 @@ pub(super) fn merged<'e>(extras: impl IntoIterator<Item = &'e Extra>) -> Extra {
     merged.into()
 }
 
-/// A model's bytes with this entry of metadata in place of one of the same key.
-pub(super) fn with_metadata(extra: &Extra, key: &str, value: &str) -> Extra {
+/// A node's bytes without documentation and metadata.
+pub(super) fn without_texts(extra: &Extra) -> Extra {
+    let Some(fields) = fields(extra) else { return extra.clone() };
+    let others = fields.iter().filter(|field| !matches!(field.number, NODE_DOC | NODE_METADATA));
+    others.flat_map(|field| field.whole).copied().collect::<Vec<u8>>().into()
+}
+
+/// A model's bytes with this entry of metadata in place of one of the same key, or with none of the key.
+pub(super) fn with_metadata(extra: &Extra, key: &str, value: Option<&str>) -> Extra {
     let Some(fields) = fields(extra) else { return extra.clone() };
     let is_own = |field: &Field<'_>| {
         let pair = field.content.filter(|_| field.number == MODEL_METADATA).and_then(pair);
         pair.is_some_and(|(own, _)| own == key.as_bytes())
     };
-    let own = entry(key.as_bytes(), value.as_bytes());
-    let mut bytes = Vec::with_capacity(extra.len().saturating_add(own.len()));
-    let mut placed = false;
+    let own = value.map(|value| entry(key.as_bytes(), value.as_bytes()));
+    let mut bytes = Vec::with_capacity(extra.len().saturating_add(own.as_ref().map_or(0, Vec::len)));
+    let mut placed = own.is_none();
     for field in &fields {
         match (is_own(field), placed) {
             (false, _) => bytes.extend_from_slice(field.whole),
-            (true, false) => put(&mut bytes, MODEL_METADATA, &own),
+            (true, false) => put(&mut bytes, MODEL_METADATA, own.as_deref().unwrap_or_default()),
             (true, true) => {}
         }
         placed |= is_own(field);
     }
-    if !placed {
+    if let Some(own) = own.filter(|_| !placed) {
         put(&mut bytes, MODEL_METADATA, &own);
     }
     bytes.into()
@@ -177,14 +184,21 @@ mod tests {
     }
 
     #[test]
+    fn texts_of_a_node_can_go() {
+        let mut both = node("first", &[("layer", "1")]).to_vec();
+        both.extend_from_slice(b"\x52\x00");
+        assert_eq!(without_texts(&both.into()), Extra::from_static(b"\x52\x00"));
+    }
+
+    #[test]
     fn a_model_has_one_entry_of_a_key() {
         let mut model = Vec::new();
         put(&mut model, 2, b"exporter");
         for (key, value) in [("a", "1"), ("b", "2"), ("a", "3")] {
             put(&mut model, MODEL_METADATA, &entry(key.as_bytes(), value.as_bytes()));
         }
-        let once = with_metadata(&model.clone().into(), "a", "4");
-        let again = with_metadata(&once, "a", "4");
+        let once = with_metadata(&model.clone().into(), "a", Some("4"));
+        let again = with_metadata(&once, "a", Some("4"));
         assert_eq!(once, again);
         let metadata = |extra: &Extra| {
             let held: Vec<_> = fields(extra)
@@ -197,7 +211,7 @@ mod tests {
             held
         };
         assert_eq!(metadata(&once), [(b"a".to_vec(), b"4".to_vec()), (b"b".to_vec(), b"2".to_vec())]);
-        assert_eq!(metadata(&with_metadata(&once, "c", "5")).len(), 3);
+        assert_eq!(metadata(&with_metadata(&once, "c", Some("5"))).len(), 3);
         assert!(once.starts_with(b"\x12\x08exporter"));
     }
 }

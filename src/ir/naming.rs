@@ -141,6 +141,18 @@ impl Model {
 
     /// Tells in the model's metadata what was done to it, in place of what an earlier run told.
     pub fn stamp(&mut self, what: &str) {
-        self.extra = extra::with_metadata(&self.extra, STAMP, what);
+        self.extra = extra::with_metadata(&self.extra, STAMP, Some(what));
+    }
+
+    /// Takes away what the model's metadata tells of this.
+    pub fn unstamp(&mut self) {
+        self.extra = extra::with_metadata(&self.extra, STAMP, None);
+    }
+
+    /// Takes away documentation and metadata of a node.
+    pub fn forget_texts(&mut self, node: NodeId) {
+        if let Some(node) = self.node_mut(node) {
+            node.extra = extra::without_texts(&node.extra);
+        }
     }
 }

@@ -54,7 +54,7 @@ pub use heading::heading;
 pub use import::{ImportError, ImportReason, import};
 pub use save::SaveError;
 pub use source::{Source, SourceError, open};
-pub use store::{ExternalData, SaveOptions, Saved, SavedFile, external_bytes, store, to_bytes};
+pub use store::{ExternalData, SaveOptions, Saved, SavedFile, external_bytes, length, store, to_bytes};
 pub use wire::{Descent, Limits, UnknownFields, WireError};
 pub use write::{Parts, write_model};
 

@@ -156,6 +156,15 @@ pub fn to_bytes(model: &Model, source: Option<&Source>) -> Result<Vec<u8>, SaveE
     Ok(bytes)
 }
 
+/// The bytes that a model takes in one message.
+///
+/// # Errors
+/// If they are more than one protobuf message may have.
+pub fn length(model: &Model) -> Result<u64, SaveError> {
+    let (proto, unknown, deferred) = export(model, &Externals::default())?;
+    Ok(Encoded::measure_deferred(&proto, &unknown, &deferred).map_err(in_memory)?.len())
+}
+
 fn in_memory(error: EncodeError) -> SaveError {
     match error {
         EncodeError::TooLarge(bytes) => SaveError::TooLarge(bytes),

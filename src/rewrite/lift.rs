@@ -4,6 +4,7 @@
 //! Law: with `rows(x)` the matrix of the last axis' vectors of `x`, `unrows(rows(x) · W + c) = x · W + c`.
 
 use super::build::rebuilt;
+use super::fuse::normalized::is_result as is_normalized;
 use super::{Place, Rule};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::tensor::{StridedView, Tensor, gather};
@@ -15,6 +16,11 @@ pub(super) const RULES: &[Rule] = &[Rule {
     premises: &[
         ("same-lead", "the result has the sizes of x but for the last axis"),
         ("plain-product", "the product is a MatMul, or a Gemm with factors of 1 that does not transpose x"),
+        (
+            "open-sizes",
+            "a size of x is open, or nothing is added: where all are numbers, runtimes compute in rows anyway; or a Gemm \
+                multiplies what a layer normalization gives",
+        ),
         ("row-bias", "what is added is one number, or one for each column"),
         (
             "own-weights",
@@ -52,6 +58,10 @@ fn product_of_rows(place: &Place<'_>) -> Option<Edit> {
     let [_, inner] = place.shape(product.rows)? else { return None };
     let [_, outer] = place.shape(flat)? else { return None };
     let scope = place.scope();
+    let is_gemm = product.matmul.is_none();
+    if product.bias.is_some() && place.runs_in_rows(from) && !(is_gemm && is_normalized(place, whole)) {
+        return None;
+    }
     let equal = |a, b| scope.eq(a, b).is_yes();
     let (last_from, lead_from) = from.split_last()?;
     let (last_to, lead_to) = to.split_last()?;

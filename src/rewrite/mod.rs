@@ -11,6 +11,7 @@ pub mod build;
 mod containers;
 mod dequantized;
 mod fuse;
+mod groups;
 mod identity;
 mod index;
 mod lift;
@@ -117,6 +118,7 @@ pub const RULES: &[&[Rule]] = &[
     fuse::gemm::RULES,
     fuse::pad::RULES,
     fuse::quantized::RULES,
+    fuse::table::RULES,
     fuse::weights::RULES,
 ];
 
@@ -125,7 +127,8 @@ pub const RULES: &[&[Rule]] = &[
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[slices::gather::LATE_RULES, fuse::factor::RULES, index::LATE_RULES],
-    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES],
+    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
+      fuse::rows::RULES],
 ];
 
 /// The rules that are used only if the user names them, or an operator set to write the model in: what they write is the standard's, but
@@ -217,6 +220,13 @@ impl<'a> Place<'a> {
         let node = self.model.node(id)?;
         let fits = node.graph() == self.node()?.graph() && node.canonical_domain().is_empty();
         (fits && has(traits_of(self.model, node))).then_some((id, node))
+    }
+
+    /// Whether products of an operand of these sizes are best computed in rows: runtimes do so where all sizes are numbers. Where the
+    /// operator set has an Attention, that takes whole values.
+    pub fn runs_in_rows(&self, dims: &[Dim]) -> bool {
+        let is_number = |dim: &Dim| dim.as_const().is_some_and(|size| size > 0);
+        !self.opset.has("Attention") && dims.iter().all(is_number)
     }
 
     /// The node that lays the elements of another value out as this one, if it is in the same graph.

@@ -5,8 +5,9 @@
 //! `Transpose(Reshape(Transpose(x, p)), q)` is one Reshape, or a Reshape and one Transpose.
 
 use super::build::Build;
+use super::groups::groups;
 use super::{Place, Rule};
-use crate::dim::{Dim, Scope};
+use crate::dim::Dim;
 use crate::ir::Edit;
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -22,12 +23,6 @@ pub(super) const RULES: &[Rule] = &[Rule {
     operators: &["Transpose"],
     apply: around_reshape,
 }];
-
-/// Axes `from` of the operand of a Reshape that become the axes `to` of its result.
-struct Group {
-    from: std::ops::Range<usize>,
-    to: std::ops::Range<usize>,
-}
 
 fn around_reshape(place: &Place<'_>) -> Option<Edit> {
     let (laid_out, output) = (place.input(0)?, place.output(0)?);
@@ -63,39 +58,4 @@ fn around_reshape(place: &Place<'_>) -> Option<Edit> {
         return Some(edit.removing(place.id).inserting(reshape));
     }
     place.instead(edit.inserting(reshape), Build::transpose(reached, turns))
-}
-
-/// The smallest groups of axes that have as many elements on both sides, in order.
-fn groups(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Group>> {
-    let mut groups = Vec::new();
-    let (mut i, mut j) = (0, 0);
-    while i < from.len() && j < to.len() {
-        let (own, goal) = (from.get(i)?, to.get(j)?);
-        let reach = |start: &Dim, goal: &Dim, rest: &[Dim]| {
-            let mut whole = start.clone();
-            rest.iter().position(|dim| {
-                whole = scope.mul(&whole, dim);
-                scope.eq(&whole, goal).is_yes()
-            })
-        };
-        let (mut reads, mut writes) = (1, 1);
-        if !scope.eq(own, goal).is_yes() {
-            if let Some(more) = reach(goal, own, to.get(j + 1..)?) {
-                writes += more + 1;
-            } else {
-                reads += reach(own, goal, from.get(i + 1..)?)? + 1;
-            }
-        }
-        groups.push(Group { from: i..i + reads, to: j..j + writes });
-        (i, j) = (i + reads, j + writes);
-    }
-    // What is left over has size 1 and belongs to the last group.
-    let one = |rest: &[Dim]| rest.iter().all(|dim| dim.is_const(1));
-    if !one(from.get(i..)?) || !one(to.get(j..)?) {
-        return None;
-    }
-    let last = groups.last_mut()?;
-    last.from.end = from.len();
-    last.to.end = to.len();
-    Some(groups)
 }

@@ -31,4 +31,5 @@ mod soundness;
 mod soundness_rebuild;
 mod soundness_traits;
 mod spelling;
+mod stated;
 mod text;

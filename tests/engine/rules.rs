@@ -233,7 +233,7 @@ macro_rules! folders {
 }
 
 folders! {
-    axes, dequantized, fuse, identity, index, lift, merge, neutral, passes, regroup, sizes, slices, split, states, strided_slice, together,
+    axes, containers, dequantized, fuse, identity, index, lift, merge, neutral, passes, regroup, sizes, slices, split, states, strided_slice, together,
 }
 
 #[test]

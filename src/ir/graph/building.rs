@@ -441,6 +441,12 @@ impl Model {
         self.values[value.index()].declared = Some(ty);
     }
 
+    /// Takes away what is declared of a value.
+    pub fn undeclare(&mut self, value: ValueId) {
+        self.watch.changed(Part::Value(value));
+        self.values[value.index()].declared = None;
+    }
+
     /// Whether another value has or had this value's name.
     pub(in crate::ir) fn name_is_shared(&self, value: ValueId) -> bool {
         self.names.get(&self.value(value).name).is_some_and(|&count| count > 1)

@@ -18,6 +18,8 @@ const MOST_BETWEEN: usize = 32;
 pub(super) struct Projection {
     /// Whether a bias is added to it.
     pub has_bias: bool,
+    /// The product of the attention that reads its heads.
+    pub attention: NodeId,
 }
 
 /// The attention a product is parted into heads for, if that is all it is for.
@@ -28,7 +30,8 @@ pub(super) fn projection(place: &Place<'_>, product: ValueId) -> Option<Projecti
         let &[(id, slot)] = users.as_slice() else { return None };
         let node = place.model.node(id).filter(|_| !place.model.is_named(value))?;
         if node.is("MatMul") {
-            return (parted && turned && is_attention(place, id, slot)?).then_some(Projection { has_bias });
+            return (parted && turned && is_attention(place, id, slot)?)
+                .then_some(Projection { has_bias, attention: id });
         }
         match node.op_type.as_str() {
             "Add" => {
@@ -94,4 +97,99 @@ fn leads_to_softmax(place: &Place<'_>, scores: ValueId) -> bool {
 fn is_between(place: &Place<'_>, node: &Node) -> bool {
     let traits = traits_of(place.model, node);
     node.is("Softmax") || traits.moves.is_some() || traits.pointwise.is_some()
+}
+
+/// Whether transformer optimizers may know the attention that this product belongs to, by what lies between the scores and the Softmax: they
+/// know scores that are divided, or not scaled, and masks that are selected or computed as BERT's is.
+pub(super) fn is_recognised(place: &Place<'_>, product: NodeId) -> bool {
+    let scores = || {
+        let node = place.model.node(product)?;
+        let weights = node.input(0)?;
+        if place.producer(weights, "Softmax").is_some() {
+            return place.producer(weights, "Softmax")?.1.input(0);
+        }
+        let mut value = node.output(0)?;
+        for _ in 0..MOST_BEFORE {
+            let &[(id, _)] = place.model.users(value).as_slice() else { return None };
+            let node = place.model.node(id)?;
+            if node.is("Softmax") {
+                return node.input(0);
+            }
+            value = node.output(0).filter(|_| is_between(place, node))?;
+        }
+        None
+    };
+    let Some(scores) = scores() else { return true };
+    let is_of = |value: ValueId, operator: &str| place.producer(value, operator).is_some();
+    let is_mask = |value: ValueId| {
+        let selects = place.producer(value, "Where").and_then(|(_, node)| node.input(0));
+        let spread = selects.is_some_and(|flags| place.producer_of(flags, &["Expand", "Cast"]).is_some());
+        let computed = place.producer(value, "Mul").and_then(|(_, node)| place.producer(node.input(0)?, "Sub"));
+        spread || computed.is_some()
+    };
+    let any_of = |value: ValueId, test: &dyn Fn(ValueId) -> bool| {
+        let sum = place.producer(value, "Add");
+        sum.is_some_and(|(_, node)| node.inputs().iter().flatten().any(|&operand| test(operand)))
+    };
+    let inner = |value: ValueId| place.producer(value, "Reshape").and_then(|(_, node)| node.input(0));
+    let is_spelled = ["Div", "MatMul", "Where", "Cast"].iter().any(|operator| is_of(scores, operator));
+    let is_reshaped = |value: ValueId| inner(value).is_some_and(|product| is_of(product, "MatMul"));
+    is_spelled || any_of(scores, &is_mask) || inner(scores).is_some_and(|sum| any_of(sum, &is_reshaped))
+}
+
+/// An attention whose scores a mask is added to.
+pub(super) struct Masked {
+    /// Whether queries, keys and values are products of one value, each with a bias, parted into heads.
+    pub is_of_one_value: bool,
+}
+
+/// The attention of which operand `slot` of this node is the mask: `softmax(s·q·kᵀ + mask)·v`.
+pub(super) fn masked(place: &Place<'_>, sum: NodeId, slot: usize) -> Option<Masked> {
+    let node = place.model.node(sum).filter(|node| node.is("Add"))?;
+    let scaled = place.producer_of(node.input(1usize.checked_sub(slot)?)?, &["Mul", "Div"])?.1;
+    let product = scaled.inputs().iter().flatten().find_map(|&factor| place.producer(factor, "MatMul"))?.1;
+    scaled.inputs().iter().flatten().find_map(|&factor| place.scalar(factor))?;
+    let softmax = only_reader(place, node.output(0)?, "Softmax")?;
+    let weighting = only_reader(place, softmax.output(0)?, "MatMul")?;
+    let sources = [product.input(0), product.input(1), weighting.input(1)].map(|value| projected(place, value?));
+    let is_of_one_value = match sources {
+        [Some(queries), Some(keys), Some(values)] => {
+            let products = place.model.users(queries);
+            let count = products.iter().filter(|(id, _)| place.model.node(*id).is_some_and(|node| node.is("MatMul")));
+            queries == keys && keys == values && count.count() == 3 && is_projected(place, weighting.output(0)?)
+        }
+        _ => false,
+    };
+    Some(Masked { is_of_one_value })
+}
+
+/// The only reader of a value, if it is of this operator.
+fn only_reader<'a>(place: &Place<'a>, value: ValueId, operator: &str) -> Option<&'a Node> {
+    let users = place.model.users(value);
+    let &[(id, _)] = users.as_slice() else { return None };
+    place.model.node(id).filter(|node| node.is(operator) && !place.model.is_named(value))
+}
+
+/// What a product with constant weights and a bias is made of, that was parted into heads to give this value.
+fn projected(place: &Place<'_>, value: ValueId) -> Option<ValueId> {
+    let mut value = value;
+    for operator in ["Transpose", "Reshape"] {
+        value = place.producer(value, operator)?.1.input(0)?;
+    }
+    let &[Some(a), Some(b)] = place.producer(value, "Add")?.1.inputs() else { return None };
+    let (product, bias) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
+    let (_, node) = place.producer(product, "MatMul")?;
+    let is_linear = place.tensor(bias).is_some_and(|bias| bias.rank() == 1) && place.tensor(node.input(1)?).is_some();
+    node.input(0).filter(|_| is_linear)
+}
+
+/// Whether heads are joined and multiplied by weights.
+fn is_projected(place: &Place<'_>, mut value: ValueId) -> bool {
+    for operator in ["Transpose", "Reshape", "MatMul"] {
+        match only_reader(place, value, operator).and_then(|node| node.output(0)) {
+            Some(result) => value = result,
+            None => return false,
+        }
+    }
+    true
 }

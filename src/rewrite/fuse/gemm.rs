@@ -7,10 +7,11 @@
 //!
 //! Results stay equal up to rounding: how a kernel sums is its own business.
 
+use super::kernels::has_gemm;
+use super::normalized::is_of_normalized_rows;
 use super::{Fusion, Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
-use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
@@ -22,6 +23,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("broadcasts-in", "C broadcasts to the product, and does not enlarge it"),
             ("summed", "there is something to sum, whatever the sizes are: of nothing runtimes make this and that"),
             ("covered-type", "the type is a float that Gemm takes in the model's operator set"),
+            (
+                "not-normalized",
+                "A is not what a layer normalization gives, in rows: a transformer optimizer takes such a Gemm and the \
+                    Reshape behind it for a product of the whole, whatever the Reshape does",
+            ),
             ("one-reader", "nothing else reads what is between"),
         ],
         exact: false,
@@ -45,15 +51,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
 ];
 
-/// Whether Gemm is defined on these elements.
-fn is_covered(place: &Place<'_>, value: ValueId) -> bool {
-    match place.dtype(value) {
-        Some(DType::Float | DType::Double | DType::Float16) => true,
-        Some(DType::Bfloat16) => place.opset.computes_in_bfloat16(),
-        _ => false,
-    }
-}
-
 /// Whether both operands of a MatMul have rank 2, and there is something to sum: of nothing, runtimes make this and that.
 fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
     let &[Some(a), Some(b)] = node.inputs() else { return None };
@@ -70,8 +67,9 @@ fn add(place: &Place<'_>) -> Option<Edit> {
     let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
     let found = [(a, b), (b, a)].into_iter().find_map(|(product, term)| {
         let (id, inner) = place.producer(product, "MatMul")?;
-        let fits = is_flat(place, inner)? && broadcasts_to(place, term, product)? && is_covered(place, product);
-        (fits && term != product && place.is_internal(product, &[place.id])).then(|| (id, inner.inputs(), term))
+        let fits = is_flat(place, inner)? && broadcasts_to(place, term, product)? && has_gemm(place, product);
+        let is_free = place.is_internal(product, &[place.id]) && !is_of_normalized_rows(place, inner);
+        (fits && term != product && is_free).then(|| (id, inner.inputs(), term))
     });
     let (id, inputs, term) = found?;
     let operands = inputs.iter().copied().chain([Some(term)]).map(Into::into).collect();
@@ -92,7 +90,7 @@ fn transpose(place: &Place<'_>) -> Option<Edit> {
     let is_gemm = node.is("Gemm");
     // Before opset 11 a Gemm needs its `C`.
     if !is_gemm
-        && (!place.opset.gemm_without_bias() || !is_flat(place, node)? || !is_covered(place, place.only_output()?))
+        && (!place.opset.gemm_without_bias() || !is_flat(place, node)? || !has_gemm(place, place.only_output()?))
     {
         return None;
     }

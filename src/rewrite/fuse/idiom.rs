@@ -6,14 +6,15 @@
 //!
 //! | idiom | and what belongs to it for the runtime |
 //! | --- | --- |
-//! | [activation functions](super::activation): Gelu, Swish, HardSwish, Mish | the bias added to the operand |
+//! | [activation functions](super::activation): Gelu, Swish, HardSwish, Mish | the bias added to the operand, and the product it is added to |
 //! | [normalizations](super::normalization): layer, root mean square | the scale and the bias behind it, with the casts in between |
+//! | [masks](super::mask) of attentions | |
 
 use rustc_hash::FxHashMap;
 
 use super::pattern::Reader;
-use super::{Place, activation, normalization};
-use crate::ir::{Edit, NodeId, ValueId};
+use super::{Place, activation, mask, normalization};
+use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::tensor::DType;
 
 /// One group of nodes.
@@ -34,7 +35,9 @@ pub struct Idioms {
 impl Idioms {
     /// Notes the idiom that ends at the node, if there is one.
     pub fn note(&mut self, place: &Place<'_>) {
-        let Some(idiom) = activation_at(place).or_else(|| normalization_at(place)) else { return };
+        let Some(idiom) = activation_at(place).or_else(|| normalization_at(place)).or_else(|| mask_at(place)) else {
+            return;
+        };
         for &id in idiom.core.iter().chain(&idiom.fringe) {
             self.of.entry(id).or_default().push(self.all.len());
         }
@@ -54,10 +57,19 @@ fn activation_at(place: &Place<'_>) -> Option<Idiom> {
         return None;
     }
     let found = activation::read(place)?;
-    let bias = place
-        .producer(found.x, "Add")
-        .filter(|(_, node)| node.inputs().iter().flatten().any(|&operand| is_parameter(place, operand)));
-    Some(Idiom { core: found.nodes, fringe: bias.map(|(id, _)| id).into_iter().collect() })
+    let is_bias = |node: &Node| node.inputs().iter().flatten().any(|&operand| is_parameter(place, operand));
+    let bias = place.producer(found.x, "Add").filter(|(_, node)| is_bias(node));
+    // A tool that takes in the bias asks for the product before it.
+    let operands = bias.into_iter().flat_map(|(_, node)| node.inputs().iter().flatten());
+    let product = operands.copied().find_map(|operand| place.producer(operand, "MatMul"));
+    Some(Idiom { core: found.nodes, fringe: bias.into_iter().chain(product).map(|(id, _)| id).collect() })
+}
+
+fn mask_at(place: &Place<'_>) -> Option<Idiom> {
+    if !place.node()?.is("Mul") {
+        return None;
+    }
+    Some(Idiom { core: mask::read(place)?, fringe: Vec::new() })
 }
 
 fn normalization_at(place: &Place<'_>) -> Option<Idiom> {

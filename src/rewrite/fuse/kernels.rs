@@ -14,6 +14,8 @@
 //!
 //! An attribute is a float32 whatever the type of the operands: see [`as_attribute`].
 
+use crate::ir::ValueId;
+use crate::rewrite::Place;
 use crate::tensor::DType;
 
 /// Whether an operator that stands for a formula has a kernel for operands of a type.
@@ -21,6 +23,15 @@ pub(super) fn has_kernel(operator: &str, dtype: DType) -> bool {
     match dtype {
         DType::Float | DType::Float16 => true,
         DType::Double => matches!(operator, "Attention" | "Swish" | "LayerNormalization" | "RMSNormalization"),
+        _ => false,
+    }
+}
+
+/// Whether Gemm is defined on these elements.
+pub(super) fn has_gemm(place: &Place<'_>, value: ValueId) -> bool {
+    match place.dtype(value) {
+        Some(DType::Float | DType::Double | DType::Float16) => true,
+        Some(DType::Bfloat16) => place.opset.computes_in_bfloat16(),
         _ => false,
     }
 }

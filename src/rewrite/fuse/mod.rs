@@ -5,14 +5,19 @@
 //! | [`weights`] | a node with weights, and a scaling and shifting of each channel before or behind it |
 //! | [`factor`] | a factor, and constants further up or down |
 //! | [`gemm`] | a matrix product, and the addition behind it or the transposition before it |
+//! | [`normalized`] | what is normalized, and what a normalization gives |
 //! | [`pad`] | a padding, and the padding, convolution or pooling that follows it |
 //! | [`chain`] | two multiplications with constants, two additions of constants |
 //! | [`clamp`] | cuts at constant bounds |
 //! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
+//! | [`apart`] | transpositions that a runtime would move into a normalization that is spelled out |
 //! | [`kernels`] | which operators may stand for formulas over which element types |
 //! | [`magnitude`] | how far a factor or a shift may move |
 //! | [`parallel`] | products of one operand with several weights |
 //! | [`attention`] | which products are queries, keys and values |
+//! | [`mask`] | the mask of an attention, in the spelling that tools know |
+//! | [`rows`] | products with a bias, in rows |
+//! | [`table`] | a row added to what is looked up, and the table |
 //! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
 //! | [`quotient`] | a product with an inverse |
 //! | [`quantized`] | a dequantization and the quantization that undoes it |
@@ -22,6 +27,7 @@
 
 pub(super) mod activation;
 mod affine;
+pub(super) mod apart;
 mod attention;
 pub(super) mod chain;
 pub(super) mod clamp;
@@ -31,15 +37,19 @@ pub(super) mod heads;
 pub(super) mod idiom;
 mod kernels;
 mod magnitude;
+pub(super) mod mask;
 pub(super) mod normalization;
+pub(super) mod normalized;
 pub(super) mod pad;
 pub(super) mod parallel;
 mod pattern;
 pub(super) mod quantized;
 pub(super) mod quotient;
 mod range;
+pub(super) mod rows;
 mod scaled;
 pub(super) mod scaled_attention;
+pub(super) mod table;
 pub(super) mod weights;
 
 use super::{Place, Rule};

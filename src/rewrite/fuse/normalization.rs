@@ -61,7 +61,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 /// What a normalization was read as.
 pub(super) struct Normalization {
     operator: &'static str,
-    x: ValueId,
+    /// What is normalized.
+    pub x: ValueId,
     axes: Vec<usize>,
     epsilon: f32,
 }

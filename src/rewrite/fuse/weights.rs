@@ -10,6 +10,7 @@
 
 use super::affine::{Affine, Channels, per_channel, tensor_slots};
 use super::magnitude::{keeps_digits, may_shift};
+use super::normalized::is_of_normalized_rows;
 use super::scaled::{Blocks, scaled, sums};
 use super::{Fusion, Operand, Place, Rule, has_arithmetic, is_unpadded, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
@@ -24,7 +25,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("per-channel", "the constants are the same throughout each channel of the result, and do not enlarge it"),
             ("inference", "a BatchNormalization does not train"),
             ("known-bias", "the bias that is there is constant, if it changes"),
-            ("takes-shift", "the node before can take a shift: a MatMul does where it can be a Gemm"),
+            (
+                "takes-shift",
+                "the node before can take a shift: a MatMul does where it can be a Gemm, and does not multiply what a layer \
+                    normalization gives",
+            ),
             ("in-range", "the new weights, times operands of ordinary size, are normal numbers of the type"),
             ("own-weights", "nothing else reads the weights, if they change"),
             ("one-reader", "nothing else reads what is between"),
@@ -239,7 +244,8 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
         // A product of matrices that gets something added is a Gemm.
         let is_flat = linear.weight == 1 && linear.channels.rank == 2 && place.shape(weight)?.len() == 2;
         let knows = dtype != DType::Bfloat16 || place.opset.computes_in_bfloat16();
-        if !is_flat || !place.opset.arithmetic_broadcasts() || !knows {
+        let is_free = knows && !is_of_normalized_rows(place, inner);
+        if !is_flat || !place.opset.arithmetic_broadcasts() || !is_free {
             return None;
         }
         operator = "Gemm";

@@ -1,0 +1,116 @@
+//! Transpositions before and behind a normalization that is spelled out.
+//!
+//! ONNX Runtime moves a Transpose through reductions and arithmetic up to another one that it cancels with. Where a normalization lies
+//! between, its means are then over an axis that is not the last, and the kernel for it no longer fits: nine nodes run in place of one.
+//! No Transpose is moved through a Reshape. So each rule puts one between:
+//!
+//! * `Transpose(Reshape(x)) = Reshape(Transpose(x))` where the Reshape runs axes together, which takes as many nodes
+//! * `Transpose(x, q) = Reshape(Transpose(Reshape(x)))` where `q` moves several axes side by side, which takes two nodes more
+//!
+//! That is for operator sets without a LayerNormalization: the operator, where there is one, is not taken apart.
+
+use super::normalized::{is_normalized, normalized};
+use super::{Place, Rule};
+use crate::dim::Dim;
+use crate::ir::Edit;
+use crate::rewrite::build::Build;
+use crate::rewrite::groups::groups;
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule {
+        name: "transpose-before-flattening",
+        law: "Transpose(Reshape(x), p) = Reshape(Transpose(x, p′)) where the Reshape runs axes together",
+        sentence: "What a spelled-out normalization reads is turned before it is flattened, so that runtimes leave it alone.",
+        premises: &[
+            ("spelled", "a normalization is spelled out behind it, and the operator set has no LayerNormalization"),
+            ("runs-together", "each axis of the Reshape's result is a run of axes of x, and one has several"),
+            ("sizes-said", "a constant can tell the shape"),
+            ("one-reader", "nothing else reads the flattened value"),
+        ],
+        exact: true,
+        operators: &["Transpose"],
+        apply: before_flattening,
+    },
+    Rule {
+        name: "transpose-behind-normalization",
+        law: "Transpose(x, q) = Reshape(Transpose(Reshape(x))) where q moves axes side by side",
+        sentence: "Axes that are turned back behind a spelled-out normalization are flattened for it, so that runtimes \
+            do not undo both turns.",
+        premises: &[
+            ("spelled", "a normalization is spelled out before it, and the operator set has no LayerNormalization"),
+            ("turned-back", "the normalization's operand is transposed, and this undoes it"),
+            ("side-by-side", "the permutation keeps two axes or more side by side"),
+            ("sizes-said", "constants can tell the shapes"),
+        ],
+        exact: true,
+        operators: &["Transpose"],
+        apply: behind_normalization,
+    },
+];
+
+/// Looks at a Transpose of a flattened value.
+fn before_flattening(place: &Place<'_>) -> Option<Edit> {
+    let (flat, output) = (place.input(0)?, place.output(0)?);
+    let (reshape, node) = place.layout(flat)?;
+    let x = node.input(0)?;
+    if place.opset.has("LayerNormalization") || !is_normalized(place, output) {
+        return None;
+    }
+    let (from, to) = (place.shape(x)?, place.shape(flat)?);
+    let groups = groups(place.scope(), from, to)?;
+    let runs_together = groups.iter().all(|group| group.to.len() == 1);
+    let several = groups.iter().any(|group| group.from.len() > 1);
+    if !runs_together || !several || !place.model.is_read_only_by(flat, &[place.id]) {
+        return None;
+    }
+    let turned = place.this()?.permutation(to.len())?;
+    let axes: Vec<usize> =
+        turned.iter().filter_map(|&axis| groups.get(axis)).flat_map(|group| group.from.clone()).collect();
+    let dims: Vec<Dim> = axes.iter().map(|&axis| from.get(axis).cloned()).collect::<Option<_>>()?;
+    let mut edit = place.edit()?;
+    let middle = edit.new_value(output, "turned");
+    edit.insert.push(Build::transpose(x, axes).output(middle));
+    let node = place.build(&mut edit, output).reshape_to(place.scope(), middle, &dims, place.shape(output)?)?;
+    place.instead(edit.removing(reshape), node)
+}
+
+/// Looks at a Transpose that undoes one before a normalization.
+fn behind_normalization(place: &Place<'_>) -> Option<Edit> {
+    let (input, output) = (place.input(0)?, place.output(0)?);
+    if place.opset.has("LayerNormalization") {
+        return None;
+    }
+    let dims = place.shape(input)?;
+    let back = place.this()?.permutation(dims.len())?;
+    let x = normalized(place, input)?;
+    let (_, turning) = place.producer(x, "Transpose")?;
+    let first = place.read(turning).permutation(dims.len())?;
+    let undoes = back.iter().enumerate().all(|(at, &axis)| first.get(axis) == Some(&at));
+    // The runs of axes that stay side by side, in the order they have before and after.
+    let mut runs: Vec<Vec<usize>> = Vec::new();
+    for &axis in &back {
+        match runs.last_mut() {
+            Some(run) if run.last().is_some_and(|last| last.checked_add(1) == Some(axis)) => run.push(axis),
+            _ => runs.push(vec![axis]),
+        }
+    }
+    if !undoes || runs.iter().all(|run| run.len() == 1) {
+        return None;
+    }
+    let whole = |run: &[usize]| {
+        let sizes = run.iter().map(|&axis| dims.get(axis)).collect::<Option<Vec<_>>>()?;
+        Some(place.scope().product(sizes))
+    };
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    order.sort_by_key(|&at| runs.get(at).and_then(|run| run.first().copied()));
+    let flat: Vec<Dim> = order.iter().map(|&at| whole(runs.get(at)?)).collect::<Option<_>>()?;
+    let perm: Vec<usize> = (0..runs.len()).map(|at| order.iter().position(|&own| own == at)).collect::<Option<_>>()?;
+    let turned_dims: Vec<Dim> = runs.iter().map(|run| whole(run)).collect::<Option<_>>()?;
+    let mut edit = place.edit()?;
+    let (joined, turned) = (edit.new_value(output, "joined"), edit.new_value(output, "turned"));
+    let join = place.build(&mut edit, joined).reshape_to(place.scope(), input, dims, &flat)?;
+    edit.insert.push(join.output(joined));
+    edit.insert.push(Build::transpose(joined, perm).output(turned));
+    let part = place.build(&mut edit, output).reshape_to(place.scope(), turned, &turned_dims, place.shape(output)?)?;
+    place.instead(edit, part)
+}

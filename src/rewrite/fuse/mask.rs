@@ -1,0 +1,132 @@
+//! The mask of an attention, as tools that give a runtime one kernel for all of it know it.
+//!
+//! Law: `Where(b, 0, l) = (1 − Cast(b))·l` for a flag `b` and a finite number `l`, but for the sign of a zero, which no sum with a score
+//! other than 0 and no Softmax tells.
+//!
+//! Exporters compute masks in many ways, most of them with indices that are folded here, and what is left is a Where. The transformer
+//! optimizer of ONNX Runtime knows a mask `[batch, length]` by two Unsqueezes, a Cast, a difference from 1 and a product (the spelling of
+//! BERT), and some chains that are longer. So this spelling is written, and kept where a model has it, though a Where takes three nodes
+//! less: the kernel that is found does the work of fifteen nodes in each layer.
+//!
+//! The scores are divided then, and not multiplied: of two products that are added, that optimizer takes the first for the mask.
+//!
+//! Where all sizes are numbers the products are laid out for a Gemm instead ([`rows`](super::rows)), and no such kernel is found anyway.
+
+use super::attention::masked;
+use super::magnitude::keeps_digits;
+use super::{Place, Rule, rounded};
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, NodeId, ValueId};
+use crate::tensor::DType;
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "mask-as-product",
+    law: "Where(b, 0, l) = (1 − Cast(b))·l, s·q·kᵀ = q·kᵀ / s⁻¹",
+    sentence: "The mask of an attention is spelled as transformer optimizers know it.",
+    premises: &[
+        ("self-attention", "only attentions read it, whose queries, keys and values are products of one value"),
+        ("flags", "b is a flag for each batch and key, with two axes of size 1 between"),
+        ("scaled", "the scores are multiplied or divided by one number, whose inverse has all digits"),
+        ("negative", "l is one negative finite number, and what stands for other keys is one 0"),
+        ("open-sizes", "a size is open: where all are numbers, runtimes compute the products in rows"),
+    ],
+    exact: false,
+    operators: &["Where"],
+    apply: mask,
+}];
+
+/// Looks at the Where.
+fn mask(place: &Place<'_>) -> Option<Edit> {
+    let result = place.only_output()?;
+    let dtype = place.dtype(result).filter(|dtype| matches!(dtype, DType::Float | DType::Double | DType::Float16))?;
+    let &[Some(flags), Some(kept), Some(masked_out)] = place.node()?.inputs() else { return None };
+    let lowest = place.scalar(masked_out).filter(|number| number.is_finite() && *number < 0.0)?;
+    if place.scalar(kept)? != 0.0 || !is_broadcast_row(place.shape(flags)?) || !place.same_shape(flags, result) {
+        return None;
+    }
+    let readers = place.model.users(result);
+    let all = readers.iter().all(|&(id, slot)| masked(place, id, slot).is_some_and(|found| found.is_of_one_value));
+    let source = matrix_of(place, flags)?;
+    let is_open = place.shape(source)?.iter().any(|dim| dim.as_const().is_none());
+    if readers.is_empty() || !all || !is_open || place.model.is_named(result) {
+        return None;
+    }
+    let mut edit = place.edit()?;
+    let names = ["rows", "row", "kept", "masked"].map(|role| edit.new_value(result, role));
+    let [rows, row, kept, masked] = names;
+    let unsqueeze = place.build(&mut edit, rows).unsqueeze(source, vec![1]);
+    edit.insert.push(unsqueeze.output(rows));
+    let unsqueeze = place.build(&mut edit, row).unsqueeze(rows, vec![2]);
+    edit.insert.push(unsqueeze.output(row));
+    let cast = place.build(&mut edit, kept).cast(row, dtype)?;
+    edit.insert.push(cast.output(kept));
+    let one = rounded(dtype, &[], &[1.0])?;
+    let one = edit.constant(result, "one", one);
+    edit.insert.push(NewNode::new("Sub", [Some(one), Some(kept)]).output(masked));
+    let lowest = edit.constant(result, "lowest", rounded(dtype, &[], &[lowest])?);
+    for (id, slot) in readers {
+        divide_scores(place, &mut edit, id, slot)?;
+    }
+    place.instead(edit, NewNode::new("Mul", [Some(masked), Some(lowest)]))
+}
+
+/// Divides the scores that a mask is added to where they were multiplied: of two products, tools would take the first for the mask.
+fn divide_scores(place: &Place<'_>, edit: &mut Edit, sum: NodeId, slot: usize) -> Option<()> {
+    let scores = place.model.node(sum)?.input(1usize.checked_sub(slot)?)?;
+    let Some((id, node)) = place.producer(scores, "Mul") else { return Some(()) };
+    let &[Some(a), Some(b)] = node.inputs() else { return None };
+    let (product, factor) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
+    let divisor = place.scalar(factor)?.recip();
+    let dtype = place.dtype(scores).filter(|&dtype| keeps_digits(dtype, divisor))?;
+    let shape: Vec<usize> = place.tensor(factor)?.shape().to_vec();
+    let divisor = edit.constant(scores, "divisor", rounded(dtype, &shape, &[divisor])?);
+    let division = NewNode::new("Div", [Some(product), Some(divisor)]).named(node.name.clone());
+    edit.remove.push(id);
+    edit.insert.push(division.output(scores));
+    Some(())
+}
+
+/// Whether dims are those of a row for each batch, with axes of size 1 for heads and queries.
+fn is_broadcast_row(dims: &[Dim]) -> bool {
+    matches!(dims, [_, heads, queries, _] if heads.is_const(1) && queries.is_const(1))
+}
+
+/// The flags of two axes that are laid out as these of four.
+fn matrix_of(place: &Place<'_>, flags: ValueId) -> Option<ValueId> {
+    let mut source = flags;
+    while place.shape(source)?.len() != 2 {
+        source = place.layout(source)?.1.input(0)?;
+    }
+    let ([batch, .., keys], [first, last]) = (place.shape(flags)?, place.shape(source)?) else { return None };
+    let same = |a: &Dim, b: &Dim| place.scope().eq(a, b).is_yes();
+    (same(batch, first) && same(keys, last)).then_some(source)
+}
+
+/// The nodes of a mask in that spelling, if it ends at the node looked at and an attention reads it.
+pub(super) fn read(place: &Place<'_>) -> Option<Vec<NodeId>> {
+    let result = place.only_output()?;
+    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
+    let (difference, _) =
+        [(a, b), (b, a)].into_iter().find(|&(_, lowest)| place.scalar(lowest).is_some_and(|l| l < 0.0))?;
+    let (sub, node) = place.producer(difference, "Sub")?;
+    if place.scalar(node.input(0)?)? != 1.0 {
+        return None;
+    }
+    let mut nodes = vec![place.id, sub];
+    let mut value = node.input(1)?;
+    if let Some((cast, node)) = place.producer(value, "Cast") {
+        nodes.push(cast);
+        value = node.input(0)?;
+    }
+    for axis in [2, 1] {
+        let (id, node) = place.producer(value, "Unsqueeze")?;
+        let inner = node.input(0)?;
+        if place.read(node).ones()? != [axis] || place.shape(inner)?.len() != axis + 1 {
+            return None;
+        }
+        nodes.push(id);
+        value = inner;
+    }
+    let is_read = |&(id, slot): &(NodeId, usize)| masked(place, id, slot).is_some();
+    place.model.users(result).iter().any(is_read).then_some(nodes)
+}

@@ -1,0 +1,186 @@
+//! Products with a bias of operands whose sizes are all numbers, in rows.
+//!
+//! Law: with `rows(x)` the matrix of the last axis' vectors of `x`, `x·W + c = unrows(rows(x)·W + c)`, and so for what is done to every
+//! element of the sum before the next product.
+//!
+//! Where all sizes are numbers, ONNX Runtime makes of every such product and sum a Gemm between two Reshapes when it loads the model. Done
+//! here, three products of one value share the first, and the others become one with Reshapes that are there: those that part heads and
+//! join them. An activation between two products is computed in rows as well. That is the way back of
+//! [`product-of-rows`](super::super::lift), which is for sizes that are open ([`Place::runs_in_rows`]).
+//!
+//! The MatMul and the Add stay two nodes here; [`gemm`](super::gemm) makes them one, unless they belong to an idiom.
+
+use super::attention::{is_recognised, projection};
+use super::kernels::has_gemm;
+use super::{Place, Rule};
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ops::traits::{Traits, traits_of};
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "product-in-rows",
+    law: "f(x·W + c) = unrows(f(rows(x)·W + c))",
+    sentence: "A product with a bias is one of rows where all sizes are numbers, as runtimes compute it.",
+    premises: &[
+        (
+            "all-numbers",
+            "all sizes of x are positive numbers, and the operator set has no Attention, which takes whole values",
+        ),
+        ("more-axes", "x has three axes or more"),
+        ("weights", "the weights are a constant matrix, the bias a constant row"),
+        ("covered-type", "the type is binary16, binary32 or binary64"),
+        ("no-attention", "it is no product of an attention that transformer optimizers know"),
+        ("one-reader", "nothing else reads the product"),
+    ],
+    exact: false,
+    operators: &["Add"],
+    apply: in_rows,
+}];
+
+/// How many nodes may be between two products.
+const MOST_BETWEEN: usize = 16;
+
+/// Looks at the addition of the bias.
+fn in_rows(place: &Place<'_>) -> Option<Edit> {
+    let sum = place.only_output()?;
+    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
+    let (product, bias) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
+    let (matmul, node) = place.producer(product, "MatMul")?;
+    let (x, weights) = (node.input(0)?, node.input(1)?);
+    let (dims, columns) = (place.shape(x)?, place.shape(sum)?.last()?.as_const()?);
+    let is_linear = place.tensor(weights)?.rank() == 2 && place.tensor(bias)?.rank() <= 1;
+    if dims.len() < 3 || !is_linear || !place.runs_in_rows(dims) || !place.is_internal(product, &[place.id]) {
+        return None;
+    }
+    if !has_gemm(place, product) || is_of_attention(place, product, sum) {
+        return None;
+    }
+    let (depth, lead) = dims.split_last()?;
+    let count = lead.iter().try_fold(1i64, |count, dim| count.checked_mul(dim.as_const()?))?;
+    let mut edit = place.edit()?;
+    edit.remove.push(matmul);
+    let rows = match rows_of(place, x) {
+        Some(rows) => rows,
+        None => {
+            let rows = edit.new_value(x, "rows");
+            let reshape = place.build(&mut edit, rows).reshape(x, vec![count, depth.as_const()?]);
+            edit.insert.push(reshape.output(rows));
+            rows
+        }
+    };
+    let inner = edit.new_value(product, "rows");
+    edit.insert.push(NewNode { inputs: vec![Some(rows), Some(weights)], ..NewNode::like(node) }.output(inner));
+    let mut flat = edit.new_value(sum, "rows");
+    let added = NewNode { inputs: vec![Some(inner), Some(bias)], ..NewNode::like(place.node()?) };
+    edit.remove.push(place.id);
+    edit.insert.push(added.output(flat));
+    let mut whole = sum;
+    if let Some(between) = Between::of(place, sum) {
+        flat = between.in_rows(place, &mut edit, flat)?;
+        whole = between.result;
+    }
+    let sizes = place.shape(whole)?.iter().map(Dim::as_const).collect::<Option<Vec<_>>>()?;
+    if sizes.last() != Some(&columns) {
+        return None;
+    }
+    let reshape = place.build(&mut edit, whole).reshape(flat, sizes);
+    Some(edit.inserting(reshape.output(whole)))
+}
+
+/// Whether a product is one of those by which an attention is known.
+fn is_of_attention(place: &Place<'_>, product: ValueId, sum: ValueId) -> bool {
+    let reads = |value: ValueId, operator: &str| {
+        place.model.users(value).into_iter().any(|(id, _)| place.model.node(id).is_some_and(|node| node.is(operator)))
+    };
+    let is_known = projection(place, product).is_some_and(|found| is_recognised(place, found.attention));
+    is_known || reads(sum, "Attention")
+}
+
+/// The matrix that a value has the elements of, row by row.
+fn rows_of(place: &Place<'_>, x: ValueId) -> Option<ValueId> {
+    let rows = place.layout(x)?.1.input(0)?;
+    let ([_, columns], last) = (place.shape(rows)?, place.shape(x)?.last()?) else { return None };
+    place.scope().eq(columns, last).is_yes().then_some(rows)
+}
+
+/// What is done to each element between two products.
+struct Between {
+    /// The nodes, in an order to compute in.
+    nodes: Vec<NodeId>,
+    /// What the second product reads.
+    result: ValueId,
+}
+
+impl Between {
+    /// What follows a value up to the operand of the next product, if that is all that reads it.
+    fn of(place: &Place<'_>, value: ValueId) -> Option<Between> {
+        let mut nodes: Vec<NodeId> = Vec::new();
+        let mut open = vec![value];
+        let mut result = None;
+        while let Some(value) = open.pop() {
+            if place.model.is_named(value) {
+                return None;
+            }
+            for (id, slot) in place.model.users(value) {
+                let node = place.model.node(id)?;
+                if node.is("MatMul") && slot == 0 && result.is_none_or(|result| result == value) {
+                    place.tensor(node.input(1)?).filter(|weights| weights.rank() == 2)?;
+                    result = Some(value);
+                } else if !nodes.contains(&id) {
+                    is_elementwise(place, node).then_some(())?;
+                    nodes.push(id);
+                    open.push(node.output(0)?);
+                }
+            }
+            if nodes.len() > MOST_BETWEEN {
+                return None;
+            }
+        }
+        nodes.sort_by_key(|&id| place.model.order_of(id));
+        let between = Between { nodes, result: result.filter(|&result| result != value)? };
+        let is_alone = place.model.users(between.result).len() == 1;
+        (is_alone && between.reads_itself(place, value)).then_some(between)
+    }
+
+    /// Whether operands are computed between the products as well, or the same for every element of a row.
+    fn reads_itself(&self, place: &Place<'_>, value: ValueId) -> bool {
+        let is_inside = |operand: ValueId| {
+            let producer = place.model.value(operand).producer();
+            operand == value || producer.is_some_and(|id| self.nodes.contains(&id))
+        };
+        let fits = |operand: ValueId| is_inside(operand) || place.tensor(operand).is_some_and(|own| own.rank() <= 1);
+        let nodes = self.nodes.iter().filter_map(|&id| place.model.node(id));
+        nodes.flat_map(|node| node.inputs().iter().flatten()).all(|&operand| fits(operand))
+    }
+
+    /// The same of a matrix: its result.
+    fn in_rows(&self, place: &Place<'_>, edit: &mut Edit, flat: ValueId) -> Option<ValueId> {
+        let first = place.only_output()?;
+        let mut known = vec![(first, flat)];
+        let mut last = flat;
+        for &id in &self.nodes {
+            let node = place.model.node(id)?;
+            let own = |value: ValueId| known.iter().find(|(old, _)| *old == value).map_or(value, |&(_, new)| new);
+            let inputs = node.inputs().iter().map(|input| input.map(own)).collect();
+            let output = node.output(0)?;
+            last = edit.new_value(output, "rows");
+            edit.insert.push(NewNode { inputs, ..NewNode::like(node) }.output(last));
+            edit.remove.push(id);
+            known.push((output, last));
+            if output == self.result {
+                break;
+            }
+        }
+        known.iter().find(|(old, _)| *old == self.result).map(|&(_, new)| new).filter(|&new| new == last)
+    }
+}
+
+/// Whether a node computes every element of its one result by itself.
+fn is_elementwise(place: &Place<'_>, node: &Node) -> bool {
+    let traits: &Traits = traits_of(place.model, node);
+    let has_one = node.outputs().iter().flatten().count() == 1 && node.subgraphs().next().is_none();
+    has_one
+        && node.canonical_domain().is_empty()
+        && traits.pointwise.is_some()
+        && node.graph() == place.graph().unwrap_or(node.graph())
+}
