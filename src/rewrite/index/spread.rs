@@ -17,7 +17,7 @@ use crate::rewrite::build::rebuilt;
 use crate::tensor::{StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
-const MAX_NODES: usize = 32;
+const MAX_NODES: usize = 64;
 
 /// How often a node may be looked at again because one more of its operands has a smaller form.
 const MAX_LOOKS: usize = 4;
@@ -75,7 +75,7 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Option<Edit> {
     let node = place.node()?;
     let narrow = match traits_of(place.model, node).moves {
         Some(Movement::Spread) => spread_from(place, node)?,
-        Some(Movement::Layout) => led_by_ones(place, node)?,
+        Some(Movement::Layout) => led_by_ones(place, node).or_else(|| shorter_layout(place, node))?,
         _ => unchanged(place, node)?,
     };
     if place.constant(narrow).is_some() && is_quantized(place, wide) {
@@ -117,6 +117,25 @@ fn led_by_ones(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     (same && front.iter().all(|dim| dim.is_const(1))).then_some(input)
 }
 
+/// Another layout of the same operand that only lacks axes of size 1 before its own.
+fn shorter_layout(place: &Place<'_>, node: &Node) -> Option<ValueId> {
+    let input = node.input(0)?;
+    let to = place.shape(node.output(0)?)?;
+    let readers = place.model.users(input);
+    readers.iter().take(MAX_READERS).find_map(|&(id, slot)| {
+        let other =
+            place.model.node(id).filter(|other| slot == 0 && id != place.id && other.graph() == node.graph())?;
+        let is_layout = traits_of(place.model, other).moves == Some(Movement::Layout);
+        let mut sizes = other.inputs().iter().skip(1).flatten();
+        let value = other.output(0).filter(|_| is_layout && sizes.all(|&size| place.constant(size).is_some()))?;
+        let own = place.shape(value)?;
+        let added = to.len().checked_sub(own.len()).filter(|added| *added > 0)?;
+        let (front, rest) = to.split_at_checked(added)?;
+        let same = own.iter().zip(rest).all(|(a, b)| place.scope().eq(a, b).is_yes());
+        (same && front.iter().all(|dim| dim.is_const(1))).then_some(value)
+    })
+}
+
 /// One number as a tensor of this shape.
 fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
     let count = shape.iter().try_fold(1i64, |product, dim| product.checked_mul(dim.as_const()?))?;
@@ -131,9 +150,12 @@ fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
 /// Computes on the smaller form whatever reads a value; `number` is that form where it is a constant that is to be made.
 fn region(place: &Place<'_>, exact: bool, root: Narrow, number: Option<Tensor>) -> Option<Edit> {
     let is_constant = number.is_some() || root.narrow.is_some_and(|narrow| place.constant(narrow).is_some());
-    let mut region = Region { known: vec![root], seen: Vec::new(), exact, is_constant };
+    let mut region = Region { known: vec![root], seen: Vec::new(), exact, is_constant, is_measured: false };
     region.grow(place)?;
-    let mut edit = place.edit()?.removing(place.id);
+    let mut edit = place.edit()?;
+    if !region.is_measured {
+        edit.remove.push(place.id);
+    }
     if let Some(number) = number {
         let root = region.known.first_mut()?;
         root.narrow = Some(edit.constant(root.wide, "value", number));
@@ -192,6 +214,8 @@ struct Region {
     exact: bool,
     /// Whether the root is a constant, so that what is computed of it most likely is one.
     is_constant: bool,
+    /// Whether the size of the root is read as well: it stays for that, until the sizes are planned.
+    is_measured: bool,
 }
 
 impl Shapes for Region {
@@ -240,7 +264,7 @@ impl Region {
             }
             self.meet_readers(place, output, &mut waiting)?;
         }
-        refused.is_empty().then_some(())
+        (refused.is_empty() && !self.seen.is_empty()).then_some(())
     }
 
     fn meet_readers(&mut self, place: &Place<'_>, value: ValueId, waiting: &mut VecDeque<NodeId>) -> Option<()> {
@@ -248,8 +272,13 @@ impl Region {
         if readers.len() > MAX_READERS {
             return None;
         }
+        let is_root = self.known.first().is_some_and(|root| root.wide == value);
         for (id, _) in readers {
             let node = place.model.node(id)?;
+            if is_root && traits_of(place.model, node).of_shape {
+                self.is_measured = true;
+                continue;
+            }
             if Some(node.graph()) != place.graph() || !node.canonical_domain().is_empty() {
                 return None;
             }
