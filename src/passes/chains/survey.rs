@@ -181,9 +181,11 @@ impl Survey {
         let is_constant = |value: ValueId| facts.get(value).is_some_and(|fact| fact.data().is_some());
         known
             && node.inputs().iter().flatten().any(|&input| self.is_size(model, input))
-            && node.inputs().iter().flatten().all(|&input| {
-                self.is_size(model, input) || is_constant(input) || !moves && is_number(facts, input)
-            })
+            && node
+                .inputs()
+                .iter()
+                .flatten()
+                .all(|&input| self.is_size(model, input) || is_constant(input) || !moves && is_number(facts, input))
     }
 }
 

@@ -256,7 +256,23 @@ pub(super) const LATE_RULES: &[Rule] = &[
 ];
 
 /// A Concat of columns is what lookups and assignments are recognised by.
-pub(super) const LAST_RULES: &[Rule] = &[
+pub(super) const LAST_RULES: &[Rule] = &[Rule {
+    name: "columns-by-choice",
+    law: "Concat(x₀, x₁) = Where(m, y₀, y₁) for columns xᵢ spread from yᵢ, m true at the place of x₀",
+    sentence: "Columns that are spread and put side by side are chosen, and the choice spreads.",
+    premises: &[
+        ("single-columns", "every operand has size 1 along the axis"),
+        ("spread", "one of them is spread"),
+        ("movable-type", "every runtime selects from the element type"),
+        ("pays", "no more nodes are made than go"),
+    ],
+    exact: true,
+    operators: &["Concat"],
+    apply: columns::choose,
+}];
+
+/// What is computed of positions is looked at as a whole, when nothing makes it smaller any more.
+pub(super) const FRONT_RULES: &[Rule] = &[
     Rule {
         name: "table-of-positions",
         law: "f(Range(0, n, 1)) = f([0, 1, …, N − 1])[: n] where n ≤ N",
@@ -294,19 +310,5 @@ pub(super) const LAST_RULES: &[Rule] = &[
         exact: true,
         operators: &["Range"],
         apply: front::of_longer,
-    },
-    Rule {
-        name: "columns-by-choice",
-        law: "Concat(x₀, x₁) = Where(m, y₀, y₁) for columns xᵢ spread from yᵢ, m true at the place of x₀",
-        sentence: "Columns that are spread and put side by side are chosen, and the choice spreads.",
-        premises: &[
-            ("single-columns", "every operand has size 1 along the axis"),
-            ("spread", "one of them is spread"),
-            ("movable-type", "every runtime selects from the element type"),
-            ("pays", "no more nodes are made than go"),
-        ],
-        exact: true,
-        operators: &["Concat"],
-        apply: columns::choose,
     },
 ];
