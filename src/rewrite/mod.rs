@@ -122,7 +122,7 @@ pub const RULES: &[&[Rule]] = &[
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[slices::gather::LATE_RULES, fuse::factor::RULES, index::LATE_RULES],
+    &[slices::gather::LATE_RULES, fuse::factor::RULES, fuse::token::RULES, index::LATE_RULES],
     &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES],
     &[index::FRONT_RULES],
 ];

@@ -136,6 +136,13 @@ fn shorter_layout(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     })
 }
 
+/// Whether a node only spreads its first operand or one number, and could spread something else to the same sizes.
+fn spreads(place: &Place<'_>, id: NodeId) -> bool {
+    let Some(node) = place.model.node(id) else { return false };
+    let fills = node.is("ConstantOfShape") && place.opset.has("Expand");
+    fills || traits_of(place.model, node).moves == Some(Movement::Spread)
+}
+
 /// One number as a tensor of this shape.
 fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
     let count = shape.iter().try_fold(1i64, |product, dim| product.checked_mul(dim.as_const()?))?;
@@ -150,7 +157,9 @@ fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
 /// Computes on the smaller form whatever reads a value; `number` is that form where it is a constant that is to be made.
 fn region(place: &Place<'_>, exact: bool, root: Narrow, number: Option<Tensor>) -> Option<Edit> {
     let is_constant = number.is_some() || root.narrow.is_some_and(|narrow| place.constant(narrow).is_some());
-    let mut region = Region { known: vec![root], seen: Vec::new(), exact, is_constant, is_measured: false };
+    let may_spread = is_constant && spreads(place, place.id);
+    let mut region =
+        Region { known: vec![root], seen: Vec::new(), exact, is_constant, is_measured: false, may_spread, last: None };
     region.grow(place)?;
     let mut edit = place.edit()?;
     if !region.is_measured {
@@ -214,6 +223,10 @@ struct Region {
     exact: bool,
     /// Whether the root is a constant, so that what is computed of it most likely is one.
     is_constant: bool,
+    /// Whether the root is spread by a node that can spread another value instead.
+    may_spread: bool,
+    /// A value that is spread again, because one of its readers tells places apart.
+    last: Option<ValueId>,
     /// Whether the size of the root is read as well: it stays for that, until the sizes are planned.
     is_measured: bool,
 }
@@ -245,7 +258,11 @@ impl Region {
                     refused.push(id);
                     continue;
                 }
-                form => form?,
+                None => {
+                    self.spread_again(place, id)?;
+                    continue;
+                }
+                Some(form) => form,
             };
             if form.is_whole() {
                 continue;
@@ -265,6 +282,37 @@ impl Region {
             self.meet_readers(place, output, &mut waiting)?;
         }
         (refused.is_empty() && !self.seen.is_empty()).then_some(())
+    }
+
+    /// Lets a node read what it reads as it is: the one value of a smaller form that it reads is spread again, as the root was. What was
+    /// computed of a constant then is a constant.
+    fn spread_again(&mut self, place: &Place<'_>, id: NodeId) -> Option<()> {
+        let mut inputs = place.model.node(id)?.inputs().iter().flatten().filter(|&&input| self.find(input).is_some());
+        let (&value, None) = (inputs.next()?, inputs.next()) else { return None };
+        let (root, again) = (self.known.first()?, self.find(value)?);
+        if !self.may_spread || value == root.wide || self.last.is_some_and(|last| last != value) {
+            return None;
+        }
+        let (root_wide, wide) = (place.shape(root.wide)?, place.shape(value)?);
+        let equal = |a: &Dim, b: &Dim| place.scope().eq(a, b).is_yes();
+        let is_tile = place.node()?.is("Tile");
+        let like_root = |axis: usize| {
+            // An Expand is told all sizes, as a ConstantOfShape is; a Tile how often to repeat.
+            if !is_tile {
+                return Some(equal(wide.get(axis)?, root_wide.get(axis)?));
+            }
+            let (narrow, whole) = (again.shape.get(axis)?, wide.get(axis)?);
+            let (root_narrow, root_whole) = (root.shape.get(axis)?, root_wide.get(axis)?);
+            let repeats = !equal(root_narrow, root_whole);
+            let same_size = equal(whole, root_whole) && equal(narrow, root_narrow);
+            Some(same_size || !repeats && equal(narrow, whole))
+        };
+        let same_ranks = !is_tile || again.shape.len() == wide.len() && root.shape.len() == root_wide.len();
+        let fits = same_ranks
+            && wide.len() == root_wide.len()
+            && (0..root_wide.len()).all(|axis| like_root(axis) == Some(true));
+        self.last = Some(value).filter(|_| fits);
+        self.last.map(|_| ())
     }
 
     fn meet_readers(&mut self, place: &Place<'_>, value: ValueId, waiting: &mut VecDeque<NodeId>) -> Option<()> {
@@ -300,6 +348,11 @@ impl Region {
     fn build(&mut self, place: &Place<'_>, edit: &mut Edit) -> Option<()> {
         let mut waiting: Vec<NodeId> = self.seen.iter().map(|reader| reader.id).collect();
         while !waiting.is_empty() {
+            let reads_last = |id: &NodeId| {
+                let node = place.model.node(*id);
+                self.last.is_some_and(|last| node.is_some_and(|node| node.inputs().contains(&Some(last))))
+            };
+            waiting.retain(|id| !(reads_last(id) && on_narrow(place, *id, self, self.exact).is_none()));
             let is_ready = |id: &NodeId| {
                 let node = place.model.node(*id);
                 node.is_some_and(|node| {
@@ -307,6 +360,9 @@ impl Region {
                     known.into_iter().all(|known| known.narrow.is_some())
                 })
             };
+            if waiting.is_empty() {
+                break;
+            }
             let next = waiting.iter().position(is_ready)?;
             let id = waiting.remove(next);
             self.build_reader(place, edit, id)?;
@@ -326,7 +382,9 @@ impl Region {
                         if self.is_constant && node.is("MatMul") && slot == 1 && has_batch(&known.shape) {
                             return None;
                         }
-                        edit.rewire.push((id, slot, Some(known.narrow?)));
+                        if self.last != input.as_ref().copied() {
+                            edit.rewire.push((id, slot, Some(known.narrow?)));
+                        }
                     }
                 }
             }
@@ -338,6 +396,7 @@ impl Region {
                 edit.insert.push(copy.output(narrow));
                 edit.remove.push(id);
                 self.made(output, narrow)?;
+                self.spread(place, edit, output, narrow)?;
             }
             Form::Layout { whole, shape } => {
                 let known = self.find(node.input(0)?)?;
@@ -353,8 +412,22 @@ impl Region {
                     let node = place.build(edit, narrow).reshape_to(place.scope(), source, &from, &shape)?;
                     edit.insert.push(rebuilt(old, node).output(narrow));
                     self.made(output, narrow)?;
+                    self.spread(place, edit, output, narrow)?;
                 }
             }
+        }
+        Some(())
+    }
+
+    /// Spreads the value that is to be spread again.
+    fn spread(&self, place: &Place<'_>, edit: &mut Edit, wide: ValueId, narrow: ValueId) -> Option<()> {
+        if self.last == Some(wide) {
+            let root = place.node()?;
+            let node = match root.is("ConstantOfShape") {
+                true => NewNode::new("Expand", [Some(narrow), root.input(0)]),
+                false => NewNode::like(root).reading(0, narrow),
+            };
+            edit.insert.push(node.output(wide));
         }
         Some(())
     }
