@@ -7,7 +7,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::counting::counting;
-use super::positional::{Cone, alike, cone, is_exact};
+use super::positional::{Cone, alike, cone, is_exact, origin, wide_cone};
 use crate::dim::Dim;
 use crate::ir::{Data, Edit, NodeId, ValueId};
 use crate::ops::{Environment, evaluate_node};
@@ -31,22 +31,40 @@ const MAX_ABOVE: usize = 1 << 14;
 /// How many operators may lie between a Range and what is computed of it.
 const MAX_DEPTH: usize = 24;
 
-/// A tensor that another is the front of, and the sizes of the front along the axes where they differ.
+/// A tensor that is a part of another: where along each axis that is cut it begins, and where it ends.
 struct Front {
     root: ValueId,
-    sizes: Vec<(usize, Dim)>,
+    cuts: Vec<(usize, Dim, Dim)>,
 }
+
+/// How an axis is counted along: from where on, and how far.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Counted {
+    origin: Dim,
+    len: Dim,
+}
+
+/// The ways of counting that a tensor of a cone depends on.
+type Ways = FxHashMap<ValueId, Vec<Counted>>;
 
 /// What is computed of positions becomes the front of a constant, where there is a bound on how many there are.
 pub(super) fn of_table(place: &Place<'_>) -> Option<Edit> {
-    let cone = cone(place)?;
-    let most = bounds(place, &cone)?;
-    let tables = tables(place, &cone, &most)?;
+    let cone = wide_cone(place)?;
+    let ways = ways(place, &cone)?;
+    let most = bounds(place, &cone, &ways);
+    if most.is_empty() {
+        return None;
+    }
+    let tables = tables(place, &cone, &ways, &most)?;
     let (mut fronts, mut added) = (Vec::new(), 0usize);
     for &root in &cone.roots {
-        let (shape, table) = (place.shape(root)?, tables.get(&root)?);
-        let open = shape.iter().enumerate().filter(|(_, dim)| dim.as_const().is_none());
-        fronts.push(Front { root, sizes: open.map(|(axis, dim)| (axis, dim.clone())).collect() });
+        let (shape, Some(table)) = (place.shape(root)?, tables.get(&root)) else { continue };
+        let mut cuts = Vec::new();
+        for (axis, dim) in shape.iter().enumerate().filter(|(_, dim)| dim.as_const().is_none()) {
+            let Counted { origin, len } = ways.get(&root)?.iter().find(|way| way.len == *dim)?;
+            cuts.push((axis, origin.clone(), place.scope().add(origin, len)));
+        }
+        fronts.push(Front { root, cuts });
         added = added.checked_add(table.byte_len())?;
     }
     if added > MAX_ADDED.saturating_add(freed_bytes(place, &cone)) || !pays(place, &cone, &fronts) {
@@ -89,71 +107,86 @@ pub(super) fn of_longer(place: &Place<'_>) -> Option<Edit> {
     None
 }
 
-/// The largest length of each range, by its size.
-fn bounds(place: &Place<'_>, cone: &Cone) -> Option<FxHashMap<Dim, i64>> {
-    let mut most: FxHashMap<Dim, i64> = FxHashMap::default();
-    let mut note = |size: &Dim, bound: i64| {
-        let known = most.entry(size.clone()).or_insert(bound);
-        *known = bound.min(*known);
-    };
-    let mut sizes: Vec<Dim> = Vec::new();
+/// How each tensor of a cone is counted along. `None` where axes of one length are counted along in two ways: which is which is not told.
+fn ways(place: &Place<'_>, cone: &Cone) -> Option<Ways> {
+    let mut ways = Ways::default();
     for &id in &cone.nodes {
         let node = place.model.node(id)?;
+        let output = node.output(0)?;
+        let mut own: Vec<Counted> = Vec::new();
         if node.is("Range") {
-            let [size] = place.shape(node.output(0)?)? else { return None };
-            if let Some(bound) = place.scope().upper_bound(size) {
-                note(size, bound);
-            }
-            sizes.push(size.clone());
-        } else if node.is("Gather") {
-            if let Some((size, bound)) = implied(place, id) {
-                note(&size, bound);
+            let [len] = place.shape(output)? else { return None };
+            own.push(Counted { origin: origin(place, node).unwrap_or(Dim::constant(0)), len: len.clone() });
+        }
+        for way in node.inputs().iter().flatten().filter_map(|input| ways.get(input)).flatten() {
+            if !own.contains(way) {
+                own.push(way.clone());
             }
         }
+        let is_told = |way: &Counted| own.iter().filter(|other| other.len == way.len).count() == 1;
+        if !own.iter().all(is_told) {
+            return None;
+        }
+        ways.insert(output, own);
     }
-    sizes.iter().all(|size| most.get(size).is_some_and(|most| *most >= 1)).then_some(most)
+    Some(ways)
 }
 
-/// A size, and the number it is at most because a Gather looks up a row at each of so many consecutive places.
-fn implied(place: &Place<'_>, id: NodeId) -> Option<(Dim, i64)> {
-    let node = place.model.node(id)?;
+/// How far at most is counted, for each way of which that is known.
+fn bounds(place: &Place<'_>, cone: &Cone, ways: &Ways) -> FxHashMap<Counted, i64> {
+    let mut most: FxHashMap<Counted, i64> = FxHashMap::default();
+    for way in ways.values().flatten() {
+        if let Some(bound) = place.scope().upper_bound(&place.scope().add(&way.origin, &way.len)) {
+            most.insert(way.clone(), bound);
+        }
+    }
+    for &id in &cone.nodes {
+        if let Some((way, bound)) = implied(place, id, ways) {
+            let known = most.entry(way).or_insert(bound);
+            *known = bound.min(*known);
+        }
+    }
+    most.retain(|_, bound| *bound >= 1);
+    most
+}
+
+/// A way of counting, and how far it goes at most because a Gather looks up a row at each of so many consecutive places.
+fn implied(place: &Place<'_>, id: NodeId, ways: &Ways) -> Option<(Counted, i64)> {
+    let node = place.model.node(id).filter(|node| node.is("Gather"))?;
     let data = place.shape(node.input(0)?)?;
     let rows = data.get(place.read(node).axis(data.len())?)?.as_const()?;
-    let count = counting(place, node.input(1)?)?;
+    let index = node.input(1)?;
+    let count = counting(place, index)?;
     let [moves] = count.moving()[..] else { return None };
-    let offset = count.offset.as_const().filter(|offset| *offset >= 0)?;
+    let len = count.shape.get(moves)?;
+    let way = ways.get(&index)?.iter().find(|way| way.len == *len)?;
+    let offset = place.scope().sub(&count.offset, &way.origin).as_const().filter(|offset| *offset >= 0)?;
     let others = count.shape.iter().enumerate().filter(|(axis, _)| *axis != moves);
     let is_looked_up = others.into_iter().all(|(_, dim)| dim.as_const().is_some_and(|dim| dim >= 1));
-    (count.steps.get(moves)?.is_const(1) && is_looked_up)
-        .then_some((count.shape.get(moves)?.clone(), rows.checked_sub(offset)?))
+    (count.steps.get(moves)?.is_const(1) && is_looked_up).then_some((way.clone(), rows.checked_sub(offset)?))
 }
 
-/// Every tensor of a cone, of ranges as long as they may be.
-fn tables(place: &Place<'_>, cone: &Cone, most: &FxHashMap<Dim, i64>) -> Option<FxHashMap<ValueId, Tensor>> {
+/// The tensors of a cone of which it is known how long they are at most, as long as that.
+fn tables(
+    place: &Place<'_>,
+    cone: &Cone,
+    ways: &Ways,
+    most: &FxHashMap<Counted, i64>,
+) -> Option<FxHashMap<ValueId, Tensor>> {
     let environment = Environment { model: place.model, outer: &|_| None, bindings: &[] };
     let mut tables: FxHashMap<ValueId, Tensor> = FxHashMap::default();
     for &id in &cone.nodes {
         let node = place.model.node(id)?;
         let output = node.output(0)?;
-        let longest = |dim: &Dim| dim.as_const().or_else(|| most.get(dim).copied());
-        let shape: Vec<i64> = place.shape(output)?.iter().map(longest).collect::<Option<_>>()?;
+        let own = ways.get(&output)?;
+        let way = |dim: &Dim| own.iter().find(|way| way.len == *dim);
+        let longest = |dim: &Dim| dim.as_const().or_else(|| most.get(way(dim)?).copied());
+        let Some(shape) = place.shape(output)?.iter().map(longest).collect::<Option<Vec<i64>>>() else { continue };
         let count = shape.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim))?;
         if count > MAX_ELEMENTS {
-            return None;
+            continue;
         }
-        let mut operands = Vec::with_capacity(node.inputs().len());
-        for (slot, input) in node.inputs().iter().enumerate() {
-            let Some(input) = *input else {
-                operands.push(None);
-                continue;
-            };
-            let tensor = match tables.get(&input).or_else(|| place.constant(input)) {
-                Some(tensor) => tensor.clone(),
-                None if slot == 1 && node.is("Range") => limit(place, id, *shape.first()?)?,
-                None => return None,
-            };
-            operands.push(Some(Data::Tensor(tensor)));
-        }
+        let Some(operands) = operands(place, id, &tables, &shape) else { continue };
         let results = evaluate_node(&environment, id, node, operands, place.budget, SliceRule::Agree, 0).ok()?;
         let tensor = results.first().and_then(Data::tensor)?.clone();
         let same = |(own, goal): (&usize, &i64)| i64::try_from(*own).is_ok_and(|own| own == *goal);
@@ -165,14 +198,42 @@ fn tables(place: &Place<'_>, cone: &Cone, most: &FxHashMap<Dim, i64>) -> Option<
     Some(tables)
 }
 
-/// The limit of a Range that has this many numbers, in its type.
-fn limit(place: &Place<'_>, id: NodeId, count: i64) -> Option<Tensor> {
+/// The operands of a node of a cone, as long as they may be.
+fn operands(
+    place: &Place<'_>,
+    id: NodeId,
+    tables: &FxHashMap<ValueId, Tensor>,
+    shape: &[i64],
+) -> Option<Vec<Option<Data>>> {
     let node = place.model.node(id)?;
-    let number = |slot| place.constant(node.input(slot)?)?.to_i64s()?.first().copied();
-    let limit = number(0)?.checked_add(number(2)?.checked_mul(count)?)?;
-    match place.dtype(node.output(0)?)? {
-        DType::Int64 => Some(Tensor::scalar(limit)),
-        DType::Int32 => Some(Tensor::scalar(i32::try_from(limit).ok()?)),
+    let is_range = node.is("Range");
+    let from_size = is_range && origin(place, node).is_some();
+    let operand = |(slot, input): (usize, &Option<ValueId>)| {
+        let Some(input) = *input else { return Some(None) };
+        let tensor = match tables.get(&input).or_else(|| place.constant(input)) {
+            Some(tensor) => tensor.clone(),
+            None if slot == 0 && from_size => number(place, id, 0)?,
+            None if slot == 1 && is_range => limit(place, id, *shape.first()?, from_size)?,
+            None => return None,
+        };
+        Some(Some(Data::Tensor(tensor)))
+    };
+    node.inputs().iter().enumerate().map(operand).collect()
+}
+
+/// The limit of a Range that has this many numbers, in its type.
+fn limit(place: &Place<'_>, id: NodeId, count: i64, from_size: bool) -> Option<Tensor> {
+    let node = place.model.node(id)?;
+    let given = |slot| place.constant(node.input(slot)?)?.to_i64s()?.first().copied();
+    let first = if from_size { 0 } else { given(0)? };
+    number(place, id, first.checked_add(given(2)?.checked_mul(count)?)?)
+}
+
+/// A number in the type of a Range.
+fn number(place: &Place<'_>, id: NodeId, number: i64) -> Option<Tensor> {
+    match place.dtype(place.model.node(id)?.output(0)?)? {
+        DType::Int64 => Some(Tensor::scalar(number)),
+        DType::Int32 => Some(Tensor::scalar(i32::try_from(number).ok()?)),
         _ => None,
     }
 }
@@ -198,8 +259,8 @@ fn pays(place: &Place<'_>, cone: &Cone, fronts: &[Front]) -> bool {
     }
     let limits: FxHashSet<ValueId> = gone.iter().filter_map(|&id| limit_of(place, id)).collect();
     let spared = limits.iter().filter(|&&limit| place.model.is_read_only_by(limit, &gone)).count();
-    let lists: FxHashSet<Vec<&Dim>> =
-        fronts.iter().map(|front| front.sizes.iter().map(|(_, size)| size).collect()).collect();
+    let lists = fronts.iter().flat_map(|front| [front.starts(), front.ends()]);
+    let lists: FxHashSet<Vec<Dim>> = lists.filter(|list| list.iter().any(|at| at.as_const().is_none())).collect();
     fronts.len().saturating_add(lists.len()) < gone.len().saturating_add(spared)
 }
 
@@ -209,40 +270,56 @@ fn limit_of(place: &Place<'_>, id: NodeId) -> Option<ValueId> {
     place.model.value(limit).producer().map(|_| limit)
 }
 
+impl Front {
+    fn starts(&self) -> Vec<Dim> {
+        self.cuts.iter().map(|(_, start, _)| start.clone()).collect()
+    }
+
+    fn ends(&self) -> Vec<Dim> {
+        self.cuts.iter().map(|(.., end)| end.clone()).collect()
+    }
+}
+
+/// Vectors of sizes that an edit makes, each once.
+#[derive(Default)]
+struct Vectors {
+    known: FxHashMap<Vec<Dim>, ValueId>,
+}
+
+impl Vectors {
+    /// A vector that holds these numbers, of scalars that hold them.
+    fn of(&mut self, place: &Place<'_>, edit: &mut Edit, like: ValueId, numbers: Vec<Dim>) -> Option<ValueId> {
+        if let Some(&known) = self.known.get(&numbers) {
+            return Some(known);
+        }
+        let made = if let Some(numbers) = numbers.iter().map(Dim::as_const).collect::<Option<Vec<i64>>>() {
+            edit.constant(like, "bounds", Tensor::vector(numbers))
+        } else if let [number] = numbers.as_slice() {
+            let scalar = place.taken.scalar(place, number)?;
+            let vector = edit.new_value(like, "size");
+            let node = place.build(edit, vector).unsqueeze(scalar, vec![0]);
+            edit.insert.push(node.output(vector));
+            vector
+        } else {
+            let parts: Vec<ValueId> =
+                numbers.iter().map(|number| self.of(place, edit, like, vec![number.clone()])).collect::<Option<_>>()?;
+            let vector = edit.new_value(like, "sizes");
+            edit.insert.push(Build::concat(parts, 0usize).output(vector));
+            vector
+        };
+        self.known.insert(numbers, made);
+        Some(made)
+    }
+}
+
 /// Cuts each front out of its source, in place of what computes it.
 fn cut(place: &Place<'_>, mut edit: Edit, fronts: &[Front], sources: &[ValueId]) -> Option<Edit> {
-    let mut vectors: FxHashMap<&Dim, ValueId> = FxHashMap::default();
-    let mut lists: FxHashMap<Vec<&Dim>, ValueId> = FxHashMap::default();
+    let mut vectors = Vectors::default();
     for (front, &source) in fronts.iter().zip(sources) {
-        let mut parts = Vec::with_capacity(front.sizes.len());
-        for (_, size) in &front.sizes {
-            let vector = match vectors.get(size) {
-                Some(&vector) => vector,
-                None => {
-                    let scalar = place.taken.scalar(place, size)?;
-                    let vector = edit.new_value(front.root, "size");
-                    let node = place.build(&mut edit, vector).unsqueeze(scalar, vec![0]);
-                    edit.insert.push(node.output(vector));
-                    vectors.insert(size, vector);
-                    vector
-                }
-            };
-            parts.push(vector);
-        }
-        let list: Vec<&Dim> = front.sizes.iter().map(|(_, size)| size).collect();
-        let ends = match (lists.get(&list), parts.as_slice()) {
-            (Some(&ends), _) => ends,
-            (None, &[vector]) => vector,
-            (None, parts) => {
-                let ends = edit.new_value(front.root, "sizes");
-                edit.insert.push(Build::concat(parts.iter().copied(), 0usize).output(ends));
-                lists.insert(list, ends);
-                ends
-            }
-        };
-        let starts = edit.constant(front.root, "starts", Tensor::vector(vec![0i64; parts.len()]));
-        let along = axes(front.sizes.iter().map(|(axis, _)| *axis));
-        let steps = vec![1; parts.len()];
+        let starts = vectors.of(place, &mut edit, front.root, front.starts())?;
+        let ends = vectors.of(place, &mut edit, front.root, front.ends())?;
+        let along = axes(front.cuts.iter().map(|(axis, ..)| *axis));
+        let steps = vec![1; front.cuts.len()];
         let slice = place.build(&mut edit, front.root).slice_between(source, starts, ends, along, steps)?;
         edit.insert.push(slice.output(front.root));
         edit.remove.push(place.model.value(front.root).producer()?);
@@ -298,7 +375,7 @@ fn follow(place: &Place<'_>, first: ValueId, path: &[(NodeId, usize)]) -> Option
 /// The sizes of a value along the axes where another is longer, if it is nowhere shorter.
 fn front_of(place: &Place<'_>, root: ValueId, source: ValueId) -> Option<Front> {
     let (own, whole) = (place.shape(root)?, place.shape(source)?);
-    let mut sizes = Vec::new();
+    let mut cuts = Vec::new();
     for (axis, (size, most)) in own.iter().zip(whole).enumerate() {
         if place.scope().eq(size, most).is_yes() {
             continue;
@@ -306,9 +383,9 @@ fn front_of(place: &Place<'_>, root: ValueId, source: ValueId) -> Option<Front> 
         if !place.scope().le(size, most).is_yes() {
             return None;
         }
-        sizes.push((axis, size.clone()));
+        cuts.push((axis, Dim::constant(0), size.clone()));
     }
-    (own.len() == whole.len() && !sizes.is_empty()).then_some(Front { root, sizes })
+    (own.len() == whole.len() && !cuts.is_empty()).then_some(Front { root, cuts })
 }
 
 /// Whether a value is computed without any of these nodes.

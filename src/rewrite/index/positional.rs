@@ -1,6 +1,7 @@
 //! Tensors whose elements depend on where they stand, and not on how many there are.
 //!
-//! Law: a Range from a constant by a constant step holds `s + i·d` at place `i`, however long it is. What is computed of such place by place
+//! Law: a Range from a constant by a constant step holds `s + i·d` at place `i`, however long it is; one that counts from a size `p` holds what
+//! one that counts from 0 holds at place `p + i`. What is computed of such place by place
 //! depends at each place on the place alone. So the shorter of two tensors computed alike is the front of the longer.
 
 use rustc_hash::FxHashMap;
@@ -35,43 +36,74 @@ pub(super) fn cone(place: &Place<'_>) -> Option<Cone> {
     if !is_open_range(place, place.node()?) {
         return None;
     }
-    let mut waiting = vec![place.output(0)?];
-    while let Some(value) = waiting.pop() {
-        if place.model.is_named(value) || place.model.is_unused(value) {
-            return None;
-        }
-        let mut is_read_otherwise = false;
-        for (reader, _) in place.model.users(value) {
-            let node = place.model.node(reader)?;
-            let result = node.output(0).filter(|_| Some(node.graph()) == place.graph() && node.outputs().len() == 1);
-            match result {
-                Some(result) if cone.holds(place, result, MAX_DEPTH) => {
-                    if !waiting.contains(&result) && !cone.roots.contains(&result) {
-                        waiting.push(result);
-                    }
-                }
-                _ => is_read_otherwise = true,
-            }
-        }
-        if is_read_otherwise && !cone.roots.contains(&value) {
-            cone.roots.push(value);
-        }
-        if cone.roots.len() > MAX_NODES {
-            return None;
+    cone.follow(place, place.output(0)?)?;
+    Some(cone)
+}
+
+/// The same with all that is computed of the other ranges that it is computed of.
+pub(super) fn wide_cone(place: &Place<'_>) -> Option<Cone> {
+    let mut cone = cone(place)?;
+    let mut at = 0;
+    while let Some(&id) = cone.nodes.get(at) {
+        at += 1;
+        let node = place.model.node(id)?;
+        if node.is("Range") && id != place.id {
+            cone.follow(place, node.output(0)?)?;
         }
     }
     Some(cone)
 }
 
-/// Whether a node is a Range of open length that begins at a number and goes by a number.
+/// Whether a node is a Range of open length that goes by a number and begins at one, or that counts from a size on.
 fn is_open_range(place: &Place<'_>, node: &Node) -> bool {
     let number = |slot| node.input(slot).is_some_and(|input| place.constant(input).is_some());
+    let begins = number(0) || origin(place, node).is_some();
     let is_open = node.input(1).is_some_and(|limit| place.constant(limit).is_none());
     let counts = node.output(0).and_then(|output| place.dtype(output)).is_some_and(DType::is_integer);
-    node.is("Range") && is_open && counts && number(0) && number(2)
+    node.is("Range") && is_open && counts && begins && number(2)
+}
+
+/// The size that a Range counts from, one by one; `None` where it begins at a number.
+pub(super) fn origin(place: &Place<'_>, node: &Node) -> Option<Dim> {
+    let [start] = <[Dim; 1]>::try_from(place.fact(node.input(0)?)?.ints()?).ok()?;
+    let by_one = place.constant(node.input(2)?)?.to_i64s()? == [1];
+    let is_size = start.as_const().is_none() && place.scope().ge(&start, &Dim::constant(0)).is_yes();
+    (by_one && is_size).then_some(start)
 }
 
 impl Cone {
+    /// Notes what is computed of a value place by place, and what reads it otherwise.
+    fn follow(&mut self, place: &Place<'_>, first: ValueId) -> Option<()> {
+        let mut waiting = vec![first];
+        let mut met: Vec<ValueId> = Vec::new();
+        while let Some(value) = waiting.pop() {
+            if met.contains(&value) {
+                continue;
+            }
+            met.push(value);
+            if place.model.is_named(value) || place.model.is_unused(value) {
+                return None;
+            }
+            let mut is_read_otherwise = false;
+            for (reader, _) in place.model.users(value) {
+                let node = place.model.node(reader)?;
+                let result =
+                    node.output(0).filter(|_| Some(node.graph()) == place.graph() && node.outputs().len() == 1);
+                match result {
+                    Some(result) if self.holds(place, result, MAX_DEPTH) => waiting.push(result),
+                    _ => is_read_otherwise = true,
+                }
+            }
+            if is_read_otherwise && !self.roots.contains(&value) {
+                self.roots.push(value);
+            }
+            if met.len() > MAX_NODES {
+                return None;
+            }
+        }
+        Some(())
+    }
+
     /// Whether each element of a value depends on its place alone, and not on sizes; the nodes it is computed by are noted.
     fn holds(&mut self, place: &Place<'_>, value: ValueId, depth: usize) -> bool {
         if let Some(&known) = self.known.get(&value) {
@@ -179,7 +211,11 @@ pub(super) fn alike(place: &Place<'_>, a: ValueId, b: ValueId, depth: usize) -> 
         _ => false,
     };
     if is_open_range(place, one) {
-        return is_open_range(place, other) && both(one.input(0), other.input(0)) && both(one.input(2), other.input(2));
+        let from_number = |node: &Node| node.input(0).is_some_and(|start| place.constant(start).is_some());
+        return is_open_range(place, other)
+            && from_number(one)
+            && both(one.input(0), other.input(0))
+            && both(one.input(2), other.input(2));
     }
     let ones = |id: NodeId| {
         let shape = place.view(id)?.result_shape()?.to_vec();

@@ -293,6 +293,11 @@ impl Region {
         if !self.may_spread || value == root.wide || self.last.is_some_and(|last| last != value) {
             return None;
         }
+        // What is filled with one number can be filled with another.
+        let fills = place.node()?.is("ConstantOfShape");
+        if fills && again.shape.iter().all(|dim| dim.is_const(1)) {
+            return None;
+        }
         let (root_wide, wide) = (place.shape(root.wide)?, place.shape(value)?);
         let equal = |a: &Dim, b: &Dim| place.scope().eq(a, b).is_yes();
         let is_tile = place.node()?.is("Tile");
