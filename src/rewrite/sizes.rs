@@ -167,7 +167,8 @@ fn size_of_all(place: &Place<'_>) -> Option<Edit> {
     // Over one axis there is nothing else to reduce; an empty list of axes means all or none.
     let (axes, keeps_dims) =
         place.view(place.id)?.traits().reduces.and_then(|own| (own.axes)(&place.view(place.id)?))?;
-    let all = axes == [0] && place.shape(output)?.is_empty() && !keeps_dims;
+    let drops = !keeps_dims && place.node()?.int("keepdims", 1)? == 0;
+    let all = axes == [0] && place.shape(output)?.is_empty() && drops;
     if !is_whole || !all || !place.model.is_read_only_by(sizes, &[place.id]) {
         return None;
     }
