@@ -8,7 +8,7 @@ in `layout`, at every small shape.
 import itertools
 
 import numpy
-from z3 import And, If, Implies, Or
+from z3 import And, Function, If, Implies, IntSort, Or
 
 from law import exhaustive, imax, imin, law
 from layout import A, ONE, SIX, THREE, TWO, TWO_A, ZERO, count, numbered, product, same, shape, shapes, shown, value
@@ -102,6 +102,56 @@ def _(s, d, o, n, others):
     s.need(begin_is_counted_from_the_front=o >= 0, part_is_there_or_looked_up=Or(o + n <= d, others >= 1))
     start, size = taken(s, d, o, o + n, 1, 1)
     s.claim(size == n, Implies(n > 0, start == o))
+
+
+@law(
+    "range-is-front-of-longer",
+    "Range(a, a + n·d, d) = Range(a, a + m·d, d)[: n] for n ≤ m",
+    at="src/rewrite/index/front.rs: front_of",
+)
+def _(s, first, step, n, m, k):
+    from slicing import taken
+
+    s.give(n >= 0, m >= 0, 0 <= k, k < n)
+    s.need(no_longer=n <= m)
+    start, size = taken(s, m, 0, n, 1, 1)
+    s.claim(size == n, first + step * (start + k) == first + step * k)
+
+
+@law(
+    "rows-bound-positions",
+    "where Gather looks up the rows o, o + 1, …, o + n − 1 of N rows, n is at most N − o",
+    at="src/rewrite/index/front.rs: implied",
+)
+def _(s, rows, o, n):
+    s.give(n >= 0, rows >= 0)
+    s.need(every_row_is_there=Implies(n >= 1, o + n - 1 < rows), some_row_is_left=rows - o >= 1)
+    s.claim(n <= rows - o)
+
+
+@law(
+    "clipped-argument",
+    "f(x) = f(min(max(x, a), b)) where f is the same at all numbers up to a, and at all from b on",
+    at="src/rewrite/index/saturated.rs: look_up",
+)
+def _(s, x, a, b):
+    f = Function("f", IntSort(), IntSort())
+    s.give(a <= b)
+    s.need(same_below=Implies(x <= a, f(x) == f(a)), same_above=Implies(x >= b, f(x) == f(b)))
+    s.claim(f(imin(imax(x, a), b)) == f(x))
+
+
+@law(
+    "rows-from-the-end",
+    "row k of a table of b − a + 1 rows is what the numbers a ≤ k ≤ b say, those below 0 counted from its end",
+    at="src/rewrite/index/saturated.rs: look_up",
+)
+def _(s, a, b, k):
+    s.give(a <= k, k <= b)
+    s.need(starts_at_most_at_0=a <= 0, ends_at_least_at_0=b >= 0)
+    rows = b - a + 1
+    place = If(k < 0, k + rows, k)
+    s.claim(0 <= place, place < rows, If(place <= b, place, place - rows) == k)
 
 
 @law(

@@ -77,11 +77,17 @@ pub const PASSES: &[Pass] = &[
         stage: 2,
         run: |work| rewrite(work, 2),
     },
+    Pass {
+        name: "rewrite-fronts",
+        does: "Tries the rules that cut what is computed of positions out of something longer.",
+        stage: 3,
+        run: |work| rewrite(work, 3),
+    },
     // What other passes would remove is not worth planning, so this waits until nothing else is left to do.
     Pass {
         name: chains::NAME,
         does: "Computes all sizes of a graph anew where that takes fewer nodes.",
-        stage: 3,
+        stage: 4,
         run: shorten_size_chains,
     },
 ];

@@ -126,9 +126,10 @@ pub const RULES: &[&[Rule]] = &[
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[slices::gather::LATE_RULES, fuse::factor::RULES, index::LATE_RULES],
+    &[slices::gather::LATE_RULES, fuse::factor::RULES, fuse::token::RULES, index::LATE_RULES],
     &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
       fuse::rows::RULES],
+    &[index::FRONT_RULES],
 ];
 
 /// The rules that are used only if the user names them, or an operator set to write the model in: what they write is the standard's, but

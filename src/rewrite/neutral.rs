@@ -1,9 +1,9 @@
 //! Arithmetic and logic with a neutral element, selections that are decided, and pairs that cancel.
 
 use super::{Place, Rule, index};
-use crate::ir::{Edit, NewNode, NodeId, ValueId};
+use crate::ir::{Edit, NewNode, NodeId, Scalar, ValueId};
 use crate::ops::traits::{IDEMPOTENT, INVOLUTIONS, WITH_NEUTRAL, traits_of};
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -122,6 +122,19 @@ pub(super) const RULES: &[Rule] = &[
         operators: &["Not"],
         apply: negated_comparison,
     },
+    Rule {
+        name: "comparison-of-casts",
+        law: "float(a) < float(b) = a < b, and so for ≤, >, ≥ and =, where no integer is rounded",
+        sentence: "Sizes that are compared as floats are compared as integers.",
+        premises: &[
+            ("not-rounded", "the integers are sizes, or whole numbers below 2²⁴: floats hold them"),
+            ("only-reader", "nothing else reads the floats"),
+            ("takes-integers", "the comparison of the operator set takes integers"),
+        ],
+        exact: true,
+        operators: &["Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal"],
+        apply: comparison_of_casts,
+    },
 ];
 
 /// `f(x, e) = x` where `e` is the operator's neutral element, and `f(e, x) = x` where it commutes (`x + 0`, `x · 1`, `x ∧ true`; see the trait
@@ -226,6 +239,53 @@ fn negated_comparison(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     place.instead(place.edit()?, NewNode::new(opposite, [Some(a), Some(b)]))
+}
+
+/// A comparison of integers cast to floats is one of the integers, where the floats are the very numbers.
+fn comparison_of_casts(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let &[Some(a), Some(b)] = node.inputs() else { return None };
+    let (first, second) = (cast_integers(place, a), cast_integers(place, b));
+    let dtype = place.dtype(first.or(second)?)?;
+    let takes = traits_of(place.model, node).pointwise?.takes(place.opset, dtype);
+    let mut edit = place.edit()?;
+    let mut operands = Vec::with_capacity(2);
+    for (value, cast) in [(a, first), (b, second)] {
+        operands.push(match cast {
+            Some(integers) if place.dtype(integers) == Some(dtype) => Some(integers),
+            Some(_) => return None,
+            None => Some(edit.constant(value, "integers", whole_numbers(place.constant(value)?, dtype)?)),
+        });
+    }
+    let comparison = NewNode { inputs: operands, ..NewNode::like(node) };
+    takes.then(|| place.instead(edit, comparison)).flatten()
+}
+
+/// The integers that a value is cast from, if nothing but the node looked at reads it and every one of them is proved to be held exactly.
+fn cast_integers(place: &Place<'_>, value: ValueId) -> Option<ValueId> {
+    let (_, node) = place.producer(value, "Cast")?;
+    let integers = node.input(0)?;
+    let is_plain = matches!(place.dtype(integers)?, DType::Int32 | DType::Int64);
+    let floats = place.fact(value)?.elements()?;
+    let ints = place.fact(integers)?.ints()?;
+    let held = floats.iter().zip(&ints).all(|(float, int)| match float {
+        Scalar::Real { num, den: 1 } => num == int,
+        Scalar::Float(float) => int.as_const().is_some_and(|int| int as f64 == *float),
+        _ => false,
+    });
+    (is_plain && held && floats.len() == ints.len() && place.model.is_read_only_by(value, &[place.id]))
+        .then_some(integers)
+}
+
+/// Whole numbers below 2²⁴ as integers.
+fn whole_numbers(tensor: &Tensor, dtype: DType) -> Option<Tensor> {
+    const MOST: f64 = 16_777_216.0;
+    let numbers = tensor.to_f64s().filter(|numbers| numbers.iter().all(|x| x.fract() == 0.0 && x.abs() < MOST))?;
+    match dtype {
+        DType::Int32 => Tensor::from_vec(tensor.shape(), numbers.into_iter().map(|x| x as i32).collect()).ok(),
+        DType::Int64 => Tensor::from_vec(tensor.shape(), numbers.into_iter().map(|x| x as i64).collect()).ok(),
+        _ => None,
+    }
 }
 
 /// `f(f(x)) = f(x)`.

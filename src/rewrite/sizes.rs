@@ -100,6 +100,18 @@ pub(super) const RULES: &[Rule] = &[
         apply: slice_bounds,
     },
     Rule {
+        name: "product-to-size",
+        law: "ReduceProd(Shape(x)) = Size(x)",
+        sentence: "The product of all sizes of a tensor is its size.",
+        premises: &[
+            ("all-sizes", "the shape has every axis, and all of it is reduced to one number"),
+            ("one-reader", "nothing else reads the shape"),
+        ],
+        exact: true,
+        operators: &["ReduceProd"],
+        apply: size_of_all,
+    },
+    Rule {
         name: "resize-to-scales",
         law: "Resize(x, sizes = k · dims of x) = Resize(x, scales = k)",
         sentence: "Sizes that are whole multiples are told by scales.",
@@ -147,6 +159,22 @@ fn with_constant(place: &Place<'_>, slot: usize, like: ValueId, tensor: Tensor) 
 }
 
 /// `Reshape(x, e)` with a constant operand that says the dims of the result by convention.
+fn size_of_all(place: &Place<'_>) -> Option<Edit> {
+    let (sizes, output) = (place.input(0)?, place.output(0)?);
+    let (shape, measuring) = place.producer(sizes, "Shape")?;
+    let tensor = measuring.input(0)?;
+    let is_whole = place.shape(sizes)?.first()?.as_const()? == i64::try_from(place.shape(tensor)?.len()).ok()?;
+    // Over one axis there is nothing else to reduce; an empty list of axes means all or none.
+    let (axes, keeps_dims) =
+        place.view(place.id)?.traits().reduces.and_then(|own| (own.axes)(&place.view(place.id)?))?;
+    let drops = !keeps_dims && place.node()?.int("keepdims", 1)? == 0;
+    let all = axes == [0] && place.shape(output)?.is_empty() && drops;
+    if !is_whole || !all || !place.model.is_read_only_by(sizes, &[place.id]) {
+        return None;
+    }
+    place.instead(place.edit()?.removing(shape), NewNode::new("Size", [Some(tensor)]))
+}
+
 fn reshape(place: &Place<'_>) -> Option<Edit> {
     let target = computed(place, 1)?;
     let (input, output) = (place.input(0)?, place.output(0)?);

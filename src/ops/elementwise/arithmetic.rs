@@ -27,13 +27,13 @@ use crate::tensor::{DType, Number, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Add", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.add(a, b)), evaluate::<Add>)
-        .with(Traits::broadcast(7).neutral(is_zero_of_sum, true).counts(sum)),
+        .with(Traits::broadcast(7).neutral(is_zero_of_sum, true).counts(sum).ordered(2)),
     Operator::new("Sub", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.sub(a, b)), evaluate::<Sub>)
-        .with(Traits::broadcast(7).neutral(is_zero_taken, false).counts(difference)),
+        .with(Traits::broadcast(7).neutral(is_zero_taken, false).counts(difference).ordered(2)),
     Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.mul(a, b)), evaluate::<Mul>)
-        .with(Traits::broadcast(7).neutral(is_one, true).counts(product)),
+        .with(Traits::broadcast(7).neutral(is_one, true).counts(product).ordered(2)),
     Operator::new("Div", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.div(a, b)), evaluate::<Div>)
-        .with(Traits::broadcast(7).neutral(is_one, false).fails_unless(divides).needs(divisor_needs)),
+        .with(Traits::broadcast(7).neutral(is_one, false).fails_unless(divides).needs(divisor_needs).ordered(1)),
     Operator::new("Mod", &[10, 13, 28], infer_mod, evaluate_mod)
         .with(Traits::broadcast(10).attributes(&["fmod"]).fails_unless(divides).needs(divisor_needs)),
     Operator::new("Pow", &[1, 7, 12, 13, 15], infer_pow, evaluate_pow).with(
@@ -49,14 +49,18 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         |cx| infer_variadic(cx, Some(|e, a, b| e.min(a, b))),
         |cx| fold::<Min>(cx, false),
     )
-    .with(Traits::broadcast(8).integers_since(12).by_scalar(Variation::Rounding, Variation::None).variadic()),
+    .with(
+        Traits::broadcast(8).integers_since(12).by_scalar(Variation::Rounding, Variation::None).variadic().ordered(2),
+    ),
     Operator::new(
         "Max",
         &[1, 6, 8, 12, 13],
         |cx| infer_variadic(cx, Some(|e, a, b| e.max(a, b))),
         |cx| fold::<Max>(cx, false),
     )
-    .with(Traits::broadcast(8).integers_since(12).by_scalar(Variation::Rounding, Variation::None).variadic()),
+    .with(
+        Traits::broadcast(8).integers_since(12).by_scalar(Variation::Rounding, Variation::None).variadic().ordered(2),
+    ),
     Operator::new(
         "Sum",
         &[1, 6, 8, 13],

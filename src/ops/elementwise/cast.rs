@@ -20,8 +20,13 @@ use crate::tensor::smallfloat::RoundMode;
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], infer_cast, evaluate_cast)
-        .with(Traits::function().attributes(&["to", "saturate", "round_mode"]).counts(widened).uniform(cast_number)),
+    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], infer_cast, evaluate_cast).with(
+        Traits::function()
+            .attributes(&["to", "saturate", "round_mode"])
+            .counts(widened)
+            .uniform(cast_number)
+            .ordered_by_sign(),
+    ),
     Operator::new("CastLike", &[15, 19, 21, 23, 24, 25], infer_cast_like, evaluate_cast_like)
         .with(Traits::function().attributes(&["saturate", "round_mode"])),
 ];

@@ -30,6 +30,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .integers_since(6)
             .twice(Twice::Once)
             .ignoring_zero_sign()
+            .ordered_by_sign()
             .range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY))),
     ),
     Operator::new("Sign", &[9, 13], |cx| like_operand_with(cx, |e, x| e.sign(x)), evaluate_sign).with(

@@ -33,28 +33,28 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         |cx| infer_comparison(cx, Relation::Less, false),
         |cx| evaluate_comparison(cx, Relation::Less, false),
     )
-    .with(comparison(7, 9)),
+    .with(comparison(7, 9).ordered(2)),
     Operator::new(
         "Greater",
         &[1, 7, 9, 13],
         |cx| infer_comparison(cx, Relation::Less, true),
         |cx| evaluate_comparison(cx, Relation::Less, true),
     )
-    .with(comparison(7, 9)),
+    .with(comparison(7, 9).ordered(2)),
     Operator::new(
         "LessOrEqual",
         &[12, 16],
         |cx| infer_comparison(cx, Relation::LessOrEqual, false),
         |cx| evaluate_comparison(cx, Relation::LessOrEqual, false),
     )
-    .with(comparison(12, 12)),
+    .with(comparison(12, 12).ordered(2)),
     Operator::new(
         "GreaterOrEqual",
         &[12, 16],
         |cx| infer_comparison(cx, Relation::LessOrEqual, true),
         |cx| evaluate_comparison(cx, Relation::LessOrEqual, true),
     )
-    .with(comparison(12, 12)),
+    .with(comparison(12, 12).ordered(2)),
     Operator::new("And", &[1, 7], |cx| infer_logic(cx, and), |cx| evaluate_logic(cx, |a, b| a && b))
         .with(Traits::broadcast(7).neutral(is_true, true).counts(conjunction).giving_flags()),
     Operator::new("Or", &[1, 7], |cx| infer_logic(cx, or), |cx| evaluate_logic(cx, |a, b| a || b))

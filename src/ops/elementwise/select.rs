@@ -26,7 +26,7 @@ use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor};
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Where", &[9, 16], infer_where, evaluate_where).with(Traits::broadcast(9).uniform(chosen_number)),
     Operator::new("Clip", &[1, 6, 11, 12, 13], infer_clip, evaluate_clip)
-        .with(Traits::function().attributes(&["min", "max"]).integers_since(12).range(clip_range)),
+        .with(Traits::function().attributes(&["min", "max"]).integers_since(12).range(clip_range).ordered(1)),
     Operator::new(
         "Identity",
         &[1, 13, 14, 16, 19, 21, 23, 24, 25],

@@ -115,6 +115,18 @@ impl Traits {
         self
     }
 
+    /// Results rise or fall all along in each of the first so many operands alone.
+    pub const fn ordered(mut self, operands: usize) -> Traits {
+        self.ordered = Some(Ordered { operands, one_sign: false });
+        self
+    }
+
+    /// Results rise or fall all along for numbers of one sign.
+    pub const fn ordered_by_sign(mut self) -> Traits {
+        self.ordered = Some(Ordered { operands: 1, one_sign: true });
+        self
+    }
+
     /// Applied twice it is this.
     pub const fn twice(mut self, twice: Twice) -> Traits {
         self.twice = Some(twice);

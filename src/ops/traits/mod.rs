@@ -12,7 +12,7 @@
 //! | [`mixes`](Traits::mixes) | the result has the first operand's shape, and places differ along these axes only |
 //! | [`kernels`](Traits::kernels) | what else the bits of a result depend on, in the kernels of runtimes |
 //! | [`fails`](Traits::fails) | whether values may make a run fail |
-//! | [`range`](Traits::range), [`monotone`](Traits::monotone) | between which numbers results lie, and how they are ordered |
+//! | [`range`](Traits::range), [`monotone`](Traits::monotone), [`ordered`](Traits::ordered) | between which numbers results lie, and how they are ordered |
 //! | [`needs`](Traits::needs) | which sizes it refuses |
 //! | [`counts`](Traits::counts), [`uniform`](Traits::uniform), [`repeats`](Traits::repeats) | what becomes of positions, of one number everywhere, of operands that repeat |
 
@@ -188,6 +188,15 @@ pub enum Direction {
     Falling,
 }
 
+/// In which operands results rise all along or fall all along while the other operands are held, up to rounding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ordered {
+    /// In each of the first so many.
+    pub operands: usize,
+    /// Only while the operand has numbers of one sign, 0 included.
+    pub one_sign: bool,
+}
+
 /// What comes of a function applied twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Twice {
@@ -245,6 +254,8 @@ pub struct Traits {
     pub range: Option<RangeOf>,
     /// How a function of one number orders results.
     pub monotone: Option<Direction>,
+    /// In which operands, each alone, results are ordered.
+    pub ordered: Option<Ordered>,
     /// What comes of a function of one number applied twice.
     pub twice: Option<Twice>,
     /// Which operand leaves the other as it is.
@@ -292,6 +303,7 @@ impl Traits {
         fails: Failure::Undeclared,
         range: None,
         monotone: None,
+        ordered: None,
         twice: None,
         neutral: None,
         ignores_zero_sign: false,

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::row::Row;
-use super::terms::{TermTable, Terms, elementwise, reduction};
+use super::terms::{TermTable, Terms, elementwise, is_followed, reduction};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
 use crate::ops::traits::{Movement, traits_of};
@@ -182,8 +182,19 @@ impl Survey {
         let is_constant = |value: ValueId| facts.get(value).is_some_and(|fact| fact.data().is_some());
         known
             && node.inputs().iter().flatten().any(|&input| self.is_size(model, input))
-            && node.inputs().iter().flatten().all(|&input| self.is_size(model, input) || is_constant(input))
+            && node
+                .inputs()
+                .iter()
+                .flatten()
+                .all(|&input| self.is_size(model, input) || is_constant(input) || !moves && is_number(facts, input))
     }
+}
+
+/// Whether a value is one number of a type that is followed: beside sizes it is an operand like any other, whatever computes it.
+fn is_number(facts: &Facts, value: ValueId) -> bool {
+    let fact = facts.get(value);
+    let followed = fact.and_then(Fact::dtype).is_some_and(is_followed);
+    followed && fact.is_some_and(|fact| fact.rank() <= Some(1) && small(fact) == Some(1))
 }
 
 /// How an operator of the default domain moves elements, if it does nothing else.

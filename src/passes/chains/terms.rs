@@ -67,6 +67,17 @@ pub(super) fn reduction(operator: &str) -> Option<&'static str> {
     own.traits.reduces?.folds.map(|_| own.name)
 }
 
+/// The operator of two numbers that a reduction applies from element to element; any other operator itself.
+pub(super) fn pairwise(operator: &str) -> &str {
+    ops::operator("", operator).and_then(|own| own.traits.reduces?.folds).unwrap_or(operator)
+}
+
+/// The name of the reduction that applies an operator of two numbers from element to element.
+fn reduction_with(operator: &str) -> Option<&'static str> {
+    let mut own = ops::operators().filter(|own| own.domain.is_empty());
+    own.find(|own| own.traits.reduces.is_some_and(|own| own.folds == Some(operator))).map(|own| own.name)
+}
+
 /// Whether the results of an operator are flags, whatever its operands are.
 pub(super) fn gives_flags(operator: &str) -> bool {
     ops::operator("", operator).is_some_and(|own| own.traits.gives_flags)
@@ -185,10 +196,16 @@ impl TermTable {
                         Operation::Min => "Min",
                         Operation::Max => "Max",
                     };
+                    // What one operator makes of two numbers a reduction makes of a vector of both, if that is there.
+                    let is_open = left != right && left.as_const().is_none() && right.as_const().is_none();
+                    let folding = reduction_with(operator).filter(|_| is_open);
                     let operands = [self.intern(Term::Int(left)), self.intern(Term::Int(right))];
-                    let formula = Formula { operator, from: to, to, operands: operands.into_iter().collect() };
-                    if !found.contains(&formula) {
-                        found.push(formula);
+                    for operator in [Some(operator), folding].into_iter().flatten() {
+                        let operands = operands.iter().copied().collect();
+                        let formula = Formula { operator, from: to, to, operands };
+                        if !found.contains(&formula) {
+                            found.push(formula);
+                        }
                     }
                 }
             }

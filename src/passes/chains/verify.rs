@@ -12,7 +12,7 @@ use super::observe::integer_result;
 use super::row::Row;
 use super::step::{Claim, Operand, Plan, PlannedStep, Step};
 use super::survey::Survey;
-use super::terms::{Formula, Term, TermId, Terms, gives_flags, is_available, reduction};
+use super::terms::{Formula, Term, TermId, Terms, gives_flags, is_available, pairwise, reduction};
 use crate::ir::{Facts, Model, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
@@ -258,7 +258,7 @@ impl Check<'_> {
                 let (Some(a), Some(b), Some(result)) = (table.as_dim(*a), table.as_dim(*b), table.as_dim(term)) else {
                     return false;
                 };
-                integer_result(self.facts.scope(), operator, a, b).as_ref() == Some(result)
+                integer_result(self.facts.scope(), pairwise(operator), a, b).as_ref() == Some(result)
             }
             _ => false,
         }

@@ -20,6 +20,7 @@
 //! | [`table`] | a row added to what is looked up, and the table |
 //! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
 //! | [`quotient`] | a product with an inverse |
+//! | [`token`] | constant rows in front of others, and what is added to all of them |
 //! | [`quantized`] | a dequantization and the quantization that undoes it |
 //!
 //! All of them answer with fewer nodes and never with more bytes: what is taken away, and what only it reads, is weighed
@@ -50,6 +51,7 @@ pub(super) mod rows;
 mod scaled;
 pub(super) mod scaled_attention;
 pub(super) mod table;
+pub(super) mod token;
 pub(super) mod weights;
 
 use super::{Place, Rule};

@@ -10,12 +10,16 @@ mod assign;
 mod columns;
 mod counting;
 mod filled;
+mod front;
 mod lookup;
 mod narrow;
 mod nonzero;
 mod outer;
+mod positional;
 mod positions;
 mod reverse;
+mod rows;
+mod saturated;
 mod shifted;
 mod spread;
 mod uniform;
@@ -136,6 +140,33 @@ pub(super) const RULES: &[Rule] = &[
         apply: outer::join,
     },
     Rule {
+        name: "transpose-of-lookup",
+        law: "Transpose(Gather(x, i), p) = Gather(Transpose(x, q), i) for a constant x",
+        sentence: "Rows of a constant that are looked up and turned are looked up in the turned constant.",
+        premises: &[
+            ("axes-together", "the axes of the indices stay side by side and in order"),
+            ("constant", "what is looked up is a constant that nothing else reads, of at most 1 MiB"),
+            ("one-reader", "nothing else reads the rows"),
+        ],
+        exact: true,
+        operators: &["Transpose"],
+        apply: rows::turned,
+    },
+    Rule {
+        name: "slice-of-lookup",
+        law: "Gather(x, i)[r] = Gather(x[r], i) for a constant x and an r that cuts none of the axes of i",
+        sentence: "A part of every row of a constant is looked up in the part of the constant.",
+        premises: &[
+            ("other-axes", "what is cut are other axes than those of the indices"),
+            ("known-cut", "what is cut out is known in numbers"),
+            ("constant", "what is looked up is a constant that nothing else reads, of at most 1 MiB"),
+            ("one-reader", "nothing else reads the rows"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: rows::cut,
+    },
+    Rule {
         name: "places-in-order",
         law: "NonZero(x) = [[0, 1, …, n − 1]] where no element of the vector x is 0",
         sentence: "The places of a vector without zeros are a Range.",
@@ -188,6 +219,25 @@ pub(super) const LATE_RULES: &[Rule] = &[
         apply: assign::into_filled,
     },
     Rule {
+        name: "saturated-lookup",
+        law: "Gather(x, f(d)) = Gather(x′, min(max(d, a), b)) with x′ₖ = x of f(k), where f is the same up to a and from b on",
+        sentence: "A lookup by a function of positions that no longer changes beyond a number is a lookup by the clipped positions.",
+        premises: &[
+            ("of-one", "the index is computed place by place of one tensor that counts, and of numbers"),
+            (
+                "saturates",
+                "the function is proved to be the same from a number on in each direction, or the tensor to be bounded",
+            ),
+            ("known-rows", "what is looked up is constant"),
+            ("small", "the new constant takes at most 64 KiB more than the old one"),
+            ("clips-integers", "Clip of the operator set takes integers"),
+            ("pays", "no more nodes are made than go"),
+        ],
+        exact: false,
+        operators: &["Gather"],
+        apply: saturated::lookup,
+    },
+    Rule {
         name: "range-and-sum",
         law: "Range(a, b, d) + c = Range(a + c, a + c + len · d, d)",
         sentence: "A sum that only moves a Range is a Range that starts elsewhere.",
@@ -220,3 +270,45 @@ pub(super) const LAST_RULES: &[Rule] = &[Rule {
     operators: &["Concat"],
     apply: columns::choose,
 }];
+
+/// What is computed of positions is looked at as a whole, when nothing makes it smaller any more.
+pub(super) const FRONT_RULES: &[Rule] = &[
+    Rule {
+        name: "table-of-positions",
+        law: "f(Range(0, n, 1)) = f([0, 1, …, N − 1])[: n] where n ≤ N",
+        sentence: "What is computed of positions is the front of a constant, where it is known how many there are at most.",
+        premises: &[
+            (
+                "bounded",
+                "how many positions there are at most is told, or implied by the rows of a table that is looked up at each",
+            ),
+            ("by-place", "each element is computed of the positions at its place, and of numbers"),
+            ("small", "the constants take at most 256 KiB more than those that go"),
+            ("pays", "no more nodes are made than go"),
+            ("no-output", "none of it is a graph output"),
+        ],
+        exact: false,
+        operators: &["Range"],
+        apply: front::of_table,
+    },
+    Rule {
+        name: "front-of-longer",
+        law: "f(Range(0, n, 1)) = f(Range(0, m, 1))[: n] where n ≤ m",
+        sentence: "What is computed alike of fewer positions is the front of what is computed of more.",
+        premises: &[
+            ("no-longer", "along every axis it is proved to be as long as the other, or shorter"),
+            (
+                "alike",
+                "both are computed by the same operators of the same numbers, from ranges that begin and go alike",
+            ),
+            ("by-place", "each element is computed of the positions at its place, and of numbers"),
+            ("no-rounding", "no kernel rounds by where an element stands"),
+            ("pays", "no more nodes are made than go"),
+            ("no-circle", "the longer is not computed from the shorter"),
+            ("no-output", "none of it is a graph output"),
+        ],
+        exact: true,
+        operators: &["Range"],
+        apply: front::of_longer,
+    },
+];

@@ -17,7 +17,7 @@ use crate::rewrite::build::rebuilt;
 use crate::tensor::{StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
-const MAX_NODES: usize = 32;
+const MAX_NODES: usize = 64;
 
 /// How often a node may be looked at again because one more of its operands has a smaller form.
 const MAX_LOOKS: usize = 4;
@@ -75,7 +75,7 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Option<Edit> {
     let node = place.node()?;
     let narrow = match traits_of(place.model, node).moves {
         Some(Movement::Spread) => spread_from(place, node)?,
-        Some(Movement::Layout) => led_by_ones(place, node)?,
+        Some(Movement::Layout) => led_by_ones(place, node).or_else(|| shorter_layout(place, node))?,
         _ => unchanged(place, node)?,
     };
     if place.constant(narrow).is_some() && is_quantized(place, wide) {
@@ -117,6 +117,32 @@ fn led_by_ones(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     (same && front.iter().all(|dim| dim.is_const(1))).then_some(input)
 }
 
+/// Another layout of the same operand that only lacks axes of size 1 before its own.
+fn shorter_layout(place: &Place<'_>, node: &Node) -> Option<ValueId> {
+    let input = node.input(0)?;
+    let to = place.shape(node.output(0)?)?;
+    let readers = place.model.users(input);
+    readers.iter().take(MAX_READERS).find_map(|&(id, slot)| {
+        let other =
+            place.model.node(id).filter(|other| slot == 0 && id != place.id && other.graph() == node.graph())?;
+        let is_layout = traits_of(place.model, other).moves == Some(Movement::Layout);
+        let mut sizes = other.inputs().iter().skip(1).flatten();
+        let value = other.output(0).filter(|_| is_layout && sizes.all(|&size| place.constant(size).is_some()))?;
+        let own = place.shape(value)?;
+        let added = to.len().checked_sub(own.len()).filter(|added| *added > 0)?;
+        let (front, rest) = to.split_at_checked(added)?;
+        let same = own.iter().zip(rest).all(|(a, b)| place.scope().eq(a, b).is_yes());
+        (same && front.iter().all(|dim| dim.is_const(1))).then_some(value)
+    })
+}
+
+/// Whether a node only spreads its first operand or one number, and could spread something else to the same sizes.
+fn spreads(place: &Place<'_>, id: NodeId) -> bool {
+    let Some(node) = place.model.node(id) else { return false };
+    let fills = node.is("ConstantOfShape") && place.opset.has("Expand");
+    fills || traits_of(place.model, node).moves == Some(Movement::Spread)
+}
+
 /// One number as a tensor of this shape.
 fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
     let count = shape.iter().try_fold(1i64, |product, dim| product.checked_mul(dim.as_const()?))?;
@@ -131,9 +157,14 @@ fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
 /// Computes on the smaller form whatever reads a value; `number` is that form where it is a constant that is to be made.
 fn region(place: &Place<'_>, exact: bool, root: Narrow, number: Option<Tensor>) -> Option<Edit> {
     let is_constant = number.is_some() || root.narrow.is_some_and(|narrow| place.constant(narrow).is_some());
-    let mut region = Region { known: vec![root], seen: Vec::new(), exact, is_constant };
+    let may_spread = is_constant && spreads(place, place.id);
+    let mut region =
+        Region { known: vec![root], seen: Vec::new(), exact, is_constant, is_measured: false, may_spread, last: None };
     region.grow(place)?;
-    let mut edit = place.edit()?.removing(place.id);
+    let mut edit = place.edit()?;
+    if !region.is_measured {
+        edit.remove.push(place.id);
+    }
     if let Some(number) = number {
         let root = region.known.first_mut()?;
         root.narrow = Some(edit.constant(root.wide, "value", number));
@@ -192,6 +223,12 @@ struct Region {
     exact: bool,
     /// Whether the root is a constant, so that what is computed of it most likely is one.
     is_constant: bool,
+    /// Whether the root is spread by a node that can spread another value instead.
+    may_spread: bool,
+    /// A value that is spread again, because one of its readers tells places apart.
+    last: Option<ValueId>,
+    /// Whether the size of the root is read as well: it stays for that, until the sizes are planned.
+    is_measured: bool,
 }
 
 impl Shapes for Region {
@@ -221,7 +258,11 @@ impl Region {
                     refused.push(id);
                     continue;
                 }
-                form => form?,
+                None => {
+                    self.spread_again(place, id)?;
+                    continue;
+                }
+                Some(form) => form,
             };
             if form.is_whole() {
                 continue;
@@ -240,7 +281,43 @@ impl Region {
             }
             self.meet_readers(place, output, &mut waiting)?;
         }
-        refused.is_empty().then_some(())
+        (refused.is_empty() && !self.seen.is_empty()).then_some(())
+    }
+
+    /// Lets a node read what it reads as it is: the one value of a smaller form that it reads is spread again, as the root was. What was
+    /// computed of a constant then is a constant.
+    fn spread_again(&mut self, place: &Place<'_>, id: NodeId) -> Option<()> {
+        let mut inputs = place.model.node(id)?.inputs().iter().flatten().filter(|&&input| self.find(input).is_some());
+        let (&value, None) = (inputs.next()?, inputs.next()) else { return None };
+        let (root, again) = (self.known.first()?, self.find(value)?);
+        if !self.may_spread || value == root.wide || self.last.is_some_and(|last| last != value) {
+            return None;
+        }
+        // What is filled with one number can be filled with another.
+        let fills = place.node()?.is("ConstantOfShape");
+        if fills && again.shape.iter().all(|dim| dim.is_const(1)) {
+            return None;
+        }
+        let (root_wide, wide) = (place.shape(root.wide)?, place.shape(value)?);
+        let equal = |a: &Dim, b: &Dim| place.scope().eq(a, b).is_yes();
+        let is_tile = place.node()?.is("Tile");
+        let like_root = |axis: usize| {
+            // An Expand is told all sizes, as a ConstantOfShape is; a Tile how often to repeat.
+            if !is_tile {
+                return Some(equal(wide.get(axis)?, root_wide.get(axis)?));
+            }
+            let (narrow, whole) = (again.shape.get(axis)?, wide.get(axis)?);
+            let (root_narrow, root_whole) = (root.shape.get(axis)?, root_wide.get(axis)?);
+            let repeats = !equal(root_narrow, root_whole);
+            let same_size = equal(whole, root_whole) && equal(narrow, root_narrow);
+            Some(same_size || !repeats && equal(narrow, whole))
+        };
+        let same_ranks = !is_tile || again.shape.len() == wide.len() && root.shape.len() == root_wide.len();
+        let fits = same_ranks
+            && wide.len() == root_wide.len()
+            && (0..root_wide.len()).all(|axis| like_root(axis) == Some(true));
+        self.last = Some(value).filter(|_| fits);
+        self.last.map(|_| ())
     }
 
     fn meet_readers(&mut self, place: &Place<'_>, value: ValueId, waiting: &mut VecDeque<NodeId>) -> Option<()> {
@@ -248,8 +325,13 @@ impl Region {
         if readers.len() > MAX_READERS {
             return None;
         }
+        let is_root = self.known.first().is_some_and(|root| root.wide == value);
         for (id, _) in readers {
             let node = place.model.node(id)?;
+            if is_root && traits_of(place.model, node).of_shape {
+                self.is_measured = true;
+                continue;
+            }
             if Some(node.graph()) != place.graph() || !node.canonical_domain().is_empty() {
                 return None;
             }
@@ -271,6 +353,11 @@ impl Region {
     fn build(&mut self, place: &Place<'_>, edit: &mut Edit) -> Option<()> {
         let mut waiting: Vec<NodeId> = self.seen.iter().map(|reader| reader.id).collect();
         while !waiting.is_empty() {
+            let reads_last = |id: &NodeId| {
+                let node = place.model.node(*id);
+                self.last.is_some_and(|last| node.is_some_and(|node| node.inputs().contains(&Some(last))))
+            };
+            waiting.retain(|id| !(reads_last(id) && on_narrow(place, *id, self, self.exact).is_none()));
             let is_ready = |id: &NodeId| {
                 let node = place.model.node(*id);
                 node.is_some_and(|node| {
@@ -278,6 +365,9 @@ impl Region {
                     known.into_iter().all(|known| known.narrow.is_some())
                 })
             };
+            if waiting.is_empty() {
+                break;
+            }
             let next = waiting.iter().position(is_ready)?;
             let id = waiting.remove(next);
             self.build_reader(place, edit, id)?;
@@ -297,7 +387,9 @@ impl Region {
                         if self.is_constant && node.is("MatMul") && slot == 1 && has_batch(&known.shape) {
                             return None;
                         }
-                        edit.rewire.push((id, slot, Some(known.narrow?)));
+                        if self.last != input.as_ref().copied() {
+                            edit.rewire.push((id, slot, Some(known.narrow?)));
+                        }
                     }
                 }
             }
@@ -309,6 +401,7 @@ impl Region {
                 edit.insert.push(copy.output(narrow));
                 edit.remove.push(id);
                 self.made(output, narrow)?;
+                self.spread(place, edit, output, narrow)?;
             }
             Form::Layout { whole, shape } => {
                 let known = self.find(node.input(0)?)?;
@@ -324,8 +417,22 @@ impl Region {
                     let node = place.build(edit, narrow).reshape_to(place.scope(), source, &from, &shape)?;
                     edit.insert.push(rebuilt(old, node).output(narrow));
                     self.made(output, narrow)?;
+                    self.spread(place, edit, output, narrow)?;
                 }
             }
+        }
+        Some(())
+    }
+
+    /// Spreads the value that is to be spread again.
+    fn spread(&self, place: &Place<'_>, edit: &mut Edit, wide: ValueId, narrow: ValueId) -> Option<()> {
+        if self.last == Some(wide) {
+            let root = place.node()?;
+            let node = match root.is("ConstantOfShape") {
+                true => NewNode::new("Expand", [Some(narrow), root.input(0)]),
+                false => NewNode::like(root).reading(0, narrow),
+            };
+            edit.insert.push(node.output(wide));
         }
         Some(())
     }

@@ -60,6 +60,44 @@ pub(super) fn monotone(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
+/// While all operands but one are held, results rise or fall with that one.
+pub(super) fn ordered(operator: &Operator) -> Result<usize, String> {
+    let Ordered { operands, one_sign } = operator.traits.ordered.unwrap();
+    let mut done = 0;
+    for dtype in [DType::Float, DType::Double, DType::Int64] {
+        let grid = || grid().into_iter().filter(|x| dtype.is_float() || x.abs() < 1e3);
+        let grids: Vec<Vec<f64>> = match one_sign {
+            true => vec![grid().filter(|x| *x >= 0.0).collect(), grid().filter(|x| *x <= 0.0).collect()],
+            false => vec![grid().collect()],
+        };
+        for (grid, slot, held) in grids
+            .iter()
+            .flat_map(|grid| (0..operands).flat_map(move |slot| [-3.0, 2.0, 7.0].map(|held| (grid, slot, held))))
+        {
+            let moving = of_numbers(dtype, &[grid.len()], grid);
+            let mut list = vec![moving.clone()];
+            if operands > 1 || operator.traits.is_broadcasting(28) {
+                list = vec![of_numbers(dtype, &[], &[held]); 2];
+                list[slot] = moving;
+            }
+            let Some(result) = Sample::new(operator, list).eval() else { continue };
+            let results: Vec<f64> = match result.to_f64s() {
+                Some(results) => results,
+                None => result.to_i64s().unwrap().into_iter().map(|number| number as f64).collect(),
+            };
+            let results: Vec<f64> = results.into_iter().filter(|x| !x.is_nan()).collect();
+            let slack = |x: f64| 1e-6 * x.abs().min(1e9);
+            let rises = results.windows(2).all(|pair| pair[0] <= pair[1] + slack(pair[0]));
+            let falls = results.windows(2).all(|pair| pair[0] + slack(pair[0]) >= pair[1]);
+            if !rises && !falls {
+                return Err(format!("{dtype}: results are not ordered in operand {slot} beside {held}"));
+            }
+            done += 1;
+        }
+    }
+    Ok(done)
+}
+
 pub(super) fn twice(operator: &Operator) -> Result<usize, String> {
     let (mut numbers, mut done) = (Numbers(5), 0);
     for dtype in TYPES {

@@ -1,0 +1,132 @@
+//! Constant rows in front of others, before a sum: the class token of a vision transformer, and its positions.
+//!
+//! Law: for a constant `c` of `k` rows that only repeats along other axes, `Concat(Expand(c), x) + p = Pad(x; k rows of 0 in front) + p′` with
+//! `p′ = p` but for its first `k` rows, which are `p + c`. A zero may have another sign: `0 + −0 = 0`. What told the sizes to repeat to goes.
+
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, ValueId};
+use crate::ops::concat;
+use crate::rewrite::{Place, Rule};
+use crate::tensor::{DType, StridedView, Tensor, gather};
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "rows-before-sum",
+    law: "Concat(Expand(c), x) + p = Pad(x) + p′, p′ = p but for the rows of c, which are p + c",
+    sentence: "Constant rows in front of others are added with the constant that is added to all.",
+    premises: &[
+        (
+            "constant-rows",
+            "what stands in front is a constant that only repeats along other axes, by sizes that are computed",
+        ),
+        ("constant-addend", "what is added is a constant, or one in front of others, with a row for each"),
+        ("one-reader", "nothing else reads the rows put together"),
+        ("float", "they are floats of 32 or 64 bits"),
+    ],
+    exact: false,
+    operators: &["Add"],
+    apply: rows_before_sum,
+}];
+
+/// Constant rows in front of a tensor.
+struct Rows {
+    rows: Tensor,
+    rest: ValueId,
+    axis: usize,
+}
+
+fn rows_before_sum(place: &Place<'_>) -> Option<Edit> {
+    let output = place.output(0)?;
+    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
+    if !matches!(place.dtype(output)?, DType::Float | DType::Double) || !place.opset.pad_and_clip_have_operands() {
+        return None;
+    }
+    let (slot, joined, Rows { rows, rest, axis }) =
+        [(0, a), (1, b)].into_iter().find_map(|(slot, value)| Some((slot, value, in_front(place, value)?)))?;
+    let addend = if slot == 0 { b } else { a };
+    let rank = place.shape(joined)?.len();
+    if !place.same_shape(joined, output) {
+        return None;
+    }
+    let count = *rows.shape().get(axis)?;
+    let mut edit = place.edit()?;
+    // What is added to the rows is constant: all of it, or what stands in front of the rest.
+    let new = match place.constant(addend) {
+        Some(all) if all.rank() == rank => {
+            let dim = *all.shape().get(axis)?;
+            let part = |start, len| gather(all, &StridedView::of(all).slice_axis(axis, start, 1, len).ok()?).ok();
+            let (first, behind) = (part(0, count)?, part(count, dim.checked_sub(count)?)?);
+            let sum = sum(&first, &rows)?;
+            edit.constant(addend, "rows", concat(&[&sum, &behind], axis).ok()?)
+        }
+        Some(_) => return None,
+        None => {
+            let (id, node) = place.producer(addend, "Concat")?;
+            let same_axis = place.read(node).axis(place.shape(addend)?.len())? == axis;
+            let first = place.constant(node.input(0)?).filter(|first| first.shape().get(axis) == Some(&count))?;
+            let same_rank = place.shape(addend)?.len() == rank;
+            if !same_axis || !same_rank || !place.model.is_read_only_by(addend, &[place.id]) {
+                return None;
+            }
+            let sum = sum(first, &rows)?;
+            let sum = edit.constant(addend, "rows", sum);
+            let again = edit.new_value(addend, "sum");
+            edit.insert.push(NewNode::like(node).reading(0, sum).output(again));
+            edit.remove.push(id);
+            again
+        }
+    };
+    let padded = edit.new_value(joined, "padded");
+    let mut pads = vec![(0, 0); rank];
+    pads.get_mut(axis)?.0 = i64::try_from(count).ok()?;
+    let pad = place.build(&mut edit, padded).padded(NewNode::new("Pad", [Some(rest)]), &pads)?;
+    edit.insert.push(pad.output(padded));
+    edit.remove.push(place.model.value(joined).producer()?);
+    let node = NewNode::like(place.node()?).reading(slot, padded).reading(1 - slot, new);
+    place.instead(edit, node)
+}
+
+/// What a Concat puts behind constant rows that only repeat, by computed sizes, if nothing but the node looked at reads it.
+fn in_front(place: &Place<'_>, value: ValueId) -> Option<Rows> {
+    use crate::ops::traits::Movement;
+    let (_, node) = place.producer(value, "Concat")?;
+    let &[Some(first), Some(rest)] = node.inputs() else { return None };
+    let axis = place.read(node).axis(place.shape(value)?.len())?;
+    let (_, spread) = place.producer_with(first, |traits| traits.moves == Some(Movement::Spread))?;
+    let rows = place.constant(spread.input(0)?)?;
+    let wide = place.shape(first)?;
+    let mut dims = vec![1; wide.len().checked_sub(rows.rank())?];
+    dims.extend_from_slice(rows.shape());
+    let rows = rows.reshape(&dims).ok()?;
+    let count = i64::try_from(*dims.get(axis)?).ok()?;
+    let is_own = |(own, wide): (&usize, &Dim)| *own == 1 || i64::try_from(*own).is_ok_and(|own| wide.is_const(own));
+    let repeats = spread.is("Expand") || dims.iter().zip(wide).all(is_own);
+    let fits = wide.get(axis)?.is_const(count) && repeats;
+    let computed = spread.input(1).is_some_and(|sizes| place.constant(sizes).is_none());
+    (fits && computed && place.model.is_read_only_by(value, &[place.id])).then_some(Rows { rows, rest, axis })
+}
+
+/// The sum of two tensors of one type, broadcast against each other.
+fn sum(a: &Tensor, b: &Tensor) -> Option<Tensor> {
+    let shape: Vec<usize> = a
+        .shape()
+        .iter()
+        .zip(b.shape())
+        .map(|(&a, &b)| if a == 1 { Some(b) } else { (b == 1 || a == b).then_some(a) })
+        .collect::<Option<_>>()?;
+    let spread = |tensor: &Tensor| gather(tensor, &StridedView::of(tensor).broadcast_to(&shape).ok()?).ok();
+    let (a, b) = (spread(a)?, spread(b)?);
+    if a.dtype() != b.dtype() || a.rank() != b.rank() {
+        return None;
+    }
+    match a.dtype() {
+        DType::Float => {
+            let (a, b) = (a.elements::<f32>()?, b.elements::<f32>()?);
+            Tensor::from_vec(&shape, a.iter().zip(b.iter()).map(|(a, b)| a + b).collect()).ok()
+        }
+        DType::Double => {
+            let (a, b) = (a.elements::<f64>()?, b.elements::<f64>()?);
+            Tensor::from_vec(&shape, a.iter().zip(b.iter()).map(|(a, b)| a + b).collect()).ok()
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,408 @@
+//! The front of a table, or of a longer tensor, in place of one that is computed anew.
+//!
+//! Laws, for what is computed place by place of `Range(s, n, d)` ([`super::positional`]): it is the front of what is computed alike of
+//! `Range(s, m, d)` where `n ≤ m`; and where `n` is at most a number `N`, it is the front of a constant. A row of a table of `N` rows that
+//! is looked up at each place implies that bound: a lookup beyond the table fails.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::counting::counting;
+use super::positional::{Cone, alike, cone, is_exact, origin, wide_cone};
+use crate::dim::Dim;
+use crate::ir::{Data, Edit, NodeId, ValueId};
+use crate::ops::{Environment, evaluate_node};
+use crate::rewrite::Place;
+use crate::rewrite::build::{Build, axes};
+use crate::slicing::SliceRule;
+use crate::tensor::{DType, Tensor};
+
+/// How many bytes tables may add that are no constants yet.
+const MAX_ADDED: usize = 256 << 10;
+
+/// How many elements any tensor may have that is computed for a table.
+const MAX_ELEMENTS: i64 = 1 << 20;
+
+/// How many ranges are looked at for a longer one.
+const MAX_RANGES: usize = 16;
+
+/// How many nodes are looked at to tell that a tensor does not depend on another.
+const MAX_ABOVE: usize = 1 << 14;
+
+/// How many operators may lie between a Range and what is computed of it.
+const MAX_DEPTH: usize = 24;
+
+/// A tensor that is a part of another: where along each axis that is cut it begins, and where it ends.
+struct Front {
+    root: ValueId,
+    cuts: Vec<(usize, Dim, Dim)>,
+}
+
+/// How an axis is counted along: from where on, and how far.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Counted {
+    origin: Dim,
+    len: Dim,
+}
+
+/// The ways of counting that a tensor of a cone depends on.
+type Ways = FxHashMap<ValueId, Vec<Counted>>;
+
+/// What is computed of positions becomes the front of a constant, where there is a bound on how many there are.
+pub(super) fn of_table(place: &Place<'_>) -> Option<Edit> {
+    let cone = wide_cone(place)?;
+    let ways = ways(place, &cone)?;
+    let most = bounds(place, &cone, &ways);
+    if most.is_empty() {
+        return None;
+    }
+    let tables = tables(place, &cone, &ways, &most)?;
+    let (mut fronts, mut added) = (Vec::new(), 0usize);
+    for &root in &cone.roots {
+        let (shape, Some(table)) = (place.shape(root)?, tables.get(&root)) else { continue };
+        let mut cuts = Vec::new();
+        for (axis, dim) in shape.iter().enumerate().filter(|(_, dim)| dim.as_const().is_none()) {
+            let Counted { origin, len } = ways.get(&root)?.iter().find(|way| way.len == *dim)?;
+            cuts.push((axis, origin.clone(), place.scope().add(origin, len)));
+        }
+        fronts.push(Front { root, cuts });
+        added = added.checked_add(table.byte_len())?;
+    }
+    if added > MAX_ADDED.saturating_add(freed_bytes(place, &cone)) || !pays(place, &cone, &fronts) {
+        return None;
+    }
+    let mut edit = place.edit()?;
+    let mut sources = Vec::with_capacity(fronts.len());
+    for front in &fronts {
+        sources.push(edit.constant(front.root, "table", tables.get(&front.root)?.clone()));
+    }
+    cut(place, edit, &fronts, &sources)
+}
+
+/// What is computed of positions becomes the front of what is computed alike of more of them.
+pub(super) fn of_longer(place: &Place<'_>) -> Option<Edit> {
+    let cone = cone(place)?;
+    let start = place.input(0)?;
+    let ranges = place.model.users(start);
+    if ranges.len() > MAX_RANGES.saturating_mul(4) || !is_exact(place, &cone.nodes) {
+        return None;
+    }
+    let others = ranges.iter().map(|&(id, _)| id).filter(|&id| id != place.id && !cone.nodes.contains(&id));
+    for other in others.take(MAX_RANGES) {
+        let Some(first) = place.model.node(other).filter(|node| node.is("Range")).and_then(|node| node.output(0))
+        else {
+            continue;
+        };
+        let longer = |&root: &ValueId| {
+            let path = path(place, &cone, root)?;
+            let source = follow(place, first, &path).filter(|&source| alike(place, root, source, MAX_DEPTH))?;
+            Some((front_of(place, root, source)?, source))
+        };
+        let found: Option<Vec<_>> = cone.roots.iter().map(longer).collect();
+        let Some(found) = found else { continue };
+        let (fronts, sources): (Vec<Front>, Vec<ValueId>) = found.into_iter().unzip();
+        if pays(place, &cone, &fronts) && sources.iter().all(|&source| is_apart(place, source, &cone.nodes)) {
+            return cut(place, place.edit()?, &fronts, &sources);
+        }
+    }
+    None
+}
+
+/// How each tensor of a cone is counted along. `None` where axes of one length are counted along in two ways: which is which is not told.
+fn ways(place: &Place<'_>, cone: &Cone) -> Option<Ways> {
+    let mut ways = Ways::default();
+    for &id in &cone.nodes {
+        let node = place.model.node(id)?;
+        let output = node.output(0)?;
+        let mut own: Vec<Counted> = Vec::new();
+        if node.is("Range") {
+            let [len] = place.shape(output)? else { return None };
+            own.push(Counted { origin: origin(place, node).unwrap_or(Dim::constant(0)), len: len.clone() });
+        }
+        for way in node.inputs().iter().flatten().filter_map(|input| ways.get(input)).flatten() {
+            if !own.contains(way) {
+                own.push(way.clone());
+            }
+        }
+        let is_told = |way: &Counted| own.iter().filter(|other| other.len == way.len).count() == 1;
+        if !own.iter().all(is_told) {
+            return None;
+        }
+        ways.insert(output, own);
+    }
+    Some(ways)
+}
+
+/// How far at most is counted, for each way of which that is known.
+fn bounds(place: &Place<'_>, cone: &Cone, ways: &Ways) -> FxHashMap<Counted, i64> {
+    let mut most: FxHashMap<Counted, i64> = FxHashMap::default();
+    for way in ways.values().flatten() {
+        if let Some(bound) = place.scope().upper_bound(&place.scope().add(&way.origin, &way.len)) {
+            most.insert(way.clone(), bound);
+        }
+    }
+    for &id in &cone.nodes {
+        if let Some((way, bound)) = implied(place, id, ways) {
+            let known = most.entry(way).or_insert(bound);
+            *known = bound.min(*known);
+        }
+    }
+    most.retain(|_, bound| *bound >= 1);
+    most
+}
+
+/// A way of counting, and how far it goes at most because a Gather looks up a row at each of so many consecutive places.
+fn implied(place: &Place<'_>, id: NodeId, ways: &Ways) -> Option<(Counted, i64)> {
+    let node = place.model.node(id).filter(|node| node.is("Gather"))?;
+    let data = place.shape(node.input(0)?)?;
+    let rows = data.get(place.read(node).axis(data.len())?)?.as_const()?;
+    let index = node.input(1)?;
+    let count = counting(place, index)?;
+    let [moves] = count.moving()[..] else { return None };
+    let len = count.shape.get(moves)?;
+    let way = ways.get(&index)?.iter().find(|way| way.len == *len)?;
+    let offset = place.scope().sub(&count.offset, &way.origin).as_const().filter(|offset| *offset >= 0)?;
+    let others = count.shape.iter().enumerate().filter(|(axis, _)| *axis != moves);
+    let is_looked_up = others.into_iter().all(|(_, dim)| dim.as_const().is_some_and(|dim| dim >= 1));
+    (count.steps.get(moves)?.is_const(1) && is_looked_up).then_some((way.clone(), rows.checked_sub(offset)?))
+}
+
+/// The tensors of a cone of which it is known how long they are at most, as long as that.
+fn tables(
+    place: &Place<'_>,
+    cone: &Cone,
+    ways: &Ways,
+    most: &FxHashMap<Counted, i64>,
+) -> Option<FxHashMap<ValueId, Tensor>> {
+    let environment = Environment { model: place.model, outer: &|_| None, bindings: &[] };
+    let mut tables: FxHashMap<ValueId, Tensor> = FxHashMap::default();
+    for &id in &cone.nodes {
+        let node = place.model.node(id)?;
+        let output = node.output(0)?;
+        let own = ways.get(&output)?;
+        let way = |dim: &Dim| own.iter().find(|way| way.len == *dim);
+        let longest = |dim: &Dim| dim.as_const().or_else(|| most.get(way(dim)?).copied());
+        let Some(shape) = place.shape(output)?.iter().map(longest).collect::<Option<Vec<i64>>>() else { continue };
+        let count = shape.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim))?;
+        if count > MAX_ELEMENTS {
+            continue;
+        }
+        let Some(operands) = operands(place, id, &tables, &shape) else { continue };
+        let results = evaluate_node(&environment, id, node, operands, place.budget, SliceRule::Agree, 0).ok()?;
+        let tensor = results.first().and_then(Data::tensor)?.clone();
+        let same = |(own, goal): (&usize, &i64)| i64::try_from(*own).is_ok_and(|own| own == *goal);
+        if tensor.rank() != shape.len() || !tensor.shape().iter().zip(&shape).all(same) {
+            return None;
+        }
+        tables.insert(output, tensor);
+    }
+    Some(tables)
+}
+
+/// The operands of a node of a cone, as long as they may be.
+fn operands(
+    place: &Place<'_>,
+    id: NodeId,
+    tables: &FxHashMap<ValueId, Tensor>,
+    shape: &[i64],
+) -> Option<Vec<Option<Data>>> {
+    let node = place.model.node(id)?;
+    let is_range = node.is("Range");
+    let from_size = is_range && origin(place, node).is_some();
+    let operand = |(slot, input): (usize, &Option<ValueId>)| {
+        let Some(input) = *input else { return Some(None) };
+        let tensor = match tables.get(&input).or_else(|| place.constant(input)) {
+            Some(tensor) => tensor.clone(),
+            None if slot == 0 && from_size => number(place, id, 0)?,
+            None if slot == 1 && is_range => limit(place, id, *shape.first()?, from_size)?,
+            None => return None,
+        };
+        Some(Some(Data::Tensor(tensor)))
+    };
+    node.inputs().iter().enumerate().map(operand).collect()
+}
+
+/// The limit of a Range that has this many numbers, in its type.
+fn limit(place: &Place<'_>, id: NodeId, count: i64, from_size: bool) -> Option<Tensor> {
+    let node = place.model.node(id)?;
+    let given = |slot| place.constant(node.input(slot)?)?.to_i64s()?.first().copied();
+    let first = if from_size { 0 } else { given(0)? };
+    number(place, id, first.checked_add(given(2)?.checked_mul(count)?)?)
+}
+
+/// A number in the type of a Range.
+fn number(place: &Place<'_>, id: NodeId, number: i64) -> Option<Tensor> {
+    match place.dtype(place.model.node(id)?.output(0)?)? {
+        DType::Int64 => Some(Tensor::scalar(number)),
+        DType::Int32 => Some(Tensor::scalar(i32::try_from(number).ok()?)),
+        _ => None,
+    }
+}
+
+/// The bytes of constants that nothing but the nodes of a cone reads.
+fn freed_bytes(place: &Place<'_>, cone: &Cone) -> usize {
+    let nodes = cone.nodes.iter().filter_map(|&id| place.model.node(id));
+    let inputs: FxHashSet<ValueId> = nodes.flat_map(|node| node.inputs().iter().flatten().copied()).collect();
+    let freed = inputs.iter().filter(|&&input| place.model.is_read_only_by(input, &cone.nodes));
+    freed.filter_map(|&input| place.constant(input)).fold(0usize, |sum, tensor| sum.saturating_add(tensor.byte_len()))
+}
+
+/// Whether more nodes go than come: a Slice for each front and a vector of sizes for each list of them come; what computes the tensors
+/// goes, with what only made numbers of sizes for the ranges.
+fn pays(place: &Place<'_>, cone: &Cone, fronts: &[Front]) -> bool {
+    let is_root = |value: ValueId| fronts.iter().any(|front| front.root == value);
+    let mut gone: Vec<NodeId> = Vec::new();
+    for &id in cone.nodes.iter().rev() {
+        let Some(output) = place.model.node(id).and_then(|node| node.output(0)) else { continue };
+        if is_root(output) || place.model.is_read_only_by(output, &gone) {
+            gone.push(id);
+        }
+    }
+    let limits: FxHashSet<ValueId> = gone.iter().filter_map(|&id| limit_of(place, id)).collect();
+    let spared = limits.iter().filter(|&&limit| place.model.is_read_only_by(limit, &gone)).count();
+    let lists = fronts.iter().flat_map(|front| [front.starts(), front.ends()]);
+    let lists: FxHashSet<Vec<Dim>> = lists.filter(|list| list.iter().any(|at| at.as_const().is_none())).collect();
+    fronts.len().saturating_add(lists.len()) < gone.len().saturating_add(spared)
+}
+
+/// What a Range ends at, if a node computes it.
+fn limit_of(place: &Place<'_>, id: NodeId) -> Option<ValueId> {
+    let limit = place.model.node(id).filter(|node| node.is("Range"))?.input(1)?;
+    place.model.value(limit).producer().map(|_| limit)
+}
+
+impl Front {
+    fn starts(&self) -> Vec<Dim> {
+        self.cuts.iter().map(|(_, start, _)| start.clone()).collect()
+    }
+
+    fn ends(&self) -> Vec<Dim> {
+        self.cuts.iter().map(|(.., end)| end.clone()).collect()
+    }
+}
+
+/// Vectors of sizes that an edit makes, each once.
+#[derive(Default)]
+struct Vectors {
+    known: FxHashMap<Vec<Dim>, ValueId>,
+}
+
+impl Vectors {
+    /// A vector that holds these numbers, of scalars that hold them.
+    fn of(&mut self, place: &Place<'_>, edit: &mut Edit, like: ValueId, numbers: Vec<Dim>) -> Option<ValueId> {
+        if let Some(&known) = self.known.get(&numbers) {
+            return Some(known);
+        }
+        let made = if let Some(numbers) = numbers.iter().map(Dim::as_const).collect::<Option<Vec<i64>>>() {
+            edit.constant(like, "bounds", Tensor::vector(numbers))
+        } else if let [number] = numbers.as_slice() {
+            let scalar = place.taken.scalar(place, number)?;
+            let vector = edit.new_value(like, "size");
+            let node = place.build(edit, vector).unsqueeze(scalar, vec![0]);
+            edit.insert.push(node.output(vector));
+            vector
+        } else {
+            let parts: Vec<ValueId> =
+                numbers.iter().map(|number| self.of(place, edit, like, vec![number.clone()])).collect::<Option<_>>()?;
+            let vector = edit.new_value(like, "sizes");
+            edit.insert.push(Build::concat(parts, 0usize).output(vector));
+            vector
+        };
+        self.known.insert(numbers, made);
+        Some(made)
+    }
+}
+
+/// Cuts each front out of its source, in place of what computes it.
+fn cut(place: &Place<'_>, mut edit: Edit, fronts: &[Front], sources: &[ValueId]) -> Option<Edit> {
+    let mut vectors = Vectors::default();
+    for (front, &source) in fronts.iter().zip(sources) {
+        let starts = vectors.of(place, &mut edit, front.root, front.starts())?;
+        let ends = vectors.of(place, &mut edit, front.root, front.ends())?;
+        let along = axes(front.cuts.iter().map(|(axis, ..)| *axis));
+        let steps = vec![1; front.cuts.len()];
+        let slice = place.build(&mut edit, front.root).slice_between(source, starts, ends, along, steps)?;
+        edit.insert.push(slice.output(front.root));
+        edit.remove.push(place.model.value(front.root).producer()?);
+    }
+    Some(edit)
+}
+
+/// The way down a cone from its Range to a root: each reader's operator and the operand it reads.
+fn path(place: &Place<'_>, cone: &Cone, root: ValueId) -> Option<Vec<(NodeId, usize)>> {
+    let first = place.output(0)?;
+    let mut path = Vec::new();
+    let mut at = root;
+    while at != first {
+        let id = place.model.value(at).producer().filter(|_| path.len() < MAX_DEPTH)?;
+        let inputs = place.model.node(id)?.inputs();
+        let depends = |value: ValueId| value == first || reaches(place, cone, value, first);
+        let slot = inputs.iter().position(|input| input.is_some_and(depends))?;
+        path.push((id, slot));
+        at = (*inputs.get(slot)?)?;
+    }
+    path.reverse();
+    Some(path)
+}
+
+/// Whether a value of a cone is computed of another.
+fn reaches(place: &Place<'_>, cone: &Cone, value: ValueId, first: ValueId) -> bool {
+    let mut from: FxHashSet<ValueId> = FxHashSet::default();
+    from.insert(first);
+    for &id in &cone.nodes {
+        let Some(node) = place.model.node(id) else { continue };
+        if node.inputs().iter().flatten().any(|input| from.contains(input)) {
+            from.extend(node.outputs().iter().flatten());
+        }
+    }
+    from.contains(&value)
+}
+
+/// What readers of the same operators compute of another value.
+fn follow(place: &Place<'_>, first: ValueId, path: &[(NodeId, usize)]) -> Option<ValueId> {
+    let mut at = first;
+    for &(id, slot) in path {
+        let model = place.model.node(id)?;
+        let readers = place.model.users(at);
+        at = readers.into_iter().find_map(|(reader, own)| {
+            let node = place.model.node(reader).filter(|node| own == slot && Some(node.graph()) == place.graph())?;
+            let same = node.op_type == model.op_type && node.same_attributes(model);
+            node.output(0).filter(|_| same)
+        })?;
+    }
+    Some(at)
+}
+
+/// The sizes of a value along the axes where another is longer, if it is nowhere shorter.
+fn front_of(place: &Place<'_>, root: ValueId, source: ValueId) -> Option<Front> {
+    let (own, whole) = (place.shape(root)?, place.shape(source)?);
+    let mut cuts = Vec::new();
+    for (axis, (size, most)) in own.iter().zip(whole).enumerate() {
+        if place.scope().eq(size, most).is_yes() {
+            continue;
+        }
+        if !place.scope().le(size, most).is_yes() {
+            return None;
+        }
+        cuts.push((axis, Dim::constant(0), size.clone()));
+    }
+    (own.len() == whole.len() && !cuts.is_empty()).then_some(Front { root, cuts })
+}
+
+/// Whether a value is computed without any of these nodes.
+fn is_apart(place: &Place<'_>, value: ValueId, nodes: &[NodeId]) -> bool {
+    let mut waiting = vec![value];
+    let mut seen: FxHashSet<NodeId> = FxHashSet::default();
+    while let Some(value) = waiting.pop() {
+        let Some(id) = place.model.value(value).producer() else { continue };
+        if nodes.contains(&id) || seen.len() >= MAX_ABOVE {
+            return false;
+        }
+        if !seen.insert(id) {
+            continue;
+        }
+        let Some(node) = place.model.node(id) else { return false };
+        waiting.extend(node.inputs().iter().flatten());
+        waiting.extend(node.subgraphs().flat_map(|graph| place.model.captures(graph)));
+    }
+    true
+}

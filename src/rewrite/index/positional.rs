@@ -1,0 +1,230 @@
+//! Tensors whose elements depend on where they stand, and not on how many there are.
+//!
+//! Law: a Range from a constant by a constant step holds `s + i·d` at place `i`, however long it is; one that counts from a size `p` holds what
+//! one that counts from 0 holds at place `p + i`. What is computed of such place by place
+//! depends at each place on the place alone. So the shorter of two tensors computed alike is the front of the longer.
+
+use rustc_hash::FxHashMap;
+
+use crate::dim::Dim;
+use crate::ir::{Node, NodeId, ValueId};
+use crate::ops::traits::{Movement, Operands, Variation, traits_of};
+use crate::rewrite::Place;
+use crate::tensor::DType;
+
+/// How many nodes may lie between ranges and what is computed of them.
+const MAX_NODES: usize = 48;
+
+/// How far back a tensor is followed to the ranges it is computed of.
+const MAX_DEPTH: usize = 24;
+
+/// What lies between a Range and the tensors computed of it place by place.
+#[derive(Default)]
+pub(super) struct Cone {
+    /// The nodes, operands before readers; the ranges among them.
+    pub nodes: Vec<NodeId>,
+    /// The results that something else reads.
+    pub roots: Vec<ValueId>,
+    /// Whether a value depends on places alone, as far as that has been asked.
+    known: FxHashMap<ValueId, bool>,
+}
+
+/// The Range at a place with all that is computed of it place by place, up to what something else reads. `None` where a result is a graph
+/// output, or where there is too much of it.
+pub(super) fn cone(place: &Place<'_>) -> Option<Cone> {
+    let mut cone = Cone::default();
+    if !is_open_range(place, place.node()?) {
+        return None;
+    }
+    cone.follow(place, place.output(0)?)?;
+    Some(cone)
+}
+
+/// The same with all that is computed of the other ranges that it is computed of.
+pub(super) fn wide_cone(place: &Place<'_>) -> Option<Cone> {
+    let mut cone = cone(place)?;
+    let mut at = 0;
+    while let Some(&id) = cone.nodes.get(at) {
+        at += 1;
+        let node = place.model.node(id)?;
+        if node.is("Range") && id != place.id {
+            cone.follow(place, node.output(0)?)?;
+        }
+    }
+    Some(cone)
+}
+
+/// Whether a node is a Range of open length that goes by a number and begins at one, or that counts from a size on.
+fn is_open_range(place: &Place<'_>, node: &Node) -> bool {
+    let number = |slot| node.input(slot).is_some_and(|input| place.constant(input).is_some());
+    let begins = number(0) || origin(place, node).is_some();
+    let is_open = node.input(1).is_some_and(|limit| place.constant(limit).is_none());
+    let counts = node.output(0).and_then(|output| place.dtype(output)).is_some_and(DType::is_integer);
+    node.is("Range") && is_open && counts && begins && number(2)
+}
+
+/// The size that a Range counts from, one by one; `None` where it begins at a number.
+pub(super) fn origin(place: &Place<'_>, node: &Node) -> Option<Dim> {
+    let [start] = <[Dim; 1]>::try_from(place.fact(node.input(0)?)?.ints()?).ok()?;
+    let by_one = place.constant(node.input(2)?)?.to_i64s()? == [1];
+    let is_size = start.as_const().is_none() && place.scope().ge(&start, &Dim::constant(0)).is_yes();
+    (by_one && is_size).then_some(start)
+}
+
+impl Cone {
+    /// Notes what is computed of a value place by place, and what reads it otherwise.
+    fn follow(&mut self, place: &Place<'_>, first: ValueId) -> Option<()> {
+        let mut waiting = vec![first];
+        let mut met: Vec<ValueId> = Vec::new();
+        while let Some(value) = waiting.pop() {
+            if met.contains(&value) {
+                continue;
+            }
+            met.push(value);
+            if place.model.is_named(value) || place.model.is_unused(value) {
+                return None;
+            }
+            let mut is_read_otherwise = false;
+            for (reader, _) in place.model.users(value) {
+                let node = place.model.node(reader)?;
+                let result =
+                    node.output(0).filter(|_| Some(node.graph()) == place.graph() && node.outputs().len() == 1);
+                match result {
+                    Some(result) if self.holds(place, result, MAX_DEPTH) => waiting.push(result),
+                    _ => is_read_otherwise = true,
+                }
+            }
+            if is_read_otherwise && !self.roots.contains(&value) {
+                self.roots.push(value);
+            }
+            if met.len() > MAX_NODES {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// Whether each element of a value depends on its place alone, and not on sizes; the nodes it is computed by are noted.
+    fn holds(&mut self, place: &Place<'_>, value: ValueId, depth: usize) -> bool {
+        if let Some(&known) = self.known.get(&value) {
+            return known;
+        }
+        if place.constant(value).is_some() {
+            return true;
+        }
+        let Some(depth) = depth.checked_sub(1) else { return false };
+        let producer = place.model.value(value).producer();
+        let holds = self.nodes.len() < MAX_NODES && producer.is_some_and(|id| self.is_positional(place, id, depth));
+        if let Some(id) = producer.filter(|_| holds) {
+            self.nodes.push(id);
+        }
+        self.known.insert(value, holds);
+        holds
+    }
+
+    fn is_positional(&mut self, place: &Place<'_>, id: NodeId, depth: usize) -> bool {
+        let Some(node) = place.model.node(id) else { return false };
+        let is_plain = Some(node.graph()) == place.graph() && node.canonical_domain().is_empty();
+        is_plain
+            && node.outputs().len() == 1
+            && (is_open_range(place, node)
+                || (by_place(place, id) == Some(true)
+                    && node.inputs().iter().flatten().all(|&input| self.holds(place, input, depth))))
+    }
+}
+
+/// Whether a node computes each element of its result of the elements of its operands that stand along the same axes at the same places,
+/// or of numbers.
+fn by_place(place: &Place<'_>, id: NodeId) -> Option<bool> {
+    let view = place.view(id)?;
+    let (node, traits, scope) = (view.node, traits_of(place.model, view.node), place.scope());
+    let to = view.result_shape()?;
+    let numbers_from =
+        |first: usize| node.inputs().iter().skip(first).flatten().all(|&input| place.constant(input).is_some());
+    if let Some(pointwise) = traits.pointwise {
+        // An axis that turns out to have size 1 would be stretched.
+        let lines_up = |from: &[Dim]| {
+            let Some(added) = to.len().checked_sub(from.len()) else { return false };
+            from.iter().zip(to.iter().skip(added)).all(|(own, goal)| own.is_const(1) || scope.eq(own, goal).is_yes())
+        };
+        let all = node.inputs().iter().flatten().all(|&input| place.shape(input).is_some_and(lines_up));
+        return Some(match pointwise.operands {
+            Operands::Broadcast => all && pointwise.meets(place.opset),
+            Operands::First => numbers_from(1),
+            Operands::Scaled | Operands::Stretched => false,
+        });
+    }
+    let from = view.shape(0)?;
+    Some(match traits.moves {
+        Some(Movement::Layout) => numbers_from(1) && keeps_axes(place, from, to),
+        Some(Movement::Join) => from.get(view.axis(0)?)?.as_const().is_some(),
+        // A row of a table at each place.
+        Some(Movement::Selection) if node.is("Gather") => place.constant(node.input(0)?).is_some(),
+        _ => false,
+    })
+}
+
+/// Whether two shapes differ in axes of size 1 alone: each place stays a place.
+fn keeps_axes(place: &Place<'_>, from: &[Dim], to: &[Dim]) -> bool {
+    let long = |dims: &'_ [Dim]| dims.iter().filter(|dim| !dim.is_const(1)).cloned().collect::<Vec<_>>();
+    let (from, to) = (long(from), long(to));
+    from.len() == to.len() && from.iter().zip(&to).all(|(a, b)| place.scope().eq(a, b).is_yes())
+}
+
+/// Whether no kernel rounds what the nodes compute by where it stands.
+pub(super) fn is_exact(place: &Place<'_>, nodes: &[NodeId]) -> bool {
+    let exact = |&id: &NodeId| {
+        let view = place.view(id)?;
+        let traits = view.traits();
+        let is_number = traits.pointwise.is_some();
+        Some(
+            !is_number
+                || traits.variation(place.dtype(view.node.output(0)?)?).max(traits.variation(view.dtype(0)?))
+                    == Variation::None,
+        )
+    };
+    nodes.iter().all(|id| exact(id) == Some(true))
+}
+
+/// Whether two values are computed alike, from ranges that begin at the same number and go by the same.
+pub(super) fn alike(place: &Place<'_>, a: ValueId, b: ValueId, depth: usize) -> bool {
+    if a == b {
+        return place.constant(a).is_some();
+    }
+    if let (Some(a), Some(b)) = (place.constant(a), place.constant(b)) {
+        return a.same(b);
+    }
+    let Some(depth) = depth.checked_sub(1) else { return false };
+    let producer =
+        |value: ValueId| place.model.value(value).producer().and_then(|id| Some((id, place.model.node(id)?)));
+    let (Some((a, one)), Some((b, other))) = (producer(a), producer(b)) else { return false };
+    let alike_nodes = one.op_type == other.op_type
+        && one.canonical_domain() == other.canonical_domain()
+        && one.same_attributes(other)
+        && one.inputs().len() == other.inputs().len();
+    if !alike_nodes {
+        return false;
+    }
+    let both = |a: Option<ValueId>, b: Option<ValueId>| match (a, b) {
+        (Some(a), Some(b)) => alike(place, a, b, depth),
+        (None, None) => true,
+        _ => false,
+    };
+    if is_open_range(place, one) {
+        let from_number = |node: &Node| node.input(0).is_some_and(|start| place.constant(start).is_some());
+        return is_open_range(place, other)
+            && from_number(one)
+            && both(one.input(0), other.input(0))
+            && both(one.input(2), other.input(2));
+    }
+    let ones = |id: NodeId| {
+        let shape = place.view(id)?.result_shape()?.to_vec();
+        Some(shape.iter().map(|dim| dim.is_const(1)).collect::<Vec<_>>())
+    };
+    let layout = |node| traits_of(place.model, node).moves == Some(Movement::Layout);
+    // Axes of size 1 stand at the same places, however they were told.
+    if layout(one) {
+        return ones(a).is_some() && ones(a) == ones(b) && both(one.input(0), other.input(0));
+    }
+    one.inputs().iter().zip(other.inputs()).all(|(&a, &b)| both(a, b))
+}

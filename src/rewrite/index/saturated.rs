@@ -1,0 +1,360 @@
+//! Lookups by a function of positions that no longer changes beyond some number on either side.
+//!
+//! Law: `f(x) = f(min(max(x, a), b))` where `f` is the same up to `a` and from `b` on. So a table whose rows are looked up by `f` of a
+//! difference of positions is looked up by the difference itself, clipped: row `k` of the new table is row `f(k)` of the old one. Numbers
+//! below 0 count from the end of a table.
+//!
+//! That `f` stays the same from a number on is proved, not tried: between two numbers each operator's result is held, because its operands
+//! are, or rises or falls all along ([`Ordered`]), and what is the same at both ends is held in between.
+
+use rustc_hash::FxHashMap;
+
+use super::counting::counting;
+use crate::ir::{Data, Edit, NodeId, ValueId};
+use crate::ops::traits::{Operands, Ordered};
+use crate::ops::{Environment, evaluate_node, operator};
+use crate::rewrite::Place;
+use crate::rewrite::build::{Build, ClipBound};
+use crate::slicing::SliceRule;
+use crate::tensor::{DType, Tensor};
+
+/// How many nodes may compute the index.
+const MAX_NODES: usize = 40;
+
+/// No difference of positions is further from 0: no tensor has as many elements along an axis.
+const FARTHEST: i64 = 1 << 39;
+
+/// What is computed with integers stays below this, so that nothing wraps.
+const MAX_INTEGER: i64 = 1 << 44;
+
+/// No constant integer is further from 0, but those that only bound.
+const MAX_FACTOR: i64 = 1 << 18;
+
+/// The function is tried for being held from the powers of two up to this one.
+const MAX_REACH: i64 = 1 << 11;
+
+/// How many bytes the new table may have more than the old one.
+const MAX_ADDED: usize = 64 << 10;
+
+/// What is computed of one tensor place by place.
+struct Function {
+    /// The tensor.
+    argument: ValueId,
+    result: ValueId,
+    /// The nodes in between, operands before readers.
+    nodes: Vec<NodeId>,
+}
+
+/// What is known of a value between two arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// It is one number.
+    Held,
+    /// It rises all along or falls all along.
+    Ordered,
+    /// Nothing.
+    Open,
+}
+
+pub(super) fn lookup(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let (data, index) = (node.input(0)?, node.input(1)?);
+    let clips = operator("", "Clip")?.traits.pointwise?.takes(place.opset, DType::Int64);
+    let table = place.constant(data)?;
+    if !clips || place.dtype(index)? != DType::Int64 || place.constant(index).is_some() {
+        return None;
+    }
+    let function = function(place, index)?;
+    let count = counting(place, function.argument)?;
+    let bounds = count.bounds(place.scope());
+    let least = bounds.as_ref().and_then(|(low, _)| place.scope().lower_bound(low));
+    let most = bounds.as_ref().and_then(|(_, high)| place.scope().upper_bound(high));
+    let low = side(place, &function, least, -1)?;
+    let high = side(place, &function, most, 1)?;
+    let mut rows: Vec<i64> = Vec::new();
+    for number in low..=high {
+        rows.push(at(place, &function, number).and_then(|values| values.get(&index)?.to_i64s()?.first().copied())?);
+    }
+    let (low, high, rows) = trimmed(low, high, &rows)?;
+    let is_inside = least.is_some_and(|bound| bound >= low) && most.is_some_and(|bound| bound <= high);
+    let clip = Some((low, high)).filter(|_| !is_inside);
+    if freed(place, &function) <= usize::from(clip.is_some()) {
+        return None;
+    }
+    let environment = Environment { model: place.model, outer: &|_| None, bindings: &[] };
+    let operands = vec![Some(Data::Tensor(table.clone())), Some(Data::Tensor(Tensor::vector(rows)))];
+    let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0).ok()?;
+    let rows = results.first().and_then(Data::tensor)?.clone();
+    if rows.byte_len() > table.byte_len().saturating_add(MAX_ADDED) {
+        return None;
+    }
+    look_up(place, function.argument, rows, clip)
+}
+
+/// The lookup of the rows that the argument says itself, clipped.
+fn look_up(place: &Place<'_>, argument: ValueId, rows: Tensor, clip: Option<(i64, i64)>) -> Option<Edit> {
+    let node = place.node()?;
+    let mut edit = place.edit()?;
+    let table = edit.constant(node.input(0)?, "rows", rows);
+    let mut index = argument;
+    if let Some((low, high)) = clip {
+        index = edit.new_value(argument, "clipped");
+        let bound = |number: i64, name: &str| ClipBound {
+            number: number as f64,
+            tensor: Tensor::scalar(number),
+            name: format!("{}_{name}", place.model.value(argument).name),
+        };
+        let clip = crate::ir::NewNode::new("Clip", [Some(argument)]);
+        let bounds = [Some(bound(low, "least")), Some(bound(high, "most"))];
+        let clip = place.build(&mut edit, index).clip(clip, bounds)?;
+        edit.insert.push(clip.output(index));
+    }
+    let axis = node.int("axis", 0)?;
+    place.instead(edit, Build::gather(table, index, axis))
+}
+
+/// The nodes that compute an integer tensor place by place of one that counts.
+fn function(place: &Place<'_>, result: ValueId) -> Option<Function> {
+    let mut nodes: Vec<NodeId> = Vec::new();
+    let mut arguments: Vec<ValueId> = Vec::new();
+    let mut waiting = vec![result];
+    while let Some(value) = waiting.pop() {
+        if place.constant(value).is_some() {
+            continue;
+        }
+        let counts = value != result && counting(place, value).is_some_and(|count| !count.is_splat());
+        if counts && !arguments.contains(&value) {
+            arguments.push(value);
+        }
+        if counts {
+            continue;
+        }
+        let id = plain_producer(place, value)?;
+        if !nodes.contains(&id) {
+            nodes.push(id);
+            waiting.extend(place.model.node(id)?.inputs().iter().flatten());
+        }
+        if nodes.len() > MAX_NODES {
+            return None;
+        }
+    }
+    // Of several, all but one may be computed of the others.
+    for _ in 0..4 {
+        let [_, _, ..] = arguments.as_slice() else { break };
+        let of_others = |&value: &ValueId| {
+            let id = plain_producer(place, value)?;
+            let inputs = place.model.node(id)?.inputs().iter().flatten();
+            let all = inputs.into_iter().all(|input| place.constant(*input).is_some() || arguments.contains(input));
+            all.then_some((value, id))
+        };
+        let (value, id) = arguments.iter().find_map(of_others)?;
+        arguments.retain(|other| *other != value);
+        nodes.push(id);
+    }
+    let &[argument] = arguments.as_slice() else { return None };
+    if place.dtype(argument)? != DType::Int64 {
+        return None;
+    }
+    // Operands before readers.
+    let mut known = vec![argument];
+    let mut ordered = Vec::with_capacity(nodes.len());
+    while ordered.len() < nodes.len() {
+        let is_ready = |id: &&NodeId| {
+            let node = place.model.node(**id);
+            let inputs = node.map(|node| node.inputs().iter().flatten().copied().collect::<Vec<_>>());
+            let ready = |input: &ValueId| known.contains(input) || place.constant(*input).is_some();
+            !ordered.contains(*id) && inputs.is_some_and(|inputs| inputs.iter().all(ready))
+        };
+        let &next = nodes.iter().find(is_ready)?;
+        known.push(place.model.node(next)?.output(0)?);
+        ordered.push(next);
+    }
+    Some(Function { argument, result, nodes: ordered })
+}
+
+/// The node that computes a value, if it is pointwise, of the default domain and of this graph, and all numbers in it are plain.
+fn plain_producer(place: &Place<'_>, value: ValueId) -> Option<NodeId> {
+    let is_plain = |dtype: DType| matches!(dtype, DType::Int64 | DType::Bool | DType::Float | DType::Double);
+    let (id, node) = place.producer_with(value, |traits| {
+        traits.pointwise.is_some_and(|own| matches!(own.operands, Operands::Broadcast | Operands::First))
+    })?;
+    let meets = place.view(id)?.traits().pointwise?.meets(place.opset);
+    let plain = |input: &ValueId| match place.constant(*input) {
+        Some(tensor) => tensor.len() == 1,
+        None => place.dtype(*input).is_some_and(is_plain),
+    };
+    let all = node.inputs().iter().flatten().all(plain);
+    (all && meets && node.outputs().len() == 1 && is_plain(place.dtype(value)?)).then_some(id)
+}
+
+/// The number in this direction (1 up, −1 down) from which on the function is held, or else that which is the bound of its argument.
+fn side(place: &Place<'_>, function: &Function, bound: Option<i64>, direction: i64) -> Option<i64> {
+    if let Some(bound) = bound.filter(|bound| (-4..=4).contains(bound)) {
+        return Some(bound);
+    }
+    let mut reach = 1i64;
+    while reach <= MAX_REACH {
+        if is_held(place, function, reach.checked_mul(direction)?, FARTHEST.checked_mul(direction)?) {
+            return reach.checked_mul(direction);
+        }
+        reach = reach.checked_mul(2)?;
+    }
+    bound.filter(|bound| (-MAX_REACH..=MAX_REACH).contains(bound))
+}
+
+/// The values of a function at a number, as far as they can be computed.
+fn at(place: &Place<'_>, function: &Function, number: i64) -> Option<FxHashMap<ValueId, Tensor>> {
+    let environment = Environment { model: place.model, outer: &|_| None, bindings: &[] };
+    let mut values: FxHashMap<ValueId, Tensor> = FxHashMap::default();
+    values.insert(function.argument, Tensor::scalar(number));
+    for &id in &function.nodes {
+        let node = place.model.node(id)?;
+        let value_of = |input: ValueId| values.get(&input).or_else(|| place.constant(input)).cloned();
+        let output = node.output(0)?;
+        if node.is("Where") {
+            // What is not chosen need not be a number.
+            let chosen = value_of(node.input(0)?)
+                .and_then(|flag| flag.to_i64s()?.first().copied())
+                .and_then(|flag| value_of(node.input(if flag != 0 { 1 } else { 2 })?));
+            if let Some(chosen) = chosen {
+                values.insert(output, chosen);
+            }
+            continue;
+        }
+        let operands = node.inputs().iter().map(|input| match input {
+            Some(input) => value_of(*input).map(|tensor| Some(Data::Tensor(tensor))),
+            None => Some(None),
+        });
+        let Some(operands) = operands.collect::<Option<Vec<_>>>() else { continue };
+        let results = evaluate_node(&environment, id, node, operands, place.budget, SliceRule::Agree, 0);
+        let Some(tensor) = results.ok().and_then(|results| results.first().and_then(Data::tensor).cloned()) else {
+            continue;
+        };
+        let is_small = tensor.dtype() != DType::Int64
+            || tensor.to_i64s().is_some_and(|numbers| {
+                numbers.iter().all(|number| number.checked_abs().is_some_and(|number| number < MAX_INTEGER))
+            });
+        let is_number = tensor.to_f64s().is_none_or(|numbers| numbers.iter().all(|number| !number.is_nan()));
+        if is_small && is_number && tensor.len() == 1 {
+            values.insert(output, tensor);
+        }
+    }
+    Some(values)
+}
+
+/// Whether a function has one result for all arguments between two numbers of one sign.
+fn is_held(place: &Place<'_>, function: &Function, from: i64, to: i64) -> bool {
+    let (Some(first), Some(last)) = (at(place, function, from), at(place, function, to)) else { return false };
+    let mut courses: FxHashMap<ValueId, Course> = FxHashMap::default();
+    courses.insert(function.argument, Course::Ordered);
+    for &id in &function.nodes {
+        let Some(output) = place.model.node(id).and_then(|node| node.output(0)) else { return false };
+        let course = course_of(place, id, &courses, (&first, &last)).unwrap_or(Course::Open);
+        courses.insert(output, course);
+    }
+    courses.get(&function.result) == Some(&Course::Held)
+}
+
+/// A function's values at two arguments.
+type Ends<'e> = (&'e FxHashMap<ValueId, Tensor>, &'e FxHashMap<ValueId, Tensor>);
+
+fn course_of(
+    place: &Place<'_>,
+    id: NodeId,
+    courses: &FxHashMap<ValueId, Course>,
+    (first, last): Ends<'_>,
+) -> Option<Course> {
+    let node = place.model.node(id)?;
+    let output = node.output(0)?;
+    let course = |value: ValueId| match courses.get(&value) {
+        Some(course) => *course,
+        None => Course::Held,
+    };
+    if node.is("Where") && course(node.input(0)?) == Course::Held {
+        let flag = node.input(0)?;
+        let flag = first.get(&flag).or_else(|| place.constant(flag))?.to_i64s()?.first().copied()?;
+        return Some(course(node.input(if flag != 0 { 1 } else { 2 })?));
+    }
+    let moving: Vec<usize> = (0..node.inputs().len())
+        .filter(|&slot| node.input(slot).is_some_and(|input| course(input) != Course::Held))
+        .collect();
+    let traits = place.view(id)?.traits();
+    let ordered = match (&moving[..], traits.ordered, traits.monotone) {
+        ([], ..) => return Some(Course::Held),
+        (&[0], _, Some(_)) => true,
+        (&[slot], Some(Ordered { operands, one_sign }), _) => {
+            let operand = node.input(slot)?;
+            let sign = |values: &FxHashMap<ValueId, Tensor>| {
+                values
+                    .get(&operand)?
+                    .to_f64s()
+                    .or_else(|| {
+                        Some(values.get(&operand)?.to_i64s()?.into_iter().map(|number| number as f64).collect())
+                    })?
+                    .first()
+                    .copied()
+            };
+            let same_sign = sign(first)? * sign(last)? >= 0.0;
+            slot < operands && (!one_sign || same_sign) && others_are_small(place, id, slot)
+        }
+        _ => false,
+    };
+    let is_known = course(node.input(*moving.first()?)?) == Course::Ordered && ordered;
+    let (low, high) = (first.get(&output)?, last.get(&output)?);
+    Some(match is_known {
+        true if low.same(high) => Course::Held,
+        true => Course::Ordered,
+        false => Course::Open,
+    })
+}
+
+/// Whether the constant integers beside an operand are too small to make anything wrap.
+fn others_are_small(place: &Place<'_>, id: NodeId, slot: usize) -> bool {
+    let Some(node) = place.model.node(id) else { return false };
+    let mut others = node.inputs().iter().enumerate().filter(|(at, _)| *at != slot).filter_map(|(_, other)| *other);
+    others.all(|other| match place.constant(other) {
+        Some(tensor) if tensor.dtype() == DType::Int64 => tensor.to_i64s().is_some_and(|numbers| {
+            numbers.iter().all(|number| number.checked_abs().is_some_and(|number| number <= MAX_FACTOR))
+        }),
+        _ => true,
+    })
+}
+
+/// Without the arguments at both ends at which the function has the same result as at the next one, those on both sides of 0 aside; with the
+/// rows in the order in which the arguments look them up: from 0 on, then those below 0.
+fn trimmed(low: i64, high: i64, rows: &[i64]) -> Option<(i64, i64, Vec<i64>)> {
+    let mut rows: Vec<i64> = rows.to_vec();
+    let (mut low, mut high) = (low, high);
+    while high > 0 && rows.len() > 1 && rows.last() == rows.get(rows.len().checked_sub(2)?) {
+        rows.pop();
+        high = high.checked_sub(1)?;
+    }
+    let equal = rows.windows(2).take_while(|pair| pair.first() == pair.get(1)).count();
+    let spare = equal.min(usize::try_from(low.checked_neg()?).unwrap_or(0));
+    rows.drain(..spare);
+    low = low.checked_add(i64::try_from(spare).ok()?)?;
+    // Arguments that do not occur look up what the nearest does.
+    while low > 0 {
+        rows.insert(0, *rows.first()?);
+        low = low.checked_sub(1)?;
+    }
+    while high < 0 {
+        rows.push(*rows.last()?);
+        high = high.checked_add(1)?;
+    }
+    let below = usize::try_from(low.checked_neg()?).ok()?;
+    rows.rotate_left(below);
+    (rows.len() > 1).then_some((low, high, rows))
+}
+
+/// How many of the nodes nobody needs once the lookup is by the argument.
+fn freed(place: &Place<'_>, function: &Function) -> usize {
+    let mut gone = vec![place.id];
+    for &id in function.nodes.iter().rev() {
+        let Some(output) = place.model.node(id).and_then(|node| node.output(0)) else { continue };
+        if place.model.is_read_only_by(output, &gone) {
+            gone.push(id);
+        }
+    }
+    gone.len().saturating_sub(1)
+}
