@@ -30,8 +30,11 @@ impl Survey {
             for at in 0..count {
                 let scalar = scalars.as_ref().and_then(|scalars| scalars.get(at)).unwrap_or(&Scalar::Unknown);
                 let formula = formulas.get(at);
-                let term = match (self.terms.of_scalar(scalar), formula, moved.as_ref().and_then(|moved| moved.get(at)))
-                {
+                let term = match (
+                    self.terms.of_scalar(scalar, facts.scope()),
+                    formula,
+                    moved.as_ref().and_then(|moved| moved.get(at)),
+                ) {
                     (Some(term), ..) => term,
                     (None, Some(formula), _) => self.terms.intern(Term::Applied(formula.clone())),
                     (None, None, Some(&term)) => term,
@@ -68,7 +71,7 @@ impl Survey {
         let mut terms = Terms::new();
         for at in 0..count {
             let scalar = scalars.as_ref().and_then(|scalars| scalars.get(at)).unwrap_or(&Scalar::Unknown);
-            let term = self.terms.of_scalar(scalar);
+            let term = self.terms.of_scalar(scalar, facts.scope());
             terms.push(term.unwrap_or_else(|| self.terms.intern(Term::Element(value, at))));
         }
         self.elements.insert(value, terms.clone());
