@@ -86,6 +86,11 @@ impl Scope {
         Prover::new(self).interval(a)
     }
 
+    /// What interval arithmetic says where each of these symbols is within its interval as well.
+    pub(super) fn interval_within(&self, a: &Dim, cases: Vec<(Symbol, Interval)>) -> Interval {
+        Prover { cases, ..Prover::new(self) }.interval(a)
+    }
+
     /// The best upper bound that can be proved.
     pub(super) fn proved_high(&self, a: &Dim) -> Option<i128> {
         self.proved_low(&a.scaled(-1)?)?.checked_neg()
