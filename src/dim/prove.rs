@@ -10,7 +10,8 @@
 //! - `a − b + 1 ≤ b·⌊a/b⌋ ≤ a` for `b > 0`, after which `p` is bounded by the ceiling of a bound of `b·p`;
 //! - a given relation `r ≥ 0` may be subtracted any number of times.
 //!
-//! No law picks numbers for the symbols, and every step is bounded by the prover's fuel.
+//! No law picks numbers for the symbols, and every step is bounded by the prover's fuel. So are all questions of a scope together: a file
+//! can hold any number of them, and once [`MOST_LOOKS`] are spent only interval arithmetic answers.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -26,6 +27,8 @@ use rustc_hash::FxHashMap;
 
 /// Polynomials one question may look at.
 const FUEL: u32 = 32;
+/// Polynomials all questions of a scope may look at: some forty times what a model with hundreds of size nodes needs.
+const MOST_LOOKS: u32 = 1 << 19;
 /// Laws applied one after the other.
 const LEVELS: u32 = 6;
 /// Cases assumed one inside the other.
@@ -132,7 +135,7 @@ impl<'s> Prover<'s> {
             relations: Vec::new(),
             seen: FxHashMap::default(),
             narrowed: RefCell::default(),
-            fuel: FUEL,
+            fuel: FUEL.min(MOST_LOOKS.saturating_sub(scope.looks.get())),
         }
     }
 
@@ -217,6 +220,7 @@ impl<'s> Prover<'s> {
             return *low;
         }
         self.fuel = self.fuel.saturating_sub(1);
+        self.scope.looks.set(self.scope.looks.get().saturating_add(1));
         // Met again further down, it would only go round in circles.
         self.seen.insert(p.clone(), (level, quick));
         let best = self.searched_low(p, quick, goal, level);
