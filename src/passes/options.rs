@@ -107,8 +107,8 @@ options! {
     opset: Option<i64> = None;
     /// Whether the model's metadata tells this program's version and what it was asked to do.
     stamp: bool = true;
-    /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work. Otherwise such nodes are
-    /// left as they are, and told of.
+    /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work, be it by what the file declares
+    /// of its tensors, and one that declares what is proved false. Otherwise such nodes are left as they are, and told of.
     strict: bool = false;
     --
     /// Names of rewrite rules and passes to leave out.
