@@ -224,7 +224,7 @@ fn compared(
 ) -> Result<(Option<Difference>, Told), String> {
     let limits = Limits { bytes: MOST_BYTES, work: MOST_WORK, until, rule: options.slice_rule };
     let before = evaluate(original, case, None, &limits).map_err(|decline| format!("the original: {decline}"))?;
-    let is_empty = |data: &Data| data.tensor().is_some_and(|tensor| tensor.len() == 0);
+    let is_empty = |data: &Data| data.tensor().is_some_and(|tensor| tensor.is_empty());
     let told = if before.outputs.iter().all(is_empty) { Told::Nothing } else { Told::Elements };
     let found = |what: String| (Some(Difference { given: case.told(original), what }), told);
     let after = match evaluate(folded, case, Some(original), &limits) {
