@@ -512,6 +512,8 @@ def misjudged(model, values):
             spatial = first.ndim - 2
             if first.shape[1] == 0:
                 return "a convolution of no channels"
+            if name in ("Conv", "ConvTranspose") and second is not None and second.size == 0:
+                return "a convolution with no weights is whatever was in memory"
             kernel = attributes.get("kernel_shape", second.shape[2:] if second is not None else [])
             pads, dilations = attributes.get("pads", [0] * 2 * spatial), attributes.get("dilations", [1] * spatial)
             sizes = zip(first.shape[2:], kernel, dilations, pads[:spatial], pads[spatial:])

@@ -55,7 +55,7 @@ pub enum ErrorKind {
     Assumption,
     /// The part of the model that was asked for does not exist, or is not whole.
     Extraction,
-    /// No run of the model can succeed, and [`strict`](crate::Options::strict) was asked for.
+    /// No run of the model can succeed, or what it declares is false, and [`strict`](crate::Options::strict) was asked for.
     Impossible,
     /// A node is not evaluated: this program does not know how, runtimes disagree, or it cannot work on the values it got.
     NotEvaluated,
@@ -215,7 +215,7 @@ fn of_run(error: &RunError) -> ErrorKind {
         RunError::Refused(_) => ErrorKind::Malformed,
         RunError::Opset(OpsetError::NoSuch { .. }) => ErrorKind::Usage,
         RunError::Opset(_) => ErrorKind::Unsupported,
-        RunError::Impossible { .. } => ErrorKind::Impossible,
+        RunError::Impossible { .. } | RunError::Contradiction { .. } => ErrorKind::Impossible,
     }
 }
 

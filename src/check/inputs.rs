@@ -1,7 +1,7 @@
 //! Sizes and inputs that are made to tell two models apart.
 //!
-//! Sizes: ordinary ones, then 0, 1, primes and what the options allow at the ends. Integers are small, so that they serve as indices. Floats
-//! are ordinary, or near a number in the model; −0 is among them, and, where results must be equal bit for bit, NaN, infinities, subnormals
+//! Sizes: ordinary ones, then 0, 1, primes and what the options allow at the ends. Integers are small, so that they serve as indices, or
+//! near a number in the model, if it runs with those. Floats are ordinary, or near a number in the model; −0 is among them, and, where results must be equal bit for bit, NaN, infinities, subnormals
 //! and the largest numbers. Every other case gives inputs that have a default, and branches and loops what decides them otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +42,7 @@ pub struct Draw<'a> {
     symbols: BTreeMap<String, Vec<i64>>,
     /// Numbers in the original, near which its functions may turn: bounds, thresholds.
     constants: Vec<f64>,
+    integers: Vec<i64>,
     exact: bool,
 }
 
@@ -138,6 +139,7 @@ impl<'a> Draw<'a> {
             assumptions: &options.assumptions,
             symbols: BTreeMap::new(),
             constants: constants(original),
+            integers: integers(original),
             exact: options.exact,
         };
         for name in names {
@@ -193,7 +195,14 @@ impl<'a> Draw<'a> {
             let count = shape.iter().try_fold(1_usize, |count, &size| count.checked_mul(size));
             let Some(count) = count.filter(|&count| count <= left) else { continue };
             left -= count;
-            let kinds = Kinds { is_wild, number, near: if number % 2 == 1 { &self.constants } else { &[] } };
+            let is_near = number % 2 == 1;
+            let kinds = Kinds {
+                is_wild,
+                number,
+                near: if is_near { &self.constants } else { &[] },
+                // Where integers are indices the model does not run with most of these.
+                near_whole: if is_near && attempt == 0 { &self.integers } else { &[] },
+            };
             if let Some(tensor) = tensor(input.dtype, &shape, count, &kinds, &mut numbers) {
                 inputs.insert(input.name.clone(), Data::Tensor(tensor));
             }
@@ -284,6 +293,29 @@ fn constants(model: &Model) -> Vec<f64> {
     found
 }
 
+/// The same of integers: those in small constants, in order.
+fn integers(model: &Model) -> Vec<i64> {
+    let mut found = BTreeSet::new();
+    let mut of_tensor = |tensor: &Tensor| {
+        if tensor.len() <= SMALL {
+            found.extend(tensor.to_i64s().unwrap_or_default());
+        }
+    };
+    for graph in model.graphs() {
+        for &value in model.graph(graph).initializers() {
+            model.value(value).tensor().into_iter().for_each(&mut of_tensor);
+        }
+        let attributes = model.graph(graph).nodes().filter_map(|id| model.node(id)).flat_map(|node| &node.attributes);
+        for attribute in attributes {
+            if let Attribute::Tensor(tensor, _) = &attribute.value {
+                of_tensor(tensor);
+            }
+        }
+    }
+    found.retain(|number| number.unsigned_abs() <= LARGEST as u64);
+    found.into_iter().take(MOST_CONSTANTS).collect()
+}
+
 /// Which numbers an input is made of.
 struct Kinds<'a> {
     is_wild: bool,
@@ -291,11 +323,12 @@ struct Kinds<'a> {
     number: usize,
     /// Numbers in whose neighbourhood some are to be.
     near: &'a [f64],
+    near_whole: &'a [i64],
 }
 
 /// Numbers of a type; nothing for types that models are not given.
 fn tensor(dtype: DType, shape: &[usize], count: usize, kinds: &Kinds<'_>, numbers: &mut Numbers) -> Option<Tensor> {
-    let &Kinds { is_wild, number, near } = kinds;
+    let &Kinds { is_wild, number, near, .. } = kinds;
     let mut real = || {
         let ordinary = numbers.real();
         match numbers.below(8) {
@@ -323,25 +356,41 @@ fn tensor(dtype: DType, shape: &[usize], count: usize, kinds: &Kinds<'_>, number
             let word = |numbers: &mut Numbers| words.get(numbers.below(words.len())).cloned().unwrap_or_default();
             Tensor::from_strings(shape, (0..count).map(|_| word(numbers)).collect())
         }
-        _ => return whole(dtype, shape, count, number, numbers),
+        _ => return whole(dtype, shape, count, kinds, numbers),
     };
     made.ok()
 }
 
-/// Integers that may be indices, counts and the like: not all 0, and below 0 now and then.
-fn whole(dtype: DType, shape: &[usize], count: usize, number: usize, numbers: &mut Numbers) -> Option<Tensor> {
-    let low = if number % 4 == 3 && dtype.is_signed_integer() { -1 } else { 0 };
-    let drawn: Vec<i8> = (0..count).map(|_| i8::try_from(numbers.below(3)).unwrap_or(0) + low).collect();
-    let unsigned = drawn.iter().map(|number| number.unsigned_abs());
+/// Integers that may be indices, counts and the like: not all 0, and below 0 now and then; or what is near a number of the model, and the
+/// number itself above all.
+fn whole(dtype: DType, shape: &[usize], count: usize, kinds: &Kinds<'_>, numbers: &mut Numbers) -> Option<Tensor> {
+    let low = if kinds.number % 4 == 3 && dtype.is_signed_integer() { -1 } else { 0 };
+    let draw = |numbers: &mut Numbers| {
+        let small = i64::try_from(numbers.below(3)).unwrap_or(0);
+        match numbers.below(4) {
+            0 | 1 if !kinds.near_whole.is_empty() => {
+                let constant = kinds.near_whole.get(numbers.below(kinds.near_whole.len())).copied().unwrap_or(0);
+                constant.saturating_add([0, 0, -1, 1].get(numbers.below(4)).copied().unwrap_or(0))
+            }
+            _ => small + low,
+        }
+    };
+    let drawn: Vec<i64> = (0..count).map(|_| draw(numbers)).collect();
+    macro_rules! of_type {
+        ($type:ty) => {{
+            let element = |&number: &i64| <$type>::try_from(number).unwrap_or(1);
+            Tensor::from_vec(shape, drawn.iter().map(element).collect())
+        }};
+    }
     let made = match dtype {
-        DType::Int64 => Tensor::from_vec(shape, drawn.iter().map(|&number| i64::from(number)).collect()),
-        DType::Int32 => Tensor::from_vec(shape, drawn.iter().map(|&number| i32::from(number)).collect()),
-        DType::Int16 => Tensor::from_vec(shape, drawn.iter().map(|&number| i16::from(number)).collect()),
-        DType::Int8 => Tensor::from_vec(shape, drawn),
-        DType::Uint64 => Tensor::from_vec(shape, unsigned.map(u64::from).collect()),
-        DType::Uint32 => Tensor::from_vec(shape, unsigned.map(u32::from).collect()),
-        DType::Uint16 => Tensor::from_vec(shape, unsigned.map(u16::from).collect()),
-        DType::Uint8 => Tensor::from_vec(shape, unsigned.collect()),
+        DType::Int64 => Tensor::from_vec(shape, drawn),
+        DType::Int32 => of_type!(i32),
+        DType::Int16 => of_type!(i16),
+        DType::Int8 => of_type!(i8),
+        DType::Uint64 => of_type!(u64),
+        DType::Uint32 => of_type!(u32),
+        DType::Uint16 => of_type!(u16),
+        DType::Uint8 => of_type!(u8),
         _ => return None,
     };
     made.ok()

@@ -113,9 +113,23 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// The stack that commands run on. What the system gives the first thread is a setting of the user's, which may be too little for graphs
+/// within graphs.
+const STACK: usize = 8 << 20;
+
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
-    ExitCode::from(run(std::env::args_os()))
+    // Ends the process from within, for a thread that ends gives back its memory piece by piece.
+    let work = || std::process::exit(run(std::env::args_os()).into());
+    let thread = std::thread::Builder::new().name("main".to_string()).stack_size(STACK).spawn(work);
+    match thread.map(std::thread::JoinHandle::<()>::join) {
+        // Only a panic comes back, which has been told.
+        Ok(_) => ExitCode::from(101),
+        Err(error) => {
+            say(Style::Error, "error", &format!("no thread can be started: {error}"));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Runs the program on arguments, its name being the first, and gives its exit code. Returns in any case, so that it can be called

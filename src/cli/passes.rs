@@ -52,7 +52,7 @@ pub(super) struct Passes {
     /// Leave what computes a constant of more bytes than this (16K, 1MB).
     #[arg(long, value_name = "SIZE", value_parser = sizes::bytes, help_heading = "What is done")]
     fold_size_threshold: Option<usize>,
-    /// Refuse a model of which no run can succeed, instead of leaving the nodes that cannot work as they are.
+    /// Refuse a model of which no run can succeed, or that declares false types, instead of leaving the nodes that cannot work as they are.
     #[arg(long, help_heading = "What is done")]
     strict: bool,
     /// Leave a rewrite rule or pass out; `rules` lists their names. Takes several.

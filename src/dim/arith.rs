@@ -114,6 +114,15 @@ impl Scope {
         self.or_fresh(self.try_abs(a))
     }
 
+    /// `a` in the form that arithmetic gives now, which is that of `a + 0`. An expression that is older than an equality may name a symbol
+    /// that later results are written without.
+    pub fn current(&self, a: &Dim) -> Dim {
+        if a.as_const().is_some() {
+            return a.clone();
+        }
+        self.settle(self.resolve(a)).unwrap_or_else(|| a.clone())
+    }
+
     pub(super) fn try_add(&self, a: &Dim, b: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
             return a.checked_add(b).map(Dim::constant);

@@ -10,7 +10,8 @@
 //! - `a − b + 1 ≤ b·⌊a/b⌋ ≤ a` for `b > 0`, after which `p` is bounded by the ceiling of a bound of `b·p`;
 //! - a given relation `r ≥ 0` may be subtracted any number of times.
 //!
-//! No law picks numbers for the symbols, and every step is bounded by the prover's fuel.
+//! No law picks numbers for the symbols, and every step is bounded by the prover's fuel. So are all questions of a scope together: a file
+//! can hold any number of them, and once [`MOST_LOOKS`] are spent only interval arithmetic answers.
 
 mod relations;
 
@@ -27,6 +28,8 @@ use rustc_hash::FxHashMap;
 
 /// Polynomials one question may look at.
 const FUEL: u32 = 32;
+/// Polynomials all questions of a scope may look at: some forty times what a model with hundreds of size nodes needs.
+const MOST_LOOKS: u32 = 1 << 19;
 /// Laws applied one after the other.
 const LEVELS: u32 = 6;
 /// Cases assumed one inside the other.
@@ -85,6 +88,11 @@ impl Scope {
         Prover::new(self).interval(a)
     }
 
+    /// What interval arithmetic says where each of these symbols is within its interval as well.
+    pub(super) fn interval_within(&self, a: &Dim, cases: Vec<(Symbol, Interval)>) -> Interval {
+        Prover { cases, ..Prover::new(self) }.interval(a)
+    }
+
     /// The best upper bound that can be proved.
     pub(super) fn proved_high(&self, a: &Dim) -> Option<i128> {
         self.proved_low(&a.scaled(-1)?)?.checked_neg()
@@ -126,7 +134,7 @@ impl<'s> Prover<'s> {
             relations: Vec::new(),
             seen: FxHashMap::default(),
             narrowed: RefCell::default(),
-            fuel: FUEL,
+            fuel: FUEL.min(MOST_LOOKS.saturating_sub(scope.looks.get())),
         }
     }
 
@@ -212,6 +220,7 @@ impl<'s> Prover<'s> {
         }
         self.fuel = self.fuel.saturating_sub(1);
         count(10);
+        self.scope.looks.set(self.scope.looks.get().saturating_add(1));
         // Met again further down, it would only go round in circles.
         self.seen.insert(p.clone(), (level, quick));
         let best = self.searched_low(p, quick, goal, level);

@@ -43,6 +43,8 @@ pub struct Scope {
     pub(super) doubts: RefCell<Option<Doubts>>,
     /// The first of the symbols of which more has become known since somebody asked.
     learned: Cell<Option<u32>>,
+    /// How many polynomials the prover has looked at in all.
+    pub(super) looks: Cell<u32>,
 }
 
 #[derive(Debug, Default)]

@@ -5,17 +5,25 @@
 //! Shape and Size give and what is joined or sliced from them is made of these. The integers that a run is given or computes
 //! ([`Scope::fresh_value`], [`Scope::fresh_integer`]) are no sizes: they may be any number of their type.
 //!
-//! That what is computed of sizes fits the integers it is computed in is taken for granted. Of other integers it has to follow from
-//! their bounds: `k·k` of a run-time `int32` is negative for `k = 50000`.
+//! That products of sizes fit the integers they are computed in is taken for granted, because they count elements of tensors. What they
+//! are multiplied by and what is added to them may be any number of the model, so that is not taken for granted: `2³⁰·s` in `int32` is
+//! 0 for `s = 4`, and `s + (2⁶³ − 1)` is negative. Of other integers it has to follow from their bounds: `k·k` of a run-time `int32` is
+//! negative for `k = 50000`.
 
 use rustc_hash::FxHashMap;
 
 use super::Symbol;
+use super::bounds::Interval;
 use super::expr::Dim;
+use super::monomial::{Atom, Factor, Summand};
 use super::scope::Scope;
 
 /// What a size stays below where it meets integers that are no sizes, for types of up to 32 bits and for wider ones.
 const MIXED_LIMIT: [i64; 2] = [1 << 24, 1 << 40];
+
+/// What a product of sizes may be where the numbers that it is multiplied by and added to have to leave room for it, as a power of two: for
+/// types of up to 32 bits and for wider ones.
+const ROOM: [u32; 2] = [12, 22];
 
 impl Scope {
     /// Whether every symbol of the expression is a size.
@@ -31,7 +39,8 @@ impl Scope {
             return true;
         }
         if self.is_of_sizes(dim) {
-            return signed || self.lower_bound(dim).is_some_and(|low| low >= 0);
+            let is_signed_right = signed || self.lower_bound(dim).is_some_and(|low| low >= 0);
+            return is_signed_right && self.leaves_room(dim, bits);
         }
         let (least, most) = match (wide, signed) {
             (true, true) => (i64::MIN, i64::MAX),
@@ -53,6 +62,32 @@ impl Scope {
         let (low, high) = self.bounds(&bounded);
         low.is_some_and(|low| low >= least) && high.is_some_and(|high| high <= most)
     }
+
+    /// Whether an expression of sizes stays within a type while the products of sizes in it are as large as [`ROOM`] says.
+    fn leaves_room(&self, dim: &Dim, bits: usize) -> bool {
+        let room = ROOM.get(usize::from(bits > 32)).copied().unwrap_or(0);
+        let share = room.checked_div(degree(dim).max(1)).unwrap_or(0).max(1);
+        let ordinary = 1i128 << share;
+        let cases = dim.symbols().into_iter().map(|symbol| {
+            let low = self.with_table(|table| table.interval(symbol)).low.unwrap_or(0);
+            (symbol, Interval { low: Some(low), high: Some(ordinary.max(low)) })
+        });
+        let Interval { low, high } = self.interval_within(dim, cases.collect());
+        let limit = 1i128 << bits.saturating_sub(1).min(64);
+        low.is_some_and(|low| low >= -limit) && high.is_some_and(|high| high < limit)
+    }
+}
+
+/// How many sizes are multiplied at most, those inside floor divisions and maxima included.
+fn degree(dim: &Dim) -> u32 {
+    let of_atom = |atom: &Atom| match atom {
+        Atom::Symbol(_) => 1,
+        Atom::Floor(floor) => degree(&floor.numerator),
+        Atom::Max(members) => members.iter().map(degree).max().unwrap_or(0),
+    };
+    let of_factor = |factor: &Factor| factor.exponent.saturating_mul(of_atom(&factor.atom));
+    let of_term = |term: &Summand| term.monomial.factors().iter().map(of_factor).fold(0, u32::saturating_add);
+    dim.terms().iter().map(of_term).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -68,6 +103,18 @@ mod tests {
         assert!(scope.is_of_sizes(&scope.mul(&n, &n)) && !scope.is_of_sizes(&scope.add(&n, &any)));
         for (dim, bits, fits) in [
             (scope.mul(&n, &n), 32, true),
+            (scope.product([&n; 8]), 32, true),
+            (scope.product([&n, &n, &n, &n, &Dim::constant(1024)]), 32, true),
+            (scope.mul(&n, &Dim::constant(1 << 30)), 32, false),
+            (scope.mul(&n, &Dim::constant(1 << 30)), 64, true),
+            (scope.mul(&n, &Dim::constant(1 << 62)), 64, false),
+            (scope.add(&n, &Dim::constant(i32::MAX.into())), 32, false),
+            (scope.add(&n, &Dim::constant(i64::MAX)), 64, false),
+            (scope.sub(&Dim::constant(i64::MAX), &n), 64, true),
+            (scope.sub(&Dim::constant(i64::MIN), &n), 64, false),
+            (scope.min(&n, &Dim::constant(i64::MAX)), 64, true),
+            (scope.add(&scope.min(&n, &Dim::constant(1 << 30)), &Dim::constant(1 << 30)), 32, true),
+            (scope.mul(&scope.floor_div(&n, &Dim::constant(3)), &Dim::constant(1 << 31)), 32, false),
             (any.clone(), 64, true),
             (any.clone(), 32, false),
             (scope.add(&any, &Dim::constant(1)), 64, false),

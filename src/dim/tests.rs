@@ -586,3 +586,19 @@ fn the_shortest_equal_form_is_written() {
     assert_eq!(dense("-floor((S + 3)/4)"), "(-S)//4");
     assert_eq!(dense("-floor((5*S + 3)/9)*H"), "-H*((5*S+3)//9)");
 }
+
+#[test]
+fn questions_without_end_are_answered_by_intervals() {
+    let scope = Scope::new();
+    let [a, b] = ["a", "b"].map(|name| Dim::symbol(scope.named(name)));
+    let question = |scope: &Scope| {
+        let product = scope.mul(&a, &b);
+        scope.ge(&scope.mul(&product, &product), &product)
+    };
+    assert!(question(&scope).is_yes());
+    let tired = Scope::new();
+    let [_, _] = ["a", "b"].map(|name| tired.named(name));
+    tired.looks.set(u32::MAX);
+    assert_eq!(question(&tired), Answer::Unknown);
+    assert!(tired.ge(&scope.add(&a, &b), &Dim::constant(0)).is_yes());
+}

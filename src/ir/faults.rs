@@ -164,9 +164,8 @@ fn changed(tensor: &Tensor, up: bool) -> Option<Tensor> {
     macro_rules! whole {
         ($type:ty) => {
             changed!($type, |value: $type| match value {
-                0 => 1,
-                // Beyond the end is beyond the end.
-                <$type>::MAX => 1,
+                // Beyond either end is beyond it.
+                0 | <$type>::MIN | <$type>::MAX => 1,
                 _ if up => value.wrapping_add(1),
                 _ => value.wrapping_sub(1),
             })

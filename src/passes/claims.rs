@@ -47,8 +47,29 @@ fn shown(dims: impl Iterator<Item = String>) -> String {
     format!("[{}]", dims.collect::<Vec<_>>().join(","))
 }
 
-/// A note for each claim that contradicts what is proved: the node or value it is about, and both types.
-pub fn contradictions(model: &Model, proved: &Facts) -> Vec<(String, EventKind, String)> {
+/// An input of the main graph whose default is of another type than is declared, and what both are.
+pub fn unlike_its_default(model: &Model) -> Option<(String, String)> {
+    model.graph(model.main()).inputs().iter().find_map(|&input| {
+        let place = model.value(input);
+        let (declared, tensor) = (place.declared.as_ref()?, place.tensor()?);
+        let is_other = |(claim, &size): (&DeclaredDim, &usize)| match claim.claim {
+            DimClaim::Value(claimed) => i64::try_from(size) != Ok(claimed),
+            _ => false,
+        };
+        let shape = declared.shape();
+        let wrong = declared.dtype().is_some_and(|dtype| dtype != tensor.dtype())
+            || shape.is_some_and(|dims| dims.len() != tensor.rank() || dims.iter().zip(tensor.shape()).any(is_other));
+        let is = shown(tensor.shape().iter().map(usize::to_string));
+        wrong.then(|| {
+            let reason = format!("its default is {}{is}, which is not what is declared", tensor.dtype().name());
+            (format!("input '{}'", place.name), reason)
+        })
+    })
+}
+
+/// A note for each claim that contradicts what is proved: the node or value it is about, and both types. Sizes that are claimed by name count
+/// if `names` do: a strict reader of the standard compares numbers only, and exporters use one name for several sizes.
+pub fn contradictions(model: &Model, proved: &Facts, names: bool) -> Vec<(String, EventKind, String)> {
     let scope = proved.scope();
     let mut found = Vec::new();
     for value in claimed_values(model) {
@@ -61,7 +82,8 @@ pub fn contradictions(model: &Model, proved: &Facts) -> Vec<(String, EventKind, 
         }
         if let (Some(claimed), Some(dims)) = (declared.shape(), &tensor.shape) {
             let differs = |(claim, dim): (&DeclaredDim, &Dim)| {
-                size_of(scope, &claim.claim).is_some_and(|size| scope.eq(&size, dim).is_no())
+                let counts = names || matches!(claim.claim, DimClaim::Value(_));
+                counts && size_of(scope, &claim.claim).is_some_and(|size| scope.eq(&size, dim).is_no())
             };
             wrong |= claimed.len() != dims.len() || claimed.iter().zip(dims).any(differs);
         }

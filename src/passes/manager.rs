@@ -153,7 +153,7 @@ fn fold(
     let begin = Instant::now();
     let mut walk = premises(model, &scope, options)?;
     if !options.trust_declared_shapes {
-        notes.extend(claims::contradictions(model, &walk.facts));
+        notes.extend(claims::contradictions(model, &walk.facts, true));
     }
     let may_edit = edits.allows_more();
     let mut run = Run::new(options, edits);
@@ -207,7 +207,7 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
     // With trusted claims a node may seem unable to work only because a claim is false, so the model is not refused.
     if options.strict && !options.trust_declared_shapes {
         walk.infer_main(model)?;
-        works(model, &walk)?;
+        conforms(model, &walk, options)?;
     }
     Ok(walk)
 }
@@ -231,10 +231,42 @@ fn needed(model: &Model, walk: &Walk) -> Option<Model> {
 /// Checks that no node that every run computes fails in every run.
 ///
 /// # Errors
-/// A needed node of the main graph can work at no size. Nodes that read an empty tensor are let pass: runtimes do not look at the
-/// rest of the shapes then.
+/// A needed node of the main graph can work at no size.
 fn works(model: &Model, walk: &Walk) -> Result<(), RunError> {
-    let Some(needed) = needed(model, walk) else { return Ok(()) };
+    match hopeless(model, walk) {
+        Some((node, reason)) => Err(RunError::Impossible { node, reason }),
+        None => Ok(()),
+    }
+}
+
+/// What a strict reader of the standard refuses: a node that cannot work, a type that is declared and false, and a node that cannot work
+/// on what is declared. The standard's own shape inference takes declared types as given, too.
+///
+/// # Errors
+/// The first of these.
+fn conforms(model: &Model, walk: &Walk, options: &Options) -> Result<(), RunError> {
+    works(model, walk)?;
+    let contradiction = |(place, reason)| RunError::Contradiction { place, reason };
+    if let Some(input) = claims::unlike_its_default(model) {
+        return Err(contradiction(input));
+    }
+    let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, Budget::for_payload(payload(model)));
+    believing.unstated.clone_from(&walk.unstated);
+    believing.trust_declared = true;
+    believing.replaced.clone_from(&walk.replaced);
+    believing.infer_main(model)?;
+    for facts in [&walk.facts, &believing.facts] {
+        if let Some((place, _, reason)) = claims::contradictions(model, facts, false).into_iter().next() {
+            return Err(contradiction((place, reason)));
+        }
+    }
+    hopeless(model, &believing).map_or(Ok(()), |found| Err(contradiction(found)))
+}
+
+/// A needed node of the main graph that can work at no size, and why. Nodes that read an empty tensor are let pass: runtimes do not look at
+/// the rest of the shapes then.
+fn hopeless(model: &Model, walk: &Walk) -> Option<(String, String)> {
+    let needed = needed(model, walk)?;
     let is_empty = |value: ValueId| {
         let dims = walk.facts.get(value).and_then(Fact::shape);
         dims.is_some_and(|dims| dims.iter().any(|dim| dim.as_const() == Some(0)))
@@ -244,10 +276,8 @@ fn works(model: &Model, walk: &Walk) -> Result<(), RunError> {
         event.kind == EventKind::Invalid
             && node.is_some_and(|node| !node.inputs().iter().flatten().copied().any(is_empty))
     };
-    match walk.events.iter().find(always) {
-        Some(event) => Err(RunError::Impossible { node: model.describe(event.node), reason: event.reason.clone() }),
-        None => Ok(()),
-    }
+    let event = walk.events.iter().find(always)?;
+    Some((model.describe(event.node), event.reason.clone()))
 }
 
 /// Checks what is assumed against what the graph needs.

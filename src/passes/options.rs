@@ -110,8 +110,8 @@ options! {
     /// Whether every shape is written that is known. Otherwise shapes that the file did not have are left out where it would be larger than it
     /// was, those first that readers find by themselves.
     all_shapes: bool = false;
-    /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work. Otherwise such nodes are
-    /// left as they are, and told of.
+    /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work, be it by what the file declares
+    /// of its tensors, and one that declares what is proved false. Otherwise such nodes are left as they are, and told of.
     strict: bool = false;
     --
     /// Names of rewrite rules and passes to leave out.

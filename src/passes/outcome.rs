@@ -65,6 +65,14 @@ pub enum RunError {
         /// Why it cannot work.
         reason: String,
     },
+    /// What the file declares of its tensors is false, or nothing can be computed of tensors like that.
+    #[error("the model contradicts itself: {place}: {reason}")]
+    Contradiction {
+        /// The node or tensor.
+        place: String,
+        /// What is declared, and what it cannot be beside.
+        reason: String,
+    },
 }
 
 /// Why the model stays in its operator set.

@@ -458,6 +458,27 @@ fn a_model_that_cannot_run_is_told_of_or_refused() {
     let told = text(&written_all_the_same.stderr);
     assert!(written_all_the_same.status.success() && target.exists());
     assert!(told.contains("warning: ") && told.contains("'turn'"), "{told}");
+    // By what is declared inside, where inference knows nothing; and what is declared and false.
+    for (body, place) in [
+        (
+            "g (float[2,3] x, int64[k] s) => (z)\n<float[1,2,3] y> { y = Reshape (x, s)  [turn] z = Transpose <perm = [1,0]> (y) }",
+            "'turn'",
+        ),
+        ("g (float[2,3] x) => (float[2,3] y) { y = Transpose (x) }", "declared float[2,3]"),
+        ("g (float[2,3] x) => (string[3,2] y) { y = Transpose (x) }", "declared string[3,2]"),
+    ] {
+        let path = written(&folder, "declared.onnx", &format!("<ir_version: 8, opset_import: [\"\" : 17]>\n{body}"));
+        let refused = run(&[&path, "--strict", "-o", &target.to_string_lossy()]);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{body}: {told}");
+        assert!(told.contains("contradicts itself") && told.contains(place), "{body}: {told}");
+        assert!(run(&[&path, "-o", &target.to_string_lossy()]).status.success(), "{body}");
+    }
+    // One name for two sizes is told of and no contradiction.
+    let source =
+        "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[n] x) => (float[n] y) { y = Concat <axis = 0> (x, x) }";
+    let done = run(&[&written(&folder, "names.onnx", source), "--strict", "-o", &target.to_string_lossy()]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
     // A branch that is not taken may do what it likes, and so may what nobody reads.
     let source = "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[n,4] x, bool c) => (y) {\nunread = Transpose <perm = [1, 1]> (x)  y = If (c) <then_branch: graph = t () => (u) { u = Transpose <perm = [0, 0]> (x) }, else_branch: graph = e () => (v) { v = Relu (x) }> }";
     let path = written(&folder, "branch.onnx", source);

@@ -252,3 +252,27 @@ fn no_name_fills_the_report() {
     let report = model.fold(&Options::new()).expect("it folds").to_string();
     assert!(report.len() < 2000 && report.contains("qqq…"), "{} bytes", report.len());
 }
+
+/// The user's setting for the stack is not what bounds how deep graphs may lie within graphs.
+#[cfg(unix)]
+#[test]
+fn a_small_stack_is_enough_for_graphs_within_graphs() {
+    let mut body = "{ o = Relu (x) }".to_string();
+    let mut inner = "o".to_string();
+    for level in 0..28 {
+        body = format!(
+            "{{ o{level} = If (c) <then_branch: graph = t{level} () => ({inner}) {body},
+            else_branch: graph = e{level} () => (n{level}) {{ n{level} = Neg (x) }}> }}"
+        );
+        inner = format!("o{level}");
+    }
+    let source = format!("<ir_version: 8, opset_import: [\"\" : 17]> g (float[n] x, bool c) => (o27) {body}");
+    let folder = TempDir::new().expect("a folder");
+    let (path, target) = (file(&folder, &source, &[]), folder.path().join("out.onnx"));
+    let done = std::process::Command::new("sh")
+        .args(["-c", "ulimit -s 256 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_onnx-slice-fold")])
+        .args([&path, &"-o".into(), &target])
+        .output()
+        .expect("the shell runs");
+    assert!(done.status.success() && target.exists(), "{:?}: {}", done.status, String::from_utf8_lossy(&done.stderr));
+}

@@ -1,5 +1,5 @@
 //! Changed inputs of every kind that the program reads: none may end the process otherwise than by an error, and a model that is taken and
-//! folded must compute what it did.
+//! folded must compute what it did. What is tried is in `tests/support/readers.rs`; the targets of `fuzz/` try the same, guided by coverage.
 //!
 //! It needs no nightly toolchain and is bounded: `FUZZ_SECONDS=600 cargo test --release --test binary mutations` takes ten minutes for each
 //! reader; a thousand inputs, always the same, are tried if nothing is said. What fails is printed as hexadecimal digits, to become a test.
@@ -9,13 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use onnx_slice_fold::check::{Trial, check};
-use onnx_slice_fold::dim::Scope;
-use onnx_slice_fold::ir::text;
-use onnx_slice_fold::{OnnxModel, Options};
 use tempfile::TempDir;
 
-use crate::support::Numbers;
+use crate::support::{Numbers, readers};
 
 /// Larger seeds take the time of many small ones.
 const LARGEST_SEED: usize = 32 << 10;
@@ -106,20 +102,12 @@ const WORDS: &[&str] =
 
 #[test]
 fn models_as_bytes() {
-    attack("decode", &files("models", "onnx"), WORDS, 1, &|bytes| OnnxModel::from_bytes(bytes.to_vec()).is_ok());
+    attack("decode", &files("models", "onnx"), WORDS, 1, &readers::model_bytes);
 }
 
 #[test]
 fn models_as_text() {
-    attack("text", &files("tests/rules", "onnxtxt"), WORDS, 2, &|bytes| {
-        let source = String::from_utf8_lossy(bytes);
-        let Ok(model) = text::parse(&source) else { return false };
-        // What is printed is read again, as the same model.
-        let printed = text::print(&model);
-        let again = text::parse(&printed).unwrap_or_else(|error| panic!("{error}:\n{printed}"));
-        assert_eq!(text::print(&again), printed);
-        true
-    });
+    attack("text", &files("tests/rules", "onnxtxt"), WORDS, 2, &readers::model_text);
 }
 
 #[test]
@@ -127,52 +115,31 @@ fn sizes_as_expressions() {
     let seeds =
         ["floor((s + 3)/4)", "8*floor((seq + 7)/8)", "max(0, n - 1)", "Mod(7*s, 8) + min(a, b, c)*d", "-(a - -b)//2"];
     let seeds: Vec<Vec<u8>> = seeds.iter().map(|text| text.as_bytes().to_vec()).collect();
-    attack("dim", &seeds, &["(", ")", "**", "//", "9223372036854775807", "floor(", "max("], 3, &|bytes| {
-        let scope = Scope::new();
-        scope.parse(&String::from_utf8_lossy(bytes)).map(|dim| scope.format(&dim)).is_some()
-    });
+    attack("dim", &seeds, &["(", ")", "**", "//", "9223372036854775807", "floor(", "max("], 3, &readers::size);
 }
 
 #[test]
 fn folded_models_compute_the_same() {
-    attack("fold", &files("tests/rules", "onnxtxt"), WORDS, 4, &|bytes| {
-        let Ok(original) = text::parse(&String::from_utf8_lossy(bytes)) else { return false };
-        let mut model = OnnxModel::of(original.clone());
-        let options = Options::new().verify_each(true);
-        match model.fold(&options) {
-            Ok(_) => {}
-            Err(error) if error.kind() == onnx_slice_fold::ErrorKind::Internal => panic!("{error:#}"),
-            Err(_) => return false,
-        }
-        let checked = check(&original, model.model(), &options, &Trial::drawn(3));
-        assert!(checked.difference.is_none(), "{checked}:\n{}", text::print(&original));
-        checked.agreed > 0
-    });
+    attack("fold", &files("tests/rules", "onnxtxt"), WORDS, 4, &readers::folded_text);
 }
 
 #[test]
 fn data_files_and_where_they_are() {
     let folder = TempDir::new().expect("a folder");
-    let (inner, model) = (folder.path().join("model"), folder.path().join("model/model.onnx"));
-    fs::create_dir(&inner).expect("a folder");
-    fs::write(folder.path().join("secret.bin"), b"SECRETSECRETSECRET").expect("a file");
-    fs::write(inner.join("w.bin"), [0; 64]).expect("a file");
-    // A graph `g` with an initializer of one element, the data of which lie in `w.bin`.
-    let field = |number: u8, payload: &[u8]| [&[number << 3 | 2, payload.len() as u8][..], payload].concat();
-    let entry = |key: &str, value: &str| field(13, &[field(1, key.as_bytes()), field(2, value.as_bytes())].concat());
-    let place = [entry("location", "w.bin"), entry("offset", "4"), entry("length", "4")].concat();
-    let tensor = [&[0x08, 1, 0x10, 1][..], &field(8, b"w"), &place, &[0x70, 1]].concat();
-    let graph = [field(2, b"g"), field(5, &tensor), field(12, &field(1, b"w"))].concat();
-    let import = [&[0x10, 17][..]].concat();
-    let seed = [&[0x08, 8][..], &field(7, &graph), &field(8, &import)].concat();
+    let (model, seed) = readers::data_folder(folder.path());
     let words = ["../secret.bin", "/etc/passwd", "w.bin", ".", "..", "9223372036854775807", "-4", "model.onnx"];
-    fs::write(&model, &seed).expect("the model is written");
-    assert!(OnnxModel::open(&model).is_ok(), "the seed is a model");
-    attack("external data", &[seed], &words, 5, &|bytes| {
-        fs::write(&model, bytes).expect("the model is written");
-        let Ok(opened) = OnnxModel::open(&model) else { return false };
-        let written = opened.to_bytes().unwrap_or_default();
-        assert!(!written.windows(6).any(|window| window == b"SECRET"), "it reads outside of its folder");
-        true
-    });
+    assert!(readers::external_data(&model, &seed), "the seed is a model");
+    attack("external data", &[seed], &words, 5, &|bytes| readers::external_data(&model, bytes));
+}
+
+#[test]
+fn whole_models() {
+    attack("pipeline", &files("models", "onnx"), WORDS, 6, &readers::whole_program);
+}
+
+#[test]
+fn generated_graphs() {
+    let seeds: Vec<Vec<u8>> =
+        (0..32u8).map(|seed| (0..96u8).map(|at| at.wrapping_mul(seed * 2 + 41) ^ seed).collect()).collect();
+    attack("graphs", &seeds, &["\u{1}\u{2}", "\u{5}"], 7, &readers::generated_graph);
 }

@@ -17,10 +17,27 @@ use crate::rules::{FOLDERS, Fixture, Kind};
 const INPUTS: usize = 8;
 /// How many places of an edit are tried with a fault.
 const SITES: usize = 4;
-/// Parts in a hundred of the faults that must be found, of all and of each family: those that are missed are the same function after all,
-/// such as a transposition left out that permuted nothing, and there are families of ten faults.
+/// Parts in a hundred of the faults that must be found, of all and of each family: those that are missed are the same function after all in
+/// a way that no rule shows, such as an entry that a mask covers.
 const WANTED: usize = 95;
-const WANTED_OF_FAMILY: usize = 90;
+
+/// Faults that change no result, with the reason: they are not counted, and must not be found. Fixture, kind, place.
+const SAME: &[(&str, FaultKind, usize, &str)] = &[
+    ("columns-by-choice__one_column_that_is_spread_along_all", FaultKind::Raised, 0, "a mask covers the entry"),
+    ("columns-by-choice__places_to_write_to", FaultKind::Lowered, 0, "a mask covers the entry"),
+    ("columns-by-choice__places_to_write_to", FaultKind::Lowered, 2, "a later choice covers the entry"),
+    ("constant-chain__terms", FaultKind::Swapped, 0, "|x − a| = |a − x|"),
+    ("filled-by-size__a_mask_that_is_stretched_and_true", FaultKind::Distorted, 0, "e is as true as 1"),
+    ("lookup-in-order__gather_of_range", FaultKind::Dropped, 0, "a Reshape to the operand's shape"),
+    ("places-in-order__ones", FaultKind::Dropped, 0, "Range takes a limit of one element"),
+    ("places-in-order__rows_counted_by_what_is_not_zero", FaultKind::Dropped, 0, "Range takes a limit of one element"),
+    ("places-in-order__rows_that_are_not_laid_out", FaultKind::Dropped, 0, "Range takes a limit of one element"),
+    ("slice-of-reshape__columns", FaultKind::Dropped, 1, "what reads it flattens it"),
+    ("slice-of-reshape__computed_shape", FaultKind::Dropped, 1, "what reads it flattens it"),
+    ("spread-before-broadcast__sums_of_rows_that_are_alike", FaultKind::Dropped, 0, "what reads it broadcasts"),
+    ("spread-before-broadcast__sums_of_rows_that_are_alike", FaultKind::Lowered, 1, "0 copies the operand's 1"),
+    ("tile-to-constant__of_nothing", FaultKind::Lowered, 0, "nothing, however often"),
+];
 
 /// What became of faults.
 #[derive(Clone, Copy, Default)]
@@ -79,14 +96,27 @@ fn outcome(source: &str, options: &Options, fault: &Fault) -> Option<(Tally, Opt
             tally.named = usize::from(named.is_some_and(|edit| edit.name == fault.name));
         }
         None if checked.agreed == 0 => return None,
-        // What was made wrong went again.
+        // What was made wrong went again, or the rules show that it is the same: a transposition left out that permuted nothing.
         None if model.text() == right(source, options) => return None,
+        None if is_same_by_rules(&model, source, options) => return None,
         None => tally.missed = 1,
     }
     if tally.missed > 0 && std::env::var_os("MISSED").is_some() {
         println!("{fault:?}\n{}\n{}", right(source, options), model.text());
     }
     Some((tally, Some(checked)))
+}
+
+/// Whether a model that was made wrong, and what it should be, fold to the same with all rules, which know of no fault.
+fn is_same_by_rules(wrong: &OnnxModel, source: &str, options: &Options) -> bool {
+    let settled = |text: &str| {
+        let mut model = OnnxModel::of(text::parse(text).ok()?);
+        model.fold(&Options::default()).ok()?;
+        let body = crate::support::written(model.model());
+        Some(body)
+    };
+    let right = settled(&right(source, options));
+    right.is_some() && settled(&wrong.text()) == right
 }
 
 /// What the model is folded to without a fault.
@@ -114,7 +144,15 @@ fn of_fixture(fixture: &Fixture, by_kind: &mut BTreeMap<FaultKind, Tally>, told:
     for kind in FaultKind::ALL.into_iter().filter(fits) {
         for site in 0..SITES {
             let fault = Fault { name: rule.clone(), kind, site };
-            let Some((one, checked)) = outcome(&fixture.source, &fixture.options(Some(&rule)), &fault) else { break };
+            let Some((mut one, checked)) = outcome(&fixture.source, &fixture.options(Some(&rule)), &fault) else {
+                break;
+            };
+            let is_same =
+                |same: &&(&str, FaultKind, usize, &str)| (same.0, same.1, same.2) == (&fixture.name, kind, site);
+            if let Some(same) = SAME.iter().find(is_same) {
+                assert_eq!(one.differs, 0, "{} is found, which was said to be the same: {}", fixture.name, same.3);
+                one = Tally::default();
+            }
             if one.missed + one.differs - one.named > 0 {
                 let what = checked.map_or_else(String::new, |checked| checked.to_string().replace('\n', "; "));
                 told.push(format!("{} {kind:?} {site}: {}", fixture.name, what));
@@ -146,7 +184,7 @@ fn faults_are_found_and_named() {
         if tally.seeded > 0 {
             table.push_str(&format!("{folder:<14} {tally}\n"));
         }
-        if tally.share() < WANTED_OF_FAMILY {
+        if tally.share() < WANTED {
             poor.push(*folder);
         }
         all.add(&tally);

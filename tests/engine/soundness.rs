@@ -263,6 +263,25 @@ fn arithmetic_that_wraps() {
 
 // A node may read the value it cuts as a bound, too.
 
+// Products of sizes fit because they count elements. A number of the model that they meet may be any, and then they wrap.
+
+#[test]
+fn sizes_that_meet_large_numbers() {
+    let steps = ["r = Mul (m, big)", "q = Div (m, n)  r = Mul (q, big)", "p = Add (m, big)  r = Add (p, big)"];
+    for ((dtype, code, big), steps) in
+        [("int32", 6, 1i64 << 30), ("int64", 7, 1 << 62)].into_iter().flat_map(|of| steps.map(|steps| (of, steps)))
+    {
+        let body = format!(
+            "g (float[a,b] x) => (y) <int64 i = {{0}}, int64 j = {{1}}, {dtype} big = {{{big}}}, int64[1] zero = {{0}}, int64[1] all = {{-1}}>
+            {{ s = Shape (x)  t = Cast <to = {code}> (s)  m = Gather (t, i)  n = Gather (t, j)  {steps}
+            e = Cast <to = 7> (r)  f = Reshape (e, all)  y = Slice (x, zero, f, zero) }}"
+        );
+        for rows in [1, 2, 4] {
+            same(17, &body, &[floats(&[rows, 1], &vec![1.0; rows])]);
+        }
+    }
+}
+
 #[test]
 fn a_slice_of_itself() {
     let body =

@@ -3,6 +3,8 @@
 // Each test binary compiles this for itself and uses its part of it.
 #![allow(dead_code)]
 
+pub mod readers;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

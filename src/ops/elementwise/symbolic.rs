@@ -8,7 +8,7 @@
 //! - **In floating point, a size without an upper bound, or a sum of such, lies below 2²⁴**, up to which `float` holds every integer. Everything
 //!   built from sizes is then bounded, and is followed as long as it is exact in its element type: `2·n` and `n / 4` are in
 //!   `float`, `n·m` and `n / 3` are not. Run-time integers that are no sizes get no such bound.
-//! - **Integers computed of sizes in `int32`, `uint32` or a 64-bit type do not overflow it** ([`Scope::fits_bits`]). What is computed of
+//! - **Products of sizes do not overflow `int32`, `uint32` or a 64-bit type**, where the numbers they meet leave room ([`Scope::fits_bits`]). What is computed of
 //!   other integers, and in narrower types, is followed only where it is proved to fit, and is an integer nobody knows
 //!   otherwise.
 

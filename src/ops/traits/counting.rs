@@ -133,12 +133,9 @@ impl Counting {
         self
     }
 
-    /// What a node computed, if no element leaves the type of its result: always of sizes, of other integers where their bounds tell.
+    /// What a node computed, if no element leaves the type of its result.
     pub fn unless_wrapped(self, view: &NodeFacts<'_>) -> Option<Self> {
         let (scope, bits) = (view.scope(), view.result()?.dtype()?.bits()?);
-        if self.steps.iter().chain([&self.offset]).all(|number| scope.is_of_sizes(number)) {
-            return Some(self);
-        }
         let (low, high) = self.bounds(scope)?;
         (scope.fits_bits(&low, bits, true) && scope.fits_bits(&high, bits, true)).then_some(self)
     }

@@ -30,17 +30,20 @@ impl Survey {
             for at in 0..count {
                 let scalar = scalars.as_ref().and_then(|scalars| scalars.get(at)).unwrap_or(&Scalar::Unknown);
                 let formula = formulas.get(at);
-                let term = match (self.terms.of_scalar(scalar), formula, moved.as_ref().and_then(|moved| moved.get(at)))
-                {
+                let term = match (
+                    self.terms.of_scalar(scalar, facts.scope()),
+                    formula,
+                    moved.as_ref().and_then(|moved| moved.get(at)),
+                ) {
                     (Some(term), ..) => term,
                     (None, Some(formula), _) => self.terms.intern(Term::Applied(formula.clone())),
                     (None, None, Some(&term)) => term,
                     (None, None, None) => self.terms.intern(Term::Element(output, at)),
                 };
-                if let Some(formula) = formula
-                    && (fact.dtype() == Some(formula.to) || self.holds_in_64_bits(facts.scope(), formula, term))
+                if let Some(formula) = formula.map(|formula| widened(formula, &node.op_type))
+                    && (fact.dtype() == Some(formula.to) || self.holds_in_64_bits(facts.scope(), &formula, term))
                 {
-                    self.terms.observe(term, formula.clone());
+                    self.terms.observe(term, formula);
                 }
                 terms.push(term);
             }
@@ -68,29 +71,28 @@ impl Survey {
         let mut terms = Terms::new();
         for at in 0..count {
             let scalar = scalars.as_ref().and_then(|scalars| scalars.get(at)).unwrap_or(&Scalar::Unknown);
-            let term = self.terms.of_scalar(scalar);
+            let term = self.terms.of_scalar(scalar, facts.scope());
             terms.push(term.unwrap_or_else(|| self.terms.intern(Term::Element(value, at))));
         }
         self.elements.insert(value, terms.clone());
         Some(terms)
     }
 
-    /// The formula of each element of a node's result, if the operator is one of those that formulas have. Integers of 32 bits are
-    /// taken as ones of 64 bits.
+    /// The formula of each element of a node's result, if the operator is one of those that formulas have, in the node's own types:
+    /// what is known of an element by nothing but its formula may have wrapped around in them.
     fn formulas_of(&mut self, facts: &Facts, node: &Node, count: usize) -> Option<Vec<Formula>> {
         let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
         let &first = inputs.first()?;
         let dtype = facts.get(first)?.dtype().filter(|&dtype| is_followed(dtype))?;
         let to = facts.get(node.output(0)?)?.dtype().filter(|&dtype| is_followed(dtype))?;
-        let wide = |dtype: DType| if dtype == DType::Int32 { DType::Int64 } else { dtype };
-        let from = wide(dtype);
+        let from = dtype;
         if let Some(operator) = reduction(&node.op_type) {
             let vector = facts.get(first)?.rank()? == 1 && count == 1;
             if !vector || node.attribute("noop_with_empty_axes").is_some() {
                 return None;
             }
             let operands = self.elements_of(facts, first)?;
-            return Some(vec![Formula { operator, from, to: wide(to), operands }]);
+            return Some(vec![Formula { operator, from, to, operands }]);
         }
         let operator = elementwise(&node.op_type)?;
         let plain = match operator {
@@ -101,7 +103,6 @@ impl Survey {
         if !plain {
             return None;
         }
-        let to = if operator == "Cast" || dtype.is_integer() { wide(to) } else { to };
         let result = facts.get(node.output(0)?)?.static_shape()?;
         let mut columns = Vec::with_capacity(inputs.len());
         for &input in &inputs {
@@ -166,6 +167,15 @@ impl Survey {
         };
         (terms.len() == count).then_some(terms)
     }
+}
+
+/// A formula of elements whose expressions are known, with integers of 64 bits for those of 32, so that what the model computes in 32 bits
+/// can be computed in 64.
+fn widened(formula: &Formula, operator: &str) -> Formula {
+    let wide = |dtype: DType| if dtype == DType::Int32 { DType::Int64 } else { dtype };
+    let is_integer = operator == "Cast" || formula.from.is_integer() || reduction(operator).is_some();
+    let to = if is_integer { wide(formula.to) } else { formula.to };
+    Formula { from: wide(formula.from), to, ..formula.clone() }
 }
 
 /// What an operator gives for two integers, if it gives an integer. Div rounds towards 0, Mod has the sign of the divisor.

@@ -138,7 +138,7 @@ mod tests {
         let mut table = TermTable::default();
         let (a, b) = (Dim::symbol(scope.named("a")), Dim::symbol(scope.named("b")));
         let half = |dim: &Dim| scope.floor_div(dim, &Dim::constant(2));
-        let mut int = |dim: &Dim| table.of_scalar(&Scalar::Int(dim.clone())).expect("an integer");
+        let mut int = |dim: &Dim| table.of_scalar(&Scalar::Int(dim.clone()), &scope).expect("an integer");
         let row = Row::sizes([int(&half(&a)), int(&half(&b)), int(&b)].into_iter().collect());
         let (a, b) = (int(&a), int(&b));
         let formulas: Vec<Rc<[Formula]>> =
@@ -154,9 +154,9 @@ mod tests {
     fn only_what_is_left_as_it_is_takes_a_neutral_operand() {
         let mut table = TermTable::default();
         let lead = |operator, from, to| Formula { operator, from, to, operands: Terms::new() };
-        let (seven, half) = (table.int(7), table.of_scalar(&Scalar::Float(0.5)).expect("a float"));
-        let whole = table.of_scalar(&Scalar::Float(3.0)).expect("a float");
-        let negative_zero = table.of_scalar(&Scalar::Float(-0.0)).expect("a float");
+        let (seven, half) = (table.int(7), table.of_scalar(&Scalar::Float(0.5), &Scope::new()).expect("a float"));
+        let whole = table.of_scalar(&Scalar::Float(3.0), &Scope::new()).expect("a float");
+        let negative_zero = table.of_scalar(&Scalar::Float(-0.0), &Scope::new()).expect("a float");
         let cast = lead("Cast", DType::Int64, DType::Float);
         assert!(neutral(&mut table, half, &cast).is_none() && neutral(&mut table, negative_zero, &cast).is_none());
         assert_eq!(neutral(&mut table, whole, &cast).expect("a whole number").as_slice(), [table.int(3)]);

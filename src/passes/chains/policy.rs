@@ -24,6 +24,7 @@ fn is_sentinel(table: &TermTable, term: TermId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dim::Scope;
     use crate::ir::Scalar;
     use crate::tensor::DType;
 
@@ -41,7 +42,7 @@ mod tests {
             assert!(allows("Add", DType::Int64) && allows("Less", DType::Bool));
             assert!(!allows("Div", DType::Int64) && !allows("Mod", DType::Int64) && !allows("Cast", DType::Float));
         }
-        let large = table.of_scalar(&Scalar::Float(4e9)).expect("a known float");
+        let large = table.of_scalar(&Scalar::Float(4e9), &Scope::new()).expect("a known float");
         assert!(!allows(&table, "Mul", [DType::Float; 2], &[large]));
     }
 

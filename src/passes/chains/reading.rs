@@ -40,7 +40,7 @@ impl Search<'_> {
             if !self.may_read(tensor) {
                 continue;
             }
-            let Some(shape) = self.facts.get(tensor).and_then(|fact| fact.shape()) else { continue };
+            let Some(shape) = self.survey.shapes.get(&tensor) else { continue };
             let Some(axes) = axes_of(shape, &sizes) else { continue };
             let reading = Reading { tensor, axes };
             let is_taken = self.draft.get(&Key::Shape(tensor)).is_some();
@@ -66,7 +66,7 @@ impl Search<'_> {
     /// Reads a row.
     pub(super) fn read(&mut self, row: &Row, reading: Reading) -> Option<Operand> {
         let Reading { tensor, .. } = reading;
-        let rank = self.facts.get(tensor)?.shape()?.len();
+        let rank = self.survey.shapes.get(&tensor)?.len();
         let is_run = row.is_vector && reading.is_run();
         let first = *reading.axes.first()?;
         let claim = Claim::Row(row.clone());
@@ -91,7 +91,7 @@ impl Search<'_> {
         if !self.may_read(tensor) {
             return None;
         }
-        let shape = self.facts.get(tensor)?.shape()?;
+        let shape = self.survey.shapes.get(&tensor)?;
         let row = Row::of_shape(&mut self.survey.terms, shape);
         let operand = self.push(Step::Shape(tensor, None), Claim::Row(row.clone()))?;
         self.draft.remember(Key::Shape(tensor), operand);

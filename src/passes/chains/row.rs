@@ -20,7 +20,7 @@ impl Row {
         Row { dtype: DType::Int64, is_vector: true, terms }
     }
 
-    /// What Shape gives for a tensor of this shape.
+    /// What Shape gives for a tensor of this shape, whose dims are in their current form.
     pub fn of_shape(table: &mut TermTable, shape: &[Dim]) -> Self {
         Row::sizes(shape.iter().map(|dim| table.intern(Term::Int(dim.clone()))).collect())
     }
@@ -74,6 +74,7 @@ pub(super) fn is_uniform(terms: &Terms) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dim::Scope;
     use crate::ir::Scalar;
 
     #[test]
@@ -91,7 +92,8 @@ mod tests {
     #[test]
     fn what_the_type_cannot_say_is_no_constant() {
         let mut table = TermTable::default();
-        let (wide, half) = (table.int(1 << 40), table.of_scalar(&Scalar::Float(0.5)).expect("a known float"));
+        let (wide, half) =
+            (table.int(1 << 40), table.of_scalar(&Scalar::Float(0.5), &Scope::new()).expect("a known float"));
         let narrow = Row { dtype: DType::Int32, is_vector: true, terms: [wide].into_iter().collect() };
         assert!(narrow.as_constant(&table).is_none());
         assert!(Row::sizes([half].into_iter().collect()).as_constant(&table).is_none());

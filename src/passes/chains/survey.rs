@@ -31,6 +31,8 @@ pub(super) struct Survey {
     pub opset: Opset,
     /// The nodes that compute nothing but sizes, or numbers that follow from sizes.
     pub size_nodes: FxHashSet<NodeId>,
+    /// The shapes of tensors that have sizes which are no numbers, each dim in its current form.
+    pub shapes: FxHashMap<ValueId, Vec<Dim>>,
     /// The tensors that have each size, the earliest first.
     pub sources: FxHashMap<Dim, Vec<SizedTensor>>,
     /// The first value that holds each row, and its position.
@@ -58,6 +60,7 @@ impl Survey {
             graph,
             opset: Opset::of(model, graph),
             size_nodes: FxHashSet::default(),
+            shapes: FxHashMap::default(),
             sources: FxHashMap::default(),
             first: FxHashMap::default(),
             kept: FxHashSet::default(),
@@ -132,12 +135,14 @@ impl Survey {
             return;
         }
         let Some(shape) = facts.get(tensor).and_then(|fact| fact.shape()) else { return };
+        let shape: Vec<Dim> = shape.iter().map(|dim| facts.scope().current(dim)).collect();
         for dim in shape.iter().filter(|dim| dim.as_const().is_none()) {
             let known = self.sources.entry(dim.clone()).or_default();
             if known.len() < MAX_SOURCES && known.last().is_none_or(|last| last.tensor != tensor) {
                 known.push(SizedTensor { tensor, position });
             }
         }
+        self.shapes.insert(tensor, shape);
     }
 
     /// Marks the nodes that results need, without going through size nodes.
@@ -227,12 +232,13 @@ fn tells_sizes(facts: &Facts, node: &Node) -> bool {
 /// Adds the symbols in the shape and in the elements of a value.
 fn add_symbols(facts: &Facts, value: ValueId, into: &mut FxHashSet<Symbol>) {
     let Some(fact) = facts.get(value) else { return };
+    let symbols = |dim: &Dim| facts.scope().current(dim).symbols();
     for dim in fact.shape().into_iter().flatten() {
-        into.extend(dim.symbols());
+        into.extend(symbols(dim));
     }
     for element in fact.elements().into_iter().flatten() {
         match element {
-            Scalar::Int(dim) | Scalar::Real { num: dim, .. } => into.extend(dim.symbols()),
+            Scalar::Int(dim) | Scalar::Real { num: dim, .. } => into.extend(symbols(&dim)),
             Scalar::Float(_) | Scalar::Unknown => {}
         }
     }

@@ -126,11 +126,12 @@ impl TermTable {
         self.intern(Term::Int(Dim::constant(value)))
     }
 
-    /// The term of a known element; `None` if nobody knows it.
-    pub fn of_scalar(&mut self, scalar: &Scalar) -> Option<TermId> {
+    /// The term of a known element; `None` if nobody knows it. Facts may be older than what is known of the symbols, so expressions
+    /// are taken in the form that arithmetic gives now: otherwise one size would be two terms.
+    pub fn of_scalar(&mut self, scalar: &Scalar, scope: &Scope) -> Option<TermId> {
         Some(match scalar {
-            Scalar::Int(dim) => self.intern(Term::Int(dim.clone())),
-            Scalar::Real { num, den } => self.intern(Term::Real { num: num.clone(), den: *den }),
+            Scalar::Int(dim) => self.intern(Term::Int(scope.current(dim))),
+            Scalar::Real { num, den } => self.intern(Term::Real { num: scope.current(num), den: *den }),
             Scalar::Float(value) => self.intern(Term::Float(value.to_bits())),
             Scalar::Unknown => return None,
         })

@@ -13,6 +13,7 @@ use super::row::Row;
 use super::step::{Claim, Operand, Plan, PlannedStep, Step};
 use super::survey::Survey;
 use super::terms::{Formula, Term, TermId, Terms, gives_flags, is_available, pairwise, reduction};
+use crate::dim::Dim;
 use crate::ir::{Facts, Model, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
@@ -139,8 +140,9 @@ impl Check<'_> {
                     None => shape,
                     Some((start, end)) => shape.get(start..end).filter(|_| self.survey.opset.shape_of_a_run())?,
                 };
-                let is_here =
-                    dims.iter().zip(&row.terms).all(|(dim, &term)| self.survey.terms.as_dim(term) == Some(dim));
+                let scope = self.facts.scope();
+                let is_dim = |dim: &Dim, term| self.survey.terms.as_dim(term) == Some(&scope.current(dim));
+                let is_here = dims.iter().zip(&row.terms).all(|(dim, &term)| is_dim(dim, term));
                 row.dtype == DType::Int64 && row.is_vector && row.len() == dims.len() && is_here
             }
             Step::Gather { data, indices, is_vector } => {

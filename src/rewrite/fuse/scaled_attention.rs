@@ -9,6 +9,9 @@
 //! A mask has an entry for each key: in the operator a shorter axis would mean that the other keys are masked. ONNX Runtime also wants a
 //! row for each query, so a mask of one row for all is broadcast before, once for all layers that read it.
 //!
+//! Runtimes multiply queries and keys by the square root of the factor, as a float32 whatever the type is, so that in doubles a factor
+//! whose root is none would cost half of the digits.
+//!
 //! ONNX Runtime's kernel refuses an empty batch and empty sequences, which the nodes compute, and the standard's operator as well. So these
 //! rules are used only if the user asks for an operator set ([`ASKED_FOR`](crate::rewrite::ASKED_FOR)).
 
@@ -17,7 +20,7 @@ use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
 use crate::rewrite::Build;
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "spelled-attention",
@@ -29,6 +32,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("last-axis", "the Softmax is over the keys"),
         ("same-batch", "q, k and v have three or four axes, and all but the last two are the same"),
         ("positive-scale", "the factors multiply to a positive number"),
+        ("exact-root", "in doubles the square root of the factor is a float32, which is what runtimes multiply by"),
         ("mask-shape", "the mask has an entry for each key, and does not enlarge the scores"),
         ("one-reader", "nothing else reads what is between"),
     ],
@@ -76,6 +80,10 @@ fn attention(place: &Place<'_>) -> Option<Edit> {
     let rows = scores.masks.iter().map(|&mask| sizes.rows_of(place, mask)).collect::<Option<Vec<bool>>>()?;
     let (keys, perm) = reading.keys(scores.turned, rank)?;
     let scale = as_attribute(reading.scale, dtype).filter(|&scale| scale > 0.0)?;
+    let root = f64::from(scale).sqrt();
+    if dtype == DType::Double && (f64::from(root as f32) != root || root * root != f64::from(scale)) {
+        return None;
+    }
     let mut reads = vec![scores.queries, keys, values];
     reads.extend(&scores.masks);
     let mut edit = place.fuse(reading.nodes, &reads, 0)?;

@@ -1,0 +1,10 @@
+//! Sizes as expressions.
+#![no_main]
+
+#[path = "../../tests/support/readers.rs"]
+#[allow(dead_code)]
+mod readers;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    readers::size(bytes);
+});

@@ -1,0 +1,10 @@
+//! Models as text, folded and compared with themselves as they were.
+#![no_main]
+
+#[path = "../../tests/support/readers.rs"]
+#[allow(dead_code)]
+mod readers;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    readers::folded_text(bytes);
+});
