@@ -238,7 +238,7 @@ fn fold_copy(
     Ok((copy, walk.facts))
 }
 
-/// Functions have no initializers: makes Constants of those that are read.
+/// Functions have no initializers, and graphs before IR version 4 none that is no input: makes Constants of those that are read.
 pub(super) fn spell_out(model: &mut Model, body: GraphId) -> Result<(), RunError> {
     let held: Vec<ValueId> = model.graph(body).initializers().to_vec();
     let constants: Vec<(ValueId, Box<Constant>)> = held

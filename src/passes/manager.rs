@@ -171,11 +171,10 @@ fn fold(
         function_bodies::fold_bodies(model, &walk.facts, &mut run, &pipeline::INFER, &passes)?;
     }
     if options.fold && may_edit && model.ir_version < 4 && model.ir_version > 0 {
-        // Before version 4 an initializer is the default of an input, in every graph.
-        let graphs = dead::live_graphs(model);
-        let mut initializers = graphs.iter().flat_map(|&graph| model.graph(graph).initializers());
-        if initializers.any(|&value| model.value(value).is_constant()) {
-            model.ir_version = 4;
+        // Before version 4 every initializer is an input, so a new constant is a node. A newer version would tell ONNX Runtime that a caller
+        // may override the weights: it takes those of older versions as constants.
+        for graph in dead::live_graphs(model) {
+            function_bodies::spell_out(model, graph)?;
         }
     }
     if options.fold && may_edit {
