@@ -55,7 +55,7 @@ fn every_node_has_a_name_of_its_own() {
 #[test]
 fn the_model_tells_what_was_done_to_it_once() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
-        agraph (float[n] x) => (float[n] y) { y = Relu (x) }"#;
+        agraph (float[n] x) => (float[n] y) <float[20] unread = {1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10}> { y = Relu (x) }"#;
     let bytes = |options: &Options, model: &[u8]| {
         let mut document = OnnxModel::from_bytes(model.to_vec()).expect("the model opens");
         document.fold(options).expect("the model folds");
