@@ -157,7 +157,12 @@ fn by_place(place: &Place<'_>, id: NodeId) -> Option<bool> {
     let from = view.shape(0)?;
     Some(match traits.moves {
         Some(Movement::Layout) => numbers_from(1) && keeps_axes(place, from, to),
-        Some(Movement::Join) => from.get(view.axis(0)?)?.as_const().is_some(),
+        // What stands behind parts of open length stands elsewhere if they are longer.
+        Some(Movement::Join) => {
+            let axis = view.axis(0)?;
+            let known = |input: ValueId| place.shape(input)?.get(axis)?.as_const();
+            node.inputs().iter().flatten().all(|&input| known(input).is_some())
+        }
         // A row of a table at each place.
         Some(Movement::Selection) if node.is("Gather") => place.constant(node.input(0)?).is_some(),
         _ => false,
