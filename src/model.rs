@@ -222,8 +222,8 @@ impl OnnxModel {
         if options.stamp {
             self.model.stamp(format!("{} {}", env!("CARGO_PKG_VERSION"), options.told()).trim_end());
         }
-        let deploys = options.fold && options.stop_after > 0 && !options.all_shapes;
-        if deploys && self.bytes > 0 && self.external_bytes == 0 {
+        let is_lean = options.fold && options.stop_after > 0 && options.lean;
+        if is_lean && self.bytes > 0 && self.external_bytes == 0 {
             said.fit(&mut self.model, &outcome.facts, self.bytes);
         }
         drop(outcome.facts);

@@ -1,15 +1,15 @@
-//! What is written where the file would be larger than the one that was read.
+//! What is left out if the file is not to be larger than the one that was read.
 //!
 //! Every shape is stated, every new node says where it comes from, and the model what was done to it; a model of which little can be folded
-//! grows by that. What is deployed is not to grow, so some of it is left out until it does not:
+//! grows by that. Who wants the smallest file asks for it to be lean; then some of that is left out until it does not grow:
 //!
 //! 1. documentation and metadata of new nodes that compute no result of a former one, which another node says as well
 //! 2. shapes that the file did not have, in the order of [`Worth`]; of those that are worth as much the longest entries first, so that few
 //!    are missing
 //! 3. the stamp
 //!
-//! Types of the main graph's inputs and outputs, and all that the file had, stay. Nothing is left out if the user asks for all shapes, if
-//! only shapes were asked for, or if the model's weights lie in other files.
+//! Types of the main graph's inputs and outputs, and all that the file had, stay. Nothing is left out if only shapes were asked for, or if the
+//! model's weights lie in other files.
 
 use std::cmp::Reverse;
 

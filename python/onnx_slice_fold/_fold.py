@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         """Operators that are strided slices: ``"com.example::Crop=tensorflow"``."""
         trust_declared_shapes: bool
         fold_dequantize: bool
-        all_shapes: bool
+        lean: bool
         strict: bool
         stop_after: Optional[int]
         verify_each: bool

@@ -28,7 +28,7 @@ pub fn of(given: &Bound<'_, PyDict>) -> PyResult<Options> {
             "verify_each" => options.verify_each(value.extract()?),
             "trust_declared_shapes" => options.trust_declared_shapes(value.extract()?),
             "fold_dequantize" => options.fold_dequantize(value.extract()?),
-            "all_shapes" => options.all_shapes(value.extract()?),
+            "lean" => options.lean(value.extract()?),
             "strict" => options.strict(value.extract()?),
             "skip" => options.skip(value.extract::<Vec<String>>()?),
             "only" => options.only(value.extract::<Vec<String>>()?),

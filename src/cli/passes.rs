@@ -73,10 +73,10 @@ pub(super) struct Passes {
     /// Leave out of the model's metadata which version of this program folded it, and how it was asked to.
     #[arg(long, help_heading = "What is done")]
     no_stamp: bool,
-    /// Write every shape that is known. Otherwise the file does not grow by shapes: those it did not have are left out where it would be
-    /// larger than it was, first those that readers find by themselves.
+    /// Do not let the file grow: shapes that it did not have are left out where it would be larger than it was, first those that readers
+    /// find by themselves. Otherwise every shape is written that is known.
     #[arg(long, help_heading = "What is done")]
-    all_shapes: bool,
+    lean: bool,
     /// Write the model in this operator set of the default domain, 1 to the newest. Each node is written as the versions of its operator
     /// differ, in bodies and functions as well; other domains keep their versions. A model that cannot be converted is refused.
     #[arg(long, value_name = "VERSION", help_heading = "What is done")]
@@ -131,7 +131,7 @@ impl Passes {
             .strict(self.strict)
             .opset(self.opset)
             .stamp(!self.no_stamp)
-            .all_shapes(self.all_shapes)
+            .lean(self.lean)
     }
 
     /// The operators that are said to be strided slices.

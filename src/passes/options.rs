@@ -107,9 +107,9 @@ options! {
     opset: Option<i64> = None;
     /// Whether the model's metadata tells this program's version and what it was asked to do.
     stamp: bool = true;
-    /// Whether every shape is written that is known. Otherwise shapes that the file did not have are left out where it would be larger than it
-    /// was, those first that readers find by themselves.
-    all_shapes: bool = false;
+    /// Whether shapes that the file did not have are left out where it would be larger than it was, those first that readers find by
+    /// themselves. Otherwise every shape is written that is known.
+    lean: bool = false;
     /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work, be it by what the file declares
     /// of its tensors, and one that declares what is proved false. Otherwise such nodes are left as they are, and told of.
     strict: bool = false;

@@ -1,4 +1,4 @@
-//! What is left out where the file would be larger than the one that was read.
+//! What is left out if the file is not to be larger than the one that was read.
 
 use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::{OnnxModel, Options};
@@ -8,6 +8,10 @@ fn bytes(source: &str) -> Vec<u8> {
     let mut model = text::parse(source).expect("a model");
     model.name_nodes();
     OnnxModel::of(model).to_bytes().expect("few bytes")
+}
+
+fn lean() -> Options {
+    Options::new().lean(true)
 }
 
 /// The folded model, and its bytes.
@@ -34,17 +38,17 @@ const CHAIN: &str = r#"<ir_version: 8, opset_import: ["" : 17]> g (float[n,4] x,
 }"#;
 
 #[test]
-fn a_file_does_not_grow_by_shapes() {
+fn a_lean_file_does_not_grow_by_shapes() {
     let original = bytes(CHAIN);
-    let (model, length) = folded(&original, &Options::new());
+    let (model, length) = folded(&original, &lean());
     assert!(length <= original.len(), "{length} of {}", original.len());
     assert_eq!(stated(model.model()), Vec::<&str>::new());
 }
 
 #[test]
-fn all_shapes_are_written_if_asked_for() {
+fn all_shapes_are_written_unless_the_file_is_to_be_lean() {
     let original = bytes(CHAIN);
-    for options in [Options::new().all_shapes(true), Options::new().fold(false), Options::new().stop_after(0)] {
+    for options in [Options::new(), lean().fold(false), lean().stop_after(0)] {
         let (model, length) = folded(&original, &options);
         assert_eq!(stated(model.model()), ["a", "b", "c"]);
         assert!(length > original.len());
@@ -56,7 +60,7 @@ fn what_a_reader_finds_by_itself_is_left_out_first() {
     // Nodes that go make room for one shape: that of the Reshape to sizes that are computed stays.
     let source = CHAIN.replace("c = Tanh (b)", "i = Identity (b) j = Identity (i) c = Tanh (j)");
     let original = bytes(&source);
-    let (model, length) = folded(&original, &Options::new().stamp(false));
+    let (model, length) = folded(&original, &lean().stamp(false));
     assert_eq!(stated(model.model()), ["b"]);
     assert!(length <= original.len());
 }
@@ -65,7 +69,7 @@ fn what_a_reader_finds_by_itself_is_left_out_first() {
 fn what_the_file_had_stays() {
     let declared = CHAIN.replace("(float[n,m] y) {", "(float[n,m] y) <float[n,4] a> {");
     let original = bytes(&declared);
-    let (model, length) = folded(&original, &Options::new());
+    let (model, length) = folded(&original, &lean());
     assert_eq!(stated(model.model()), ["a"]);
     assert!(length <= original.len());
 }
@@ -73,9 +77,9 @@ fn what_the_file_had_stays() {
 #[test]
 fn a_model_that_nothing_is_done_to_is_not_stamped_if_it_would_grow() {
     let original = bytes(CHAIN);
-    let (model, _) = folded(&original, &Options::new());
+    let (model, _) = folded(&original, &lean());
     let again = model.to_bytes().expect("few bytes");
-    let (again, length) = folded(&again, &Options::new());
+    let (again, length) = folded(&again, &lean());
     assert_eq!(stated(again.model()), Vec::<&str>::new());
     assert!(length <= original.len());
 }
