@@ -104,9 +104,12 @@ impl Node {
         self.int_or(name, Some(default))
     }
 
-    /// The INT attribute of this name as a flag: anything but 0 is true.
+    /// The INT attribute of this name as a flag; `None` if it is neither 0 nor 1, which runtimes take as either.
     pub fn flag(&self, name: &str, default: bool) -> Option<bool> {
-        Some(self.int(name, i64::from(default))? != 0)
+        match self.int(name, i64::from(default))? {
+            flag @ (0 | 1) => Some(flag == 1),
+            _ => None,
+        }
     }
 
     /// The FLOAT attribute of this name, or the default if it is left out; `None` if it is of another kind.

@@ -261,6 +261,18 @@ fn arithmetic_that_wraps() {
     );
 }
 
+// Kernels take 1 alone for true, or refuse what is neither 0 nor 1.
+
+#[test]
+fn flags_that_are_neither_0_nor_1() {
+    keeps(
+        13,
+        "g (float[n] x) => (y, z) <int64[1] most = {2}, int64[1] one = {1}> {
+        s = Shape (x)  c = Concat <axis = 0> (most, s)  m = ReduceMin <keepdims = 2> (c)  k = Reshape (m, one)  y, z = TopK (x, k) }",
+        &["Reshape (m", "ReduceMin <keepdims"],
+    );
+}
+
 // A node may read the value it cuts as a bound, too.
 
 // Products of sizes fit because they count elements. A number of the model that they meet may be any, and then they wrap.

@@ -100,9 +100,13 @@ impl<'a> Site<'a> {
     /// An INT attribute read as a flag.
     ///
     /// # Errors
-    /// The attribute is of another kind.
+    /// The attribute is of another kind, or neither 0 nor 1: some kernels take 1 alone for true, and some runtimes refuse it.
     pub fn attr_flag(&self, name: &str, default: bool) -> Result<bool, Refusal> {
-        Ok(self.attr_int(name)?.map_or(default, |value| value != 0))
+        match self.attr_int(name)? {
+            None => Ok(default),
+            Some(flag @ (0 | 1)) => Ok(flag == 1),
+            Some(other) => Err(Refusal::invalid(format!("attribute '{name}' is {other}, which is neither 0 nor 1"))),
+        }
     }
 
     /// An INT attribute that names a data type.

@@ -14,7 +14,7 @@ use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
 use crate::rewrite::Place;
 use crate::rewrite::build::rebuilt;
-use crate::tensor::{StridedView, Tensor, gather};
+use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
 const MAX_NODES: usize = 64;
@@ -76,7 +76,7 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Option<Edit> {
     let narrow = match traits_of(place.model, node).moves {
         Some(Movement::Spread) => spread_from(place, node)?,
         Some(Movement::Layout) => led_by_ones(place, node).or_else(|| shorter_layout(place, node))?,
-        _ => unchanged(place, node)?,
+        _ => unchanged(place, node, exact)?,
     };
     if place.constant(narrow).is_some() && is_quantized(place, wide) {
         return None;
@@ -179,12 +179,16 @@ fn is_free(place: &Place<'_>, value: ValueId) -> bool {
 }
 
 /// The operand that a pointwise operator hands through but for its size: beside a neutral element everywhere, or chosen by a
-/// condition that is the same everywhere.
-fn unchanged(place: &Place<'_>, node: &Node) -> Option<ValueId> {
+/// condition that is the same everywhere. ONNX Runtime's kernel makes 0 of the −0 of floats that a true flag selects.
+fn unchanged(place: &Place<'_>, node: &Node, exact: bool) -> Option<ValueId> {
     let output = node.output(0)?;
     let value = if node.is("Where") {
         let condition = uniform(place, node.input(0)?)?.to_i64s()?;
-        node.input(if condition == [1] { 1 } else { 2 })?
+        let takes_first = condition == [1];
+        if exact && takes_first && place.dtype(output).is_none_or(DType::is_float) {
+            return None;
+        }
+        node.input(if takes_first { 1 } else { 2 })?
     } else {
         beside_neutral(place, node)?
     };
