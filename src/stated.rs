@@ -140,7 +140,13 @@ fn worth(model: &Model, facts: &Facts, value: ValueId, node: &Node) -> Worth {
     let is_known = shape(value).is_some_and(|dims| dims.iter().all(is_plain));
     let is_pointwise = traits::traits_of(model, node).pointwise.is_some();
     let computes = |value: &ValueId| !model.value(*value).is_constant();
-    let alike = |other: &ValueId| *other != value && computes(other) && shape(*other) == shape(value);
+    // A gate is computed from the value itself.
+    let is_gate = |other: ValueId| {
+        let producer = model.value(other).producer().and_then(|id| model.node(id));
+        producer.is_some_and(|node| node.inputs().contains(&Some(value)))
+    };
+    let alike =
+        |other: &ValueId| *other != value && computes(other) && shape(*other) == shape(value) && !is_gate(*other);
     let joins = |node: &Node| node.inputs().iter().flatten().any(alike);
     match follows(model, facts, node) {
         false => Worth::Computed,

@@ -306,6 +306,10 @@ fn apply(operator: &str, from: DType, to: DType, operands: &[f64]) -> Option<f64
         ("Mod", [a, b]) => a - b * (a / b).floor(),
         ("Min", [a, b]) => a.min(*b),
         ("Max", [a, b]) => a.max(*b),
+        ("ReduceSum", all) => all.iter().sum(),
+        ("ReduceProd", all) => all.iter().product(),
+        ("ReduceMin", all) => all.iter().copied().reduce(f64::min)?,
+        ("ReduceMax", all) => all.iter().copied().reduce(f64::max)?,
         _ => return None,
     })
 }
