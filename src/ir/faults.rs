@@ -163,11 +163,15 @@ fn changed(tensor: &Tensor, up: bool) -> Option<Tensor> {
     }
     macro_rules! whole {
         ($type:ty) => {
-            changed!($type, |value: $type| match value {
+            changed!($type, |value: $type| {
                 // Beyond either end is beyond it.
-                0 | <$type>::MIN | <$type>::MAX => 1,
-                _ if up => value.wrapping_add(1),
-                _ => value.wrapping_sub(1),
+                if [0, <$type>::MIN, <$type>::MAX].contains(&value) {
+                    1
+                } else if up {
+                    value.wrapping_add(1)
+                } else {
+                    value.wrapping_sub(1)
+                }
             })
         };
     }
