@@ -44,27 +44,30 @@ fn rows_before_sum(place: &Place<'_>) -> Option<Edit> {
         [(0, a), (1, b)].into_iter().find_map(|(slot, value)| Some((slot, value, in_front(place, value)?)))?;
     let addend = if slot == 0 { b } else { a };
     let rank = place.shape(joined)?.len();
-    if !place.same_shape(joined, output) {
+    // One row for all would be stretched over the others as well.
+    let has_a_row_for_each = |addend: ValueId| {
+        let (own, whole) = (place.shape(addend)?, place.shape(joined)?);
+        Some(own.len() == rank && place.scope().eq(own.get(axis)?, whole.get(axis)?).is_yes())
+    };
+    if !place.same_shape(joined, output) || has_a_row_for_each(addend) != Some(true) {
         return None;
     }
     let count = *rows.shape().get(axis)?;
     let mut edit = place.edit()?;
     // What is added to the rows is constant: all of it, or what stands in front of the rest.
     let new = match place.constant(addend) {
-        Some(all) if all.rank() == rank => {
+        Some(all) => {
             let dim = *all.shape().get(axis)?;
             let part = |start, len| gather(all, &StridedView::of(all).slice_axis(axis, start, 1, len).ok()?).ok();
             let (first, behind) = (part(0, count)?, part(count, dim.checked_sub(count)?)?);
             let sum = sum(&first, &rows)?;
             edit.constant(addend, "rows", concat(&[&sum, &behind], axis).ok()?)
         }
-        Some(_) => return None,
         None => {
             let (id, node) = place.producer(addend, "Concat")?;
             let same_axis = place.read(node).axis(place.shape(addend)?.len())? == axis;
             let first = place.constant(node.input(0)?).filter(|first| first.shape().get(axis) == Some(&count))?;
-            let same_rank = place.shape(addend)?.len() == rank;
-            if !same_axis || !same_rank || !place.model.is_read_only_by(addend, &[place.id]) {
+            if !same_axis || !place.model.is_read_only_by(addend, &[place.id]) {
                 return None;
             }
             let sum = sum(first, &rows)?;

@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::counting::counting;
 use super::positional::{Cone, alike, cone, is_exact, origin, wide_cone};
 use crate::dim::Dim;
-use crate::ir::{Data, Edit, NodeId, ValueId};
+use crate::ir::{Data, Edit, Node, NodeId, ValueId};
 use crate::ops::{Environment, evaluate_node};
 use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
@@ -88,10 +88,8 @@ pub(super) fn of_longer(place: &Place<'_>) -> Option<Edit> {
     }
     let others = ranges.iter().map(|&(id, _)| id).filter(|&id| id != place.id && !cone.nodes.contains(&id));
     for other in others.take(MAX_RANGES) {
-        let Some(first) = place.model.node(other).filter(|node| node.is("Range")).and_then(|node| node.output(0))
-        else {
-            continue;
-        };
+        let is_beside = |node: &&Node| node.is("Range") && Some(node.graph()) == place.graph();
+        let Some(first) = place.model.node(other).filter(is_beside).and_then(|node| node.output(0)) else { continue };
         let longer = |&root: &ValueId| {
             let path = path(place, &cone, root)?;
             let source = follow(place, first, &path).filter(|&source| alike(place, root, source, MAX_DEPTH))?;

@@ -10,6 +10,7 @@
 use rustc_hash::FxHashMap;
 
 use super::counting::counting;
+use crate::dim::Dim;
 use crate::ir::{Data, Edit, NodeId, ValueId};
 use crate::ops::traits::{Operands, Ordered};
 use crate::ops::{Environment, evaluate_node, operator};
@@ -23,6 +24,10 @@ const MAX_NODES: usize = 40;
 
 /// No difference of positions is further from 0: no tensor has as many elements along an axis.
 const FARTHEST: i64 = 1 << 39;
+
+/// What is added to positions beside sizes, and how many sizes: with sizes below 2³⁴ they stay nearer than [`FARTHEST`].
+const MAX_OFFSET: u64 = 1 << 20;
+const MAX_SHARE: u64 = 1 << 4;
 
 /// What is computed with integers stays below this, so that nothing wraps.
 const MAX_INTEGER: i64 = 1 << 44;
@@ -66,6 +71,9 @@ pub(super) fn lookup(place: &Place<'_>) -> Option<Edit> {
     }
     let function = function(place, index)?;
     let count = counting(place, function.argument)?;
+    if !std::iter::once(&count.offset).chain(&count.steps).all(is_near) {
+        return None;
+    }
     let bounds = count.bounds(place.scope());
     let least = bounds.as_ref().and_then(|(low, _)| place.scope().lower_bound(low));
     let most = bounds.as_ref().and_then(|(_, high)| place.scope().upper_bound(high));
@@ -89,6 +97,13 @@ pub(super) fn lookup(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     look_up(place, function.argument, rows, clip)
+}
+
+/// Whether an offset or step is of so few sizes, and so near to 0 without them, that no position is farther than [`FARTHEST`].
+fn is_near(dim: &Dim) -> bool {
+    let at = |size: i64| dim.evaluate(&|_| Some(size));
+    let (Some(none), Some(one)) = (at(0), at(1)) else { return false };
+    none.unsigned_abs() <= MAX_OFFSET && one.checked_sub(none).is_some_and(|share| share.unsigned_abs() <= MAX_SHARE)
 }
 
 /// The lookup of the rows that the argument says itself, clipped.
