@@ -158,7 +158,7 @@ fn with_constant(place: &Place<'_>, slot: usize, like: ValueId, tensor: Tensor) 
     Some(edit)
 }
 
-/// `Reshape(x, e)` with a constant operand that says the dims of the result by convention.
+/// `ReduceProd(Shape(x)) = Size(x)`, all of the shape reduced to a scalar.
 fn size_of_all(place: &Place<'_>) -> Option<Edit> {
     let (sizes, output) = (place.input(0)?, place.output(0)?);
     let (shape, measuring) = place.producer(sizes, "Shape")?;
@@ -175,6 +175,7 @@ fn size_of_all(place: &Place<'_>) -> Option<Edit> {
     place.instead(place.edit()?.removing(shape), NewNode::new("Size", [Some(tensor)]))
 }
 
+/// `Reshape(x, e)` with a constant operand that says the dims of the result by convention.
 fn reshape(place: &Place<'_>) -> Option<Edit> {
     let target = computed(place, 1)?;
     let (input, output) = (place.input(0)?, place.output(0)?);
