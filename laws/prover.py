@@ -109,14 +109,14 @@ def _(s, p, b, g, scaled):
     s.claim(p >= g)
 
 
-@law("bound-by-relation", "s·p ≥ s·p − k·m·r for a given r ≥ 0, m ≥ 0 and k ≥ 0", at="src/dim/prove.rs: low_by_relations")
+@law("bound-by-relation", "s·p ≥ s·p − k·m·r for a given r ≥ 0, m ≥ 0 and k ≥ 0", at="src/dim/prove/relations.rs: low_by_relations")
 def _(s, p, scale, k, m, r, low):
     s.give(scale >= 1, k >= 1)
     s.need(given=r >= 0, monomial_is_not_negative=m >= 0, bound=scale * p - k * m * r >= low)
     s.claim(scale * p >= low, p >= s.ceil(low, scale))
 
 
-@law("terms-cancel", "with s = b/g and k = a/g for g = gcd(a, b), s·a·x − k·b·x = 0", at="src/dim/prove.rs: cancelling")
+@law("terms-cancel", "with s = b/g and k = a/g for g = gcd(a, b), s·a·x − k·b·x = 0", at="src/dim/prove/relations.rs: cancelling")
 def _(s, x, g, own, theirs):
     a, b = g * own, g * theirs
     s.claim(theirs * (a * x) - own * (b * x) == 0)

@@ -265,14 +265,14 @@ def _(s, x, g, c):
 @law(
     "polynomial-division",
     "a = q·b + r stays true when a multiple m of b goes from r to q: a = (q + m)·b + (r − m·b)",
-    at="src/dim/expr.rs: divide",
+    at="src/dim/expr/polynomial.rs: divide",
 )
 def _(s, a, b, q, r, m):
     s.need(division_so_far=a == q * b + r)
     s.claim(a == (q + m) * b + (r - m * b))
 
 
-@law("content-and-offset", "a = c·p + k with p of content 1: a ≥ g ⇔ c·p ≥ g − k", at="src/dim/expr.rs: primitive")
+@law("content-and-offset", "a = c·p + k with p of content 1: a ≥ g ⇔ c·p ≥ g − k", at="src/dim/expr/polynomial.rs: primitive")
 def _(s, a, c, p, k, g):
     s.need(is_written_so=a == c * p + k)
     s.claim((a >= g) == (c * p >= g - k))

@@ -215,3 +215,28 @@ fn every_test_file_belongs_to_a_binary() {
         }
     }
 }
+
+/// Each law in `laws/` says in `at="FILE: FUNCTION"` where the source rests on it. The proofs themselves take Python and Z3; that the
+/// places exist is asked here, where whoever moves a function sees it at once.
+#[test]
+fn every_law_names_a_function_that_exists() {
+    let mut asked = 0;
+    for entry in fs::read_dir(root().join("laws")).expect("the folder can be listed") {
+        let laws = entry.expect("the entry can be read").path();
+        if laws.extension().is_none_or(|extension| extension != "py") {
+            continue;
+        }
+        for place in text_of(&laws).split("at=\"").skip(1) {
+            let place = place.split('"').next().unwrap_or_default();
+            let Some((file, function)) = place.split_once(": ") else { continue };
+            let source = root().join(file);
+            assert!(source.is_file(), "{} rests on {file}, which is no file", laws.display());
+            let defined = [format!("fn {function}("), format!("fn {function}<")];
+            let text = text_of(&source);
+            let found = defined.iter().any(|start| text.contains(start.as_str()));
+            assert!(found, "{} rests on {function} in {file}, where there is no such function", laws.display());
+            asked += 1;
+        }
+    }
+    assert!(asked > 100, "only {asked} places were found in laws/, so their form must have changed");
+}
