@@ -1,4 +1,4 @@
-//! What is tried with any bytes: by `tests/binary/mutations.rs` on the stable toolchain, by the targets of `fuzz/` guided by coverage.
+//! What is tried with any bytes: by `tests/binary/mutations.rs` in the tests, by the targets of `fuzz/` guided by coverage.
 //!
 //! Each takes an input and answers whether there was something in it to read. A panic is a finding.
 

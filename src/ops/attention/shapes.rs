@@ -21,6 +21,9 @@ const PAST_KEY: usize = 4;
 const PAST_VALUE: usize = 5;
 const LENGTHS: usize = 6;
 
+const PRESENT_KEY: usize = 1;
+const PRESENT_VALUE: usize = 2;
+
 /// What is known of an operand's sizes, wherever its heads are.
 #[derive(Default)]
 struct Sizes {
@@ -91,6 +94,9 @@ fn check_attributes(cx: &InferCx<'_>, rank: Option<usize>) -> Result<(), Refusal
     }
     if cx.has_input(PAST_KEY) != cx.has_input(PAST_VALUE) {
         return Err(Refusal::invalid("past_key and past_value go together"));
+    }
+    if cx.has_output(PRESENT_KEY) != cx.has_output(PRESENT_VALUE) {
+        return Err(Refusal::invalid("present_key and present_value go together"));
     }
     if cx.has_input(PAST_KEY) && cx.has_input(LENGTHS) {
         return Err(Refusal::invalid("nonpad_kv_seqlen is for caches that are held elsewhere"));
@@ -176,5 +182,6 @@ mod tests {
         assert!(fits(node(24).with("q_num_heads", 4)) && !fits(node(25).with("q_num_heads", 4)));
         assert!(!fits(cache(node(25))));
         assert!(!fits(caches(node(25)).input(DType::Int64, "B")));
+        assert!(!fits(node(25).output()) && fits(node(25).output().output()) && fits(node(24).output()));
     }
 }

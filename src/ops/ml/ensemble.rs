@@ -16,6 +16,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::tensor::{DType, Tensor};
 
 pub(super) const TREE_ENSEMBLE: Operator = Operator::new("TreeEnsemble", &[5], infer, eval).in_domain(DOMAIN);
 
@@ -27,9 +28,40 @@ pub(super) fn targets(site: &Site<'_>) -> Result<Option<i64>, Refusal> {
     }
 }
 
+/// The lists about nodes are as long as each other, those about leaves too, and the tensors are of the input's type.
+fn check_attributes(cx: &InferCx<'_>, dtype: Option<DType>) -> Result<(), Refusal> {
+    let splits = cx.attr_tensor("nodes_splits")?;
+    let of_nodes =
+        ["nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids", "nodes_trueleafs", "nodes_falseleafs"];
+    for name in of_nodes {
+        let (own, nodes) = (cx.attr_ints(name)?.map_or(0, <[_]>::len), splits.map_or(0, Tensor::len));
+        if own != nodes {
+            return Err(Refusal::invalid(format!(
+                "'{name}' lists {own} and 'nodes_splits' {nodes}: they must be as many"
+            )));
+        }
+    }
+    let weights = cx.attr_tensor("leaf_weights")?;
+    let (targets, leaves) = (cx.attr_ints("leaf_targetids")?.map_or(0, <[_]>::len), weights.map_or(0, Tensor::len));
+    if targets != leaves {
+        return Err(Refusal::invalid(format!(
+            "'leaf_targetids' lists {targets} and 'leaf_weights' {leaves}: they must be as many"
+        )));
+    }
+    for (name, tensor) in [("nodes_splits", splits), ("leaf_weights", weights)] {
+        let other = tensor.zip(dtype).filter(|(tensor, dtype)| tensor.dtype() != *dtype);
+        if let Some((tensor, dtype)) = other {
+            let own = tensor.dtype();
+            return Err(Refusal::invalid(format!("'{name}' is of type {own}, and the input of type {dtype}")));
+        }
+    }
+    Ok(())
+}
+
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let targets = targets(cx)?.map_or_else(|| cx.fresh_dim(), Dim::constant);
     let dtype = cx.required(0)?.dtype();
+    check_attributes(cx, dtype)?;
     let rows = observations(cx);
     Ok(vec![Fact::tensor(dtype, Some(vec![rows, targets]))])
 }
@@ -117,20 +149,26 @@ mod tests {
     use crate::tensor::{DType, Tensor};
 
     fn node() -> Single {
+        let (splits, weights) = (Tensor::vector(vec![1f64, 0.0]), Tensor::vector(vec![1f64, 10.0, 100.0]));
+        of_lists(&[1, 0], &[0, 1, 1], splits, weights)
+    }
+
+    /// A tree of two nodes and three leaves, where the lists are as long as that.
+    fn of_lists(branches: &[i64], targets: &[i64], splits: Tensor, weights: Tensor) -> Single {
         Single::new("TreeEnsemble", 21)
             .in_domain_at(DOMAIN, 5)
             .with("n_targets", 2)
             .with("tree_roots", vec![0])
             .with("nodes_featureids", vec![0, 1])
             .with("nodes_modes", Tensor::vector(vec![0u8, 6]))
-            .with("nodes_splits", Tensor::vector(vec![1f64, 0.0]))
+            .with("nodes_splits", splits)
             .with("membership_values", Tensor::vector(vec![5.0, 6.0, f64::NAN]))
             .with("nodes_trueleafs", vec![0, 1])
-            .with("nodes_truenodeids", vec![1, 0])
+            .with("nodes_truenodeids", branches.to_vec())
             .with("nodes_falseleafs", vec![1, 1])
             .with("nodes_falsenodeids", vec![2, 1])
-            .with("leaf_targetids", vec![0, 1, 1])
-            .with("leaf_weights", Tensor::vector(vec![1f64, 10.0, 100.0]))
+            .with("leaf_targetids", targets.to_vec())
+            .with("leaf_weights", weights)
     }
 
     #[test]
@@ -140,5 +178,16 @@ mod tests {
         assert_eq!(node().input(DType::Double, "N 2").infer(), ["double[N, 2]"]);
         assert!(node().with("aggregate_function", 2).values(&[3, 2], &rows).eval().is_err());
         assert!(node().values(&[1, 1], &[0f64]).eval().is_err());
+    }
+
+    #[test]
+    fn lists_that_do_not_go_together() {
+        let (splits, weights) = (|| Tensor::vector(vec![1f64, 0.0]), || Tensor::vector(vec![1f64, 10.0, 100.0]));
+        let is_refused = |node: Single| node.input(DType::Double, "N 2").infer()[0].starts_with("invalid");
+        assert!(!is_refused(node()));
+        assert!(is_refused(of_lists(&[1, 0, 0], &[0, 1, 1], splits(), weights())));
+        assert!(is_refused(of_lists(&[1, 0], &[0, 1], splits(), weights())));
+        assert!(is_refused(of_lists(&[1, 0], &[0, 1, 1], splits(), Tensor::vector(vec![1f32, 10.0, 100.0]))));
+        assert!(is_refused(of_lists(&[1, 0], &[0, 1, 1], Tensor::vector(vec![1f32, 0.0]), weights())));
     }
 }

@@ -18,7 +18,7 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 use crate::tensor::{DType, Tensor, dispatch_numeric};
 
 pub(super) const CATEGORY_MAPPER: Operator =
-    Operator::new("CategoryMapper", &[1], infer_swapped, eval_mapper).in_domain(DOMAIN);
+    Operator::new("CategoryMapper", &[1], infer_mapper, eval_mapper).in_domain(DOMAIN);
 pub(super) const LABEL_ENCODER: Operator =
     Operator::new("LabelEncoder", &[1, 2, 4], infer_encoder, eval_encoder).in_domain(DOMAIN);
 
@@ -37,13 +37,42 @@ fn infer_swapped(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, data.shape().map(<[Dim]>::to_vec))])
 }
 
+fn infer_mapper(cx: &mut InferCx<'_>) -> InferResult {
+    let (strings, ints) = (cx.attr_strings("cats_strings")?, cx.attr_ints("cats_int64s")?);
+    are_parallel(strings.map(<[_]>::len), ints.map(<[_]>::len), ["cats_strings", "cats_int64s"])?;
+    infer_swapped(cx)
+}
+
 fn infer_encoder(cx: &mut InferCx<'_>) -> InferResult {
     if cx.version < 2 {
         return infer_swapped(cx);
     }
     let shape = cx.required(0)?.shape().map(<[Dim]>::to_vec);
-    let values = listed(cx, "values")?.ok_or_else(|| Refusal::invalid("there are no values to map to"))?;
+    let (keys, values) = (listed(cx, "keys")?, listed(cx, "values")?);
+    are_parallel(keys.as_ref().map(Tensor::len), values.as_ref().map(Tensor::len), ["keys", "values"])?;
+    let values = values.ok_or_else(|| Refusal::invalid("there are no values to map to"))?;
+    if let Some(default) = cx.attr_tensor("default_tensor")?.filter(|_| cx.version >= 4) {
+        let (own, of_values) = (default.dtype(), values.dtype());
+        if own != of_values || default.len() != 1 {
+            let count = default.len();
+            return Err(Refusal::invalid(format!(
+                "'default_tensor' has {count} elements of type {own}; the values are of type {of_values}, and one is wanted"
+            )));
+        }
+    }
     Ok(vec![Fact::tensor(Some(values.dtype()), shape)])
+}
+
+/// Two lists, by their lengths, are both there and are as long as each other.
+fn are_parallel(first: Option<usize>, second: Option<usize>, names: [&str; 2]) -> Result<(), Refusal> {
+    let [left, right] = names;
+    match (first, second) {
+        (Some(first), Some(second)) if first == second => Ok(()),
+        (Some(first), Some(second)) => {
+            Err(Refusal::invalid(format!("'{left}' lists {first} and '{right}' {second}: they must be as many")))
+        }
+        _ => Err(Refusal::invalid(format!("'{left}' and '{right}' are both needed"))),
+    }
 }
 
 /// A vector of what attribute `<name>_strings`, `<name>_int64s`, `<name>_floats` or `<name>_tensor` lists.
@@ -225,5 +254,24 @@ mod tests {
         assert!(twice(vec![1, 2]).values(&[1], &[1i64]).eval().is_err());
         assert_eq!(twice(vec![2, 2]).values(&[1], &[1i64]).integers(), [2]);
         assert_eq!(twice(vec![2, 2]).input(DType::Int64, "A B").infer(), ["int64[A, B]"]);
+    }
+
+    #[test]
+    fn lists_that_do_not_go_together() {
+        let is_refused = |node: Single| node.input(DType::Int64, "N").infer()[0].starts_with("invalid");
+        let mapper = |names: &[&'static str]| node("CategoryMapper", 1).with("cats_strings", words(names));
+        assert!(!is_refused(mapper(&["a", "b"]).with("cats_int64s", vec![5, 6])));
+        assert!(is_refused(mapper(&["a"]).with("cats_int64s", vec![5, 6])));
+        assert!(is_refused(mapper(&["a"])) && is_refused(node("CategoryMapper", 1)));
+        let encoder = |values: Vec<i64>| {
+            node("LabelEncoder", 4)
+                .with("keys_tensor", Tensor::vector(vec![1i64, 2]))
+                .with("values_tensor", Tensor::vector(values))
+        };
+        let default = |value: Tensor| encoder(vec![3, 4]).with("default_tensor", value);
+        assert!(!is_refused(encoder(vec![3, 4])) && is_refused(encoder(vec![3])));
+        assert!(!is_refused(default(Tensor::vector(vec![0i64]))));
+        assert!(is_refused(default(Tensor::vector(vec![0i32]))));
+        assert!(is_refused(default(Tensor::vector(vec![0i64, 1]))));
     }
 }

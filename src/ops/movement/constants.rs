@@ -9,7 +9,8 @@
 //! Constant gives exactly one of its attributes; `sparse_value` gives a dense tensor. ConstantOfShape fills a shape with the one
 //! element of `value`, by default float 0. EyeLike has ones where column − row = `k`.
 //!
-//! Refused: no attribute or several, a `value` of ConstantOfShape that is not one element, negative sizes.
+//! Refused: no attribute or several, a `value` of ConstantOfShape that is not one element, its shape of another type than int64,
+//! negative sizes.
 
 use super::cells::{elements_of, moved, overwrite};
 use super::moves;
@@ -130,6 +131,9 @@ fn fill(site: &Site<'_>) -> Result<Tensor, Refusal> {
 fn infer_constant_of_shape(cx: &mut InferCx<'_>) -> InferResult {
     let fill = fill(cx)?;
     let shape = cx.required(0)?;
+    if let Some(other) = shape.dtype().filter(|&dtype| dtype != DType::Int64) {
+        return Err(Refusal::invalid(format!("the shape is of type {other}, not int64")));
+    }
     let rank = match shape.shape() {
         Some([length]) => length.as_const().and_then(|length| usize::try_from(length).ok()),
         Some(dims) => return Err(Refusal::invalid(format!("the shape is a tensor of rank {}", dims.len()))),
