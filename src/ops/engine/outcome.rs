@@ -104,12 +104,42 @@ pub struct Budget {
     pub node_work: u64,
     bytes: Cell<usize>,
     work: Cell<u64>,
+    /// Bytes that results which are computed when they are read may have.
+    later: Cell<usize>,
+    /// Whether more of those have been computed as a whole than there was room for.
+    is_over: Cell<bool>,
 }
 
 impl Budget {
     /// A budget with these limits per node and in total.
     pub fn new(node_bytes: usize, total_bytes: usize, node_work: u64, total_work: u64) -> Self {
-        Budget { node_bytes, node_work, bytes: Cell::new(total_bytes), work: Cell::new(total_work) }
+        let (bytes, work) = (Cell::new(total_bytes), Cell::new(total_work));
+        Budget { node_bytes, node_work, bytes, work, later: Cell::new(0), is_over: Cell::new(false) }
+    }
+
+    /// Whether a result of so many bytes may be left to be computed when it is read; they are taken then.
+    pub fn take_later(&self, bytes: usize) -> bool {
+        let left = self.later.get().checked_sub(bytes);
+        left.inspect(|&left| self.later.set(left)).is_some()
+    }
+
+    /// Takes the bytes of operands that were to be computed when they are read, and that a node has wanted as a whole.
+    pub(super) fn take_made(&self, bytes: usize) {
+        match self.bytes.get().checked_sub(bytes) {
+            Some(left) => self.bytes.set(left),
+            None => self.is_over.set(true),
+        }
+    }
+
+    /// Refuses operands of which so many bytes are yet to be computed, once there is no room for those.
+    ///
+    /// # Errors
+    /// [`Decline::OverBudget`].
+    pub(super) fn may_make(&self, bytes: usize) -> Result<(), Decline> {
+        if self.is_over.get() && bytes > 0 {
+            return Err(Decline::OverBudget("the memory that folding may use is spent".into()));
+        }
+        Ok(())
     }
 
     /// Takes `bytes` of memory for a result.
@@ -163,11 +193,15 @@ const NODE_BYTES: usize = 256 << 20;
 const MOST_BYTES: usize = 768 << 20;
 const LEAST_BYTES: usize = 192 << 20;
 
+/// How many times the constants of a model may be computed anew, one of the other, without taking memory.
+const LATER: usize = 8;
+
 impl Budget {
     /// The default for a model whose constants take this many bytes: a small file is no reason to fill the memory.
     pub fn for_payload(bytes: usize) -> Self {
         let total = LEAST_BYTES.saturating_add(bytes.saturating_mul(2)).min(MOST_BYTES);
-        Budget { bytes: Cell::new(total), ..Budget::default() }
+        let later = LEAST_BYTES.saturating_add(bytes.saturating_mul(LATER));
+        Budget { bytes: Cell::new(total), later: Cell::new(later), ..Budget::default() }
     }
 }
 
