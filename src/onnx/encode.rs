@@ -123,10 +123,23 @@ pub trait Destination {
     /// # Errors
     /// What the system reports.
     fn deferred(&mut self, tensor: &Tensor) -> io::Result<()> {
+        self.computed(tensor, &mut Vec::new())
+    }
+
+    /// The same by way of a buffer, which is as large as need be afterwards.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn computed(&mut self, tensor: &Tensor, buffer: &mut Vec<u8>) -> io::Result<()> {
         let len = tensor.byte_len();
-        let mut block = vec![0; len.min(COMPUTED)];
-        for at in (0..len).step_by(COMPUTED) {
-            let block = block.get_mut(..COMPUTED.min(len - at)).unwrap_or_default();
+        // Enough for all processors, and not more than they keep at hand until it is written.
+        let wanted = tensor.piece().saturating_mul(rayon::current_num_threads()).clamp(COMPUTED / 4, COMPUTED);
+        let most = wanted.min(len).max(1);
+        if buffer.len() < most {
+            buffer.resize(most, 0);
+        }
+        for at in (0..len).step_by(most) {
+            let block = buffer.get_mut(..most.min(len - at)).unwrap_or_default();
             tensor.read(at, block);
             self.bytes(block)?;
         }
@@ -134,7 +147,8 @@ pub trait Destination {
     }
 }
 
-/// Bytes of a payload that are computed at a time, by all processors together.
+/// Bytes of a payload that are computed at a time at most, by all processors together. A quarter of it is a multiple of the size of every
+/// element.
 const COMPUTED: usize = 8 << 20;
 
 impl Destination for Vec<u8> {

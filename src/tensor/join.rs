@@ -91,7 +91,7 @@ mod tests {
             assert!(!later.is_made() && later.bytes().as_ref() == bytes);
         }
         let (a, b) = (part(2, 3, 0), part(3, 2, 0));
-        assert!(join_later(&[&a, &b], 2, &[2, 6]).is_err() && join_later(&[&a], 2, &[2, 4]).is_err());
+        assert!(join_later(&[&a, &b], 4, &[4, 3]).is_err() && join_later(&[&a], 2, &[2, 4]).is_err());
         assert!(join_later(&[], 1, &[0]).is_err() && join_later(&[&a], 0, &[2, 3]).is_err());
     }
 }

@@ -84,7 +84,7 @@ impl Tensor {
     }
 
     /// Bytes of the payload that are best read at a time.
-    pub(super) fn piece(&self) -> usize {
+    pub(crate) fn piece(&self) -> usize {
         match &self.payload {
             Payload::Here(_) => 0,
             Payload::Deferred(deferred) => deferred.piece(),
