@@ -104,8 +104,8 @@ pub struct Budget {
     pub node_work: u64,
     bytes: Cell<usize>,
     work: Cell<u64>,
-    /// Bytes that results which are computed when they are read may have.
-    later: Cell<usize>,
+    /// Bytes that results which are computed when they are read may have, and one of them; `None` if there are to be none.
+    later: Option<(Cell<usize>, usize)>,
     /// Whether more of those have been computed as a whole than there was room for.
     is_over: Cell<bool>,
 }
@@ -114,17 +114,22 @@ impl Budget {
     /// A budget with these limits per node and in total.
     pub fn new(node_bytes: usize, total_bytes: usize, node_work: u64, total_work: u64) -> Self {
         let (bytes, work) = (Cell::new(total_bytes), Cell::new(total_work));
-        Budget { node_bytes, node_work, bytes, work, later: Cell::new(0), is_over: Cell::new(false) }
+        Budget { node_bytes, node_work, bytes, work, later: None, is_over: Cell::new(false) }
     }
 
     /// Whether a result of so many bytes may be left to be computed when it is read; they are taken then.
     pub fn take_later(&self, bytes: usize) -> bool {
-        let left = self.later.get().checked_sub(bytes);
-        left.inspect(|&left| self.later.set(left)).is_some()
+        let Some((later, most)) = &self.later else { return false };
+        let left = later.get().checked_sub(bytes).filter(|_| bytes <= *most);
+        left.inspect(|&left| later.set(left)).is_some()
     }
 
-    /// Takes the bytes of operands that were to be computed when they are read, and that a node has wanted as a whole.
+    /// Takes the bytes of operands that were to be computed when they are read, and that a node has wanted as a whole. Where none are left to
+    /// be computed, those that are come from elsewhere, and cost nothing here.
     pub(super) fn take_made(&self, bytes: usize) {
+        if self.later.is_none() {
+            return;
+        }
         match self.bytes.get().checked_sub(bytes) {
             Some(left) => self.bytes.set(left),
             None => self.is_over.set(true),
@@ -201,13 +206,29 @@ impl Budget {
     pub fn for_payload(bytes: usize) -> Self {
         let total = LEAST_BYTES.saturating_add(bytes.saturating_mul(2)).min(MOST_BYTES);
         let later = LEAST_BYTES.saturating_add(bytes.saturating_mul(LATER));
-        Budget { bytes: Cell::new(total), later: Cell::new(later), ..Budget::default() }
+        let later = Some((Cell::new(later), bytes.max(NODE_BYTES)));
+        Budget { bytes: Cell::new(total), later, ..Budget::default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_computed_later_is_charged_when_it_is_made() {
+        let budget = Budget::for_payload(1 << 20);
+        assert!(!budget.take_later(NODE_BYTES + 1), "one result is that large");
+        assert!(budget.take_later(LEAST_BYTES) && budget.take_later(LATER << 20) && !budget.take_later(1));
+        budget.take_made(LEAST_BYTES);
+        assert!(budget.may_make(1).is_ok() && budget.take_bytes(2 << 20).is_ok());
+        budget.take_made(1);
+        assert!(budget.may_make(0).is_ok() && budget.may_make(1).is_err());
+        // Elsewhere nothing is left to be computed.
+        let budget = Budget::new(1, 1, 1, 1);
+        budget.take_made(2);
+        assert!(!budget.take_later(1) && budget.may_make(2).is_ok());
+    }
 
     #[test]
     fn too_large_a_tensor_breaks_no_rule() {

@@ -329,15 +329,34 @@ pub(super) fn sums(
     place: impl Fn(usize) -> Option<(usize, f64)>,
 ) -> Option<Vec<f64>> {
     budget.take_work(weight.len() as u64).ok()?;
-    budget.take_bytes(weight.len().checked_mul(size_of::<f64>())?).ok()?;
-    let values = weight.to_f64s()?;
     let mut sums = vec![0.0; count];
-    for (block, values) in values.chunks(inner.max(1)).enumerate() {
-        let (channel, factor) = place(block)?;
-        *sums.get_mut(channel)? += factor * values.iter().sum::<f64>();
+    let nothing: f64 = [0.0; 0].iter().sum();
+    // A large weight is read a part at a time: it may be one that is computed, or lie in a file.
+    let (width, inner) = (weight.dtype().byte_len(1).filter(|_| !weight.dtype().is_packed())?, inner.max(1));
+    let mut part = vec![0; width.checked_mul(weight.len().min(SUMMED))?];
+    let (mut at, mut sum) = (0usize, nothing);
+    while at < weight.len() {
+        let len = (weight.len() - at).min(SUMMED);
+        let bytes = part.get_mut(..len.checked_mul(width)?)?;
+        weight.read(at.checked_mul(width)?, bytes);
+        let values = Tensor::from_bytes(weight.dtype(), &[len], bytes.to_vec().into()).ok()?.to_f64s()?;
+        let mut rest = values.as_slice();
+        while !rest.is_empty() {
+            let (run, tail) = rest.split_at((inner - at % inner).min(rest.len()));
+            sum = run.iter().fold(sum, |sum, value| sum + value);
+            at = at.checked_add(run.len())?;
+            if at.is_multiple_of(inner) || at == weight.len() {
+                let (channel, factor) = place((at - 1) / inner)?;
+                *sums.get_mut(channel)? += factor * std::mem::replace(&mut sum, nothing);
+            }
+            rest = tail;
+        }
     }
     Some(sums)
 }
+
+/// Elements that are summed at a time.
+const SUMMED: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
