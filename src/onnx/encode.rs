@@ -94,9 +94,10 @@ impl<'a> Encoded<'a> {
     /// What `out` reports.
     pub fn write(&self, out: &mut dyn Destination) -> Result<(), EncodeError> {
         let walk = Walk::new(self.unknown, self.deferred);
-        let mut emit = Emit { out, lengths: self.lengths.iter(), walk, failed: None };
+        let mut emit = Emit { out, gathered: Vec::new(), lengths: self.lengths.iter(), walk, failed: None };
         self.model.put(&mut emit);
         emit.unknown();
+        emit.flush();
         emit.failed.map_or(Ok(()), |error| Err(error.into()))
     }
 }
@@ -122,10 +123,23 @@ pub trait Destination {
     /// # Errors
     /// What the system reports.
     fn deferred(&mut self, tensor: &Tensor) -> io::Result<()> {
+        self.computed(tensor, &mut Vec::new())
+    }
+
+    /// The same by way of a buffer, which is as large as need be afterwards.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn computed(&mut self, tensor: &Tensor, buffer: &mut Vec<u8>) -> io::Result<()> {
         let len = tensor.byte_len();
-        let mut block = vec![0; len.min(COMPUTED)];
-        for at in (0..len).step_by(COMPUTED) {
-            let block = block.get_mut(..COMPUTED.min(len - at)).unwrap_or_default();
+        // Enough for all processors, and not more than they keep at hand until it is written.
+        let wanted = tensor.piece().saturating_mul(rayon::current_num_threads()).clamp(COMPUTED / 4, COMPUTED);
+        let most = wanted.min(len).max(1);
+        if buffer.len() < most {
+            buffer.resize(most, 0);
+        }
+        for at in (0..len).step_by(most) {
+            let block = buffer.get_mut(..most.min(len - at)).unwrap_or_default();
             tensor.read(at, block);
             self.bytes(block)?;
         }
@@ -133,7 +147,8 @@ pub trait Destination {
     }
 }
 
-/// Bytes of a payload that are computed at a time, by all processors together.
+/// Bytes of a payload that are computed at a time at most, by all processors together. A quarter of it is a multiple of the size of every
+/// element.
 const COMPUTED: usize = 8 << 20;
 
 impl Destination for Vec<u8> {
@@ -253,11 +268,16 @@ impl Sink for Measure<'_> {
 /// Writes what has been measured.
 struct Emit<'a> {
     out: &'a mut dyn Destination,
+    /// What is between payloads: mostly a few bytes at a time.
+    gathered: Vec<u8>,
     lengths: std::slice::Iter<'a, u64>,
     walk: Walk<'a>,
     /// The first error; nothing is written after it.
     failed: Option<io::Error>,
 }
+
+/// How much is gathered between payloads before it is passed on, and what of a payload is.
+const GATHERED: usize = 16 << 10;
 
 impl Emit<'_> {
     fn unknown(&mut self) {
@@ -265,16 +285,29 @@ impl Emit<'_> {
             self.raw(piece);
         }
     }
+
+    /// Passes on what is gathered.
+    fn flush(&mut self) {
+        if self.failed.is_none() && !self.gathered.is_empty() {
+            self.failed = self.out.bytes(&self.gathered).err();
+        }
+        self.gathered.clear();
+    }
 }
 
 impl Sink for Emit<'_> {
     fn raw(&mut self, bytes: &[u8]) {
-        if self.failed.is_none() {
-            self.failed = self.out.bytes(bytes).err();
+        self.gathered.extend_from_slice(bytes);
+        if self.gathered.len() >= GATHERED {
+            self.flush();
         }
     }
 
     fn payload(&mut self, payload: &[u8]) {
+        if payload.len() < GATHERED {
+            return self.raw(payload);
+        }
+        self.flush();
         if self.failed.is_none() {
             self.failed = self.out.payload(payload).err();
         }
@@ -291,6 +324,7 @@ impl Sink for Emit<'_> {
         if let Some(tensor) = self.walk.deferred() {
             self.raw(&tag(RAW_DATA, 2));
             self.raw(&Varint::of(tensor.byte_len() as u64));
+            self.flush();
             if self.failed.is_none() {
                 self.failed = self.out.deferred(tensor).err();
             }

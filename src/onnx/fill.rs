@@ -18,6 +18,7 @@ use super::encode::Destination;
 use super::file::Origin;
 use super::save::NewFile;
 use super::source::Source;
+use crate::tensor::Tensor;
 
 /// What is gathered before it is written, and where writes end: at multiples of this.
 const BUFFER: usize = 256 << 10;
@@ -48,6 +49,8 @@ pub(super) struct Filler<'a> {
     /// How much of the file the system was asked to write to the disk.
     asked: u64,
     copy: CopyRange,
+    /// Where payloads are computed.
+    block: Vec<u8>,
 }
 
 /// A range of the file in `Filler::last`.
@@ -60,7 +63,7 @@ impl<'a> Filler<'a> {
     /// Fills an empty file. Payloads may lie in files of the source.
     pub fn new(new: NewFile, source: Option<&'a Source>) -> Self {
         let buffer = Vec::new();
-        Filler { new, source, len: 0, buffer, run: None, last: None, asked: 0, copy: copy_range }
+        Filler { new, source, len: 0, buffer, run: None, last: None, asked: 0, copy: copy_range, block: Vec::new() }
     }
 
     /// Tells how long the file will be, so that the system can find a place for all of it at once.
@@ -233,6 +236,13 @@ impl Destination for Filler<'_> {
         self.run = Some(Run { from, len });
         self.len = self.len.saturating_add(len);
         Ok(())
+    }
+
+    fn deferred(&mut self, tensor: &Tensor) -> io::Result<()> {
+        let mut block = std::mem::take(&mut self.block);
+        let done = self.computed(tensor, &mut block);
+        self.block = block;
+        done
     }
 }
 

@@ -118,21 +118,22 @@ pub fn external_bytes(model: &Model) -> u64 {
 pub fn store(model: &Model, target: &Path, source: Option<&Source>, options: &SaveOptions) -> Result<Saved, SaveError> {
     let mut store = Store { model, target, source, data: None, externals: Externals::default() };
     store.known(options)?;
-    let (mut proto, mut unknown, mut deferred) = export(model, &store.externals)?;
-    let too_large = match Encoded::measure_deferred(&proto, &unknown, &deferred) {
-        Err(EncodeError::TooLarge(bytes)) => Some(bytes),
-        _ => None,
+    let whole = export(model, &store.externals)?;
+    let parted;
+    let ((proto, unknown, deferred), measured, too_large) = match Encoded::measure_deferred(&whole.0, &whole.1, &whole.2) {
+        Err(EncodeError::TooLarge(bytes)) => {
+            let least = options.threshold.min(STAYS);
+            store.place(&|value| store_at(model, value, least))?;
+            parted = export(model, &store.externals)?;
+            (&parted, None, Some(bytes))
+        }
+        measured => (&whole, measured.ok(), None),
     };
-    if too_large.is_some() {
-        let least = options.threshold.min(STAYS);
-        store.place(&|value| store_at(model, value, least))?;
-        (proto, unknown, deferred) = export(model, &store.externals)?;
-    }
     let Store { data, externals, .. } = store;
     let external_bytes = payload_bytes(model, initializers(model).filter(|value| externals.contains_key(value)));
     let name = |data: &DataWriter| SavedFile { path: target.with_file_name(data.location()), bytes: data.len() };
     let written = data.as_ref().map(name);
-    let bytes = write_model(target, Parts { model: &proto, unknown: &unknown, deferred: &deferred, data, source })?;
+    let bytes = write_model(target, Parts { model: proto, unknown, deferred, measured, data, source })?;
     let model = SavedFile { path: target.to_path_buf(), bytes };
     Ok(Saved { model, data: written, external_bytes, too_large })
 }

@@ -25,6 +25,8 @@ pub struct Parts<'a> {
     pub unknown: &'a UnknownFields,
     /// Tensors of `model` whose payload is computed while it is written.
     pub deferred: &'a DeferredPayloads,
+    /// The three of them as they have been measured, if they have.
+    pub measured: Option<Encoded<'a>>,
     /// The external data written for it. It gets its place just before the model does.
     pub data: Option<DataWriter<'a>>,
     /// Where the model came from: payloads in `model` and `data` may lie in its files.
@@ -45,8 +47,8 @@ pub struct Parts<'a> {
 /// nothing is left beside it.
 pub fn write_model(target: &Path, parts: Parts) -> Result<u64, SaveError> {
     let new = NewFile::create(target, parts.source)?;
-    let encoded =
-        Encoded::measure_deferred(parts.model, parts.unknown, parts.deferred).map_err(|error| new.failed(error))?;
+    let measure = || Encoded::measure_deferred(parts.model, parts.unknown, parts.deferred);
+    let encoded = parts.measured.map_or_else(measure, Ok).map_err(|error| new.failed(error))?;
     new.must_hold(encoded.len())?;
     let mut filler = Filler::new(new, parts.source);
     filler.expect(encoded.len());

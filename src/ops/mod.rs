@@ -45,6 +45,7 @@ pub use declared::{declared_fact, plain_names};
 pub use event::{Event, EventKind};
 pub use interpret::{Environment, evaluate_graph, evaluate_node, evaluate_observed};
 pub use movement::concat_split::concat;
+pub(crate) use movement::concat_split::concat_later;
 pub use node_view::{NodeView, Number};
 pub use opset::Opset;
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};

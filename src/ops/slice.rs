@@ -20,7 +20,7 @@ use super::{
 };
 use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
 use crate::slicing::{self, Inferred, Operand, SliceError, SliceRule, SliceSpec, onnx, openvino, tensorflow};
-use crate::tensor::{DType, StridedView, Tensor, gather};
+use crate::tensor::{DType, StridedView, Tensor};
 
 /// Axes may come and go.
 const STRIDED: Traits = Traits::movement(Movement::Selection, |_| None).some_types();
@@ -232,6 +232,5 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let spec = read(cx, &source, &|i| cx.data(i).and_then(Data::tensor).map(Tensor::dtype))?;
     let data = cx.tensor(0)?;
     let view = slicing::view(data, &spec)?;
-    cx.claim(data.dtype(), view.shape())?;
-    Ok(vec![gather(data, &view)?.into()])
+    Ok(vec![cx.gathered(data, &view)?.into()])
 }

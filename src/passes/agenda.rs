@@ -129,16 +129,15 @@ impl Agenda {
             return false;
         }
         let Some(first) = self.first_reader(part) else { return false };
-        let next = std::mem::replace(first, place);
+        let next = *first;
         // One part is read many times while the rules look at one node, and mostly not by others in between.
-        match self.readers.get(next as usize) {
-            Some(known) if known.node == reader && known.stage == stage => {
-                if let Some(first) = self.first_reader(part) {
-                    *first = next;
-                }
-            }
-            _ => self.readers.push(Reader { node: reader, stage, next }),
+        if self.readers.get(next as usize).is_some_and(|known| known.node == reader && known.stage == stage) {
+            return true;
         }
+        if let Some(first) = self.first_reader(part) {
+            *first = place;
+        }
+        self.readers.push(Reader { node: reader, stage, next });
         true
     }
 

@@ -7,7 +7,7 @@ use super::build::rebuilt;
 use super::fuse::normalized::is_result as is_normalized;
 use super::{Place, Rule};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
-use crate::tensor::{StridedView, Tensor, gather};
+use crate::tensor::{StridedView, Tensor, gather_later};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "product-of-rows",
@@ -156,5 +156,5 @@ fn transposed(place: &Place<'_>, weights: ValueId) -> Option<Tensor> {
     }
     let tensor = place.constant(weights)?;
     let view = StridedView::of(tensor).permute(&[1, 0]).ok()?;
-    gather(tensor, &view).ok()
+    gather_later(tensor, &view).ok()
 }

@@ -36,7 +36,7 @@ pub use slices::cuts::Taken;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, NodeFacts, Traits, traits_of};
-use crate::ops::{Budget, NodeView, Opset, concat};
+use crate::ops::{Budget, NodeView, Opset, concat, concat_later};
 use crate::tensor::{DType, Tensor};
 
 /// A node a rule looks at, with everything it may know.
@@ -249,6 +249,11 @@ impl<'a> Place<'a> {
 
     /// Tensors one behind the other along an axis; they are otherwise of one shape.
     fn concatenated(&self, tensors: &[&Tensor], axis: usize) -> Option<Tensor> {
+        let dtype = tensors.first()?.dtype();
+        let elements = tensors.iter().try_fold(0usize, |sum, tensor| sum.checked_add(tensor.len()))?;
+        if Tensor::may_be_deferred(dtype, &[elements]) && tensors.iter().all(|tensor| tensor.dtype() == dtype) {
+            return concat_later(tensors, axis).ok();
+        }
         let bytes = tensors.iter().try_fold(0usize, |sum, tensor| sum.checked_add(tensor.byte_len()))?;
         self.budget.take_bytes(bytes).ok()?;
         concat(tensors, axis).ok()

@@ -13,8 +13,13 @@ pub(crate) trait Recipe: Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Writes the elements from number `first` on, whole ones, little-endian.
     fn fill(&self, first: usize, out: &mut [u8]);
 
-    /// How many recipes deep it is: 1 if all it reads is there.
+    /// How many recipes are followed for an element: 1 if all it reads is there.
     fn depth(&self) -> usize;
+
+    /// Bytes that are best computed at a time; a multiple of the size of every element.
+    fn piece(&self) -> usize {
+        PIECE
+    }
 }
 
 /// A payload that is computed when it is read.
@@ -32,7 +37,10 @@ struct Inner {
 }
 
 /// Bytes that a thread computes at a time; a multiple of the size of every element.
-const PIECE: usize = 256 << 10;
+pub(super) const PIECE: usize = 256 << 10;
+
+/// Recipes that are followed for an element at most: what lies deeper is computed as a whole, and kept.
+pub(crate) const DEEPEST: usize = 8;
 
 impl Deferred {
     pub fn new(recipe: Box<dyn Recipe>, len: usize, width: usize) -> Self {
@@ -53,8 +61,12 @@ impl Deferred {
         if self.0.made.get().is_some() { 0 } else { self.0.recipe.depth() }
     }
 
+    /// As [`Recipe::piece`].
+    pub fn piece(&self) -> usize {
+        self.0.recipe.piece()
+    }
+
     /// Whether the payload has been computed as a whole, and takes memory.
-    #[cfg(test)]
     pub fn is_made(&self) -> bool {
         self.0.made.get().is_some()
     }
@@ -93,11 +105,12 @@ impl Deferred {
 
     fn compute(&self, first: usize, out: &mut [u8]) {
         let (recipe, width) = (&self.0.recipe, self.0.width.max(1));
-        if out.len() <= PIECE {
+        let bytes = recipe.piece().next_multiple_of(PIECE).max(PIECE);
+        if out.len() <= bytes {
             return recipe.fill(first, out);
         }
-        let pieces = out.par_chunks_mut(PIECE).enumerate();
-        pieces.for_each(|(piece, out)| recipe.fill(first.saturating_add(piece.saturating_mul(PIECE / width)), out));
+        let pieces = out.par_chunks_mut(bytes).enumerate();
+        pieces.for_each(|(piece, out)| recipe.fill(first.saturating_add(piece.saturating_mul(bytes / width)), out));
     }
 }
 

@@ -12,6 +12,7 @@ use super::copy;
 use super::error::TensorError;
 use super::index::Strides;
 use super::packed::{code_at, pack_into, unpack_into};
+use super::selection::Selection;
 use super::storage::Tensor;
 use super::strided::StridedView;
 
@@ -25,6 +26,18 @@ use super::strided::StridedView;
 /// The view reaches outside of the tensor, or its elements cannot be addressed or allocated. How much may be allocated
 /// is for the caller to bound, from [`StridedView::len`], before.
 pub fn gather(tensor: &Tensor, view: &StridedView) -> Result<Tensor, TensorError> {
+    gathered(tensor, view, false)
+}
+
+/// The same, but a large tensor is copied when it is read, and takes no memory until then.
+///
+/// # Errors
+/// As [`gather`](fn@gather).
+pub(crate) fn gather_later(tensor: &Tensor, view: &StridedView) -> Result<Tensor, TensorError> {
+    gathered(tensor, view, true)
+}
+
+fn gathered(tensor: &Tensor, view: &StridedView, later: bool) -> Result<Tensor, TensorError> {
     let dtype = tensor.dtype();
     let len = view.len().ok_or_else(|| TensorError::ElementCount { shape: view.shape().into() })?;
     let Some((first, last)) = view.reach(tensor.len())? else {
@@ -39,6 +52,10 @@ pub fn gather(tensor: &Tensor, view: &StridedView) -> Result<Tensor, TensorError
         return Tensor::from_strings(view.shape(), gather_strings(strings, &flat, len)?);
     }
     let bits = dtype.bits().ok_or(TensorError::StringPayload)?;
+    // A part of what is not there yet is not there either.
+    if (later || tensor.unmade() > 0) && Tensor::may_be_deferred(dtype, view.shape()) && !(contiguous && tensor.unmade() == 0) {
+        return Tensor::deferred(dtype, view.shape(), Box::new(Selection::new(tensor, flat, bits / 8)));
+    }
     if contiguous && let Some(payload) = share(tensor, bits, first, last) {
         return Tensor::from_bytes(dtype, view.shape(), payload);
     }

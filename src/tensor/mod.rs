@@ -15,13 +15,19 @@ mod element;
 mod error;
 mod gather;
 mod index;
+mod join;
 mod packed;
+mod selection;
 pub mod smallfloat;
 mod storage;
 mod strided;
 
 pub(crate) use buffer::Buffer;
+#[cfg(test)]
+pub(crate) use deferred::DEEPEST;
 pub(crate) use deferred::Recipe;
+pub(crate) use gather::gather_later;
+pub(crate) use join::join_later;
 pub use dtype::DType;
 
 pub(crate) use element::dispatch_numeric;

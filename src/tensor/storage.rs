@@ -7,7 +7,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::buffer::Buffer;
-use super::deferred::{Deferred, Recipe};
+use super::deferred::{DEEPEST, Deferred, Recipe};
 use super::dispatch_numeric;
 use super::dtype::DType;
 use super::element::{Bool, Element, Number};
@@ -32,6 +32,9 @@ pub struct Tensor {
     /// The elements of a string tensor.
     strings: Option<Arc<[Bytes]>>,
 }
+
+/// Bytes from which on a tensor is computed when it is written, where that can be: smaller ones take little memory.
+const DEFERRED: usize = 1 << 20;
 
 /// Where a payload is.
 #[derive(Clone, Debug)]
@@ -80,6 +83,14 @@ impl Tensor {
         }
     }
 
+    /// Bytes of the payload that are best read at a time.
+    pub(crate) fn piece(&self) -> usize {
+        match &self.payload {
+            Payload::Here(_) => 0,
+            Payload::Deferred(deferred) => deferred.piece(),
+        }
+    }
+
     /// Writes the bytes of the payload from `at` on, of which there must be as many, without making the whole of it.
     pub fn read(&self, at: usize, out: &mut [u8]) {
         match &self.payload {
@@ -104,6 +115,28 @@ impl Tensor {
     #[cfg(test)]
     pub(crate) fn is_made(&self) -> bool {
         matches!(&self.payload, Payload::Deferred(deferred) if deferred.is_made())
+    }
+
+    /// The bytes of memory that the payload would take once somebody wants it in one piece; 0 if it is there.
+    pub(crate) fn unmade(&self) -> usize {
+        match &self.payload {
+            Payload::Deferred(deferred) if !deferred.is_made() => deferred.len(),
+            _ => 0,
+        }
+    }
+
+    /// Whether a tensor of this type and shape is large enough to be computed when it is written, and can be.
+    pub(crate) fn may_be_deferred(dtype: DType, shape: &[usize]) -> bool {
+        !dtype.is_packed() && Tensor::measure(dtype, shape).is_ok_and(|(_, bytes)| bytes >= DEFERRED)
+    }
+
+    /// The same tensor for a recipe to read: where it is many recipes deep already, it is computed, so that what is computed of it is not
+    /// ever more work.
+    pub(crate) fn for_recipe(&self) -> Tensor {
+        if self.depth() >= DEEPEST {
+            self.bytes();
+        }
+        self.clone()
     }
 
     /// Elements and payload bytes of a dense type and shape.
@@ -368,14 +401,20 @@ impl Tensor {
         }
         // All equal is: the payload equals itself moved by one element.
         let width = self.dtype.byte_len(1)?;
-        if self.is_deferred() && self.len > 1 {
-            // Two elements that differ are found without the others.
-            let mut two = vec![0; width.checked_mul(2)?];
-            self.read(0, &mut two);
-            let (one, other) = two.split_at(width);
-            if one != other {
-                return None;
+        if self.unmade() > 0 {
+            // Block by block: most tensors have two elements that differ in the first.
+            let block = 1024usize.checked_mul(width)?;
+            let (mut read, mut first) = (vec![0; block], None);
+            for at in (0..self.byte_len()).step_by(block) {
+                let read = read.get_mut(..block.min(self.byte_len() - at))?;
+                self.read(at, read);
+                let element = first.get_or_insert_with(|| read.get(..width).unwrap_or_default().to_vec());
+                if read.chunks(width).any(|other| other != element.as_slice()) {
+                    return None;
+                }
             }
+            scalar.payload = Payload::Here(first?.into());
+            return Some(scalar);
         }
         let bytes = self.bytes();
         scalar.payload = Payload::Here(bytes.slice(..width));

@@ -9,6 +9,7 @@ mod cli;
 mod difference;
 mod exports;
 mod hostile;
+mod memory;
 mod migration;
 mod mutations;
 mod report;

@@ -14,7 +14,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::kernel::{Lane, Reader, charge, is_number, lanes, map_to, single, wrong_dtype, zip, zip_to};
+use super::kernel::{Lane, Reader, charge, charge_later, is_number, lanes, map_to, single, wrong_dtype, zip, zip_to};
+use super::later::zip_later;
 use super::remainder::{floor_remainder, is_nan};
 use super::symbolic::Elements;
 use super::{Meeting, common_dtype, equal_shapes, static_shapes, with_zipped};
@@ -154,7 +155,7 @@ fn is_exponent_one(base: DType, one: &Tensor) -> bool {
 type Symbolic = fn(&Elements<'_>, &Scalar, &Scalar) -> Scalar;
 
 /// An operation of two elements, given as numbers.
-trait Operation {
+trait Operation: 'static {
     /// Whether it divides: an integer by 0, and the smallest one by −1, has no result then.
     const DIVIDES: bool = false;
 
@@ -312,18 +313,19 @@ fn combined<O: Operation>(cx: &EvalCx<'_>, way: &Broadcast<2>, a: &Tensor, b: &T
     if a.dtype() != b.dtype() {
         return Err(Decline::invalid(format!("the operands' element types differ: {} and {}", a.dtype(), b.dtype())));
     }
-    charge(cx, a.dtype(), way.shape(), 1)?;
-    lanes!(a.dtype(), T => combined_in::<O, T>(a.dtype(), way, a, b), else => Err(wrong_dtype(a.dtype())))
+    let later = charge_later(cx, a.dtype(), way.shape(), 1)?;
+    lanes!(a.dtype(), T => combined_in::<O, T>(later, a.dtype(), way, a, b), else => Err(wrong_dtype(a.dtype())))
 }
 
 fn combined_in<O: Operation, T: Lane>(
+    later: bool,
     dtype: DType,
     way: &Broadcast<2>,
     a: &Tensor,
     b: &Tensor,
 ) -> Result<Tensor, Decline> {
-    let (a, b) = (Reader::<T>::of(a)?, Reader::<T>::of(b)?);
     if O::DIVIDES && !T::FLOAT && !way.is_empty() {
+        let (a, b) = (Reader::<T>::of(a)?, Reader::<T>::of(b)?);
         if b.contains(T::zero()) {
             return Err(Decline::unsupported("an integer is divided by zero"));
         }
@@ -334,7 +336,7 @@ fn combined_in<O: Operation, T: Lane>(
             return Err(Decline::unsupported("the smallest integer may be divided by −1"));
         }
     }
-    zip_to(dtype, way, &a, &b, O::apply::<T>)
+    zip_later(later, dtype, way, (a, b), O::apply::<T>)
 }
 
 /// Whether each integer is a number of binary64.
@@ -393,7 +395,7 @@ fn folded<O: Operation, T: Lane>(cx: &EvalCx<'_>, mean: bool) -> Result<Tensor, 
         }
         let way = meeting.way(result.shape(), operand.shape())?;
         charge(cx, T::DTYPE, way.shape(), 1)?;
-        result = combined_in::<O, T>(T::DTYPE, &way, &result, operand)?;
+        result = combined_in::<O, T>(false, T::DTYPE, &way, &result, operand)?;
     }
     if mean {
         let count = T::from_f64(count as f64).ok_or_else(|| wrong_dtype(dtype))?;

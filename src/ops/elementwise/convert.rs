@@ -20,6 +20,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use super::kernel::computed;
@@ -76,6 +77,7 @@ pub(super) fn convert(tensor: &Tensor, to: DType, rounding: Rounding) -> Result<
         }
         DType::Float => source.convert(&|x| Some(x.to_f32()), &Some, &|x| Some(x as f32)),
         DType::Double => source.convert(&|x| Some(x.to_f64()), &|x| Some(f64::from(x)), &Some),
+        DType::Float16 if from.is_float() && from != DType::Double => source.to_halves(),
         DType::Float16 => source.convert(
             &|x| once(x.to_f32(), x.to_f32_odd(), f16::from_f32, f16::to_bits),
             &|x| Some(f16::from_f32(x)),
@@ -162,16 +164,59 @@ fn once<T: Copy>(near: f32, odd: f32, narrow: fn(f32) -> T, bits: fn(T) -> u16) 
     (near.is_nan() || bits(narrow(odd)) == bits(narrowed)).then_some(narrowed)
 }
 
-/// A float as an integer. Above the range, and for NaN, processors differ; below it all of them give the smallest integer, the
-/// ones that saturate and the ones that mark an invalid result alike.
-fn whole<T: Number>(value: f64) -> Option<T> {
-    let least = match T::DTYPE {
-        DType::Int64 => i64::MIN,
-        DType::Int32 => i64::from(i32::MIN),
-        _ => return T::from_f64(value),
-    };
-    if value < least as f64 { Some(T::from_i64(least)) } else { T::from_f64(value) }
+/// An integer that floats are truncated to. Above the range, and for NaN, processors differ; below that of `int32` and `int64` all of them
+/// give the smallest integer, the ones that saturate and the ones that mark an invalid result alike.
+trait Whole: Number {
+    fn of_f32(value: f32) -> Option<Self>;
+    fn of_f64(value: f64) -> Option<Self>;
 }
+
+/// The conversions are chosen so that the compiler can make several at a time: comparisons with numbers that are exact in both types, and a
+/// conversion that does not fail.
+macro_rules! whole {
+    ($($type:ident by $wide:ident, $low:expr, $end:expr;)*) => {
+        $(impl Whole for $type {
+            fn of_f32(value: f32) -> Option<Self> {
+                let (low, end): (f64, f64) = ($low, $end);
+                (value > low as f32 && value < end as f32).then_some(value as $wide as $type)
+            }
+            fn of_f64(value: f64) -> Option<Self> {
+                let (low, end): (f64, f64) = ($low, $end);
+                (value > low && value < end).then_some(value as $wide as $type)
+            }
+        })*
+    };
+}
+
+/// Truncated, everything above `low` is in the range.
+const fn below(least: i32) -> f64 {
+    least as f64 - 1.0
+}
+
+whole! {
+    i8 by i32, below(i8::MIN as i32), 128.0;
+    i16 by i32, below(i16::MIN as i32), 32_768.0;
+    u8 by i32, below(0), 256.0;
+    u16 by i32, below(0), 65_536.0;
+    u32 by u32, below(0), 4_294_967_296.0;
+    u64 by u64, below(0), 18_446_744_073_709_551_616.0;
+}
+
+macro_rules! whole_or_least {
+    ($($type:ident $end:literal;)*) => {
+        $(impl Whole for $type {
+            fn of_f32(value: f32) -> Option<Self> {
+                let end: f64 = $end;
+                (value < end as f32).then_some(value as $type)
+            }
+            fn of_f64(value: f64) -> Option<Self> {
+                (value < $end).then_some(value as $type)
+            }
+        })*
+    };
+}
+
+whole_or_least! { i32 2_147_483_648.0; i64 9_223_372_036_854_775_808.0; }
 
 /// A whole number as a code of few bits, wrapped.
 fn low_bits(value: f64) -> Option<u8> {
@@ -186,8 +231,21 @@ struct BlockReader<'a> {
 }
 
 impl BlockReader<'_> {
-    fn to_integers<T: Number>(&self) -> Result<Tensor, Decline> {
-        self.convert(&|x| Some(T::from_i64(x.0)), &|x| whole(x.into()), &whole)
+    fn to_integers<T: Whole>(&self) -> Result<Tensor, Decline> {
+        self.convert(&|x| Some(T::from_i64(x.0)), &T::of_f32, &T::of_f64)
+    }
+
+    /// Floats of 32 bits or fewer, rounded to `float16` as a block.
+    fn to_halves(&self) -> Result<Tensor, Decline> {
+        let table = self.table();
+        let halves = computed(self.tensor.len(), &|start, out: &mut [f16]| {
+            let mut buffer = [0f32; BLOCK];
+            for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+                self.read_floats(start + block * BLOCK, out.len(), &table, &mut buffer);
+                out.convert_from_f32_slice(buffer.get(..out.len()).unwrap_or_default());
+            }
+        });
+        Ok(Tensor::from_vec(self.tensor.shape(), halves)?)
     }
 
     fn convert<T: Element>(
@@ -275,7 +333,14 @@ impl BlockReader<'_> {
     fn read_floats(&self, start: usize, len: usize, table: &[f32], out: &mut [f32]) {
         match self.dtype {
             DType::Float => self.read(start, out, f32::from_le_bytes),
-            DType::Float16 => self.read(start, out, |bytes| f16::from_le_bytes(bytes).to_f32()),
+            DType::Float16 => {
+                let mut halves = [f16::ZERO; BLOCK];
+                self.read(start, &mut halves, f16::from_le_bytes);
+                let len = len.min(out.len());
+                if let (Some(halves), Some(out)) = (halves.get(..len), out.get_mut(..len)) {
+                    halves.convert_to_f32_slice(out);
+                }
+            }
             DType::Bfloat16 => self.read(start, out, |bytes| bf16::from_le_bytes(bytes).to_f32()),
             _ => {
                 for (out, code) in out.iter_mut().zip(self.codes(start, len)) {
@@ -314,13 +379,13 @@ impl BlockReader<'_> {
 }
 
 /// Converts a block; whether every element had a counterpart.
-fn write<S: Copy, T>(block: &[S], out: &mut [T], each: &impl Fn(S) -> Option<T>) -> bool {
+fn write<S: Copy, T: Element>(block: &[S], out: &mut [T], each: &impl Fn(S) -> Option<T>) -> bool {
     let mut good = true;
     for (out, &value) in out.iter_mut().zip(block) {
-        match each(value) {
-            Some(value) => *out = value,
-            None => good = false,
-        }
+        // Written in any case, so that nothing depends on one element alone.
+        let made = each(value);
+        good &= made.is_some();
+        *out = made.unwrap_or(T::zeroed());
     }
     good
 }

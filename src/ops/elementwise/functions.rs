@@ -13,7 +13,8 @@
 //! evaluated: no runtime has it.
 
 use super::exponential;
-use super::kernel::{Reader, charge, computed, lanes, map, map_floats, map_to, single, wrong_dtype};
+use super::kernel::{Reader, charge, charge_later, computed, lanes, map, map_floats, single, wrong_dtype};
+use super::later::{Held, map_later};
 use super::symbolic::Elements;
 use super::{like_operand, like_operand_with, with_mapped};
 use crate::dim::Dim;
@@ -113,7 +114,7 @@ fn negated(view: &NodeFacts<'_>, _: &[Dim], operand: &dyn Fn(usize) -> Option<Co
 }
 
 /// A function of numbers of any type.
-trait Function {
+trait Function: 'static {
     fn apply<T: Number>(x: T) -> T;
 }
 
@@ -150,21 +151,21 @@ impl Function for Sign {
 fn numbers<F: Function>(cx: &mut EvalCx<'_>) -> EvalResult {
     let x = cx.tensor(0)?;
     let dtype = x.dtype();
-    charge(cx, dtype, x.shape(), 1)?;
-    single(lanes!(dtype, T => map_to::<T>(dtype, x, F::apply)?, else => return Err(wrong_dtype(dtype))))
+    let later = charge_later(cx, dtype, x.shape(), 1)?;
+    single(lanes!(dtype, T => map_later::<T>(later, dtype, x, F::apply)?, else => return Err(wrong_dtype(dtype))))
 }
 
 /// A function that binary32 has its own instructions for.
 fn plain_floats(
     cx: &mut EvalCx<'_>,
-    narrow: impl Fn(f32) -> f32 + Sync,
-    wide: impl Fn(f64) -> f64 + Sync,
+    narrow: impl Fn(f32) -> f32 + Held,
+    wide: impl Fn(f64) -> f64 + Held,
 ) -> EvalResult {
     let x = cx.tensor(0)?;
-    charge(cx, x.dtype(), x.shape(), 1)?;
+    let later = charge_later(cx, x.dtype(), x.shape(), 1)?;
     single(match x.dtype() {
-        DType::Double => map_to::<f64>(DType::Double, x, wide)?,
-        dtype => map_to::<f32>(dtype, x, narrow)?,
+        DType::Double => map_later::<f64>(later, DType::Double, x, wide)?,
+        dtype => map_later::<f32>(later, dtype, x, narrow)?,
     })
 }
 

@@ -11,6 +11,7 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use rayon::prelude::*;
 
+use super::later::store_floats;
 use crate::ops::broadcast::Broadcast;
 use crate::ops::{Decline, EvalCx, EvalResult};
 use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor, product};
@@ -84,6 +85,16 @@ pub(super) trait Lane: Read + Number {
             return Err(wrong_dtype(dtype));
         }
         Ok(Tensor::from_vec(shape, computed(product(shape).unwrap_or(0), fill))?)
+    }
+
+    /// Whether elements of this type are computed in `Self`.
+    fn stores(dtype: DType) -> bool {
+        Self::decoder(dtype).is_some()
+    }
+
+    /// Writes elements as those of a type that is computed in `Self`, in the order of bytes of the host.
+    fn store(_: DType, elements: &[Self], out: &mut [u8]) {
+        out.copy_from_slice(bytemuck::cast_slice(elements));
     }
 }
 
@@ -184,6 +195,10 @@ macro_rules! lane {
 lane! { f64 i8 i16 i32 i64 u8 u16 u32 u64 }
 
 impl Lane for f32 {
+    fn store(dtype: DType, elements: &[Self], out: &mut [u8]) {
+        store_floats(dtype, elements, out);
+    }
+
     fn compute(dtype: DType, shape: &[usize], fill: Fill<'_, Self>) -> Result<Tensor, Decline> {
         let len = product(shape).unwrap_or(0);
         Ok(match dtype {
@@ -232,6 +247,8 @@ pub(super) struct Reader<'a, T> {
     /// The payload itself, where it can be lent as it is.
     whole: Option<&'a [T]>,
     bytes: &'a [u8],
+    /// The number of the first element that is at hand.
+    first: usize,
     width: usize,
     decode: Decode<T>,
 }
@@ -242,23 +259,30 @@ impl<'a, T: Read> Reader<'a, T> {
     /// # Errors
     /// They are not computed in `T`.
     pub(super) fn of(tensor: &'a Tensor) -> Result<Self, Decline> {
-        let dtype = tensor.dtype();
+        Reader::over(tensor.dtype(), tensor.bytes(), 0)
+    }
+
+    /// The elements of a tensor from number `first` on, of which the bytes are at hand.
+    ///
+    /// # Errors
+    /// They are not computed in `T`.
+    pub(super) fn over(dtype: DType, bytes: &'a [u8], first: usize) -> Result<Self, Decline> {
         let (width, decode) = T::decoder(dtype).ok_or_else(|| wrong_dtype(dtype))?;
-        let bytes: &[u8] = tensor.bytes();
         let as_is = dtype == T::DTYPE && cfg!(target_endian = "little");
         let whole = if as_is { bytemuck::try_cast_slice(bytes).ok() } else { None };
-        Ok(Reader { whole, bytes, width, decode })
+        Ok(Reader { whole, bytes, first, width, decode })
     }
 }
 
 impl<'a, T: Element> Reader<'a, T> {
     /// Elements that are at hand.
     pub(super) fn at_hand(whole: &'a [T]) -> Self {
-        Reader { whole: Some(whole), bytes: &[], width: 0, decode: |_, _| {} }
+        Reader { whole: Some(whole), bytes: &[], first: 0, width: 0, decode: |_, _| {} }
     }
 
     /// Elements `range`; a block of them at most, unless they are lent as they are.
     fn lend<'b>(&'b self, range: Range<usize>, buffer: &'b mut [T; BLOCK]) -> &'b [T] {
+        let range = range.start.saturating_sub(self.first)..range.end.saturating_sub(self.first);
         if let Some(whole) = self.whole {
             return whole.get(range).unwrap_or_default();
         }
@@ -293,7 +317,7 @@ impl<'a, T: Element> Reader<'a, T> {
 }
 
 /// A function of each element, into a piece of the result.
-fn map_piece<T: Element, O: Element>(x: &Reader<'_, T>, start: usize, out: &mut [O], function: &impl Fn(T) -> O) {
+pub(super) fn map_piece<T: Element, O: Element>(x: &Reader<'_, T>, start: usize, out: &mut [O], function: &impl Fn(T) -> O) {
     let mut buffer = [T::zeroed(); BLOCK];
     for (block, out) in out.chunks_mut(BLOCK).enumerate() {
         let start = start + block * BLOCK;
@@ -314,7 +338,7 @@ pub(super) fn map_to<T: Lane>(dtype: DType, x: &Tensor, function: impl Fn(T) -> 
 }
 
 /// A function of each pair of elements, into a piece of the result.
-fn zip_piece<A: Element, B: Element, O: Element>(
+pub(super) fn zip_piece<A: Element, B: Element, O: Element>(
     way: &Broadcast<2>,
     (a, b): (&Reader<'_, A>, &Reader<'_, B>),
     start: usize,
@@ -420,6 +444,13 @@ pub(super) fn map_floats(x: &Tensor, function: impl Fn(f64) -> f64 + Sync) -> Re
         DType::Double => map_to::<f64>(DType::Double, x, function),
         dtype => map_to::<f32>(dtype, x, |x| function(f64::from(x)) as f32),
     }
+}
+
+/// As [`charge`] for a result that may be left to be computed when it is read. Returns whether it is to be.
+pub(super) fn charge_later(cx: &EvalCx<'_>, dtype: DType, shape: &[usize], work: u64) -> Result<bool, Decline> {
+    let len = product(shape).unwrap_or(usize::MAX);
+    cx.budget().take_work(u64::try_from(len).unwrap_or(u64::MAX).saturating_mul(work))?;
+    cx.claim_later(dtype, shape)
 }
 
 /// Takes what an elementwise result costs from the budget: its bytes, and `work` operations an element.

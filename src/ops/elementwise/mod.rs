@@ -12,7 +12,8 @@
 //! | [`cast`] | Cast, CastLike |
 //! | [`random`] | the random operators: types only |
 //!
-//! [`symbolic`] is the arithmetic on elements that are expressions, [`kernel`] and [`convert`] are the loops over values.
+//! [`symbolic`] is the arithmetic on elements that are expressions, [`kernel`] and [`convert`] are the loops over values,
+//! [`later`] those that wait until the result is read.
 //!
 //! What an operator does not refuse: element types its version does not list yet but a later one does. Such a model does not
 //! conform, yet its meaning is not in doubt.
@@ -25,6 +26,7 @@ mod convert;
 pub(super) mod exponential;
 pub(super) mod functions;
 mod kernel;
+mod later;
 pub(super) mod logic;
 pub(super) mod random;
 mod remainder;

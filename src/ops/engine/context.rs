@@ -7,7 +7,7 @@ use crate::ir::{Attribute, Data, DeclaredType, Fact, GraphId, Model, NamedAttrib
 use crate::ops::interpret::Environment;
 use crate::ops::{Budget, Decline, EvalResult, Refusal, Walk};
 use crate::slicing::SliceRule;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{DType, StridedView, Tensor, gather, gather_later};
 
 /// A node together with the version of its operator that is in force there.
 #[derive(Clone, Copy)]
@@ -319,6 +319,29 @@ impl<'a> EvalCx<'a> {
             _ => dtype.byte_len(count),
         });
         self.budget.take_bytes(bytes.unwrap_or(usize::MAX))
+    }
+
+    /// As [`claim`](Self::claim), but a large result may be left to be computed when it is read. Returns whether it is to be.
+    ///
+    /// # Errors
+    /// As [`claim`](Self::claim).
+    pub fn claim_later(&self, dtype: DType, shape: &[usize]) -> Result<bool, Decline> {
+        if Tensor::may_be_deferred(dtype, shape) {
+            let bytes = crate::tensor::product(shape).and_then(|count| dtype.byte_len(count));
+            if bytes.is_some_and(|bytes| self.budget.take_later(bytes)) {
+                return Ok(true);
+            }
+        }
+        self.claim(dtype, shape).map(|()| false)
+    }
+
+    /// The elements of a view, for which room is claimed.
+    ///
+    /// # Errors
+    /// As [`claim`](Self::claim), or the view reaches outside of the tensor.
+    pub fn gathered(&self, tensor: &Tensor, view: &StridedView) -> Result<Tensor, Decline> {
+        let later = self.claim_later(tensor.dtype(), view.shape())?;
+        Ok(if later { gather_later(tensor, view)? } else { gather(tensor, view)? })
     }
 
     /// Evaluates a subgraph with these inputs; it sees the values around the node.

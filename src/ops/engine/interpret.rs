@@ -6,6 +6,7 @@ use super::custom;
 use crate::ir::{Data, Function, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::{Budget, Decline, EvalCx, EvalResult, Site, Status, registry};
 use crate::slicing::SliceRule;
+use crate::tensor::Tensor;
 
 /// How deeply graphs and function calls may be nested while evaluating.
 const MAX_DEPTH: usize = 32;
@@ -81,7 +82,15 @@ pub fn evaluate_node(
     };
     let eval = operator.eval.filter(|_| operator.deterministic);
     let eval = eval.ok_or_else(|| Decline::unsupported(format!("{} is not evaluated", node.operator())))?;
-    eval(&mut EvalCx { site: site(version), inputs, budget, environment, depth })
+    // What is to be computed when it is read takes memory where a node wants the whole of it.
+    let tensors = || inputs.iter().flatten().filter_map(Data::tensor);
+    let unmade = |tensors: &[Tensor]| tensors.iter().fold(0usize, |sum, tensor| sum.saturating_add(tensor.unmade()));
+    let deferred: Vec<Tensor> = tensors().filter(|tensor| tensor.unmade() > 0).cloned().collect();
+    let before = unmade(&deferred);
+    budget.may_make(before)?;
+    let result = eval(&mut EvalCx { site: site(version), inputs, budget, environment, depth });
+    budget.take_made(before.saturating_sub(unmade(&deferred)));
+    result
 }
 
 pub(in crate::ops) fn evaluate_body(

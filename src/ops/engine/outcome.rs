@@ -104,12 +104,47 @@ pub struct Budget {
     pub node_work: u64,
     bytes: Cell<usize>,
     work: Cell<u64>,
+    /// Bytes that results which are computed when they are read may have, and one of them; `None` if there are to be none.
+    later: Option<(Cell<usize>, usize)>,
+    /// Whether more of those have been computed as a whole than there was room for.
+    is_over: Cell<bool>,
 }
 
 impl Budget {
     /// A budget with these limits per node and in total.
     pub fn new(node_bytes: usize, total_bytes: usize, node_work: u64, total_work: u64) -> Self {
-        Budget { node_bytes, node_work, bytes: Cell::new(total_bytes), work: Cell::new(total_work) }
+        let (bytes, work) = (Cell::new(total_bytes), Cell::new(total_work));
+        Budget { node_bytes, node_work, bytes, work, later: None, is_over: Cell::new(false) }
+    }
+
+    /// Whether a result of so many bytes may be left to be computed when it is read; they are taken then.
+    pub fn take_later(&self, bytes: usize) -> bool {
+        let Some((later, most)) = &self.later else { return false };
+        let left = later.get().checked_sub(bytes).filter(|_| bytes <= *most);
+        left.inspect(|&left| later.set(left)).is_some()
+    }
+
+    /// Takes the bytes of operands that were to be computed when they are read, and that a node has wanted as a whole. Where none are left to
+    /// be computed, those that are come from elsewhere, and cost nothing here.
+    pub(super) fn take_made(&self, bytes: usize) {
+        if self.later.is_none() {
+            return;
+        }
+        match self.bytes.get().checked_sub(bytes) {
+            Some(left) => self.bytes.set(left),
+            None => self.is_over.set(true),
+        }
+    }
+
+    /// Refuses operands of which so many bytes are yet to be computed, once there is no room for those.
+    ///
+    /// # Errors
+    /// [`Decline::OverBudget`].
+    pub(super) fn may_make(&self, bytes: usize) -> Result<(), Decline> {
+        if self.is_over.get() && bytes > 0 {
+            return Err(Decline::OverBudget("the memory that folding may use is spent".into()));
+        }
+        Ok(())
     }
 
     /// Takes `bytes` of memory for a result.
@@ -163,17 +198,37 @@ const NODE_BYTES: usize = 256 << 20;
 const MOST_BYTES: usize = 768 << 20;
 const LEAST_BYTES: usize = 192 << 20;
 
+/// How many times the constants of a model may be computed anew, one of the other, without taking memory.
+const LATER: usize = 8;
+
 impl Budget {
     /// The default for a model whose constants take this many bytes: a small file is no reason to fill the memory.
     pub fn for_payload(bytes: usize) -> Self {
         let total = LEAST_BYTES.saturating_add(bytes.saturating_mul(2)).min(MOST_BYTES);
-        Budget { bytes: Cell::new(total), ..Budget::default() }
+        let later = LEAST_BYTES.saturating_add(bytes.saturating_mul(LATER));
+        let later = Some((Cell::new(later), bytes.max(NODE_BYTES)));
+        Budget { bytes: Cell::new(total), later, ..Budget::default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_computed_later_is_charged_when_it_is_made() {
+        let budget = Budget::for_payload(1 << 20);
+        assert!(!budget.take_later(NODE_BYTES + 1), "one result is that large");
+        assert!(budget.take_later(LEAST_BYTES) && budget.take_later(LATER << 20) && !budget.take_later(1));
+        budget.take_made(LEAST_BYTES);
+        assert!(budget.may_make(1).is_ok() && budget.take_bytes(2 << 20).is_ok());
+        budget.take_made(1);
+        assert!(budget.may_make(0).is_ok() && budget.may_make(1).is_err());
+        // Elsewhere nothing is left to be computed.
+        let budget = Budget::new(1, 1, 1, 1);
+        budget.take_made(2);
+        assert!(!budget.take_later(1) && budget.may_make(2).is_ok());
+    }
 
     #[test]
     fn too_large_a_tensor_breaks_no_rule() {

@@ -23,7 +23,7 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact};
 use crate::ops::traits::{Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::{StridedView, Tensor, gather};
+use crate::tensor::{StridedView, Tensor, gather, gather_later, join_later};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Concat", &[1, 4, 11, 13], infer_concat, eval_concat).with(
@@ -105,8 +105,28 @@ fn eval_concat(cx: &mut EvalCx<'_>) -> EvalResult {
 pub(in crate::ops) fn concat_within(cx: &EvalCx<'_>, tensors: &[&Tensor], axis: usize) -> Result<Tensor, Decline> {
     let first = tensors.first().ok_or_else(|| Decline::invalid("there are no operands"))?;
     let shapes: Vec<&[usize]> = tensors.iter().map(|tensor| tensor.shape()).collect();
-    claim(cx, first.dtype(), &concatenated_shape(&shapes, axis)?)?;
+    let shape = concatenated_shape(&shapes, axis)?;
+    let is_one_type = tensors.iter().all(|tensor| tensor.dtype() == first.dtype());
+    if is_one_type && !first.dtype().is_packed() && cx.claim_later(first.dtype(), &shape)? {
+        return concat_later(tensors, axis);
+    }
+    claim(cx, first.dtype(), &shape)?;
     concat(tensors, axis)
+}
+
+/// [`concat`] of tensors of one type, of elements of whole bytes, that is put together when it is read where it is large.
+///
+/// # Errors
+/// As those of [`concat`].
+pub fn concat_later(tensors: &[&Tensor], axis: usize) -> Result<Tensor, Decline> {
+    let first = tensors.first().ok_or_else(|| Decline::invalid("there are no operands"))?;
+    let shapes: Vec<&[usize]> = tensors.iter().map(|tensor| tensor.shape()).collect();
+    let shape = concatenated_shape(&shapes, axis)?;
+    if !Tensor::may_be_deferred(first.dtype(), &shape) {
+        return concat(tensors, axis);
+    }
+    let (rows, _, _) = around(&shape, axis)?;
+    Ok(join_later(tensors, rows, &shape)?)
 }
 
 /// Tensors of one type one behind the other along an axis, whatever their type.
@@ -318,9 +338,11 @@ fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     let mut results = Vec::with_capacity(outputs);
     let mut start = 0;
-    cx.claim(data.dtype(), data.shape())?;
+    let later = cx.claim_later(data.dtype(), data.shape())?;
     for size in sizes {
-        results.push(Data::Tensor(part(data, axis, start, size)?));
+        let view = StridedView::of(data).slice_axis(axis, start, 1, size)?;
+        let part = if later { gather_later(data, &view)? } else { gather(data, &view)? };
+        results.push(Data::Tensor(part));
         start += size;
     }
     Ok(results)

@@ -71,8 +71,7 @@ fn eval_expand(cx: &mut EvalCx<'_>) -> EvalResult {
     let shape = broadcast_static(&[data.shape(), &target]);
     let misfit = || Decline::invalid(format!("dims {:?} and {target:?} do not broadcast", data.shape()));
     let shape = shape.ok_or_else(misfit)?;
-    cx.claim(data.dtype(), &shape)?;
-    Ok(vec![Data::Tensor(gather(data, &StridedView::of(data).broadcast_to(&shape)?)?)])
+    Ok(vec![Data::Tensor(cx.gathered(data, &StridedView::of(data).broadcast_to(&shape)?)?)])
 }
 
 /// Repeats for every axis from one axis and its repeats.

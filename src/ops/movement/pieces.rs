@@ -2,7 +2,7 @@
 
 use crate::ops::movement::concat_split::concat_within;
 use crate::ops::{Decline, EvalCx, axis_in};
-use crate::tensor::{StridedView, Tensor, gather};
+use crate::tensor::{StridedView, Tensor};
 
 /// The tensors side by side along an axis they all have.
 ///
@@ -41,8 +41,7 @@ pub(in crate::ops) fn stack(cx: &EvalCx<'_>, tensors: &[Tensor], axis: i64) -> R
 /// There is no such axis or index, or the result is over budget.
 pub(in crate::ops) fn pick(cx: &EvalCx<'_>, tensor: &Tensor, axis: usize, index: usize) -> Result<Tensor, Decline> {
     let view = StridedView::of(tensor).select(axis, index)?;
-    cx.claim(tensor.dtype(), view.shape())?;
-    Ok(gather(tensor, &view)?)
+    cx.gathered(tensor, &view)
 }
 
 /// `len` indices of an axis from `start` on.
@@ -57,6 +56,5 @@ pub(in crate::ops) fn part(
     len: usize,
 ) -> Result<Tensor, Decline> {
     let view = StridedView::of(tensor).slice_axis(axis, start, 1, len)?;
-    cx.claim(tensor.dtype(), view.shape())?;
-    Ok(gather(tensor, &view)?)
+    cx.gathered(tensor, &view)
 }

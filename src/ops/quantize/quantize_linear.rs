@@ -123,18 +123,24 @@ impl Target {
                     return None;
                 }
                 let zero = zeros.get(scale).or(zeros.first()).copied()?;
-                // Beyond the ends by more than any zero point nothing changes, and numbers this small round to integers when
-                // 1.5·2²³ is added: to nearest, ties to even.
-                const SHIFT: f32 = 12_582_912.0;
-                let bounded = quotient.clamp(-131_072.0, 131_072.0);
-                let rounded = (bounded + SHIFT) - SHIFT;
-                Some((rounded + zero).clamp(*low, *high) as i32 as u16)
+                Some(integer(quotient, zero, *low, *high))
             }
             // Only Cast says what becomes of NaN where there is none.
             Target::Float { format, .. } if quotient.is_nan() && !format.has_nan() => None,
             Target::Float { format, saturate } => format.encode(quotient, *saturate).map(u16::from),
         }
     }
+}
+
+/// The code of a quotient that is not NaN.
+#[inline]
+fn integer(quotient: f32, zero: f32, low: f32, high: f32) -> u16 {
+    // Beyond the ends by more than any zero point nothing changes, and numbers this small round to integers when 1.5·2²³ is added: to
+    // nearest, ties to even.
+    const SHIFT: f32 = 12_582_912.0;
+    let bounded = quotient.clamp(-131_072.0, 131_072.0);
+    let rounded = (bounded + SHIFT) - SHIFT;
+    (rounded + zero).clamp(low, high) as i32 as u16
 }
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -157,12 +163,27 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         // What texts and runtimes do is one and the same.
         (Some(values), Some(scales)) if precision == Precision::Float && scale.dtype() == x.dtype() => {
             let mut known = true;
-            grain.each(|at, of| match (values.get(at), scales.get(of)) {
-                (Some(x), Some(scale)) => match target.code(x / scale, of) {
-                    Some(code) => codes.push(code),
-                    None => known = false,
-                },
-                _ => known = false,
+            grain.runs(&mut |run, scale, next| {
+                let len = run.len();
+                let (Some(values), Some(scales)) = (values.get(run), scales.get(scale..)) else { return known = false };
+                match (&target, scales) {
+                    (Target::Integers { low, high, zeros }, [first, ..]) if !next => {
+                        let zero = zeros.get(scale).or(zeros.first()).copied();
+                        known &= zero.is_some();
+                        let code = |quotient: f32| integer(quotient, zero.unwrap_or(0.0), *low, *high);
+                        known &= values.iter().fold(true, |known, x| known & !(x / first).is_nan());
+                        codes.extend(values.iter().map(|x| code(x / first)));
+                    }
+                    _ => {
+                        let each = scales.iter().enumerate().take(if next { len } else { 1 });
+                        let each = each.cycle().map(|(at, divisor)| (scale + at, divisor));
+                        for (x, (of, divisor)) in values.iter().zip(each) {
+                            let code = target.code(x / divisor, of);
+                            known &= code.is_some();
+                            codes.extend(code);
+                        }
+                    }
+                }
             });
             known
         }

@@ -238,6 +238,17 @@ impl<const N: usize> Broadcast<N> {
         }
     }
 
+    /// The elements of an operand, given by its place, that the elements `range` of the result are made of: from the first to the last.
+    pub fn reach(&self, range: Range<usize>, operand: usize) -> Range<usize> {
+        let (mut first, mut end) = (usize::MAX, 0);
+        self.runs(range, |_, operands| {
+            if let Some(of) = operands.get(operand) {
+                (first, end) = (first.min(of.start), end.max(of.end));
+            }
+        });
+        first.min(end)..end
+    }
+
     /// For each element of the result, in order, the element of each operand. For small results.
     pub fn positions(&self) -> Vec<[usize; N]> {
         let mut positions = Vec::with_capacity(self.len);

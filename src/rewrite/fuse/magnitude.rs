@@ -105,10 +105,9 @@ impl Peak {
         product.is_finite() && (size >= 1.0 || !had_digits || has_digits)
     }
 
-    /// Takes note of all that another of the same weights has.
-    pub fn join(&mut self, other: &Peak) {
-        self.largest = self.largest.max(other.largest);
-        self.factor = [self.factor[0].min(other.factor[0]), self.factor[1].max(other.factor[1])];
+    /// The smallest normal number of the type.
+    pub fn smallest(&self) -> f64 {
+        self.limits.smallest
     }
 
     /// Whether products with operands of ordinary size stay within the type's range, where the weights' own did.

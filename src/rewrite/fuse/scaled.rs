@@ -2,10 +2,12 @@
 
 use std::marker::PhantomData;
 
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
 use rayon::prelude::*;
 
 use crate::ops::Budget;
-use crate::tensor::{Number, Recipe, Tensor, dispatch_numeric, product};
+use crate::tensor::{DType, Number, Recipe, Tensor, dispatch_numeric, product};
 
 use super::has_arithmetic;
 use super::magnitude::Peak;
@@ -45,12 +47,6 @@ impl Blocks {
     }
 }
 
-/// Bytes from which on a weight is multiplied when it is written.
-const DEFERRED: usize = 1 << 20;
-
-/// How many times over a weight may be multiplied while it is written.
-const DEEPEST: usize = 4;
-
 /// The weight with each block multiplied by its factor. `None` if it is too large, or if the products are not as precise as
 /// the weight was, or so large or small that a result might not be ([`Peak`]).
 pub(super) fn scaled(budget: &Budget, weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<Tensor> {
@@ -59,7 +55,7 @@ pub(super) fn scaled(budget: &Budget, weight: &Tensor, blocks: Blocks, factors: 
     }
     budget.take_bytes(weight.byte_len()).ok()?;
     budget.take_work(weight.len() as u64).ok()?;
-    if weight.byte_len() >= DEFERRED {
+    if Tensor::may_be_deferred(weight.dtype(), weight.shape()) {
         return dispatch_numeric!(weight.dtype(), T => deferred::<T>(weight, blocks, factors), else => None);
     }
     dispatch_numeric!(weight.dtype(), T => typed::<T>(weight, blocks, factors), else => None)
@@ -93,24 +89,103 @@ fn typed<T: Number>(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<
 /// The same for a large weight: its products are looked at now and computed again when they are written.
 fn deferred<T: Number>(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<Tensor> {
     let recipe = Products::<T>::new(weight, blocks, factors)?;
-    let none = || factors.iter().map(|_| Peak::new(weight.dtype())).collect::<Option<Vec<Peak>>>();
-    let begins: Vec<usize> = (0..weight.len()).step_by(Products::<T>::PIECE).collect();
-    let peaks = begins
-        .par_chunks(begins.len().div_ceil(rayon::current_num_threads().max(1)).max(1))
-        .map(|begins| {
-            let mut peaks = none()?;
-            begins.iter().try_for_each(|&begin| recipe.look(begin, &mut peaks))?;
-            Some(peaks)
-        })
-        .collect::<Option<Vec<_>>>()?;
-    let mut all = none()?;
-    for peaks in &peaks {
-        all.iter_mut().zip(peaks).for_each(|(all, peak)| all.join(peak));
+    let fits = match T::DTYPE {
+        DType::Double => recipe.fits::<f64>(),
+        _ => recipe.fits::<f32>(),
+    };
+    fits.filter(|fits| *fits).and_then(|_| Tensor::deferred(weight.dtype(), weight.shape(), Box::new(recipe)).ok())
+}
+
+/// What the weights of each channel lie between, in a type that holds all of them.
+struct Extents<R> {
+    /// The largest magnitude; 0 if all are 0.
+    largest: Vec<R>,
+    /// The least magnitude that is a normal number of the weights' type; infinite if none is.
+    least: Vec<R>,
+    /// Whether all are finite.
+    is_finite: bool,
+    /// The smallest normal number.
+    smallest: R,
+}
+
+/// Which channels the weights of a run belong to.
+#[derive(Clone, Copy)]
+enum Channels {
+    /// All to the same.
+    One(usize),
+    /// Each to the next, from this one on.
+    From(usize),
+}
+
+impl<R: Number> Extents<R> {
+    fn none(channels: usize, smallest: f64) -> Option<Self> {
+        let (none, infinite) = (vec![R::zero(); channels], vec![R::from_f64(f64::INFINITY)?; channels]);
+        Some(Extents { largest: none, least: infinite, is_finite: true, smallest: R::from_f64(smallest)? })
     }
-    if !all.iter().all(Peak::has_room) {
-        return None;
+
+    /// The larger and the smaller magnitude with those of another weight taken into account; NaN is neither.
+    fn with(&self, (largest, least): (R, R), size: R) -> (R, R) {
+        let largest = if size > largest { size } else { largest };
+        let is_less = size >= self.smallest && size < least;
+        (largest, if is_less { size } else { least })
     }
-    Tensor::deferred(weight.dtype(), weight.shape(), Box::new(recipe)).ok()
+
+    fn note(&mut self, weights: &[R], channels: Channels) -> Option<()> {
+        let mut is_finite = true;
+        match channels {
+            Channels::From(first) => {
+                let range = first..first.checked_add(weights.len())?;
+                let (mut largest, mut least) = (std::mem::take(&mut self.largest), std::mem::take(&mut self.least));
+                let each = largest.get_mut(range.clone())?.iter_mut().zip(least.get_mut(range)?);
+                for (weight, (largest, least)) in weights.iter().zip(each) {
+                    let size = weight.abs();
+                    is_finite &= size.sub(size) == R::zero();
+                    (*largest, *least) = self.with((*largest, *least), size);
+                }
+                (self.largest, self.least) = (largest, least);
+            }
+            Channels::One(channel) => {
+                // Several at a time, which the compiler makes one instruction of.
+                const LANES: usize = 8;
+                let ends = (*self.largest.get(channel)?, *self.least.get(channel)?);
+                let mut lanes = [ends; LANES];
+                let (blocks, rest) = weights.as_chunks::<LANES>();
+                for block in blocks {
+                    for (lane, weight) in lanes.iter_mut().zip(block) {
+                        let size = weight.abs();
+                        is_finite &= size.sub(size) == R::zero();
+                        *lane = self.with(*lane, size);
+                    }
+                }
+                for (lane, weight) in lanes.iter_mut().zip(rest) {
+                    let size = weight.abs();
+                    is_finite &= size.sub(size) == R::zero();
+                    *lane = self.with(*lane, size);
+                }
+                let ends = lanes.into_iter().fold(ends, |ends, lane| self.joined(ends, lane));
+                (*self.largest.get_mut(channel)?, *self.least.get_mut(channel)?) = ends;
+            }
+        }
+        self.is_finite &= is_finite;
+        Some(())
+    }
+
+    fn joined(&self, a: (R, R), b: (R, R)) -> (R, R) {
+        (if b.0 > a.0 { b.0 } else { a.0 }, if b.1 < a.1 { b.1 } else { a.1 })
+    }
+
+    /// Takes note of all that another of the same weights has.
+    fn join(mut self, other: &Self) -> Self {
+        for channel in 0..self.largest.len().min(self.least.len()) {
+            let ends = |of: &Self| Some((*of.largest.get(channel)?, *of.least.get(channel)?));
+            let (Some(mine), Some(others)) = (ends(&self), ends(other)) else { continue };
+            let (largest, least) = self.joined(mine, others);
+            self.largest.get_mut(channel).into_iter().for_each(|mine| *mine = largest);
+            self.least.get_mut(channel).into_iter().for_each(|mine| *mine = least);
+        }
+        self.is_finite &= other.is_finite;
+        self
+    }
 }
 
 /// The products of a weight and the factors of its blocks.
@@ -123,24 +198,21 @@ struct Products<T> {
 
 impl<T: Number> Products<T> {
     /// Elements that are read at a time.
-    const PIECE: usize = 16 << 10;
+    const PIECE: usize = 64 << 10;
 
     /// `None` if there is no factor for some block.
     fn new(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<Self> {
         let width = blocks.columns.checked_mul(blocks.inner)?;
         let last_row = weight.len().checked_sub(1)?.checked_div(width)?;
         blocks.row(factors, last_row)?;
-        // Products of products of products are no deep recursion: those in the middle are computed.
-        if weight.depth() >= DEEPEST {
-            weight.bytes();
-        }
-        Some(Products { weight: weight.clone(), blocks, factors: factors.to_vec(), elements: PhantomData })
+        Some(Products { weight: weight.for_recipe(), blocks, factors: factors.to_vec(), elements: PhantomData })
     }
 
-    /// Calls `each` with the weights from number `first` on, in runs of one channel, and the channel.
-    fn runs(&self, first: usize, len: usize, mut each: impl FnMut(&[T], usize) -> Option<()>) -> Option<()> {
+    /// Calls `each` with the weights from number `first` on, in runs, and the channels of these.
+    fn runs(&self, first: usize, len: usize, mut each: impl FnMut(&[T], Channels) -> Option<()>) -> Option<()> {
         let mut values = vec![T::zeroed(); len.min(Self::PIECE)];
         let (mut at, end) = (first, first.checked_add(len)?.min(self.weight.len()));
+        let Blocks { inner, columns, rows } = self.blocks;
         while at < end {
             let values = values.get_mut(..(end - at).min(Self::PIECE))?;
             self.weight.read(at.checked_mul(size_of::<T>())?, bytemuck::cast_slice_mut(values));
@@ -149,11 +221,15 @@ impl<T: Number> Products<T> {
             }
             let mut rest = &*values;
             while !rest.is_empty() {
-                let block = at.checked_div(self.blocks.inner)?;
-                let (row, column) = (block / self.blocks.columns.max(1), block % self.blocks.columns.max(1));
-                let channel = (row / self.blocks.rows.max(1)).checked_mul(self.blocks.columns)?.checked_add(column)?;
-                let (run, tail) = rest.split_at((self.blocks.inner - at % self.blocks.inner).min(rest.len()));
-                each(run, channel)?;
+                let block = at.checked_div(inner)?;
+                let (row, column) = (block / columns.max(1), block % columns.max(1));
+                let channel = (row / rows.max(1)).checked_mul(columns)?.checked_add(column)?;
+                let (most, channels) = match inner {
+                    1 => (columns - column, Channels::From(channel)),
+                    _ => (inner - at % inner, Channels::One(channel)),
+                };
+                let (run, tail) = rest.split_at(most.min(rest.len()));
+                each(run, channels)?;
                 at += run.len();
                 rest = tail;
             }
@@ -161,16 +237,53 @@ impl<T: Number> Products<T> {
         Some(())
     }
 
-    /// Takes note of the products of a piece. `None` if one is not as precise as the weight was.
-    fn look(&self, first: usize, peaks: &mut [Peak]) -> Option<()> {
-        self.runs(first, Self::PIECE, |weights, channel| {
-            let (factor, peak) = (*self.factors.get(channel)?, peaks.get_mut(channel)?);
-            weights.iter().try_for_each(|weight| {
-                let product = T::from_f64(weight.to_f64() * factor)?;
-                (product.to_f64().is_finite() && peak.note(weight.to_f64(), factor)).then_some(())
+    /// Whether the products are as precise as the weights are, and not so large or small that a result might not be. `R` holds all weights.
+    ///
+    /// A product grows with the weight, rounded or not, so the largest weight of a channel tells whether some product is too large, and the
+    /// least that has all its digits whether some product has lost any.
+    fn fits<R: Number>(&self) -> Option<bool> {
+        let smallest = Peak::new(T::DTYPE)?.smallest();
+        let begins: Vec<usize> = (0..self.weight.len()).step_by(Self::PIECE).collect();
+        let extents = begins
+            .par_chunks(begins.len().div_ceil(rayon::current_num_threads().max(1)).max(1))
+            .map(|begins| {
+                let mut extents = Extents::<R>::none(self.factors.len(), smallest)?;
+                let mut wide = Vec::new();
+                for &begin in begins {
+                    self.runs(begin, Self::PIECE, |weights, channels| {
+                        extents.note(widened(weights, &mut wide)?, channels)
+                    })?;
+                }
+                Some(extents)
             })
-        })
+            .collect::<Option<Vec<_>>>()?;
+        let extents = extents.into_iter().reduce(|all, some| all.join(&some))?;
+        let fits = |((factor, largest), least): ((&f64, R), R)| {
+            let (mut peak, largest, least) = (Peak::new(T::DTYPE)?, largest.to_f64(), least.to_f64());
+            let product = T::from_f64(largest * factor)?.to_f64();
+            let keeps = peak.note(largest, *factor) && (least.is_infinite() || peak.note(least, *factor));
+            Some(factor.is_finite() && product.is_finite() && keeps && peak.has_room())
+        };
+        let channels = self.factors.iter().zip(extents.largest).zip(extents.least);
+        let all = channels.map(fits).collect::<Option<Vec<_>>>()?;
+        Some(extents.is_finite && all.into_iter().all(|fits| fits))
     }
+}
+
+/// Weights in a type that holds all of them: their own, or `float` for those of 16 bits.
+fn widened<'w, T: Number, R: Number>(weights: &'w [T], wide: &'w mut Vec<R>) -> Option<&'w [R]> {
+    if T::DTYPE == R::DTYPE {
+        return bytemuck::try_cast_slice(weights).ok();
+    }
+    wide.clear();
+    wide.resize(weights.len(), R::zero());
+    let floats: &mut [f32] = bytemuck::try_cast_slice_mut(wide).ok()?;
+    match T::DTYPE {
+        DType::Float16 => bytemuck::try_cast_slice::<T, f16>(weights).ok()?.convert_to_f32_slice(floats),
+        DType::Bfloat16 => bytemuck::try_cast_slice::<T, bf16>(weights).ok()?.convert_to_f32_slice(floats),
+        _ => return None,
+    }
+    Some(wide)
 }
 
 impl<T: Number> Recipe for Products<T> {
@@ -180,18 +293,27 @@ impl<T: Number> Recipe for Products<T> {
 
     fn fill(&self, first: usize, out: &mut [u8]) {
         let len = out.len() / size_of::<T>();
-        let mut out = out.chunks_exact_mut(size_of::<T>());
-        // All of it has been computed once, and nothing was missing.
-        let _ = self.runs(first, len, |weights, channel| {
-            let factor = *self.factors.get(channel)?;
-            for (weight, out) in weights.iter().zip(&mut out) {
-                let mut product = [T::from_f64(weight.to_f64() * factor)?];
-                let product: &mut [u8] = bytemuck::cast_slice_mut(&mut product);
-                if cfg!(target_endian = "big") {
-                    product.reverse();
+        let mut out = out;
+        // Every product has been looked at, and none was missing.
+        let _ = self.runs(first, len, |weights, channels| {
+            let mut products = weights.to_vec();
+            let times = |weight: &mut T, factor: f64| *weight = T::from_f64(weight.to_f64() * factor).unwrap_or(*weight);
+            match channels {
+                Channels::One(channel) => {
+                    let factor = *self.factors.get(channel)?;
+                    products.iter_mut().for_each(|weight| times(weight, factor));
                 }
-                out.copy_from_slice(product);
+                Channels::From(first) => {
+                    let factors = self.factors.get(first..)?;
+                    products.iter_mut().zip(factors).for_each(|(weight, factor)| times(weight, *factor));
+                }
             }
+            if cfg!(target_endian = "big") {
+                bytemuck::cast_slice_mut::<T, u8>(&mut products).chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
+            }
+            let (now, rest) = std::mem::take(&mut out).split_at_mut_checked(size_of_val(weights))?;
+            now.copy_from_slice(bytemuck::cast_slice(&products));
+            out = rest;
             Some(())
         });
     }
@@ -207,20 +329,39 @@ pub(super) fn sums(
     place: impl Fn(usize) -> Option<(usize, f64)>,
 ) -> Option<Vec<f64>> {
     budget.take_work(weight.len() as u64).ok()?;
-    budget.take_bytes(weight.len().checked_mul(size_of::<f64>())?).ok()?;
-    let values = weight.to_f64s()?;
     let mut sums = vec![0.0; count];
-    for (block, values) in values.chunks(inner.max(1)).enumerate() {
-        let (channel, factor) = place(block)?;
-        *sums.get_mut(channel)? += factor * values.iter().sum::<f64>();
+    let nothing: f64 = [0.0; 0].iter().sum();
+    // A large weight is read a part at a time: it may be one that is computed, or lie in a file.
+    let (width, inner) = (weight.dtype().byte_len(1).filter(|_| !weight.dtype().is_packed())?, inner.max(1));
+    let mut part = vec![0; width.checked_mul(weight.len().min(SUMMED))?];
+    let (mut at, mut sum) = (0usize, nothing);
+    while at < weight.len() {
+        let len = (weight.len() - at).min(SUMMED);
+        let bytes = part.get_mut(..len.checked_mul(width)?)?;
+        weight.read(at.checked_mul(width)?, bytes);
+        let values = Tensor::from_bytes(weight.dtype(), &[len], bytes.to_vec().into()).ok()?.to_f64s()?;
+        let mut rest = values.as_slice();
+        while !rest.is_empty() {
+            let (run, tail) = rest.split_at((inner - at % inner).min(rest.len()));
+            sum = run.iter().fold(sum, |sum, value| sum + value);
+            at = at.checked_add(run.len())?;
+            if at.is_multiple_of(inner) || at == weight.len() {
+                let (channel, factor) = place((at - 1) / inner)?;
+                *sums.get_mut(channel)? += factor * std::mem::replace(&mut sum, nothing);
+            }
+            rest = tail;
+        }
     }
     Some(sums)
 }
 
+/// Elements that are summed at a time.
+const SUMMED: usize = 64 << 10;
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tensor::DType;
+    use crate::tensor::DEEPEST;
 
     /// A weight without a pattern, whose numbers are of ordinary size.
     fn weight(dtype: DType, shape: &[usize]) -> Tensor {

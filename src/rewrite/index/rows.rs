@@ -7,7 +7,7 @@ use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::rewrite::Place;
 use crate::rewrite::build::Build;
 use crate::rewrite::slices::cuts::cut_elements;
-use crate::tensor::{StridedView, Tensor, gather};
+use crate::tensor::{StridedView, Tensor, gather, gather_later};
 
 /// Rows that lie far apart are slow to look up, which shows in tables of more bytes.
 const MAX_BYTES: usize = 1 << 20;
@@ -62,7 +62,7 @@ pub(super) fn turned(place: &Place<'_>) -> Option<Edit> {
             false => Some(table_axis(from)),
         })
         .collect();
-    let turned = gather(table, &StridedView::of(table).permute(&order).ok()?).ok()?;
+    let turned = gather_later(table, &StridedView::of(table).permute(&order).ok()?).ok()?;
     again(place, id, node, turned, order.iter().position(|&from| from == axis)?)
 }
 
