@@ -526,7 +526,7 @@ LAST = [Variant.into_body, Variant.into_body, Variant.into_function]
 
 
 def variant_of(text, seed):
-    """A changed fixture, and whether it holds extreme numbers."""
+    """A changed fixture, whether it holds extreme numbers, and the same where nothing was moved into a body."""
     rng = random.Random(seed)
     variant = Variant(onnx.parser.parse_model(text), rng)
     changes = rng.choice([0, 1, 1, 2, 2, 3, 4])
@@ -535,6 +535,8 @@ def variant_of(text, seed):
         for _ in range(4):
             if rng.choices(functions, weights)[0](variant):
                 break
+    plain = onnx.ModelProto()
+    plain.CopyFrom(variant.model)
     if rng.random() < 0.2:
         rng.choice(LAST)(variant)
-    return variant.model, variant.extreme
+    return variant.model, variant.extreme, plain
