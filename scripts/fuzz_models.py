@@ -452,7 +452,9 @@ def broadcasts(shapes):
 
 
 def joins(parts, axis):
-    """Whether tensors are of one rank, and equal along all axes but one."""
+    """Whether tensors are of one rank, and equal along all axes but one, or along all."""
+    if axis is None:
+        return len({part.shape for part in parts}) == 1
     ranks = {part.ndim for part in parts}
     if len(ranks) != 1:
         return False
@@ -467,7 +469,7 @@ def misjudged(model, values):
         first = operands[0] if operands else None
         attributes = attributes_of(node)
         name = node.op_type
-        if name == "ConcatFromSequence" and isinstance(first, list) and first and not attributes.get("new_axis") and not joins(first, attributes.get("axis", 0)):
+        if name == "ConcatFromSequence" and isinstance(first, list) and first and not joins(first, None if attributes.get("new_axis") else attributes.get("axis", 0)):
             return "ConcatFromSequence leaves empty tensors out that do not fit"
         if name == "Loop":
             # Without an iteration what is scanned has no rank.

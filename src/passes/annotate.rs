@@ -135,8 +135,16 @@ fn always_runs(facts: &Facts, node: &Node) -> bool {
     enough && starts
 }
 
-/// Keeps the shape that the file declares, except for its rank and its numbers where others are proved.
+/// Keeps the shape that the file declares, except for its rank and its numbers where others are proved; of what is in a sequence or an
+/// optional as well.
 fn keep_shape(ty: &mut DeclaredType, declared: Option<&DeclaredType>) {
+    if let DeclaredType::Sequence { elem: Some(elem), .. } | DeclaredType::Optional { elem: Some(elem), .. } = ty {
+        let inner = match declared {
+            Some(DeclaredType::Sequence { elem, .. } | DeclaredType::Optional { elem, .. }) => elem.as_deref(),
+            _ => None,
+        };
+        return keep_shape(elem, inner);
+    }
     let DeclaredType::Tensor { shape, .. } = ty else { return };
     let known = shape.take();
     let Some(declared) = declared.and_then(DeclaredType::shape) else { return };

@@ -3,6 +3,7 @@
 
 use super::build::Build;
 use super::{Place, Rule};
+use crate::dim::Dim;
 use crate::ir::{Edit, Node, Type, ValueId};
 
 pub(super) const RULES: &[Rule] = &[
@@ -34,6 +35,11 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("no-new-axis", "new_axis is 0: with a new axis each tensor would need a node of its own"),
             ("known-ranks", "the tensors are proved to have the same rank, at least 1"),
+            (
+                "sizes-agree",
+                "on no other axis two of the tensors are proved to differ: runtimes refuse such a Concat when they load it, and join the \
+                    elements of a sequence all the same if one is empty",
+            ),
         ],
         exact: true,
         operators: &["ConcatFromSequence"],
@@ -82,13 +88,22 @@ fn element_of_parts(place: &Place<'_>) -> Option<Edit> {
 fn concat_of_sequence(place: &Place<'_>) -> Option<Edit> {
     let parts: Vec<ValueId> = made_of(place, "SequenceConstruct")?.inputs().iter().copied().collect::<Option<_>>()?;
     let node = place.node()?;
-    let rank = place.shape(*parts.first()?)?.len();
-    let are_alike = parts.iter().all(|&part| place.shape(part).is_some_and(|shape| shape.len() == rank));
-    if node.int("new_axis", 0)? != 0 || rank == 0 || !are_alike {
+    let shapes: Vec<&[Dim]> = parts.iter().map(|&part| place.shape(part)).collect::<Option<_>>()?;
+    let rank = shapes.first()?.len();
+    if node.int("new_axis", 0)? != 0 || rank == 0 || shapes.iter().any(|shape| shape.len() != rank) {
         return None;
     }
     // It has no default.
     let axis = node.attribute("axis").and(node.int("axis", 0))?;
+    let joined = if axis < 0 { axis.checked_add(i64::try_from(rank).ok()?)? } else { axis };
+    let joined = usize::try_from(joined).ok().filter(|&joined| joined < rank)?;
+    // A size that runtimes know only by name is compared with none.
+    let others = |shape: &&[Dim]| shape.iter().enumerate().filter(|&(at, _)| at != joined).map(|(_, dim)| dim.clone()).collect::<Vec<_>>();
+    let sizes: Vec<Vec<Dim>> = shapes.iter().map(others).collect();
+    let differ = |a: &Vec<Dim>, b: &Vec<Dim>| a.iter().zip(b).any(|(a, b)| place.scope().eq(a, b).is_no());
+    if sizes.iter().enumerate().any(|(at, one)| sizes.iter().skip(at + 1).any(|other| differ(one, other))) {
+        return None;
+    }
     place.instead(place.edit()?, Build::concat(parts, axis))
 }
 

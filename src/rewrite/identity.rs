@@ -11,10 +11,16 @@ pub(super) const RULES: &[Rule] = &[
         name: "identity",
         law: "Identity(x) = x",
         sentence: "What reads a copy reads the original.",
-        premises: &[(
-            "name-is-free",
-            "the result is no graph output, or the node of the operand can compute it under that name",
-        )],
+        premises: &[
+            (
+                "name-is-free",
+                "the result is no graph output, or the node of the operand can compute it under that name",
+            ),
+            (
+                "not-taken",
+                "neither is a sequence or optional that a Loop or Scan takes: it leaves nothing for other readers",
+            ),
+        ],
         exact: true,
         operators: &["Identity"],
         apply: identity,

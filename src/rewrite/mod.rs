@@ -34,7 +34,7 @@ pub use record::{Premise, Record, meant, nearest};
 pub use slices::cuts::Taken;
 
 use crate::dim::{Dim, Scope};
-use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
+use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, Type, ValueId};
 use crate::ops::traits::{Movement, NodeFacts, Traits, traits_of};
 use crate::ops::{Budget, NodeView, Opset, concat, concat_later};
 use crate::tensor::{DType, Tensor};
@@ -277,14 +277,26 @@ impl<'a> Place<'a> {
         Edit::at(self.model, self.id)
     }
 
-    /// An edit that removes this node and makes `value` stand for its first result. The other results must be unread.
+    /// An edit that removes this node and makes `value` stand for its first result. The other results must be unread, and no Loop or Scan
+    /// may take what then has both one's readers.
     pub fn forward(&self, value: ValueId) -> Option<Edit> {
         let node = self.node()?;
+        if self.is_taken(value) || self.is_taken(node.output(0)?) {
+            return None;
+        }
         let mut rest = node.outputs().iter().skip(1).flatten();
         if rest.any(|&other| !self.model.is_unused(other)) {
             return None;
         }
         Some(self.edit()?.replacing(node.output(0)?, value).removing(self.id))
+    }
+
+    /// Whether a node with a body reads a value that is not proved to be a tensor: ONNX Runtime moves such an operand into the body instead of
+    /// copying it, and leaves nothing for another reader.
+    fn is_taken(&self, value: ValueId) -> bool {
+        let is_tensor = self.fact(value).is_some_and(|fact| matches!(fact.ty, Some(Type::Tensor(_) | Type::SparseTensor(_))));
+        let has_body = |id| self.model.node(id).is_some_and(|node| node.subgraphs().next().is_some());
+        !is_tensor && self.model.users(value).into_iter().any(|(reader, _)| has_body(reader))
     }
 
     /// Whether a value can stand for the node's first result without a node that gives it the result's name.

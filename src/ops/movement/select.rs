@@ -36,7 +36,11 @@ fn infer_non_zero(cx: &mut InferCx<'_>) -> InferResult {
     let dims = match data.shape() {
         Some(shape) => {
             let size = cx.scope().product(shape);
-            let rows = if shape.is_empty() { cx.fresh_dim() } else { Dim::constant(shape.len() as i64) };
+            if shape.is_empty() {
+                // ONNX Runtime, where it knows the shape, infers another than it computes, and the run fails.
+                return Err(Refusal::invalid("the text gives no index for a scalar, ONNX Runtime one"));
+            }
+            let rows = Dim::constant(shape.len() as i64);
             let columns = match filled_with_zero(cx) {
                 Some(true) => Dim::constant(0),
                 Some(false) => size,

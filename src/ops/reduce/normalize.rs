@@ -202,19 +202,20 @@ pub(super) fn moments(values: &[f64]) -> (f64, f64) {
 pub(super) fn eval_instance(cx: &mut EvalCx<'_>) -> EvalResult {
     let channels = cx.tensor(0)?.shape().get(1).copied();
     let channels = channels.ok_or_else(|| Decline::invalid("there is no axis of channels"))?;
-    by_groups(cx, channels, 1)
+    by_groups(cx, channels)
 }
 
 pub(super) fn eval_group(cx: &mut EvalCx<'_>) -> EvalResult {
     let groups =
         cx.attr_int("num_groups")?.and_then(|groups| usize::try_from(groups).ok()).filter(|&groups| groups > 0);
     let groups = groups.ok_or_else(|| Decline::invalid("attribute 'num_groups' is not a positive number"))?;
-    by_groups(cx, groups, cx.attr_int("stash_type")?.unwrap_or(1))
+    stash_of(cx.attr_int("stash_type")?.unwrap_or(1), cx.tensor(0)?.dtype())?;
+    by_groups(cx, groups)
 }
 
 /// Normalizes each group of channels of each instance. There is a scale and a bias for each channel; in GroupNormalization-18
 /// for each group.
-fn by_groups(cx: &EvalCx<'_>, groups: usize, stash: i64) -> EvalResult {
+fn by_groups(cx: &EvalCx<'_>, groups: usize) -> EvalResult {
     let data = cx.tensor(0)?;
     let [_, channels, rest @ ..] = data.shape() else {
         return Err(Decline::invalid("there is no axis of channels"));
@@ -228,7 +229,6 @@ fn by_groups(cx: &EvalCx<'_>, groups: usize, stash: i64) -> EvalResult {
     let count = if grouped { groups } else { channels };
     let (scale, bias) = (parameter(cx, 1, count)?, parameter(cx, 2, count)?);
     let epsilon = epsilon(cx)?;
-    let stash = Stash::of(stash, data.dtype())?;
     let mut values = reals(cx, data)?;
     if let Some(size) = each.checked_mul(inner).filter(|&size| size > 0) {
         for (at, group) in values.chunks_exact_mut(size).enumerate() {
@@ -238,36 +238,24 @@ fn by_groups(cx: &EvalCx<'_>, groups: usize, stash: i64) -> EvalResult {
                 let entry = if grouped { channel / each } else { channel };
                 let (scale, bias) = (scale.get(entry).copied(), bias.get(entry).copied());
                 let (scale, bias) = (scale.unwrap_or(1.0), bias.unwrap_or(0.0));
-                block.iter_mut().for_each(|x| *x = stash.round((*x - mean) / deviation) * scale + bias);
+                block.iter_mut().for_each(|x| *x = (*x - mean) / deviation * scale + bias);
             }
         }
     }
     Ok(vec![Data::Tensor(rounded(cx, data.dtype(), data.shape(), values)?)])
 }
 
-/// The precision of the first stage, where the data is normalized: `stash_type`.
-#[derive(Clone, Copy)]
-struct Stash {
-    /// Whether it is less than the data's, which then shows.
-    single: bool,
-    dtype: DType,
-}
-
-impl Stash {
-    /// # Errors
-    /// The first stage is to run in less than binary32: runtimes do not.
-    fn of(number: i64, data: DType) -> Result<Stash, Decline> {
-        let dtype = i32::try_from(number).ok().and_then(DType::from_onnx);
-        match dtype {
-            Some(dtype @ (DType::Float | DType::Double)) => {
-                Ok(Stash { single: dtype == DType::Float && data == DType::Double, dtype })
-            }
-            _ => Err(Decline::unsupported(format!("stash_type {number} is not computed with"))),
+/// The precision of the first stage, where the data is normalized: `stash_type`. It does not show in results, which are rounded from doubles.
+///
+/// # Errors
+/// The first stage is to run in less than binary32, or in less than the data is of: runtimes do not.
+fn stash_of(number: i64, data: DType) -> Result<DType, Decline> {
+    match i32::try_from(number).ok().and_then(DType::from_onnx) {
+        Some(DType::Float) if data == DType::Double => {
+            Err(Decline::unsupported("ONNX Runtime computes in double what the text has computed in float"))
         }
-    }
-
-    fn round(self, value: f64) -> f64 {
-        if self.single { f64::from(value as f32) } else { value }
+        Some(dtype @ (DType::Float | DType::Double)) => Ok(dtype),
+        _ => Err(Decline::unsupported(format!("stash_type {number} is not computed with"))),
     }
 }
 
@@ -327,7 +315,7 @@ fn blocks(cx: &EvalCx<'_>, data: &Tensor) -> Result<(usize, Vec<usize>), Decline
 pub(super) fn eval_layer(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let (size, saved_shape) = blocks(cx, data)?;
-    let stash = Stash::of(cx.attr_int("stash_type")?.unwrap_or(1), data.dtype())?;
+    let stash = stash_of(cx.attr_int("stash_type")?.unwrap_or(1), data.dtype())?;
     let epsilon = epsilon(cx)?;
     let scale = spread(cx, 1, data.shape())?;
     let bias = if cx.data(2).is_some() { spread(cx, 2, data.shape())? } else { vec![0.0] };
@@ -339,7 +327,7 @@ pub(super) fn eval_layer(cx: &mut EvalCx<'_>) -> EvalResult {
     for block in values.chunks_exact_mut(size.max(1)) {
         let (mean, variance) = moments(block);
         let inverse = (variance + epsilon).sqrt().recip();
-        block.iter_mut().for_each(|x| *x = stash.round((*x - mean) * inverse));
+        block.iter_mut().for_each(|x| *x = (*x - mean) * inverse);
         means.push(mean);
         inverses.push(inverse);
     }
@@ -348,22 +336,22 @@ pub(super) fn eval_layer(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     Ok(vec![
         Data::Tensor(rounded(cx, data.dtype(), data.shape(), values)?),
-        Data::Tensor(rounded(cx, stash.dtype, &saved_shape, means)?),
-        Data::Tensor(rounded(cx, stash.dtype, &saved_shape, inverses)?),
+        Data::Tensor(rounded(cx, stash, &saved_shape, means)?),
+        Data::Tensor(rounded(cx, stash, &saved_shape, inverses)?),
     ])
 }
 
 pub(super) fn eval_rms(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let (size, _) = blocks(cx, data)?;
-    let stash = Stash::of(cx.attr_int("stash_type")?.unwrap_or(1), data.dtype())?;
+    stash_of(cx.attr_int("stash_type")?.unwrap_or(1), data.dtype())?;
     let epsilon = epsilon(cx)?;
     let scale = spread(cx, 1, data.shape())?;
     let mut values = reals(cx, data)?;
     for block in values.chunks_exact_mut(size.max(1)) {
         let squares = block.iter().map(|x| x * x).sum::<f64>() / block.len() as f64;
         let root = (squares + epsilon).sqrt();
-        block.iter_mut().for_each(|x| *x = stash.round(*x / root));
+        block.iter_mut().for_each(|x| *x = *x / root);
     }
     values.iter_mut().zip(scale.iter().cycle()).for_each(|(x, scale)| *x *= scale);
     Ok(vec![Data::Tensor(rounded(cx, cx.tensor(1)?.dtype(), data.shape(), values)?)])
