@@ -112,6 +112,7 @@ pub const RULES: &[&[Rule]] = &[
     fuse::activation::RULES,
     fuse::normalization::RULES,
     fuse::scaled_attention::RULES,
+    fuse::rotary::RULES,
     fuse::heads::RULES,
     fuse::chain::RULES,
     fuse::quotient::RULES,
