@@ -147,32 +147,47 @@ impl Region<'_, '_> {
                 waiting.extend(node.inputs().iter().flatten().filter(|&&input| !self.is_given(input)));
             }
             let mut member = Member { value, origin, leaves: Vec::new(), stays: self.place.model.is_named(value) };
-            if !matches!(member.origin, Origin::Other) {
+            if is_function {
                 self.meet_readers(&mut member, &mut waiting)?;
             }
             self.members.push(member);
         }
+        for at in 0..self.members.len() {
+            let Some(member) = self.members.get(at) else { continue };
+            if matches!(member.origin, Origin::Lookup | Origin::Unsqueeze(_)) {
+                let (leaves, stays) = self.readers_of_root(member.value);
+                if let Some(member) = self.members.get_mut(at) {
+                    member.leaves = leaves;
+                    member.stays |= stays;
+                }
+            }
+        }
         Some(())
     }
 
-    /// Looks at what reads a member.
+    /// The Unsqueezes that give what is computed otherwise the axes, and whether something else than members reads it.
+    fn readers_of_root(&self, value: ValueId) -> (Vec<NodeId>, bool) {
+        let (mut leaves, mut stays) = (Vec::new(), false);
+        for (id, slot) in self.place.model.users(value) {
+            let Some(node) = self.place.model.node(id) else { continue };
+            let is_member = || self.function(node).is_some_and(|result| self.find(result).is_some());
+            if slot == 0 && self.is_leaf(node) {
+                leaves.push(id);
+            } else {
+                stays |= !is_member();
+            }
+        }
+        (leaves, stays)
+    }
+
+    /// Looks at what reads a function's result: what puts the axes in, and functions that need it with the axes then.
     fn meet_readers(&self, member: &mut Member, waiting: &mut VecDeque<ValueId>) -> Option<()> {
-        let must = matches!(member.origin, Origin::Function);
         for (id, slot) in self.place.model.users(member.value) {
             let node = self.place.model.node(id)?;
             if slot == 0 && self.is_leaf(node) {
                 member.leaves.push(id);
-            } else if let Some(result) = self.function(node) {
-                if must {
-                    waiting.push_back(result);
-                } else {
-                    // Another reader of a column may stay as it is.
-                    member.stays |= !self.members.iter().any(|known| known.value == result) && !waiting.contains(&result);
-                }
-            } else if must {
-                return None;
             } else {
-                member.stays = true;
+                waiting.push_back(self.function(node)?);
             }
         }
         Some(())
@@ -197,7 +212,7 @@ impl Region<'_, '_> {
     /// Whether an operand needs no other form than a constant can have: a single number, or a constant.
     fn is_given(&self, value: ValueId) -> bool {
         let is_number = self.place.shape(value).is_some_and(<[_]>::is_empty);
-        is_number || self.place.constant(value).is_some_and(|tensor| tensor.byte_len() <= MOST_BYTES)
+        self.rank > 0 && is_number || self.place.constant(value).is_some_and(|tensor| tensor.byte_len() <= MOST_BYTES)
     }
 
     /// A constant with the axes, if it needs them.
@@ -235,13 +250,15 @@ impl Region<'_, '_> {
             let next = waiting.iter().position(ready)?;
             let member = waiting.remove(next);
             let node = self.formed(&mut edit, member, &made)?;
-            let mut leaves = member.leaves.iter();
-            let new = match leaves.next().and_then(|&leaf| place.model.node(leaf)?.output(0)) {
-                Some(result) => result,
-                None => edit.new_value(member.value, "column"),
-            };
-            for &leaf in leaves {
-                let other = place.model.node(leaf)?.output(0).filter(|&other| !place.model.is_named(other))?;
+            let results = member.leaves.iter().filter_map(|&leaf| place.model.node(leaf)?.output(0));
+            let mut results: Vec<ValueId> = results.collect();
+            // A result keeps its name.
+            results.sort_by_key(|&result| !place.model.is_named(result));
+            let new = results.first().copied().unwrap_or_else(|| edit.new_value(member.value, "column"));
+            for &other in results.iter().skip(1) {
+                if place.model.is_named(other) {
+                    return None;
+                }
                 edit.replace.push((other, new));
             }
             edit.insert.push(node.output(new));

@@ -203,6 +203,11 @@ pub(super) const RULES: &[Rule] = &[
                 "no node on the way can fail, or each computes something in any case: at size 0 it would not run",
             ),
             (
+                "no-normalization",
+                "it is no constant that a spelled-out normalization is computed of: the sum behind it would lose the batch, \
+                    and runtimes the kernel of the next one",
+            ),
+            (
                 "no-constant-stack",
                 "it is no constant stack of matrices to multiply by: OpenCV takes wrong ones of those",
             ),

@@ -14,6 +14,7 @@ use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
 use crate::rewrite::Place;
 use crate::rewrite::build::rebuilt;
+use crate::rewrite::fuse::normalized::is_normalized;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
@@ -251,6 +252,9 @@ impl Region {
     fn grow(&mut self, place: &Place<'_>) -> Option<()> {
         let mut waiting: VecDeque<NodeId> = VecDeque::new();
         let root = self.known.first()?.wide;
+        if self.hides_normalization(place, root) {
+            return None;
+        }
         self.meet_readers(place, root, &mut waiting)?;
         // Parts must repeat alike: one may stand in the way only until the next is known.
         let mut refused: Vec<NodeId> = Vec::new();
@@ -277,7 +281,7 @@ impl Region {
                 Some(known) if known.shape == shape => continue,
                 Some(known) => known.shape = shape,
                 None => {
-                    if !is_free(place, output) {
+                    if !is_free(place, output) || self.hides_normalization(place, output) {
                         return None;
                     }
                     self.known.push(Narrow { wide: output, narrow: None, shape });
@@ -286,6 +290,12 @@ impl Region {
             self.meet_readers(place, output, &mut waiting)?;
         }
         (refused.is_empty() && !self.seen.is_empty()).then_some(())
+    }
+
+    /// Whether a normalization that is spelled out would become a constant. Runtimes take the sum behind it into the kernel of the next
+    /// one only where both operands have the batch.
+    fn hides_normalization(&self, place: &Place<'_>, value: ValueId) -> bool {
+        self.is_constant && is_normalized(place, value)
     }
 
     /// Lets a node read what it reads as it is: the one value of a smaller form that it reads is spread again, as the root was. What was
