@@ -19,7 +19,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     law: "Unsqueeze(f(x, y), A) = f(Unsqueeze(x, A), Unsqueeze(y, A))",
     sentence: "Axes of size 1 are put in where they cost nothing, and not behind functions.",
     premises: &[
-        ("by-element", "what is computed is computed element by element, of operands of one rank, single numbers and constants"),
+        (
+            "by-element",
+            "what is computed is computed element by element, of operands of one rank, single numbers and constants",
+        ),
         ("same-axes", "whatever else reads a value on the way puts the same axes in, or computes by element what does"),
         ("no-sizes", "no values of it are sizes: those are planned together"),
         ("no-output", "nothing on the way is a graph output"),
@@ -99,7 +102,9 @@ impl Region<'_, '_> {
             return None;
         }
         let producer = place.model.value(value).producer().and_then(|id| place.model.node(id));
-        let Some(node) = producer.filter(|node| Some(node.graph()) == place.graph()) else { return Some(Origin::Other) };
+        let Some(node) = producer.filter(|node| Some(node.graph()) == place.graph()) else {
+            return Some(Origin::Other);
+        };
         if node.outputs().len() != 1 || !node.canonical_domain().is_empty() {
             return Some(Origin::Other);
         }
@@ -199,7 +204,9 @@ impl Region<'_, '_> {
             axes.sort_unstable();
             axes == self.axes
         };
-        node.is("Unsqueeze") && Some(node.graph()) == self.place.graph() && self.place.read(node).ones().is_some_and(own)
+        node.is("Unsqueeze")
+            && Some(node.graph()) == self.place.graph()
+            && self.place.read(node).ones().is_some_and(own)
     }
 
     /// The result of a node that computes by element.

@@ -239,7 +239,10 @@ fn negated_difference(place: &Place<'_>) -> Option<Edit> {
     let difference = place.input(0)?;
     let (id, node) = place.producer(difference, "Sub")?;
     let &[Some(a), Some(b)] = node.inputs() else { return None };
-    if !place.dtype(difference)?.is_integer() || !place.has_one_reader(difference) || !place.opset.arithmetic_broadcasts() {
+    if !place.dtype(difference)?.is_integer()
+        || !place.has_one_reader(difference)
+        || !place.opset.arithmetic_broadcasts()
+    {
         return None;
     }
     place.instead(place.edit()?.removing(id), NewNode::new("Sub", [Some(b), Some(a)]))

@@ -55,7 +55,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "A rotary embedding finds the heads itself, where the attention does as well.",
         premises: &[
             ("parted", "x is laid out as [batch, length, heads, size] and transposed"),
-            ("for-attention", "only an attention reads it, whose other operands are parted so, and whose result is joined"),
+            (
+                "for-attention",
+                "only an attention reads it, whose other operands are parted so, and whose result is joined",
+            ),
             ("one-reader", "nothing else reads what is between"),
         ],
         exact: false,
@@ -226,17 +229,10 @@ impl Angles {
     }
 
     /// The first half of the angles as `[batch, length, half]`. `rows` is a vector of the batch and ones, once that is made.
-    fn cache(
-        &self,
-        place: &Place<'_>,
-        edit: &mut Edit,
-        x: ValueId,
-        rows: &mut Option<ValueId>,
-    ) -> Option<ValueId> {
+    fn cache(&self, place: &Place<'_>, edit: &mut Edit, x: ValueId, rows: &mut Option<ValueId>) -> Option<ValueId> {
         let last = self.leading.checked_add(1)?;
         let half = edit.new_value(self.value, "half");
-        let slice =
-            place.build(edit, half).slice(self.value, vec![0], vec![self.half], axes([last]), vec![1])?;
+        let slice = place.build(edit, half).slice(self.value, vec![0], vec![self.half], axes([last]), vec![1])?;
         edit.insert.push(slice.output(half));
         let mut cache = half;
         if self.leading != 1 {

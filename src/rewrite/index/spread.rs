@@ -252,16 +252,13 @@ impl Region {
     fn grow(&mut self, place: &Place<'_>) -> Option<()> {
         let mut waiting: VecDeque<NodeId> = VecDeque::new();
         let root = self.known.first()?.wide;
-        if self.hides_normalization(place, root) {
-            return None;
-        }
         self.meet_readers(place, root, &mut waiting)?;
         // Parts must repeat alike: one may stand in the way only until the next is known.
         let mut refused: Vec<NodeId> = Vec::new();
         while let Some(id) = waiting.pop_front() {
             let node = place.model.node(id)?;
             refused.retain(|other| *other != id);
-            let form = match on_narrow(place, id, self, self.exact) {
+            let form = match self.form(place, id) {
                 None if joins(place, id) => {
                     refused.push(id);
                     continue;
@@ -281,7 +278,7 @@ impl Region {
                 Some(known) if known.shape == shape => continue,
                 Some(known) => known.shape = shape,
                 None => {
-                    if !is_free(place, output) || self.hides_normalization(place, output) {
+                    if !is_free(place, output) {
                         return None;
                     }
                     self.known.push(Narrow { wide: output, narrow: None, shape });
@@ -292,10 +289,15 @@ impl Region {
         (refused.is_empty() && !self.seen.is_empty()).then_some(())
     }
 
-    /// Whether a normalization that is spelled out would become a constant. Runtimes take the sum behind it into the kernel of the next
-    /// one only where both operands have the batch.
-    fn hides_normalization(&self, place: &Place<'_>, value: ValueId) -> bool {
-        self.is_constant && is_normalized(place, value)
+    /// A node on the smaller forms of its operands ([`on_narrow`]), unless a normalization that is spelled out would become a constant:
+    /// runtimes take the sum behind it into the kernel of the next one only where both operands have the batch.
+    fn form(&self, place: &Place<'_>, id: NodeId) -> Option<Form> {
+        let node = place.model.node(id)?;
+        let averaged = node.input(0).filter(|_| self.is_constant && node.is("ReduceMean"));
+        if averaged.is_some_and(|x| is_normalized(place, x)) {
+            return None;
+        }
+        on_narrow(place, id, self, self.exact)
     }
 
     /// Lets a node read what it reads as it is: the one value of a smaller form that it reads is spread again, as the root was. What was
@@ -371,7 +373,7 @@ impl Region {
                 let node = place.model.node(*id);
                 self.last.is_some_and(|last| node.is_some_and(|node| node.inputs().contains(&Some(last))))
             };
-            waiting.retain(|id| !(reads_last(id) && on_narrow(place, *id, self, self.exact).is_none()));
+            waiting.retain(|id| !(reads_last(id) && self.form(place, *id).is_none()));
             let is_ready = |id: &NodeId| {
                 let node = place.model.node(*id);
                 node.is_some_and(|node| {
@@ -392,7 +394,7 @@ impl Region {
     fn build_reader(&mut self, place: &Place<'_>, edit: &mut Edit, id: NodeId) -> Option<()> {
         let node = place.model.node(id)?;
         let old = node;
-        let form = on_narrow(place, id, self, self.exact)?;
+        let form = self.form(place, id)?;
         let [Some(output)] = *node.outputs() else { return None };
         match form {
             Form::Same { whole: true, .. } => {
