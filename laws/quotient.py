@@ -201,6 +201,12 @@ def _(s, a, b):
     s.wrong(rounded_down=s.floor(a, b) == towards_zero)
 
 
+@law("truncated-to-zero", "a / b rounded towards zero = 0 for −b < a < b", at="src/dim/arith.rs: try_trunc_div")
+def _(s, a, b):
+    s.need(not_too_small=b - 1 + a >= 0, not_too_large=b - 1 - a >= 0)
+    s.claim(If(a >= 0, s.floor(a, b), -s.floor(-a, b)) == 0)
+
+
 @law("truncated-by-negative", "trunc(a/b) = trunc(−a/−b)", at="src/dim/arith.rs: try_trunc_div")
 def _(s, a, b, q, r):
     # C's division: a = b·q + r, |r| < |b|, and r has the sign of a.

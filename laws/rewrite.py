@@ -51,6 +51,11 @@ def _(s, x, flag):
     s.claim(-(-x) == x, 1 - (1 - flag) == flag)
 
 
+@law("negated-difference", "−(a − b) = b − a", at="src/rewrite/neutral.rs: negated_difference")
+def _(s, a, b):
+    s.claim(-(a - b) == b - a)
+
+
 @law("negated-comparison", "¬(a < b) = a ≥ b, ¬(a ≤ b) = a > b, of integers", at="src/rewrite/neutral.rs: negated_comparison")
 def _(s, a, b):
     s.claim(Not(a < b) == (a >= b), Not(a > b) == (a <= b), Not(a <= b) == (a > b), Not(a >= b) == (a < b))

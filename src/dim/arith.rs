@@ -234,6 +234,11 @@ impl Scope {
         if self.at_least(&negated, 0) {
             return self.try_neg(&self.try_floor_div(&negated, b)?);
         }
+        // What is nearer to 0 than the divisor is truncated to 0.
+        let most = self.try_sub(b, &Dim::constant(1))?;
+        if self.at_least(&self.try_add(&most, a)?, 0) && self.at_least(&self.try_sub(&most, a)?, 0) {
+            return Some(zero);
+        }
         let above = self.try_floor_div(&self.try_max(a, &zero)?, b)?;
         let below = self.try_floor_div(&self.try_max(&negated, &zero)?, b)?;
         self.try_sub(&above, &below)

@@ -14,6 +14,7 @@ mod fuse;
 mod groups;
 mod identity;
 mod index;
+mod inserted;
 mod lift;
 mod merge;
 mod neutral;
@@ -104,6 +105,7 @@ pub const RULES: &[&[Rule]] = &[
     merge::RULES,
     regroup::RULES,
     axes::RULES,
+    inserted::RULES,
     dequantized::RULES,
     states::RULES,
     lift::RULES,
@@ -112,6 +114,7 @@ pub const RULES: &[&[Rule]] = &[
     fuse::activation::RULES,
     fuse::normalization::RULES,
     fuse::scaled_attention::RULES,
+    fuse::rotary::RULES,
     fuse::heads::RULES,
     fuse::chain::RULES,
     fuse::quotient::RULES,

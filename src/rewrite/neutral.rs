@@ -92,6 +92,18 @@ pub(super) const RULES: &[Rule] = &[
         apply: double,
     },
     Rule {
+        name: "negated-difference",
+        law: "−(a − b) = b − a, of integers",
+        sentence: "A negated difference is the difference the other way round.",
+        premises: &[
+            ("integers", "the numbers are integers, which wrap alike: of floats, 0 may become −0"),
+            ("only-reader", "nobody else reads the difference"),
+        ],
+        exact: true,
+        operators: &["Neg"],
+        apply: negated_difference,
+    },
+    Rule {
         name: "idempotent",
         law: "f(f(x)) = f(x) for f in Relu, Abs, Floor, Ceil, Round, Sign",
         sentence: "What changes nothing the second time is done once.",
@@ -220,6 +232,20 @@ fn double(place: &Place<'_>) -> Option<Edit> {
     let (_, inner) = place.producer(place.input(0)?, &operator)?;
     let value = inner.input(0)?;
     place.forward_freely(value)
+}
+
+/// `−(a − b) = b − a`.
+fn negated_difference(place: &Place<'_>) -> Option<Edit> {
+    let difference = place.input(0)?;
+    let (id, node) = place.producer(difference, "Sub")?;
+    let &[Some(a), Some(b)] = node.inputs() else { return None };
+    if !place.dtype(difference)?.is_integer()
+        || !place.has_one_reader(difference)
+        || !place.opset.arithmetic_broadcasts()
+    {
+        return None;
+    }
+    place.instead(place.edit()?.removing(id), NewNode::new("Sub", [Some(b), Some(a)]))
 }
 
 /// `¬(a < b) = a ≥ b`, and so on.

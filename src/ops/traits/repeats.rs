@@ -33,14 +33,15 @@ impl<'a> Repetition<'a> {
         if self.view.dtype(0).is_none_or(|dtype| traits.variation(dtype) > most) {
             return None;
         }
-        let shape = match (traits.repeats, traits.pointwise, traits.mixes) {
+        let shape = match (traits.repeats, traits.pointwise, traits.mixes, traits.reduces) {
             (Some(repeats), ..) => repeats(self)?,
-            (_, Some(pointwise), _) => match pointwise.operands {
+            (_, Some(pointwise), ..) => match pointwise.operands {
                 Operands::Broadcast => self.elementwise()?,
                 Operands::First | Operands::Scaled => self.by_numbers()?,
                 Operands::Stretched => return None,
             },
-            (.., Some(mixes)) => self.along(&mixes(&self.view)?)?,
+            (.., Some(mixes), _) => self.along(&mixes(&self.view)?)?,
+            (.., Some(reduction)) => self.reduced((reduction.axes)(&self.view)?)?,
             _ => return None,
         };
         (traits.cannot_fail(&self.view) || self.runs_alike(&shape)).then_some(shape)
@@ -102,6 +103,25 @@ impl<'a> Repetition<'a> {
         let (narrow, wide) = self.only_first()?;
         let whole = |&axis: &usize| Some(self.view.equal(narrow.get(axis)?, wide.get(axis)?));
         axes.iter().all(|axis| whole(axis) == Some(true)).then(|| narrow.to_vec())
+    }
+
+    /// An operator that takes axes away, or leaves them with size 1, and treats places along the others alike. Kernels may fail where
+    /// nothing is reduced to one number, so that the axes must hold something.
+    fn reduced(&self, (axes, keeps): (Vec<usize>, bool)) -> Option<Vec<Dim>> {
+        let (narrow, wide) = self.only_first()?;
+        let is_whole = |&axis: &usize| {
+            let (own, dim) = (narrow.get(axis)?, wide.get(axis)?);
+            Some(self.view.equal(own, dim) && self.view.at_least(dim, 1))
+        };
+        if !axes.iter().all(|axis| is_whole(axis) == Some(true)) {
+            return None;
+        }
+        let one = Dim::constant(1);
+        let own = narrow.iter().enumerate().filter_map(|(axis, dim)| match axes.contains(&axis) {
+            true => keeps.then(|| one.clone()),
+            false => Some(dim.clone()),
+        });
+        Some(own.collect())
     }
 
     /// Elements stay in order; axes that are run together or taken apart must all repeat, or none of them.

@@ -42,6 +42,7 @@ const CHECKS: &[(&str, fn(&Traits) -> bool, Check)] = &[
         |own| {
             own.repeats.is_some()
                 || own.mixes.is_some()
+                || own.reduces.is_some()
                 || own.pointwise.is_some_and(|own| own.operands != Operands::Stretched)
         },
         repeating,
@@ -128,6 +129,14 @@ fn wrong_traits_are_found() {
         ("repeats", "Transpose", |own| own.repeats(|node| Some(node.only_first()?.0.to_vec()))),
         ("repeats", "Softmax", |own| Traits { mixes: Some(|_| Some(vec![0])), ..own }),
         ("repeats", "CumSum", |own| Traits { mixes: Some(|_| Some(Vec::new())), ..own }),
+        ("repeats", "ReduceSum", |own| Traits {
+            reduces: Some(Reduction { axes: |_| Some((Vec::new(), true)), folds: None }),
+            ..own
+        }),
+        ("repeats", "ReduceMax", |own| Traits {
+            reduces: own.reduces.map(|own| Reduction { axes: |_| Some((vec![0], true)), ..own }),
+            ..own
+        }),
     ];
     let mut missed = Vec::new();
     for (name, op_type, flip) in flipped {

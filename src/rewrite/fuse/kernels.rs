@@ -6,7 +6,7 @@
 //!
 //! | operator | float | double | float16 | bfloat16 |
 //! | --- | --- | --- | --- | --- |
-//! | Gelu, HardSigmoid, HardSwish, InstanceNormalization | yes | no | yes | no |
+//! | Gelu, HardSigmoid, HardSwish, InstanceNormalization, RotaryEmbedding | yes | no | yes | no |
 //! | Mish | yes | no from 22 on | yes | no |
 //! | Swish | yes | yes | yes | no |
 //! | Attention | yes | yes | yes | no |

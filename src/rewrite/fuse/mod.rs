@@ -19,6 +19,7 @@
 //! | [`rows`] | products with a bias, in rows |
 //! | [`table`] | a row added to what is looked up, and the table |
 //! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
+//! | [`rotary`] | a rotary embedding spelled out, where the operator set has one |
 //! | [`quotient`] | a product with an inverse |
 //! | [`token`] | constant rows in front of others, and what is added to all of them |
 //! | [`quantized`] | a dequantization and the quantization that undoes it |
@@ -47,6 +48,7 @@ mod pattern;
 pub(super) mod quantized;
 pub(super) mod quotient;
 mod range;
+pub(super) mod rotary;
 pub(super) mod rows;
 mod scaled;
 pub(super) mod scaled_attention;

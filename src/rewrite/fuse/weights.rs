@@ -142,6 +142,13 @@ impl Linear {
                 let blocks = Blocks::along(&dims, columns)?;
                 linear("MatMul", blocks, Channels { rank, axis, count: *dims.get(columns)? }, None)
             }
+            "RMSNormalization" => {
+                let (rank, scale) = (place.shape(result)?.len(), place.tensor(node.input(1)?)?);
+                let (&[count], axis) = (scale.shape(), rank.checked_sub(1)?) else { return None };
+                let is_last = [-1, i64::try_from(axis).ok()?].contains(&node.int("axis", -1)?);
+                let channels = Some(Channels { rank, axis, count }).filter(|_| is_last)?;
+                Linear { is_vector: true, ..linear("RMSNormalization", Blocks::along(&[count], 0)?, channels, None) }
+            }
             name @ ("BatchNormalization" | "InstanceNormalization" | "GroupNormalization" | "LayerNormalization") => {
                 let (rank, scale) = (place.shape(result)?.len(), place.tensor(node.input(1)?)?);
                 let last = rank.checked_sub(1).and_then(|last| i64::try_from(last).ok())?;
@@ -237,7 +244,10 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
     if linear.beta.is_some() && (scaling && inner.input(2).is_some() || !affine.only_scales()) {
         let old = linear.bias(place, inner)?;
         let new = old.iter().zip(&affine.scale).zip(&affine.shift).map(|((bias, scale), shift)| bias * scale + shift);
-        let bias = bias_operand(place, &linear, &new.collect::<Vec<_>>(), dtype, like)?;
+        let bias = match given(place, node, slot, &linear, dtype).filter(|_| !scaling && inner.input(2).is_none()) {
+            Some(shift) => Operand::Value(shift),
+            None => bias_operand(place, &linear, &new.collect::<Vec<_>>(), dtype, like)?,
+        };
         set(&mut operands, 2, bias);
         attributes = without_beta(inner);
     } else if !affine.only_scales() {
@@ -249,16 +259,31 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
             return None;
         }
         operator = "Gemm";
-        operands.push(Operand::Constant(rounded(dtype, &[affine.shift.len()], &affine.shift)?, like));
+        operands.push(match given(place, node, slot, &linear, dtype).filter(|_| !scaling) {
+            Some(shift) => Operand::Value(shift),
+            None => Operand::Constant(rounded(dtype, &[affine.shift.len()], &affine.shift)?, like),
+        });
     }
     let remove = vec![id, place.id];
     if scaling {
         let (value, tensor) = linear.own_weight(place, inner, id)?;
+        let is_one = linear.is_vector && tensor.to_f64s()?.iter().all(|&scale| scale == 1.0);
+        if let Some(scale) = given(place, node, slot, &linear, dtype).filter(|_| is_one && node.is("Mul")) {
+            set(&mut operands, linear.weight, Operand::Value(scale));
+            return Some(Fusion { remove, like: id, operator, attributes, operands });
+        }
         affordable(place, &remove, &operands, tensor)?;
         let tensor = scaled(place.budget, tensor, linear.blocks, &affine.scale)?;
         set(&mut operands, linear.weight, Operand::Constant(tensor, value));
     }
     Some(Fusion { remove, like: id, operator, attributes, operands })
+}
+
+/// The stored vector of one number a channel that an Add or a Mul applies: whoever else reads it, it can be a bias or a scale as it is.
+fn given(place: &Place<'_>, node: &Node, slot: usize, linear: &Linear, dtype: DType) -> Option<ValueId> {
+    let other = node.input(1usize.checked_sub(slot)?).filter(|_| node.is("Add") || node.is("Mul"))?;
+    let tensor = place.model.value(other).tensor().filter(|_| place.model.value(other).is_constant())?;
+    (tensor.dtype() == dtype && tensor.shape() == [linear.channels.count]).then_some(other)
 }
 
 /// The constant that such a node adds, or its only one: a new bias is named after it.

@@ -167,6 +167,18 @@ pub(super) const RULES: &[Rule] = &[
         apply: rows::cut,
     },
     Rule {
+        name: "lookup-by-one-column",
+        law: "GatherND(x, Unsqueeze(i, −1)) = Gather(x, i)",
+        sentence: "A lookup by indices of one column is a lookup along the first axis.",
+        premises: &[
+            ("one-column", "the indices have one column, which a layout put behind their axes or which is constant"),
+            ("no-batch", "no axes are looked up in turn"),
+        ],
+        exact: true,
+        operators: &["GatherND"],
+        apply: lookup::by_column,
+    },
+    Rule {
         name: "places-in-order",
         law: "NonZero(x) = [[0, 1, …, n − 1]] where no element of the vector x is 0",
         sentence: "The places of a vector without zeros are a Range.",
@@ -189,6 +201,11 @@ pub(super) const RULES: &[Rule] = &[
             (
                 "cannot-fail",
                 "no node on the way can fail, or each computes something in any case: at size 0 it would not run",
+            ),
+            (
+                "no-normalization",
+                "it is no constant that a spelled-out normalization is computed of: the sum behind it would lose the batch, \
+                    and runtimes the kernel of the next one",
             ),
             (
                 "no-constant-stack",

@@ -14,6 +14,7 @@ use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
 use crate::rewrite::Place;
 use crate::rewrite::build::rebuilt;
+use crate::rewrite::fuse::normalized::is_normalized;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
@@ -257,7 +258,7 @@ impl Region {
         while let Some(id) = waiting.pop_front() {
             let node = place.model.node(id)?;
             refused.retain(|other| *other != id);
-            let form = match on_narrow(place, id, self, self.exact) {
+            let form = match self.form(place, id) {
                 None if joins(place, id) => {
                     refused.push(id);
                     continue;
@@ -286,6 +287,17 @@ impl Region {
             self.meet_readers(place, output, &mut waiting)?;
         }
         (refused.is_empty() && !self.seen.is_empty()).then_some(())
+    }
+
+    /// A node on the smaller forms of its operands ([`on_narrow`]), unless a normalization that is spelled out would become a constant:
+    /// runtimes take the sum behind it into the kernel of the next one only where both operands have the batch.
+    fn form(&self, place: &Place<'_>, id: NodeId) -> Option<Form> {
+        let node = place.model.node(id)?;
+        let averaged = node.input(0).filter(|_| self.is_constant && node.is("ReduceMean"));
+        if averaged.is_some_and(|x| is_normalized(place, x)) {
+            return None;
+        }
+        on_narrow(place, id, self, self.exact)
     }
 
     /// Lets a node read what it reads as it is: the one value of a smaller form that it reads is spread again, as the root was. What was
@@ -361,7 +373,7 @@ impl Region {
                 let node = place.model.node(*id);
                 self.last.is_some_and(|last| node.is_some_and(|node| node.inputs().contains(&Some(last))))
             };
-            waiting.retain(|id| !(reads_last(id) && on_narrow(place, *id, self, self.exact).is_none()));
+            waiting.retain(|id| !(reads_last(id) && self.form(place, *id).is_none()));
             let is_ready = |id: &NodeId| {
                 let node = place.model.node(*id);
                 node.is_some_and(|node| {
@@ -382,7 +394,7 @@ impl Region {
     fn build_reader(&mut self, place: &Place<'_>, edit: &mut Edit, id: NodeId) -> Option<()> {
         let node = place.model.node(id)?;
         let old = node;
-        let form = on_narrow(place, id, self, self.exact)?;
+        let form = self.form(place, id)?;
         let [Some(output)] = *node.outputs() else { return None };
         match form {
             Form::Same { whole: true, .. } => {

@@ -1,0 +1,405 @@
+//! Rotary embeddings spelled out in products of halves, as the operator.
+//!
+//! Laws, for `x[batch, heads, length, size]` with halves `x₁` and `x₂`, and angles that are the same in both halves of each place:
+//!
+//! * `x·cos + [−x₂, x₁]·sin = RotaryEmbedding(x, cos₁, sin₁)`, since operator set 23
+//! * `[RotaryEmbedding(x[: r]), x[r :]] = RotaryEmbedding(x; rotary_embedding_dim = r)`
+//! * `RotaryEmbedding(part(x), …) = part(RotaryEmbedding(x, …; num_heads))` where `part` makes an axis of heads and puts it before the length
+//!
+//! The operator wants angles for every batch. Where they are the same for all they are spread, once for all places that turn by them; where
+//! all sizes are numbers each place names its row. ONNX Runtime computes it for empty batches and sequences as well.
+
+use super::kernels::has_kernel;
+use super::{Place, Rule};
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ops::traits::{Movement, Operands, traits_of};
+use crate::rewrite::build::{Build, axes};
+use crate::rewrite::slices::cuts::{cuts_of, part};
+use crate::tensor::{StridedView, Tensor, gather};
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule {
+        name: "spelled-rotary",
+        law: "x·cos + [−x₂, x₁]·sin = RotaryEmbedding(x, cos₁, sin₁) for halves x₁, x₂, cos₁, sin₁",
+        sentence: "A rotary embedding spelled out in older operators is the operator.",
+        premises: &[
+            ("known", "the operator is in the model's operator set: since 23"),
+            ("has-kernel", "runtimes compute the operator in the type"),
+            ("halves", "what is turned are the halves of the last of four axes, the second of them negated"),
+            ("same-angles", "both halves of the angles are proved to be the same, and they are the same for all heads"),
+            ("own-length", "there are angles for every place of the sequence"),
+            ("pays", "angles that are to be spread over the batch are read at another place as well"),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["Add"],
+        apply: spelled,
+    },
+    Rule {
+        name: "rotary-of-part",
+        law: "[RotaryEmbedding(x[: r]), x[r :]] = RotaryEmbedding(x; rotary_embedding_dim = r)",
+        sentence: "A rotary embedding of the first elements leaves the others as they are.",
+        premises: &[
+            ("four-axes", "x has an axis of heads"),
+            ("whole", "what follows are all the elements that are not turned, in order"),
+            ("one-reader", "nothing else reads what is turned"),
+        ],
+        exact: false,
+        operators: &["Concat"],
+        apply: of_part,
+    },
+    Rule {
+        name: "rotary-heads",
+        law: "RotaryEmbedding(part(x), …) = part(RotaryEmbedding(x, …; num_heads))",
+        sentence: "A rotary embedding finds the heads itself, where the attention does as well.",
+        premises: &[
+            ("parted", "x is laid out as [batch, length, heads, size] and transposed"),
+            (
+                "for-attention",
+                "only an attention reads it, whose other operands are parted so, and whose result is joined",
+            ),
+            ("one-reader", "nothing else reads what is between"),
+        ],
+        exact: false,
+        operators: &["RotaryEmbedding"],
+        apply: heads,
+    },
+];
+
+/// How many nodes are followed to tell that angles repeat.
+const MAX_DEPTH: usize = 16;
+
+/// The transposition that parts and joins heads.
+const SWAP: [usize; 4] = [0, 2, 1, 3];
+
+/// A run of elements of the last axis of a value.
+struct Run {
+    /// The Slice or Split.
+    id: NodeId,
+    data: ValueId,
+    start: i64,
+    len: i64,
+}
+
+impl Run {
+    /// What a value takes of another, if that is one run of its last axis.
+    fn of(place: &Place<'_>, value: ValueId) -> Option<Run> {
+        let (id, node) = place.producer_of(value, &["Slice", "Split"])?;
+        let data = node.input(0)?;
+        let last = place.shape(data)?.len().checked_sub(1)?;
+        let (axis, cut) = if node.is("Split") {
+            let (axis, cut) = part(place, node, value)?;
+            (axis, cut?)
+        } else {
+            let cuts = cuts_of(place, id)?;
+            let mut cut = cuts.cut();
+            let (Some((axis, only)), None) = (cut.next(), cut.next()) else { return None };
+            (axis, only.clone())
+        };
+        let (start, len) = cut.exact.as_ref()?;
+        let fits = axis == last && cut.range.step == Some(1);
+        Some(Run { id, data, start: start.as_const()?, len: len.as_const()? }).filter(|_| fits)
+    }
+}
+
+/// What is read of a rotary embedding that is spelled out.
+struct Spelled {
+    x: ValueId,
+    cos: ValueId,
+    sin: ValueId,
+    half: i64,
+    remove: Vec<NodeId>,
+}
+
+/// Looks at the sum.
+fn spelled(place: &Place<'_>) -> Option<Edit> {
+    let output = place.only_output()?;
+    if !place.opset.has("RotaryEmbedding") || !has_kernel("RotaryEmbedding", place.dtype(output)?) {
+        return None;
+    }
+    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
+    let found = [(a, b), (b, a)].into_iter().find_map(|(plain, turned)| read(place, plain, turned))?;
+    if !place.same_shape(found.x, output) {
+        return None;
+    }
+    let edit = place.fuse(found.remove.clone(), &[found.x, found.cos, found.sin], 0)?;
+    write(place, edit, &found, output)
+}
+
+/// Reads `plain = x·cos` and `turned = [−x₂, x₁]·sin`.
+fn read(place: &Place<'_>, plain: ValueId, turned: ValueId) -> Option<Spelled> {
+    let (first, product) = place.producer(plain, "Mul")?;
+    let (second, other) = place.producer(turned, "Mul")?;
+    let &[Some(a), Some(b)] = other.inputs() else { return None };
+    let is_joined = |value: ValueId| place.producer(value, "Concat").is_some();
+    let (joined, sin) = if is_joined(a) { (a, b) } else { (b, a) };
+    let (concat, node) = place.producer(joined, "Concat")?;
+    let &[Some(negated), Some(front)] = node.inputs() else { return None };
+    let (neg, negation) = place.producer(negated, "Neg")?;
+    let back = negation.input(0)?;
+    let (x1, x2) = (Run::of(place, front)?, Run::of(place, back)?);
+    let [_, _, _, size] = place.shape(x1.data)? else { return None };
+    let half = x1.len;
+    let halves = x1.data == x2.data && x1.start == 0 && x2.start == half && x2.len == half && half > 0;
+    let is_last = place.read(node).axis(4)? == 3 && size.as_const()? == half.checked_mul(2)?;
+    let &[Some(a), Some(b)] = product.inputs() else { return None };
+    let cos = match x1.data {
+        x if x == a => b,
+        x if x == b => a,
+        _ => return None,
+    };
+    let mut remove = vec![place.id, first, second, concat, neg];
+    let parts: Vec<NodeId> = if x1.id == x2.id { vec![x1.id] } else { vec![x1.id, x2.id] };
+    let own = |&id: &NodeId| {
+        let outputs = place.model.node(id).map(Node::outputs).unwrap_or_default();
+        outputs.iter().flatten().all(|&output| place.is_internal(output, &[concat, neg]))
+    };
+    remove.extend(parts.into_iter().filter(own));
+    (halves && is_last).then_some(Spelled { x: x1.data, cos, sin, half, remove })
+}
+
+/// The operator, with the halves of the angles that it wants.
+fn write(place: &Place<'_>, mut edit: Edit, found: &Spelled, output: ValueId) -> Option<Edit> {
+    let [batch, _, length, _] = place.shape(found.x)? else { return None };
+    let angles = [Angles::of(place, found, found.cos)?, Angles::of(place, found, found.sin)?];
+    let like = |value: ValueId| place.model.value(value).name.clone();
+    let name = place.node()?.name.clone();
+    let mut inputs = vec![Some(found.x)];
+    let sizes = batch.as_const().zip(length.as_const()).filter(|(batch, _)| *batch > 1);
+    let tables: Option<Vec<Tensor>> = angles.iter().map(|angles| angles.table(place)).collect();
+    if let (Some((batch, length)), Some(tables)) = (sizes, tables) {
+        for (angles, table) in angles.iter().zip(tables) {
+            inputs.push(Some(edit.constant_named(format!("{}_half", like(angles.value)), table)));
+        }
+        let (batch, row) = (usize::try_from(batch).ok()?, (0..length).collect::<Vec<i64>>());
+        let places = Tensor::from_vec(&[batch, row.len()], row.repeat(batch)).ok()?;
+        inputs.push(Some(edit.constant(found.x, "places", places)));
+    } else {
+        let mut rows = None;
+        for angles in &angles {
+            inputs.push(Some(angles.cache(place, &mut edit, found.x, &mut rows)?));
+        }
+    }
+    Some(edit.inserting(NewNode::new("RotaryEmbedding", inputs).named(name).output(output)))
+}
+
+/// Angles, as one of the factors has them.
+struct Angles {
+    value: ValueId,
+    half: i64,
+    /// The axes of size 1 before the length, without the batch.
+    leading: usize,
+    /// Whether there are angles for each batch.
+    has_batch: bool,
+}
+
+impl Angles {
+    /// Angles `[length, size]`, with up to two axes before: for each batch or for all, and for all heads.
+    fn of(place: &Place<'_>, found: &Spelled, value: ValueId) -> Option<Angles> {
+        let ([batch, _, length, size], [lead @ .., own_length, own_size]) =
+            (place.shape(found.x)?, place.shape(value)?)
+        else {
+            return None;
+        };
+        let equal = |a: &Dim, b: &Dim| place.scope().eq(a, b).is_yes();
+        let has_batch = match lead {
+            [] => batch.is_const(1),
+            [heads] if heads.is_const(1) => batch.is_const(1),
+            [own, heads] if heads.is_const(1) && (own.is_const(1) || equal(own, batch)) => equal(own, batch),
+            _ => return None,
+        };
+        let is_shared = has_batch || place.model.users(value).len() > 1;
+        let fits = equal(own_length, length) && equal(own_size, size) && is_shared;
+        let leading = lead.len();
+        (fits && repeats(place, value, found.half, 0)).then_some(Angles { value, half: found.half, leading, has_batch })
+    }
+
+    /// The first half of constant angles that are the same for all batches, as a row for each place.
+    fn table(&self, place: &Place<'_>) -> Option<Tensor> {
+        let tensor = place.constant(self.value)?;
+        let half = usize::try_from(self.half).ok()?;
+        let view = StridedView::of(tensor).slice_axis(tensor.rank().checked_sub(1)?, 0, 1, half).ok()?;
+        let part = gather(tensor, &view).ok()?;
+        let [lead @ .., length, _] = tensor.shape() else { return None };
+        if lead.iter().any(|&dim| dim != 1) {
+            return None;
+        }
+        part.reshape(&[*length, half]).ok()
+    }
+
+    /// The first half of the angles as `[batch, length, half]`. `rows` is a vector of the batch and ones, once that is made.
+    fn cache(&self, place: &Place<'_>, edit: &mut Edit, x: ValueId, rows: &mut Option<ValueId>) -> Option<ValueId> {
+        let last = self.leading.checked_add(1)?;
+        let half = edit.new_value(self.value, "half");
+        let slice = place.build(edit, half).slice(self.value, vec![0], vec![self.half], axes([last]), vec![1])?;
+        edit.insert.push(slice.output(half));
+        let mut cache = half;
+        if self.leading != 1 {
+            cache = edit.new_value(self.value, "angles");
+            let node = match self.leading {
+                0 => place.build(edit, cache).unsqueeze(half, vec![0]),
+                _ => place.build(edit, cache).squeeze(half, vec![1]),
+            };
+            edit.insert.push(node.output(cache));
+        }
+        if self.has_batch {
+            return Some(cache);
+        }
+        let sizes = match *rows {
+            Some(sizes) => sizes,
+            None => {
+                let batch = edit.new_value(x, "batch");
+                let shape = place.build(edit, batch).shape_of_run(x, 0..1)?;
+                edit.insert.push(shape.output(batch));
+                let ones = edit.constant(x, "ones", Tensor::vector(vec![1i64, 1]));
+                let sizes = edit.new_value(x, "sizes");
+                edit.insert.push(Build::concat([batch, ones], 0i64).output(sizes));
+                *rows.insert(sizes)
+            }
+        };
+        let spread = edit.new_value(self.value, "spread");
+        edit.insert.push(NewNode::new("Expand", [Some(cache), Some(sizes)]).output(spread));
+        Some(spread)
+    }
+}
+
+/// Whether the last axis of a value is `half` numbers twice, or one number everywhere.
+fn repeats(place: &Place<'_>, value: ValueId, half: i64, depth: usize) -> bool {
+    repetition(place, value, half, depth) == Some(true)
+}
+
+fn repetition(place: &Place<'_>, value: ValueId, half: i64, depth: usize) -> Option<bool> {
+    let Some(last) = place.shape(value)?.last() else { return Some(true) };
+    if last.is_const(1) {
+        return Some(true);
+    }
+    if depth > MAX_DEPTH || last.as_const()? != half.checked_mul(2)? {
+        return None;
+    }
+    if let Some(tensor) = place.constant(value) {
+        let (axis, half) = (tensor.rank().checked_sub(1)?, usize::try_from(half).ok()?);
+        let part = |start| {
+            let view = StridedView::of(tensor).slice_axis(axis, start, 1, half).ok()?;
+            gather(tensor, &view).ok()
+        };
+        return Some(part(0)?.same(&part(half)?));
+    }
+    let id = place.model.value(value).producer()?;
+    let node = place.model.node(id).filter(|node| Some(node.graph()) == place.graph())?;
+    if !node.canonical_domain().is_empty() || node.outputs().len() != 1 {
+        return None;
+    }
+    let rank = place.shape(value)?.len();
+    let inner = |input: ValueId| repeats(place, input, half, depth.saturating_add(1));
+    let data = node.input(0)?;
+    if node.is("Concat") {
+        let twice = matches!(*node.inputs(), [Some(a), Some(b)] if a == b);
+        return Some(twice && place.read(node).axis(rank)?.checked_add(1)? == rank);
+    }
+    if node.is("Gather") {
+        let from = place.shape(data)?.len();
+        return Some(place.read(node).axis(from)?.checked_add(1)? < from && inner(data));
+    }
+    let traits = traits_of(place.model, node);
+    match (traits.moves, traits.pointwise) {
+        // Rows stay rows where the last axis has its size before and after.
+        (Some(Movement::Layout), _) => {
+            let same = place.shape(data)?.last().is_some_and(|dim| dim == last);
+            Some(same && inner(data))
+        }
+        (Some(Movement::Spread), _) => Some(node.is("Expand") && inner(data)),
+        (None, Some(own)) if matches!(own.operands, Operands::Broadcast | Operands::First) => {
+            Some(place.opset.everything_broadcasts() && node.inputs().iter().flatten().all(|&input| inner(input)))
+        }
+        _ => None,
+    }
+}
+
+/// Looks at what is joined.
+fn of_part(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let &[Some(turned), Some(rest)] = node.inputs() else { return None };
+    let (id, rotary) = place.producer(turned, "RotaryEmbedding")?;
+    let (front, back) = (Run::of(place, rotary.input(0)?)?, Run::of(place, rest)?);
+    let [_, _, _, size] = place.shape(front.data)? else { return None };
+    let is_whole = front.data == back.data
+        && front.start == 0
+        && back.start == front.len
+        && front.len.checked_add(back.len) == size.as_const()
+        && place.read(node).axis(4)? == 3;
+    if !is_whole || ![0, front.len].contains(&rotary.int("rotary_embedding_dim", 0)?) {
+        return None;
+    }
+    let mut remove = vec![place.id, id];
+    let mut parts = vec![front.id, back.id];
+    parts.dedup();
+    for part in parts {
+        let outputs = place.model.node(part)?.outputs();
+        let own = outputs.iter().flatten().all(|&output| place.is_internal(output, &[place.id, id]));
+        remove.extend(own.then_some(part));
+    }
+    let edit = place.fuse(remove, &[front.data], 0)?;
+    let whole = NewNode::like(rotary).reading(0, front.data).set("rotary_embedding_dim", front.len);
+    Some(edit.inserting(whole.output(place.only_output()?)))
+}
+
+/// What was parted into heads: the value, and the Transpose and Reshape that parted it.
+fn parted(place: &Place<'_>, value: ValueId) -> Option<(ValueId, NodeId, NodeId)> {
+    let (transpose, node) = place.producer(value, "Transpose")?;
+    let laid_out = node.input(0)?;
+    if place.read(node).permutation(4)? != SWAP {
+        return None;
+    }
+    let (reshape, node) = place.producer(laid_out, "Reshape")?;
+    let source = node.input(0)?;
+    let ([batch, length, heads, size], [own_batch, own_length, width]) = (place.shape(laid_out)?, place.shape(source)?)
+    else {
+        return None;
+    };
+    let equal = |a: &Dim, b: &Dim| place.scope().eq(a, b).is_yes();
+    let fits = equal(batch, own_batch) && equal(length, own_length) && equal(&place.scope().mul(heads, size), width);
+    fits.then_some((source, transpose, reshape))
+}
+
+/// Looks at the operator.
+fn heads(place: &Place<'_>) -> Option<Edit> {
+    let (node, result) = (place.node()?, place.only_output()?);
+    let x = node.input(0)?;
+    let (source, transpose, reshape) = parted(place, x)?;
+    let users = place.model.users(result);
+    let [(attention, 0 | 1)] = users[..] else { return None };
+    if place.model.is_named(result) || !joins_heads(place, attention) {
+        return None;
+    }
+    let [_, count, _, _] = place.shape(x)? else { return None };
+    let mut edit = place.fuse(vec![place.id, transpose, reshape], &[source], 0)?;
+    let turned = edit.new_value(result, "joined");
+    let rotary = NewNode::like(node).reading(0, source).set("num_heads", count.as_const()?);
+    edit.insert.push(rotary.output(turned));
+    let laid_out = edit.new_value(result, "parted");
+    let [from, to] = [place.shape(source)?, place.shape(place.model.node(transpose)?.input(0)?)?];
+    let again = place.build(&mut edit, laid_out).reshape_to(place.scope(), turned, from, to)?;
+    edit.insert.push(again.output(laid_out));
+    Some(edit.inserting(Build::transpose(laid_out, SWAP).output(result)))
+}
+
+/// Whether an attention can take operands whose heads are side by side.
+fn joins_heads(place: &Place<'_>, id: NodeId) -> bool {
+    let Some(node) = place.model.node(id).filter(|node| node.is("Attention")) else { return false };
+    let is_parted = |slot: usize| {
+        let value = node.input(slot)?;
+        let value = match place.producer(value, "RotaryEmbedding") {
+            Some((_, rotary)) if place.shape(value)?.len() == 4 => rotary.input(0)?,
+            _ => value,
+        };
+        parted(place, value)
+    };
+    let alone = node.inputs().iter().skip(4).all(Option::is_none) && node.outputs().iter().skip(1).all(Option::is_none);
+    let is_joined = || {
+        let [(reader, _)] = place.model.users(node.output(0)?)[..] else { return None };
+        let transpose = place.model.node(reader).filter(|node| node.is("Transpose"))?;
+        Some(place.read(transpose).permutation(4)? == SWAP)
+    };
+    alone && (0..3).all(|slot| is_parted(slot).is_some()) && is_joined() == Some(true)
+}
