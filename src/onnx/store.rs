@@ -120,15 +120,16 @@ pub fn store(model: &Model, target: &Path, source: Option<&Source>, options: &Sa
     store.known(options)?;
     let whole = export(model, &store.externals)?;
     let parted;
-    let ((proto, unknown, deferred), measured, too_large) = match Encoded::measure_deferred(&whole.0, &whole.1, &whole.2) {
-        Err(EncodeError::TooLarge(bytes)) => {
-            let least = options.threshold.min(STAYS);
-            store.place(&|value| store_at(model, value, least))?;
-            parted = export(model, &store.externals)?;
-            (&parted, None, Some(bytes))
-        }
-        measured => (&whole, measured.ok(), None),
-    };
+    let ((proto, unknown, deferred), measured, too_large) =
+        match Encoded::measure_deferred(&whole.0, &whole.1, &whole.2) {
+            Err(EncodeError::TooLarge(bytes)) => {
+                let least = options.threshold.min(STAYS);
+                store.place(&|value| store_at(model, value, least))?;
+                parted = export(model, &store.externals)?;
+                (&parted, None, Some(bytes))
+            }
+            measured => (&whole, measured.ok(), None),
+        };
     let Store { data, externals, .. } = store;
     let external_bytes = payload_bytes(model, initializers(model).filter(|value| externals.contains_key(value)));
     let name = |data: &DataWriter| SavedFile { path: target.with_file_name(data.location()), bytes: data.len() };

@@ -53,7 +53,10 @@ fn gathered(tensor: &Tensor, view: &StridedView, later: bool) -> Result<Tensor, 
     }
     let bits = dtype.bits().ok_or(TensorError::StringPayload)?;
     // A part of what is not there yet is not there either.
-    if (later || tensor.unmade() > 0) && Tensor::may_be_deferred(dtype, view.shape()) && !(contiguous && tensor.unmade() == 0) {
+    if (later || tensor.unmade() > 0)
+        && Tensor::may_be_deferred(dtype, view.shape())
+        && !(contiguous && tensor.unmade() == 0)
+    {
         return Tensor::deferred(dtype, view.shape(), Box::new(Selection::new(tensor, flat, bits / 8)));
     }
     if contiguous && let Some(payload) = share(tensor, bits, first, last) {

@@ -30,7 +30,10 @@ pub(crate) fn join_later(parts: &[&Tensor], rows: usize, shape: &[usize]) -> Res
     let parts = parts.iter().map(of_row).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
     let row = parts.iter().try_fold(0usize, |sum, (_, row)| sum.checked_add(*row)).filter(|row| *row > 0);
     let row = row.ok_or_else(missing)?;
-    if row.checked_mul(rows).is_none_or(|bytes| Some(bytes) != super::product(shape).and_then(|len| len.checked_mul(width))) {
+    if row
+        .checked_mul(rows)
+        .is_none_or(|bytes| Some(bytes) != super::product(shape).and_then(|len| len.checked_mul(width)))
+    {
         return Err(missing());
     }
     Tensor::deferred(dtype, shape, Box::new(Joined { parts, width, row }))
@@ -79,7 +82,9 @@ mod tests {
         };
         for (rows, widths) in [(1, vec![900_000]), (700, vec![1, 900, 0, 33]), (3, vec![200_000, 0, 0, 5])] {
             let parts: Vec<Tensor> = widths.iter().enumerate().map(|(at, &row)| part(rows, row, at * 1000)).collect();
-            let of_row = |row: usize| parts.iter().map(move |part| part.bytes().chunks((part.byte_len() / rows).max(1)).nth(row));
+            let of_row = |row: usize| {
+                parts.iter().map(move |part| part.bytes().chunks((part.byte_len() / rows).max(1)).nth(row))
+            };
             let bytes: Vec<u8> = (0..rows).flat_map(of_row).flatten().flatten().copied().collect();
             let row: usize = widths.iter().sum();
             let later = join_later(&parts.iter().collect::<Vec<_>>(), rows, &[rows, row]).unwrap();

@@ -26,9 +26,9 @@ pub(crate) use buffer::Buffer;
 #[cfg(test)]
 pub(crate) use deferred::DEEPEST;
 pub(crate) use deferred::Recipe;
+pub use dtype::DType;
 pub(crate) use gather::gather_later;
 pub(crate) use join::join_later;
-pub use dtype::DType;
 
 pub(crate) use element::dispatch_numeric;
 pub use element::{Bool, Complex64, Complex128, Element, F8E4M3Fn, F8E4M3Fnuz, F8E5M2, F8E5M2Fnuz, F8E8M0, Number};

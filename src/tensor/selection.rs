@@ -166,9 +166,18 @@ mod tests {
             |view| view.permute(&[0, 2, 1, 3]).unwrap(),
             |view| view.permute(&[1, 3, 0, 2]).unwrap(),
             |view| view.slice_axis(3, 180, -1, 181).unwrap(),
-            |view| view.slice_axis(2, 1, 1, 69).unwrap().slice_axis(0, 1, 2, 6).unwrap().broadcast_to(&[2, 6, 5, 69, 181]).unwrap(),
+            |view| {
+                view.slice_axis(2, 1, 1, 69)
+                    .unwrap()
+                    .slice_axis(0, 1, 2, 6)
+                    .unwrap()
+                    .broadcast_to(&[2, 6, 5, 69, 181])
+                    .unwrap()
+            },
             |view| view.slice_axis(3, 3, 1, 1).unwrap().broadcast_to(&[12, 5, 70, 200]).unwrap(),
-            |view| view.slice_axis(1, 1, 1, 4).unwrap().slice_axis(3, 0, 2, 91).unwrap().permute(&[2, 3, 1, 0]).unwrap(),
+            |view| {
+                view.slice_axis(1, 1, 1, 4).unwrap().slice_axis(3, 0, 2, 91).unwrap().permute(&[2, 3, 1, 0]).unwrap()
+            },
             |view| view.slice_axis(0, 1, 1, 5).unwrap(),
         ];
         for (number, make) in views.into_iter().enumerate() {

@@ -10,7 +10,7 @@ const LIMIT: usize = 64 << 10;
 
 /// Weights of 4 MiB.
 const SIDE: usize = 1024;
-const WEIGHTS: usize = 32;
+const WEIGHTS: usize = 24;
 
 /// A field of a protobuf message that has a length.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
@@ -73,7 +73,12 @@ fn end(number: u8, name: &str, element: usize) -> Vec<u8> {
 }
 
 /// A file with products one behind the other. `prepare` says with its index what makes a layer's weight and what it is called.
-fn model(folder: &Path, name: &str, element: usize, prepare: &dyn Fn(usize) -> (Vec<u8>, String, Option<String>)) -> PathBuf {
+fn model(
+    folder: &Path,
+    name: &str,
+    element: usize,
+    prepare: &dyn Fn(usize) -> (Vec<u8>, String, Option<String>),
+) -> PathBuf {
     let mut graph = Vec::new();
     let mut value = "x".to_string();
     for layer in 0..WEIGHTS {

@@ -11,7 +11,6 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use rayon::prelude::*;
 
-use super::later::store_floats;
 use crate::ops::broadcast::Broadcast;
 use crate::ops::{Decline, EvalCx, EvalResult};
 use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor, product};
@@ -218,6 +217,23 @@ impl Lane for f32 {
     }
 }
 
+/// Writes numbers that were computed in binary32 as `dtype`, in the order of bytes of the host.
+fn store_floats(dtype: DType, wide: &[f32], out: &mut [u8]) {
+    match dtype {
+        DType::Float16 => {
+            let mut narrow = vec![f16::ZERO; wide.len()];
+            narrow.convert_from_f32_slice(wide);
+            out.copy_from_slice(bytemuck::cast_slice(&narrow));
+        }
+        DType::Bfloat16 => {
+            for (out, &wide) in out.as_chunks_mut::<2>().0.iter_mut().zip(wide) {
+                *out = bf16::from_f32(wide).to_ne_bytes();
+            }
+        }
+        _ => out.copy_from_slice(bytemuck::cast_slice(wide)),
+    }
+}
+
 /// Elements computed in binary32 and rounded block by block.
 fn rounded<T: Element>(len: usize, fill: Fill<'_, f32>, round: impl Fn(&[f32], &mut [T]) + Sync) -> Vec<T> {
     computed(len, &|start, out: &mut [T]| {
@@ -317,7 +333,12 @@ impl<'a, T: Element> Reader<'a, T> {
 }
 
 /// A function of each element, into a piece of the result.
-pub(super) fn map_piece<T: Element, O: Element>(x: &Reader<'_, T>, start: usize, out: &mut [O], function: &impl Fn(T) -> O) {
+pub(super) fn map_piece<T: Element, O: Element>(
+    x: &Reader<'_, T>,
+    start: usize,
+    out: &mut [O],
+    function: &impl Fn(T) -> O,
+) {
     let mut buffer = [T::zeroed(); BLOCK];
     for (block, out) in out.chunks_mut(BLOCK).enumerate() {
         let start = start + block * BLOCK;

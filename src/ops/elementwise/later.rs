@@ -5,9 +5,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use half::slice::HalfFloatSliceExt;
-use half::{bf16, f16};
-
 use super::convert::{Rounding, convert};
 use super::kernel::{Lane, Reader, map_piece, map_to, wrong_dtype, zip_piece, zip_to};
 use crate::ops::Decline;
@@ -57,23 +54,6 @@ impl<T: Lane> Recipe for Computed<T> {
         if cfg!(target_endian = "big") {
             out.chunks_exact_mut(width).for_each(<[u8]>::reverse);
         }
-    }
-}
-
-/// Writes numbers that were computed in binary32 as `dtype`, in the order of bytes of the host.
-pub(super) fn store_floats(dtype: DType, wide: &[f32], out: &mut [u8]) {
-    match dtype {
-        DType::Float16 => {
-            let mut narrow = vec![f16::ZERO; wide.len()];
-            narrow.convert_from_f32_slice(wide);
-            out.copy_from_slice(bytemuck::cast_slice(&narrow));
-        }
-        DType::Bfloat16 => {
-            for (out, &wide) in out.as_chunks_mut::<2>().0.iter_mut().zip(wide) {
-                *out = bf16::from_f32(wide).to_ne_bytes();
-            }
-        }
-        _ => out.copy_from_slice(bytemuck::cast_slice(wide)),
     }
 }
 

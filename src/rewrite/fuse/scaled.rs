@@ -297,7 +297,8 @@ impl<T: Number> Recipe for Products<T> {
         // Every product has been looked at, and none was missing.
         let _ = self.runs(first, len, |weights, channels| {
             let mut products = weights.to_vec();
-            let times = |weight: &mut T, factor: f64| *weight = T::from_f64(weight.to_f64() * factor).unwrap_or(*weight);
+            let times =
+                |weight: &mut T, factor: f64| *weight = T::from_f64(weight.to_f64() * factor).unwrap_or(*weight);
             match channels {
                 Channels::One(channel) => {
                     let factor = *self.factors.get(channel)?;
@@ -309,7 +310,9 @@ impl<T: Number> Recipe for Products<T> {
                 }
             }
             if cfg!(target_endian = "big") {
-                bytemuck::cast_slice_mut::<T, u8>(&mut products).chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
+                bytemuck::cast_slice_mut::<T, u8>(&mut products)
+                    .chunks_exact_mut(size_of::<T>())
+                    .for_each(<[u8]>::reverse);
             }
             let (now, rest) = std::mem::take(&mut out).split_at_mut_checked(size_of_val(weights))?;
             now.copy_from_slice(bytemuck::cast_slice(&products));
