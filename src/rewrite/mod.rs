@@ -92,6 +92,7 @@ pub const RULES: &[&[Rule]] = &[
     index::RULES,
     sizes::RULES,
     slices::compose::RULES,
+    slices::apart::RULES,
     slices::select::RULES,
     slices::concat::RULES,
     slices::split::RULES,

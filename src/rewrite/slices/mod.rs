@@ -4,6 +4,7 @@
 //! were or fewer, and of those that only move a slice each makes the operators behind it work on less; so they come to an
 //! end. A value that something else reads as well stays, and a slice is moved across it only where that costs no node.
 
+pub(super) mod apart;
 pub(super) mod cast;
 pub(super) mod compose;
 pub(super) mod concat;

@@ -1,0 +1,111 @@
+//! Slices of different axes, one after the other.
+//!
+//! Law: `x[r on a][q on b] = x[r on a, q on b]` where `a` and `b` are different axes. Slices between numbers are composed as ranges
+//! ([`compose`](super::compose)); here bounds are computed. They are strung together, which the size planner turns into one computation for both
+//! axes, as height and width are computed alike.
+
+use crate::dim::Dim;
+use crate::ir::{Edit, NamedAttribute, Node, ValueId};
+use crate::ops::axis_in;
+use crate::rewrite::build::{Build, axes as axes_of, rebuilt};
+use crate::rewrite::{Place, Rule};
+use crate::tensor::{DType, Tensor};
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slices-of-different-axes",
+    law: "x[r on a][q on b] = x[r on a, q on b]",
+    sentence: "Slices of different axes between sizes that are computed alike are one.",
+    premises: &[
+        ("different-axes", "which axes are cut is known, and none is cut twice"),
+        ("alike", "bounds of both are numbers, or are computed by the same operators of sizes of the same tensors"),
+        ("known-steps", "all steps are known"),
+        ("one-reader", "nothing else reads the first slice"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: together,
+}];
+
+/// How many operators may lie between a bound and the sizes it is computed of.
+const MAX_DEPTH: usize = 12;
+
+fn together(place: &Place<'_>) -> Option<Edit> {
+    let (middle, output) = (place.input(0)?, place.output(0)?);
+    let (first, inner) = place.producer(middle, "Slice")?;
+    let (data, node) = (inner.input(0)?, place.node()?);
+    let rank = place.shape(data)?.len();
+    if !place.opset.slice_has_operands() || !place.has_one_reader(middle) {
+        return None;
+    }
+    let along = |node: &Node| {
+        let own = place.read(node).slice_axes()?;
+        own.iter().map(|&axis| axis_in(axis, rank).ok()).collect::<Option<Vec<usize>>>()
+    };
+    let (mut axes, rest) = (along(inner)?, along(node)?);
+    if axes.is_empty() || rest.is_empty() || axes.iter().any(|axis| rest.contains(axis)) {
+        return None;
+    }
+    axes.extend(rest);
+    let mut steps = place.read(inner).slice_steps()?;
+    steps.extend(place.read(node).slice_steps()?);
+    let pairs = [1, 2].map(|slot| Some((inner.input(slot)?, node.input(slot)?)));
+    let [Some(starts), Some(ends)] = pairs else { return None };
+    let is_number = |&(a, b): &(ValueId, ValueId)| place.constant(a).is_some() && place.constant(b).is_some();
+    if [starts, ends].iter().all(is_number) || steps.len() != axes.len() {
+        return None;
+    }
+    let joins = |&(a, b): &(ValueId, ValueId)| is_number(&(a, b)) || alike(place, a, b, MAX_DEPTH);
+    let is_bound = |value: ValueId| place.dtype(value) == Some(DType::Int64) && place.shape(value).is_some_and(is_vector);
+    if ![starts, ends].iter().all(|pair| joins(pair) && is_bound(pair.0) && is_bound(pair.1)) {
+        return None;
+    }
+    let mut edit = place.edit()?;
+    let starts = joined(place, &mut edit, starts)?;
+    let ends = joined(place, &mut edit, ends)?;
+    let slice = place.build(&mut edit, output).slice_between(data, starts, ends, axes_of(axes), steps)?;
+    place.instead(edit.removing(first), rebuilt(node, slice))
+}
+
+fn is_vector(shape: &[Dim]) -> bool {
+    matches!(shape, [size] if size.as_const().is_some())
+}
+
+/// Two vectors as one.
+fn joined(place: &Place<'_>, edit: &mut Edit, (a, b): (ValueId, ValueId)) -> Option<ValueId> {
+    if let Some((first, second)) = place.const_ints(a).zip(place.const_ints(b)) {
+        return Some(edit.constant(a, "bounds", Tensor::vector([first, second].concat())));
+    }
+    let whole = edit.new_value(a, "bounds");
+    edit.insert.push(Build::concat([a, b], 0i64).output(whole));
+    Some(whole)
+}
+
+/// Whether two values are computed by the same operators, of numbers and of sizes of the same tensors.
+fn alike(place: &Place<'_>, a: ValueId, b: ValueId, depth: usize) -> bool {
+    if a == b || place.constant(a).is_some() && place.constant(b).is_some() {
+        return true;
+    }
+    let of = |value: ValueId| place.model.value(value).producer();
+    let (Some(one), Some(other), Some(depth)) = (of(a), of(b), depth.checked_sub(1)) else { return false };
+    // Parts of one Split, and sizes of one tensor.
+    if one == other {
+        return true;
+    }
+    let (Some(one), Some(other)) = (place.model.node(one), place.model.node(other)) else { return false };
+    if one.op_type != other.op_type || one.domain != other.domain || one.inputs().len() != other.inputs().len() {
+        return false;
+    }
+    if one.subgraphs().next().is_some() || !one.is("Shape") && !same_attributes(one, other) {
+        return false;
+    }
+    one.inputs().iter().zip(other.inputs()).all(|pair| match pair {
+        (Some(a), Some(b)) => alike(place, *a, *b, depth),
+        (None, None) => true,
+        _ => false,
+    })
+}
+
+fn same_attributes(a: &Node, b: &Node) -> bool {
+    let same = |held: &NamedAttribute| b.attribute(&held.name).is_some_and(|other| held.value.same(other));
+    a.attributes.len() == b.attributes.len() && a.attributes.iter().all(same)
+}
