@@ -158,6 +158,16 @@ impl Fact {
         Fact { ty: Some(ty), content: None }
     }
 
+    /// Whether runtimes copy what a node with a body takes: proved to be numbers. Sequences, optionals and strings ONNX Runtime moves into the
+    /// body, and leaves nothing for another reader.
+    pub fn is_copied(&self) -> bool {
+        match &self.ty {
+            Some(Type::Tensor(tensor)) => tensor.dtype != Some(DType::String),
+            Some(Type::SparseTensor(_)) => true,
+            _ => false,
+        }
+    }
+
     /// This fact with known elements, unless there are too many to follow, their number is not the shape's, or none of them
     /// says anything.
     pub fn with_elements(mut self, elements: Vec<Scalar>) -> Self {

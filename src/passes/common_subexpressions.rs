@@ -6,7 +6,7 @@
 //! What was compared is kept, so that after the first time only nodes and initializers that have changed are compared with the rest, in
 //! models without bodies and without quantizations, whose exceptions depend on more.
 //!
-//! Two exceptions. A sequence or an optional that a node with a body reads gets no further readers: ONNX Runtime moves such an operand
+//! Two exceptions. A sequence, an optional or strings that a node with a body reads get no further readers: ONNX Runtime moves such an operand
 //! into the body instead of copying it, so that another reader would find it empty. And quantizations of constants stay apart.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use super::quantization::is_quantization;
-use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Part, Type, ValueId};
+use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Part, ValueId};
 use crate::ops::operator_of;
 
 /// The pass's name, under which its edits are counted.
@@ -143,16 +143,13 @@ impl Seen {
     }
 }
 
-/// The operands of nodes with bodies that are not proved to be tensors: a runtime may move them into the body.
+/// The operands of nodes with bodies that a runtime may move into the body.
 fn moved(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
-    let is_tensor = |value: ValueId| {
-        let ty = facts.get(value).and_then(|fact: &Fact| fact.ty.as_ref());
-        matches!(ty, Some(Type::Tensor(_) | Type::SparseTensor(_)))
-    };
+    let is_copied = |value: ValueId| facts.get(value).is_some_and(Fact::is_copied);
     let graphs = live_graphs(model);
     let nodes = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
     let owners = nodes.filter(|node| node.subgraphs().next().is_some());
-    owners.flat_map(|node| node.inputs().iter().flatten().copied()).filter(|&value| !is_tensor(value)).collect()
+    owners.flat_map(|node| node.inputs().iter().flatten().copied()).filter(|&value| !is_copied(value)).collect()
 }
 
 // Graphs nest at most 32 deep, which the verifier has checked, so recursion is bounded.

@@ -33,7 +33,7 @@ pub const RECORDS: &[Record] = &[
             ("deterministic", "equal operands give equal results"),
             (
                 "not-taken",
-                "no Loop or Scan takes a result that may be a sequence or optional: it leaves nothing for other \
+                "no Loop or Scan takes a result that may be a sequence, an optional or strings: it leaves nothing for other \
                     readers",
             ),
             ("one-name", "not both results are graph outputs"),

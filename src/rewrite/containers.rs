@@ -98,7 +98,9 @@ fn concat_of_sequence(place: &Place<'_>) -> Option<Edit> {
     let joined = if axis < 0 { axis.checked_add(i64::try_from(rank).ok()?)? } else { axis };
     let joined = usize::try_from(joined).ok().filter(|&joined| joined < rank)?;
     // A size that runtimes know only by name is compared with none.
-    let others = |shape: &&[Dim]| shape.iter().enumerate().filter(|&(at, _)| at != joined).map(|(_, dim)| dim.clone()).collect::<Vec<_>>();
+    let others = |shape: &&[Dim]| {
+        shape.iter().enumerate().filter(|&(at, _)| at != joined).map(|(_, dim)| dim.clone()).collect::<Vec<_>>()
+    };
     let sizes: Vec<Vec<Dim>> = shapes.iter().map(others).collect();
     let differ = |a: &Vec<Dim>, b: &Vec<Dim>| a.iter().zip(b).any(|(a, b)| place.scope().eq(a, b).is_no());
     if sizes.iter().enumerate().any(|(at, one)| sizes.iter().skip(at + 1).any(|other| differ(one, other))) {

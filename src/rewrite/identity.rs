@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
             (
                 "not-taken",
-                "neither is a sequence or optional that a Loop or Scan takes: it leaves nothing for other readers",
+                "neither is a sequence, an optional or strings that a Loop or Scan takes: it leaves nothing for other readers",
             ),
         ],
         exact: true,

@@ -35,7 +35,7 @@ pub use record::{Premise, Record, meant, nearest};
 pub use slices::cuts::Taken;
 
 use crate::dim::{Dim, Scope};
-use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, Type, ValueId};
+use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, NodeFacts, Traits, traits_of};
 use crate::ops::{Budget, NodeView, Opset, concat, concat_later};
 use crate::tensor::{DType, Tensor};
@@ -295,12 +295,11 @@ impl<'a> Place<'a> {
         Some(self.edit()?.replacing(node.output(0)?, value).removing(self.id))
     }
 
-    /// Whether a node with a body reads a value that is not proved to be a tensor: ONNX Runtime moves such an operand into the body instead of
-    /// copying it, and leaves nothing for another reader.
+    /// Whether a node with a body reads a value and may take it, see [`Fact::is_copied`].
     fn is_taken(&self, value: ValueId) -> bool {
-        let is_tensor = self.fact(value).is_some_and(|fact| matches!(fact.ty, Some(Type::Tensor(_) | Type::SparseTensor(_))));
+        let is_copied = self.fact(value).is_some_and(Fact::is_copied);
         let has_body = |id| self.model.node(id).is_some_and(|node| node.subgraphs().next().is_some());
-        !is_tensor && self.model.users(value).into_iter().any(|(reader, _)| has_body(reader))
+        !is_copied && self.model.users(value).into_iter().any(|(reader, _)| has_body(reader))
     }
 
     /// Whether a value can stand for the node's first result without a node that gives it the result's name.

@@ -119,8 +119,9 @@ fn reduced_elements(scope: &Scope, kind: Kind, data: &Fact, reduced: &[bool]) ->
     }
     let (parts, shape) = (data.elements()?, data.static_shape()?);
     let layout = Layout::new(&shape, reduced)?;
+    let exact = |element: &Scalar| is_exact(scope, kind, data.dtype(), element);
     if layout.each == 1 && kind.keeps_single() {
-        return Some(parts);
+        return Some(parts.into_iter().map(|part| if exact(&part) { part } else { Scalar::Unknown }).collect());
     }
     let elements = Elements::new(scope, data.dtype()?);
     if layout.each == 0 || !matches!(kind, Kind::Sum | Kind::Prod | Kind::Max | Kind::Min) {
@@ -134,8 +135,30 @@ fn reduced_elements(scope: &Scope, kind: Kind, data: &Fact, reduced: &[bool]) ->
             Some(total) => united(&elements, kind, &total, part),
         });
     }
-    results.into_iter().collect()
+    results
+        .into_iter()
+        .map(|result| result.map(|result| if exact(&result) { result } else { Scalar::Unknown }))
+        .collect()
 }
+
+/// Whether runtimes give this result: some compute sums, means and products of `int64` in binary64, which rounds beyond 2⁵³.
+fn is_exact(scope: &Scope, kind: Kind, dtype: Option<DType>, result: &Scalar) -> bool {
+    let Scalar::Int(dim) = result else { return true };
+    if matches!(kind, Kind::Max | Kind::Min) || dtype.is_some_and(|dtype| dtype != DType::Int64) {
+        return true;
+    }
+    if let Some(number) = dim.as_const() {
+        return number.unsigned_abs() <= EXACT;
+    }
+    if scope.is_of_sizes(dim) {
+        return true;
+    }
+    let (low, high) = scope.bounds(dim);
+    low.zip(high).is_some_and(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()) <= EXACT)
+}
+
+/// The integers up to which binary64 has every one.
+const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
 
 /// Two elements of a reduction in one, if that is exact in any order.
 fn united(elements: &Elements<'_>, kind: Kind, a: &Scalar, b: &Scalar) -> Scalar {

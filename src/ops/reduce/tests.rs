@@ -369,3 +369,19 @@ fn small_tensors_are_reduced_as_expressions() {
     assert_eq!(facts("ReduceProd", DType::Float, false), "float[]");
     assert_eq!(facts("ReduceMean", DType::Int64, false), "int64[]");
 }
+
+#[test]
+fn a_sum_of_one_integer_of_64_bits_may_be_rounded() {
+    let is_known = |op_type: &str, dtype: DType| {
+        let mut b = Bodies::new(11);
+        let main = b.main();
+        b.input("k", dtype, "1");
+        b.node(main, op_type, "k", "y", &[("axes", axes(&[0])), ("keepdims", flag(false))]);
+        b.facts("y").swap_remove(0).contains('=')
+    };
+    for op_type in ["ReduceSum", "ReduceMean", "ReduceProd"] {
+        assert!(!is_known(op_type, DType::Int64), "{op_type}");
+        assert!(is_known(op_type, DType::Int32), "{op_type}");
+    }
+    assert!(is_known("ReduceMax", DType::Int64) && is_known("ReduceMin", DType::Int64));
+}

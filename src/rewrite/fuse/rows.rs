@@ -24,7 +24,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "all-numbers",
-            "all sizes of x are positive numbers, and the operator set has no Attention, which takes whole values",
+            "all sizes of x and of the result are positive numbers, and the operator set has no Attention, which takes whole values",
         ),
         ("more-axes", "x has three axes or more"),
         ("weights", "the weights are a constant matrix, the bias a constant row"),
@@ -80,7 +80,8 @@ fn in_rows(place: &Place<'_>) -> Option<Edit> {
         whole = between.result;
     }
     let sizes = place.shape(whole)?.iter().map(Dim::as_const).collect::<Option<Vec<_>>>()?;
-    if sizes.last() != Some(&columns) {
+    // A Reshape would take a 0 for the size of the operand.
+    if sizes.last() != Some(&columns) || sizes.contains(&0) {
         return None;
     }
     let reshape = place.build(&mut edit, whole).reshape(flat, sizes);

@@ -204,7 +204,9 @@ impl<'a> Sizes<'a> {
         let same = |a: &[Dim]| a.len() == q_lead.len() && a.iter().zip(q_lead).all(|(a, b)| is_equal(place, a, b));
         let fits = is_equal(place, depth, summed) && is_equal(place, keys, weighted);
         let has_rank = matches!(q_lead.len(), 1 | 2);
-        (has_rank && fits && same(k_lead) && same(v_lead)).then_some(Sizes { lead: q_lead, queries, keys })
+        // Runtimes refuse the operator where there is nothing to attend to or by.
+        let is_empty = [queries, keys].into_iter().chain(q_lead).any(|dim| dim.is_const(0));
+        (has_rank && fits && !is_empty && same(k_lead) && same(v_lead)).then_some(Sizes { lead: q_lead, queries, keys })
     }
 
     /// Whether a mask has a row for each query, if it is one that the operator takes: else it has one row for all.
