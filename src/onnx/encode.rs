@@ -133,6 +133,7 @@ pub trait Destination {
     fn computed(&mut self, tensor: &Tensor, buffer: &mut Vec<u8>) -> io::Result<()> {
         let len = tensor.byte_len();
         // Enough for all processors, and not more than they keep at hand until it is written.
+        #[allow(clippy::disallowed_methods, reason = "a number of bytes")]
         let wanted = tensor.piece().saturating_mul(rayon::current_num_threads()).clamp(COMPUTED / 4, COMPUTED);
         let most = wanted.min(len).max(1);
         if buffer.len() < most {

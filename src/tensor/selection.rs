@@ -35,6 +35,7 @@ impl Selection {
     pub fn new(source: &Tensor, view: StridedView, width: usize) -> Self {
         let turned = view.strides().last().is_some_and(|stride| stride.unsigned_abs() > 1);
         let row = view.shape().last().copied().unwrap_or(1).saturating_mul(width);
+        #[allow(clippy::disallowed_methods, reason = "a number of bytes")]
         let piece = if turned { row.saturating_mul(ROWS).clamp(PIECE, MOST) } else { PIECE };
         Selection { source: source.for_recipe(), view, width, piece }
     }

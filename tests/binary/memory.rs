@@ -10,11 +10,11 @@ const LIMIT: usize = 64 << 10;
 
 /// Weights of 4 MiB.
 const SIDE: usize = 1024;
-const WEIGHTS: usize = 24;
+const WEIGHTS: usize = 20;
 
 /// A field of a protobuf message that has a length.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-    let mut out = vec![number << 3 | 2];
+    let mut out = varint(usize::from(number) << 3 | 2);
     out.extend(varint(bytes.len()));
     out.extend_from_slice(bytes);
     out
@@ -22,7 +22,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
 
 /// A field of a protobuf message that is an integer.
 fn integer(number: u8, value: usize) -> Vec<u8> {
-    let mut out = vec![number << 3];
+    let mut out = varint(usize::from(number) << 3);
     out.extend(varint(value));
     out
 }

@@ -254,7 +254,7 @@ mod tests {
         for from in [Float, Double, Float16, Bfloat16, Int8, Uint64, DType::Bool] {
             for to in [Float, Double, Float16, Bfloat16] {
                 let shape = [1100, 1000];
-                let bytes = (0..from.byte_len(1_100_000).unwrap()).map(|n| (n * 2_654_435_761 >> 13) as u8);
+                let bytes = (0..from.byte_len(1_100_000).unwrap()).map(|n| ((n * 2_654_435_761) >> 13) as u8);
                 let whole = Tensor::from_bytes(from, &shape, bytes.collect()).unwrap();
                 let x = if from.is_float() { numbers(from, &shape, true) } else { whole };
                 if from == to || !always_converts(from, to) {

@@ -238,9 +238,7 @@ fn of_floats<T: Number>(
     let elements: &[T] = &elements;
     let add = |a: f64, b: f64| a + b;
     cx.claim(DType::Double, shape)?;
-    // All of them are looked at, several at a time.
-    let has_nan = || elements.iter().fold(false, |has_nan, element| has_nan | element.to_f64().is_nan());
-    if matches!(kind, Kind::Max | Kind::Min) && has_nan() {
+    if matches!(kind, Kind::Max | Kind::Min) && elements.iter().any(|element| element.to_f64().is_nan()) {
         return Err(Decline::unsupported("runtimes disagree about the extremes of numbers and NaN"));
     }
     Ok(match kind {
@@ -263,17 +261,8 @@ fn of_floats<T: Number>(
             sums
         }
         Kind::Prod => layout.fold(elements, 1.0, |product, x| product * x.to_f64(), |a, b| a * b),
-        Kind::Max | Kind::Min => {
-            let nothing = T::from_f64(if kind == Kind::Max { f64::NEG_INFINITY } else { f64::INFINITY });
-            let nothing = nothing.ok_or_else(|| Decline::invalid("the elements are of another type"))?;
-            let larger = |a: T, b: T| if b > a { b } else { a };
-            let smaller = |a: T, b: T| if b < a { b } else { a };
-            let extremes = match kind {
-                Kind::Max => layout.fold(elements, nothing, larger, larger),
-                _ => layout.fold(elements, nothing, smaller, smaller),
-            };
-            extremes.into_iter().map(Number::to_f64).collect()
-        }
+        Kind::Max => layout.fold(elements, f64::NEG_INFINITY, |most, x| f64::max(most, x.to_f64()), f64::max),
+        Kind::Min => layout.fold(elements, f64::INFINITY, |least, x| f64::min(least, x.to_f64()), f64::min),
         Kind::LogSumExp => {
             let sums = layout.fold(elements, ScaledSum::NOTHING, |sum, x| sum.with(x.to_f64(), 1.0), ScaledSum::merge);
             sums.into_iter().map(ScaledSum::log).collect()
