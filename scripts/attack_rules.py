@@ -146,15 +146,31 @@ def modes(rule, abilities):
 
 def strays(model, given):
     """Why the results of the original are no measure, if ONNX Runtime strays in this run."""
-    values = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer} | given
-    wide = exposed(model)
-    try:
-        session_ = session(wide.SerializeToString())
-        read = {value.name: given[value.name] for value in session_.get_inputs() if value.name in given}
-        values |= dict(zip([value.name for value in wide.graph.output], session_.run(None, read)))
-    except Exception:  # noqa: BLE001
-        return None
-    return misjudged(model, values)
+    for whole in [model, *lifted(model)]:
+        values = {tensor.name: numpy_helper.to_array(tensor) for tensor in whole.graph.initializer} | given
+        wide = exposed(whole)
+        try:
+            opened = session(wide.SerializeToString())
+            read = {value.name: given[value.name] for value in opened.get_inputs() if value.name in given}
+            values |= dict(zip([value.name for value in wide.graph.output], opened.run(None, read)))
+        except Exception:  # noqa: BLE001
+            continue
+        why = misjudged(whole, values)
+        if why:
+            return why
+    return None
+
+
+def lifted(model):
+    """For each branch of an If of the main graph, the model up to there and the branch's nodes: it tells what the branch computes."""
+    for at, node in enumerate(model.graph.node):
+        for branch in (attribute.g for attribute in node.attribute if node.op_type == "If" and attribute.HasField("g")):
+            whole = onnx.ModelProto()
+            whole.CopyFrom(model)
+            del whole.graph.node[at:], whole.graph.output[:]
+            whole.graph.node.extend(branch.node)
+            whole.graph.initializer.extend(branch.initializer)
+            yield whole
 
 
 def draws(model):
