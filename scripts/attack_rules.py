@@ -3,8 +3,9 @@
     scripts/python.sh scripts/attack_rules.py --binary target/release/onnx-slice-fold --count 200 [--rule NAME ...] [--seed S]
 
 Fixtures are models in the ONNX text syntax, `<rule>__<case>.onnxtxt` anywhere below --fixtures. A variant changes up to four things: element types,
-sizes (0, 1, large; fixed or open), entries of constants (extreme numbers, infinities, NaN and −0 among them), attributes, operands (one
-read twice, one of size 1), other readers of intermediate values, more outputs, captures by a body. A variant counts if ONNX Runtime, which
+sizes (0, 1, large; fixed or open), operator sets, ranks, axes (cut to one entry, counted from the end), entries of constants (extreme numbers, infinities,
+NaN and −0 among them), attributes, operands (one read twice, one of size 1), other readers of intermediate values, more outputs, captures by a body;
+one in five is put into a branch, a loop or a function. A variant counts if ONNX Runtime, which
 optimizes nothing, loads and runs it at one size at least. Then the folded model must load, run wherever the original ran, give outputs of the same types
 and shapes, and with `--exact` the same bits (a NaN is a NaN). Without `--exact` only variants without extreme numbers are compared, up to rounding.
 Runs in which ONNX Runtime strays by the predicates of `fuzz_models.misjudged`, or gives other results a second time, are set aside.
