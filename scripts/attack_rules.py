@@ -3,8 +3,9 @@
     scripts/python.sh scripts/attack_rules.py --binary target/release/onnx-slice-fold --count 200 [--rule NAME ...] [--seed S]
 
 Fixtures are models in the ONNX text syntax, `<rule>__<case>.onnxtxt` anywhere below --fixtures. A variant changes up to four things: element types,
-sizes (0, 1, large; fixed or open), entries of constants (extreme numbers, infinities, NaN and −0 among them), attributes, operands (one
-read twice, one of size 1), other readers of intermediate values, more outputs, captures by a body. A variant counts if ONNX Runtime, which
+sizes (0, 1, large; fixed or open), operator sets, ranks, axes (cut to one entry, counted from the end), entries of constants (extreme numbers, infinities,
+NaN and −0 among them), attributes, operands (one read twice, one of size 1), other readers of intermediate values, more outputs, captures by a body;
+one in five is put into a branch, a loop or a function. A variant counts if ONNX Runtime, which
 optimizes nothing, loads and runs it at one size at least. Then the folded model must load, run wherever the original ran, give outputs of the same types
 and shapes, and with `--exact` the same bits (a NaN is a NaN). Without `--exact` only variants without extreme numbers are compared, up to rounding.
 Runs in which ONNX Runtime strays by the predicates of `fuzz_models.misjudged`, or gives other results a second time, are set aside.
@@ -146,15 +147,31 @@ def modes(rule, abilities):
 
 def strays(model, given):
     """Why the results of the original are no measure, if ONNX Runtime strays in this run."""
-    values = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer} | given
-    wide = exposed(model)
-    try:
-        session_ = session(wide.SerializeToString())
-        read = {value.name: given[value.name] for value in session_.get_inputs() if value.name in given}
-        values |= dict(zip([value.name for value in wide.graph.output], session_.run(None, read)))
-    except Exception:  # noqa: BLE001
-        return None
-    return misjudged(model, values)
+    for whole in [model, *lifted(model)]:
+        values = {tensor.name: numpy_helper.to_array(tensor) for tensor in whole.graph.initializer} | given
+        wide = exposed(whole)
+        try:
+            opened = session(wide.SerializeToString())
+            read = {value.name: given[value.name] for value in opened.get_inputs() if value.name in given}
+            values |= dict(zip([value.name for value in wide.graph.output], opened.run(None, read)))
+        except Exception:  # noqa: BLE001
+            continue
+        why = misjudged(whole, values)
+        if why:
+            return why
+    return None
+
+
+def lifted(model):
+    """For each branch of an If of the main graph, the model up to there and the branch's nodes: it tells what the branch computes."""
+    for at, node in enumerate(model.graph.node):
+        for branch in (attribute.g for attribute in node.attribute if node.op_type == "If" and attribute.HasField("g")):
+            whole = onnx.ModelProto()
+            whole.CopyFrom(model)
+            del whole.graph.node[at:], whole.graph.output[:]
+            whole.graph.node.extend(branch.node)
+            whole.graph.initializer.extend(branch.initializer)
+            yield whole
 
 
 def draws(model):

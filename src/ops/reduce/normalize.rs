@@ -351,7 +351,7 @@ pub(super) fn eval_rms(cx: &mut EvalCx<'_>) -> EvalResult {
     for block in values.chunks_exact_mut(size.max(1)) {
         let squares = block.iter().map(|x| x * x).sum::<f64>() / block.len() as f64;
         let root = (squares + epsilon).sqrt();
-        block.iter_mut().for_each(|x| *x = *x / root);
+        block.iter_mut().for_each(|x| *x /= root);
     }
     values.iter_mut().zip(scale.iter().cycle()).for_each(|(x, scale)| *x *= scale);
     Ok(vec![Data::Tensor(rounded(cx, cx.tensor(1)?.dtype(), data.shape(), values)?)])
