@@ -3,6 +3,7 @@
 //! Law: if every term of a row has a formula with the same operator and types, the row is that operator applied to the columns of the
 //! formulas' operands. A term without such a formula takes one that leaves it as it is: `t + 0`, `t − 0`, `t · 1`, `t / 1`.
 
+use std::cmp::Reverse;
 use std::rc::Rc;
 
 use super::candidate::Operation;
@@ -35,11 +36,11 @@ impl Search<'_> {
         let formulas: Vec<Rc<[Formula]>> = row.terms.iter().map(|&term| self.formulas(term, row.dtype)).collect();
         let leads = formulas.get(lead).cloned();
         let mut found: Vec<Operation> = Vec::new();
-        for lead in leads.iter().flat_map(|leads| leads.iter()) {
+        for (at, lead) in leads.iter().flat_map(|leads| leads.iter()).enumerate() {
             let columns = match reduction(lead.operator) {
                 Some(_) if row.len() == 1 => Some(vec![lead.operands.clone()]),
                 Some(_) => None,
-                None => columns(&mut self.survey.terms, row, &formulas, lead),
+                None => columns(&mut self.survey.terms, row, &formulas, (at, lead)),
             };
             let Some(columns) = columns else { continue };
             let operation = Operation { operator: lead.operator, from: lead.from, to: lead.to, columns };
@@ -80,15 +81,22 @@ impl Search<'_> {
 }
 
 /// The operands of one operation that gives every term of a row: those of the lead's formula, and for each other term those of a
-/// formula of the same kind, the one most like the lead's.
-fn columns(table: &mut TermTable, row: &Row, formulas: &[Rc<[Formula]>], lead: &Formula) -> Option<Vec<Terms>> {
+/// formula of the same kind, the one most like the lead's. Of several the one that stands where the lead does among the formulas of its
+/// term: height and width have the same formulas, in the same order.
+fn columns(
+    table: &mut TermTable,
+    row: &Row,
+    formulas: &[Rc<[Formula]>],
+    (at, lead): (usize, &Formula),
+) -> Option<Vec<Terms>> {
     let mut columns: Vec<Terms> = vec![Terms::new(); lead.operands.len()];
     for (&term, own) in row.terms.iter().zip(formulas) {
-        let of_a_kind = |other: &&Formula| {
+        let of_a_kind = |(_, other): &(usize, &Formula)| {
             other.operator == lead.operator && other.from == lead.from && other.operands.len() == lead.operands.len()
         };
-        let operands = match own.iter().filter(of_a_kind).max_by_key(|other| likeness(table, other, lead)) {
-            Some(own) => own.operands.clone(),
+        let rank = |&(own_at, other): &(usize, &Formula)| (likeness(table, other, lead), Reverse(own_at.abs_diff(at)));
+        let operands = match own.iter().enumerate().filter(of_a_kind).max_by_key(rank) {
+            Some((_, own)) => own.operands.clone(),
             None => neutral(table, term, lead)?,
         };
         columns.iter_mut().zip(operands).for_each(|(column, operand)| column.push(operand));
@@ -144,7 +152,7 @@ mod tests {
         let formulas: Vec<Rc<[Formula]>> =
             row.terms.iter().map(|&term| table.formulas(term, DType::Int64, Opset::new(13), &scope)).collect();
         let lead = formulas[0].iter().find(|formula| formula.operator == "Div").expect("a quotient");
-        let columns = columns(&mut table, &row, &formulas, lead).expect("every term can follow");
+        let columns = columns(&mut table, &row, &formulas, (0, lead)).expect("every term can follow");
         let (one, two) = (table.int(1), table.int(2));
         assert_eq!(columns[0].as_slice(), [a, b, b]);
         assert_eq!(columns[1].as_slice(), [two, two, one]);

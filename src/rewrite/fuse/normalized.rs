@@ -20,7 +20,7 @@ pub(super) fn is_of_normalized_rows(place: &Place<'_>, product: &Node) -> bool {
 }
 
 /// Whether a normalization of this value is spelled out.
-pub(in crate::rewrite) fn is_normalized(place: &Place<'_>, x: ValueId) -> bool {
+pub(super) fn is_normalized(place: &Place<'_>, x: ValueId) -> bool {
     let results = |value: ValueId| {
         let nodes = place.model.users(value).into_iter().filter_map(|(id, _)| place.model.node(id));
         nodes.filter_map(|node| node.outputs().first().copied().flatten().map(|output| (node, output)))

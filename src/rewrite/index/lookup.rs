@@ -113,12 +113,14 @@ fn gather_nd(place: &Place<'_>) -> Option<Edit> {
 }
 
 /// `GatherND(x, Unsqueeze(i, −1)) = Gather(x, i)`: both take row `i` of `x`, counted from the end where it is negative, and fail where there
-/// is none.
+/// is none. Of empty rows GatherND looks nothing up, whatever the indices are, where Gather fails: rows are proved to hold something.
 pub(super) fn by_column(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (data, indices) = (node.input(0)?, node.input(1)?);
     let [lead @ .., columns] = place.shape(indices)? else { return None };
-    if node.int("batch_dims", 0)? != 0 || !columns.is_const(1) || place.shape(data)?.is_empty() {
+    let [_, row @ ..] = place.shape(data)? else { return None };
+    let has_elements = row.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
+    if node.int("batch_dims", 0)? != 0 || !columns.is_const(1) || !has_elements {
         return None;
     }
     let mut edit = place.edit()?;

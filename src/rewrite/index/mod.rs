@@ -173,6 +173,10 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("one-column", "the indices have one column, which a layout put behind their axes or which is constant"),
             ("no-batch", "no axes are looked up in turn"),
+            (
+                "looked-up",
+                "rows are proved to hold something: of empty ones GatherND looks nothing up, and Gather still fails",
+            ),
         ],
         exact: true,
         operators: &["GatherND"],

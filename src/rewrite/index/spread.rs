@@ -14,7 +14,6 @@ use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
 use crate::rewrite::Place;
 use crate::rewrite::build::rebuilt;
-use crate::rewrite::fuse::normalized::is_normalized;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
@@ -174,6 +173,13 @@ fn region(place: &Place<'_>, exact: bool, root: Narrow, number: Option<Tensor>) 
     Some(edit)
 }
 
+/// Whether a node takes a mean that something is subtracted with, or added to, as normalizations do that are spelled out.
+fn is_mean_of_normalization(place: &Place<'_>, id: NodeId) -> bool {
+    let Some(node) = place.model.node(id).filter(|node| node.is("ReduceMean")) else { return false };
+    let readers = node.output(0).map(|mean| place.model.users(mean)).unwrap_or_default();
+    readers.iter().any(|&(id, _)| place.model.node(id).is_some_and(|node| node.is("Sub") || node.is("Add")))
+}
+
 /// Whether the value has no reader but nodes, and some.
 fn is_free(place: &Place<'_>, value: ValueId) -> bool {
     !place.model.is_named(value) && !place.model.is_unused(value)
@@ -292,9 +298,7 @@ impl Region {
     /// A node on the smaller forms of its operands ([`on_narrow`]), unless a normalization that is spelled out would become a constant:
     /// runtimes take the sum behind it into the kernel of the next one only where both operands have the batch.
     fn form(&self, place: &Place<'_>, id: NodeId) -> Option<Form> {
-        let node = place.model.node(id)?;
-        let averaged = node.input(0).filter(|_| self.is_constant && node.is("ReduceMean"));
-        if averaged.is_some_and(|x| is_normalized(place, x)) {
+        if self.is_constant && is_mean_of_normalization(place, id) {
             return None;
         }
         on_narrow(place, id, self, self.exact)

@@ -55,7 +55,8 @@ fn together(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let joins = |&(a, b): &(ValueId, ValueId)| is_number(&(a, b)) || alike(place, a, b, MAX_DEPTH);
-    let is_bound = |value: ValueId| place.dtype(value) == Some(DType::Int64) && place.shape(value).is_some_and(is_vector);
+    let is_bound =
+        |value: ValueId| place.dtype(value) == Some(DType::Int64) && place.shape(value).is_some_and(is_vector);
     if ![starts, ends].iter().all(|pair| joins(pair) && is_bound(pair.0) && is_bound(pair.1)) {
         return None;
     }
