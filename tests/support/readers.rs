@@ -20,11 +20,14 @@ pub fn model_bytes(bytes: &[u8]) -> bool {
     true
 }
 
-/// A model as text. What is printed is read again, as the same model.
+/// A model as text. What is printed is read again, as the same model, unless long tensors are cut short for who reads it.
 pub fn model_text(bytes: &[u8]) -> bool {
     let source = String::from_utf8_lossy(bytes);
     let Ok(model) = text::parse(&source) else { return false };
     let printed = text::print(&model);
+    if printed.contains(",...}") {
+        return true;
+    }
     let again = text::parse(&printed).unwrap_or_else(|error| panic!("{error}:\n{printed}"));
     assert_eq!(text::print(&again), printed);
     true
