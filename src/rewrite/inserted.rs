@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: before_functions,
 }];
 
-/// How many values are computed anew at most.
+/// How many values are computed anew at most, and how many readers of one are looked at.
 const MOST: usize = 32;
 
 /// Larger constants are not stored in another shape as well.
@@ -173,6 +173,9 @@ impl Region<'_, '_> {
     /// The Unsqueezes that give what is computed otherwise the axes, and whether something else than members reads it.
     fn readers_of_root(&self, value: ValueId) -> (Vec<NodeId>, bool) {
         let (mut leaves, mut stays) = (Vec::new(), false);
+        if self.place.model.has_more_readers(value, MOST) {
+            return (leaves, true);
+        }
         for (id, slot) in self.place.model.users(value) {
             let Some(node) = self.place.model.node(id) else { continue };
             let is_member = || self.function(node).is_some_and(|result| self.find(result).is_some());
@@ -187,6 +190,9 @@ impl Region<'_, '_> {
 
     /// Looks at what reads a function's result: what puts the axes in, and functions that need it with the axes then.
     fn meet_readers(&self, member: &mut Member, waiting: &mut VecDeque<ValueId>) -> Option<()> {
+        if self.place.model.has_more_readers(member.value, MOST) {
+            return None;
+        }
         for (id, slot) in self.place.model.users(member.value) {
             let node = self.place.model.node(id)?;
             if slot == 0 && self.is_leaf(node) {

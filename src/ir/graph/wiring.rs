@@ -84,6 +84,11 @@ impl Model {
             && self.readers(value).all(|(vertex, _)| matches!(vertex, Vertex::Node(node) if nodes.contains(&node)))
     }
 
+    /// Whether more operands and outputs than this are the value. It ends at the first that is too many.
+    pub fn has_more_readers(&self, value: ValueId, than: usize) -> bool {
+        self.readers(value).nth(than).is_some()
+    }
+
     /// Whether nothing reads the value and nothing outside the wiring names it.
     pub fn is_unused(&self, value: ValueId) -> bool {
         !self.value(value).pinned && self.readers(value).next().is_none()

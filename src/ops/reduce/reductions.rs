@@ -119,12 +119,18 @@ fn reduced_elements(scope: &Scope, kind: Kind, data: &Fact, reduced: &[bool]) ->
     }
     let (parts, shape) = (data.elements()?, data.static_shape()?);
     let layout = Layout::new(&shape, reduced)?;
-    let exact = |element: &Scalar| is_exact(scope, kind, data.dtype(), element);
+    let within = |element: &Scalar, most: u64| is_exact(scope, kind, data.dtype(), element, most);
+    let exact = |element: &Scalar| within(element, EXACT);
     if layout.each == 1 && kind.keeps_single() {
         return Some(parts.into_iter().map(|part| if exact(&part) { part } else { Scalar::Unknown }).collect());
     }
     let elements = Elements::new(scope, data.dtype()?);
     if layout.each == 0 || !matches!(kind, Kind::Sum | Kind::Prod | Kind::Max | Kind::Min) {
+        return None;
+    }
+    // No sum of some of them is rounded either, in whatever order they are added.
+    let most = EXACT.checked_div(u64::try_from(layout.each).ok()?)?;
+    if kind == Kind::Sum && !parts.iter().all(|part| within(part, most)) {
         return None;
     }
     let mut results: Vec<Option<Scalar>> = vec![None; layout.results];
@@ -141,20 +147,21 @@ fn reduced_elements(scope: &Scope, kind: Kind, data: &Fact, reduced: &[bool]) ->
         .collect()
 }
 
-/// Whether runtimes give this result: some compute sums, means and products of `int64` in binary64, which rounds beyond 2⁵³.
-fn is_exact(scope: &Scope, kind: Kind, dtype: Option<DType>, result: &Scalar) -> bool {
-    let Scalar::Int(dim) = result else { return true };
+/// Whether runtimes compute with this number as it is: some compute sums, means and products of `int64` in binary64, which rounds beyond
+/// 2⁵³. `most` is the largest magnitude that does.
+fn is_exact(scope: &Scope, kind: Kind, dtype: Option<DType>, number: &Scalar, most: u64) -> bool {
+    let Scalar::Int(dim) = number else { return true };
     if matches!(kind, Kind::Max | Kind::Min) || dtype.is_some_and(|dtype| dtype != DType::Int64) {
         return true;
     }
     if let Some(number) = dim.as_const() {
-        return number.unsigned_abs() <= EXACT;
+        return number.unsigned_abs() <= most;
     }
     if scope.is_of_sizes(dim) {
         return true;
     }
     let (low, high) = scope.bounds(dim);
-    low.zip(high).is_some_and(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()) <= EXACT)
+    low.zip(high).is_some_and(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()) <= most)
 }
 
 /// The integers up to which binary64 has every one.

@@ -70,6 +70,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 /// How many nodes are followed to tell that angles repeat.
 const MAX_DEPTH: usize = 16;
 
+/// Where a batch has more places than this, angles are spread and not looked up: the model would grow by the number of each place.
+const MOST_PLACES: i64 = 1 << 16;
+
 /// The transposition that parts and joins heads.
 const SWAP: [usize; 4] = [0, 2, 1, 3];
 
@@ -168,7 +171,9 @@ fn write(place: &Place<'_>, mut edit: Edit, found: &Spelled, output: ValueId) ->
     let mut inputs = vec![Some(found.x)];
     let sizes = batch.as_const().zip(length.as_const()).filter(|(batch, _)| *batch > 1);
     let tables: Option<Vec<Tensor>> = angles.iter().map(|angles| angles.table(place)).collect();
-    if let (Some((batch, length)), Some(tables)) = (sizes, tables) {
+    let is_small =
+        |&(batch, length): &(i64, i64)| batch.checked_mul(length).is_some_and(|places| places <= MOST_PLACES);
+    if let (Some((batch, length)), Some(tables)) = (sizes.filter(is_small), tables) {
         for (angles, table) in angles.iter().zip(tables) {
             inputs.push(Some(edit.constant_named(format!("{}_half", like(angles.value)), table)));
         }
@@ -209,7 +214,7 @@ impl Angles {
             [own, heads] if heads.is_const(1) && (own.is_const(1) || equal(own, batch)) => equal(own, batch),
             _ => return None,
         };
-        let is_shared = has_batch || place.model.users(value).len() > 1;
+        let is_shared = has_batch || place.model.has_more_readers(value, 1);
         let fits = equal(own_length, length) && equal(own_size, size) && is_shared;
         let leading = lead.len();
         (fits && repeats(place, value, found.half, 0)).then_some(Angles { value, half: found.half, leading, has_batch })

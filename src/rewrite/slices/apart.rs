@@ -4,8 +4,7 @@
 //! ([`compose`](super::compose)); here bounds are computed. They are strung together, which the size planner turns into one computation for both
 //! axes, as height and width are computed alike.
 
-use crate::dim::Dim;
-use crate::ir::{Edit, NamedAttribute, Node, ValueId};
+use crate::ir::{Edit, Node, ValueId};
 use crate::ops::axis_in;
 use crate::rewrite::build::{Build, axes as axes_of, rebuilt};
 use crate::rewrite::{Place, Rule};
@@ -17,7 +16,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     sentence: "Slices of different axes between sizes that are computed alike are one.",
     premises: &[
         ("different-axes", "which axes are cut is known, and none is cut twice"),
-        ("alike", "bounds of both are numbers, or are computed by the same operators of sizes of the same tensors"),
+        ("alike", "bounds of both are numbers, or are computed by the same operators of results of the same nodes"),
         ("known-steps", "all steps are known"),
         ("one-reader", "nothing else reads the first slice"),
     ],
@@ -26,8 +25,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: together,
 }];
 
-/// How many operators may lie between a bound and the sizes it is computed of.
-const MAX_DEPTH: usize = 12;
+/// How many pairs of values are compared at most.
+const MOST_PAIRS: usize = 64;
 
 fn together(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
@@ -45,6 +44,7 @@ fn together(place: &Place<'_>) -> Option<Edit> {
     if axes.is_empty() || rest.is_empty() || axes.iter().any(|axis| rest.contains(axis)) {
         return None;
     }
+    let counts = [axes.len(), rest.len()];
     axes.extend(rest);
     let mut steps = place.read(inner).slice_steps()?;
     steps.extend(place.read(node).slice_steps()?);
@@ -54,10 +54,14 @@ fn together(place: &Place<'_>) -> Option<Edit> {
     if [starts, ends].iter().all(is_number) || steps.len() != axes.len() {
         return None;
     }
-    let joins = |&(a, b): &(ValueId, ValueId)| is_number(&(a, b)) || alike(place, a, b, MAX_DEPTH);
-    let is_bound =
-        |value: ValueId| place.dtype(value) == Some(DType::Int64) && place.shape(value).is_some_and(is_vector);
-    if ![starts, ends].iter().all(|pair| joins(pair) && is_bound(pair.0) && is_bound(pair.1)) {
+    let joins = |&(a, b): &(ValueId, ValueId)| is_number(&(a, b)) || alike(place, a, b);
+    // A bound for each axis.
+    let is_bound = |value: ValueId, count: usize| {
+        let counts =
+            i64::try_from(count).is_ok_and(|count| matches!(place.shape(value), Some([dim]) if dim.is_const(count)));
+        counts && place.dtype(value) == Some(DType::Int64)
+    };
+    if ![starts, ends].iter().all(|pair| joins(pair) && is_bound(pair.0, counts[0]) && is_bound(pair.1, counts[1])) {
         return None;
     }
     let mut edit = place.edit()?;
@@ -65,10 +69,6 @@ fn together(place: &Place<'_>) -> Option<Edit> {
     let ends = joined(place, &mut edit, ends)?;
     let slice = place.build(&mut edit, output).slice_between(data, starts, ends, axes_of(axes), steps)?;
     place.instead(edit.removing(first), rebuilt(node, slice))
-}
-
-fn is_vector(shape: &[Dim]) -> bool {
-    matches!(shape, [size] if size.as_const().is_some())
 }
 
 /// Two vectors as one.
@@ -81,32 +81,40 @@ fn joined(place: &Place<'_>, edit: &mut Edit, (a, b): (ValueId, ValueId)) -> Opt
     Some(whole)
 }
 
-/// Whether two values are computed by the same operators, of numbers and of sizes of the same tensors.
-fn alike(place: &Place<'_>, a: ValueId, b: ValueId, depth: usize) -> bool {
-    if a == b || place.constant(a).is_some() && place.constant(b).is_some() {
-        return true;
+/// Whether two values are computed by the same operators, of numbers and of results of the same nodes. Each pair is looked at once, and few
+/// pairs are: formulas of sizes are short.
+fn alike(place: &Place<'_>, a: ValueId, b: ValueId) -> bool {
+    let mut pairs = vec![(a, b)];
+    let mut at = 0;
+    while let Some(&(a, b)) = pairs.get(at) {
+        at += 1;
+        if a == b || place.constant(a).is_some() && place.constant(b).is_some() {
+            continue;
+        }
+        let of = |value: ValueId| place.model.value(value).producer();
+        let (Some(one), Some(other)) = (of(a), of(b)) else { return false };
+        // Parts of one Split, and sizes of one tensor.
+        if one == other {
+            continue;
+        }
+        let (Some(one), Some(other)) = (place.model.node(one), place.model.node(other)) else { return false };
+        let same_operator = one.op_type == other.op_type && one.canonical_domain() == other.canonical_domain();
+        if !same_operator || one.inputs().len() != other.inputs().len() || one.subgraphs().next().is_some() {
+            return false;
+        }
+        if !one.is("Shape") && !one.same_attributes(other) {
+            return false;
+        }
+        for pair in one.inputs().iter().zip(other.inputs()) {
+            match pair {
+                (Some(a), Some(b)) if !pairs.contains(&(*a, *b)) => pairs.push((*a, *b)),
+                (Some(_), Some(_)) | (None, None) => {}
+                _ => return false,
+            }
+            if pairs.len() > MOST_PAIRS {
+                return false;
+            }
+        }
     }
-    let of = |value: ValueId| place.model.value(value).producer();
-    let (Some(one), Some(other), Some(depth)) = (of(a), of(b), depth.checked_sub(1)) else { return false };
-    // Parts of one Split, and sizes of one tensor.
-    if one == other {
-        return true;
-    }
-    let (Some(one), Some(other)) = (place.model.node(one), place.model.node(other)) else { return false };
-    if one.op_type != other.op_type || one.domain != other.domain || one.inputs().len() != other.inputs().len() {
-        return false;
-    }
-    if one.subgraphs().next().is_some() || !one.is("Shape") && !same_attributes(one, other) {
-        return false;
-    }
-    one.inputs().iter().zip(other.inputs()).all(|pair| match pair {
-        (Some(a), Some(b)) => alike(place, *a, *b, depth),
-        (None, None) => true,
-        _ => false,
-    })
-}
-
-fn same_attributes(a: &Node, b: &Node) -> bool {
-    let same = |held: &NamedAttribute| b.attribute(&held.name).is_some_and(|other| held.value.same(other));
-    a.attributes.len() == b.attributes.len() && a.attributes.iter().all(same)
+    true
 }
