@@ -4,14 +4,18 @@
 #   benches/nodes.sh [BINARY ...]
 #
 # With several programs the runs are in turn, and what is printed last is the first's time over each other's. Seconds are of processor time,
-# user and system, the median of RUNS (5). NODES names the sizes. Needs python3 with onnx and numpy (PYTHON names it).
+# user and system, the median of RUNS (5). NODES names the sizes. With KEEP the models are written into that folder, and nothing is timed.
+# Needs python3 with onnx and numpy (PYTHON names it).
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 if [ $# = 0 ]; then set -- "$here/target/release/onnx-slice-fold"; fi
 room=$(mktemp -d "${TMPDIR:-/tmp}/nodes.XXXXXX")
 trap 'rm -rf "$room"' EXIT
+if [ -n "${KEEP:-}" ]; then
+    set --
+fi
 
-"${PYTHON:-python3}" - "$room" "${RUNS:-5}" "${NODES:-10 1000 10000 100000 1000000}" "$@" <<'PYTHON'
+"${PYTHON:-python3}" - "${KEEP:-$room}" "${RUNS:-5}" "${NODES:-10 1000 10000 100000 1000000}" "$@" <<'PYTHON'
 import os, resource, statistics, subprocess, sys
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -100,6 +104,8 @@ print(f"{'':14}{'nodes':>9}" + "".join(f"{'seconds':>10}{'µs a node':>11}" for 
 for make in (chain, transformer):
     for size in sizes:
         path, nodes = write(make, size)
+        if not binaries:
+            continue
         # The first run of each warms up.
         times = [[seconds(binary, path) for binary in binaries] for _ in range(runs + 1)][1:]
         medians = [statistics.median(column) for column in zip(*times)]
