@@ -108,7 +108,7 @@ fn schema(messages: &[MessageDescriptor]) -> Result<String, Box<dyn std::error::
 fn encode(messages: &[MessageDescriptor]) -> Result<String, Box<dyn std::error::Error>> {
     let mut text = String::new();
     for message in messages {
-        writeln!(text, "impl Put for {} {{ fn put(&self, sink: &mut dyn Sink) {{", rust_type(message))?;
+        writeln!(text, "impl Put for {} {{ fn put<S: Sink>(&self, sink: &mut S) {{", rust_type(message))?;
         for field in by_number(message) {
             let number = field.number();
             let name = rust_field(field.name());
@@ -119,6 +119,10 @@ fn encode(messages: &[MessageDescriptor]) -> Result<String, Box<dyn std::error::
                 Kind::Message(_) => format!("v.put_in(sink, {number}, 0)"),
                 _ => format!("scalar(sink, {number}, *v)"),
             };
+            if message.name() == "GraphProto" && matches!(field.name(), "node" | "value_info") {
+                // Of the main graph they may be no messages.
+                writeln!(text, "sink.apart({number});")?;
+            }
             if let Some(oneof) = field.containing_oneof() {
                 let variant =
                     format!("{}::{}::{}", module(message, message.name()), camel(oneof.name()), camel(field.name()));

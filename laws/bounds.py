@@ -181,3 +181,22 @@ def _(s, x, l, h, m, n, low_a, high_a, low_b, high_b):
     lows = [bound for bound in (l, m) if bound is not None]
     highs = [bound for bound in (h, n) if bound is not None]
     s.claim(inside(x, imax(*lows) if lows else None, imin(*highs) if highs else None))
+
+
+@law(
+    "broadcast-beside-fixed",
+    "of two dims that are broadcast one is 1, or both are equal: beside k ≥ 2 a dim is at least 1 and at most k",
+    at="src/ops/needs.rs: broadcast_limits",
+)
+def _(s, d, k):
+    s.give(d >= 0, Or(d == k, d == 1, k == 1))
+    s.need(the_fixed_dim_is_not_1_or_0=k >= 2)
+    s.claim(1 <= d, d <= k)
+
+
+@law("broadcast-beside-cut", "beside min(d, k) with k ≥ 2 a dim d is at most k", at="src/ops/needs.rs: broadcast_limits")
+def _(s, d, k):
+    cut = imin(d, k)
+    s.give(d >= 0, Or(d == cut, d == 1, cut == 1))
+    s.need(what_is_cut_at_is_not_1=k >= 2)
+    s.claim(d <= k)

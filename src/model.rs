@@ -79,9 +79,9 @@ impl OnnxModel {
     }
 
     fn decoded(mut source: Source, doing: &dyn Fn() -> String) -> Result<Self, Error> {
-        let (proto, unknown) =
-            onnx::decode(source.bytes(), &Limits::default()).map_err(|error| Error::new(Some(doing()), error))?;
-        let model = onnx::import(proto, &unknown, &mut source.data);
+        let (parts, unknown) =
+            onnx::decode_parts(source.bytes(), &Limits::default()).map_err(|error| Error::new(Some(doing()), error))?;
+        let model = onnx::import_parts(parts, &unknown, &mut source.data);
         let model = model.map_err(|error| Error::new(Some(doing()), error))?;
         source.verify()?;
         let bytes = source.bytes().len();
@@ -210,7 +210,9 @@ impl OnnxModel {
         let before = Census::of(&self.model);
         let interface = Interface::of(&self.model);
         let mut names = author_names(&self.model);
-        let said = Said::of(&self.model);
+        let is_lean = options.fold && options.stop_after > 0 && options.lean;
+        let is_lean = is_lean && self.bytes > 0 && self.external_bytes == 0;
+        let said = is_lean.then(|| Said::of(&self.model));
         // Until the passes have come to their end, a panic included.
         self.half_folded = true;
         let scope = Rc::new(std::mem::take(&mut self.scope));
@@ -222,8 +224,7 @@ impl OnnxModel {
         if options.stamp {
             self.model.stamp(format!("{} {}", env!("CARGO_PKG_VERSION"), options.told()).trim_end());
         }
-        let is_lean = options.fold && options.stop_after > 0 && options.lean;
-        if is_lean && self.bytes > 0 && self.external_bytes == 0 {
+        if let Some(said) = said {
             said.fit(&mut self.model, &outcome.facts, self.bytes);
         }
         drop(outcome.facts);

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         """Operators that are strided slices: ``"com.example::Crop=tensorflow"``."""
         trust_declared_shapes: bool
         fold_dequantize: bool
+        unroll: int
         lean: bool
         strict: bool
         stop_after: Optional[int]

@@ -27,6 +27,7 @@ pub fn of(given: &Bound<'_, PyDict>) -> PyResult<Options> {
             "stop_after" => options.stop_after(value.extract()?),
             "verify_each" => options.verify_each(value.extract()?),
             "trust_declared_shapes" => options.trust_declared_shapes(value.extract()?),
+            "unroll" => options.unroll(value.extract()?),
             "fold_dequantize" => options.fold_dequantize(value.extract()?),
             "lean" => options.lean(value.extract()?),
             "strict" => options.strict(value.extract()?),

@@ -70,6 +70,10 @@ pub(super) struct Passes {
     /// Make floats of dequantized constants that are computed with, instead of leaving them quantized for the runtime.
     #[arg(long, help_heading = "What is done")]
     fold_dequantize: bool,
+    /// Write out loops that are known to run 2 to 16 times even where this takes more nodes than it saves, as long as the model has at most N
+    /// nodes more. Runtimes compute nodes faster than iterations, and some consumers know no loops.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "What is done")]
+    unroll: usize,
     /// Leave out of the model's metadata which version of this program folded it, and how it was asked to.
     #[arg(long, help_heading = "What is done")]
     no_stamp: bool,
@@ -128,6 +132,7 @@ impl Passes {
             .assumptions(shapes.chain(dims).chain(relations))
             .trust_declared_shapes(self.trust_declared_shapes)
             .fold_dequantize(self.fold_dequantize)
+            .unroll(self.unroll)
             .strict(self.strict)
             .opset(self.opset)
             .stamp(!self.no_stamp)

@@ -189,6 +189,16 @@ impl Dim {
         Some(sum)
     }
 
+    /// Whether `is_it` holds for a symbol that occurs.
+    pub fn has_symbol(&self, mut is_it: impl FnMut(Symbol) -> bool) -> bool {
+        if let Some(symbol) = self.as_symbol() {
+            return is_it(symbol);
+        }
+        let mut found = false;
+        self.visit_symbols(&mut |symbol| found |= is_it(symbol));
+        found
+    }
+
     fn visit_symbols(&self, visit: &mut dyn FnMut(Symbol)) {
         for factor in self.terms().iter().flat_map(|term| term.monomial.factors()) {
             if let Atom::Symbol(symbol) = factor.atom {

@@ -30,7 +30,7 @@ pub(super) struct Reach {
 
 /// What each value depends on, and where symbols come from.
 pub(super) struct Reaches {
-    values: FxHashMap<ValueId, Reach>,
+    values: Vec<Option<Reach>>,
     /// The sizes of inputs.
     pub inputs: FxHashSet<Symbol>,
     /// The value in which a symbol that is no size of an input was seen first, and whether it is an element there and no size.
@@ -40,8 +40,8 @@ pub(super) struct Reaches {
 impl Reaches {
     /// Follows a model that was folded.
     pub fn of(model: &Model, facts: &Facts) -> Self {
-        let mut reaches =
-            Reaches { values: FxHashMap::default(), inputs: FxHashSet::default(), origins: FxHashMap::default() };
+        let values = vec![None; model.value_count()];
+        let mut reaches = Reaches { values, inputs: FxHashSet::default(), origins: FxHashMap::default() };
         let main = model.main();
         for &value in model.graph(main).inputs() {
             for dim in facts.get(value).and_then(Fact::shape).into_iter().flatten() {
@@ -59,7 +59,7 @@ impl Reaches {
 
     /// What a value depends on.
     pub fn get(&self, value: ValueId) -> Reach {
-        self.values.get(&value).copied().unwrap_or(Reach { kind: Kind::Constant, via: None })
+        self.values.get(value.index()).copied().flatten().unwrap_or(Reach { kind: Kind::Constant, via: None })
     }
 
     /// The value in which a symbol was seen first, if it is no size of an input.
@@ -91,15 +91,20 @@ impl Reaches {
 
     fn set(&mut self, facts: &Facts, value: ValueId, reach: Reach) {
         if let Some(fact) = facts.get(value) {
-            let elements = integers(fact);
-            let dims = fact.shape().into_iter().flatten().map(|dim| (dim, false));
-            for (dim, is_element) in dims.chain(elements.iter().map(|dim| (dim, true))) {
-                for symbol in dim.symbols().into_iter().filter(|symbol| !self.inputs.contains(symbol)) {
-                    self.origins.entry(symbol).or_insert((value, is_element));
-                }
-            }
+            let mut note = |dim: &Dim, is_element| {
+                dim.has_symbol(|symbol| {
+                    if !self.inputs.contains(&symbol) {
+                        self.origins.entry(symbol).or_insert((value, is_element));
+                    }
+                    false
+                });
+            };
+            fact.shape().into_iter().flatten().for_each(|dim| note(dim, false));
+            integers(fact).iter().for_each(|dim| note(dim, true));
         }
-        self.values.insert(value, reach);
+        if let Some(place) = self.values.get_mut(value.index()) {
+            *place = Some(reach);
+        }
     }
 
     // Graphs nest at most 32 deep, which the verifier has checked, so recursion is bounded.

@@ -1,5 +1,7 @@
 //! Edits carried out.
 
+use smallvec::SmallVec;
+
 use super::edit::{FIRST_PLACEHOLDER, Stem};
 use super::naming::Naming;
 use super::{Broken, Constant, Edit, GraphId, Model, NewNode, Node, NodeId, ValueId};
@@ -10,7 +12,7 @@ pub struct Made(Vec<ValueId>);
 impl Made {
     /// The value that a placeholder of the edit became; any other value is itself. `None` for a placeholder of another edit.
     pub fn value(&self, value: ValueId) -> Option<ValueId> {
-        match value.0.checked_sub(FIRST_PLACEHOLDER) {
+        match value.number().checked_sub(FIRST_PLACEHOLDER) {
             None => Some(value),
             Some(at) => self.0.get(at as usize).copied(),
         }
@@ -56,6 +58,22 @@ impl Model {
             let read_anew = edit.insert.iter().any(|node| node.inputs.contains(&Some(value)));
             staying.next().is_none() && !read_anew && !self.is_output(value)
         })
+    }
+
+    /// Whether each value has one definition after an edit: nodes and constants that it adds define different ones, and none that a node
+    /// which stays defines.
+    #[must_use]
+    pub fn leaves_one_definition(&self, edit: &Edit) -> bool {
+        let results = edit.insert.iter().flat_map(|node| node.outputs.iter().flatten().copied());
+        let mut added: SmallVec<[ValueId; 8]> = results.chain(edit.constants.iter().map(|&(value, _)| value)).collect();
+        let stays = |&value: &ValueId| {
+            // A value that the edit makes is in the model only when it is made.
+            !value.is_placeholder()
+                && self.value(value).producer().is_some_and(|producer| !edit.remove.contains(&producer))
+        };
+        let known = !added.iter().any(stays);
+        added.sort_unstable();
+        known && added.windows(2).all(|pair| matches!(pair, [a, b] if a != b))
     }
 
     /// Carries out an edit. Answers with the values that were made.

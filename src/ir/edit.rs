@@ -13,7 +13,7 @@ pub(super) const FIRST_PLACEHOLDER: u32 = 1 << 31;
 impl ValueId {
     /// Whether this stands for a value that an [`Edit`] will make, and no model has yet.
     pub fn is_placeholder(self) -> bool {
-        self.0 >= FIRST_PLACEHOLDER
+        self.number() >= FIRST_PLACEHOLDER
     }
 }
 
@@ -131,7 +131,7 @@ impl Edit {
     /// The part that a node has in the edit: what its first result was made as, or else its operator.
     pub(super) fn role(&self, node: &NewNode) -> String {
         let made = node.outputs.iter().flatten().find_map(|value| {
-            let at = value.0.checked_sub(FIRST_PLACEHOLDER)?;
+            let at = value.number().checked_sub(FIRST_PLACEHOLDER)?;
             match self.made.get(at as usize)? {
                 Stem::After(_, suffix) => Some((*suffix).to_string()),
                 Stem::Name(_) => None,
@@ -179,7 +179,7 @@ impl Edit {
     }
 
     fn make(&mut self, stem: Stem) -> ValueId {
-        let placeholder = ValueId(FIRST_PLACEHOLDER + self.made.len() as u32);
+        let placeholder = ValueId::of(FIRST_PLACEHOLDER + self.made.len() as u32);
         self.made.push(stem);
         placeholder
     }
@@ -261,5 +261,18 @@ mod tests {
         let mut edit = Edit::at(&model, node).unwrap();
         edit.rewire.push((node, 0, Some(foreign)));
         assert!(model.apply(edit).is_err());
+    }
+
+    #[test]
+    fn a_second_definition_is_noticed() {
+        let (model, node, x, y) = model();
+        let edit = |removed: bool, results: &[ValueId]| {
+            let mut edit = Edit::at(&model, node).unwrap();
+            edit.insert.extend(results.iter().map(|&value| NewNode::new("Neg", [Some(x)]).output(value)));
+            if removed { edit.removing(node) } else { edit }
+        };
+        assert!(model.leaves_one_definition(&edit(true, &[y])));
+        assert!(!model.leaves_one_definition(&edit(false, &[y])));
+        assert!(!model.leaves_one_definition(&edit(true, &[y, y])));
     }
 }

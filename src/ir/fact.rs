@@ -298,7 +298,7 @@ impl Facts {
 
     /// What is known of a value, if anything was stated.
     pub fn get(&self, value: ValueId) -> Option<&Fact> {
-        self.watch.read(Part::Fact(value));
+        self.watch.read_fact(value);
         self.facts.get(value.index())
     }
 
@@ -317,7 +317,7 @@ impl Facts {
     /// Forgets every value that `keep` does not hold for.
     pub fn retain(&mut self, keep: impl Fn(ValueId, &Fact) -> bool) {
         self.watch.changed(Part::Everything);
-        self.facts.retain(|index, fact| keep(ValueId(index as u32), fact));
+        self.facts.retain(|index, fact| keep(ValueId::of(index as u32), fact));
     }
 
     /// Adds a second source of knowledge about a value: the meet of both.

@@ -1,6 +1,7 @@
 //! Typed identities. Each is an index into one of the model's arenas and is never given out twice.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
 macro_rules! identity {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
@@ -23,10 +24,37 @@ macro_rules! identity {
     };
 }
 
-identity!(
-    /// A value: a graph input, an initializer or an output of a node.
-    ValueId, "v"
-);
+/// A value: a graph input, an initializer or an output of a node.
+///
+/// Nodes are mostly lists of these, absent ones included, so that absence takes no room: what is stored is the number plus one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ValueId(NonZeroU32);
+
+impl ValueId {
+    /// The value of a number. There are fewer values than numbers.
+    pub(super) const fn of(number: u32) -> ValueId {
+        match NonZeroU32::new(number.saturating_add(1)) {
+            Some(stored) => ValueId(stored),
+            None => ValueId(NonZeroU32::MAX),
+        }
+    }
+
+    pub(super) fn number(self) -> u32 {
+        self.0.get() - 1
+    }
+
+    /// The position in the model's arena.
+    pub fn index(self) -> usize {
+        self.number() as usize
+    }
+}
+
+impl fmt::Debug for ValueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "v{}", self.number())
+    }
+}
+
 identity!(
     /// A node of some graph of the model.
     NodeId, "n"

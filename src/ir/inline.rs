@@ -89,6 +89,53 @@ impl Model {
         Ok(())
     }
 
+    /// Puts a copy of a body's content before the node that has the body, input `i` read as `arguments[i]`. Copies with higher numbers stand
+    /// behind others. Returns the copies of the body's outputs.
+    ///
+    /// # Errors
+    /// [`Broken`] if the body has another number of inputs than is given, or is inconsistent.
+    pub fn copy_iteration(
+        &mut self,
+        owner: NodeId,
+        body: GraphId,
+        arguments: &[ValueId],
+        number: usize,
+    ) -> Result<Vec<ValueId>, Broken> {
+        let inconsistent = || Broken::Inconsistent(self.describe(owner));
+        let node = self.node(owner).ok_or_else(inconsistent)?;
+        let (home, order) = (node.graph, node.order);
+        let prefix = if node.name.is_empty() { String::new() } else { format!("{}/{number}/", node.name) };
+        let inputs = self.graph(body).inputs();
+        if inputs.len() != arguments.len() {
+            return Err(inconsistent());
+        }
+        let values = inputs.iter().zip(arguments).map(|(&input, &argument)| (input, Some(argument))).collect();
+        let before = number.saturating_mul(self.graph(body).node_count().saturating_add(1));
+        let order = (order.0, order.1.saturating_add(u32::try_from(before).unwrap_or(u32::MAX)));
+        let mut copying = Copying { bindings: &FxHashMap::default(), values, prefix: &prefix, renames: true };
+        self.copy_content(body, home, order, &mut copying)?;
+        self.copied(self.graph(body).outputs().to_vec(), &copying)
+    }
+
+    /// Makes an initializer of a body one of the graph around it, in which `owner` has the body. Anything else is left alone.
+    pub fn lift_initializer(&mut self, value: ValueId, body: GraphId, owner: NodeId) {
+        let Some(home) = self.node(owner).map(|node| node.graph()) else { return };
+        if self.value(value).definition() == Definition::Initializer(body) {
+            self.name_apart(value);
+            self.move_initializer(value, body, home);
+        }
+    }
+
+    /// Makes an initializer of a body one of the root graph, where every graph of the root sees it.
+    pub fn raise_initializer(&mut self, value: ValueId) {
+        let Definition::Initializer(home) = self.value(value).definition() else { return };
+        let root = self.root(home);
+        if root != home {
+            self.name_apart(value);
+            self.move_initializer(value, home, root);
+        }
+    }
+
     /// Gives a value a name of its own if another value has or had its name.
     fn name_apart(&mut self, value: ValueId) {
         if self.name_is_shared(value) {

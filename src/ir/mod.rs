@@ -8,6 +8,7 @@
 
 mod apply;
 mod attribute;
+mod by_name;
 mod copy;
 mod custom;
 mod edit;
@@ -21,6 +22,7 @@ mod inline;
 mod names;
 mod naming;
 mod node;
+mod sequence;
 mod table;
 pub mod text;
 mod types;
@@ -30,6 +32,7 @@ mod watch;
 
 pub use apply::Made;
 pub use attribute::{Attribute, AttributeKind, NamedAttribute, SparseTensor};
+pub use by_name::ByName;
 pub use copy::Binding;
 pub(crate) use custom::CustomOperand;
 pub use custom::{CustomNode, CustomOperator, CustomType};

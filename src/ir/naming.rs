@@ -7,7 +7,9 @@
 //!   a copy has its own.
 //! * Before the model is written, nodes without a name are called as their first result is, and no two nodes have one name.
 
-use rustc_hash::FxHashSet;
+use std::borrow::Cow;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Edit, Extra, GraphId, Model, NewNode, Node, NodeId, ValueId, extra};
 
@@ -98,33 +100,40 @@ impl Model {
     pub fn name_nodes(&mut self) {
         let bodies: Vec<GraphId> = self.functions().map(|(_, function)| function.body).collect();
         for root in std::iter::once(self.main()).chain(bodies) {
-            let nodes = self.nodes_below(root);
-            let named = |id: &NodeId| self.node(*id).map(|node| node.name.clone()).filter(|name| !name.is_empty());
-            let mut taken: FxHashSet<String> = nodes.iter().filter_map(named).collect();
-            let mut met: FxHashSet<String> = FxHashSet::default();
-            for id in nodes {
-                let Some(node) = self.node(id) else { continue };
-                if !node.name.is_empty() && met.insert(node.name.clone()) {
-                    continue;
-                }
-                let stem = match node.name.as_str() {
-                    "" => self.plain_name(node),
-                    name => name.to_string(),
-                };
-                let numbered = (1..).map(|number: u64| format!("{stem}_{number}"));
-                let mut candidates = std::iter::once(stem.clone()).chain(numbered);
-                let Some(name) = candidates.find(|name| !taken.contains(name)) else { continue };
-                taken.insert(name.clone());
-                met.insert(name.clone());
+            for (id, name) in self.names_below(root) {
                 self.rename_node(id, name);
             }
         }
     }
 
+    /// The nodes below a root graph that need another name, with the name.
+    fn names_below(&self, root: GraphId) -> Vec<(NodeId, String)> {
+        let nodes = self.nodes_below(root);
+        let mut renamed = Vec::new();
+        // Every name, and whether a node has kept or been given it so far.
+        let mut taken: FxHashMap<Cow<str>, bool> = FxHashMap::default();
+        for name in nodes.iter().filter_map(|&id| Some(self.node(id)?.name.as_str())).filter(|name| !name.is_empty()) {
+            taken.insert(Cow::Borrowed(name), false);
+        }
+        for id in nodes {
+            let Some(node) = self.node(id) else { continue };
+            if taken.get_mut(node.name.as_str()).is_some_and(|met| !std::mem::replace(met, true)) {
+                continue;
+            }
+            let stem = if node.name.is_empty() { self.plain_name(node) } else { &node.name };
+            let numbered = (1..).map(|number: u64| Cow::Owned(format!("{stem}_{number}")));
+            let mut candidates = std::iter::once(Cow::Borrowed(stem)).chain(numbered);
+            let Some(name) = candidates.find(|name| !taken.contains_key(name)) else { continue };
+            renamed.push((id, name.to_string()));
+            taken.insert(name, true);
+        }
+        renamed
+    }
+
     /// What a node without a name is called: as its first result.
-    fn plain_name(&self, node: &Node) -> String {
-        let first = node.outputs().iter().flatten().next().map(|&value| self.value(value).name.clone());
-        first.filter(|name| !name.is_empty()).unwrap_or_else(|| node.op_type.clone())
+    fn plain_name<'m>(&'m self, node: &'m Node) -> &'m str {
+        let first = node.outputs().iter().flatten().next().map(|&value| self.value(value).name.as_str());
+        first.filter(|name| !name.is_empty()).unwrap_or(&node.op_type)
     }
 
     /// The nodes of a graph and of the graphs inside it, in order.

@@ -2,8 +2,13 @@
 
 use std::cell::Cell;
 
+use smallvec::SmallVec;
+
 use super::{Attribute, Extra, GraphId, NamedAttribute, ValueId};
 use crate::tensor::Tensor;
+
+/// Operands or results. Up to four lie in the node itself, in the room that a vector takes to say where they lie: every sweep reads them.
+pub(super) type Values = SmallVec<[Option<ValueId>; 4]>;
 
 /// One application of an operator.
 #[derive(Clone, Debug)]
@@ -21,8 +26,8 @@ pub struct Node {
     /// Documentation, metadata, device configurations and unknown fields.
     pub extra: Extra,
     pub(super) graph: GraphId,
-    pub(super) inputs: Vec<Option<ValueId>>,
-    pub(super) outputs: Vec<Option<ValueId>>,
+    pub(super) inputs: Values,
+    pub(super) outputs: Values,
     /// Where the node stands among its neighbours when the wiring leaves a choice.
     pub(super) order: (u32, u32),
     pub(super) mark: Mark,
@@ -180,5 +185,16 @@ impl Node {
         } else {
             format!("{}.{}", self.domain, self.op_type)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operands_take_no_more_room_than_a_vector_does() {
+        assert_eq!(size_of::<Option<ValueId>>(), size_of::<u32>());
+        assert_eq!(size_of::<Values>(), size_of::<Vec<ValueId>>());
     }
 }

@@ -118,7 +118,9 @@ impl Model {
             for &value in self.graph(graph).outputs() {
                 self.verify_read(graph, value, || format!("the outputs of graph '{}'", self.graph(graph).name))?;
             }
-            self.topological(graph)?;
+            if !self.is_in_file_order(graph) {
+                self.topological(graph)?;
+            }
         }
         self.verify_calls()
     }

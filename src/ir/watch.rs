@@ -26,7 +26,15 @@ pub enum Part {
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     reads: Cell<bool>,
+    /// What was read, each part once: many rules look at the same few parts.
     read: RefCell<Vec<Part>>,
+    /// By number, the lot of reads in which a part was noted last. What is beyond the end is noted each time.
+    nodes: Vec<Cell<u32>>,
+    values: Vec<Cell<u32>>,
+    facts: Vec<Cell<u32>>,
+    graphs: Vec<Cell<u32>>,
+    /// The lot that is being noted, counted from 1.
+    lot: Cell<u32>,
     changes: bool,
     changed: Vec<Part>,
 }
@@ -39,15 +47,66 @@ impl Watch {
 
     /// From now on what changes is noted, or it is not; what was noted before is dropped.
     pub fn note_changes(&mut self, notes: bool) {
-        self.changes = notes;
-        self.changed = Vec::new();
-        self.read = RefCell::default();
+        *self = Watch { changes: notes, lot: Cell::new(1), ..Watch::default() };
     }
 
-    pub(super) fn read(&self, part: Part) {
-        if self.reads.get() {
-            self.read.borrow_mut().push(part);
+    /// Makes room for so many nodes, values and graphs.
+    pub fn make_room(&mut self, nodes: usize, values: usize, graphs: usize) {
+        let grow = |lots: &mut Vec<Cell<u32>>, count: usize| {
+            if lots.len() < count {
+                lots.resize(count.saturating_add(count / 4), Cell::new(0));
+            }
+        };
+        grow(&mut self.nodes, nodes);
+        grow(&mut self.values, values);
+        grow(&mut self.facts, values);
+        grow(&mut self.graphs, graphs);
+    }
+
+    #[inline]
+    pub(super) fn read_node(&self, node: NodeId) {
+        if self.reads.get() && self.is_new(self.nodes.get(node.index())) {
+            self.note(Part::Node(node));
         }
+    }
+
+    #[inline]
+    pub(super) fn read_value(&self, value: ValueId) {
+        if self.reads.get() && self.is_new(self.values.get(value.index())) {
+            self.note(Part::Value(value));
+        }
+    }
+
+    #[inline]
+    pub(super) fn read_fact(&self, value: ValueId) {
+        if self.reads.get() && self.is_new(self.facts.get(value.index())) {
+            self.note(Part::Fact(value));
+        }
+    }
+
+    #[inline]
+    pub(super) fn read_graph(&self, graph: GraphId) {
+        if self.reads.get() && self.is_new(self.graphs.get(graph.index())) {
+            self.note(Part::Graph(graph));
+        }
+    }
+
+    pub(super) fn read_everything(&self) {
+        if self.reads.get() {
+            self.note(Part::Everything);
+        }
+    }
+
+    /// Whether a part has not been noted in this lot. From now on it has.
+    #[inline]
+    fn is_new(&self, noted: Option<&Cell<u32>>) -> bool {
+        let lot = self.lot.get();
+        noted.is_none_or(|noted| noted.replace(lot) != lot)
+    }
+
+    #[cold]
+    fn note(&self, part: Part) {
+        self.read.borrow_mut().push(part);
     }
 
     pub(super) fn changed(&mut self, part: Part) {
@@ -59,6 +118,13 @@ impl Watch {
     /// Hands over what was read since this was asked last.
     pub fn take_read(&self, each: impl FnMut(Part)) {
         self.read.borrow_mut().drain(..).for_each(each);
+        self.lot.set(self.lot.get().wrapping_add(1));
+        if self.lot.get() == 0 {
+            for noted in [&self.nodes, &self.values, &self.facts, &self.graphs].into_iter().flatten() {
+                noted.set(0);
+            }
+            self.lot.set(1);
+        }
     }
 
     /// Hands over what has changed since this was asked last.

@@ -5,6 +5,7 @@ use prost::Message;
 use thiserror::Error;
 
 use super::MESSAGE_BYTES;
+use super::parts::ModelParts;
 use super::proto::ModelProto;
 use super::wire::{self, Limits, UnknownFields, WireError};
 
@@ -36,6 +37,23 @@ pub enum DecodeError {
 /// # Errors
 /// When the bytes are no protobuf message, are not a `ModelProto`, or ask for more than `limits`.
 pub fn decode(file: &Bytes, limits: &Limits) -> Result<(ModelProto, UnknownFields), DecodeError> {
+    let unknown = walked(file, limits)?;
+    let model = ModelProto::decode(file.clone()).map_err(DecodeError::Prost)?;
+    Ok((model, unknown))
+}
+
+/// The same, with the nodes of the main graph left in the file unless there are fields that the schema does not know.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_parts(file: &Bytes, limits: &Limits) -> Result<(ModelParts, UnknownFields), DecodeError> {
+    let unknown = walked(file, limits)?;
+    let parts =
+        if unknown.is_empty() { ModelParts::of(file) } else { ModelProto::decode(file.clone()).map(ModelParts::from) };
+    Ok((parts.map_err(DecodeError::Prost)?, unknown))
+}
+
+fn walked(file: &Bytes, limits: &Limits) -> Result<UnknownFields, DecodeError> {
     if file.is_empty() {
         return Err(DecodeError::Empty);
     }
@@ -43,12 +61,10 @@ pub fn decode(file: &Bytes, limits: &Limits) -> Result<(ModelProto, UnknownField
     if len > MESSAGE_BYTES {
         return Err(DecodeError::TooLarge(len));
     }
-    let unknown = wire::walk(file, limits).map_err(|error| match other_kind(file) {
+    wire::walk(file, limits).map_err(|error| match other_kind(file) {
         Some(kind) => DecodeError::Other(kind),
         None => DecodeError::Wire(error),
-    })?;
-    let model = ModelProto::decode(file.clone()).map_err(DecodeError::Prost)?;
-    Ok((model, unknown))
+    })
 }
 
 /// What people hand over for a model. None of these beginnings is one of a protobuf message that decodes.

@@ -5,15 +5,18 @@
 //! second one writes. Both are the same code with another [`Sink`]. Fields come in ascending order of their numbers,
 //! and the unknown fields of a message after those: what went in with that order comes out byte for byte.
 
+mod apart;
 mod fields;
+mod place;
 
 use std::collections::BTreeMap;
 use std::io;
 
-use bytes::Bytes;
 use thiserror::Error;
 
-use self::fields::{Varint, packed, payload, scalar, tag, text};
+pub use self::apart::Apart;
+use self::fields::{packed, payload, scalar, tag, text, varint_len};
+use self::place::Place;
 use super::wire::{Descent, UnknownFields};
 use super::{MESSAGE_BYTES, proto};
 use crate::tensor::Tensor;
@@ -37,6 +40,7 @@ pub struct Encoded<'a> {
     model: &'a proto::ModelProto,
     unknown: &'a UnknownFields,
     deferred: &'a DeferredPayloads,
+    apart: Option<&'a Apart<'a>>,
     len: u64,
     /// The length of every message below the model, in the order they begin.
     lengths: Vec<u64>,
@@ -49,24 +53,25 @@ impl<'a> Encoded<'a> {
     /// [`EncodeError::TooLarge`].
     pub fn measure(model: &'a proto::ModelProto, unknown: &'a UnknownFields) -> Result<Self, EncodeError> {
         static NONE: DeferredPayloads = DeferredPayloads::new();
-        Encoded::measure_deferred(model, unknown, &NONE)
+        Encoded::measure_with(model, unknown, &NONE, None)
     }
 
-    /// The same for a model with payloads that are computed while they are written.
+    /// The same for a model with payloads that are computed while they are written, and perhaps a part that is no message.
     ///
     /// # Errors
     /// [`EncodeError::TooLarge`].
-    pub fn measure_deferred(
+    pub fn measure_with(
         model: &'a proto::ModelProto,
         unknown: &'a UnknownFields,
         deferred: &'a DeferredPayloads,
+        apart: Option<&'a Apart<'a>>,
     ) -> Result<Self, EncodeError> {
-        let walk = Walk::new(unknown, deferred);
-        let mut measure = Measure { lengths: Vec::new(), open: Vec::new(), here: 0, walk };
+        let place = Place::new(unknown, deferred);
+        let mut measure = Measure { lengths: Vec::new(), open: Vec::new(), here: 0, place, apart };
         model.put(&mut measure);
         measure.unknown();
         debug_assert_eq!(
-            measure.walk.met,
+            measure.place.met,
             unknown.iter().count(),
             "unknown fields of a message the model does not have"
         );
@@ -74,7 +79,7 @@ impl<'a> Encoded<'a> {
         if len > MESSAGE_BYTES {
             Err(EncodeError::TooLarge(len))
         } else {
-            Ok(Encoded { model, unknown, deferred, len, lengths })
+            Ok(Encoded { model, unknown, deferred, apart, len, lengths })
         }
     }
 
@@ -93,8 +98,9 @@ impl<'a> Encoded<'a> {
     /// # Errors
     /// What `out` reports.
     pub fn write(&self, out: &mut dyn Destination) -> Result<(), EncodeError> {
-        let walk = Walk::new(self.unknown, self.deferred);
-        let mut emit = Emit { out, gathered: Vec::new(), lengths: self.lengths.iter(), walk, failed: None };
+        let place = Place::new(self.unknown, self.deferred);
+        let mut emit =
+            Emit { out, gathered: Vec::new(), lengths: self.lengths.iter(), place, apart: self.apart, failed: None };
         self.model.put(&mut emit);
         emit.unknown();
         emit.flush();
@@ -161,59 +167,27 @@ impl Destination for Vec<u8> {
 
 /// A message that can write its fields.
 trait Put {
-    fn put(&self, sink: &mut dyn Sink);
+    fn put<S: Sink>(&self, sink: &mut S);
 
     /// Writes it as an element of a field.
-    fn put_in(&self, sink: &mut dyn Sink, field: u32, index: u32) {
+    fn put_in<S: Sink>(&self, sink: &mut S, field: u32, index: u32) {
         sink.open(Descent { field, index });
         self.put(sink);
         sink.close();
     }
 }
 
-/// Where fields go.
+/// Where fields go. Who writes is compiled for each sink by itself: a field has few bytes, and a call for each would cost more than they do.
 trait Sink {
     fn raw(&mut self, bytes: &[u8]);
+    /// A number as a varint.
+    fn varint(&mut self, value: u64);
     /// The bytes of a `bytes` field.
     fn payload(&mut self, payload: &[u8]);
     fn open(&mut self, step: Descent);
     fn close(&mut self);
-}
-
-/// The path of the message being written, kept only if a message may have unknown fields or a payload to be computed.
-struct Walk<'a> {
-    path: Vec<Descent>,
-    unknown: Option<&'a UnknownFields>,
-    deferred: Option<&'a DeferredPayloads>,
-    /// How many messages had unknown fields.
-    met: usize,
-}
-
-impl<'a> Walk<'a> {
-    fn new(unknown: &'a UnknownFields, deferred: &'a DeferredPayloads) -> Self {
-        let unknown = (!unknown.is_empty()).then_some(unknown);
-        Walk { path: Vec::new(), unknown, deferred: (!deferred.is_empty()).then_some(deferred), met: 0 }
-    }
-
-    fn deferred(&self) -> Option<&'a Tensor> {
-        self.deferred?.get(&self.path)
-    }
-
-    fn open(&mut self, step: Descent) {
-        if self.unknown.is_some() || self.deferred.is_some() {
-            self.path.push(step);
-        }
-    }
-
-    fn close(&mut self) {
-        self.path.pop();
-    }
-
-    fn pieces(&mut self) -> &'a [Bytes] {
-        let pieces = self.unknown.map_or(&[][..], |unknown| unknown.at(&self.path));
-        self.met += usize::from(!pieces.is_empty());
-        pieces
-    }
+    /// Writes what a graph has in a field beside its messages.
+    fn apart(&mut self, field: u32);
 }
 
 /// Measures every message, in the order they open.
@@ -223,12 +197,13 @@ struct Measure<'a> {
     open: Vec<(usize, u32, u64)>,
     /// Bytes so far of the innermost open message.
     here: u64,
-    walk: Walk<'a>,
+    place: Place<'a>,
+    apart: Option<&'a Apart<'a>>,
 }
 
 impl Measure<'_> {
     fn unknown(&mut self) {
-        for piece in self.walk.pieces() {
+        for piece in self.place.pieces() {
             self.raw(piece);
         }
     }
@@ -239,30 +214,40 @@ impl Sink for Measure<'_> {
         self.here = self.here.saturating_add(bytes.len() as u64);
     }
 
+    fn varint(&mut self, value: u64) {
+        self.here = self.here.saturating_add(varint_len(value));
+    }
+
     fn payload(&mut self, payload: &[u8]) {
         self.raw(payload);
     }
 
     fn open(&mut self, step: Descent) {
-        self.walk.open(step);
+        self.place.open(step);
         self.open.push((self.lengths.len(), step.field, std::mem::take(&mut self.here)));
         self.lengths.push(0);
     }
 
     fn close(&mut self) {
-        if let Some(tensor) = self.walk.deferred() {
-            self.raw(&tag(RAW_DATA, 2));
-            self.raw(&Varint::of(tensor.byte_len() as u64));
+        if let Some(tensor) = self.place.deferred() {
+            self.varint(tag(RAW_DATA, 2));
+            self.varint(tensor.byte_len() as u64);
             self.here = self.here.saturating_add(tensor.byte_len() as u64);
         }
         self.unknown();
-        self.walk.close();
+        self.place.close();
         let Some((place, field, around)) = self.open.pop() else { return };
         if let Some(length) = self.lengths.get_mut(place) {
             *length = self.here;
         }
-        let head = tag(field, 2).len() + Varint::of(self.here).len();
-        self.here = around.saturating_add(self.here).saturating_add(head as u64);
+        let head = varint_len(tag(field, 2)).saturating_add(varint_len(self.here));
+        self.here = around.saturating_add(self.here).saturating_add(head);
+    }
+
+    fn apart(&mut self, field: u32) {
+        if let Some(apart) = self.apart.filter(|_| self.place.is_in_main()) {
+            apart.put(self, field);
+        }
     }
 }
 
@@ -272,7 +257,8 @@ struct Emit<'a> {
     /// What is between payloads: mostly a few bytes at a time.
     gathered: Vec<u8>,
     lengths: std::slice::Iter<'a, u64>,
-    walk: Walk<'a>,
+    place: Place<'a>,
+    apart: Option<&'a Apart<'a>>,
     /// The first error; nothing is written after it.
     failed: Option<io::Error>,
 }
@@ -282,7 +268,7 @@ const GATHERED: usize = 16 << 10;
 
 impl Emit<'_> {
     fn unknown(&mut self) {
-        for piece in self.walk.pieces() {
+        for piece in self.place.pieces() {
             self.raw(piece);
         }
     }
@@ -304,6 +290,14 @@ impl Sink for Emit<'_> {
         }
     }
 
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.gathered.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.gathered.push(value as u8);
+    }
+
     fn payload(&mut self, payload: &[u8]) {
         if payload.len() < GATHERED {
             return self.raw(payload);
@@ -315,23 +309,29 @@ impl Sink for Emit<'_> {
     }
 
     fn open(&mut self, step: Descent) {
-        self.walk.open(step);
+        self.place.open(step);
         let length = self.lengths.next().copied().unwrap_or(0);
-        self.raw(&tag(step.field, 2));
-        self.raw(&Varint::of(length));
+        self.varint(tag(step.field, 2));
+        self.varint(length);
     }
 
     fn close(&mut self) {
-        if let Some(tensor) = self.walk.deferred() {
-            self.raw(&tag(RAW_DATA, 2));
-            self.raw(&Varint::of(tensor.byte_len() as u64));
+        if let Some(tensor) = self.place.deferred() {
+            self.varint(tag(RAW_DATA, 2));
+            self.varint(tensor.byte_len() as u64);
             self.flush();
             if self.failed.is_none() {
                 self.failed = self.out.deferred(tensor).err();
             }
         }
         self.unknown();
-        self.walk.close();
+        self.place.close();
+    }
+
+    fn apart(&mut self, field: u32) {
+        if let Some(apart) = self.apart.filter(|_| self.place.is_in_main()) {
+            apart.put(self, field);
+        }
     }
 }
 
@@ -342,6 +342,7 @@ include!(concat!(env!("OUT_DIR"), "/encode.rs"));
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use prost::Message;
 
     use super::*;
@@ -431,7 +432,7 @@ mod tests {
             let initializer = proto::TensorProto { name: Some("w".into()), ..Default::default() };
             model.graph.as_mut().unwrap().initializer.insert(0, initializer);
             let deferred = DeferredPayloads::from([(vec![step(7, 0), step(5, 0)], tensor.clone())]);
-            let encoded = Encoded::measure_deferred(&model, &unknown, &deferred).unwrap();
+            let encoded = Encoded::measure_with(&model, &unknown, &deferred, None).unwrap();
             let mut bytes = Vec::new();
             encoded.write(&mut bytes).unwrap();
             assert_eq!(encoded.len(), bytes.len() as u64);

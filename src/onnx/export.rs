@@ -4,14 +4,16 @@ use bytes::Bytes;
 use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::encode::DeferredPayloads;
+use super::encode::{Apart, DeferredPayloads, EncodeError, Encoded};
 use super::proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto,
     StringStringEntryProto, TensorProto, ValueInfoProto, attribute_proto, tensor_proto,
 };
 use super::types;
 use super::wire::{Descent, UnknownFields};
-use crate::ir::{Attribute, Broken, Constant, Function, GraphId, Model, NamedAttribute, Node, OpsetImport, ValueId};
+use crate::ir::{
+    Attribute, Broken, Constant, Function, GraphId, Model, NamedAttribute, Node, NodeId, OpsetImport, ValueId,
+};
 
 /// Where the payloads of initializers lie that are not in the model's own file.
 pub type Externals = FxHashMap<ValueId, Vec<StringStringEntryProto>>;
@@ -22,24 +24,63 @@ pub type Externals = FxHashMap<ValueId, Vec<StringStringEntryProto>>;
 /// # Errors
 /// [`Broken::Cycle`] when the nodes of a graph have no order.
 pub fn export(model: &Model, externals: &Externals) -> Result<(ModelProto, UnknownFields, DeferredPayloads), Broken> {
-    let (extra, deferred) = (UnknownFields::default(), DeferredPayloads::new());
-    let mut export = Export { model, externals, extra, deferred, path: Vec::new() };
-    export.note(&model.extra);
-    let opset_import = export.opsets(&model.opsets, 8);
-    let graph = export.within(7, 0, |export| export.graph(model.main()))?;
-    let functions = model
-        .functions()
-        .enumerate()
-        .map(|(index, (_, function))| export.within(25, index, |export| export.function(function)));
-    let functions = functions.collect::<Result<Vec<_>, _>>()?;
-    let proto = ModelProto {
-        ir_version: (model.ir_version != 0).then_some(model.ir_version),
-        opset_import,
-        graph: Some(graph),
-        functions,
-        ..ModelProto::default()
-    };
+    let mut export = Export::of(model, externals);
+    let proto = export.model(&mut |export| export.graph(model.main()))?;
     Ok((proto, export.extra, export.deferred))
+}
+
+/// A model as it is written: messages, and what is written from the model itself.
+pub struct Exported<'m> {
+    pub(super) model: ModelProto,
+    pub(super) unknown: UnknownFields,
+    pub(super) deferred: DeferredPayloads,
+    pub(super) apart: Apart<'m>,
+}
+
+impl Exported<'_> {
+    /// Measures it.
+    ///
+    /// # Errors
+    /// [`EncodeError::TooLarge`].
+    pub(super) fn measure(&self) -> Result<Encoded<'_>, EncodeError> {
+        Encoded::measure_with(&self.model, &self.unknown, &self.deferred, Some(&self.apart))
+    }
+}
+
+/// The same bytes, with most of the main graph left in the model until it is written.
+///
+/// # Errors
+/// As [`export`].
+pub(super) fn export_apart<'m>(model: &'m Model, externals: &Externals) -> Result<Exported<'m>, Broken> {
+    let mut export = Export::of(model, externals);
+    let (mut nodes, mut values) = (Vec::new(), Vec::new());
+    let proto = export.model(&mut |export| {
+        let (proto, order) = export.shell(model.main())?;
+        nodes.reserve(order.len());
+        for (index, node) in order.iter().filter_map(|&node| model.node(node)).enumerate() {
+            nodes.push((node, export.within(1, index, |export| export.attributes(node))?));
+        }
+        for value in stated(model, model.main(), &order) {
+            let place = model.value(value);
+            export.within(13, values.len(), |export| export.note(&place.extra));
+            values.push(place);
+        }
+        Ok(proto)
+    })?;
+    let apart = Apart::new(model, nodes, values);
+    Ok(Exported { model: proto, unknown: export.extra, deferred: export.deferred, apart })
+}
+
+/// The values of a graph whose types are written beside those of inputs and outputs: what earlier fields of the graph say is not said again.
+fn stated(model: &Model, graph: GraphId, order: &[NodeId]) -> Vec<ValueId> {
+    let held = model.graph(graph);
+    let told: FxHashSet<ValueId> = held.inputs().iter().chain(held.outputs()).copied().collect();
+    let results = order.iter().filter_map(|&node| model.node(node)).flat_map(|node| node.outputs().iter().flatten());
+    let is_stated = |value: &ValueId| {
+        let place = model.value(*value);
+        (place.declared.is_some() || !place.extra.is_empty()) && !told.contains(value)
+    };
+    held.initializers().iter().chain(results).copied().filter(is_stated).collect()
 }
 
 struct Export<'a> {
@@ -55,7 +96,31 @@ fn text(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_string())
 }
 
-impl Export<'_> {
+impl<'a> Export<'a> {
+    fn of(model: &'a Model, externals: &'a Externals) -> Self {
+        let (extra, deferred) = (UnknownFields::default(), DeferredPayloads::new());
+        Export { model, externals, extra, deferred, path: Vec::new() }
+    }
+
+    fn model(&mut self, main: &mut dyn FnMut(&mut Self) -> Result<GraphProto, Broken>) -> Result<ModelProto, Broken> {
+        let model = self.model;
+        self.note(&model.extra);
+        let opset_import = self.opsets(&model.opsets, 8);
+        let graph = self.within(7, 0, main)?;
+        let functions = model
+            .functions()
+            .enumerate()
+            .map(|(index, (_, function))| self.within(25, index, |export| export.function(function)));
+        let functions = functions.collect::<Result<Vec<_>, _>>()?;
+        Ok(ModelProto {
+            ir_version: (model.ir_version != 0).then_some(model.ir_version),
+            opset_import,
+            graph: Some(graph),
+            functions,
+            ..ModelProto::default()
+        })
+    }
+
     fn within<T>(&mut self, field: u32, index: usize, go: impl FnOnce(&mut Self) -> T) -> T {
         self.path.push(Descent { field, index: u32::try_from(index).unwrap_or(u32::MAX) });
         let result = go(self);
@@ -88,6 +153,20 @@ impl Export<'_> {
 
     fn graph(&mut self, id: GraphId) -> Result<GraphProto, Broken> {
         let model = self.model;
+        let (mut proto, order) = self.shell(id)?;
+        for (index, node) in order.iter().filter_map(|&node| model.node(node)).enumerate() {
+            proto.node.push(self.within(1, index, |export| export.node(node))?);
+        }
+        for value in stated(model, id, &order) {
+            let info = self.within(13, proto.value_info.len(), |export| export.value_info(value));
+            proto.value_info.push(info);
+        }
+        Ok(proto)
+    }
+
+    /// A graph without its nodes and the types of what they compute, and the nodes in an order to compute in.
+    fn shell(&mut self, id: GraphId) -> Result<(GraphProto, Vec<NodeId>), Broken> {
+        let model = self.model;
         let graph = model.graph(id);
         self.note(&graph.extra);
         let mut proto = GraphProto { name: Some(graph.name.clone()), ..GraphProto::default() };
@@ -102,23 +181,7 @@ impl Export<'_> {
         for (index, &value) in graph.outputs().iter().enumerate() {
             proto.output.push(self.within(12, index, |export| export.value_info(value)));
         }
-        let order = model.topological(id)?;
-        for (index, node) in order.iter().filter_map(|&node| model.node(node)).enumerate() {
-            proto.node.push(self.within(1, index, |export| export.node(node))?);
-        }
-        // What earlier fields of the graph say is not said again.
-        let told: FxHashSet<ValueId> = graph.inputs().iter().chain(graph.outputs()).copied().collect();
-        let results =
-            order.iter().filter_map(|&node| model.node(node)).flat_map(|node| node.outputs().iter().flatten());
-        let values = graph.initializers().iter().chain(results);
-        for &value in values {
-            let place = model.value(value);
-            if (place.declared.is_some() || !place.extra.is_empty()) && !told.contains(&value) {
-                let info = self.within(13, proto.value_info.len(), |export| export.value_info(value));
-                proto.value_info.push(info);
-            }
-        }
-        Ok(proto)
+        Ok((proto, model.topological(id)?))
     }
 
     fn value_info(&mut self, value: ValueId) -> ValueInfoProto {
@@ -170,10 +233,7 @@ impl Export<'_> {
     }
 
     fn node(&mut self, node: &Node) -> Result<NodeProto, Broken> {
-        self.note(&node.extra);
-        let attributes = node.attributes.iter().enumerate();
-        let attributes = attributes.map(|(index, held)| self.within(5, index, |export| export.attribute(held)));
-        let attribute = attributes.collect::<Result<Vec<_>, _>>()?;
+        let attribute = self.attributes(node)?;
         Ok(NodeProto {
             input: self.names(node.inputs()),
             output: self.names(node.outputs()),
@@ -184,6 +244,13 @@ impl Export<'_> {
             attribute,
             ..NodeProto::default()
         })
+    }
+
+    /// The attributes of a node, and what else it says.
+    fn attributes(&mut self, node: &Node) -> Result<Vec<AttributeProto>, Broken> {
+        self.note(&node.extra);
+        let attributes = node.attributes.iter().enumerate();
+        attributes.map(|(index, held)| self.within(5, index, |export| export.attribute(held))).collect()
     }
 
     fn attribute(&mut self, held: &NamedAttribute) -> Result<AttributeProto, Broken> {

@@ -5,6 +5,7 @@
 //!
 //! * ranges are copied by `copy_file_range`, which shares the blocks instead where the file system can (both ends on a block);
 //! * neighbours in the old file that are neighbours in the new one, with equal bytes between them, are one run and one call;
+//! * what is a hole in the old file becomes one in the new: nothing is read there, written, or kept on the disk;
 //! * where the kernel will not copy, the range is read and written piece by piece;
 //! * everything else goes through a buffer that is written whole, at multiples of its own size;
 //! * the system is asked to begin writing to the disk meanwhile, so that making the file durable at the end is no wait of its own.
@@ -12,7 +13,7 @@
 //! A source that is cut meanwhile gives an error here, or stops being what it was; [`Source::verify`] tells either way.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 
 use super::encode::Destination;
 use super::file::Origin;
@@ -30,6 +31,9 @@ const WRITE_BACK: u64 = 16 << 20;
 const RUN: u64 = WRITE_BACK;
 /// Ranges are shared in blocks of this size, by every file system that can.
 const BLOCK: u64 = 4096;
+
+/// A hole of this size is left out.
+const HOLE: u64 = 1 << 20;
 
 /// Copies from a place in a file to the position of another, as many bytes as it likes; 0 if it cannot.
 type CopyRange = fn(&File, u64, &File, usize) -> io::Result<usize>;
@@ -166,9 +170,22 @@ impl<'a> Filler<'a> {
         let Some(origin) = self.last.take() else { return Ok(()) };
         let end = from.saturating_add(len);
         let mut to = self.len.saturating_sub(len);
+        // Up to where there are no holes that are worth leaving out.
+        let mut full = if len < HOLE { end } else { from };
         let result = (|| {
             while from < end {
-                let left = end - from;
+                if from >= full {
+                    let (data, hole) = extent(&origin.file, from);
+                    full = hole;
+                    let skipped = data.min(end).saturating_sub(from);
+                    if skipped >= HOLE {
+                        self.leave_out(to, skipped)?;
+                        from = from.saturating_add(skipped);
+                        to = to.saturating_add(skipped);
+                        continue;
+                    }
+                }
+                let left = end.min(full) - from;
                 // Blocks can be shared where both ranges begin on one.
                 let head = if from % BLOCK == to % BLOCK { from.next_multiple_of(BLOCK) - from } else { 0 };
                 let piece = match head {
@@ -195,6 +212,15 @@ impl<'a> Filler<'a> {
         })();
         self.last = Some(origin);
         result
+    }
+
+    /// Goes on so much further on without writing anything.
+    fn leave_out(&mut self, at: u64, len: u64) -> io::Result<()> {
+        let to = at.saturating_add(len);
+        if self.new.file.metadata()?.len() < to {
+            self.new.file.set_len(to)?;
+        }
+        self.new.file.seek(SeekFrom::Start(to)).map(|_| ())
     }
 
     /// While a run is copied: what of the file is there.
@@ -254,6 +280,26 @@ fn copy_range(from: &File, mut at: u64, to: &File, len: usize) -> io::Result<usi
 #[cfg(not(target_os = "linux"))]
 fn copy_range(_: &File, _: u64, _: &File, _: usize) -> io::Result<usize> {
     Ok(0)
+}
+
+/// Where the next bytes of a file lie that are not in a hole, and where the next hole is behind them; the place itself, and one beyond all, where
+/// nobody can tell or the file ends before.
+#[cfg(target_os = "linux")]
+fn extent(file: &File, at: u64) -> (u64, u64) {
+    use rustix::fs::{SeekFrom, seek};
+    let unknown = (at, u64::MAX);
+    let Ok(len) = file.metadata().map(|known| known.len()) else { return unknown };
+    match seek(file, SeekFrom::Data(at)) {
+        // Nothing but a hole is left, unless the file was cut.
+        Err(rustix::io::Errno::NXIO) if at < len => (len, u64::MAX),
+        Err(_) => unknown,
+        Ok(data) => (data, seek(file, SeekFrom::Hole(data)).unwrap_or(u64::MAX)),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn extent(_: &File, at: u64) -> (u64, u64) {
+    (at, u64::MAX)
 }
 
 /// Copies through memory. Returns how much, at least a byte.

@@ -6,10 +6,12 @@
 
 use bytes::Bytes;
 use prost::Message;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::external::{DataFiles, ExternalError};
+use super::parts::{ModelParts, NodeParts, results_in_file};
 use super::proto::{
     FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto,
     ValueInfoProto,
@@ -19,7 +21,8 @@ use super::tensor::{self, Decoded, TensorProtoError};
 use super::types::{self, joined, unknown_at};
 use super::wire::{Descent, UnknownFields};
 use crate::ir::{
-    Broken, Constant, DeclaredType, Extra, Function, GraphId, Model, NamedAttribute, NewNode, OpsetImport, ValueId,
+    Broken, ByName, Constant, DeclaredType, Extra, Function, GraphId, Model, NamedAttribute, NewNode, OpsetImport,
+    ValueId,
 };
 use training::{differentiated, pin, training_names};
 
@@ -89,7 +92,16 @@ fn error(place: impl Into<String>, reason: impl Into<ImportReason>) -> ImportErr
 /// # Errors
 /// Names the place and the reason: a tensor whose size and content disagree, a value defined twice or not at all, graphs
 /// nested too deeply, external data that cannot be had.
-pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFiles) -> Result<Model, ImportError> {
+pub fn import(proto: ModelProto, unknown: &UnknownFields, files: &mut DataFiles) -> Result<Model, ImportError> {
+    import_parts(proto.into(), unknown, files)
+}
+
+/// The same for a model whose nodes lie apart.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_parts(parts: ModelParts, unknown: &UnknownFields, files: &mut DataFiles) -> Result<Model, ImportError> {
+    let ModelParts { model: mut proto, nodes, value_info } = parts;
     let graph = proto.graph.take().ok_or_else(|| error("model", "it has no graph"))?;
     let functions = std::mem::take(&mut proto.functions);
     let mut model = Model::new();
@@ -103,7 +115,7 @@ pub fn import(mut proto: ModelProto, unknown: &UnknownFields, files: &mut DataFi
     import.model.opsets = import.opsets(imports, 8);
     import.model.extra = import.rest(proto.encode_to_vec());
     let main = import.model.main();
-    import.within(Descent { field: 7, index: 0 }, |import| import.graph(main, graph, 0))?;
+    import.within(Descent { field: 7, index: 0 }, |import| import.graph(main, graph, (&nodes, &value_info), 0))?;
     distinct(&functions)?;
     for (index, function) in (0u32..).zip(functions) {
         import.within(Descent { field: 25, index }, |import| import.function(function))?;
@@ -136,7 +148,7 @@ struct Import<'a> {
     /// Where in the message tree the import is; kept only if there are unknown fields to find.
     path: Vec<Descent>,
     /// The values each open graph defines, innermost last.
-    scopes: Vec<FxHashMap<String, ValueId>>,
+    scopes: Vec<ByName>,
 }
 
 impl Import<'_> {
@@ -190,14 +202,23 @@ impl Import<'_> {
     }
 
     fn value(&mut self, name: &str) -> Option<ValueId> {
-        self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied()
+        self.scopes.iter().rev().find_map(|scope| self.value_in(scope, name))
+    }
+
+    fn value_in(&self, scope: &ByName, name: &str) -> Option<ValueId> {
+        scope.get(name, |value| &self.model.value(value).name).map(|(value, _)| value)
+    }
+
+    /// The value of the innermost graph.
+    fn own_value(&self, name: &str) -> Option<ValueId> {
+        self.scopes.last().and_then(|scope| self.value_in(scope, name))
     }
 
     /// A new value of the innermost graph.
     fn define(&mut self, name: &str, what: &dyn Fn() -> String) -> Result<ValueId, ImportError> {
         let value = self.model.add_value(name);
         let scope = self.scopes.last_mut().ok_or_else(|| error(what(), "no graph is open"))?;
-        match scope.insert(name.to_string(), value) {
+        match scope.insert(name, value, |value| &self.model.value(value).name) {
             None => Ok(value),
             Some(_) => Err(error(what(), format!("'{name}' is defined twice"))),
         }
@@ -210,24 +231,33 @@ impl Import<'_> {
             None => {
                 let value = self.model.add_value(name);
                 if let Some(scope) = self.scopes.last_mut() {
-                    scope.insert(name.to_string(), value);
+                    scope.insert(name, value, |value| &self.model.value(value).name);
                 }
                 value
             }
         }
     }
 
-    fn graph(&mut self, id: GraphId, mut proto: GraphProto, depth: usize) -> Result<(), ImportError> {
+    /// Takes in a graph. `apart` are nodes and what is declared of values that are no messages yet; a graph that has any has no others.
+    fn graph(
+        &mut self,
+        id: GraphId,
+        mut proto: GraphProto,
+        apart: (&[Bytes], &[Bytes]),
+        depth: usize,
+    ) -> Result<(), ImportError> {
         let name = proto.name.take().unwrap_or_default();
         let place = format!("graph '{name}'");
         if depth > MAX_GRAPH_DEPTH {
             return Err(error(place, ImportReason::TooDeep(MAX_GRAPH_DEPTH)));
         }
-        let results: usize = proto.node.iter().map(|node| node.output.len()).sum();
-        let operands: usize = proto.node.iter().map(|node| node.input.len()).sum();
-        let values = proto.input.len() + proto.initializer.len() + results;
-        self.model.reserve(values, proto.node.len(), operands + results);
-        self.scopes.push(FxHashMap::with_capacity_and_hasher(values, FxBuildHasher));
+        // Most nodes have one result and two operands.
+        let nodes = proto.node.len().max(apart.0.len());
+        let values = proto.input.len() + proto.initializer.len() + nodes;
+        self.model.reserve(values, nodes, nodes.saturating_mul(3));
+        let mut scope = ByName::default();
+        scope.reserve(values);
+        self.scopes.push(scope);
         for (index, input) in std::mem::take(&mut proto.input).into_iter().enumerate() {
             let name = input.name.clone().unwrap_or_default();
             if name.is_empty() {
@@ -239,10 +269,14 @@ impl Import<'_> {
         }
         // Of initializers of one name runtimes take the last.
         let initializers = std::mem::take(&mut proto.initializer);
-        let names = initializers.iter().enumerate().map(|(index, tensor)| (tensor.name().to_string(), index));
-        let last: FxHashMap<String, usize> = names.collect();
-        for (index, tensor) in initializers.into_iter().enumerate() {
-            if last.get(tensor.name()) == Some(&index) || tensor.name().is_empty() {
+        let names = initializers.iter().enumerate().map(|(index, tensor)| (tensor.name(), index));
+        let last: FxHashMap<&str, usize> = names.collect();
+        let is_last = |(index, tensor): (usize, &TensorProto)| {
+            last.get(tensor.name()) == Some(&index) || tensor.name().is_empty()
+        };
+        let taken: Vec<bool> = initializers.iter().enumerate().map(is_last).collect();
+        for ((index, tensor), is_taken) in initializers.into_iter().enumerate().zip(taken) {
+            if is_taken {
                 self.initializer(id, tensor, index, &place)?;
             }
         }
@@ -250,7 +284,7 @@ impl Import<'_> {
             self.sparse_initializer(id, tensor, index, &place)?;
         }
         let nodes = std::mem::take(&mut proto.node);
-        self.nodes(id, nodes, 1, depth)?;
+        self.nodes(id, (nodes, apart.0), 1, depth)?;
         for (index, output) in std::mem::take(&mut proto.output).into_iter().enumerate() {
             let name = output.name.clone().unwrap_or_default();
             if name.is_empty() {
@@ -261,9 +295,11 @@ impl Import<'_> {
             self.model.add_output(id, value);
         }
         let mut homeless = Vec::new();
-        for (index, info) in std::mem::take(&mut proto.value_info).into_iter().enumerate() {
+        let infos = apart.1.iter().map(|info| ValueInfoProto::decode(info.clone()));
+        for (index, info) in std::mem::take(&mut proto.value_info).into_iter().map(Ok).chain(infos).enumerate() {
+            let info = info.map_err(|broken| error(&place, broken.to_string()))?;
             let name = info.name.as_deref().unwrap_or_default();
-            match self.scopes.last().and_then(|scope| scope.get(name)).copied() {
+            match self.own_value(name) {
                 Some(value) => self.declare(value, info, 13, index),
                 None => self.keep_homeless(info, &mut homeless),
             }
@@ -299,7 +335,8 @@ impl Import<'_> {
     fn declare(&mut self, value: ValueId, mut proto: ValueInfoProto, field: u32, index: usize) {
         let ty = proto.r#type.take().and_then(|ty| types::declared(&ty));
         proto.name = None;
-        let extra = self.rest_below(field, index, proto.encode_to_vec());
+        let has_more = proto.doc_string.is_some() || !proto.metadata_props.is_empty() || !self.unknown.is_empty();
+        let extra = if has_more { self.rest_below(field, index, proto.encode_to_vec()) } else { Extra::new() };
         let place = self.model.value_mut(value);
         if place.declared.is_none() {
             place.declared = ty;
@@ -369,8 +406,7 @@ impl Import<'_> {
         dtype: i32,
         dims: &[i64],
     ) -> Result<(), ImportError> {
-        let known = self.scopes.last().and_then(|scope| scope.get(name)).copied();
-        let value = match known {
+        let value = match self.own_value(name) {
             Some(value) => value,
             None => self.define(name, &|| "initializer".to_string())?,
         };
@@ -387,40 +423,63 @@ impl Import<'_> {
             .map_err(|broken| error(format!("initializer '{name}'"), broken))
     }
 
-    fn nodes(&mut self, graph: GraphId, nodes: Vec<NodeProto>, field: u32, depth: usize) -> Result<(), ImportError> {
+    /// Takes in the nodes of a graph: messages, or such as are none yet.
+    fn nodes(
+        &mut self,
+        graph: GraphId,
+        (nodes, apart): (Vec<NodeProto>, &[Bytes]),
+        field: u32,
+        depth: usize,
+    ) -> Result<(), ImportError> {
         // A node may read what a later one computes: files out of order are put in order, so names come first.
-        let mut results = Vec::with_capacity(nodes.len());
+        let mut results: Vec<Outputs> = Vec::with_capacity(nodes.len().max(apart.len()));
         for node in &nodes {
-            let place = || describe(node);
-            let mut outputs = Vec::with_capacity(node.output.len());
-            for name in &node.output {
-                outputs.push(if name.is_empty() { None } else { Some(self.define(name, &place)?) });
-            }
-            results.push(outputs);
+            let place = || describe(&NodeParts::in_message(node, Vec::new()));
+            results.push(self.results(node.output.iter().map(String::as_str), &place)?);
         }
-        for ((index, node), outputs) in nodes.into_iter().enumerate().zip(results) {
-            let step = Descent { field, index: u32::try_from(index).unwrap_or(u32::MAX) };
-            self.within(step, |import| import.node(graph, node, outputs, depth))?;
+        for node in apart {
+            let place = || NodeParts::in_file(node).map_or_else(|broken| broken.to_string(), |node| describe(&node));
+            results.push(self.results(results_in_file(node), &place)?);
+        }
+        let mut results = results.into_iter();
+        for (index, mut node) in (0u32..).zip(nodes) {
+            let attributes = std::mem::take(&mut node.attribute);
+            let parts = NodeParts::in_message(&node, attributes);
+            let outputs = results.next().unwrap_or_default();
+            self.within(Descent { field, index }, |import| import.node(graph, parts, outputs, depth))?;
+        }
+        for (index, node) in (0u32..).zip(apart) {
+            let parts = NodeParts::in_file(node).map_err(|broken| error("a node", broken.to_string()))?;
+            let outputs = results.next().unwrap_or_default();
+            self.within(Descent { field, index }, |import| import.node(graph, parts, outputs, depth))?;
         }
         Ok(())
+    }
+
+    /// The values of a node's results.
+    fn results<'n>(
+        &mut self,
+        names: impl Iterator<Item = &'n str>,
+        place: &dyn Fn() -> String,
+    ) -> Result<Outputs, ImportError> {
+        names.map(|name| if name.is_empty() { Ok(None) } else { self.define(name, place).map(Some) }).collect()
     }
 
     fn node(
         &mut self,
         graph: GraphId,
-        mut proto: NodeProto,
-        outputs: Vec<Option<ValueId>>,
+        mut parts: NodeParts<'_>,
+        outputs: Outputs,
         depth: usize,
     ) -> Result<(), ImportError> {
         // ONNX Runtime passes over nodes that are nothing at all.
-        let computes = proto.output.iter().any(|name| !name.is_empty());
-        if computes && proto.op_type.as_deref().unwrap_or_default().is_empty() {
-            return Err(error(describe(&proto), "it names no operator"));
+        let computes = parts.output.iter().any(|name| !name.is_empty());
+        if computes && parts.op_type.is_empty() {
+            return Err(error(describe(&parts), "it names no operator"));
         }
-        let inputs = std::mem::take(&mut proto.input);
-        let inputs = inputs.iter().map(|name| (!name.is_empty()).then(|| self.operand(name))).collect();
-        let given = std::mem::take(&mut proto.attribute);
-        let place = || describe(&proto);
+        let inputs = parts.input.iter().map(|name| (!name.is_empty()).then(|| self.operand(name))).collect();
+        let (given, rest) = (std::mem::take(&mut parts.attributes), std::mem::take(&mut parts.rest));
+        let place = || describe(&parts);
         let mut attributes: Vec<NamedAttribute> = Vec::with_capacity(given.len());
         for (index, attribute) in (0u32..).zip(given) {
             let step = Descent { field: 5, index };
@@ -431,16 +490,15 @@ impl Import<'_> {
                 return Err(error(place(), format!("attribute '{}' is given twice", attribute.name)));
             }
         }
-        proto.output.clear();
         let node = NewNode {
-            name: proto.name.take().unwrap_or_default(),
-            domain: proto.domain.take().unwrap_or_default(),
-            op_type: proto.op_type.take().unwrap_or_default(),
-            overload: proto.overload.take().unwrap_or_default(),
+            name: parts.name.to_string(),
+            domain: parts.domain.to_string(),
+            op_type: parts.op_type.to_string(),
+            overload: parts.overload.to_string(),
             attributes,
             inputs,
-            outputs,
-            extra: self.rest(proto.encode_to_vec()),
+            outputs: outputs.into_vec(),
+            extra: self.rest(rest),
         };
         self.model.add_node(graph, node).map_err(|broken| error("a node", broken))?;
         Ok(())
@@ -451,13 +509,13 @@ impl Import<'_> {
         let place = format!("function '{name}'");
         let body = self.model.add_graph(&name, None);
         self.scopes.clear();
-        self.scopes.push(FxHashMap::default());
+        self.scopes.push(ByName::default());
         for input in std::mem::take(&mut proto.input) {
             let value = self.define(&input, &|| place.clone())?;
             self.model.add_input(body, value).map_err(|broken| error(&place, broken))?;
         }
         let nodes = std::mem::take(&mut proto.node);
-        self.nodes(body, nodes, 7, 0)?;
+        self.nodes(body, (nodes, &[]), 7, 0)?;
         for output in std::mem::take(&mut proto.output) {
             let value = self.operand(&output);
             self.model.add_output(body, value);
@@ -492,11 +550,14 @@ impl Import<'_> {
     }
 }
 
+/// The values of a node's results.
+type Outputs = SmallVec<[Option<ValueId>; 2]>;
+
 /// How messages name a node that is being read.
-fn describe(node: &NodeProto) -> String {
-    let operator = node.op_type.as_deref().unwrap_or("unnamed");
-    match node.name.as_deref().filter(|name| !name.is_empty()) {
-        Some(name) => format!("{operator} node '{name}'"),
-        None => format!("{operator} node that computes '{}'", node.output.first().map_or("", String::as_str)),
+fn describe(node: &NodeParts<'_>) -> String {
+    let operator = if node.op_type.is_empty() { "unnamed" } else { node.op_type };
+    match node.name {
+        "" => format!("{operator} node that computes '{}'", node.output.first().unwrap_or(&"")),
+        name => format!("{operator} node '{name}'"),
     }
 }

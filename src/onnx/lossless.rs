@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use super::encode::Encoded;
+use super::export::Externals;
 use super::proto::{ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorAnnotation};
 use super::schema::{self, Kind, MODEL};
 use super::wire::{Descent, Limits, UnknownFields};
-use super::{Source, decode, import, to_bytes};
+use super::{Source, decode, export, import, to_bytes};
 use crate::{OnnxModel, Options};
 
 /// A field that no version of the schema has.
@@ -80,7 +82,14 @@ fn again(bytes: &[u8], folder: &Path) -> Vec<u8> {
     let mut source = Source::of_bytes(Bytes::copy_from_slice(bytes), Some(folder));
     let (proto, unknown) = decode(source.bytes(), &Limits::default()).expect("the model is decoded");
     let model = import(proto, &unknown, &mut source.data).expect("the model is imported");
-    to_bytes(&model, Some(&source)).expect("the model is encoded")
+    let bytes = to_bytes(&model, Some(&source)).expect("the model is encoded");
+    // What is written from the model itself is what its messages say.
+    let (proto, unknown, deferred) = export(&model, &Externals::default()).expect("the model is sound");
+    let encoded = Encoded::measure_with(&proto, &unknown, &deferred, None).expect("it is not too large");
+    let mut whole = Vec::new();
+    encoded.write(&mut whole).expect("there is memory");
+    assert!(whole == bytes);
+    bytes
 }
 
 fn models_of(folder: &Path, found: &mut Vec<PathBuf>) {

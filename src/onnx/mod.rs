@@ -26,6 +26,7 @@ pub mod import;
 mod lossless;
 #[cfg(feature = "mmap")]
 mod map;
+mod parts;
 mod rest;
 mod save;
 mod schema;
@@ -45,13 +46,14 @@ pub mod proto {
 use std::fmt::Write;
 
 pub use data::{DataWriter, Placement};
-pub use decode::{DecodeError, decode};
+pub use decode::{DecodeError, decode, decode_parts};
 pub use encode::{Destination, EncodeError, Encoded};
 pub use export::export;
 pub use external::{DataFiles, ExternalError, Reference};
 pub use file::{FileError, FileId};
 pub use heading::heading;
-pub use import::{ImportError, ImportReason, import};
+pub use import::{ImportError, ImportReason, import, import_parts};
+pub use parts::ModelParts;
 pub use save::SaveError;
 pub use source::{Source, SourceError, open};
 pub use store::{ExternalData, SaveOptions, Saved, SavedFile, external_bytes, length, store, to_bytes};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashSet;
 
 use super::data::DataWriter;
-use super::encode::{EncodeError, Encoded};
-use super::export::{Externals, export};
+use super::encode::EncodeError;
+use super::export::{Exported, Externals, export_apart};
 use super::proto::StringStringEntryProto;
 use super::save::SaveError;
 use super::source::Source;
@@ -118,23 +118,24 @@ pub fn external_bytes(model: &Model) -> u64 {
 pub fn store(model: &Model, target: &Path, source: Option<&Source>, options: &SaveOptions) -> Result<Saved, SaveError> {
     let mut store = Store { model, target, source, data: None, externals: Externals::default() };
     store.known(options)?;
-    let whole = export(model, &store.externals)?;
+    let whole = export_apart(model, &store.externals)?;
     let parted;
-    let ((proto, unknown, deferred), measured, too_large) =
-        match Encoded::measure_deferred(&whole.0, &whole.1, &whole.2) {
-            Err(EncodeError::TooLarge(bytes)) => {
-                let least = options.threshold.min(STAYS);
-                store.place(&|value| store_at(model, value, least))?;
-                parted = export(model, &store.externals)?;
-                (&parted, None, Some(bytes))
-            }
-            measured => (&whole, measured.ok(), None),
-        };
+    let (exported, measured, too_large) = match whole.measure() {
+        Err(EncodeError::TooLarge(bytes)) => {
+            let least = options.threshold.min(STAYS);
+            store.place(&|value| store_at(model, value, least))?;
+            parted = export_apart(model, &store.externals)?;
+            (&parted, None, Some(bytes))
+        }
+        measured => (&whole, measured.ok(), None),
+    };
     let Store { data, externals, .. } = store;
     let external_bytes = payload_bytes(model, initializers(model).filter(|value| externals.contains_key(value)));
     let name = |data: &DataWriter| SavedFile { path: target.with_file_name(data.location()), bytes: data.len() };
     let written = data.as_ref().map(name);
-    let bytes = write_model(target, Parts { model: proto, unknown, deferred, measured, data, source })?;
+    let Exported { model: proto, unknown, deferred, apart } = exported;
+    let apart = Some(apart);
+    let bytes = write_model(target, Parts { model: proto, unknown, deferred, apart, measured, data, source })?;
     let model = SavedFile { path: target.to_path_buf(), bytes };
     Ok(Saved { model, data: written, external_bytes, too_large })
 }
@@ -149,8 +150,8 @@ fn store_at(model: &Model, value: ValueId, least: usize) -> bool {
 /// # Errors
 /// If they are more than one protobuf message may have, or the source changed meanwhile.
 pub fn to_bytes(model: &Model, source: Option<&Source>) -> Result<Vec<u8>, SaveError> {
-    let (proto, unknown, deferred) = export(model, &Externals::default())?;
-    let encoded = Encoded::measure_deferred(&proto, &unknown, &deferred).map_err(in_memory)?;
+    let exported = export_apart(model, &Externals::default())?;
+    let encoded = exported.measure().map_err(in_memory)?;
     let mut bytes = Vec::with_capacity(usize::try_from(encoded.len()).unwrap_or(0));
     encoded.write(&mut bytes).map_err(in_memory)?;
     // Mapped payloads that were cut meanwhile read as zeros.
@@ -163,8 +164,7 @@ pub fn to_bytes(model: &Model, source: Option<&Source>) -> Result<Vec<u8>, SaveE
 /// # Errors
 /// If they are more than one protobuf message may have.
 pub fn length(model: &Model) -> Result<u64, SaveError> {
-    let (proto, unknown, deferred) = export(model, &Externals::default())?;
-    Ok(Encoded::measure_deferred(&proto, &unknown, &deferred).map_err(in_memory)?.len())
+    Ok(export_apart(model, &Externals::default())?.measure().map_err(in_memory)?.len())
 }
 
 fn in_memory(error: EncodeError) -> SaveError {

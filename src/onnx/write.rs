@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use super::data::DataWriter;
-use super::encode::{DeferredPayloads, Encoded};
+use super::encode::{Apart, DeferredPayloads, Encoded};
 use super::fill::Filler;
 use super::proto::ModelProto;
 use super::save::{NewFile, SaveError};
@@ -25,7 +25,9 @@ pub struct Parts<'a> {
     pub unknown: &'a UnknownFields,
     /// Tensors of `model` whose payload is computed while it is written.
     pub deferred: &'a DeferredPayloads,
-    /// The three of them as they have been measured, if they have.
+    /// What of `model` is no message.
+    pub apart: Option<&'a Apart<'a>>,
+    /// All of this as it has been measured, if it has.
     pub measured: Option<Encoded<'a>>,
     /// The external data written for it. It gets its place just before the model does.
     pub data: Option<DataWriter<'a>>,
@@ -47,7 +49,7 @@ pub struct Parts<'a> {
 /// nothing is left beside it.
 pub fn write_model(target: &Path, parts: Parts) -> Result<u64, SaveError> {
     let new = NewFile::create(target, parts.source)?;
-    let measure = || Encoded::measure_deferred(parts.model, parts.unknown, parts.deferred);
+    let measure = || Encoded::measure_with(parts.model, parts.unknown, parts.deferred, parts.apart);
     let encoded = parts.measured.map_or_else(measure, Ok).map_err(|error| new.failed(error))?;
     new.must_hold(encoded.len())?;
     let mut filler = Filler::new(new, parts.source);

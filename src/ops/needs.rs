@@ -1,39 +1,55 @@
 //! What a run that succeeds needs of the sizes.
 //!
 //! Some operators refuse some sizes, whatever the data: a model that has such a node on its main path cannot run on them, so
-//! for every run that gives a result the opposite holds. Only refusals that the standard states and the runtimes carry
+//! for every run that gives a result the opposite holds. A node that no output depends on tells nothing: not every runtime computes
+//! it. Only refusals that the standard states and the runtimes carry
 //! out are used. Each operator states its own as its trait [`needs`](super::traits::Traits::needs):
 //!
 //! * a Reshape cannot tell what −1 stands for when its other sizes multiply to 0, be the −1 a computed one;
 //! * a Gather with a fixed index needs that many entries;
 //! * a Resize wants positive scales, and `0 / 0` is none: what is a multiple of a size, divided by the size, needs a size that is not 0;
 //! * no integer is divided by 0;
+//! * of two dims that are broadcast one is 1, or both are equal: beside a fixed dim of 2 or more no dim is 0, nor larger, and beside
+//!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`);
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 use super::Walk;
 use super::traits::NodeFacts;
-use crate::dim::{Dim, Scope};
-use crate::ir::Model;
+use crate::dim::{Dim, Operation, Scope, Symbol};
+use crate::ir::{Model, NodeId};
 
 /// How many expressions are noted not to be negative: each is looked at by later proofs.
 const MOST_RELATIONS: usize = 32;
 
+/// Each two operands of a node are looked at.
+const MOST_OPERANDS: usize = 8;
+
 impl Walk {
-    /// Tightens the bounds of symbols by what the nodes of the main graph need. Returns whether anything was learned; what was
-    /// stated before is still true, but may be said more simply.
-    pub fn learn(&mut self, model: &Model) -> bool {
+    /// Tightens the bounds of symbols by what these nodes of the main graph need, which every run computes. Returns whether anything was
+    /// learned; what was stated before is still true, but may be said more simply.
+    pub fn learn(&mut self, model: &Model, computed: &[NodeId]) -> bool {
         let mut learned = false;
         let mut relations = MOST_RELATIONS;
         let opset = model.opset(model.main(), "").unwrap_or(0);
-        for (id, node) in model.graph(model.main()).nodes().filter_map(|id| Some((id, model.node(id)?))) {
-            let view = NodeFacts::of(model, &self.facts, id, opset);
-            let needs = view.and_then(|view| Some(view.traits().needs?(&view)));
-            for (dim, least) in needs.unwrap_or_default() {
+        let mut known: FxHashSet<Symbol> = FxHashSet::default();
+        for (id, node) in computed.iter().filter_map(|&id| Some((id, model.node(id)?))) {
+            let Some(view) = NodeFacts::of(model, &self.facts, id, opset) else { continue };
+            let traits = view.traits();
+            for (dim, least) in traits.needs.map(|needs| needs(&view)).unwrap_or_default() {
                 learned |= at_least(&self.scope, &dim, least);
+            }
+            if traits.is_broadcasting(opset) {
+                for (dim, least, most) in broadcast_limits(&view) {
+                    learned |= at_least(&self.scope, &dim, least) | at_most(&self.scope, &dim, most, &mut relations);
+                }
             }
             let results = node.outputs().iter().flatten().filter_map(|&value| self.facts.get(value)?.shape());
             for symbol in results.clone().flatten().filter_map(Dim::as_symbol) {
-                if !self.scope.is_of_sizes(&Dim::symbol(symbol)) {
+                // What is a size once is one for good.
+                if known.insert(symbol) && !self.scope.is_of_sizes(&Dim::symbol(symbol)) {
                     self.scope.set_size(symbol);
                     learned = true;
                 }
@@ -48,6 +64,40 @@ impl Walk {
         }
         learned
     }
+}
+
+/// What dims that are broadcast need, each with the least and the most that it may be: beside a fixed `k ≥ 2` or beside `min(d, k)` a dim `d`
+/// is at most `k`, and beside `k` itself it is not 0.
+fn broadcast_limits(view: &NodeFacts<'_>) -> Vec<(Dim, i64, i64)> {
+    let shapes: SmallVec<[&[Dim]; 3]> = (0..view.node.inputs().len()).filter_map(|slot| view.shape(slot)).collect();
+    let mut limits = Vec::new();
+    if shapes.len() > MOST_OPERANDS {
+        return limits;
+    }
+    for (i, shape) in shapes.iter().enumerate() {
+        for (from_end, dim) in shape.iter().rev().enumerate().filter(|(_, dim)| dim.as_const().is_none()) {
+            let others = shapes.iter().enumerate().filter(|&(other, _)| other != i);
+            for other in others.filter_map(|(_, shape)| shape.iter().rev().nth(from_end)) {
+                match other.as_const() {
+                    Some(fixed) if fixed >= 2 => limits.push((dim.clone(), 1, fixed)),
+                    Some(_) => {}
+                    None => limits.extend(cut_at(view.scope(), other, dim).map(|most| (dim.clone(), 0, most))),
+                }
+            }
+        }
+    }
+    limits
+}
+
+/// The constant `k ≥ 2` where a dim is `min(whole, k)`.
+fn cut_at(scope: &Scope, dim: &Dim, whole: &Dim) -> Option<i64> {
+    if dim == whole || dim.as_symbol().is_some() {
+        return None;
+    }
+    scope.parts(dim).into_iter().filter(|(operation, ..)| *operation == Operation::Min).find_map(|(_, a, b)| {
+        let most = if a == *whole { b } else { Some(a).filter(|_| b == *whole)? };
+        most.as_const().filter(|&most| most >= 2)
+    })
 }
 
 /// Notes that a size is at least `least`, if that is news: a symbol is more than what would make the size smaller, whatever
@@ -73,4 +123,21 @@ fn at_least(scope: &Scope, dim: &Dim, least: i64) -> bool {
         }
     }
     learned
+}
+
+/// Notes that a size is at most `most`, if that is news.
+fn at_most(scope: &Scope, dim: &Dim, most: i64, relations: &mut usize) -> bool {
+    let limit = Dim::constant(most);
+    if scope.le(dim, &limit).is_yes() {
+        return false;
+    }
+    match dim.as_symbol() {
+        Some(symbol) => scope.restrict(symbol, None, Some(most)),
+        None if *relations == 0 => return false,
+        None => {
+            *relations -= 1;
+            scope.assume_le(dim, &limit);
+        }
+    }
+    true
 }

@@ -73,6 +73,8 @@ impl Agenda {
             self.changed.push(part);
         });
         facts.watch_mut().take_changed(|part| self.unsettle(part));
+        model.make_room_to_watch();
+        facts.watch_mut().make_room(0, model.value_count(), 0);
     }
 
     /// The nodes and values that have changed since this was asked last; `None` if anything may have.

@@ -10,7 +10,7 @@
 //!
 //! The types of the main graph's inputs are never touched, but for a name where they say nothing of a size.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{
@@ -26,7 +26,7 @@ use super::untouched;
 
 /// Writes the type of every node result and graph output of the main graph and its subgraphs, and corrects the declared types of inputs
 /// of bodies and of initializers. Returns a note for each type that is written although part of it is only claimed, and for each name
-/// that stands for a long expression. Nothing is stated of what the nodes that are `broken`, which cannot work, are computed from.
+/// that stands for a long expression. Nothing is stated of what the nodes that are `broken`, which cannot work or call a function that cannot, are computed from.
 pub fn annotate(
     model: &mut Model,
     proved: &Facts,
@@ -41,6 +41,12 @@ pub fn annotate(
     let mut unstated = without_trips(model, proved);
     // A model with a node that cannot work may load in a runtime because that does not know the shapes the node refuses.
     unstated.extend(untouched::computed_from(model, broken));
+    // What it puts in the place of a call may read the call's own results.
+    let calls = broken.iter().filter_map(|&id| model.node(id)).filter(|node| model.function_of(node).is_some());
+    unstated.extend(calls.flat_map(|node| node.outputs().iter().flatten()));
+    let nothing = Fact::default();
+    let known = FxHashMap::default();
+    let mut writer = Writer { scope: &scope, names, spelling: &spelling, claims: false, known };
     for graph in live_graphs(model) {
         // Inputs and initializers get a type only if the file declares one.
         let held = model.graph(graph).inputs().iter().chain(model.graph(graph).initializers());
@@ -50,23 +56,23 @@ pub fn annotate(
         }
         values.extend(model.graph(graph).outputs());
         let counts = counts_of_axes(model, proved, graph);
-        let mut seen = FxHashSet::default();
-        values.retain(|&value| seen.insert(value));
+        let mut seen = vec![false; model.value_count()];
+        values.retain(|value| seen.get_mut(value.index()).is_some_and(|seen| !std::mem::replace(seen, true)));
         for value in values {
             let place = model.value(value);
             if place.definition() == Definition::Input(model.main()) {
                 continue;
             }
-            let declared = place.declared.clone();
-            let fact = proved.get(value).cloned().unwrap_or_default();
+            let declared = place.declared.as_ref();
+            let fact = proved.get(value).unwrap_or(&nothing);
             let claim = claimed.and_then(|facts| facts.get(value));
-            let mut writer = Writer { scope: &scope, names, spelling: &spelling, claims: false };
-            if let Some(mut ty) = writer.merged(&fact, claim, declared.as_ref()) {
+            writer.claims = false;
+            if let Some(mut ty) = writer.merged(fact, claim, declared) {
                 if counts.contains(&value) {
                     forget_length(&mut ty);
                 }
                 if unstated.contains(&value) {
-                    keep_shape(&mut ty, declared.as_ref());
+                    keep_shape(&mut ty, declared);
                 }
                 if let (true, Definition::Node(node, _)) = (writer.claims, place.definition()) {
                     let reason = format!("part of the shape of '{}' is written as claimed, and not proved", place.name);
@@ -196,6 +202,8 @@ struct Writer<'w> {
     spelling: &'w Spelling<'w>,
     /// Whether a claim was taken.
     claims: bool,
+    /// Sizes of which nobody claims anything, as they are written. They are few in most models.
+    known: FxHashMap<Dim, DimClaim>,
 }
 
 impl Writer<'_> {
@@ -243,6 +251,18 @@ impl Writer<'_> {
     }
 
     fn written(&mut self, proved: &Dim, claim: Option<&Dim>, declared: Option<&DeclaredDim>) -> DeclaredDim {
+        if claim.is_some() || declared.is_some() {
+            return self.written_anew(proved, claim, declared);
+        }
+        if let Some(claim) = self.known.get(proved) {
+            return DeclaredDim { claim: claim.clone(), extra: Extra::new() };
+        }
+        let written = self.written_anew(proved, None, None);
+        self.known.insert(proved.clone(), written.claim.clone());
+        written
+    }
+
+    fn written_anew(&mut self, proved: &Dim, claim: Option<&Dim>, declared: Option<&DeclaredDim>) -> DeclaredDim {
         let scope = self.scope;
         let extra = declared.map_or_else(Extra::new, |declared| declared.extra.clone());
         let possible = |claim: &&DimClaim| match claim {

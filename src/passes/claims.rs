@@ -16,19 +16,24 @@ use super::spelling::{Spelling, short_text};
 /// The values that have a claim, each once. The main graph's outputs come first, because authors name their sizes by hand, and the first name
 /// for a size is the one that is used.
 fn claimed_values(model: &Model) -> Vec<ValueId> {
-    let mut values = model.graph(model.main()).outputs().to_vec();
-    for graph in live_graphs(model) {
-        values.extend(model.graph(graph).outputs());
-        values.extend(model.graph(graph).inputs());
-        values.extend(model.graph(graph).initializers());
-        let nodes = model.graph(graph).nodes().filter_map(|id| model.node(id));
-        values.extend(nodes.flat_map(|node| node.outputs().iter().flatten().copied().collect::<Vec<_>>()));
-    }
-    let mut seen = FxHashSet::default();
-    values.retain(|&value| {
+    let mut seen = vec![false; model.value_count()];
+    let mut values = Vec::new();
+    let mut add = |&value: &ValueId| {
         let place = model.value(value);
-        place.declared.is_some() && place.definition() != Definition::Input(model.main()) && seen.insert(value)
-    });
+        if place.declared.is_some()
+            && place.definition() != Definition::Input(model.main())
+            && seen.get_mut(value.index()).is_some_and(|seen| !std::mem::replace(seen, true))
+        {
+            values.push(value);
+        }
+    };
+    model.graph(model.main()).outputs().iter().for_each(&mut add);
+    for graph in live_graphs(model) {
+        let held = model.graph(graph);
+        held.outputs().iter().chain(held.inputs()).chain(held.initializers()).for_each(&mut add);
+        let nodes = held.nodes().filter_map(|id| model.node(id));
+        nodes.for_each(|node| node.outputs().iter().flatten().for_each(&mut add));
+    }
     values
 }
 
@@ -247,18 +252,18 @@ impl Names {
     /// Whether a size has no name and contains symbols without a name.
     pub fn lacks(&self, scope: &Scope, dim: &Dim) -> bool {
         let nameless = |symbol| scope.is_fresh(symbol) && !self.symbols.contains(&symbol);
-        !self.of.contains_key(dim) && dim.symbols().into_iter().any(nameless)
+        !self.of.contains_key(dim) && dim.has_symbol(nameless)
     }
 
     /// Whether a size is a number or an expression in the symbols of the inputs.
     pub fn is_exact(&self, dim: &Dim) -> bool {
-        dim.symbols().iter().all(|symbol| self.inputs.contains(symbol))
+        !dim.has_symbol(|symbol| !self.inputs.contains(&symbol))
     }
 }
 
 /// Whether a size contains symbols that inference made and nobody named.
 pub fn is_vague(scope: &Scope, dim: &Dim) -> bool {
-    dim.symbols().into_iter().any(|symbol| scope.is_fresh(symbol))
+    dim.has_symbol(|symbol| scope.is_fresh(symbol))
 }
 
 /// Whether a node of the main graph computes the value, so that every run does.

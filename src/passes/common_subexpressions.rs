@@ -76,7 +76,7 @@ fn again(
         }
     }
     if !constants.is_empty() {
-        nodes.extend(initializers(model, main, Some(&constants), seen, edits));
+        nodes.extend(initializers(model, main, Some(&constants), (seen, &mut Vec::new()), edits));
     }
     let stand = |model: &Model, id: NodeId| {
         let is_here = model.node(id).is_some_and(|node| node.graph() == main);
@@ -111,6 +111,8 @@ struct Seen {
     nodes: FxHashMap<u64, Vec<NodeId>>,
     tensors: FxHashMap<u64, Vec<ValueId>>,
     log: Vec<(bool, u64)>,
+    /// Initializers of subgraphs that are closed, which those of others may equal. Smaller ones than [`WORTH_SHARING`] are not kept.
+    elsewhere: FxHashMap<u64, Vec<ValueId>>,
     /// Operands of nodes with bodies that must get no further readers.
     moved: FxHashSet<ValueId>,
     /// Whether there are quantizations, which may come to read constants without being changed.
@@ -161,7 +163,8 @@ fn in_graph(
     edits: &mut EditCounter,
 ) -> Result<(), Broken> {
     let mark = seen.log.len();
-    initializers(model, graph, None, seen, edits);
+    let mut own = Vec::new();
+    initializers(model, graph, None, (seen, &mut own), edits);
     for id in model.topological(graph)? {
         let Some(node) = model.node(id) else { continue };
         let inner: Vec<GraphId> = node.subgraphs().collect();
@@ -185,6 +188,12 @@ fn in_graph(
     }
     if graph != model.main() {
         seen.close(mark);
+        for (hash, value) in own {
+            let alike = seen.elsewhere.entry(hash).or_default();
+            if alike.len() < MOST_ALIKE {
+                alike.push(value);
+            }
+        }
     }
     Ok(())
 }
@@ -284,12 +293,15 @@ fn hash_of(node: &Node) -> u64 {
 /// How many different tensors of one sample are told apart; more are left alone.
 const MOST_ALIKE: usize = 16;
 
-/// Merges the initializers of a graph, or those of them that have changed, with equal ones. Returns the nodes that read others now.
+/// Initializers of so many bytes in two bodies become one of the root graph; smaller ones may stay beside their readers.
+const WORTH_SHARING: usize = 256;
+
+/// Merges the initializers of a graph, or those of them that have changed, with equal ones. `inner` gets what is kept in a subgraph. Returns the nodes that read others now.
 fn initializers(
     model: &mut Model,
     graph: GraphId,
     changed: Option<&FxHashSet<ValueId>>,
-    seen: &mut Seen,
+    (seen, inner): (&mut Seen, &mut Vec<(u64, ValueId)>),
     edits: &mut EditCounter,
 ) -> Vec<NodeId> {
     let mut gone = FxHashSet::default();
@@ -303,14 +315,22 @@ fn initializers(
         }
         let Some(tensor) = place.constant_tensor() else { continue };
         let hash = tensor.hash_sample();
-        let first = seen.tensors.get(&hash).and_then(|found| {
-            let is_same = |other: ValueId| model.value(other).tensor().is_some_and(|other| other.same(tensor));
-            found.iter().copied().find(|&other| other != value && is_same(other))
-        });
+        let is_same = |other: ValueId| model.value(other).tensor().is_some_and(|other| other.same(tensor));
+        let visible = seen.tensors.get(&hash);
+        let first = visible.and_then(|found| found.iter().copied().find(|&other| other != value && is_same(other)));
+        let apart = || seen.elsewhere.get(&hash).and_then(|found| found.iter().copied().find(|&other| is_same(other)));
+        let (first, hidden) = match first {
+            None if !place.pinned => (apart(), true),
+            visible => (visible, false),
+        };
         match first {
             Some(first) => {
                 if !edits.take(NAME, || format!("initializer '{}'", model.value(value).name)) {
                     break;
+                }
+                if hidden {
+                    model.raise_initializer(first);
+                    seen.tensors.entry(hash).or_default().insert(0, first);
                 }
                 readers.extend(model.users(value).into_iter().map(|(reader, _)| reader));
                 model.replace_uses(value, first);
@@ -321,6 +341,9 @@ fn initializers(
                 if alike.len() < MOST_ALIKE && !alike.contains(&value) {
                     alike.push(value);
                     seen.log.push((false, hash));
+                    if graph != model.main() && !place.pinned && tensor.byte_len() >= WORTH_SHARING {
+                        inner.push((hash, value));
+                    }
                 }
             }
         }

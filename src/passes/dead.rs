@@ -77,6 +77,28 @@ impl Reads {
     }
 }
 
+/// The nodes of the main graph that an output depends on, be it through a body.
+pub(super) fn live_nodes(model: &Model) -> FxHashSet<NodeId> {
+    let main = model.main();
+    let pinned = model.graph(main).nodes().filter_map(|id| Some((id, model.node(id)?))).filter(|(_, node)| {
+        node.outputs().iter().flatten().any(|&value| model.value(value).pinned) || node.outputs().is_empty()
+    });
+    let mut open: Vec<NodeId> = pinned.map(|(id, _)| id).collect();
+    open.extend(model.graph(main).outputs().iter().filter_map(|&value| model.value(value).producer()));
+    let (mut live, mut seen) = (FxHashSet::default(), FxHashSet::default());
+    while let Some(id) = open.pop() {
+        let Some(node) = model.node(id).filter(|_| seen.insert(id)) else { continue };
+        if node.graph() == main {
+            live.insert(id);
+        }
+        open.extend(node.inputs().iter().flatten().filter_map(|&value| model.value(value).producer()));
+        for graph in node.subgraphs() {
+            open.extend(model.graph(graph).outputs().iter().filter_map(|&value| model.value(value).producer()));
+        }
+    }
+    live
+}
+
 /// The main graph and every subgraph below it, outermost first.
 pub(super) fn live_graphs(model: &Model) -> Vec<GraphId> {
     graphs_below(model, model.main())

@@ -166,7 +166,10 @@ fn fold(
         Told::Doing(what) => watch(what),
         Told::Note(note) => notes.push(note),
     })?;
-    let broken = work.untouched.broken();
+    let mut broken = work.untouched.broken();
+    let mut calls: Vec<NodeId> = walk.failing_calls.iter().copied().collect();
+    calls.sort_unstable();
+    broken.extend(calls);
     if options.fold && !run.skips(function_bodies::NAME) && model.functions().next().is_some() {
         function_bodies::fold_bodies(model, &walk.facts, &mut run, &pipeline::INFER, &passes)?;
     }
@@ -302,9 +305,11 @@ fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> 
 /// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
 fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
     const ROUNDS: usize = 3;
+    let live = dead::live_nodes(model);
+    let computed: Vec<NodeId> = model.graph(model.main()).nodes().filter(|id| live.contains(id)).collect();
     for _ in 0..ROUNDS {
         walk.infer_main(model)?;
-        if !walk.learn(model) {
+        if !walk.learn(model, &computed) {
             break;
         }
         walk.events.clear();
@@ -318,7 +323,7 @@ fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
 fn claimed(model: &Model, walk: &Walk, options: &Options) -> Result<Option<Facts>, RunError> {
     let complete = |fact: Option<&Fact>| {
         let dims = fact.and_then(Fact::shape);
-        dims.is_some_and(|dims| !dims.iter().any(|dim| dim.symbols().into_iter().any(|s| walk.scope().is_fresh(s))))
+        dims.is_some_and(|dims| !dims.iter().any(|dim| dim.has_symbol(|symbol| walk.scope().is_fresh(symbol))))
     };
     let nodes = dead::live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>());
     let mut values = nodes.filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten().copied());

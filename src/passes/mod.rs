@@ -13,6 +13,7 @@ mod edits;
 mod extract;
 mod fold;
 mod function_bodies;
+mod hoist;
 mod inline;
 mod manager;
 mod opaque;

@@ -99,6 +99,9 @@ options! {
     detailed: bool = false;
     /// Whether declared shapes of results are premises like what is proved. They are often wrong.
     trust_declared_shapes: bool = false;
+    /// How many nodes more a model may have because loops that are known to run a few times are written out. With 0 none is where that takes
+    /// more nodes than go.
+    unroll: usize = 0;
     /// Whether dequantized constants become floats where they are computed with. Otherwise they stay integers and scales, which is what
     /// runtimes look for, and a fraction of the bytes.
     fold_dequantize: bool = false;

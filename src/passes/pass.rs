@@ -68,6 +68,8 @@ pub(super) struct Run {
     pub profile: Profile,
     /// Each run of a pass that made edits, and how many there were then.
     pub ends: Vec<(&'static str, usize)>,
+    /// How many nodes more there are because loops were unrolled.
+    pub unrolled: usize,
 }
 
 /// Whether a rule or pass is to be left out. Those that no rule list names, such as folding, go on where only some are to be used.
@@ -82,7 +84,14 @@ impl Run {
     /// A run of the passes under these options, which may make as many edits as the counter allows.
     pub(super) fn new(options: &Options, edits: EditCounter) -> Self {
         let rules = RuleSet::new(&|name| !skips(options, name), options.exact);
-        Run { options: options.clone(), rules, edits, profile: Profile::new(options.measure_memory), ends: Vec::new() }
+        Run {
+            options: options.clone(),
+            rules,
+            edits,
+            profile: Profile::new(options.measure_memory),
+            ends: Vec::new(),
+            unrolled: 0,
+        }
     }
 
     /// Whether a rule or pass is to be left out.

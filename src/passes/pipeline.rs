@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashSet;
 
-use super::inline::{branches, loops};
+use super::inline::{branches, carried, loops, unroll};
 use super::outcome::RunError;
 use super::pass::{Pass, Run, Work};
-use super::{chains, common_subexpressions, dead, fold, quantization, shape_reads, simplify, value_numbering};
+use super::{chains, common_subexpressions, dead, fold, hoist, quantization, shape_reads, simplify, value_numbering};
 use crate::ir::{Facts, Model, NodeId, ValueId};
 use crate::ops::{Event, EventKind};
 
@@ -59,10 +59,22 @@ pub const PASSES: &[Pass] = &[
         run: inline_branches,
     },
     Pass {
+        name: carried::NAME,
+        does: "Takes values out of what a Loop or Scan carries that never change, or that nothing needs.",
+        stage: 0,
+        run: uncarry,
+    },
+    Pass {
         name: loops::NAME,
         does: "Replaces a Loop or Scan whose body runs once, or never.",
         stage: 0,
         run: inline_loops,
+    },
+    Pass {
+        name: unroll::NAME,
+        does: "Replaces a Loop or Scan whose body runs a few times by copies of it.",
+        stage: 0,
+        run: unroll_loops,
     },
     Pass { name: dead::NAME, does: "Removes nodes and initializers that nothing reads.", stage: 0, run: remove_dead },
     Pass {
@@ -70,6 +82,12 @@ pub const PASSES: &[Pass] = &[
         does: "Tries the rules that take apart what other rules look for.",
         stage: 1,
         run: |work| rewrite(work, 1),
+    },
+    Pass {
+        name: hoist::NAME,
+        does: "Computes before a body what is the same in each iteration.",
+        stage: 1,
+        run: hoist_nodes,
     },
     Pass {
         name: "rewrite-last",
@@ -176,8 +194,7 @@ fn merge(work: &mut Work<'_>) -> Result<(), RunError> {
 }
 
 fn number(work: &mut Work<'_>) -> Result<(), RunError> {
-    let (model, facts, edits) = work.parts();
-    Ok(value_numbering::number(model, facts, edits)?)
+    Ok(value_numbering::number(work.model, &work.walk.facts, &work.untouched, &mut work.run.edits)?)
 }
 
 fn read_shapes(work: &mut Work<'_>) -> Result<(), RunError> {
@@ -190,8 +207,23 @@ fn inline_branches(work: &mut Work<'_>) -> Result<(), RunError> {
     Ok(branches::inline(model, facts, edits)?)
 }
 
+fn uncarry(work: &mut Work<'_>) -> Result<(), RunError> {
+    Ok(carried::uncarry(work.model, &work.walk.facts, &work.untouched, &mut work.run.edits)?)
+}
+
 fn inline_loops(work: &mut Work<'_>) -> Result<(), RunError> {
     Ok(loops::inline(work.model, &work.walk.facts, &work.walk.trips, &mut work.run.edits)?)
+}
+
+fn unroll_loops(work: &mut Work<'_>) -> Result<(), RunError> {
+    let extra = work.run.options.unroll.saturating_sub(work.run.unrolled);
+    let edits = (&work.untouched, &mut work.run.edits);
+    work.run.unrolled += unroll::inline(work.model, &work.walk.facts, &work.walk.trips, extra, edits)?;
+    Ok(())
+}
+
+fn hoist_nodes(work: &mut Work<'_>) -> Result<(), RunError> {
+    Ok(hoist::hoist(work.model, &work.walk.facts, &work.walk.surely, (&work.untouched, &mut work.run.edits))?)
 }
 
 fn remove_dead(work: &mut Work<'_>) -> Result<(), RunError> {

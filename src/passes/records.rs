@@ -86,6 +86,59 @@ pub const RECORDS: &[Record] = &[
         operators: &["Loop", "Scan"],
     },
     Record {
+        name: "carried-value",
+        law: "a value that each iteration hands on unchanged is the initial one, and what nothing needs is not carried",
+        sentence: "What a Loop or Scan carries and leaves for nothing is neither carried nor left.",
+        premises: &[
+            (
+                "for-nothing",
+                "the body hands the value on as it found it, or neither the condition nor what is read needs it",
+            ),
+            (
+                "copied",
+                "what the body reads outside instead is proved to be numbers: sequences, optionals and strings move into it",
+            ),
+        ],
+        exact: true,
+        operators: &["Loop", "Scan"],
+    },
+    Record {
+        name: "unrolled-loop",
+        law: "a body that runs n times is its nodes n times, each copy reading what the one before carried on",
+        sentence: "A Loop or Scan that is decided to run a few times is written out where that takes no more nodes.",
+        premises: &[
+            ("few", "how often it runs is proved to be a number from 2 to 16"),
+            (
+                "pays",
+                "once what is known in each iteration is folded, no more nodes are made than go, but for as many as are allowed",
+            ),
+            (
+                "alike",
+                "copies of the nodes do what the nodes do time and again: all operators are known, none is random",
+            ),
+            ("known-ranks", "what is carried and what is left has one rank in all iterations, which is known"),
+            ("same-lengths", "all operands of a Scan are proved to have as many slices"),
+        ],
+        exact: true,
+        operators: &["Loop", "Scan"],
+    },
+    Record {
+        name: "hoisted-node",
+        law: "f(x) in each iteration of a body is f(x) before it, for an x from outside",
+        sentence: "What each iteration of a Loop or Scan computes alike is computed once before.",
+        premises: &[
+            ("invariant", "everything it reads is from outside of the body, or a constant"),
+            ("runs", "the body is proved to run, or the node cannot fail and computes at most 64 elements"),
+            (
+                "alike",
+                "the operator is known and not random, and no quantization, which runtimes look for beside its reader",
+            ),
+            ("not-given", "the body does not give the result away: it must compute that itself"),
+        ],
+        exact: true,
+        operators: &[],
+    },
+    Record {
         name: "size-chain",
         law: "integer tensors of one type and shape are equal where each element is the same expression in sizes",
         sentence: "All that is computed of sizes is computed anew in as few nodes as it takes.",

@@ -9,17 +9,20 @@ use super::dead::live_graphs;
 use super::edits::EditCounter;
 use super::untouched::Untouched;
 use crate::dim::count;
-use crate::ir::{Broken, Edit, Facts, Model, NodeId};
-use crate::ops::{Budget, Opset, newest_opset};
+use crate::ir::{Broken, Edit, Facts, Model, Node, NodeId};
+use crate::ops::{Budget, Operator, Opset, newest_opset, operator, operator_of};
 use crate::rewrite::{Idioms, LATE_RULES, Place, RULES, Rule, Taken};
 
 /// Rules by the operators they look at.
 type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
 
+/// The same for operators that the program knows, by where their entries lie.
+type ByEntry = FxHashMap<usize, Vec<&'static Rule>>;
+
 /// The rules in force.
 pub struct RuleSet {
     /// Those to be tried whenever, then one stage after the other those that wait.
-    stages: Vec<ByOperator>,
+    stages: Vec<(ByOperator, ByEntry)>,
     /// What computing new constants may cost in all.
     budget: Budget,
 }
@@ -35,16 +38,32 @@ impl RuleSet {
                     by_operator.entry(operator).or_default().push(rule);
                 }
             }
-            by_operator
+            let entries =
+                by_operator.iter().filter_map(|(name, rules)| Some((entry(operator("", name)?), rules.clone())));
+            let by_entry = entries.collect();
+            (by_operator, by_entry)
         };
         let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
         RuleSet { stages, budget: Budget::default() }
     }
 
-    /// The rules of a stage that look at an operator.
-    fn at(&self, stage: usize, operator: &str) -> Option<&[&'static Rule]> {
-        self.stages.get(stage)?.get(operator).map(Vec::as_slice)
+    /// The rules of a stage that look at a node.
+    fn at(&self, stage: usize, model: &Model, node: &Node) -> Option<&[&'static Rule]> {
+        let (by_operator, by_entry) = self.stages.get(stage)?;
+        let rules = match operator_of(model, node).filter(|operator| operator.domain.is_empty()) {
+            Some(operator) => by_entry.get(&entry(operator)),
+            None => match model.meaning(node) {
+                ("", name) => by_operator.get(name),
+                (domain, name) => by_operator.get(format!("{domain}.{name}").as_str()),
+            },
+        };
+        rules.map(Vec::as_slice)
     }
+}
+
+/// Where the entry of an operator lies.
+fn entry(operator: &'static Operator) -> usize {
+    std::ptr::from_ref(operator).addr()
 }
 
 /// Tries every rule of a stage at every node of the main graph and its subgraphs, once, but for those where all of them have declined and
@@ -121,18 +140,14 @@ fn at_node(
     // A rule may leave the node in place with other operands, and then another may apply.
     for _ in 0..8 {
         let Some(node) = model.node(id).filter(|_| edits.allows_more()) else { break };
-        let candidates = match model.meaning(node) {
-            ("", name) => rules.at(stage, name),
-            (domain, name) => rules.at(stage, &format!("{domain}.{name}")),
-        };
-        let Some(candidates) = candidates else {
+        let Some(candidates) = rules.at(stage, model, node) else {
             agenda.settle(stage, id);
             break;
         };
         let place = Place { model, facts, id, opset, budget: &rules.budget, taken };
         let is_permitted = |edit: &Edit| {
             let idioms = idioms.get_or_init(|| recognised(model, facts, rules));
-            idioms.permits(edit) && model.leaves_no_reader_behind(edit)
+            idioms.permits(edit) && model.leaves_no_reader_behind(edit) && model.leaves_one_definition(edit)
         };
         agenda.listen(model, facts);
         let mut is_refused = false;

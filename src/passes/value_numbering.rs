@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::dead::live_graphs;
 use super::edits::EditCounter;
+use super::untouched::Untouched;
 use crate::dim::Dim;
 use crate::ir::{Broken, Facts, GraphId, Model, NodeId, ValueId};
 use crate::ops::{Budget, Opset};
@@ -23,13 +24,14 @@ const MAX_LEN: usize = 64;
 /// What values of known content are told apart by: element type, shape and elements.
 type Key = (DType, Vec<usize>, Vec<Dim>);
 
-/// Merges values of equal symbolic content in the main graph and its subgraphs.
+/// Merges values of equal symbolic content in the main graph and its subgraphs. What nodes that are not to be touched give stays apart: a
+/// runtime may know more of the other value's shape.
 ///
 /// # Errors
 /// The model is inconsistent.
-pub fn number(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Result<(), Broken> {
+pub fn number(model: &mut Model, facts: &Facts, untouched: &Untouched, edits: &mut EditCounter) -> Result<(), Broken> {
     for graph in live_graphs(model) {
-        in_graph(model, facts, graph, edits)?;
+        in_graph(model, (facts, untouched), graph, edits)?;
     }
     Ok(())
 }
@@ -43,7 +45,12 @@ fn key(facts: &Facts, value: ValueId) -> Option<Key> {
     Some((fact.dtype()?, fact.static_shape()?, elements))
 }
 
-fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId, edits: &mut EditCounter) -> Result<(), Broken> {
+fn in_graph(
+    model: &mut Model,
+    (facts, untouched): (&Facts, &Untouched),
+    graph: GraphId,
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
     let mut first: FxHashMap<Key, ValueId> = FxHashMap::default();
     let mut counting: FxHashMap<Positions, ValueId> = FxHashMap::default();
     let opset = Opset::of(model, graph);
@@ -54,7 +61,7 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId, edits: &mut EditCo
         }
     }
     for id in model.topological(graph)? {
-        let Some(node) = model.node(id) else { continue };
+        let Some(node) = model.node(id).filter(|_| !untouched.contains(id)) else { continue };
         for value in node.outputs().iter().flatten().copied().collect::<Vec<_>>() {
             let known = match key(facts, value) {
                 Some(key) => *first.entry(key).or_insert(value),

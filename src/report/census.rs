@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use crate::ir::text::type_text;
-use crate::ir::{DeclaredType, DimClaim, Model, ValueId};
+use crate::ir::{DeclaredType, DimClaim, Model, Node, ValueId};
 use crate::ops::operator_of;
 
 /// What a model consists of, subgraphs included.
@@ -33,12 +35,25 @@ impl Census {
     /// Counts a model; names that are not among `known` were given by this program.
     pub(crate) fn knowing(model: &Model, known: &BTreeSet<String>) -> Self {
         let mut census = Census::default();
+        // Operators and sizes are few and nodes many, so what is said of either is worked out once: of an operator, how many nodes there are
+        // and whether nobody knows it, and of a size, whether this program named it.
+        // A known operator is told from others by where its entry lies.
+        let mut known_operators: FxHashMap<usize, (&Node, usize)> = FxHashMap::default();
+        let mut operators: FxHashMap<(&str, &str, &str), (&Node, usize, bool)> = FxHashMap::default();
+        let has_synonyms = model.has_synonyms();
+        let mut ours: FxHashMap<&str, bool> = FxHashMap::default();
         for graph in model.graphs().filter(|&graph| model.is_live(graph)) {
             census.initializers += model.graph(graph).initializers().len();
             for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
-                *census.operators.entry(node.operator()).or_default() += 1;
-                if operator_of(model, node).is_none() && model.function_of(node).is_none() {
-                    *census.unknown.entry(node.operator()).or_default() += 1;
+                match operator_of(model, node).filter(|_| !has_synonyms) {
+                    Some(operator) => {
+                        known_operators.entry(std::ptr::from_ref(operator).addr()).or_insert((node, 0)).1 += 1
+                    }
+                    None => {
+                        let key = (node.domain.as_str(), node.op_type.as_str(), node.overload.as_str());
+                        let is_unknown = || operator_of(model, node).is_none() && model.function_of(node).is_none();
+                        operators.entry(key).or_insert_with(|| (node, 0, is_unknown())).1 += 1;
+                    }
                 }
                 for &value in node.outputs().iter().flatten() {
                     let declared = model.value(value).declared.as_ref();
@@ -46,13 +61,23 @@ impl Census {
                         continue;
                     }
                     census.tensors += 1;
-                    let shape = declared.and_then(DeclaredType::shape);
-                    let whole = shape.is_some_and(|dims| dims.iter().all(|dim| dim.claim != DimClaim::Unknown));
-                    census.shaped += usize::from(whole);
-                    let ours = |dim: &DimClaim| identifiers(dim).any(|name| !known.contains(name));
-                    let is_named = shape.is_some_and(|dims| dims.iter().any(|dim| ours(&dim.claim)));
-                    census.named += usize::from(whole && is_named);
+                    let Some(dims) = declared.and_then(DeclaredType::shape) else { continue };
+                    if dims.iter().any(|dim| dim.claim == DimClaim::Unknown) {
+                        continue;
+                    }
+                    census.shaped += 1;
+                    let is_ours = |text| identifiers(text).any(|name| !known.contains(name));
+                    let mut texts = dims.iter().filter_map(|dim| text_of(&dim.claim));
+                    census.named += usize::from(texts.any(|text| *ours.entry(text).or_insert_with(|| is_ours(text))));
                 }
+            }
+        }
+        let known_operators = known_operators.into_values().map(|(node, count)| (node, count, false));
+        // Each is put in its place in a table that is in order.
+        for (node, count, is_unknown) in known_operators.chain(operators.into_values()) {
+            *census.operators.entry(node.operator()).or_default() += count;
+            if is_unknown {
+                *census.unknown.entry(node.operator()).or_default() += count;
             }
         }
         census
@@ -131,15 +156,20 @@ pub(crate) fn input_names(model: &Model) -> BTreeSet<String> {
 
 fn names_in<'v>(model: &Model, values: impl Iterator<Item = &'v ValueId>) -> BTreeSet<String> {
     let shapes = values.filter_map(|&value| model.value(value).declared.as_ref().and_then(DeclaredType::shape));
-    shapes.flatten().flat_map(|dim| identifiers(&dim.claim)).map(str::to_string).collect()
+    let texts: FxHashSet<&str> = shapes.flatten().filter_map(|dim| text_of(&dim.claim)).collect();
+    texts.into_iter().flat_map(identifiers).map(str::to_string).collect()
+}
+
+/// What a size is declared as, if that is text.
+fn text_of(claim: &DimClaim) -> Option<&str> {
+    match claim {
+        DimClaim::Param(text) => Some(text),
+        _ => None,
+    }
 }
 
 /// The names in a declared size; those of functions are none.
-fn identifiers(claim: &DimClaim) -> impl Iterator<Item = &str> {
-    let text = match claim {
-        DimClaim::Param(text) => text.as_str(),
-        _ => "",
-    };
+fn identifiers(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let words = text.split(move |c| !is_part(c));
     words.filter(|word| word.starts_with(|c: char| c.is_alphabetic() || c == '_') && !FUNCTIONS.contains(word))

@@ -4,7 +4,8 @@
 use super::build::Build;
 use super::{Place, Rule};
 use crate::dim::Dim;
-use crate::ir::{Edit, Node, Type, ValueId};
+use crate::ir::{Edit, NewNode, Node, Type, ValueId};
+use crate::ops::axis_in;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -27,6 +28,64 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["SequenceAt"],
         apply: element_of_parts,
+    },
+    Rule {
+        name: "part-of-split",
+        law: "SequenceAt(SplitToSequence(x; sizes s₀, s₁, …), i) = x[s₀ + … + sᵢ₋₁ : s₀ + … + sᵢ]",
+        sentence: "A part of a tensor that is taken out of a sequence is a slice of the tensor.",
+        premises: &[
+            (
+                "decided-places",
+                "the sizes of the parts and the index are constants, and there is such a part among those named",
+            ),
+            ("keeps-axis", "keepdims is 1, or the sizes are a vector, where it says nothing"),
+            (
+                "is-there",
+                "the axis is proved to reach as far: where it does not, there is no such part, and a slice takes less",
+            ),
+        ],
+        exact: true,
+        operators: &["SequenceAt"],
+        apply: part_of_split,
+    },
+    Rule {
+        name: "parts-together",
+        law: "ConcatFromSequence(SplitToSequence(x; axis); axis, new_axis = 0) = x",
+        sentence: "What is taken apart and put together along the same axis is what it was.",
+        premises: &[
+            ("same-axis", "both are along one axis, which stays"),
+            ("some-parts", "the axis is proved to hold something: there is nothing to concatenate otherwise"),
+            ("decided-sizes", "the sizes of the parts are constants, and proved to be those of the axis"),
+        ],
+        exact: true,
+        operators: &["ConcatFromSequence"],
+        apply: parts_together,
+    },
+    Rule {
+        name: "insert-into-known",
+        law: "SequenceInsert(SequenceConstruct(…, aⱼ₋₁, aⱼ, …), x, j) = SequenceConstruct(…, aⱼ₋₁, x, aⱼ, …)",
+        sentence: "A sequence that a tensor is put into is made with it.",
+        premises: &[
+            ("known-elements", "the sequence is made of at most 256 tensors, or of none"),
+            ("decided-place", "the place is a constant within the sequence, or left out: at the end"),
+            ("one-reader", "nothing else reads the sequence"),
+        ],
+        exact: true,
+        operators: &["SequenceInsert"],
+        apply: insert_into_known,
+    },
+    Rule {
+        name: "erase-from-known",
+        law: "SequenceErase(SequenceConstruct(…, aⱼ₋₁, aⱼ, aⱼ₊₁, …), j) = SequenceConstruct(…, aⱼ₋₁, aⱼ₊₁, …)",
+        sentence: "A sequence that a tensor is taken out of is made without it.",
+        premises: &[
+            ("known-elements", "the sequence is made of 2 to 256 tensors"),
+            ("decided-place", "the place is a constant within the sequence, or left out: at the end"),
+            ("one-reader", "nothing else reads the sequence"),
+        ],
+        exact: true,
+        operators: &["SequenceErase"],
+        apply: erase_from_known,
     },
     Rule {
         name: "concat-of-sequence",
@@ -68,9 +127,7 @@ fn made_of<'a>(place: &Place<'a>, operator: &str) -> Option<&'a Node> {
 fn element_of_sequence(place: &Place<'_>) -> Option<Edit> {
     let elements = made_of(place, "SequenceConstruct")?.inputs();
     let [index] = place.const_ints(place.input(1)?)?.try_into().ok()?;
-    let count = i64::try_from(elements.len()).ok()?;
-    let at = if index < 0 { index.checked_add(count)? } else { index };
-    let element = elements.get(usize::try_from(at).ok()?)?;
+    let element = elements.get(place_in(index, elements.len())?)?;
     place.forward((*element)?)
 }
 
@@ -83,6 +140,143 @@ fn element_of_parts(place: &Place<'_>) -> Option<Edit> {
     }
     let axis = split.int("axis", 0)?;
     place.instead(place.edit()?, Build::gather(data, index, axis))
+}
+
+/// What a SplitToSequence takes apart, along which axis, and the sizes of the parts: a number for each, or one for all.
+struct Parts {
+    data: ValueId,
+    axis: usize,
+    sizes: Sizes,
+}
+
+enum Sizes {
+    Each(i64),
+    List(Vec<i64>),
+}
+
+impl Parts {
+    /// The parts of the sequence that is the first operand, where they keep the axis and their sizes are constants.
+    fn of(place: &Place<'_>) -> Option<Parts> {
+        let split = made_of(place, "SplitToSequence")?;
+        let data = split.input(0)?;
+        let axis = axis_in(split.int("axis", 0)?, place.shape(data)?.len()).ok()?;
+        let keeps = split.int("keepdims", 1)? != 0;
+        let sizes = match split.input(1) {
+            None => Sizes::Each(1),
+            Some(sizes) => match (place.shape(sizes)?, place.const_ints(sizes)?) {
+                ([], one) => Sizes::Each(*one.first()?),
+                (_, list) => Sizes::List(list),
+            },
+        };
+        let positive = match &sizes {
+            Sizes::Each(size) => *size > 0 && keeps,
+            Sizes::List(list) => list.iter().all(|&size| size >= 0),
+        };
+        positive.then_some(Parts { data, axis, sizes })
+    }
+
+    /// Where part `index` begins and ends, were the axis long enough.
+    fn range(&self, index: i64) -> Option<(i64, i64)> {
+        match &self.sizes {
+            Sizes::Each(size) if index >= 0 => {
+                Some((index.checked_mul(*size)?, index.checked_add(1)?.checked_mul(*size)?))
+            }
+            Sizes::Each(_) => None,
+            Sizes::List(list) => {
+                let at = place_in(index, list.len())?;
+                let sum = |sizes: &[i64]| sizes.iter().try_fold(0i64, |sum, &size| sum.checked_add(size));
+                Some((sum(list.get(..at)?)?, sum(list.get(..=at)?)?))
+            }
+        }
+    }
+}
+
+/// A place in a list of so many, counted from the end if negative.
+fn place_in(index: i64, count: usize) -> Option<usize> {
+    let at = if index < 0 { index.checked_add(i64::try_from(count).ok()?)? } else { index };
+    usize::try_from(at).ok().filter(|&at| at < count)
+}
+
+fn part_of_split(place: &Place<'_>) -> Option<Edit> {
+    let parts = Parts::of(place)?;
+    let [index] = place.const_ints(place.input(1)?)?.try_into().ok()?;
+    let (begin, end) = parts.range(index)?;
+    let size = place.shape(parts.data)?.get(parts.axis)?;
+    // The last of equal parts may be shorter.
+    let reaches = match &parts.sizes {
+        Sizes::Each(_) => begin.checked_add(1)?,
+        Sizes::List(_) => end,
+    };
+    if !place.scope().ge(size, &Dim::constant(reaches)).is_yes() {
+        return None;
+    }
+    let mut edit = place.edit()?;
+    let axis = i64::try_from(parts.axis).ok()?;
+    let node =
+        place.build(&mut edit, place.output(0)?).slice(parts.data, vec![begin], vec![end], vec![axis], vec![1])?;
+    place.instead(edit, node)
+}
+
+fn parts_together(place: &Place<'_>) -> Option<Edit> {
+    let (parts, node) = (Parts::of(place)?, place.node()?);
+    let shape = place.shape(parts.data)?;
+    // It has no default.
+    let axis = node.attribute("axis").and(node.int("axis", 0))?;
+    if node.int("new_axis", 0)? != 0 || axis_in(axis, shape.len()).ok()? != parts.axis {
+        return None;
+    }
+    let size = shape.get(parts.axis)?;
+    let whole = match &parts.sizes {
+        Sizes::Each(_) => place.scope().ge(size, &Dim::constant(1)).is_yes(),
+        Sizes::List(list) => {
+            let sum = list.iter().try_fold(0i64, |sum, &size| sum.checked_add(size))?;
+            !list.is_empty() && place.scope().eq(size, &Dim::constant(sum)).is_yes()
+        }
+    };
+    if whole { place.forward(parts.data) } else { None }
+}
+
+/// Longer sequences are left alone: each tensor that is put in or taken out writes the whole list anew.
+const MOST_ELEMENTS: usize = 256;
+
+/// What the sequence that is the first operand is made of, if nothing else reads it.
+fn elements_of(place: &Place<'_>) -> Option<Vec<Option<ValueId>>> {
+    let sequence = place.input(0)?;
+    if place.model.is_named(sequence) || place.model.users(sequence).len() != 1 {
+        return None;
+    }
+    let elements = match place.producer(sequence, "SequenceEmpty") {
+        Some(_) => Vec::new(),
+        None => made_of(place, "SequenceConstruct")?.inputs().to_vec(),
+    };
+    (elements.len() <= MOST_ELEMENTS).then_some(elements)
+}
+
+/// The number in an operand that may be left out; `None` if it is not known.
+fn told(place: &Place<'_>, slot: usize, otherwise: i64) -> Option<i64> {
+    match place.input(slot) {
+        None => Some(otherwise),
+        Some(value) => <[i64; 1]>::try_from(place.const_ints(value)?).ok().map(|[number]| number),
+    }
+}
+
+fn insert_into_known(place: &Place<'_>) -> Option<Edit> {
+    let mut elements = elements_of(place)?;
+    let count = elements.len();
+    let at = told(place, 2, i64::try_from(count).ok()?)?;
+    let at = if at < 0 { at.checked_add(i64::try_from(count).ok()?)? } else { at };
+    let at = usize::try_from(at).ok().filter(|&at| at <= count)?;
+    elements.insert(at, Some(place.input(1)?));
+    place.instead(place.edit()?, NewNode::new("SequenceConstruct", elements))
+}
+
+fn erase_from_known(place: &Place<'_>) -> Option<Edit> {
+    let mut elements = elements_of(place)?;
+    let at = place_in(told(place, 1, -1)?, elements.len())?;
+    elements.remove(at);
+    // An empty one would have to say of what type its elements are.
+    (!elements.is_empty()).then_some(())?;
+    place.instead(place.edit()?, NewNode::new("SequenceConstruct", elements))
 }
 
 fn concat_of_sequence(place: &Place<'_>) -> Option<Edit> {

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use super::build::axes;
 use super::{Place, Rule};
+use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, traits_of};
 use crate::tensor::Tensor;
@@ -29,9 +30,37 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("pays", "more nodes go than come: lookups of single places and other Unsqueezes make the axes themselves"),
     ],
     exact: false,
-    operators: &["Unsqueeze"],
+    operators: &["Unsqueeze", "Reshape"],
     apply: before_functions,
 }];
+
+/// The axes of size 1 that a node puts in, as they stand in its result, ascending: of an Unsqueeze, or of a Reshape that does nothing else.
+fn axes_put_in(place: &Place<'_>, node: &Node) -> Option<Vec<usize>> {
+    let mut axes = match node.is("Reshape") {
+        true => ones_between(place.scope(), place.shape(node.input(0)?)?, place.shape(node.output(0)?)?)?,
+        false if node.is("Unsqueeze") => place.read(node).ones()?,
+        false => return None,
+    };
+    axes.sort_unstable();
+    Some(axes)
+}
+
+/// The places of the sizes of `to` that are 1 and not in `from`, where all others are those of `from` in their order.
+fn ones_between(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<usize>> {
+    let mut rest = from.iter();
+    let mut next = rest.next();
+    let mut ones = Vec::new();
+    for (at, size) in to.iter().enumerate() {
+        if next.is_some_and(|own| own == size || scope.eq(own, size).is_yes()) {
+            next = rest.next();
+        } else if size.is_const(1) {
+            ones.push(at);
+        } else {
+            return None;
+        }
+    }
+    (next.is_none() && !ones.is_empty()).then_some(ones)
+}
 
 /// How many values are computed anew at most, and how many readers of one are looked at.
 const MOST: usize = 32;
@@ -45,7 +74,7 @@ enum Origin {
     Function,
     /// A lookup of a single place along the axis that is put in.
     Lookup,
-    /// An Unsqueeze, which puts these in as well.
+    /// An Unsqueeze, or a Reshape that is one, which puts these in as well.
     Unsqueeze(Vec<i64>),
     /// Anything else.
     Other,
@@ -55,7 +84,7 @@ enum Origin {
 struct Member {
     value: ValueId,
     origin: Origin,
-    /// The Unsqueezes that give it the axes.
+    /// The nodes that give it the axes.
     leaves: Vec<NodeId>,
     /// Whether something reads it that needs it without the axes.
     stays: bool,
@@ -72,8 +101,7 @@ struct Region<'a, 'p> {
 fn before_functions(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
     let rank = place.shape(value)?.len();
-    let mut axes = place.this()?.ones()?;
-    axes.sort_unstable();
+    let axes = axes_put_in(place, place.node()?)?;
     let mut region = Region { place, axes, rank, members: Vec::new() };
     if !place.opset.everything_broadcasts() || !matches!(region.origin(value)?, Origin::Function) {
         return None;
@@ -114,8 +142,7 @@ impl Region<'_, '_> {
             let single = place.constant(index).is_some_and(|index| index.rank() == 0);
             return Some(if single && self.axes == [axis] { Origin::Lookup } else { Origin::Other });
         }
-        if node.is("Unsqueeze") {
-            let inner = place.read(node).ones()?;
+        if let Some(inner) = axes_put_in(place, node) {
             return Some(Origin::Unsqueeze(self.together(&inner)?));
         }
         let own = traits_of(place.model, node).pointwise;
@@ -170,7 +197,7 @@ impl Region<'_, '_> {
         Some(())
     }
 
-    /// The Unsqueezes that give what is computed otherwise the axes, and whether something else than members reads it.
+    /// The nodes that give what is computed otherwise the axes, and whether something else than members reads it.
     fn readers_of_root(&self, value: ValueId) -> (Vec<NodeId>, bool) {
         let (mut leaves, mut stays) = (Vec::new(), false);
         if self.place.model.has_more_readers(value, MOST) {
@@ -206,13 +233,7 @@ impl Region<'_, '_> {
 
     /// Whether a node puts the axes in.
     fn is_leaf(&self, node: &Node) -> bool {
-        let own = |mut axes: Vec<usize>| {
-            axes.sort_unstable();
-            axes == self.axes
-        };
-        node.is("Unsqueeze")
-            && Some(node.graph()) == self.place.graph()
-            && self.place.read(node).ones().is_some_and(own)
+        Some(node.graph()) == self.place.graph() && axes_put_in(self.place, node).is_some_and(|axes| axes == self.axes)
     }
 
     /// The result of a node that computes by element.

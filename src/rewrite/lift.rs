@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         (
             "open-sizes",
             "a size of x is open, or nothing is added: where all are numbers, runtimes compute in rows anyway; or a Gemm \
-                multiplies what a layer normalization gives",
+                multiplies a Reshape of what a layer normalization gives",
         ),
         ("row-bias", "what is added is one number, or one for each column"),
         (
@@ -58,8 +58,8 @@ fn product_of_rows(place: &Place<'_>) -> Option<Edit> {
     let [_, inner] = place.shape(product.rows)? else { return None };
     let [_, outer] = place.shape(flat)? else { return None };
     let scope = place.scope();
-    let is_gemm = product.matmul.is_none();
-    if product.bias.is_some() && place.runs_in_rows(from) && !(is_gemm && is_normalized(place, whole)) {
+    let is_misread = product.matmul.is_none() && flatten.is("Reshape") && is_normalized(place, whole);
+    if product.bias.is_some() && place.runs_in_rows(from) && !is_misread {
         return None;
     }
     let equal = |a, b| scope.eq(a, b).is_yes();

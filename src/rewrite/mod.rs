@@ -114,6 +114,7 @@ pub const RULES: &[&[Rule]] = &[
     fuse::clamp::RULES,
     fuse::activation::RULES,
     fuse::normalization::RULES,
+    fuse::divided::RULES,
     fuse::scaled_attention::RULES,
     fuse::rotary::RULES,
     fuse::heads::RULES,

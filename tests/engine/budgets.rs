@@ -77,3 +77,18 @@ fn results_that_grow_the_model() {
     let told = explained("g () => (y) <int64[2] s = {10, 10}> { y = ConstantOfShape (s) }");
     assert!(!told.contains("declined"), "{told}");
 }
+
+/// A rule that writes a number for each place of a batch does not for a batch that only a shape is as large as.
+#[test]
+fn a_batch_that_no_memory_holds() {
+    let source = "<ir_version: 10, opset_import: [\"\" : 23]>
+        g (float[1099511627776,2,3,4] x) => (y, w, u)
+        <float[1,1,3,4] cos = {1,1,1,1,0.5,0.25,0.5,0.25,-0.5,0,-0.5,0},
+         float[3,4] sin = {0,0,0,0,0.75,1,0.75,1,0.125,-1,0.125,-1}, int64[2] h = {2, 2}>
+        { p = Mul (x, cos) x1, x2 = Split <axis = -1> (x, h) n = Neg (x2) r = Concat <axis = -1> (n, x1) q = Mul (sin, r)
+          y = Add (p, q) w = Sub (cos, y) u = Sub (sin, y) }";
+    let mut document = OnnxModel::of(text::parse(source).expect("the text is well formed"));
+    document.fold(&Options::default()).expect("the model folds");
+    let bytes = document.to_bytes().expect("the model is written").len();
+    assert!(bytes < 10_000, "{bytes}");
+}

@@ -114,3 +114,19 @@ fn functions_named_like_operators() {
     insta::assert_snapshot!(crate::support::written(document.model()));
     assert!(format!("{report:?}").contains("a function of this operator's name"));
 }
+
+#[test]
+fn a_loop_is_written_out_where_more_nodes_are_allowed() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[N] x, float[N, 3] z) => (y, s) {
+            y, s = Scan <num_scan_inputs = 1, scan_input_axes = [-1], scan_input_directions = [1], scan_output_axes = [1],
+                    scan_output_directions = [1], body: graph = b (float[N] a, float[N] v) => (float[N] e, float[N] u) {
+                e = Sub (a, v)
+                u = Mul (e, v)
+            }> (x, z)
+        }"#;
+    let with = |extra| support::folded(source, &Options::new().unroll(extra));
+    // One node in each of two places becomes three, three slices and three parts are taken, and put together once.
+    assert!(support::written(&with(9)).contains("Scan"));
+    insta::assert_snapshot!(support::written(&with(10)));
+}

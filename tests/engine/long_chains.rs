@@ -1,5 +1,7 @@
 //! Chains of nodes that are long, and the time and depth they take.
 
+use std::time::{Duration, Instant};
+
 use onnx_slice_fold::Options;
 
 use crate::support::{folded_unrun, operators};
@@ -18,4 +20,26 @@ fn a_long_chain_of_factors() {
     let (model, report) = folded_unrun(&source, &Options::default());
     assert_eq!(report.fired.get("constant-chain"), Some(&3999));
     assert_eq!(operators(&model), ["Relu", "Neg"]);
+}
+
+/// A value that very many nodes read is looked at by each of them without looking at all the others.
+#[test]
+fn many_columns_of_one_value() {
+    let count = 6000;
+    let mut constants = String::from("int64[1] axis = {1}");
+    let mut nodes = String::from("v = Relu (x) ");
+    for i in 0..count {
+        constants.push_str(&format!(", float c{i} = {{{i}.5}}"));
+        nodes.push_str(&format!("a{i} = Add (v, c{i}) u{i} = Unsqueeze (a{i}, axis) "));
+    }
+    let columns: Vec<String> = (0..count).map(|i| format!("u{i}")).collect();
+    let source = format!(
+        "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n] x) => (y) <{constants}> {{ {nodes} y = Concat <axis = 1> ({}) }}",
+        columns.join(", ")
+    );
+    let start = Instant::now();
+    let (model, _) = folded_unrun(&source, &Options::default());
+    // Generous: a second here, and minutes if every node looks at every other one.
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert_eq!(operators(&model).iter().filter(|name| *name == "Add").count(), count);
 }

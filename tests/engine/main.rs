@@ -19,6 +19,7 @@ mod inlining;
 mod long_chains;
 mod movement_random;
 mod naming;
+mod needs;
 mod normalization;
 mod opset;
 mod peer_traps;

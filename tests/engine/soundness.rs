@@ -1,6 +1,6 @@
 //! Models that were once folded wrongly, and variations of them. Each premise that failed stands above its tests.
 
-use onnx_slice_fold::ir::{Data, Model, text};
+use onnx_slice_fold::ir::{Data, DeclaredType, Model, text};
 use onnx_slice_fold::tensor::Tensor;
 use onnx_slice_fold::{OnnxModel, Options};
 
@@ -345,6 +345,34 @@ fn what_a_node_that_cannot_work_is_computed_from() {
     // This one cannot work whatever is reshaped.
     lacks(17, "g (float[a,b] x) => (y) <int64[1] one = {1}> { s = Shape (x)  t = Concat <axis = 0> (s, one)  r = Reshape (x, t)
         y = Cast (r) }", "Concat <");
+}
+
+#[test]
+fn what_counts_as_another_value_does_for_a_node_that_cannot_work() {
+    // A runtime knows the rank of what is reshaped, and not of what is expanded to the same.
+    keeps(18, "g (float[n,1] x) => (k) <int64 zero = {0}, int64 one = {1}, int64[2] rows = {-1,1}, int64[4,1] b = {3,3,3,3}, int64[1] last = {-1}> {
+        s = Shape (x)  n = Gather (s, zero)  i = Range (zero, n, one)  r = Reshape (i, rows)  e = Expand (r, s)  t = Transpose (b)
+        u = Unsqueeze (e, last)  v = Unsqueeze (t, last)  w = Expand (v, one)  k = Concat <axis = -1> (u, w) }", &["Expand (r, s)"]);
+}
+
+/// A runtime puts the nodes of a function in the place of its call: what the call gives may be what an inner node cannot work on.
+#[test]
+fn what_a_node_in_a_function_cannot_work_on_is_not_stated() {
+    let source = |axis: i64| {
+        format!("<ir_version: 8, opset_import: [\"\" : 17, \"own\" : 1]>
+        g (float[n,4] x, int64[1] given, bool p) => (z, float[] r) <int64[1] at = {{{axis}}}> {{
+            y, r = own.F (x, given, at)  z = If (p) <then_branch: graph = t () => (a) {{ a = Abs (y) }}, else_branch: graph = e () => (b) {{ b = Neg (y) }}> }}
+        <domain: \"own\", opset_import: [\"\" : 17]>
+        F (x, given, at) => (y, r) {{ r = ReduceSum <keepdims = 0> (x, given)  y = Unsqueeze (r, at) }}")
+    };
+    let options = Options::new().only(["reduction-keeping-axes"]);
+    let declared = |axis: i64| {
+        let (model, _) = crate::support::folded_unrun(&source(axis), &options);
+        let output = model.graph(model.main()).outputs()[1];
+        model.value(output).declared.as_ref().and_then(DeclaredType::shape).is_some()
+    };
+    assert!(declared(-2));
+    assert!(!declared(-3));
 }
 
 /// What the third operand is for is known to nobody; a Gemm would have taken it for its bias, and the bias for a fourth.

@@ -1,12 +1,11 @@
 //! Building and changing a model, one graph, node or value at a time. Whatever changes what reads what keeps the wiring true.
 
-use std::collections::BTreeSet;
-
 use rustc_hash::FxHashSet;
 
 use super::order::Order;
 use super::{Function, Graph, Model, Synonym, Vertex};
-use crate::ir::node::Mark;
+use crate::ir::node::{Mark, Values};
+use crate::ir::sequence::Sequence;
 use crate::ir::{
     Broken, Constant, CustomOperator, DeclaredType, Definition, Extra, FunctionId, GraphId, NewNode, Node, NodeId,
     Part, Value, ValueId,
@@ -47,7 +46,7 @@ impl Model {
             inputs: Vec::new(),
             outputs: Vec::new(),
             initializers: Vec::new(),
-            nodes: BTreeSet::new(),
+            nodes: Sequence::default(),
             order: Order::default(),
             sink,
         });
@@ -64,9 +63,9 @@ impl Model {
 
     /// A new value that nothing defines yet. Two values may have one name only in graphs that do not see each other.
     pub fn add_value(&mut self, name: impl Into<String>) -> ValueId {
-        let id = ValueId(self.values.len() as u32);
+        let id = ValueId::of(self.values.len() as u32);
         let name = name.into();
-        *self.names.entry(name.clone()).or_default() += 1;
+        self.give_name(&name, id);
         self.value_at.push(self.wiring.add_node(Vertex::Value));
         self.values.push(Value {
             name,
@@ -79,16 +78,33 @@ impl Model {
         id
     }
 
+    /// Takes note that a value, which may not be there yet, gets a name.
+    fn give_name(&mut self, name: &str, value: ValueId) {
+        match self.other_names.get_mut(name) {
+            Some(count) => *count += 1,
+            None => {
+                let values = &self.values;
+                self.names.insert(name, value, |value| name_in(values, value));
+            }
+        }
+    }
+
+    /// How often a name was given.
+    fn times_given(&self, name: &str) -> u32 {
+        let own = self.names.get(name, |value| name_in(&self.values, value)).map(|(_, count)| count);
+        own.or_else(|| self.other_names.get(name).copied()).unwrap_or(0)
+    }
+
     /// A name that no value has or had: `stem`, or `stem_1`, `stem_2`, …
     pub fn unused_name(&self, stem: &str) -> String {
-        if !stem.is_empty() && !self.names.contains_key(stem) {
+        if !stem.is_empty() && !self.has_name(stem) {
             return stem.to_string();
         }
         // Starting at how many values there are keeps this from counting up through names that are taken.
-        let mut n = if self.names.contains_key(&format!("{stem}_8")) { self.values.len() as u64 } else { 1 };
+        let mut n = if self.has_name(&format!("{stem}_8")) { self.values.len() as u64 } else { 1 };
         loop {
             let name = format!("{stem}_{n}");
-            if !self.names.contains_key(&name) {
+            if !self.has_name(&name) {
                 return name;
             }
             n += 1;
@@ -97,12 +113,16 @@ impl Model {
 
     /// Whether some value has or had the name, or it is reserved.
     pub fn has_name(&self, name: &str) -> bool {
-        self.names.contains_key(name)
+        self.times_given(name) > 0
     }
 
     /// Keeps a name from being given to a new value.
     pub fn reserve_name(&mut self, name: &str) {
-        *self.names.entry(name.to_string()).or_default() += 1;
+        if let Some((value, _)) = self.names.get(name, |value| name_in(&self.values, value)) {
+            self.give_name(name, value);
+        } else {
+            *self.other_names.entry(name.to_string()).or_default() += 1;
+        }
     }
 
     /// Gives a node another name.
@@ -116,8 +136,12 @@ impl Model {
     /// Gives a value another name.
     pub fn rename(&mut self, value: ValueId, name: impl Into<String>) {
         let name = name.into();
-        *self.names.entry(name.clone()).or_default() += 1;
         self.watch.changed(Part::Value(value));
+        let former = std::mem::take(&mut self.values[value.index()].name);
+        if let Some(count) = self.names.remove(&former, value) {
+            self.other_names.insert(former, count);
+        }
+        self.give_name(&name, value);
         self.values[value.index()].name = name;
     }
 
@@ -301,8 +325,8 @@ impl Model {
             attributes: new.attributes,
             extra: new.extra,
             graph,
-            inputs: new.inputs,
-            outputs: new.outputs,
+            inputs: Values::from_slice(&new.inputs),
+            outputs: Values::from_slice(&new.outputs),
             order,
             mark: Mark::default(),
         }));
@@ -374,6 +398,25 @@ impl Model {
         self.watch.changed(Part::Value(value));
         self.values[value.index()].definition = Definition::Nothing;
         self.stale += 1;
+    }
+
+    /// Gives a node these results, in place of those it had: some of them, in the same order. The others are then defined by nothing.
+    pub fn set_results(&mut self, node: NodeId, results: &[Option<ValueId>]) {
+        let at = self.node_at[node.index()];
+        let Some(place) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) else { return };
+        let before = std::mem::replace(&mut place.outputs, results.into());
+        self.watch.changed(Part::Node(node));
+        self.stale += before.len();
+        for value in before.into_iter().flatten() {
+            self.watch.changed(Part::Value(value));
+            self.values[value.index()].definition = Definition::Nothing;
+        }
+        for (slot, value) in results.iter().enumerate() {
+            let Some(value) = value else { continue };
+            self.values[value.index()].definition = Definition::Node(node, slot);
+            self.wiring.add_edge(at, self.value_at[value.index()], slot as u32);
+        }
+        self.relay_when_stale();
     }
 
     /// Hands what `value` is computed by over to `to`: the node then computes `to` in its place.
@@ -449,7 +492,7 @@ impl Model {
 
     /// Whether another value has or had this value's name.
     pub(in crate::ir) fn name_is_shared(&self, value: ValueId) -> bool {
-        self.names.get(&self.value(value).name).is_some_and(|&count| count > 1)
+        self.times_given(&self.value(value).name) > 1
     }
 
     /// Makes an initializer of one graph one of another.
@@ -471,4 +514,9 @@ impl Model {
         self.graphs[from.index()].nodes.remove(&(old, id));
         self.graphs[to.index()].nodes.insert((order, id));
     }
+}
+
+/// What a value is called; nothing if it is not there yet.
+fn name_in(values: &[Value], value: ValueId) -> &str {
+    values.get(value.index()).map_or("", |value| value.name.as_str())
 }

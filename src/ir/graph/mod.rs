@@ -9,12 +9,12 @@ mod order;
 mod reading;
 mod wiring;
 
-use std::collections::BTreeSet;
-
 use order::Order;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
 
+use super::by_name::ByName;
+use super::sequence::Sequence;
 use super::{CustomOperator, Extra, FunctionId, GraphId, NamedAttribute, Node, NodeId, Value, ValueId, Watch};
 
 /// One entry of `opset_import`.
@@ -39,7 +39,7 @@ pub struct Graph {
     inputs: Vec<ValueId>,
     outputs: Vec<ValueId>,
     initializers: Vec<ValueId>,
-    nodes: BTreeSet<((u32, u32), NodeId)>,
+    nodes: Sequence,
     order: Order,
     sink: NodeIndex,
 }
@@ -67,7 +67,7 @@ impl Graph {
 
     /// The nodes, in file order; see [`Model::topological`] for an order to compute in.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
-        self.nodes.iter().map(|&(_, node)| node)
+        self.nodes.iter()
     }
 
     /// How many nodes there are, those of subgraphs not counted.
@@ -131,8 +131,10 @@ pub struct Model {
     functions_by_name: FxHashMap<String, Vec<FunctionId>>,
     synonyms: Vec<Synonym>,
     custom: Vec<CustomOperator>,
-    /// How many values were ever given each name.
-    names: FxHashMap<String, u32>,
+    /// How often each name was given that a value has.
+    names: ByName,
+    /// The same of names that values had before, and of those that none may have.
+    other_names: FxHashMap<String, u32>,
     wiring: DiGraph<Vertex, u32, u32>,
     value_at: Vec<NodeIndex>,
     node_at: Vec<NodeIndex>,
@@ -167,7 +169,8 @@ impl Model {
             functions_by_name: FxHashMap::default(),
             synonyms: Vec::new(),
             custom: Vec::new(),
-            names: FxHashMap::default(),
+            names: ByName::default(),
+            other_names: FxHashMap::default(),
             wiring: DiGraph::default(),
             value_at: Vec::new(),
             node_at: Vec::new(),

@@ -17,9 +17,14 @@ impl Model {
         &mut self.watch
     }
 
+    /// Makes room in the notes of what is read for all there is now.
+    pub fn make_room_to_watch(&mut self) {
+        self.watch.make_room(self.nodes.len(), self.values.len(), self.graphs.len());
+    }
+
     /// Says that what is decided next depends on more than is worth noting.
     pub fn note_all_read(&self) {
-        self.watch.read(Part::Everything);
+        self.watch.read_everything();
     }
 
     /// The main graph.
@@ -35,7 +40,7 @@ impl Model {
 
     /// A graph.
     pub fn graph(&self, graph: GraphId) -> &Graph {
-        self.watch.read(Part::Graph(graph));
+        self.watch.read_graph(graph);
         &self.graphs[graph.index()]
     }
 
@@ -47,7 +52,7 @@ impl Model {
 
     /// A node, if it is still there.
     pub fn node(&self, node: NodeId) -> Option<&Node> {
-        self.watch.read(Part::Node(node));
+        self.watch.read_node(node);
         self.look_at(node)
     }
 
@@ -66,7 +71,7 @@ impl Model {
 
     /// A value.
     pub fn value(&self, value: ValueId) -> &Value {
-        self.watch.read(Part::Value(value));
+        self.watch.read_value(value);
         &self.values[value.index()]
     }
 

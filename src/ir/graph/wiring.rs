@@ -9,7 +9,7 @@
 use petgraph::Direction;
 
 use super::{Model, Vertex};
-use crate::ir::{GraphId, NodeId, Part, ValueId};
+use crate::ir::{GraphId, NodeId, ValueId};
 
 impl Model {
     /// The operands that read a value, in subgraphs too, as (node, slot), sorted.
@@ -42,7 +42,7 @@ impl Model {
 
     /// Whether some graph lists the value among its outputs. However many readers it has, this takes no longer.
     pub fn is_output(&self, value: ValueId) -> bool {
-        self.watch.read(Part::Value(value));
+        self.watch.read_value(value);
         self.listed.get(&value).is_some_and(|places| {
             let still =
                 |&(graph, slot): &(GraphId, usize)| self.graphs[graph.index()].outputs.get(slot) == Some(&value);
@@ -96,7 +96,7 @@ impl Model {
 
     fn readers(&self, value: ValueId) -> impl Iterator<Item = (Vertex, usize)> + '_ {
         use petgraph::visit::EdgeRef;
-        self.watch.read(Part::Value(value));
+        self.watch.read_value(value);
         let at = self.value_at[value.index()];
         self.wiring.edges_directed(at, Direction::Outgoing).filter_map(move |edge| {
             let (vertex, slot) = (self.wiring[edge.target()], *edge.weight() as usize);

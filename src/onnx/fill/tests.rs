@@ -141,3 +141,43 @@ fn a_source_that_is_cut_is_an_error() {
         }
     }
 }
+
+#[test]
+fn holes_stay_holes() {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+    const MIB: u64 = 1 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("m.onnx");
+    // Something at the beginning, in the middle, less than a hole apart from that, and a hole at the end.
+    let file = File::create(&path).unwrap();
+    for (at, byte) in [(0, 1), (20 * MIB + 5, 2), (20 * MIB + 600_000, 3)] {
+        file.write_all_at(&[byte; 70_000], at).unwrap();
+    }
+    file.set_len(64 * MIB).unwrap();
+    drop(file);
+    for (range, before) in [(0..64 * MIB, 0), (4096..64 * MIB - 1, 7), (2 * MIB..30 * MIB, 3), (30 * MIB..40 * MIB, 1)]
+    {
+        let source = open(&path).unwrap();
+        let target = dir.path().join("o");
+        let mut filler = Filler::new(NewFile::create(&target, None).unwrap(), Some(&source));
+        let payload = &source.bytes()[range.start as usize..range.end as usize];
+        filler.bytes(&vec![9; before]).unwrap();
+        filler.payload(payload).unwrap();
+        filler.bytes(b"end").unwrap();
+        filler.finish().unwrap();
+        filler.new.put_in_place().unwrap();
+        source.verify().unwrap();
+        assert!(std::fs::read(&target).unwrap() == [&vec![9; before], payload, b"end"].concat(), "{range:?}");
+        // Where the system keeps no holes in the source there is nothing to ask of the copy.
+        let blocks = |path: &std::path::Path| std::fs::metadata(path).unwrap().blocks() * 512;
+        assert!(blocks(&path) > 8 * MIB || blocks(&target) < 8 * MIB, "{range:?}: {} bytes", blocks(&target));
+    }
+    // A hole is the last of the file.
+    let source = open(&path).unwrap();
+    let target = dir.path().join("o");
+    let mut filler = Filler::new(NewFile::create(&target, None).unwrap(), Some(&source));
+    filler.payload(&source.bytes()[30 * MIB as usize..]).unwrap();
+    filler.finish().unwrap();
+    filler.new.put_in_place().unwrap();
+    assert_eq!(std::fs::metadata(&target).unwrap().len(), 34 * MIB);
+}

@@ -125,7 +125,7 @@ impl Import<'_> {
 
     fn subgraph(&mut self, proto: GraphProto, step: Descent, depth: usize) -> Result<GraphId, ImportError> {
         let graph = self.model.add_graph("", None);
-        self.within(step, |import| import.graph(graph, proto, depth + 1))?;
+        self.within(step, |import| import.graph(graph, proto, (&[], &[]), depth + 1))?;
         Ok(graph)
     }
 

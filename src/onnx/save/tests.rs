@@ -22,7 +22,7 @@ fn files(dir: &Path) -> Vec<String> {
 
 fn parts<'a>(model: &'a ModelProto, unknown: &'a UnknownFields) -> Parts<'a> {
     static NONE: DeferredPayloads = DeferredPayloads::new();
-    Parts { model, unknown, deferred: &NONE, measured: None, data: None, source: None }
+    Parts { model, unknown, deferred: &NONE, apart: None, measured: None, data: None, source: None }
 }
 
 fn save(target: &Path) -> Result<u64, String> {

@@ -108,7 +108,12 @@ fn root_scale(cx: &EvalCx<'_>, dtype: DType, size: usize) -> Result<f64, Decline
     if !scale.is_finite() || scale < 0.0 {
         return Err(Decline::unsupported(format!("scale is {scale}")));
     }
-    Ok(rounding(dtype)?(scale.sqrt()))
+    let root = rounding(dtype)?(scale.sqrt());
+    // The standard's own function rounds it to float, whatever the element type is; what is computed of its text is not.
+    if root != f64::from(root as f32) && dtype == DType::Double {
+        return Err(Decline::unsupported("the square root of the scale is no number in float"));
+    }
+    Ok(root)
 }
 
 fn window(cx: &EvalCx<'_>) -> Result<VisibleKeys, Decline> {

@@ -82,6 +82,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let starts = initial.clone();
 
     cx.walk.trips.remove(&cx.site.id);
+    cx.walk.surely.remove(&cx.site.id);
     let start = Start {
         body,
         leading: [&counter, initial.first().unwrap_or(&Fact::unknown())].map(|fact| fact.rank()),
@@ -133,14 +134,18 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         }
         (_, None) => scope.fresh_dim(&stem),
     };
-    if trips.is_const(0) {
-        cx.walk.trips.insert(cx.site.id, 0);
+    let decided = trips.as_const().and_then(|trips| usize::try_from(trips).ok());
+    if let Some(decided) = followed.as_ref().map(|followed| followed.trips).or(decided) {
+        cx.walk.trips.insert(cx.site.id, decided);
+    }
+    let at_least_once = followed.is_some() || scope.ge(&trips, &Dim::constant(1)).is_yes();
+    if at_least_once {
+        cx.walk.surely.insert(cx.site.id);
     }
     if let Some(Followed { results, .. }) = followed {
         return Ok(results);
     }
     found.set_trips(&trips);
-    let at_least_once = scope.ge(&trips, &Dim::constant(1)).is_yes();
     let mut results = Vec::with_capacity(cx.node.outputs().len());
     for (index, start) in starts.into_iter().enumerate().skip(1) {
         // Without an iteration, what goes in comes out.

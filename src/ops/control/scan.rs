@@ -104,15 +104,14 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     }
     let length = agreed(&lengths).unwrap_or_else(|| cx.fresh_dim());
     cx.walk.trips.remove(&cx.site.id);
-    match length.as_const() {
-        Some(1) if !batched => {
-            // What is found of the values inside holds for the one iteration there is.
-            cx.walk.trips.insert(cx.site.id, 1);
+    cx.walk.surely.remove(&cx.site.id);
+    if let Some(decided) = length.as_const().and_then(|length| usize::try_from(length).ok()).filter(|_| !batched) {
+        cx.walk.trips.insert(cx.site.id, decided);
+        // What is found of the values inside holds for the one iteration there is.
+        if decided == 1 {
             return once(cx, &layout, starts, trailing);
         }
-        Some(0) if !batched => cx.walk.trips.insert(cx.site.id, 0),
-        _ => None,
-    };
+    }
     let initial = starts.iter().map(|start| if batched { without(start.clone(), 1) } else { start.clone() }).collect();
     let run = Iteration {
         body: layout.body,
@@ -130,6 +129,9 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let same_length = !batched || cx.input(0).is_none();
     let batch = batched.then(|| agreed(&batches).unwrap_or_else(|| cx.fresh_dim()));
     let at_least_once = cx.scope().ge(&length, &Dim::constant(1)).is_yes();
+    if at_least_once && !batched {
+        cx.walk.surely.insert(cx.site.id);
+    }
     let mut results = Vec::with_capacity(cx.node.outputs().len());
     for (index, start) in starts.into_iter().enumerate() {
         let item = if batched { without(start.clone(), 1) } else { start.clone() };

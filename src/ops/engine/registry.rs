@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::ir::{GraphId, Model, Node};
 use crate::ops::traits::Traits;
@@ -83,18 +84,25 @@ pub enum Status {
 
 /// What the table says of a node, where it stands.
 pub(in crate::ops) fn status(model: &Model, node: &Node) -> Status {
-    status_with(model, node, &mut FxHashMap::default())
+    status_with(model, node, &mut Imported::default())
 }
 
+/// The operator sets that were looked up: for each graph those of its domains, which are few.
+pub(in crate::ops) type Imported = FxHashMap<GraphId, SmallVec<[(&'static str, Option<i64>); 2]>>;
+
 /// The same, remembering the operator sets it has looked up.
-pub(in crate::ops) fn status_with(
-    model: &Model,
-    node: &Node,
-    seen: &mut FxHashMap<(GraphId, String), Option<i64>>,
-) -> Status {
+pub(in crate::ops) fn status_with(model: &Model, node: &Node, seen: &mut Imported) -> Status {
     let Some(operator) = operator_of(model, node) else { return Status::Unknown };
-    let (domain, _) = model.meaning(node);
-    let imported = *seen.entry((node.graph(), domain.to_string())).or_insert_with(|| model.opset(node.graph(), domain));
+    let domain = operator.domain;
+    let known = seen.entry(node.graph()).or_default();
+    let imported = match known.iter().find(|(other, _)| *other == domain) {
+        Some(&(_, imported)) => imported,
+        None => {
+            let imported = model.opset(node.graph(), domain);
+            known.push((domain, imported));
+            imported
+        }
+    };
     let opset = match (imported, newest_opset(domain)) {
         (Some(opset), Some(newest)) if opset > newest => return Status::TooNew,
         (Some(opset), _) => opset,
@@ -142,7 +150,11 @@ impl Table {
         let mut keyed: Vec<(usize, &'static Operator)> =
             operators().map(|known| (Self::key(known.name), known)).collect();
         keyed.sort_by_key(|&(key, _)| key);
-        let begins = (0..=KEYS).map(|key| keyed.partition_point(|&(other, _)| other < key)).collect();
+        let mut begins = Vec::with_capacity(KEYS + 1);
+        for (place, &(key, _)) in keyed.iter().enumerate() {
+            begins.resize((key + 1).max(begins.len()), place);
+        }
+        begins.resize(KEYS + 1, keyed.len());
         Table { begins, operators: keyed.into_iter().map(|(_, known)| known).collect() }
     }
 

@@ -14,7 +14,7 @@ use crate::ir::{
     ValueId,
 };
 use crate::ops::interpret::{self, Environment, bindings_of};
-use crate::ops::registry::{self, Operator};
+use crate::ops::registry::{self, Imported, Operator};
 use crate::ops::{Budget, Decline, InferCx, Refusal, Site, Status};
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
@@ -33,6 +33,8 @@ pub struct Walk {
     pub budget: Budget,
     /// Nodes that cannot work whatever their operands are.
     pub hopeless: FxHashSet<NodeId>,
+    /// Calls of functions in which a node cannot work.
+    pub failing_calls: FxHashSet<NodeId>,
     /// How disputed cases of slicing are read.
     pub slice_rule: SliceRule,
     /// Whether nodes whose operands are known are evaluated.
@@ -43,8 +45,10 @@ pub struct Walk {
     hidden: FxHashMap<ValueId, Data>,
     /// Whether declared types fill what cannot be inferred. What follows from them is then only claimed.
     pub trust_declared: bool,
-    /// How often the bodies of loops and scans run that run never or once, as last inferred.
+    /// How often the bodies of loops and scans run of which that is decided, as last inferred.
     pub trips: FxHashMap<NodeId, usize>,
+    /// Loops and scans whose bodies are proved to run, as last inferred.
+    pub surely: FxHashSet<NodeId>,
     /// How many loops are being followed iteration by iteration.
     pub(in crate::ops) following: usize,
     /// The names that stand alone as a dimension of some input of the main graph.
@@ -53,10 +57,12 @@ pub struct Walk {
     pub replaced: Vec<String>,
     /// What was inside each node of the main graph that has bodies, and what that read, when it was last inferred.
     inferred: FxHashMap<NodeId, u64>,
+    /// Whether a call in the function that is being inferred is one of the failing ones.
+    fails: bool,
     depth: usize,
     visits: usize,
     bindings: Rc<[NamedAttribute]>,
-    opsets: FxHashMap<(GraphId, String), Option<i64>>,
+    opsets: Imported,
 }
 
 impl Walk {
@@ -67,6 +73,7 @@ impl Walk {
             scope,
             events: Vec::new(),
             hopeless: FxHashSet::default(),
+            failing_calls: FxHashSet::default(),
             budget,
             slice_rule,
             evaluate: true,
@@ -74,14 +81,16 @@ impl Walk {
             hidden: FxHashMap::default(),
             trust_declared: false,
             trips: FxHashMap::default(),
+            surely: FxHashSet::default(),
             following: 0,
             plain: Rc::new([]),
             replaced: Vec::new(),
             inferred: FxHashMap::default(),
+            fails: false,
             depth: 0,
             visits: 0,
             bindings: Rc::new([]),
-            opsets: FxHashMap::default(),
+            opsets: Imported::default(),
         }
     }
 
@@ -369,12 +378,17 @@ impl Walk {
         let outer_bindings = std::mem::replace(&mut self.bindings, bindings);
         let outer_facts = std::mem::replace(&mut self.facts, Facts::new(Rc::clone(&self.scope)));
         let told = self.events.len();
+        let outer_fails = std::mem::replace(&mut self.fails, false);
         // What a function declares of itself is in names of its own, and of no call in particular.
         let trusted = std::mem::replace(&mut self.trust_declared, false);
         let given = inputs.into_iter().map(Option::unwrap_or_default).collect();
         let result = self.infer_body(caller.model, function.body, given);
         self.trust_declared = trusted;
-        self.events.truncate(told);
+        let fails = self.events.drain(told..).any(|event| event.kind == EventKind::Invalid) || self.fails;
+        if fails {
+            self.failing_calls.insert(caller.id);
+        }
+        self.fails = fails || outer_fails;
         self.facts = outer_facts;
         self.bindings = outer_bindings;
         result

@@ -385,3 +385,21 @@ fn a_sum_of_one_integer_of_64_bits_may_be_rounded() {
     }
     assert!(is_known("ReduceMax", DType::Int64) && is_known("ReduceMin", DType::Int64));
 }
+
+/// `k + N − k` is N, but not in binary64 where k is larger than 2⁵³.
+#[test]
+fn a_sum_whose_parts_may_be_rounded_is_unknown() {
+    let sum = |k: i64| {
+        let mut b = Bodies::new(12);
+        let main = b.main();
+        b.input("x", DType::Float, "N");
+        b.node(main, "Shape", "x", "size", &[]);
+        b.constant(main, "k", Tensor::from_vec(&[1], vec![k]).unwrap());
+        b.constant(main, "less", Tensor::from_vec(&[1], vec![-k]).unwrap());
+        b.node(main, "Concat", "k size less", "all", &[("axis", Attribute::from(0i64))]);
+        b.node(main, "ReduceSum", "all", "y", &[("axes", axes(&[0])), ("keepdims", flag(false))]);
+        b.facts("y").swap_remove(0)
+    };
+    assert_eq!(sum(1 << 51), "int64[]={N}");
+    assert_eq!(sum(1 << 52), "int64[]");
+}

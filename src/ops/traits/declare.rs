@@ -160,6 +160,7 @@ impl Traits {
     /// Depends on the operand's shape alone.
     pub const fn of_shape(mut self) -> Traits {
         self.of_shape = true;
+        self.fails = Failure::Never;
         self
     }
 

@@ -70,6 +70,15 @@ impl Survey {
             rows: FxHashMap::default(),
             positions: FxHashMap::default(),
         };
+        for (id, node) in order.iter().filter_map(|&id| Some((id, model.node(id)?))) {
+            if survey.is_size_node(model, facts, node) {
+                survey.size_nodes.insert(id);
+            }
+        }
+        // In most graphs everything is said with that, so nothing else is looked at before.
+        if survey.size_nodes.len() < 2 || !survey.opset.is_known() {
+            return Ok(None);
+        }
         for &value in model.graph(graph).inputs() {
             survey.add_source(model, facts, value, 0);
         }
@@ -77,17 +86,13 @@ impl Survey {
             let Some(node) = model.node(id) else { continue };
             let position = place + 1;
             survey.positions.insert(id, position);
-            if survey.is_size_node(model, facts, node) {
-                survey.size_nodes.insert(id);
+            if survey.size_nodes.contains(&id) {
                 survey.observe(model, facts, node, position);
             } else {
                 for &output in node.outputs().iter().flatten() {
                     survey.add_source(model, facts, output, position);
                 }
             }
-        }
-        if survey.size_nodes.len() < 2 || !survey.opset.is_known() {
-            return Ok(None);
         }
         survey.find_kept(model);
         let shape_only = |id: &&NodeId| !survey.size_nodes.contains(id) && !survey.kept.contains(id);

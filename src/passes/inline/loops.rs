@@ -2,15 +2,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::repeated::{Needed, Repeated, constant, from_front, is_typed_alike, remove_all};
 use super::{holds_names, nodes_of};
-use crate::ir::{
-    Attribute, Broken, Constant, Data, DeclaredType, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Type,
-    ValueId,
-};
-use crate::ops::{Opset, axis_in};
+use crate::ir::{Broken, Data, Definition, Edit, Fact, Facts, GraphId, Model, NodeId, ValueId};
+use crate::ops::Opset;
 use crate::passes::edits::EditCounter;
 use crate::rewrite::build::Build;
-use crate::tensor::Tensor;
 
 /// The pass's name, under which its edits are counted.
 pub(in crate::passes) const NAME: &str = "decided-loop";
@@ -38,48 +35,6 @@ pub fn inline(
         }
     }
     Ok(())
-}
-
-/// A Loop, or a Scan of version 9 or later.
-struct Repeated {
-    body: GraphId,
-    /// How many inputs the body has before those for initial values: number and condition of a Loop.
-    leading: usize,
-    /// The initial values.
-    initial: Vec<ValueId>,
-    /// The operands of a Scan that are cut into slices, with the axis.
-    sliced: Vec<(ValueId, i64)>,
-    /// Along which axis what the iterations leave is put together, for the first ones; then along 0.
-    output_axes: Vec<i64>,
-}
-
-impl Repeated {
-    fn read(model: &Model, node: &Node) -> Option<Self> {
-        let Attribute::Graph(body) = *node.attribute("body")? else { return None };
-        let ints = |name: &str| node.ints(name).map(<[i64]>::to_vec);
-        let given = |operands: &[Option<ValueId>]| operands.iter().copied().collect::<Option<Vec<ValueId>>>();
-        let repeated = if node.is("Loop") {
-            let end = node.inputs().iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-            let initial = given(node.inputs().get(2..end).unwrap_or_default())?;
-            Repeated { body, leading: 2, initial, sliced: Vec::new(), output_axes: Vec::new() }
-        } else {
-            let Attribute::Int(scans) = *node.attribute("num_scan_inputs")? else { return None };
-            let states = node.inputs().len().checked_sub(usize::try_from(scans).ok()?)?;
-            let (initial, sliced) = (given(node.inputs().get(..states)?)?, given(node.inputs().get(states..)?)?);
-            let axes = ints("scan_input_axes")?.into_iter().chain(std::iter::repeat(0));
-            let sliced = sliced.into_iter().zip(axes).collect();
-            Repeated { body, leading: 0, initial, sliced, output_axes: ints("scan_output_axes")? }
-        };
-        let graph = model.graph(body);
-        let takes = repeated.leading + repeated.initial.len() + repeated.sliced.len();
-        let gives = repeated.carried_outputs() + repeated.initial.len();
-        (graph.inputs().len() == takes && graph.outputs().len() >= gives).then_some(repeated)
-    }
-
-    /// How many outputs of the body come before those for carried values: the condition of a Loop.
-    fn carried_outputs(&self) -> usize {
-        self.leading.min(1)
-    }
 }
 
 /// Replaces a node whose body never runs.
@@ -203,15 +158,6 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -
     Ok(())
 }
 
-/// Whether what the body takes is what it is given: a runtime puts what is no optional into one where the body declares that.
-fn is_typed_alike(model: &Model, facts: &Facts, repeated: &Repeated) -> bool {
-    let inputs = model.graph(repeated.body).inputs();
-    inputs.iter().skip(repeated.leading).zip(&repeated.initial).all(|(&input, &initial)| {
-        let wraps = matches!(model.value(input).declared, Some(DeclaredType::Optional { .. }));
-        !wraps || matches!(facts.get(initial).and_then(|fact| fact.ty.as_ref()), Some(Type::Optional(_)))
-    })
-}
-
 /// How many results need an Identity at most. A result does whose name must survive, unless a node of the body computes what it
 /// becomes, and no other result becomes the same: then that node takes the name over.
 fn identities(
@@ -231,55 +177,6 @@ fn identities(
         named && !own
     };
     wanted.iter().filter(needs_one).count()
-}
-
-/// What of a body some of its outputs are computed from.
-struct Needed {
-    values: FxHashSet<ValueId>,
-    /// The other nodes of the body.
-    unneeded: Vec<NodeId>,
-}
-
-impl Needed {
-    fn of(model: &Model, body: GraphId, outputs: impl Iterator<Item = ValueId>) -> Self {
-        let (mut values, mut nodes) = (FxHashSet::default(), FxHashSet::default());
-        let mut open: Vec<ValueId> = outputs.collect();
-        while let Some(value) = open.pop() {
-            if !values.insert(value) {
-                continue;
-            }
-            let Definition::Node(id, _) = model.value(value).definition() else { continue };
-            let Some(node) = model.node(id).filter(|node| node.graph() == body && nodes.insert(id)) else { continue };
-            open.extend(node.inputs().iter().flatten());
-            open.extend(node.subgraphs().flat_map(|graph| model.captures(graph)));
-        }
-        let unneeded = model.graph(body).nodes().filter(|id| !nodes.contains(id)).collect();
-        Needed { values, unneeded }
-    }
-}
-
-/// Removes nodes with all that is inside them.
-fn remove_all(model: &mut Model, mut nodes: Vec<NodeId>) {
-    while let Some(id) = nodes.pop() {
-        let Some(node) = model.node(id) else { continue };
-        nodes.extend(node.subgraphs().flat_map(|graph| model.graph(graph).nodes()));
-        model.remove_node(id);
-    }
-}
-
-/// A new initializer, named after a value.
-fn constant(model: &mut Model, graph: GraphId, like: ValueId, tensor: Tensor) -> Result<ValueId, Broken> {
-    let name = model.unused_name(&model.value(like).name.clone());
-    let value = model.add_value(name);
-    model.add_initializer(graph, value, Constant::dense(tensor))?;
-    Ok(value)
-}
-
-/// An axis of a value, or of one with so many axes more, counted from the front if its rank is known.
-fn from_front(facts: &Facts, value: ValueId, axis: i64, more: usize) -> i64 {
-    let rank = facts.get(value).and_then(Fact::rank).and_then(|rank| rank.checked_add(more));
-    let place = rank.and_then(|rank| axis_in(axis, rank).ok());
-    place.and_then(|place| i64::try_from(place).ok()).unwrap_or(axis)
 }
 
 /// The one slice of a scanned operand, computed before `place`.

@@ -2,6 +2,8 @@
 //!
 //! * [`branches`]: an If whose condition is known becomes the branch that is taken.
 //! * [`loops`]: a Loop or Scan whose body runs once becomes the body, and one whose body never runs becomes what it starts from.
+//! * [`unroll`]: one whose body runs a few times becomes that many copies where this saves nodes, as [`cost`] tells; [`repeated`] reads both.
+//! * [`carried`]: what is carried from one iteration to the next for nothing is not.
 //! * [`calls`]: calls of the model's functions become the function's body; [`call_graph`] tells who calls whom.
 //! * [`functions`]: how many calls become bodies, which is decided by what is left after folding.
 //!
@@ -10,8 +12,12 @@
 pub(super) mod branches;
 pub(super) mod call_graph;
 pub(super) mod calls;
+pub(super) mod carried;
+mod cost;
 pub(super) mod functions;
 pub(super) mod loops;
+mod repeated;
+pub(super) mod unroll;
 
 use super::dead::live_graphs;
 use crate::ir::{GraphId, Model, NodeId};
@@ -19,8 +25,12 @@ use crate::ops::operator_of;
 
 /// The nodes of these operators, outer ones first: a branch that moves up is in its new graph before what is inside it is
 /// looked at.
-fn nodes_of(model: &Model, operators: &[&str]) -> Vec<NodeId> {
-    let nodes = live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>());
+pub(super) fn nodes_of(model: &Model, operators: &[&str]) -> Vec<NodeId> {
+    // Each of them has a body.
+    if !model.has_subgraphs() {
+        return Vec::new();
+    }
+    let nodes = live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes());
     let wanted = |&id: &NodeId| {
         model.node(id).is_some_and(|node| {
             operators.iter().any(|operator| node.is(operator)) && operator_of(model, node).is_some()

@@ -11,6 +11,9 @@ use crate::ops::traits::traits_of;
 /// How many nodes lie between a product and the attention it is for, at most.
 const MOST_BEFORE: usize = 8;
 
+/// How many values are looked at behind an attention.
+const MOST_BEHIND: usize = 40;
+
 /// How many nodes are looked at between the scores and what they weight.
 const MOST_BETWEEN: usize = 32;
 
@@ -151,16 +154,18 @@ pub(super) fn masked(place: &Place<'_>, sum: NodeId, slot: usize) -> Option<Mask
     scaled.inputs().iter().flatten().find_map(|&factor| place.scalar(factor))?;
     let softmax = only_reader(place, node.output(0)?, "Softmax")?;
     let weighting = only_reader(place, softmax.output(0)?, "MatMul")?;
+    Some(Masked { is_of_one_value: are_of_one_value(place, product, weighting) })
+}
+
+/// Whether queries, keys and values of an attention are products of one value, each with a bias, parted into heads, and the heads are joined
+/// and multiplied in the end.
+fn are_of_one_value(place: &Place<'_>, product: &Node, weighting: &Node) -> bool {
     let sources = [product.input(0), product.input(1), weighting.input(1)].map(|value| projected(place, value?));
-    let is_of_one_value = match sources {
-        [Some(queries), Some(keys), Some(values)] => {
-            let products = place.model.users(queries);
-            let count = products.iter().filter(|(id, _)| place.model.node(*id).is_some_and(|node| node.is("MatMul")));
-            queries == keys && keys == values && count.count() == 3 && is_projected(place, weighting.output(0)?)
-        }
-        _ => false,
-    };
-    Some(Masked { is_of_one_value })
+    let [Some(queries), Some(keys), Some(values)] = sources else { return false };
+    let products = place.model.users(queries);
+    let count = products.iter().filter(|(id, _)| place.model.node(*id).is_some_and(|node| node.is("MatMul")));
+    let is_joined = || weighting.output(0).is_some_and(|heads| is_projected(place, heads));
+    queries == keys && keys == values && count.count() == 3 && is_joined()
 }
 
 /// The only reader of a value, if it is of this operator.
@@ -192,4 +197,87 @@ fn is_projected(place: &Place<'_>, mut value: ValueId) -> bool {
         }
     }
     true
+}
+
+/// An attention that the transformer optimizer of ONNX Runtime makes one kernel of (FusionAttention): queries, keys and values are products
+/// of one value, each with a bias, and its scores are scaled by a node of their own.
+struct Known {
+    /// The node that scales the scores.
+    scale: NodeId,
+}
+
+impl Known {
+    /// The attention that this product of weights and values belongs to.
+    fn of(place: &Place<'_>, weighting: &Node) -> Option<Known> {
+        let scores = place.producer(weighting.input(0)?, "Softmax")?.1.input(0)?;
+        let scaled = |value: ValueId| {
+            let (scale, node) = place.producer_of(value, &["Div", "Mul"])?;
+            let product = node.inputs().iter().flatten().find_map(|&factor| place.producer(factor, "MatMul"))?.1;
+            node.inputs().iter().flatten().find_map(|&factor| place.scalar(factor))?;
+            Some((scale, product))
+        };
+        let (scale, product) = match place.producer(scores, "Add") {
+            Some((_, sum)) => {
+                let &[Some(a), Some(b)] = sum.inputs() else { return None };
+                let masks = [(a, b), (b, a)].into_iter();
+                masks.filter(|&(_, mask)| is_known_mask(place, mask)).find_map(|(value, _)| scaled(value))?
+            }
+            None => scaled(scores).filter(|_| place.producer(scores, "Div").is_some())?,
+        };
+        are_of_one_value(place, product, weighting).then_some(Known { scale })
+    }
+}
+
+/// Whether a mask is spelled as that optimizer knows it, or may be before all is done.
+fn is_known_mask(place: &Place<'_>, mask: ValueId) -> bool {
+    let is_open = || place.shape(mask).is_some_and(|dims| dims.iter().any(|dim| dim.as_const().is_none()));
+    if let Some((_, node)) = place.producer(mask, "Where") {
+        let flags = node.input(0);
+        return is_open() || flags.is_some_and(|flags| place.producer_of(flags, &["Expand", "Cast"]).is_some());
+    }
+    let computed = place.producer(mask, "Mul");
+    computed.is_some_and(|(_, node)| node.inputs().iter().flatten().any(|&part| place.producer(part, "Sub").is_some()))
+}
+
+/// Whether the node looked at scales the scores of such an attention.
+pub(super) fn scales_known_scores(place: &Place<'_>) -> bool {
+    let find = || {
+        let mut value = place.only_output()?;
+        if let Some(sum) = only_reader(place, value, "Add") {
+            value = sum.output(0)?;
+        }
+        let softmax = only_reader(place, value, "Softmax")?;
+        let weighting = only_reader(place, softmax.output(0)?, "MatMul")?;
+        Some(Known::of(place, weighting)?.scale == place.id)
+    };
+    find() == Some(true)
+}
+
+/// Whether a value is computed close behind such an attention: by its last product, or by what follows up to the next one. That optimizer
+/// takes the biases there into its kernels too.
+pub(super) fn follows_known(place: &Place<'_>, value: ValueId) -> bool {
+    let (mut open, mut next) = (vec![value], 0);
+    while let Some(&value) = open.get(next).filter(|_| next < MOST_BEHIND) {
+        next += 1;
+        if is_of_known(place, value) {
+            return true;
+        }
+        let Some(node) = place.model.value(value).producer().and_then(|id| place.model.node(id)) else { continue };
+        for &operand in node.inputs().iter().flatten() {
+            if place.model.value(operand).producer().is_some() && !open.contains(&operand) {
+                open.push(operand);
+            }
+        }
+    }
+    false
+}
+
+/// Whether this value is what such an attention gives, with its heads joined.
+fn is_of_known(place: &Place<'_>, joined: ValueId) -> bool {
+    let find = || {
+        let turned = place.producer(joined, "Reshape")?.1.input(0)?;
+        let heads = place.producer(turned, "Transpose")?.1.input(0)?;
+        Known::of(place, place.producer(heads, "MatMul")?.1)
+    };
+    find().is_some()
 }

@@ -2,13 +2,15 @@
 //!
 //! Law: with a number `s` and `f` linear, `s·f(x) = f(s·x)`. Movements of elements and sums are linear, a product of matrices is
 //! in either of them, a convolution and its like in weights and bias together, `s·(x + c) = s·x + s·c`, and
-//! `s·(x·c) = x·(s·c)`. So the scores of an attention need no factor of their own: the weights of the queries take it.
+//! `s·(x·c) = x·(s·c)`. So the scores of an attention need no factor of their own: the weights of the queries take it,
+//! unless tools make one kernel of the attention, which they know by that factor.
 //!
 //! What else reads a value that is multiplied further up is linear in it, and undoes the factor in a constant further down:
 //! `½·x·(1 + erf(x/√2))` of `x = W·z`, multiplied by weights `V`, is `x'·(1 + erf(x'))` of `x' = (W/√2)·z`, multiplied by `V/√2`.
 //!
 //! Nothing but their nodes reads the constants that change, unless they are small.
 
+use super::attention::scales_known_scores;
 use super::magnitude::may_move;
 use super::scaled::{Blocks, scaled};
 use super::{Place, Rule, has_arithmetic};
@@ -23,6 +25,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "A factor goes into constants further up.",
         premises: &[
             ("meets-constants", "on every way up it meets a constant that takes it"),
+            (
+                "no-attention",
+                "it does not scale the scores of an attention that transformer optimizers know: of one value, with biases, and \
+                    without a mask or with one they know",
+            ),
             ("readers-undo", "what else reads a value in between undoes the factor in a constant of its own"),
             ("in-range", "the new constants, times operands of ordinary size, are normal numbers of the type"),
             ("one-number", "the factor is one number, which is normal and has a normal inverse"),
@@ -88,7 +95,7 @@ impl Scaling {
         };
         let usual = place.opset.arithmetic_broadcasts() && factor.is_normal() && factor.recip().is_normal();
         let fits = place.dtype(result).is_some_and(|dtype| may_move(dtype, factor)) && place.same_shape(value, result);
-        let moves = usual && fits && place.may_forward(value) && !place.is_of_sizes(result);
+        let moves = usual && fits && place.may_forward(value);
         moves.then_some(Scaling { value, result, factor })
     }
 
@@ -98,7 +105,8 @@ impl Scaling {
         place.dtype(self.result).is_some_and(both)
     }
 
-    /// The edit that takes the product away and changes these constants.
+    /// The edit that takes the product away and changes these constants. That the product is of sizes, which takes long to tell, is asked
+    /// last.
     fn edit(&self, place: &Place<'_>, changes: &[Change]) -> Option<Edit> {
         let mut tensors = Vec::with_capacity(changes.len());
         for &change in changes {
@@ -107,6 +115,9 @@ impl Scaling {
             let factor = if change.inverse { self.factor.recip() } else { self.factor };
             let tensor = scaled(place.budget, tensor, Blocks::whole(tensor.shape())?, &[factor])?;
             tensors.push((change, constant, tensor));
+        }
+        if place.is_of_sizes(self.result) {
+            return None;
         }
         let mut edit = place.forward(self.value)?;
         for (change, like, tensor) in tensors {
@@ -119,7 +130,7 @@ impl Scaling {
 
 /// The factor goes up from the operand.
 fn upstream(place: &Place<'_>) -> Option<Edit> {
-    let scaling = Scaling::of(place)?;
+    let scaling = Scaling::of(place).filter(|_| !scales_known_scores(place))?;
     let changes = search(place, &scaling)?;
     scaling.edit(place, &changes)
 }

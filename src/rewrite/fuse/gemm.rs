@@ -25,7 +25,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("covered-type", "the type is a float that Gemm takes in the model's operator set"),
             (
                 "not-normalized",
-                "A is not what a layer normalization gives, in rows: a transformer optimizer takes such a Gemm and the \
+                "A is no Reshape of what a layer normalization gives: a transformer optimizer takes such a Gemm and the \
                     Reshape behind it for a product of the whole, whatever the Reshape does",
             ),
             ("one-reader", "nothing else reads what is between"),

@@ -6,7 +6,7 @@
 //!
 //! | idiom | and what belongs to it for the runtime |
 //! | --- | --- |
-//! | [activation functions](super::activation): Gelu, Swish, HardSwish, Mish | the bias added to the operand, and the product it is added to |
+//! | [activation functions](super::activation): Gelu (the operator too), Swish, HardSwish, Mish | the bias added to the operand, and the product it is added to |
 //! | [normalizations](super::normalization): layer, root mean square | the scale and the bias behind it, with the casts in between |
 //! | [masks](super::mask) of attentions | |
 
@@ -53,16 +53,21 @@ impl Idioms {
 }
 
 fn activation_at(place: &Place<'_>) -> Option<Idiom> {
-    if !place.node()?.is("Mul") && !place.node()?.is("Div") {
-        return None;
-    }
-    let found = activation::read(place)?;
+    let node = place.node()?;
+    let (x, core) = match node.is("Gelu") {
+        true => (node.input(0)?, vec![place.id]),
+        false if node.is("Mul") || node.is("Div") => {
+            let found = activation::read(place)?;
+            (found.x, found.nodes)
+        }
+        false => return None,
+    };
     let is_bias = |node: &Node| node.inputs().iter().flatten().any(|&operand| is_parameter(place, operand));
-    let bias = place.producer(found.x, "Add").filter(|(_, node)| is_bias(node));
+    let bias = place.producer(x, "Add").filter(|(_, node)| is_bias(node));
     // A tool that takes in the bias asks for the product before it.
     let operands = bias.into_iter().flat_map(|(_, node)| node.inputs().iter().flatten());
     let product = operands.copied().find_map(|operand| place.producer(operand, "MatMul"));
-    Some(Idiom { core: found.nodes, fringe: bias.into_iter().chain(product).map(|(id, _)| id).collect() })
+    Some(Idiom { core, fringe: bias.into_iter().chain(product).map(|(id, _)| id).collect() })
 }
 
 fn mask_at(place: &Place<'_>) -> Option<Idiom> {
@@ -84,7 +89,10 @@ fn normalization_at(place: &Place<'_>) -> Option<Idiom> {
     let mut fringe = Vec::new();
     for operator in ["Cast", "Mul", "Add"] {
         let Some((id, result)) = reader_with_parameter(place, value, operator) else { continue };
-        fringe.push(id);
+        // A cast to the type that is there is nothing to any kernel, and may go.
+        if operator != "Cast" || place.dtype(value) != place.dtype(result) {
+            fringe.push(id);
+        }
         value = result;
     }
     Some(Idiom { core, fringe })

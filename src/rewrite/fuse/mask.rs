@@ -74,6 +74,10 @@ fn mask(place: &Place<'_>) -> Option<Edit> {
 fn divide_scores(place: &Place<'_>, edit: &mut Edit, sum: NodeId, slot: usize) -> Option<()> {
     let scores = place.model.node(sum)?.input(1usize.checked_sub(slot)?)?;
     let Some((id, node)) = place.producer(scores, "Mul") else { return Some(()) };
+    // Two attentions to the same scores.
+    if edit.remove.contains(&id) {
+        return Some(());
+    }
     let &[Some(a), Some(b)] = node.inputs() else { return None };
     let (product, factor) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
     let divisor = place.scalar(factor)?.recip();

@@ -10,6 +10,7 @@
 //! | [`chain`] | two multiplications with constants, two additions of constants |
 //! | [`clamp`] | cuts at constant bounds |
 //! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
+//! | [`divided`] | a normalization that stays spelled out, as runtimes know it |
 //! | [`apart`] | transpositions that a runtime would move into a normalization that is spelled out |
 //! | [`kernels`] | which operators may stand for formulas over which element types |
 //! | [`magnitude`] | how far a factor or a shift may move |
@@ -33,6 +34,7 @@ pub(super) mod apart;
 mod attention;
 pub(super) mod chain;
 pub(super) mod clamp;
+pub(super) mod divided;
 pub(super) mod factor;
 pub(super) mod gemm;
 pub(super) mod heads;

@@ -60,7 +60,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 
 /// What a normalization was read as.
 pub(super) struct Normalization {
-    operator: &'static str,
+    /// The operator that computes it, whether the operator set has it or not.
+    pub operator: &'static str,
     /// What is normalized.
     pub x: ValueId,
     axes: Vec<usize>,

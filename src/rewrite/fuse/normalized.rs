@@ -13,9 +13,9 @@ pub(in crate::rewrite) fn is_result(place: &Place<'_>, value: ValueId) -> bool {
     place.producer(value, "LayerNormalization").is_some() || normalized(place, value).is_some()
 }
 
-/// Whether a product is of the rows of what a layer normalization gives.
+/// Whether a product is of the rows that a Reshape makes of what a layer normalization gives.
 pub(super) fn is_of_normalized_rows(place: &Place<'_>, product: &Node) -> bool {
-    let whole = product.input(0).and_then(|rows| place.layout(rows)?.1.input(0));
+    let whole = product.input(0).and_then(|rows| place.producer(rows, "Reshape")?.1.input(0));
     whole.is_some_and(|whole| is_result(place, whole))
 }
 

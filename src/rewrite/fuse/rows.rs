@@ -8,14 +8,16 @@
 //! join them. An activation between two products is computed in rows as well. That is the way back of
 //! [`product-of-rows`](super::super::lift), which is for sizes that are open ([`Place::runs_in_rows`]).
 //!
-//! The MatMul and the Add stay two nodes here; [`gemm`](super::gemm) makes them one, unless they belong to an idiom.
+//! The MatMul and the Add stay two nodes here; [`gemm`](super::gemm) makes them one, unless they belong to an idiom. The rows are a Flatten:
+//! behind a normalization, the transformer optimizer of ONNX Runtime takes a Gemm of a Reshape for what it is not.
 
-use super::attention::{is_recognised, projection};
+use super::attention::{follows_known, is_recognised, projection};
 use super::kernels::has_gemm;
 use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Traits, traits_of};
+use crate::rewrite::Build;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "product-in-rows",
@@ -29,7 +31,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("more-axes", "x has three axes or more"),
         ("weights", "the weights are a constant matrix, the bias a constant row"),
         ("covered-type", "the type is binary16, binary32 or binary64"),
-        ("no-attention", "it is no product of an attention that transformer optimizers know"),
+        (
+            "no-attention",
+            "it is no product of an attention that transformer optimizers know, and none close behind one",
+        ),
         ("one-reader", "nothing else reads the product"),
     ],
     exact: false,
@@ -55,16 +60,14 @@ fn in_rows(place: &Place<'_>) -> Option<Edit> {
     if !has_gemm(place, product) || is_of_attention(place, product, sum) {
         return None;
     }
-    let (depth, lead) = dims.split_last()?;
-    let count = lead.iter().try_fold(1i64, |count, dim| count.checked_mul(dim.as_const()?))?;
+    let lead = dims.len() - 1;
     let mut edit = place.edit()?;
     edit.remove.push(matmul);
     let rows = match rows_of(place, x) {
         Some(rows) => rows,
         None => {
             let rows = edit.new_value(x, "rows");
-            let reshape = place.build(&mut edit, rows).reshape(x, vec![count, depth.as_const()?]);
-            edit.insert.push(reshape.output(rows));
+            edit.insert.push(Build::flatten(x, lead).output(rows));
             rows
         }
     };
@@ -88,13 +91,15 @@ fn in_rows(place: &Place<'_>) -> Option<Edit> {
     Some(edit.inserting(reshape.output(whole)))
 }
 
-/// Whether a product is one of those by which an attention is known.
+/// Whether a product is one of those by which an attention is known, or close behind one that a kernel is made of.
 fn is_of_attention(place: &Place<'_>, product: ValueId, sum: ValueId) -> bool {
     let reads = |value: ValueId, operator: &str| {
         place.model.users(value).into_iter().any(|(id, _)| place.model.node(id).is_some_and(|node| node.is(operator)))
     };
     let is_known = projection(place, product).is_some_and(|found| is_recognised(place, found.attention));
-    is_known || reads(sum, "Attention")
+    let operand = || place.producer(product, "MatMul")?.1.input(0);
+    let is_behind = || operand().is_some_and(|x| follows_known(place, x));
+    is_known || is_behind() || reads(sum, "Attention")
 }
 
 /// The matrix that a value has the elements of, row by row.

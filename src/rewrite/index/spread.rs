@@ -113,8 +113,8 @@ fn led_by_ones(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     let (from, to) = (place.shape(input)?, place.shape(node.output(0)?)?);
     let added = to.len().checked_sub(from.len()).filter(|added| *added > 0)?;
     let (front, rest) = to.split_at_checked(added)?;
-    let same = from.iter().zip(rest).all(|(a, b)| place.scope().eq(a, b).is_yes());
-    (same && front.iter().all(|dim| dim.is_const(1))).then_some(input)
+    let same = || from.iter().zip(rest).all(|(a, b)| place.scope().eq(a, b).is_yes());
+    (front.iter().all(|dim| dim.is_const(1)) && same()).then_some(input)
 }
 
 /// Another layout of the same operand that only lacks axes of size 1 before its own.
@@ -131,8 +131,8 @@ fn shorter_layout(place: &Place<'_>, node: &Node) -> Option<ValueId> {
         let own = place.shape(value)?;
         let added = to.len().checked_sub(own.len()).filter(|added| *added > 0)?;
         let (front, rest) = to.split_at_checked(added)?;
-        let same = own.iter().zip(rest).all(|(a, b)| place.scope().eq(a, b).is_yes());
-        (same && front.iter().all(|dim| dim.is_const(1))).then_some(value)
+        let same = || own.iter().zip(rest).all(|(a, b)| place.scope().eq(a, b).is_yes());
+        (front.iter().all(|dim| dim.is_const(1)) && same()).then_some(value)
     })
 }
 

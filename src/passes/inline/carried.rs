@@ -1,0 +1,165 @@
+//! What a Loop or Scan carries from one iteration to the next for nothing.
+
+use super::nodes_of;
+use super::repeated::{Needed, Repeated, remove_all};
+use crate::ir::{Attribute, Broken, DeclaredType, Definition, Edit, Fact, Facts, GraphId, Model, NodeId, ValueId};
+use crate::passes::edits::EditCounter;
+use crate::passes::untouched::Untouched;
+
+/// The pass's name, under which its edits are counted.
+pub(in crate::passes) const NAME: &str = "carried-value";
+
+/// Takes values out of what the Loops and Scans of the main graph and its subgraphs carry and leave.
+///
+/// Law: a value that each iteration hands on as it found it is the initial one, in each and after the last. What neither the condition
+/// nor a result that is read is computed from need not be carried, nor left.
+///
+/// # Errors
+/// The model is inconsistent.
+pub(in crate::passes) fn uncarry(
+    model: &mut Model,
+    facts: &Facts,
+    untouched: &Untouched,
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    for id in nodes_of(model, &["Loop", "Scan"]).into_iter().filter(|&id| !untouched.contains(id)) {
+        let Some(repeated) = model.node(id).and_then(|node| Repeated::read(model, node)) else { continue };
+        replace_unchanged(model, facts, (id, &repeated), edits)?;
+        drop_unneeded(model, (id, &repeated), edits)?;
+    }
+    Ok(())
+}
+
+/// Lets the body, and what reads the result, read the initial value of what never changes.
+fn replace_unchanged(
+    model: &mut Model,
+    facts: &Facts,
+    (id, repeated): (NodeId, &Repeated),
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    let body = model.graph(repeated.body);
+    let inputs = body.inputs().iter().skip(repeated.leading);
+    let outputs = body.outputs().iter().skip(repeated.carried_outputs());
+    let states: Vec<(ValueId, ValueId)> = inputs.copied().zip(outputs.copied()).collect();
+    for (index, ((input, output), &initial)) in states.into_iter().zip(&repeated.initial).enumerate() {
+        if !is_handed_on(model, repeated.body, input, output) || !is_copied(model, facts, input, initial) {
+            continue;
+        }
+        let result = model.node(id).and_then(|node| node.output(index));
+        let result = result.filter(|&result| !model.is_unused(result) && !model.is_named(result));
+        let is_read = model.users(input).into_iter().any(|(reader, _)| !is_copy_of(model, reader, output));
+        if (!is_read && result.is_none()) || !edits.take(NAME, || model.describe(id)) {
+            continue;
+        }
+        // A copy stays, now of the initial value: ONNX Runtime's Scan leaves nothing where a body gives what it took itself.
+        model.replace_uses(input, initial);
+        if let (Some(result), Some(edit)) = (result, Edit::at(model, id)) {
+            model.apply(edit.replacing(result, initial))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether an iteration hands a value on as it found it, itself or a copy.
+fn is_handed_on(model: &Model, body: GraphId, input: ValueId, output: ValueId) -> bool {
+    let Definition::Node(id, _) = model.value(output).definition() else { return input == output };
+    let copies = |id| model.node(id).is_some_and(|node| node.is("Identity") && node.input(0) == Some(input));
+    copies(id) && model.node(id).is_some_and(|node| node.graph() == body)
+}
+
+/// Whether a node is the one that hands a value on.
+fn is_copy_of(model: &Model, id: NodeId, output: ValueId) -> bool {
+    matches!(model.value(output).definition(), Definition::Node(by, _) if by == id)
+}
+
+/// Whether a body finds exactly the initial value, and may read it outside as well: a sequence is moved into the body, and what is no optional
+/// may become one.
+fn is_copied(model: &Model, facts: &Facts, input: ValueId, initial: ValueId) -> bool {
+    let wraps = matches!(model.value(input).declared, Some(DeclaredType::Optional { .. }));
+    !wraps && facts.get(initial).is_some_and(Fact::is_copied)
+}
+
+/// Carries and leaves no more than is needed.
+fn drop_unneeded(
+    model: &mut Model,
+    (id, repeated): (NodeId, &Repeated),
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    let Some(node) = model.node(id).cloned() else { return Ok(()) };
+    let (inputs, outputs) = {
+        let body = model.graph(repeated.body);
+        (body.inputs().to_vec(), body.outputs().to_vec())
+    };
+    let (before, states) = (repeated.carried_outputs(), repeated.initial.len());
+    let wanted = |index: usize| node.output(index).is_some_and(|result| !model.is_unused(result));
+    let needed = needed(model, repeated, (&inputs, &outputs), &wanted);
+    let stays = |index: usize| {
+        let is_read = || inputs.get(repeated.leading + index).is_some_and(|input| needed.values.contains(input));
+        wanted(index) || (index < states && is_read())
+    };
+    let kept: Vec<usize> = (0..outputs.len() - before).filter(|&index| stays(index)).collect();
+    // A node without results is dead, and goes as such.
+    if kept.len() == outputs.len() - before || kept.is_empty() || !(0..outputs.len() - before).any(&wanted) {
+        return Ok(());
+    }
+    if !edits.take(NAME, || model.describe(id)) {
+        return Ok(());
+    }
+    let is_kept = |index: &usize| *index >= states || kept.contains(index);
+    let stays_at = |at: usize, first: usize| at.checked_sub(first).is_none_or(|index| is_kept(&index));
+    // A Loop has as many operands before those to carry as its body has inputs.
+    let operands: Vec<Option<ValueId>> = remaining(node.inputs(), |at| stays_at(at, repeated.leading));
+    let left: Vec<ValueId> = remaining(&inputs, |at| stays_at(at, repeated.leading));
+    let given: Vec<ValueId> =
+        remaining(&outputs, |at| at.checked_sub(before).is_none_or(|index| kept.contains(&index)));
+    let mut results: Vec<Option<ValueId>> = kept.iter().map(|&index| node.output(index)).collect();
+    while results.last() == Some(&None) {
+        results.pop();
+    }
+    keep_entries(model, id, &kept.iter().filter_map(|index| index.checked_sub(states)).collect::<Vec<usize>>());
+    model.set_outputs(repeated.body, &given);
+    remove_all(model, needed.unneeded);
+    model.set_inputs(repeated.body, &left)?;
+    for (slot, &operand) in operands.iter().enumerate() {
+        model.set_input(id, slot, operand);
+    }
+    model.truncate_inputs(id, operands.len());
+    // A Loop has two operands at least, named or not.
+    if repeated.leading == 2 && operands.get(1) == Some(&None) {
+        model.set_input(id, 1, None);
+    }
+    model.set_results(id, &results);
+    Ok(())
+}
+
+/// The items at the places that stay.
+fn remaining<T: Copy>(items: &[T], stays: impl Fn(usize) -> bool) -> Vec<T> {
+    items.iter().copied().enumerate().filter(|&(at, _)| stays(at)).map(|(_, item)| item).collect()
+}
+
+/// Leaves a Scan the axes and directions of these of the outputs that are put together.
+fn keep_entries(model: &mut Model, id: NodeId, kept: &[usize]) {
+    let Some(node) = model.node_mut(id) else { return };
+    for held in &mut node.attributes {
+        let is_of_outputs = ["scan_output_axes", "scan_output_directions"].contains(&held.name.as_str());
+        if let Attribute::Ints(entries) = &mut held.value
+            && is_of_outputs
+        {
+            *entries = kept.iter().filter_map(|&at| entries.get(at).copied()).collect();
+        }
+    }
+}
+
+/// What of the body the condition and the results that are read are computed from, in the last iteration or in one before.
+fn needed(
+    model: &Model,
+    repeated: &Repeated,
+    (inputs, outputs): (&[ValueId], &[ValueId]),
+    wanted: &dyn Fn(usize) -> bool,
+) -> Needed {
+    let before = repeated.carried_outputs();
+    let results: Vec<(ValueId, bool)> =
+        outputs.iter().skip(before).enumerate().map(|(index, &output)| (output, wanted(index))).collect();
+    let states: Vec<ValueId> = inputs.iter().skip(repeated.leading).take(repeated.initial.len()).copied().collect();
+    Needed::in_any(model, repeated.body, &states, outputs.iter().take(before).copied(), &results)
+}

@@ -1,0 +1,112 @@
+//! Normalizations that stay spelled out, in the spelling that runtimes know.
+//!
+//! Laws: `x · (1/√v) = x/√v` and `d·d = d²`, up to one rounding.
+//!
+//! ONNX Runtime makes one kernel of a normalization that is spelled as a Pow by 2, a mean, a sum, a Sqrt and a Div
+//! (SimplifiedLayerNormFusion, LayerNormFusion), and of no other spelling. Exporters write inverse roots, powers by a half, and products
+//! of a value with itself. Where the operator set has the operator, [`normalization`] writes that instead.
+//!
+//! The nodes of a normalization are an idiom, so all of them are written anew, most as they were.
+
+use super::pattern::Reader;
+use super::{Place, Rule, normalization, rounded};
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "normalization-as-quotient",
+    law: "x · (1/√v) = x/√v, d·d = d²",
+    sentence: "A normalization that stays spelled out is a quotient by a root, and squares are powers.",
+    premises: &[
+        ("normalization", "x/√v is a layer or root mean square normalization, v a mean of squares and a positive ε"),
+        ("not-known", "it is not spelled so yet, and the operator set has no operator for it"),
+        ("one-reader", "nothing else reads the inverse"),
+    ],
+    exact: false,
+    operators: &["Mul", "Div"],
+    apply: quotient,
+}];
+
+/// What of a normalization is spelled otherwise than runtimes know it.
+enum Spelling {
+    /// `1/y`, which is left out.
+    Inverse,
+    /// `v^(−½)`, of which the root stays.
+    InverseRoot,
+    /// `v^½`.
+    Root,
+    /// `d·d`.
+    Square,
+    Known,
+}
+
+/// Looks at the quotient, or the product with an inverse.
+fn quotient(place: &Place<'_>) -> Option<Edit> {
+    let result = place.only_output()?;
+    let dtype = place.dtype(result).filter(|dtype| dtype.is_float())?;
+    let mut reader = Reader { place, nodes: Vec::new(), dtype };
+    let found = normalization::read(&mut reader, result)?;
+    if place.opset.has(found.operator) || !place.opset.arithmetic_broadcasts() {
+        return None;
+    }
+    let mut nodes = reader.nodes;
+    nodes.sort_by_key(|&id| place.model.order_of(id));
+    nodes.dedup();
+    let spelled = nodes.iter().map(|&id| Some((id, place.model.node(id)?))).collect::<Option<Vec<_>>>()?;
+    let spelled: Vec<_> = spelled.into_iter().map(|(id, node)| (id, node, spelling(place, id, node))).collect();
+    if spelled.iter().all(|(.., spelling)| matches!(spelling, Spelling::Known)) {
+        return None;
+    }
+    let mut edit = place.edit()?;
+    let mut divisor = None;
+    for (id, node, spelling) in spelled {
+        edit.remove.push(id);
+        let output = node.output(0)?;
+        match spelling {
+            Spelling::Inverse => divisor = Some((output, *node.inputs().last()?)),
+            Spelling::InverseRoot => {
+                let root = edit.new_value(output, "root");
+                divisor = Some((output, Some(root)));
+                edit.insert.push(instead(node, "Sqrt", vec![node.input(0)]).output(root));
+            }
+            Spelling::Root => {
+                edit.insert.push(instead(node, "Sqrt", vec![node.input(0)]).output(output));
+            }
+            Spelling::Square => {
+                let two = Some(edit.constant(output, "exponent", rounded(dtype, &[], &[2.0])?));
+                edit.insert.push(instead(node, "Pow", vec![node.input(0), two]).output(output));
+            }
+            Spelling::Known if id == place.id => {
+                let quotient = match divisor {
+                    Some((inverse, root)) => {
+                        let x = node.inputs().iter().flatten().copied().find(|&operand| operand != inverse);
+                        instead(node, "Div", vec![x, root])
+                    }
+                    None => NewNode::like(node),
+                };
+                edit.insert.push(quotient.output(output));
+            }
+            Spelling::Known => edit.insert.push(NewNode::like(node).output(output)),
+        }
+    }
+    divisor.is_none_or(|(inverse, _)| place.is_internal(inverse, &[place.id])).then_some(edit)
+}
+
+/// A node of another operator, with what this one says of where it comes from: what all that are written anew say is too much for one.
+fn instead(node: &Node, operator: &str, inputs: Vec<Option<ValueId>>) -> NewNode {
+    NewNode { op_type: operator.into(), inputs, ..NewNode::like(node) }
+}
+
+/// How a node of a normalization is spelled.
+fn spelling(place: &Place<'_>, id: NodeId, node: &Node) -> Spelling {
+    let number = |value: Option<ValueId>| value.and_then(|value| place.scalar(value));
+    let &[a, b] = node.inputs() else {
+        return if node.is("Reciprocal") { Spelling::Inverse } else { Spelling::Known };
+    };
+    match node.op_type.as_str() {
+        "Div" if id != place.id && number(a) == Some(1.0) => Spelling::Inverse,
+        "Pow" if number(b) == Some(-0.5) => Spelling::InverseRoot,
+        "Pow" if number(b) == Some(0.5) => Spelling::Root,
+        "Mul" if a == b && id != place.id => Spelling::Square,
+        _ => Spelling::Known,
+    }
+}

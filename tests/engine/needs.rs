@@ -1,0 +1,69 @@
+//! What a run that succeeds needs of the sizes, and what shapes are for it.
+
+use onnx_slice_fold::Options;
+use onnx_slice_fold::ir::Model;
+
+use crate::support::{folded, folded_unrun, shape};
+
+fn model(source: &str) -> Model {
+    folded(&format!("<ir_version: 8, opset_import: [\"\" : 17]> {source}"), &Options::default())
+}
+
+#[test]
+fn beside_its_own_cut_a_dim_is_not_larger() {
+    // 64 positions and a sequence: runs that succeed have as many positions as the sequence is long.
+    let table = |rows: i64, opened: &str| {
+        let source = format!(
+            "<ir_version: 8, opset_import: [\"\" : 17]> g (float[batch,seq,2] x, float[{rows},2] table) => (y, positions) <int64[1] first = {{0}}> {{
+            size = Shape <start = 1, end = 2> (x) positions = Slice (table, first, size) y = {opened} }}"
+        );
+        shape(&folded_unrun(&source, &Options::default()).0, "positions")
+    };
+    assert_eq!(table(64, "Add (x, positions)"), "seq,2");
+    // A single row is there for every position.
+    assert_eq!(table(1, "Add (x, positions)"), "min(1, seq),2");
+    // Nobody asks that they are as many.
+    assert_eq!(table(64, "Concat <axis = 0> (positions, positions)"), "min(64, seq),2");
+}
+
+#[test]
+fn beside_a_fixed_dim_there_is_one_entry_at_least() {
+    let cut = |fixed: &str| {
+        let graph = format!(
+            "g (float[n] x, float[{fixed}] z) => (y, w) <int64[1] first = {{0}}, int64[1] one = {{1}}, int64[1] most = {{7}}> {{
+            y = Add (x, z) v = Slice (x, first, most) w = Abs (v) }}"
+        );
+        shape(&model(&graph), "w")
+    };
+    assert_eq!(cut("7"), "n");
+    assert_eq!(cut("8"), "min(7, n)");
+    assert_eq!(cut("1"), "min(7, n)");
+    // Any of them may be the one that is stretched.
+    assert_eq!(cut("m"), "min(7, n)");
+}
+
+#[test]
+fn a_branch_that_is_not_run_needs_nothing() {
+    let graph = "g (bool c, float[n] x, float[7] z) => (y, w) <int64[1] first = {0}, int64[1] most = {7}> {
+        y = If <then_branch: graph = t () => (float a) { s = Add (x, z) a = ReduceSum <keepdims = 0> (s) },
+                else_branch: graph = e () => (float b) { b = ReduceSum <keepdims = 0> (x) }> (c)
+        v = Slice (x, first, most) w = Abs (v) }";
+    assert_eq!(shape(&model(graph), "w"), "min(7, n)");
+}
+
+#[test]
+fn what_is_not_computed_needs_nothing() {
+    let graph = "g (float[n] x, float[7] z) => (w) <int64[1] first = {0}, int64[1] most = {7}> {
+        dead = Add (x, z) v = Slice (x, first, most) w = Abs (v) }";
+    assert_eq!(shape(&model(graph), "w"), "min(7, n)");
+    let gather = "g (float[n] x) => (w) <int64[1] first = {0}, int64[1] most = {2}, int64 third = {2}> {
+        dead = Gather (x, third) v = Slice (x, first, most) w = Abs (v) }";
+    assert_eq!(shape(&model(gather), "w"), "min(2, n)");
+    // What a body reads is computed.
+    let read = "g (bool c, float[n] x, float[7] z) => (y, w) <int64[1] first = {0}, int64[1] most = {7}> {
+        s = Add (x, z)
+        y = If <then_branch: graph = t () => (float a) { a = ReduceSum <keepdims = 0> (s) },
+                else_branch: graph = e () => (float b) { b = ReduceSum <keepdims = 0> (x) }> (c)
+        v = Slice (x, first, most) w = Abs (v) }";
+    assert_eq!(shape(&model(read), "w"), "n");
+}
