@@ -194,7 +194,7 @@ fn of_decoding(error: &DecodeError) -> ErrorKind {
             ErrorKind::Limit
         }
         DecodeError::Empty | DecodeError::Other(_) | DecodeError::Wire(_) => ErrorKind::Malformed,
-        DecodeError::Prost(_) => ErrorKind::Internal,
+        DecodeError::Passed(_) => ErrorKind::Internal,
     }
 }
 

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::edit::{FIRST_PLACEHOLDER, Stem};
 use super::naming::Naming;
-use super::{Broken, Constant, Edit, GraphId, Model, NewNode, Node, NodeId, ValueId};
+use super::{Broken, Constant, Definition, Edit, GraphId, Model, NewNode, Node, NodeId, ValueId};
 
 /// The values that an edit made, in the order of their placeholders.
 pub struct Made(Vec<ValueId>);
@@ -60,20 +60,25 @@ impl Model {
         })
     }
 
-    /// Whether each value has one definition after an edit: nodes and constants that it adds define different ones, and none that a node
-    /// which stays defines.
+    /// Whether each value has one definition after an edit: nodes and constants that it adds define different ones, and none that is an
+    /// input or an initializer, or that a node which stays defines.
     #[must_use]
     pub fn leaves_one_definition(&self, edit: &Edit) -> bool {
         let results = edit.insert.iter().flat_map(|node| node.outputs.iter().flatten().copied());
         let mut added: SmallVec<[ValueId; 8]> = results.chain(edit.constants.iter().map(|&(value, _)| value)).collect();
-        let stays = |&value: &ValueId| {
-            // A value that the edit makes is in the model only when it is made.
-            !value.is_placeholder()
-                && self.value(value).producer().is_some_and(|producer| !edit.remove.contains(&producer))
-        };
-        let known = !added.iter().any(stays);
+        // A value that the edit makes is in the model only when it is made.
+        let is_defined = |&value: &ValueId| !value.is_placeholder() && self.keeps_definition(value, edit);
+        let are_free = !added.iter().any(is_defined);
         added.sort_unstable();
-        known && added.windows(2).all(|pair| matches!(pair, [a, b] if a != b))
+        are_free && added.windows(2).all(|pair| matches!(pair, [a, b] if a != b))
+    }
+
+    fn keeps_definition(&self, value: ValueId, edit: &Edit) -> bool {
+        match self.value(value).definition() {
+            Definition::Node(producer, _) => !edit.remove.contains(&producer),
+            Definition::Input(_) | Definition::Initializer(_) => true,
+            Definition::Nothing => false,
+        }
     }
 
     /// Carries out an edit. Answers with the values that were made.

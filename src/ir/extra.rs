@@ -3,6 +3,7 @@
 //! The bytes were a whole message when they were read. If they cannot be told apart here all the same, they stay as they are.
 
 use super::Extra;
+use super::fields::{Field, fields};
 
 /// The fields of a `NodeProto`.
 const NODE_DOC: u64 = 6;
@@ -12,45 +13,9 @@ const MODEL_METADATA: u64 = 14;
 /// The most bytes of texts that are put together under one key.
 const LONGEST: usize = 4096;
 
-/// A field of a message: its number, all of its bytes, and what they hold if that is text or a message.
-struct Field<'e> {
-    number: u64,
-    whole: &'e [u8],
-    content: Option<&'e [u8]>,
-}
-
-/// The fields of a message in order; `None` if there are groups, or the bytes are no message.
-fn fields(mut bytes: &[u8]) -> Option<Vec<Field<'_>>> {
-    let mut found = Vec::new();
-    while !bytes.is_empty() {
-        let (tag, rest) = varint(bytes)?;
-        let (content, rest) = match tag & 7 {
-            0 => (None, varint(rest)?.1),
-            1 => (None, rest.split_at_checked(8)?.1),
-            2 => {
-                let (length, rest) = varint(rest)?;
-                let (content, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-                (Some(content), rest)
-            }
-            5 => (None, rest.split_at_checked(4)?.1),
-            _ => return None,
-        };
-        let (whole, _) = bytes.split_at_checked(bytes.len().checked_sub(rest.len())?)?;
-        found.push(Field { number: tag >> 3, whole, content });
-        bytes = rest;
-    }
-    Some(found)
-}
-
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0u64;
-    for (index, &byte) in bytes.iter().enumerate().take(10) {
-        value |= u64::from(byte & 0x7f).checked_shl(u32::try_from(index.checked_mul(7)?).ok()?)?;
-        if byte < 0x80 {
-            return Some((value, bytes.get(index.checked_add(1)?..)?));
-        }
-    }
-    None
+/// The fields of a message; `None` if the bytes are none.
+fn all_fields(message: &[u8]) -> Option<Vec<Field<'_>>> {
+    fields(message).collect()
 }
 
 fn put_varint(to: &mut Vec<u8>, mut value: u64) {
@@ -76,7 +41,7 @@ fn entry(key: &[u8], value: &[u8]) -> Vec<u8> {
 
 /// Key and value of an entry of metadata.
 fn pair(content: &[u8]) -> Option<(&[u8], &[u8])> {
-    let fields = fields(content)?;
+    let fields = all_fields(content)?;
     let text = |number: u64| fields.iter().rev().find(|field| field.number == number).and_then(|field| field.content);
     Some((text(1).unwrap_or_default(), text(2).unwrap_or_default()))
 }
@@ -96,7 +61,7 @@ fn join(texts: &mut Vec<u8>, text: &[u8]) {
 pub(super) fn merged<'e>(extras: impl IntoIterator<Item = &'e Extra>) -> Extra {
     let (mut doc, mut entries) = (Vec::new(), Vec::<(Vec<u8>, Vec<u8>)>::new());
     for extra in extras {
-        for field in fields(extra).unwrap_or_default() {
+        for field in all_fields(extra).unwrap_or_default() {
             match (field.number, field.content) {
                 (NODE_DOC, Some(text)) => join(&mut doc, text),
                 (NODE_METADATA, Some(content)) => {
@@ -122,14 +87,14 @@ pub(super) fn merged<'e>(extras: impl IntoIterator<Item = &'e Extra>) -> Extra {
 
 /// A node's bytes without documentation and metadata.
 pub(super) fn without_texts(extra: &Extra) -> Extra {
-    let Some(fields) = fields(extra) else { return extra.clone() };
+    let Some(fields) = all_fields(extra) else { return extra.clone() };
     let others = fields.iter().filter(|field| !matches!(field.number, NODE_DOC | NODE_METADATA));
     others.flat_map(|field| field.whole).copied().collect::<Vec<u8>>().into()
 }
 
 /// A model's bytes with this entry of metadata in place of one of the same key, or with none of the key.
 pub(super) fn with_metadata(extra: &Extra, key: &str, value: Option<&str>) -> Extra {
-    let Some(fields) = fields(extra) else { return extra.clone() };
+    let Some(fields) = all_fields(extra) else { return extra.clone() };
     let is_own = |field: &Field<'_>| {
         let pair = field.content.filter(|_| field.number == MODEL_METADATA).and_then(pair);
         pair.is_some_and(|(own, _)| own == key.as_bytes())
@@ -201,7 +166,7 @@ mod tests {
         let again = with_metadata(&once, "a", Some("4"));
         assert_eq!(once, again);
         let metadata = |extra: &Extra| {
-            let held: Vec<_> = fields(extra)
+            let held: Vec<_> = all_fields(extra)
                 .unwrap()
                 .iter()
                 .filter(|f| f.number == MODEL_METADATA)

@@ -16,6 +16,7 @@ mod extra;
 mod fact;
 #[cfg(feature = "seeded-faults")]
 pub mod faults;
+mod fields;
 mod graph;
 mod id;
 mod inline;
@@ -38,6 +39,7 @@ pub(crate) use custom::CustomOperand;
 pub use custom::{CustomNode, CustomOperator, CustomType};
 pub use edit::{Edit, NewNode};
 pub use fact::{Content, Contradiction, Data, Fact, Facts, MAX_ELEMENTS, Scalar};
+pub(crate) use fields::fields;
 pub use graph::{Function, Graph, Model, OpsetImport, Synonym};
 pub use id::{FunctionId, GraphId, NodeId, ValueId};
 pub use node::Node;

@@ -65,30 +65,22 @@ impl Watch {
 
     #[inline]
     pub(super) fn read_node(&self, node: NodeId) {
-        if self.reads.get() && self.is_new(self.nodes.get(node.index())) {
-            self.note(Part::Node(node));
-        }
+        self.read(&self.nodes, node.index(), Part::Node(node));
     }
 
     #[inline]
     pub(super) fn read_value(&self, value: ValueId) {
-        if self.reads.get() && self.is_new(self.values.get(value.index())) {
-            self.note(Part::Value(value));
-        }
+        self.read(&self.values, value.index(), Part::Value(value));
     }
 
     #[inline]
     pub(super) fn read_fact(&self, value: ValueId) {
-        if self.reads.get() && self.is_new(self.facts.get(value.index())) {
-            self.note(Part::Fact(value));
-        }
+        self.read(&self.facts, value.index(), Part::Fact(value));
     }
 
     #[inline]
     pub(super) fn read_graph(&self, graph: GraphId) {
-        if self.reads.get() && self.is_new(self.graphs.get(graph.index())) {
-            self.note(Part::Graph(graph));
-        }
+        self.read(&self.graphs, graph.index(), Part::Graph(graph));
     }
 
     pub(super) fn read_everything(&self) {
@@ -97,11 +89,13 @@ impl Watch {
         }
     }
 
-    /// Whether a part has not been noted in this lot. From now on it has.
+    /// Notes a part unless it has been noted in this lot.
     #[inline]
-    fn is_new(&self, noted: Option<&Cell<u32>>) -> bool {
+    fn read(&self, lots: &[Cell<u32>], at: usize, part: Part) {
         let lot = self.lot.get();
-        noted.is_none_or(|noted| noted.replace(lot) != lot)
+        if self.reads.get() && lots.get(at).is_none_or(|noted| noted.replace(lot) != lot) {
+            self.note(part);
+        }
     }
 
     #[cold]

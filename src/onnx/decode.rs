@@ -5,7 +5,7 @@ use prost::Message;
 use thiserror::Error;
 
 use super::MESSAGE_BYTES;
-use super::parts::ModelParts;
+use super::parts::{ModelParts, NoMessage};
 use super::proto::ModelProto;
 use super::wire::{self, Limits, UnknownFields, WireError};
 
@@ -24,9 +24,9 @@ pub enum DecodeError {
     /// The bytes are malformed or ask for too much.
     #[error("not a readable ONNX model: {0}")]
     Wire(WireError),
-    /// prost refuses what the walk let pass; a defect of the walk.
+    /// The walk let pass what is no message; a defect of the walk.
     #[error("not a readable ONNX model: {0}")]
-    Prost(prost::DecodeError),
+    Passed(#[from] NoMessage),
 }
 
 /// Decodes a model, and beside it the fields the schema does not know.
@@ -38,7 +38,7 @@ pub enum DecodeError {
 /// When the bytes are no protobuf message, are not a `ModelProto`, or ask for more than `limits`.
 pub fn decode(file: &Bytes, limits: &Limits) -> Result<(ModelProto, UnknownFields), DecodeError> {
     let unknown = walked(file, limits)?;
-    let model = ModelProto::decode(file.clone()).map_err(DecodeError::Prost)?;
+    let model = ModelProto::decode(file.clone()).map_err(NoMessage::from)?;
     Ok((model, unknown))
 }
 
@@ -48,9 +48,10 @@ pub fn decode(file: &Bytes, limits: &Limits) -> Result<(ModelProto, UnknownField
 /// As [`decode`].
 pub fn decode_parts(file: &Bytes, limits: &Limits) -> Result<(ModelParts, UnknownFields), DecodeError> {
     let unknown = walked(file, limits)?;
-    let parts =
-        if unknown.is_empty() { ModelParts::of(file) } else { ModelProto::decode(file.clone()).map(ModelParts::from) };
-    Ok((parts.map_err(DecodeError::Prost)?, unknown))
+    if unknown.is_empty() {
+        return Ok((ModelParts::of(file)?, unknown));
+    }
+    Ok((ModelProto::decode(file.clone()).map_err(NoMessage::from)?.into(), unknown))
 }
 
 fn walked(file: &Bytes, limits: &Limits) -> Result<UnknownFields, DecodeError> {

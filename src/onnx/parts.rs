@@ -6,8 +6,21 @@
 use bytes::Bytes;
 use prost::{DecodeError, Message};
 use smallvec::SmallVec;
+use thiserror::Error;
 
 use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
+use crate::ir::fields;
+
+/// Bytes that are no message, though the walk let them pass.
+#[derive(Debug, Error)]
+pub enum NoMessage {
+    /// prost refuses them.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// There is no field where one should begin.
+    #[error("bytes that are no field")]
+    NoField,
+}
 
 /// A model, and apart from it what its main graph has most of.
 pub struct ModelParts {
@@ -29,25 +42,27 @@ impl ModelParts {
     /// Reads a file that was walked and has no field that the schema does not know.
     ///
     /// # Errors
-    /// prost refuses what the walk let pass.
-    pub fn of(file: &Bytes) -> Result<ModelParts, DecodeError> {
+    /// The walk let pass what is no message.
+    pub fn of(file: &Bytes) -> Result<ModelParts, NoMessage> {
         let mut parts = ModelParts::from(ModelProto::default());
         for field in fields(file) {
+            let field = field.ok_or(NoMessage::NoField)?;
             // The parts of a message that comes in several go on one another, as prost has it.
             match field.number {
-                7 => parts.graph(&file.slice_ref(field.payload))?,
+                7 => parts.graph(&file.slice_ref(field.content.unwrap_or_default()))?,
                 _ => parts.model.merge(file.slice_ref(field.whole))?,
             }
         }
         Ok(parts)
     }
 
-    fn graph(&mut self, graph: &Bytes) -> Result<(), DecodeError> {
+    fn graph(&mut self, graph: &Bytes) -> Result<(), NoMessage> {
         let proto = self.model.graph.get_or_insert_with(GraphProto::default);
         for field in fields(graph) {
+            let field = field.ok_or(NoMessage::NoField)?;
             match field.number {
-                1 => self.nodes.push(graph.slice_ref(field.payload)),
-                13 => self.value_info.push(graph.slice_ref(field.payload)),
+                1 => self.nodes.push(graph.slice_ref(field.content.unwrap_or_default())),
+                13 => self.value_info.push(graph.slice_ref(field.content.unwrap_or_default())),
                 _ => proto.merge(graph.slice_ref(field.whole))?,
             }
         }
@@ -72,21 +87,23 @@ impl<'a> NodeParts<'a> {
     /// Of a node in the file.
     ///
     /// # Errors
-    /// prost refuses what the walk let pass.
-    pub fn in_file(node: &'a Bytes) -> Result<NodeParts<'a>, DecodeError> {
+    /// The walk let pass what is no message.
+    pub fn in_file(node: &'a Bytes) -> Result<NodeParts<'a>, NoMessage> {
         let (input, output) = (SmallVec::new(), SmallVec::new());
         let (name, op_type, domain, overload) = ("", "", "", "");
         let mut parts =
             NodeParts { input, output, name, op_type, domain, overload, attributes: Vec::new(), rest: Vec::new() };
         let mut others: Option<NodeProto> = None;
         for field in fields(node) {
-            let text = || std::str::from_utf8(field.payload).unwrap_or_default();
+            let field = field.ok_or(NoMessage::NoField)?;
+            let content = field.content.unwrap_or_default();
+            let text = || std::str::from_utf8(content).unwrap_or_default();
             match field.number {
                 1 => parts.input.push(text()),
                 2 => parts.output.push(text()),
                 3 => parts.name = text(),
                 4 => parts.op_type = text(),
-                5 => parts.attributes.push(AttributeProto::decode(node.slice_ref(field.payload))?),
+                5 => parts.attributes.push(AttributeProto::decode(node.slice_ref(content))?),
                 7 => parts.domain = text(),
                 8 => parts.overload = text(),
                 _ => others.get_or_insert_with(NodeProto::default).merge(node.slice_ref(field.whole))?,
@@ -98,7 +115,19 @@ impl<'a> NodeParts<'a> {
 
     /// Of a message, whose attributes have been taken out.
     pub fn in_message(node: &'a NodeProto, attributes: Vec<AttributeProto>) -> NodeParts<'a> {
-        let NodeProto { doc_string, metadata_props, device_configurations, .. } = node;
+        // Every field is named, so that none which the schema gains is forgotten.
+        let NodeProto {
+            input,
+            output,
+            name,
+            op_type,
+            domain,
+            overload,
+            attribute: _,
+            doc_string,
+            metadata_props,
+            device_configurations,
+        } = node;
         let has_others = doc_string.is_some() || !metadata_props.is_empty() || !device_configurations.is_empty();
         let others = || NodeProto {
             doc_string: doc_string.clone(),
@@ -107,70 +136,22 @@ impl<'a> NodeParts<'a> {
             ..NodeProto::default()
         };
         NodeParts {
-            input: node.input.iter().map(String::as_str).collect(),
-            output: node.output.iter().map(String::as_str).collect(),
-            name: node.name(),
-            op_type: node.op_type(),
-            domain: node.domain(),
-            overload: node.overload(),
+            input: input.iter().map(String::as_str).collect(),
+            output: output.iter().map(String::as_str).collect(),
+            name: name.as_deref().unwrap_or_default(),
+            op_type: op_type.as_deref().unwrap_or_default(),
+            domain: domain.as_deref().unwrap_or_default(),
+            overload: overload.as_deref().unwrap_or_default(),
             attributes,
             rest: if has_others { others().encode_to_vec() } else { Vec::new() },
         }
     }
 }
 
-/// The names of a node's results.
+/// The names of a node's results. What is no message is told when the node itself is read.
 pub(super) fn results_in_file(node: &[u8]) -> impl Iterator<Item = &str> {
-    fields(node).filter(|field| field.number == 2).map(|field| std::str::from_utf8(field.payload).unwrap_or_default())
-}
-
-/// One field of a message.
-struct Field<'a> {
-    number: u64,
-    /// With what goes before it.
-    whole: &'a [u8],
-    /// Of a field with a length, what has that length; empty for others.
-    payload: &'a [u8],
-}
-
-/// The fields of a message that was walked. It ends where bytes are none, which the walk has refused.
-fn fields(message: &[u8]) -> impl Iterator<Item = Field<'_>> {
-    let mut left = message;
-    std::iter::from_fn(move || {
-        let before = left;
-        let tag = varint(&mut left)?;
-        let payload = match tag & 7 {
-            0 => varint(&mut left).map(|_| &[][..])?,
-            1 => cut(&mut left, 8).map(|_| &[][..])?,
-            2 => {
-                let len = varint(&mut left)?;
-                cut(&mut left, usize::try_from(len).ok()?)?
-            }
-            5 => cut(&mut left, 4).map(|_| &[][..])?,
-            _ => return None,
-        };
-        let whole = before.get(..before.len().checked_sub(left.len())?)?;
-        Some(Field { number: tag >> 3, whole, payload })
-    })
-}
-
-fn cut<'a>(left: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
-    let (front, rest) = left.split_at_checked(len)?;
-    *left = rest;
-    Some(front)
-}
-
-fn varint(left: &mut &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = left.split_first()?;
-        *left = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
+    let results = fields(node).flatten().filter(|field| field.number == 2);
+    results.map(|field| std::str::from_utf8(field.content.unwrap_or_default()).unwrap_or_default())
 }
 
 #[cfg(test)]
