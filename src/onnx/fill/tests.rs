@@ -168,9 +168,10 @@ fn holes_stay_holes() {
         filler.new.put_in_place().unwrap();
         source.verify().unwrap();
         assert!(std::fs::read(&target).unwrap() == [&vec![9; before], payload, b"end"].concat(), "{range:?}");
-        // Where the system keeps no holes in the source there is nothing to ask of the copy.
+        // Where the system keeps no holes in the source, or it was read whole, there is nothing to ask of the copy.
         let blocks = |path: &std::path::Path| std::fs::metadata(path).unwrap().blocks() * 512;
-        assert!(blocks(&path) > 8 * MIB || blocks(&target) < 8 * MIB, "{range:?}: {} bytes", blocks(&target));
+        let has_holes = cfg!(feature = "mmap") && blocks(&path) <= 8 * MIB;
+        assert!(!has_holes || blocks(&target) < 8 * MIB, "{range:?}: {} bytes", blocks(&target));
     }
     // A hole is the last of the file.
     let source = open(&path).unwrap();
