@@ -242,7 +242,7 @@ fn works(model: &Model, walk: &Walk) -> Result<(), RunError> {
 }
 
 /// What a strict reader of the standard refuses: a node that cannot work, a type that is declared and false, and a node that cannot work
-/// on what is declared. The standard's own shape inference takes declared types as given, too.
+/// on what is declared, or on the defaults of inputs. The standard's own shape inference takes both as given, too.
 ///
 /// # Errors
 /// The first of these.
@@ -256,6 +256,11 @@ fn conforms(model: &Model, walk: &Walk, options: &Options) -> Result<(), RunErro
     believing.unstated.clone_from(&walk.unstated);
     believing.trust_declared = true;
     believing.replaced.clone_from(&walk.replaced);
+    for &input in model.graph(model.main()).inputs() {
+        if let Some(default) = model.value(input).tensor() {
+            believing.facts.set(input, Fact::constant(default.clone()));
+        }
+    }
     believing.infer_main(model)?;
     for facts in [&walk.facts, &believing.facts] {
         if let Some((place, _, reason)) = claims::contradictions(model, facts, false).into_iter().next() {

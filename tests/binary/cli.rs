@@ -466,6 +466,9 @@ fn a_model_that_cannot_run_is_told_of_or_refused() {
         ),
         ("g (float[2,3] x) => (float[2,3] y) { y = Transpose (x) }", "declared float[2,3]"),
         ("g (float[2,3] x) => (string[3,2] y) { y = Transpose (x) }", "declared string[3,2]"),
+        // By the default of an input that callers may give.
+        ("g (float[6,4] x, int64[1] s = {5}) => (y) { [turn] y = Reshape (x, s) }", "'turn'"),
+        ("g (float[2] x, int64[1] s = {3}) => (float[4] y) { y = Tile (x, s) }", "declared float[4]"),
     ] {
         let path = written(&folder, "declared.onnx", &format!("<ir_version: 8, opset_import: [\"\" : 17]>\n{body}"));
         let refused = run(&[&path, "--strict", "-o", &target.to_string_lossy()]);

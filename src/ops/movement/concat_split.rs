@@ -65,6 +65,8 @@ fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
                 .or_else(filled)
                 .or_else(|| first().filter(|_| shapes.len() == operands.len()))
                 .unwrap_or_else(|| cx.fresh_dim())
+        } else if along.clone().filter_map(Dim::as_const).try_fold(0i64, i64::checked_add).is_none() {
+            return Err(Refusal::invalid("the dims along the axis add up to more than a size can be"));
         } else if shapes.len() == operands.len() {
             cx.scope().sum(along)
         } else {
@@ -354,6 +356,7 @@ mod tests {
 
     use super::super::testing::*;
     use super::*;
+    use crate::ops::single::Single;
     use crate::tensor::DType;
 
     #[test]
@@ -371,6 +374,16 @@ mod tests {
         Case::new("Concat", 4).fails([a.clone(), a]);
         let nibble = |byte: u8| Tensor::from_bytes(DType::Uint4, &[1], vec![byte].into()).unwrap();
         assert_eq!(case(0).eval([nibble(1), nibble(2), nibble(3)]).bytes().as_ref(), [0x21, 3]);
+    }
+
+    #[test]
+    fn sizes_beyond_all_are_refused() {
+        let join = |first, second| {
+            let node = Single::new("Concat", 13).with("axis", 0i64);
+            node.input(DType::Float, first).input(DType::Float, second).infer()
+        };
+        assert_eq!(join("9223372036854775806 1", "1 1"), ["float[9223372036854775807, 1]"]);
+        assert!(join("9223372036854775807 1", "1 1")[0].starts_with("invalid"));
     }
 
     #[test]

@@ -101,6 +101,11 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
     let scope = cx.scope();
     let mut dims = Vec::with_capacity(rank);
     for (dim, (begin, end)) in shape.iter().zip(&pads) {
+        if let (Some(begin), Some(end)) = (begin.as_const_int(), end.as_const_int())
+            && [begin, end, dim.as_const().unwrap_or(0)].map(i128::from).iter().sum::<i128>() > i64::MAX.into()
+        {
+            return Err(Refusal::invalid("a dim and its pads add up to more than a size can be"));
+        }
         let size = match (begin, end) {
             (Scalar::Int(begin), Scalar::Int(end)) => scope.add(dim, &scope.add(begin, end)),
             _ => cx.fresh_dim(),
@@ -373,11 +378,22 @@ mod tests {
     use super::super::testing::*;
     use super::*;
     use crate::dim::Scope;
+    use crate::ops::single::Single;
 
     fn pad(mode: &'static str, data: &[f32], begin: i64, end: i64) -> Result<Vec<f32>, Decline> {
         let data = tensor(&[data.len()], data);
         let padded = Case::new("Pad", 21).text("mode", mode).try_all(&[Some(data), Some(ints(&[begin, end]))])?;
         Ok(values(&padded[0]))
+    }
+
+    #[test]
+    fn sizes_beyond_all_are_refused() {
+        let padded = |end: i64| {
+            let node = Single::new("Pad", 13).input(DType::Float, "n");
+            node.values(&[2], &[i64::MAX, end]).infer().remove(0)
+        };
+        assert!(padded(1).starts_with("invalid"));
+        assert_eq!(padded(-i64::MAX), "float[n]");
     }
 
     #[test]
