@@ -61,7 +61,7 @@ pub use doubts::{comparisons, divisors};
 pub use expr::{Dim, Symbol};
 pub use integer::least_common_multiple;
 pub use parts::Operation;
-pub use scope::{Scope, is_identifier};
+pub use scope::{Scope, is_identifier, is_numbered};
 pub(crate) use work::{count, is_over, within, work};
 
 #[cfg(test)]

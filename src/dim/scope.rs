@@ -535,3 +535,10 @@ pub fn is_identifier(text: &str) -> bool {
     letters.next().is_some_and(|first| first == '_' || first.is_alphabetic())
         && letters.all(|letter| letter == '_' || letter.is_alphanumeric())
 }
+
+/// Whether a name is one that [`Scope::name`] makes, such as `unk__0`, or an expression with such a name: nobody chose it.
+pub fn is_numbered(name: &str) -> bool {
+    let words = name.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let mut numbers = words.filter_map(|word| word.rsplit_once("__")).map(|(_, number)| number);
+    numbers.any(|number| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))
+}

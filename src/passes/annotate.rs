@@ -19,7 +19,7 @@ use crate::ir::{
 };
 use crate::ops::EventKind;
 
-use super::claims::{Names, is_vague, size_of};
+use super::claims::{Names, size_of};
 use super::dead::{graphs_below, live_graphs};
 use super::spelling::Spelling;
 use super::untouched;
@@ -271,7 +271,7 @@ impl Writer<'_> {
         };
         let said = declared.map(|declared| &declared.claim).filter(possible);
         let proved = &self.names.resolved(scope, proved);
-        let follows = claim.filter(|claim| !is_vague(scope, claim) && !scope.eq(proved, claim).is_no());
+        let follows = claim.filter(|claim| !self.names.is_vague(scope, claim) && !scope.eq(proved, claim).is_no());
         let spelled = |dim: &Dim| self.spelling.claim(dim);
         let named = |dim: &Dim| match self.names.of(dim) {
             Some(name) => DimClaim::Param(name.to_string()),

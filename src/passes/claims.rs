@@ -6,7 +6,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dim::{Dim, Scope, Symbol, is_identifier};
+use crate::dim::{Dim, Scope, Symbol, is_identifier, is_numbered};
 use crate::ir::{DeclaredDim, DeclaredType, Definition, DimClaim, Facts, Model, ValueId};
 use crate::ops::EventKind;
 
@@ -134,7 +134,8 @@ pub struct Names {
 
 impl Names {
     /// Collects the names from the claims. What happens depends on the size that a claim names:
-    /// * if it is one symbol that inference made, the symbol gets the name;
+    /// * if it is one symbol that inference made, the symbol gets the name, which counts as none if it is only a number (`unk__0`), as
+    ///   an earlier run of this program wrote it;
     /// * if it is an expression with such symbols, a new symbol gets the name and is set equal to the expression, so that one of the
     ///   expression's symbols is written by it from now on;
     /// * if the name is no identifier, it cannot be part of an expression, and is written only where the whole size is the one it names;
@@ -180,7 +181,9 @@ impl Names {
                     }
                     Some(symbol) => {
                         scope.rename(symbol, name);
-                        names.symbols.insert(symbol);
+                        if !is_numbered(name) {
+                            names.symbols.insert(symbol);
+                        }
                     }
                     // A named symbol is at least 0. The size is as well if every run computes the value; in a body that does not run,
                     // the expression may be negative, so there it has to be proved.
@@ -255,15 +258,16 @@ impl Names {
         !self.of.contains_key(dim) && dim.has_symbol(nameless)
     }
 
+    /// Whether a size that follows from claims contains symbols that inference made, in this run or an earlier one, and nobody named.
+    pub fn is_vague(&self, scope: &Scope, dim: &Dim) -> bool {
+        let nameless = |symbol| scope.is_fresh(symbol) || is_numbered(&scope.name(symbol));
+        dim.has_symbol(|symbol| !self.inputs.contains(&symbol) && nameless(symbol))
+    }
+
     /// Whether a size is a number or an expression in the symbols of the inputs.
     pub fn is_exact(&self, dim: &Dim) -> bool {
         !dim.has_symbol(|symbol| !self.inputs.contains(&symbol))
     }
-}
-
-/// Whether a size contains symbols that inference made and nobody named.
-pub fn is_vague(scope: &Scope, dim: &Dim) -> bool {
-    dim.has_symbol(|symbol| scope.is_fresh(symbol))
 }
 
 /// Whether a node of the main graph computes the value, so that every run does.
