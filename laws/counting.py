@@ -168,6 +168,18 @@ def _(s, d, a, b, c, e, k):
 
 
 @law(
+    "mask-of-triangle",
+    "a comparison o + t·(j − i) ≥ n that holds on the diagonal k holds at every place beyond it",
+    at="src/rewrite/index/triangle.rs: masked_again",
+)
+def _(s, o, t, k, i, j, n):
+    # The lower triangle is the same with the signs of t, k and j − i turned around.
+    s.give(j - i >= k)
+    s.need(grows_away=t >= 1, holds_at_the_diagonal=o + t * k >= n)
+    s.claim(o + t * (j - i) >= n)
+
+
+@law(
     "block-in-filled",
     "a block u written into v at start is Pad(u, start, d − start − n) with v, for a start of either sign",
     at="src/rewrite/index/assign.rs: into_filled",

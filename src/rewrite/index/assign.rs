@@ -1,10 +1,12 @@
 //! Assignments to places that only count.
 //!
 //! Law: `ScatterND(x, i, u)` that writes `x[…, o : o + n, …]` along one axis and all of every other is the concatenation of
-//! `x[…, : o, …]`, `u` and `x[…, o + n :, …]`. Where such assignments, one after another, write all of the axis, `x` is not read.
+//! `x[…, : o, …]`, `u` and `x[…, o + n :, …]`. Where such assignments, one after another, write all of the axis, `x` is not read. One that
+//! writes all of every axis is `u`: exporters write `x[:, :, :, : length] = u` so, which mostly is all there is.
 
 use super::counting::{Counting, columns, counting};
 use super::uniform;
+use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, ValueId};
 use crate::rewrite::Place;
 use crate::rewrite::build::Build;
@@ -21,6 +23,9 @@ struct Written {
 
 pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     let output = place.output(0)?;
+    if let Some(edit) = whole(place) {
+        return Some(edit);
+    }
     let last = written(place, place.node()?)?;
     let dim = place.shape(output)?.get(last.axis)?.as_const()?;
     let axis = last.axis;
@@ -47,6 +52,22 @@ pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     }
     pieces.sort_by_key(|&(start, _, _)| start);
     place.instead(place.edit()?, Build::concat(pieces.into_iter().map(|(_, _, updates)| updates), axis))
+}
+
+/// An assignment to every place, in order, is what is written.
+fn whole(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let (into, updates) = (node.input(0)?, node.input(2)?);
+    let columns = block(place, node)?;
+    let is_whole = |(axis, (column, dim)): (usize, (&Counting, &Dim))| covers(place, column, axis, dim);
+    let all = columns.iter().zip(place.shape(into)?).enumerate().all(is_whole);
+    (all && place.same_shape(into, updates)).then(|| place.forward(updates))?
+}
+
+/// Whether a column of places writes all of an axis of size `dim`, from the first on.
+fn covers(place: &Place<'_>, column: &Counting, axis: usize, dim: &Dim) -> bool {
+    let size = column.shape.get(axis);
+    column.offset.is_const(0) && size.is_some_and(|size| place.scope().eq(size, dim).is_yes())
 }
 
 /// Law: writing a block `u` into a tensor of one number `v` is `Pad(u, v)` to that tensor's size.
@@ -117,7 +138,7 @@ fn written(place: &Place<'_>, node: &Node) -> Option<Written> {
     let mut part = None;
     for (axis, (column, dim)) in columns.iter().zip(shape).enumerate() {
         let size = column.shape.get(axis)?;
-        if column.offset.is_const(0) && place.scope().eq(size, dim).is_yes() {
+        if covers(place, column, axis, dim) {
             continue;
         }
         let start = column.offset.as_const().filter(|start| *start >= 0)?;

@@ -22,6 +22,7 @@ mod rows;
 mod saturated;
 mod shifted;
 mod spread;
+mod triangle;
 mod uniform;
 
 use super::Rule;
@@ -56,16 +57,29 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "assignment-in-order",
-        law: "ScatterND(ScatterND(x, i, u), j, v) = Concat(u, v) where i and j write all of an axis in order",
-        sentence: "Assignments that write all of an axis in order are a concatenation.",
+        law: "ScatterND(x, i, u) = u where i is every place in order; ScatterND(ScatterND(x, i, u), j, v) = Concat(u, v) where i and j write all of an axis",
+        sentence: "Assignments that write all of an axis in order are a concatenation, and one that writes everything is what it writes.",
         premises: &[
-            ("blocks", "each writes places in order along one axis, and all of every other"),
+            ("blocks", "each writes places in order along one axis at most, and all of every other"),
             ("covers", "together they write every place of the axis, and none twice"),
             ("plain", "what is written replaces what was there"),
         ],
         exact: true,
         operators: &["ScatterND"],
         apply: assign::in_order,
+    },
+    Rule {
+        name: "triangle-masked-again",
+        law: "Trilu(x, k) · Cast(m) = Trilu(x, k) where m is true at every place that is kept",
+        sentence: "A triangle is not multiplied by a mask that is 1 in all of it.",
+        premises: &[
+            ("compares-places", "m compares two tensors that count, whose difference is the same along each diagonal"),
+            ("true-where-kept", "it is proved to be true at the outermost diagonal that is kept, and more so beyond"),
+            ("same-shape", "the product has the shape of the triangle"),
+        ],
+        exact: true,
+        operators: &["Mul"],
+        apply: triangle::masked_again,
     },
     Rule {
         name: "spread-before-broadcast",
