@@ -129,6 +129,11 @@ fn window(cx: &EvalCx<'_>) -> Result<VisibleKeys, Decline> {
     })
 }
 
+/// The greater of two numbers; a NaN if there is one.
+fn greater(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a > b { a } else { b }
+}
+
 fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     let (query, key, value) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     same_dtype(dtype, &[key, value])?;
@@ -184,6 +189,14 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
 
     let (rule, bias) = (Weighting::of(cx, dtype)?, Bias::<T>::new(cx, dtype, scores, window(cx)?, past)?);
     let present = (T::write(dtype, &k.shape(), k.values.clone())?, T::write(dtype, &v.shape(), v.values.clone())?);
+    // Kernels scale the product where the text scales its operands: both must get through.
+    let largest = |values: &[T]| values.iter().fold(0.0f64, |most, value| greater(most, value.to_f64().abs()));
+    let (most_q, most_k, most_v) = (largest(&q.values), largest(&k.values), largest(&v.values));
+    let most = if dtype == DType::Double { f64::MAX } else { f64::from(f32::MAX) } / 4.0;
+    let terms = [most_q * most_k * q.size as f64, most_v * k.length as f64];
+    if !terms.into_iter().all(|term| term <= most) {
+        return Err(Decline::unsupported("kernels overflow on the way to the result"));
+    }
     let scale = T::of(root_scale(cx, dtype, q.size)?);
     for values in [&mut q.values, &mut k.values] {
         values.iter_mut().for_each(|value| *value = value.times(scale));

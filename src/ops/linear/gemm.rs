@@ -11,7 +11,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::broadcast::Broadcast;
 use crate::ops::lane::{Lane, Ring, read, same_dtype};
-use crate::ops::linear::product::{Matrix, multiply_add};
+use crate::ops::linear::product::{Matrix, multiply_add, settled};
 use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor};
@@ -181,7 +181,7 @@ impl Scaled<'_> {
         }
         let c = c.as_deref().filter(|_| self.gemm.beta != 0.0);
         self.scale(&mut y, T::of(self.gemm.alpha.into()), T::of(self.gemm.beta.into()), c);
-        T::write(self.a.dtype(), &[self.m, self.n], y)
+        settled(self.k, [self.a, self.b], T::write(self.a.dtype(), &[self.m, self.n], y)?)
     }
 
     fn whole<T: Ring>(self, of: impl Fn(i64) -> T) -> Result<Tensor, Decline> {

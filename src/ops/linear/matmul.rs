@@ -13,7 +13,7 @@ use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::{broadcast_shapes, broadcast_static};
 use crate::ops::elementwise::symbolic::Elements;
 use crate::ops::lane::{Ring, in_ring, read, same_dtype};
-use crate::ops::linear::product::{Matrix, multiply_add};
+use crate::ops::linear::product::{Matrix, multiply_add, settled};
 use crate::ops::traits::{Failure, Repetition, Traits, broadcast_narrow};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{DType, Indices, StridedView, Strides, product};
@@ -148,7 +148,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.budget().take_work(layout.work())?;
     in_ring!(dtype, T => {
         let values = layout.multiply(&read::<T>(a)?, &read::<T>(b)?);
-        Ok(vec![T::write(dtype, &layout.shape, values)?.into()])
+        Ok(vec![settled(layout.k, [a, b], T::write(dtype, &layout.shape, values)?)?.into()])
     })
 }
 
@@ -266,6 +266,17 @@ mod tests {
         assert_eq!(empty.floats(), [0.0; 4]);
         let huge = Single::new("MatMul", 13).values::<f32>(&[1 << 40, 0, 3], &[]).values::<f32>(&[3, 0], &[]);
         assert_eq!(huge.eval().unwrap()[0].shape(), [1 << 40, 0, 0]);
+    }
+
+    /// `-∞ + ∞` is NaN, but not where the processor adds a product of finite numbers that it has not rounded.
+    #[test]
+    fn products_that_overflow_decline() {
+        let of = |a: [f32; 2], b: [f32; 2]| Single::new("MatMul", 13).values(&[1, 2], &a).values(&[2, 1], &b);
+        assert!(matches!(of([-1e30, 3e38], [1e19, 1e19]).eval(), Err(Decline::Unsupported(_))));
+        assert_eq!(of([f32::NEG_INFINITY, 3.0], [1.0, 2.0]).floats(), [f64::NEG_INFINITY]);
+        assert!(of([f32::INFINITY, f32::INFINITY], [1.0, -1.0]).floats()[0].is_nan());
+        let gemm = Single::new("Gemm", 13).values(&[1, 2], &[-1e30f32, 3e38]).values(&[2, 1], &[1e19f32, 1e19]);
+        assert!(gemm.eval().is_err());
     }
 
     #[test]

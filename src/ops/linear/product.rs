@@ -7,7 +7,9 @@
 
 use rayon::prelude::*;
 
-use crate::ops::lane::Ring;
+use crate::ops::Decline;
+use crate::ops::lane::{Lane, Ring, in_lane, read};
+use crate::tensor::{DType, Tensor};
 
 /// Terms of one partial sum.
 const KC: usize = 256;
@@ -57,6 +59,39 @@ impl<'a, T: Ring> Matrix<'a, T> {
             return None;
         }
         self.data.get(i * self.row + j..)?.get(..len)
+    }
+}
+
+/// Fails where terms of finite numbers may have overflowed: sums that meet infinities of both signs on the way depend on their order, and on
+/// whether the processor multiplies and adds at once. What is infinite or NaN in an operand is so in each of them.
+///
+/// # Errors
+/// The result is not finite, and the finite elements of the operands do not tell that it is so for all kernels.
+pub(in crate::ops) fn settled(terms: usize, operands: [&Tensor; 2], result: Tensor) -> Result<Tensor, Decline> {
+    let most = match result.dtype() {
+        DType::Double => f64::MAX,
+        DType::Float | DType::Float16 | DType::Bfloat16 => f64::from(f32::MAX),
+        _ => return Ok(result),
+    };
+    let is_finite = |tensor: &Tensor| -> Result<bool, Decline> {
+        in_lane!(tensor.dtype(), T => Ok(read::<T>(tensor)?.iter().all(|value| Lane::to_f64(*value).is_finite())))
+    };
+    if is_finite(&result)? {
+        return Ok(result);
+    }
+    let largest = |tensor: &Tensor| -> Result<f64, Decline> {
+        in_lane!(tensor.dtype(), T => {
+            let sizes = read::<T>(tensor)?;
+            let sizes = sizes.iter().map(|value| Lane::to_f64(*value).abs());
+            Ok(sizes.filter(|size| size.is_finite()).fold(0.0, f64::max))
+        })
+    };
+    let [a, b] = operands;
+    let bound = terms as f64 * largest(a)? * largest(b)?;
+    if bound <= most {
+        Ok(result)
+    } else {
+        Err(Decline::unsupported("runtimes disagree about a product that overflows"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
 
-use super::real::{reals, rounded};
+use super::real::{fit_on_the_way, reals, rounded};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
@@ -95,6 +95,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let log = logs.get((item * classes + class) * inner + place).copied().unwrap_or(f64::NAN);
         let weight = weights.as_ref().and_then(|weights| weights.get(class)).copied().unwrap_or(1.0);
         applied += weight;
+        fit_on_the_way(scores.dtype(), [applied, weight, log, log * weight])?;
         losses.push(-log * weight);
     }
     let dtype = scores.dtype();

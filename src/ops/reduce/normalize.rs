@@ -1,6 +1,6 @@
 //! Normalization by mean and variance: of a batch, of an instance, of groups of channels, of layers.
 
-use super::real::{reals, rounded};
+use super::real::{fit_on_the_way, reals, rounded, squared, stay_above_zero};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site, axis_in};
@@ -182,14 +182,24 @@ pub(super) fn eval_batch(cx: &mut EvalCx<'_>) -> EvalResult {
         results.push(Data::Tensor(rounded(cx, dtype, shape, running(&variance, &variances))?));
         (mean, variance) = (means, variances);
     }
+    // Kernels multiply by a factor and add a shift that they compute before.
+    let mut most = 0.0f64;
     layout.for_each(&mut values, |channel, block| {
         let of = |entries: &[f64]| entries.get(channel).copied().unwrap_or(0.0);
         let factor = of(&scale) / (of(&variance) + epsilon).sqrt();
         let (mean, bias) = (of(&mean), of(&bias));
+        let largest = block.iter().fold(mean.abs(), |largest, x| greater(largest, x.abs()));
+        most = greater(most, greater(largest * factor.abs(), greater(factor.abs(), bias.abs())));
         block.iter_mut().for_each(|x| *x = (*x - mean) * factor + bias);
     });
+    fit_on_the_way(data.dtype(), [most])?;
     results.insert(0, Data::Tensor(rounded(cx, data.dtype(), data.shape(), values)?));
     Ok(results)
+}
+
+/// The greater of two numbers; a NaN if there is one.
+fn greater(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a > b { a } else { b }
 }
 
 /// The mean and the variance of the population.
@@ -233,6 +243,7 @@ fn by_groups(cx: &EvalCx<'_>, groups: usize) -> EvalResult {
     if let Some(size) = each.checked_mul(inner).filter(|&size| size > 0) {
         for (at, group) in values.chunks_exact_mut(size).enumerate() {
             let (mean, variance) = moments(group);
+            fit_on_the_way(data.dtype(), [squared(group)])?;
             let deviation = (variance + epsilon).sqrt();
             for (channel, block) in (at % groups * each..).zip(group.chunks_exact_mut(inner)) {
                 let entry = if grouped { channel / each } else { channel };
@@ -326,6 +337,7 @@ pub(super) fn eval_layer(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     for block in values.chunks_exact_mut(size.max(1)) {
         let (mean, variance) = moments(block);
+        fit_on_the_way(stash, [squared(block)])?;
         let inverse = (variance + epsilon).sqrt().recip();
         block.iter_mut().for_each(|x| *x = (*x - mean) * inverse);
         means.push(mean);
@@ -344,12 +356,15 @@ pub(super) fn eval_layer(cx: &mut EvalCx<'_>) -> EvalResult {
 pub(super) fn eval_rms(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let (size, _) = blocks(cx, data)?;
-    stash_of(cx.attr_int("stash_type")?.unwrap_or(1), data.dtype())?;
+    let stash = stash_of(cx.attr_int("stash_type")?.unwrap_or(1), data.dtype())?;
     let epsilon = epsilon(cx)?;
     let scale = spread(cx, 1, data.shape())?;
     let mut values = reals(cx, data)?;
     for block in values.chunks_exact_mut(size.max(1)) {
-        let squares = block.iter().map(|x| x * x).sum::<f64>() / block.len() as f64;
+        let squares = squared(block);
+        fit_on_the_way(stash, [squares])?;
+        let squares = squares / block.len() as f64;
+        stay_above_zero(stash, [squares + epsilon])?;
         let root = (squares + epsilon).sqrt();
         block.iter_mut().for_each(|x| *x /= root);
     }

@@ -30,3 +30,34 @@ pub(super) fn rounded(cx: &EvalCx<'_>, dtype: DType, shape: &[usize], values: Ve
         other => return Err(Decline::invalid(format!("{other} is no type to compute with here"))),
     })
 }
+
+/// Fails unless these numbers, which kernels compute on the way in the type itself or, for smaller ones, in binary32, are finite there.
+/// A double that holds them would give a result where kernels give an infinity and what follows from it. Sums are left some room,
+/// because kernels add in orders of their own.
+///
+/// # Errors
+/// One of the numbers may not fit.
+pub(super) fn fit_on_the_way(dtype: DType, numbers: impl IntoIterator<Item = f64>) -> Result<(), Decline> {
+    let most = if dtype == DType::Double { f64::MAX } else { f64::from(f32::MAX) } / 4.0;
+    if numbers.into_iter().all(|number| number.abs() <= most) {
+        return Ok(());
+    }
+    Err(Decline::unsupported("kernels overflow on the way to the result"))
+}
+
+/// Fails if one of these sums of squares is positive, but nothing in the type that kernels add in.
+///
+/// # Errors
+/// One of the numbers is too small.
+pub(super) fn stay_above_zero(dtype: DType, numbers: impl IntoIterator<Item = f64>) -> Result<(), Decline> {
+    let least = if dtype == DType::Double { f64::MIN_POSITIVE } else { f64::from(f32::MIN_POSITIVE) } * 1e8;
+    if numbers.into_iter().all(|number| number == 0.0 || number.abs() >= least) {
+        return Ok(());
+    }
+    Err(Decline::unsupported("kernels lose what is divided by on the way to the result"))
+}
+
+/// The sum of squares of some numbers.
+pub(super) fn squared(values: &[f64]) -> f64 {
+    values.iter().map(|x| x * x).sum()
+}

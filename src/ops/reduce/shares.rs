@@ -1,7 +1,7 @@
 //! Elements as shares of a norm, of the channels around, of a deviation.
 
 use super::layout::Layout;
-use super::real::{reals, rounded};
+use super::real::{fit_on_the_way, reals, rounded, stay_above_zero};
 use crate::ir::Data;
 use crate::ops::{Decline, EvalCx, EvalResult, axis_in};
 use crate::tensor::{DType, product};
@@ -23,6 +23,8 @@ pub(super) fn eval_lp(cx: &mut EvalCx<'_>) -> EvalResult {
             *norm += if squared { x * x } else { x.abs() };
         }
     }
+    fit_on_the_way(data.dtype(), norms.iter().copied())?;
+    stay_above_zero(data.dtype(), norms.iter().copied())?;
     if squared {
         norms.iter_mut().for_each(|norm| *norm = norm.sqrt());
     }
@@ -74,6 +76,7 @@ pub(super) fn eval_lrn(cx: &mut EvalCx<'_>) -> EvalResult {
                 {
                     sums.iter_mut().zip(neighbour).for_each(|(sum, x)| *sum += x * x);
                 }
+                fit_on_the_way(data.dtype(), sums.iter().copied())?;
                 for (x, sum) in row.iter_mut().zip(&sums) {
                     *x /= libm::pow(bias + alpha / size as f64 * sum, beta);
                 }
@@ -108,6 +111,7 @@ pub(super) fn eval_mean_variance(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     let at = |entries: &[f64], target: usize| entries.get(target).copied().unwrap_or(0.0);
     let means = average(&|_, x| x, &values);
+    fit_on_the_way(data.dtype(), average(&|_, x| x * x, &values).into_iter().map(|square| square * count))?;
     let variances = average(&|target, x| (x - at(&means, target)).powi(2), &values);
     // The standard subtracts two large numbers where the mean is large; runtimes that round in between get noise there, and those
     // that leave its 1e-9 out divide by 0 where nothing deviates.

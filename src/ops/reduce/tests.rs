@@ -403,3 +403,29 @@ fn a_sum_whose_parts_may_be_rounded_is_unknown() {
     assert_eq!(sum(1 << 51), "int64[]={N}");
     assert_eq!(sum(1 << 52), "int64[]");
 }
+
+/// Kernels of binary32 find no deviation of what they cannot square.
+#[test]
+fn what_overflows_on_the_way_is_declined() {
+    let x = [1e30f32, 2.0, -1.0, 0.5];
+    let scaled = |name: &str, opset| Single::new(name, opset).values(&[1, 4], &x).values(&[4], &[1f32; 4]);
+    assert!(scaled("LayerNormalization", 17).output().output().eval().is_err());
+    assert!(scaled("RMSNormalization", 23).eval().is_err());
+    assert!(Single::new("LpNormalization", 1).values(&[1, 4], &x).eval().is_err());
+    assert!(Single::new("LpNormalization", 1).values(&[1, 2], &[1e-40f32, 0.0]).eval().is_err());
+    assert!(Single::new("LpNormalization", 1).values(&[1, 4], &x.map(f64::from)).eval().is_ok());
+    let image = |name: &str, opset| Single::new(name, opset).values(&[1, 1, 2, 2], &x);
+    assert!(image("MeanVarianceNormalization", 13).eval().is_err());
+    assert!(image("LRN", 13).with("size", 1).eval().is_err());
+    assert!(image("InstanceNormalization", 6).values(&[1], &[1f32]).values(&[1], &[0f32]).eval().is_err());
+    let batch = |mean: f32, variance: f32| {
+        let node = Single::new("BatchNormalization", 15).values(&[1, 1, 2], &[1f32, 2.0]);
+        [1f32, 0.0, mean, variance]
+            .iter()
+            .fold(node, |node, &entry| node.values(&[1], &[entry]))
+            .with_float("epsilon", 0.0)
+    };
+    assert!(batch(1e30, 1e-30).eval().is_err() && batch(0.0, 0.0).eval().is_err() && batch(1.0, 4.0).eval().is_ok());
+    let loss = Single::new("NegativeLogLikelihoodLoss", 13).values(&[2, 1], &[-1f32, -2.0]).values(&[2], &[0i64, 0]);
+    assert!(loss.values(&[1], &[3e38f32]).eval().is_err());
+}

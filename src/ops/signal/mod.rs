@@ -68,5 +68,10 @@ fn rounded(dtype: DType, shape: &[usize], values: &[f64]) -> Result<Tensor, Decl
 fn reals(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Decline> {
     let floats = matches!(tensor.dtype(), DType::Float | DType::Double | DType::Float16 | DType::Bfloat16);
     cx.claim(DType::Double, tensor.shape())?;
-    tensor.to_f64s().filter(|_| floats).ok_or_else(|| Decline::invalid(format!("no signal of {}", tensor.dtype())))
+    let signal = tensor.to_f64s().filter(|_| floats);
+    let signal = signal.ok_or_else(|| Decline::invalid(format!("no signal of {}", tensor.dtype())))?;
+    // No number on the way is larger than this sum; kernels that compute in the type itself get through with it.
+    let most = if tensor.dtype() == DType::Double { f64::MAX } else { f64::from(f32::MAX) } / 4.0;
+    let sum: f64 = signal.iter().map(|value| value.abs()).sum();
+    if sum <= most { Ok(signal) } else { Err(Decline::unsupported("kernels overflow on the way to the result")) }
 }

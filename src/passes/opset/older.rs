@@ -52,7 +52,11 @@ fn back(draft: &mut NodeDraft<'_>, step: &VersionStep) -> Result<bool, String> {
     if present(&draft.node.outputs) > step.results {
         return Err(format!("it has more than {} results", step.results));
     }
+    if let Some(missing) = (0..step.required).find(|&slot| draft.input(slot).is_none()) {
+        return Err(format!("operand {missing} is missing, which it needs"));
+    }
     types(draft, step)?;
+    forms(draft, step)?;
     let mut changed = false;
     for (name, neutral) in step.added {
         let Some(held) = draft.node.attributes.iter().find(|held| held.name == *name) else { continue };
@@ -88,6 +92,25 @@ fn types(draft: &NodeDraft<'_>, step: &VersionStep) -> Result<(), String> {
             Some(dtype) if step.gains_type(dtype) => return Err(format!("it does not take {}", dtype.name())),
             Some(_) => {}
             None => return Err(format!("the type of an operand or result is not known; {STATE_SHAPES}")),
+        }
+    }
+    Ok(())
+}
+
+/// Whether operands are of one type where the older version takes no others, and single numbers where it takes no more.
+fn forms(draft: &NodeDraft<'_>, step: &VersionStep) -> Result<(), String> {
+    let given = |slots: &'static [usize]| slots.iter().copied().filter(|&slot| draft.input(slot).is_some());
+    let mut first = None;
+    for slot in given(step.alike) {
+        let dtype = draft.dtype(slot);
+        let dtype = dtype.ok_or_else(|| format!("the element type of operand {slot} is not known; {STATE_SHAPES}"))?;
+        if *first.get_or_insert(dtype) != dtype {
+            return Err(format!("operand {slot} is of another element type than those before it"));
+        }
+    }
+    for slot in given(step.single) {
+        if draft.rank(slot)? != 0 {
+            return Err(format!("operand {slot} is no single number"));
         }
     }
     Ok(())

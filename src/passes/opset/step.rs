@@ -61,6 +61,12 @@ pub(super) struct VersionStep {
     pub operands: usize,
     /// How many results the older one gives, if that is fewer.
     pub results: usize,
+    /// How many operands the older one must be given, if that is more.
+    pub required: usize,
+    /// Operands that the older one takes of one element type only, where the newer one takes several.
+    pub alike: &'static [usize],
+    /// Operands that are single numbers in the older one.
+    pub single: &'static [usize],
     /// Why no node of the newer version is written in the older one, whatever it says.
     pub one_way: Option<&'static str>,
 }
@@ -77,6 +83,9 @@ pub(super) const fn to(version: i64) -> VersionStep {
         words: &[],
         operands: usize::MAX,
         results: usize::MAX,
+        required: 0,
+        alike: &[],
+        single: &[],
         one_way: None,
     }
 }
@@ -119,6 +128,24 @@ impl VersionStep {
     /// The older version has so many results, fewer than the newer one.
     pub(super) const fn results(mut self, count: usize) -> Self {
         self.results = count;
+        self
+    }
+
+    /// The older version needs so many operands, of which the newer one lets some be left out.
+    pub(super) const fn requires(mut self, count: usize) -> Self {
+        self.required = count;
+        self
+    }
+
+    /// The older version takes these operands of one element type only.
+    pub(super) const fn of_one_type(mut self, operands: &'static [usize]) -> Self {
+        self.alike = operands;
+        self
+    }
+
+    /// The older version takes these operands as single numbers only.
+    pub(super) const fn single(mut self, operands: &'static [usize]) -> Self {
+        self.single = operands;
         self
     }
 

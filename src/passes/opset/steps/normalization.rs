@@ -73,8 +73,12 @@ pub(in crate::passes::opset) fn mask(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// `ratio` is operand 1, which only training looks at.
+/// `ratio` is operand 1, which only training looks at. What the mask is where nothing is dropped is told since then: true. Before, ONNX
+/// Runtime gives a mask of zeros.
 pub(in crate::passes::opset) fn dropout_ratio(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    if draft.is_read(1) && draft.attribute("is_test").is_none() {
+        return Err("something reads the mask, of which the older version does not tell what it holds".to_string());
+    }
     let ratio = draft.float("ratio")?;
     draft.take("ratio");
     if let Some(ratio) = ratio {
