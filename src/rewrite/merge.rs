@@ -138,7 +138,8 @@ fn transpose_as_reshape(place: &Place<'_>) -> Option<Edit> {
     let after = readers.len() == 1
         && !place.model.is_named(output)
         && readers.iter().all(|(user, slot)| {
-            *slot == 0 && place.model.node(*user).is_some_and(|node| node.is("Reshape") || node.is("Flatten"))
+            let user = place.model.node(*user);
+            *slot == 0 && user.is_some_and(|node| ["Reshape", "Flatten", "Squeeze"].iter().any(|name| node.is(name)))
         });
     if !before && !after {
         return None;

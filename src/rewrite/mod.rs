@@ -24,6 +24,7 @@ mod regroup;
 mod sizes;
 mod slices;
 mod split;
+mod stacked;
 mod states;
 mod strided_slice;
 
@@ -132,7 +133,7 @@ pub const RULES: &[&[Rule]] = &[
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[slices::gather::LATE_RULES, fuse::factor::RULES, fuse::token::RULES, index::LATE_RULES],
-    &[split::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
+    &[split::RULES, stacked::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
       fuse::rows::RULES],
     &[index::FRONT_RULES],
 ];

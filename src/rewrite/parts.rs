@@ -49,6 +49,8 @@ enum Work {
     Constants(usize, Tensor, ValueId),
     /// A function, and arithmetic of its operand, in this slot, and its result.
     Gate(usize),
+    /// A reduction of other axes.
+    Reduction,
     /// A movement to this shape.
     Reshape(Vec<Dim>),
     /// A permutation, and for each part one that then follows.
@@ -92,6 +94,9 @@ impl Parts {
         }
         let results: Vec<ValueId> = nodes.iter().map(|&id| place.model.node(id)?.output(0)).collect::<Option<_>>()?;
         let traits = traits_of(place.model, first);
+        if traits.reduces.is_some() {
+            return self.reduction(place, nodes, results);
+        }
         let exact = self.exact(place, first)?;
         let plain = |work: Work| Partwise {
             exact,
@@ -243,6 +248,20 @@ impl Parts {
         Some(Partwise { exact: true, work: Work::Reshape(target), nodes, results, axis, sizes })
     }
 
+    /// A reduction of axes that are not that of the parts. Kernels may sum otherwise where there is more to sum.
+    fn reduction(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Partwise> {
+        let &id = nodes.first()?;
+        let (first, view) = (place.model.node(id)?, place.view(id)?);
+        let all_alike = nodes.iter().all(|&id| place.model.node(id).is_some_and(|node| alike(first, node, 0)));
+        let (axes, keeps) = (view.traits().reduces?.axes)(&view)?;
+        if !all_alike || axes.is_empty() || axes.contains(&self.axis) {
+            return None;
+        }
+        let dropped = if keeps { 0 } else { axes.iter().filter(|&&axis| axis < self.axis).count() };
+        let axis = self.axis.checked_sub(dropped)?;
+        Some(Partwise { exact: false, work: Work::Reduction, nodes, results, axis, sizes: self.sizes.clone() })
+    }
+
     /// The permutation that most have. Those of another are permuted once more.
     fn transpose(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Partwise> {
         let rank = place.shape(*self.values.first()?)?.len();
@@ -267,7 +286,7 @@ impl Parts {
 }
 
 /// Whether a node computes a function of two numbers, broadcast against each other.
-fn is_arithmetic(place: &Place<'_>, node: &Node) -> bool {
+pub(super) fn is_arithmetic(place: &Place<'_>, node: &Node) -> bool {
     node.inputs().len() == 2 && traits_of(place.model, node).is_broadcasting(place.opset.version())
 }
 
@@ -280,7 +299,7 @@ impl Partwise {
         let done = edit.new_value(like, "whole");
         let (mut outputs, mut after) = (self.results.clone(), Vec::new());
         match self.work {
-            Work::Function => edit.insert.push(NewNode::like(first).reading(0, whole).output(done)),
+            Work::Function | Work::Reduction => edit.insert.push(NewNode::like(first).reading(0, whole).output(done)),
             Work::Common(other) => {
                 let node = NewNode::like(first).reading(1usize.checked_sub(other)?, whole);
                 edit.insert.push(node.output(done));

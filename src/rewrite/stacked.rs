@@ -1,0 +1,317 @@
+//! What is computed alike of every element along an axis, computed once of all of them.
+//!
+//! Law: for `f` that computes element by element, `f(xᵢ, yᵢ)` is place `i` of `f(X, Y)`, where `X` and `Y` are the `xᵢ` and the `yᵢ`
+//! stacked along a new axis. Where an exporter has written out the steps of a recurrence, what does not go from step to step is
+//! computed in one node for all steps, as the model's author may have written it.
+//!
+//! Stacked values need not be made where operands are taken out of one value: parts of equal size are that value with the axis in two,
+//! and elements are that value itself. The results are parts again, of the value with both axes as one, so that what follows can be done to
+//! the whole, too ([`super::parts`]).
+
+use super::parts::is_arithmetic;
+use super::{Place, Rule};
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ops::traits::{Variation, traits_of};
+use std::collections::BTreeSet;
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "function-of-steps",
+    law: "f(xᵢ, yᵢ) = Split(f(X, Y))[i] for elements or equal parts xᵢ of X, and yᵢ of Y, or of a Concat",
+    sentence: "What is computed alike of every element along an axis is computed once of all of them.",
+    premises: &[
+        ("all-steps", "the elements or parts are all of the axis, in order, and each is read by one such node"),
+        ("by-element", "what is computed is computed element by element, of floats: integers may be sizes"),
+        (
+            "other-operand",
+            "the other operand is the same for all, or a step each of a value, or a value each of one shape",
+        ),
+        ("apart", "no step needs what another one computes"),
+        ("known-sizes", "how many elements each result has along the axis is a number"),
+        ("pays", "fewer nodes come than go"),
+    ],
+    exact: false,
+    operators: &["Add", "Sub", "Mul", "Div", "Pow"],
+    apply: function_of_steps,
+}];
+
+/// How many steps are looked at.
+const MOST_STEPS: usize = 1024;
+
+/// How many nodes are followed back to see that steps do not need one another.
+const MOST_FOLLOWED: usize = 4096;
+
+/// What operands of all steps are together.
+enum Whole {
+    /// Parts of equal size of this value, along the axis.
+    Parts(ValueId),
+    /// Elements of this value along an axis, with these axes of size 1 put in.
+    Elements { of: ValueId, axis: usize, ones: Vec<usize> },
+    /// One value for all.
+    Same(ValueId),
+    /// A value each.
+    Each,
+}
+
+/// An operand of every step.
+struct Operands {
+    whole: Whole,
+    values: Vec<ValueId>,
+}
+
+impl Operands {
+    /// Before which axes of the operand the steps may lie.
+    fn axes(&self, rank: usize) -> Vec<usize> {
+        match &self.whole {
+            Whole::Elements { axis, ones, .. } => {
+                let before = |at: usize| (0..at).filter(|own| !ones.contains(own)).count();
+                (0..rank).filter(|&at| before(at) == *axis).collect()
+            }
+            _ => (0..rank).collect(),
+        }
+    }
+}
+
+fn function_of_steps(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let dtype = place.dtype(node.output(0)?)?;
+    let versions = place.opset.arithmetic_broadcasts() && place.opset.has_split_and_pads();
+    let may_vary = matches!(traits_of(place.model, node).variation(dtype), Variation::Values);
+    if !versions || !dtype.is_float() || may_vary || !is_arithmetic(place, node) {
+        return None;
+    }
+    [0, 1].into_iter().find_map(|slot| steps(place, node, slot))
+}
+
+/// The edit if the operand in this slot is of the first step.
+fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Option<Edit> {
+    let other = 1usize.checked_sub(slot)?;
+    let (first, second) = (node.input(slot)?, node.input(other)?);
+    let (own, fixed) = parts(place, first).map(|(own, axis)| (own, Some(axis))).or_else(|| {
+        let own = elements(place, first)?;
+        Some((own, None))
+    })?;
+    let count = own.values.len();
+    // What stands beside the steps.
+    let same = Operands { whole: Whole::Same(second), values: vec![second; count] };
+    let with = |beside: &Operands| {
+        let pairs = own.values.iter().zip(&beside.values);
+        pairs.map(|(&a, &b)| step(place, node, slot, a, Some(b))).collect::<Option<Vec<NodeId>>>()
+    };
+    if let Some(nodes) = with(&same) {
+        return build(place, slot, &nodes, [&own, &same], fixed);
+    }
+    let parts = parts(place, second).map(|(beside, axis)| (beside, Some(axis)));
+    if let Some((beside, axis)) = parts.or_else(|| Some((elements(place, second)?, None))) {
+        let fits = beside.values.len() == count && (fixed.is_none() || axis.is_none() || fixed == axis);
+        if let Some(nodes) = with(&beside).filter(|_| fits) {
+            return build(place, slot, &nodes, [&own, &beside], fixed.or(axis));
+        }
+    }
+    let nodes = own.values.iter().map(|&value| step(place, node, slot, value, None)).collect::<Option<Vec<_>>>()?;
+    let operand = |&id: &NodeId| place.model.node(id)?.input(other);
+    let values: Vec<ValueId> = nodes.iter().map(operand).collect::<Option<_>>()?;
+    let alike = values.iter().all(|&value| place.same_shape(value, second));
+    let beside = Operands { whole: Whole::Each, values };
+    if !alike || !are_apart(place, &beside.values, &nodes) {
+        return None;
+    }
+    build(place, slot, &nodes, [&own, &beside], fixed)
+}
+
+/// All parts of a Split of which this is the first, if they are of one size, and the axis.
+fn parts(place: &Place<'_>, first: ValueId) -> Option<(Operands, usize)> {
+    let (_, split) = place.producer(first, "Split")?;
+    let whole = split.input(0)?;
+    let axis = place.read(split).axis(place.shape(whole)?.len())?;
+    let values: Vec<ValueId> = split.outputs().iter().copied().collect::<Option<_>>()?;
+    let size = |&value: &ValueId| place.shape(value)?.get(axis)?.as_const().filter(|&size| size > 0);
+    let one = size(&first)?;
+    let fits = values.first() == Some(&first) && values.iter().all(|value| size(value) == Some(one));
+    (fits && (2..=MOST_STEPS).contains(&values.len()))
+        .then_some((Operands { whole: Whole::Parts(whole), values }, axis))
+}
+
+/// All elements along an axis of which this is the first, with the same axes put in.
+fn elements(place: &Place<'_>, first: ValueId) -> Option<Operands> {
+    let unsqueeze = place.producer(first, "Unsqueeze").map(|(_, node)| node);
+    let ones = match unsqueeze {
+        Some(node) => place.read(node).ones()?,
+        None => Vec::new(),
+    };
+    let element = match unsqueeze {
+        Some(node) => node.input(0)?,
+        None => first,
+    };
+    let (_, gather) = place.producer(element, "Gather")?;
+    let of = gather.input(0)?;
+    let dims = place.shape(of)?;
+    let axis = place.read(gather).axis(dims.len())?;
+    let count = usize::try_from(dims.get(axis)?.as_const()?).ok().filter(|count| (2..=MOST_STEPS).contains(count))?;
+    let mut values = vec![None; count];
+    for (id, slot) in place.model.users(of) {
+        let Some(node) = place.model.node(id).filter(|node| node.is("Gather") && slot == 0) else { continue };
+        let same = Some(node.graph()) == place.graph() && place.read(node).axis(dims.len()) == Some(axis);
+        let Some((element, at)) = node.output(0).zip(index(place, node, count)).filter(|_| same) else { continue };
+        let value = match unsqueeze {
+            None => Some(element),
+            Some(_) => place.model.users(element).into_iter().find_map(|(id, slot)| {
+                let node = place.model.node(id).filter(|node| node.is("Unsqueeze") && slot == 0)?;
+                (place.read(node).ones()? == ones).then(|| node.output(0)).flatten()
+            }),
+        };
+        let known = values.get_mut(at)?;
+        *known = known.or(value);
+    }
+    let values: Vec<ValueId> = values.into_iter().collect::<Option<_>>()?;
+    (values.first() == Some(&first)).then_some(Operands { whole: Whole::Elements { of, axis, ones }, values })
+}
+
+/// The place that a Gather takes out of an axis of this size, which it drops.
+fn index(place: &Place<'_>, gather: &Node, count: usize) -> Option<usize> {
+    let tensor = place.constant(gather.input(1)?).filter(|tensor| tensor.rank() == 0)?;
+    let &[at] = tensor.to_i64s()?.as_slice() else { return None };
+    let count = i64::try_from(count).ok()?;
+    let at = if at < 0 { at.checked_add(count)? } else { at };
+    usize::try_from(at).ok().filter(|_| at < count)
+}
+
+/// The node that does to `value` what `node` does to its operand in `slot`; with this other operand, or with any.
+fn step(place: &Place<'_>, node: &Node, slot: usize, value: ValueId, beside: Option<ValueId>) -> Option<NodeId> {
+    let other = 1usize.checked_sub(slot)?;
+    let mut found = place.model.users(value).into_iter().filter_map(|(id, at)| {
+        let own = place.model.node(id)?;
+        let alike = own.op_type == node.op_type
+            && own.canonical_domain().is_empty()
+            && own.graph() == node.graph()
+            && own.same_attributes(node)
+            && own.inputs().len() == 2;
+        let fits = beside.is_none() || own.input(other) == beside;
+        (alike && fits && at == slot && own.times_read(value) == 1).then_some(id)
+    });
+    let id = found.next()?;
+    found.next().is_none().then_some(id)
+}
+
+/// Whether no value needs what any of the nodes computes.
+fn are_apart(place: &Place<'_>, values: &[ValueId], nodes: &[NodeId]) -> bool {
+    let steps: BTreeSet<NodeId> = nodes.iter().copied().collect();
+    let mut seen = BTreeSet::new();
+    let mut waiting: Vec<ValueId> = values.to_vec();
+    while let Some(value) = waiting.pop() {
+        let Some(id) = place.model.value(value).producer() else { continue };
+        if steps.contains(&id) || seen.len() >= MOST_FOLLOWED {
+            return false;
+        }
+        let Some(node) = place.model.node(id).filter(|_| seen.insert(id)) else { continue };
+        // What a body reads from outside is no operand.
+        if node.subgraphs().next().is_some() {
+            return false;
+        }
+        waiting.extend(node.inputs().iter().flatten());
+    }
+    true
+}
+
+fn build(
+    place: &Place<'_>,
+    slot: usize,
+    nodes: &[NodeId],
+    operands: [&Operands; 2],
+    axis: Option<usize>,
+) -> Option<Edit> {
+    let results: Vec<ValueId> = nodes.iter().map(|&id| place.model.node(id)?.output(0)).collect::<Option<_>>()?;
+    let &first = results.first()?;
+    let dims = place.shape(first)?;
+    let rank = dims.len();
+    let steps = i64::try_from(nodes.len()).ok()?;
+    let axis = axis
+        .into_iter()
+        .chain((0..rank).rev())
+        .find(|axis| operands.iter().all(|operand| operand.axes(rank).contains(axis)))?;
+    let size = dims.get(axis)?.as_const().filter(|&size| size > 0)?;
+    let mut edit = place.edit()?;
+    let mut added = 3usize;
+    let mut inputs = [first; 2];
+    for (operand, at) in operands.iter().zip([slot, 1usize.checked_sub(slot)?]) {
+        let (value, cost) = stacked(place, &mut edit, operand, rank, axis)?;
+        *inputs.get_mut(at)? = value;
+        added = added.checked_add(cost)?;
+    }
+    if added >= nodes.len() {
+        return None;
+    }
+    let with = |sizes: &[i64]| {
+        let mut to = dims.to_vec();
+        to.splice(axis..axis.checked_add(1)?, sizes.iter().map(|&size| Dim::constant(size)));
+        Some(to)
+    };
+    let (apart, together) = (with(&[steps, size])?, with(&[steps.checked_mul(size)?])?);
+    let all = edit.new_value(first, "steps");
+    let whole = edit.new_value(first, "whole");
+    let [left, right] = inputs;
+    edit.insert.push(NewNode::like(place.node()?).reading(0, left).reading(1, right).output(all));
+    let reshape = place.build(&mut edit, whole).reshape_to(place.scope(), all, &apart, &together)?;
+    edit.insert.push(reshape.output(whole));
+    let split = place.build(&mut edit, whole).split(whole, axis, vec![size; nodes.len()])?;
+    edit.insert.push(NewNode { outputs: results.into_iter().map(Some).collect(), ..split });
+    edit.remove.extend(nodes);
+    Some(edit)
+}
+
+/// An operand of all steps, with the steps before this axis of each, and how many nodes that takes.
+fn stacked(
+    place: &Place<'_>,
+    edit: &mut Edit,
+    operand: &Operands,
+    rank: usize,
+    axis: usize,
+) -> Option<(ValueId, usize)> {
+    let &first = operand.values.first()?;
+    let dims = place.shape(first)?;
+    let apart = |edit: &mut Edit, whole: ValueId, like: ValueId| {
+        let size = dims.get(axis)?.as_const().filter(|_| dims.len() == rank)?;
+        let steps = i64::try_from(operand.values.len()).ok()?;
+        let with = |sizes: &[i64]| {
+            let mut to = dims.to_vec();
+            to.splice(axis..axis.checked_add(1)?, sizes.iter().map(|&size| Dim::constant(size)));
+            Some(to)
+        };
+        let (from, to) = (with(&[steps.checked_mul(size)?])?, with(&[steps, size])?);
+        let value = edit.new_value(like, "steps");
+        let reshape = place.build(edit, value).reshape_to(place.scope(), whole, &from, &to)?;
+        edit.insert.push(reshape.output(value));
+        Some(value)
+    };
+    match &operand.whole {
+        Whole::Parts(whole) => Some((apart(edit, *whole, *whole)?, 1)),
+        Whole::Each => {
+            let whole = edit.new_value(first, "whole");
+            let concat = crate::rewrite::Build::concat(operand.values.iter().copied(), axis);
+            edit.insert.push(concat.output(whole));
+            Some((apart(edit, whole, first)?, 2))
+        }
+        Whole::Elements { of, ones, .. } => {
+            if dims.len() != rank {
+                return None;
+            }
+            if ones.is_empty() {
+                return Some((*of, 0));
+            }
+            let put = |&one: &usize| i64::try_from(if one < axis { one } else { one.checked_add(1)? }).ok();
+            let ones: Vec<i64> = ones.iter().map(put).collect::<Option<_>>()?;
+            let value = edit.new_value(*of, "steps");
+            let node = place.build(edit, value).unsqueeze(*of, ones);
+            edit.insert.push(node.output(value));
+            Some((value, 1))
+        }
+        Whole::Same(same) => {
+            let missing = rank.checked_sub(dims.len())?;
+            let Some(at) = axis.checked_sub(missing).filter(|&at| at > 0) else { return Some((*same, 0)) };
+            let value = edit.new_value(*same, "steps");
+            let node = place.build(edit, value).unsqueeze(*same, vec![i64::try_from(at).ok()?]);
+            edit.insert.push(node.output(value));
+            Some((value, usize::from(place.constant(*same).is_none())))
+        }
+    }
+}
