@@ -38,14 +38,17 @@ fn wanted(arguments: &[OsString]) -> Option<PathBuf> {
 ///
 /// # Errors
 /// The file cannot be read, is no TOML, or has a key that is no flag. The text names the file and the key.
-pub(super) fn add(arguments: &mut Vec<OsString>, program: &Command) -> Result<Option<PathBuf>, String> {
+pub(super) fn add(arguments: &mut Vec<OsString>, program: fn() -> Command) -> Result<Option<PathBuf>, String> {
+    let Some(file) = wanted(arguments) else { return Ok(None) };
+    // The flags of subcommands are described only once all is built.
+    let program = &mut program();
+    program.build();
     // A command by its name takes its own flags; without one, a model is folded.
     let command = arguments.get(1).and_then(|name| name.to_str()).and_then(|name| program.find_subcommand(name));
     let folds = |command: &Command| command.get_arguments().any(|flag| flag.get_long() == Some("config"));
     if command.is_some_and(|command| !folds(command)) {
         return Ok(None);
     }
-    let Some(file) = wanted(arguments) else { return Ok(None) };
     let text = std::fs::read_to_string(&file).map_err(|error| format!("cannot read '{}': {error}", file.display()))?;
     let table: Table = text.parse().map_err(|error: toml::de::Error| {
         format!("'{}' is no TOML: {}", file.display(), error.to_string().trim().replace('\n', " "))

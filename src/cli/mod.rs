@@ -3,6 +3,7 @@
 mod arrays;
 mod completions;
 mod config;
+mod deferred;
 mod diff;
 mod explain;
 mod fold;
@@ -24,8 +25,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::error::{ContextKind, ErrorKind as ClapErrorKind};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
+use deferred::Deferred;
 use style::{Colour, Style, styled};
 
 /// Exit codes beside success.
@@ -54,19 +56,19 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Print the model in the ONNX text syntax, with inferred shapes.
-    Show(show::Show),
+    Show(Deferred<show::Show>),
     /// Tell why what is left is left, and what would let more go; nothing is written.
-    Explain(explain::Explain),
+    Explain(Deferred<explain::Explain>),
     /// Tell what is different in two models, by what their nodes compute.
-    Diff(diff::Diff),
+    Diff(Deferred<diff::Diff>),
     /// Print which operators and versions have inference and evaluation.
-    Ops(ops::Ops),
+    Ops(Deferred<ops::Ops>),
     /// List the rewrite rules and passes, or explain one: its law, and when it applies.
-    Rules(rules::Rules),
+    Rules(Deferred<rules::Rules>),
     /// Print a script that completes commands and flags in a shell.
-    Completions(completions::Completions),
+    Completions(Deferred<completions::Completions>),
     /// Print the manual page.
-    Man(man::Man),
+    Man(Deferred<man::Man>),
 }
 
 /// What concerns no model.
@@ -121,6 +123,9 @@ const STACK: usize = 8 << 20;
 pub fn main() -> ExitCode {
     // Ends the process from within, for a thread that ends gives back its memory piece by piece.
     let work = || std::process::exit(run(std::env::args_os()).into());
+    if first_stack_is_enough() {
+        work();
+    }
     let thread = std::thread::Builder::new().name("main".to_string()).stack_size(STACK).spawn(work);
     match thread.map(std::thread::JoinHandle::<()>::join) {
         // Only a panic comes back, which has been told.
@@ -130,6 +135,18 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether the first thread has such a stack, so that no other has to be started, which a small model would notice.
+fn first_stack_is_enough() -> bool {
+    // Elsewhere nobody is asked. The stack is shared with arguments and environment, which Linux lets have a quarter at most.
+    #[cfg(target_os = "linux")]
+    {
+        let least = u64::try_from(STACK).unwrap_or(u64::MAX);
+        rustix::process::getrlimit(rustix::process::Resource::Stack).current.is_none_or(|limit| limit >= least)
+    }
+    #[cfg(not(target_os = "linux"))]
+    false
 }
 
 /// Runs the program on arguments, its name being the first, and gives its exit code. Returns in any case, so that it can be called
@@ -173,14 +190,18 @@ fn exit_code(error: &anyhow::Error) -> u8 {
 /// The arguments: those of other tools in our words, those of the configuration file first. If the parser has something to say instead,
 /// such as help, it has said it, and the exit code is given.
 fn read(arguments: Vec<OsString>) -> anyhow::Result<Result<(Cli, Vec<String>), u8>> {
-    let program = Cli::command();
     let own: Vec<OsString> = without_help_of_help(arguments);
     let translated = peers::translate(own).map_err(Usage::error)?;
     let (mut arguments, mut notes) = (translated.arguments, translated.notes);
-    if let Some(file) = config::add(&mut arguments, &program).map_err(Usage::error)? {
+    if let Some(file) = config::add(&mut arguments, Cli::command).map_err(Usage::error)? {
         notes.push(format!("flags of '{}' are used", file.display()));
     }
-    match Cli::try_parse_from(&arguments) {
+    let mut program = Cli::command();
+    let parsed = program.try_get_matches_from_mut(&arguments);
+    match parsed
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
+        .map_err(|error| error.format(&mut program))
+    {
         Ok(cli) => Ok(Ok((cli, notes))),
         Err(mut error) => {
             // "use '-- --foo'" is for names that begin so, which models do not have.
@@ -210,13 +231,13 @@ fn execute(cli: Cli, notes: &[String]) -> anyhow::Result<()> {
         }
     }
     match (cli.command, cli.fold) {
-        (Some(Command::Show(show)), _) => show.run(),
-        (Some(Command::Explain(explain)), _) => explain.run(),
-        (Some(Command::Diff(diff)), _) => diff.run(),
-        (Some(Command::Ops(ops)), _) => ops.run(),
-        (Some(Command::Rules(rules)), _) => rules.run(),
-        (Some(Command::Completions(completions)), _) => completions.run(),
-        (Some(Command::Man(man)), _) => man.run(),
+        (Some(Command::Show(Deferred(show))), _) => show.run(),
+        (Some(Command::Explain(Deferred(explain))), _) => explain.run(),
+        (Some(Command::Diff(Deferred(diff))), _) => diff.run(),
+        (Some(Command::Ops(Deferred(ops))), _) => ops.run(),
+        (Some(Command::Rules(Deferred(rules))), _) => rules.run(),
+        (Some(Command::Completions(Deferred(completions))), _) => completions.run(),
+        (Some(Command::Man(Deferred(man))), _) => man.run(),
         (None, fold) => {
             meant_as_command(fold.first_name())?;
             fold.run()
@@ -228,8 +249,8 @@ impl Cli {
     fn common(&self) -> Option<&Common> {
         match &self.command {
             None => Some(&self.fold.common),
-            Some(Command::Show(show)) => Some(&show.common),
-            Some(Command::Explain(explain)) => Some(&explain.common),
+            Some(Command::Show(Deferred(show))) => Some(&show.common),
+            Some(Command::Explain(Deferred(explain))) => Some(&explain.common),
             Some(_) => None,
         }
     }

@@ -112,6 +112,7 @@ impl Model {
         let mut renamed = Vec::new();
         // Every name, and whether a node has kept or been given it so far.
         let mut taken: FxHashMap<Cow<str>, bool> = FxHashMap::default();
+        taken.reserve(nodes.len());
         for name in nodes.iter().filter_map(|&id| Some(self.node(id)?.name.as_str())).filter(|name| !name.is_empty()) {
             taken.insert(Cow::Borrowed(name), false);
         }

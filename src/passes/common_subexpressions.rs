@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::dead::live_graphs;
 use super::edits::EditCounter;
@@ -108,8 +109,8 @@ fn again(
 /// What the open graphs have computed so far, by hash. Entries of a subgraph are dropped when it closes.
 #[derive(Default)]
 struct Seen {
-    nodes: FxHashMap<u64, Vec<NodeId>>,
-    tensors: FxHashMap<u64, Vec<ValueId>>,
+    nodes: FxHashMap<u64, SmallVec<[NodeId; 2]>>,
+    tensors: FxHashMap<u64, SmallVec<[ValueId; 2]>>,
     log: Vec<(bool, u64)>,
     /// Initializers of subgraphs that are closed, which those of others may equal. Smaller ones than [`WORTH_SHARING`] are not kept.
     elsewhere: FxHashMap<u64, Vec<ValueId>>,
@@ -137,9 +138,9 @@ impl Seen {
     fn close(&mut self, mark: usize) {
         for (is_node, hash) in self.log.drain(mark..).rev() {
             if is_node {
-                self.nodes.get_mut(&hash).map(Vec::pop);
+                self.nodes.get_mut(&hash).map(SmallVec::pop);
             } else {
-                self.tensors.get_mut(&hash).map(Vec::pop);
+                self.tensors.get_mut(&hash).map(SmallVec::pop);
             }
         }
     }
@@ -163,6 +164,9 @@ fn in_graph(
     edits: &mut EditCounter,
 ) -> Result<(), Broken> {
     let mark = seen.log.len();
+    // Most nodes and initializers are one of a kind.
+    seen.nodes.reserve(model.graph(graph).node_count());
+    seen.tensors.reserve(model.graph(graph).initializers().len());
     let mut own = Vec::new();
     initializers(model, graph, None, (seen, &mut own), edits);
     for id in model.topological(graph)? {

@@ -77,26 +77,24 @@ impl Reads {
     }
 }
 
-/// The nodes of the main graph that an output depends on, be it through a body.
-pub(super) fn live_nodes(model: &Model) -> FxHashSet<NodeId> {
+/// The nodes of the main graph that an output depends on, be it through a body; in the order of the graph.
+pub(super) fn live_nodes(model: &Model) -> Vec<NodeId> {
     let main = model.main();
     let pinned = model.graph(main).nodes().filter_map(|id| Some((id, model.node(id)?))).filter(|(_, node)| {
         node.outputs().iter().flatten().any(|&value| model.value(value).pinned) || node.outputs().is_empty()
     });
     let mut open: Vec<NodeId> = pinned.map(|(id, _)| id).collect();
     open.extend(model.graph(main).outputs().iter().filter_map(|&value| model.value(value).producer()));
-    let (mut live, mut seen) = (FxHashSet::default(), FxHashSet::default());
+    let mut seen = vec![false; model.node_count()];
     while let Some(id) = open.pop() {
-        let Some(node) = model.node(id).filter(|_| seen.insert(id)) else { continue };
-        if node.graph() == main {
-            live.insert(id);
-        }
+        let is_new = seen.get_mut(id.index()).is_some_and(|seen| !std::mem::replace(seen, true));
+        let Some(node) = model.node(id).filter(|_| is_new) else { continue };
         open.extend(node.inputs().iter().flatten().filter_map(|&value| model.value(value).producer()));
         for graph in node.subgraphs() {
             open.extend(model.graph(graph).outputs().iter().filter_map(|&value| model.value(value).producer()));
         }
     }
-    live
+    model.graph(main).nodes().filter(|id| seen.get(id.index()).copied().unwrap_or(false)).collect()
 }
 
 /// The main graph and every subgraph below it, outermost first.

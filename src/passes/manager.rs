@@ -310,8 +310,7 @@ fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> 
 /// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
 fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
     const ROUNDS: usize = 3;
-    let live = dead::live_nodes(model);
-    let computed: Vec<NodeId> = model.graph(model.main()).nodes().filter(|id| live.contains(id)).collect();
+    let computed = dead::live_nodes(model);
     for _ in 0..ROUNDS {
         walk.infer_main(model)?;
         if !walk.learn(model, &computed) {

@@ -86,6 +86,11 @@ impl Model {
         self.values.len()
     }
 
+    /// How many nodes were ever made: one past the largest [`NodeId::index`].
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// All graphs ever made, those of removed nodes included.
     pub fn graphs(&self) -> impl Iterator<Item = GraphId> + '_ {
         (0..self.graphs.len() as u32).map(GraphId)

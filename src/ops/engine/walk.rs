@@ -203,7 +203,14 @@ impl Walk {
         let inputs: Vec<Option<Fact>> = node.inputs().iter().map(|input| input.map(known)).collect();
         self.visits = self.visits.saturating_sub(1);
         count(20);
-        let (mut facts, operator) = match self.state(model, id, node, inputs.clone()) {
+        // Of most nodes some operand is not known, and then nobody asks for the others again.
+        let is_known = |(input, fact): (&Option<ValueId>, &Option<Fact>)| {
+            let is_hidden = || input.is_some_and(|value| self.hidden.contains_key(&value));
+            fact.as_ref().is_none_or(|fact| fact.data().is_some() || is_hidden())
+        };
+        let is_known = node.inputs().iter().zip(&inputs).all(is_known);
+        let operands = if self.evaluate && is_known { inputs.clone() } else { Vec::new() };
+        let (mut facts, operator) = match self.state(model, id, node, inputs) {
             Ok((facts, operator)) => (facts, operator),
             Err(refusal) => {
                 let kind = match refusal {
@@ -224,8 +231,8 @@ impl Walk {
         for fact in &mut facts {
             settle(fact);
         }
-        if self.evaluate && !facts.iter().zip(node.outputs()).all(settled) {
-            self.evaluate_node(model, id, node, &inputs, operator, &mut facts);
+        if self.evaluate && is_known && !facts.iter().zip(node.outputs()).all(settled) {
+            self.evaluate_node(model, id, node, &operands, operator, &mut facts);
         }
         self.record(model, id, node, facts);
     }

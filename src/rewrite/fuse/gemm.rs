@@ -55,8 +55,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
     let &[Some(a), Some(b)] = node.inputs() else { return None };
     let (a, b) = (place.shape(a)?, place.shape(b)?);
-    let summed = a.get(1).is_some_and(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
-    Some(a.len() == 2 && b.len() == 2 && summed)
+    let summed = || a.get(1).is_some_and(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
+    Some(a.len() == 2 && b.len() == 2 && summed())
 }
 
 /// Looks at the addition.

@@ -3,6 +3,8 @@
 //! Law: what is moved, cut, looked up or cast of a tensor that holds one number everywhere holds one number everywhere. Only its
 //! size is left to tell, which `ConstantOfShape` is told by the sizes that are there already.
 
+use smallvec::SmallVec;
+
 use super::uniform;
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
 use crate::rewrite::Place;
@@ -11,6 +13,9 @@ use crate::tensor::Tensor;
 
 /// How far back a tensor is followed to what filled it.
 const MAX_DEPTH: usize = 8;
+
+/// Nodes from one to what fills its operand.
+type Path = SmallVec<[NodeId; MAX_DEPTH + 1]>;
 
 /// Where the sizes come from.
 enum Sizes {
@@ -55,8 +60,8 @@ pub(super) fn fill(place: &Place<'_>) -> Option<Edit> {
 }
 
 /// The node and those before it back to what fills a tensor.
-fn above(place: &Place<'_>) -> Option<Vec<NodeId>> {
-    let mut nodes = vec![place.id];
+fn above(place: &Place<'_>) -> Option<Path> {
+    let mut nodes = Path::from_slice(&[place.id]);
     let mut at = place.id;
     for _ in 0..MAX_DEPTH {
         let node = place.model.node(at).filter(|node| Some(node.graph()) == place.graph())?;
