@@ -362,3 +362,14 @@ fn names_that_onnx_s_own_parser_does_not_take_for_words_are_in_quotes() {
     assert!(printed.contains(r#"float["größe"] x"#), "{printed}");
     assert_eq!(text::print(&text::parse(&printed).expect("it reads back")), printed);
 }
+
+#[test]
+fn names_of_attributes_that_are_no_words_are_in_quotes() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17, "d" : 1]>
+        g (float[2] x) => (y) { y = d.F <"an axis": int = 1> (x) }
+        <domain: "d", opset_import: ["" : 17]>
+        F <"an axis"> (x) => (y) { y = Softmax <axis: int = @"an axis"> (x) }"#;
+    let printed = text::print(&text::parse(source).expect("the model is right"));
+    assert!(printed.contains(r#"axis: int = @"an axis""#), "{printed}");
+    assert_eq!(text::print(&text::parse(&printed).expect("it reads back")), printed);
+}

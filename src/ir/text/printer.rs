@@ -334,11 +334,11 @@ impl Printer<'_> {
                 ("type_protos", format!("[{}]", types.iter().map(type_text).collect::<Vec<_>>().join(", ")))
             }
             Attribute::Graph(graph) => {
-                let _ = write!(self.text, "{}: graph = ", held.name);
+                let _ = write!(self.text, "{}: graph = ", name(&held.name));
                 return self.graph(*graph, depth, false);
             }
             Attribute::Graphs(graphs) => {
-                let _ = write!(self.text, "{}: graphs = [", held.name);
+                let _ = write!(self.text, "{}: graphs = [", name(&held.name));
                 for (i, graph) in graphs.iter().enumerate() {
                     if i > 0 {
                         self.text.push_str(", ");
@@ -348,12 +348,12 @@ impl Printer<'_> {
                 self.text.push(']');
                 return;
             }
-            Attribute::Reference { name, kind } => (kind_name(*kind), format!("@{name}")),
+            Attribute::Reference { name: of, kind } => (kind_name(*kind), format!("@{}", name(of))),
             Attribute::SparseTensor(sparse) => ("sparse_tensor", format!("{} values", sparse.values.len())),
             Attribute::SparseTensors(list) => ("sparse_tensors", format!("{} tensors", list.len())),
             Attribute::Opaque(bytes) => ("opaque", format!("{} bytes", bytes.len())),
         };
-        let _ = write!(self.text, "{}: {kind} = {value}", held.name);
+        let _ = write!(self.text, "{}: {kind} = {value}", name(&held.name));
     }
 
     fn function(&mut self, function: &Function) {
@@ -371,7 +371,7 @@ impl Printer<'_> {
             opsets(&function.opsets),
             name(&function.name)
         );
-        let mut attributes = function.attributes.clone();
+        let mut attributes: Vec<String> = function.attributes.iter().map(|held| name(held)).collect();
         for held in &function.defaults {
             let mut printer = Printer { model, declares: self.declares, form: self.form, text: String::new() };
             printer.attribute(held, 1);
