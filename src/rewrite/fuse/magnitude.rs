@@ -15,6 +15,8 @@
 //!   float16, whose small weights have few digits anyway, the largest of each channel decides.
 //!   Each new weight of float16 is off by up to half a unit in its last place. In a sum of many products such errors come to no more than the
 //!   rounding of a result of the usual size, `√n` of `n` products; of a sum that cancels to less, digits are lost.
+//!   Weights that are added ([`may_sum`]) lose nothing that the two products kept; they and their sums times operands of ordinary size
+//!   stay below the largest number.
 //! * **Values** ([`may_move`]): a factor that passes computed values scales all of these; it is within the last column, so that
 //!   values of up to 2¹¹² and down to 2⁻¹¹⁰ (in float) have room.
 //! * **Shifts** ([`may_shift`]): `x + t` is exact for `x` near `−t`, and `w·x + w·t` is off by the rounding of `w·t`. With `|t| ≤ 1` that is
@@ -66,6 +68,12 @@ pub(super) fn may_move(dtype: DType, factor: f64) -> bool {
 /// Whether these numbers, added to the operand of a node with weights, may be added to its result instead.
 pub(super) fn may_shift(shifts: &[f64]) -> bool {
     shifts.iter().all(|shift| shift.abs() <= 1.0)
+}
+
+/// Whether weights that are added to others, the largest of all and of their sums of this magnitude, give results in the type's range with
+/// operands of ordinary size.
+pub(super) fn may_sum(dtype: DType, largest: f64) -> bool {
+    limits(dtype).is_some_and(|Limits { largest: end, most, .. }| largest <= end / most)
 }
 
 /// Whether a number that is computed anew keeps its digits in a type: 0, or a normal number. The subnormal numbers of float16 are let
@@ -144,6 +152,12 @@ mod tests {
         assert!(fits(DType::Float16, &[0.02, 1e-5], 0.125));
         assert!(!fits(DType::Float16, &[1e-4], 0.01) && !fits(DType::Float16, &[100.0], 100.0));
         assert!(Peak::new(DType::Int32).is_none());
+    }
+
+    #[test]
+    fn sums_of_weights_stay_in_range() {
+        assert!(may_sum(DType::Float, 1e28) && !may_sum(DType::Float, 1e30) && !may_sum(DType::Float, f64::INFINITY));
+        assert!(may_sum(DType::Float16, 4000.0) && !may_sum(DType::Float16, 5000.0) && !may_sum(DType::Int32, 1.0));
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! | [`kernels`] | which operators may stand for formulas over which element types |
 //! | [`magnitude`] | how far a factor or a shift may move |
 //! | [`parallel`] | products of one operand with several weights |
+//! | [`summed`] | products of one operand that are added |
 //! | [`attention`] | which products are queries, keys and values |
 //! | [`mask`] | the mask of an attention, in the spelling that tools know |
 //! | [`rows`] | products with a bias, in rows |
@@ -54,6 +55,7 @@ pub(super) mod rotary;
 pub(super) mod rows;
 mod scaled;
 pub(super) mod scaled_attention;
+pub(super) mod summed;
 pub(super) mod table;
 pub(super) mod token;
 pub(super) mod weights;
