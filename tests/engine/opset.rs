@@ -66,6 +66,8 @@ conversions! {
         last, all = Scan <num_scan_inputs = 1, body: graph = step (float[2] s, float[2] v) => (float[2] t, float[2] w) {
             t = Add (s, v)  w = Identity (t) }> (\"\", h, x) }";
     a_fourier_transform_names_its_axis: 17 => 20, "g (float[2, N, 1] x) => (y) { y = DFT (x) }";
+    equal_parts_may_be_empty: 13 => 24, "g (float[N, 4] x, float[0, 2] y) => (a, b, c, d, e, f) {
+        a, b = Split (x)  c, d = Split <axis = -1> (x)  e, f = Split (y) }";
     bodies_take_part: 11 => 24, "g (bool c, float[1, 3] x) => (y) {
         y = If <then_branch: graph = yes () => (float[3] a) { a = Squeeze <axes = [0]> (x) },
             else_branch: graph = no () => (float[3] b) { b = ReduceSum <axes = [0], keepdims = 0> (x) }> (c) }";

@@ -91,6 +91,17 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         operand.to_f64s().ok_or_else(|| Decline::unsupported(format!("an operand of type {}", operand.dtype())))
     });
     let (q, k, v) = (q?, k?, v?);
+    // A score is off by as much as the rounding of its terms, and a weight by that as a share.
+    let largest = |values: &[f64]| {
+        values.iter().fold(0.0f64, |most, x| if most.is_nan() || most > x.abs() { most } else { x.abs() })
+    };
+    let precise = if dtype == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
+    let most = if dtype == DType::Double { f64::MAX } else { f64::from(f32::MAX) } / 4.0;
+    let fits =
+        largest(&q) * largest(&k) * q_layout.size as f64 * scale.abs() <= precise && largest(&v) * keys as f64 <= most;
+    if !fits {
+        return Err(Decline::unsupported("rounding decides what a query attends to"));
+    }
     let group = q_layout.heads / k_layout.heads;
     let source =
         |head: usize| head / q_layout.heads.max(1) * k_layout.heads + head % q_layout.heads.max(1) / group.max(1);

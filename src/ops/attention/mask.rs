@@ -56,7 +56,13 @@ impl<T: Lane> Given<T> {
         cx.claim(DType::Double, mask.shape())?;
         let values = match mask.bools() {
             Some(shown) => shown.into_iter().map(|shown| T::of(if shown { 0.0 } else { f64::NEG_INFINITY })).collect(),
-            None if mask.dtype() == dtype => read::<T>(mask)?.into_owned(),
+            None if mask.dtype() == dtype => {
+                let values = read::<T>(mask)?.into_owned();
+                if values.iter().any(|value| value.to_f64().is_nan() || value.to_f64() == f64::INFINITY) {
+                    return Err(Decline::unsupported("a mask of what is not a number, or ∞"));
+                }
+                values
+            }
             None => return Err(Decline::unsupported(format!("a mask of {} for scores of {dtype}", mask.dtype()))),
         };
         let rank = mask.rank();

@@ -51,6 +51,8 @@ fn round<T: Lane>(dtype: DType, values: &mut [T]) -> Result<(), Decline> {
 struct Weighting {
     mode: i64,
     softcap: f64,
+    /// Scores below this count as hidden in runtimes that hide with the lowest number.
+    lowest: f64,
     /// The precision of the softmax.
     fine: fn(f64) -> f64,
     /// The precision of everything else.
@@ -71,6 +73,11 @@ impl Weighting {
         Ok(Weighting {
             mode,
             softcap: coarse(softcap),
+            lowest: match dtype {
+                DType::Double => f64::MIN,
+                DType::Float16 => -65504.0,
+                _ => f64::from(f32::MIN),
+            } / 2.0,
             fine: rounding(cx.attr_dtype("softmax_precision")?.unwrap_or(dtype))?,
             coarse,
         })
@@ -90,8 +97,10 @@ impl Weighting {
     fn softmax<T: Lane>(&self, scores: &mut [T]) -> Result<(), Decline> {
         let exact: Vec<f64> = scores.iter().map(|score| (self.fine)(score.to_f64())).collect();
         let top = exact.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if top == f64::NEG_INFINITY && !exact.iter().any(|score| score.is_nan()) {
-            return Err(Decline::unsupported("scores of −∞ for keys that are not masked"));
+        if top <= self.lowest && !exact.iter().any(|score| score.is_nan()) {
+            return Err(Decline::unsupported(
+                "scores of −∞, or close to the lowest number, for keys that are not masked",
+            ));
         }
         let powers: Vec<f64> = exact.iter().map(|score| libm::exp(score - top)).collect();
         let sum: f64 = powers.iter().sum();
@@ -197,7 +206,13 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     if !terms.into_iter().all(|term| term <= most) {
         return Err(Decline::unsupported("kernels overflow on the way to the result"));
     }
-    let scale = T::of(root_scale(cx, dtype, q.size)?);
+    let root = root_scale(cx, dtype, q.size)?;
+    // A score is off by as much as the rounding of its terms, and a weight by that as a share.
+    let precise = if dtype == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
+    if most_q * most_k * q.size as f64 * root * root > precise {
+        return Err(Decline::unsupported("rounding decides what a query attends to"));
+    }
+    let scale = T::of(root);
     for values in [&mut q.values, &mut k.values] {
         values.iter_mut().for_each(|value| *value = value.times(scale));
         round(dtype, values)?;
@@ -247,6 +262,9 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
                 to.copy_from_slice(sums);
             }
         }
+    }
+    if rule.mode == 2 && shown.iter().any(|score: &T| score.to_f64() <= rule.lowest) {
+        return Err(Decline::unsupported("runtimes differ on what a hidden score is"));
     }
     let mut outputs: Vec<Data> = vec![T::write(dtype, shape, result)?.into(), present.0.into(), present.1.into()];
     if keeps {

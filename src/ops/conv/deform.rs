@@ -20,7 +20,7 @@ use super::direct::{ConvLayout, per_channel, shape_of};
 use super::geometry::Geometry;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read, same_dtype};
-use crate::ops::linear::{Matrix, multiply_add};
+use crate::ops::linear::{Matrix, multiply_add, stays_finite};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::Tensor;
 
@@ -74,6 +74,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let samples = [layout.geometry.batch, channels, taps, layout.geometry.places];
     let samples = samples.iter().fold(corners, |work, &factor| work.saturating_mul(factor as u64));
     cx.budget().take_work(layout.geometry.work().saturating_add(samples))?;
+    let weights = layout.geometry.in_channels.saturating_mul(taps);
+    stays_finite(weights, &[x, w])?;
+    mask.map_or(Ok(()), |mask| stays_finite(weights, &[x, w, mask]))?;
+    bias.map_or(Ok(()), |bias| stays_finite(1, &[bias]))?;
     in_lane!(dtype, T => {
         let sampler = Sampler {
             geometry: &layout.geometry,

@@ -15,7 +15,7 @@ use super::geometry::{Geometry, Operands, group};
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, in_lane, read, same_dtype};
-use crate::ops::linear::{Matrix, multiply_add};
+use crate::ops::linear::{Matrix, multiply_add, stays_finite};
 use crate::ops::traits::Traits;
 use crate::ops::window::Window;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
@@ -115,6 +115,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     cx.claim(dtype, &layout.shape)?;
     cx.budget().take_work(layout.geometry.work())?;
+    stays_finite(layout.geometry.in_channels.saturating_mul(layout.geometry.taps), &[x, w])?;
+    bias.map_or(Ok(()), |bias| stays_finite(1, &[bias]))?;
     in_lane!(dtype, T => {
         let bias = bias.map(read::<T>).transpose()?;
         let values = layout.convolve(&read::<T>(x)?, &read::<T>(w)?, bias.as_deref());

@@ -19,7 +19,7 @@ use super::geometry::{Geometry, Operands, group};
 use crate::dim::{Dim, Scope};
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, in_lane, read, same_dtype};
-use crate::ops::linear::{Matrix, multiply_add};
+use crate::ops::linear::{Matrix, multiply_add, stays_finite};
 use crate::ops::traits::Traits;
 use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
@@ -194,6 +194,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     cx.claim(dtype, &shape)?;
     cx.budget().take_work(geometry.work())?;
+    stays_finite(geometry.in_channels.saturating_mul(geometry.taps), &[x, w])?;
+    bias.map_or(Ok(()), |bias| stays_finite(1, &[bias]))?;
     in_lane!(dtype, T => {
         let bias = bias.map(read::<T>).transpose()?;
         let values = scatter::<T>(&geometry, &read::<T>(x)?, &read::<T>(w)?, bias.as_deref());

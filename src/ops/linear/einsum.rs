@@ -24,7 +24,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::broadcast::{broadcast_dims, broadcast_shapes, broadcast_static};
 use crate::ops::lane::{Ring, in_ring, read, same_dtype};
-use crate::ops::linear::product::{Matrix, multiply_add};
+use crate::ops::linear::product::{Matrix, multiply_add, stays_finite};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Shape, Strides, Tensor, product, strides_of};
 
@@ -188,6 +188,11 @@ fn contract_all<T: Ring>(cx: &EvalCx<'_>, equation: &Equation, dtype: DType, ope
     let output = equation.output.labels(sizes.ellipsis.len());
     let shape: Vec<usize> = output.iter().map(|&label| sizes.get(label)).collect();
     cx.claim(dtype, &shape)?;
+    // Kernels sum and multiply in orders of their own.
+    if operands.len() > 1 {
+        let summed = (0..FIRST_OF_ELLIPSIS).filter(|label| !output.contains(label));
+        stays_finite(summed.fold(1, |terms, label| terms.saturating_mul(sizes.get(label))), operands)?;
+    }
     let mut labelled = equation.operands.iter().zip(operands).map(|(term, operand)| -> Result<_, Decline> {
         Axes::of(term, operand.shape(), sizes.ellipsis.len()).dense(cx, dtype, &read::<T>(operand)?)
     });

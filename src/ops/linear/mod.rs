@@ -10,7 +10,7 @@ mod quantized;
 use super::Operator;
 pub(in crate::ops) use gemm::shape_of as gemm_shape;
 pub(in crate::ops) use matmul::{product_dims, shape_of as matmul_shape};
-pub(in crate::ops) use product::{Matrix, multiply_add};
+pub(in crate::ops) use product::{Matrix, multiply_add, stays_finite};
 
 pub(super) const OPERATORS: &[Operator] =
     &[matmul::MATMUL, gemm::GEMM, einsum::EINSUM, det::DET, quantized::MATMUL_INTEGER, quantized::QLINEAR_MATMUL];

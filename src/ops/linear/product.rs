@@ -95,6 +95,29 @@ pub(in crate::ops) fn settled(terms: usize, operands: [&Tensor; 2], result: Tens
     }
 }
 
+/// Fails unless the elements of these operands are finite, and sums of this many of their products stay so: kernels add in orders of their own,
+/// some of them zeros of a padding that others pass over. Of numbers that are no floats nothing is asked.
+///
+/// # Errors
+/// An element is not finite, or a sum may overflow.
+pub(in crate::ops) fn stays_finite(terms: usize, operands: &[&Tensor]) -> Result<(), Decline> {
+    let mut bound = terms.max(1) as f64;
+    for tensor in operands {
+        if !tensor.dtype().is_float() {
+            return Ok(());
+        }
+        let largest: Result<f64, Decline> = in_lane!(tensor.dtype(), T => {
+            let sizes = read::<T>(tensor)?;
+            let sizes = sizes.iter().map(|value| Lane::to_f64(*value).abs());
+            Ok(sizes.fold(0.0, |most, size| if f64::is_nan(most) || most > size { most } else { size }))
+        });
+        bound *= largest?;
+    }
+    let is_double = operands.iter().all(|tensor| tensor.dtype() == DType::Double);
+    let most = if is_double { f64::MAX } else { f64::from(f32::MAX) } / 4.0;
+    if bound <= most { Ok(()) } else { Err(Decline::unsupported("kernels overflow on the way to the result")) }
+}
+
 /// Adds `A·B` to `c`, which is `m × n`, row-major. `A` is `m × k`, `B` is `k × n`.
 pub(in crate::ops) fn multiply_add<T: Ring>(
     m: usize,

@@ -92,6 +92,9 @@ fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
         };
         let [pass, fail] = &branches;
         let value = *values.get(at).ok_or_else(broken)?;
+        if value.is_nan() {
+            return Err(Decline::unsupported("runtimes disagree about a comparison with what is not a number"));
+        }
         nodes.push(Node {
             feature: features.get(at).and_then(|&feature| usize::try_from(feature).ok()).ok_or_else(broken)?,
             test: match mode as u8 {

@@ -306,6 +306,15 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
             }
         }
     }
+    // What an activation is computed of is off by the rounding of its terms, and an activation tells little but the sign.
+    let largest = |values: &[T]| values.iter().fold(0.0f64, |most, value| most.max(value.to_f64().abs()));
+    let states = largest(&y).max(largest(&first_h));
+    let bound = largest(&x) * largest(&w) * width as f64 + states * largest(&r) * hidden as f64 + largest(&b);
+    let cells = largest(&p) * largest(&first_c).max(largest(&last_c));
+    let precise = if dtype == DType::Double { 1u64 << 47 } else { 1 << 18 } as f64;
+    if bound + cells > precise {
+        return Err(Decline::unsupported("rounding decides what goes into an activation"));
+    }
     // Kernels bound what they compute an activation of, and so make a number of a NaN.
     let is_nan = |value: &T| value.to_f64().is_nan();
     if met_nan || [&y, &last_h, &last_c].into_iter().any(|values| values.iter().any(is_nan)) {

@@ -27,7 +27,11 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
 
 pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
-    let axis = axis_in(cx.attr_int("axis")?.unwrap_or(0), data.rank())?;
+    let axis = cx.attr_int("axis")?.unwrap_or(0);
+    if data.is_empty() && axis < 0 {
+        return Err(Decline::unsupported("runtimes disagree about axes of nothing that are counted from the end"));
+    }
+    let axis = axis_in(axis, data.rank())?;
     let (outer, rest) = data.shape().split_at(axis);
     let Some((&dim, inner)) = rest.split_first() else {
         return Err(Decline::invalid("there is no axis to search"));

@@ -64,6 +64,16 @@ pub(super) fn resolve(site: &Site<'_>, operand: &Operand<'_>, rank: usize) -> Re
     Ok(Axes::Known(reduced))
 }
 
+/// Whether one of these axes is counted from the end. ONNX Runtime does not count so where the tensor is empty, and keeps the axis.
+pub(super) fn from_the_end(site: &Site<'_>, operand: &Operand<'_>) -> Result<bool, Refusal> {
+    let axes = match operand {
+        Operand::Known(axes) if are_operand(site) => axes,
+        _ if are_operand(site) => return Ok(false),
+        _ => site.attr_ints("axes")?.unwrap_or_default(),
+    };
+    Ok(axes.iter().any(|&axis| axis < 0))
+}
+
 /// The axes that a reduction of numbers takes away, and whether they stay with size 1.
 pub(super) fn reduced(view: &NodeFacts<'_>) -> Option<(Vec<usize>, bool)> {
     let site = view.site()?;

@@ -245,10 +245,14 @@ fn by_groups(cx: &EvalCx<'_>, groups: usize) -> EvalResult {
             let (mean, variance) = moments(group);
             fit_on_the_way(data.dtype(), [squared(group)])?;
             let deviation = (variance + epsilon).sqrt();
+            let largest = group.iter().fold(mean.abs(), |largest, x| greater(largest, x.abs()));
             for (channel, block) in (at % groups * each..).zip(group.chunks_exact_mut(inner)) {
                 let entry = if grouped { channel / each } else { channel };
                 let (scale, bias) = (scale.get(entry).copied(), bias.get(entry).copied());
                 let (scale, bias) = (scale.unwrap_or(1.0), bias.unwrap_or(0.0));
+                // Kernels multiply by a factor and add a shift that they compute before.
+                let factor = (scale / deviation).abs();
+                fit_on_the_way(data.dtype(), [factor, largest * factor, bias])?;
                 block.iter_mut().for_each(|x| *x = (*x - mean) / deviation * scale + bias);
             }
         }
@@ -344,7 +348,9 @@ pub(super) fn eval_layer(cx: &mut EvalCx<'_>) -> EvalResult {
         inverses.push(inverse);
     }
     for ((x, scale), bias) in values.iter_mut().zip(scale.iter().cycle()).zip(bias.iter().cycle()) {
-        *x = *x * scale + bias;
+        *x *= scale;
+        fit_on_the_way(stash, [*x, *bias])?;
+        *x += bias;
     }
     Ok(vec![
         Data::Tensor(rounded(cx, data.dtype(), data.shape(), values)?),

@@ -205,6 +205,9 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         Some(Some(axes)) => Operand::Known(axes),
         Some(None) => return Err(Decline::invalid("the axes are not integers")),
     };
+    if data.is_empty() && axes::from_the_end(cx, &operand)? {
+        return Err(Decline::unsupported("runtimes disagree about axes of nothing that are counted from the end"));
+    }
     let Axes::Known(reduced) = axes::resolve(cx, &operand, data.rank())? else {
         return Err(Decline::unsupported("the axes are not known"));
     };

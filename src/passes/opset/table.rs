@@ -159,7 +159,7 @@ pub(super) const STEPS: &[(&str, &[VersionStep])] = &[
     ("Softplus", &[to(22).gains("bfloat16")]),
     ("Softsign", &[to(22).gains("bfloat16")]),
     ("SpaceToDepth", &[to(13).gains("bfloat16"), to(28).adds(&[("mode", Text("DCR"))])]),
-    ("Split", &[to(2).by("sizes are an attribute, where they could be an operand", operands::split_sizes).gains("integers complex bool string"), to(11), to(13).by("sizes are an operand", operands::split).gains("bfloat16"), to(18).by("without sizes it makes equal parts, as many as there are results; num_outputs says so", attributes::split_count)]),
+    ("Split", &[to(2).by("sizes are an attribute, where they could be an operand", operands::split_sizes).gains("integers complex bool string"), to(11), to(13).by("sizes are an operand", operands::split).gains("bfloat16"), to(18).by("without sizes it makes equal parts, as many as there are results; num_outputs says so of a dim that is as large, and computed sizes of any", attributes::split_count)]),
     ("SplitToSequence", &[to(24).gains("bfloat16").gains_kinds()]),
     ("Sqrt", &[to(6).forgets_consumed(), to(13).gains("bfloat16")]),
     ("Squeeze", &[to(11), to(13).by("axes are an operand", operands::axes).gains("bfloat16"), to(21).gains("float8 int4 uint4"), to(23).gains("float4e2m1"), to(24).gains("float8e8m0"), to(25).gains("int2 uint2")]),

@@ -4,6 +4,7 @@
 //! both sides wrap alike. Of floats they hold up to rounding, where neither the product leaves the numbers that have all
 //! digits nor the sum is much smaller than a term: `(x + a) − a` is a way to round `x`. Numbers made of sizes are left alone.
 
+use super::magnitude::may_scale;
 use super::{Fusion, Operand, Place, Rule, has_arithmetic};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::rewrite::index;
@@ -16,7 +17,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "Two steps of arithmetic with constants are one.",
         premises: &[
             ("no-cancelling", "the sum of two terms is not much smaller than either: (x + a) − a rounds x"),
-            ("in-range", "the product of two factors is finite and has all digits"),
+            (
+                "in-range",
+                "the product of two factors is finite and has all digits, and so is the first one times operands of ordinary \
+                    size, where the second would hide that it is not",
+            ),
             ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
             ("no-larger", "the new constants take no more bytes than what goes"),
             ("one-reader", "nothing else reads what is between"),
@@ -203,6 +208,11 @@ fn real<T: Number>(a: T, b: T, [inner, outer]: [Link; 2]) -> Option<T> {
         (false, true) => x / y,
         (true, false) => y / x,
     };
+    let [first, second] =
+        [(x, inner.inverse), (y, outer.inverse)].map(|(c, inverse)| if inverse { c.recip() } else { c });
+    if !may_scale(T::DTYPE, first, second) {
+        return None;
+    }
     let rounded = T::from_f64(product)?;
     let size = rounded.to_f64().abs();
     let zero = product == 0.0 && !inner.inverse && !outer.inverse;

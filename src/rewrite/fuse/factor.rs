@@ -11,8 +11,9 @@
 //! Nothing but their nodes reads the constants that change, unless they are small.
 
 use super::attention::scales_known_scores;
-use super::magnitude::may_move;
+use super::magnitude::{has_room, is_bounded, may_move};
 use super::scaled::{Blocks, scaled};
+use super::weights::has_plain_factor;
 use super::{Place, Rule, has_arithmetic};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
@@ -31,7 +32,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                     without a mask or with one they know",
             ),
             ("readers-undo", "what else reads a value in between undoes the factor in a constant of its own"),
-            ("in-range", "the new constants, times operands of ordinary size, are normal numbers of the type"),
+            (
+                "in-range",
+                "these constants, before and after, and others on the way, times operands of ordinary size, are normal numbers \
+                    of the type",
+            ),
             ("one-number", "the factor is one number, which is normal and has a normal inverse"),
             ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
             ("own-weights", "nothing else reads these constants, unless they are small"),
@@ -50,7 +55,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "moderate",
                 "it is within the bounds that its type sets for factors across values, so that nothing between overflows",
             ),
-            ("in-range", "the new constants, times operands of ordinary size, are normal numbers of the type"),
+            (
+                "in-range",
+                "these constants, before and after, and others on the way, times operands of ordinary size, are normal numbers \
+                    of the type",
+            ),
             ("one-number", "the factor is one number, which is normal and has a normal inverse"),
             ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
             ("own-weights", "nothing else reads these constants, unless they are small"),
@@ -73,6 +82,8 @@ struct Change {
     node: NodeId,
     slot: usize,
     inverse: bool,
+    /// It is what a quotient divides by.
+    divides: bool,
 }
 
 /// The product with the factor that a rule looks at.
@@ -113,6 +124,9 @@ impl Scaling {
             let constant = place.model.node(change.node)?.input(change.slot)?;
             let tensor = place.tensor(constant)?;
             let factor = if change.inverse { self.factor.recip() } else { self.factor };
+            if change.divides && !divides_within_range(tensor, factor)? {
+                return None;
+            }
             let tensor = scaled(place.budget, tensor, Blocks::whole(tensor.shape())?, &[factor])?;
             tensors.push((change, constant, tensor));
         }
@@ -212,6 +226,7 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Option<Vec<Region
     }
     let own = |slot: usize| own_constant(place, node, id, slot);
     let is_constant = |slot: usize| node.input(slot).is_some_and(|operand| place.tensor(operand).is_some());
+    let is_plain = |slot: usize| passes_within_range(place, node, slot);
     // Each way multiplies the operands `through`, or changes the constant ones `within`.
     let way = |through: &[usize], within: &[(usize, bool)]| {
         let mut region = region.clone();
@@ -219,7 +234,13 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Option<Vec<Region
             region.through.push((id, slot));
             region.push(node.input(slot)?);
         }
-        region.changes.extend(within.iter().map(|&(slot, inverse)| Change { node: id, slot, inverse }));
+        let divides = |slot| slot == 1 && node.is("Div");
+        region.changes.extend(within.iter().map(|&(slot, inverse)| Change {
+            node: id,
+            slot,
+            inverse,
+            divides: divides(slot),
+        }));
         Some(region)
     };
     // What joins several operands has a factor if all of them have.
@@ -231,11 +252,12 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Option<Vec<Region
         "MatMul" | "Mul" if own(1) => vec![way(&[], &[(1, false)])],
         "MatMul" | "Mul" if own(0) => vec![way(&[], &[(0, false)])],
         "MatMul" | "Mul" if node.input(0) != node.input(1) => {
-            [1, 0].into_iter().filter(|&slot| !is_constant(slot)).map(|slot| way(&[slot], &[])).collect()
+            let slots = [(1, 0), (0, 1)].into_iter().filter(|&(slot, other)| !is_constant(slot) && is_plain(other));
+            slots.map(|(slot, _)| way(&[slot], &[])).collect()
         }
         "Div" if own(0) => vec![way(&[], &[(0, false)])],
         "Div" if own(1) => vec![way(&[], &[(1, true)])],
-        "Div" if !is_constant(0) && node.input(0) != node.input(1) => vec![way(&[0], &[])],
+        "Div" if !is_constant(0) && node.input(0) != node.input(1) && is_plain(1) => vec![way(&[0], &[])],
         "Add" | "Sub" | "Concat" => {
             let (constant, computed): (Vec<usize>, Vec<usize>) =
                 (0..node.inputs().len()).partition(|&slot| is_constant(slot));
@@ -244,7 +266,9 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Option<Vec<Region
             within.iter().all(|&(slot, _)| own(slot)).then(|| way(&computed, &within)).into_iter().collect()
         }
         "Conv" | "ConvTranspose" | "Gemm" | "LayerNormalization" | "InstanceNormalization"
-            if own(1) && (node.input(2).is_none() || is_zero(place, node, 2) || own(2)) =>
+            if own(1)
+                && (node.input(2).is_none() || is_zero(place, node, 2) || own(2))
+                && (!node.is("Gemm") || has_plain_factor(node, place.dtype(value)?)) =>
         {
             let has_bias = node.input(2).is_some() && !is_zero(place, node, 2);
             let within: &[(usize, bool)] = if has_bias { &[(1, false), (2, false)] } else { &[(1, false)] };
@@ -306,16 +330,19 @@ fn undo(place: &Place<'_>, mut value: ValueId, reader: (NodeId, usize), inverse:
         }
         nodes.push(id);
         let own = |slot: usize| own_constant(place, node, id, slot);
-        let done = |slot: usize, inverse: bool| Some(Change { node: id, slot, inverse });
+        let done =
+            |slot: usize, inverse: bool| Some(Change { node: id, slot, inverse, divides: slot == 1 && node.is("Div") });
+        let is_plain = |slot: usize| passes_within_range(place, node, slot);
         let traits = traits_of(place.model, node);
         let homogeneous = traits.homogeneous && traits.moves != Some(Movement::Join);
         let change = match (node.op_type.as_str(), slot) {
             (_, 0) if homogeneous => None,
             ("MatMul" | "Mul", 0) if own(1) => done(1, inverse),
             ("MatMul" | "Mul", 1) if own(0) => done(0, inverse),
-            ("MatMul" | "Mul", _) => None,
+            ("MatMul" | "Mul", _) if is_plain(1usize.checked_sub(slot)?) => None,
             ("Div", 0) if own(1) => done(1, !inverse),
-            ("Div", 0) => None,
+            ("Div", 0) if is_plain(1) => None,
+            ("Gemm", _) if !has_plain_factor(node, place.dtype(value)?) => return None,
             ("Conv" | "ConvTranspose" | "Gemm", 0) if own(1) => done(1, inverse),
             ("Gemm", 1) if own(0) => done(0, inverse),
             _ => return None,
@@ -354,4 +381,23 @@ fn own_constant(place: &Place<'_>, node: &Node, id: NodeId, slot: usize) -> bool
     let once = node.times_read(value) == 1;
     let owned = place.model.value(value).is_constant() && once && place.is_internal(value, &[id]);
     owned || tensor.byte_len() <= SMALL
+}
+
+/// Whether an operand that a factor passes, if it is a constant, is none by which values of ordinary size leave the type's range.
+fn passes_within_range(place: &Place<'_>, node: &Node, slot: usize) -> bool {
+    let Some(tensor) = node.input(slot).and_then(|operand| place.tensor(operand)) else { return true };
+    if place.budget.take_work(tensor.len() as u64).is_err() {
+        return false;
+    }
+    let divides = node.is("Div");
+    tensor.to_f64s().is_some_and(|numbers| {
+        is_bounded(tensor.dtype(), numbers.into_iter().map(|number| if divides { number.recip() } else { number }))
+    })
+}
+
+/// Whether a quotient of an operand of ordinary size by each of these numbers is a normal number of the type, and so by their products with
+/// the factor.
+fn divides_within_range(divisors: &Tensor, factor: f64) -> Option<bool> {
+    let fits = |divisor: f64| has_room(divisors.dtype(), divisor.recip()) && divisor.is_finite();
+    Some(divisors.to_f64s()?.into_iter().all(|divisor| fits(divisor) && fits(divisor * factor)))
 }

@@ -12,15 +12,20 @@
 //!
 //! * **Weights** ([`Peak`]): a product `s·w` other than 0 is normal, and it times an operand of ordinary size is, too: what a factor below 1
 //!   makes small stays far enough above the smallest normal number, and what one above 1 makes large below the largest. For
-//!   float16, whose small weights have few digits anyway, the largest of each channel decides.
+//!   float16, whose small weights have few digits anyway, the largest of each channel decides. The same is asked of the products that the
+//!   old weights made: a factor below 1, 0 among them, would hide that they overflow, and one that is large how few digits they have.
 //!   Each new weight of float16 is off by up to half a unit in its last place. In a sum of many products such errors come to no more than the
 //!   rounding of a result of the usual size, `√n` of `n` products; of a sum that cancels to less, digits are lost.
 //!   Weights that are added ([`may_sum`]) lose nothing that the two products kept; they and their sums times operands of ordinary size
 //!   stay below the largest number.
 //! * **Values** ([`may_move`]): a factor that passes computed values scales all of these; it is within the last column, so that
 //!   values of up to 2¹¹² and down to 2⁻¹¹⁰ (in float) have room.
+//! * **Steps that go** ([`has_room`]): a factor that was applied by itself made a value of its own of its operand, which was a normal number
+//!   if the operand was of ordinary size. So `1e30·(1e-30·x)` may become `x`, and `1e-38·(1e38·x)` not, whose inner product may overflow.
 //! * **Shifts** ([`may_shift`]): `x + t` is exact for `x` near `−t`, and `w·x + w·t` is off by the rounding of `w·t`. With `|t| ≤ 1` that is
 //!   no more than the rounding of results of ordinary size.
+//! * **Sums** ([`may_add`]): of `(y + b) + t` the first sum is off by the rounding of `b`, which `y + (b + t)` is not if `b` and `t` cancel.
+//!   A result of ordinary size keeps half of its digits on either side.
 
 use crate::tensor::DType;
 
@@ -37,22 +42,26 @@ struct Limits {
     most: f64,
     /// Factors across computed values are within these bounds.
     factors: [f64; 2],
+    /// How much larger a term may be than a sum that keeps half of its digits.
+    cancels: f64,
 }
 
 fn limits(dtype: DType) -> Option<Limits> {
-    let symmetric = |smallest: f64, largest: f64, ordinary: f64| {
+    let symmetric = |smallest: f64, largest: f64, ordinary: f64, cancels: f64| {
         let far = ordinary.sqrt();
-        Limits { smallest, largest, least: ordinary.recip(), most: ordinary, factors: [far.recip(), far] }
+        Limits { smallest, largest, least: ordinary.recip(), most: ordinary, factors: [far.recip(), far], cancels }
     };
-    match dtype {
+    Some(match dtype {
+        DType::Float => symmetric(f32::MIN_POSITIVE.into(), f32::MAX.into(), exp2(32), exp2(12)),
         // The largest bfloat16 is a little less than the largest float.
-        DType::Float | DType::Bfloat16 => Some(symmetric(f32::MIN_POSITIVE.into(), f32::MAX.into(), exp2(32))),
-        DType::Double => Some(symmetric(f64::MIN_POSITIVE, f64::MAX, exp2(256))),
+        DType::Bfloat16 => symmetric(f32::MIN_POSITIVE.into(), f32::MAX.into(), exp2(32), exp2(4)),
+        DType::Double => symmetric(f64::MIN_POSITIVE, f64::MAX, exp2(256), exp2(26)),
         DType::Float16 => {
-            Some(Limits { smallest: exp2(-14), largest: 65504.0, least: 1.0, most: 16.0, factors: [exp2(-4), 1.0] })
+            let factors = [exp2(-4), 1.0];
+            Limits { smallest: exp2(-14), largest: 65504.0, least: 1.0, most: 16.0, factors, cancels: exp2(5) }
         }
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 /// `2^exponent`, exactly.
@@ -83,48 +92,87 @@ pub(super) fn keeps_digits(dtype: DType, number: f64) -> bool {
     number.is_finite() && limits(dtype).is_some_and(|limits| dtype == DType::Float16 || !small(limits))
 }
 
+/// Whether operands of ordinary size times this factor, or 0, are normal numbers.
+pub(super) fn has_room(dtype: DType, factor: f64) -> bool {
+    factor == 0.0
+        || limits(dtype).is_some_and(|Limits { smallest, largest, least, most, .. }| {
+            (smallest / least..=largest / most).contains(&factor.abs())
+        })
+}
+
+/// Whether a product of operands of ordinary size and these numbers stays below the largest of the type.
+pub(super) fn is_bounded(dtype: DType, numbers: impl IntoIterator<Item = f64>) -> bool {
+    limits(dtype)
+        .is_some_and(|Limits { largest, most, .. }| numbers.into_iter().all(|number| number.abs() <= largest / most))
+}
+
+/// Whether two numbers that were added one after the other may be added as one.
+pub(super) fn may_add(dtype: DType, a: f64, b: f64) -> bool {
+    limits(dtype).is_some_and(|Limits { largest, cancels, .. }| {
+        let term = a.abs().max(b.abs());
+        a.is_finite() && b.is_finite() && term <= largest && term <= cancels * (a + b).abs().max(1.0)
+    })
+}
+
+/// Whether a number that is multiplied by a factor, or added to what is, may be so beforehand: it hides no overflow and no lost digits.
+pub(super) fn may_scale(dtype: DType, number: f64, factor: f64) -> bool {
+    Peak::new(dtype, factor).is_some_and(|mut peak| {
+        peak.largest = number.abs();
+        number.is_finite() && peak.hides_nothing()
+    })
+}
+
 /// What becomes of the weights that one factor multiplies.
 pub(super) struct Peak {
     dtype: DType,
     limits: Limits,
-    /// The largest product.
+    factor: f64,
+    /// The largest weight.
     largest: f64,
-    /// The largest magnitude of the factors.
-    factor: [f64; 2],
 }
 
 impl Peak {
     /// Nothing yet.
-    pub fn new(dtype: DType) -> Option<Peak> {
-        Some(Peak { dtype, limits: limits(dtype)?, largest: 0.0, factor: [f64::INFINITY, 0.0] })
+    pub fn new(dtype: DType, factor: f64) -> Option<Peak> {
+        Some(Peak { dtype, limits: limits(dtype)?, factor, largest: 0.0 })
     }
 
-    /// Takes note of `weight · factor`. Returns whether it keeps the digits that the weight had.
+    /// Takes note of a weight. Returns whether its product with the factor keeps the digits that it had.
     #[must_use]
-    pub fn note(&mut self, weight: f64, factor: f64) -> bool {
-        let (product, size) = ((weight * factor).abs(), factor.abs());
-        if weight == 0.0 || factor == 0.0 {
+    pub fn note(&mut self, weight: f64) -> bool {
+        let product = (weight * self.factor).abs();
+        if weight == 0.0 {
             return true;
         }
-        self.largest = self.largest.max(product);
-        self.factor = [self.factor[0].min(size), self.factor[1].max(size)];
+        self.largest = self.largest.max(weight.abs());
         let had_digits = weight.abs() >= self.limits.smallest;
         let has_digits = self.dtype == DType::Float16 || product >= self.limits.smallest;
-        product.is_finite() && (size >= 1.0 || !had_digits || has_digits)
+        product.is_finite() && (self.factor == 0.0 || self.factor.abs() >= 1.0 || !had_digits || has_digits)
     }
 
     /// The smallest normal number of the type.
-    pub fn smallest(&self) -> f64 {
-        self.limits.smallest
+    pub fn smallest(dtype: DType) -> Option<f64> {
+        Some(limits(dtype)?.smallest)
     }
 
-    /// Whether products with operands of ordinary size stay within the type's range, where the weights' own did.
+    /// Whether products with operands of ordinary size stay within the type's range, those of the old weights and of the new.
     pub fn has_room(&self) -> bool {
         let Limits { smallest, largest, least, most, .. } = self.limits;
-        let [low, high] = self.factor;
-        let above = low >= 1.0 || self.largest == 0.0 || self.largest >= smallest / least;
-        let below = high <= 1.0 || self.largest <= largest / most;
-        above && below
+        let (factor, product) = (self.factor.abs(), (self.largest * self.factor).abs());
+        let above = factor >= 1.0 || product == 0.0 || product >= smallest / least;
+        let below = factor <= 1.0 || product <= largest / most;
+        above && below && self.hides_nothing()
+    }
+
+    /// Whether the factor is a number of the type, and old weights times operands of ordinary size are normal numbers where it makes them smaller
+    /// or much larger.
+    fn hides_nothing(&self) -> bool {
+        let Limits { smallest, largest, least, most, factors: [_, far], .. } = self.limits;
+        let factor = self.factor.abs();
+        let is_number = factor == 0.0 || self.dtype == DType::Float16 || factor >= smallest;
+        let overflow = factor < 1.0 && self.largest > largest / most;
+        let underflow = factor > far && self.largest != 0.0 && self.largest < smallest / least;
+        is_number && factor <= largest && !overflow && !underflow
     }
 }
 
@@ -133,8 +181,8 @@ mod tests {
     use super::*;
 
     fn fits(dtype: DType, weights: &[f64], factor: f64) -> bool {
-        let mut peak = Peak::new(dtype).unwrap();
-        weights.iter().all(|&weight| peak.note(weight, factor)) && peak.has_room()
+        let mut peak = Peak::new(dtype, factor).unwrap();
+        weights.iter().all(|&weight| peak.note(weight)) && peak.has_room()
     }
 
     #[test]
@@ -151,7 +199,38 @@ mod tests {
         assert!(!fits(DType::Double, &[1e-200], 1e-150));
         assert!(fits(DType::Float16, &[0.02, 1e-5], 0.125));
         assert!(!fits(DType::Float16, &[1e-4], 0.01) && !fits(DType::Float16, &[100.0], 100.0));
-        assert!(Peak::new(DType::Int32).is_none());
+        assert!(Peak::new(DType::Int32, 1.0).is_none());
+    }
+
+    #[test]
+    fn what_old_weights_do_is_not_hidden() {
+        for dtype in [DType::Float, DType::Bfloat16] {
+            assert!(!fits(dtype, &[1e38], -0.0) && !fits(dtype, &[1e38], 1e-20) && fits(dtype, &[1e20], 0.0));
+            assert!(!fits(dtype, &[1e-35], 1e30) && fits(dtype, &[1e-35], 1e4) && fits(dtype, &[0.0], 1e30));
+            assert!(!fits(dtype, &[1e20], 1e-40), "the factor has lost digits itself");
+            assert!(!fits(dtype, &[1e-20], 1e40), "the factor is infinite");
+        }
+        assert!(!fits(DType::Float16, &[5000.0], 0.5) && fits(DType::Float16, &[4000.0], 0.5));
+        assert!(!fits(DType::Float16, &[1e-5], 100.0) && fits(DType::Float16, &[1e-5, 0.1], 100.0));
+        assert!(!fits(DType::Double, &[1e300], 1e-30) && fits(DType::Double, &[1e200], 1e-30));
+    }
+
+    #[test]
+    fn steps_that_go_have_room() {
+        assert!(has_room(DType::Float, 1e20) && has_room(DType::Float, 0.0) && !has_room(DType::Float, 1e30));
+        assert!(!has_room(DType::Float, 1e-30) && !has_room(DType::Float, f64::NAN));
+        assert!(has_room(DType::Float16, 1.0 / 255.0) && !has_room(DType::Float16, 5000.0));
+        assert!(may_scale(DType::Float, 1e20, 1e-5) && !may_scale(DType::Float, 1e35, 1e-5));
+        assert!(may_scale(DType::Float, 1e35, 2.0) && may_scale(DType::Float, -1e-3, 1e30));
+        assert!(!may_scale(DType::Float, f64::NAN, 1.0));
+    }
+
+    #[test]
+    fn sums_keep_half_of_their_digits() {
+        assert!(may_add(DType::Float, 1e6, 1e6) && may_add(DType::Float, 100.0, -100.0));
+        assert!(!may_add(DType::Float, 1e8, -1e8) && may_add(DType::Double, 1e7, -1e7));
+        assert!(!may_add(DType::Float16, 64.0, -63.0) && may_add(DType::Float16, 64.0, -32.0));
+        assert!(!may_add(DType::Float, 4e38, -3e38) && !may_add(DType::Float, f64::NAN, 1.0));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Reading a few nodes as a formula.
 
 use super::Place;
+use super::magnitude::has_room;
 use crate::ir::{Node, NodeId, ValueId};
 use crate::tensor::DType;
 
@@ -18,10 +19,15 @@ pub(super) struct Product {
 impl Product {
     /// Takes `value` apart into factors. Products that something outside reads, and `atom`, are factors themselves.
     pub fn of(place: &Place<'_>, value: ValueId, atom: Option<ValueId>) -> Option<Product> {
+        let dtype = place.dtype(value)?;
         let mut product = Product { coefficient: 1.0, factors: Vec::new(), nodes: Vec::new() };
         let mut open: Vec<(ValueId, Option<NodeId>)> = vec![(value, None)];
         while let Some((value, reader)) = open.pop() {
             if let Some(number) = place.scalar(value) {
+                // What values of ordinary size make of it would not be computed any more.
+                if !has_room(dtype, number) {
+                    return None;
+                }
                 product.coefficient *= number;
                 continue;
             }
@@ -32,6 +38,7 @@ impl Product {
                 Some((id, a, b, divides)) => {
                     product.nodes.push(id);
                     match place.scalar(b).filter(|_| divides) {
+                        Some(number) if !has_room(dtype, number.recip()) => return None,
                         Some(number) => product.coefficient /= number,
                         None => open.push((b, Some(id))),
                     }

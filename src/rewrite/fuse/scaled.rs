@@ -64,7 +64,8 @@ pub(super) fn scaled(budget: &Budget, weight: &Tensor, blocks: Blocks, factors: 
 fn typed<T: Number>(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<Tensor> {
     let values = weight.elements::<T>()?;
     let mut products: Vec<T> = Vec::with_capacity(values.len());
-    let mut peaks: Vec<Peak> = factors.iter().map(|_| Peak::new(weight.dtype())).collect::<Option<_>>()?;
+    let mut peaks: Vec<Peak> =
+        factors.iter().map(|&factor| Peak::new(weight.dtype(), factor)).collect::<Option<_>>()?;
     let width = blocks.columns.checked_mul(blocks.inner)?.max(1);
     for (row, values) in values.chunks(width).enumerate() {
         let start = (row / blocks.rows.max(1)).checked_mul(blocks.columns)?;
@@ -73,7 +74,7 @@ fn typed<T: Number>(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<
         for ((values, factor), peak) in values.chunks(blocks.inner.max(1)).zip(factors).zip(peaks) {
             for value in values {
                 let product = T::from_f64(value.to_f64() * factor)?;
-                if !product.to_f64().is_finite() || !peak.note(value.to_f64(), *factor) {
+                if !product.to_f64().is_finite() || !peak.note(value.to_f64()) {
                     return None;
                 }
                 products.push(product);
@@ -242,7 +243,7 @@ impl<T: Number> Products<T> {
     /// A product grows with the weight, rounded or not, so the largest weight of a channel tells whether some product is too large, and the
     /// least that has all its digits whether some product has lost any.
     fn fits<R: Number>(&self) -> Option<bool> {
-        let smallest = Peak::new(T::DTYPE)?.smallest();
+        let smallest = Peak::smallest(T::DTYPE)?;
         let begins: Vec<usize> = (0..self.weight.len()).step_by(Self::PIECE).collect();
         let extents = begins
             .par_chunks(begins.len().div_ceil(rayon::current_num_threads().max(1)).max(1))
@@ -259,9 +260,9 @@ impl<T: Number> Products<T> {
             .collect::<Option<Vec<_>>>()?;
         let extents = extents.into_iter().reduce(|all, some| all.join(&some))?;
         let fits = |((factor, largest), least): ((&f64, R), R)| {
-            let (mut peak, largest, least) = (Peak::new(T::DTYPE)?, largest.to_f64(), least.to_f64());
+            let (mut peak, largest, least) = (Peak::new(T::DTYPE, *factor)?, largest.to_f64(), least.to_f64());
             let product = T::from_f64(largest * factor)?.to_f64();
-            let keeps = peak.note(largest, *factor) && (least.is_infinite() || peak.note(least, *factor));
+            let keeps = peak.note(largest) && (least.is_infinite() || peak.note(least));
             Some(factor.is_finite() && product.is_finite() && keeps && peak.has_room())
         };
         let channels = self.factors.iter().zip(extents.largest).zip(extents.least);

@@ -16,6 +16,7 @@
 //! rules are used only if the user asks for an operator set ([`ASKED_FOR`](crate::rewrite::ASKED_FOR)).
 
 use super::kernels::{as_attribute, has_kernel};
+use super::magnitude::has_room;
 use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
@@ -32,6 +33,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("last-axis", "the Softmax is over the keys"),
         ("same-batch", "q, k and v have three or four axes, and all but the last two are the same"),
         ("positive-scale", "the factors multiply to a positive number"),
+        ("in-range", "operands of ordinary size times each factor are normal numbers of the type"),
         ("exact-root", "in doubles the square root of the factor is a float32, which is what runtimes multiply by"),
         ("mask-shape", "the mask has an entry for each key, and does not enlarge the scores"),
         ("one-reader", "nothing else reads what is between"),
@@ -173,7 +175,8 @@ fn scaling(place: &Place<'_>, value: ValueId) -> Option<(NodeId, ValueId, f64)> 
         _ => return None,
     };
     // A number of more axes would give the result more.
-    place.same_shape(data, value).then_some((id, data, factor))
+    let fits = place.same_shape(data, value) && place.dtype(value).is_some_and(|dtype| has_room(dtype, factor));
+    fits.then_some((id, data, factor))
 }
 
 /// Whether a value is a product, but for factors and one more mask.

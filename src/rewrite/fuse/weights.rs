@@ -9,7 +9,7 @@
 //! is said in [`magnitude`](super::magnitude).
 
 use super::affine::{Affine, Channels, per_channel, tensor_slots};
-use super::magnitude::{keeps_digits, may_shift};
+use super::magnitude::{has_room, keeps_digits, may_add, may_move, may_scale, may_shift};
 use super::normalized::is_of_normalized_rows;
 use super::scaled::{Blocks, scaled, sums};
 use super::{Fusion, Operand, Place, Rule, has_arithmetic, is_unpadded, rounded};
@@ -30,7 +30,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "the node before can take a shift: a MatMul does where it can be a Gemm, and does not multiply what a layer \
                     normalization gives",
             ),
-            ("in-range", "the new weights, times operands of ordinary size, are normal numbers of the type"),
+            (
+                "in-range",
+                "the old and the new weights, times operands of ordinary size, are normal numbers of the type, as far as the \
+                    factor would hide that they are not",
+            ),
+            ("no-cancelling", "the sum of the bias and what is added to it keeps half of its digits"),
             ("own-weights", "nothing else reads the weights, if they change"),
             ("one-reader", "nothing else reads what is between"),
         ],
@@ -50,7 +55,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ),
             ("small-shift", "the shift is at most 1: x + t is exact for x near −t, and W·x + W·t is not"),
             ("known-bias", "the bias that is there is constant, if it changes"),
-            ("in-range", "the new weights, times operands of ordinary size, are normal numbers of the type"),
+            (
+                "in-range",
+                "the new weights, and the factor, times operands of ordinary size, are normal numbers of the type",
+            ),
+            ("no-cancelling", "the sum of the bias and what is added to it keeps half of its digits"),
             ("own-weights", "nothing else reads the weights"),
             ("one-reader", "nothing else reads what is between"),
         ],
@@ -182,6 +191,18 @@ impl Linear {
         Some((value, place.tensor(value).filter(|_| own || self.is_vector)?))
     }
 
+    /// Whether what the node multiplies by beside the operand `W` leaves room for these factors of its channels.
+    fn may_scale(&self, place: &Place<'_>, node: &Node, dtype: DType, factors: &[f64]) -> bool {
+        match self.operator {
+            "Gemm" => has_plain_factor(node, dtype),
+            "BatchNormalization" => Affine::of(place, node, 0, self.channels).is_some_and(|own| {
+                let mut pairs = own.scale.iter().zip(factors);
+                pairs.all(|(&own, &factor)| may_scale(dtype, own, factor) && has_room(dtype, own * factor))
+            }),
+            _ => true,
+        }
+    }
+
     /// `β·b` for each channel, or zeros if there is none.
     fn bias(&self, place: &Place<'_>, node: &Node) -> Option<Vec<f64>> {
         let Channels { rank, axis, count } = self.channels;
@@ -207,6 +228,11 @@ fn bias_operand(place: &Place<'_>, linear: &Linear, bias: &[f64], dtype: DType, 
         return Some(Operand::Absent);
     }
     Some(Operand::Constant(rounded(dtype, &[bias.len()], bias)?, like))
+}
+
+/// Whether what a product of matrices is multiplied by as an attribute is no further from 1 than factors across values may be.
+pub(super) fn has_plain_factor(node: &Node, dtype: DType) -> bool {
+    node.float("alpha", 1.0).is_some_and(|alpha| may_move(dtype, alpha.into()))
 }
 
 /// The attributes of a node whose bias has been multiplied by `beta`.
@@ -243,10 +269,14 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
     // With a scale of 1 and a shift of 0 there is nothing to change but the number of nodes.
     if linear.beta.is_some() && (scaling && inner.input(2).is_some() || !affine.only_scales()) {
         let old = linear.bias(place, inner)?;
-        let new = old.iter().zip(&affine.scale).zip(&affine.shift).map(|((bias, scale), shift)| bias * scale + shift);
+        let terms = old.iter().zip(&affine.scale).zip(&affine.shift);
+        let new = terms.map(|((&bias, &scale), &shift)| {
+            let fits = may_scale(dtype, bias, scale) && may_add(dtype, bias * scale, shift);
+            fits.then_some(bias * scale + shift)
+        });
         let bias = match given(place, node, slot, &linear, dtype).filter(|_| !scaling && inner.input(2).is_none()) {
             Some(shift) => Operand::Value(shift),
-            None => bias_operand(place, &linear, &new.collect::<Vec<_>>(), dtype, like)?,
+            None => bias_operand(place, &linear, &new.collect::<Option<Vec<_>>>()?, dtype, like)?,
         };
         set(&mut operands, 2, bias);
         attributes = without_beta(inner);
@@ -271,6 +301,9 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
         if let Some(scale) = given(place, node, slot, &linear, dtype).filter(|_| is_one && node.is("Mul")) {
             set(&mut operands, linear.weight, Operand::Value(scale));
             return Some(Fusion { remove, like: id, operator, attributes, operands });
+        }
+        if !linear.may_scale(place, inner, dtype, &affine.scale) {
+            return None;
         }
         affordable(place, &remove, &operands, tensor)?;
         let tensor = scaled(place.budget, tensor, linear.blocks, &affine.scale)?;
@@ -355,13 +388,21 @@ fn before_at(place: &Place<'_>) -> Option<Fusion> {
             return None;
         }
         let added = shifted(place, node, &linear, weight, &affine.shift)?;
-        let bias = linear.bias(place, node)?.iter().zip(&added).map(|(bias, added)| bias + added).collect::<Vec<_>>();
+        let pairs = linear.bias(place, node)?.into_iter().zip(&added);
+        let sum = |(bias, &added)| may_add(weight.dtype(), bias, added).then_some(bias + added);
+        let bias = pairs.map(sum).collect::<Option<Vec<_>>>()?;
         let bias = bias_operand(place, &linear, &bias, weight.dtype(), like)?;
         set(&mut operands, 2, bias);
         attributes = without_beta(node);
     }
     let remove = vec![id, place.id];
     if !affine.only_shifts() {
+        let dtype = weight.dtype();
+        if linear.operator == "Gemm" && !has_plain_factor(node, dtype)
+            || !affine.scale.iter().all(|&scale| has_room(dtype, scale))
+        {
+            return None;
+        }
         affordable(place, &remove, &operands, weight)?;
         let tensor = scaled(place.budget, weight, blocks, &affine.scale)?;
         set(&mut operands, 1, Operand::Constant(tensor, value));

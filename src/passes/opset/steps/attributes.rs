@@ -1,8 +1,11 @@
 //! Attributes that go, come, or are called otherwise.
 
-use crate::ir::{Attribute, NamedAttribute};
+use crate::dim::Dim;
+use crate::ir::{Attribute, NamedAttribute, NewNode};
+use crate::ops::axis_in;
 use crate::passes::opset::draft::{NodeDraft, unreadable};
-use crate::tensor::DType;
+use crate::rewrite::Build;
+use crate::tensor::{DType, Tensor};
 
 /// `to` names a type by its name, in whatever case.
 pub(in crate::passes::opset) fn type_by_number(draft: &mut NodeDraft<'_>) -> Result<(), String> {
@@ -80,11 +83,33 @@ pub(in crate::passes::opset) fn selu(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// A Split without sizes says how many parts there are.
+/// A Split without sizes makes equal parts. With `num_outputs` the last part may be smaller, and a dim that is smaller than the number of parts,
+/// 0 among them, is refused. So that is written where the dim is proved to be as large; otherwise the sizes are computed.
 pub(in crate::passes::opset) fn split_count(draft: &mut NodeDraft<'_>) -> Result<(), String> {
-    if draft.input(1).is_none() {
-        let count = i64::try_from(draft.node.outputs.len()).unwrap_or(i64::MAX);
-        draft.set("num_outputs", count);
+    if draft.input(1).is_some() {
+        return Ok(());
     }
+    let count = i64::try_from(draft.node.outputs.len()).unwrap_or(i64::MAX);
+    let parts = Dim::constant(count);
+    let axis = draft.int("axis", 0)?;
+    let dim = draft.shape(0).and_then(|dims| dims.get(axis_in(axis, dims.len()).ok()?));
+    let is_enough = dim.is_some_and(|dim| draft.facts.scope().ge(dim, &parts).is_yes());
+    if is_enough || count == 0 {
+        draft.set("num_outputs", count);
+        return Ok(());
+    }
+    let sizes = match dim.and_then(Dim::as_const) {
+        // What does not divide is refused as it was.
+        Some(dim) => draft.constant("sizes", Tensor::vector(vec![dim / count; draft.node.outputs.len()])),
+        None => {
+            let shape = Build::shape(draft.input(0).ok_or("operand 0 is missing")?).with("start", axis);
+            let shape = if axis == -1 { shape } else { shape.with("end", axis.saturating_add(1)) };
+            let whole = draft.before(shape, "whole");
+            let parts = draft.constant("parts", Tensor::vector(vec![count]));
+            let part = draft.before(NewNode::new("Div", [Some(whole), Some(parts)]), "part");
+            draft.before(Build::concat(vec![part; draft.node.outputs.len()], 0i64), "sizes")
+        }
+    };
+    draft.set_input(1, sizes);
     Ok(())
 }
