@@ -8,7 +8,8 @@
 //! What else reads a value that is multiplied further up is linear in it, and undoes the factor in a constant further down:
 //! `½·x·(1 + erf(x/√2))` of `x = W·z`, multiplied by weights `V`, is `x'·(1 + erf(x'))` of `x' = (W/√2)·z`, multiplied by `V/√2`.
 //!
-//! Nothing but their nodes reads the constants that change, unless they are small.
+//! Nothing but their nodes reads the constants that change, unless they are small. A bias that others read as well is small beside the weights
+//! before it: exporters store equal biases of several products once.
 
 use super::attention::scales_known_scores;
 use super::magnitude::{has_room, is_bounded, may_move};
@@ -39,7 +40,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ),
             ("one-number", "the factor is one number, which is normal and has a normal inverse"),
             ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
-            ("own-weights", "nothing else reads these constants, unless they are small"),
+            (
+                "own-weights",
+                "nothing else reads these constants, unless they are small; rows that are added are where they are small beside the weights",
+            ),
         ],
         exact: false,
         operators: &["Mul", "Div"],
@@ -75,6 +79,9 @@ const REACH: usize = 24;
 
 /// A constant of so few bytes may have other readers.
 const SMALL: usize = 16;
+
+/// How many times as many bytes have weights that change in place, at least, as rows that are copied.
+const SMALL_BESIDE: usize = 16;
 
 /// A constant operand that takes the factor, or its inverse.
 #[derive(Clone, Copy)]
@@ -120,9 +127,16 @@ impl Scaling {
     /// last.
     fn edit(&self, place: &Place<'_>, changes: &[Change]) -> Option<Edit> {
         let mut tensors = Vec::with_capacity(changes.len());
+        let (mut copied, mut replaced) = (0usize, 0usize);
         for &change in changes {
-            let constant = place.model.node(change.node)?.input(change.slot)?;
+            let node = place.model.node(change.node)?;
+            let constant = node.input(change.slot)?;
             let tensor = place.tensor(constant)?;
+            let bytes = match own_constant(place, node, change.node, change.slot) {
+                true => &mut replaced,
+                false => &mut copied,
+            };
+            *bytes = bytes.checked_add(tensor.byte_len())?;
             let factor = if change.inverse { self.factor.recip() } else { self.factor };
             if change.divides && !divides_within_range(tensor, factor)? {
                 return None;
@@ -130,7 +144,7 @@ impl Scaling {
             let tensor = scaled(place.budget, tensor, Blocks::whole(tensor.shape())?, &[factor])?;
             tensors.push((change, constant, tensor));
         }
-        if place.is_of_sizes(self.result) {
+        if copied.checked_mul(SMALL_BESIDE)? > replaced || place.is_of_sizes(self.result) {
             return None;
         }
         let mut edit = place.forward(self.value)?;
@@ -227,6 +241,11 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Option<Vec<Region
     let own = |slot: usize| own_constant(place, node, id, slot);
     let is_constant = |slot: usize| node.input(slot).is_some_and(|operand| place.tensor(operand).is_some());
     let is_plain = |slot: usize| passes_within_range(place, node, slot);
+    // Whether a row that is added may be copied, which is for all changes together to decide.
+    let may_copy = |slot: usize| {
+        let row = node.input(slot).and_then(|operand| place.tensor(operand));
+        own(slot) || row.is_some_and(|row| row.rank() == 1 && has_arithmetic(row.dtype()))
+    };
     // Each way multiplies the operands `through`, or changes the constant ones `within`.
     let way = |through: &[usize], within: &[(usize, bool)]| {
         let mut region = region.clone();
@@ -263,11 +282,11 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Option<Vec<Region
                 (0..node.inputs().len()).partition(|&slot| is_constant(slot));
             let changing = constant.iter().copied().filter(|&slot| !is_zero(place, node, slot));
             let within: Vec<(usize, bool)> = changing.map(|slot| (slot, false)).collect();
-            within.iter().all(|&(slot, _)| own(slot)).then(|| way(&computed, &within)).into_iter().collect()
+            within.iter().all(|&(slot, _)| may_copy(slot)).then(|| way(&computed, &within)).into_iter().collect()
         }
         "Conv" | "ConvTranspose" | "Gemm" | "LayerNormalization" | "InstanceNormalization"
             if own(1)
-                && (node.input(2).is_none() || is_zero(place, node, 2) || own(2))
+                && (node.input(2).is_none() || is_zero(place, node, 2) || may_copy(2))
                 && (!node.is("Gemm") || has_plain_factor(node, place.dtype(value)?)) =>
         {
             let has_bias = node.input(2).is_some() && !is_zero(place, node, 2);

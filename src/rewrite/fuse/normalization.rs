@@ -48,7 +48,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("sizes-known", "the sizes of these axes are positive numbers"),
             ("positive-epsilon", "ε is a positive number"),
             ("binary32", "the type is binary32, in which the operators compute means"),
-            ("no-scale", "no scale γ follows: then it is spelled-normalization's"),
+            ("no-scale", "no scale γ follows, be it behind a cast: then it is spelled-normalization's"),
             ("no-larger", "the new constants take no more bytes than what goes"),
             ("one-reader", "nothing else reads what is between"),
         ],
@@ -102,12 +102,9 @@ fn bare(place: &Place<'_>) -> Option<Edit> {
     let lead = dims.len().checked_sub(found.axes.len())?;
     let size = |dim: &Dim| dim.as_const().and_then(|size| usize::try_from(size).ok()).filter(|&size| size > 0);
     let sizes: Vec<usize> = dims.get(lead..)?.iter().map(size).collect::<Option<_>>()?;
-    let users = place.model.users(result);
-    let scaled = users.iter().any(|&(user, slot)| {
-        let node = place.model.node(user).filter(|node| node.is("Mul"));
-        let scale = node.and_then(|node| node.input(1usize.checked_sub(slot)?));
-        scale.is_some_and(|scale| scales(place, &found, scale) == Some(true))
-    });
+    let mut values = vec![result];
+    values.extend(cast_results(place, result));
+    let scaled = values.into_iter().any(|value| is_scaled(place, &found, value));
     if scaled || !place.same_shape(found.x, result) {
         return None;
     }
@@ -177,12 +174,32 @@ fn reshaped(
     Some(edit.inserting(unflatten.output(result)))
 }
 
+/// What casts make of a value: exporters put some around a normalization, to the type that is there as well.
+fn cast_results(place: &Place<'_>, value: ValueId) -> Vec<ValueId> {
+    let readers = place.model.users(value).into_iter().filter_map(|(id, _)| place.model.node(id));
+    readers.filter(|node| node.is("Cast")).filter_map(|node| node.output(0)).collect()
+}
+
+/// Whether a node multiplies a value by what has the shape of the axes that are normalized.
+fn is_scaled(place: &Place<'_>, found: &Normalization, value: ValueId) -> bool {
+    place.model.users(value).into_iter().any(|(user, slot)| {
+        let node = place.model.node(user).filter(|node| node.is("Mul"));
+        let scale = node.and_then(|node| node.input(1usize.checked_sub(slot)?));
+        scale.is_some_and(|scale| has_shape_of_axes(place, found, scale) == Some(true))
+    })
+}
+
 /// Whether `scale` has the type of `x`, and the shape of the axes that are normalized.
 fn scales(place: &Place<'_>, found: &Normalization, scale: ValueId) -> Option<bool> {
+    let is_float = place.dtype(found.x)? == DType::Float && place.dtype(scale)? == DType::Float;
+    Some(is_float && has_shape_of_axes(place, found, scale)?)
+}
+
+/// Whether `scale` has the shape of the axes that are normalized.
+fn has_shape_of_axes(place: &Place<'_>, found: &Normalization, scale: ValueId) -> Option<bool> {
     let (x, scale_dims) = (place.shape(found.x)?, place.shape(scale)?);
     let mut dims = x.get(x.len().checked_sub(found.axes.len())?..)?.iter().zip(scale_dims);
-    let alike = scale_dims.len() == found.axes.len() && dims.all(|(a, b)| place.scope().eq(a, b).is_yes());
-    Some(alike && place.dtype(found.x)? == DType::Float && place.dtype(scale)? == DType::Float)
+    Some(scale_dims.len() == found.axes.len() && dims.all(|(a, b)| place.scope().eq(a, b).is_yes()))
 }
 
 /// Reads `data / √(mean(data²) + ε)`.

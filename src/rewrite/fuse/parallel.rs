@@ -5,8 +5,8 @@
 //! the whole too. Results stay equal up to rounding: how a kernel sums is its own business.
 //!
 //! Queries, keys and values with biases stay products of their own: as such they are an [attention](super::attention) to tools that have
-//! a kernel for it, and one product and a Split take as long as three products. So do convolutions of images: runtimes keep channels in
-//! blocks from one convolution to the next, and a Split puts them into rows and back.
+//! a kernel for it, and one product and a Split take as long as three products. So do convolutions of images: ONNX Runtime computes them in
+//! blocks of channels, for which it has no Split, so it would bring the whole into another order before that, and every part back behind it.
 
 use super::{Place, Rule, attention};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
@@ -23,8 +23,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("no-output", "none of the products is a graph output"),
         ("own-weights", "nothing else reads the weights"),
         (
-            "no-image",
-            "they are no convolutions along two axes or more: runtimes keep these in a layout that a Split ends",
+            "no-images",
+            "they are no convolutions of images, of which runtimes keep the channels in blocks that a Split cannot take",
         ),
         ("no-attention", "they are not queries, keys and values with biases, parted into heads for an attention"),
     ],
@@ -35,6 +35,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
 
 /// How many products are looked at.
 const MOST: usize = 64;
+
+/// The axes of a weight of a convolution of images.
+const IMAGE_RANK: usize = 4;
 
 /// A product with weights of its own.
 struct Product {
@@ -126,7 +129,7 @@ fn product(place: &Place<'_>, id: NodeId) -> Option<Product> {
         place.model.value(value).is_constant() && place.is_internal(value, &[id]) && place.tensor(value).is_some()
     };
     let rank = place.tensor(weight)?.rank();
-    let fits = if node.is("Conv") { node.int("group", 1)? == 1 && rank == 3 } else { rank == 2 };
+    let fits = if node.is("Conv") { node.int("group", 1)? == 1 && rank >= 3 && rank != IMAGE_RANK } else { rank == 2 };
     let bias = node.input(2).is_none_or(own);
     if !fits || !own(weight) || !bias || place.model.is_named(result) {
         return None;
