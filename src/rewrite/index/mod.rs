@@ -9,6 +9,7 @@
 mod assign;
 mod columns;
 mod counting;
+mod few;
 mod filled;
 mod front;
 mod lookup;
@@ -29,6 +30,7 @@ use super::Rule;
 use crate::ops::traits;
 
 pub use positions::{Positions, positions};
+pub(super) use few::flag;
 pub(super) use uniform::uniform;
 
 pub(super) const RULES: &[Rule] = &[
