@@ -80,7 +80,10 @@ fn computed(
         };
         let with = |choice: &Vec<Option<Data>>| {
             let choice = choice.clone();
-            numbers.iter().map(move |number| choice.iter().cloned().chain([number.clone()]).collect()).collect::<Vec<_>>()
+            numbers
+                .iter()
+                .map(move |number| choice.iter().cloned().chain([number.clone()]).collect())
+                .collect::<Vec<_>>()
         };
         choices = choices.iter().flat_map(with).collect();
         if choices.len() > MAX_NUMBERS * MAX_NUMBERS {

@@ -29,8 +29,8 @@ mod uniform;
 use super::Rule;
 use crate::ops::traits;
 
-pub use positions::{Positions, positions};
 pub(super) use few::flag;
+pub use positions::{Positions, positions};
 pub(super) use uniform::uniform;
 
 pub(super) const RULES: &[Rule] = &[
@@ -63,7 +63,11 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Assignments that write all of an axis in order are a concatenation, and one that writes everything is what it writes.",
         premises: &[
             ("blocks", "each writes places in order along one axis at most, and all of every other"),
-            ("covers", "together they write every place of the axis, and none twice"),
+            (
+                "covers",
+                "together they write every place of the axis, the last one counting where two write the same, or all but one part, \
+                    which is cut out where the places are computed and no number",
+            ),
             ("plain", "what is written replaces what was there"),
         ],
         exact: true,
