@@ -49,6 +49,19 @@ pub(super) const RULES: &[Rule] = &[
         apply: lookup::in_order,
     },
     Rule {
+        name: "lookup-in-rows",
+        law: "Gather(Reshape(x, [a · p]), p · i + k) = x[:, : n] for i < a and k < n",
+        sentence: "A lookup of the front of every row, in rows one behind the other, is a slice of the rows.",
+        premises: &[
+            ("rows", "what is looked up is laid out from rows, and the indices go through all of them in order"),
+            ("front", "in each row they count up from its first place"),
+            ("looked-up", "there is a row, or the front is proved to lie in each: of no rows none is looked up"),
+        ],
+        exact: true,
+        operators: &["Gather"],
+        apply: lookup::in_rows,
+    },
+    Rule {
         name: "reverse-whole",
         law: "ReverseSequence(x, [dim, dim, …]) = x[::-1] along the time axis",
         sentence: "Sequences that are turned around whole are a slice.",
