@@ -105,6 +105,23 @@ def _(s, d, o, n, others):
 
 
 @law(
+    "lookup-in-rows",
+    "places p·i + k of rows one behind the other are the places k < n of each row, where there is a row or n is at most its length",
+    at="src/rewrite/index/lookup.rs: in_rows",
+)
+def _(s, rows, p, n, i, k):
+    from slicing import taken
+
+    s.give(rows >= 0, p >= 0, n >= 0)
+    # A run that gives a result has looked up no index beyond the last row.
+    s.give(Implies(And(rows >= 1, n >= 1), p * (rows - 1) + (n - 1) < rows * p))
+    s.need(there_is_a_row_or_it_is_long_enough=Or(rows >= 1, n <= p))
+    start, size = taken(s, p, 0, n, 1, 1)
+    s.claim(size == n, Implies(n > 0, start == 0))
+    s.claim(Implies(And(0 <= i, i < rows, 0 <= k, k < n), k < p))
+
+
+@law(
     "range-is-front-of-longer",
     "Range(a, a + n·d, d) = Range(a, a + m·d, d)[: n] for n ≤ m",
     at="src/rewrite/index/front.rs: front_of",

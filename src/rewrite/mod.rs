@@ -7,6 +7,7 @@
 //! fail. To add one: write the function and its record in the family's file.
 
 mod axes;
+mod batches;
 pub mod build;
 mod containers;
 mod dequantized;
@@ -111,6 +112,7 @@ pub const RULES: &[&[Rule]] = &[
     dequantized::RULES,
     states::RULES,
     lift::RULES,
+    batches::RULES,
     strided_slice::RULES,
     fuse::clamp::RULES,
     fuse::activation::RULES,

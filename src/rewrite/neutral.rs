@@ -47,9 +47,12 @@ pub(super) const RULES: &[Rule] = &[
         law: "Where(true, x, y) = x, Where(false, x, y) = y, Where(c, x, x) = x",
         sentence: "A selection that is decided is what is selected.",
         premises: &[
-            ("decided", "the condition is one known flag everywhere, or both choices are the same value"),
+            (
+                "decided",
+                "the condition is one known flag everywhere, computed of a few numbers at most, or both choices are the same value",
+            ),
             ("sign-of-zero", "it is no float that a true flag selects: ONNX Runtime's kernel makes 0 of −0 there"),
-            ("same-shape", "the result has the shape of what is selected"),
+            ("same-elements", "the result has the elements of what is selected, and no other axes but of size 1"),
             (
                 "name-is-free",
                 "the result is no graph output, or the node of the operand can compute it under that name",
@@ -66,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("decided", "the condition is true everywhere, or both choices are the same value"),
             ("float", "it is a float, of which only the sign of zero may be another"),
-            ("same-shape", "the result has the shape of what is selected"),
+            ("same-elements", "the result has the elements of what is selected, and no other axes but of size 1"),
             (
                 "name-is-free",
                 "the result is no graph output, or the node of the operand can compute it under that name",
@@ -197,13 +200,13 @@ fn zero_before_softmax(place: &Place<'_>) -> Option<Edit> {
 /// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`, bit for bit.
 fn decided_where(place: &Place<'_>) -> Option<Edit> {
     let choice = choice(place)?;
-    if choice.may_lose_sign { None } else { place.forward_freely(choice.value) }
+    if choice.may_lose_sign { None } else { choice.instead(place) }
 }
 
 /// The same where a −0 may have become 0.
 fn decided_where_of_floats(place: &Place<'_>) -> Option<Edit> {
     let choice = choice(place)?;
-    if choice.may_lose_sign { place.forward_freely(choice.value) } else { None }
+    if choice.may_lose_sign { choice.instead(place) } else { None }
 }
 
 /// What a Where that is decided selects.
@@ -213,13 +216,23 @@ struct Choice {
     may_lose_sign: bool,
 }
 
-/// What a Where selects, if that is decided and broadcasting does not change its shape.
+impl Choice {
+    /// What is selected, in the place of the Where.
+    fn instead(&self, place: &Place<'_>) -> Option<Edit> {
+        let is_alike = place.same_shape(self.value, place.output(0)?);
+        if is_alike { place.forward_freely(self.value) } else { place.reshape_instead(self.value) }
+    }
+}
+
+/// What a Where selects, if that is decided and broadcasting adds no elements to it.
 fn choice(place: &Place<'_>) -> Option<Choice> {
     let node = place.node()?;
     let (condition, yes, no, output) = (node.input(0)?, node.input(1)?, node.input(2)?, node.output(0)?);
-    let takes_yes = yes == no || index::uniform(place, condition)?.to_i64s()? == [1];
+    let takes_yes = yes == no || index::flag(place, condition)?;
     let value = if takes_yes { yes } else { no };
-    if !place.same_shape(value, output) {
+    let wide = |value| Some(place.shape(value)?.iter().filter(|dim| !dim.is_const(1)).collect::<Vec<_>>());
+    let (own, whole) = (wide(value)?, wide(output)?);
+    if own.len() != whole.len() || !own.iter().zip(&whole).all(|(a, b)| place.scope().eq(a, b).is_yes()) {
         return None;
     }
     let has_sign = !matches!(place.dtype(value)?, DType::String | DType::Bool) && !place.dtype(value)?.is_integer();

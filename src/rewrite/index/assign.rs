@@ -2,14 +2,15 @@
 //!
 //! Law: `ScatterND(x, i, u)` that writes `x[…, o : o + n, …]` along one axis and all of every other is the concatenation of
 //! `x[…, : o, …]`, `u` and `x[…, o + n :, …]`. Where such assignments, one after another, write all of the axis, `x` is not read. One that
-//! writes all of every axis is `u`: exporters write `x[:, :, :, : length] = u` so, which mostly is all there is.
+//! writes all of every axis is `u`: exporters write `x[:, :, :, : length] = u` so, which mostly is all there is. For `x[…, 0] += c` they spell
+//! every place of `x` out, whatever its size.
 
 use super::counting::{Counting, columns, counting};
 use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, ValueId};
 use crate::rewrite::Place;
-use crate::rewrite::build::Build;
+use crate::rewrite::build::{Build, axes};
 use crate::tensor::DType;
 
 /// One assignment: the axis, the range of it, and what is written.
@@ -22,36 +23,106 @@ struct Written {
 }
 
 pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
-    let output = place.output(0)?;
     if let Some(edit) = whole(place) {
         return Some(edit);
     }
     let last = written(place, place.node()?)?;
-    let dim = place.shape(output)?.get(last.axis)?.as_const()?;
     let axis = last.axis;
-    // The newest write wins; earlier ones show where nothing newer was written.
-    let mut pieces: Vec<(i64, i64, ValueId)> = vec![(last.start, last.end, last.updates)];
+    let mut axis_pieces = Pieces { end: place.shape(place.output(0)?)?.get(axis)?.as_const()?, found: Vec::new() };
+    axis_pieces.add(last.start, last.end, last.updates)?;
     let mut into = last.into;
-    let mut open = dim.checked_sub(last.end.checked_sub(last.start)?)?;
+    // The newest write wins; earlier ones show where nothing newer was written.
     for _ in 0..16 {
-        if open == 0 {
+        if axis_pieces.open().is_empty() {
             break;
         }
-        let (_, node) = place.producer(into, "ScatterND")?;
-        let earlier = written(place, node).filter(|earlier| earlier.axis == axis)?;
-        let overlaps = pieces.iter().any(|&(start, end, _)| start < earlier.end && earlier.start < end);
-        if overlaps {
-            return None;
+        if let Some(parts) = concatenated(place, into, axis) {
+            for (start, end, value) in parts {
+                axis_pieces.add(start, end, value)?;
+            }
+            break;
         }
-        pieces.push((earlier.start, earlier.end, earlier.updates));
-        open = open.checked_sub(earlier.end.checked_sub(earlier.start)?)?;
+        let earlier = place.producer(into, "ScatterND").and_then(|(_, node)| written(place, node));
+        let Some(earlier) = earlier.filter(|earlier| earlier.axis == axis) else { break };
+        axis_pieces.add(earlier.start, earlier.end, earlier.updates)?;
         into = earlier.into;
     }
-    if open != 0 {
+    let mut edit = place.edit()?;
+    match axis_pieces.open()[..] {
+        [] => {}
+        [(start, end)] if is_spelled_out(place, into) => {
+            let rest = edit.new_value(into, "rest");
+            let slice = place.build(&mut edit, rest).slice(into, vec![start], vec![end], axes([axis]), vec![1])?;
+            edit.insert.push(slice.output(rest));
+            axis_pieces.add(start, end, rest)?;
+        }
+        _ => return None,
+    }
+    let mut pieces = axis_pieces.found;
+    pieces.sort_by_key(|&(start, _, _)| start);
+    place.instead(edit, Build::concat(pieces.into_iter().map(|(_, _, updates)| updates), axis))
+}
+
+/// What is known to stand at which places of an axis.
+struct Pieces {
+    end: i64,
+    found: Vec<(i64, i64, ValueId)>,
+}
+
+impl Pieces {
+    /// Adds what stands where nothing newer was written, if that is all of it or nothing.
+    fn add(&mut self, start: i64, end: i64, value: ValueId) -> Option<()> {
+        let open = self.open();
+        if open.iter().any(|&(from, to)| from <= start && end <= to) {
+            self.found.push((start, end, value));
+            return Some(());
+        }
+        open.iter().all(|&(from, to)| end <= from || to <= start).then_some(())
+    }
+
+    /// The places of which nothing is known yet.
+    fn open(&self) -> Vec<(i64, i64)> {
+        let mut found: Vec<(i64, i64)> = self.found.iter().map(|&(start, end, _)| (start, end)).collect();
+        found.sort_unstable();
+        let (mut open, mut at) = (Vec::new(), 0);
+        for (start, end) in found {
+            if at < start {
+                open.push((at, start));
+            }
+            at = end;
+        }
+        if at < self.end {
+            open.push((at, self.end));
+        }
+        open
+    }
+}
+
+/// The operands of a Concat along this axis, and where each stands.
+fn concatenated(place: &Place<'_>, value: ValueId, axis: usize) -> Option<Vec<(i64, i64, ValueId)>> {
+    let (_, node) = place.producer(value, "Concat")?;
+    if place.read(node).axis(place.shape(value)?.len())? != axis {
         return None;
     }
-    pieces.sort_by_key(|&(start, _, _)| start);
-    place.instead(place.edit()?, Build::concat(pieces.into_iter().map(|(_, _, updates)| updates), axis))
+    let mut end = 0i64;
+    let mut part = |operand: &Option<ValueId>| {
+        let start = end;
+        end = start.checked_add(place.shape((*operand)?)?.get(axis)?.as_const()?)?;
+        Some((start, end, (*operand)?))
+    };
+    node.inputs().iter().map(&mut part).collect()
+}
+
+/// Whether the places are computed, for assignments of this kind alone, into a tensor that does not hold one number: of such a tensor
+/// and what is written a Pad is made.
+fn is_spelled_out(place: &Place<'_>, into: ValueId) -> bool {
+    let Some(indices) = place.input(1).filter(|&indices| place.constant(indices).is_none()) else { return false };
+    let readers = place.model.users(indices);
+    let alike = |&(id, slot): &(crate::ir::NodeId, usize)| {
+        let node = place.model.node(id).filter(|node| node.is("ScatterND") && Some(node.graph()) == place.graph());
+        slot == 1 && node.is_some_and(|node| written(place, node).is_some())
+    };
+    !place.model.is_named(indices) && readers.iter().all(alike) && uniform(place, into).is_none()
 }
 
 /// An assignment to every place, in order, is what is written.
@@ -112,16 +183,30 @@ fn block(place: &Place<'_>, node: &Node) -> Option<Vec<Counting>> {
     }
     let (into, indices) = (node.input(0)?, node.input(1)?);
     let shape = place.shape(into)?;
-    let columns: Vec<Counting> = match columns(place, indices) {
+    let mut columns: Vec<Counting> = match columns(place, indices) {
         Some(columns) => columns.into_iter().map(|(column, _)| column).collect(),
-        None if shape.len() == 1 => {
+        None => {
             let mut count = counting(place, indices)?;
             count.steps.pop()?;
             count.shape.pop().filter(|last| last.is_const(1))?;
             vec![count]
         }
-        None => return None,
     };
+    // Of the axes behind those that the places name all is written.
+    let named = columns.len();
+    let rest = shape.get(named..)?;
+    if columns.iter().any(|column| column.shape.len() != named) {
+        return None;
+    }
+    for column in &mut columns {
+        column.shape.extend_from_slice(rest);
+        column.steps.resize(shape.len(), Dim::constant(0));
+    }
+    for axis in named..shape.len() {
+        let mut whole = Counting::splat(columns.first()?.shape.clone(), Dim::constant(0));
+        *whole.steps.get_mut(axis)? = Dim::constant(1);
+        columns.push(whole);
+    }
     let in_order = |(axis, column): (usize, &Counting)| {
         let stays = column.moving().iter().all(|&moves| moves == axis) && column.shape.len() == shape.len();
         // Along an axis of size 1 a step says nothing.

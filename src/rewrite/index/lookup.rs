@@ -13,6 +13,9 @@ use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
 use crate::tensor::Tensor;
 
+/// How many values are looked at for one of a size.
+const MAX_SOURCES: usize = 32;
+
 pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     if place.node()?.op_type == "Gather" { gather(place) } else { gather_nd(place) }
 }
@@ -112,6 +115,51 @@ fn gather_nd(place: &Place<'_>) -> Option<Edit> {
     place.instead(edit, node)
 }
 
+/// `Gather(Reshape(x, [a · p]), p · i + k) = x[:, : n]` for `i < a` and `k < n`: the front of every row of `x`, looked up in all rows one behind
+/// the other. An index beyond the last row fails, so `n` is at most `p` where anything is looked up.
+pub(super) fn in_rows(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let (data, indices, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
+    let [all, rest @ ..] = place.shape(data)? else { return None };
+    let whole = place.layout(data)?.1.input(0)?;
+    let [rows, width, inner @ ..] = place.shape(whole)? else { return None };
+    let scope = place.scope();
+    // Behind the rows the layouts may differ in axes of size 1 only.
+    let wide = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is_const(1)).cloned().collect::<Vec<_>>();
+    let (inner_wide, rest_wide) = (wide(inner), wide(rest));
+    let is_alike = scope.eq(all, &scope.mul(rows, width)).is_yes()
+        && inner_wide.len() == rest_wide.len()
+        && inner_wide.iter().zip(&rest_wide).all(|(a, b)| scope.eq(a, b).is_yes());
+    if place.read(node).axis(place.shape(data)?.len())? != 0 || !is_alike {
+        return None;
+    }
+    let count = counting(place, indices)?;
+    let [row, column] = count.moving()[..] else { return None };
+    let step = |axis: usize, of: &Dim| count.steps.get(axis).is_some_and(|step| scope.eq(step, of).is_yes());
+    let (looked_up, length) = (count.shape.get(row)?, count.shape.get(column)?);
+    let others = count.shape.iter().enumerate().filter(|&(axis, _)| axis != row && axis != column);
+    let is_grid = row < column && others.clone().all(|(_, dim)| dim.is_const(1));
+    if !is_grid
+        || !count.offset.is_const(0)
+        || !step(row, width)
+        || !step(column, &Dim::constant(1))
+        || !scope.eq(looked_up, rows).is_yes()
+    {
+        return None;
+    }
+    if !scope.le(length, width).is_yes() && !scope.ge(rows, &Dim::constant(1)).is_yes() {
+        return None;
+    }
+    let part = Part { axis: 1, start: 0, size: length.clone(), witness: source_along(place, indices, length)? };
+    let mut edit = place.edit()?;
+    let slice = cut(place, &mut edit, whole, &part)?;
+    let value = edit.new_value(data, "part");
+    edit.insert.push(slice.output(value));
+    let shape = [&[rows.clone(), length.clone()], inner].concat();
+    let node = place.build(&mut edit, output).reshape_to(scope, value, &shape, place.shape(output)?)?;
+    place.instead(edit, node)
+}
+
 /// `GatherND(x, Unsqueeze(i, −1)) = Gather(x, i)`: both take row `i` of `x`, counted from the end where it is negative, and fail where there
 /// is none. Of empty rows GatherND looks nothing up, whatever the indices are, where Gather fails: rows are proved to hold something.
 pub(super) fn by_column(place: &Place<'_>) -> Option<Edit> {
@@ -155,6 +203,23 @@ fn source_of(place: &Place<'_>, value: ValueId, size: &Dim) -> Option<ValueId> {
         }
         let node = place.model.value(at).producer().and_then(|id| place.model.node(id))?;
         at = node.input(0)?;
+    }
+    None
+}
+
+/// A vector of that size that a grid of indices is a sum of.
+fn source_along(place: &Place<'_>, indices: ValueId, size: &Dim) -> Option<ValueId> {
+    let mut open = vec![indices];
+    for _ in 0..MAX_SOURCES {
+        let value = open.pop()?;
+        let dims = place.shape(value)?;
+        if let [dim] = dims
+            && place.scope().eq(dim, size).is_yes()
+        {
+            return Some(value);
+        }
+        let node = place.model.value(value).producer().and_then(|id| place.model.node(id));
+        open.extend(node.iter().flat_map(|node| node.inputs()).flatten());
     }
     None
 }

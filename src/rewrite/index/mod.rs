@@ -9,6 +9,7 @@
 mod assign;
 mod columns;
 mod counting;
+mod few;
 mod filled;
 mod front;
 mod lookup;
@@ -28,6 +29,7 @@ mod uniform;
 use super::Rule;
 use crate::ops::traits;
 
+pub(super) use few::flag;
 pub use positions::{Positions, positions};
 pub(super) use uniform::uniform;
 
@@ -47,6 +49,19 @@ pub(super) const RULES: &[Rule] = &[
         apply: lookup::in_order,
     },
     Rule {
+        name: "lookup-in-rows",
+        law: "Gather(Reshape(x, [a · p]), p · i + k) = x[:, : n] for i < a and k < n",
+        sentence: "A lookup of the front of every row, in rows one behind the other, is a slice of the rows.",
+        premises: &[
+            ("rows", "what is looked up is laid out from rows, and the indices go through all of them in order"),
+            ("front", "in each row they count up from its first place"),
+            ("looked-up", "there is a row, or the front is proved to lie in each: of no rows none is looked up"),
+        ],
+        exact: true,
+        operators: &["Gather"],
+        apply: lookup::in_rows,
+    },
+    Rule {
         name: "reverse-whole",
         law: "ReverseSequence(x, [dim, dim, …]) = x[::-1] along the time axis",
         sentence: "Sequences that are turned around whole are a slice.",
@@ -61,7 +76,11 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Assignments that write all of an axis in order are a concatenation, and one that writes everything is what it writes.",
         premises: &[
             ("blocks", "each writes places in order along one axis at most, and all of every other"),
-            ("covers", "together they write every place of the axis, and none twice"),
+            (
+                "covers",
+                "together they write every place of the axis, the last one counting where two write the same, or all but one part, \
+                    which is cut out where the places are computed and no number",
+            ),
             ("plain", "what is written replaces what was there"),
         ],
         exact: true,

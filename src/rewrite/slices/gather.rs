@@ -26,6 +26,22 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         apply: gather_to_slice,
     },
     Rule {
+        name: "gather-of-concat",
+        law: "Gather(Concat(p₀, …, pₙ), i) = Gather(pₖ, i − the sizes of p₀ … pₖ₋₁)",
+        sentence: "Places of one piece are looked up in that piece.",
+        premises: &[
+            (
+                "known-places",
+                "the indices are constant, and the sizes of the pieces are numbers up to the one that holds them",
+            ),
+            ("one-piece", "all places lie in one piece"),
+            ("no-size", "what is looked up is no vector: sizes are planned together"),
+        ],
+        exact: true,
+        operators: &["Gather"],
+        apply: gather_of_concat,
+    },
+    Rule {
         name: "slice-squeeze-to-gather",
         law: "Squeeze(x[i : i + 1 on a], a) = Gather(x, i; axis = a)",
         sentence: "One element that loses its axis is a Gather.",
@@ -135,6 +151,46 @@ fn gather_to_slice(place: &Place<'_>) -> Option<Edit> {
     let mut edit = place.edit()?;
     let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
     place.instead(edit, slice)
+}
+
+/// `Gather(Concat(p₀, …), i)` looks places up in one piece, where all of them lie in it; if they are all of its places in order, it is the piece.
+fn gather_of_concat(place: &Place<'_>) -> Option<Edit> {
+    let (data, indices) = (place.input(0)?, place.input(1)?);
+    let (_, concat) = place.producer(data, "Concat")?;
+    let dims = place.shape(data)?;
+    let axis = place.this()?.axis(dims.len())?;
+    let tensor = place.constant(indices)?;
+    let count = i64::try_from(tensor.len()).ok().filter(|count| (1..=MOST_INDICES).contains(count))?;
+    if dims.len() < 2 || place.read(concat).axis(dims.len())? != axis {
+        return None;
+    }
+    let places = tensor.to_i64s()?;
+    let (least, most) = (*places.iter().min()?, *places.iter().max()?);
+    if least < 0 {
+        return None;
+    }
+    let mut start = 0i64;
+    for piece in concat.inputs() {
+        let piece = (*piece)?;
+        let size = place.shape(piece)?.get(axis)?.as_const()?;
+        let end = start.checked_add(size)?;
+        if least >= end {
+            start = end;
+            continue;
+        }
+        if most >= end {
+            return None;
+        }
+        let own: Vec<i64> = places.iter().map(|at| at.checked_sub(start)).collect::<Option<_>>()?;
+        if tensor.rank() == 1 && count == size && own.iter().copied().eq(0..size) {
+            return place.forward(piece);
+        }
+        let mut edit = place.edit()?;
+        let own = Tensor::vector(own).reshape(tensor.shape()).ok()?;
+        let gather = place.build(&mut edit, piece).gather_at(piece, own, axis);
+        return place.instead(edit, gather);
+    }
+    None
 }
 
 /// The index of the one element that a cut takes, where it takes one; where it takes none, Gather must find none at the index.
