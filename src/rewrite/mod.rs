@@ -32,6 +32,7 @@ mod strided_slice;
 pub use build::Build;
 pub use dequantized::moves_dequantized;
 pub use fuse::idiom::Idioms;
+pub use fuse::pooled::keeps_pads_from_pools;
 pub use index::{Positions, positions};
 pub use record::{Premise, Record, meant, nearest};
 pub use slices::cuts::Taken;

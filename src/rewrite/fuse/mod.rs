@@ -7,6 +7,7 @@
 //! | [`gemm`] | a matrix product, and the addition behind it or the transposition before it |
 //! | [`normalized`] | what is normalized, and what a normalization gives |
 //! | [`pad`] | a padding, and the padding, convolution or pooling that follows it |
+//! | [`pooled`] | which Pads may come to stand before a pool |
 //! | [`chain`] | two multiplications with constants, two additions of constants |
 //! | [`clamp`] | cuts at constant bounds |
 //! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
@@ -48,6 +49,7 @@ pub(super) mod normalized;
 pub(super) mod pad;
 pub(super) mod parallel;
 mod pattern;
+pub(super) mod pooled;
 pub(super) mod quantized;
 pub(super) mod quotient;
 mod range;

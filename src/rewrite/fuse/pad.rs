@@ -137,7 +137,7 @@ fn number_bits(number: Number) -> Option<u32> {
     }
 }
 
-fn is_zero(tensor: &Tensor) -> bool {
+pub(super) fn is_zero(tensor: &Tensor) -> bool {
     tensor.strings().is_none() && tensor.bytes().iter().all(|&byte| byte == 0)
 }
 
