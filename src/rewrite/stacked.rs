@@ -10,7 +10,7 @@
 
 use super::parts::is_arithmetic;
 use super::{Place, Rule};
-use crate::dim::Dim;
+use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Variation, traits_of};
 use std::collections::BTreeSet;
@@ -28,6 +28,11 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ),
         ("apart", "no step needs what another one computes"),
         ("known-sizes", "how many elements each result has along the axis is a number"),
+        (
+            "bounded",
+            "all results together, which are held at once, have at most 2²⁴ elements; where that is open, 64 times as many as a value \
+                that the steps are taken out of",
+        ),
         ("pays", "fewer nodes come than go"),
     ],
     exact: false,
@@ -37,6 +42,12 @@ pub(super) const RULES: &[Rule] = &[Rule {
 
 /// How many steps are looked at.
 const MOST_STEPS: usize = 1024;
+
+/// How many elements all results may have that were computed, and could be forgotten, one at a time.
+const MOST_ELEMENTS: i64 = 1 << 24;
+
+/// Where sizes are open: how many times as many elements as an operand that is there as a whole.
+const MOST_TIMES: i64 = 64;
 
 /// How many nodes are followed back to see that steps do not need one another.
 const MOST_FOLLOWED: usize = 4096;
@@ -230,6 +241,11 @@ fn build(
         .chain((0..rank).rev())
         .find(|axis| operands.iter().all(|operand| operand.axes(rank).contains(axis)))?;
     let size = dims.get(axis)?.as_const().filter(|&size| size > 0)?;
+    let wholes = operands.iter().filter(|operand| matches!(operand.whole, Whole::Parts(_) | Whole::Elements { .. }));
+    let taken: Vec<&[Dim]> = wholes.filter_map(|operand| place.shape(*operand.values.first()?)).collect();
+    if !is_bounded(place.scope(), steps, dims, &taken) {
+        return None;
+    }
     let mut edit = place.edit()?;
     let mut added = 3usize;
     let mut inputs = [first; 2];
@@ -257,6 +273,23 @@ fn build(
     edit.insert.push(NewNode { outputs: results.into_iter().map(Some).collect(), ..split });
     edit.remove.extend(nodes);
     Some(edit)
+}
+
+/// Whether so many results of these dims may be held at once, computed of steps of these dims that are taken out of values.
+fn is_bounded(scope: &Scope, steps: i64, result: &[Dim], taken: &[&[Dim]]) -> bool {
+    let all = result.iter().try_fold(steps, |all, dim| Some(all.saturating_mul(dim.as_const()?)));
+    if let Some(all) = all {
+        return all <= MOST_ELEMENTS;
+    }
+    let times = |operand: &[Dim]| {
+        let mut own = operand.iter().rev();
+        result.iter().rev().try_fold(1i64, |times, dim| match own.next() {
+            Some(own) if scope.eq(own, dim).is_yes() => Some(times),
+            Some(own) if !own.is_const(1) => None,
+            _ => Some(times.saturating_mul(dim.as_const()?)),
+        })
+    };
+    taken.iter().any(|operand| times(operand).is_some_and(|times| times <= MOST_TIMES))
 }
 
 /// An operand of all steps, with the steps before this axis of each, and how many nodes that takes.
@@ -313,5 +346,21 @@ fn stacked(
             edit.insert.push(node.output(value));
             Some((value, usize::from(place.constant(*same).is_none())))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_at_once_is_bounded() {
+        let scope = Scope::new();
+        let dims = |text: &str| -> Vec<Dim> { text.split(' ').map(|dim| scope.parse(dim).unwrap()).collect() };
+        let fits = |steps, result: &str, taken: &str| is_bounded(&scope, steps, &dims(result), &[&dims(taken)]);
+        assert!(fits(1024, "1 256 16", "1 256 1") && !fits(1024, "1 2048 16", "1 2048 1"));
+        assert!(fits(1024, "n 2048 16", "n 2048 1") && !fits(8, "n 128", "n 1"));
+        assert!(!fits(8, "n m", "n 1"), "an axis that is open may be any size");
+        assert!(!fits(8, "n 4", "4") && !fits(8, "n 4", "m 4"));
     }
 }

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use super::layout::{Layout, read_heads};
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, read, same_dtype};
+use crate::ops::linear::stays_finite;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::Tensor;
 
@@ -42,6 +43,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.claim(x.dtype(), x.shape())?;
     cx.budget().take_work((x.len() as u64).saturating_mul(4))?;
     let interleaved = cx.attr_flag("interleaved", false)?;
+    // Kernels may multiply and add at once.
+    stays_finite(2, &[x, cos])?;
+    stays_finite(2, &[x, sin])?;
     let (cos, sin) = (read::<f32>(cos)?, read::<f32>(sin)?);
     let mut values = read::<f32>(x)?.into_owned();
     if layout.size > 0 {

@@ -266,6 +266,9 @@ impl<'a> Deref for EvalCx<'a> {
     }
 }
 
+/// The dims beside a 0 multiply to this at most, whose bytes any runtime can count.
+const MOST_BESIDE_NOTHING: usize = usize::MAX >> 16;
+
 impl<'a> EvalCx<'a> {
     /// Operand `i`, if it is given.
     pub fn data(&self, i: usize) -> Option<&Data> {
@@ -314,6 +317,12 @@ impl<'a> EvalCx<'a> {
     /// # Errors
     /// [`Decline::OverBudget`], also when the size overflows.
     pub fn claim(&self, dtype: DType, shape: &[usize]) -> Result<(), Decline> {
+        // Beside a dim of 0 the others may be of any size, but runtimes multiply all that they meet.
+        let mut beside = shape.iter().filter(|&&dim| dim > 0);
+        let all = beside.try_fold(1usize, |all, &dim| all.checked_mul(dim));
+        if shape.contains(&0) && all.is_none_or(|all| all > MOST_BESIDE_NOTHING) {
+            return Err(Decline::OverBudget("dims beside a 0 are too large".into()));
+        }
         let bytes = crate::tensor::product(shape).and_then(|count| match dtype {
             DType::String => count.checked_mul(size_of::<bytes::Bytes>()),
             _ => dtype.byte_len(count),

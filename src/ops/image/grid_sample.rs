@@ -229,7 +229,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     in_lane!(data.dtype(), T => {
         let values = read::<T>(data)?;
-        if values.iter().any(|value| !value.to_f64().is_finite()) {
+        // What weights are off by is a share of the largest element.
+        let most = if data.dtype() == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
+        if !values.iter().all(|value| value.to_f64().abs() <= most) {
             return Err(Decline::unsupported("runtimes disagree on sums of what is not finite"));
         }
         let sums = layout.sums(&values, &axes, mode, &points);

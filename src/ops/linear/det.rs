@@ -10,6 +10,7 @@
 
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
+use crate::ops::linear::product::stays_finite;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 
 pub(super) const DET: Operator = Operator::new("Det", &[11, 22], infer, eval);
@@ -34,6 +35,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     cx.claim(x.dtype(), batch)?;
     cx.budget().take_work((x.len() as u64).saturating_mul(n as u64))?;
+    // By its definition it is a sum of so many products of an element of each row; elimination stays below that, too.
+    stays_finite((1..=n.min(20)).product(), &vec![x; n.min(MOST_ROWS)])?;
     in_lane!(x.dtype(), T => {
         if batch.contains(&0) {
             return Ok(vec![<T as Ring>::write(x.dtype(), batch, Vec::new())?.into()]);
@@ -50,6 +53,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         Ok(vec![<T as Ring>::write(x.dtype(), batch, results)?.into()])
     })
 }
+
+/// Powers beyond are of numbers up to 4.
+const MOST_ROWS: usize = 64;
 
 /// Gaussian elimination, in place: the product of the pivots, its sign changed with every exchange of rows.
 fn determinant(matrix: &mut [f64], n: usize) -> f64 {

@@ -11,7 +11,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::broadcast::Broadcast;
 use crate::ops::lane::{Lane, Ring, read, same_dtype};
-use crate::ops::linear::product::{Matrix, multiply_add, settled};
+use crate::ops::linear::product::{Matrix, multiply_add, settled, stays_finite};
 use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor};
@@ -178,6 +178,14 @@ impl Scaled<'_> {
         let c = self.c.as_ref().map(|(c, _)| read::<T>(c)).transpose()?;
         if self.gemm.beta == 0.0 && c.iter().flat_map(|c| c.iter()).any(|c| !c.to_f64().is_finite()) {
             return Err(Decline::unsupported("runtimes do not read C when beta is 0, but C is not finite"));
+        }
+        // A factor is applied to the operands, or to the product, or to both sums as one.
+        let [alpha, beta] = [self.gemm.alpha, self.gemm.beta].map(|factor| Tensor::scalar(factor.abs().max(1.0)));
+        if self.gemm.alpha.abs() != 1.0 {
+            stays_finite(self.k, &[self.a, self.b, &alpha])?;
+        }
+        if let Some((c, _)) = self.c.as_ref().filter(|_| ![0.0, 1.0].contains(&self.gemm.beta.abs())) {
+            stays_finite(1, &[c, &beta])?;
         }
         let c = c.as_deref().filter(|_| self.gemm.beta != 0.0);
         self.scale(&mut y, T::of(self.gemm.alpha.into()), T::of(self.gemm.beta.into()), c);

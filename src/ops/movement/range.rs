@@ -147,6 +147,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let single = dtype != DType::Double;
     let length = float_count(start, limit, delta, single)?;
     cx.claim(dtype, &[length])?;
+    cx.budget().take_work(length as u64)?;
+    if !is_about_a_sum(start, delta, length, single) {
+        return Err(Decline::unsupported("runtimes add up the steps of a range, and others multiply them"));
+    }
     let result = dispatch_numeric!(dtype, T => {
         let values = counted(length, &|base, at| {
             let value = start + (base as f64 + f64::from(at)) * delta;
@@ -155,6 +159,21 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         Tensor::from_vec(&[length], values)?
     }, else => return Err(unsupported()));
     Ok(vec![Data::Tensor(result)])
+}
+
+/// Whether adding up the steps, as ONNX Runtime does, comes to what the standard's multiplication gives, but for a few roundings of the largest.
+fn is_about_a_sum(start: f64, delta: f64, length: usize, single: bool) -> bool {
+    const ROUNDINGS: f64 = 8.0;
+    let (mut sum, mut largest, mut off) = (start, start.abs(), 0.0f64);
+    let precision = f64::from(f32::EPSILON);
+    // In doubles as many steps are off by less than matters anywhere.
+    for at in 1..if single { length } else { 0 } {
+        sum = f64::from((sum + delta) as f32);
+        let exact = start + at as f64 * delta;
+        largest = largest.max(exact.abs());
+        off = off.max((sum - exact).abs());
+    }
+    off <= ROUNDINGS * precision * largest
 }
 
 /// So many elements, each made of its number: where its piece begins, and how far into it.

@@ -9,7 +9,8 @@
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
-use crate::ops::pool::windowed::{norm, read_norm};
+use crate::ops::linear::stays_finite;
+use crate::ops::pool::windowed::{norm, powers_stay_finite, read_norm};
 use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 
@@ -48,6 +49,8 @@ fn eval_max(cx: &mut EvalCx<'_>) -> EvalResult {
 }
 
 fn eval_average(cx: &mut EvalCx<'_>) -> EvalResult {
+    let x = cx.tensor(0)?;
+    stays_finite(x.len(), &[x])?;
     each_channel(cx, |values| {
         let count = values.len() as f64;
         Ok(values.sum::<f64>() / count)
@@ -56,6 +59,7 @@ fn eval_average(cx: &mut EvalCx<'_>) -> EvalResult {
 
 fn eval_lp(cx: &mut EvalCx<'_>) -> EvalResult {
     let p = read_norm(cx)?;
+    powers_stay_finite(cx.tensor(0)?, p)?;
     each_channel(cx, |values| Ok(norm(p, values)))
 }
 

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
+use crate::ops::linear::stays_finite;
 use crate::ops::traits::Traits;
 use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
@@ -267,6 +268,7 @@ fn eval_average(cx: &mut EvalCx<'_>) -> EvalResult {
     let x = cx.tensor(0)?;
     let with_padding = cx.attr_flag("count_include_pad", false)?;
     let pooling = Pooling::new(cx, x, x.dtype())?;
+    stays_finite(x.len(), &[x])?;
     in_lane!(x.dtype(), T => {
         let means = pooling.each(&read::<T>(x)?, |_, elements, spans| {
             let mut sum = 0.0;
@@ -287,6 +289,13 @@ pub(super) fn read_norm(site: &Site<'_>) -> Result<f64, Decline> {
     if p >= 1.0 && p.is_finite() { Ok(p) } else { Err(Decline::unsupported(format!("the norm of order {p}"))) }
 }
 
+/// Fails unless powers of the elements, and sums of them, are finite in kernels that compute in the type itself.
+pub(super) fn powers_stay_finite(x: &Tensor, p: f64) -> Result<(), Decline> {
+    // Powers beyond are of numbers up to 4.
+    const MOST: f64 = 64.0;
+    stays_finite(x.len(), &vec![x; p.min(MOST).ceil() as usize])
+}
+
 /// `Σ │x│ᵖ` by terms, and its root.
 pub(super) fn norm(p: f64, terms: impl Iterator<Item = f64>) -> f64 {
     match p {
@@ -300,6 +309,7 @@ fn eval_lp(cx: &mut EvalCx<'_>) -> EvalResult {
     let x = cx.tensor(0)?;
     let p = read_norm(cx)?;
     let pooling = Pooling::new(cx, x, x.dtype())?;
+    powers_stay_finite(x, p)?;
     in_lane!(x.dtype(), T => {
         let norms = pooling.each(&read::<T>(x)?, |_, elements, spans| {
             let mut terms: SmallVec<[f64; 32]> = SmallVec::new();

@@ -10,6 +10,11 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let keep = cx.attr_flag("keepdims", true)?;
     let shape = match cx.required(0)?.shape() {
         None => None,
+        // Of nothing, ONNX Runtime keeps an axis that is counted from the end.
+        Some(shape) if axis < 0 && shape.iter().any(|dim| dim.is_const(0)) => {
+            axis_in(axis, shape.len())?;
+            None
+        }
         Some(shape) => {
             let axis = axis_in(axis, shape.len())?;
             let mut shape = shape.to_vec();

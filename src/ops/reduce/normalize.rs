@@ -1,6 +1,6 @@
 //! Normalization by mean and variance: of a batch, of an instance, of groups of channels, of layers.
 
-use super::real::{fit_on_the_way, reals, rounded, squared, stay_above_zero};
+use super::real::{fit_on_the_way, keep_digits, reals, rounded, squared, stay_above_zero};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site, axis_in};
@@ -183,16 +183,18 @@ pub(super) fn eval_batch(cx: &mut EvalCx<'_>) -> EvalResult {
         (mean, variance) = (means, variances);
     }
     // Kernels multiply by a factor and add a shift that they compute before.
-    let mut most = 0.0f64;
+    let (mut most, mut terms) = (0.0f64, 0.0f64);
     layout.for_each(&mut values, |channel, block| {
         let of = |entries: &[f64]| entries.get(channel).copied().unwrap_or(0.0);
         let factor = of(&scale) / (of(&variance) + epsilon).sqrt();
         let (mean, bias) = (of(&mean), of(&bias));
         let largest = block.iter().fold(mean.abs(), |largest, x| greater(largest, x.abs()));
-        most = greater(most, greater(largest * factor.abs(), greater(factor.abs(), bias.abs())));
+        most = greater(most, greater(factor.abs(), bias.abs()));
+        terms = greater(terms, largest * factor.abs());
         block.iter_mut().for_each(|x| *x = (*x - mean) * factor + bias);
     });
     fit_on_the_way(data.dtype(), [most])?;
+    keep_digits(data.dtype(), [terms])?;
     results.insert(0, Data::Tensor(rounded(cx, data.dtype(), data.shape(), values)?));
     Ok(results)
 }
@@ -252,7 +254,8 @@ fn by_groups(cx: &EvalCx<'_>, groups: usize) -> EvalResult {
                 let (scale, bias) = (scale.unwrap_or(1.0), bias.unwrap_or(0.0));
                 // Kernels multiply by a factor and add a shift that they compute before.
                 let factor = (scale / deviation).abs();
-                fit_on_the_way(data.dtype(), [factor, largest * factor, bias])?;
+                fit_on_the_way(data.dtype(), [factor, bias])?;
+                keep_digits(data.dtype(), [largest * factor])?;
                 block.iter_mut().for_each(|x| *x = (*x - mean) / deviation * scale + bias);
             }
         }

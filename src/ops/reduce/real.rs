@@ -57,6 +57,18 @@ pub(super) fn stay_above_zero(dtype: DType, numbers: impl IntoIterator<Item = f6
     Err(Decline::unsupported("kernels lose what is divided by on the way to the result"))
 }
 
+/// Fails if terms of this size may be rounded by more than some thousandth on the way to results of ordinary size.
+///
+/// # Errors
+/// One of the terms is too large.
+pub(super) fn keep_digits(dtype: DType, terms: impl IntoIterator<Item = f64>) -> Result<(), Decline> {
+    let most = if dtype == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
+    if terms.into_iter().all(|term| term.abs() <= most) {
+        return Ok(());
+    }
+    Err(Decline::unsupported("rounding on the way decides the result"))
+}
+
 /// The sum of squares of some numbers.
 pub(super) fn squared(values: &[f64]) -> f64 {
     values.iter().map(|x| x * x).sum()

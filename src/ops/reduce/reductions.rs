@@ -2,7 +2,7 @@
 
 use super::axes::{self, Axes, Operand};
 use super::layout::Layout;
-use super::real::rounded;
+use super::real::{fit_on_the_way, rounded, stay_above_zero};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::elementwise::symbolic::Elements;
@@ -65,7 +65,12 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
             None => Operand::Unknown(fact.static_len().filter(|_| fact.rank() == Some(1))),
         },
     };
-    match axes::resolve(cx, &operand, rank)? {
+    let axes = axes::resolve(cx, &operand, rank)?;
+    // Of nothing, ONNX Runtime keeps an axis that is counted from the end.
+    if shape.iter().any(|dim| dim.is_const(0)) && axes::from_the_end(cx, &operand)? {
+        return Ok(vec![Fact::tensor(dtype, None)]);
+    }
+    match axes {
         Axes::Known(reduced) => {
             let fact = Fact::tensor(dtype, Some(reduced_shape(shape, &reduced, keep, Dim::constant(1))));
             let elements = reduced_elements(cx.scope(), kind, data, &reduced);
@@ -251,6 +256,7 @@ fn of_floats<T: Number>(
     if matches!(kind, Kind::Max | Kind::Min) && elements.iter().any(|element| element.to_f64().is_nan()) {
         return Err(Decline::unsupported("runtimes disagree about the extremes of numbers and NaN"));
     }
+    partial_results_fit::<T>(kind, data.dtype(), elements, layout)?;
     Ok(match kind {
         Kind::Sum | Kind::LogSum | Kind::Mean => {
             let mut sums = layout.fold(elements, 0.0, |sum, x| sum + x.to_f64(), add);
@@ -278,6 +284,32 @@ fn of_floats<T: Number>(
             sums.into_iter().map(ScaledSum::log).collect()
         }
     })
+}
+
+/// Fails where kernels that reduce in the type itself, in an order of their own, may overflow or come to nothing on the way. What is not finite
+/// comes out alike in any order.
+fn partial_results_fit<T: Number>(kind: Kind, dtype: DType, elements: &[T], layout: &Layout) -> Result<(), Decline> {
+    let size = |x: T| Some(x.to_f64().abs()).filter(|x| x.is_finite());
+    match kind {
+        Kind::Sum | Kind::LogSum | Kind::Mean | Kind::L1 => {
+            fit_on_the_way(dtype, layout.fold(elements, 0.0, |sum, x| sum + size(x).unwrap_or(0.0), |a, b| a + b))
+        }
+        Kind::SumSquare | Kind::L2 => {
+            let square = |x: T| size(x).map_or(0.0, |x| x * x);
+            let sums = layout.fold(elements, 0.0, |sum, x| sum + square(x), |a, b| a + b);
+            if kind == Kind::L2 {
+                stay_above_zero(dtype, sums.iter().copied())?;
+            }
+            fit_on_the_way(dtype, sums)
+        }
+        Kind::Prod => {
+            let large = |x: T| size(x).unwrap_or(1.0).max(1.0);
+            let small = |x: T| size(x).filter(|&x| x > 0.0).unwrap_or(1.0).min(1.0);
+            fit_on_the_way(dtype, layout.fold(elements, 1.0, |all, x| all * large(x), |a, b| a * b))?;
+            stay_above_zero(dtype, layout.fold(elements, 1.0, |all, x| all * small(x), |a, b| a * b))
+        }
+        Kind::Max | Kind::Min | Kind::LogSumExp => Ok(()),
+    }
 }
 
 /// A sum of exponentials that cannot overflow: `sum · exp(scale)`, where `scale` is the largest exponent met.

@@ -1,7 +1,7 @@
 //! Elements as shares of a norm, of the channels around, of a deviation.
 
 use super::layout::Layout;
-use super::real::{fit_on_the_way, reals, rounded, stay_above_zero};
+use super::real::{fit_on_the_way, keep_digits, reals, rounded, stay_above_zero};
 use crate::ir::Data;
 use crate::ops::{Decline, EvalCx, EvalResult, axis_in};
 use crate::tensor::{DType, product};
@@ -77,6 +77,8 @@ pub(super) fn eval_lrn(cx: &mut EvalCx<'_>) -> EvalResult {
                     sums.iter_mut().zip(neighbour).for_each(|(sum, x)| *sum += x * x);
                 }
                 fit_on_the_way(data.dtype(), sums.iter().copied())?;
+                // Kernels go from window to window by adding and subtracting squares.
+                keep_digits(data.dtype(), sums.iter().map(|sum| alpha / size as f64 * sum / bias.abs().min(1.0)))?;
                 for (x, sum) in row.iter_mut().zip(&sums) {
                     *x /= libm::pow(bias + alpha / size as f64 * sum, beta);
                 }
