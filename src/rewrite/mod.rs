@@ -121,6 +121,7 @@ pub const RULES: &[&[Rule]] = &[
     fuse::heads::RULES,
     fuse::chain::RULES,
     fuse::quotient::RULES,
+    fuse::operands::RULES,
     fuse::gemm::RULES,
     fuse::pad::RULES,
     fuse::quantized::RULES,
