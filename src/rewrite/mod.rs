@@ -127,6 +127,7 @@ pub const RULES: &[&[Rule]] = &[
     fuse::quantized::RULES,
     fuse::table::RULES,
     fuse::weights::RULES,
+    fuse::row_channels::RULES,
 ];
 
 /// The rules that wait until no other has anything left to do, in the order they are let loose: they take apart, or hide,

@@ -157,6 +157,12 @@ pub(super) fn masked(place: &Place<'_>, sum: NodeId, slot: usize) -> Option<Mask
     Some(Masked { is_of_one_value: are_of_one_value(place, product, weighting) })
 }
 
+/// Whether a node adds to scores: a Softmax alone reads the sum.
+pub(super) fn is_normalized(place: &Place<'_>, sum: NodeId) -> bool {
+    let sum = place.model.node(sum).filter(|node| node.is("Add")).and_then(|node| node.output(0));
+    sum.is_some_and(|sum| only_reader(place, sum, "Softmax").is_some())
+}
+
 /// Whether queries, keys and values of an attention are products of one value, each with a bias, parted into heads, and the heads are joined
 /// and multiplied in the end.
 fn are_of_one_value(place: &Place<'_>, product: &Node, weighting: &Node) -> bool {

@@ -15,7 +15,7 @@
 //! Where all sizes are numbers the products are laid out for a Gemm instead ([`rows`](super::rows)), unless the mask is one of the second law,
 //! which that optimizer knows by an Expand that is folded here.
 
-use super::attention::masked;
+use super::attention::{is_normalized, masked};
 use super::magnitude::keeps_digits;
 use super::{Place, Rule, rounded};
 use crate::dim::Dim;
@@ -27,7 +27,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     law: "Where(b, 0, l) = (1 − Cast(b))·l, Where(1 − m, l, 1 − m) = (1 − Cast(m = 1))·l, s·q·kᵀ = q·kᵀ / s⁻¹",
     sentence: "The mask of an attention is spelled as transformer optimizers know it.",
     premises: &[
-        ("self-attention", "only attentions read it, whose queries, keys and values are products of one value"),
+        (
+            "self-attention",
+            "only attentions read it, whose queries, keys and values are products of one value: of one at least where other keys have 1 − m",
+        ),
         ("flags", "b or m is a flag or an integer for each batch and key, with two axes of size 1 between"),
         ("scaled", "the scores are multiplied or divided by one number, whose inverse has all digits"),
         ("negative", "l is one negative finite number, and what stands for other keys is one 0, or 1 − m as well"),
@@ -55,10 +58,14 @@ fn mask(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let readers = place.model.users(result);
-    let all = readers.iter().all(|&(id, slot)| masked(place, id, slot).is_some_and(|found| found.is_of_one_value));
+    let is_for_self = |&(id, slot): &_| masked(place, id, slot).is_some_and(|attention| attention.is_of_one_value);
+    let are_for_self = match counted {
+        Some(_) => readers.iter().any(is_for_self) && readers.iter().all(|&(id, _)| is_normalized(place, id)),
+        None => !readers.is_empty() && readers.iter().all(is_for_self),
+    };
     let mut source = matrix_of(place, counted.unwrap_or(flags))?;
     let is_open = place.shape(source)?.iter().any(|dim| dim.as_const().is_none());
-    if readers.is_empty() || !all || !(is_open || counted.is_some()) || place.model.is_named(result) {
+    if !are_for_self || !(is_open || counted.is_some()) || place.model.is_named(result) {
         return None;
     }
     let mut edit = place.edit()?;

@@ -18,6 +18,7 @@
 //! | [`parallel`] | products of one operand with several weights |
 //! | [`attention`] | which products are queries, keys and values |
 //! | [`mask`] | the mask of an attention, in the spelling that tools know |
+//! | [`row_channels`] | a BatchNormalization of the rows of a product |
 //! | [`rows`] | products with a bias, in rows |
 //! | [`table`] | a row added to what is looked up, and the table |
 //! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
@@ -53,6 +54,7 @@ pub(super) mod quantized;
 pub(super) mod quotient;
 mod range;
 pub(super) mod rotary;
+pub(super) mod row_channels;
 pub(super) mod rows;
 mod scaled;
 pub(super) mod scaled_attention;
