@@ -103,7 +103,8 @@ fn is_between(place: &Place<'_>, node: &Node) -> bool {
 }
 
 /// Whether transformer optimizers may know the attention that this product belongs to, by what lies between the scores and the Softmax: they
-/// know scores that are divided, or not scaled, and masks that are selected or computed as BERT's is.
+/// know scores that are divided, and masks that are selected or computed as BERT's is. Scores that are not scaled have their factor in
+/// weights, while the kernels that these optimizers write scale by themselves.
 pub(super) fn is_recognised(place: &Place<'_>, product: NodeId) -> bool {
     let scores = || {
         let node = place.model.node(product)?;
@@ -135,7 +136,7 @@ pub(super) fn is_recognised(place: &Place<'_>, product: NodeId) -> bool {
         sum.is_some_and(|(_, node)| node.inputs().iter().flatten().any(|&operand| test(operand)))
     };
     let inner = |value: ValueId| place.producer(value, "Reshape").and_then(|(_, node)| node.input(0));
-    let is_spelled = ["Div", "MatMul", "Where", "Cast"].iter().any(|operator| is_of(scores, operator));
+    let is_spelled = ["Div", "Where", "Cast"].iter().any(|operator| is_of(scores, operator));
     let is_reshaped = |value: ValueId| inner(value).is_some_and(|product| is_of(product, "MatMul"));
     is_spelled || any_of(scores, &is_mask) || inner(scores).is_some_and(|sum| any_of(sum, &is_reshaped))
 }
