@@ -124,12 +124,14 @@ pub const RULES: &[&[Rule]] = &[
     fuse::heads::RULES,
     fuse::chain::RULES,
     fuse::quotient::RULES,
+    fuse::operands::RULES,
     fuse::gemm::RULES,
     fuse::pad::RULES,
     fuse::quantized::RULES,
     fuse::table::RULES,
     fuse::weights::RULES,
     fuse::summed::RULES,
+    fuse::row_channels::RULES,
 ];
 
 /// The rules that wait until no other has anything left to do, in the order they are let loose: they take apart, or hide,

@@ -103,7 +103,8 @@ fn is_between(place: &Place<'_>, node: &Node) -> bool {
 }
 
 /// Whether transformer optimizers may know the attention that this product belongs to, by what lies between the scores and the Softmax: they
-/// know scores that are divided, or not scaled, and masks that are selected or computed as BERT's is.
+/// know scores that are divided, and masks that are selected or computed as BERT's is. Scores that are not scaled have their factor in
+/// weights, while the kernels that these optimizers write scale by themselves.
 pub(super) fn is_recognised(place: &Place<'_>, product: NodeId) -> bool {
     let scores = || {
         let node = place.model.node(product)?;
@@ -135,7 +136,7 @@ pub(super) fn is_recognised(place: &Place<'_>, product: NodeId) -> bool {
         sum.is_some_and(|(_, node)| node.inputs().iter().flatten().any(|&operand| test(operand)))
     };
     let inner = |value: ValueId| place.producer(value, "Reshape").and_then(|(_, node)| node.input(0));
-    let is_spelled = ["Div", "MatMul", "Where", "Cast"].iter().any(|operator| is_of(scores, operator));
+    let is_spelled = ["Div", "Where", "Cast"].iter().any(|operator| is_of(scores, operator));
     let is_reshaped = |value: ValueId| inner(value).is_some_and(|product| is_of(product, "MatMul"));
     is_spelled || any_of(scores, &is_mask) || inner(scores).is_some_and(|sum| any_of(sum, &is_reshaped))
 }
@@ -155,6 +156,12 @@ pub(super) fn masked(place: &Place<'_>, sum: NodeId, slot: usize) -> Option<Mask
     let softmax = only_reader(place, node.output(0)?, "Softmax")?;
     let weighting = only_reader(place, softmax.output(0)?, "MatMul")?;
     Some(Masked { is_of_one_value: are_of_one_value(place, product, weighting) })
+}
+
+/// Whether a node adds to scores: a Softmax alone reads the sum.
+pub(super) fn is_normalized(place: &Place<'_>, sum: NodeId) -> bool {
+    let sum = place.model.node(sum).filter(|node| node.is("Add")).and_then(|node| node.output(0));
+    sum.is_some_and(|sum| only_reader(place, sum, "Softmax").is_some())
 }
 
 /// Whether queries, keys and values of an attention are products of one value, each with a bias, parted into heads, and the heads are joined

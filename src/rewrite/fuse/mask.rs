@@ -1,7 +1,9 @@
 //! The mask of an attention, as tools that give a runtime one kernel for all of it know it.
 //!
-//! Law: `Where(b, 0, l) = (1 − Cast(b))·l` for a flag `b` and a finite number `l`, but for the sign of a zero, which no sum with a score
-//! other than 0 and no Softmax tells.
+//! Laws, but for the sign of a zero, which no sum with a score other than 0 and no Softmax tells:
+//!
+//! * `Where(b, 0, l) = (1 − Cast(b))·l` for a flag `b` and a finite number `l`;
+//! * `Where(d ≠ 0, l, d) = (1 − Cast(m = 1))·l` for `d = 1 − Cast(m)` of an integer `m`: only a 1 becomes the number 1.
 //!
 //! Exporters compute masks in many ways, most of them with indices that are folded here, and what is left is a Where. The transformer
 //! optimizer of ONNX Runtime knows a mask `[batch, length]` by two Unsqueezes, a Cast, a difference from 1 and a product (the spelling of
@@ -10,25 +12,32 @@
 //!
 //! The scores are divided then, and not multiplied: of two products that are added, that optimizer takes the first for the mask.
 //!
-//! Where all sizes are numbers the products are laid out for a Gemm instead ([`rows`](super::rows)), and no such kernel is found anyway.
+//! Where all sizes are numbers the products are laid out for a Gemm instead ([`rows`](super::rows)), unless the mask is one of the second law,
+//! which that optimizer knows by an Expand that is folded here.
 
-use super::attention::masked;
+use super::attention::{is_normalized, masked};
 use super::magnitude::keeps_digits;
 use super::{Place, Rule, rounded};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "mask-as-product",
-    law: "Where(b, 0, l) = (1 − Cast(b))·l, s·q·kᵀ = q·kᵀ / s⁻¹",
+    law: "Where(b, 0, l) = (1 − Cast(b))·l, Where(1 − m, l, 1 − m) = (1 − Cast(m = 1))·l, s·q·kᵀ = q·kᵀ / s⁻¹",
     sentence: "The mask of an attention is spelled as transformer optimizers know it.",
     premises: &[
-        ("self-attention", "only attentions read it, whose queries, keys and values are products of one value"),
-        ("flags", "b is a flag for each batch and key, with two axes of size 1 between"),
+        (
+            "self-attention",
+            "only attentions read it, whose queries, keys and values are products of one value: of one at least where other keys have 1 − m",
+        ),
+        ("flags", "b or m is a flag or an integer for each batch and key, with two axes of size 1 between"),
         ("scaled", "the scores are multiplied or divided by one number, whose inverse has all digits"),
-        ("negative", "l is one negative finite number, and what stands for other keys is one 0"),
-        ("open-sizes", "a size is open: where all are numbers, runtimes compute the products in rows"),
+        ("negative", "l is one negative finite number, and what stands for other keys is one 0, or 1 − m as well"),
+        (
+            "open-sizes",
+            "a size is open, or other keys have 1 − m: where all sizes are numbers, runtimes compute the products in rows",
+        ),
     ],
     exact: false,
     operators: &["Where"],
@@ -39,21 +48,39 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
 fn mask(place: &Place<'_>) -> Option<Edit> {
     let result = place.only_output()?;
     let dtype = place.dtype(result).filter(|dtype| matches!(dtype, DType::Float | DType::Double | DType::Float16))?;
-    let &[Some(flags), Some(kept), Some(masked_out)] = place.node()?.inputs() else { return None };
-    let lowest = place.scalar(masked_out).filter(|number| number.is_finite() && *number < 0.0)?;
-    if place.scalar(kept)? != 0.0 || !is_broadcast_row(place.shape(flags)?) || !place.same_shape(flags, result) {
+    let &[Some(flags), Some(first), Some(second)] = place.node()?.inputs() else { return None };
+    let lowest = |value| place.scalar(value).filter(|number| number.is_finite() && *number < 0.0);
+    let (lowest, counted) = match place.scalar(first)? {
+        0.0 => (lowest(second)?, None),
+        _ => (lowest(first)?, Some(counted(place, flags, second)?)),
+    };
+    if !is_broadcast_row(place.shape(flags)?) || !place.same_shape(flags, result) {
         return None;
     }
     let readers = place.model.users(result);
-    let all = readers.iter().all(|&(id, slot)| masked(place, id, slot).is_some_and(|found| found.is_of_one_value));
-    let source = matrix_of(place, flags)?;
+    let is_for_self = |&(id, slot): &_| masked(place, id, slot).is_some_and(|attention| attention.is_of_one_value);
+    let are_for_self = match counted {
+        Some(_) => readers.iter().any(is_for_self) && readers.iter().all(|&(id, _)| is_normalized(place, id)),
+        None => !readers.is_empty() && readers.iter().all(is_for_self),
+    };
+    let mut source = matrix_of(place, counted.unwrap_or(flags))?;
     let is_open = place.shape(source)?.iter().any(|dim| dim.as_const().is_none());
-    if readers.is_empty() || !all || !is_open || place.model.is_named(result) {
+    if !are_for_self || !(is_open || counted.is_some()) || place.model.is_named(result) {
         return None;
     }
     let mut edit = place.edit()?;
     let names = ["rows", "row", "kept", "masked"].map(|role| edit.new_value(result, role));
     let [rows, row, kept, masked] = names;
+    if counted.is_some() && place.dtype(source)? != DType::Bool {
+        let one = match place.dtype(source)? {
+            DType::Int64 => Tensor::from_vec(&[], vec![1i64]).ok()?,
+            DType::Int32 => Tensor::from_vec(&[], vec![1i32]).ok()?,
+            _ => return None,
+        };
+        let (one, keys) = (edit.constant(result, "key", one), edit.new_value(result, "keys"));
+        edit.insert.push(NewNode::new("Equal", [Some(source), Some(one)]).output(keys));
+        source = keys;
+    }
     let unsqueeze = place.build(&mut edit, rows).unsqueeze(source, vec![1]);
     edit.insert.push(unsqueeze.output(rows));
     let unsqueeze = place.build(&mut edit, row).unsqueeze(rows, vec![2]);
@@ -68,6 +95,15 @@ fn mask(place: &Place<'_>) -> Option<Edit> {
         divide_scores(place, &mut edit, id, slot)?;
     }
     place.instead(edit, NewNode::new("Mul", [Some(masked), Some(lowest)]))
+}
+
+/// The integers `m` of `Where(d, l, d)` with `d = 1 − Cast(m)`, the first `d` cast to a flag.
+fn counted(place: &Place<'_>, flags: ValueId, difference: ValueId) -> Option<ValueId> {
+    let (_, flag) = place.producer(flags, "Cast").filter(|(_, node)| node.input(0) == Some(difference))?;
+    let (_, sub) = place.producer(difference, "Sub").filter(|_| place.opset.arithmetic_broadcasts())?;
+    let (_, cast) = place.producer(sub.input(1)?, "Cast")?;
+    let is_flag = flag.output(0).and_then(|flag| place.dtype(flag)) == Some(DType::Bool);
+    (is_flag && place.scalar(sub.input(0)?)? == 1.0).then_some(cast.input(0)?)
 }
 
 /// Divides the scores that a mask is added to where they were multiplied: of two products, tools would take the first for the mask.

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`weights`] | a node with weights, and a scaling and shifting of each channel before or behind it |
 //! | [`factor`] | a factor, and constants further up or down |
+//! | [`operands`] | factors of both operands of a product |
 //! | [`gemm`] | a matrix product, and the addition behind it or the transposition before it |
 //! | [`normalized`] | what is normalized, and what a normalization gives |
 //! | [`pad`] | a padding, and the padding, convolution or pooling that follows it |
@@ -19,6 +20,7 @@
 //! | [`summed`] | products of one operand that are added |
 //! | [`attention`] | which products are queries, keys and values |
 //! | [`mask`] | the mask of an attention, in the spelling that tools know |
+//! | [`row_channels`] | a BatchNormalization of the rows of a product |
 //! | [`rows`] | products with a bias, in rows |
 //! | [`table`] | a row added to what is looked up, and the table |
 //! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
@@ -46,6 +48,7 @@ mod magnitude;
 pub(super) mod mask;
 pub(super) mod normalization;
 pub(super) mod normalized;
+pub(super) mod operands;
 pub(super) mod pad;
 pub(super) mod parallel;
 mod pattern;
@@ -54,6 +57,7 @@ pub(super) mod quantized;
 pub(super) mod quotient;
 mod range;
 pub(super) mod rotary;
+pub(super) mod row_channels;
 pub(super) mod rows;
 mod scaled;
 pub(super) mod scaled_attention;
@@ -134,6 +138,9 @@ impl Fusion {
 /// How many integers a caller may give that are taken for sizes.
 const FEW_INTEGERS: usize = 16;
 
+/// How many numbers a table may have that sizes are computed with.
+const MOST_OF_SIZES: usize = 64;
+
 /// How many nodes are looked at to tell whether numbers come from sizes.
 const REACH_TO_SIZES: usize = 64;
 
@@ -200,7 +207,7 @@ impl Place<'_> {
             }
             seen.push(id);
             let Some(node) = self.model.node(id).filter(|node| node.subgraphs().next().is_none()) else { return false };
-            if seen.len() > REACH_TO_SIZES {
+            if seen.len() > REACH_TO_SIZES || self.has_weights(node) {
                 return false;
             }
             match traits_of(self.model, node).of_shape {
@@ -209,6 +216,13 @@ impl Place<'_> {
             }
         }
         found
+    }
+
+    /// Whether a node looks up or multiplies rows of a table of real numbers that is larger than any for sizes.
+    fn has_weights(&self, node: &Node) -> bool {
+        let mut tables = node.inputs().iter().flatten().filter_map(|&operand| self.tensor(operand));
+        let is_table = |table: &Tensor| table.dtype().is_float() && table.rank() >= 2 && table.len() > MOST_OF_SIZES;
+        ["MatMul", "Gemm", "Gather"].iter().any(|operator| node.is(operator)) && tables.any(is_table)
     }
 
     /// The content of a value if all of it is known, constants that this round made included.

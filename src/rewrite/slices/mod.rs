@@ -19,7 +19,7 @@ pub(super) mod split;
 pub(super) mod transpose;
 
 use super::{Place, build};
-use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Edit, Fact, NewNode, Node, NodeId, ValueId};
 use crate::ops::axis_in;
 use crate::tensor::DType;
 
@@ -38,6 +38,13 @@ fn siblings(place: &Place<'_>, data: ValueId, operators: &[&str]) -> Vec<NodeId>
         node.is_some_and(|node| operators.iter().any(|operator| node.is(operator)))
     };
     users.into_iter().filter(|&(id, slot)| slot == 0 && id != place.id && is_one(id)).map(|(id, _)| id).collect()
+}
+
+/// How many parts a Split of this value must have to pay. It ends ONNX Runtime's symbolic inference of shapes, which follows sizes through
+/// Gather and Slice, but not through Split, and gives up at an Expand to sizes it does not know.
+fn fewest_parts(place: &Place<'_>, data: ValueId) -> usize {
+    let are_sizes = |fact: &Fact| fact.dtype().is_some_and(DType::is_integer) && fact.content.is_some();
+    if place.fact(data).is_some_and(are_sizes) { 3 } else { 2 }
 }
 
 /// Whether a node can be computed before this one: what it reads beside its data is given, or read by this one as well.

@@ -1,7 +1,7 @@
 //! Selections of single elements along one axis.
 
 use super::cuts::{cuts_of, part};
-use super::siblings;
+use super::{fewest_parts, siblings};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
 use crate::tensor::Tensor;
@@ -32,6 +32,10 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     premises: &[
         ("known-places", "the size of the axis is a number, and each index is one constant in a vector"),
         ("two-or-more", "there are at least two of them"),
+        (
+            "three-of-sizes",
+            "there are three if the data are sizes, or other integers that are followed: runtimes follow none through a Split",
+        ),
         ("distinct", "no two take the same place: those become one first"),
         ("few-gaps", "no more places are passed over than taken: they are copied for nothing"),
     ],
@@ -132,7 +136,7 @@ fn gathers(place: &Place<'_>) -> Option<Edit> {
         parts.push((index, id, place.model.node(id)?.output(0)?));
     }
     // The first of them stands for all; equal ones become one before.
-    if parts.len() < 2 || parts.first()?.1 != place.id {
+    if parts.len() < fewest_parts(place, data) || parts.first()?.1 != place.id {
         return None;
     }
     parts.sort_unstable();

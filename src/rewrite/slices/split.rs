@@ -1,7 +1,7 @@
 //! Splits and the slices they stand for.
 
 use super::cuts::{Cut, cuts_of, part, same_cut};
-use super::{can_precede, siblings};
+use super::{can_precede, fewest_parts, siblings};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::build::Build;
 use crate::rewrite::{Place, Rule};
@@ -30,6 +30,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("one-axis", "each slice cuts this axis alone, with step 1, and takes something"),
             ("no-overlap", "no two overlap"),
             ("two-or-more", "there are at least two of them"),
+            (
+                "three-of-sizes",
+                "there are three if the data are sizes, or other integers that are followed: runtimes follow none through a Split",
+            ),
             ("not-squeezed", "a slice of one element is not squeezed: that is a Gather"),
         ],
         exact: true,
@@ -147,7 +151,7 @@ fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
     }
     pieces.sort_by_key(|piece| piece.start);
     let overlap = |pair: &[Piece]| matches!(pair, [a, b] if a.start.checked_add(a.len).is_none_or(|end| end > b.start));
-    if pieces.len() < 2 || pieces.windows(2).any(overlap) {
+    if pieces.len() < fewest_parts(place, data) || pieces.windows(2).any(overlap) {
         return None;
     }
     let name = place.node()?.name.clone();

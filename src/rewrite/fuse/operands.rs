@@ -1,0 +1,72 @@
+//! Factors of both operands of a product are one factor of the product.
+//!
+//! Law: `(a·x)·(b·y) = (a·b)·(x·y)` for numbers `a` and `b`.
+//!
+//! Exporters scale queries and keys by the root of what the scores are to be scaled by. Scores that are scaled by one number are an
+//! [attention](super::attention) to tools; where none is known, the one factor moves on into [weights](super::factor).
+
+use super::magnitude::{keeps_digits, may_move};
+use super::{Place, Rule, has_arithmetic, rounded};
+use crate::ir::{Edit, NewNode, NodeId, ValueId};
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "factors-of-operands",
+    law: "(a·x)·(b·y) = (a·b)·(x·y)",
+    sentence: "Factors of both operands of a product are one factor of the product.",
+    premises: &[
+        ("two-numbers", "each operand is a product with one number, or divided by one"),
+        ("moderate", "a·b and its inverse are within the bounds that the type sets for factors across values"),
+        (
+            "no-sizes",
+            "the product is not computed from sizes alone: what reads such numbers rounds them to sizes again",
+        ),
+        ("one-reader", "nothing else reads what is between"),
+    ],
+    exact: false,
+    operators: &["MatMul"],
+    apply: of_product,
+}];
+
+/// `factor·x`, computed by a node that only the product reads.
+struct Scaled {
+    node: NodeId,
+    x: ValueId,
+    factor: f64,
+}
+
+impl Scaled {
+    fn of(place: &Place<'_>, value: ValueId) -> Option<Scaled> {
+        let (node, product) = place.producer_of(value, &["Mul", "Div"])?;
+        let &[Some(a), Some(b)] = product.inputs() else { return None };
+        let (x, factor) = match (place.scalar(a), place.scalar(b)) {
+            (None, Some(factor)) if product.is("Div") => (a, factor.recip()),
+            (None, Some(factor)) => (a, factor),
+            (Some(factor), None) if product.is("Mul") => (b, factor),
+            _ => return None,
+        };
+        let is_own = place.is_internal(value, &[place.id]) && place.same_shape(x, value);
+        (is_own && factor.is_normal()).then_some(Scaled { node, x, factor })
+    }
+}
+
+fn of_product(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let result = place.only_output()?;
+    let &[Some(a), Some(b)] = node.inputs() else { return None };
+    if a == b || !place.opset.arithmetic_broadcasts() {
+        return None;
+    }
+    let (a, b) = (Scaled::of(place, a)?, Scaled::of(place, b)?);
+    let factor = a.factor * b.factor;
+    let fits = |dtype: &_| may_move(*dtype, factor) && may_move(*dtype, factor.recip()) && keeps_digits(*dtype, factor);
+    let dtype = place.dtype(result).filter(|&dtype| has_arithmetic(dtype)).filter(fits)?;
+    if place.is_of_sizes(result) {
+        return None;
+    }
+    let mut edit = place.edit()?;
+    edit.remove.extend([a.node, b.node]);
+    let product = edit.new_value(result, "product");
+    edit.insert.push(NewNode { inputs: vec![Some(a.x), Some(b.x)], ..NewNode::like(node) }.output(product));
+    let factor = edit.constant(result, "factor", rounded(dtype, &[], &[factor])?);
+    Some(edit.removing(place.id).inserting(NewNode::new("Mul", [Some(product), Some(factor)]).output(result)))
+}
