@@ -9,6 +9,7 @@
 mod assign;
 mod columns;
 mod counting;
+mod elements;
 mod few;
 mod filled;
 mod front;
@@ -214,6 +215,22 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["GatherND"],
         apply: lookup::by_column,
+    },
+    Rule {
+        name: "elements-of-rows",
+        law: "GatherElements(x, Expand(i), a) = Gather(x, i, a)",
+        sentence: "Elements that are looked up at one index for all other axes are rows.",
+        premises: &[
+            ("one-row", "the index is spread from numbers along the axis alone"),
+            ("whole-rows", "the data have the sizes of the index along all other axes"),
+            (
+                "looked-up",
+                "each of those is proved to hold something: of empty rows no element is looked up, and Gather still fails",
+            ),
+        ],
+        exact: true,
+        operators: &["GatherElements"],
+        apply: elements::of_rows,
     },
     Rule {
         name: "places-in-order",
