@@ -106,6 +106,7 @@ pub const RULES: &[&[Rule]] = &[
     slices::reshape::RULES,
     slices::elementwise::RULES,
     slices::cast::RULES,
+    slices::constant::RULES,
     merge::RULES,
     regroup::RULES,
     axes::RULES,

@@ -9,6 +9,7 @@
 mod assign;
 mod columns;
 mod counting;
+mod elements;
 mod few;
 mod filled;
 mod front;
@@ -25,6 +26,7 @@ mod shifted;
 mod spread;
 mod triangle;
 mod uniform;
+mod wider;
 
 use super::Rule;
 use crate::ops::traits;
@@ -214,6 +216,36 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["GatherND"],
         apply: lookup::by_column,
+    },
+    Rule {
+        name: "elements-of-rows",
+        law: "GatherElements(x, Expand(i), a) = Gather(x, i, a)",
+        sentence: "Elements that are looked up at one index for all other axes are rows.",
+        premises: &[
+            ("one-row", "the index is spread from numbers along the axis alone"),
+            ("whole-rows", "the data have the sizes of the index along all other axes"),
+            (
+                "looked-up",
+                "each of those is proved to hold something: of empty rows no element is looked up, and Gather still fails",
+            ),
+        ],
+        exact: true,
+        operators: &["GatherElements"],
+        apply: elements::of_rows,
+    },
+    Rule {
+        name: "positions-in-64-bits",
+        law: "Cast(f(Cast(n, int32))) = Cast(f(n)) where no number leaves 32 bits",
+        sentence: "Positions that are cast in the end are computed of sizes as they are.",
+        premises: &[
+            ("same-numbers", "the elements before the cast to 32 bits are proved to be those behind it"),
+            ("counts", "what is computed of them is proved to count in 32 bits, or only moved and chosen"),
+            ("one-reader", "nothing else reads what is computed in 32 bits"),
+            ("cast-goes", "nothing else reads one of the sizes that are cast"),
+        ],
+        exact: true,
+        operators: &["Cast"],
+        apply: wider::cast_late,
     },
     Rule {
         name: "places-in-order",

@@ -1,0 +1,121 @@
+//! Positions that are computed in 32 bits of sizes that have 64.
+//!
+//! Law: where no number leaves 32 bits, integers of 64 bits are computed alike, and what they are cast to is the same. So sizes need not be cast
+//! before positions are computed of them, if those are cast in the end anyway.
+//!
+//! That a cast to 32 bits leaves a size as it is, is read off the elements before and behind it, which must be the same expressions. What
+//! is computed of sizes behind it is followed only where it is proved to count in 32 bits.
+
+use rustc_hash::FxHashMap;
+
+use super::counting::counting;
+use crate::ir::{Edit, NewNode, NodeId, ValueId};
+use crate::ops::traits::{Movement, traits_of};
+use crate::rewrite::Place;
+use crate::tensor::{DType, Tensor};
+
+/// How many nodes may lie between the casts.
+const MAX_NODES: usize = 32;
+
+/// How many numbers a constant may have that is written in 64 bits.
+const MAX_CONSTANT: usize = 4096;
+
+/// What lies between the casts, computed in 64 bits.
+struct Region<'p, 'a> {
+    place: &'p Place<'a>,
+    edit: Edit,
+    /// The value in 64 bits in place of each.
+    wide: FxHashMap<ValueId, ValueId>,
+    nodes: Vec<NodeId>,
+    /// The values that the nodes compute.
+    values: Vec<ValueId>,
+    /// Casts to 32 bits, and their results.
+    casts: Vec<(NodeId, ValueId)>,
+}
+
+pub(super) fn cast_late(place: &Place<'_>) -> Option<Edit> {
+    let (value, output) = (place.input(0)?, place.output(0)?);
+    let to = place.dtype(output)?;
+    if place.dtype(value)? != DType::Int32
+        || !(to.is_float() || to == DType::Int64)
+        || !place.opset.everything_broadcasts()
+    {
+        return None;
+    }
+    let edit = place.edit()?;
+    let mut region = Region {
+        place,
+        edit,
+        wide: FxHashMap::default(),
+        nodes: vec![place.id],
+        values: Vec::new(),
+        casts: Vec::new(),
+    };
+    let wide = region.widened(value)?;
+    let Region { edit: mut done, nodes, values, casts, .. } = region;
+    // Nothing else may read what is computed in 32 bits, and one of the casts must go.
+    let is_inside = |value: &ValueId| place.model.is_read_only_by(*value, &nodes);
+    let gone: Vec<NodeId> = casts.iter().filter(|(_, value)| is_inside(value)).map(|(id, _)| *id).collect();
+    if values.is_empty() || !values.iter().all(is_inside) || gone.is_empty() {
+        return None;
+    }
+    done.remove.extend(nodes.into_iter().filter(|&id| id != place.id));
+    done.remove.extend(gone);
+    place.instead(done, NewNode::like(place.node()?).reading(0, wide))
+}
+
+impl Region<'_, '_> {
+    /// The value in 64 bits, by as many nodes as compute it in 32.
+    fn widened(&mut self, value: ValueId) -> Option<ValueId> {
+        if let Some(&known) = self.wide.get(&value) {
+            return Some(known);
+        }
+        let place = self.place;
+        if let Some(tensor) = place.constant(value).filter(|tensor| tensor.len() <= MAX_CONSTANT) {
+            let numbers = Tensor::vector(tensor.to_i64s()?).reshape(tensor.shape()).ok()?;
+            let wide = self.edit.constant(value, "wide", numbers);
+            self.wide.insert(value, wide);
+            return Some(wide);
+        }
+        let (id, node) = place.producer_with(value, |_| true)?;
+        let traits = traits_of(place.model, node);
+        if node.is("Cast") {
+            let source = node.input(0)?;
+            let (own, before) = (place.fact(value)?.ints()?, place.fact(source)?.ints()?);
+            let same =
+                own.len() == before.len() && own.iter().zip(&before).all(|(a, b)| place.scope().eq(a, b).is_yes());
+            if place.dtype(source)? != DType::Int64 || !same {
+                return None;
+            }
+            self.casts.push((id, value));
+            self.wide.insert(value, source);
+            return Some(source);
+        }
+        if self.nodes.len() >= MAX_NODES || node.outputs().len() != 1 {
+            return None;
+        }
+        // Which operands hold the numbers; what is computed of numbers must be proved to count.
+        let is_computed = node.is("Range") || node.is("Add") || node.is("Sub") || node.is("Mul");
+        let numbers = match traits.moves {
+            _ if is_computed => {
+                counting(place, value)?;
+                0..node.inputs().len()
+            }
+            _ if node.is("Where") => 1..3,
+            Some(Movement::Join) => 0..node.inputs().len(),
+            Some(_) if traits.moves_first() => 0..1,
+            _ => return None,
+        };
+        let mut new = NewNode::like(node);
+        for slot in numbers {
+            let operand = self.widened(node.input(slot)?)?;
+            new = new.reading(slot, operand);
+        }
+        let wide = self.edit.new_value(value, "wide");
+        self.edit.insert.push(new.output(wide));
+        self.nodes.push(id);
+        self.values.push(value);
+        self.wide.insert(value, wide);
+        Some(wide)
+    }
+}
