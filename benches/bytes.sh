@@ -5,9 +5,11 @@
 #   benches/bytes.sh [MEGABYTES] [RUNS] [MODEL ...]
 #
 # Generated are a model of plain weights, models whose weights are all changed (they take up a factor, are transposed, joined to wider ones,
-# cast to float16, or computed of two of half the number), and one whose weights lie in a data file and stay there. KINDS names those that
-# are wanted. Models that are named are measured as well. Where other programs run too, the ratio of processor times tells more. Needs python3 with onnx and numpy (PYTHON names it), and as much room as four times the
-# megabytes beside DIRECTORY (a directory of its own beneath TMPDIR if that is not set). BINARY is the program that is measured.
+# cast to float16, or computed of two of half the number), and one whose weights lie in a data file and stay there. More than 2000 megabytes
+# lie in a data file in any case, and are then written to another. KINDS names the models that are wanted. Models that are named are measured
+# as well. Where other programs run too, the ratio of processor times tells more. Needs python3 with onnx and numpy (PYTHON names it), and as
+# much room as four times the megabytes beside DIRECTORY (a directory of its own beneath TMPDIR if that is not set). BINARY is the program
+# that is measured.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 megabytes=${1:-1024} runs=${2:-5}
@@ -64,7 +66,7 @@ for layer in range(max(1, megabytes // 4)):
 ends = [helper.make_tensor_value_info(name, element, ["n", size]) for name in ("x", value)]
 graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], constants)
 model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-if kind == "external":
+if kind == "external" or megabytes > 2000:  # More than a protobuf may have.
     onnx.save(model, target, save_as_external_data=True, location=os.path.basename(target) + ".weights")
 else:
     with open(target, "wb") as file:
@@ -85,7 +87,7 @@ PYTHON
 
 # Kilobytes of memory of its own that folding a model takes, page cache left out: the most that was seen while it ran.
 private() {
-    "$python" - "$binary" "$1" -o "$room/out.onnx" <<'PYTHON'
+    "$python" - "$binary" "$@" -o "$room/out.onnx" <<'PYTHON'
 import subprocess, sys, time
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
 most = 0
@@ -98,17 +100,19 @@ PYTHON
 }
 
 measure() {
-    local model=$1 name=$2 folds=() copies=() run
+    local model=$1 name=$2 folds=() copies=() run files=("$1") flags=()
     cat "$model" "$model".* >/dev/null 2>&1 || true
+    if [ "$name" != external ] && [ -f "$model.weights" ]; then files+=("$model.weights") flags=(--external-data copy); fi
+    mkdir -p "$room/copies"
     for ((run = 0; run <= runs; run++)); do
         local fold copy
-        fold=$(seconds "$binary" "$model" -o "$(dirname "$model")/out.onnx")
-        copy=$(seconds cp "$model" "$room/copy.onnx")
+        fold=$(seconds "$binary" "$model" -o "$(dirname "$model")/out.onnx" ${flags[@]+"${flags[@]}"})
+        copy=$(seconds cp "${files[@]}" "$room/copies")
         # The first run of each warms up.
         if ((run > 0)); then folds+=("$fold") copies+=("$copy"); fi
     done
     rm -f "$(dirname "$model")"/out.onnx*
-    "$python" - "$name" "$(stat -c %s "$model")" "$(private "$model")" "${folds[*]}" "${copies[*]}" <<'PYTHON'
+    "$python" - "$name" "$(cat "${files[@]}" | wc -c)" "$(private "$model" ${flags[@]+"${flags[@]}"})" "${folds[*]}" "${copies[*]}" <<'PYTHON'
 import statistics, sys
 name, size, private, *rest = sys.argv[1:]
 folds, copies = ([[float(second) for second in run.split(",")] for run in text.split()] for text in rest)
@@ -117,7 +121,7 @@ ratio = lambda number: statistics.median(a[number] / max(b[number], 0.001) for a
 print(f"{name:<24} {int(size) / 2**20:>9.1f} {median(0, folds):>8.3f} {median(0, copies):>8.3f} {ratio(0):>7.2f}"
       f" {median(1, folds):>8.3f} {median(1, copies):>8.3f} {ratio(1):>7.2f} {int(private) / 1024:>9.1f}")
 PYTHON
-    rm -f "$room"/out.onnx* "$room/copy.onnx"
+    rm -rf "$room"/out.onnx* "$room/copies"
 }
 
 printf '%-24s %9s %8s %8s %7s %8s %8s %7s %9s\n' "" "file MiB" "fold s" "cp s" "ratio" "cpu s" "cp cpu" "ratio" "own MiB"

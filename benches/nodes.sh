@@ -81,6 +81,59 @@ def transformer(graph, count):
     return value, ["N", "S", 4]
 
 
+def windows(graph, count):
+    """Attention in windows as exporters write it: every number a node, ranges of indices and what assigns to a part of a tensor."""
+    node, random = graph.node, np.random.default_rng(0)
+    weight = lambda: graph.constant(random.standard_normal((8, 8)).astype(np.float32))
+    number = lambda value: node("Constant", [], value=numpy_helper.from_array(np.array(value, np.int64)))
+    one = lambda value: node("Unsqueeze", [value, number([0])])
+    size = lambda value, axis: node("Gather", [node("Shape", [value]), number(axis)])
+    whole = np.iinfo(np.int64).max
+
+    def cut(value, axis, start, end):
+        return node("Slice", [value, number([start]), number([end]), number([axis]), number([1])])
+
+    def stretched(value, sizes):
+        # As PyTorch's `expand` is written: sizes of -1 stay what they are.
+        ones = node("ConstantOfShape", [node("Shape", [sizes])], value=numpy_helper.from_array(np.ones(1, np.int64)))
+        kept = node("Equal", [sizes, node("Mul", [ones, number(-1)])])
+        return node("Expand", [value, node("Where", [kept, ones, sizes])])
+
+    def assigned(target, part):
+        """`target[:, :-1, :, 4:] = part`"""
+        places = []
+        for axis, (start, end) in enumerate([(0, whole), (0, -1), (0, whole), (4, whole)]):
+            index = node("Range", [number(0), node("Cast", [size(target, axis)], to=TensorProto.INT64), number(1)])
+            if (start, end) != (0, whole):
+                index = cut(index, 0, start, end)
+            places.append(node("Reshape", [index, number([-1] + [1] * (3 - axis))]) if axis < 3 else index)
+        spread = node("Add", [node("Add", [node("Add", places[:2]), places[2]]), places[3]])
+        sizes = node("Shape", [spread])
+        indices = [node("Unsqueeze", [stretched(place, sizes), number([-1])]) for place in places]
+        part = node("Expand", [part, node("Shape", [cut(cut(target, 1, 0, -1), 3, 4, whole)])])
+        return node("ScatterND", [target, node("Concat", indices, axis=-1), node("Reshape", [part, sizes])])
+
+    value = "x"
+    while len(graph.nodes) + 164 <= count or not graph.nodes:
+        batch, length = size(value, 0), size(value, 1)
+        chunks = node("Div", [length, number(4)])
+
+        def in_windows(value):
+            sizes = [one(batch), one(chunks), number([4]), number([8])]
+            return node("Reshape", [value, node("Concat", sizes, axis=0)])
+
+        q, k, v = (in_windows(node("MatMul", [value, weight()])) for _ in range(3))
+        shares = node("MatMul", [q, node("Transpose", [k], perm=[0, 1, 3, 2])])
+        more = node("Add", [chunks, number(1)])
+        sizes = node("Concat", [one(batch), one(more), number([4]), number([8])], axis=0)
+        band = assigned(node("ConstantOfShape", [sizes]), shares)
+        shares = node("Softmax", [cut(cut(band, 1, 0, -1), 3, 4, whole)], axis=-1)
+        sizes = node("Concat", [one(batch), one(length), number([8])], axis=0)
+        mixed = node("Reshape", [node("MatMul", [shares, v]), sizes])
+        value = node("Add", [node("MatMul", [mixed, weight()]), value])
+    return value, ["N", "S", 8]
+
+
 def write(make, count):
     graph = Graph()
     value, shape = make(graph, count)
@@ -101,7 +154,7 @@ def seconds(binary, path):
 
 
 print(f"{'':14}{'nodes':>9}" + "".join(f"{'seconds':>10}{'µs a node':>11}" for _ in binaries) + "     ratio" * (len(binaries) - 1))
-for make in (chain, transformer):
+for make in (chain, transformer, windows):
     for size in sizes:
         path, nodes = write(make, size)
         if not binaries:

@@ -36,7 +36,7 @@ pub mod traits;
 
 use engine::{context, declared, event, interpret, outcome, registry, walk};
 use movement::pieces;
-use shared::{broadcast, join, lane, window};
+use shared::{broadcast, join, lane, vector, window};
 #[cfg(test)]
 use testing::{bodies, single};
 

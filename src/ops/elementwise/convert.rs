@@ -25,6 +25,7 @@ use half::{bf16, f16};
 
 use super::kernel::computed;
 use crate::ops::Decline;
+use crate::ops::vector::vectorized;
 use crate::tensor::smallfloat::{self, Format, RoundMode};
 use crate::tensor::{Bool, Codes, DType, Element, Number, Tensor, pack};
 
@@ -55,7 +56,7 @@ pub(super) fn convert(tensor: &Tensor, to: DType, rounding: Rounding) -> Result<
     if from == DType::String {
         return parse_elements(tensor, to);
     }
-    let source = BlockReader { tensor, dtype: from };
+    let source = BlockReader::of(tensor);
     let Rounding { saturate, mode } = rounding;
     match to {
         DType::Int8 => source.to_integers::<i8>(),
@@ -174,11 +175,12 @@ trait Whole: Number {
 /// The conversions are chosen so that the compiler can make several at a time: comparisons with numbers that are exact in both types, and a
 /// conversion that does not fail.
 macro_rules! whole {
-    ($($type:ident by $wide:ident, $low:expr, $end:expr;)*) => {
+    ($($type:ident by $wide:ident, $whole:path, $low:expr, $end:expr;)*) => {
         $(impl Whole for $type {
+            #[inline(always)]
             fn of_f32(value: f32) -> Option<Self> {
                 let (low, end): (f64, f64) = ($low, $end);
-                (value > low as f32 && value < end as f32).then_some(value as $wide as $type)
+                (value > low as f32 && value < end as f32).then_some($whole(value) as $type)
             }
             fn of_f64(value: f64) -> Option<Self> {
                 let (low, end): (f64, f64) = ($low, $end);
@@ -193,13 +195,31 @@ const fn below(least: i32) -> f64 {
     least as f64 - 1.0
 }
 
+/// A number of at most 17 bits, truncated. The language's own conversion looks at every number whether it fits, one at a time.
+#[inline(always)]
+fn truncated(value: f32) -> u32 {
+    // Adding 1.5·2²³ leaves the nearest integer in the low bits; it is one too far where that is further from zero.
+    const SHIFT: f32 = 12_582_912.0;
+    let shifted = value + SHIFT;
+    let nearest = shifted - SHIFT;
+    let above = (nearest > value) & (value > 0.0);
+    let below = (nearest < value) & (value < 0.0);
+    shifted.to_bits().wrapping_sub(u32::from(above)).wrapping_add(u32::from(below))
+}
+
 whole! {
-    i8 by i32, below(i8::MIN as i32), 128.0;
-    i16 by i32, below(i16::MIN as i32), 32_768.0;
-    u8 by i32, below(0), 256.0;
-    u16 by i32, below(0), 65_536.0;
-    u32 by u32, below(0), 4_294_967_296.0;
-    u64 by u64, below(0), 18_446_744_073_709_551_616.0;
+    i8 by i32, truncated, below(i8::MIN as i32), 128.0;
+    i16 by i32, truncated, below(i16::MIN as i32), 32_768.0;
+    u8 by i32, truncated, below(0), 256.0;
+    u16 by i32, truncated, below(0), 65_536.0;
+    u32 by u32, u64_of, below(0), 4_294_967_296.0;
+    u64 by u64, u64_of, below(0), 18_446_744_073_709_551_616.0;
+}
+
+/// A number that is not negative, truncated.
+#[inline(always)]
+fn u64_of(value: f32) -> u64 {
+    value as u64
 }
 
 macro_rules! whole_or_least {
@@ -228,9 +248,18 @@ fn low_bits(value: f64) -> Option<u8> {
 struct BlockReader<'a> {
     tensor: &'a Tensor,
     dtype: DType,
+    /// The payload itself, where it is of `f32` and lies so that it can be lent.
+    floats: Option<&'a [f32]>,
 }
 
-impl BlockReader<'_> {
+impl<'a> BlockReader<'a> {
+    fn of(tensor: &'a Tensor) -> Self {
+        let dtype = tensor.dtype();
+        let as_is = dtype == DType::Float && cfg!(target_endian = "little");
+        let floats = if as_is { bytemuck::try_cast_slice(tensor.bytes()).ok() } else { None };
+        BlockReader { tensor, dtype, floats }
+    }
+
     fn to_integers<T: Whole>(&self) -> Result<Tensor, Decline> {
         self.convert(&|x| Some(T::from_i64(x.0)), &T::of_f32, &T::of_f64)
     }
@@ -241,8 +270,7 @@ impl BlockReader<'_> {
         let halves = computed(self.tensor.len(), &|start, out: &mut [f16]| {
             let mut buffer = [0f32; BLOCK];
             for (block, out) in out.chunks_mut(BLOCK).enumerate() {
-                self.read_floats(start + block * BLOCK, out.len(), &table, &mut buffer);
-                out.convert_from_f32_slice(buffer.get(..out.len()).unwrap_or_default());
+                out.convert_from_f32_slice(self.floats(start + block * BLOCK, out.len(), &table, &mut buffer));
             }
         });
         Ok(Tensor::from_vec(self.tensor.shape(), halves)?)
@@ -284,6 +312,7 @@ impl BlockReader<'_> {
         let table = self.table();
         let values = computed(self.tensor.len(), &|start, out: &mut [T]| {
             let mut good = true;
+            let mut floats = [0f32; BLOCK];
             for (block, out) in out.chunks_mut(BLOCK).enumerate() {
                 let start = start + block * BLOCK;
                 if self.dtype == DType::Double {
@@ -291,9 +320,11 @@ impl BlockReader<'_> {
                     self.read_doubles(start, &mut buffer);
                     good &= write(&buffer, out, double);
                 } else if self.dtype.is_float() {
-                    let mut buffer = [0f32; BLOCK];
-                    self.read_floats(start, out.len(), &table, &mut buffer);
-                    good &= write(&buffer, out, float);
+                    let floats = self.floats(start, out.len(), &table, &mut floats);
+                    good &= vectorized(
+                        #[inline(always)]
+                        || write(floats, out, float),
+                    );
                 } else {
                     let mut buffer = [0i64; BLOCK];
                     self.read_integers(start, out.len(), &mut buffer);
@@ -324,6 +355,15 @@ impl BlockReader<'_> {
         for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<WIDTH>().0) {
             *out = each(*bytes);
         }
+    }
+
+    /// `len` elements from `start` on, a block at most.
+    fn floats<'b>(&'b self, start: usize, len: usize, table: &[f32], buffer: &'b mut [f32; BLOCK]) -> &'b [f32] {
+        if let Some(floats) = self.floats {
+            return floats.get(start..start + len).unwrap_or_default();
+        }
+        self.read_floats(start, len, table, buffer);
+        buffer.get(..len).unwrap_or_default()
     }
 
     fn read_doubles(&self, start: usize, out: &mut [f64]) {
@@ -379,6 +419,7 @@ impl BlockReader<'_> {
 }
 
 /// Converts a block; whether every element had a counterpart.
+#[inline(always)]
 fn write<S: Copy, T: Element>(block: &[S], out: &mut [T], each: &impl Fn(S) -> Option<T>) -> bool {
     let mut good = true;
     for (out, &value) in out.iter_mut().zip(block) {

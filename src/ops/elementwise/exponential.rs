@@ -4,6 +4,7 @@
 //! good to 10⁻¹¹, so that what is left after rounding to binary32 is off by half a unit in the last place and 10⁻⁴ of one.
 
 /// A multiple of ln 2, and what is left of `x`: `x = k · ln 2 + rest`, `|rest| ≤ ln 2 / 2`; 2ᵏ in place of `k`.
+#[inline(always)]
 fn reduced(x: f64) -> (f64, f64) {
     // Adding 1.5·2⁵² leaves the nearest integer in the low bits.
     const SHIFT: f64 = 6_755_399_441_055_744.0;
@@ -14,6 +15,7 @@ fn reduced(x: f64) -> (f64, f64) {
 }
 
 /// `eˣ − 1` for `|x| ≤ ln 2 / 2`: the series up to `x⁹ / 9!`.
+#[inline(always)]
 fn near_zero(x: f64) -> f64 {
     const TERMS: [f64; 9] =
         [1.0 / 362_880.0, 1.0 / 40_320.0, 1.0 / 5_040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0];
@@ -21,12 +23,14 @@ fn near_zero(x: f64) -> f64 {
 }
 
 /// `eˣ`. Beyond ±200, where no binary32 number is left, as at ±200.
+#[inline(always)]
 pub(in crate::ops) fn exp(x: f64) -> f64 {
     let (power, rest) = reduced(x.clamp(-200.0, 200.0));
     power + power * near_zero(rest)
 }
 
 /// `tanh x`: `(e²ˣ − 1) / (e²ˣ + 1)`, with the numerator exact near 0.
+#[inline(always)]
 pub(super) fn tanh(x: f64) -> f64 {
     let (power, rest) = reduced((2.0 * x).clamp(-80.0, 80.0));
     let less_one = power * near_zero(rest) + (power - 1.0);
@@ -35,6 +39,7 @@ pub(super) fn tanh(x: f64) -> f64 {
 }
 
 /// `1 / (1 + e⁻ˣ)`.
+#[inline(always)]
 pub(super) fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + exp(-x))
 }

@@ -1,14 +1,15 @@
 //! The matrix product `C += A·B`, blocked for the caches.
 //!
 //! Every element of `C` sums its terms in the order of `k`, in blocks of [`KC`], whatever the number of threads and
-//! whatever the processor: results are the same everywhere. That, and staying within safe code, is worth the factor two
-//! to three to kernels that ask the processor for fused multiplication.
+//! whatever the processor: results are the same everywhere. Nothing is multiplied and added at once, which not every processor
+//! can, and which those that can round otherwise.
 #![allow(clippy::indexing_slicing, reason = "blocks are cut from buffers made for the largest of them")]
 
 use rayon::prelude::*;
 
 use crate::ops::Decline;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
+use crate::ops::vector::{has_wide_vectors, vectorized};
 use crate::tensor::{DType, Tensor};
 
 /// Terms of one partial sum.
@@ -19,8 +20,10 @@ const MC: usize = 96;
 const NC: usize = 2048;
 /// Rows of the micro-kernel.
 const MR: usize = 6;
-/// Columns of the micro-kernel.
+/// Columns of the micro-kernel: the sums of all its rows fit the registers.
 const NR: usize = 8;
+/// As [`NR`], of elements of 32 bits where vectors are wide.
+const WIDE: usize = 16;
 /// Fewer multiplications than this are not worth another thread.
 const PARALLEL: usize = 1 << 18;
 
@@ -74,7 +77,7 @@ pub(in crate::ops) fn settled(terms: usize, operands: [&Tensor; 2], result: Tens
         _ => return Ok(result),
     };
     let is_finite = |tensor: &Tensor| -> Result<bool, Decline> {
-        in_lane!(tensor.dtype(), T => Ok(read::<T>(tensor)?.iter().all(|value| Lane::to_f64(*value).is_finite())))
+        in_lane!(tensor.dtype(), T => Ok(read::<T>(tensor)?.chunks(1024).all(all_finite)))
     };
     if is_finite(&result)? {
         return Ok(result);
@@ -118,6 +121,11 @@ pub(in crate::ops) fn stays_finite(terms: usize, operands: &[&Tensor]) -> Result
     if bound <= most { Ok(()) } else { Err(Decline::unsupported("kernels overflow on the way to the result")) }
 }
 
+/// Whether all of some numbers are finite. It looks at all of them, so that it can look at several at once.
+fn all_finite<T: Lane>(values: &[T]) -> bool {
+    values.iter().fold(true, |finite, &value| finite & Lane::to_f64(value).is_finite())
+}
+
 /// Adds `A·B` to `c`, which is `m × n`, row-major. `A` is `m × k`, `B` is `k × n`.
 pub(in crate::ops) fn multiply_add<T: Ring>(
     m: usize,
@@ -133,24 +141,38 @@ pub(in crate::ops) fn multiply_add<T: Ring>(
     if m < MR && b.column == 1 {
         return by_rows(k, n, a, b, c);
     }
+    if size_of::<T>() <= 4 && has_wide_vectors() {
+        by_blocks::<T, WIDE>((m, k, n), a, b, c);
+    } else {
+        by_blocks::<T, NR>((m, k, n), a, b, c);
+    }
+}
+
+/// As [`multiply_add`], with a micro-kernel of `N` columns.
+fn by_blocks<T: Ring, const N: usize>(
+    (m, k, n): (usize, usize, usize),
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    c: &mut [T],
+) {
     let many = m.saturating_mul(k).saturating_mul(n) > PARALLEL && m > MC.min(4 * MR);
     // With fewer rows than blocks for all threads, smaller blocks.
     let threads = if many { rayon::current_num_threads().max(1) } else { 1 };
     let rows = MC.min(m.div_ceil(threads).next_multiple_of(MR));
-    let mut packed_b = vec![T::default(); KC.min(k) * NC.min(n.next_multiple_of(NR))];
+    let mut packed_b = vec![T::default(); KC.min(k) * NC.min(n.next_multiple_of(N))];
     for j0 in (0..n).step_by(NC) {
         let width = NC.min(n - j0);
         for k0 in (0..k).step_by(KC) {
             let depth = KC.min(k - k0);
-            let panels = &mut packed_b[..depth * width.next_multiple_of(NR)];
-            pack_columns(b, k0, depth, j0, width, panels);
+            let panels = &mut packed_b[..depth * width.next_multiple_of(N)];
+            pack_columns::<T, N>(b, k0, depth, j0, width, panels);
             let panels = &*panels;
             let block = |(at, c): (usize, &mut [T])| {
                 let i0 = at * rows;
                 let height = rows.min(m - i0);
                 let mut packed_a = vec![T::default(); depth * height.next_multiple_of(MR)];
                 pack_rows(a, i0, height, k0, depth, &mut packed_a);
-                multiply_block(depth, &packed_a, panels, n, j0, width, c);
+                multiply_block::<T, N>(depth, &packed_a, panels, n, j0, width, c);
             };
             if many {
                 c.par_chunks_mut(rows * n).enumerate().for_each(block);
@@ -182,12 +204,25 @@ fn by_rows<T: Ring>(k: usize, n: usize, a: Matrix<'_, T>, b: Matrix<'_, T>, c: &
     }
 }
 
-/// Packs a block of `B` in panels of [`NR`] columns, each row by row; missing columns are 0.
-fn pack_columns<T: Ring>(b: Matrix<'_, T>, k0: usize, depth: usize, j0: usize, width: usize, panels: &mut [T]) {
-    for (at, panel) in panels.chunks_exact_mut(depth * NR).enumerate() {
-        let j = j0 + at * NR;
-        let columns = NR.min(j0 + width - j);
-        for (kk, row) in panel.chunks_exact_mut(NR).enumerate() {
+/// Packs a block of `B` in panels of `N` columns, each row by row; missing columns are 0.
+fn pack_columns<T: Ring, const N: usize>(
+    b: Matrix<'_, T>,
+    k0: usize,
+    depth: usize,
+    j0: usize,
+    width: usize,
+    panels: &mut [T],
+) {
+    for (at, panel) in panels.chunks_exact_mut(depth * N).enumerate() {
+        let j = j0 + at * N;
+        let columns = N.min(j0 + width - j);
+        for (kk, row) in panel.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+            if let Some(found) = b.along_row(k0 + kk, j, N).and_then(|found| found.first_chunk::<N>())
+                && columns == N
+            {
+                *row = *found;
+                continue;
+            }
             match b.along_row(k0 + kk, j, columns) {
                 Some(found) => row[..columns].copy_from_slice(found),
                 None => row[..columns].iter_mut().enumerate().for_each(|(x, to)| *to = b.at(k0 + kk, j + x)),
@@ -202,16 +237,21 @@ fn pack_rows<T: Ring>(a: Matrix<'_, T>, i0: usize, height: usize, k0: usize, dep
     for (at, panel) in panels.chunks_exact_mut(depth * MR).enumerate() {
         let i = i0 + at * MR;
         let rows = MR.min(i0 + height - i);
-        for (kk, column) in panel.chunks_exact_mut(MR).enumerate() {
-            for (x, to) in column.iter_mut().enumerate() {
-                *to = if x < rows { a.at(i + x, k0 + kk) } else { T::default() };
+        let (columns, _) = panel.as_chunks_mut::<MR>();
+        if rows < MR {
+            columns.iter_mut().for_each(|column| *column = [T::default(); MR]);
+        }
+        for x in 0..rows {
+            match a.along_row(i + x, k0, depth) {
+                Some(row) => columns.iter_mut().zip(row).for_each(|(column, &element)| column[x] = element),
+                None => columns.iter_mut().enumerate().for_each(|(kk, column)| column[x] = a.at(i + x, k0 + kk)),
             }
         }
     }
 }
 
 /// One block of rows of `C`, which has `n` columns: adds the packed product to columns `j0 .. j0 + width`.
-fn multiply_block<T: Ring>(
+fn multiply_block<T: Ring, const N: usize>(
     depth: usize,
     packed_a: &[T],
     packed_b: &[T],
@@ -220,11 +260,11 @@ fn multiply_block<T: Ring>(
     width: usize,
     c: &mut [T],
 ) {
-    for (at, b) in packed_b.chunks_exact(depth * NR).enumerate() {
-        let j = at * NR;
-        let columns = NR.min(width - j);
+    for (at, b) in packed_b.chunks_exact(depth * N).enumerate() {
+        let j = at * N;
+        let columns = N.min(width - j);
         for (a, c) in packed_a.chunks_exact(depth * MR).zip(c.chunks_mut(MR * n)) {
-            let sums = kernel(a, b);
+            let sums = kernel::<T, N>(a, b);
             for (c, sums) in c.chunks_mut(n).zip(&sums) {
                 c[j0 + j..][..columns].iter_mut().zip(sums).for_each(|(c, &sum)| *c = c.plus(sum));
             }
@@ -232,30 +272,33 @@ fn multiply_block<T: Ring>(
     }
 }
 
-/// The product of a panel of rows and a panel of columns. The sums fit the registers, those of wide types in two parts.
+/// The product of a panel of rows and a panel of columns. Where the sums do not fit the registers, they are made in two parts.
 #[inline(never)]
-fn kernel<T: Ring>(a: &[T], b: &[T]) -> [[T; NR]; MR] {
+fn kernel<T: Ring, const N: usize>(a: &[T], b: &[T]) -> [[T; N]; MR] {
     const HALF: usize = NR / 2;
-    if size_of::<T>() <= 4 {
-        return kernel_part::<T, NR>(a, b, 0);
+    if size_of::<T>() <= 4 || has_wide_vectors() {
+        return vectorized(
+            #[inline(always)]
+            || kernel_part::<T, N, N>(a, b, 0),
+        );
     }
-    let mut sums = [[T::default(); NR]; MR];
-    for at in [0, HALF] {
-        for (sums, part) in sums.iter_mut().zip(kernel_part::<T, HALF>(a, b, at)) {
+    let mut sums = [[T::default(); N]; MR];
+    for at in (0..N).step_by(HALF) {
+        for (sums, part) in sums.iter_mut().zip(kernel_part::<T, N, HALF>(a, b, at)) {
             sums[at..][..HALF].copy_from_slice(&part);
         }
     }
     sums
 }
 
-/// Columns `at .. at + N` of the product of two panels.
+/// Columns `at .. at + PART` of the product of two panels, of which the second has `N`.
 #[inline(always)]
-fn kernel_part<T: Ring, const N: usize>(a: &[T], b: &[T], at: usize) -> [[T; N]; MR] {
-    let mut sums = [[T::default(); N]; MR];
+fn kernel_part<T: Ring, const N: usize, const PART: usize>(a: &[T], b: &[T], at: usize) -> [[T; PART]; MR] {
+    let mut sums = [[T::default(); PART]; MR];
     let (a, _) = a.as_chunks::<MR>();
-    let (b, _) = b.as_chunks::<NR>();
+    let (b, _) = b.as_chunks::<N>();
     for (a, b) in a.iter().zip(b) {
-        let Some(b) = b[at..].first_chunk::<N>() else { break };
+        let Some(b) = b[at..].first_chunk::<PART>() else { break };
         for (sums, &a) in sums.iter_mut().zip(a) {
             for (sum, &b) in sums.iter_mut().zip(b) {
                 *sum = sum.accumulate(a, b);
@@ -269,11 +312,11 @@ fn kernel_part<T: Ring, const N: usize>(a: &[T], b: &[T], at: usize) -> [[T; N];
 mod tests {
     use super::*;
 
-    fn naive(m: usize, k: usize, n: usize, a: Matrix<'_, u64>, b: Matrix<'_, u64>) -> Vec<u64> {
-        let mut c = vec![0u64; m * n];
+    fn naive<T: Ring>(m: usize, k: usize, n: usize, a: Matrix<'_, T>, b: Matrix<'_, T>) -> Vec<T> {
+        let mut c = vec![T::default(); m * n];
         for i in 0..m {
             for j in 0..n {
-                c[i * n + j] = (0..k).fold(0, |sum, kk| sum.accumulate(a.at(i, kk), b.at(kk, j)));
+                c[i * n + j] = (0..k).fold(T::default(), |sum, kk| sum.accumulate(a.at(i, kk), b.at(kk, j)));
             }
         }
         c
@@ -282,15 +325,38 @@ mod tests {
     #[test]
     fn every_layout_and_remainder_gives_the_plain_sums() {
         let numbers: Vec<u64> = (0..40_000u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        plain_sums(&numbers);
+        plain_sums(&numbers.iter().map(|&number| (number >> 32) as u32).collect::<Vec<_>>());
+    }
+
+    fn plain_sums<T: Ring>(numbers: &[T]) {
         for (m, k, n) in [(1, 1, 1), (1, 300, 9), (5, 3, 1100), (6, 8, 8), (7, 257, 17), (100, 30, 31), (3, 0, 2)] {
-            let layouts = |rows, columns| [Matrix::dense(&numbers, columns), Matrix::transposed(&numbers, rows)];
+            let layouts = |rows, columns| [Matrix::dense(numbers, columns), Matrix::transposed(numbers, rows)];
             for a in layouts(m, k) {
                 for b in layouts(k, n) {
-                    let mut c = vec![0; m * n];
+                    let mut c = vec![T::default(); m * n];
                     multiply_add(m, k, n, a, b, &mut c);
                     assert!(c == naive(m, k, n, a, b), "{m} × {k} × {n}");
                 }
             }
+        }
+    }
+
+    /// In the last bit as well, whichever micro-kernel the processor has.
+    #[test]
+    fn sums_are_those_of_blocks_of_terms() {
+        let numbers: Vec<f32> = (0..40_000).map(|at| ((at * 7919) % 1009) as f32 / 997.0 - 0.5).collect();
+        let (m, k, n) = (13, 600, 37);
+        let (a, b) = (Matrix::dense(&numbers, k), Matrix::dense(&numbers, n));
+        let mut c = vec![0.0f32; m * n];
+        multiply_add(m, k, n, a, b, &mut c);
+        for (i, j) in [(0, 0), (12, 36), (7, 19)] {
+            let block = |from: usize| {
+                let terms = from..k.min(from + KC);
+                terms.fold(0.0f32, |sum, kk| sum + numbers[i * k + kk] * numbers[kk * n + j])
+            };
+            let expected = (0..k).step_by(KC).fold(0.0f32, |sum, from| sum + block(from));
+            assert_eq!(c[i * n + j].to_bits(), expected.to_bits());
         }
     }
 

@@ -11,6 +11,8 @@
 //! computed, because runtimes differ: SAME with dilations or with windows that need not reach the end, NaN in MaxPool and windows whose maximum is −∞, windows with
 //! nothing but padding.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
@@ -19,6 +21,7 @@ use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::linear::stays_finite;
 use crate::ops::traits::Traits;
+use crate::ops::vector::Stored;
 use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor, product};
@@ -144,10 +147,10 @@ impl Pooling {
     }
 
     /// One result for each window: `reduce` gets the channel's number, its elements, and what the window covers on each axis.
-    fn each<T: Lane, R: Send + Default + Clone>(
+    fn each<E: Sync, R: Send + Default + Clone>(
         &self,
-        x: &[T],
-        reduce: impl Fn(usize, &[T], &[Span]) -> R + Sync,
+        x: &[E],
+        reduce: impl Fn(usize, &[E], &[Span]) -> R + Sync,
     ) -> Vec<R> {
         let mut results = vec![R::default(); product(&self.shape).unwrap_or(0)];
         if results.is_empty() {
@@ -158,33 +161,75 @@ impl Pooling {
             let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, self.spans.len());
             let mut spans: SmallVec<[Span; 4]> = SmallVec::from_elem(Span::default(), self.spans.len());
             for result in results {
-                for ((span, spans), &at) in spans.iter_mut().zip(&self.spans).zip(&index) {
-                    *span = spans.get(at).copied().unwrap_or_default();
-                }
+                covered(&self.spans, &index, &mut spans);
                 *result = reduce(channel, elements, &spans);
-                for (at, spans) in index.iter_mut().zip(&self.spans).rev() {
-                    *at += 1;
-                    if *at < spans.len() {
-                        break;
-                    }
-                    *at = 0;
-                }
+                advance(&mut index, &self.spans);
             }
         });
         results
     }
 
+    /// The largest element of each window, for all windows of a row at a time; of equals the first in the order of
+    /// [`each_element`](Self::each_element). `None` where the windows are too long on the last axis for that to pay.
+    ///
+    /// # Errors
+    /// An element is NaN.
+    fn largest<E: Copy + Sync, T: Lane>(
+        &self,
+        x: &[E],
+        read: impl Fn(E) -> T + Sync,
+    ) -> Result<Option<Vec<T>>, Decline> {
+        /// Most taps on the last axis.
+        const MOST: usize = 64;
+        let (Some(last), Some((_, outer))) = (self.axes.last(), self.spans.split_last()) else { return Ok(None) };
+        if last.kernel > MOST {
+            return Ok(None);
+        }
+        // For each tap the places that have it, and the element of the row that it lies on at the first of them.
+        let taps = (0..last.kernel).filter_map(|tap| {
+            let places = last.places_on_elements(tap);
+            let first = last.element(places.start, tap).filter(|_| !places.is_empty())?;
+            Some((places, first))
+        });
+        let taps: Vec<(Range<usize>, usize)> = taps.collect();
+        let mut results = vec![T::of(f64::NEG_INFINITY); product(&self.shape).unwrap_or(0)];
+        let channels = results.par_chunks_exact_mut(self.places.max(1)).zip(x.par_chunks_exact(self.elements.max(1)));
+        channels.try_for_each(|(results, elements)| -> Result<(), Decline> {
+            all_numbers(elements, &read)?;
+            let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, outer.len());
+            let mut spans: SmallVec<[Span; 4]> = SmallVec::from_elem(Span::default(), outer.len());
+            for row in results.chunks_exact_mut(last.places) {
+                covered(outer, &index, &mut spans);
+                self.each_row(&spans, |start| {
+                    let elements = elements.get(start..).unwrap_or_default();
+                    for (places, first) in &taps {
+                        if let (Some(row), Some(from)) = (row.get_mut(places.clone()), elements.get(*first..)) {
+                            raise(row, from, last.stride, &read);
+                        }
+                    }
+                });
+                advance(&mut index, outer);
+            }
+            Ok(())
+        })?;
+        Ok(Some(results))
+    }
+
     /// Calls `visit` with the place of each element a window covers among the channel's, in order.
     fn each_element(&self, spans: &[Span], mut visit: impl FnMut(usize)) {
-        let (Some((last, outer)), Some(size)) = (spans.split_last(), self.axes.last().map(|axis| axis.size)) else {
-            return;
-        };
+        if let Some((last, outer)) = spans.split_last() {
+            self.each_row(outer, |row| (0..last.count).for_each(|at| visit(row + last.first + at * last.step)));
+        }
+    }
+
+    /// Calls `visit` with the place where each row of elements begins that a window covers on the axes before the last, in order.
+    fn each_row(&self, outer: &[Span], mut visit: impl FnMut(usize)) {
+        let Some(size) = self.axes.last().map(|axis| axis.size) else { return };
         let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, outer.len());
         loop {
             let rows = outer.iter().zip(&self.axes).zip(&index);
             let row = rows.fold(0, |row, ((span, axis), &at)| row * axis.size + span.first + at * span.step);
-            let start = row * size + last.first;
-            (0..last.count).for_each(|at| visit(start + at * last.step));
+            visit(row * size);
             let wheel = index.iter_mut().zip(outer).rev().find_map(|(at, span)| {
                 *at += 1;
                 if *at < span.count {
@@ -211,55 +256,113 @@ impl Pooling {
     }
 }
 
+/// What the place with this index covers on each axis.
+fn covered(axes: &[Vec<Span>], index: &[usize], spans: &mut [Span]) {
+    for ((span, axis), &at) in spans.iter_mut().zip(axes).zip(index) {
+        *span = axis.get(at).copied().unwrap_or_default();
+    }
+}
+
+/// Goes on to the next place.
+fn advance(index: &mut [usize], axes: &[Vec<Span>]) {
+    for (at, spans) in index.iter_mut().zip(axes).rev() {
+        *at += 1;
+        if *at < spans.len() {
+            break;
+        }
+        *at = 0;
+    }
+}
+
+/// Raises each number to the one `step` further on than for the number before, where that is larger.
+#[inline(always)]
+fn raise<E: Copy, T: Lane>(most: &mut [T], from: &[E], step: usize, read: &impl Fn(E) -> T) {
+    let raise = |most: &mut T, x: E| {
+        let x = read(x);
+        *most = if x > *most { x } else { *most };
+    };
+    match step {
+        1 => most.iter_mut().zip(from).for_each(|(most, &x)| raise(most, x)),
+        2 => {
+            let (pairs, rest) = from.as_chunks::<2>();
+            most.iter_mut().zip(pairs).for_each(|(most, &[x, _])| raise(most, x));
+            if let (Some(most), &[x]) = (most.get_mut(pairs.len()), rest) {
+                raise(most, x);
+            }
+        }
+        _ => most.iter_mut().zip(from.iter().step_by(step)).for_each(|(most, &x)| raise(most, x)),
+    }
+}
+
+/// # Errors
+/// An element is NaN.
+fn all_numbers<E: Copy, T: Lane>(values: &[E], read: impl Fn(E) -> T) -> Result<(), Decline> {
+    // All of a part are looked at, so that several are at once.
+    let any = |values: &[E]| values.iter().fold(false, |any, &value| any | read(value).to_f64().is_nan());
+    if values.chunks(1024).any(any) {
+        return Err(Decline::unsupported("runtimes differ on the maximum of NaN"));
+    }
+    Ok(())
+}
+
 fn eval_max(cx: &mut EvalCx<'_>) -> EvalResult {
     let x = cx.tensor(0)?;
     match x.dtype() {
         // Integers of 8 bits are exact in binary32.
         DType::Int8 | DType::Uint8 => {
             let wide: Vec<f32> = x.to_i64s().unwrap_or_default().into_iter().map(|value| value as f32).collect();
-            max(cx, x, &wide)
+            max(cx, x, &wide, |x| x)
         }
-        dtype => in_lane!(dtype, T => max::<T>(cx, x, &read::<T>(x)?)),
+        DType::Float => max(cx, x, f32::stored(x).unwrap_or_default(), f32::of_bytes),
+        dtype => in_lane!(dtype, T => max::<T, T>(cx, x, &read::<T>(x)?, |x| x)),
     }
 }
 
-fn max<T: Lane>(cx: &EvalCx<'_>, x: &Tensor, values: &[T]) -> EvalResult {
-    if values.iter().any(|value| value.to_f64().is_nan()) {
-        return Err(Decline::unsupported("runtimes differ on the maximum of NaN"));
-    }
+/// Elements are read by `read`.
+fn max<E: Copy + Sync, T: Lane>(cx: &EvalCx<'_>, x: &Tensor, values: &[E], read: impl Fn(E) -> T + Sync) -> EvalResult {
     let pooling = Pooling::new(cx, x, x.dtype())?;
     let by_column = cx.attr_int("storage_order")?.unwrap_or(0) != 0;
     let wanted = cx.has_output(1);
     if wanted {
         cx.claim(DType::Int64, &pooling.shape)?;
     }
-    let found = pooling.each(values, |_, elements, spans| {
-        let mut best: Option<(T, usize)> = None;
-        pooling.each_element(spans, |at| {
-            if let Some(&value) = elements.get(at)
-                && best.is_none_or(|(most, _)| value > most)
-            {
-                best = Some((value, at));
-            }
-        });
-        best.unwrap_or_default()
-    });
-    if found.iter().any(|(most, _)| most.to_f64() == f64::NEG_INFINITY) {
+    let largest = if wanted { None } else { pooling.largest(values, &read)? };
+    let (most, places) = match largest {
+        Some(most) => (most, Vec::new()),
+        None => {
+            all_numbers(values, &read)?;
+            let found = pooling.each(values, |_, elements, spans| {
+                let mut best: Option<(T, usize)> = None;
+                pooling.each_element(spans, |at| {
+                    if let Some(value) = elements.get(at).map(|&element| read(element))
+                        && best.is_none_or(|(most, _)| value > most)
+                    {
+                        best = Some((value, at));
+                    }
+                });
+                best.unwrap_or_default()
+            });
+            found.into_iter().unzip()
+        }
+    };
+    if most.iter().any(|most| most.to_f64() == f64::NEG_INFINITY) {
         return Err(Decline::unsupported("runtimes differ on a maximum of −∞"));
     }
-    let mut results = Vec::new();
-    let most = found.iter().map(|&(most, _)| most);
-    results.push(match x.dtype() {
-        DType::Int8 => Tensor::from_vec(&pooling.shape, most.map(|value| value.to_f64() as i8).collect())?,
-        DType::Uint8 => Tensor::from_vec(&pooling.shape, most.map(|value| value.to_f64() as u8).collect())?,
-        dtype => T::write(dtype, &pooling.shape, most.collect())?,
-    });
+    let mut results = vec![match x.dtype() {
+        DType::Int8 => {
+            Tensor::from_vec(&pooling.shape, most.iter().map(|value| value.to_f64() as i8).collect::<Vec<i8>>())?
+        }
+        DType::Uint8 => {
+            Tensor::from_vec(&pooling.shape, most.iter().map(|value| value.to_f64() as u8).collect::<Vec<u8>>())?
+        }
+        dtype => T::write(dtype, &pooling.shape, most)?,
+    }];
     if wanted {
-        let number = |(at, &(_, element)): (usize, &(T, usize))| {
+        let number = |(at, &element): (usize, &usize)| {
             let own = if by_column { pooling.column_major(element) } else { element };
             (at / pooling.places * pooling.elements + own) as i64
         };
-        results.push(Tensor::from_vec(&pooling.shape, found.iter().enumerate().map(number).collect::<Vec<i64>>())?);
+        results.push(Tensor::from_vec(&pooling.shape, places.iter().enumerate().map(number).collect::<Vec<i64>>())?);
     }
     Ok(results.into_iter().map(Into::into).collect())
 }
@@ -378,6 +481,26 @@ mod tests {
         );
         let ties = Single::new("MaxPool", 12).values(&[1, 1, 3], &[7.0f32; 3]).with("kernel_shape", vec![2]).output();
         assert_eq!(both(ties).1, [0, 1]);
+    }
+
+    /// Without places a row is computed at a time, with them one window after the other.
+    #[test]
+    fn rows_of_windows_give_what_single_ones_do() {
+        let numbers = |count: usize| (0..count).map(|at| ((at * 7919) % 1009) as f32 - 500.0).collect::<Vec<_>>();
+        for (shape, kernel, strides, pads, dilations) in [
+            (vec![2, 3, 9], vec![3], vec![1], vec![1, 0], vec![2]),
+            (vec![1, 2, 8, 9], vec![3, 3], vec![2, 2], vec![1, 1, 1, 1], vec![1, 1]),
+            (vec![1, 1, 7, 11], vec![2, 4], vec![1, 3], vec![0, 2, 1, 3], vec![2, 1]),
+            (vec![1, 1, 3, 70], vec![2, 65], vec![1, 1], vec![0, 0, 0, 0], vec![1, 1]),
+            (vec![1, 2, 4, 5, 6], vec![2, 2, 3], vec![1, 2, 2], vec![0, 1, 0, 1, 0, 2], vec![1, 1, 2]),
+        ] {
+            let node = || {
+                let node = Single::new("MaxPool", 12).values(&shape, &numbers(shape.iter().product()));
+                let node = node.with("kernel_shape", kernel.clone()).with("strides", strides.clone());
+                node.with("pads", pads.clone()).with("dilations", dilations.clone()).with("ceil_mode", 1)
+            };
+            assert_eq!(node().floats(), node().output().eval().unwrap()[0].to_f64s().unwrap(), "{shape:?}");
+        }
     }
 
     #[test]

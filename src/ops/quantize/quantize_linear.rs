@@ -14,6 +14,7 @@ use super::grain::{Grain, check_zero_point};
 use crate::ir::Fact;
 use crate::ops::lane::Ring;
 use crate::ops::traits::{Operands, Traits};
+use crate::ops::vector::{Stored, vectorized};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::smallfloat::{Format, decode_e8m0};
 use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16, pack};
@@ -133,14 +134,82 @@ impl Target {
 }
 
 /// The code of a quotient that is not NaN.
-#[inline]
+#[inline(always)]
 fn integer(quotient: f32, zero: f32, low: f32, high: f32) -> u16 {
     // Beyond the ends by more than any zero point nothing changes, and numbers this small round to integers when 1.5·2²³ is added: to
     // nearest, ties to even.
     const SHIFT: f32 = 12_582_912.0;
     let bounded = quotient.clamp(-131_072.0, 131_072.0);
     let rounded = (bounded + SHIFT) - SHIFT;
-    (rounded + zero).clamp(low, high) as i32 as u16
+    // Those are the low bits.
+    ((rounded + zero).clamp(low, high) + SHIFT).to_bits() as u16
+}
+
+/// The codes of elements that have scales of their own, or one for all, and zero points likewise. Whether there is one for each.
+#[inline(always)]
+fn integers<V: Copy, C>(
+    out: &mut [C],
+    values: &[V],
+    read: &impl Fn(V) -> f32,
+    (scales, zeros): (&[f32], &[f32]),
+    (low, high): (f32, f32),
+    narrow: &impl Fn(u16) -> C,
+) -> bool {
+    let mut known = true;
+    let mut code = |out: &mut C, quotient: f32, zero: f32| {
+        known &= !quotient.is_nan();
+        *out = narrow(integer(quotient, zero, low, high));
+    };
+    let values = out.iter_mut().zip(values.iter().map(|&x| read(x)));
+    match (scales, zeros) {
+        (&[scale], &[zero]) => values.for_each(|(out, x)| code(out, x / scale, zero)),
+        (scales, &[zero]) => values.zip(scales).for_each(|((out, x), scale)| code(out, x / scale, zero)),
+        (scales, zeros) => {
+            values.zip(scales.iter().zip(zeros)).for_each(|((out, x), (scale, &zero))| code(out, x / scale, zero));
+        }
+    }
+    known
+}
+
+/// A tensor of the codes of elements that `read` reads.
+fn quantized<V: Copy>(
+    (dtype, shape): (DType, &[usize]),
+    grain: &Grain,
+    values: &[V],
+    read: impl Fn(V) -> f32,
+    scales: &[f32],
+    target: (f32, f32, &[f32]),
+) -> Result<Tensor, Decline> {
+    if dtype.bits() == Some(8) {
+        let codes = all_integers(grain, values, read, scales, target, |code| code as u8).ok_or_else(uncertain)?;
+        return Ok(Tensor::from_bytes(dtype, shape, codes.into())?);
+    }
+    let codes = all_integers(grain, values, read, scales, target, |code| code).ok_or_else(uncertain)?;
+    encoded(dtype, shape, codes)
+}
+
+/// The codes of all elements, if each has one.
+fn all_integers<V: Copy, C: Copy + Default>(
+    grain: &Grain,
+    values: &[V],
+    read: impl Fn(V) -> f32,
+    scales: &[f32],
+    (low, high, zeros): (f32, f32, &[f32]),
+    narrow: impl Fn(u16) -> C,
+) -> Option<Vec<C>> {
+    let mut codes = vec![C::default(); values.len()];
+    let mut known = true;
+    grain.runs(&mut |run, first, next| {
+        let these = first..first + if next { run.len() } else { 1 };
+        let zeros = if let [_] = zeros { Some(zeros) } else { zeros.get(these.clone()) };
+        let (Some(scales), Some(zeros)) = (scales.get(these), zeros) else { return known = false };
+        let (Some(out), Some(values)) = (codes.get_mut(run.clone()), values.get(run)) else { return known = false };
+        known &= vectorized(
+            #[inline(always)]
+            || integers(out, values, &read, (scales, zeros), (low, high), &narrow),
+        );
+    });
+    known.then_some(codes)
 }
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -158,31 +227,32 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let precision = Precision::of(precision).ok_or_else(|| Decline::invalid(format!("division in {precision}")))?;
     cx.claim(dtype, x.shape())?;
     cx.budget().take_work(x.len() as u64)?;
-    let mut codes: Vec<u16> = Vec::with_capacity(x.len());
+    // What texts and runtimes do is one and the same.
+    let plain = precision == Precision::Float && scale.dtype() == x.dtype();
+    if let (Target::Integers { low, high, zeros }, true, Some(scales)) = (&target, plain, f32::read(scale)) {
+        let target = (*low, *high, zeros.as_slice());
+        let result = match f32::stored(x) {
+            Some(values) => quantized((dtype, x.shape()), &grain, values, f32::of_bytes, &scales, target),
+            None => {
+                let values = f32::read(x).unwrap_or_default();
+                quantized((dtype, x.shape()), &grain, &values, |x| x, &scales, target)
+            }
+        };
+        return Ok(vec![result?.into()]);
+    }
+    let mut codes: Vec<u16> = Vec::new();
     let known = match (f32::read(x), f32::read(scale)) {
-        // What texts and runtimes do is one and the same.
-        (Some(values), Some(scales)) if precision == Precision::Float && scale.dtype() == x.dtype() => {
+        (Some(values), Some(scales)) if plain => {
             let mut known = true;
             grain.runs(&mut |run, scale, next| {
                 let len = run.len();
                 let (Some(values), Some(scales)) = (values.get(run), scales.get(scale..)) else { return known = false };
-                match (&target, scales) {
-                    (Target::Integers { low, high, zeros }, [first, ..]) if !next => {
-                        let zero = zeros.get(scale).or(zeros.first()).copied();
-                        known &= zero.is_some();
-                        let code = |quotient: f32| integer(quotient, zero.unwrap_or(0.0), *low, *high);
-                        known &= values.iter().fold(true, |known, x| known & !(x / first).is_nan());
-                        codes.extend(values.iter().map(|x| code(x / first)));
-                    }
-                    _ => {
-                        let each = scales.iter().enumerate().take(if next { len } else { 1 });
-                        let each = each.cycle().map(|(at, divisor)| (scale + at, divisor));
-                        for (x, (of, divisor)) in values.iter().zip(each) {
-                            let code = target.code(x / divisor, of);
-                            known &= code.is_some();
-                            codes.extend(code);
-                        }
-                    }
+                let each = scales.iter().enumerate().take(if next { len } else { 1 });
+                let each = each.cycle().map(|(at, divisor)| (scale + at, divisor));
+                for (x, (of, divisor)) in values.iter().zip(each) {
+                    let code = target.code(x / divisor, of);
+                    known &= code.is_some();
+                    codes.extend(code);
                 }
             });
             known
@@ -201,11 +271,13 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         }
     };
     if !known {
-        return Err(Decline::unsupported(
-            "an element is NaN, or rounds differently in the precisions texts and runtimes use",
-        ));
+        return Err(uncertain());
     }
     Ok(vec![encoded(dtype, x.shape(), codes)?.into()])
+}
+
+fn uncertain() -> Decline {
+    Decline::unsupported("an element is NaN, or rounds differently in the precisions texts and runtimes use")
 }
 
 /// The elements in binary64, exactly.

@@ -1,5 +1,6 @@
 //! Walking the elements of a tensor that some axes of are reduced, in the order they lie in memory.
 
+use crate::ops::vector::{fold_run, vectorized};
 use crate::tensor::product;
 
 /// How the elements of a dense tensor fall onto the elements of its reduction.
@@ -18,10 +19,6 @@ pub(super) struct Layout {
     /// How many elements fall onto each of them.
     pub(super) each: usize,
 }
-
-/// How many independent accumulators a run is reduced with: enough to fill a vector register and hide its latency, and
-/// closer to a pairwise sum than one.
-const LANES: usize = 8;
 
 impl Layout {
     /// For a shape and one flag for each axis: whether it is reduced. `None` when the number of elements overflows.
@@ -53,6 +50,7 @@ impl Layout {
     }
 
     /// Folds the elements that fall onto each result: `step` takes one in, `merge` unites two parts.
+    #[inline(always)]
     pub(super) fn fold<T: Copy, A: Copy>(
         &self,
         elements: &[T],
@@ -64,17 +62,22 @@ impl Layout {
         if elements.is_empty() || self.run == 0 {
             return results;
         }
-        for (run, place) in elements.chunks_exact(self.run).zip(self.places()) {
-            if self.run_reduced {
-                if let Some(result) = results.get_mut(place) {
-                    *result = merge(*result, fold_run(run, start, &step, &merge));
+        vectorized(
+            #[inline(always)]
+            || {
+                for (run, place) in elements.chunks_exact(self.run).zip(self.places()) {
+                    if self.run_reduced {
+                        if let Some(result) = results.get_mut(place) {
+                            *result = merge(*result, fold_run(run, start, &step, &merge));
+                        }
+                    } else if let Some(row) = results.get_mut(place..).and_then(|rest| rest.get_mut(..self.run)) {
+                        for (result, &element) in row.iter_mut().zip(run) {
+                            *result = step(*result, element);
+                        }
+                    }
                 }
-            } else if let Some(row) = results.get_mut(place..).and_then(|rest| rest.get_mut(..self.run)) {
-                for (result, &element) in row.iter_mut().zip(run) {
-                    *result = step(*result, element);
-                }
-            }
-        }
+            },
+        );
         results
     }
 
@@ -102,20 +105,6 @@ impl Layout {
             found
         })
     }
-}
-
-fn fold_run<T: Copy, A: Copy>(run: &[T], start: A, step: impl Fn(A, T) -> A, merge: impl Fn(A, A) -> A) -> A {
-    let mut lanes = [start; LANES];
-    let (blocks, rest) = run.as_chunks::<LANES>();
-    for block in blocks {
-        for (lane, &element) in lanes.iter_mut().zip(block) {
-            *lane = step(*lane, element);
-        }
-    }
-    for (lane, &element) in lanes.iter_mut().zip(rest) {
-        *lane = step(*lane, element);
-    }
-    lanes.into_iter().reduce(merge).unwrap_or(start)
 }
 
 #[cfg(test)]

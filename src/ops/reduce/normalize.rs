@@ -1,6 +1,6 @@
 //! Normalization by mean and variance: of a batch, of an instance, of groups of channels, of layers.
 
-use super::real::{fit_on_the_way, keep_digits, reals, rounded, squared, stay_above_zero};
+use super::real::{by_blocks, fit_on_the_way, keep_digits, reals, rounded, squared, stay_above_zero, sum};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site, axis_in};
@@ -205,10 +205,11 @@ fn greater(a: f64, b: f64) -> f64 {
 }
 
 /// The mean and the variance of the population.
-pub(super) fn moments(values: &[f64]) -> (f64, f64) {
+#[inline(always)]
+fn moments(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    (mean, values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / count)
+    let mean = sum(values, |x| x) / count;
+    (mean, sum(values, |x| (x - mean) * (x - mean)) / count)
 }
 
 pub(super) fn eval_instance(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -241,9 +242,14 @@ fn by_groups(cx: &EvalCx<'_>, groups: usize) -> EvalResult {
     let count = if grouped { groups } else { channels };
     let (scale, bias) = (parameter(cx, 1, count)?, parameter(cx, 2, count)?);
     let epsilon = epsilon(cx)?;
-    let mut values = reals(cx, data)?;
-    if let Some(size) = each.checked_mul(inner).filter(|&size| size > 0) {
-        for (at, group) in values.chunks_exact_mut(size).enumerate() {
+    let size = each.saturating_mul(inner);
+    let (result, _) = by_blocks(
+        cx,
+        data,
+        data.dtype(),
+        size,
+        #[inline(always)]
+        |at, group| {
             let (mean, variance) = moments(group);
             fit_on_the_way(data.dtype(), [squared(group)])?;
             let deviation = (variance + epsilon).sqrt();
@@ -258,9 +264,10 @@ fn by_groups(cx: &EvalCx<'_>, groups: usize) -> EvalResult {
                 keep_digits(data.dtype(), [largest * factor])?;
                 block.iter_mut().for_each(|x| *x = (*x - mean) / deviation * scale + bias);
             }
-        }
-    }
-    Ok(vec![Data::Tensor(rounded(cx, data.dtype(), data.shape(), values)?)])
+            Ok(())
+        },
+    )?;
+    Ok(vec![Data::Tensor(result)])
 }
 
 /// The precision of the first stage, where the data is normalized: `stash_type`. It does not show in results, which are rounded from doubles.
@@ -335,31 +342,56 @@ pub(super) fn eval_layer(cx: &mut EvalCx<'_>) -> EvalResult {
     let (size, saved_shape) = blocks(cx, data)?;
     let stash = stash_of(cx.attr_int("stash_type")?.unwrap_or(1), data.dtype())?;
     let epsilon = epsilon(cx)?;
-    let scale = spread(cx, 1, data.shape())?;
-    let bias = if cx.data(2).is_some() { spread(cx, 2, data.shape())? } else { vec![0.0] };
-    let mut values = reals(cx, data)?;
-    let (mut means, mut inverses) = (Vec::new(), Vec::new());
     if size == 0 && product(&saved_shape) != Some(0) {
         return Err(Decline::unsupported("the mean of nothing is undefined"));
     }
-    for block in values.chunks_exact_mut(size.max(1)) {
-        let (mean, variance) = moments(block);
-        fit_on_the_way(stash, [squared(block)])?;
-        let inverse = (variance + epsilon).sqrt().recip();
-        block.iter_mut().for_each(|x| *x = (*x - mean) * inverse);
-        means.push(mean);
-        inverses.push(inverse);
-    }
-    for ((x, scale), bias) in values.iter_mut().zip(scale.iter().cycle()).zip(bias.iter().cycle()) {
-        *x *= scale;
-        fit_on_the_way(stash, [*x, *bias])?;
-        *x += bias;
-    }
+    let scale = for_blocks(cx, size, spread(cx, 1, data.shape())?)?;
+    let bias = if cx.data(2).is_some() { spread(cx, 2, data.shape())? } else { vec![0.0] };
+    let bias = for_blocks(cx, size, bias)?;
+    let (result, moments) = by_blocks(
+        cx,
+        data,
+        data.dtype(),
+        size,
+        #[inline(always)]
+        |at, block| {
+            let (mean, variance) = moments(block);
+            fit_on_the_way(stash, [squared(block)])?;
+            let inverse = (variance + epsilon).sqrt().recip();
+            let parameters = of_block(&scale, at, size).iter().zip(of_block(&bias, at, size));
+            let mut largest = 0.0f64;
+            for (x, (scale, bias)) in block.iter_mut().zip(parameters) {
+                let scaled = (*x - mean) * inverse * scale;
+                let size = if scaled.is_nan() { f64::INFINITY } else { scaled.abs().max(bias.abs()) };
+                largest = largest.max(size);
+                *x = scaled + bias;
+            }
+            fit_on_the_way(stash, [largest])?;
+            Ok((mean, inverse))
+        },
+    )?;
+    let (means, inverses) = moments.into_iter().unzip();
     Ok(vec![
-        Data::Tensor(rounded(cx, data.dtype(), data.shape(), values)?),
+        Data::Tensor(result),
         Data::Tensor(rounded(cx, stash, &saved_shape, means)?),
         Data::Tensor(rounded(cx, stash, &saved_shape, inverses)?),
     ])
+}
+
+/// A parameter with an entry for each element of one block at least: one of fewer is repeated.
+fn for_blocks(cx: &EvalCx<'_>, size: usize, parameter: Vec<f64>) -> Result<Vec<f64>, Decline> {
+    if parameter.len() >= size || parameter.is_empty() {
+        return Ok(parameter);
+    }
+    cx.claim(DType::Double, &[size])?;
+    Ok(parameter.iter().copied().cycle().take(size).collect())
+}
+
+/// The entries of such a parameter, which is that of a whole number of blocks, for the elements of a block.
+#[inline(always)]
+fn of_block(parameter: &[f64], at: usize, size: usize) -> &[f64] {
+    let blocks = parameter.len().checked_div(size).unwrap_or(0).max(1);
+    parameter.get(at % blocks * size..).unwrap_or_default()
 }
 
 pub(super) fn eval_rms(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -367,16 +399,22 @@ pub(super) fn eval_rms(cx: &mut EvalCx<'_>) -> EvalResult {
     let (size, _) = blocks(cx, data)?;
     let stash = stash_of(cx.attr_int("stash_type")?.unwrap_or(1), data.dtype())?;
     let epsilon = epsilon(cx)?;
-    let scale = spread(cx, 1, data.shape())?;
-    let mut values = reals(cx, data)?;
-    for block in values.chunks_exact_mut(size.max(1)) {
-        let squares = squared(block);
-        fit_on_the_way(stash, [squares])?;
-        let squares = squares / block.len() as f64;
-        stay_above_zero(stash, [squares + epsilon])?;
-        let root = (squares + epsilon).sqrt();
-        block.iter_mut().for_each(|x| *x /= root);
-    }
-    values.iter_mut().zip(scale.iter().cycle()).for_each(|(x, scale)| *x *= scale);
-    Ok(vec![Data::Tensor(rounded(cx, cx.tensor(1)?.dtype(), data.shape(), values)?)])
+    let scale = for_blocks(cx, size, spread(cx, 1, data.shape())?)?;
+    let (result, _) = by_blocks(
+        cx,
+        data,
+        cx.tensor(1)?.dtype(),
+        size,
+        #[inline(always)]
+        |at, block| {
+            let squares = squared(block);
+            fit_on_the_way(stash, [squares])?;
+            let squares = squares / block.len() as f64;
+            stay_above_zero(stash, [squares + epsilon])?;
+            let root = (squares + epsilon).sqrt();
+            block.iter_mut().zip(of_block(&scale, at, size)).for_each(|(x, scale)| *x = *x / root * scale);
+            Ok(())
+        },
+    )?;
+    Ok(vec![Data::Tensor(result)])
 }

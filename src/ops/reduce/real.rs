@@ -1,7 +1,13 @@
 //! Floating point tensors as binary64 numbers and back: every operator of this family computes so and rounds once.
 
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use half::{bf16, f16};
+use rayon::prelude::*;
+
+use crate::ops::vector::{Stored, fold_run, vectorized};
 use crate::ops::{Decline, EvalCx};
-use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
+use crate::tensor::{DType, Element, Tensor, nearest_bf16, nearest_f16};
 
 /// The elements of a float tensor. Takes the memory from the budget.
 ///
@@ -70,6 +76,166 @@ pub(super) fn keep_digits(dtype: DType, terms: impl IntoIterator<Item = f64>) ->
 }
 
 /// The sum of squares of some numbers.
+#[inline(always)]
 pub(super) fn squared(values: &[f64]) -> f64 {
-    values.iter().map(|x| x * x).sum()
+    sum(values, |x| x * x)
+}
+
+/// The sum of a term for each of some numbers.
+#[inline(always)]
+pub(super) fn sum(values: &[f64], term: impl Fn(f64) -> f64) -> f64 {
+    fold_run(values, 0.0, |sum, x| sum + term(x), |a, b| a + b)
+}
+
+/// Elements of one task, where blocks are shorter.
+const TASK: usize = 1 << 14;
+
+/// Fewer elements are not worth another thread.
+const PARALLEL: usize = 1 << 18;
+
+/// A float tensor read as binary64 numbers, a part at a time.
+enum Reals<'a> {
+    Float(&'a [[u8; 4]]),
+    Double(&'a [[u8; 8]]),
+    Float16(&'a [[u8; 2]]),
+    Bfloat16(&'a [[u8; 2]]),
+}
+
+impl<'a> Reals<'a> {
+    fn of(tensor: &'a Tensor) -> Option<Self> {
+        Some(match tensor.dtype() {
+            DType::Float => Reals::Float(f32::stored(tensor)?),
+            DType::Double => Reals::Double(f64::stored(tensor)?),
+            DType::Float16 => Reals::Float16(f16::stored(tensor)?),
+            DType::Bfloat16 => Reals::Bfloat16(bf16::stored(tensor)?),
+            _ => return None,
+        })
+    }
+
+    /// As many elements from number `start` on as there is room for.
+    fn read(&self, start: usize, out: &mut [f64]) {
+        match self {
+            Reals::Float(values) => widen::<f32>(values, start, out),
+            Reals::Double(values) => widen::<f64>(values, start, out),
+            Reals::Float16(values) => widen::<f16>(values, start, out),
+            Reals::Bfloat16(values) => widen::<bf16>(values, start, out),
+        }
+    }
+}
+
+fn widen<T: Stored>(values: &[T::Bytes], start: usize, out: &mut [f64]) {
+    let values = values.get(start..).unwrap_or_default();
+    vectorized(
+        #[inline(always)]
+        || out.iter_mut().zip(values).for_each(|(out, &bytes)| *out = T::of_bytes(bytes).to_f64()),
+    );
+}
+
+/// A tensor of the shape of `data`, made block by block: `each` gets the number of a block of `size` neighbouring elements, and the block in
+/// binary64, which it changes in place. Every element is rounded to `dtype` once. What `each` answers is returned beside the tensor, in the
+/// order of the blocks. Takes memory and work from the budget.
+///
+/// # Errors
+/// The elements are of another kind, there are too many, or `each` failed.
+pub(super) fn by_blocks<S: Send + Clone + Default>(
+    cx: &EvalCx<'_>,
+    data: &Tensor,
+    dtype: DType,
+    size: usize,
+    each: impl Fn(usize, &mut [f64]) -> Result<S, Decline> + Sync,
+) -> Result<(Tensor, Vec<S>), Decline> {
+    let size = size.max(1);
+    // Tasks of small blocks hold next to nothing, those of large ones all of the tensor at most.
+    if size > TASK {
+        cx.claim(DType::Double, data.shape())?;
+    }
+    cx.budget().take_work(u64::try_from(data.len()).unwrap_or(u64::MAX))?;
+    cx.claim(dtype, data.shape())?;
+    let elements =
+        Reals::of(data).ok_or_else(|| Decline::invalid(format!("{} is no type to compute with here", data.dtype())))?;
+    let blocks = (TASK / size).max(1);
+    let answers: Vec<S> = vec![S::default(); data.len() / size];
+    let blockwise = Blockwise { data, size, blocks, answers: Mutex::new(answers), failed: OnceLock::new() };
+    let fill = |task: usize, buffer: &mut [f64]| {
+        elements.read(task * blocks * size, buffer);
+        blockwise.answer(task, buffer, &each);
+    };
+    let tensor = match dtype {
+        DType::Double => blockwise.tensor(&fill, |values, out: &mut [f64]| out.copy_from_slice(values)),
+        DType::Float => blockwise.tensor(&fill, |values, out: &mut [f32]| narrow(values, out, |value| value as f32)),
+        DType::Float16 => blockwise.tensor(&fill, |values, out| narrow(values, out, nearest_f16)),
+        DType::Bfloat16 => blockwise.tensor(&fill, |values, out| narrow(values, out, nearest_bf16)),
+        other => Err(Decline::invalid(format!("{other} is no type to compute with here"))),
+    }?;
+    match blockwise.failed.into_inner() {
+        Some(decline) => Err(decline),
+        None => Ok((tensor, blockwise.answers.into_inner().unwrap_or_default())),
+    }
+}
+
+fn narrow<T>(values: &[f64], out: &mut [T], narrow: impl Fn(f64) -> T) {
+    vectorized(
+        #[inline(always)]
+        || out.iter_mut().zip(values).for_each(|(out, &value)| *out = narrow(value)),
+    );
+}
+
+/// What is the same for all blocks of a tensor.
+struct Blockwise<'a, S> {
+    data: &'a Tensor,
+    /// Elements of a block.
+    size: usize,
+    /// Blocks of a task.
+    blocks: usize,
+    answers: Mutex<Vec<S>>,
+    failed: OnceLock<Decline>,
+}
+
+impl<S: Send + Clone> Blockwise<'_, S> {
+    /// Changes the blocks of a task, and notes what is answered.
+    fn answer(
+        &self,
+        task: usize,
+        buffer: &mut [f64],
+        each: &(impl Fn(usize, &mut [f64]) -> Result<S, Decline> + Sync),
+    ) {
+        let first = task * self.blocks;
+        let mut made = Vec::with_capacity(self.blocks);
+        vectorized(
+            #[inline(always)]
+            || {
+                for (at, block) in buffer.chunks_exact_mut(self.size).enumerate() {
+                    match each(first + at, block) {
+                        Ok(answer) => made.push(answer),
+                        Err(decline) => return self.failed.set(decline).unwrap_or_default(),
+                    }
+                }
+            },
+        );
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = answers.get_mut(first..).unwrap_or_default();
+        places.iter_mut().zip(made).for_each(|(place, made)| *place = made);
+    }
+
+    /// The tensor whose elements `fill` makes task by task, rounded by `round`.
+    fn tensor<T: Element>(
+        &self,
+        fill: &(dyn Fn(usize, &mut [f64]) + Sync),
+        round: impl Fn(&[f64], &mut [T]) + Sync,
+    ) -> Result<Tensor, Decline> {
+        let mut result = vec![T::zeroed(); self.data.len()];
+        let task = |buffer: &mut Vec<f64>, (task, out): (usize, &mut [T])| {
+            buffer.resize(out.len(), 0.0);
+            fill(task, buffer);
+            round(buffer, out);
+        };
+        let len = self.blocks.saturating_mul(self.size);
+        if result.len() < PARALLEL {
+            let mut buffer = Vec::new();
+            result.chunks_mut(len).enumerate().for_each(|part| task(&mut buffer, part));
+        } else {
+            result.par_chunks_mut(len).enumerate().for_each_init(Vec::new, task);
+        }
+        Ok(Tensor::from_vec(self.data.shape(), result)?)
+    }
 }

@@ -1,11 +1,14 @@
 //! ReduceSum, ReduceMean and their kin.
 
+use half::{bf16, f16};
+
 use super::axes::{self, Axes, Operand};
 use super::layout::Layout;
 use super::real::{fit_on_the_way, rounded, stay_above_zero};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::elementwise::symbolic::Elements;
+use crate::ops::vector::Stored;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
@@ -228,7 +231,8 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let result = match data.dtype() {
         DType::Float => of_floats::<f32>(cx, kind, data, &layout, &shape)?,
         DType::Double => of_floats::<f64>(cx, kind, data, &layout, &shape)?,
-        DType::Float16 | DType::Bfloat16 => of_floats::<f64>(cx, kind, &widened(cx, data)?, &layout, &shape)?,
+        DType::Float16 => of_floats::<f16>(cx, kind, data, &layout, &shape)?,
+        DType::Bfloat16 => of_floats::<bf16>(cx, kind, data, &layout, &shape)?,
         DType::Bool if matches!(kind, Kind::Max | Kind::Min) => return of_bools(cx, kind, data, &layout, &shape),
         dtype if dtype.is_integer() && !dtype.is_packed() => return of_integers(cx, kind, data, &layout, &shape),
         other => return Err(Decline::invalid(format!("{} does not take {other}", cx.node.op_type))),
@@ -236,30 +240,22 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(rounded(cx, data.dtype(), &shape, result)?)])
 }
 
-/// A tensor of 16-bit floats in binary64.
-fn widened(cx: &EvalCx<'_>, data: &Tensor) -> Result<Tensor, Decline> {
-    Ok(Tensor::from_vec(data.shape(), super::real::reals(cx, data)?)?)
-}
-
 /// Reduces floats with binary64 accumulators.
-fn of_floats<T: Number>(
+fn of_floats<T: Stored>(
     cx: &EvalCx<'_>,
     kind: Kind,
     data: &Tensor,
     layout: &Layout,
     shape: &[usize],
 ) -> Result<Vec<f64>, Decline> {
-    let elements = data.elements::<T>().ok_or_else(|| Decline::invalid("the elements are of another type"))?;
-    let elements: &[T] = &elements;
+    let elements = T::stored(data).ok_or_else(|| Decline::invalid("the elements are of another type"))?;
+    let real = |bytes: T::Bytes| T::of_bytes(bytes).to_f64();
     let add = |a: f64, b: f64| a + b;
     cx.claim(DType::Double, shape)?;
-    if matches!(kind, Kind::Max | Kind::Min) && elements.iter().any(|element| element.to_f64().is_nan()) {
-        return Err(Decline::unsupported("runtimes disagree about the extremes of numbers and NaN"));
-    }
     partial_results_fit::<T>(kind, data.dtype(), elements, layout)?;
     Ok(match kind {
         Kind::Sum | Kind::LogSum | Kind::Mean => {
-            let mut sums = layout.fold(elements, 0.0, |sum, x| sum + x.to_f64(), add);
+            let mut sums = layout.fold(elements, 0.0, |sum, x| sum + real(x), add);
             let count = layout.each as f64;
             sums.iter_mut().for_each(|sum| match kind {
                 Kind::LogSum => *sum = libm::log(*sum),
@@ -268,19 +264,19 @@ fn of_floats<T: Number>(
             });
             sums
         }
-        Kind::L1 => layout.fold(elements, 0.0, |sum, x| sum + x.to_f64().abs(), add),
+        Kind::L1 => layout.fold(elements, 0.0, |sum, x| sum + real(x).abs(), add),
         Kind::SumSquare | Kind::L2 => {
-            let mut sums = layout.fold(elements, 0.0, |sum, x| sum + x.to_f64() * x.to_f64(), add);
+            let mut sums = layout.fold(elements, 0.0, |sum, x| sum + real(x) * real(x), add);
             if kind == Kind::L2 {
                 sums.iter_mut().for_each(|sum| *sum = sum.sqrt());
             }
             sums
         }
-        Kind::Prod => layout.fold(elements, 1.0, |product, x| product * x.to_f64(), |a, b| a * b),
-        Kind::Max => layout.fold(elements, f64::NEG_INFINITY, |most, x| f64::max(most, x.to_f64()), f64::max),
-        Kind::Min => layout.fold(elements, f64::INFINITY, |least, x| f64::min(least, x.to_f64()), f64::min),
+        Kind::Prod => layout.fold(elements, 1.0, |product, x| product * real(x), |a, b| a * b),
+        Kind::Max => numbers(layout.fold(elements, f64::NEG_INFINITY, |most, x| greater(most, real(x)), greater))?,
+        Kind::Min => numbers(layout.fold(elements, f64::INFINITY, |least, x| lesser(least, real(x)), lesser))?,
         Kind::LogSumExp => {
-            let sums = layout.fold(elements, ScaledSum::NOTHING, |sum, x| sum.with(x.to_f64(), 1.0), ScaledSum::merge);
+            let sums = layout.fold(elements, ScaledSum::NOTHING, |sum, x| sum.with(real(x), 1.0), ScaledSum::merge);
             sums.into_iter().map(ScaledSum::log).collect()
         }
     })
@@ -288,14 +284,19 @@ fn of_floats<T: Number>(
 
 /// Fails where kernels that reduce in the type itself, in an order of their own, may overflow or come to nothing on the way. What is not finite
 /// comes out alike in any order.
-fn partial_results_fit<T: Number>(kind: Kind, dtype: DType, elements: &[T], layout: &Layout) -> Result<(), Decline> {
-    let size = |x: T| Some(x.to_f64().abs()).filter(|x| x.is_finite());
+fn partial_results_fit<T: Stored>(
+    kind: Kind,
+    dtype: DType,
+    elements: &[T::Bytes],
+    layout: &Layout,
+) -> Result<(), Decline> {
+    let size = |x: T::Bytes| Some(T::of_bytes(x).to_f64().abs()).filter(|x| x.is_finite());
     match kind {
         Kind::Sum | Kind::LogSum | Kind::Mean | Kind::L1 => {
             fit_on_the_way(dtype, layout.fold(elements, 0.0, |sum, x| sum + size(x).unwrap_or(0.0), |a, b| a + b))
         }
         Kind::SumSquare | Kind::L2 => {
-            let square = |x: T| size(x).map_or(0.0, |x| x * x);
+            let square = |x: T::Bytes| size(x).map_or(0.0, |x| x * x);
             let sums = layout.fold(elements, 0.0, |sum, x| sum + square(x), |a, b| a + b);
             if kind == Kind::L2 {
                 stay_above_zero(dtype, sums.iter().copied())?;
@@ -303,13 +304,33 @@ fn partial_results_fit<T: Number>(kind: Kind, dtype: DType, elements: &[T], layo
             fit_on_the_way(dtype, sums)
         }
         Kind::Prod => {
-            let large = |x: T| size(x).unwrap_or(1.0).max(1.0);
-            let small = |x: T| size(x).filter(|&x| x > 0.0).unwrap_or(1.0).min(1.0);
+            let large = |x: T::Bytes| size(x).unwrap_or(1.0).max(1.0);
+            let small = |x: T::Bytes| size(x).filter(|&x| x > 0.0).unwrap_or(1.0).min(1.0);
             fit_on_the_way(dtype, layout.fold(elements, 1.0, |all, x| all * large(x), |a, b| a * b))?;
             stay_above_zero(dtype, layout.fold(elements, 1.0, |all, x| all * small(x), |a, b| a * b))
         }
         Kind::Max | Kind::Min | Kind::LogSumExp => Ok(()),
     }
+}
+
+/// The second number where it is the greater one, or a NaN. Of equal zeros it is the first, whatever their signs.
+#[inline(always)]
+fn greater(most: f64, x: f64) -> f64 {
+    if x > most || x.is_nan() { x } else { most }
+}
+
+/// As [`greater`], where it is the lesser one.
+#[inline(always)]
+fn lesser(least: f64, x: f64) -> f64 {
+    if x < least || x.is_nan() { x } else { least }
+}
+
+/// These extremes, if all elements were numbers.
+fn numbers(extremes: Vec<f64>) -> Result<Vec<f64>, Decline> {
+    if extremes.iter().any(|extreme| extreme.is_nan()) {
+        return Err(Decline::unsupported("runtimes disagree about the extremes of numbers and NaN"));
+    }
+    Ok(extremes)
 }
 
 /// A sum of exponentials that cannot overflow: `sum · exp(scale)`, where `scale` is the largest exponent met.

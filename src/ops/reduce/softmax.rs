@@ -1,10 +1,9 @@
 //! Softmax, LogSoftmax and Hardmax.
 
-use rayon::prelude::*;
-
-use super::real::{reals, rounded};
+use super::real::{by_blocks, sum};
 use crate::ir::{Data, Fact};
 use crate::ops::elementwise::exponential;
+use crate::ops::vector::fold_run;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, axis_in};
 use crate::tensor::{DType, product};
 
@@ -26,30 +25,40 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     // Before version 13, all axes from this one on are one.
     let (dims, inner) = if flattened { (rest, &[][..]) } else { rest.split_at(rest.len().min(1)) };
     let (dim, inner) = (product(dims).unwrap_or(0), product(inner).unwrap_or(0));
-    let mut values = reals(cx, data)?;
     // An exponential is worth some dozens of elementary operations.
     cx.budget().take_work(u64::try_from(data.len()).unwrap_or(u64::MAX).saturating_mul(32))?;
-    if let Some(block) = dim.checked_mul(inner).filter(|&block| block > 0) {
-        let kind = match cx.node.op_type.as_str() {
-            "LogSoftmax" => log_softmax,
-            "Hardmax" => hardmax,
-            _ => softmax,
-        };
+    let size = dim.saturating_mul(inner);
+    let whole = |kind: fn(&mut [f64], usize, fn(f64) -> f64), exp: fn(f64) -> f64, all_numbers: bool| {
+        by_blocks(cx, data, data.dtype(), size, |_, block| {
+            kind(block, inner, exp);
+            // A row with a NaN or an infinity, or of nothing but negative infinities, has no share that is a number. Runtimes agree on
+            // that for Softmax only: Hardmax finds something largest, and LogSoftmax in binary64 leaves the infinities.
+            if all_numbers && block.iter().any(|value| value.is_nan()) {
+                return Err(Decline::unsupported("the result is not a number"));
+            }
+            Ok(())
+        })
+    };
+    let wide = data.dtype() == DType::Double;
+    let (result, _) = match cx.node.op_type.as_str() {
+        "Hardmax" => whole(hardmax, libm::exp, true),
+        "LogSoftmax" if wide => whole(log_softmax, libm::exp, true),
+        "LogSoftmax" => whole(log_softmax, exponential::exp, false),
+        _ if wide => whole(softmax, libm::exp, false),
         // What is rounded to binary32 or less is good enough in a faster way.
-        let exp = if data.dtype() == DType::Double { libm::exp } else { exponential::exp };
-        if values.len() < PARALLEL {
-            values.chunks_exact_mut(block).for_each(|block| kind(block, &largest(block, inner), exp));
-        } else {
-            values.par_chunks_exact_mut(block).for_each(|block| kind(block, &largest(block, inner), exp));
-        }
-    }
-    // A row with a NaN or an infinity, or of nothing but negative infinities, has no share that is a number. Runtimes agree on
-    // that for Softmax only: Hardmax finds something largest, and LogSoftmax in binary64 leaves the infinities.
-    let agreed = cx.node.is("Softmax") || cx.node.is("LogSoftmax") && data.dtype() != DType::Double;
-    if !agreed && values.iter().any(|value| value.is_nan()) {
-        return Err(Decline::unsupported("the result is not a number"));
-    }
-    Ok(vec![Data::Tensor(rounded(cx, data.dtype(), data.shape(), values)?)])
+        _ => by_blocks(
+            cx,
+            data,
+            data.dtype(),
+            size,
+            #[inline(always)]
+            |_, block| {
+                softmax(block, inner, exponential::exp);
+                Ok(())
+            },
+        ),
+    }?;
+    Ok(vec![Data::Tensor(result)])
 }
 
 /// The largest of each column of a block of rows; NaN where there is one.
@@ -57,9 +66,7 @@ fn largest(block: &[f64], width: usize) -> Vec<f64> {
     let mut most = vec![f64::NEG_INFINITY; width];
     for row in block.chunks_exact(width) {
         for (most, &x) in most.iter_mut().zip(row) {
-            if x > *most || x.is_nan() {
-                *most = x;
-            }
+            *most = larger(*most, x);
         }
     }
     most
@@ -67,48 +74,54 @@ fn largest(block: &[f64], width: usize) -> Vec<f64> {
 
 /// The logarithm of the softmax over a block of rows of this width, which is not 0.
 pub(super) fn log_softmax_rows(block: &mut [f64], width: usize) {
-    let most = largest(block, width);
-    log_softmax(block, &most, libm::exp);
+    log_softmax(block, width, libm::exp);
 }
 
-/// Fewer elements are not worth another thread.
-const PARALLEL: usize = 1 << 18;
+/// The number, or the second one where it is larger or a NaN.
+#[inline(always)]
+fn larger(most: f64, x: f64) -> f64 {
+    if x > most || x.is_nan() { x } else { most }
+}
 
-/// The sums over a block of rows of `exp(x - most)`, which the rows become when `keep` says so.
-fn exponentials(block: &mut [f64], most: &[f64], keep: bool, exp: fn(f64) -> f64) -> Vec<f64> {
-    let mut sums = vec![0.0; most.len()];
-    for row in block.chunks_exact_mut(most.len()) {
-        for ((x, sum), most) in row.iter_mut().zip(&mut sums).zip(most) {
-            let power = exp(*x - most);
-            *sum += power;
-            if keep {
-                *x = power;
-            }
-        }
+#[inline(always)]
+fn softmax<E: Fn(f64) -> f64>(block: &mut [f64], width: usize, exp: E) {
+    if width == 1 {
+        // One row, whose numbers are taken several at a time.
+        let most = fold_run(block, f64::NEG_INFINITY, larger, larger);
+        block.iter_mut().for_each(|x| *x = exp(*x - most));
+        let total = sum(block, |x| x);
+        block.iter_mut().for_each(|x| *x /= total);
+        return;
     }
-    sums
-}
-
-fn softmax(block: &mut [f64], most: &[f64], exp: fn(f64) -> f64) {
-    let sums = exponentials(block, most, true, exp);
-    for row in block.chunks_exact_mut(most.len()) {
+    let most = largest(block, width);
+    let mut sums = vec![0.0; width];
+    for row in block.chunks_exact_mut(width) {
+        row.iter_mut().zip(&most).for_each(|(x, most)| *x = exp(*x - most));
+        sums.iter_mut().zip(&*row).for_each(|(sum, x)| *sum += x);
+    }
+    for row in block.chunks_exact_mut(width) {
         row.iter_mut().zip(&sums).for_each(|(x, sum)| *x /= sum);
     }
 }
 
-fn log_softmax(block: &mut [f64], most: &[f64], exp: fn(f64) -> f64) {
-    let sums = exponentials(block, most, false, exp);
+fn log_softmax(block: &mut [f64], width: usize, exp: fn(f64) -> f64) {
+    let most = largest(block, width);
+    let mut sums = vec![0.0; width];
+    for row in block.chunks_exact(width) {
+        sums.iter_mut().zip(row).zip(&most).for_each(|((sum, x), most)| *sum += exp(x - most));
+    }
     let logs: Vec<f64> = sums.into_iter().map(libm::log).collect();
-    for row in block.chunks_exact_mut(most.len()) {
-        row.iter_mut().zip(most).zip(&logs).for_each(|((x, most), log)| *x = (*x - most) - log);
+    for row in block.chunks_exact_mut(width) {
+        row.iter_mut().zip(&most).zip(&logs).for_each(|((x, most), log)| *x = (*x - most) - log);
     }
 }
 
 /// 1 for the first largest element, 0 for the others.
-fn hardmax(block: &mut [f64], most: &[f64], _: fn(f64) -> f64) {
-    let mut open = vec![true; most.len()];
-    for row in block.chunks_exact_mut(most.len()) {
-        for ((x, open), most) in row.iter_mut().zip(&mut open).zip(most) {
+fn hardmax(block: &mut [f64], width: usize, _: fn(f64) -> f64) {
+    let most = largest(block, width);
+    let mut open = vec![true; width];
+    for row in block.chunks_exact_mut(width) {
+        for ((x, open), most) in row.iter_mut().zip(&mut open).zip(&most) {
             // A NaN stays one, and keeps the node from being folded.
             let chosen = *open && x == most;
             *open &= !chosen;

@@ -33,6 +33,26 @@ fn casts_between_numbers() {
     assert_eq!(cast(&long, DType::Int16).integers(), (-1000..1000).collect::<Vec<i64>>());
 }
 
+/// The short way to few bits is that of the language.
+#[test]
+fn floats_are_truncated() {
+    let around = |low: i32, high: i32| -> Vec<f32> {
+        let halves = (2 * low..=2 * high).step_by(7).chain(2 * low..2 * low + 9).chain(2 * high - 9..=2 * high);
+        let numbers = halves.map(|half| half as f32 / 2.0).chain([-0.0, 1e-40, -1e-40]);
+        let numbers = numbers.flat_map(|x| [x.next_down(), x, x.next_up()]);
+        numbers.filter(|&x| x.trunc() >= low as f32 && x.trunc() <= high as f32).collect()
+    };
+    for (low, high, to) in
+        [(-128, 127, DType::Int8), (0, 255, DType::Uint8), (-32_768, 32_767, DType::Int16), (0, 65_535, DType::Uint16)]
+    {
+        let numbers = around(low, high);
+        let expected: Vec<i64> = numbers.iter().map(|&x| x as i64).collect();
+        assert_eq!(cast(&numbers, to).integers(), expected, "{to}");
+        declines(cast(&[low as f32 - 1.0], to));
+        declines(cast(&[high as f32 + 1.0], to));
+    }
+}
+
 #[test]
 fn casts_to_and_from_few_bits() {
     assert_eq!(cast(&[8i32, -9, 17], DType::Int4).integers(), [-8, 7, 1]);
