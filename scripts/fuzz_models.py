@@ -500,7 +500,7 @@ def misjudged(model, values):
         if name == "Gemm" and len(operands) > 2 and attributes.get("beta", 1) != 1:
             if first.ndim == 2 and first.shape[0 if attributes.get("transA") else 1] == 0:
                 return "a product over nothing leaves beta out"
-        if name == "RotaryEmbedding" and first.shape[-1] % 2 and first.ndim == 4:
+        if name == "RotaryEmbedding" and first.shape[-1] // (1 if first.ndim == 4 else attributes.get("num_heads") or 1) % 2:
             return "a rotary embedding of an odd size leaves an element unwritten"
         if name == "MaxUnpool" and len(operands) > 2 and isinstance(operands[2], np.ndarray):
             return "MaxUnpool counts in the shape given, not in the shape that was pooled"

@@ -32,6 +32,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("has-kernel", "runtimes compute the operator in the type"),
         ("last-axis", "the Softmax is over the keys"),
         ("same-batch", "q, k and v have three or four axes, and all but the last two are the same"),
+        ("has-heads", "of four axes the second is at least 1: without heads ONNX Runtime ends its process"),
         ("positive-scale", "the factors multiply to a positive number"),
         ("in-range", "operands of ordinary size times each factor are normal numbers of the type"),
         ("exact-root", "in doubles the square root of the factor is a float32, which is what runtimes multiply by"),
@@ -208,8 +209,9 @@ impl<'a> Sizes<'a> {
         let fits = is_equal(place, depth, summed) && is_equal(place, keys, weighted);
         let has_rank = matches!(q_lead.len(), 1 | 2);
         // Runtimes refuse the operator where there is nothing to attend to or by.
+        let has_heads = q_lead.get(1).is_none_or(|heads| place.scope().ge(heads, &Dim::constant(1)).is_yes());
         let is_empty = [queries, keys].into_iter().chain(q_lead).any(|dim| dim.is_const(0));
-        (has_rank && fits && !is_empty && same(k_lead) && same(v_lead)).then_some(Sizes { lead: q_lead, queries, keys })
+        (has_rank && has_heads && fits && !is_empty && same(k_lead) && same(v_lead)).then_some(Sizes { lead: q_lead, queries, keys })
     }
 
     /// Whether a mask has a row for each query, if it is one that the operator takes: else it has one row for all.
