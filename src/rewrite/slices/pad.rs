@@ -2,7 +2,7 @@
 
 use super::cuts::{Cut, cuts_of, range_of};
 use crate::dim::{Dim, Scope};
-use crate::ir::{Edit, NewNode, Node, ValueId};
+use crate::ir::{Edit, NewNode};
 use crate::rewrite::build::rebuilt;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::Range;
@@ -20,11 +20,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("pads-known", "all pads are known"),
         ("constant-margin", "where it reaches into a margin, the margin is of one number"),
         ("one-reader", "nothing else reads the padded value, unless no Pad is left"),
-        (
-            "short-pads",
-            "no pool reads the result whose window is no longer than a pad that is left: ONNX Runtime takes the pads into the pool, and \
-                    refuses it then",
-        ),
     ],
     exact: true,
     operators: &["Slice"],
@@ -104,7 +99,7 @@ fn slice_of_pad(place: &Place<'_>) -> Option<Edit> {
         return place.forward(data);
     }
     let alone = place.has_one_reader(middle);
-    if is_padded && (!alone || is_pooled_too_closely(place, output, &pads)) {
+    if is_padded && !alone {
         return None;
     }
     let mut edit = place.edit()?.removing(place.id);
@@ -122,16 +117,4 @@ fn slice_of_pad(place: &Place<'_>) -> Option<Edit> {
         edit.insert.push(pad.output(output));
     }
     Some(edit)
-}
-
-/// Whether a pool reads a value whose window is no longer than one of these pads.
-fn is_pooled_too_closely(place: &Place<'_>, value: ValueId, pads: &[(i64, i64)]) -> bool {
-    let is_longer = |node: &Node| {
-        let (window, pads) = (node.ints("kernel_shape")?, pads.get(2..)?);
-        let mut taps = window.iter().zip(pads);
-        Some(window.len() == pads.len() && taps.all(|(&taps, &(begin, end))| begin < taps && end < taps))
-    };
-    let readers = place.model.users(value).into_iter().filter_map(|(id, _)| place.model.node(id));
-    let mut pools = readers.filter(|node| ["AveragePool", "MaxPool"].iter().any(|operator| node.is(operator)));
-    pools.any(|node| is_longer(node) != Some(true))
 }
