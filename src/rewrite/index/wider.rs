@@ -98,7 +98,10 @@ impl Region<'_, '_> {
         let is_computed = node.is("Range") || node.is("Add") || node.is("Sub") || node.is("Mul");
         let numbers = match traits.moves {
             _ if is_computed => {
-                counting(place, value)?;
+                // What stands for the result may be what it wraps to: it must be what comes of the operands.
+                let (view, shape) = (place.view(id)?, place.shape(value)?.to_vec());
+                let counts = traits.counts?;
+                counts(&view, &shape, &|slot| counting(place, view.input(slot)?))?;
                 0..node.inputs().len()
             }
             _ if node.is("Where") => 1..3,
