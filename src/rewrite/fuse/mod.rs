@@ -14,6 +14,7 @@
 //! | [`apart`] | transpositions that a runtime would move into a normalization that is spelled out |
 //! | [`kernels`] | which operators may stand for formulas over which element types |
 //! | [`magnitude`] | how far a factor or a shift may move |
+//! | [`ordinary`] | whether a value may be of the size that takes for granted |
 //! | [`parallel`] | products of one operand with several weights |
 //! | [`attention`] | which products are queries, keys and values |
 //! | [`mask`] | the mask of an attention, in the spelling that tools know |
@@ -44,6 +45,7 @@ mod magnitude;
 pub(super) mod mask;
 pub(super) mod normalization;
 pub(super) mod normalized;
+mod ordinary;
 pub(super) mod pad;
 pub(super) mod parallel;
 mod pattern;
