@@ -5,6 +5,7 @@
 //! digits nor the sum is much smaller than a term: `(x + a) − a` is a way to round `x`. Numbers made of sizes are left alone.
 
 use super::magnitude::may_scale;
+use super::ordinary::is_ordinary;
 use super::{Fusion, Operand, Place, Rule, has_arithmetic};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::rewrite::index;
@@ -153,6 +154,9 @@ fn chain(place: &Place<'_>, (id, inner, outer): (NodeId, Link, Link), is_covered
     }
     place.budget.take_bytes(bytes.checked_mul(3)?).ok()?;
     let combined = combined(&shape, [a, b], [inner, outer])?;
+    if a.dtype().is_float() && !outer.is_sum && !is_ordinary(place, inner.x) {
+        return None;
+    }
     let constant = Operand::Constant(combined, inner.constant);
     let (operator, operands) = match (outer.is_sum, inner.negates != outer.negates, inner.inverse && outer.inverse) {
         (true, false, _) => ("Add", vec![Operand::Value(inner.x), constant]),

@@ -13,6 +13,7 @@
 
 use super::attention::scales_known_scores;
 use super::magnitude::{has_room, is_bounded, may_move};
+use super::ordinary::is_ordinary;
 use super::scaled::{Blocks, scaled};
 use super::weights::has_plain_factor;
 use super::{Place, Rule, has_arithmetic};
@@ -113,7 +114,7 @@ impl Scaling {
         };
         let usual = place.opset.arithmetic_broadcasts() && factor.is_normal() && factor.recip().is_normal();
         let fits = place.dtype(result).is_some_and(|dtype| may_move(dtype, factor)) && place.same_shape(value, result);
-        let moves = usual && fits && place.may_forward(value);
+        let moves = usual && fits && place.may_forward(value) && is_ordinary(place, value);
         moves.then_some(Scaling { value, result, factor })
     }
 

@@ -10,6 +10,8 @@
 //! | double | 2⁻¹⁰²² … 2¹⁰²⁴ | 2⁻²⁵⁶ … 2²⁵⁶ | 2⁻¹²⁸ … 2¹²⁸ |
 //! | float16 | 2⁻¹⁴ … 2¹⁶ | 1 … 2⁴ | 2⁻⁴ … 1 |
 //!
+//! No operand is taken to be so that has been multiplied with a larger constant ([`ordinary`](super::ordinary)).
+//!
 //! * **Weights** ([`Peak`]): a product `s·w` other than 0 is normal, and it times an operand of ordinary size is, too: what a factor below 1
 //!   makes small stays far enough above the smallest normal number, and what one above 1 makes large below the largest. For
 //!   float16, whose small weights have few digits anyway, the largest of each channel decides. The same is asked of the products that the
@@ -22,7 +24,7 @@
 //!   values of up to 2¹¹² and down to 2⁻¹¹⁰ (in float) have room.
 //! * **Steps that go** ([`has_room`]): a factor that was applied by itself made a value of its own of its operand, which was a normal number
 //!   if the operand was of ordinary size. So `1e30·(1e-30·x)` may become `x`, and `1e-38·(1e38·x)` not, whose inner product may overflow.
-//! * **Shifts** ([`may_shift`]): `x + t` is exact for `x` near `−t`, and `w·x + w·t` is off by the rounding of `w·t`. With `|t| ≤ 1` that is
+//! * **Shifts** ([`may_shift`]): `x + t` is exact for `x` near `−t`, and `w·x + w·t` is off by the rounding of `w·t`. With `|t| ≤ 1` that is, in float and double,
 //!   no more than the rounding of results of ordinary size.
 //! * **Sums** ([`may_add`]): of `(y + b) + t` the first sum is off by the rounding of `b`, which `y + (b + t)` is not if `b` and `t` cancel.
 //!   A result of ordinary size keeps half of its digits on either side.
@@ -74,9 +76,11 @@ pub(super) fn may_move(dtype: DType, factor: f64) -> bool {
     limits(dtype).is_some_and(|Limits { factors: [least, most], .. }| (least..=most).contains(&factor.abs()))
 }
 
-/// Whether these numbers, added to the operand of a node with weights, may be added to its result instead.
-pub(super) fn may_shift(shifts: &[f64]) -> bool {
-    shifts.iter().all(|shift| shift.abs() <= 1.0)
+/// Whether these numbers, added to the operand of a node with weights, may be added to its result instead. Types of 16 bits have too few
+/// digits for that: of an `x` near `−t` hardly any would be left.
+pub(super) fn may_shift(dtype: DType, shifts: &[f64]) -> bool {
+    let has_digits = matches!(dtype, DType::Float | DType::Double);
+    shifts.iter().all(|shift| *shift == 0.0 || has_digits && shift.abs() <= 1.0)
 }
 
 /// Whether weights that are added to others, the largest of all and of their sums of this magnitude, give results in the type's range with
@@ -90,6 +94,12 @@ pub(super) fn may_sum(dtype: DType, largest: f64) -> bool {
 pub(super) fn keeps_digits(dtype: DType, number: f64) -> bool {
     let small = |limits: Limits| number != 0.0 && number.abs() < limits.smallest;
     number.is_finite() && limits(dtype).is_some_and(|limits| dtype == DType::Float16 || !small(limits))
+}
+
+/// Whether a number is no larger than ordinary size.
+pub(super) fn is_ordinary_number(dtype: DType, number: f64) -> bool {
+    // The small range of float16 is left as it is: there are too many constants beyond.
+    dtype == DType::Float16 || limits(dtype).is_some_and(|Limits { most, .. }| number.abs() <= most)
 }
 
 /// Whether operands of ordinary size times this factor, or 0, are normal numbers.
@@ -250,6 +260,10 @@ mod tests {
 
     #[test]
     fn shifts_pass_weights_within_bounds() {
-        assert!(may_shift(&[0.5, -1.0, 0.0]) && !may_shift(&[0.5, 1e6]) && !may_shift(&[f64::NAN]));
+        let float = DType::Float;
+        assert!(
+            may_shift(float, &[0.5, -1.0, 0.0]) && !may_shift(float, &[0.5, 1e6]) && !may_shift(float, &[f64::NAN])
+        );
+        assert!(may_shift(DType::Float16, &[0.0]) && !may_shift(DType::Float16, &[0.5]));
     }
 }

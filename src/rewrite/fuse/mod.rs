@@ -16,6 +16,7 @@
 //! | [`apart`] | transpositions that a runtime would move into a normalization that is spelled out |
 //! | [`kernels`] | which operators may stand for formulas over which element types |
 //! | [`magnitude`] | how far a factor or a shift may move |
+//! | [`ordinary`] | whether a value may be of the size that takes for granted |
 //! | [`parallel`] | products of one operand with several weights |
 //! | [`summed`] | products of one operand that are added |
 //! | [`attention`] | which products are queries, keys and values |
@@ -49,6 +50,7 @@ pub(super) mod mask;
 pub(super) mod normalization;
 pub(super) mod normalized;
 pub(super) mod operands;
+mod ordinary;
 pub(super) mod pad;
 pub(super) mod parallel;
 mod pattern;

@@ -332,19 +332,11 @@ pub(super) fn sums(
     count: usize,
     place: impl Fn(usize) -> Option<(usize, f64)>,
 ) -> Option<Vec<f64>> {
-    budget.take_work(weight.len() as u64).ok()?;
     let mut sums = vec![0.0; count];
     let nothing: f64 = [0.0; 0].iter().sum();
-    // A large weight is read a part at a time: it may be one that is computed, or lie in a file.
-    let (width, inner) = (weight.dtype().byte_len(1).filter(|_| !weight.dtype().is_packed())?, inner.max(1));
-    let mut part = vec![0; width.checked_mul(weight.len().min(SUMMED))?];
+    let inner = inner.max(1);
     let (mut at, mut sum) = (0usize, nothing);
-    while at < weight.len() {
-        let len = (weight.len() - at).min(SUMMED);
-        let bytes = part.get_mut(..len.checked_mul(width)?)?;
-        weight.read(at.checked_mul(width)?, bytes);
-        let values = Tensor::from_bytes(weight.dtype(), &[len], bytes.to_vec().into()).ok()?.to_f64s()?;
-        let mut rest = values.as_slice();
+    in_parts(budget, weight, |mut rest| {
         while !rest.is_empty() {
             let (run, tail) = rest.split_at((inner - at % inner).min(rest.len()));
             sum = run.iter().fold(sum, |sum, value| sum + value);
@@ -355,8 +347,36 @@ pub(super) fn sums(
             }
             rest = tail;
         }
-    }
+        Some(())
+    })?;
     Some(sums)
+}
+
+/// The largest magnitude of a weight's numbers; NaN if one is.
+pub(super) fn largest(budget: &Budget, weight: &Tensor) -> Option<f64> {
+    let mut largest = 0.0f64;
+    in_parts(budget, weight, |part| {
+        let greater = |most: f64, x: &f64| if most.is_nan() || most > x.abs() { most } else { x.abs() };
+        largest = part.iter().fold(largest, greater);
+        Some(())
+    })?;
+    Some(largest)
+}
+
+/// Reads a large weight a part at a time: it may be one that is computed, or lie in a file.
+fn in_parts(budget: &Budget, weight: &Tensor, mut each: impl FnMut(&[f64]) -> Option<()>) -> Option<()> {
+    budget.take_work(weight.len() as u64).ok()?;
+    let width = weight.dtype().byte_len(1).filter(|_| !weight.dtype().is_packed())?;
+    let mut part = vec![0; width.checked_mul(weight.len().min(SUMMED))?];
+    let mut at = 0usize;
+    while at < weight.len() {
+        let len = (weight.len() - at).min(SUMMED);
+        let bytes = part.get_mut(..len.checked_mul(width)?)?;
+        weight.read(at.checked_mul(width)?, bytes);
+        each(&Tensor::from_bytes(weight.dtype(), &[len], bytes.to_vec().into()).ok()?.to_f64s()?)?;
+        at = at.checked_add(len)?;
+    }
+    Some(())
 }
 
 /// Elements that are summed at a time.

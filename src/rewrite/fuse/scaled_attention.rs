@@ -211,7 +211,11 @@ impl<'a> Sizes<'a> {
         // Runtimes refuse the operator where there is nothing to attend to or by.
         let has_heads = q_lead.get(1).is_none_or(|heads| place.scope().ge(heads, &Dim::constant(1)).is_yes());
         let is_empty = [queries, keys].into_iter().chain(q_lead).any(|dim| dim.is_const(0));
-        (has_rank && has_heads && fits && !is_empty && same(k_lead) && same(v_lead)).then_some(Sizes { lead: q_lead, queries, keys })
+        (has_rank && has_heads && fits && !is_empty && same(k_lead) && same(v_lead)).then_some(Sizes {
+            lead: q_lead,
+            queries,
+            keys,
+        })
     }
 
     /// Whether a mask has a row for each query, if it is one that the operator takes: else it has one row for all.

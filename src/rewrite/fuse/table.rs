@@ -45,7 +45,7 @@ fn row_into_table(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let (row, cells) = (numbers.to_f64s()?, table.to_f64s()?);
-    if !may_shift(&row) {
+    if !may_shift(dtype, &row) {
         return None;
     }
     let sums: Vec<f64> = cells.iter().zip(row.iter().cycle()).map(|(cell, number)| cell + number).collect();

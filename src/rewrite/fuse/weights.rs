@@ -9,9 +9,10 @@
 //! is said in [`magnitude`](super::magnitude).
 
 use super::affine::{Affine, Channels, per_channel, tensor_slots};
-use super::magnitude::{has_room, keeps_digits, may_add, may_move, may_scale, may_shift};
+use super::magnitude::{has_room, is_bounded, keeps_digits, may_add, may_move, may_scale, may_shift};
 use super::normalized::is_of_normalized_rows;
-use super::scaled::{Blocks, scaled, sums};
+use super::ordinary::is_ordinary;
+use super::scaled::{Blocks, largest, scaled, sums};
 use super::{Fusion, Operand, Place, Rule, has_arithmetic, is_unpadded, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
@@ -53,7 +54,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "unpadded-shift",
                 "where zeros are padded around what is shifted, or the node has no bias to take it, the shift is 0",
             ),
-            ("small-shift", "the shift is at most 1: x + t is exact for x near −t, and W·x + W·t is not"),
+            (
+                "small-shift",
+                "the shift is at most 1, and 0 in a type of 16 bits: x + t is exact for x near −t, and W·x + W·t is not",
+            ),
             ("known-bias", "the bias that is there is constant, if it changes"),
             (
                 "in-range",
@@ -295,6 +299,9 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
         });
     }
     let remove = vec![id, place.id];
+    if !is_ordinary(place, inner.input(1usize.checked_sub(linear.weight)?)?) {
+        return None;
+    }
     if scaling {
         let (value, tensor) = linear.own_weight(place, inner, id)?;
         let is_one = linear.is_vector && tensor.to_f64s()?.iter().all(|&scale| scale == 1.0);
@@ -381,10 +388,13 @@ fn before_at(place: &Place<'_>) -> Option<Fusion> {
         let affine = Affine::of(place, inner, slot, channels).filter(|_| place.same_shape(input, between))?;
         Some((input, affine, node.input(2).or(shift_of(inner, slot))?))
     })?;
+    if !is_ordinary(place, input) {
+        return None;
+    }
     let mut operands: Vec<Operand> = node.inputs().iter().map(|&value| value.into()).collect();
     let mut attributes = node.attributes.clone();
     if !affine.only_scales() {
-        if !may_shift(&affine.shift) {
+        if !may_shift(weight.dtype(), &affine.shift) || !is_bounded(weight.dtype(), [largest(place.budget, weight)?]) {
             return None;
         }
         let added = shifted(place, node, &linear, weight, &affine.shift)?;

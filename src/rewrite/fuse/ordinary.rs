@@ -1,0 +1,45 @@
+//! Whether a value may be of ordinary size, by the constants that it has been multiplied with.
+//!
+//! What a factor may do is said of operands of ordinary size ([`magnitude`](super::magnitude)). One that has been multiplied with `1e30`, or to
+//! which that has been added, is none, and a factor behind it may well have been what hid, or brought back, an overflow.
+
+use super::magnitude::is_ordinary_number;
+use super::{Place, has_arithmetic};
+use crate::ir::ValueId;
+
+/// How many nodes are followed up.
+const MOST_NODES: usize = 12;
+
+/// Constants of more elements are weights that somebody trained.
+const MOST_ELEMENTS: usize = 4096;
+
+/// Whether no small constant beyond ordinary size goes into a value, through nodes that multiply, add and move.
+pub(super) fn is_ordinary(place: &Place<'_>, value: ValueId) -> bool {
+    let mut open = vec![value];
+    for _ in 0..MOST_NODES {
+        let Some(value) = open.pop() else { return true };
+        let Some(node) = place.model.value(value).producer().and_then(|id| place.model.node(id)) else { continue };
+        let divides = node.is("Div");
+        let scales = ["Mul", "MatMul", "Gemm", "Conv", "ConvTranspose", "Add", "Sub", "BatchNormalization"];
+        let moves = ["Identity", "Transpose", "Reshape", "Neg", "Relu"];
+        if !divides && !scales.iter().chain(&moves).any(|operator| node.is(operator)) {
+            continue;
+        }
+        for (slot, &operand) in node.inputs().iter().enumerate() {
+            let Some(operand) = operand else { continue };
+            let Some(tensor) = place.tensor(operand) else {
+                open.push(operand);
+                continue;
+            };
+            if tensor.len() > MOST_ELEMENTS || !has_arithmetic(tensor.dtype()) {
+                continue;
+            }
+            let size = |number: f64| if divides && slot == 1 { number.recip() } else { number };
+            let numbers = tensor.to_f64s().unwrap_or_default();
+            if !numbers.into_iter().all(|number| is_ordinary_number(tensor.dtype(), size(number))) {
+                return false;
+            }
+        }
+    }
+    true
+}
