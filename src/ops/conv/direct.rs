@@ -167,8 +167,8 @@ impl ConvLayout {
         if terms == 0 || elements == 0 {
             return y;
         }
-        // A part of the matrix at a time, a few megabytes.
-        const PART: usize = 1 << 20;
+        // A part of the matrix at a time, as much as stays in a cache until it is packed.
+        const PART: usize = 1 << 18;
         #[allow(clippy::disallowed_methods, reason = "the size of a block")]
         let width = (PART / terms).clamp(8, 1 << 16).min(places);
         let mut matrix = vec![T::default(); if self.geometry.is_pointwise() { 0 } else { terms * width }];

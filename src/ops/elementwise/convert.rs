@@ -25,7 +25,7 @@ use half::{bf16, f16};
 
 use super::kernel::computed;
 use crate::ops::Decline;
-use crate::ops::vector::vectorized;
+use crate::ops::vector::{Stored, vectorized};
 use crate::tensor::smallfloat::{self, Format, RoundMode};
 use crate::tensor::{Bool, Codes, DType, Element, Number, Tensor, pack};
 
@@ -248,16 +248,13 @@ fn low_bits(value: f64) -> Option<u8> {
 struct BlockReader<'a> {
     tensor: &'a Tensor,
     dtype: DType,
-    /// The payload itself, where it is of `f32` and lies so that it can be lent.
-    floats: Option<&'a [f32]>,
+    /// The elements as they lie, where they are of `f32`.
+    floats: Option<&'a [[u8; 4]]>,
 }
 
 impl<'a> BlockReader<'a> {
     fn of(tensor: &'a Tensor) -> Self {
-        let dtype = tensor.dtype();
-        let as_is = dtype == DType::Float && cfg!(target_endian = "little");
-        let floats = if as_is { bytemuck::try_cast_slice(tensor.bytes()).ok() } else { None };
-        BlockReader { tensor, dtype, floats }
+        BlockReader { tensor, dtype: tensor.dtype(), floats: f32::stored(tensor) }
     }
 
     fn to_integers<T: Whole>(&self) -> Result<Tensor, Decline> {
@@ -270,7 +267,8 @@ impl<'a> BlockReader<'a> {
         let halves = computed(self.tensor.len(), &|start, out: &mut [f16]| {
             let mut buffer = [0f32; BLOCK];
             for (block, out) in out.chunks_mut(BLOCK).enumerate() {
-                out.convert_from_f32_slice(self.floats(start + block * BLOCK, out.len(), &table, &mut buffer));
+                self.read_floats(start + block * BLOCK, out.len(), &table, &mut buffer);
+                out.convert_from_f32_slice(buffer.get(..out.len()).unwrap_or_default());
             }
         });
         Ok(Tensor::from_vec(self.tensor.shape(), halves)?)
@@ -312,19 +310,22 @@ impl<'a> BlockReader<'a> {
         let table = self.table();
         let values = computed(self.tensor.len(), &|start, out: &mut [T]| {
             let mut good = true;
-            let mut floats = [0f32; BLOCK];
             for (block, out) in out.chunks_mut(BLOCK).enumerate() {
                 let start = start + block * BLOCK;
                 if self.dtype == DType::Double {
                     let mut buffer = [0f64; BLOCK];
                     self.read_doubles(start, &mut buffer);
                     good &= write(&buffer, out, double);
-                } else if self.dtype.is_float() {
-                    let floats = self.floats(start, out.len(), &table, &mut floats);
+                } else if let Some(floats) = self.floats {
+                    let block = floats.get(start..).unwrap_or_default();
                     good &= vectorized(
                         #[inline(always)]
-                        || write(floats, out, float),
+                        || write(block, out, &|bytes| float(f32::of_bytes(bytes))),
                     );
+                } else if self.dtype.is_float() {
+                    let mut buffer = [0f32; BLOCK];
+                    self.read_floats(start, out.len(), &table, &mut buffer);
+                    good &= write(&buffer, out, float);
                 } else {
                     let mut buffer = [0i64; BLOCK];
                     self.read_integers(start, out.len(), &mut buffer);
@@ -355,15 +356,6 @@ impl<'a> BlockReader<'a> {
         for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<WIDTH>().0) {
             *out = each(*bytes);
         }
-    }
-
-    /// `len` elements from `start` on, a block at most.
-    fn floats<'b>(&'b self, start: usize, len: usize, table: &[f32], buffer: &'b mut [f32; BLOCK]) -> &'b [f32] {
-        if let Some(floats) = self.floats {
-            return floats.get(start..start + len).unwrap_or_default();
-        }
-        self.read_floats(start, len, table, buffer);
-        buffer.get(..len).unwrap_or_default()
     }
 
     fn read_doubles(&self, start: usize, out: &mut [f64]) {

@@ -266,7 +266,12 @@ fn multiply_block<T: Ring, const N: usize>(
         for (a, c) in packed_a.chunks_exact(depth * MR).zip(c.chunks_mut(MR * n)) {
             let sums = kernel::<T, N>(a, b);
             for (c, sums) in c.chunks_mut(n).zip(&sums) {
-                c[j0 + j..][..columns].iter_mut().zip(sums).for_each(|(c, &sum)| *c = c.plus(sum));
+                let c = &mut c[j0 + j..][..columns];
+                // As many as the micro-kernel has, the compiler adds at once.
+                match c.first_chunk_mut::<N>() {
+                    Some(c) => c.iter_mut().zip(sums).for_each(|(c, &sum)| *c = c.plus(sum)),
+                    None => c.iter_mut().zip(sums).for_each(|(c, &sum)| *c = c.plus(sum)),
+                }
             }
         }
     }

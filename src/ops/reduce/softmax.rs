@@ -44,7 +44,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         "Hardmax" => whole(hardmax, libm::exp, true),
         "LogSoftmax" if wide => whole(log_softmax, libm::exp, true),
         "LogSoftmax" => whole(log_softmax, exponential::exp, false),
-        _ if wide => whole(softmax, libm::exp, false),
+        _ if wide => whole(softmax::<true>, libm::exp, false),
         // What is rounded to binary32 or less is good enough in a faster way.
         _ => by_blocks(
             cx,
@@ -53,7 +53,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             size,
             #[inline(always)]
             |_, block| {
-                softmax(block, inner, exponential::exp);
+                softmax::<false>(block, inner, exponential::exp);
                 Ok(())
             },
         ),
@@ -83,14 +83,20 @@ fn larger(most: f64, x: f64) -> f64 {
     if x > most || x.is_nan() { x } else { most }
 }
 
+/// Unless it `DIVIDES`, results are as good as numbers of binary32 or less need them.
 #[inline(always)]
-fn softmax<E: Fn(f64) -> f64>(block: &mut [f64], width: usize, exp: E) {
+fn softmax<const DIVIDES: bool>(block: &mut [f64], width: usize, exp: impl Fn(f64) -> f64) {
     if width == 1 {
         // One row, whose numbers are taken several at a time.
         let most = fold_run(block, f64::NEG_INFINITY, larger, larger);
         block.iter_mut().for_each(|x| *x = exp(*x - most));
         let total = sum(block, |x| x);
-        block.iter_mut().for_each(|x| *x /= total);
+        if DIVIDES {
+            block.iter_mut().for_each(|x| *x /= total);
+        } else {
+            let share = total.recip();
+            block.iter_mut().for_each(|x| *x *= share);
+        }
         return;
     }
     let most = largest(block, width);
