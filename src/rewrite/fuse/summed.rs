@@ -11,6 +11,7 @@
 
 use super::affine::{Affine, Channels, per_channel};
 use super::magnitude::may_sum;
+use super::ordinary::is_ordinary;
 use super::{Fusion, Operand, Place, Rule, has_arithmetic, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::Budget;
@@ -61,7 +62,7 @@ fn producer<'p>(place: &Place<'p>, value: ValueId) -> Option<(NodeId, &'p Node)>
 /// One product for the sum of two, each with its sign; the second has the smaller weights.
 fn sum(place: &Place<'_>, (host, host_sign): (ValueId, f64), (guest, guest_sign): (ValueId, f64)) -> Option<Fusion> {
     let (host, node) = producer(place, host)?;
-    let x = node.input(0)?;
+    let x = node.input(0).filter(|&x| is_ordinary(place, x))?;
     let other =
         if guest == x { None } else { Some(producer(place, guest).filter(|(_, other)| other.input(0) == Some(x))?) };
     let operator = ["Conv", "Gemm", "MatMul"].into_iter().find(|operator| node.is(operator))?;
