@@ -237,7 +237,7 @@ fn chosen(
             below = Some(value);
             continue;
         };
-        let mask = mask(&places, columns.len(), whole.len().checked_sub(axis)?)?;
+        let mask = mask(&places, columns.len(), axis, whole)?;
         let flags = edit.constant(output, "mask", mask);
         let selected = if choices.is_empty() { last } else { edit.new_value(output, "columns") };
         edit.insert.push(NewNode::new("Where", [Some(flags), Some(value), Some(other)]).output(selected));
@@ -281,11 +281,12 @@ fn constant_columns(place: &Place<'_>, numbers: &[(usize, Tensor)], axis: usize,
     place.concatenated(&columns.iter().collect::<Vec<_>>(), axis)
 }
 
-/// True at these places of the axis that has `below` axes from itself on.
-fn mask(places: &[usize], count: usize, below: usize) -> Option<Tensor> {
+/// True at these places of an axis. It has no axes before that, unless the first is of size 1: no operand need have that one.
+fn mask(places: &[usize], count: usize, axis: usize, whole: &[Dim]) -> Option<Tensor> {
     let flags: Vec<bool> = (0..count).map(|at| places.contains(&at)).collect();
-    let mut shape = vec![1; below];
-    *shape.first_mut()? = count;
+    let before = if whole.first()?.is_const(1) { axis } else { 0 };
+    let mut shape = vec![1; whole.len().checked_sub(axis)?.checked_add(before)?];
+    *shape.get_mut(before)? = count;
     Tensor::from_bools(&shape, &flags).ok()
 }
 
