@@ -72,6 +72,9 @@ fn tensor(site: &Site<'_>, name: &str) -> Result<Vec<f64>, Decline> {
     site.attr_tensor(name)?.map_or_else(|| Ok(Vec::new()), |tensor| tensor.to_f64s().ok_or_else(no_numbers))
 }
 
+/// The mode of a node that tests for membership in a set.
+const MEMBER: u8 = 6;
+
 fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
     let broken = || Decline::invalid("the attributes do not make trees");
     let ints = |name: &str| Ok::<_, Decline>(site.attr_ints(name)?.unwrap_or_default());
@@ -92,7 +95,8 @@ fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
         };
         let [pass, fail] = &branches;
         let value = *values.get(at).ok_or_else(broken)?;
-        if value.is_nan() {
+        // A node that tests for membership does not look at it.
+        if value.is_nan() && mode as u8 != MEMBER {
             return Err(Decline::unsupported("runtimes disagree about a comparison with what is not a number"));
         }
         nodes.push(Node {
@@ -104,7 +108,7 @@ fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
                 3 => Test::Greater(value),
                 4 => Test::Equal(value),
                 5 => Test::NotEqual(value),
-                6 => Test::Member(sets.next().ok_or_else(broken)?.to_vec()),
+                MEMBER => Test::Member(sets.next().ok_or_else(broken)?.to_vec()),
                 _ => return Err(broken()),
             },
             missing_passes: missing.get(at).is_some_and(|&tracks| tracks != 0),
@@ -181,6 +185,11 @@ mod tests {
         assert_eq!(node().input(DType::Double, "N 2").infer(), ["double[N, 2]"]);
         assert!(node().with("aggregate_function", 2).values(&[3, 2], &rows).eval().is_err());
         assert!(node().values(&[1, 1], &[0f64]).eval().is_err());
+        let with = |splits: [f64; 2]| {
+            of_lists(&[1, 0], &[0, 1, 1], Tensor::vector(splits.to_vec()), Tensor::vector(vec![1f64, 10.0, 100.0]))
+        };
+        assert_eq!(with([1.0, f64::NAN]).values(&[1, 2], &[2f64, 6.0]).floats(), [0.0, 100.0]);
+        assert!(with([f64::NAN, 0.0]).values(&[1, 2], &[2f64, 6.0]).eval().is_err());
     }
 
     #[test]
