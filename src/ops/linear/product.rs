@@ -105,16 +105,23 @@ pub(in crate::ops) fn settled(terms: usize, operands: [&Tensor; 2], result: Tens
 /// An element is not finite, or a sum may overflow.
 pub(in crate::ops) fn stays_finite(terms: usize, operands: &[&Tensor]) -> Result<(), Decline> {
     let mut bound = terms.max(1) as f64;
-    for tensor in operands {
+    // Powers are products of one operand, which is looked at once.
+    let mut known: Option<(&Tensor, f64)> = None;
+    for &tensor in operands {
         if !tensor.dtype().is_float() {
             return Ok(());
+        }
+        if let Some((_, largest)) = known.filter(|(same, _)| std::ptr::eq(*same, tensor)) {
+            bound *= largest;
+            continue;
         }
         let largest: Result<f64, Decline> = in_lane!(tensor.dtype(), T => {
             let sizes = read::<T>(tensor)?;
             let sizes = sizes.iter().map(|value| Lane::to_f64(*value).abs());
             Ok(sizes.fold(0.0, |most, size| if f64::is_nan(most) || most > size { most } else { size }))
         });
-        bound *= largest?;
+        let largest = largest?;
+        (known, bound) = (Some((tensor, largest)), bound * largest);
     }
     let is_double = operands.iter().all(|tensor| tensor.dtype() == DType::Double);
     let most = if is_double { f64::MAX } else { f64::from(f32::MAX) } / 4.0;

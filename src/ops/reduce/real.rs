@@ -1,6 +1,6 @@
 //! Floating point tensors as binary64 numbers and back: every operator of this family computes so and rounds once.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use half::{bf16, f16};
 use rayon::prelude::*;
@@ -155,7 +155,7 @@ pub(super) fn by_blocks<S: Send + Clone + Default>(
         Reals::of(data).ok_or_else(|| Decline::invalid(format!("{} is no type to compute with here", data.dtype())))?;
     let blocks = (TASK / size).max(1);
     let answers: Vec<S> = vec![S::default(); data.len() / size];
-    let blockwise = Blockwise { data, size, blocks, answers: Mutex::new(answers), failed: OnceLock::new() };
+    let blockwise = Blockwise { data, size, blocks, answers: Mutex::new(answers), failed: Mutex::new(None) };
     let fill = |task: usize, buffer: &mut [f64]| {
         elements.read(task * blocks * size, buffer);
         blockwise.answer(task, buffer, &each);
@@ -167,8 +167,8 @@ pub(super) fn by_blocks<S: Send + Clone + Default>(
         DType::Bfloat16 => blockwise.tensor(&fill, |values, out| narrow(values, out, nearest_bf16)),
         other => Err(Decline::invalid(format!("{other} is no type to compute with here"))),
     }?;
-    match blockwise.failed.into_inner() {
-        Some(decline) => Err(decline),
+    match blockwise.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some((_, decline)) => Err(decline),
         None => Ok((tensor, blockwise.answers.into_inner().unwrap_or_default())),
     }
 }
@@ -188,7 +188,8 @@ struct Blockwise<'a, S> {
     /// Blocks of a task.
     blocks: usize,
     answers: Mutex<Vec<S>>,
-    failed: OnceLock<Decline>,
+    /// The first block that failed, whichever task came to its own first, so that the same is told every time.
+    failed: Mutex<Option<(usize, Decline)>>,
 }
 
 impl<S: Send + Clone> Blockwise<'_, S> {
@@ -207,7 +208,7 @@ impl<S: Send + Clone> Blockwise<'_, S> {
                 for (at, block) in buffer.chunks_exact_mut(self.size).enumerate() {
                     match each(first + at, block) {
                         Ok(answer) => made.push(answer),
-                        Err(decline) => return self.failed.set(decline).unwrap_or_default(),
+                        Err(decline) => return self.fail(first + at, decline),
                     }
                 }
             },
@@ -215,6 +216,13 @@ impl<S: Send + Clone> Blockwise<'_, S> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let places = answers.get_mut(first..).unwrap_or_default();
         places.iter_mut().zip(made).for_each(|(place, made)| *place = made);
+    }
+
+    fn fail(&self, block: usize, decline: Decline) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.as_ref().is_none_or(|(earlier, _)| block < *earlier) {
+            *failed = Some((block, decline));
+        }
     }
 
     /// The tensor whose elements `fill` makes task by task, rounded by `round`.

@@ -5,7 +5,8 @@
 //! Exporters scale queries and keys by the root of what the scores are to be scaled by. Scores that are scaled by one number are an
 //! [attention](super::attention) to tools; where none is known, the one factor moves on into [weights](super::factor).
 
-use super::magnitude::{keeps_digits, may_move};
+use super::magnitude::{has_room, keeps_digits, may_move};
+use super::ordinary::is_ordinary;
 use super::{Place, Rule, has_arithmetic, rounded};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
 
@@ -15,7 +16,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     sentence: "Factors of both operands of a product are one factor of the product.",
     premises: &[
         ("two-numbers", "each operand is a product with one number, or divided by one"),
-        ("moderate", "a·b and its inverse are within the bounds that the type sets for factors across values"),
+        (
+            "moderate",
+            "a·b and its inverse are within the bounds that the type sets for factors across values, and a and b times operands of \
+                ordinary size are normal numbers of the type",
+        ),
         (
             "no-sizes",
             "the product is not computed from sizes alone: what reads such numbers rounds them to sizes again",
@@ -60,7 +65,8 @@ fn of_product(place: &Place<'_>) -> Option<Edit> {
     let factor = a.factor * b.factor;
     let fits = |dtype: &_| may_move(*dtype, factor) && may_move(*dtype, factor.recip()) && keeps_digits(*dtype, factor);
     let dtype = place.dtype(result).filter(|&dtype| has_arithmetic(dtype)).filter(fits)?;
-    if place.is_of_sizes(result) {
+    let has_room = |scaled: &Scaled| has_room(dtype, scaled.factor) && is_ordinary(place, scaled.x);
+    if place.is_of_sizes(result) || ![&a, &b].into_iter().all(has_room) {
         return None;
     }
     let mut edit = place.edit()?;

@@ -2,45 +2,83 @@
 //!
 //! ONNX Runtime moves a Pad of zeros into the convolution or pool that alone reads it, whatever the pool does with its own padding: a
 //! MaxPool takes it for −∞, and an AveragePool may not count it. Both then give other results, and where a pad is as long as the
-//! window, the model does not even load. So no edit puts such a Pad before such a pool. Where an author has put one, it stays.
+//! window, the model does not even load. So no edit lets such a pool read such a Pad. Where an author has put one, it stays.
 
 use super::Place;
 use super::pad::is_zero;
 use super::range::range;
-use crate::ir::{Attribute, Edit, NewNode, Node, ValueId};
+use crate::ir::{Attribute, Edit, NamedAttribute, Node, ValueId};
 use crate::tensor::Tensor;
 
-/// Whether no Pad that an edit makes is one that a runtime would wrongly take into a pool.
+/// A Pad, be it there or made by an edit.
+#[derive(Clone, Copy)]
+struct Pad<'a> {
+    attributes: &'a [NamedAttribute],
+    inputs: &'a [Option<ValueId>],
+}
+
+/// Whether an edit lets no pool read a Pad that a runtime would wrongly take into it, unless the pool read one before.
 pub fn keeps_pads_from_pools(place: &Place<'_>, edit: &Edit) -> bool {
-    let mut pads = edit.insert.iter().filter(|node| node.op_type == "Pad");
-    pads.all(|pad| {
-        // What only this edit's own nodes read is for a pool of its own making.
-        let result = pad.outputs.first().copied().flatten().filter(|result| !result.is_placeholder());
-        let Some(result) = result.filter(|_| is_taken(place, edit, pad)) else { return true };
-        if place.producer(result, "Pad").is_some() {
-            return true;
-        }
-        let pools =
-            place.model.users(result).into_iter().filter_map(|(id, slot)| place.model.node(id).filter(|_| slot == 0));
-        let mut pools = pools.filter(|node| node.is("AveragePool") || node.is("MaxPool"));
-        pools.all(|pool| is_same(place, edit, pad, pool) == Some(true))
+    // Values that pools read, and the ones in their place.
+    let made = edit.insert.iter().flat_map(|node| &node.outputs).flatten().map(|&result| (result, result));
+    let readers = |value: ValueId| if value.is_placeholder() { Vec::new() } else { place.model.users(value) };
+    let replaced = made.chain(edit.replace.iter().copied());
+    let replaced = replaced.flat_map(|(old, new)| readers(old).into_iter().map(move |(id, slot)| (id, slot, old, new)));
+    let rewired =
+        edit.rewire.iter().filter_map(|&(id, slot, new)| Some((id, slot, place.model.node(id)?.input(slot)?, new?)));
+    replaced.chain(rewired).all(|(id, slot, old, new)| {
+        let pool = place.model.node(id).filter(|node| node.is("AveragePool") || node.is("MaxPool"));
+        let Some(pool) = pool.filter(|_| slot == 0 && !edit.remove.contains(&id)) else { return true };
+        let pad = pad(place, edit, new).filter(|pad| !was_padded(place, old) && is_taken(place, edit, *pad));
+        pad.is_none_or(|pad| is_same(place, edit, pad, pool) == Some(true))
     })
 }
 
+/// Whether a Pad computes a value that is there, but for nodes that the runtime takes away first.
+fn was_padded(place: &Place<'_>, value: ValueId) -> bool {
+    let mut value = value;
+    while let Some((_, node)) = place.producer_of(value, &["Identity", "Dropout"]) {
+        let Some(input) = node.input(0) else { return false };
+        value = input;
+    }
+    place.producer(value, "Pad").is_some()
+}
+
+/// The Pad that computes a value.
+fn pad<'a>(place: &Place<'a>, edit: &'a Edit, value: ValueId) -> Option<Pad<'a>> {
+    if let Some(node) = edit.insert.iter().find(|node| node.outputs.contains(&Some(value))) {
+        let pad = node.op_type == "Pad" && node.domain.is_empty();
+        return pad.then_some(Pad { attributes: &node.attributes, inputs: &node.inputs });
+    }
+    let there = (!value.is_placeholder()).then(|| place.producer(value, "Pad")).flatten();
+    there.map(|(_, node)| Pad { attributes: &node.attributes, inputs: node.inputs() })
+}
+
+impl Pad<'_> {
+    fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.attributes.iter().find(|attribute| attribute.name == name).map(|attribute| &attribute.value)
+    }
+
+    fn input(&self, slot: usize) -> Option<ValueId> {
+        self.inputs.get(slot).copied().flatten()
+    }
+}
+
 /// Whether the runtime takes a Pad into what reads it: it pads with a constant 0 along all axes.
-fn is_taken(place: &Place<'_>, edit: &Edit, pad: &NewNode) -> bool {
-    let mode = pad.attributes.iter().find(|attribute| attribute.name == "mode").map(|mode| &mode.value);
+fn is_taken(place: &Place<'_>, edit: &Edit, pad: Pad<'_>) -> bool {
+    let mode = pad.attribute("mode");
     let is_constant = mode.is_none_or(|mode| matches!(mode, Attribute::String(mode) if mode.as_ref() == b"constant"));
-    let fill = pad.inputs.get(2).copied().flatten();
-    let fills_zero = fill.is_none_or(|fill| constant(place, edit, fill).is_some_and(is_zero));
-    let names_axes = pad.inputs.get(3).copied().flatten().is_some();
-    is_constant && fills_zero && !names_axes
+    let fills_zero = match (pad.attribute("value"), pad.input(2)) {
+        (Some(Attribute::Float(value)), _) => *value == 0.0,
+        (_, Some(fill)) => constant(place, edit, fill).is_some_and(is_zero),
+        _ => true,
+    };
+    is_constant && fills_zero && pad.input(3).is_none()
 }
 
 /// Whether a pool that pads itself gives the same.
-fn is_same(place: &Place<'_>, edit: &Edit, pad: &NewNode, pool: &Node) -> Option<bool> {
-    let stored = pad.attributes.iter().find(|attribute| attribute.name == "pads").map(|pads| &pads.value);
-    let pads = match (stored, pad.inputs.get(1).copied().flatten()) {
+fn is_same(place: &Place<'_>, edit: &Edit, pad: Pad<'_>, pool: &Node) -> Option<bool> {
+    let pads = match (pad.attribute("pads"), pad.input(1)) {
         (Some(Attribute::Ints(pads)), _) => pads.clone(),
         (_, Some(pads)) => constant(place, edit, pads)?.to_i64s()?,
         _ => return None,
@@ -49,18 +87,13 @@ fn is_same(place: &Place<'_>, edit: &Edit, pad: &NewNode, pool: &Node) -> Option
     let (begins, ends) = pads.split_at_checked(pads.len() / 2)?;
     let shorter = |pads: &[i64]| pads.iter().skip(2).zip(kernel).all(|(pad, taps)| pad < taps);
     let fits = shorter(begins) && shorter(ends) && !pool.flag("ceil_mode", false)?;
-    Some(
-        fits && if pool.is("MaxPool") {
-            range(place, data(edit, pad)?)?.low >= 0.0
-        } else {
-            pool.flag("count_include_pad", false)?
-        },
-    )
+    let has_bound = || Some(range(place, data(edit, pad)?)?.low >= 0.0);
+    Some(fits && if pool.is("MaxPool") { has_bound()? } else { pool.flag("count_include_pad", false)? })
 }
 
-/// The value that is there already of whose elements a Pad that an edit makes takes some.
-fn data(edit: &Edit, pad: &NewNode) -> Option<ValueId> {
-    let mut value = pad.inputs.first().copied().flatten()?;
+/// The value that is there already of whose elements a Pad takes some.
+fn data(edit: &Edit, pad: Pad<'_>) -> Option<ValueId> {
+    let mut value = pad.input(0)?;
     for node in edit.insert.iter().rev() {
         if value.is_placeholder() && node.outputs.first() == Some(&Some(value)) {
             let moves = node.op_type == "Slice" || node.op_type == "Transpose";

@@ -8,6 +8,7 @@
 
 use super::affine::{Affine, Channels};
 use super::magnitude::keeps_digits;
+use super::ordinary::is_ordinary;
 use super::scaled::{Blocks, scaled};
 use super::{Place, Rule, rounded};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
@@ -43,6 +44,9 @@ fn of_rows(place: &Place<'_>) -> Option<Edit> {
     let users = place.model.users(product);
     let is_inner = !place.model.is_named(product) && users.iter().all(|&(id, _)| id == layout || reads_sizes(id));
     if !is_own || !are_rows || !is_inner || place.shape(rows)?.len() != 2 || !place.is_internal(rows, &[place.id]) {
+        return None;
+    }
+    if !is_ordinary(place, multiply.input(0)?) {
         return None;
     }
     let dtype = place.dtype(result).filter(|&dtype| place.dtype(weights) == Some(dtype))?;

@@ -216,10 +216,7 @@ impl<T: Number> Products<T> {
         let Blocks { inner, columns, rows } = self.blocks;
         while at < end {
             let values = values.get_mut(..(end - at).min(Self::PIECE))?;
-            self.weight.read(at.checked_mul(size_of::<T>())?, bytemuck::cast_slice_mut(values));
-            if cfg!(target_endian = "big") {
-                bytemuck::cast_slice_mut::<T, u8>(values).chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
-            }
+            read_elements(&self.weight, at, values)?;
             let mut rest = &*values;
             while !rest.is_empty() {
                 let block = at.checked_div(inner)?;
@@ -269,6 +266,23 @@ impl<T: Number> Products<T> {
         let all = channels.map(fits).collect::<Option<Vec<_>>>()?;
         Some(extents.is_finite && all.into_iter().all(|fits| fits))
     }
+}
+
+/// Reads the elements of a tensor from number `first` on.
+fn read_elements<T: Number>(tensor: &Tensor, first: usize, out: &mut [T]) -> Option<()> {
+    tensor.read(first.checked_mul(size_of::<T>())?, bytemuck::cast_slice_mut(out));
+    if cfg!(target_endian = "big") {
+        bytemuck::cast_slice_mut::<T, u8>(out).chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
+    }
+    Some(())
+}
+
+/// As many elements of a tensor from number `first` on, if it has them.
+pub(super) fn elements<T: Number>(tensor: &Tensor, first: usize, len: usize) -> Option<Vec<T>> {
+    first.checked_add(len).filter(|&end| end <= tensor.len())?;
+    let mut out = vec![T::zeroed(); len];
+    read_elements(tensor, first, &mut out)?;
+    Some(out)
 }
 
 /// Weights in a type that holds all of them: their own, or `float` for those of 16 bits.

@@ -10,8 +10,10 @@
 //! add it while they convolve.
 
 use super::affine::{Affine, Channels, per_channel};
-use super::magnitude::may_sum;
+use super::magnitude::{may_add, may_sum};
 use super::ordinary::is_ordinary;
+use super::scaled::elements;
+use super::weights::has_plain_factor;
 use super::{Fusion, Operand, Place, Rule, has_arithmetic, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::Budget;
@@ -33,6 +35,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("inference", "a BatchNormalization does not train"),
         ("known-bias", "biases are constant"),
         ("in-range", "the weights and their sums, times operands of ordinary size, are in the range of the type"),
+        (
+            "no-cancelling",
+            "the sums of weights and of biases keep half of their digits, so that no result is of what was lost in two",
+        ),
         ("own-weights", "nothing else reads the larger weights"),
         ("one-reader", "nothing else reads the two results"),
     ],
@@ -66,7 +72,7 @@ fn sum(place: &Place<'_>, (host, host_sign): (ValueId, f64), (guest, guest_sign)
     let other =
         if guest == x { None } else { Some(producer(place, guest).filter(|(_, other)| other.input(0) == Some(x))?) };
     let operator = ["Conv", "Gemm", "MatMul"].into_iter().find(|operator| node.is(operator))?;
-    if node.inputs().len() > 3 {
+    if node.inputs().len() > 3 || operator == "Gemm" && !has_plain_factor(node, place.dtype(x)?) {
         return None;
     }
     let name = node.input(1)?;
@@ -83,7 +89,10 @@ fn sum(place: &Place<'_>, (host, host_sign): (ValueId, f64), (guest, guest_sign)
             let at = |numbers: &Option<Vec<f64>>, channel: usize| {
                 numbers.as_ref().map_or(Some(0.0), |numbers| numbers.get(channel).copied())
             };
-            let both = |channel: usize| Some(host_sign * at(&a, channel)? + guest_sign * at(&b, channel)?);
+            let both = |channel: usize| {
+                let (a, b) = (host_sign * at(&a, channel)?, guest_sign * at(&b, channel)?);
+                may_add(weight.dtype(), a, b).then_some(a + b)
+            };
             let sums = (0..channels.count).map(both).collect::<Option<Vec<f64>>>()?;
             let like = node.input(2).or(other.and_then(|(_, other)| other.input(2))).unwrap_or(name);
             Operand::Constant(rounded(weight.dtype(), &[sums.len()], &sums)?, like)
@@ -292,21 +301,22 @@ impl Sums {
 
     /// Whether all numbers are in range.
     fn fit<T: Number>(&self) -> Option<()> {
-        let mut largest = 0.0f64;
+        let (mut largest, mut cancels) = (0.0f64, false);
         for first in (0..self.weight.len()).step_by(Self::PIECE) {
             self.each::<T>(first, Self::PIECE.min(self.weight.len() - first), |host, guest, sum| {
                 let sum = sum.map_or(f64::INFINITY, |sum: T| sum.to_f64());
                 let size = |number: f64| if number.is_nan() { f64::INFINITY } else { number.abs() };
                 largest = [host, guest, sum].into_iter().map(size).fold(largest, f64::max);
+                cancels |= !may_add(T::DTYPE, self.sign * host, self.guest_sign * guest);
             })?;
         }
-        may_sum(T::DTYPE, largest).then_some(())
+        (!cancels && may_sum(T::DTYPE, largest)).then_some(())
     }
 
     /// Calls `each` with both numbers and the sum of elements from number `first` on.
     fn each<T: Number>(&self, first: usize, len: usize, mut each: impl FnMut(f64, f64, Option<T>)) -> Option<()> {
         let kernel = self.slots.len().max(1);
-        let host = numbers::<T>(&self.weight, first, len)?;
+        let host = elements::<T>(&self.weight, first, len)?;
         let rows = first / kernel..first.checked_add(len)?.div_ceil(kernel);
         let guest = self.guest.rows::<T>(rows.clone())?;
         let width = guest.len().checked_div(rows.len())?;
@@ -328,7 +338,7 @@ impl Guest {
     fn rows<T: Number>(&self, rows: std::ops::Range<usize>) -> Option<Vec<f64>> {
         match self {
             Guest::Weights(weight, width) => {
-                let numbers = numbers::<T>(weight, rows.start.checked_mul(*width)?, rows.len().checked_mul(*width)?)?;
+                let numbers = elements::<T>(weight, rows.start.checked_mul(*width)?, rows.len().checked_mul(*width)?)?;
                 Some(numbers.into_iter().map(Number::to_f64).collect())
             }
             Guest::Diagonal(scale, columns) => rows
@@ -347,20 +357,6 @@ impl Guest {
             Guest::Diagonal(..) => 0,
         }
     }
-}
-
-/// Elements of a tensor from number `first` on.
-fn numbers<T: Number>(tensor: &Tensor, first: usize, len: usize) -> Option<Vec<T>> {
-    if first.checked_add(len)? > tensor.len() {
-        return None;
-    }
-    let mut numbers = vec![T::zeroed(); len];
-    let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut numbers);
-    tensor.read(first.checked_mul(size_of::<T>())?, bytes);
-    if cfg!(target_endian = "big") {
-        bytes.chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
-    }
-    Some(numbers)
 }
 
 impl Recipe for Sums {
