@@ -146,4 +146,6 @@ pub use report::{
 #[doc(hidden)]
 pub use rewrite::meant as nearest_name;
 pub use slicing::SliceRule;
+#[doc(hidden)]
+pub use tensor::threads;
 pub use tensor::{DType, Tensor, TensorError};

@@ -288,20 +288,28 @@ impl Fold {
         progress.count(jobs.len());
         let next = AtomicUsize::new(0);
         let (sender, results) = mpsc::channel();
+        let work = |sender: mpsc::Sender<_>| {
+            let take = || {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                Some((at, jobs.get(at)?))
+            };
+            while let Some((at, job)) = take() {
+                if sender.send((at, self.fold(job, &|_| {}))).is_err() {
+                    return;
+                }
+            }
+        };
         let failed = std::thread::scope(|scope| {
-            for _ in 0..workers.min(jobs.len()) {
-                let (sender, next) = (sender.clone(), &next);
-                scope.spawn(move || {
-                    let take = || {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        Some((at, jobs.get(at)?))
-                    };
-                    while let Some((at, job)) = take() {
-                        if sender.send((at, self.fold(job, &|_| {}))).is_err() {
-                            return;
-                        }
-                    }
-                });
+            // As many as there can be.
+            let can_start = onnx_slice_fold::threads::start();
+            let workers = (0..workers.min(jobs.len())).take_while(|_| {
+                let own = sender.clone();
+                let thread = std::thread::Builder::new().stack_size(super::STACK);
+                can_start && thread.spawn_scoped(scope, || work(own)).is_ok()
+            });
+            // Without any, this thread does it all before it tells.
+            if workers.count() == 0 {
+                work(sender.clone());
             }
             drop(sender);
             let mut waiting: Vec<Option<anyhow::Result<Done>>> = jobs.iter().map(|_| None).collect();

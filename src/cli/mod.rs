@@ -123,6 +123,7 @@ const STACK: usize = 8 << 20;
 pub fn main() -> ExitCode {
     // Ends the process from within, for a thread that ends gives back its memory piece by piece.
     let work = || std::process::exit(run(std::env::args_os()).into());
+    onnx_slice_fold::threads::work_alone();
     if first_stack_is_enough() {
         work();
     }

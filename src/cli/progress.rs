@@ -22,8 +22,8 @@ impl Progress {
         }
         if std::io::stderr().is_terminal() && !is_quiet {
             let shown = bar.clone();
-            // The thread ends with the process; a bar that is finished by then draws nothing.
-            std::thread::spawn(move || {
+            // The thread ends with the process; a bar that is finished by then draws nothing. Without a thread to draw it there is no bar.
+            let _ = std::thread::Builder::new().spawn(move || {
                 std::thread::sleep(PATIENCE);
                 if !shown.is_finished() {
                     shown.set_draw_target(ProgressDrawTarget::stderr());

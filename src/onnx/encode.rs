@@ -20,6 +20,7 @@ use self::place::Place;
 use super::wire::{Descent, UnknownFields};
 use super::{MESSAGE_BYTES, proto};
 use crate::tensor::Tensor;
+use crate::tensor::threads;
 
 /// A model that cannot be written as one protobuf message, or not written at all.
 #[derive(Debug, Error)]
@@ -140,7 +141,7 @@ pub trait Destination {
         let len = tensor.byte_len();
         // Enough for all processors, and not more than they keep at hand until it is written.
         #[allow(clippy::disallowed_methods, reason = "a number of bytes")]
-        let wanted = tensor.piece().saturating_mul(rayon::current_num_threads()).clamp(COMPUTED / 4, COMPUTED);
+        let wanted = tensor.piece().saturating_mul(threads::count()).clamp(COMPUTED / 4, COMPUTED);
         let most = wanted.min(len).max(1);
         if buffer.len() < most {
             buffer.resize(most, 0);

@@ -12,6 +12,7 @@
 
 use super::index::Strides;
 use super::strided::StridedView;
+use super::threads;
 
 /// Bytes the cache moves at once.
 const LINE: usize = 64;
@@ -79,7 +80,7 @@ fn split<const N: usize, const TILE: usize>(source: &[[u8; N]], view: &StridedVi
     };
     let inner = out.len() / dim;
     let (front_out, back_out) = out.split_at_mut(middle * inner);
-    rayon::join(
+    threads::join(
         || split::<N, TILE>(source, &front.coalesced(), front_out),
         || split::<N, TILE>(source, &back.coalesced(), back_out),
     );

@@ -6,7 +6,9 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+
+use super::threads;
 
 /// How the elements of a tensor are computed, any of them at any time, always with the same result.
 pub(crate) trait Recipe: Send + Sync + UnwindSafe + RefUnwindSafe {
@@ -109,7 +111,7 @@ impl Deferred {
         if out.len() <= bytes {
             return recipe.fill(first, out);
         }
-        let pieces = out.par_chunks_mut(bytes).enumerate();
+        let pieces = threads::pieces_mut(out, bytes).enumerate();
         pieces.for_each(|(piece, out)| recipe.fill(first.saturating_add(piece.saturating_mul(bytes / width)), out));
     }
 }

@@ -5,7 +5,7 @@
 )]
 
 use bytes::Bytes;
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use super::buffer::Buffer;
 use super::copy;
@@ -15,6 +15,7 @@ use super::packed::{code_at, pack_into, unpack_into};
 use super::selection::Selection;
 use super::storage::Tensor;
 use super::strided::StridedView;
+use super::threads;
 
 /// The elements of a view as a dense tensor of the view's shape.
 ///
@@ -137,7 +138,7 @@ fn gather_packed(
 fn in_blocks(out: &mut [u8], block: usize, fill: impl Fn(usize, &mut [u8]) + Sync) {
     match out.len() < PARALLEL {
         true => out.chunks_mut(block).enumerate().for_each(|(number, out)| fill(number, out)),
-        false => out.par_chunks_mut(block).enumerate().for_each(|(number, out)| fill(number, out)),
+        false => threads::pieces_mut(out, block).enumerate().for_each(|(number, out)| fill(number, out)),
     }
 }
 

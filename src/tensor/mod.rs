@@ -21,6 +21,7 @@ mod selection;
 pub mod smallfloat;
 mod storage;
 mod strided;
+pub mod threads;
 
 pub(crate) use buffer::Buffer;
 #[cfg(test)]

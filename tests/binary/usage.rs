@@ -139,6 +139,31 @@ fn several_models_are_folded() {
     assert_eq!(line["files"][0]["path"].as_str(), Some("out2/o.onnx"));
 }
 
+/// A product that is shared out to all threads is computed by one where the system starts no other.
+#[test]
+fn a_model_is_folded_without_threads() {
+    let folder = folder(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n,128] x) => (float[n,128] y) <float start = {0}, float end = {16384}, float step = {1}, int64[2] square = {128,128}> {
+            row = Range (start, end, step)  table = Reshape (row, square)  sine = Sin (table)
+            product = MatMul (sine, sine)  y = MatMul (x, product) }"#,
+    );
+    // A stack that no system gives.
+    let alone = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onnx-slice-fold"));
+        command.args(arguments).current_dir(folder.path()).env("RUST_MIN_STACK", (1u64 << 46).to_string());
+        command.output().expect("the binary starts")
+    };
+    let done = alone(&["m.onnx", "-o", "alone.onnx"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let done = alone(&["m.onnx", "--out-dir", "several"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert!(run(&folder, &["m.onnx", "-o", "together.onnx"]).status.success());
+    let read = |name: &str| std::fs::read(folder.path().join(name)).expect("a model");
+    assert_eq!(read("alone.onnx"), read("together.onnx"));
+    assert_eq!(read("several/m.onnx"), read("together.onnx"));
+}
+
 /// docs/report.md tells every field, and no other.
 #[test]
 fn the_json_report_is_as_documented() {

@@ -14,7 +14,7 @@
 
 use std::borrow::Cow;
 
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use super::direct::{ConvLayout, per_channel, shape_of};
 use super::geometry::Geometry;
@@ -23,6 +23,7 @@ use crate::ops::lane::{Lane, Ring, in_lane, read, same_dtype};
 use crate::ops::linear::{Matrix, multiply_add, stays_finite};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::Tensor;
+use crate::tensor::threads;
 
 pub(super) const DEFORM_CONV: Operator = Operator::new("DeformConv", &[19, 22], infer, eval);
 
@@ -124,7 +125,7 @@ impl<T: Lane> Sampler<'_, T> {
             for start in (0..places).step_by(width) {
                 let columns = width.min(places - start);
                 let matrix = &mut matrix[..terms * columns];
-                matrix.par_chunks_exact_mut(columns).enumerate().for_each(|(row, to)| {
+                threads::exact_pieces_mut(matrix, columns).enumerate().for_each(|(row, to)| {
                     let (channel, tap) = (group * in_channels + row / taps, row % taps);
                     let elements = x.get((image * groups * in_channels + channel) * elements..).unwrap_or_default();
                     self.row(elements, image, channel, tap, start, to);

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use crate::dim::Dim;
 use crate::ops::lane::Ring;
 use crate::ops::window::{AxisWindows, read_numbers};
 use crate::ops::{Decline, InferCx, Refusal, Site};
+use crate::tensor::threads;
 use crate::tensor::{Shape, product};
 
 /// The attribute `group`.
@@ -177,7 +178,7 @@ impl Geometry {
     pub fn unfold<T: Ring>(&self, image: &[T], range: Range<usize>, matrix: &mut [T]) {
         let width = range.len().max(1);
         let step = self.axes.last().map_or(1, |axis| axis.stride);
-        matrix.par_chunks_exact_mut(width).enumerate().for_each(|(at, row)| {
+        threads::exact_pieces_mut(matrix, width).enumerate().for_each(|(at, row)| {
             let channel = image.get(at / self.taps.max(1) * self.elements..).unwrap_or_default();
             row.fill(T::default());
             self.runs(&self.tap_index(at % self.taps.max(1)), range.clone(), |places, element| {

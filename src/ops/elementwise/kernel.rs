@@ -9,10 +9,11 @@ use std::ops::Range;
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use crate::ops::broadcast::Broadcast;
 use crate::ops::{Decline, EvalCx, EvalResult};
+use crate::tensor::threads;
 use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor, product};
 
 /// Elements one task computes.
@@ -251,7 +252,7 @@ fn rounded<T: Element>(len: usize, fill: Fill<'_, f32>, round: impl Fn(&[f32], &
 pub(super) fn computed<T: Element>(len: usize, fill: Fill<'_, T>) -> Vec<T> {
     let mut result = vec![T::zeroed(); len];
     if len.saturating_mul(size_of::<T>()) > PARALLEL_BYTES {
-        result.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| fill(piece * PIECE, out));
+        threads::pieces_mut(&mut result, PIECE).enumerate().for_each(|(piece, out)| fill(piece * PIECE, out));
     } else {
         fill(0, &mut result);
     }

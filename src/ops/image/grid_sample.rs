@@ -12,8 +12,9 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 pub(super) const GRID_SAMPLE: Operator = Operator::new("GridSample", &[16, 20, 22], infer, eval);
 
@@ -224,7 +225,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let layout = Layout { batch, channels, size: product(dims).unwrap_or(0), points: product(out).unwrap_or(0) };
     if mode == Mode::Nearest {
         let picked =
-            points.par_chunks_exact(axes.len()).map(|point| taps(&axes, mode, point).first().and_then(|t| t.0));
+            threads::exact_pieces(&points, axes.len()).map(|point| taps(&axes, mode, point).first().and_then(|t| t.0));
         return Ok(vec![nearest(data, &shape, &layout, &picked.collect::<Vec<_>>())?.into()]);
     }
     in_lane!(data.dtype(), T => {
@@ -288,13 +289,16 @@ impl Layout {
         for (to, (from, points)) in blocks.zip(instances) {
             for (part, points) in points.chunks(PART * axes.len()).enumerate() {
                 let taps: Vec<Taps> =
-                    points.par_chunks_exact(axes.len()).map(|point| taps(axes, mode, point)).collect();
-                to.par_chunks_exact_mut(self.points).zip(from.par_chunks_exact(self.size)).for_each(|(to, channel)| {
-                    for (to, taps) in to.iter_mut().skip(part * PART).zip(&taps) {
-                        let value = |&(at, weight): &(Option<usize>, f64)| Some(channel.get(at?)?.to_f64() * weight);
-                        *to = T::of(taps.iter().filter_map(value).sum());
-                    }
-                });
+                    threads::exact_pieces(points, axes.len()).map(|point| taps(axes, mode, point)).collect();
+                threads::exact_pieces_mut(to, self.points).zip(threads::exact_pieces(from, self.size)).for_each(
+                    |(to, channel)| {
+                        for (to, taps) in to.iter_mut().skip(part * PART).zip(&taps) {
+                            let value =
+                                |&(at, weight): &(Option<usize>, f64)| Some(channel.get(at?)?.to_f64() * weight);
+                            *to = T::of(taps.iter().filter_map(value).sum());
+                        }
+                    },
+                );
             }
         }
         result

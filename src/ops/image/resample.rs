@@ -1,9 +1,10 @@
 //! Making a tensor from parts of another, one axis at a time: elements that are copied, and weighted sums.
 
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use crate::ops::lane::Lane;
 use crate::ops::{Decline, EvalCx};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
 /// A tensor seen along one axis: `outer` times, `dim` rows of `inner` elements.
@@ -191,15 +192,17 @@ impl Filter {
             return Ok(result);
         }
         let weights: Vec<T> = self.weights.iter().map(|&weight| T::of(weight)).collect();
-        result.par_chunks_exact_mut(block).zip(data.par_chunks_exact(source)).for_each(|(to, from)| {
-            let each = self.places.chunks_exact(self.taps).zip(weights.chunks_exact(self.taps));
-            for (row, (places, weights)) in to.chunks_exact_mut(along.inner).zip(each) {
-                for (&place, &weight) in places.iter().zip(weights) {
-                    let from = from.get(place * along.inner..).unwrap_or_default();
-                    row.iter_mut().zip(from).for_each(|(sum, &value)| *sum = sum.accumulate(weight, value));
+        threads::exact_pieces_mut(&mut result, block).zip(threads::exact_pieces(data, source)).for_each(
+            |(to, from)| {
+                let each = self.places.chunks_exact(self.taps).zip(weights.chunks_exact(self.taps));
+                for (row, (places, weights)) in to.chunks_exact_mut(along.inner).zip(each) {
+                    for (&place, &weight) in places.iter().zip(weights) {
+                        let from = from.get(place * along.inner..).unwrap_or_default();
+                        row.iter_mut().zip(from).for_each(|(sum, &value)| *sum = sum.accumulate(weight, value));
+                    }
                 }
-            }
-        });
+            },
+        );
         Ok(result)
     }
 }

@@ -5,11 +5,12 @@
 //! can, and which those that can round otherwise.
 #![allow(clippy::indexing_slicing, reason = "blocks are cut from buffers made for the largest of them")]
 
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use crate::ops::Decline;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::vector::{has_wide_vectors, vectorized};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor};
 
 /// Terms of one partial sum.
@@ -164,7 +165,7 @@ fn by_blocks<T: Ring, const N: usize>(
 ) {
     let many = m.saturating_mul(k).saturating_mul(n) > PARALLEL && m > MC.min(4 * MR);
     // With fewer rows than blocks for all threads, smaller blocks.
-    let threads = if many { rayon::current_num_threads().max(1) } else { 1 };
+    let threads = if many { threads::count() } else { 1 };
     let rows = MC.min(m.div_ceil(threads).next_multiple_of(MR));
     let mut packed_b = vec![T::default(); KC.min(k) * NC.min(n.next_multiple_of(N))];
     for j0 in (0..n).step_by(NC) {
@@ -182,7 +183,7 @@ fn by_blocks<T: Ring, const N: usize>(
                 multiply_block::<T, N>(depth, &packed_a, panels, n, j0, width, c);
             };
             if many {
-                c.par_chunks_mut(rows * n).enumerate().for_each(block);
+                threads::pieces_mut(c, rows * n).enumerate().for_each(block);
             } else {
                 c.chunks_mut(rows * n).enumerate().for_each(block);
             }

@@ -10,7 +10,7 @@
 //!
 //! Refused: an axis out of range, which every axis of a scalar is; other types than numbers.
 
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use super::around;
 use super::cells::elements_of;
@@ -19,6 +19,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
+use crate::tensor::threads;
 use crate::tensor::{DType, Element, Number, Tensor, dispatch_numeric};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -136,7 +137,7 @@ fn cumulated_at_once<T: Element>(
             walk_block(out, elements, inner, how, neutral, &combine);
         }
     } else {
-        let blocks = result.par_chunks_mut(block).zip(elements.par_chunks(block));
+        let blocks = threads::pieces_mut(&mut result, block).zip(threads::pieces(elements, block));
         blocks.for_each(|(out, elements)| walk_block(out, elements, inner, how, neutral, &combine));
     }
     result

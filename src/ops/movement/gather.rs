@@ -12,7 +12,7 @@
 //!
 //! Refused: indices outside `-dim .. dim` (in version 1 of Gather, ONNX Runtime counts negative ones from the end as well).
 
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use super::cells::{Builder, elements_of, index_values, moved, width};
 use super::moves;
@@ -21,6 +21,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::traits::{Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
+use crate::tensor::threads;
 use crate::tensor::{Buffer, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -142,10 +143,9 @@ fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &[usize]) ->
     if size >= PARALLEL_BYTES {
         let mut buffer = Buffer::zeroed(size)?;
         let rows = (CHUNK_BYTES / row).max(1);
-        let copied =
-            buffer.bytes().par_chunks_mut(rows.saturating_mul(row)).enumerate().try_for_each(|(chunk, out)| {
-                copy_rows(out, data.bytes(), row, dim, places, chunk.saturating_mul(rows))
-            });
+        let copied = threads::pieces_mut(buffer.bytes(), rows.saturating_mul(row))
+            .enumerate()
+            .try_for_each(|(chunk, out)| copy_rows(out, data.bytes(), row, dim, places, chunk.saturating_mul(rows)));
         copied.ok_or_else(|| Decline::unsupported("a row was not found"))?;
         return Ok(Tensor::from_bytes(data.dtype(), shape, buffer.into())?);
     }

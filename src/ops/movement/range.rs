@@ -11,7 +11,8 @@
 //! the quotient is computed, of which the standard says nothing; a `stash_type` other than float.
 
 use super::moves;
-use rayon::prelude::*;
+use crate::tensor::threads;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
@@ -184,7 +185,7 @@ fn counted<T: Element>(length: usize, each: &(impl Fn(usize, i32) -> T + Sync)) 
         out.iter_mut().zip(0..).for_each(|(out, at)| *out = each(piece * PIECE, at));
     };
     if length > 4 * PIECE {
-        values.par_chunks_mut(PIECE).enumerate().for_each(fill);
+        threads::pieces_mut(&mut values, PIECE).enumerate().for_each(fill);
     } else {
         values.chunks_mut(PIECE).enumerate().for_each(fill);
     }

@@ -13,7 +13,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use super::around;
 use super::cells::{Builder, elements_of, moved};
@@ -21,6 +21,7 @@ use super::order::{float_key, sort_keys};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("TopK", &[1, 10, 11, 24], infer, eval)];
@@ -162,7 +163,10 @@ impl Lanes {
         if elements.len() < PARALLEL {
             places.chunks_mut(own).zip(indices.chunks_mut(own)).enumerate().for_each(fill);
         } else {
-            places.par_chunks_mut(own).zip(indices.par_chunks_mut(own)).enumerate().for_each(fill);
+            threads::pieces_mut(&mut places, own)
+                .zip(threads::pieces_mut(&mut indices, own))
+                .enumerate()
+                .for_each(fill);
         }
         (!unordered.into_inner()).then_some((places, indices))
     }

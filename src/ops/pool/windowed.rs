@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use smallvec::SmallVec;
 
 use crate::dim::Dim;
@@ -24,6 +24,7 @@ use crate::ops::traits::Traits;
 use crate::ops::vector::Stored;
 use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
 pub(super) const MAX_POOL: Operator = Operator::new("MaxPool", &[1, 8, 10, 11, 12, 22], infer_max, eval_max);
@@ -156,7 +157,8 @@ impl Pooling {
         if results.is_empty() {
             return results;
         }
-        let channels = results.par_chunks_exact_mut(self.places).zip(x.par_chunks_exact(self.elements));
+        let channels =
+            threads::exact_pieces_mut(&mut results, self.places).zip(threads::exact_pieces(x, self.elements));
         channels.enumerate().for_each(|(channel, (results, elements))| {
             let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, self.spans.len());
             let mut spans: SmallVec<[Span; 4]> = SmallVec::from_elem(Span::default(), self.spans.len());
@@ -193,7 +195,8 @@ impl Pooling {
         });
         let taps: Vec<(Range<usize>, usize)> = taps.collect();
         let mut results = vec![T::of(f64::NEG_INFINITY); product(&self.shape).unwrap_or(0)];
-        let channels = results.par_chunks_exact_mut(self.places.max(1)).zip(x.par_chunks_exact(self.elements.max(1)));
+        let channels = threads::exact_pieces_mut(&mut results, self.places.max(1))
+            .zip(threads::exact_pieces(x, self.elements.max(1)));
         channels.try_for_each(|(results, elements)| -> Result<(), Decline> {
             all_numbers(elements, &read)?;
             let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, outer.len());

@@ -9,13 +9,14 @@
 //! | versions | 17: the axis is an attribute (1); 20: an operand (−2) |
 //! | refuses | one-sided transforms of complex data or of real frequencies, the last axis, a length of 0; not evaluated: real data of a length that does not go with the number of frequencies |
 
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use super::fourier::{Complex, FourierTables};
 use super::{length, number, one_sided, reals, rounded, scalar};
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
+use crate::tensor::threads;
 use crate::tensor::{DType, product};
 
 pub(super) const DFT: Operator = Operator::new("DFT", &[17, 20], infer, eval);
@@ -125,7 +126,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let line = Line { tables: &tables, kind, parts: *parts, inner };
         let from = dim.saturating_mul(inner).saturating_mul(*parts);
         // Data without elements is as if it were all zeros.
-        results.par_chunks_exact_mut(places * inner * out).enumerate().for_each(|(at, to)| {
+        threads::exact_pieces_mut(&mut results, places * inner * out).enumerate().for_each(|(at, to)| {
             let from = values.get(at * from..(at + 1) * from).unwrap_or_default();
             (0..inner).for_each(|offset| line.transform(from, to, offset, places));
         });

@@ -7,7 +7,7 @@
 //! | shapes | `[B, ⌊(L − F) / step⌋ + 1, F, 2]`, `⌊F / 2⌋ + 1` frequencies when `onesided`, the default |
 //! | refuses | a window that is not as long as a frame, one-sided transforms of complex signals, a frame longer than the signal |
 
-use rayon::prelude::*;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use super::fourier::{Complex, FourierTables};
 use super::{length, number, one_sided, reals, rounded, scalar};
@@ -15,6 +15,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::same_dtype;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
+use crate::tensor::threads;
 use crate::tensor::{DType, product};
 
 pub(super) const STFT: Operator = Operator::new("STFT", &[17], infer, eval);
@@ -97,7 +98,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let weight = |at: usize| weights.as_ref().map_or(1.0, |weights| weights.get(at).copied().unwrap_or(0.0));
     let mut results = vec![0.0; product(&shape).unwrap_or(0)];
     let tables = FourierTables::new(frame);
-    results.par_chunks_exact_mut(bins * 2).enumerate().for_each(|(number, to)| {
+    threads::exact_pieces_mut(&mut results, bins * 2).enumerate().for_each(|(number, to)| {
         let start = number / frames * total + number % frames * step;
         let part = |at: usize, part: usize| values.get((start + at) * parts + part).copied().unwrap_or(0.0);
         let mut line: Vec<Complex> = (0..frame)

@@ -4,9 +4,10 @@ use std::marker::PhantomData;
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
-use rayon::prelude::*;
+use rayon::iter::ParallelIterator;
 
 use crate::ops::Budget;
+use crate::tensor::threads;
 use crate::tensor::{DType, Number, Recipe, Tensor, dispatch_numeric, product};
 
 use super::has_arithmetic;
@@ -242,8 +243,7 @@ impl<T: Number> Products<T> {
     fn fits<R: Number>(&self) -> Option<bool> {
         let smallest = Peak::smallest(T::DTYPE)?;
         let begins: Vec<usize> = (0..self.weight.len()).step_by(Self::PIECE).collect();
-        let extents = begins
-            .par_chunks(begins.len().div_ceil(rayon::current_num_threads().max(1)).max(1))
+        let extents = threads::pieces(&begins, begins.len().div_ceil(threads::count()).max(1))
             .map(|begins| {
                 let mut extents = Extents::<R>::none(self.factors.len(), smallest)?;
                 let mut wide = Vec::new();
