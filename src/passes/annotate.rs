@@ -17,7 +17,7 @@ use crate::ir::{
     DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, Node, NodeId, TensorType,
     Type, ValueId,
 };
-use crate::ops::EventKind;
+use crate::ops::{EventKind, Opset};
 
 use super::claims::{Names, size_of};
 use super::dead::{graphs_below, live_graphs};
@@ -39,6 +39,7 @@ pub fn annotate(
     let spelling = names.spelling(&scope);
     name_inputs(model, names);
     let mut unstated = without_trips(model, proved);
+    unstated.extend(of_unlike_branches(model, proved));
     // A model with a node that cannot work may load in a runtime because that does not know the shapes the node refuses.
     unstated.extend(untouched::computed_from(model, broken));
     // What it puts in the place of a call may read the call's own results.
@@ -124,9 +125,39 @@ fn without_trips(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     found
 }
 
+/// What the branches of an If hold that give results of different shapes. Before operator set 11 they may not, which ONNX Runtime finds out only
+/// where it knows the shapes.
+fn of_unlike_branches(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
+    let mut found = FxHashSet::default();
+    for graph in live_graphs(model).into_iter().filter(|&graph| Opset::of(model, graph).version() < 11) {
+        for node in model.graph(graph).nodes().filter_map(|id| model.node(id)).filter(|node| node.is("If")) {
+            let branches: Vec<GraphId> = node.subgraphs().collect();
+            let [one, other] = *branches.as_slice() else { continue };
+            let shape = |value: &ValueId| facts.get(*value).and_then(Fact::shape);
+            let are_alike = |(a, b): (&ValueId, &ValueId)| match (shape(a), shape(b)) {
+                (Some(a), Some(b)) => {
+                    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| facts.scope().eq(a, b).is_yes())
+                }
+                _ => false,
+            };
+            if model.graph(one).outputs().iter().zip(model.graph(other).outputs()).all(are_alike) {
+                continue;
+            }
+            for inner in branches.into_iter().flat_map(|branch| graphs_below(model, branch)) {
+                let held = model.graph(inner);
+                found.extend(held.outputs().iter().chain(held.initializers()));
+                found.extend(
+                    held.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten()),
+                );
+            }
+        }
+    }
+    found
+}
+
 /// Whether a node is a Loop that stacks a result of each iteration: its body has more outputs than the condition and the values carried from
 /// one iteration to the next. Scans are not meant: ONNX Runtime refuses one without rows, so shapes written there change no result.
-fn collects_rows(model: &Model, node: &Node) -> bool {
+pub(super) fn collects_rows(model: &Model, node: &Node) -> bool {
     let Some(body) = node.subgraphs().next().filter(|_| node.is("Loop")) else { return false };
     // Beside the carried values the body has two inputs, the iteration's number and the condition, and one output, the condition.
     let (inputs, outputs) = (model.graph(body).inputs().len(), model.graph(body).outputs().len());
@@ -134,7 +165,7 @@ fn collects_rows(model: &Model, node: &Node) -> bool {
 }
 
 /// Whether a Loop is proved to run at least once.
-fn always_runs(facts: &Facts, node: &Node) -> bool {
+pub(super) fn always_runs(facts: &Facts, node: &Node) -> bool {
     let number = |slot: usize| facts.get(node.input(slot)?)?.ints()?.first().cloned();
     let enough = number(0).is_some_and(|trips| facts.scope().ge(&trips, &Dim::constant(1)).is_yes());
     let starts = node.input(1).is_none() || number(1).is_some_and(|condition| condition.is_const(1));

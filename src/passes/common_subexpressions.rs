@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::dead::live_graphs;
 use super::edits::EditCounter;
-use super::quantization::is_quantization;
+use super::quantization::{is_quantization, is_quantization_operand};
 use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Part, ValueId};
 use crate::ops::operator_of;
 
@@ -319,7 +319,10 @@ fn initializers(
         }
         let Some(tensor) = place.constant_tensor() else { continue };
         let hash = tensor.hash_sample();
-        let is_same = |other: ValueId| model.value(other).tensor().is_some_and(|other| other.same(tensor));
+        let stays = graph != model.main() && is_quantization_operand(model, value);
+        let is_near = |other: ValueId| !stays || model.graph_of(other) == Some(graph);
+        let is_same =
+            |other: ValueId| is_near(other) && model.value(other).tensor().is_some_and(|other| other.same(tensor));
         let visible = seen.tensors.get(&hash);
         let first = visible.and_then(|found| found.iter().copied().find(|&other| other != value && is_same(other)));
         let apart = || seen.elsewhere.get(&hash).and_then(|found| found.iter().copied().find(|&other| is_same(other)));
@@ -345,7 +348,7 @@ fn initializers(
                 if alike.len() < MOST_ALIKE && !alike.contains(&value) {
                     alike.push(value);
                     seen.log.push((false, hash));
-                    if graph != model.main() && !place.pinned && tensor.byte_len() >= WORTH_SHARING {
+                    if graph != model.main() && !place.pinned && !stays && tensor.byte_len() >= WORTH_SHARING {
                         inner.push((hash, value));
                     }
                 }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::edits::EditCounter;
 use super::inline::nodes_of;
-use super::quantization::is_quantization;
+use super::quantization::{is_quantization, is_quantization_operand};
 use super::untouched::Untouched;
 use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::NodeFacts;
@@ -67,8 +67,10 @@ fn may_move(model: &Model, facts: &Facts, body: GraphId, id: NodeId, surely: boo
 
 /// Whether a node reads nothing of the body but constants, and something else.
 fn is_invariant(model: &Model, body: GraphId, node: &Node) -> bool {
-    let is_constant_here =
-        |value: ValueId| model.value(value).definition() == Definition::Initializer(body) && !model.value(value).pinned;
+    let is_constant_here = |value: ValueId| {
+        let is_here = model.value(value).definition() == Definition::Initializer(body) && !model.value(value).pinned;
+        is_here && !is_quantization_operand(model, value)
+    };
     let is_outside = |value: ValueId| model.graph_of(value).is_some_and(|graph| graph != body);
     let mut read = node.inputs().iter().flatten();
     read.clone().all(|&value| is_outside(value) || is_constant_here(value))

@@ -114,3 +114,10 @@ pub(super) fn is_quantization(node: &Node) -> bool {
 fn is_dequantization(node: &Node) -> bool {
     node.op_type == "DequantizeLinear" && ["", "com.microsoft"].contains(&node.canonical_domain())
 }
+
+/// Whether a value is an operand of a quantization or dequantization. Those of a body stay in it: ONNX Runtime, making one kernel of a product
+/// and what dequantizes its weights, looks for these in the body alone, and does not load the model if they are not there.
+pub(super) fn is_quantization_operand(model: &Model, value: ValueId) -> bool {
+    let quantizes = |id: NodeId| model.node(id).is_some_and(|node| is_quantization(node) || is_dequantization(node));
+    model.users(value).into_iter().any(|(reader, _)| quantizes(reader))
+}

@@ -37,6 +37,7 @@ pub const RECORDS: &[Record] = &[
                     readers",
             ),
             ("one-name", "not both results are graph outputs"),
+            ("own-scales", "what quantizations in a body read is in the body: ONNX Runtime looks for it there alone"),
         ],
         exact: true,
         operators: &[],
@@ -98,6 +99,16 @@ pub const RECORDS: &[Record] = &[
                 "copied",
                 "what the body reads outside instead is proved to be numbers: sequences, optionals and strings move into it",
             ),
+            (
+                "no-scale",
+                "it scales no quantization in the body: ONNX Runtime looks for constants of these in the body alone",
+            ),
+            (
+                "has-rows",
+                "a Loop that leaves rows is proved to run: of no rows ONNX Runtime gives what it inferred of one, and of what \
+                    is carried it infers nothing",
+            ),
+            ("carries-something", "a Loop that leaves rows alone has operator set 11"),
         ],
         exact: true,
         operators: &["Loop", "Scan"],

@@ -249,8 +249,8 @@ impl Region<'_, '_> {
         self.rank > 0 && is_number || self.place.constant(value).is_some_and(|tensor| tensor.byte_len() <= MOST_BYTES)
     }
 
-    /// A constant with the axes, if it needs them.
-    fn constant(&self, tensor: &Tensor) -> Option<Option<Tensor>> {
+    /// A constant with the axes, if it needs them; those in front only if all are to be there.
+    fn constant(&self, tensor: &Tensor, is_whole: bool) -> Option<Option<Tensor>> {
         let lead = self.rank.checked_sub(tensor.rank())?;
         let mut dims = tensor.shape().iter();
         let mut shape = Vec::new();
@@ -263,7 +263,8 @@ impl Region<'_, '_> {
             shape.push(if at < lead { 1 } else { *dims.next()? });
             at += 1;
         }
-        let ones = shape.iter().take_while(|&&dim| dim == 1).count().min(shape.len().saturating_sub(tensor.rank()));
+        let spare = if is_whole { 0 } else { shape.len().saturating_sub(tensor.rank()) };
+        let ones = shape.iter().take_while(|&&dim| dim == 1).count().min(spare);
         let shape = shape.get(ones..)?;
         Some(if shape == tensor.shape() { None } else { Some(tensor.reshape(shape).ok()?) })
     }
@@ -320,11 +321,20 @@ impl Region<'_, '_> {
             }
             _ => {
                 let mut copy = NewNode::like(node);
+                let new_form = |input: ValueId| made.iter().find(|(old, _)| *old == input).map(|&(_, new)| new);
+                // The constant that gives a result of numbers and constants all its axes.
+                let is_whole = |input: &ValueId| place.constant(*input).is_some_and(|own| own.rank() == self.rank);
+                let inputs: Vec<ValueId> = node.inputs().iter().flatten().copied().collect();
+                let is_given = inputs.iter().all(|&input| new_form(input).is_none());
+                let whole = match is_given {
+                    true => Some(*inputs.iter().find(|input| is_whole(input))?),
+                    false => None,
+                };
                 for input in copy.inputs.iter_mut().flatten() {
-                    if let Some((_, new)) = made.iter().find(|(old, _)| old == input) {
-                        *input = *new;
+                    if let Some(new) = new_form(*input) {
+                        *input = new;
                     } else if let Some(tensor) = place.constant(*input)
-                        && let Some(tensor) = self.constant(tensor)?
+                        && let Some(tensor) = self.constant(tensor, whole == Some(*input))?
                     {
                         *input = edit.constant(*input, "column", tensor);
                     }

@@ -389,3 +389,64 @@ fn operands_that_an_operator_does_not_have() {
 fn a_model_without_outputs_stays() {
     keeps(17, "g (float[3] x) => () <float c = {1}> { y = Neg (x)  z = Add (y, c) }", &["Neg (x)", "Add (y, c)"]);
 }
+
+// Premise: what dequantizes weights in a body finds its scale there. ONNX Runtime looks nowhere else where it makes one kernel of both, and does
+// not load the model otherwise.
+
+#[test]
+fn scales_in_a_body_are_not_shared_with_the_graph_around_it() {
+    let body = "g (float[s,3,4] x) => (float[s,3,4] w, float[s,3,3] y) <float scale = {2.5}> {
+        w = Pow (x, scale)
+        y = Scan <num_scan_inputs = 1, body: graph = b (float[3,4] row) => (float[3,3] r)
+            <uint8[4,3] q = {1,2,3,4,5,6,7,8,9,10,11,12}, float k = {2.5}, uint8 z = {4}> {
+            d = DequantizeLinear (q, k, z)
+            r = MatMul (row, d)
+        }> (x)
+    }";
+    keeps(15, body, &["float k = {2.5}", "DequantizeLinear (q, k, z)"]);
+}
+
+// Premise: before operator set 11 a Loop carries something.
+
+#[test]
+fn an_old_loop_carries_something() {
+    let body = "g (int64 x) => (int64[2] y) <int64 trips = {2}, bool go = {1}> {
+        last, y = Loop <body: graph = b (int64 i, bool c, int64 s) => (bool again, int64 t, int64 row) {
+            again = Identity (c)
+            t = Identity (s)
+            row = Add (s, i)
+        }> (trips, go, x)
+    }";
+    let looped = |opset| {
+        let model = parse(opset, body);
+        crate::support::written(&fold_with(&model, &Options::new().skip(["unrolled-loop"])))
+    };
+    assert!(looped(10).contains("(trips, go, x)"), "{}", looped(10));
+    assert!(looped(11).contains("(trips, go)"), "{}", looped(11));
+}
+
+// Premise: a Loop that may have no rows lets the runtime know no more of a row than it did.
+
+#[test]
+fn rows_of_no_iteration_are_what_was_inferred_of_them() {
+    let body = "g (float[n,4] x, int64 m) => (y) <bool go = {1}> {
+        last, y = Loop <body: graph = b (int64 i, bool c, float[] s) => (bool again, float[] t, float[] row) {
+            again = Identity (c)
+            t = Identity (s)
+            row = Softmax (s)
+        }> (m, go, x)
+    }";
+    keeps(17, body, &["Softmax (s)"]);
+}
+
+// Premise: before operator set 11 the branches of an If give results of one shape, which ONNX Runtime asks for where it knows the shapes.
+
+#[test]
+fn nothing_is_stated_of_old_branches_that_differ() {
+    let body = "g (bool c, float[3] x) => (y) <bool[1] first = {1}> {
+        y = If <then_branch: graph = t () => (a) { a = Compress <axis = 0> (x, first) },
+                else_branch: graph = e () => (b) { b = Neg (x) }> (c)
+    }";
+    lacks(10, body, "float[1] a");
+    keeps(11, body, &["float[1] a"]);
+}

@@ -3,7 +3,10 @@
 use super::nodes_of;
 use super::repeated::{Needed, Repeated, remove_all};
 use crate::ir::{Attribute, Broken, DeclaredType, Definition, Edit, Fact, Facts, GraphId, Model, NodeId, ValueId};
+use crate::ops::Opset;
+use crate::passes::annotate::{always_runs, collects_rows};
 use crate::passes::edits::EditCounter;
+use crate::passes::quantization::is_quantization_operand;
 use crate::passes::untouched::Untouched;
 
 /// The pass's name, under which its edits are counted.
@@ -24,7 +27,10 @@ pub(in crate::passes) fn uncarry(
 ) -> Result<(), Broken> {
     for id in nodes_of(model, &["Loop", "Scan"]).into_iter().filter(|&id| !untouched.contains(id)) {
         let Some(repeated) = model.node(id).and_then(|node| Repeated::read(model, node)) else { continue };
-        replace_unchanged(model, facts, (id, &repeated), edits)?;
+        // If there are no rows, ONNX Runtime gives what it inferred for a row, and it infers nothing of what is carried.
+        if model.node(id).is_some_and(|node| !collects_rows(model, node) || always_runs(facts, node)) {
+            replace_unchanged(model, facts, (id, &repeated), edits)?;
+        }
         drop_unneeded(model, (id, &repeated), edits)?;
     }
     Ok(())
@@ -42,7 +48,8 @@ fn replace_unchanged(
     let outputs = body.outputs().iter().skip(repeated.carried_outputs());
     let states: Vec<(ValueId, ValueId)> = inputs.copied().zip(outputs.copied()).collect();
     for (index, ((input, output), &initial)) in states.into_iter().zip(&repeated.initial).enumerate() {
-        if !is_handed_on(model, repeated.body, input, output) || !is_copied(model, facts, input, initial) {
+        let may_read = is_copied(model, facts, input, initial) && !is_quantization_operand(model, input);
+        if !is_handed_on(model, repeated.body, input, output) || !may_read {
             continue;
         }
         let result = model.node(id).and_then(|node| node.output(index));
@@ -100,6 +107,11 @@ fn drop_unneeded(
     let kept: Vec<usize> = (0..outputs.len() - before).filter(|&index| stays(index)).collect();
     // A node without results is dead, and goes as such.
     if kept.len() == outputs.len() - before || kept.is_empty() || !(0..outputs.len() - before).any(&wanted) {
+        return Ok(());
+    }
+    // Before operator set 11 a Loop carries something.
+    let carries = kept.iter().any(|&index| index < states);
+    if node.is("Loop") && !carries && Opset::of(model, node.graph()).version() < 11 {
         return Ok(());
     }
     if !edits.take(NAME, || model.describe(id)) {

@@ -18,6 +18,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     sentence: "A normalization that stays spelled out is a quotient by a root, and squares are powers.",
     premises: &[
         ("normalization", "x/√v is a layer or root mean square normalization, v a mean of squares and a positive ε"),
+        (
+            "has-rows",
+            "x has two axes at least: of one row that a single number scales ONNX Runtime makes a node that reads what is gone",
+        ),
         ("not-known", "it is not spelled so yet, and the operator set has no operator for it"),
         ("one-reader", "nothing else reads the inverse"),
     ],
@@ -45,7 +49,8 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
     let dtype = place.dtype(result).filter(|dtype| dtype.is_float())?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
     let found = normalization::read(&mut reader, result)?;
-    if place.opset.has(found.operator) || !place.opset.arithmetic_broadcasts() {
+    let has_rows = place.shape(result).is_some_and(|dims| dims.len() >= 2);
+    if place.opset.has(found.operator) || !place.opset.arithmetic_broadcasts() || !has_rows {
         return None;
     }
     let mut nodes = reader.nodes;

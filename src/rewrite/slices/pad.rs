@@ -19,6 +19,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ),
         ("pads-known", "all pads are known"),
         ("constant-margin", "where it reaches into a margin, the margin is of one number"),
+        (
+            "not-empty",
+            "something is left of x where the margins are elements of it: ONNX Runtime wraps around nothing empty",
+        ),
         ("one-reader", "nothing else reads the padded value, unless no Pad is left"),
     ],
     exact: true,
@@ -99,7 +103,8 @@ fn slice_of_pad(place: &Place<'_>) -> Option<Edit> {
         return place.forward(data);
     }
     let alone = place.has_one_reader(middle);
-    if is_padded && !alone {
+    let is_empty = |cut: &Cut| cut.exact.as_ref().is_none_or(|(_, len)| !scope.ge(len, &Dim::constant(1)).is_yes());
+    if is_padded && (!alone || !is_constant && cuts.axes.iter().flatten().any(is_empty)) {
         return None;
     }
     let mut edit = place.edit()?.removing(place.id);
