@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
-use onnx_slice_fold::{ExternalData, Report, SaveOptions, Saved};
+use onnx_slice_fold::{ExternalData, Port, Report, SaveOptions, Saved};
 
 use super::Usage;
 use super::jobs::{self, Job, Target, Wanted};
@@ -106,6 +106,8 @@ enum Format {
     Html,
 }
 
+/// How many inputs are named in a command that is told.
+const MOST_NAMED: usize = 8;
 /// How many nodes are warned of; `explain` tells all.
 const MOST_WARNINGS: usize = 8;
 
@@ -366,10 +368,30 @@ fn left(report: &Report) -> String {
         told =
             format!("{} {nodes} sizes; `explain` tells which, and tries what would let them go\n", report.size_nodes);
     }
+    told.push_str(&defaults(report));
     if !kinds.is_empty() {
         told.push_str(&format!("`explain` tells more: {}\n", kinds.join(", ")));
     }
     told
+}
+
+/// That inputs have defaults, and how to make constants of them: old exporters list every weight among the inputs.
+fn defaults(report: &Report) -> String {
+    let (with, others): (Vec<&Port>, Vec<&Port>) = report.inputs.iter().partition(|port| port.has_default);
+    if with.is_empty() || others.is_empty() {
+        return String::new();
+    }
+    let named = if others.len() > MOST_NAMED {
+        "`--inputs` with the names of the others".to_string()
+    } else {
+        format!("`{}`", others.iter().map(|port| format!("--inputs {}", port.name)).collect::<Vec<_>>().join(" "))
+    };
+    let (inputs, values) =
+        if with.len() == 1 { ("input has an initializer", "a value") } else { ("inputs have initializers", "values") };
+    format!(
+        "{} {inputs}, which callers may replace by {values} of theirs; {named} makes constants of them\n",
+        with.len()
+    )
 }
 
 /// What became of a model.

@@ -99,6 +99,8 @@ pub struct Port {
     pub before: String,
     /// The same after folding.
     pub after: String,
+    /// Whether it is an input with an initializer, which is only its default: a caller may give it another value, so it is no constant.
+    pub has_default: bool,
 }
 
 /// The names and types of inputs and outputs.
@@ -106,6 +108,8 @@ pub struct Port {
 pub(crate) struct Interface {
     pub inputs: Vec<(String, String)>,
     pub outputs: Vec<(String, String)>,
+    /// Whether each of the inputs has a default.
+    defaults: Vec<bool>,
 }
 
 impl Interface {
@@ -116,7 +120,8 @@ impl Interface {
             (place.name.clone(), place.declared.as_ref().map_or_else(String::new, type_text))
         };
         let ports = |values: &[ValueId]| values.iter().map(port).collect();
-        Interface { inputs: ports(graph.inputs()), outputs: ports(graph.outputs()) }
+        let defaults = graph.inputs().iter().map(|&value| model.value(value).constant.is_some()).collect();
+        Interface { inputs: ports(graph.inputs()), outputs: ports(graph.outputs()), defaults }
     }
 
     /// The names of inputs, then of outputs.
@@ -126,11 +131,13 @@ impl Interface {
 
     /// Inputs and outputs with what became of their types. They never change name or order.
     pub(crate) fn until(self, after: Interface) -> (Vec<Port>, Vec<Port>) {
-        let both = |before: Vec<(String, String)>, after: Vec<(String, String)>| {
-            let pairs = before.into_iter().zip(after);
-            pairs.map(|((name, before), (_, after))| Port { name, before, after }).collect()
+        let both = |before: Vec<(String, String)>, after: Vec<(String, String)>, defaults: Vec<bool>| {
+            let ports = before.into_iter().zip(after).zip(defaults);
+            let port = |(((name, before), (_, after)), has_default)| Port { name, before, after, has_default };
+            ports.map(port).collect()
         };
-        (both(self.inputs, after.inputs), both(self.outputs, after.outputs))
+        let none = vec![false; self.outputs.len()];
+        (both(self.inputs, after.inputs, self.defaults), both(self.outputs, after.outputs, none))
     }
 }
 

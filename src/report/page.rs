@@ -90,7 +90,7 @@ impl Report {
         }
         page.push_str("</tbody></table>\n<table><caption>Inputs and outputs</caption><thead><tr><th scope=\"col\">kind</th><th scope=\"col\">name</th><th scope=\"col\">before</th><th scope=\"col\">after</th></tr></thead><tbody>\n");
         let mut ports = |kind: &str, ports: &[Port]| {
-            for Port { name, before, after } in ports {
+            for Port { name, before, after, .. } in ports {
                 let (name, before, after) = (escaped(name), escaped(before), escaped(after));
                 let _ = writeln!(
                     page,

@@ -64,7 +64,7 @@ pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
 }
 
 fn ports(f: &mut fmt::Formatter<'_>, kind: &str, ports: &[Port]) -> fmt::Result {
-    for Port { name, before, after } in ports.iter().take(PORTS) {
+    for Port { name, before, after, .. } in ports.iter().take(PORTS) {
         let was = if before == after || before.is_empty() { String::new() } else { format!(", was {before}") };
         write!(f, "\n{kind:6} {}: {}", cut(name, SHOWN), cut(&format!("{after}{was}"), SHOWN))?;
     }

@@ -46,6 +46,27 @@ fn writes_beside_the_model_and_prints_a_table() {
 }
 
 #[test]
+fn tells_how_defaults_become_constants() {
+    let folder = TempDir::new().expect("a folder");
+    let (path, small) = (folder.path().join("defaults.onnx"), folder.path().join("small.onnx"));
+    let source = r#"<ir_version: 3, opset_import: ["" : 13]>
+        defaults (float[n] x, float[1] w, float[1] v) => (float[n] y) <float[1] w = {2.0}, float[1] v = {3.0}> {
+            u = Mul(w, v)
+            y = Mul(x, u)
+        }"#;
+    let model = onnx_slice_fold::OnnxModel::of(onnx_slice_fold::ir::text::parse(source).expect("a model"));
+    model.save(&path).expect("it is written");
+    let (path, small) = (path.to_string_lossy(), small.to_string_lossy());
+    let told = text(&run(&[&path, "-o", &small]).stdout);
+    assert!(told.contains("2 inputs have initializers") && told.contains("`--inputs x` makes constants"), "{told}");
+    let told = text(&run(&[&path, "-o", &small, "--inputs", "x"]).stdout);
+    assert!(
+        !told.contains("initializers, which") && told.contains("Mul                          2         1"),
+        "{told}"
+    );
+}
+
+#[test]
 fn writes_in_place() {
     let folder = TempDir::new().expect("a folder");
     let path = copied(&folder, "slice_zoo_ts13d.onnx");

@@ -182,11 +182,15 @@ fn only_reader<'a>(place: &Place<'a>, value: ValueId, operator: &str) -> Option<
     place.model.node(id).filter(|node| node.is(operator) && !place.model.is_named(value))
 }
 
-/// What a product with constant weights and a bias is made of, that was parted into heads to give this value.
+/// What a product with constant weights and a bias is made of, that was parted into heads to give this value, and may be scaled on the way.
 fn projected(place: &Place<'_>, value: ValueId) -> Option<ValueId> {
-    let mut value = value;
+    let unscaled = |value: ValueId| {
+        let scaling = place.producer_of(value, &["Mul", "Div"]).and_then(|(_, node)| scaled_by_number(place, node));
+        scaling.unwrap_or(value)
+    };
+    let mut value = unscaled(value);
     for operator in ["Transpose", "Reshape"] {
-        value = place.producer(value, operator)?.1.input(0)?;
+        value = unscaled(place.producer(value, operator)?.1.input(0)?);
     }
     let &[Some(a), Some(b)] = place.producer(value, "Add")?.1.inputs() else { return None };
     let (product, bias) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
@@ -229,7 +233,12 @@ impl Known {
                 let masks = [(a, b), (b, a)].into_iter();
                 masks.filter(|&(_, mask)| is_known_mask(place, mask)).find_map(|(value, _)| scaled(value))?
             }
-            None => scaled(scores).filter(|_| place.producer(scores, "Div").is_some())?,
+            None => {
+                // The optimizer for CLIP knows scores that are multiplied. It takes scores that are not scaled just so, and its kernel scales
+                // by itself: a factor that is in weights would be there twice. It knows no products in rows.
+                let is_safe = place.shape(scores).is_some_and(|dims| place.runs_in_rows(dims));
+                scaled(scores).filter(|_| !is_safe || place.producer(scores, "Div").is_some())?
+            }
         };
         are_of_one_value(place, product, weighting).then_some(Known { scale })
     }
@@ -244,6 +253,42 @@ fn is_known_mask(place: &Place<'_>, mask: ValueId) -> bool {
     }
     let computed = place.producer(mask, "Mul");
     computed.is_some_and(|(_, node)| node.inputs().iter().flatten().any(|&part| place.producer(part, "Sub").is_some()))
+}
+
+/// Whether the node looked at scales queries or keys of an attention without a mask, which the optimizer for CLIP would make a kernel of if
+/// the factor were in weights, and scale a second time.
+pub(super) fn scales_unmasked_heads(place: &Place<'_>) -> bool {
+    let find = || {
+        let mut value = place.only_output()?;
+        for _ in 0..MOST_BEFORE {
+            let users = place.model.users(value);
+            let &[(id, _)] = users.as_slice() else { return None };
+            let node = place.model.node(id).filter(|_| !place.model.is_named(value))?;
+            value = node.output(0)?;
+            if node.is("MatMul") {
+                let is_safe = place.shape(value).is_some_and(|dims| place.runs_in_rows(dims));
+                let softmax = only_reader(place, value, "Softmax").filter(|_| !is_safe)?;
+                let weighting = only_reader(place, softmax.output(0)?, "MatMul")?;
+                return Some(are_of_one_value(place, node, weighting));
+            }
+            let is_layout = traits_of(place.model, node).moves.is_some();
+            if !is_layout && scaled_by_number(place, node).is_none() {
+                return None;
+            }
+        }
+        None
+    };
+    find() == Some(true)
+}
+
+/// What a node multiplies or divides by one number.
+fn scaled_by_number(place: &Place<'_>, node: &Node) -> Option<ValueId> {
+    let &[Some(a), Some(b)] = node.inputs() else { return None };
+    match (place.scalar(a), place.scalar(b)) {
+        (None, Some(_)) if node.is("Mul") || node.is("Div") => Some(a),
+        (Some(_), None) if node.is("Mul") => Some(b),
+        _ => None,
+    }
 }
 
 /// Whether the node looked at scales the scores of such an attention.

@@ -11,7 +11,7 @@
 //! Nothing but their nodes reads the constants that change, unless they are small. A bias that others read as well is small beside the weights
 //! before it: exporters store equal biases of several products once.
 
-use super::attention::scales_known_scores;
+use super::attention::{scales_known_scores, scales_unmasked_heads};
 use super::magnitude::{has_room, is_bounded, may_move};
 use super::ordinary::is_ordinary;
 use super::scaled::{Blocks, scaled};
@@ -31,7 +31,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             (
                 "no-attention",
                 "it does not scale the scores of an attention that transformer optimizers know: of one value, with biases, and \
-                    without a mask or with one they know",
+                    without a mask or with one they know; nor queries or keys of one without a mask",
             ),
             ("readers-undo", "what else reads a value in between undoes the factor in a constant of its own"),
             (
@@ -159,7 +159,7 @@ impl Scaling {
 
 /// The factor goes up from the operand.
 fn upstream(place: &Place<'_>) -> Option<Edit> {
-    let scaling = Scaling::of(place).filter(|_| !scales_known_scores(place))?;
+    let scaling = Scaling::of(place).filter(|_| !scales_known_scores(place) && !scales_unmasked_heads(place))?;
     let changes = search(place, &scaling)?;
     scaling.edit(place, &changes)
 }

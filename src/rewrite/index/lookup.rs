@@ -32,9 +32,6 @@ struct Part {
 fn gather(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (data, indices) = (node.input(0)?, node.input(1)?);
-    if place.constant(indices).is_some() {
-        return None;
-    }
     let from = place.shape(data)?;
     let axis = place.read(node).axis(from.len())?;
     let count = counting(place, indices)?;
