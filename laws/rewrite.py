@@ -160,6 +160,20 @@ def _(s, i, m, n):
     s.claim(s.floor(i, n) * n + along == i, 0 <= along, along < n, 0 <= s.floor(i, n), s.floor(i, n) < m)
 
 
+@law(
+    "remainder-of-repeated",
+    "index p of n rows of k elements, counted from the end where p < 0, is element p mod k of its row",
+    at="src/rewrite/index/periodic.rs: by_remainder",
+)
+def _(s, p, n, k):
+    s.give(0 <= n, k >= 1, -n * k <= p, p < n * k)
+    place = If(p < 0, p + n * k, p)
+    along = p - k * s.floor(p, k)
+    row = s.floor(place, k)
+    s.claim(0 <= along, along < k, 0 <= row, row < n, row * k + along == place)
+    s.wrong(from_the_start=row * k + along == p)
+
+
 @law("rows-of-rows", "row b·S + q of x flattened to [B·S, K] is row (b, q) of x", at="src/rewrite/lift.rs: product_of_rows")
 def _(s, b, q, rows, k, width):
     s.give(0 <= q, q < rows, 0 <= b, 0 <= k, k < width)

@@ -15,7 +15,7 @@ use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
 use super::records::record;
 use super::{annotate, claims, dead, function_bodies, opaque, opset, pipeline, quantization};
-use crate::dim::Scope;
+use crate::dim::{Dim, Scope};
 use crate::ir::{Definition, Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
 use crate::tensor::Tensor;
@@ -311,16 +311,27 @@ fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> 
 fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
     const ROUNDS: usize = 3;
     let computed = dead::live_nodes(model);
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         walk.infer_main(model)?;
         if !walk.learn(model, &computed) {
             break;
         }
         walk.events.clear();
         let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
-        walk.facts.retain(|value, fact| fact.data().is_some() || is_input(value));
+        // Sizes that only a run decides would have other names the next time, of which nothing is learned yet.
+        let scope = Rc::clone(walk.scope());
+        let names_sizes = |fact: &Fact| round > 0 && names_open_sizes(fact, &scope);
+        walk.facts.retain(|value, fact| fact.data().is_some() || is_input(value) || names_sizes(fact));
     }
     Ok(())
+}
+
+/// Whether all dims are numbers or names, one of them of a size that only a run decides: that is not said more simply.
+fn names_open_sizes(fact: &Fact, scope: &Scope) -> bool {
+    let dims = || fact.shape().into_iter().flatten().filter(|dim| dim.as_const().is_none());
+    fact.elements().is_none()
+        && dims().all(|dim| dim.as_symbol().is_some())
+        && dims().filter_map(Dim::as_symbol).any(|symbol| scope.is_fresh(symbol))
 }
 
 /// What follows when the file's claims are believed where nothing is proved; `None` when there is nothing to fill.

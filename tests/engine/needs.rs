@@ -67,3 +67,11 @@ fn what_is_not_computed_needs_nothing() {
         v = Slice (x, first, most) w = Abs (v) }";
     assert_eq!(shape(&model(read), "w"), "n");
 }
+
+#[test]
+fn a_size_that_a_run_decides_is_learned_of() {
+    let graph = "g (float[k] x) => (y) <int64 second = {1}, int64[1] first = {0}> {
+        places = NonZero (x) size = Shape (places) n = Gather (size, second) one = Div (n, n)
+        times = Unsqueeze (one, first) v = Tile (x, times) y = Abs (v) }";
+    assert_eq!(shape(&model(graph), "y"), "k");
+}

@@ -10,7 +10,7 @@ use super::survey::Survey;
 use super::terms::Terms;
 use crate::dim::Dim;
 use crate::ir::{Broken, Facts, GraphId, Model, Node, NodeId, ValueId};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 /// An operand of a node that computes no size, which a size node computes.
 pub(super) struct Demand {
@@ -35,6 +35,10 @@ pub(super) struct Demands {
     pub constants: Vec<(NodeId, usize, Tensor)>,
     /// For each tensor that has sizes which are demanded, how many.
     pub score: BTreeMap<ValueId, usize>,
+    /// The tensors whose whole shapes are demanded.
+    pub whole: Vec<ValueId>,
+    /// Single numbers that the same operator computes, side by side: a vector and the position of the first of their readers.
+    pub joint: Vec<(Row, usize)>,
 }
 
 impl Demands {
@@ -69,7 +73,45 @@ impl Demands {
             }
         }
         demands.list.sort_by_key(|demand| (demand.position, demand.slot, demand.value));
+        demands.find_whole(survey);
+        demands.join(survey, facts);
         Ok(Some(demands))
+    }
+
+    /// For each vector that is demanded, the earliest tensor that has it as its shape.
+    fn find_whole(&mut self, survey: &Survey) {
+        for row in self.list.iter().flat_map(|demand| &demand.rows).filter(|row| row.is_vector && row.len() > 1) {
+            let dims: Option<Vec<&Dim>> = row.terms.iter().map(|&term| survey.terms.as_dim(term)).collect();
+            let Some(dims) = dims else { continue };
+            let sources = dims.iter().find_map(|dim| survey.sources.get(*dim)).into_iter().flatten();
+            let is_whole =
+                |tensor: &ValueId| survey.shapes.get(tensor).is_some_and(|shape| shape.iter().eq(dims.iter().copied()));
+            let found = sources.map(|source| source.tensor).find(is_whole);
+            self.whole.extend(found.filter(|tensor| !self.whole.contains(tensor)));
+        }
+    }
+
+    /// Puts single numbers side by side that the same operator computes.
+    fn join(&mut self, survey: &mut Survey, facts: &Facts) {
+        let mut groups: Vec<((DType, &'static str), Terms, usize)> = Vec::new();
+        for demand in &self.list {
+            let Some(row) = demand.rows.first().filter(|row| row.len() == 1) else { continue };
+            let Some(&term) = row.terms.first().filter(|&&term| !survey.terms.is_number(term)) else { continue };
+            let formulas = survey.terms.formulas(term, row.dtype, survey.opset, facts.scope());
+            let Some(operator) = formulas.first().map(|formula| formula.operator) else { continue };
+            let key = (row.dtype, operator);
+            match groups.iter_mut().find(|(other, ..)| *other == key) {
+                Some((_, terms, _)) if terms.contains(&term) => {}
+                Some((_, terms, position)) => {
+                    terms.push(term);
+                    *position = demand.position.min(*position);
+                }
+                None => groups.push((key, std::iter::once(term).collect(), demand.position)),
+            }
+        }
+        let several = groups.into_iter().filter(|(_, terms, _)| terms.len() > 1);
+        let joint = several.map(|((dtype, _), terms, position)| (Row { dtype, is_vector: true, terms }, position));
+        self.joint.extend(joint);
     }
 
     /// The rows that serve as operand `slot` of a reader, which is `value` now.

@@ -33,8 +33,11 @@
 //! **Search** (`search`, `trial`). Demands are met in the order of their readers. A row is got by the candidate that adds the fewest
 //! nodes, the first of equals; a candidate's own rows are got in the same way. This is greedy from demand to demand and exhaustive within
 //! one, but for the bound. It is made several times, and the first of the cheapest plans is taken: once without *apply*, so that
-//! nothing changes its form without need, once with all candidates, and once each with the shape of one of the most useful tensors
-//! taken at the start, which serves later demands as well.
+//! nothing changes its form without need, once with all candidates, once each with the shape of one of the most useful tensors
+//! taken at the start, or of one whose whole shape is demanded, which serves later demands as well, and once in each order with single
+//! numbers side by side that one operator computes (`Demands::join`), so that each costs a Gather of the vector. All of that is done for
+//! two orders to compute in (`order`): that of the file, and one in which what is computed of sizes alone comes late, when
+//! more tensors are there to be measured.
 //!
 //! **Bound.** The unit is the expansion: one look for the candidates of one row. For each demand a search may expand `SearchLimits::effort`
 //! rows; candidates share that equally, and once it is used up, the first that works is taken. No row is looked for in order to get
@@ -65,6 +68,7 @@ mod draft;
 mod listing;
 mod observe;
 mod operations;
+mod order;
 mod partition;
 mod policy;
 mod reading;
@@ -81,9 +85,9 @@ mod tests;
 
 use super::dead::live_graphs;
 use super::edits::EditCounter;
-use crate::ir::{Broken, Facts, Model};
+use crate::ir::{Broken, Facts, Model, ValueId};
 use demands::Demands;
-use search::{Search, SearchLimits};
+use search::{Joint, Search, SearchLimits};
 use step::Plan;
 use survey::Survey;
 
@@ -110,9 +114,16 @@ pub fn shorten(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Res
         if !edits.allows_more() {
             break;
         }
-        let Some(mut survey) = Survey::of(model, facts, graph)? else { continue };
-        let Some(demands) = Demands::of(&mut survey, model, facts)? else { continue };
-        let Some((plan, cost)) = cheapest(&mut survey, &demands, model, facts) else { continue };
+        let mut best: Option<(Survey, Demands, Plan, usize)> = None;
+        for is_late in [false, true] {
+            let Some(mut survey) = Survey::of(model, facts, graph, is_late)? else { break };
+            let Some(demands) = Demands::of(&mut survey, model, facts)? else { continue };
+            let Some((plan, cost)) = cheapest(&mut survey, &demands, model, facts) else { continue };
+            if best.as_ref().is_none_or(|(.., fewest)| cost < *fewest) {
+                best = Some((survey, demands, plan, cost));
+            }
+        }
+        let Some((survey, demands, plan, cost)) = best else { continue };
         edits.take(NAME, || format!("graph '{}'", model.graph(graph).name));
         saved += survey.cost().saturating_sub(cost);
         carry::carry_out(model, &survey, &demands, plan)?;
@@ -146,18 +157,28 @@ fn searches(survey: &Survey, demands: &Demands) -> Vec<SearchLimits> {
     let mut by_score: Vec<_> =
         demands.score.iter().map(|(&tensor, &score)| (std::cmp::Reverse(score), tensor)).collect();
     by_score.sort_unstable();
-    let first_shapes = by_score.into_iter().take(MAX_FIRST_SHAPES).map(|(_, tensor)| Some(tensor));
+    let by_score = by_score.into_iter().map(|(_, tensor)| tensor);
+    let mut first_shapes: Vec<ValueId> = by_score.take(MAX_FIRST_SHAPES).collect();
+    let whole = demands.whole.iter().take(MAX_FIRST_SHAPES).filter(|tensor| !first_shapes.contains(tensor));
+    first_shapes.extend(whole.copied().collect::<Vec<_>>());
     let has_shape_only = survey.shape_only > 0;
     let mut found = Vec::new();
     for kept_only in std::iter::once(false).chain(has_shape_only.then_some(true)) {
         found.push(SearchLimits { kept_only, copies_only: true, ..SearchLimits::default() });
         found.push(SearchLimits { kept_only, ..SearchLimits::default() });
     }
-    found.extend(first_shapes.map(|first_shape| SearchLimits {
+    found.extend(first_shapes.into_iter().map(|first_shape| SearchLimits {
         kept_only: has_shape_only,
-        first_shape,
+        first_shape: Some(first_shape),
         ..SearchLimits::default()
     }));
+    if !demands.joint.is_empty() {
+        for kept_only in std::iter::once(false).chain(has_shape_only.then_some(true)) {
+            for order in [Joint::Forward, Joint::Backward] {
+                found.push(SearchLimits { kept_only, joint: Some(order), ..SearchLimits::default() });
+            }
+        }
+    }
     let effort = EFFORT / found.len().max(1) / demands.list.len().max(1);
     found.iter_mut().for_each(|options| options.effort = effort.min(MAX_EFFORT));
     found

@@ -43,12 +43,29 @@ impl Search<'_> {
                 None => columns(&mut self.survey.terms, row, &formulas, (at, lead)),
             };
             let Some(columns) = columns else { continue };
-            let operation = Operation { operator: lead.operator, from: lead.from, to: lead.to, columns };
-            if policy::may_compute(&self.survey.terms, lead, &operation.columns) && !found.contains(&operation) {
-                found.push(operation);
+            let turned = matches!(lead.operator, "Add" | "Mul").then(|| self.turned(row, &columns)).flatten();
+            for columns in std::iter::once(columns).chain(turned) {
+                let operation = Operation { operator: lead.operator, from: lead.from, to: lead.to, columns };
+                if policy::may_compute(&self.survey.terms, lead, &operation.columns) && !found.contains(&operation) {
+                    found.push(operation);
+                }
             }
         }
         found
+    }
+
+    /// The operands of a sum or a product, the other way round for those elements that are numbers: `[h, 0] + [1, 5]` for `[h, 5] + [1, 0]`.
+    fn turned(&self, row: &Row, columns: &[Terms]) -> Option<Vec<Terms>> {
+        let [left, right] = columns else { return None };
+        let is_number = |at: usize| row.terms.get(at).is_some_and(|&term| self.survey.terms.is_number(term));
+        let turn = |own: &Terms, other: &Terms| -> Terms {
+            own.iter()
+                .zip(other)
+                .enumerate()
+                .map(|(at, (&own, &other))| if is_number(at) { other } else { own })
+                .collect()
+        };
+        Some(vec![turn(left, right), turn(right, left)]).filter(|turned| turned.as_slice() != columns)
     }
 
     /// Gets the operands, and tells the step that gives the row then.

@@ -28,8 +28,17 @@ pub(super) struct SearchLimits {
     pub copies_only: bool,
     /// A tensor whose shape is taken before anything else.
     pub first_shape: Option<ValueId>,
+    /// Single numbers that the same operator computes are taken side by side before anything else.
+    pub joint: Option<Joint>,
     /// How many rows may be expanded for each demand before only the first candidate that works is tried.
     pub effort: usize,
+}
+
+/// In which order numbers are taken that stand side by side: as their readers come, or the other way round.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joint {
+    Forward,
+    Backward,
 }
 
 /// A search under way.
@@ -77,6 +86,9 @@ impl<'a> Search<'a> {
         if let Some(tensor) = self.options.first_shape {
             self.shape(tensor)?;
         }
+        if let Some(order) = self.options.joint {
+            self.take_joint(order);
+        }
         let mut answers = Vec::with_capacity(self.demands.list.len());
         for (at, demand) in self.demands.list.iter().enumerate() {
             if self.options.kept_only && !demand.is_kept {
@@ -90,6 +102,18 @@ impl<'a> Search<'a> {
             answers.push((at, operand?));
         }
         Some(Plan { steps: self.draft.into_steps(), answers })
+    }
+
+    /// Gets the vectors of numbers side by side. A plan need not have them.
+    fn take_joint(&mut self, order: Joint) {
+        for (row, before) in &self.demands.joint {
+            self.effort = self.options.effort;
+            let mut terms = row.terms.clone();
+            if order == Joint::Backward {
+                terms.reverse();
+            }
+            let _ = self.row(&row.with_terms(terms), *before);
+        }
     }
 
     /// The position after which an operand is there.

@@ -2,6 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::order::as_late_as_possible;
 use super::row::Row;
 use super::terms::{TermTable, Terms, elementwise, is_followed, reduction};
 use crate::dim::{Dim, Symbol};
@@ -47,15 +48,17 @@ pub(super) struct Survey {
     /// What those of rank 0 and 1 hold.
     pub(super) rows: FxHashMap<ValueId, Row>,
     positions: FxHashMap<NodeId, usize>,
+    /// The shapes of the tensors so far, and whether these are kept.
+    seen: FxHashSet<(Vec<Dim>, bool)>,
 }
 
 impl Survey {
-    /// Looks at a graph; `None` if it has no two size nodes.
+    /// Looks at a graph; `None` if it has no two size nodes. Positions are those in file order, or each as late as possible.
     ///
     /// # Errors
     /// The model is inconsistent.
-    pub fn of(model: &Model, facts: &Facts, graph: GraphId) -> Result<Option<Survey>, Broken> {
-        let order = model.topological(graph)?;
+    pub fn of(model: &Model, facts: &Facts, graph: GraphId, is_late: bool) -> Result<Option<Survey>, Broken> {
+        let mut order = model.topological(graph)?;
         let mut survey = Survey {
             graph,
             opset: Opset::of(model, graph),
@@ -69,6 +72,7 @@ impl Survey {
             elements: FxHashMap::default(),
             rows: FxHashMap::default(),
             positions: FxHashMap::default(),
+            seen: FxHashSet::default(),
         };
         for (id, node) in order.iter().filter_map(|&id| Some((id, model.node(id)?))) {
             if survey.is_size_node(model, facts, node) {
@@ -79,6 +83,10 @@ impl Survey {
         if survey.size_nodes.len() < 2 || !survey.opset.is_known() {
             return Ok(None);
         }
+        if is_late {
+            order = as_late_as_possible(model, graph, &order);
+        }
+        survey.find_kept(model);
         for &value in model.graph(graph).inputs() {
             survey.add_source(model, facts, value, 0);
         }
@@ -94,7 +102,6 @@ impl Survey {
                 }
             }
         }
-        survey.find_kept(model);
         let shape_only = |id: &&NodeId| !survey.size_nodes.contains(id) && !survey.kept.contains(id);
         survey.shape_only = order.iter().filter(shape_only).count();
         Ok(Some(survey))
@@ -141,10 +148,13 @@ impl Survey {
         }
         let Some(shape) = facts.get(tensor).and_then(|fact| fact.shape()) else { return };
         let shape: Vec<Dim> = shape.iter().map(|dim| facts.scope().current(dim)).collect();
-        for dim in shape.iter().filter(|dim| dim.as_const().is_none()) {
-            let known = self.sources.entry(dim.clone()).or_default();
-            if known.len() < MAX_SOURCES && known.last().is_none_or(|last| last.tensor != tensor) {
-                known.push(SizedTensor { tensor, position });
+        // Of tensors of one shape the earliest serves as well as any, of those that are kept too.
+        if self.seen.insert((shape.clone(), self.is_kept(model, tensor))) {
+            for dim in shape.iter().filter(|dim| dim.as_const().is_none()) {
+                let known = self.sources.entry(dim.clone()).or_default();
+                if known.len() < MAX_SOURCES && known.last().is_none_or(|last| last.tensor != tensor) {
+                    known.push(SizedTensor { tensor, position });
+                }
             }
         }
         self.shapes.insert(tensor, shape);

@@ -158,7 +158,8 @@ impl Case {
         let model = graph(numbers);
         let facts = facts(&model);
         learnt.tell(facts.scope());
-        let mut survey = Survey::of(&model, &facts, model.main()).expect("no cycle").expect("there are size nodes");
+        let mut survey =
+            Survey::of(&model, &facts, model.main(), false).expect("no cycle").expect("there are size nodes");
         let mut demands =
             Demands::of(&mut survey, &model, &facts).expect("no cycle").expect("every reader has a place");
         let position = model.graph(model.main()).node_count() + 1;
@@ -440,7 +441,7 @@ fn a_step_is_refused_that_reads_a_later_one() {
 fn demanding(text: &str, rows: &[(&[&str], bool)]) -> Case {
     let model = text::parse(text).expect("the text is a model");
     let facts = facts(&model);
-    let mut survey = Survey::of(&model, &facts, model.main()).expect("no cycle").expect("there are size nodes");
+    let mut survey = Survey::of(&model, &facts, model.main(), false).expect("no cycle").expect("there are size nodes");
     let mut demands = Demands::of(&mut survey, &model, &facts).expect("no cycle").expect("every reader has a place");
     let (reader, value) = (demands.list[0].reader, demands.list[0].value);
     let position = model.graph(model.main()).node_count() + 1;

@@ -17,6 +17,7 @@ mod lookup;
 mod narrow;
 mod nonzero;
 mod outer;
+mod periodic;
 mod positional;
 mod positions;
 mod reverse;
@@ -200,6 +201,23 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["Slice"],
         apply: rows::cut,
+    },
+    Rule {
+        name: "lookup-in-repeats",
+        law: "Gather(Reshape(Expand(c)), i) = Gather(c, i mod k) for a row c of k elements that is repeated",
+        sentence: "A lookup in a constant that is repeated is a lookup of the remainder.",
+        premises: &[
+            (
+                "row",
+                "what is repeated is a constant with one axis that is not 1, the last, which is not repeated but may be cut",
+            ),
+            ("in-order", "the rows are laid out as one vector, which is looked up"),
+            ("integers", "the operator set has a Mod for the indices' type"),
+            ("one-reader", "nothing else reads the repeated rows"),
+        ],
+        exact: true,
+        operators: &["Gather"],
+        apply: periodic::by_remainder,
     },
     Rule {
         name: "lookup-by-one-column",
