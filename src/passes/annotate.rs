@@ -172,6 +172,15 @@ pub(super) fn always_runs(facts: &Facts, node: &Node) -> bool {
     enough && starts
 }
 
+/// Whether a Loop is known not to run.
+pub(super) fn never_runs(facts: &Facts, node: &Node) -> bool {
+    let is = |slot: usize, most: i64| {
+        let number = node.input(slot).and_then(|value| facts.get(value)?.ints()?.first()?.as_const());
+        number.is_some_and(|number| number <= most)
+    };
+    is(0, 0) || is(1, 0)
+}
+
 /// Keeps the shape that the file declares, except for its rank and its numbers where others are proved; of what is in a sequence or an
 /// optional as well.
 fn keep_shape(ty: &mut DeclaredType, declared: Option<&DeclaredType>) {

@@ -13,7 +13,9 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::ir::{Fact, Facts, GraphId, Model, NodeId, ValueId};
+use super::annotate::{collects_rows, never_runs};
+use super::dead::live_graphs;
+use crate::ir::{Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::{Event, EventKind};
 
 /// The nodes that are not to be touched, as far as the walks have told.
@@ -52,9 +54,24 @@ impl Untouched {
         self.nodes.contains(&node)
     }
 
+    /// Takes note of the Loops that collect rows and are known not to run: the shape of nothing that ONNX Runtime gives hangs on what it knows of
+    /// what they read.
+    fn note_loops_without_rows(&mut self, model: &Model, facts: &Facts) {
+        for graph in live_graphs(model) {
+            for id in model.graph(graph).nodes() {
+                let is_loop = |node: &&Node| node.is("Loop") && collects_rows(model, node) && never_runs(facts, node);
+                if model.node(id).filter(is_loop).is_some() {
+                    self.sources.insert(id);
+                    self.broken.insert(id);
+                }
+            }
+        }
+    }
+
     /// Finds what is to stay beside such nodes, and forgets the contents of its results, so that nothing is folded. To be called after
     /// each walk, with the nodes that cannot work whatever their operands are.
     pub fn hold(&mut self, model: &Model, facts: &mut Facts, hopeless: &FxHashSet<NodeId>) {
+        self.note_loops_without_rows(model, facts);
         if self.sources.is_empty() {
             return;
         }

@@ -450,3 +450,18 @@ fn nothing_is_stated_of_old_branches_that_differ() {
     lacks(10, body, "float[1] a");
     keeps(11, body, &["float[1] a"]);
 }
+
+// Premise: a Loop that is known not to run lets the runtime know no more of the rows it would collect than it did.
+
+#[test]
+fn what_rows_of_no_iteration_are_computed_from_stays() {
+    let body = "g (float[2,4] x) => (y) <int64 three = {3}, bool stop = {0}> {
+        s = Shape (x)
+        last, y = Loop <body: graph = b (int64 i, bool c, int64[] v) => (bool again, int64[] w, int64[] row) {
+            again = Identity (c)
+            w = Identity (v)
+            row = Identity (v)
+        }> (three, stop, s)
+    }";
+    keeps(17, body, &["s = Shape (x)", "row = Identity (v)"]);
+}

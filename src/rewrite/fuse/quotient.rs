@@ -12,6 +12,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         ("one", "what is divided is 1"),
         ("inverse-shape", "the inverse has the shape of y"),
+        (
+            "keeps-axes",
+            "y is no root of a mean that loses its axes: ONNX Runtime takes a quotient by that for a normalization, which it is not",
+        ),
         ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
         ("one-reader", "nothing else reads what is between"),
     ],
@@ -27,7 +31,7 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let (x, (id, y)) = [(a, b), (b, a)].into_iter().find_map(|(x, inverse)| Some((x, inverted(place, inverse)?)))?;
-    if place.is_of_sizes(result) {
+    if is_root_of_lost_axes(place, y) || place.is_of_sizes(result) {
         return None;
     }
     let (remove, operands) = (vec![id, place.id], vec![Some(x).into(), Some(y).into()]);
@@ -47,4 +51,14 @@ fn inverted(place: &Place<'_>, value: ValueId) -> Option<(NodeId, ValueId)> {
         (id, y)
     };
     (place.is_internal(value, &[place.id]) && place.tensor(y).is_none()).then_some((id, y))
+}
+
+/// Whether a value is `√(mean(x) + ε)` of a mean that does not keep its axes.
+fn is_root_of_lost_axes(place: &Place<'_>, value: ValueId) -> bool {
+    let Some((_, root)) = place.producer(value, "Sqrt") else { return false };
+    let Some((_, sum)) = root.input(0).and_then(|sum| place.producer(sum, "Add")) else { return false };
+    let loses_axes = |&operand: &ValueId| {
+        place.producer(operand, "ReduceMean").is_some_and(|(_, mean)| mean.flag("keepdims", true) != Some(true))
+    };
+    sum.inputs().iter().flatten().any(loses_axes)
 }
