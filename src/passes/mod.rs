@@ -20,6 +20,7 @@ mod opaque;
 mod opset;
 mod options;
 mod outcome;
+mod packing;
 mod pass;
 mod pipeline;
 mod profile;

@@ -22,7 +22,7 @@ pub(in crate::passes) fn uncarry(
     untouched: &Untouched,
     edits: &mut EditCounter,
 ) -> Result<(), Broken> {
-    for id in nodes_of(model, &["Loop", "Scan"]).into_iter().filter(|&id| !untouched.contains(id)) {
+    for id in nodes_of(model, &["Loop", "Scan"], false).into_iter().filter(|&id| !untouched.contains(id)) {
         let Some(repeated) = model.node(id).and_then(|node| Repeated::read(model, node)) else { continue };
         replace_unchanged(model, facts, (id, &repeated), edits)?;
         drop_unneeded(model, (id, &repeated), edits)?;
