@@ -55,6 +55,7 @@ pub fn run(
         }
         None => None,
     };
+    let surplus = opaque::make_surplus_opaque(model);
     let disputed = opaque::make_disputed_opaque(model);
     let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each)
         .recording(options.detailed);
@@ -71,13 +72,23 @@ pub fn run(
         profile.note("write-shapes", begin, 0);
         outcome
     });
-    opaque::make_plain(model, &disputed);
+    let graphs = opaque::all_graphs(model);
+    let disputed = opaque::make_plain(model, &graphs, &disputed);
+    let surplus = opaque::make_plain(model, &graphs, &surplus);
     let mut outcome = result?;
     outcome.opset = converted;
     outcome.passes = profile.into_passes();
-    for (node, _) in disputed.into_iter().filter(|(node, _)| model.node(*node).is_some()) {
+    for node in disputed {
         let reason = "the model has a function of this operator's name; which of both counts is up to the runtime";
         outcome.notes.push((model.describe(node), EventKind::Declined, reason.to_string()));
+    }
+    for id in surplus {
+        let reason = model.node(id).and_then(|node| crate::ops::surplus(model, node)).unwrap_or_default();
+        outcome.notes.push((
+            model.describe(id),
+            EventKind::Declined,
+            format!("{reason}; runtimes refuse or ignore it"),
+        ));
     }
     Ok(outcome)
 }
