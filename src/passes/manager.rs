@@ -14,9 +14,9 @@ use super::outcome::{NoRule, Outcome, RunError};
 use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
 use super::records::record;
-use super::{annotate, claims, dead, function_bodies, opaque, opset, pipeline, quantization};
+use super::{annotate, claims, dead, function_bodies, opaque, opset, pipeline, quantization, remembered};
 use crate::dim::Scope;
-use crate::ir::{Definition, Fact, Facts, Model, NodeId, ValueId};
+use crate::ir::{Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
 use crate::tensor::Tensor;
 
@@ -120,11 +120,19 @@ impl Settled {
     fn stated(mut self, model: &mut Model, options: &Options) -> Result<Outcome, RunError> {
         let names = claims::Names::adopt(model, &self.walk.facts);
         let claimed = claimed(model, &self.walk, options)?;
-        self.notes.extend(annotate::annotate(model, &self.walk.facts, claimed.as_ref(), &names, &self.broken));
+        let remembered = remembered::with_remembered(model, self.walk.scope());
+        let scope = remembered.as_ref().unwrap_or(self.walk.scope());
+        let remembers = if options.stamp {
+            remembered::to_remember(model, &self.walk.facts, scope, options)?
+        } else {
+            String::new()
+        };
+        let facts = (&self.walk.facts, remembered.as_ref());
+        self.notes.extend(annotate::annotate(model, facts, claimed.as_ref(), &names, &self.broken));
         let (fired, last_edit, edits) = self.edits.into_parts();
         let (facts, passes) = (self.walk.facts, Vec::<PassRun>::new());
         let (notes, rounds, ends) = (self.notes, self.rounds, self.ends);
-        Ok(Outcome { facts, notes, rounds, opset: None, fired, last_edit, edits, passes, ends })
+        Ok(Outcome { facts, notes, rounds, opset: None, fired, last_edit, edits, passes, ends, remembers })
     }
 }
 
@@ -213,7 +221,7 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
     walk.unstated = quantization::kept(model, options)?;
     walk.trust_declared = options.trust_declared_shapes;
     walk.replaced = names;
-    learn(model, &mut walk)?;
+    remembered::learn(model, &mut walk)?;
     if let Some(original) = original {
         fits(&original, model, &mut walk, options)?;
     }
@@ -316,22 +324,6 @@ fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> 
         }
         None => Ok(()),
     }
-}
-
-/// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
-fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
-    const ROUNDS: usize = 3;
-    let computed = dead::live_nodes(model);
-    for _ in 0..ROUNDS {
-        walk.infer_main(model)?;
-        if !walk.learn(model, &computed) {
-            break;
-        }
-        walk.events.clear();
-        let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
-        walk.facts.retain(|value, fact| fact.data().is_some() || is_input(value));
-    }
-    Ok(())
 }
 
 /// What follows when the file's claims are believed where nothing is proved; `None` when there is nothing to fill.

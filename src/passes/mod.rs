@@ -26,6 +26,7 @@ mod pipeline;
 mod profile;
 mod quantization;
 mod records;
+mod remembered;
 mod shape_reads;
 mod simplify;
 mod spelling;
