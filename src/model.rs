@@ -223,6 +223,7 @@ impl OnnxModel {
         let size_nodes = explain::size_nodes(&self.model, &outcome.facts);
         if options.stamp {
             self.model.stamp(format!("{} {}", env!("CARGO_PKG_VERSION"), options.told()).trim_end());
+            self.model.remember(&outcome.remembers);
         }
         if let Some(said) = said {
             said.fit(&mut self.model, &outcome.facts, self.bytes);

@@ -47,7 +47,7 @@ pub struct Scope {
     pub(super) looks: Cell<u32>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     symbols: Vec<SymbolRecord>,
     names: FxHashMap<Arc<str>, Symbol>,
@@ -61,7 +61,7 @@ pub(super) struct Table {
     has_multiples: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct SymbolRecord {
     /// Fresh symbols are named when somebody asks.
     name: Option<Arc<str>>,
@@ -105,6 +105,27 @@ impl Scope {
     /// An empty table.
     pub fn new() -> Scope {
         Scope::default()
+    }
+
+    /// A table of its own with the same symbols, of which the same is known.
+    pub fn copied(&self) -> Scope {
+        let table = RefCell::new(self.table.borrow().clone());
+        Scope { table, next_name: Cell::new(self.next_name.get()), ..Scope::default() }
+    }
+
+    /// What is known of these sizes and no others, beside that no size is negative: expressions that are at least 0.
+    pub fn known_of(&self, sizes: &[Symbol]) -> Vec<Dim> {
+        let table = self.table.borrow();
+        let bound = |bound: Option<i128>| bound.and_then(|bound| i64::try_from(bound).ok()).map(Dim::constant);
+        let mut known = Vec::new();
+        for &symbol in sizes {
+            let (interval, own) = (table.interval(symbol), Dim::symbol(symbol));
+            known.extend(bound(interval.low.filter(|&low| low > 0)).and_then(|low| own.minus(&low)));
+            known.extend(bound(interval.high).and_then(|high| high.minus(&own)));
+        }
+        let is_meant = |relation: &&Dim| relation.symbols().iter().all(|symbol| sizes.contains(symbol));
+        known.extend(table.relations.iter().filter(is_meant).cloned());
+        known
     }
 
     /// The symbol named `text`, made at the first call: a size, at least 0.

@@ -116,6 +116,15 @@ pub(super) fn with_metadata(extra: &Extra, key: &str, value: Option<&str>) -> Ex
     bytes.into()
 }
 
+/// The text of an entry of a model's metadata.
+pub(super) fn metadata(extra: &Extra, key: &str) -> Option<String> {
+    let fields = all_fields(extra)?;
+    let mut pairs =
+        fields.iter().filter(|field| field.number == MODEL_METADATA).filter_map(|field| pair(field.content?));
+    let (_, value) = pairs.find(|(own, _)| *own == key.as_bytes())?;
+    Some(std::str::from_utf8(value).ok()?.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

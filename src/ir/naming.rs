@@ -16,6 +16,9 @@ use super::{Edit, Extra, GraphId, Model, NewNode, Node, NodeId, ValueId, extra};
 /// The key of the model's metadata under which this program tells what it did.
 const STAMP: &str = "onnx-slice-fold";
 
+/// The key under which it is kept what the sizes are beside what the nodes tell.
+const SIZES: &str = "onnx-slice-fold.sizes";
+
 /// A node as it was before the edit.
 struct Former {
     name: String,
@@ -157,6 +160,22 @@ impl Model {
     /// Takes away what the model's metadata tells of this.
     pub fn unstamp(&mut self) {
         self.extra = extra::with_metadata(&self.extra, STAMP, None);
+        self.remember("");
+    }
+
+    /// Whether the model's metadata tells of an earlier run of this program.
+    pub fn is_stamped(&self) -> bool {
+        extra::metadata(&self.extra, STAMP).is_some()
+    }
+
+    /// What an earlier run learned of the sizes, as the model's metadata has it.
+    pub fn remembered(&self) -> Option<String> {
+        extra::metadata(&self.extra, SIZES)
+    }
+
+    /// Keeps in the model's metadata what was learned of the sizes, in place of what an earlier run learned.
+    pub fn remember(&mut self, sizes: &str) {
+        self.extra = extra::with_metadata(&self.extra, SIZES, Some(sizes).filter(|sizes| !sizes.is_empty()));
     }
 
     /// Takes away documentation and metadata of a node.

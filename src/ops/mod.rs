@@ -49,7 +49,9 @@ pub(crate) use movement::concat_split::concat_later;
 pub use node_view::{NodeView, Number};
 pub use opset::Opset;
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
-pub use registry::{Eval, Infer, Operator, Status, newest_opset, operator, operator_of, operators};
+pub use registry::{
+    Eval, Infer, Operator, Status, newest_opset, operator, operator_of, operators, surplus, with_surplus,
+};
 pub use slice::slice_spec;
 pub use slice_cuts::{SliceCut, SliceCuts, slice_cuts};
 pub use slice_dialect::SliceDialect;

@@ -1,6 +1,8 @@
 //! Writes the type of each value into the model.
 //!
 //! For each size the first of these that there is, is written:
+//! 0. what an earlier run of this program wrote, where that is an expression in the symbols of the inputs, is not proved false, and what is
+//!    proved is too long to be written;
 //! 1. what is proved, if it is a number or an expression in the symbols of the inputs;
 //! 2. what follows from the file's claims, if that is such a number or expression;
 //! 3. what is proved, in names that the author gave;
@@ -19,24 +21,24 @@ use crate::ir::{
 };
 use crate::ops::{EventKind, Opset};
 
-use super::claims::{Names, size_of};
+use super::claims::{Names, is_long, size_of};
 use super::dead::{graphs_below, live_graphs};
 use super::spelling::Spelling;
-use super::untouched;
+use super::{remembered, untouched};
 
 /// Writes the type of every node result and graph output of the main graph and its subgraphs, and corrects the declared types of inputs
 /// of bodies and of initializers. Returns a note for each type that is written although part of it is only claimed, and for each name
-/// that stands for a long expression. Nothing is stated of what the nodes that are `broken`, which cannot work or call a function that cannot, are computed from.
+/// that stands for a long expression. What earlier runs learned of the sizes, in the scope `more`, makes expressions shorter. Nothing is stated of what the nodes that are `broken`, which cannot work or call a function that cannot, are computed from.
 pub fn annotate(
     model: &mut Model,
-    proved: &Facts,
+    (proved, more): (&Facts, Option<&Scope>),
     claimed: Option<&Facts>,
     names: &Names,
     broken: &[NodeId],
 ) -> Vec<(String, EventKind, String)> {
-    let scope = proved.scope().clone();
+    let scope = more.unwrap_or(proved.scope());
     let mut told = Vec::new();
-    let spelling = names.spelling(&scope);
+    let spelling = names.spelling(scope);
     name_inputs(model, names);
     let mut unstated = without_trips(model, proved);
     unstated.extend(of_unlike_branches(model, proved));
@@ -47,7 +49,15 @@ pub fn annotate(
     unstated.extend(calls.flat_map(|node| node.outputs().iter().flatten()));
     let nothing = Fact::default();
     let known = FxHashMap::default();
-    let mut writer = Writer { scope: &scope, names, spelling: &spelling, claims: false, known };
+    let mut writer = Writer {
+        scope,
+        is_remembered: more.is_some(),
+        is_stamped: model.is_stamped(),
+        names,
+        spelling: &spelling,
+        claims: false,
+        known,
+    };
     for graph in live_graphs(model) {
         // Inputs and initializers get a type only if the file declares one.
         let held = model.graph(graph).inputs().iter().chain(model.graph(graph).initializers());
@@ -238,6 +248,10 @@ fn forget_length(ty: &mut DeclaredType) {
 /// Puts a type together.
 struct Writer<'w> {
     scope: &'w Scope,
+    /// Whether more is known in this scope than when the facts were found.
+    is_remembered: bool,
+    /// Whether an earlier run of this program wrote the claims.
+    is_stamped: bool,
     names: &'w Names,
     spelling: &'w Spelling<'w>,
     /// Whether a claim was taken.
@@ -310,14 +324,19 @@ impl Writer<'_> {
             claim => size_of(scope, claim).is_none_or(|size| !scope.eq(proved, &size).is_no()),
         };
         let said = declared.map(|declared| &declared.claim).filter(possible);
-        let proved = &self.names.resolved(scope, proved);
+        let resolved = self.names.resolved(scope, proved);
+        let proved = &if self.is_remembered { remembered::shorter(scope, &resolved) } else { resolved };
         let follows = claim.filter(|claim| !self.names.is_vague(scope, claim) && !scope.eq(proved, claim).is_no());
         let spelled = |dim: &Dim| self.spelling.claim(dim);
         let named = |dim: &Dim| match self.names.of(dim) {
             Some(name) => DimClaim::Param(name.to_string()),
             None => spelled(dim),
         };
+        // A run that had more nodes to go by may have found a shorter expression.
+        let tells_more = |said: &DimClaim| size_of(scope, said).is_some_and(|size| self.names.is_exact(&size));
+        let is_kept = self.is_stamped && said.is_some_and(tells_more) && is_long(scope, proved);
         let (claim, is_claimed) = match (follows, said) {
+            (_, Some(said)) if is_kept => (said.clone(), true),
             _ if self.names.is_exact(proved) => (spelled(proved), false),
             (Some(follows), _) if self.names.is_exact(follows) => (spelled(follows), true),
             _ if !self.names.lacks(scope, proved) => (named(proved), false),

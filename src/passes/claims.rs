@@ -276,7 +276,7 @@ fn is_computed(model: &Model, value: ValueId) -> bool {
 }
 
 /// Whether a size is too long to be written.
-fn is_long(scope: &Scope, dim: &Dim) -> bool {
+pub(super) fn is_long(scope: &Scope, dim: &Dim) -> bool {
     dim.as_const().is_none() && short_text(scope, dim).is_none()
 }
 

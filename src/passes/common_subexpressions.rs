@@ -6,7 +6,7 @@
 //! What was compared is kept, so that after the first time only nodes and initializers that have changed are compared with the rest, in
 //! models without bodies and without quantizations, whose exceptions depend on more.
 //!
-//! Two exceptions. A sequence, an optional or strings that a node with a body reads get no further readers: ONNX Runtime moves such an operand
+//! Exceptions. Under `--exact` weights stay where they are packed, see [`packing`]. A sequence, an optional or strings that a node with a body reads get no further readers: ONNX Runtime moves such an operand
 //! into the body instead of copying it, so that another reader would find it empty. And quantizations of constants stay apart.
 
 use std::collections::BTreeSet;
@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use super::dead::live_graphs;
 use super::edits::EditCounter;
+use super::packing;
 use super::quantization::{is_quantization, is_quantization_operand};
 use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Part, ValueId};
 use crate::ops::operator_of;
@@ -31,7 +32,7 @@ pub struct Merging {
 
 impl Merging {
     /// Merges equal nodes and initializers of the main graph and its subgraphs. `changed` is what has changed since this was called last,
-    /// if that is known.
+    /// if that is known. If `exact`, results have the same bits afterwards.
     ///
     /// # Errors
     /// The model is inconsistent.
@@ -40,6 +41,7 @@ impl Merging {
         model: &mut Model,
         facts: &Facts,
         changed: Option<Vec<Part>>,
+        exact: bool,
         edits: &mut EditCounter,
     ) -> Result<(), Broken> {
         let main = model.main();
@@ -48,7 +50,7 @@ impl Merging {
         match few.filter(|_| model.is_in_file_order(main)) {
             Some(changed) => again(model, facts, &changed, &mut self.seen, edits),
             None => {
-                self.seen = Seen { moved: moved(model, facts), ..Seen::default() };
+                self.seen = Seen { moved: moved(model, facts), exact, ..Seen::default() };
                 in_graph(model, facts, main, &mut self.seen, edits)
             }
         }
@@ -118,6 +120,8 @@ struct Seen {
     moved: FxHashSet<ValueId>,
     /// Whether there are quantizations, which may come to read constants without being changed.
     has_quantizations: bool,
+    /// Whether results must have the same bits afterwards.
+    exact: bool,
 }
 
 impl Seen {
@@ -183,7 +187,10 @@ fn in_graph(
         }
         let hash = hash_of(node);
         let first = seen.nodes.get(&hash).and_then(|found| {
-            found.iter().copied().find(|&other| model.node(other).is_some_and(|other| same(model, other, node)))
+            let exact = seen.exact;
+            let keeps_bits = |other: &Node| !exact || packing::may_stand_in(model, node, other.graph());
+            let is_same = |other: &Node| same(model, other, node) && keeps_bits(other);
+            found.iter().copied().find(|&other| model.node(other).is_some_and(is_same))
         });
         match first {
             Some(first) => unite(model, facts, &seen.moved, (first, id), edits)?,
@@ -323,9 +330,16 @@ fn initializers(
         let is_near = |other: ValueId| !stays || model.graph_of(other) == Some(graph);
         let is_same =
             |other: ValueId| is_near(other) && model.value(other).tensor().is_some_and(|other| other.same(tensor));
+        let exact = seen.exact;
+        let may_be_held = |home: Option<GraphId>, weight: ValueId| {
+            !exact || home.is_some_and(|home| packing::may_be_held_by(model, weight, home))
+        };
+        let may_become = |other: ValueId| is_same(other) && may_be_held(model.graph_of(other), value);
         let visible = seen.tensors.get(&hash);
-        let first = visible.and_then(|found| found.iter().copied().find(|&other| other != value && is_same(other)));
-        let apart = || seen.elsewhere.get(&hash).and_then(|found| found.iter().copied().find(|&other| is_same(other)));
+        let first = visible.and_then(|found| found.iter().copied().find(|&other| other != value && may_become(other)));
+        let root = Some(model.root(graph));
+        let may_join = |other: ValueId| is_same(other) && may_be_held(root, other) && may_be_held(root, value);
+        let apart = || seen.elsewhere.get(&hash).and_then(|found| found.iter().copied().find(|&other| may_join(other)));
         let (first, hidden) = match first {
             None if !place.pinned => (apart(), true),
             visible => (visible, false),

@@ -67,6 +67,8 @@ pub fn extract(model: &mut Model, inputs: &[String], outputs: &[String]) -> Resu
     unique(model, &given)?;
     // Whatever is found wrong on the way, the model itself is not changed.
     let mut part = model.clone();
+    // What is left out may be what needed it of the sizes.
+    part.remember("");
     let mut replaced: FxHashMap<ValueId, ValueId> = FxHashMap::default();
     for &value in &given {
         if let Some(input) = input_for(&mut part, value)? {
@@ -108,6 +110,7 @@ pub fn remove_outputs(model: &mut Model, names: &[String]) -> Result<(), Extract
         return Err(ExtractError::Nothing);
     }
     model.set_outputs(main, &left);
+    model.remember("");
     Ok(())
 }
 

@@ -233,7 +233,8 @@ fn fold_copy(
     let settled = settle(&mut Work::new(model, &mut walk, run, 0), infer, passes, &mut |_| {});
     model.set_main(main);
     settled?;
-    make_plain(model, &opaque);
+    let graphs = graphs_below(model, copy);
+    make_plain(model, &graphs, &opaque);
     spell_out(model, copy)?;
     Ok((copy, walk.facts))
 }

@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::edits::EditCounter;
 use super::inline::nodes_of;
+use super::packing;
 use super::quantization::{is_quantization, is_quantization_operand};
 use super::untouched::Untouched;
 use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, NewNode, Node, NodeId, ValueId};
@@ -29,12 +30,18 @@ pub(super) fn hoist(
     model: &mut Model,
     facts: &Facts,
     surely: &FxHashSet<NodeId>,
+    exact: bool,
     (untouched, edits): (&Untouched, &mut EditCounter),
 ) -> Result<(), Broken> {
     // Inner bodies come last, so a node moves by one body a round; bodies nest at most 32 deep.
-    for owner in nodes_of(model, &["Loop", "Scan"]) {
+    for owner in nodes_of(model, &["Loop", "Scan"], false) {
         let Some(&Attribute::Graph(body)) = model.node(owner).and_then(|node| node.attribute("body")) else { continue };
+        let Some(around) = model.node(owner).map(Node::graph) else { continue };
         for id in model.topological(body)? {
+            let keeps_bits = |node| packing::may_be_taken_to(model, node, body, around);
+            if exact && !model.node(id).is_some_and(keeps_bits) {
+                continue;
+            }
             if untouched.contains(id) || !may_move(model, facts, body, id, surely.contains(&owner)) {
                 continue;
             }

@@ -14,9 +14,9 @@ use super::outcome::{NoRule, Outcome, RunError};
 use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
 use super::records::record;
-use super::{annotate, claims, dead, function_bodies, opaque, opset, pipeline, quantization};
-use crate::dim::{Dim, Scope};
-use crate::ir::{Definition, Fact, Facts, Model, NodeId, ValueId};
+use super::{annotate, claims, dead, function_bodies, opaque, opset, pipeline, quantization, remembered};
+use crate::dim::Scope;
+use crate::ir::{Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
 use crate::tensor::Tensor;
 
@@ -55,6 +55,7 @@ pub fn run(
         }
         None => None,
     };
+    let surplus = opaque::make_surplus_opaque(model);
     let disputed = opaque::make_disputed_opaque(model);
     let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each)
         .recording(options.detailed);
@@ -71,13 +72,23 @@ pub fn run(
         profile.note("write-shapes", begin, 0);
         outcome
     });
-    opaque::make_plain(model, &disputed);
+    let graphs = opaque::all_graphs(model);
+    let disputed = opaque::make_plain(model, &graphs, &disputed);
+    let surplus = opaque::make_plain(model, &graphs, &surplus);
     let mut outcome = result?;
     outcome.opset = converted;
     outcome.passes = profile.into_passes();
-    for (node, _) in disputed.into_iter().filter(|(node, _)| model.node(*node).is_some()) {
+    for node in disputed {
         let reason = "the model has a function of this operator's name; which of both counts is up to the runtime";
         outcome.notes.push((model.describe(node), EventKind::Declined, reason.to_string()));
+    }
+    for id in surplus {
+        let reason = model.node(id).and_then(|node| crate::ops::surplus(model, node)).unwrap_or_default();
+        outcome.notes.push((
+            model.describe(id),
+            EventKind::Declined,
+            format!("{reason}; runtimes refuse or ignore it"),
+        ));
     }
     Ok(outcome)
 }
@@ -109,11 +120,19 @@ impl Settled {
     fn stated(mut self, model: &mut Model, options: &Options) -> Result<Outcome, RunError> {
         let names = claims::Names::adopt(model, &self.walk.facts);
         let claimed = claimed(model, &self.walk, options)?;
-        self.notes.extend(annotate::annotate(model, &self.walk.facts, claimed.as_ref(), &names, &self.broken));
+        let remembered = remembered::with_remembered(model, self.walk.scope());
+        let scope = remembered.as_ref().unwrap_or(self.walk.scope());
+        let remembers = if options.stamp {
+            remembered::to_remember(model, &self.walk.facts, scope, options)?
+        } else {
+            String::new()
+        };
+        let facts = (&self.walk.facts, remembered.as_ref());
+        self.notes.extend(annotate::annotate(model, facts, claimed.as_ref(), &names, &self.broken));
         let (fired, last_edit, edits) = self.edits.into_parts();
         let (facts, passes) = (self.walk.facts, Vec::<PassRun>::new());
         let (notes, rounds, ends) = (self.notes, self.rounds, self.ends);
-        Ok(Outcome { facts, notes, rounds, opset: None, fired, last_edit, edits, passes, ends })
+        Ok(Outcome { facts, notes, rounds, opset: None, fired, last_edit, edits, passes, ends, remembers })
     }
 }
 
@@ -202,7 +221,7 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
     walk.unstated = quantization::kept(model, options)?;
     walk.trust_declared = options.trust_declared_shapes;
     walk.replaced = names;
-    learn(model, &mut walk)?;
+    remembered::learn(model, &mut walk)?;
     if let Some(original) = original {
         fits(&original, model, &mut walk, options)?;
     }
@@ -305,33 +324,6 @@ fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> 
         }
         None => Ok(()),
     }
-}
-
-/// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
-fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
-    const ROUNDS: usize = 3;
-    let computed = dead::live_nodes(model);
-    for round in 0..ROUNDS {
-        walk.infer_main(model)?;
-        if !walk.learn(model, &computed) {
-            break;
-        }
-        walk.events.clear();
-        let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
-        // Sizes that only a run decides would have other names the next time, of which nothing is learned yet.
-        let scope = Rc::clone(walk.scope());
-        let names_sizes = |fact: &Fact| round > 0 && names_open_sizes(fact, &scope);
-        walk.facts.retain(|value, fact| fact.data().is_some() || is_input(value) || names_sizes(fact));
-    }
-    Ok(())
-}
-
-/// Whether all dims are numbers or names, one of them of a size that only a run decides: that is not said more simply.
-fn names_open_sizes(fact: &Fact, scope: &Scope) -> bool {
-    let dims = || fact.shape().into_iter().flatten().filter(|dim| dim.as_const().is_none());
-    fact.elements().is_none()
-        && dims().all(|dim| dim.as_symbol().is_some())
-        && dims().filter_map(Dim::as_symbol).any(|symbol| scope.is_fresh(symbol))
 }
 
 /// What follows when the file's claims are believed where nothing is proved; `None` when there is nothing to fill.

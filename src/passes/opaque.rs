@@ -1,42 +1,91 @@
 //! Makes nodes opaque while the passes run: they get a domain that has no operators, and their own domain back afterwards.
+//!
+//! The own domain stands behind a prefix that no domain of the model begins with, so that copies of a node, in bodies that are written out
+//! or inlined, get it back as well.
 
 use super::dead::graphs_below;
 use crate::ir::{GraphId, Model, Node, NodeId};
-use crate::ops::operator;
+use crate::ops::{operator, with_surplus};
 
-/// The nodes that were made opaque, each with its own domain.
-pub(super) type Opaque = Vec<(NodeId, String)>;
+/// What the domains of nodes begin with that were made opaque; empty if none was.
+#[derive(Default)]
+pub(super) struct Opaque {
+    prefix: String,
+}
+
+impl Opaque {
+    pub(super) fn is_empty(&self) -> bool {
+        self.prefix.is_empty()
+    }
+}
 
 /// Makes the nodes opaque for which `is_meant` holds.
 pub(super) fn make_opaque(model: &mut Model, graphs: &[GraphId], is_meant: &dyn Fn(&Model, &Node) -> bool) -> Opaque {
-    let nodes: Vec<NodeId> = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).collect();
-    let meant = nodes.into_iter().filter(|&id| model.node(id).is_some_and(|node| is_meant(model, node)));
-    let mut opaque = Opaque::new();
-    for id in meant.collect::<Vec<_>>() {
-        if let Some(node) = model.node_mut(id) {
-            opaque.push((id, std::mem::replace(&mut node.domain, "\u{0}opaque".to_string())));
-        }
-    }
-    opaque
+    let is_meant = |id: &NodeId| model.node(*id).is_some_and(|node| is_meant(model, node));
+    let meant = nodes_of(model, graphs).into_iter().filter(is_meant).collect();
+    make_these_opaque(model, meant)
 }
 
-/// Gives the nodes that are still there their domains back.
-pub(super) fn make_plain(model: &mut Model, opaque: &Opaque) {
-    for (id, domain) in opaque {
-        if let Some(node) = model.node_mut(*id) {
-            node.domain.clone_from(domain);
+fn make_these_opaque(model: &mut Model, nodes: Vec<NodeId>) -> Opaque {
+    if nodes.is_empty() {
+        return Opaque::default();
+    }
+    let prefix = unused_prefix(model);
+    for id in nodes {
+        if let Some(node) = model.node_mut(id) {
+            node.domain.insert_str(0, &prefix);
         }
     }
+    Opaque { prefix }
+}
+
+/// Gives the nodes of these graphs that are opaque their domains back, and names them.
+pub(super) fn make_plain(model: &mut Model, graphs: &[GraphId], opaque: &Opaque) -> Vec<NodeId> {
+    if opaque.is_empty() {
+        return Vec::new();
+    }
+    let is_opaque = |id: &NodeId| model.node(*id).is_some_and(|node| node.domain.starts_with(&opaque.prefix));
+    let nodes: Vec<NodeId> = nodes_of(model, graphs).into_iter().filter(is_opaque).collect();
+    for &id in &nodes {
+        if let Some(node) = model.node_mut(id) {
+            node.domain.replace_range(..opaque.prefix.len(), "");
+        }
+    }
+    nodes
+}
+
+fn nodes_of(model: &Model, graphs: &[GraphId]) -> Vec<NodeId> {
+    graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).collect()
+}
+
+/// A prefix that no domain of the model begins with.
+fn unused_prefix(model: &Model) -> String {
+    let nodes = model.graphs().flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
+    let domains = nodes.map(|node| &node.domain).chain(model.functions().map(|(_, function)| &function.domain));
+    let zeros = |domain: &String| domain.bytes().take_while(|&byte| byte == 0).count();
+    "\u{0}".repeat(domains.map(zeros).max().unwrap_or(0).saturating_add(1))
+}
+
+/// All graphs: the main graph, the bodies of functions, and those inside.
+pub(super) fn all_graphs(model: &Model) -> Vec<GraphId> {
+    let roots = std::iter::once(model.main()).chain(model.functions().map(|(_, function)| function.body));
+    roots.flat_map(|root| graphs_below(model, root)).collect()
+}
+
+/// Makes the nodes opaque that have what their operator does not have in the version in force: an attribute, an operand or a result. A rule
+/// that reads the attribute all the same would take it for what it was, or will be, in another version.
+pub(super) fn make_surplus_opaque(model: &mut Model) -> Opaque {
+    let nodes = with_surplus(model, nodes_of(model, &all_graphs(model)));
+    make_these_opaque(model, nodes)
 }
 
 /// Makes the nodes opaque that name an operator and a function of the model's at once. Which of both has precedence is up to the runtime
 /// (`ModelProto.functions`): ONNX Runtime takes the operator, others the function.
 pub(super) fn make_disputed_opaque(model: &mut Model) -> Opaque {
     if !model.functions().any(|(_, function)| operator(&function.domain, &function.name).is_some()) {
-        return Opaque::new();
+        return Opaque::default();
     }
-    let roots = std::iter::once(model.main()).chain(model.functions().map(|(_, function)| function.body));
-    let graphs: Vec<GraphId> = roots.flat_map(|root| graphs_below(model, root)).collect();
+    let graphs = all_graphs(model);
     make_opaque(model, &graphs, &|model, node| {
         let operator = operator(&node.domain, &node.op_type).filter(|_| model.function_of(node).is_some());
         // Where no operator set with it is imported, there is only the function.

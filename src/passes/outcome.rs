@@ -27,6 +27,8 @@ pub struct Outcome {
     pub passes: Vec<PassRun>,
     /// Each run of a pass that made edits, and how many edits there were when it ended.
     pub ends: Vec<(&'static str, usize)>,
+    /// What was learned of the sizes and the model no longer tells.
+    pub remembers: String,
 }
 
 /// A run that had to stop.

@@ -190,7 +190,8 @@ fn rewrite(work: &mut Work<'_>, stage: usize) -> Result<(), RunError> {
 fn merge(work: &mut Work<'_>) -> Result<(), RunError> {
     work.agenda.catch_up(work.model, &mut work.walk.facts);
     let (merging, changed) = (&mut work.merging, work.agenda.take_changed());
-    Ok(merging.merge(work.model, &work.walk.facts, changed, &mut work.run.edits)?)
+    let exact = work.run.options.exact;
+    Ok(merging.merge(work.model, &work.walk.facts, changed, exact, &mut work.run.edits)?)
 }
 
 fn number(work: &mut Work<'_>) -> Result<(), RunError> {
@@ -203,8 +204,9 @@ fn read_shapes(work: &mut Work<'_>) -> Result<(), RunError> {
 }
 
 fn inline_branches(work: &mut Work<'_>) -> Result<(), RunError> {
+    let exact = work.run.options.exact;
     let (model, facts, edits) = work.parts();
-    Ok(branches::inline(model, facts, edits)?)
+    Ok(branches::inline(model, facts, exact, edits)?)
 }
 
 fn uncarry(work: &mut Work<'_>) -> Result<(), RunError> {
@@ -212,18 +214,21 @@ fn uncarry(work: &mut Work<'_>) -> Result<(), RunError> {
 }
 
 fn inline_loops(work: &mut Work<'_>) -> Result<(), RunError> {
-    Ok(loops::inline(work.model, &work.walk.facts, &work.walk.trips, &mut work.run.edits)?)
+    let exact = work.run.options.exact;
+    Ok(loops::inline(work.model, &work.walk.facts, &work.walk.trips, exact, &mut work.run.edits)?)
 }
 
 fn unroll_loops(work: &mut Work<'_>) -> Result<(), RunError> {
     let extra = work.run.options.unroll.saturating_sub(work.run.unrolled);
     let edits = (&work.untouched, &mut work.run.edits);
+    let extra = (extra, work.run.options.exact);
     work.run.unrolled += unroll::inline(work.model, &work.walk.facts, &work.walk.trips, extra, edits)?;
     Ok(())
 }
 
 fn hoist_nodes(work: &mut Work<'_>) -> Result<(), RunError> {
-    Ok(hoist::hoist(work.model, &work.walk.facts, &work.walk.surely, (&work.untouched, &mut work.run.edits))?)
+    let exact = work.run.options.exact;
+    Ok(hoist::hoist(work.model, &work.walk.facts, &work.walk.surely, exact, (&work.untouched, &mut work.run.edits))?)
 }
 
 fn remove_dead(work: &mut Work<'_>) -> Result<(), RunError> {

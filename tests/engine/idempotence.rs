@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use onnx_slice_fold::ir::{Model, text};
+use onnx_slice_fold::ir::{Data, Model, text};
+use onnx_slice_fold::tensor::Tensor;
 use onnx_slice_fold::{OnnxModel, Options, Report};
 
 fn folded(model: Model) -> (Model, Report) {
@@ -66,4 +67,49 @@ fn families_and_what_rules_do_together() {
         }
     }
     assert!(seen > 100 && changed.is_empty(), "{seen} models\n{}", changed.join("\n"));
+}
+
+/// What an earlier run learned of the sizes, from nodes that are no more, decides how shapes are written, and nothing else: anybody can write
+/// metadata.
+#[test]
+fn what_is_remembered_of_sizes_licenses_no_rewrite() {
+    let folded = |sizes: &str, body: &str| {
+        let source = format!("<ir_version: 8, opset_import: [\"\" : 17]>\n{body}");
+        let mut model = text::parse(&source).unwrap();
+        model.remember(sizes);
+        folded(model).0
+    };
+    let behind = "g (float[n] x) => (y) <int64[1] one = {1}, int64[1] end = {9223372036854775807}> { s = Slice (x, one, end)  y = Neg (s) }";
+    let shape = |sizes: &str| {
+        let printed = text::print(&folded(sizes, behind));
+        let line = printed.lines().find(|line| line.contains("=>")).map(str::to_string);
+        line.unwrap_or(printed)
+    };
+    assert!(shape("n >= 1").contains("(float[\"n - 1\"] y)"), "{}", shape("n >= 1"));
+    assert!(shape("1 <= n; m >= 2; what is this").contains("\"n - 1\""));
+    for nothing in ["n >= 0", "n", "", "n >= 1 and more", "n >= 5; n <= 2"] {
+        assert!(shape(nothing).contains("max(0, n - 1)"), "{nothing}: {}", shape(nothing));
+    }
+    // If it were a premise, the size would be 1.
+    let front =
+        "g (float[n] x) => (y) <int64[1] zero = {0}, int64[1] one = {1}> { s = Slice (x, zero, one)  y = Shape (s) }";
+    let model = folded("n >= 1", front);
+    let none = Tensor::from_vec(&[0], Vec::<f32>::new()).unwrap();
+    let results = crate::support::run(&model, vec![Data::Tensor(none)]).unwrap();
+    assert_eq!(results[0].tensor().and_then(Tensor::to_i64s).as_deref(), Some(&[0i64][..]));
+}
+
+/// A run over the result writes the shapes as the first run did, although the node is gone that told most of the size.
+#[test]
+fn shapes_stay_as_they_are_written() {
+    // That x has a first row is needed by a Gather that is a Slice afterwards.
+    let source = "<ir_version: 8, opset_import: [\"\" : 17]>
+        g (float[n,4] x) => (y, z) <int64[1] first = {0}, int64[1] one = {1}, int64[1] end = {9223372036854775807}> {
+            y = Gather (x, first)  s = Slice (x, one, end)  z = Neg (s) }";
+    let mut first = OnnxModel::of(text::parse(source).unwrap());
+    first.fold(&Options::new()).unwrap();
+    let bytes = first.to_bytes().unwrap();
+    let mut second = OnnxModel::from_bytes(bytes).unwrap();
+    second.fold(&Options::new()).unwrap();
+    assert_eq!(first.text(), second.text());
 }

@@ -465,3 +465,90 @@ fn what_rows_of_no_iteration_are_computed_from_stays() {
     }";
     keeps(17, body, &["s = Shape (x)", "row = Identity (v)"]);
 }
+
+/// A reader that does not look at the version takes an attribute for what it was, or will be, in another one. Runtimes refuse or ignore it.
+#[test]
+fn what_another_version_has_is_not_read() {
+    // Since version 18 the axes are an operand, and without one everything is reduced.
+    let unknown = "g (float[N,8] x) => (y) { m = ReduceMean <axes = [1]> (x)  y = Abs (m) }";
+    let shape = |body: &str| {
+        let model = fold_with(&parse(18, body), &Options::default());
+        let output = model.graph(model.main()).outputs()[0];
+        model.value(output).declared.as_ref().and_then(DeclaredType::shape).is_some()
+    };
+    assert!(!shape(unknown));
+    assert!(shape("g (float[N,8] x) => (y) <int64[1] axes = {1}> { m = ReduceMean (x, axes)  y = Abs (m) }"));
+    keeps(
+        18,
+        "g (float[N,8] x) => (y) { m = ReduceMean <axes = [1], keepdims = 0> (x)  y = Unsqueeze <axes = [1]> (m) }",
+        &["Unsqueeze <axes"],
+    );
+    keeps(
+        13,
+        "g (float[3,1] x) => (y) { a = Unsqueeze <axes = [0]> (x)  y = Squeeze <axes = [0]> (a) }",
+        &["Unsqueeze", "Squeeze"],
+    );
+    keeps(13, "g (float[4] x) => (y, z) { y, z = Split <split = [1, 3]> (x) }", &["Split"]);
+    keeps(
+        11,
+        "g (float[3] x) => (y) <float six = {6}, float nine = {9}> { a = Clip <max = 1.0> (x, \"\", six)  y = Clip (a, \"\", nine) }",
+        &["(x, \"\", six)", "(a, \"\", nine)"],
+    );
+    keeps(13, "g (float[2,2] x) => (y) { a = Pad <pads = [0, 0, 0, 0]> (x)  y = Neg (a) }", &["Pad <pads"]);
+    keeps(10, "g (float[4] x) => (y) { y = Slice <starts = [0], ends = [9]> (x) }", &["Slice"]);
+    // Up to version 13 there is one operand.
+    keeps(13, "g (float[2,1] x) => (y) <int64[1] one = {1}> { y = ReduceMean (x, one) }", &["ReduceMean (x, one)"]);
+    // What no version has is kept, and nothing reads it.
+    lacks(13, "g (float[2,2] x) => (y) { y = Identity <stays = 7> (z)  z = Neg (x) }", "Identity");
+}
+
+/// A node that is left alone keeps its domain where the body around it takes the place of the node that has it.
+#[test]
+fn what_another_version_has_stays_in_a_branch_that_is_taken() {
+    let body = "g (float[N,8] x) => (y) <bool yes = {1}> {
+        y = If (yes) <then_branch: graph = t () => (a) { a = ReduceMean <axes = [1]> (x) }, else_branch: graph = e () => (b) { b = Neg (x) }> }";
+    let model = fold_with(&parse(18, body), &Options::default());
+    let nodes: Vec<_> = model.graph(model.main()).nodes().filter_map(|id| model.node(id)).collect();
+    assert!(matches!(nodes.as_slice(), [node] if node.is("ReduceMean")), "{}", text::print(&model));
+}
+
+/// Weights two graphs further out are not packed by ONNX Runtime, which sums one row otherwise then.
+#[test]
+fn weights_stay_where_they_are_packed_if_results_are_to_be_exact() {
+    let weight = |name: &str| {
+        format!("float[8,8] {name} = {{{}}}", (0..64).map(|i| (i % 9).to_string()).collect::<Vec<_>>().join(", "))
+    };
+    let branches = format!(
+        "y = If (c) <then_branch: graph = p () => (o) <{}> {{ r = MatMul (x, w)  o = Tanh (r) }},
+            else_branch: graph = n () => (u) <{}> {{ q = MatMul (x, v)  u = Neg (q) }}>",
+        weight("w"),
+        weight("v")
+    );
+    let nested = format!(
+        "g (float[N,8] x, bool c, bool d) => (z) {{
+            z = If (d) <then_branch: graph = t () => (y) {{ {branches} }}, else_branch: graph = e () => (a) {{ a = Neg (x) }}> }}"
+    );
+    let beside = format!("g (float[N,8] x, bool c) => (y) {{ {branches} }}");
+    let weights = |body: &str, exact: bool| {
+        let model = fold_with(&parse(17, body), &Options::new().exact(exact));
+        model
+            .graphs()
+            .filter(|&graph| model.is_live(graph))
+            .map(|graph| model.graph(graph).initializers().len())
+            .sum::<usize>()
+    };
+    assert_eq!([weights(&nested, false), weights(&nested, true)], [1, 2]);
+    // Those of the next graph are packed.
+    assert_eq!([weights(&beside, false), weights(&beside, true)], [1, 1]);
+    // Nor does what reads a weight come nearer to it.
+    let decided = "g (float[N,8] x, bool d) => (z) <bool c = {1}, WEIGHT> {
+        z = If (d) <then_branch: graph = t () => (y) {
+            y = If (c) <then_branch: graph = p () => (o) { r = MatMul (x, w)  o = Tanh (r) }, else_branch: graph = n () => (u) { u = Neg (x) }> },
+            else_branch: graph = e () => (a) { a = Neg (x) }> }"
+        .replace("WEIGHT", &weight("w"));
+    let ifs = |exact: bool| {
+        let model = fold_with(&parse(17, &decided), &Options::new().exact(exact));
+        crate::support::written(&model).matches("If (").count()
+    };
+    assert_eq!([ifs(false), ifs(true)], [1, 2]);
+}

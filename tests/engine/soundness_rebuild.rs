@@ -48,7 +48,7 @@ keeps_the_attribute! {
         a = Cast <to = 1, stays = 7> (x)  y = Cast <to = 11, stays = 7> (a) }";
     a_concat_of_a_concat: "concat-concat", 13, "Concat", "g (float[n,2] x, float[n,3] z) => (y) {
         a = Concat <axis = 1, stays = 7> (x, z)  b = Concat <axis = 1, stays = 7> (z, a)  y = Neg (b) }";
-    a_reshape_to_a_constant: "reshape-to-constant", 14, "Reshape", "g (float[n,6,2] x) => (y) <int64[2] six = {2, 6}> {
+    a_reshape_to_a_constant: "reshape-to-constant", 15, "Reshape", "g (float[n,6,2] x) => (y) <int64[2] six = {2, 6}> {
         s = Shape <start: int = 0, end: int = 1> (x)  t = Concat <axis = 0> (s, six)
         a = Reshape <allowzero = 0, stays = 7> (x, t)  y = Neg (a) }";
     a_reshape_of_a_reshape: "reshape-reshape", 13, "Reshape", "g (float[n,6] x) => (y) <int64[3] three = {0, 3, 2}, int64[3] two = {0, 2, 3}> {

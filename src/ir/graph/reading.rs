@@ -230,12 +230,15 @@ impl Model {
     /// How messages name a node: operator, and name or first output.
     pub fn describe(&self, node: NodeId) -> String {
         let Some(node) = self.node(node) else { return "a removed node".to_string() };
+        // A node that is opaque for a time has its domain hidden.
+        let operator = node.operator();
+        let operator = operator.trim_start_matches('\0').trim_start_matches('.');
         if !node.name.is_empty() {
-            return format!("{} node '{}'", node.operator(), node.name);
+            return format!("{operator} node '{}'", node.name);
         }
         match node.outputs.iter().flatten().next() {
-            Some(&value) => format!("{} node that computes '{}'", node.operator(), self.value(value).name),
-            None => format!("{} node without outputs", node.operator()),
+            Some(&value) => format!("{operator} node that computes '{}'", self.value(value).name),
+            None => format!("{operator} node without outputs"),
         }
     }
 }

@@ -7,13 +7,14 @@
 //! | zero points and scales | one number; for the weights also one for each output channel |
 //! | padding | counts as `x_zero_point`, that is, as 0 |
 //! | versions | 10 |
+//! | not evaluated | unsigned by signed numbers so large that two products leave 16 bits, in which some processors add them |
 
 use std::borrow::Cow;
 
 use super::direct::{ConvLayout, per_channel, shape_of};
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, read, same_dtype};
-use crate::ops::quantize::Requantize;
+use crate::ops::quantize::{Requantize, sums_alike};
 use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{DType, Tensor};
@@ -81,6 +82,7 @@ fn sums(
         same_dtype(DType::Int32, &[bias])?;
         per_channel(bias, channels)?;
     }
+    sums_alike([x, w], x_zero)?;
     cx.claim(DType::Int32, &layout.shape)?;
     cx.budget().take_work(layout.geometry.work())?;
     let bias = bias.map(read::<u32>).transpose()?;

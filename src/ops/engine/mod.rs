@@ -8,4 +8,6 @@ pub(super) mod event;
 pub(super) mod interpret;
 pub(super) mod outcome;
 pub(super) mod registry;
+mod signature;
+mod signatures;
 pub(super) mod walk;

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::ir::{GraphId, Model, Node};
+use super::signature;
+use crate::ir::{GraphId, Model, Node, NodeId};
 use crate::ops::traits::Traits;
 use crate::ops::{EvalCx, EvalResult, InferCx, InferResult};
 
@@ -80,6 +81,8 @@ pub enum Status {
     TooOld,
     /// The model's operator set is newer than this program: the definition may have changed.
     TooNew,
+    /// The node has something that the version in force does not have, which [`surplus`] names.
+    Surplus,
 }
 
 /// What the table says of a node, where it stands.
@@ -110,7 +113,26 @@ pub(in crate::ops) fn status_with(model: &Model, node: &Node, seen: &mut Importe
         (None, None) => 1,
         (None, Some(_)) => return Status::Unknown,
     };
-    operator.since(opset).map_or(Status::TooOld, |since| Status::Known(operator, since))
+    match operator.since(opset) {
+        None => Status::TooOld,
+        Some(since) if signature::surplus(operator, since, node).is_some() => Status::Surplus,
+        Some(since) => Status::Known(operator, since),
+    }
+}
+
+/// Those of these nodes that have something which their operators do not have in the version in force.
+pub fn with_surplus(model: &Model, nodes: Vec<NodeId>) -> Vec<NodeId> {
+    let mut seen = Imported::default();
+    let mut has_surplus = |node: &Node| {
+        matches!(status_with(model, node, &mut seen), Status::Surplus) && model.function_of(node).is_none()
+    };
+    nodes.into_iter().filter(|&id| model.node(id).is_some_and(&mut has_surplus)).collect()
+}
+
+/// What a node has that its operator does not have in the version in force, in words: an attribute, an operand or a result.
+pub fn surplus(model: &Model, node: &Node) -> Option<String> {
+    let operator = operator_of(model, node).filter(|_| model.function_of(node).is_none())?;
+    signature::surplus(operator, operator.since(model.opset(node.graph(), operator.domain)?)?, node)
 }
 
 /// The newest operator set this program knows of a domain.

@@ -286,6 +286,7 @@ impl Walk {
                 "the model imports a newer operator set of domain '{}' than the newest this program knows",
                 node.canonical_domain()
             ))),
+            Status::Surplus => Err(Refusal::unsupported(registry::surplus(model, node).unwrap_or_default())),
         }
     }
 

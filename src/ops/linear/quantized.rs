@@ -6,7 +6,7 @@
 //! | QLinearMatMul | the same sums, scaled by `a_scale·b_scale / y_scale` in binary32, rounded to nearest even, shifted by `y_zero_point`, clamped |
 //! | zero points | one number; one for each row of `A` or column of `B` as a vector; or any shape that broadcasts to the operand's |
 //! | versions | MatMulInteger 10; QLinearMatMul 10, 21 (scales of 16 bits, 8-bit floats) |
-//! | not evaluated | 8-bit floats, which no text defines and no runtime computes; scales of the result that are not one number |
+//! | not evaluated | 8-bit floats, which no text defines and no runtime computes; scales of the result that are not one number; unsigned by signed numbers so large that two products leave 16 bits, in which some processors add them |
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use super::matmul::{MatMulLayout, shape_of};
 use crate::ir::Fact;
 use crate::ops::broadcast::Broadcast;
 use crate::ops::lane::{Ring, read, same_dtype};
-use crate::ops::quantize::Requantize;
+use crate::ops::quantize::{Requantize, sums_alike};
 use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{DType, Tensor};
@@ -97,6 +97,7 @@ fn sums(
         return Err(Decline::unsupported(format!("no evaluation for elements of type {}", other.dtype())));
     }
     let layout = MatMulLayout::new(a.shape(), b.shape())?;
+    sums_alike([a, b], None)?;
     cx.claim(DType::Int32, &layout.shape)?;
     cx.budget().take_work(layout.work())?;
     let values = layout.multiply(&shifted(a, a_zero, true)?, &shifted(b, b_zero, false)?);

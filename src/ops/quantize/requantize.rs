@@ -63,3 +63,50 @@ impl Requantize {
         Ok(Tensor::from_bytes(self.dtype, shape, codes.into())?)
     }
 }
+
+/// Checks that every processor sums the products of these operands alike.
+///
+/// Those that multiply unsigned by signed bytes add each two neighbouring products in 16 bits, where the sum ends at -32768 and 32767
+/// (`vpmaddubsw`: ONNX Runtime on x86 with AVX2 or AVX-512, but not with VNNI). Which operand runtimes take for the first, and which products are
+/// neighbours, is theirs to choose.
+///
+/// # Errors
+/// The operands are of both kinds, and two products may leave the 16 bits.
+pub(in crate::ops) fn sums_alike(operands: [&Tensor; 2], zero: Option<&Tensor>) -> Result<(), Decline> {
+    let ends = |tensor: &Tensor| -> Result<[i32; 2], Decline> {
+        let numbers = read::<u32>(tensor)?;
+        let ends =
+            numbers.iter().fold((0, 0), |(low, high), &number| (low.min(number as i32), high.max(number as i32)));
+        Ok(ends.into())
+    };
+    let [first, second] = operands;
+    if first.dtype() == second.dtype() {
+        return Ok(());
+    }
+    // What is put around the first operand is its zero point.
+    let around = zero.map(ends).transpose()?.unwrap_or_default();
+    let (a, b) = ([ends(first)?, around].concat(), ends(second)?);
+    let fits = |of_one: i32, of_other: i32| (-16384..=16383).contains(&of_one.saturating_mul(of_other));
+    if a.iter().all(|&one| b.iter().all(|&other| fits(one, other))) {
+        return Ok(());
+    }
+    Err(Decline::unsupported("two products leave 16 bits, in which some processors add unsigned by signed ones"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsigned_by_signed_products_are_summed_alike_where_two_fit_in_16_bits() {
+        let unsigned = |values: &[u8]| Tensor::vector(values.to_vec());
+        let signed = |values: &[i8]| Tensor::vector(values.to_vec());
+        let alike = |a: &Tensor, b: &Tensor| sums_alike([a, b], None).is_ok() && sums_alike([b, a], None).is_ok();
+        assert!(alike(&unsigned(&[255, 0]), &signed(&[64, -64])));
+        assert!(!alike(&unsigned(&[255]), &signed(&[65])) && !alike(&unsigned(&[255]), &signed(&[-65])));
+        assert!(alike(&unsigned(&[128]), &signed(&[-128])) && alike(&unsigned(&[128]), &signed(&[127])));
+        assert!(alike(&unsigned(&[255]), &unsigned(&[255])) && alike(&signed(&[-128]), &signed(&[-128])));
+        // The zero point stands in the padding.
+        assert!(sums_alike([&unsigned(&[0]), &signed(&[127])], Some(&unsigned(&[255]))).is_err());
+    }
+}

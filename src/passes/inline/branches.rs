@@ -13,8 +13,8 @@ pub(in crate::passes) const NAME: &str = "decided-if";
 ///
 /// # Errors
 /// The model is inconsistent.
-pub fn inline(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Result<(), Broken> {
-    for id in nodes_of(model, &["If"]) {
+pub fn inline(model: &mut Model, facts: &Facts, exact: bool, edits: &mut EditCounter) -> Result<(), Broken> {
+    for id in nodes_of(model, &["If"], exact) {
         let branch = decided(model, facts, id);
         if let Some(branch) = branch.filter(|_| edits.take(NAME, || model.describe(id))) {
             let outputs = model.graph(branch).outputs().to_vec();

@@ -25,7 +25,7 @@ pub(in crate::passes) fn uncarry(
     untouched: &Untouched,
     edits: &mut EditCounter,
 ) -> Result<(), Broken> {
-    for id in nodes_of(model, &["Loop", "Scan"]).into_iter().filter(|&id| !untouched.contains(id)) {
+    for id in nodes_of(model, &["Loop", "Scan"], false).into_iter().filter(|&id| !untouched.contains(id)) {
         let Some(repeated) = model.node(id).and_then(|node| Repeated::read(model, node)) else { continue };
         // If there are no rows, ONNX Runtime gives what it inferred for a row, and it infers nothing of what is carried.
         if model.node(id).is_some_and(|node| !collects_rows(model, node) || always_runs(facts, node)) {

@@ -25,9 +25,10 @@ pub fn inline(
     model: &mut Model,
     facts: &Facts,
     trips: &FxHashMap<NodeId, usize>,
+    exact: bool,
     edits: &mut EditCounter,
 ) -> Result<(), Broken> {
-    for id in nodes_of(model, &["Loop", "Scan"]) {
+    for id in nodes_of(model, &["Loop", "Scan"], exact) {
         match trips.get(&id) {
             Some(0) => never(model, facts, id, edits)?,
             Some(1) => once(model, facts, id, edits)?,

@@ -20,12 +20,13 @@ mod repeated;
 pub(super) mod unroll;
 
 use super::dead::live_graphs;
+use super::packing::may_move_out;
 use crate::ir::{GraphId, Model, NodeId};
 use crate::ops::operator_of;
 
 /// The nodes of these operators, outer ones first: a branch that moves up is in its new graph before what is inside it is
-/// looked at.
-pub(super) fn nodes_of(model: &Model, operators: &[&str]) -> Vec<NodeId> {
+/// looked at. If `exact`, without those whose bodies would compute other bits in the graph around them.
+pub(super) fn nodes_of(model: &Model, operators: &[&str], exact: bool) -> Vec<NodeId> {
     // Each of them has a body.
     if !model.has_subgraphs() {
         return Vec::new();
@@ -33,7 +34,9 @@ pub(super) fn nodes_of(model: &Model, operators: &[&str]) -> Vec<NodeId> {
     let nodes = live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes());
     let wanted = |&id: &NodeId| {
         model.node(id).is_some_and(|node| {
-            operators.iter().any(|operator| node.is(operator)) && operator_of(model, node).is_some()
+            operators.iter().any(|operator| node.is(operator))
+                && operator_of(model, node).is_some()
+                && (!exact || node.subgraphs().all(|body| may_move_out(model, body)))
         })
     };
     nodes.filter(wanted).collect()

@@ -30,11 +30,11 @@ pub(in crate::passes) fn inline(
     model: &mut Model,
     facts: &Facts,
     trips: &FxHashMap<NodeId, usize>,
-    extra: usize,
+    (extra, exact): (usize, bool),
     (untouched, edits): (&Untouched, &mut EditCounter),
 ) -> Result<usize, Broken> {
     let mut grown = 0usize;
-    for id in nodes_of(model, &["Loop", "Scan"]) {
+    for id in nodes_of(model, &["Loop", "Scan"], exact) {
         let Some(&trips) = trips.get(&id).filter(|trips| (2..=MOST_TRIPS).contains(*trips)) else { continue };
         if untouched.contains(id) {
             continue;

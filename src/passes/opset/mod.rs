@@ -29,7 +29,7 @@ use super::options::Options;
 use super::outcome::{OpsetError, RunError};
 use crate::dim::Scope;
 use crate::ir::{Facts, FunctionId, GraphId, Model, NamedAttribute, NodeId, OpsetImport};
-use crate::ops::{Budget, Opset, Walk, newest_opset, operator};
+use crate::ops::{Budget, Opset, Walk, newest_opset, operator, surplus};
 use draft::NodeDraft;
 use step::{Newer, VersionStep};
 
@@ -164,6 +164,9 @@ fn convert_node(
     id: NodeId,
     (from, to): (i64, i64),
 ) -> Result<Result<(), String>, RunError> {
+    if let Some(surplus) = model.node(id).and_then(|node| surplus(model, node)) {
+        return Ok(Err(format!("{surplus}; correct the node or the operator set of the model")));
+    }
     let Some(mut draft) = NodeDraft::of(model, facts, function, id, Opset::new(to)) else { return Ok(Ok(())) };
     let taken = if from < to { newer(&mut draft, from, to) } else { older::older(&mut draft, from, to) };
     if let Err(reason) = taken {

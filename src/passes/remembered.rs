@@ -1,0 +1,100 @@
+//! What is learned of the sizes, and what earlier runs learned.
+//!
+//! A node that a run takes away may have said something of the sizes: that a Reshape works tells that a sequence is not empty. Shapes are
+//! written with that in mind (`2*seq - 1` for `max(0, 2*seq - 1)`), and a run over the result, which no longer has the node, would write
+//! them otherwise. So what the nodes that are left do not say is kept in the model's metadata, as inequalities.
+//!
+//! Anybody can write metadata. So these inequalities decide how shapes are written, like other claims of the file, and nothing else: no
+//! rule sees a scope that has them.
+
+use std::rc::Rc;
+
+use super::dead;
+use super::options::Options;
+use super::outcome::RunError;
+use crate::dim::{Dim, Scope, Symbol};
+use crate::ir::{Definition, Fact, Facts, Model};
+use crate::ops::{Budget, Walk};
+
+/// More inequalities, or longer ones, are not kept and not read.
+const MOST: usize = 32;
+const LONGEST: usize = 120;
+
+/// A copy of the scope in which the inequalities hold that the model's metadata has; `None` if there are none that can hold.
+pub(super) fn with_remembered(model: &Model, scope: &Scope) -> Option<Scope> {
+    let text = model.remembered()?;
+    let copy = scope.copied();
+    let is_known = |name: &str| scope.lookup(name).is_some();
+    for entry in text.split("; ").take(MOST).filter(|entry| entry.len() <= LONGEST) {
+        let side = |text: &str| copy.parse_over(text.trim(), &is_known);
+        let sides = entry.split_once("<=").or_else(|| entry.split_once(">=").map(|(a, b)| (b, a)));
+        if let Some((a, b)) = sides.and_then(|(a, b)| Some((side(a)?, side(b)?))) {
+            copy.assume_le(&a, &b);
+        }
+    }
+    copy.impossible().is_none().then_some(copy)
+}
+
+/// The inequalities between sizes of the inputs that hold in a scope and that the model's nodes do not tell, in one text.
+///
+/// # Errors
+/// The model is inconsistent.
+pub(super) fn to_remember(model: &Model, facts: &Facts, scope: &Scope, options: &Options) -> Result<String, RunError> {
+    let inputs = model.graph(model.main()).inputs().iter().filter_map(|&input| facts.get(input)?.shape());
+    let mut symbols: Vec<Symbol> = inputs.flatten().flat_map(Dim::symbols).collect();
+    symbols.sort_unstable();
+    symbols.dedup();
+    symbols.retain(|&symbol| !scope.is_fresh(symbol));
+    let slacks = scope.known_of(&symbols);
+    if slacks.is_empty() {
+        return Ok(String::new());
+    }
+    let mut anew = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
+    anew.evaluate = false;
+    learn(model, &mut anew)?;
+    let told = |slack: &Dim| {
+        let is_known = |name: &str| anew.scope().lookup(name).is_some();
+        let same = anew.scope().parse_known(&scope.format(slack), &is_known);
+        same.is_some_and(|same| anew.scope().ge(&same, &Dim::constant(0)).is_yes())
+    };
+    let texts = slacks.iter().filter(|slack| !told(slack)).map(|slack| scope.inequality(slack));
+    Ok(texts.filter(|text| text.len() <= LONGEST).take(MOST).collect::<Vec<_>>().join("; "))
+}
+
+/// A size as it reads where more is known.
+pub(super) fn shorter(scope: &Scope, dim: &Dim) -> Dim {
+    if dim.as_const().is_some() || dim.as_symbol().is_some() {
+        return dim.clone();
+    }
+    let symbols = dim.symbols();
+    let again = scope.substitute(dim, &|_| None);
+    // One that grew over what an expression may have is a symbol of its own.
+    if again.symbols().iter().all(|symbol| symbols.contains(symbol)) { again } else { dim.clone() }
+}
+
+/// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
+pub(super) fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
+    const ROUNDS: usize = 3;
+    let computed = dead::live_nodes(model);
+    for round in 0..ROUNDS {
+        walk.infer_main(model)?;
+        if !walk.learn(model, &computed) {
+            break;
+        }
+        walk.events.clear();
+        let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
+        // Sizes that only a run decides would have other names the next time, of which nothing is learned yet.
+        let scope = Rc::clone(walk.scope());
+        let names_sizes = |fact: &Fact| round > 0 && names_open_sizes(fact, &scope);
+        walk.facts.retain(|value, fact| fact.data().is_some() || is_input(value) || names_sizes(fact));
+    }
+    Ok(())
+}
+
+/// Whether all dims are numbers or names, one of them of a size that only a run decides: that is not said more simply.
+fn names_open_sizes(fact: &Fact, scope: &Scope) -> bool {
+    let dims = || fact.shape().into_iter().flatten().filter(|dim| dim.as_const().is_none());
+    fact.elements().is_none()
+        && dims().all(|dim| dim.as_symbol().is_some())
+        && dims().filter_map(Dim::as_symbol).any(|symbol| scope.is_fresh(symbol))
+}
