@@ -25,6 +25,7 @@ mod pipeline;
 mod profile;
 mod quantization;
 mod records;
+mod rows;
 mod shape_reads;
 mod simplify;
 mod spelling;
