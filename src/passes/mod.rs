@@ -27,6 +27,7 @@ mod profile;
 mod quantization;
 mod records;
 mod remembered;
+mod rows;
 mod shape_reads;
 mod simplify;
 mod spelling;

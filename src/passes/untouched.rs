@@ -13,8 +13,8 @@
 
 use rustc_hash::FxHashSet;
 
-use super::annotate::{collects_rows, never_runs};
 use super::dead::live_graphs;
+use super::rows::{collects_rows, never_runs};
 use crate::ir::{Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::{Event, EventKind};
 

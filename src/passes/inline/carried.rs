@@ -4,9 +4,9 @@ use super::nodes_of;
 use super::repeated::{Needed, Repeated, remove_all};
 use crate::ir::{Attribute, Broken, DeclaredType, Definition, Edit, Fact, Facts, GraphId, Model, NodeId, ValueId};
 use crate::ops::Opset;
-use crate::passes::annotate::{always_runs, collects_rows};
 use crate::passes::edits::EditCounter;
 use crate::passes::quantization::is_quantization_operand;
+use crate::passes::rows::{always_runs, collects_rows};
 use crate::passes::untouched::Untouched;
 
 /// The pass's name, under which its edits are counted.
