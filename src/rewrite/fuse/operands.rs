@@ -26,6 +26,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "the product is not computed from sizes alone: what reads such numbers rounds them to sizes again",
         ),
         ("one-reader", "nothing else reads what is between"),
+        (
+            "not-dequantized",
+            "x and y are not dequantized: ONNX Runtime makes one kernel of a product and what dequantizes its operands, which refuses \
+                an activation with a scale for each column",
+        ),
     ],
     exact: false,
     operators: &["MatMul"],
@@ -49,7 +54,8 @@ impl Scaled {
             (Some(factor), None) if product.is("Mul") => (b, factor),
             _ => return None,
         };
-        let is_own = place.is_internal(value, &[place.id]) && place.same_shape(x, value);
+        let is_alone = place.is_internal(value, &[place.id]) && place.same_shape(x, value);
+        let is_own = is_alone && place.producer(x, "DequantizeLinear").is_none();
         (is_own && factor.is_normal()).then_some(Scaled { node, x, factor })
     }
 }
