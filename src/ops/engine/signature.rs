@@ -12,31 +12,55 @@ use super::registry::Operator;
 use super::signatures::{SIGNATURES, Signature};
 use crate::ir::{Node, ValueId};
 
-impl Signature {
-    /// The signature of an operator; `None` if the standard has no such operator.
-    fn of(operator: &Operator) -> Option<Signature> {
-        static BY_NAME: OnceLock<FxHashMap<(&'static str, &'static str), Signature>> = OnceLock::new();
-        let by_name = || SIGNATURES.iter().map(|&(domain, name, signature)| ((domain, name), signature)).collect();
-        BY_NAME.get_or_init(by_name).get(&(operator.domain, operator.name)).copied()
+/// A signature that is taken apart, for it is asked for at every node.
+struct Versions {
+    /// Each number, and the version since when it holds.
+    operands: Vec<(i64, usize)>,
+    results: Vec<(i64, usize)>,
+    /// Each attribute, the version that has it first, and the version that has it no more.
+    attributes: Vec<(&'static str, i64, i64)>,
+}
+
+impl Versions {
+    fn of(signature: Signature) -> Versions {
+        let attribute = |entry: &'static str| {
+            let (entry, until) = entry.split_once('<').map_or((entry, i64::MAX), |(entry, end)| (entry, number(end)));
+            let (name, since) = entry.split_once('@').map_or((entry, 1), |(name, since)| (name, number(since)));
+            (name, since, until)
+        };
+        Versions {
+            operands: counts(signature.operands),
+            results: counts(signature.results),
+            attributes: signature.attributes.split(' ').filter(|entry| !entry.is_empty()).map(attribute).collect(),
+        }
+    }
+
+    /// Those of an operator; `None` if the standard has no such operator.
+    fn of_operator(operator: &Operator) -> Option<&'static Versions> {
+        static BY_NAME: OnceLock<FxHashMap<(&'static str, &'static str), Versions>> = OnceLock::new();
+        let entry = |&(domain, name, signature): &(_, _, Signature)| ((domain, name), Versions::of(signature));
+        BY_NAME.get_or_init(|| SIGNATURES.iter().map(entry).collect()).get(&(operator.domain, operator.name))
     }
 
     /// Whether an attribute is there in other versions, and not in this one.
-    fn has_elsewhere(self, name: &str, version: i64) -> bool {
-        self.attributes.split(' ').any(|entry| {
-            let (entry, until) = entry.split_once('<').map_or((entry, i64::MAX), |(entry, end)| (entry, number(end)));
-            let (entry, since) = entry.split_once('@').map_or((entry, 1), |(entry, since)| (entry, number(since)));
-            entry == name && !(since..until).contains(&version)
-        })
+    fn has_elsewhere(&self, name: &str, version: i64) -> bool {
+        let is_elsewhere = |&(own, since, until): &(&str, i64, i64)| own == name && !(since..until).contains(&version);
+        self.attributes.iter().any(is_elsewhere)
     }
 }
 
-/// The number that is in force in this version.
-fn most(counts: &str, version: i64) -> usize {
-    let mut counts = counts.split(' ').filter_map(|entry| {
+/// Each number of `1 2@18`, and the version since when it holds.
+fn counts(text: &str) -> Vec<(i64, usize)> {
+    let entry = |entry: &str| {
         let (count, since) = entry.split_once('@').map_or((entry, 1), |(count, since)| (count, number(since)));
-        (since <= version).then(|| count.parse().unwrap_or(usize::MAX))
-    });
-    counts.next_back().unwrap_or(usize::MAX)
+        (since, count.parse().unwrap_or(usize::MAX))
+    };
+    text.split(' ').map(entry).collect()
+}
+
+/// The number that is in force in this version.
+fn most(counts: &[(i64, usize)], version: i64) -> usize {
+    counts.iter().rev().find(|(since, _)| *since <= version).map_or(usize::MAX, |&(_, count)| count)
 }
 
 fn number(text: &str) -> i64 {
@@ -46,14 +70,14 @@ fn number(text: &str) -> i64 {
 /// What a node has that this version of its operator does not have, in words; `None` if there is no such thing. An attribute that no version
 /// has does not count: nothing reads it, and it is kept.
 pub(super) fn surplus(operator: &Operator, version: i64, node: &Node) -> Option<String> {
-    let signature = Signature::of(operator)?;
+    let versions = Versions::of_operator(operator)?;
     let present = |values: &[Option<ValueId>]| values.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-    let of_another = |name: &str| signature.has_elsewhere(name, version);
+    let of_another = |name: &str| versions.has_elsewhere(name, version);
     let what = if let Some(held) = node.attributes.iter().find(|held| of_another(&held.name)) {
         format!("no attribute '{}'", held.name)
-    } else if present(node.inputs()) > most(signature.operands, version) {
+    } else if present(node.inputs()) > most(&versions.operands, version) {
         format!("no operand {}", present(node.inputs()) - 1)
-    } else if present(node.outputs()) > most(signature.results, version) {
+    } else if present(node.outputs()) > most(&versions.results, version) {
         format!("no result {}", present(node.outputs()) - 1)
     } else {
         return None;
@@ -73,31 +97,31 @@ mod tests {
         let own = ["MemcpyFromHost", "MemcpyToHost", "SimplifiedLayerNormalization", "StridedSlice"];
         let is_meant = |operator: &&Operator| standard(operator.domain) && !own.contains(&operator.name);
         for operator in operators().filter(is_meant) {
-            assert!(Signature::of(operator).is_some(), "{} {}", operator.domain, operator.name);
+            assert!(Versions::of_operator(operator).is_some(), "{} {}", operator.domain, operator.name);
         }
     }
 
     #[test]
     fn it_changes_with_versions_only() {
         for operator in operators() {
-            let Some(signature) = Signature::of(operator) else { continue };
-            let Signature { operands, results, attributes } = signature;
-            let entries = [operands, results, attributes].into_iter().flat_map(|text| text.split(' '));
-            for version in entries.flat_map(|entry| entry.split(['@', '<']).skip(1)) {
-                assert!(operator.versions.contains(&number(version)), "{}: {version}", operator.name);
+            let Some(versions) = Versions::of_operator(operator) else { continue };
+            let counts = versions.operands.iter().chain(&versions.results).map(|&(since, _)| since);
+            let attributes = versions.attributes.iter().flat_map(|&(_, since, until)| [since, until]);
+            for version in counts.chain(attributes).filter(|&version| version != 1 && version != i64::MAX) {
+                assert!(operator.versions.contains(&version), "{}: {version}", operator.name);
             }
         }
     }
 
     #[test]
     fn a_version_has_what_the_standard_says() {
-        let signature = Signature::new("1 2@18", "*", "axes<18 keepdims noop@18 mode@11<18");
-        let lacks = |version| ["axes", "keepdims", "noop", "mode"].map(|name| signature.has_elsewhere(name, version));
+        let versions = Versions::of(Signature::new("1 2@18", "*", "axes<18 keepdims noop@18 mode@11<18"));
+        let lacks = |version| ["axes", "keepdims", "noop", "mode"].map(|name| versions.has_elsewhere(name, version));
         assert_eq!(lacks(1), [false, false, true, true]);
         assert_eq!(lacks(13), [false, false, true, false]);
         assert_eq!(lacks(18), [true, false, false, true]);
-        assert_eq!([13, 18, 20].map(|version| most(signature.operands, version)), [1, 2, 2]);
-        assert_eq!(most(signature.results, 1), usize::MAX);
-        assert!(!signature.has_elsewhere("", 1) && !signature.has_elsewhere("stays", 1));
+        assert_eq!([13, 18, 20].map(|version| most(&versions.operands, version)), [1, 2, 2]);
+        assert_eq!(most(&versions.results, 1), usize::MAX);
+        assert!(!versions.has_elsewhere("", 1) && !versions.has_elsewhere("stays", 1));
     }
 }
