@@ -167,9 +167,11 @@ def _(s, i, m, n):
 )
 def _(s, p, n, k):
     s.give(0 <= n, k >= 1, -n * k <= p, p < n * k)
-    place = If(p < 0, p + n * k, p)
-    along = p - k * s.floor(p, k)
-    row = s.floor(place, k)
+    quotient = s.floor(p, k)
+    along = p - k * quotient
+    # A whole number of rows further on, the remainder is the same.
+    row = quotient + If(p < 0, n, 0)
+    place = p + If(p < 0, n * k, 0)
     s.claim(0 <= along, along < k, 0 <= row, row < n, row * k + along == place)
     s.wrong(from_the_start=row * k + along == p)
 
