@@ -12,13 +12,16 @@ use std::rc::Rc;
 use super::dead;
 use super::options::Options;
 use super::outcome::RunError;
-use crate::dim::{Dim, Scope, Symbol};
+use crate::dim::{Dim, Scope, Symbol, within};
 use crate::ir::{Definition, Fact, Facts, Model};
 use crate::ops::{Budget, Walk};
 
 /// More inequalities, or longer ones, are not kept and not read.
 const MOST: usize = 32;
 const LONGEST: usize = 120;
+
+/// What may be done to find out what the nodes that are left tell, some 1 s; it is all kept if that takes more.
+const MOST_WORK: u64 = 10_000_000;
 
 /// A copy of the scope in which the inequalities hold that the model's metadata has; `None` if there are none that can hold.
 pub(super) fn with_remembered(model: &Model, scope: &Scope) -> Option<Scope> {
@@ -49,15 +52,18 @@ pub(super) fn to_remember(model: &Model, facts: &Facts, scope: &Scope, options: 
     if slacks.is_empty() {
         return Ok(String::new());
     }
-    let mut anew = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
-    anew.evaluate = false;
-    learn(model, &mut anew)?;
-    let told = |slack: &Dim| {
+    let told = || -> Result<Vec<bool>, RunError> {
+        let mut anew = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
+        anew.evaluate = false;
+        learn(model, &mut anew)?;
         let is_known = |name: &str| anew.scope().lookup(name).is_some();
-        let same = anew.scope().parse_known(&scope.format(slack), &is_known);
-        same.is_some_and(|same| anew.scope().ge(&same, &Dim::constant(0)).is_yes())
+        let same = |slack: &Dim| anew.scope().parse_known(&scope.format(slack), &is_known);
+        let is_told = |slack: Dim| anew.scope().ge(&slack, &Dim::constant(0)).is_yes();
+        Ok(slacks.iter().map(|slack| same(slack).is_some_and(is_told)).collect())
     };
-    let texts = slacks.iter().filter(|slack| !told(slack)).map(|slack| scope.inequality(slack));
+    let told = within(MOST_WORK, told).transpose()?.unwrap_or_else(|| vec![false; slacks.len()]);
+    let kept = slacks.iter().zip(told).filter(|(_, is_told)| !is_told).map(|(slack, _)| slack);
+    let texts = kept.map(|slack| scope.inequality(slack));
     Ok(texts.filter(|text| text.len() <= LONGEST).take(MOST).collect::<Vec<_>>().join("; "))
 }
 
