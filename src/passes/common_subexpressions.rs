@@ -6,8 +6,9 @@
 //! What was compared is kept, so that after the first time only nodes and initializers that have changed are compared with the rest, in
 //! models without bodies and without quantizations, whose exceptions depend on more.
 //!
-//! Exceptions. Under `--exact` weights stay where they are packed, see [`packing`]. A sequence, an optional or strings that a node with a body reads get no further readers: ONNX Runtime moves such an operand
-//! into the body instead of copying it, so that another reader would find it empty. And quantizations of constants stay apart.
+//! Exceptions. A sequence, an optional or strings that a node with a body reads get no further readers: ONNX Runtime moves such an operand
+//! into the body instead of copying it, so that another reader would find it empty. Quantizations of constants stay apart, and what they read
+//! in a body stays in it. Under `--exact` weights stay where they are packed, see [`packing`].
 
 use std::collections::BTreeSet;
 

@@ -3,6 +3,8 @@
 //! The own domain stands behind a prefix that no domain of the model begins with, so that copies of a node, in bodies that are written out
 //! or inlined, get it back as well.
 
+use rustc_hash::FxHashSet;
+
 use super::dead::graphs_below;
 use crate::ir::{GraphId, Model, Node, NodeId};
 use crate::ops::{operator, with_surplus};
@@ -58,12 +60,14 @@ fn nodes_of(model: &Model, graphs: &[GraphId]) -> Vec<NodeId> {
     graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).collect()
 }
 
-/// A prefix that no domain of the model begins with.
+/// A prefix that no domain of the model begins with, and short whatever the domains are: a number between zeros.
 fn unused_prefix(model: &Model) -> String {
     let nodes = model.graphs().flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
     let domains = nodes.map(|node| &node.domain).chain(model.functions().map(|(_, function)| &function.domain));
-    let zeros = |domain: &String| domain.bytes().take_while(|&byte| byte == 0).count();
-    "\u{0}".repeat(domains.map(zeros).max().unwrap_or(0).saturating_add(1))
+    let number = |domain: &String| domain.strip_prefix('\0')?.split_once('\0')?.0.parse::<usize>().ok();
+    let used: FxHashSet<usize> = domains.filter_map(number).collect();
+    let free = (0..=used.len()).find(|number| !used.contains(number)).unwrap_or_default();
+    format!("\0{free}\0")
 }
 
 /// All graphs: the main graph, the bodies of functions, and those inside.
@@ -92,4 +96,27 @@ pub(super) fn make_disputed_opaque(model: &mut Model) -> Opaque {
         let opset = model.opset(node.graph(), &node.domain);
         operator.is_some_and(|operator| opset.is_none_or(|opset| operator.since(opset).is_some()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::text;
+
+    #[test]
+    fn the_prefix_is_new_and_short() {
+        let mut model =
+            text::parse("<opset_import: [\"\" : 17]> g (float[3] x) => (z) { y = Neg (x)  z = Abs (y) }").unwrap();
+        let nodes = nodes_of(&model, &[model.main()]);
+        for (&id, domain) in nodes.iter().zip(["\0".repeat(100_000), "\u{0}0\u{0}com.example".to_string()]) {
+            model.node_mut(id).unwrap().domain = domain;
+        }
+        assert_eq!(unused_prefix(&model), "\u{0}1\u{0}");
+        let before: Vec<String> = nodes.iter().map(|&id| model.node(id).unwrap().domain.clone()).collect();
+        let graphs = [model.main()];
+        let opaque = make_opaque(&mut model, &graphs, &|_, node| node.op_type == "Abs");
+        assert_eq!(make_plain(&mut model, &graphs, &opaque), nodes[1..]);
+        let after: Vec<String> = nodes.iter().map(|&id| model.node(id).unwrap().domain.clone()).collect();
+        assert_eq!(before, after);
+    }
 }

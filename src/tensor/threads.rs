@@ -56,7 +56,7 @@ pub fn start() -> bool {
 fn wanted() -> usize {
     let told = std::env::var("RAYON_NUM_THREADS").ok().and_then(|number| number.parse().ok());
     match told {
-        Some(number @ 1..) => number,
+        Some(number @ 1..) => rayon::max_num_threads().min(number),
         _ => std::thread::available_parallelism().map_or(1, usize::from),
     }
 }

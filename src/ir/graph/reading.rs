@@ -230,9 +230,10 @@ impl Model {
     /// How messages name a node: operator, and name or first output.
     pub fn describe(&self, node: NodeId) -> String {
         let Some(node) = self.node(node) else { return "a removed node".to_string() };
-        // A node that is opaque for a time has its domain hidden.
+        // A node that is opaque for a time has its domain behind a number between zeros.
         let operator = node.operator();
-        let operator = operator.trim_start_matches('\0').trim_start_matches('.');
+        let hidden = operator.strip_prefix('\0').and_then(|rest| rest.split_once('\0'));
+        let operator = hidden.map_or(operator.as_str(), |(_, own)| own.trim_start_matches('.'));
         if !node.name.is_empty() {
             return format!("{operator} node '{}'", node.name);
         }
