@@ -43,6 +43,9 @@ def widened(model):
                 value.type.tensor_type.elem_type = TensorProto.DOUBLE
         del proto.value_info[:]
         for node in proto.node:
+            if node.op_type == "ConstantOfShape" and not node.attribute:
+                # What it fills with where nothing is said is a float.
+                node.attribute.append(helper.make_attribute("value", numpy_helper.from_array(np.zeros(1, np.float32), "value")))
             for attribute in node.attribute:
                 if attribute.type == AttributeProto.TENSOR:
                     tensor(attribute.t)

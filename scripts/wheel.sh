@@ -2,7 +2,8 @@
 # Builds the Python wheel, installs it in a clean environment, and runs what its README and docs/ print and its tests.
 #
 # Takes a package index. Where there is none, PYTHON names an interpreter that has maturin, pytest, onnx, onnx-ir, onnxruntime, numpy and
-# ml_dtypes; without either this one check is left to machines that have them, and says so.
+# ml_dtypes; without either this one check is left to machines that have them, and says so. PROFILE names the profile to build with, if not
+# `release`.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 built="$root/target/wheel"
@@ -10,6 +11,7 @@ environment="$built/environment"
 # The newest versions, and older ones that are still in use.
 newest="onnx==1.23.2 onnxruntime==1.31.1"
 older="onnx==1.19.1 onnxruntime==1.23.2"
+profile=${PROFILE:-release}
 tools="maturin>=1.9,<2"
 tests="pytest>=8 numpy ml_dtypes onnx-ir"
 
@@ -34,7 +36,7 @@ fi
 python="$environment/bin/python"
 
 # One target directory for all packages of the repository: what both need is compiled once.
-(cd "$root/python" && CARGO_TARGET_DIR="$root/target" "$python" -m maturin build --release --locked --interpreter "$python" --out "$built")
+(cd "$root/python" && CARGO_TARGET_DIR="$root/target" "$python" -m maturin build --profile "$profile" --strip --locked --interpreter "$python" --out "$built")
 wheel=$(ls "$built"/onnx_slice_fold-*.whl)
 bytes=$(wc -c <"$wheel")
 echo "$(basename "$wheel"): $bytes bytes"
