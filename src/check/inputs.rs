@@ -1,8 +1,10 @@
 //! Sizes and inputs that are made to tell two models apart.
 //!
-//! Sizes: ordinary ones, then 0, 1, primes and what the options allow at the ends. Integers are small, so that they serve as indices, or
-//! near a number in the model, if it runs with those. Floats are ordinary, or near a number in the model; −0 is among them, and, where results must be equal bit for bit, NaN, infinities, subnormals
-//! and the largest numbers. Every other case gives inputs that have a default, and branches and loops what decides them otherwise.
+//! Sizes: ordinary ones, then 0, 1, primes and what the options allow at the ends. Where the original runs with none of them, as one that
+//! takes images or sound does not, those of images, sentences and sound; and where several sizes depend on each other, many that are drawn.
+//! Integers are small, so that they serve as indices, or near a number in the model, if it runs with those. Floats are ordinary, or near a
+//! number in the model; −0 is among them, and, where results must be equal bit for bit, NaN, infinities, subnormals and the largest numbers.
+//! Every other case gives inputs that have a default, and branches and loops what decides them otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +19,14 @@ use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
 const MOST_ELEMENTS: usize = 1 << 24;
 /// Sizes that are tried of each symbol, beside those the options name.
 const SIZES: [i64; 10] = [2, 3, 1, 0, 5, 7, 4, 8, 16, 13];
+/// Of symbols that are no leading axis, where ordinary ones do not run.
+const LARGER: [i64; 9] = [16, 32, 64, 24, 128, 224, 256, 512, 1024];
+/// How often ordinary sizes are tried, with other values; then the larger ones as they are and with others beside them, and sizes of any kind.
+const ORDINARY: usize = 6;
+const AS_THEY_ARE: usize = ORDINARY + LARGER.len();
+const VARIED: usize = AS_THEY_ARE + LARGER.len();
+/// How many sizes and inputs there are for a case, so that the original runs with one of them.
+const ATTEMPTS: usize = VARIED + 40;
 /// How often sizes are drawn until they fit together.
 const DRAWS: usize = 40;
 /// Constants of up to this many elements have numbers near which a model's functions may turn; so many are taken, if they are no larger.
@@ -40,6 +50,8 @@ pub struct Draw<'a> {
     assumptions: &'a [Assumption],
     /// Each symbol, and the sizes it may have.
     symbols: BTreeMap<String, Vec<i64>>,
+    /// The symbols that are the first axis of an input: batches, mostly, which need not be large.
+    leading: BTreeSet<String>,
     /// Numbers in the original, near which its functions may turn: bounds, thresholds.
     constants: Vec<f64>,
     integers: Vec<i64>,
@@ -113,7 +125,7 @@ impl<'a> Draw<'a> {
     /// # Errors
     /// An input for which nothing can be drawn.
     pub fn new(original: &'a Model, folded: &Model, options: &'a Options) -> Result<Self, String> {
-        let (mut inputs, mut names) = (Vec::new(), BTreeSet::new());
+        let (mut inputs, mut names, mut leading) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         // What is assumed of sizes is written into the folded model's inputs.
         for &value in folded.graph(folded.main()).inputs() {
             let place = folded.value(value);
@@ -126,9 +138,11 @@ impl<'a> Draw<'a> {
                 Some(dims) => dims.iter().map(|dim| dim.claim.clone()).collect(),
                 None => vec![DimClaim::Value(2), DimClaim::Value(3)],
             };
-            for dim in &dims {
+            for (axis, dim) in dims.iter().enumerate() {
                 if let DimClaim::Param(text) = dim {
-                    names.extend(symbols_of(text));
+                    let symbols = symbols_of(text);
+                    leading.extend(symbols.iter().filter(|_| axis == 0 && dims.len() > 1).cloned());
+                    names.extend(symbols);
                 }
             }
             inputs.push(Input { name: place.name.clone(), dtype, dims, has_default: place.tensor().is_some() });
@@ -138,6 +152,7 @@ impl<'a> Draw<'a> {
             original,
             assumptions: &options.assumptions,
             symbols: BTreeMap::new(),
+            leading,
             constants: constants(original),
             integers: integers(original),
             exact: options.exact,
@@ -178,10 +193,30 @@ impl<'a> Draw<'a> {
         is_possible(self.original, &self.assumptions.iter().cloned().chain(fixed).collect::<Vec<_>>())
     }
 
+    /// How many attempts at a case there are.
+    pub fn attempts(&self) -> usize {
+        if self.symbols.is_empty() { ORDINARY } else { ATTEMPTS }
+    }
+
+    /// Whether an attempt is one with ordinary sizes.
+    pub fn is_ordinary(&self, attempt: usize) -> bool {
+        attempt < ORDINARY
+    }
+
     /// One of the cases; another for each attempt.
     pub fn case(&self, number: usize, attempt: usize) -> Case {
         let mut numbers = Numbers((number as u64) << 8 | attempt as u64);
         let sizes = self.sizes(number, attempt, &mut numbers);
+        self.of_sizes(number, attempt, sizes, &mut numbers)
+    }
+
+    /// A case with these sizes.
+    pub fn case_of(&self, number: usize, sizes: BTreeMap<String, i64>) -> Case {
+        let mut numbers = Numbers((number as u64) << 8 | ATTEMPTS as u64);
+        self.of_sizes(number, ATTEMPTS, sizes, &mut numbers)
+    }
+
+    fn of_sizes(&self, number: usize, attempt: usize, sizes: BTreeMap<String, i64>, numbers: &mut Numbers) -> Case {
         let is_wild = self.exact && number % 2 == 1;
         let kind = if is_wild { "with NaN, infinities and extreme numbers" } else { "ordinary numbers" };
         let mut inputs = BTreeMap::new();
@@ -202,38 +237,57 @@ impl<'a> Draw<'a> {
                 near: if is_near { &self.constants } else { &[] },
                 // Where integers are indices the model does not run with most of these.
                 near_whole: if is_near && attempt == 0 { &self.integers } else { &[] },
+                // Masks are 0 and 1. There is an odd number of larger sizes, so each is tried with both.
+                below: if attempt % 2 == 0 { 3 } else { 2 },
             };
-            if let Some(tensor) = tensor(input.dtype, &shape, count, &kinds, &mut numbers) {
+            if let Some(tensor) = tensor(input.dtype, &shape, count, &kinds, numbers) {
                 inputs.insert(input.name.clone(), Data::Tensor(tensor));
             }
         }
         Case { sizes, inputs, kind: kind.to_string() }
     }
 
-    /// First all symbols at one size, then each at 0 or 1 beside ordinary ones, then anything.
+    /// First all symbols at one size, then each at 0 or 1 beside ordinary ones, then anything. Later attempts try larger sizes.
     fn sizes(&self, number: usize, attempt: usize, numbers: &mut Numbers) -> BTreeMap<String, i64> {
         let plain = |at: usize| {
             self.symbols
                 .iter()
                 .map(move |(name, sizes)| (name.clone(), sizes.get(at % sizes.len()).copied().unwrap_or(1)))
         };
+        let any = |numbers: &mut Numbers| -> BTreeMap<String, i64> {
+            let mut one = |sizes: &[i64]| sizes.get(numbers.below(sizes.len())).copied().unwrap_or(1);
+            self.symbols.iter().map(|(name, sizes)| (name.clone(), one(sizes))).collect()
+        };
         let is_even = attempt > 0 || number < 4;
         for _ in 0..DRAWS {
             let drawn: BTreeMap<String, i64> = match (number, attempt) {
                 (0..4, 0) => plain(number).collect(),
+                (_, ORDINARY..VARIED) => {
+                    let size = LARGER.get((attempt - ORDINARY) % LARGER.len()).copied().unwrap_or(1);
+                    self.larger(size, attempt >= AS_THEY_ARE, numbers)
+                }
+                (_, VARIED..) => any(numbers),
                 (_, 3..) => plain(attempt % 3).collect(),
                 _ if is_even => plain(numbers.below(3)).collect(),
-                _ => self
-                    .symbols
-                    .iter()
-                    .map(|(name, sizes)| (name.clone(), sizes.get(numbers.below(sizes.len())).copied().unwrap_or(1)))
-                    .collect(),
+                _ => any(numbers),
             };
             if self.fits(&drawn) {
                 return drawn;
             }
         }
         plain(0).collect()
+    }
+
+    /// Leading axes at ordinary sizes and the others at this one, or, where they are varied, at it or somewhat above it.
+    fn larger(&self, size: i64, is_varied: bool, numbers: &mut Numbers) -> BTreeMap<String, i64> {
+        let mut one = |name: &String, sizes: &[i64]| {
+            if self.leading.contains(name) {
+                return sizes.get(numbers.below(sizes.len().min(3))).copied().unwrap_or(1);
+            }
+            let above = [0, 0, 1, size / 2].get(numbers.below(4)).copied().unwrap_or(0);
+            size + if is_varied { above } else { 0 }
+        };
+        self.symbols.iter().map(|(name, sizes)| (name.clone(), one(name, sizes))).collect()
     }
 }
 
@@ -324,6 +378,8 @@ struct Kinds<'a> {
     /// Numbers in whose neighbourhood some are to be.
     near: &'a [f64],
     near_whole: &'a [i64],
+    /// Small integers are below this.
+    below: usize,
 }
 
 /// Numbers of a type; nothing for types that models are not given.
@@ -366,7 +422,7 @@ fn tensor(dtype: DType, shape: &[usize], count: usize, kinds: &Kinds<'_>, number
 fn whole(dtype: DType, shape: &[usize], count: usize, kinds: &Kinds<'_>, numbers: &mut Numbers) -> Option<Tensor> {
     let low = if kinds.number % 4 == 3 && dtype.is_signed_integer() { -1 } else { 0 };
     let draw = |numbers: &mut Numbers| {
-        let small = i64::try_from(numbers.below(3)).unwrap_or(0);
+        let small = i64::try_from(numbers.below(kinds.below)).unwrap_or(0);
         match numbers.below(4) {
             0 | 1 if !kinds.near_whole.is_empty() => {
                 let constant = kinds.near_whole.get(numbers.below(kinds.near_whole.len())).copied().unwrap_or(0);

@@ -34,8 +34,6 @@ const MOST_BYTES: usize = 1 << 30;
 const MOST_WORK: u64 = 1 << 33;
 /// How long checking may take, the search for the edit at fault not counted.
 const MOST_TIME: Duration = Duration::from_secs(60);
-/// How often other inputs are drawn where the original does not run.
-const ATTEMPTS: usize = 6;
 
 /// What both models are run on.
 #[derive(Clone, Debug, Default)]
@@ -128,6 +126,7 @@ pub fn check(original: &Model, folded: &Model, options: &Options, trial: &Trial)
         }
     };
     let both = |case: &Case| compared(original, folded, options, case, begin + MOST_TIME);
+    let mut ran = Ran::default();
     for number in 0..asked {
         if begin.elapsed() > MOST_TIME {
             *checked.unchecked.entry("the time is spent".to_string()).or_default() += asked - number;
@@ -138,7 +137,7 @@ pub fn check(original: &Model, folded: &Model, options: &Options, trial: &Trial)
                 Err(format!("what is assumed does not allow the {}", case.told(original)))
             }
             Some(case) => both(case).map(|(difference, _)| difference),
-            None => drawn(&draw, number - trial.given.len(), &both),
+            None => drawn(&draw, number - trial.given.len(), &mut ran, &both),
         };
         match came {
             Ok(None) => checked.agreed += 1,
@@ -153,22 +152,39 @@ pub fn check(original: &Model, folded: &Model, options: &Options, trial: &Trial)
     checked
 }
 
+/// Sizes with which the original ran.
+#[derive(Default)]
+struct Ran {
+    /// At which attempt at the case before, if ordinary sizes did not do.
+    attempt: usize,
+    sizes: BTreeMap<String, i64>,
+}
+
 /// Runs both models on the inputs of a number, and on others in their place as long as the original does not run, or gives nothing but empty
-/// tensors although no size is 0: bounds that are inputs often leave nothing.
+/// tensors although no size is 0: bounds that are inputs often leave nothing. The kind of sizes with which it ran `before` is tried first,
+/// and those sizes themselves in the end.
 ///
 /// # Errors
 /// Why they cannot be compared on any.
 fn drawn(
     draw: &Draw<'_>,
     number: usize,
+    before: &mut Ran,
     both: &dyn Fn(&Case) -> Result<(Option<Difference>, Told), String>,
 ) -> Result<Option<Difference>, String> {
     let mut came = Err(String::new());
-    for attempt in 0..ATTEMPTS {
-        let case = draw.case(number, attempt);
+    let first = before.attempt;
+    let attempts = std::iter::once(first).chain((0..draw.attempts()).filter(|&attempt| attempt != first));
+    let cases = attempts.map(|attempt| (attempt, draw.case(number, attempt)));
+    let again = (!before.sizes.is_empty()).then(|| (first, draw.case_of(number, before.sizes.clone())));
+    for (attempt, case) in cases.chain(again) {
         match both(&case) {
             Ok((None, Told::Nothing)) if case.sizes().values().all(|&size| size > 0) => came = Ok(None),
-            Ok((difference, _)) => return Ok(difference),
+            Ok((difference, _)) => {
+                let attempt = if draw.is_ordinary(attempt) { 0 } else { attempt };
+                *before = Ran { attempt, sizes: case.sizes().clone() };
+                return Ok(difference);
+            }
             Err(reason) if came.is_err() => came = Err(reason),
             Err(_) => {}
         }

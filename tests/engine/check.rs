@@ -77,6 +77,55 @@ fn sizes_are_those_the_options_allow() {
 }
 
 #[test]
+fn models_that_do_not_run_with_ordinary_sizes_are_compared_with_larger_ones() {
+    let windows = |last: &str| {
+        format!(
+            "g (float[n, 1, h, w] x) => (float[n, 1, p, q] y) <float[1, 1, 20, 20] k> {{
+                k = ConstantOfShape <value: tensor = float[1] {{1}}> (s)
+                c = Conv <strides = [20, 20]> (x, k)
+                y = {last} (c)
+            }}"
+        )
+        .replace("<float[1, 1, 20, 20] k>", "<int64[4] s = {1, 1, 20, 20}, float[1, 1, 20, 20] k>")
+    };
+    let checked = compared(&windows("Neg"), &windows("Neg"), &Options::new());
+    assert_eq!((checked.agreed, checked.difference), (8, None), "{:?}", checked.unchecked);
+    assert!(difference(&windows("Neg"), &windows("Identity")).contains("instead of"));
+}
+
+#[test]
+fn sizes_that_depend_on_each_other_are_found() {
+    let cache = |last: &str| {
+        format!(
+            "g (float[past] a, float[new] b, float[all] mask) => (float[all] y) {{
+                c = Concat <axis = 0> (a, b)
+                d = Add (c, mask)
+                y = {last} (d)
+            }}"
+        )
+    };
+    let checked = compared(&cache("Neg"), &cache("Neg"), &Options::new());
+    assert_eq!((checked.agreed, checked.difference), (8, None), "{:?}", checked.unchecked);
+    assert!(difference(&cache("Neg"), &cache("Identity")).contains("instead of"));
+}
+
+#[test]
+fn masks_of_0_and_1_are_among_the_inputs() {
+    // The model runs only where no element is more than 1.
+    let looked_up = |last: &str| {
+        format!(
+            "g (float[n, 40] x, int64[n, 40] mask) => (float[n, 40] y) <float[2] t = {{0.5, 2}}> {{
+                m = Gather (t, mask)
+                c = Mul (x, m)
+                y = {last} (c)
+            }}"
+        )
+    };
+    let checked = compared(&looked_up("Neg"), &looked_up("Neg"), &Options::new());
+    assert_eq!((checked.agreed, checked.difference), (8, None), "{:?}", checked.unchecked);
+}
+
+#[test]
 fn what_is_not_compared_is_told() {
     let unknown = "g (float[n] x) => (float[n] y) { y = com.example.Thing (x) }";
     let checked = compared(unknown, unknown, &Options::new());
