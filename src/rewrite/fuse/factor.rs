@@ -39,7 +39,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "these constants, before and after, and others on the way, times operands of ordinary size, are normal numbers \
                     of the type",
             ),
-            ("one-number", "the factor is one number, which is normal and has a normal inverse"),
+            ("one-number", "the factor is one number above 0, which is normal and has a normal inverse"),
             ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
             (
                 "own-weights",
@@ -65,7 +65,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "these constants, before and after, and others on the way, times operands of ordinary size, are normal numbers \
                     of the type",
             ),
-            ("one-number", "the factor is one number, which is normal and has a normal inverse"),
+            ("one-number", "the factor is one number above 0, which is normal and has a normal inverse"),
             ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
             ("own-weights", "nothing else reads these constants, unless they are small"),
         ],
@@ -112,7 +112,9 @@ impl Scaling {
             (Some(factor), None) if node.is("Mul") => (b, factor),
             _ => return None,
         };
-        let usual = place.opset.arithmetic_broadcasts() && factor.is_normal() && factor.recip().is_normal();
+        // Sums of zeros of either sign are 0, which a factor below 0 makes −0 of where it stands behind.
+        let is_number = factor > 0.0 && factor.is_normal() && factor.recip().is_normal();
+        let usual = place.opset.arithmetic_broadcasts() && is_number;
         let fits = place.dtype(result).is_some_and(|dtype| may_move(dtype, factor)) && place.same_shape(value, result);
         let moves = usual && fits && place.may_forward(value) && is_ordinary(place, value);
         moves.then_some(Scaling { value, result, factor })

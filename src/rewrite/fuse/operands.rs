@@ -18,7 +18,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("two-numbers", "each operand is a product with one number, or divided by one"),
         (
             "moderate",
-            "a·b and its inverse are within the bounds that the type sets for factors across values, and a and b times operands of \
+            "a·b is above 0, and it and its inverse are within the bounds that the type sets for factors across values, and a and b times operands of \
                 ordinary size are normal numbers of the type",
         ),
         (
@@ -69,7 +69,10 @@ fn of_product(place: &Place<'_>) -> Option<Edit> {
     }
     let (a, b) = (Scaled::of(place, a)?, Scaled::of(place, b)?);
     let factor = a.factor * b.factor;
-    let fits = |dtype: &_| may_move(*dtype, factor) && may_move(*dtype, factor.recip()) && keeps_digits(*dtype, factor);
+    // The product of zeros is 0 whatever their signs, of which a factor below 0 makes −0 behind it.
+    let fits = |dtype: &_| {
+        factor > 0.0 && may_move(*dtype, factor) && may_move(*dtype, factor.recip()) && keeps_digits(*dtype, factor)
+    };
     let dtype = place.dtype(result).filter(|&dtype| has_arithmetic(dtype)).filter(fits)?;
     let has_room = |scaled: &Scaled| has_room(dtype, scaled.factor) && is_ordinary(place, scaled.x);
     if place.is_of_sizes(result) || ![&a, &b].into_iter().all(has_room) {

@@ -37,6 +37,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                     factor would hide that they are not",
             ),
             ("no-cancelling", "the sum of the bias and what is added to it keeps half of its digits"),
+            (
+                "signs-of-zero",
+                "a factor of a sum that nothing is added to is above 0: the sum of what it multiplies is 0 whatever the signs, and \
+                    what divides by 0 tells it from −0",
+            ),
             ("own-weights", "nothing else reads the weights, if they change"),
             ("one-reader", "nothing else reads what is between"),
         ],
@@ -270,6 +275,11 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
     let (mut operator, mut attributes) = (linear.operator, inner.attributes.clone());
     let like = inner.input(2).or(shift_of(node, slot))?;
     let scaling = !affine.only_shifts();
+    // A BatchNormalization adds, be it 0; a normalization without a bias ends with the product itself.
+    let has_sign = (node.is("Mul") || node.is("Div")) && !(linear.is_vector && inner.input(2).is_none());
+    if has_sign && affine.scale.iter().any(|&scale| scale <= 0.0) {
+        return None;
+    }
     // With a scale of 1 and a shift of 0 there is nothing to change but the number of nodes.
     if linear.beta.is_some() && (scaling && inner.input(2).is_some() || !affine.only_scales()) {
         let old = linear.bias(place, inner)?;
