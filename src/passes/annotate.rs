@@ -23,13 +23,15 @@ use crate::ops::{EventKind, Opset};
 
 use super::claims::{Names, is_long, size_of};
 use super::dead::{graphs_below, live_graphs};
-use super::rows::{always_runs, collects_rows};
+use super::rows::{always_runs, collects_rows, has_unlike_branches};
 use super::spelling::Spelling;
 use super::{remembered, untouched};
 
 /// Writes the type of every node result and graph output of the main graph and its subgraphs, and corrects the declared types of inputs
 /// of bodies and of initializers. Returns a note for each type that is written although part of it is only claimed, and for each name
-/// that stands for a long expression. What earlier runs learned of the sizes, in the scope `more`, makes expressions shorter. Nothing is stated of what the nodes that are `broken`, which cannot work or call a function that cannot, are computed from.
+/// that stands for a long expression. What earlier runs say to have learned of the sizes, in the scope `more`, lets a shorter expression stay that
+/// the file has already, and does nothing else: anybody may have written it. Nothing is stated of what the nodes that are `broken`, which cannot
+/// work or call a function that cannot, are computed from.
 pub fn annotate(
     model: &mut Model,
     (proved, more): (&Facts, Option<&Scope>),
@@ -37,32 +39,26 @@ pub fn annotate(
     names: &Names,
     broken: &[NodeId],
 ) -> Vec<(String, EventKind, String)> {
-    let scope = more.unwrap_or(proved.scope());
     let mut told = Vec::new();
-    let spelling = names.spelling(scope);
+    let spelling = names.spelling(proved.scope());
+    let short_spelling = more.map(|more| names.spelling(more));
     name_inputs(model, names);
     let mut unstated = without_trips(model, proved);
     unstated.extend(of_unlike_branches(model, proved));
     // A model with a node that cannot work may load in a runtime because that does not know the shapes the node refuses.
-    unstated.extend(untouched::computed_from(model, broken));
+    let held = untouched::computed_from(model, broken);
     // What it puts in the place of a call may read the call's own results.
     let calls = broken.iter().filter_map(|&id| model.node(id)).filter(|node| model.function_of(node).is_some());
     unstated.extend(calls.flat_map(|node| node.outputs().iter().flatten()));
+    unstated.extend(&held);
     let nothing = Fact::default();
-    let known = FxHashMap::default();
-    let mut writer = Writer {
-        scope,
-        is_remembered: more.is_some(),
-        is_stamped: model.is_stamped(),
-        names,
-        spelling: &spelling,
-        claims: false,
-        known,
-    };
+    let is_stamped = model.is_stamped();
+    let mut writer = Writer::new((proved.scope(), &spelling), names, is_stamped, false);
+    let mut short_writer = more.zip(short_spelling.as_ref()).map(|scope| Writer::new(scope, names, is_stamped, true));
     for graph in live_graphs(model) {
         // Inputs and initializers get a type only if the file declares one.
-        let held = model.graph(graph).inputs().iter().chain(model.graph(graph).initializers());
-        let mut values: Vec<ValueId> = held.copied().filter(|&value| model.value(value).declared.is_some()).collect();
+        let given = model.graph(graph).inputs().iter().chain(model.graph(graph).initializers());
+        let mut values: Vec<ValueId> = given.copied().filter(|&value| model.value(value).declared.is_some()).collect();
         for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
             values.extend(node.outputs().iter().flatten());
         }
@@ -76,10 +72,17 @@ pub fn annotate(
                 continue;
             }
             let declared = place.declared.as_ref();
+            // Nor may it load any more where a false shape is mended that hides what the node refuses.
+            if held.contains(&value) && declared.is_some_and(|declared| declared.shape().is_some()) {
+                continue;
+            }
             let fact = proved.get(value).unwrap_or(&nothing);
             let claim = claimed.and_then(|facts| facts.get(value));
             writer.claims = false;
             if let Some(mut ty) = writer.merged(fact, claim, declared) {
+                if let Some(short) = short_writer.as_mut() {
+                    short.keep_shorter(&mut ty, (fact, claim), declared);
+                }
                 if counts.contains(&value) {
                     forget_length(&mut ty);
                 }
@@ -141,20 +144,11 @@ fn without_trips(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
 fn of_unlike_branches(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     let mut found = FxHashSet::default();
     for graph in live_graphs(model).into_iter().filter(|&graph| Opset::of(model, graph).version() < 11) {
-        for node in model.graph(graph).nodes().filter_map(|id| model.node(id)).filter(|node| node.is("If")) {
-            let branches: Vec<GraphId> = node.subgraphs().collect();
-            let [one, other] = *branches.as_slice() else { continue };
-            let shape = |value: &ValueId| facts.get(*value).and_then(Fact::shape);
-            let are_alike = |(a, b): (&ValueId, &ValueId)| match (shape(a), shape(b)) {
-                (Some(a), Some(b)) => {
-                    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| facts.scope().eq(a, b).is_yes())
-                }
-                _ => false,
-            };
-            if model.graph(one).outputs().iter().zip(model.graph(other).outputs()).all(are_alike) {
+        for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
+            if !has_unlike_branches(model, facts, node) {
                 continue;
             }
-            for inner in branches.into_iter().flat_map(|branch| graphs_below(model, branch)) {
+            for inner in node.subgraphs().flat_map(|branch| graphs_below(model, branch)) {
                 let held = model.graph(inner);
                 found.extend(held.outputs().iter().chain(held.initializers()));
                 found.extend(
@@ -235,7 +229,41 @@ struct Writer<'w> {
     known: FxHashMap<Dim, DimClaim>,
 }
 
-impl Writer<'_> {
+impl<'w> Writer<'w> {
+    fn new(
+        (scope, spelling): (&'w Scope, &'w Spelling<'w>),
+        names: &'w Names,
+        is_stamped: bool,
+        is_remembered: bool,
+    ) -> Writer<'w> {
+        Writer { scope, is_remembered, is_stamped, names, spelling, claims: false, known: FxHashMap::default() }
+    }
+
+    /// Where this writer would write the expression that the file declares, made of nothing but sizes of inputs, that stays.
+    fn keep_shorter(
+        &mut self,
+        ty: &mut DeclaredType,
+        (fact, claim): (&Fact, Option<&Fact>),
+        declared: Option<&DeclaredType>,
+    ) {
+        let Some(said) = declared.and_then(DeclaredType::shape) else { return };
+        let DeclaredType::Tensor { shape: Some(dims), .. } = ty else { return };
+        if dims.len() != said.len() || dims.iter().zip(said).all(|(dim, said)| dim.claim == said.claim) {
+            return;
+        }
+        let short = self.merged(fact, claim, declared);
+        let Some(short) = short.as_ref().and_then(DeclaredType::shape).filter(|short| short.len() == said.len()) else {
+            return;
+        };
+        for ((dim, short), said) in dims.iter_mut().zip(short).zip(said) {
+            let size = || size_of(self.scope, &said.claim).filter(|size| size.as_const().is_none());
+            let is_exact = || size().is_some_and(|size| self.names.is_exact(&size));
+            if short.claim == said.claim && dim.claim != said.claim && is_exact() {
+                dim.claim = said.claim.clone();
+            }
+        }
+    }
+
     /// The type to write, from what is proved, what follows from claims, and what the file declares.
     fn merged(&mut self, fact: &Fact, claim: Option<&Fact>, declared: Option<&DeclaredType>) -> Option<DeclaredType> {
         self.claims |= fact.ty.is_none() && (claim.is_some_and(|claim| claim.ty.is_some()) || declared.is_some());

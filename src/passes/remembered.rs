@@ -4,8 +4,9 @@
 //! written with that in mind (`2*seq - 1` for `max(0, 2*seq - 1)`), and a run over the result, which no longer has the node, would write
 //! them otherwise. So what the nodes that are left do not say is kept in the model's metadata, as inequalities.
 //!
-//! Anybody can write metadata. So these inequalities decide how shapes are written, like other claims of the file, and nothing else: no
-//! rule sees a scope that has them.
+//! Anybody can write metadata. So these inequalities decide one thing: whether a shape that the file declares stays as it is, where what is
+//! proved reads longer and would be the same if they held. No rule sees a scope that has them, and nothing is written that the file does
+//! not say already.
 
 use std::rc::Rc;
 

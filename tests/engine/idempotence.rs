@@ -79,17 +79,28 @@ fn what_is_remembered_of_sizes_licenses_no_rewrite() {
         model.remember(sizes);
         folded(model).0
     };
-    let behind = "g (float[n] x) => (y) <int64[1] one = {1}, int64[1] end = {9223372036854775807}> { s = Slice (x, one, end)  y = Neg (s) }";
-    let shape = |sizes: &str| {
-        let printed = text::print(&folded(sizes, behind));
+    let shape = |sizes: &str, declared: &str| {
+        let behind = format!(
+            "g (float[n] x) => ({declared} y) <int64[1] one = {{1}}, int64[1] end = {{9223372036854775807}}> {{
+                s = Slice (x, one, end)  y = Neg (s) }}"
+        );
+        let printed = text::print(&folded(sizes, &behind));
         let line = printed.lines().find(|line| line.contains("=>")).map(str::to_string);
         line.unwrap_or(printed)
     };
-    assert!(shape("n >= 1").contains("(float[\"n - 1\"] y)"), "{}", shape("n >= 1"));
-    assert!(shape("1 <= n; m >= 2; what is this").contains("\"n - 1\""));
+    let short = "float[\"n - 1\"]";
+    assert!(shape("n >= 1", short).contains("(float[\"n - 1\"] y)"), "{}", shape("n >= 1", short));
+    assert!(shape("1 <= n; m >= 2; what is this", short).contains("\"n - 1\""));
     for nothing in ["n >= 0", "n", "", "n >= 1 and more", "n >= 5; n <= 2"] {
-        assert!(shape(nothing).contains("max(0, n - 1)"), "{nothing}: {}", shape(nothing));
+        assert!(shape(nothing, short).contains("max(0, n - 1)"), "{nothing}: {}", shape(nothing, short));
     }
+    // Nothing is written that the file does not say itself.
+    for declared in ["float[k]", "float[\"n - 2\"]", "float[\"max(0, n - 1)\"]", ""] {
+        let written = shape("n >= 1", declared);
+        assert!(written.contains("max(0, n - 1)"), "{declared}: {written}");
+    }
+    // Nor does it say anything of numbers.
+    assert!(shape("n >= 5; n <= 5", "float[4]").contains("max(0, n - 1)"), "{}", shape("n >= 5; n <= 5", "float[4]"));
     // If it were a premise, the size would be 1.
     let front =
         "g (float[n] x) => (y) <int64[1] zero = {0}, int64[1] one = {1}> { s = Slice (x, zero, one)  y = Shape (s) }";
