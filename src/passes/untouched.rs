@@ -14,9 +14,9 @@
 use rustc_hash::FxHashSet;
 
 use super::dead::live_graphs;
-use super::rows::{collects_rows, never_runs};
+use super::rows::{always_runs, collects_rows, has_unlike_branches, never_runs, telling_rows};
 use crate::ir::{Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
-use crate::ops::{Event, EventKind};
+use crate::ops::{Event, EventKind, Opset};
 
 /// The nodes that are not to be touched, as far as the walks have told.
 #[derive(Default)]
@@ -54,13 +54,23 @@ impl Untouched {
         self.nodes.contains(&node)
     }
 
-    /// Takes note of the Loops that collect rows and are known not to run: the shape of nothing that ONNX Runtime gives hangs on what it knows of
-    /// what they read.
-    fn note_loops_without_rows(&mut self, model: &Model, facts: &Facts) {
+    /// Takes note of what tells ONNX Runtime shapes that it then gives or compares, so that it is told no more than it was: of the rows of Loops that may
+    /// not run, with all that is read by those that are known not to; before operator set 11, of branches that differ, which it refuses if
+    /// it sees that; and of what is resized by a number of sizes that is not known, which it takes for 0 and compares with the rank.
+    fn note_shapes_told(&mut self, model: &Model, facts: &Facts) {
         for graph in live_graphs(model) {
+            let differing = Opset::of(model, graph).version() < 11;
             for id in model.graph(graph).nodes() {
-                let is_loop = |node: &&Node| node.is("Loop") && collects_rows(model, node) && never_runs(facts, node);
-                if model.node(id).filter(is_loop).is_some() {
+                let Some(node) = model.node(id) else { continue };
+                if node.is("Loop") && collects_rows(model, node) && !always_runs(facts, node) {
+                    if never_runs(facts, node) {
+                        self.sources.insert(id);
+                        self.broken.insert(id);
+                    }
+                    self.nodes.extend(telling_rows(model, facts, node));
+                } else if differing && has_unlike_branches(model, facts, node) && !is_decided(facts, node)
+                    || counts_openly(facts, node)
+                {
                     self.sources.insert(id);
                     self.broken.insert(id);
                 }
@@ -71,8 +81,8 @@ impl Untouched {
     /// Finds what is to stay beside such nodes, and forgets the contents of its results, so that nothing is folded. To be called after
     /// each walk, with the nodes that cannot work whatever their operands are.
     pub fn hold(&mut self, model: &Model, facts: &mut Facts, hopeless: &FxHashSet<NodeId>) {
-        self.note_loops_without_rows(model, facts);
-        if self.sources.is_empty() {
+        self.note_shapes_told(model, facts);
+        if self.sources.is_empty() && self.nodes.is_empty() {
             return;
         }
         self.nodes.extend(self.sources.iter().copied());
@@ -97,6 +107,20 @@ impl Untouched {
             facts.set(value, Fact::of(ty));
         }
     }
+}
+
+/// Whether a node resizes by a vector of sizes, or of scales, whose length is not known.
+fn counts_openly(facts: &Facts, node: &Node) -> bool {
+    let is_open = |value: &ValueId| {
+        let fact = facts.get(*value);
+        fact.is_some_and(|fact| !matches!(fact.shape(), Some([length]) if length.as_const().is_some()))
+    };
+    (node.is("Resize") || node.is("Upsample")) && node.inputs().iter().skip(1).flatten().any(is_open)
+}
+
+/// Whether it is known which branch an If takes: the other one goes, and nothing is compared any more.
+fn is_decided(facts: &Facts, node: &Node) -> bool {
+    node.input(0).and_then(|condition| facts.get(condition)).is_some_and(|fact| fact.data().is_some())
 }
 
 /// Every value that nodes are computed from, in the graphs they stand in and in bodies on the way.

@@ -552,3 +552,74 @@ fn weights_stay_where_they_are_packed_if_results_are_to_be_exact() {
     };
     assert_eq!([ifs(false), ifs(true)], [1, 2]);
 }
+
+// Premise: nor does a Loop that may not run.
+
+#[test]
+fn what_tells_the_shape_of_rows_that_may_not_be_stays() {
+    let body = |row: &str, declared: &str| {
+        format!(
+            "g (int64 trips, float[6] x) => (y) <int64[1] two = {{2}}, int64[1] three = {{3}}> {{
+                k = Concat <axis = 0> (two, three)
+                y = Loop <body: graph = b (int64 i, bool c) => (bool again, {declared} row) {{
+                    again = Identity (c)  m = Concat <axis = 0> (three, two)  {row}
+                }}> (trips, \"\")
+            }}"
+        )
+    };
+    // Without a row ONNX Runtime gives [0] or [0, 3, 2], as far as it knows the shape of one; what is known outside counts as well.
+    keeps(17, &body("row = Reshape (x, m)", "float[]"), &["m = Concat", "Reshape (x, m)"]);
+    keeps(17, &body("row = Reshape (x, k)", "float[]"), &["k = Concat", "Reshape (x, k)"]);
+    // What the file declares it knows in any case.
+    lacks(17, &body("row = Reshape (x, m)", "float[3, 2]"), "m = Concat");
+    keeps(17, &body("row = Reshape (x, m)", "float[3, k]"), &["m = Concat"]);
+    let once = body("row = Reshape (x, m)", "float[]")
+        .replace("int64 trips, ", "")
+        .replace("two = {2}", "two = {2}, int64 trips = {1}");
+    lacks(17, &once, "m = Concat");
+}
+
+// Premise: before operator set 11 a runtime that sees branches of an If differ in shape refuses the model, so it sees no more than it did.
+
+#[test]
+fn what_tells_that_old_branches_differ_stays() {
+    let body = "g (bool c, float[6] x) => (y) <int64[1] two = {2}, int64[1] three = {3}> {
+        y = If (c) <then_branch: graph = t () => (float[] a) { k = Concat <axis = 0> (two, three)  a = Reshape (x, k) },
+                    else_branch: graph = e () => (float[] b) { m = Concat <axis = 0> (three, two)  b = Reshape (x, m) }>
+    }";
+    keeps(10, body, &["k = Concat", "m = Concat"]);
+    lacks(11, body, "k = Concat");
+}
+
+// Premise: ONNX Runtime takes an unknown number of sizes for 0, and compares it with the rank of what is resized where it knows that.
+
+#[test]
+fn the_rank_of_what_is_resized_by_an_open_number_of_sizes_is_not_told() {
+    let body = "g (float[1,16,4] x, int64[1] first, int64[n] rest) => (y) <int64[1] one = {1}, int64[1] four = {4}, int64[1] two = {2}, int64[1] zero = {0}> {
+        into = Concat <axis = 0> (one, four, four, rest)
+        image = Reshape (x, into)
+        turned = Transpose <perm = [0, 3, 1, 2]> (image)
+        s = Shape (turned)
+        front = Slice (s, first, two, zero)
+        sizes = Concat <axis = 0> (front, four, four)
+        y = Resize (turned, \"\", \"\", sizes)
+    }";
+    let result = folded(17, body);
+    for name in ["] turned", "] image"] {
+        let before: Vec<&str> = result.split(name).collect();
+        let stated = before.len() > 1 && !before.first().is_some_and(|text| text.ends_with('['));
+        assert!(!stated, "{result}");
+    }
+}
+
+// Premise: a false shape that hides what a node refuses, in a body that may not run, stays.
+
+#[test]
+fn a_false_shape_that_hides_what_a_node_refuses_stays() {
+    let body = "g (int64 trips, float[1,2,3,4] x, float[4,4] w) => (y) {
+        y = Loop <body: graph = b (int64 i, bool c, float[2,4] v) => (bool again, float[] next) {
+            again = Identity (c)  next = Gemm (v, w)
+        }> (trips, \"\", x)
+    }";
+    keeps(17, body, &["float[2,4] v"]);
+}
