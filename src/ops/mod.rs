@@ -42,6 +42,7 @@ use testing::{bodies, single};
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use declared::{declared_fact, plain_names};
+pub use engine::loads::is_loaded;
 pub use event::{Event, EventKind};
 pub use interpret::{Environment, evaluate_graph, evaluate_node, evaluate_observed};
 pub use movement::concat_split::concat;

@@ -1,11 +1,13 @@
 //! What calls the operators: the table they are found in ([`registry`]), the walk that infers over a graph ([`walk`]), the interpreter
-//! that evaluates one ([`interpret`]), what an operator is given ([`context`]) and what it answers with ([`outcome`]).
+//! that evaluates one ([`interpret`]), what an operator is given ([`context`]) what it answers with ([`outcome`]), and what ONNX
+//! Runtime loads of them ([`loads`]).
 
 pub(super) mod context;
 mod custom;
 pub(super) mod declared;
 pub(super) mod event;
 pub(super) mod interpret;
+pub(super) mod loads;
 pub(super) mod outcome;
 pub(super) mod registry;
 mod signature;

@@ -29,7 +29,7 @@ use super::options::Options;
 use super::outcome::{OpsetError, RunError};
 use crate::dim::Scope;
 use crate::ir::{Facts, FunctionId, GraphId, Model, NamedAttribute, NodeId, OpsetImport};
-use crate::ops::{Budget, Opset, Walk, newest_opset, operator, surplus};
+use crate::ops::{Budget, Opset, Walk, is_loaded, newest_opset, operator, surplus};
 use draft::NodeDraft;
 use step::{Newer, VersionStep};
 
@@ -172,6 +172,9 @@ fn convert_node(
     if let Err(reason) = taken {
         return Ok(Err(reason));
     }
+    if let Err(reason) = is_still_loaded(&draft, (from, to)) {
+        return Ok(Err(reason));
+    }
     if taken == Ok(true) {
         let NodeDraft { model, node, mut edit, after, .. } = draft;
         edit.insert.push(node);
@@ -179,6 +182,18 @@ fn convert_node(
         model.apply(edit.removing(id))?;
     }
     Ok(Ok(()))
+}
+
+/// Whether ONNX Runtime loads the node in the other operator set if it does in its own.
+fn is_still_loaded(draft: &NodeDraft<'_>, (from, to): (i64, i64)) -> Result<(), String> {
+    let (name, dtype) = (draft.node.op_type.as_str(), draft.dtype(0));
+    if !is_loaded(name, dtype, from) || is_loaded(name, dtype, to) {
+        return Ok(());
+    }
+    let of_type = dtype.map_or_else(String::new, |dtype| format!(" of {}", dtype.name()));
+    let nearest = (from + 1..to).rev().find(|&opset| is_loaded(name, dtype, opset));
+    let advice = nearest.map_or_else(String::new, |opset| format!("; choose operator set {opset}"));
+    Err(format!("ONNX Runtime has no kernel for {name}{of_type} in operator set {to}{advice}"))
 }
 
 /// Takes a node through the steps between two versions. Answers whether that changed it.
