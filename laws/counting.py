@@ -136,6 +136,20 @@ def _(s, first, step, n, m, k):
 
 
 @law(
+    "range-counts-down-from-most",
+    "Range(p, p − n, −1) = Range(P, P − m, −1)[P − p : P − p + n] for p ≤ P and P − p + n ≤ m",
+    at="src/rewrite/index/front.rs: begin",
+)
+def _(s, most, p, n, m, k):
+    from slicing import taken
+
+    s.give(n >= 0, m >= 0, 0 <= k, k < n)
+    s.need(begins_no_higher=p <= most, is_within=most - p + n <= m)
+    start, size = taken(s, m, most - p, most - p + n, 1, 1)
+    s.claim(size == n, most - (start + k) == p - k)
+
+
+@law(
     "rows-bound-positions",
     "where Gather looks up the rows o, o + 1, …, o + n − 1 of N rows, n is at most N − o",
     at="src/rewrite/index/front.rs: implied",

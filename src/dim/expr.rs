@@ -258,7 +258,7 @@ impl Dim {
     }
 
     /// The constant term.
-    pub(super) fn offset(&self) -> i64 {
+    pub fn offset(&self) -> i64 {
         match &self.0 {
             Repr::Const(value) => *value,
             Repr::Poly(poly) => match poly.terms.last() {

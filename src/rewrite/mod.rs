@@ -16,6 +16,7 @@ mod groups;
 mod identity;
 mod index;
 mod inserted;
+mod lanes;
 mod lift;
 mod merge;
 mod neutral;
@@ -140,7 +141,7 @@ pub const RULES: &[&[Rule]] = &[
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[slices::gather::LATE_RULES, fuse::factor::RULES, fuse::token::RULES, index::LATE_RULES],
-    &[split::RULES, stacked::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
+    &[split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
       fuse::rows::RULES],
     &[index::FRONT_RULES],
 ];

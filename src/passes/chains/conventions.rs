@@ -1,4 +1,5 @@
-//! What operators accept in place of the sizes themselves: a Reshape its codes 0 and −1, an Expand a 1, a Slice fewer bounds.
+//! What operators accept in place of the sizes themselves: a Reshape its codes 0 and −1, an Expand a 1, a Slice fewer bounds,
+//! and numbers that count from the end.
 //!
 //! One function per operator; each gives rows of terms with which the node computes the same for every size.
 
@@ -6,7 +7,7 @@ use super::survey::Survey;
 use super::terms::{TermId, Terms};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Facts, Model, Node, NodeId, ValueId};
-use crate::ops::size_operand::{expand_keeps, reshape_copies, reshape_leaves_rest, slice_reaches_end};
+use crate::ops::size_operand::{expand_keeps, reshape_copies, reshape_leaves_rest, slice_bound, slice_reaches_end};
 use crate::ops::{NodeView, axis_in};
 use crate::tensor::{DType, Tensor};
 
@@ -131,6 +132,26 @@ pub(super) fn slice_bounds(
         }
     }
     Some(Bounds { terms: if slot == 1 { starts } else { ends }, constants })
+}
+
+/// The bounds of a Slice, with numbers for those that numbers can tell: how far from the end, or to the end.
+pub(super) fn slice_numbers(
+    survey: &mut Survey,
+    model: &Model,
+    facts: &Facts,
+    node: &Node,
+    slot: usize,
+) -> Option<Terms> {
+    if facts.get(node.input(slot)?)?.dtype() != Some(DType::Int64) {
+        return None;
+    }
+    let cuts = cuts(survey, model, facts, node).filter(|cuts| cuts.iter().all(|cut| cut.step > 0))?;
+    let numbers = cuts.iter().map(|cut| {
+        let term = if slot == 1 { cut.start } else { cut.end };
+        let number = slice_bound(facts.scope(), &cut.dim, survey.terms.as_dim(term)?);
+        Some(number.map_or(term, |number| survey.terms.int(number)))
+    });
+    numbers.collect()
 }
 
 /// What a Slice cuts, axis by axis, where the axes and steps are known and the bounds are sizes.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
-use super::conventions::{expand_ones, reshape_codes, slice_bounds};
+use super::conventions::{expand_ones, reshape_codes, slice_bounds, slice_numbers};
 use super::row::Row;
 use super::survey::Survey;
 use super::terms::Terms;
@@ -133,7 +133,7 @@ impl Demands {
                     }
                     vec![bounds.terms]
                 }
-                None => Vec::new(),
+                None => slice_numbers(survey, model, facts, node, slot).into_iter().collect(),
             },
             _ => Vec::new(),
         };

@@ -2,14 +2,15 @@
 //!
 //! Laws, for what is computed place by place of `Range(s, n, d)` ([`super::positional`]): it is the front of what is computed alike of
 //! `Range(s, m, d)` where `n ≤ m`; and where `n` is at most a number `N`, it is the front of a constant. A row of a table of `N` rows that
-//! is looked up at each place implies that bound: a lookup beyond the table fails.
+//! is looked up at each place implies that bound: a lookup beyond the table fails. What counts down from a size `p ≤ P` is a part of what
+//! counts down from `P`, from place `P − p` on.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::counting::counting;
-use super::positional::{Cone, alike, cone, is_exact, origin, wide_cone};
+use super::positional::{Cone, alike, cone, descent, is_exact, origin, wide_cone};
 use crate::dim::Dim;
-use crate::ir::{Data, Edit, Node, NodeId, ValueId};
+use crate::ir::{Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::{Environment, evaluate_node};
 use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
@@ -114,7 +115,7 @@ fn ways(place: &Place<'_>, cone: &Cone) -> Option<Ways> {
         let mut own: Vec<Counted> = Vec::new();
         if node.is("Range") {
             let [len] = place.shape(output)? else { return None };
-            own.push(Counted { origin: origin(place, node).unwrap_or(Dim::constant(0)), len: len.clone() });
+            own.push(Counted { origin: begin(place, node)?, len: len.clone() });
         }
         for way in node.inputs().iter().flatten().filter_map(|input| ways.get(input)).flatten() {
             if !own.contains(way) {
@@ -128,6 +129,14 @@ fn ways(place: &Place<'_>, cone: &Cone) -> Option<Ways> {
         ways.insert(output, own);
     }
     Some(ways)
+}
+
+/// The place of a longer range at which a Range begins.
+fn begin(place: &Place<'_>, node: &Node) -> Option<Dim> {
+    Some(match descent(place, node) {
+        Some(descent) => place.scope().sub(&Dim::constant(descent.most), &descent.from),
+        None => origin(place, node).unwrap_or(Dim::constant(0)),
+    })
 }
 
 /// How far at most is counted, for each way of which that is known.
@@ -206,9 +215,12 @@ fn operands(
     let node = place.model.node(id)?;
     let is_range = node.is("Range");
     let from_size = is_range && origin(place, node).is_some();
+    let from_most = if is_range { descent(place, node).map(|descent| descent.most) } else { None };
     let operand = |(slot, input): (usize, &Option<ValueId>)| {
         let Some(input) = *input else { return Some(None) };
         let tensor = match tables.get(&input).or_else(|| place.constant(input)) {
+            _ if let (0, Some(most)) = (slot, from_most) => number(place, id, most)?,
+            _ if let (1, Some(most)) = (slot, from_most) => number(place, id, most.checked_sub(*shape.first()?)?)?,
             Some(tensor) => tensor.clone(),
             None if slot == 0 && from_size => number(place, id, 0)?,
             None if slot == 1 && is_range => limit(place, id, *shape.first()?, from_size)?,
@@ -232,6 +244,7 @@ fn number(place: &Place<'_>, id: NodeId, number: i64) -> Option<Tensor> {
     match place.dtype(place.model.node(id)?.output(0)?)? {
         DType::Int64 => Some(Tensor::scalar(number)),
         DType::Int32 => Some(Tensor::scalar(i32::try_from(number).ok()?)),
+        DType::Float => Some(Tensor::scalar(number as f32)),
         _ => None,
     }
 }
@@ -255,17 +268,20 @@ fn pays(place: &Place<'_>, cone: &Cone, fronts: &[Front]) -> bool {
             gone.push(id);
         }
     }
-    let limits: FxHashSet<ValueId> = gone.iter().filter_map(|&id| limit_of(place, id)).collect();
+    let limits: FxHashSet<ValueId> = gone.iter().flat_map(|&id| numbers_of(place, id)).flatten().collect();
     let spared = limits.iter().filter(|&&limit| place.model.is_read_only_by(limit, &gone)).count();
     let lists = fronts.iter().flat_map(|front| [front.starts(), front.ends()]);
     let lists: FxHashSet<Vec<Dim>> = lists.filter(|list| list.iter().any(|at| at.as_const().is_none())).collect();
-    fronts.len().saturating_add(lists.len()) < gone.len().saturating_add(spared)
+    let sizes: FxHashSet<&Dim> = lists.iter().flatten().filter(|at| at.as_const().is_none()).collect();
+    let sums = sizes.into_iter().filter(|&at| place.taken.scalar(place, at).is_none()).count();
+    fronts.len().saturating_add(lists.len()).saturating_add(sums) < gone.len().saturating_add(spared)
 }
 
-/// What a Range ends at, if a node computes it.
-fn limit_of(place: &Place<'_>, id: NodeId) -> Option<ValueId> {
-    let limit = place.model.node(id).filter(|node| node.is("Range"))?.input(1)?;
-    place.model.value(limit).producer().map(|_| limit)
+/// What a Range ends at, and what it counts down from, if nodes compute them.
+fn numbers_of(place: &Place<'_>, id: NodeId) -> [Option<ValueId>; 2] {
+    let Some(node) = place.model.node(id).filter(|node| node.is("Range")) else { return [None; 2] };
+    let computed = |slot: usize| node.input(slot).filter(|&value| place.model.value(value).producer().is_some());
+    [computed(1), computed(0).filter(|_| descent(place, node).is_some())]
 }
 
 impl Front {
@@ -293,11 +309,15 @@ impl Vectors {
         let made = if let Some(numbers) = numbers.iter().map(Dim::as_const).collect::<Option<Vec<i64>>>() {
             edit.constant(like, "bounds", Tensor::vector(numbers))
         } else if let [number] = numbers.as_slice() {
-            let scalar = place.taken.scalar(place, number)?;
-            let vector = edit.new_value(like, "size");
-            let node = place.build(edit, vector).unsqueeze(scalar, vec![0]);
-            edit.insert.push(node.output(vector));
-            vector
+            match place.taken.scalar(place, number) {
+                Some(scalar) => {
+                    let vector = edit.new_value(like, "size");
+                    let node = place.build(edit, vector).unsqueeze(scalar, vec![0]);
+                    edit.insert.push(node.output(vector));
+                    vector
+                }
+                None => self.sum(place, edit, like, number)?,
+            }
         } else {
             let parts: Vec<ValueId> =
                 numbers.iter().map(|number| self.of(place, edit, like, vec![number.clone()])).collect::<Option<_>>()?;
@@ -307,6 +327,26 @@ impl Vectors {
         };
         self.known.insert(numbers, made);
         Some(made)
+    }
+}
+
+impl Vectors {
+    /// A vector that holds a number more or less than a scalar that is there.
+    fn sum(&mut self, place: &Place<'_>, edit: &mut Edit, like: ValueId, number: &Dim) -> Option<ValueId> {
+        let offset = Dim::constant(number.offset());
+        let rest = place.scope().sub(number, &offset);
+        let opposite = place.scope().sub(&offset, number);
+        let is_there = |number: &Dim| place.taken.scalar(place, number).is_some();
+        let (operator, term) = match is_there(&rest) {
+            true => ("Add", rest),
+            false if is_there(&opposite) => ("Sub", opposite),
+            false => return None,
+        };
+        let offset = edit.constant(like, "bound", Tensor::vector(vec![offset.as_const()?]));
+        let term = self.of(place, edit, like, vec![term])?;
+        let sum = edit.new_value(like, "bound");
+        edit.insert.push(NewNode::new(operator, [Some(offset), Some(term)]).output(sum));
+        Some(sum)
     }
 }
 

@@ -380,7 +380,7 @@ pub(super) const LAST_RULES: &[Rule] = &[Rule {
 pub(super) const FRONT_RULES: &[Rule] = &[
     Rule {
         name: "table-of-positions",
-        law: "f(Range(0, n, 1)) = f([0, 1, …, N − 1])[: n] where n ≤ N",
+        law: "f(Range(0, n, 1)) = f([0, 1, …, N − 1])[: n] and f(Range(n, n − k, −1)) = f([N, N − 1, …])[N − n : N − n + k] where n ≤ N",
         sentence: "What is computed of positions is the front of a constant, where it is known how many there are at most.",
         premises: &[
             (

@@ -1,19 +1,23 @@
 //! Tensors whose elements depend on where they stand, and not on how many there are.
 //!
 //! Law: a Range from a constant by a constant step holds `s + i·d` at place `i`, however long it is; one that counts from a size `p` holds what
-//! one that counts from 0 holds at place `p + i`. What is computed of such place by place
+//! one that counts from 0 holds at place `p + i`; one that counts down from a size `p ≤ P` what one that counts down from `P` holds at
+//! place `P − p + i`. What is computed of such place by place
 //! depends at each place on the place alone. So the shorter of two tensors computed alike is the front of the longer.
 
 use rustc_hash::FxHashMap;
 
 use crate::dim::Dim;
-use crate::ir::{Node, NodeId, ValueId};
+use crate::ir::{Node, NodeId, Scalar, ValueId};
 use crate::ops::traits::{Movement, Operands, Variation, traits_of};
 use crate::rewrite::Place;
 use crate::tensor::DType;
 
 /// How many nodes may lie between ranges and what is computed of them.
 const MAX_NODES: usize = 48;
+
+/// From where on ranges of floats may count down: whole numbers below are floats.
+const MAX_EXACT: i64 = 1 << 23;
 
 /// How far back a tensor is followed to the ranges it is computed of.
 const MAX_DEPTH: usize = 24;
@@ -54,8 +58,11 @@ pub(super) fn wide_cone(place: &Place<'_>) -> Option<Cone> {
     Some(cone)
 }
 
-/// Whether a node is a Range of open length that goes by a number and begins at one, or that counts from a size on.
+/// Whether a node is a Range of open length that goes by a number and begins at one, or that counts from a size on or down.
 fn is_open_range(place: &Place<'_>, node: &Node) -> bool {
+    if descent(place, node).is_some() {
+        return true;
+    }
     let number = |slot| node.input(slot).is_some_and(|input| place.constant(input).is_some());
     let begins = number(0) || origin(place, node).is_some();
     let is_open = node.input(1).is_some_and(|limit| place.constant(limit).is_none());
@@ -69,6 +76,31 @@ pub(super) fn origin(place: &Place<'_>, node: &Node) -> Option<Dim> {
     let by_one = place.constant(node.input(2)?)?.to_i64s()? == [1];
     let is_size = start.as_const().is_none() && place.scope().ge(&start, &Dim::constant(0)).is_yes();
     (by_one && is_size).then_some(start)
+}
+
+/// How a Range counts down.
+pub(super) struct Descent {
+    /// The size it counts down from, one by one.
+    pub from: Dim,
+    /// A number that is at least that.
+    pub most: i64,
+}
+
+/// How a Range counts down from a size of which it is known how large it is at most. Floats are as exact as integers up to
+/// [`MAX_EXACT`].
+pub(super) fn descent(place: &Place<'_>, node: &Node) -> Option<Descent> {
+    if !node.is("Range") || place.constant(node.input(2)?)?.to_f64s()? != [-1.0] {
+        return None;
+    }
+    let dtype = place.dtype(node.output(0)?)?;
+    let [start] = <[Scalar; 1]>::try_from(place.fact(node.input(0)?)?.elements()?).ok()?;
+    let from = match start {
+        Scalar::Int(from) if matches!(dtype, DType::Int64 | DType::Int32) => from,
+        Scalar::Real { num, den: 1 } if dtype == DType::Float => num,
+        _ => return None,
+    };
+    let most = place.scope().upper_bound(&from).filter(|most| (0..MAX_EXACT).contains(most))?;
+    from.as_const().is_none().then_some(Descent { from, most })
 }
 
 impl Cone {
