@@ -14,7 +14,7 @@ use super::outcome::{NoRule, Outcome, RunError};
 use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
 use super::records::record;
-use super::{annotate, claims, dead, function_bodies, opaque, opset, pipeline, quantization, remembered};
+use super::{addends, annotate, claims, dead, function_bodies, opaque, opset, pipeline, quantization, remembered};
 use crate::dim::Scope;
 use crate::ir::{Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
@@ -177,6 +177,7 @@ fn fold(
     let may_edit = edits.allows_more();
     let mut run = Run::new(options, edits);
     run.profile.note("premises", begin, 0);
+    let given = addends::initializers(model);
     let passes: Vec<Pass> =
         pipeline::PASSES.iter().filter(|pass| options.fold && !run.skips(pass.name)).copied().collect();
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
@@ -200,6 +201,7 @@ fn fold(
         }
     }
     if options.fold && may_edit {
+        addends::spell_out(model, &walk.facts, &given)?;
         model.name_nodes();
     }
     model.separate_names();

@@ -1,6 +1,7 @@
 //! The passes over a model. `pipeline` lists them in the order they run in, `driver` runs them until nothing changes, and
 //! `manager` does what is before and after: what the user assumes, functions, and what is written beside the values.
 
+mod addends;
 mod agenda;
 mod annotate;
 mod assume;

@@ -34,6 +34,7 @@ pub use build::Build;
 pub use dequantized::moves_dequantized;
 pub use fuse::idiom::Idioms;
 pub use fuse::pooled::keeps_pads_from_pools;
+pub use fuse::residual::constant_addend;
 pub use index::{Positions, positions};
 pub use record::{Premise, Record, meant, nearest};
 pub use slices::cuts::Taken;

@@ -28,3 +28,29 @@ fn sizes_are_not_read_of_a_mean() {
         assert_ne!(producer.as_deref(), Some("ReduceMean"));
     }
 }
+
+/// The operators of a folded model in which a constant is added to `x` and the sum is normalized.
+fn operators_of_sum(constant: &str) -> Vec<String> {
+    let source = format!(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+           g (float[n,2,4] x) => (y) <float[2,4] rows = {{1,2,3,4,5,6,7,8}}, float[4] row = {{1,2,3,4}}, float[4] w = {{1,2,3,4}}> {{
+             u = Relu (x)  c = {constant}  s = Add (u, c)  y = LayerNormalization (s, w) }}"#
+    );
+    let model = folded(&source, &Options::default());
+    model.graph(model.main()).nodes().filter_map(|id| Some(model.node(id)?.op_type.clone())).collect()
+}
+
+#[test]
+fn a_folded_addend_before_a_normalization_is_a_node() {
+    // Tools that make one kernel of a sum and its normalization want no initializer there, which the model did not have either.
+    let mut operators = operators_of_sum("Neg (rows)");
+    operators.sort_unstable();
+    assert_eq!(operators, ["Add", "Constant", "LayerNormalization", "Relu"]);
+    // Rows that are broadcast otherwise than over the batch are none of theirs.
+    assert!(!operators_of_sum("Neg (row)").contains(&"Constant".to_string()));
+}
+
+#[test]
+fn an_addend_that_was_an_initializer_stays_one() {
+    assert!(!operators_of_sum("Identity (rows)").contains(&"Constant".to_string()));
+}

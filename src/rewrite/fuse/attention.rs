@@ -5,6 +5,7 @@
 //! scores between the two products does not matter here: masks are spelled in many ways.
 
 use super::Place;
+use super::quick_gelu::leads_to_quick;
 use crate::ir::{Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 
@@ -233,15 +234,41 @@ impl Known {
                 let masks = [(a, b), (b, a)].into_iter();
                 masks.filter(|&(_, mask)| is_known_mask(place, mask)).find_map(|(value, _)| scaled(value))?
             }
+            // The optimizer for CLIP knows scores that are multiplied. It takes scores that are not scaled just so, and its kernel scales by
+            // itself: a factor that is in weights would be there twice. It knows no products in rows, which others have.
             None => {
-                // The optimizer for CLIP knows scores that are multiplied. It takes scores that are not scaled just so, and its kernel scales
-                // by itself: a factor that is in weights would be there twice. It knows no products in rows.
-                let is_safe = place.shape(scores).is_some_and(|dims| place.runs_in_rows(dims));
-                scaled(scores).filter(|_| !is_safe || place.producer(scores, "Div").is_some())?
+                let is_divided = place.producer(scores, "Div").is_some();
+                scaled(scores).filter(|_| is_divided || stays_whole(place, scores, weighting))?
             }
         };
         are_of_one_value(place, product, weighting).then_some(Known { scale })
     }
+}
+
+/// Whether the products of an attention without a mask are not computed in rows: a size is open, or it is an attention of CLIP.
+fn stays_whole(place: &Place<'_>, scores: ValueId, weighting: &Node) -> bool {
+    let runs_in_rows = place.shape(scores).is_some_and(|dims| place.runs_in_rows(dims));
+    !runs_in_rows || weighting.output(0).is_some_and(|heads| leads_to_quick(place, heads))
+}
+
+/// Whether the attention that this product of scores, or of weights and values, belongs to is such a one.
+pub(super) fn is_known(place: &Place<'_>, product: NodeId) -> bool {
+    let find = || {
+        let node = place.model.node(product)?;
+        if place.producer(node.input(0)?, "Softmax").is_some() {
+            return Known::of(place, node);
+        }
+        let mut value = node.output(0)?;
+        for _ in 0..MOST_BEFORE {
+            if let Some(softmax) = only_reader(place, value, "Softmax") {
+                return Known::of(place, only_reader(place, softmax.output(0)?, "MatMul")?);
+            }
+            let next = ["Mul", "Div", "Add"].into_iter().find_map(|operator| only_reader(place, value, operator))?;
+            value = next.output(0)?;
+        }
+        None
+    };
+    find().is_some()
 }
 
 /// Whether a mask is spelled as that optimizer knows it, or may be before all is done.
@@ -266,10 +293,9 @@ pub(super) fn scales_unmasked_heads(place: &Place<'_>) -> bool {
             let node = place.model.node(id).filter(|_| !place.model.is_named(value))?;
             value = node.output(0)?;
             if node.is("MatMul") {
-                let is_safe = place.shape(value).is_some_and(|dims| place.runs_in_rows(dims));
-                let softmax = only_reader(place, value, "Softmax").filter(|_| !is_safe)?;
+                let softmax = only_reader(place, value, "Softmax")?;
                 let weighting = only_reader(place, softmax.output(0)?, "MatMul")?;
-                return Some(are_of_one_value(place, node, weighting));
+                return Some(stays_whole(place, value, weighting) && are_of_one_value(place, node, weighting));
             }
             let is_layout = traits_of(place.model, node).moves.is_some();
             if !is_layout && scaled_by_number(place, node).is_none() {

@@ -22,10 +22,12 @@
 //! | [`attention`] | which products are queries, keys and values |
 //! | [`mask`] | the mask of an attention, in the spelling that tools know |
 //! | [`row_channels`] | a BatchNormalization of the rows of a product |
+//! | [`residual`] | constants that are added before a normalization |
 //! | [`rows`] | products with a bias, in rows |
 //! | [`table`] | a row added to what is looked up, and the table |
 //! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
 //! | [`rotary`] | a rotary embedding spelled out, where the operator set has one |
+//! | [`quick_gelu`] | the activation that CLIP is known by |
 //! | [`quotient`] | a product with an inverse |
 //! | [`token`] | constant rows in front of others, and what is added to all of them |
 //! | [`quantized`] | a dequantization and the quantization that undoes it |
@@ -56,8 +58,10 @@ pub(super) mod parallel;
 mod pattern;
 pub(super) mod pooled;
 pub(super) mod quantized;
+mod quick_gelu;
 pub(super) mod quotient;
 mod range;
+pub(super) mod residual;
 pub(super) mod rotary;
 pub(super) mod row_channels;
 pub(super) mod rows;

@@ -11,12 +11,13 @@
 //! The MatMul and the Add stay two nodes here; [`gemm`](super::gemm) makes them one, unless they belong to an idiom. The rows are a Flatten:
 //! behind a normalization, the transformer optimizer of ONNX Runtime takes a Gemm of a Reshape for what it is not.
 
-use super::attention::{follows_known, is_recognised, projection};
+use super::attention::{follows_known, is_known, is_recognised, projection};
 use super::kernels::has_gemm;
+use super::quick_gelu::is_quick;
 use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
-use crate::ops::traits::{Traits, traits_of};
+use crate::ops::traits::{Movement, Traits, traits_of};
 use crate::rewrite::Build;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -36,6 +37,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "it is no product of an attention that transformer optimizers know, and none close behind one",
         ),
         ("one-reader", "nothing else reads the product"),
+        (
+            "pays",
+            "x is laid out or read by several products, or the sum is laid out, or followed by another product and what an element is by itself",
+        ),
     ],
     exact: false,
     operators: &["Add"],
@@ -57,7 +62,7 @@ fn in_rows(place: &Place<'_>) -> Option<Edit> {
     if dims.len() < 3 || !is_linear || !place.runs_in_rows(dims) || !place.is_internal(product, &[place.id]) {
         return None;
     }
-    if !has_gemm(place, product) || is_of_attention(place, product, sum) {
+    if !has_gemm(place, product) || is_of_attention(place, product, sum) || !pays(place, x, sum) {
         return None;
     }
     let lead = dims.len() - 1;
@@ -91,15 +96,30 @@ fn in_rows(place: &Place<'_>) -> Option<Edit> {
     Some(edit.inserting(reshape.output(whole)))
 }
 
+/// Whether a Reshape goes where rows come: x has rows already, is laid out or is read by several products, or what reads the sum is laid out or
+/// is computed in rows up to the next product. Else a runtime does by itself what would be three nodes here instead of two.
+fn pays(place: &Place<'_>, x: ValueId, sum: ValueId) -> bool {
+    let readers = |value: ValueId| place.model.users(value).into_iter().filter_map(|(id, _)| place.model.node(id));
+    let is_laid_out = |node: &Node| traits_of(place.model, node).moves == Some(Movement::Layout);
+    let is_shared = readers(x).filter(|node| node.is("MatMul") || is_laid_out(node)).count() > 1;
+    place.layout(x).is_some() || is_shared || readers(sum).any(is_laid_out) || Between::of(place, sum).is_some()
+}
+
 /// Whether a product is one of those by which an attention is known, or close behind one that a kernel is made of.
 fn is_of_attention(place: &Place<'_>, product: ValueId, sum: ValueId) -> bool {
     let reads = |value: ValueId, operator: &str| {
         place.model.users(value).into_iter().any(|(id, _)| place.model.node(id).is_some_and(|node| node.is(operator)))
     };
-    let is_known = projection(place, product).is_some_and(|found| is_recognised(place, found.attention));
+    let attention = projection(place, product).map(|found| found.attention);
+    let is_for_known = attention.is_some_and(|at| is_recognised(place, at) || is_known(place, at));
     let operand = || place.producer(product, "MatMul")?.1.input(0);
-    let is_behind = || operand().is_some_and(|x| follows_known(place, x));
-    is_known || is_behind() || reads(sum, "Attention")
+    // The layers between attentions of CLIP are computed in rows all the same, for its optimizer takes no more than a bias there.
+    let is_quick_layer = |x: ValueId| {
+        let is_quick = |id: &NodeId| place.model.node(*id).is_some_and(|node| is_quick(place, node));
+        rows_of(place, x).is_some() || Between::of(place, sum).is_some_and(|between| between.nodes.iter().any(is_quick))
+    };
+    let is_behind = || operand().is_some_and(|x| follows_known(place, x) && !is_quick_layer(x));
+    is_for_known || is_behind() || reads(sum, "Attention")
 }
 
 /// The matrix that a value has the elements of, row by row.

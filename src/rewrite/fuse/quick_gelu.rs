@@ -1,0 +1,34 @@
+//! `x·sigmoid(1.702·x)`, the activation of CLIP, by which its layers are told from those of other transformers.
+
+use super::Place;
+use crate::ir::{Node, ValueId};
+
+/// The factor in the activation, and how far an exporter's may be from it.
+const FACTOR: f64 = 1.702;
+const NEAR: f64 = 1e-3;
+
+/// How many nodes are looked at behind a value.
+const MOST_BEHIND: usize = 48;
+
+/// Whether a node is the Sigmoid of that activation.
+pub(super) fn is_quick(place: &Place<'_>, node: &Node) -> bool {
+    let scaled = || place.producer(node.input(0).filter(|_| node.is("Sigmoid"))?, "Mul");
+    let factors = scaled().map(|(_, node)| node.inputs()).unwrap_or_default();
+    factors.iter().flatten().filter_map(|&factor| place.scalar(factor)).any(|factor| (factor - FACTOR).abs() < NEAR)
+}
+
+/// Whether the activation is computed close behind a value.
+pub(super) fn leads_to_quick(place: &Place<'_>, value: ValueId) -> bool {
+    let (mut open, mut next) = (vec![value], 0);
+    while let Some(&value) = open.get(next).filter(|_| next < MOST_BEHIND) {
+        next += 1;
+        for (id, _) in place.model.users(value) {
+            let Some(node) = place.model.node(id) else { continue };
+            if is_quick(place, node) {
+                return true;
+            }
+            open.extend(node.output(0).filter(|result| !open.contains(result)));
+        }
+    }
+    false
+}
