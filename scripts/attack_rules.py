@@ -39,7 +39,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from compare_error import widened
 from compare_onnxruntime import evaluate
-from fuzz_models import all_nodes, exposed, misjudged
+from fuzz_models import all_nodes, disagreement, exposed, misjudged, stated
 from rule_variants import EXTREME, variant_of
 
 SIZES = [0, 1, 2, 3, 5, 8]
@@ -166,9 +166,10 @@ def same(a, b, exact):
         equal = (np.isnan(x) & np.isnan(y)) | ((x == y) & (np.signbit(x) == np.signbit(y)))
         return None if equal.all() else f"{brief(y[~equal])} for {brief(x[~equal])}, bit for bit"
     scale = np.max(np.abs(x), initial=0.0, where=np.isfinite(x))
-    step = {2: 2.0**-8, 4: 2.0**-17, 8: 2.0**-40}[a.dtype.itemsize]
+    # The last is what numbers of float16 below the normal ones are rounded by.
+    step, least = {2: (2.0**-8, 2.0**-22), 4: (2.0**-17, 0.0), 8: (2.0**-40, 0.0)}[a.dtype.itemsize]
     with np.errstate(all="ignore"):
-        equal = (x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= step * (np.abs(x) + scale))
+        equal = (x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= step * (np.abs(x) + scale) + least)
     return None if equal.all() else f"{brief(y[~equal])} for {brief(x[~equal])}"
 
 
@@ -255,16 +256,17 @@ def computes_from(nodes, known):
 
 
 class Prepared:
-    """A variant whose original runs: what it gave, and where the folded models are, by the flags."""
+    """A variant whose original runs: what it gave, how it is to be folded, and where the folded models are, by the flags. `plain` is the model with
+    nothing moved into a body; with `asks_shapes` the shapes that folded models state are compared with the true ones as well."""
 
-    def __init__(self, rule, model, plain, runs):
-        self.rule, self.model, self.plain, self.runs = rule, model, plain, runs
+    def __init__(self, modes, model, plain, runs, asks_shapes=False):
+        self.modes, self.model, self.plain, self.runs, self.asks_shapes = modes, model, plain, runs, asks_shapes
         self.folded = {}
 
 
 def prepare(task):
-    """One variant: (Prepared, None), or (None, why it is set aside)."""
-    rule, text, seed = task
+    """A variant of a fixture: (Prepared, None), or (None, why it is set aside)."""
+    rule, text, seed, abilities = task
     try:
         model, extreme, plain = variant_of(text, seed)
         data = model.SerializeToString()
@@ -301,15 +303,15 @@ def prepare(task):
             # Whether a runtime loads a model with such a declaration hangs on what it infers itself.
             return None, "the original declares an output falsely"
         runs.append((sizes, given, expected, extreme or attempt == 4))
-    return (Prepared(rule, model, plain, runs), None) if runs else (None, "the original runs at no size")
+    return (Prepared(modes(rule, abilities), model, plain, runs), None) if runs else (None, "the original runs at no size")
 
 
-def fold_all(binary, abilities, prepared, folder):
+def fold_all(binary, prepared, folder):
     """Folds variants in every mode, those of one set of flags in one process."""
     groups = collections.defaultdict(list)
     for at, variant in enumerate(prepared):
         onnx.save(variant.model, os.path.join(folder, f"{at}.onnx"))
-        for flags, _ in modes(variant.rule, abilities):
+        for flags, _ in variant.modes:
             groups[tuple(flags)].append(at)
     for number, (flags, members) in enumerate(groups.items()):
         target = os.path.join(folder, str(number))
@@ -329,12 +331,12 @@ def fold_all(binary, abilities, prepared, folder):
             prepared[at].folded[flags] = result, failure
 
 
-def attack(variant, abilities):
+def attack(variant):
     """Compares a variant with what it was folded to: (outcome, message). Outcomes: passed, set aside, FAILED."""
     model = variant.model
     outputs = [value.name for value in model.graph.output]
     compared = set()
-    for flags, exact in modes(variant.rule, abilities):
+    for flags, exact in variant.modes:
         said = " ".join(flags) or "all rules"
         target, failure = variant.folded[tuple(flags)]
         if failure:
@@ -348,6 +350,7 @@ def attack(variant, abilities):
             folded = session(data)
         except Exception as error:  # noqa: BLE001
             return "FAILED", f"{said}: the folded model does not load: {str(error)[:300]}"
+        wide, stated_alone = opened_wide(data, model) if variant.asks_shapes else (None, {})
         for sizes, given, expected, wild in variant.runs:
             if wild and not exact:
                 continue
@@ -362,7 +365,31 @@ def attack(variant, abilities):
                 if difference:
                     why = excuse(variant, sizes, given, outputs.index(name), a, b, exact)
                     return ("set aside", why) if why else ("FAILED", f"{said}: {name} at {at}: {difference}")
+            said_falsely = wide and false_statement(wide, stated_alone, model, sizes, given)
+            if said_falsely:
+                why = strays(variant.plain, given) or strays(model, given)
+                return ("set aside", why) if why else ("FAILED", f"{said}: at {at}: {said_falsely}")
     return "passed", ""
+
+
+def opened_wide(data, model):
+    """A session that tells every tensor of a folded model, and what that states and the original does not; (None, {}) if there is none."""
+    folded = onnx.load_from_string(data)
+    declared = stated(model)
+    try:
+        return session(exposed(folded).SerializeToString()), {k: dims for k, dims in stated(folded).items() if dims != declared.get(k)}
+    except Exception:  # noqa: BLE001
+        return None, {}
+
+
+def false_statement(wide, shapes, model, sizes, given):
+    """What is stated of the shapes in a run that is not so and does not follow from what the file claims, or None."""
+    try:
+        truth = dict(zip([value.name for value in wide.get_outputs()], run(wide, given)))
+    except Exception:  # noqa: BLE001
+        return None
+    wrong = disagreement(shapes, truth, sizes)
+    return wrong if wrong and not disagreement(stated(model), truth, sizes) else None
 
 
 def takes(model, operator):
@@ -425,7 +452,7 @@ def as_near(variant, given, at, a, b):
     return bool(got <= 2 * own + float(np.finfo(a.dtype).eps) * most)
 
 
-def worker(tasks, binary, abilities, folder, pipe):
+def worker(tasks, prepare, binary, folder, pipe):
     """Does tasks, some at a time, and says of each that it begins: a runtime that breaks down ends the process."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -440,19 +467,19 @@ def worker(tasks, binary, abilities, folder, pipe):
                 pipe.send((at, "set aside", why))
         pipe.send((None, "folds", ""))
         with tempfile.TemporaryDirectory(dir=folder) as place:
-            fold_all(binary, abilities, list(prepared.values()), place)
+            fold_all(binary, list(prepared.values()), place)
             for at, variant in prepared.items():
                 pipe.send((at, "is folded", ""))
-                pipe.send((at, *attack(variant, abilities)))
+                pipe.send((at, *attack(variant)))
     pipe.close()
 
 
-def attack_all(tasks, binary, abilities, folder):
-    """The outcome of each task; a process that breaks down costs one task."""
+def attack_all(tasks, prepare, binary, folder):
+    """The outcome of each task, of which `prepare` makes a variant; a process that breaks down costs one task."""
     rest, outcomes = list(enumerate(tasks)), {}
     while rest:
         ours, theirs = multiprocessing.Pipe(duplex=False)
-        process = multiprocessing.get_context("fork").Process(target=worker, args=(rest, binary, abilities, folder, theirs))
+        process = multiprocessing.get_context("fork").Process(target=worker, args=(rest, prepare, binary, folder, theirs))
         process.start()
         theirs.close()
         current, stage = None, ""
@@ -491,9 +518,9 @@ def attack_rule(rule, cases, options, abilities):
         for number in numbers:
             case, text = cases[number % len(cases)] if options.case is None else cases[0]
             seed = zlib.crc32(f"{rule}/{case}/{options.seed}/{number}".encode())
-            tasks.append((rule, text, seed))
+            tasks.append((rule, text, seed, abilities))
             known.append((case, number, text, seed))
-        outcomes = attack_all(tasks, options.binary, abilities, folder)
+        outcomes = attack_all(tasks, prepare, options.binary, folder)
     counts, failures = collections.Counter(), []
     for at, (outcome, message) in sorted(outcomes.items()):
         counts[outcome] += 1
