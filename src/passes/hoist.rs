@@ -76,7 +76,8 @@ fn may_move(model: &Model, facts: &Facts, body: GraphId, id: NodeId, surely: boo
 fn is_invariant(model: &Model, body: GraphId, node: &Node) -> bool {
     let is_constant_here = |value: ValueId| {
         let is_here = model.value(value).definition() == Definition::Initializer(body) && !model.value(value).pinned;
-        is_here && !is_quantization_operand(model, value)
+        // What the body gives away it must hold itself.
+        is_here && !model.is_output(value) && !is_quantization_operand(model, value)
     };
     let is_outside = |value: ValueId| model.graph_of(value).is_some_and(|graph| graph != body);
     let mut read = node.inputs().iter().flatten();

@@ -205,8 +205,7 @@ fn read_shapes(work: &mut Work<'_>) -> Result<(), RunError> {
 
 fn inline_branches(work: &mut Work<'_>) -> Result<(), RunError> {
     let exact = work.run.options.exact;
-    let (model, facts, edits) = work.parts();
-    Ok(branches::inline(model, facts, exact, edits)?)
+    Ok(branches::inline(work.model, &work.walk.facts, &work.untouched, exact, &mut work.run.edits)?)
 }
 
 fn uncarry(work: &mut Work<'_>) -> Result<(), RunError> {
@@ -215,7 +214,8 @@ fn uncarry(work: &mut Work<'_>) -> Result<(), RunError> {
 
 fn inline_loops(work: &mut Work<'_>) -> Result<(), RunError> {
     let exact = work.run.options.exact;
-    Ok(loops::inline(work.model, &work.walk.facts, &work.walk.trips, exact, &mut work.run.edits)?)
+    let edits = (&work.untouched, &mut work.run.edits);
+    Ok(loops::inline(work.model, &work.walk.facts, &work.walk.trips, exact, edits)?)
 }
 
 fn unroll_loops(work: &mut Work<'_>) -> Result<(), RunError> {

@@ -13,7 +13,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::dead::live_graphs;
+use super::dead::{graphs_below, live_graphs};
 use super::rows::{always_runs, collects_rows, has_unlike_branches, never_runs, telling_rows};
 use crate::ir::{Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::{Event, EventKind, Opset};
@@ -52,6 +52,12 @@ impl Untouched {
     /// Whether a node is not to be touched.
     pub fn contains(&self, node: NodeId) -> bool {
         self.nodes.contains(&node)
+    }
+
+    /// Whether a node of a body, or of one inside it, cannot work.
+    pub fn has_broken(&self, model: &Model, body: GraphId) -> bool {
+        let mut nodes = graphs_below(model, body).into_iter().flat_map(|graph| model.graph(graph).nodes());
+        !self.broken.is_empty() && nodes.any(|node| self.broken.contains(&node))
     }
 
     /// Takes note of what tells ONNX Runtime shapes that it then gives or compares, so that it is told no more than it was: of the rows of Loops that may

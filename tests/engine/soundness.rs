@@ -623,3 +623,15 @@ fn a_false_shape_that_hides_what_a_node_refuses_stays() {
     }";
     keeps(17, body, &["float[2,4] v"]);
 }
+
+// Premise: what a runtime does not see in a branch that is taken it does not see afterwards.
+
+#[test]
+fn a_branch_with_what_cannot_work_stays_one() {
+    let body = "g (float[4] x) => (y) <bool c = {1}, int64 once = {1}> {
+        y = If (c) <then_branch: graph = t () => (float[] p) {
+            s = SequenceConstruct (x, x)  p = ConcatFromSequence <axis = 0, new_axis = 3> (s) },
+            else_branch: graph = e () => (float[] q) { q = Relu (x) }>
+    }";
+    keeps(17, body, &["y = If (c)"]);
+}

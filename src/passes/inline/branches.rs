@@ -3,19 +3,26 @@
 use super::{holds_names, nodes_of};
 use crate::ir::{Attribute, Broken, Facts, GraphId, Model, NodeId};
 use crate::passes::edits::EditCounter;
+use crate::passes::untouched::Untouched;
 
 /// The pass's name, under which its edits are counted.
 pub(in crate::passes) const NAME: &str = "decided-if";
 
 /// Inlines every If of the main graph and its subgraphs whose condition is proved.
 ///
-/// Law: `If(true, a, b) = a`, `If(false, a, b) = b`.
+/// Law: `If(true, a, b) = a`, `If(false, a, b) = b`. A branch that holds what cannot work stays one: runtimes look less closely there.
 ///
 /// # Errors
 /// The model is inconsistent.
-pub fn inline(model: &mut Model, facts: &Facts, exact: bool, edits: &mut EditCounter) -> Result<(), Broken> {
-    for id in nodes_of(model, &["If"], exact) {
-        let branch = decided(model, facts, id);
+pub fn inline(
+    model: &mut Model,
+    facts: &Facts,
+    untouched: &Untouched,
+    exact: bool,
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    for id in nodes_of(model, &["If"], exact).into_iter().filter(|&id| !untouched.contains(id)) {
+        let branch = decided(model, facts, id).filter(|&branch| !untouched.has_broken(model, branch));
         if let Some(branch) = branch.filter(|_| edits.take(NAME, || model.describe(id))) {
             let outputs = model.graph(branch).outputs().to_vec();
             model.inline_subgraph(id, branch, &[], &outputs)?;

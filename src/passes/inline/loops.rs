@@ -4,9 +4,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::repeated::{Needed, Repeated, constant, from_front, is_typed_alike, remove_all};
 use super::{holds_names, nodes_of};
-use crate::ir::{Broken, Data, Definition, Edit, Fact, Facts, GraphId, Model, NodeId, ValueId};
+use crate::ir::{Broken, Data, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::Opset;
 use crate::passes::edits::EditCounter;
+use crate::passes::untouched::Untouched;
 use crate::rewrite::build::Build;
 
 /// The pass's name, under which its edits are counted.
@@ -26,16 +27,22 @@ pub fn inline(
     facts: &Facts,
     trips: &FxHashMap<NodeId, usize>,
     exact: bool,
-    edits: &mut EditCounter,
+    (untouched, edits): (&Untouched, &mut EditCounter),
 ) -> Result<(), Broken> {
     for id in nodes_of(model, &["Loop", "Scan"], exact) {
         match trips.get(&id) {
             Some(0) => never(model, facts, id, edits)?,
-            Some(1) => once(model, facts, id, edits)?,
+            // Runtimes look less closely into bodies for what cannot work.
+            Some(1) if !untouched.contains(id) && !holds_broken(model, untouched, id) => once(model, facts, id, edits)?,
             _ => {}
         }
     }
     Ok(())
+}
+
+fn holds_broken(model: &Model, untouched: &Untouched, id: NodeId) -> bool {
+    let mut bodies = model.node(id).into_iter().flat_map(Node::subgraphs);
+    bodies.any(|body| untouched.has_broken(model, body))
 }
 
 /// Replaces a node whose body never runs.

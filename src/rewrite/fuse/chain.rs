@@ -51,6 +51,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             ("zero", "the other operand is 0 everywhere"),
             ("same-shape", "the result has the shape of x"),
+            ("no-divisor", "nothing divides by the result: −0 gives −∞ where −0 + 0 gives ∞"),
             (
                 "name-is-free",
                 "the result is no graph output, or the node of the operand can compute it under that name",
@@ -77,10 +78,24 @@ fn zero_term(place: &Place<'_>) -> Option<Edit> {
     } else {
         return None;
     };
-    if !place.same_shape(x, place.only_output()?) || !place.may_forward(x) {
+    let result = place.only_output()?;
+    if !place.same_shape(x, result)
+        || !place.may_forward(x)
+        || place.model.users(result).iter().any(|user| divides(place, user))
+    {
         return None;
     }
     place.forward(x)
+}
+
+/// Whether a node divides by its operand of this slot.
+fn divides(place: &Place<'_>, &(id, slot): &(NodeId, usize)) -> bool {
+    let slot_of = |reader: &Node| match reader.op_type.as_str() {
+        "Div" => Some(1),
+        "Reciprocal" | "Pow" => Some(0),
+        _ => None,
+    };
+    place.model.node(id).and_then(slot_of) == Some(slot)
 }
 
 fn floats(place: &Place<'_>) -> Option<Edit> {

@@ -15,6 +15,7 @@ use super::ordinary::is_ordinary;
 use super::scaled::{Blocks, largest, scaled, sums};
 use super::{Fusion, Operand, Place, Rule, has_arithmetic, is_unpadded, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
+use crate::ops::traits::traits_of;
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -39,8 +40,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("no-cancelling", "the sum of the bias and what is added to it keeps half of its digits"),
             (
                 "signs-of-zero",
-                "a factor of a sum that nothing is added to is above 0: the sum of what it multiplies is 0 whatever the signs, and \
-                    what divides by 0 tells it from −0",
+                "a factor is above 0, or below 0 and the bias is not 0, or what reads the result adds to it: a sum of zeros is 0 \
+                    whatever their signs, and what divides by the result tells 0 from −0",
             ),
             ("own-weights", "nothing else reads the weights, if they change"),
             ("one-reader", "nothing else reads what is between"),
@@ -275,9 +276,7 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
     let (mut operator, mut attributes) = (linear.operator, inner.attributes.clone());
     let like = inner.input(2).or(shift_of(node, slot))?;
     let scaling = !affine.only_shifts();
-    // A BatchNormalization adds, be it 0; a normalization without a bias ends with the product itself.
-    let has_sign = (node.is("Mul") || node.is("Div")) && !(linear.is_vector && inner.input(2).is_none());
-    if has_sign && affine.scale.iter().any(|&scale| scale <= 0.0) {
+    if (node.is("Mul") || node.is("Div")) && !keeps_zero_signs(place, inner, &linear, &affine.scale) {
         return None;
     }
     // With a scale of 1 and a shift of 0 there is nothing to change but the number of nodes.
@@ -327,6 +326,28 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
         set(&mut operands, linear.weight, Operand::Constant(tensor, value));
     }
     Some(Fusion { remove, like: id, operator, attributes, operands })
+}
+
+/// Whether results that are 0 of either sign stay so where these factors, which nothing is added to, go into the weights. What they multiply is
+/// a sum, and +0 where its operand is 0; with a bias other than 0 it is 0 only where rounding makes it so. What adds to the result, or does not
+/// look at the sign, tells no difference.
+fn keeps_zero_signs(place: &Place<'_>, node: &Node, linear: &Linear, factors: &[f64]) -> bool {
+    // A normalization without a bias ends with a product.
+    if factors.iter().all(|&factor| factor > 0.0) || linear.is_vector && node.input(2).is_none() {
+        return true;
+    }
+    let is_blind = |&(id, _): &(NodeId, usize)| {
+        let reader = place.model.node(id);
+        reader.is_some_and(|reader| {
+            reader.is("Add") || reader.is("Sub") || traits_of(place.model, reader).ignores_zero_sign
+        })
+    };
+    if place.only_output().is_some_and(|result| place.model.users(result).iter().all(is_blind)) {
+        return true;
+    }
+    let biases = linear.bias(place, node).unwrap_or_default();
+    biases.len() == factors.len()
+        && factors.iter().zip(&biases).all(|(&factor, &bias)| factor > 0.0 || factor < 0.0 && bias != 0.0)
 }
 
 /// The stored vector of one number a channel that an Add or a Mul applies: whoever else reads it, it can be a bias or a scale as it is.
