@@ -202,9 +202,7 @@ def changed_piece(traced, others, rng):
     whether it holds extreme numbers), or None."""
     made = traced.piece(rng)
     if made and rng.random() < (0.9 if others else 0.2):
-        other = traced_at(rng.choice(others), None) if others else traced
-        second = other and other.piece(rng)
-        made = second and glued(made, second, rng)
+        made = glued_to_another(traced, others, made, rng)
     if not made:
         return None
     variant = Variant(made[0], rng)
@@ -219,9 +217,24 @@ def changed_piece(traced, others, rng):
         claim_sizes(variant.model, rng)
     plain = onnx.ModelProto()
     plain.CopyFrom(variant.model)
-    if rng.random() < 0.12:
+    for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2])):
         rng.choice(LAST)(variant)
+    if rng.random() < 0.5:
+        known_trips(variant.model, rng)
     return variant.model, plain, made[1], variant.extreme
+
+
+def glued_to_another(traced, others, made, rng):
+    """A piece with another behind it, or None if none is found soon that fits."""
+    for _ in range(8 if others else 1):
+        other = traced_at(rng.choice(others), None) if others else traced
+        second = other and other.piece(rng)
+        first = onnx.ModelProto()
+        first.CopyFrom(made[0])
+        whole = second and glued((first, made[1]), second, rng)
+        if whole:
+            return whole
+    return None
 
 
 def known_inputs(model, values, rng):
@@ -235,6 +248,14 @@ def known_inputs(model, values, rng):
         with np.errstate(all="ignore"):
             array = arrays[0].astype(helper.tensor_dtype_to_np_dtype(kind))
         model.graph.initializer.append(onnx.numpy_helper.from_array(array, value.name))
+        model.graph.input.remove(value)
+
+
+def known_trips(model, rng):
+    """Makes constants of how often the loops run that pieces were put into."""
+    for value in [value for value in model.graph.input if value.name.startswith("trips")]:
+        trips = np.array(rng.choice([0, 1, 2, 3, 17, 20]), np.int64)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(trips, value.name))
         model.graph.input.remove(value)
 
 
@@ -355,7 +376,7 @@ def prepare(task):
     newer = [number for number in (13, 17, 18, 20, 21, 22, 23, 24) if number > version_of(model)]
     if newer and rng.random() < 0.25:
         modes.append((["--opset", str(rng.choice(newer))], False))
-    return Prepared(modes, model, plain, runs, asks_shapes=True), None
+    return Prepared(modes, model, plain, runs, asks_more=True), None
 
 
 def attack_model(path, spec, texts, options):

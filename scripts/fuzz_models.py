@@ -472,10 +472,12 @@ def misjudged(model, values):
         if name == "ConcatFromSequence" and isinstance(first, list) and first and not joins(first, None if attributes.get("new_axis") else attributes.get("axis", 0)):
             return "ConcatFromSequence leaves empty tensors out that do not fit"
         if name == "Loop":
-            # Without an iteration what is scanned has no rank.
+            # Without an iteration what is scanned has no rank, be it of a loop in the body.
             results = [values.get(output) for output in node.output]
             states = len(node.input) - 2
-            if any(isinstance(result, np.ndarray) and result.shape[:1] == (0,) for result in results[states:]):
+            nested = any(inner.op_type == "Loop" for body in node.attribute if body.HasField("g") for inner in body.g.node)
+            depth = 2 if nested else 1
+            if any(isinstance(result, np.ndarray) and 0 in result.shape[:depth] for result in results[states:]):
                 return "what no iteration scanned has no rank"
         if not isinstance(first, np.ndarray):
             continue
