@@ -151,11 +151,16 @@ pub fn operator(domain: &str, name: &str) -> Option<&'static Operator> {
     table.operators.get(table.find(domain, name)?).copied()
 }
 
+/// Where an operator stands among all of them, counted from 0.
+pub(super) fn place_of(operator: &Operator) -> Option<usize> {
+    Table::get().find(operator.domain, operator.name)
+}
+
 /// The operators by name. Rules ask for them at every node, so a name is not hashed as a whole: its length and three of its letters
 /// leave one operator in most cases, and two comparisons the right one.
 struct Table {
     /// The places of each key in `operators`, and one end more.
-    begins: Vec<usize>,
+    begins: Vec<u16>,
     operators: Vec<&'static Operator>,
 }
 
@@ -169,14 +174,16 @@ impl Table {
     }
 
     fn new() -> Self {
+        // There are some hundreds.
+        let number = |place: usize| u16::try_from(place).unwrap_or(NO_OPERATOR);
         let mut keyed: Vec<(usize, &'static Operator)> =
             operators().map(|known| (Self::key(known.name), known)).collect();
         keyed.sort_by_key(|&(key, _)| key);
         let mut begins = Vec::with_capacity(KEYS + 1);
         for (place, &(key, _)) in keyed.iter().enumerate() {
-            begins.resize((key + 1).max(begins.len()), place);
+            begins.resize((key + 1).max(begins.len()), number(place));
         }
-        begins.resize(KEYS + 1, keyed.len());
+        begins.resize(KEYS + 1, number(keyed.len()));
         Table { begins, operators: keyed.into_iter().map(|(_, known)| known).collect() }
     }
 
@@ -192,7 +199,7 @@ impl Table {
     fn find(&self, domain: &str, name: &str) -> Option<usize> {
         let domain = if domain == "ai.onnx" { "" } else { domain };
         let key = Self::key(name);
-        let mut places = *self.begins.get(key)?..*self.begins.get(key + 1)?;
+        let mut places = usize::from(*self.begins.get(key)?)..usize::from(*self.begins.get(key + 1)?);
         let is_it = |known: &&Operator| known.name == name && known.domain == domain;
         places.find(|&place| self.operators.get(place).is_some_and(is_it))
     }

@@ -6,9 +6,7 @@
 
 use std::sync::OnceLock;
 
-use rustc_hash::FxHashMap;
-
-use super::registry::Operator;
+use super::registry::{Operator, operators, place_of};
 use super::signatures::{SIGNATURES, Signature};
 use crate::ir::{Node, ValueId};
 
@@ -37,9 +35,16 @@ impl Versions {
 
     /// Those of an operator; `None` if the standard has no such operator.
     fn of_operator(operator: &Operator) -> Option<&'static Versions> {
-        static BY_NAME: OnceLock<FxHashMap<(&'static str, &'static str), Versions>> = OnceLock::new();
-        let entry = |&(domain, name, signature): &(_, _, Signature)| ((domain, name), Versions::of(signature));
-        BY_NAME.get_or_init(|| SIGNATURES.iter().map(entry).collect()).get(&(operator.domain, operator.name))
+        // Models have few of the operators there are, so only the signatures of those are taken apart.
+        static BY_PLACE: OnceLock<Vec<OnceLock<Option<Box<Versions>>>>> = OnceLock::new();
+        let known = BY_PLACE.get_or_init(|| operators().map(|_| OnceLock::new()).collect());
+        known.get(place_of(operator)?)?.get_or_init(|| Versions::listed(operator).map(Box::new)).as_deref()
+    }
+
+    fn listed(operator: &Operator) -> Option<Versions> {
+        let name = (operator.domain, operator.name);
+        let place = SIGNATURES.binary_search_by_key(&name, |&(domain, name, _)| (domain, name)).ok()?;
+        SIGNATURES.get(place).map(|&(.., signature)| Versions::of(signature))
     }
 
     /// Whether an attribute is there in other versions, and not in this one.
@@ -99,6 +104,11 @@ mod tests {
         for operator in operators().filter(is_meant) {
             assert!(Versions::of_operator(operator).is_some(), "{} {}", operator.domain, operator.name);
         }
+    }
+
+    #[test]
+    fn signatures_are_in_order() {
+        assert!(SIGNATURES.is_sorted_by_key(|&(domain, name, _)| (domain, name)));
     }
 
     #[test]
