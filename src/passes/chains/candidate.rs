@@ -1,8 +1,11 @@
 //! Candidates: the ways to get a row.
 
-use super::row::Row;
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+
+use super::row::RowId;
 use super::step::{Indices, Operand};
-use super::terms::Terms;
 use crate::ir::ValueId;
 use crate::tensor::DType;
 
@@ -16,11 +19,11 @@ pub(super) enum Candidate {
     /// The node that computes the row now, on operands that hold the same as its own.
     Copy(ValueId),
     /// One operation on rows.
-    Apply(Operation),
+    Apply(Rc<Operation>),
     /// The same integers in this other type, cast.
     Cast(DType),
     /// The scalar of a vector or the vector of a scalar.
-    OtherRank(Row),
+    OtherRank(RowId),
     /// Rows of these lengths, one after the other.
     Concat(Vec<usize>),
 }
@@ -35,17 +38,23 @@ pub(super) struct Reading {
 impl Reading {
     /// Whether the axes follow one another.
     pub fn is_run(&self) -> bool {
-        self.axes.windows(2).all(|pair| matches!(pair, [a, b] if a + 1 == *b))
+        is_run(&self.axes)
     }
 }
 
-/// An operator and, for each of its operands, the terms that the operand is to hold.
-#[derive(Clone, PartialEq, Debug)]
+/// Whether axes follow one another.
+pub(super) fn is_run(axes: &[usize]) -> bool {
+    axes.windows(2).all(|pair| matches!(pair, [a, b] if a + 1 == *b))
+}
+
+/// An operator and its operands.
+#[derive(Debug)]
 pub(super) struct Operation {
     pub operator: &'static str,
-    /// The type of the operands.
-    pub from: DType,
+    /// Whether it makes one element of a vector.
+    pub reduces: bool,
     /// The type of the result.
     pub to: DType,
-    pub columns: Vec<Terms>,
+    /// The rows that serve as each operand; `None` if with all of them the result would have one element.
+    pub operands: Option<Vec<SmallVec<[RowId; 2]>>>,
 }

@@ -5,15 +5,15 @@
 
 use rustc_hash::FxHashMap;
 
-use super::row::Row;
+use super::row::RowId;
 use super::step::{Claim, Operand, PlannedStep, Step};
 use crate::ir::ValueId;
 
 /// What the memo is asked for.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Key {
     /// Something that holds this row.
-    Row(Row),
+    Row(RowId),
     /// The whole shape of this tensor.
     Shape(ValueId),
     /// Something that holds what this value holds.
@@ -34,6 +34,9 @@ pub(super) struct Draft {
     /// The latest position in the graph among the values each step needs.
     ready: Vec<usize>,
     cost: usize,
+    /// The memo of rows, by their numbers.
+    rows: Vec<Option<Operand>>,
+    /// The memo of everything else.
     memo: FxHashMap<Key, Operand>,
     /// The entries of the memo, in the order they were made in.
     trail: Vec<MemoChange>,
@@ -88,18 +91,36 @@ impl Draft {
         Operand::Step(self.steps.len() - 1)
     }
 
-    pub fn get(&self, key: &Key) -> Option<Operand> {
-        self.memo.get(key).copied()
+    pub fn get(&self, key: Key) -> Option<Operand> {
+        match key {
+            Key::Row(row) => self.rows.get(row.index()).copied().flatten(),
+            Key::Shape(_) | Key::Value(_) => self.memo.get(&key).copied(),
+        }
+    }
+
+    /// Sets an entry of the memo, or removes it. Returns what was there.
+    fn set(&mut self, key: Key, operand: Option<Operand>) -> Option<Operand> {
+        match (key, operand) {
+            (Key::Row(row), _) => {
+                if self.rows.len() <= row.index() {
+                    self.rows.resize(row.index() + 1, None);
+                }
+                let entry = self.rows.get_mut(row.index())?;
+                std::mem::replace(entry, operand)
+            }
+            (_, Some(operand)) => self.memo.insert(key, operand),
+            (_, None) => self.memo.remove(&key),
+        }
     }
 
     pub fn remember(&mut self, key: Key, operand: Operand) {
-        let hidden = self.memo.insert(key.clone(), operand);
+        let hidden = self.set(key, Some(operand));
         self.trail.push(MemoChange { key, operand, hidden });
     }
 
     /// The rows there are, the latest first.
-    pub fn rows(&self) -> impl Iterator<Item = (&Row, Operand)> {
-        self.trail.iter().rev().filter_map(|entry| match &entry.key {
+    pub fn rows(&self) -> impl Iterator<Item = (RowId, Operand)> {
+        self.trail.iter().rev().filter_map(|entry| match entry.key {
             Key::Row(row) => Some((row, entry.operand)),
             Key::Shape(_) | Key::Value(_) => None,
         })
@@ -113,10 +134,7 @@ impl Draft {
     pub fn cut(&mut self, at: Checkpoint) -> Detached {
         let entries = self.trail.split_off(at.entries);
         for entry in entries.iter().rev() {
-            match entry.hidden {
-                Some(hidden) => self.memo.insert(entry.key.clone(), hidden),
-                None => self.memo.remove(&entry.key),
-            };
+            self.set(entry.key, entry.hidden);
         }
         let cost = self.cost - at.cost;
         self.cost = at.cost;
@@ -139,33 +157,36 @@ impl Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::passes::chains::row::Row;
+    use crate::passes::chains::row_table::RowTable;
     use crate::passes::chains::terms::TermTable;
     use crate::tensor::Tensor;
+    use std::rc::Rc;
 
     #[test]
     fn a_cut_restores_the_draft_and_can_be_attached_again() {
-        let mut table = TermTable::default();
-        let row = |table: &mut TermTable, int: i64| Row::sizes(std::iter::once(table.int(int)).collect());
-        let (one, two) = (row(&mut table, 1), row(&mut table, 2));
+        let (mut terms, mut table) = (TermTable::default(), RowTable::default());
+        let [one, two] = [1, 2].map(|int| table.add(Row::sizes(std::iter::once(terms.int(int)).collect()), None));
+        let claim = |row| Claim::Row(Rc::clone(&table.get(row).expect("a row").row));
         let mut draft = Draft::default();
         let constant = Step::Constant(Tensor::vector(vec![1i64]));
-        let first = draft.push(constant.clone(), Claim::Row(one.clone()), 0);
-        draft.remember(Key::Row(one.clone()), first);
+        let first = draft.push(constant.clone(), claim(one), 0);
+        draft.remember(Key::Row(one), first);
         let checkpoint = draft.checkpoint();
-        let second = draft.push(Step::Squeeze(first), Claim::Row(two.clone()), 3);
-        draft.remember(Key::Row(two.clone()), second);
-        draft.remember(Key::Row(one.clone()), second);
-        assert_eq!((draft.cost(), draft.get(&Key::Row(one.clone()))), (1, Some(second)));
+        let second = draft.push(Step::Squeeze(first), claim(two), 3);
+        draft.remember(Key::Row(two), second);
+        draft.remember(Key::Row(one), second);
+        assert_eq!((draft.cost(), draft.get(Key::Row(one))), (1, Some(second)));
 
         let detached = draft.cut(checkpoint);
         assert_eq!((draft.cost(), detached.cost()), (0, 1));
-        assert_eq!(draft.get(&Key::Row(one.clone())), Some(first));
-        assert_eq!(draft.get(&Key::Row(two.clone())), None);
+        assert_eq!(draft.get(Key::Row(one)), Some(first));
+        assert_eq!(draft.get(Key::Row(two)), None);
         assert_eq!(draft.ready(1), None);
 
         draft.attach(detached);
         assert_eq!((draft.cost(), draft.ready(1)), (1, Some(3)));
-        assert_eq!(draft.get(&Key::Row(two)), Some(second));
-        assert_eq!(draft.rows().next().map(|(row, _)| row.clone()), Some(one));
+        assert_eq!(draft.get(Key::Row(two)), Some(second));
+        assert_eq!(draft.rows().next().map(|(row, _)| row), Some(one));
     }
 }

@@ -1,9 +1,11 @@
 //! The candidates for a row, in the order they are tried in.
 
+use std::rc::Rc;
+
 use super::candidate::Candidate;
 use super::draft::Key;
 use super::partition::{Kind, by_kind, by_reach};
-use super::row::Row;
+use super::row::RowId;
 use super::search::Search;
 use super::step::{Indices, Step};
 use crate::tensor::DType;
@@ -11,17 +13,18 @@ use crate::tensor::DType;
 impl Search<'_> {
     /// The candidates for a row, those first that are likely to be cheap. Once the effort is used up, those without further choices
     /// are enough if there are any.
-    pub(super) fn candidates(&mut self, row: &Row, before: usize) -> Vec<Candidate> {
+    pub(super) fn candidates(&mut self, id: RowId, before: usize) -> Vec<Candidate> {
         let mut found = Vec::new();
-        found.extend(self.pick(row, before));
-        found.extend(self.reading(row, before).map(Candidate::Read));
-        let first = self.survey.first.get(row).filter(|&&(_, position)| position < before);
+        let Some(row) = self.survey.numbered.get(id).map(|own| Rc::clone(&own.row)) else { return found };
+        found.extend(self.pick(id, before));
+        found.extend(self.reading(id, before).map(Candidate::Read));
+        let first = self.survey.first.get(&*row).filter(|&&(_, position)| position < before);
         found.extend(first.map(|&(value, _)| Candidate::Copy(value)));
         if self.is_exhausted() && !found.is_empty() {
             return found;
         }
         if !self.options.copies_only {
-            found.extend(self.operations(row).into_iter().map(Candidate::Apply));
+            found.extend(self.operations(id).iter().map(|operation| Candidate::Apply(Rc::clone(operation))));
         }
         if self.survey.opset.cast_by_number_and_tile_by_axis() {
             match row.dtype {
@@ -30,14 +33,18 @@ impl Search<'_> {
                 _ => {}
             }
         }
-        found.extend(row.other_rank().map(Candidate::OtherRank));
-        found.extend(self.partitions(row, before).into_iter().map(Candidate::Concat));
+        found.extend(row.other_rank().map(|other| Candidate::OtherRank(self.survey.number(&other))));
+        found.extend(self.partitions(id, before).into_iter().map(Candidate::Concat));
         found
     }
 
     /// Entries of the latest vector that has all the terms of a row. A constant is not picked from.
-    fn pick(&self, row: &Row, before: usize) -> Option<Candidate> {
+    fn pick(&self, row: RowId, before: usize) -> Option<Candidate> {
+        let own = self.survey.numbered.get(row)?;
+        let (row, mask) = (&own.row, own.mask);
         self.draft.rows().find_map(|(other, data)| {
+            let other = self.survey.numbered.get(other).filter(|other| mask & !other.mask == 0)?;
+            let other = &other.row;
             if other.dtype != row.dtype || !other.is_vector || self.ready(data) >= before {
                 return None;
             }
@@ -48,9 +55,21 @@ impl Search<'_> {
         })
     }
 
+    /// What the elements of a row are.
+    fn kinds(&mut self, row: RowId) -> Option<Rc<[Kind]>> {
+        let own = self.survey.numbered.get(row)?;
+        if let Some(kinds) = &own.kinds {
+            return Some(Rc::clone(kinds));
+        }
+        let own = Rc::clone(&own.row);
+        let kinds: Rc<[Kind]> = own.terms.iter().map(|&term| self.kind(term, own.dtype)).collect();
+        self.survey.numbered.get_mut(row)?.kinds = Some(Rc::clone(&kinds));
+        Some(kinds)
+    }
+
     /// The ways to cut a row into shorter ones, by their lengths.
-    fn partitions(&mut self, row: &Row, before: usize) -> Vec<Vec<usize>> {
-        let kinds: Vec<Kind> = row.terms.iter().map(|&term| self.kind(term, row.dtype)).collect();
+    fn partitions(&mut self, row: RowId, before: usize) -> Vec<Vec<usize>> {
+        let Some(kinds) = self.kinds(row) else { return Vec::new() };
         let mut found = vec![by_reach(&kinds, |at| self.reach(row, at, before))];
         let alike = by_kind(&kinds);
         if !found.contains(&alike) {
@@ -61,13 +80,14 @@ impl Search<'_> {
     }
 
     /// How many elements of a row from `at` on, but for all of it, can be had at once: at least two.
-    fn reach(&self, row: &Row, at: usize, before: usize) -> Option<usize> {
+    fn reach(&mut self, row: RowId, at: usize, before: usize) -> Option<usize> {
+        let row = Rc::clone(&self.survey.numbered.get(row)?.row);
         let rest = row.terms.get(at..)?;
         (2..=rest.len().min(row.len().saturating_sub(1))).rev().find(|&length| {
-            let part = row.with_terms(rest.iter().take(length).copied().collect());
-            self.known(&Key::Row(part.clone()), before).is_some()
-                || self.pick(&part, before).is_some()
-                || self.reading(&part, before).is_some_and(|reading| reading.is_run())
+            let part = self.survey.number(&row.with_terms(rest.iter().take(length).copied().collect()));
+            self.known(Key::Row(part), before).is_some()
+                || self.pick(part, before).is_some()
+                || self.reading(part, before).is_some_and(|reading| reading.is_run())
         })
     }
 }

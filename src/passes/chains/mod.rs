@@ -73,6 +73,7 @@ mod partition;
 mod policy;
 mod reading;
 mod row;
+mod row_table;
 mod search;
 mod step;
 mod survey;
@@ -115,11 +116,12 @@ pub fn shorten(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Res
             break;
         }
         let mut best: Option<(Survey, Demands, Plan, usize)> = None;
-        for is_late in [false, true] {
-            let Some(mut survey) = Survey::of(model, facts, graph, is_late)? else { break };
+        let Some(first) = Survey::of(model, facts, graph)? else { continue };
+        let late = first.late(model, facts)?;
+        for mut survey in std::iter::once(first).chain(late) {
             let Some(demands) = Demands::of(&mut survey, model, facts)? else { continue };
-            let Some((plan, cost)) = cheapest(&mut survey, &demands, model, facts) else { continue };
-            if best.as_ref().is_none_or(|(.., fewest)| cost < *fewest) {
+            let fewest = best.as_ref().map_or(survey.cost(), |(.., fewest)| *fewest);
+            if let Some((plan, cost)) = cheapest(&mut survey, &demands, model, facts, fewest) {
                 best = Some((survey, demands, plan, cost));
             }
         }
@@ -131,11 +133,17 @@ pub fn shorten(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Res
     Ok(saved)
 }
 
-/// The cheapest plan of all searches, the first of equals, and its cost; `None` if none costs less than what is there.
-fn cheapest(survey: &mut Survey, demands: &Demands, model: &Model, facts: &Facts) -> Option<(Plan, usize)> {
+/// The cheapest plan of all searches, the first of equals, and its cost; `None` if none costs less than `known`.
+fn cheapest(
+    survey: &mut Survey,
+    demands: &Demands,
+    model: &Model,
+    facts: &Facts,
+    known: usize,
+) -> Option<(Plan, usize)> {
     let mut best: Option<(Plan, usize)> = None;
     for options in searches(survey, demands) {
-        let fewest = best.as_ref().map_or(survey.cost(), |(_, cost)| *cost);
+        let fewest = best.as_ref().map_or(known, |(_, cost)| *cost);
         let search = Search::new((model, facts), survey, demands, options, fewest.saturating_add(SLACK));
         let Some(plan) = search.run() else { continue };
         let extra = if options.kept_only { 0 } else { survey.shape_only };

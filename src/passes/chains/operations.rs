@@ -6,10 +6,12 @@
 use std::cmp::Reverse;
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use super::candidate::Operation;
 use super::partition::Kind;
 use super::policy;
-use super::row::{Row, is_uniform};
+use super::row::{Row, RowId, is_uniform};
 use super::search::Search;
 use super::step::Step;
 use super::terms::{Formula, TermId, TermTable, Terms, reduction};
@@ -29,13 +31,28 @@ impl Search<'_> {
     }
 
     /// The operations that give a row: one for each formula of its first term that is no number, if the other terms can follow.
-    pub(super) fn operations(&mut self, row: &Row) -> Vec<Operation> {
+    pub(super) fn operations(&mut self, id: RowId) -> Rc<[Rc<Operation>]> {
+        let Some(own) = self.survey.numbered.get(id) else { return Rc::default() };
+        if let Some(known) = &own.operations {
+            return Rc::clone(known);
+        }
+        let row = Rc::clone(&own.row);
+        let found = self.find_operations(&row);
+        let found: Rc<[Rc<Operation>]> =
+            found.into_iter().map(|application| Rc::new(self.operation(&row, application))).collect();
+        if let Some(own) = self.survey.numbered.get_mut(id) {
+            own.operations = Some(Rc::clone(&found));
+        }
+        found
+    }
+
+    fn find_operations(&mut self, row: &Row) -> Vec<Application> {
         let Some(lead) = row.terms.iter().position(|&term| !self.survey.terms.is_number(term)) else {
             return Vec::new();
         };
         let formulas: Vec<Rc<[Formula]>> = row.terms.iter().map(|&term| self.formulas(term, row.dtype)).collect();
         let leads = formulas.get(lead).cloned();
-        let mut found: Vec<Operation> = Vec::new();
+        let mut found: Vec<Application> = Vec::new();
         for (at, lead) in leads.iter().flat_map(|leads| leads.iter()).enumerate() {
             let columns = match reduction(lead.operator) {
                 Some(_) if row.len() == 1 => Some(vec![lead.operands.clone()]),
@@ -45,9 +62,10 @@ impl Search<'_> {
             let Some(columns) = columns else { continue };
             let turned = matches!(lead.operator, "Add" | "Mul").then(|| self.turned(row, &columns)).flatten();
             for columns in std::iter::once(columns).chain(turned) {
-                let operation = Operation { operator: lead.operator, from: lead.from, to: lead.to, columns };
-                if policy::may_compute(&self.survey.terms, lead, &operation.columns) && !found.contains(&operation) {
-                    found.push(operation);
+                let application = Application { operator: lead.operator, from: lead.from, to: lead.to, columns };
+                if policy::may_compute(&self.survey.terms, lead, &application.columns) && !found.contains(&application)
+                {
+                    found.push(application);
                 }
             }
         }
@@ -68,33 +86,59 @@ impl Search<'_> {
         Some(vec![turn(left, right), turn(right, left)]).filter(|turned| turned.as_slice() != columns)
     }
 
-    /// Gets the operands, and tells the step that gives the row then.
-    pub(super) fn apply(&mut self, row: &Row, operation: Operation, before: usize) -> Option<Step> {
-        let Operation { operator, from, to, columns } = operation;
-        if reduction(operator).is_some() {
-            let terms = columns.into_iter().next()?;
-            let operand = self.row(&Row { dtype: from, is_vector: true, terms }, before)?;
-            return Some(Step::Reduce { operator, operand, keeps_axis: row.is_vector });
-        }
+    /// The rows that serve as operands of an application that gives a row.
+    fn operation(&mut self, row: &Row, application: Application) -> Operation {
+        let Application { operator, from, to, columns } = application;
+        let reduces = reduction(operator).is_some();
         let count = row.len();
-        if count > 1 && columns.iter().all(is_uniform) {
-            // The result would have one element.
-            return None;
+        if !reduces && count > 1 && columns.iter().all(is_uniform) {
+            return Operation { operator, reduces, to, operands: None };
         }
+        let is_vector = reduces || row.is_vector;
         let mut operands = Vec::with_capacity(columns.len());
         for terms in columns {
-            let full = Row { dtype: from, is_vector: row.is_vector, terms };
-            if count == 1 || !full.is_uniform() {
-                operands.push(self.row(&full, before)?);
-                continue;
+            let full = Row { dtype: from, is_vector, terms };
+            let mut rows: SmallVec<[RowId; 2]> = SmallVec::new();
+            if reduces || count == 1 || !full.is_uniform() {
+                rows.push(self.survey.number(&full));
+            } else {
+                // One element is broadcast, be it a vector or a scalar.
+                let vector = full.with_terms(full.terms.iter().take(1).copied().collect());
+                rows.push(self.survey.number(&vector));
+                rows.extend(vector.other_rank().map(|scalar| self.survey.number(&scalar)));
             }
-            // One element is broadcast, be it a vector or a scalar.
-            let vector = full.with_terms(full.terms.iter().take(1).copied().collect());
-            let scalar = vector.other_rank()?;
-            operands.push(self.cheapest(&[vector, scalar], before)?);
+            operands.push(rows);
         }
-        Some(Step::Apply { operator, operands, to: (operator == "Cast").then_some(to) })
+        Operation { operator, reduces, to, operands: Some(operands) }
     }
+
+    /// Gets the operands, and tells the step that gives the row then.
+    pub(super) fn apply(&mut self, row: &Row, operation: &Operation, before: usize) -> Option<Step> {
+        let Operation { operator, reduces, to, operands: rows } = operation;
+        let mut operands = Vec::new();
+        for rows in rows.as_ref()? {
+            operands.push(match rows.as_slice() {
+                [row] => self.row(*row, before)?,
+                rows => self.cheapest(rows, before)?,
+            });
+        }
+        if *reduces {
+            let operand = operands.first().copied()?;
+            return Some(Step::Reduce { operator, operand, keeps_axis: row.is_vector });
+        }
+        Some(Step::Apply { operator, operands, to: (*operator == "Cast").then_some(*to) })
+    }
+}
+
+/// An operator and, for each of its operands, the terms that the operand is to hold.
+#[derive(PartialEq)]
+struct Application {
+    operator: &'static str,
+    /// The type of the operands.
+    from: DType,
+    /// The type of the result.
+    to: DType,
+    columns: Vec<Terms>,
 }
 
 /// The operands of one operation that gives every term of a row: those of the lead's formula, and for each other term those of a

@@ -16,7 +16,7 @@ pub(super) fn by_kind(kinds: &[Kind]) -> Vec<usize> {
 
 /// The lengths of runs of numbers, and between them of the longest runs that can be had at once, else of single elements.
 /// `longest(at)` tells how many elements from `at` on can be had at once.
-pub(super) fn by_reach(kinds: &[Kind], longest: impl Fn(usize) -> Option<usize>) -> Vec<usize> {
+pub(super) fn by_reach(kinds: &[Kind], mut longest: impl FnMut(usize) -> Option<usize>) -> Vec<usize> {
     let mut lengths = Vec::new();
     let mut at = 0;
     while let Some(rest) = kinds.get(at..).filter(|rest| !rest.is_empty()) {

@@ -1,10 +1,13 @@
 //! Reading sizes from the shapes of tensors.
 
-use super::candidate::Reading;
+use std::rc::Rc;
+
+use super::candidate::{Reading, is_run};
 use super::draft::Key;
-use super::row::Row;
+use super::row::RowId;
+use super::row_table::Source;
 use super::search::Search;
-use super::step::{Claim, Indices, Operand, Step};
+use super::step::{Indices, Operand, Step};
 use crate::dim::Dim;
 use crate::ir::ValueId;
 use crate::tensor::DType;
@@ -27,75 +30,92 @@ impl Search<'_> {
 
     /// The tensor from which a row is read in the fewest nodes, before a position. Of equals the one whose shape is taken already
     /// is best, then the one that has the most of the sizes demanded, then the earliest.
-    pub(super) fn reading(&self, row: &Row, before: usize) -> Option<Reading> {
-        if row.dtype != DType::Int64 {
-            return None;
-        }
-        let terms = row.terms.iter().map(|&term| self.survey.terms.as_dim(term));
-        let sizes = terms.collect::<Option<Vec<&Dim>>>()?;
-        let symbolic = sizes.iter().find(|size| size.as_const().is_none())?;
+    pub(super) fn reading(&mut self, row: RowId, before: usize) -> Option<Reading> {
+        let sources = self.sources(row)?;
+        let is_vector = self.survey.numbered.get(row)?.row.is_vector;
         let mut best = None;
-        for source in self.survey.sources.get(*symbolic)?.iter().filter(|source| source.position < before) {
+        for source in sources.iter().filter(|source| source.position < before) {
             let tensor = source.tensor;
             if !self.may_read(tensor) {
                 continue;
             }
-            let Some(shape) = self.survey.shapes.get(&tensor) else { continue };
-            let Some(axes) = axes_of(shape, &sizes) else { continue };
-            let reading = Reading { tensor, axes };
-            let is_taken = self.draft.get(&Key::Shape(tensor)).is_some();
-            let nodes = self.nodes_to_read(&reading, shape.len(), row.is_vector, is_taken);
+            let is_taken = self.draft.get(Key::Shape(tensor)).is_some();
+            let nodes = self.nodes_to_read(source, is_vector, is_taken);
             let score = self.demands.score.get(&tensor).copied().unwrap_or(0);
             let rank = (std::cmp::Reverse(nodes), is_taken, score, std::cmp::Reverse(source.position));
             if best.as_ref().is_none_or(|(best, _)| rank > *best) {
-                best = Some((rank, reading));
+                best = Some((rank, source));
             }
         }
-        best.map(|(_, reading)| reading)
+        best.map(|(_, source)| Reading { tensor: source.tensor, axes: source.axes.clone() })
+    }
+
+    /// The tensors from which a row can be read, whatever may be read and is there.
+    fn sources(&mut self, row: RowId) -> Option<Rc<[Source]>> {
+        let own = self.survey.numbered.get(row)?;
+        if let Some(sources) = &own.sources {
+            return Some(Rc::clone(sources));
+        }
+        let sizes = match own.row.dtype {
+            DType::Int64 => own.row.terms.iter().map(|&term| self.survey.terms.as_dim(term)).collect(),
+            _ => None::<Vec<&Dim>>,
+        };
+        let sizes = sizes.unwrap_or_default();
+        let symbolic = sizes.iter().find(|size| size.as_const().is_none());
+        let with_size = symbolic.and_then(|size| self.survey.sources.get(*size)).into_iter().flatten();
+        let readable = with_size.filter_map(|source| {
+            let shape = self.survey.shapes.get(&source.tensor)?;
+            let (tensor, position, axes) = (source.tensor, source.position, axes_of(shape, &sizes)?);
+            Some(Source { tensor, position, axes, rank: shape.len() })
+        });
+        let sources: Rc<[Source]> = readable.collect();
+        self.survey.numbered.get_mut(row)?.sources = Some(Rc::clone(&sources));
+        Some(sources)
     }
 
     /// A whole shape is one node, or none if it is taken already. Some of its axes are one more, or one in all where Shape can say
     /// which axes.
-    fn nodes_to_read(&self, reading: &Reading, rank: usize, is_vector: bool, is_taken: bool) -> usize {
-        let is_run = is_vector && reading.is_run();
-        let is_whole = is_run && reading.axes.len() == rank;
+    fn nodes_to_read(&self, source: &Source, is_vector: bool, is_taken: bool) -> usize {
+        let is_run = is_vector && is_run(&source.axes);
+        let is_whole = is_run && source.axes.len() == source.rank;
         let nodes = usize::from(!is_taken) + usize::from(!is_whole);
         if is_run && self.survey.opset.shape_of_a_run() { nodes.min(1) } else { nodes }
     }
 
     /// Reads a row.
-    pub(super) fn read(&mut self, row: &Row, reading: Reading) -> Option<Operand> {
+    pub(super) fn read(&mut self, row: RowId, reading: Reading) -> Option<Operand> {
         let Reading { tensor, .. } = reading;
         let rank = self.survey.shapes.get(&tensor)?.len();
-        let is_run = row.is_vector && reading.is_run();
+        let (is_vector, claim) = (self.survey.numbered.get(row)?.row.is_vector, self.claim(row)?);
+        let is_run = is_vector && reading.is_run();
         let first = *reading.axes.first()?;
-        let claim = Claim::Row(row.clone());
         if is_run && reading.axes.len() == rank {
             return self.shape(tensor);
         }
-        if is_run && self.survey.opset.shape_of_a_run() && self.draft.get(&Key::Shape(tensor)).is_none() {
+        if is_run && self.survey.opset.shape_of_a_run() && self.draft.get(Key::Shape(tensor)).is_none() {
             return self.push(Step::Shape(tensor, Some((first, first + reading.axes.len()))), claim);
         }
         let shape = self.shape(tensor)?;
-        if rank == 1 && !row.is_vector {
+        if rank == 1 && !is_vector {
             return self.push(Step::Squeeze(shape), claim);
         }
-        self.push(Step::Gather { data: shape, indices: reading.axes, is_vector: row.is_vector }, claim)
+        self.push(Step::Gather { data: shape, indices: reading.axes, is_vector }, claim)
     }
 
     /// The whole shape of a tensor.
     pub(super) fn shape(&mut self, tensor: ValueId) -> Option<Operand> {
-        if let Some(known) = self.draft.get(&Key::Shape(tensor)) {
+        if let Some(known) = self.draft.get(Key::Shape(tensor)) {
             return Some(known);
         }
         if !self.may_read(tensor) {
             return None;
         }
-        let shape = self.survey.shapes.get(&tensor)?;
-        let row = Row::of_shape(&mut self.survey.terms, shape);
-        let operand = self.push(Step::Shape(tensor, None), Claim::Row(row.clone()))?;
+        let row = self.survey.number_of_shape(tensor)?;
+        let claim = self.claim(row)?;
+        let operand = self.push(Step::Shape(tensor, None), claim)?;
         self.draft.remember(Key::Shape(tensor), operand);
-        if !row.terms.is_empty() && self.draft.get(&Key::Row(row.clone())).is_none() {
+        let has_axes = self.survey.numbered.get(row).is_some_and(|own| own.row.len() > 0);
+        if has_axes && self.draft.get(Key::Row(row)).is_none() {
             self.draft.remember(Key::Row(row), operand);
         }
         Some(operand)

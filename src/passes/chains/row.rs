@@ -66,6 +66,20 @@ impl Row {
     }
 }
 
+/// A row, by its number in the table of rows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct RowId(u32);
+
+impl RowId {
+    pub fn of(index: usize) -> Self {
+        RowId(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Whether there is a first term and every other is the same.
 pub(super) fn is_uniform(terms: &Terms) -> bool {
     terms.first().is_some_and(|first| terms.iter().all(|term| term == first))

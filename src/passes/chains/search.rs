@@ -3,11 +3,13 @@
 //! A row is got by the candidate that adds the fewest nodes, the first of equals. A candidate is tried by carrying it out on the draft,
 //! with what it needs got the same way; then the draft is cut back to where it was, and the best trial is attached again.
 
-use rustc_hash::FxHashSet;
+use std::rc::Rc;
+
+use smallvec::SmallVec;
 
 use super::demands::Demands;
 use super::draft::{Detached, Draft, Key};
-use super::row::Row;
+use super::row::RowId;
 use super::step::{Claim, Operand, Plan, Step};
 use super::survey::Survey;
 use crate::dim::{count, is_over};
@@ -55,7 +57,7 @@ pub(super) struct Search<'a> {
     effort: usize,
     expanded: usize,
     /// The rows that are being looked for, each needed by another of them, but for one.
-    open: FxHashSet<Row>,
+    open: Vec<RowId>,
 }
 
 impl<'a> Search<'a> {
@@ -77,7 +79,7 @@ impl<'a> Search<'a> {
             limit,
             effort: 0,
             expanded: 0,
-            open: FxHashSet::default(),
+            open: Vec::new(),
         }
     }
 
@@ -95,7 +97,8 @@ impl<'a> Search<'a> {
                 continue;
             }
             self.effort = self.options.effort;
-            let operand = match demand.rows.as_slice() {
+            let rows: SmallVec<[RowId; 8]> = demand.rows.iter().map(|row| self.survey.number(row)).collect();
+            let operand = match rows.as_slice() {
                 [] => self.same_as(demand.value, demand.position),
                 rows => self.cheapest(rows, demand.position),
             };
@@ -112,7 +115,8 @@ impl<'a> Search<'a> {
             if order == Joint::Backward {
                 terms.reverse();
             }
-            let _ = self.row(&row.with_terms(terms), *before);
+            let row = self.survey.number(&row.with_terms(terms));
+            let _ = self.row(row, *before);
         }
     }
 
@@ -135,44 +139,51 @@ impl<'a> Search<'a> {
     }
 
     /// What the draft has under a key, if it is there before a position.
-    pub(super) fn known(&self, key: &Key, before: usize) -> Option<Operand> {
+    pub(super) fn known(&self, key: Key, before: usize) -> Option<Operand> {
         self.draft.get(key).filter(|&known| self.ready(known) < before)
     }
 
     /// A row that is there, or else the cheapest of them to get.
-    pub(super) fn cheapest(&mut self, rows: &[Row], before: usize) -> Option<Operand> {
-        if let Some(known) = rows.iter().find_map(|row| self.known(&Key::Row(row.clone()), before)) {
+    pub(super) fn cheapest(&mut self, rows: &[RowId], before: usize) -> Option<Operand> {
+        if let Some(known) = rows.iter().find_map(|&row| self.known(Key::Row(row), before)) {
             return Some(known);
         }
-        self.best(rows.iter().collect(), |search, row| search.row(row, before))
+        self.best(rows.iter().copied(), |search, row| search.row(row, before))
     }
 
     /// Something that holds a row and can be computed before a position.
-    pub(super) fn row(&mut self, row: &Row, before: usize) -> Option<Operand> {
-        let key = Key::Row(row.clone());
-        if let Some(known) = self.known(&key, before) {
+    pub(super) fn row(&mut self, row: RowId, before: usize) -> Option<Operand> {
+        let key = Key::Row(row);
+        if let Some(known) = self.known(key, before) {
             return Some(known);
         }
-        if let Some(tensor) = row.as_constant(&self.survey.terms) {
-            let constant = self.push(Step::Constant(tensor), Claim::Row(row.clone()))?;
+        let own = self.survey.numbered.get(row)?;
+        if let Some(tensor) = &own.constant {
+            let (tensor, claim) = (tensor.clone(), Claim::Row(Rc::clone(&own.row)));
+            let constant = self.push(Step::Constant(tensor), claim)?;
             self.draft.remember(key, constant);
             return Some(constant);
         }
-        if self.open.len() >= MAX_DEPTH || self.open.contains(row) || self.expanded >= MAX_EXPANDED || is_over() {
+        if self.open.len() >= MAX_DEPTH || self.open.contains(&row) || self.expanded >= MAX_EXPANDED || is_over() {
             return None;
         }
         self.expanded += 1;
         self.effort = self.effort.saturating_sub(1);
         count(15);
-        self.open.insert(row.clone());
+        self.open.push(row);
         let candidates = self.candidates(row, before);
-        let found = self.best(candidates, |search, candidate| search.carry_out(row, candidate, before));
-        self.open.remove(row);
+        let found = self.best(candidates.into_iter(), |search, candidate| search.carry_out(row, candidate, before));
+        self.open.pop();
         let found = found?;
-        if self.known(&key, before).is_none() {
+        if self.known(key, before).is_none() {
             self.draft.remember(key, found);
         }
         Some(found)
+    }
+
+    /// The claim that a step holds a row.
+    pub(super) fn claim(&self, row: RowId) -> Option<Claim> {
+        self.survey.numbered.get(row).map(|own| Claim::Row(Rc::clone(&own.row)))
     }
 
     /// The effort left, for whoever lists candidates.
@@ -182,7 +193,11 @@ impl<'a> Search<'a> {
 
     /// Tries all, and keeps on the draft what adds the fewest nodes, the first of equals. Each is given an equal share of the effort
     /// that is left; once there is none, the first that works is taken.
-    fn best<T>(&mut self, attempts: Vec<T>, attempt: impl Fn(&mut Self, T) -> Option<Operand>) -> Option<Operand> {
+    fn best<T>(
+        &mut self,
+        attempts: impl ExactSizeIterator<Item = T>,
+        attempt: impl Fn(&mut Self, T) -> Option<Operand>,
+    ) -> Option<Operand> {
         let checkpoint = self.draft.checkpoint();
         let (outer, base) = (self.limit, self.draft.cost());
         let mut best: Option<(Detached, Operand)> = None;

@@ -1,5 +1,7 @@
 //! Steps: what a plan makes, one node or one constant each.
 
+use std::rc::Rc;
+
 use smallvec::SmallVec;
 
 use super::row::Row;
@@ -85,7 +87,7 @@ impl Step {
 #[derive(Clone, Debug)]
 pub(super) enum Claim {
     /// These terms.
-    Row(Row),
+    Row(Rc<Row>),
     /// The same as this value of the graph.
     Value(ValueId),
 }
@@ -135,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_shared_step_is_charged_once_and_an_unneeded_one_not_at_all() {
-        let row = || Claim::Row(Row::sizes(Terms::new()));
+        let row = || Claim::Row(Rc::new(Row::sizes(Terms::new())));
         let planned = |step| PlannedStep { step, claim: row() };
         let steps = vec![
             planned(Step::Constant(Tensor::vector(vec![1i64]))),

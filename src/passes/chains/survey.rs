@@ -1,9 +1,12 @@
 //! The survey: which nodes of a graph compute sizes, what their results hold, and which tensors have those sizes.
 
+use std::rc::Rc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::order::as_late_as_possible;
-use super::row::Row;
+use super::row::{Row, RowId};
+use super::row_table::RowTable;
 use super::terms::{TermTable, Terms, elementwise, is_followed, reduction};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
@@ -33,7 +36,7 @@ pub(super) struct Survey {
     /// The nodes that compute nothing but sizes, or numbers that follow from sizes.
     pub size_nodes: FxHashSet<NodeId>,
     /// The shapes of tensors that have sizes which are no numbers, each dim in its current form.
-    pub shapes: FxHashMap<ValueId, Vec<Dim>>,
+    pub shapes: FxHashMap<ValueId, Rc<[Dim]>>,
     /// The tensors that have each size, the earliest first.
     pub sources: FxHashMap<Dim, Vec<SizedTensor>>,
     /// The first value that holds each row, and its position.
@@ -47,21 +50,19 @@ pub(super) struct Survey {
     pub(super) elements: FxHashMap<ValueId, Terms>,
     /// What those of rank 0 and 1 hold.
     pub(super) rows: FxHashMap<ValueId, Row>,
+    /// The rows that were looked for.
+    pub numbered: RowTable,
     positions: FxHashMap<NodeId, usize>,
     /// The shapes of the tensors so far, and whether these are kept.
-    seen: FxHashSet<(Vec<Dim>, bool)>,
+    seen: FxHashSet<(Rc<[Dim]>, bool)>,
 }
 
 impl Survey {
-    /// Looks at a graph; `None` if it has no two size nodes. Positions are those in file order, or each as late as possible.
-    ///
-    /// # Errors
-    /// The model is inconsistent.
-    pub fn of(model: &Model, facts: &Facts, graph: GraphId, is_late: bool) -> Result<Option<Survey>, Broken> {
-        let mut order = model.topological(graph)?;
-        let mut survey = Survey {
+    /// Nothing of a graph.
+    fn empty(graph: GraphId, opset: Opset) -> Survey {
+        Survey {
             graph,
-            opset: Opset::of(model, graph),
+            opset,
             size_nodes: FxHashSet::default(),
             shapes: FxHashMap::default(),
             sources: FxHashMap::default(),
@@ -71,9 +72,19 @@ impl Survey {
             terms: TermTable::default(),
             elements: FxHashMap::default(),
             rows: FxHashMap::default(),
+            numbered: RowTable::default(),
             positions: FxHashMap::default(),
             seen: FxHashSet::default(),
-        };
+        }
+    }
+
+    /// Looks at a graph, with positions in file order; `None` if it has no two size nodes.
+    ///
+    /// # Errors
+    /// The model is inconsistent.
+    pub fn of(model: &Model, facts: &Facts, graph: GraphId) -> Result<Option<Survey>, Broken> {
+        let order = model.topological(graph)?;
+        let mut survey = Survey::empty(graph, Opset::of(model, graph));
         for (id, node) in order.iter().filter_map(|&id| Some((id, model.node(id)?))) {
             if survey.is_size_node(model, facts, node) {
                 survey.size_nodes.insert(id);
@@ -83,28 +94,58 @@ impl Survey {
         if survey.size_nodes.len() < 2 || !survey.opset.is_known() {
             return Ok(None);
         }
-        if is_late {
-            order = as_late_as_possible(model, graph, &order);
-        }
         survey.find_kept(model);
+        let shape_only = |id: &&NodeId| !survey.size_nodes.contains(id) && !survey.kept.contains(id);
+        survey.shape_only = order.iter().filter(shape_only).count();
         for &value in model.graph(graph).inputs() {
-            survey.add_source(model, facts, value, 0);
+            survey.find_shape(model, facts, value);
+        }
+        for &id in &order {
+            let Some(node) = model.node(id).filter(|_| !survey.size_nodes.contains(&id)) else { continue };
+            node.outputs().iter().flatten().for_each(|&output| survey.find_shape(model, facts, output));
+        }
+        survey.place(model, facts, &order);
+        Ok(Some(survey))
+    }
+
+    /// The same with positions in the order in which each node comes as late as possible; `None` if that is file order.
+    ///
+    /// # Errors
+    /// The model is inconsistent.
+    pub fn late(&self, model: &Model, facts: &Facts) -> Result<Option<Survey>, Broken> {
+        let order = model.topological(self.graph)?;
+        let late = as_late_as_possible(model, self.graph, &order);
+        if late == order {
+            return Ok(None);
+        }
+        let mut survey = Survey {
+            size_nodes: self.size_nodes.clone(),
+            shapes: self.shapes.clone(),
+            kept: self.kept.clone(),
+            shape_only: self.shape_only,
+            ..Survey::empty(self.graph, self.opset)
+        };
+        survey.place(model, facts, &late);
+        Ok(Some(survey))
+    }
+
+    /// Gives the nodes their positions, and notes what is there at each.
+    fn place(&mut self, model: &Model, facts: &Facts, order: &[NodeId]) {
+        for &value in model.graph(self.graph).inputs() {
+            self.add_source(model, value, 0);
         }
         for (place, &id) in order.iter().enumerate() {
             let Some(node) = model.node(id) else { continue };
             let position = place + 1;
-            survey.positions.insert(id, position);
-            if survey.size_nodes.contains(&id) {
-                survey.observe(model, facts, node, position);
+            self.positions.insert(id, position);
+            if self.size_nodes.contains(&id) {
+                self.observe(model, facts, node, position);
             } else {
                 for &output in node.outputs().iter().flatten() {
-                    survey.add_source(model, facts, output, position);
+                    self.add_source(model, output, position);
                 }
             }
         }
-        let shape_only = |id: &&NodeId| !survey.size_nodes.contains(id) && !survey.kept.contains(id);
-        survey.shape_only = order.iter().filter(shape_only).count();
-        Ok(Some(survey))
     }
 
     /// How many nodes go if a plan takes the place of all size nodes and reads kept tensors only.
@@ -137,19 +178,42 @@ impl Survey {
         self.rows.get(&value)
     }
 
+    /// The number of a row.
+    pub fn number(&mut self, row: &Row) -> RowId {
+        match self.numbered.find(row) {
+            Some(known) => known,
+            None => self.numbered.add(row.clone(), row.as_constant(&self.terms)),
+        }
+    }
+
+    /// The row that the shape of a tensor is.
+    pub fn number_of_shape(&mut self, tensor: ValueId) -> Option<RowId> {
+        if let Some(&known) = self.numbered.shapes.get(&tensor) {
+            return Some(known);
+        }
+        let row = Row::of_shape(&mut self.terms, self.shapes.get(&tensor)?);
+        let row = self.number(&row);
+        self.numbered.shapes.insert(tensor, row);
+        Some(row)
+    }
+
     /// The elements of a result or an operand of a size node.
     pub fn elements(&self, value: ValueId) -> Option<&Terms> {
         self.elements.get(&value)
     }
 
-    fn add_source(&mut self, model: &Model, facts: &Facts, tensor: ValueId, position: usize) {
-        if is_inside_a_quantized_group(model, tensor) || is_inside_a_normalization(model, tensor) {
-            return;
-        }
+    /// Finds the shape of a tensor that may be measured.
+    fn find_shape(&mut self, model: &Model, facts: &Facts, tensor: ValueId) {
         let Some(shape) = facts.get(tensor).and_then(|fact| fact.shape()) else { return };
-        let shape: Vec<Dim> = shape.iter().map(|dim| facts.scope().current(dim)).collect();
+        if !is_inside_a_quantized_group(model, tensor) && !is_inside_a_normalization(model, tensor) {
+            self.shapes.insert(tensor, shape.iter().map(|dim| facts.scope().current(dim)).collect());
+        }
+    }
+
+    fn add_source(&mut self, model: &Model, tensor: ValueId, position: usize) {
+        let Some(shape) = self.shapes.get(&tensor).cloned() else { return };
         // Of tensors of one shape the earliest serves as well as any, of those that are kept too.
-        if self.seen.insert((shape.clone(), self.is_kept(model, tensor))) {
+        if self.seen.insert((Rc::clone(&shape), self.is_kept(model, tensor))) {
             for dim in shape.iter().filter(|dim| dim.as_const().is_none()) {
                 let known = self.sources.entry(dim.clone()).or_default();
                 if known.len() < MAX_SOURCES && known.last().is_none_or(|last| last.tensor != tensor) {
@@ -157,7 +221,6 @@ impl Survey {
                 }
             }
         }
-        self.shapes.insert(tensor, shape);
     }
 
     /// Marks the nodes that results need, without going through size nodes.

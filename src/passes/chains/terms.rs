@@ -22,6 +22,13 @@ const MAX_FORMULAS: usize = 8;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct TermId(u32);
 
+impl TermId {
+    /// This term's bit in masks of terms.
+    pub fn bit(self) -> u64 {
+        1 << (self.0 % 64)
+    }
+}
+
 /// Terms in order.
 pub(super) type Terms = SmallVec<[TermId; 4]>;
 

@@ -158,8 +158,7 @@ impl Case {
         let model = graph(numbers);
         let facts = facts(&model);
         learnt.tell(facts.scope());
-        let mut survey =
-            Survey::of(&model, &facts, model.main(), false).expect("no cycle").expect("there are size nodes");
+        let mut survey = Survey::of(&model, &facts, model.main()).expect("no cycle").expect("there are size nodes");
         let mut demands =
             Demands::of(&mut survey, &model, &facts).expect("no cycle").expect("every reader has a place");
         let position = model.graph(model.main()).node_count() + 1;
@@ -408,7 +407,10 @@ fn a_plan_is_refused_that_reads_what_comes_after_its_reader() {
     let row = Row::of_shape(&mut case.survey.terms, &shape);
     let position = case.survey.position_of(&case.model, tensor);
     let (reader, value) = (case.demands.list[0].reader, case.demands.list[0].value);
-    let steps = vec![super::step::PlannedStep { step: Step::Shape(tensor, None), claim: Claim::Row(row.clone()) }];
+    let steps = vec![super::step::PlannedStep {
+        step: Step::Shape(tensor, None),
+        claim: Claim::Row(std::rc::Rc::new(row.clone())),
+    }];
     let plan = Plan { steps, answers: vec![(0, Operand::Step(0))] };
     for (position, expected) in [(position, Err(Mismatch::Demand(0))), (position + 1, Ok(()))] {
         case.demands.list = vec![Demand { reader, slot: 0, value, position, is_kept: true, rows: vec![row.clone()] }];
@@ -441,7 +443,7 @@ fn a_step_is_refused_that_reads_a_later_one() {
 fn demanding(text: &str, rows: &[(&[&str], bool)]) -> Case {
     let model = text::parse(text).expect("the text is a model");
     let facts = facts(&model);
-    let mut survey = Survey::of(&model, &facts, model.main(), false).expect("no cycle").expect("there are size nodes");
+    let mut survey = Survey::of(&model, &facts, model.main()).expect("no cycle").expect("there are size nodes");
     let mut demands = Demands::of(&mut survey, &model, &facts).expect("no cycle").expect("every reader has a place");
     let (reader, value) = (demands.list[0].reader, demands.list[0].value);
     let position = model.graph(model.main()).node_count() + 1;

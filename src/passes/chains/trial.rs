@@ -1,10 +1,12 @@
 //! Carrying candidates out on the draft, what they need included.
 
+use std::rc::Rc;
+
 use smallvec::SmallVec;
 
 use super::candidate::Candidate;
 use super::draft::Key;
-use super::row::Row;
+use super::row::{Row, RowId};
 use super::search::Search;
 use super::step::{Claim, Operand, Step};
 use crate::ir::ValueId;
@@ -12,7 +14,7 @@ use crate::tensor::DType;
 
 impl Search<'_> {
     /// Carries a candidate out on the draft.
-    pub(super) fn carry_out(&mut self, row: &Row, candidate: Candidate, before: usize) -> Option<Operand> {
+    pub(super) fn carry_out(&mut self, row: RowId, candidate: Candidate, before: usize) -> Option<Operand> {
         match candidate {
             Candidate::Read(reading) => self.read(row, reading),
             Candidate::Copy(value) => self.copy(value, before),
@@ -22,26 +24,29 @@ impl Search<'_> {
                 self.limit = limit.checked_sub(1).filter(|&rest| self.draft.cost() < rest)?;
                 let step = self.last_step(row, other, before);
                 self.limit = limit;
-                self.push(step?, Claim::Row(row.clone()))
+                let claim = self.claim(row)?;
+                self.push(step?, claim)
             }
         }
     }
 
     /// Gets what a candidate needs, and tells the step that gives the row then.
-    fn last_step(&mut self, row: &Row, candidate: Candidate, before: usize) -> Option<Step> {
+    fn last_step(&mut self, id: RowId, candidate: Candidate, before: usize) -> Option<Step> {
+        let row = Rc::clone(&self.survey.numbered.get(id)?.row);
         Some(match candidate {
             Candidate::Read(_) | Candidate::Copy(_) => return None,
             Candidate::Pick { data, length: 1, indices } if indices.as_slice() == [0] && !row.is_vector => {
                 Step::Squeeze(data)
             }
             Candidate::Pick { data, indices, .. } => Step::Gather { data, indices, is_vector: row.is_vector },
-            Candidate::Apply(operation) => self.apply(row, operation, before)?,
+            Candidate::Apply(operation) => self.apply(&row, &operation, before)?,
             Candidate::Cast(from) => {
-                let other = Row { dtype: from, ..row.clone() };
+                let other = Row { dtype: from, ..(*row).clone() };
+                let id = self.survey.number(&other);
                 let operand = match from {
-                    DType::Int64 => self.row(&other, before)?,
+                    DType::Int64 => self.row(id, before)?,
                     // Nothing is computed in 32 bits but what the model computes so.
-                    _ => match self.known(&Key::Row(other.clone()), before) {
+                    _ => match self.known(Key::Row(id), before) {
                         Some(known) => known,
                         None => {
                             let &(value, position) = self.survey.first.get(&other)?;
@@ -52,7 +57,7 @@ impl Search<'_> {
                 Step::Apply { operator: "Cast", operands: vec![operand], to: Some(row.dtype) }
             }
             Candidate::OtherRank(other) => {
-                let operand = self.row(&other, before)?;
+                let operand = self.row(other, before)?;
                 if row.is_vector { Step::Unsqueeze(operand) } else { Step::Squeeze(operand) }
             }
             Candidate::Concat(lengths) => {
@@ -61,7 +66,8 @@ impl Search<'_> {
                 for length in lengths {
                     let (piece, others) = rest.split_at_checked(length)?;
                     rest = others;
-                    pieces.push(self.row(&row.with_terms(SmallVec::from_slice(piece)), before)?);
+                    let piece = self.survey.number(&row.with_terms(SmallVec::from_slice(piece)));
+                    pieces.push(self.row(piece, before)?);
                 }
                 Step::Concat(pieces)
             }
@@ -73,18 +79,21 @@ impl Search<'_> {
         if !self.survey.is_size(self.model, value) {
             return self.may_read(value).then_some(Operand::Value(value));
         }
-        if let Some(known) = self.known(&Key::Value(value), before) {
+        if let Some(known) = self.known(Key::Value(value), before) {
             return Some(known);
         }
         match self.survey.row(value).cloned() {
-            Some(row) => self.row(&row, before),
+            Some(row) => {
+                let row = self.survey.number(&row);
+                self.row(row, before)
+            }
             None => self.copy(value, before),
         }
     }
 
     /// The node that computes a value, on operands that hold the same as its own.
     pub(super) fn copy(&mut self, value: ValueId, before: usize) -> Option<Operand> {
-        if let Some(known) = self.known(&Key::Value(value), before) {
+        if let Some(known) = self.known(Key::Value(value), before) {
             return Some(known);
         }
         if !self.survey.is_size(self.model, value) {

@@ -95,31 +95,32 @@ impl Check<'_> {
         Some(ready)
     }
 
-    fn claim(&self, operand: Operand) -> Option<Claim> {
+    fn row(&self, operand: Operand) -> Option<&Row> {
         match operand {
-            Operand::Value(value) => Some(Claim::Value(value)),
-            Operand::Step(step) => self.steps.get(step).map(|planned| planned.claim.clone()),
-        }
-    }
-
-    fn row(&self, operand: Operand) -> Option<Row> {
-        match self.claim(operand)? {
-            Claim::Row(row) => Some(row),
-            Claim::Value(value) => self.survey.row(value).cloned(),
+            Operand::Value(value) => self.survey.row(value),
+            Operand::Step(step) => match &self.steps.get(step)?.claim {
+                Claim::Row(row) => Some(row),
+                Claim::Value(value) => self.survey.row(*value),
+            },
         }
     }
 
     /// Whether an operand holds the same as a value does.
     fn is_same(&self, operand: Operand, value: ValueId) -> bool {
-        let is_value = matches!(self.claim(operand), Some(Claim::Value(own)) if own == value);
-        is_value || self.row(operand).is_some_and(|row| self.survey.row(value) == Some(&row))
+        let is_value = match operand {
+            Operand::Value(own) => own == value,
+            Operand::Step(step) => {
+                matches!(self.steps.get(step), Some(PlannedStep { claim: Claim::Value(own), .. }) if *own == value)
+            }
+        };
+        is_value || self.row(operand).is_some_and(|row| self.survey.row(value) == Some(row))
     }
 
     fn meets(&self, operand: Operand, demand: &Demand) -> bool {
         let in_time = self.operand_ready(operand).is_some_and(|ready| ready < demand.position);
         let serves = match demand.rows.as_slice() {
             [] => self.is_same(operand, demand.value),
-            rows => self.row(operand).is_some_and(|row| rows.contains(&row)),
+            rows => self.row(operand).is_some_and(|row| rows.contains(row)),
         };
         in_time && serves
     }
@@ -129,7 +130,7 @@ impl Check<'_> {
         let row = match (&planned.step, &planned.claim) {
             (Step::Copy(id, operands), Claim::Value(value)) => return self.copies(*id, operands, *value),
             (Step::Copy(..), Claim::Row(_)) | (_, Claim::Value(_)) => return None,
-            (_, Claim::Row(row)) => row,
+            (_, Claim::Row(row)) => row.as_ref(),
         };
         Some(match &planned.step {
             Step::Copy(..) => false,
@@ -155,7 +156,7 @@ impl Check<'_> {
                 let mut terms = Terms::new();
                 for &piece in pieces {
                     let piece = self.row(piece).filter(|piece| piece.is_vector && piece.dtype == row.dtype)?;
-                    terms.extend(piece.terms);
+                    terms.extend_from_slice(&piece.terms);
                 }
                 row.is_vector && !pieces.is_empty() && row.terms == terms
             }
@@ -164,7 +165,7 @@ impl Check<'_> {
             Step::Apply { operator, operands, to } => self.applies(operator, operands, *to, row)?,
             Step::Reduce { operator, operand, keeps_axis } => {
                 let of = self.row(*operand).filter(|of| of.is_vector && of.dtype == row.dtype)?;
-                let formula = Formula { operator, from: of.dtype, to: row.dtype, operands: of.terms };
+                let formula = Formula { operator, from: of.dtype, to: row.dtype, operands: of.terms.clone() };
                 let [term] = *row.terms.as_slice() else { return None };
                 reduction(operator).is_some() && row.is_vector == *keeps_axis && self.derives(&formula, term)
             }
@@ -204,14 +205,14 @@ impl Check<'_> {
     }
 
     fn applies(&self, operator: &'static str, operands: &[Operand], to: Option<DType>, row: &Row) -> Option<bool> {
-        let rows = operands.iter().map(|&operand| self.row(operand)).collect::<Option<Vec<Row>>>()?;
+        let rows = operands.iter().map(|&operand| self.row(operand)).collect::<Option<Vec<&Row>>>()?;
         let from = rows.first()?.dtype;
         let result = match operator {
             "Cast" => to?,
             _ if gives_flags(operator) => DType::Bool,
             _ => from,
         };
-        let longest = rows.iter().map(Row::len).max()?;
+        let longest = rows.iter().map(|own| own.len()).max()?;
         let fits = rows.iter().all(|own| own.dtype == from && (own.len() == longest || own.len() == 1))
             && is_available(operator, from, self.survey.opset)
             && (row.dtype, row.len()) == (result, longest)
