@@ -288,10 +288,11 @@ impl Dim {
         }
         let (mut hash, mut mask, mut size, mut depth) = (0u64, 0, 0u32, 0);
         for term in &terms {
+            let (own_size, own_depth, own_mask) = term.reach();
             hash = hash.wrapping_add(hash_of(term));
-            mask |= term.mask();
-            size = size.saturating_add(term.size());
-            depth = depth.max(term.depth());
+            mask |= own_mask;
+            size = size.saturating_add(own_size);
+            depth = depth.max(own_depth);
         }
         count(u64::from(size).saturating_add(1));
         let poly = Poly { terms, hash, mask, size, depth };

@@ -209,6 +209,14 @@ impl Atom {
         }
     }
 
+    /// This atom's bit in traces.
+    fn trace(&self) -> u64 {
+        match self {
+            Atom::Symbol(symbol) => symbol.bit(),
+            Atom::Floor(_) | Atom::Max(_) => 1 << (self.extent().map_or(0, |extent| extent.hash >> 32) % 64),
+        }
+    }
+
     /// The value of a floor or a maximum, where each expression inside has the value `value_of` gives it.
     pub(super) fn evaluate(&self, mut value_of: impl FnMut(&Dim) -> Option<i128>) -> Option<i128> {
         match self {
@@ -240,6 +248,15 @@ impl Atom {
 /// is compatible with multiplication, which makes the remainder of a division unique.
 impl Ord for Monomial {
     fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Monomial::One, Monomial::One) => return Ordering::Equal,
+            (Monomial::One, _) => return Ordering::Less,
+            (_, Monomial::One) => return Ordering::Greater,
+            (Monomial::Power(a), Monomial::Power(b)) => {
+                return a.exponent.cmp(&b.exponent).then_with(|| b.atom.cmp(&a.atom));
+            }
+            _ => {}
+        }
         let by_degree = self.degree().cmp(&other.degree());
         if by_degree != Ordering::Equal {
             return by_degree;
@@ -298,6 +315,11 @@ impl Monomial {
         }
     }
 
+    /// A bit for each atom (modulo 64): a monomial that divides another has no bit that the other lacks.
+    pub(super) fn trace(&self) -> u64 {
+        self.factors().iter().fold(0, |trace, factor| trace | factor.atom.trace())
+    }
+
     pub(super) fn degree(&self) -> u32 {
         self.factors().iter().fold(0, |sum, factor| sum.saturating_add(factor.exponent))
     }
@@ -315,6 +337,16 @@ impl Monomial {
         }
         if self.degree().checked_add(other.degree())? > MAX_DEGREE {
             return None;
+        }
+        if let (Monomial::Power(a), Monomial::Power(b)) = (self, other) {
+            return Some(match a.atom.cmp(&b.atom) {
+                Ordering::Less => Monomial::Product(Arc::new([a.clone(), b.clone()])),
+                Ordering::Equal => {
+                    let exponent = a.exponent.checked_add(b.exponent)?;
+                    Monomial::Power(Factor { atom: a.atom.clone(), exponent })
+                }
+                Ordering::Greater => Monomial::Product(Arc::new([b.clone(), a.clone()])),
+            });
         }
         let (mut left, mut right) = (self.factors().iter().peekable(), other.factors().iter().peekable());
         let mut factors = Vec::with_capacity(left.len().saturating_add(right.len()));
@@ -341,8 +373,17 @@ impl Monomial {
 
     /// `self / other`, when every exponent allows it.
     pub(super) fn over(&self, other: &Monomial) -> Option<Monomial> {
-        if other.is_one() {
-            return Some(self.clone());
+        match (self, other) {
+            (_, Monomial::One) => return Some(self.clone()),
+            // A product has two atoms at least.
+            (Monomial::One, _) | (Monomial::Power(_), Monomial::Product(_)) => return None,
+            (Monomial::Power(a), Monomial::Power(b)) => {
+                return match a.exponent.checked_sub(b.exponent).filter(|_| a.atom == b.atom)? {
+                    0 => Some(Monomial::One),
+                    exponent => Some(Monomial::Power(Factor { atom: a.atom.clone(), exponent })),
+                };
+            }
+            (Monomial::Product(_), _) => {}
         }
         if !other.factors().iter().all(|factor| self.exponent_of(&factor.atom) >= factor.exponent) {
             return None;
@@ -374,15 +415,24 @@ impl Monomial {
 impl Summand {
     /// This term and all terms inside its atoms.
     pub(super) fn size(&self) -> u32 {
-        self.monomial.factors().iter().fold(1, |size, factor| size.saturating_add(factor.atom.size()))
+        self.reach().0
     }
 
     pub(super) fn depth(&self) -> u32 {
-        self.monomial.factors().iter().map(|factor| factor.atom.depth()).max().unwrap_or(0)
+        self.reach().1
     }
 
     pub(super) fn mask(&self) -> u64 {
-        self.monomial.factors().iter().fold(0, |mask, factor| mask | factor.atom.mask())
+        self.reach().2
+    }
+
+    /// Size, depth and mask.
+    pub(super) fn reach(&self) -> (u32, u32, u64) {
+        let factors = self.monomial.factors().iter();
+        factors.fold((1u32, 0, 0), |(size, depth, mask), factor| match factor.atom.extent() {
+            None => (size, depth, mask | factor.atom.mask()),
+            Some(own) => (size.saturating_add(own.size), own.depth.max(depth), mask | own.mask),
+        })
     }
 
     pub(super) fn scaled(&self, scale: i64) -> Option<Summand> {

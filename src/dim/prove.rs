@@ -15,7 +15,7 @@
 
 mod relations;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 
 use super::Symbol;
 use super::bounds::Interval;
@@ -248,14 +248,15 @@ impl<'s> Prover<'s> {
         }
         let mut atoms = compound_atoms(p);
         atoms.sort_by_key(|atom| std::cmp::Reverse(atom.depth()));
+        let atoms: Vec<Parted> = atoms.into_iter().map(Parted::new).collect();
         if let Some(low) = self.low_by_every_member(p, &atoms, goal, level) {
             return best.max(low);
         }
-        for atom in &atoms {
-            best = best.max(match atom {
+        for parted in &atoms {
+            best = best.max(match &parted.atom {
                 Atom::Symbol(_) => None,
-                Atom::Floor(floor) => self.low_by_floor(p, atom, floor, goal, level),
-                Atom::Max(members) => self.low_by_some_member(p, atom, members.as_slice(), goal, level),
+                Atom::Floor(floor) => self.low_by_floor(p, parted, floor, goal, level),
+                Atom::Max(members) => self.low_by_some_member(p, parted, members.as_slice(), goal, level),
             });
             if reached(best) {
                 return best;
@@ -265,7 +266,7 @@ impl<'s> Prover<'s> {
         if reached(best) || self.cases.len().max(self.relations.len()) >= CASES {
             return best;
         }
-        for atom in &atoms {
+        for Parted { atom, .. } in &atoms {
             if let Atom::Max(members) = atom {
                 best = best.max(self.low_by_cases(p, atom, members.as_slice(), goal, level));
                 if reached(best) {
@@ -277,16 +278,16 @@ impl<'s> Prover<'s> {
     }
 
     /// `p = A + B·max(mᵢ)` with `B ≤ 0` is the least of `A + B·mᵢ`. `None` when no maximum occurs in that way.
-    fn low_by_every_member(&mut self, p: &Dim, atoms: &[Atom], goal: i128, level: u32) -> Option<Option<i128>> {
-        for atom in atoms {
-            let Atom::Max(members) = atom else { continue };
-            let Some((rest, cofactor)) = linear_in(p, atom) else { continue };
-            if !self.interval(&cofactor).is_non_positive() {
+    fn low_by_every_member(&mut self, p: &Dim, atoms: &[Parted], goal: i128, level: u32) -> Option<Option<i128>> {
+        for parted in atoms {
+            let Atom::Max(members) = &parted.atom else { continue };
+            let Some((rest, cofactor)) = parted.parts_of(p) else { continue };
+            if !self.interval(cofactor).is_non_positive() {
                 continue;
             }
             let mut least = Some(i128::MAX);
             for member in members.iter() {
-                let branch = cofactor.times(member).and_then(|product| product.plus(&rest));
+                let branch = cofactor.times(member).and_then(|product| product.plus(rest));
                 least = least.min(branch.and_then(|branch| self.low(&branch, goal, level.saturating_sub(1))));
                 if least.is_none() {
                     break;
@@ -298,14 +299,21 @@ impl<'s> Prover<'s> {
     }
 
     /// `p = A + B·max(mᵢ)` with `B ≥ 0` is at least every `A + B·mᵢ`.
-    fn low_by_some_member(&mut self, p: &Dim, atom: &Atom, members: &[Dim], goal: i128, level: u32) -> Option<i128> {
-        let (rest, cofactor) = linear_in(p, atom)?;
-        if !self.interval(&cofactor).is_non_negative() {
+    fn low_by_some_member(
+        &mut self,
+        p: &Dim,
+        parted: &Parted,
+        members: &[Dim],
+        goal: i128,
+        level: u32,
+    ) -> Option<i128> {
+        let (rest, cofactor) = parted.parts_of(p)?;
+        if !self.interval(cofactor).is_non_negative() {
             return None;
         }
         let mut best = None;
         for member in members {
-            if let Some(branch) = cofactor.times(member).and_then(|product| product.plus(&rest)) {
+            if let Some(branch) = cofactor.times(member).and_then(|product| product.plus(rest)) {
                 best = best.max(self.low(&branch, goal, level.saturating_sub(1)));
                 if best >= Some(goal) {
                     break;
@@ -351,11 +359,11 @@ impl<'s> Prover<'s> {
     }
 
     /// `p = A + B·⌊a/b⌋` with `b > 0`: then `b·p ≥ b·A + B·a` for `B ≤ 0`, and `b·p ≥ b·A + B·(a − b + 1)` for `B ≥ 0`.
-    fn low_by_floor(&mut self, p: &Dim, atom: &Atom, floor: &Floor, goal: i128, level: u32) -> Option<i128> {
-        let (rest, cofactor) = linear_in(p, atom)?;
+    fn low_by_floor(&mut self, p: &Dim, parted: &Parted, floor: &Floor, goal: i128, level: u32) -> Option<i128> {
+        let (rest, cofactor) = parted.parts_of(p)?;
         let (numerator, denominator) = (&floor.numerator, &floor.denominator);
-        let sign = self.interval(&cofactor);
-        let exact = self.scope.exact_floor(atom).is_some();
+        let sign = self.interval(cofactor);
+        let exact = self.scope.exact_floor(&parted.atom).is_some();
         let product = if exact || sign.is_non_positive() {
             cofactor.times(numerator)?
         } else if sign.is_non_negative() {
@@ -454,6 +462,23 @@ fn absorb(terms: &mut [Summand], is_non_negative: &dyn Fn(&Monomial) -> bool) {
         if let Some(term) = terms.get_mut(index) {
             term.coefficient = debt;
         }
+    }
+}
+
+/// A floor or a maximum of a polynomial, and the polynomial in parts with it and without it, once somebody asked.
+struct Parted {
+    atom: Atom,
+    parts: OnceCell<Option<(Dim, Dim)>>,
+}
+
+impl Parted {
+    fn new(atom: Atom) -> Parted {
+        Parted { atom, parts: OnceCell::new() }
+    }
+
+    /// `(A, B)` with `p = A + B·atom`, when no higher power occurs.
+    fn parts_of(&self, p: &Dim) -> Option<&(Dim, Dim)> {
+        self.parts.get_or_init(|| linear_in(p, &self.atom)).as_ref()
     }
 }
 

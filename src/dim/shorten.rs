@@ -13,6 +13,7 @@
 //! try is bounded, and beyond the bound the canonical form is written. Nothing else is done with the forms found here.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -67,7 +68,8 @@ impl Scope {
     fn format_tried(&self, a: &Dim, dense: bool, tried: usize) -> String {
         let name = |symbol| self.name(symbol);
         let settle = |a: &Dim| self.settle(a.clone()).unwrap_or_else(|| a.clone());
-        let search = Search { name: &name, settle: &settle, dense, known: RefCell::default(), tried: Cell::new(tried) };
+        let (known, atoms) = (RefCell::default(), RefCell::default());
+        let search = Search { name: &name, settle: &settle, dense, known, atoms, tried: Cell::new(tried) };
         search.settled(a).text(dense)
     }
 }
@@ -77,7 +79,8 @@ struct Search<'s> {
     name: &'s dyn Fn(Symbol) -> Arc<str>,
     settle: &'s dyn Fn(&Dim) -> Dim,
     dense: bool,
-    known: RefCell<FxHashMap<Dim, Sum>>,
+    known: RefCell<FxHashMap<Dim, Rc<Sum>>>,
+    atoms: RefCell<FxHashMap<Atom, Part>>,
     tried: Cell<usize>,
 }
 
@@ -90,14 +93,14 @@ struct Found {
 
 impl Search<'_> {
     /// With symbols that are known to be multiples written as such.
-    fn settled(&self, a: &Dim) -> Sum {
+    fn settled(&self, a: &Dim) -> Rc<Sum> {
         self.best(&(self.settle)(a))
     }
 
     /// The cheapest way to write `a` that is found.
-    fn best(&self, a: &Dim) -> Sum {
+    fn best(&self, a: &Dim) -> Rc<Sum> {
         if let Some(known) = self.known.borrow().get(a) {
-            return known.clone();
+            return Rc::clone(known);
         }
         let mut best = self.found(without_middles(a), false);
         while let Some(better) =
@@ -107,20 +110,21 @@ impl Search<'_> {
             best = better;
         }
         let factored = self.found(best.form.clone(), true);
-        let written = if factored.cost < best.cost { factored.written } else { best.written };
-        self.known.borrow_mut().insert(a.clone(), written.clone());
+        let written = Rc::new(if factored.cost < best.cost { factored.written } else { best.written });
+        self.known.borrow_mut().insert(a.clone(), Rc::clone(&written));
         written
     }
 
     /// The cheaper of the sum and what becomes of it with a common factor before parentheses. What is in the parentheses is written
     /// as it is, or `deep`ly as it is written best.
     fn found(&self, form: Dim, deep: bool) -> Found {
-        let style =
-            Style { name: self.name, settle: self.settle, inner: &|inner| self.settled(inner), dense: self.dense };
+        let (inner, known) = (|inner: &Dim| self.settled(inner), Some(&self.atoms));
+        let style = Style { name: self.name, settle: self.settle, inner: &inner, known, dense: self.dense };
         let written = write_sum(&form, &style);
         let mut found = Found { cost: self.cost(&written), written, form };
         self.tried.set(self.tried.get().saturating_add(1));
-        let part: &dyn Fn(&Dim) -> Sum = if deep { &|part| self.best(part) } else { &|part| write_sum(part, &style) };
+        let part: &dyn Fn(&Dim) -> Sum =
+            if deep { &|part| self.best(part).as_ref().clone() } else { &|part| write_sum(part, &style) };
         for written in self.factored(&found.form, &style, part) {
             let cost = self.cost(&written);
             if cost < found.cost {
@@ -134,20 +138,13 @@ impl Search<'_> {
         a.term_count() > MAX_SEARCHED || self.tried.get() >= MAX_TRIED
     }
 
+    /// What the text of a sum costs, which is not put together for that.
     fn cost(&self, written: &Sum) -> usize {
-        let text = written.text(self.dense);
-        let is_part = |letter: char| letter == '_' || letter.is_alphanumeric();
-        let signs = text.matches("(-").count().saturating_add(usize::from(text.starts_with('-')));
-        let (mut cost, mut rest) =
-            (text.chars().count().saturating_add(signs.saturating_mul(COST_OF_SIGN)), text.as_str());
-        while let Some(begin) = rest.find(is_part) {
-            let word = rest.split_at_checked(begin).map_or("", |(_, word)| word);
-            let end = word.find(|letter| !is_part(letter)).unwrap_or(word.len());
-            let (name, after) = word.split_at_checked(end).unwrap_or((word, ""));
-            let is_name = !name.starts_with(|letter: char| letter.is_ascii_digit()) && !after.starts_with('(');
-            cost = cost.saturating_add(if is_name { COST_OF_NAME } else { 0 });
-            rest = after;
-        }
+        let (mut cost, mut is_first) = (0usize, true);
+        written.for_each_piece(self.dense, |piece| {
+            let is_sign = std::mem::take(&mut is_first) && piece.starts_with('-');
+            cost = cost.saturating_add(cost_of(piece)).saturating_add(if is_sign { COST_OF_SIGN } else { 0 });
+        });
         cost
     }
 
@@ -229,6 +226,27 @@ impl Search<'_> {
         }
         forms
     }
+}
+
+/// What a text costs: its letters, its names, and its signs behind parentheses.
+fn cost_of(text: &str) -> usize {
+    let (mut cost, mut before) = (0usize, ' ');
+    // Whether the word that the letter before belongs to, if it belongs to one, begins like a name.
+    let (mut in_word, mut begins_name) = (false, false);
+    for letter in text.chars() {
+        let is_part = letter == '_' || letter.is_alphanumeric();
+        let ends_name = in_word && begins_name && !is_part && letter != '(';
+        if is_part && !in_word {
+            begins_name = !letter.is_ascii_digit();
+        }
+        cost = cost.saturating_add(match (ends_name, before == '(' && letter == '-') {
+            (true, _) => 1 + COST_OF_NAME,
+            (false, true) => 1 + COST_OF_SIGN,
+            (false, false) => 1,
+        });
+        (in_word, before) = (is_part, letter);
+    }
+    cost.saturating_add(if in_word && begins_name { COST_OF_NAME } else { 0 })
 }
 
 fn whole(part: Part) -> (String, Form) {
@@ -413,4 +431,32 @@ fn without_middle(members: &[Dim]) -> Option<Dim> {
     let mut rest = members.to_vec();
     rest.remove(at);
     Atom::max(rest).dim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_signs_with_nothing_before_them_cost_more_than_letters() {
+        assert_eq!(cost_of("floor((s + 3)/4)"), 16 + COST_OF_NAME);
+        assert_eq!(cost_of("max(-a, 2*b_1)"), 14 + 2 * COST_OF_NAME + COST_OF_SIGN);
+        assert_eq!(cost_of("größe"), 5 + COST_OF_NAME);
+        assert_eq!(cost_of("17"), 2);
+    }
+
+    #[test]
+    fn a_sum_costs_what_its_text_costs() {
+        let scope = Scope::new();
+        let name = |symbol| scope.name(symbol);
+        let settle = Dim::clone;
+        for (text, dense) in [("a - 3*b", false), ("0 - a*b - 7", false), ("0 - floor(a/4)", true), ("a", true)] {
+            let (known, atoms) = (RefCell::default(), RefCell::default());
+            let search = Search { name: &name, settle: &settle, dense, known, atoms, tried: Cell::new(0) };
+            let sum = search.best(&scope.parse(text).expect("an expression"));
+            let text = sum.text(dense);
+            let sign = if text.starts_with('-') { COST_OF_SIGN } else { 0 };
+            assert_eq!(search.cost(&sum), cost_of(&text) + sign, "{text}");
+        }
+    }
 }

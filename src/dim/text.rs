@@ -5,8 +5,12 @@
 //! `mod` nor `min`; where terms make up `a − b·⌊a/b⌋`, `x − max(0, d)` or `y + max(0, d)`, they are written as `Mod(a, b)`,
 //! `min(x, x − d)` and `max(y, y + d)`.
 
+use std::cell::RefCell;
 use std::fmt::{self, Write};
+use std::rc::Rc;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::Symbol;
 use super::expr::Dim;
@@ -31,7 +35,9 @@ pub(super) struct Style<'s> {
     /// Brings what stands inside an atom into the form that is shortest to write.
     pub(super) settle: &'s dyn Fn(&Dim) -> Dim,
     /// Writes what stands inside an atom.
-    pub(super) inner: &'s dyn Fn(&Dim) -> Sum,
+    pub(super) inner: &'s dyn Fn(&Dim) -> Rc<Sum>,
+    /// The atoms that were written before, if that is to be remembered.
+    pub(super) known: Option<&'s RefCell<FxHashMap<Atom, Part>>>,
     /// Whether spaces are left out, and `a//b` is written for `floor(a/b)`.
     pub(super) dense: bool,
 }
@@ -40,7 +46,8 @@ impl Style<'_> {
     const NUMBERED: Style<'static> = Style {
         name: &|symbol| format!("s{}", symbol.0).into(),
         settle: &Dim::clone,
-        inner: &|dim| write_sum(dim, &Style::NUMBERED),
+        inner: &|dim| Rc::new(write_sum(dim, &Style::NUMBERED)),
+        known: None,
         dense: false,
     };
 }
@@ -72,25 +79,30 @@ pub(super) struct Sum(pub(super) Vec<Part>);
 
 impl Sum {
     pub(super) fn text(&self, dense: bool) -> String {
-        let (plus, minus) = if dense { ("+", "-") } else { (" + ", " - ") };
         let mut text = String::new();
+        self.for_each_piece(dense, |piece| text.push_str(piece));
+        text
+    }
+
+    /// The pieces of the text, one after the other. No name and no number goes on from one to the next.
+    pub(super) fn for_each_piece<'s>(&'s self, dense: bool, mut visit: impl FnMut(&'s str)) {
+        let (plus, minus) = if dense { ("+", "-") } else { (" + ", " - ") };
         // A sum starts with something positive, if there is anything.
         let first = self.0.iter().position(|part| !part.negative).unwrap_or(0);
         let rest = self.0.iter().enumerate().filter(|(index, _)| *index != first).map(|(_, part)| part);
         for (index, part) in self.0.get(first).into_iter().chain(rest).enumerate() {
-            text.push_str(match (index, part.negative) {
-                (0, false) => "",
-                (0, true) => "-",
-                (_, false) => plus,
-                (_, true) => minus,
-            });
+            match (index, part.negative) {
+                (0, false) => {}
+                (0, true) => visit("-"),
+                (_, false) => visit(plus),
+                (_, true) => visit(minus),
+            }
             // −a//b is the quotient of −a.
             match (index, part.negative, part.form) {
-                (0, true, Form::Quotient) => text.extend(["(", &part.text, ")"]),
-                _ => text.push_str(&part.text),
+                (0, true, Form::Quotient) => ["(", &part.text, ")"].into_iter().for_each(&mut visit),
+                _ => visit(&part.text),
             }
         }
-        text
     }
 
     /// As an operand of something that binds more tightly than `form`: in parentheses unless it holds together as well.
@@ -172,6 +184,17 @@ pub(super) fn write_product(factors: Vec<(String, Form)>) -> Part {
 }
 
 pub(super) fn write_atom(atom: &Atom, style: &Style) -> Part {
+    if let Some(written) = style.known.and_then(|known| known.borrow().get(atom).cloned()) {
+        return written;
+    }
+    let written = write_new_atom(atom, style);
+    if let Some(known) = style.known {
+        known.borrow_mut().insert(atom.clone(), written.clone());
+    }
+    written
+}
+
+fn write_new_atom(atom: &Atom, style: &Style) -> Part {
     let whole = |text: String| Part { negative: false, text, form: Form::Whole };
     match atom {
         Atom::Symbol(symbol) => {

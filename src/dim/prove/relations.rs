@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use smallvec::SmallVec;
+
 use super::super::bounds::Interval;
 use super::super::expr::Dim;
 use super::super::integer::{ceil_quotient, greatest_common_divisor};
@@ -15,17 +17,24 @@ const RELATIONS: usize = 48;
 impl Prover<'_> {
     /// `p ≥ (s·p − k·m·r) / s` for every given `r ≥ 0` and a monomial `m ≥ 0`; `s`, `k` and `m` are chosen so that a term cancels.
     pub(super) fn low_by_relations(&mut self, p: &Dim, goal: i128, level: u32) -> Option<i128> {
-        let given = self.scope.with_table(|table| {
+        // Of most relations no term divides one of `p`, which is seen without looking at the pairs.
+        let traces = p.terms().iter().fold(0, |traces, term| traces | term.monomial.trace());
+        let may_divide = |other: &Summand| !other.monomial.is_one() && other.monomial.trace() & !traces == 0;
+        let meets = |relation: &Dim| relation.terms().iter().any(may_divide);
+        let mut relations: Vec<Dim> = self.relations.iter().filter(|relation| meets(relation)).cloned().collect();
+        self.scope.with_table(|table| {
             let near = table.relations.iter().filter(|relation| relation.mask() & p.mask() != 0);
-            near.take(RELATIONS).cloned().collect::<Vec<_>>()
+            relations.extend(near.take(RELATIONS).filter(|relation| meets(relation)).cloned());
         });
         let level = level.saturating_sub(1);
         let mut own = Known::new(p);
         let mut best = None;
-        for relation in self.relations.iter().cloned().chain(given).collect::<Vec<_>>() {
+        for relation in relations {
             let mut theirs = Known::new(&relation);
+            let terms = relation.terms();
+            let others: SmallVec<[&Summand; 8]> = terms.iter().filter(|other| may_divide(other)).collect();
             for term in p.terms().iter().filter(|term| !term.monomial.is_one()) {
-                for other in relation.terms().iter().filter(|other| !other.monomial.is_one()) {
+                for &other in &others {
                     if self.fuel == 0 {
                         return best;
                     }
