@@ -14,12 +14,14 @@ use super::dead;
 use super::options::Options;
 use super::outcome::RunError;
 use crate::dim::{Dim, Scope, Symbol, within};
-use crate::ir::{Definition, Fact, Facts, Model};
+use crate::ir::{Definition, Fact, Facts, Model, Node, ValueId};
 use crate::ops::{Budget, Walk};
 
 /// More inequalities, or longer ones, are not kept and not read.
 const MOST: usize = 32;
 const LONGEST: usize = 120;
+/// Nor are those of more terms, whose shortest form is not even looked for.
+const MOST_TERMS: usize = LONGEST / 4;
 
 /// What may be done to find out what the nodes that are left tell, some 1 s; it is all kept if that takes more.
 const MOST_WORK: u64 = 10_000_000;
@@ -49,23 +51,27 @@ pub(super) fn to_remember(model: &Model, facts: &Facts, scope: &Scope, options: 
     symbols.sort_unstable();
     symbols.dedup();
     symbols.retain(|&symbol| !scope.is_fresh(symbol));
-    let slacks = scope.known_of(&symbols);
+    // What is too long to be kept is not asked about.
+    let known = scope.known_of(&symbols).into_iter().filter(|slack| slack.term_count() <= MOST_TERMS);
+    let texts = known.map(|slack| (scope.inequality(&slack), slack)).filter(|(text, _)| text.len() <= LONGEST);
+    let (texts, slacks): (Vec<String>, Vec<Dim>) = texts.unzip();
     if slacks.is_empty() {
         return Ok(String::new());
     }
     let told = || -> Result<Vec<bool>, RunError> {
         let mut anew = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
         anew.evaluate = false;
-        learn(model, &mut anew)?;
-        let is_known = |name: &str| anew.scope().lookup(name).is_some();
-        let same = |slack: &Dim| anew.scope().parse_known(&scope.format(slack), &is_known);
-        let is_told = |slack: Dim| anew.scope().ge(&slack, &Dim::constant(0)).is_yes();
-        Ok(slacks.iter().map(|slack| same(slack).is_some_and(is_told)).collect())
+        let is_told = |slack: &Dim, there: &Scope| {
+            let named = |symbol: Symbol| there.lookup(&scope.name(symbol)).map(Dim::symbol);
+            !slack.has_symbol(|symbol| named(symbol).is_none())
+                && there.ge(&there.substitute(slack, &named), &Dim::constant(0)).is_yes()
+        };
+        learn_until(model, &mut anew, &|there| slacks.iter().all(|slack| is_told(slack, there)))?;
+        Ok(slacks.iter().map(|slack| is_told(slack, anew.scope())).collect())
     };
     let told = within(MOST_WORK, told).transpose()?.unwrap_or_else(|| vec![false; slacks.len()]);
-    let kept = slacks.iter().zip(told).filter(|(_, is_told)| !is_told).map(|(slack, _)| slack);
-    let texts = kept.map(|slack| scope.inequality(slack));
-    Ok(texts.filter(|text| text.len() <= LONGEST).take(MOST).collect::<Vec<_>>().join("; "))
+    let kept = texts.into_iter().zip(told).filter(|(_, is_told)| !is_told).map(|(text, _)| text);
+    Ok(kept.take(MOST).collect::<Vec<_>>().join("; "))
 }
 
 /// A size as it reads where more is known.
@@ -80,22 +86,58 @@ pub(super) fn shorter(scope: &Scope, dim: &Dim) -> Dim {
 }
 
 /// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
+///
+/// # Errors
+/// The model is inconsistent.
 pub(super) fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
+    learn_until(model, walk, &|_| false)
+}
+
+/// The same, or until `enough` of the scope is known. Then nothing is forgotten.
+fn learn_until(model: &Model, walk: &mut Walk, enough: &dyn Fn(&Scope) -> bool) -> Result<(), RunError> {
     const ROUNDS: usize = 3;
     let computed = dead::live_nodes(model);
     for round in 0..ROUNDS {
         walk.infer_main(model)?;
-        if !walk.learn(model, &computed) {
+        if !walk.learn(model, &computed) || enough(walk.scope()) {
             break;
         }
-        walk.events.clear();
         let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
         // Sizes that only a run decides would have other names the next time, of which nothing is learned yet.
         let scope = Rc::clone(walk.scope());
         let names_sizes = |fact: &Fact| round > 0 && names_open_sizes(fact, &scope);
-        walk.facts.retain(|value, fact| fact.data().is_some() || is_input(value) || names_sizes(fact));
+        let trusts = walk.trust_declared;
+        let is_plain = |value, fact: &Fact| !trusts && names_sizes_alone(fact, &scope) && is_of_main(model, value);
+        // What was told of a node that is not inferred again is not told again.
+        let (facts, mut events) = (&walk.facts, std::mem::take(&mut walk.events));
+        events.retain(|event| {
+            let mut results = model.node(event.node).into_iter().flat_map(Node::outputs).flatten().peekable();
+            results.peek().is_some()
+                && results.all(|&result| facts.get(result).is_some_and(|fact| is_plain(result, fact)))
+        });
+        walk.events = events;
+        walk.facts.retain(|value, fact| {
+            fact.data().is_some() || is_input(value) || names_sizes(fact) || is_plain(value, fact)
+        });
     }
     Ok(())
+}
+
+/// Whether all dims are numbers or names that others gave, at least one a name, which is not another one's by now: that is not said more
+/// simply either, whatever becomes known. There are no elements to become known where a dim is no number.
+fn names_sizes_alone(fact: &Fact, scope: &Scope) -> bool {
+    let dims = || fact.shape().into_iter().flatten().filter(|dim| dim.as_const().is_none());
+    let is_name =
+        |dim: &Dim| dim.as_symbol().is_some_and(|symbol| !scope.is_fresh(symbol)) && scope.current(dim) == *dim;
+    fact.dtype().is_some() && dims().next().is_some() && dims().all(is_name)
+}
+
+/// Whether a value is computed by a node of the main graph that has nothing inside.
+fn is_of_main(model: &Model, value: ValueId) -> bool {
+    let node = model.value(value).producer().and_then(|id| model.node(id));
+    node.is_some_and(|node| {
+        node.graph() == model.main() && node.subgraphs().next().is_none() && model.function_of(node).is_none()
+    })
 }
 
 /// Whether all dims are numbers or names, one of them of a size that only a run decides: that is not said more simply.
