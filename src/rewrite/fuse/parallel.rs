@@ -7,9 +7,11 @@
 //! Queries, keys and values with biases stay products of their own: as such they are an [attention](super::attention) to tools that have
 //! a kernel for it, and one product and a Split take as long as three products. So do convolutions of images: ONNX Runtime computes them in
 //! blocks of channels, for which it has no Split, so it would bring the whole into another order before that, and every part back behind it.
+//! And so do two products of rows where an activation follows one of them, with which the runtime computes it.
 
 use super::{Place, Rule, attention};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ops::traits::traits_of;
 use crate::rewrite::parts::Parts;
 use crate::tensor::Tensor;
 
@@ -25,6 +27,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         (
             "no-images",
             "they are no convolutions of images, of which runtimes keep the channels in blocks that a Split cannot take",
+        ),
+        (
+            "no-kernels",
+            "they are not two products of rows, one of which an activation follows that a runtime computes with it",
         ),
         ("no-attention", "they are not queries, keys and values with biases, parted into heads for an attention"),
     ],
@@ -62,7 +68,7 @@ fn parallel(place: &Place<'_>) -> Option<Edit> {
     let axis = channel_axis(place)?;
     let worthwhile = |group: &[&Product]| {
         let parts = Parts::of(place, group.iter().map(|product| product.result).collect(), axis)?;
-        parts.step(place).is_some().then_some(parts)
+        (parts.step(place).is_some() && !have_kernels(place, x, group)).then_some(parts)
     };
     let own = products.iter().find(|product| product.node == place.id)?;
     let group: Vec<&Product> = products.iter().filter(|product| product.readers == own.readers).collect();
@@ -86,6 +92,28 @@ fn parallel(place: &Place<'_>) -> Option<Edit> {
     }
     let parts = Parts::of(place, all.iter().map(|product| product.result).collect(), axis)?;
     merged(place, x, &all, &parts)
+}
+
+/// Whether a runtime has a kernel for each of two products with the bias and what is done to each element: where products are ones of rows, and
+/// that differs between the two. The Split would take the place of one product, and come between the other and its activation.
+fn have_kernels(place: &Place<'_>, x: ValueId, group: &[&Product]) -> bool {
+    let &[a, b] = group else { return false };
+    let in_rows = place.shape(x).is_some_and(|dims| dims.len() == 2 || place.runs_in_rows(dims));
+    let behind = |product: &Product| {
+        let mut value = product.result;
+        if let &[(id, _)] = place.model.users(value).as_slice() {
+            let sum = place.model.node(id).filter(|node| node.is("Add"));
+            value = sum.and_then(|node| node.output(0)).unwrap_or(value);
+        }
+        let users = place.model.users(value);
+        let mut readers: Vec<&Node> = users.iter().filter_map(|&(id, _)| place.model.node(id)).collect();
+        readers.sort_unstable_by(|a, b| a.op_type.cmp(&b.op_type));
+        readers
+    };
+    let (a, b) = (behind(a), behind(b));
+    let is_activation = |node: &&Node| traits_of(place.model, node).pointwise.is_some() && node.inputs().len() == 1;
+    let differ = !a.iter().map(|node| &node.op_type).eq(b.iter().map(|node| &node.op_type));
+    in_rows && differ && a.iter().chain(&b).any(is_activation)
 }
 
 /// Takes out the products that are queries, keys or values, if a bias is added to one of them.
