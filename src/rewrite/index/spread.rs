@@ -28,7 +28,11 @@ const MAX_SPLAT: i64 = 1024;
 /// How many readers one value may have.
 const MAX_READERS: usize = 64;
 
+/// How many nodes may be left as they are, one after the other, so that what they read can be spread again.
+const MAX_STOPS: usize = 8;
+
 /// A value and what it is spread from, once that is made.
+#[derive(Clone)]
 struct Narrow {
     wide: ValueId,
     narrow: Option<ValueId>,
@@ -158,9 +162,25 @@ fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
 fn region(place: &Place<'_>, exact: bool, root: Narrow, number: Option<Tensor>) -> Option<Edit> {
     let is_constant = number.is_some() || root.narrow.is_some_and(|narrow| place.constant(narrow).is_some());
     let may_spread = is_constant && spreads(place, place.id);
-    let mut region =
-        Region { known: vec![root], seen: Vec::new(), exact, is_constant, is_measured: false, may_spread, last: None };
-    region.grow(place)?;
+    let mut stops: Vec<NodeId> = Vec::new();
+    let mut region = loop {
+        let mut region = Region {
+            known: vec![root.clone()],
+            seen: Vec::new(),
+            exact,
+            is_constant,
+            is_measured: false,
+            may_spread,
+            last: None,
+            stops: stops.clone(),
+            stuck: None,
+        };
+        if region.grow(place).is_some() {
+            break region;
+        }
+        let earlier = region.earlier(place).filter(|_| may_spread && stops.len() < MAX_STOPS)?;
+        stops.extend(earlier);
+    };
     let mut edit = place.edit()?;
     if !region.is_measured {
         edit.remove.push(place.id);
@@ -240,6 +260,10 @@ struct Region {
     last: Option<ValueId>,
     /// Whether the size of the root is read as well: it stays for that, until the sizes are planned.
     is_measured: bool,
+    /// Nodes that are left as they are, though they could be computed on smaller operands.
+    stops: Vec<NodeId>,
+    /// A node that tells places apart, and whose operand cannot be spread again as the root was.
+    stuck: Option<NodeId>,
 }
 
 impl Shapes for Region {
@@ -270,7 +294,7 @@ impl Region {
                     continue;
                 }
                 None => {
-                    self.spread_again(place, id)?;
+                    self.spread_or_stick(place, id)?;
                     continue;
                 }
                 Some(form) => form,
@@ -292,13 +316,44 @@ impl Region {
             }
             self.meet_readers(place, output, &mut waiting)?;
         }
-        (refused.is_empty() && !self.seen.is_empty()).then_some(())
+        for id in refused {
+            self.spread_or_stick(place, id)?;
+        }
+        (!self.seen.is_empty()).then_some(())
+    }
+
+    /// Lets a node read what it reads as it is, or notes that it cannot.
+    fn spread_or_stick(&mut self, place: &Place<'_>, id: NodeId) -> Option<()> {
+        let spread = self.spread_again(place, id);
+        if spread.is_none() {
+            self.stuck = Some(id);
+        }
+        spread
+    }
+
+    /// Nodes to leave as they are next, where it came to nothing: normalizations, so that runtimes find them where sums follow, or what
+    /// computes the operand that cannot be spread again.
+    fn earlier(&self, place: &Place<'_>) -> Option<Vec<NodeId>> {
+        let root = self.known.first()?.wide;
+        let is_normalization = |id: &NodeId| {
+            place.model.node(*id).is_some_and(|node| node.is("LayerNormalization")) && !self.stops.contains(id)
+        };
+        let normalizations: Vec<NodeId> = self.seen.iter().map(|reader| reader.id).filter(is_normalization).collect();
+        if !normalizations.is_empty() {
+            let reads_root = |id: &NodeId| place.model.node(*id).is_some_and(|node| node.input(0) == Some(root));
+            return Some(normalizations).filter(|found| !found.iter().any(reads_root));
+        }
+        let inputs = place.model.node(self.stuck?)?.inputs().iter().flatten();
+        let mut known = inputs.filter(|&&input| self.find(input).is_some() && input != root);
+        let (&value, None) = (known.next()?, known.next()) else { return None };
+        let producer = place.model.value(value).producer()?;
+        (!self.stops.contains(&producer)).then(|| vec![producer])
     }
 
     /// A node on the smaller forms of its operands ([`on_narrow`]), unless a normalization that is spelled out would become a constant:
     /// runtimes take the sum behind it into the kernel of the next one only where both operands have the batch.
     fn form(&self, place: &Place<'_>, id: NodeId) -> Option<Form> {
-        if self.is_constant && is_mean_of_normalization(place, id) {
+        if self.stops.contains(&id) || self.is_constant && is_mean_of_normalization(place, id) {
             return None;
         }
         on_narrow(place, id, self, self.exact)
