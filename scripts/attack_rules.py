@@ -386,6 +386,9 @@ def fails_optimized(variant, data):
         except Exception:  # noqa: BLE001
             return None
         return f"the folded model does not load: {str(error)[:300]}"
+    # Where a dequantized matrix is next to its product, ONNX Runtime rounds the other operand to 8 bits (MatMulNBits).
+    if takes(variant.model, "DequantizeLinear"):
+        return None
     for sizes, given, expected, wild in variant.runs:
         if wild:
             continue
@@ -400,7 +403,9 @@ def fails_optimized(variant, data):
             own = run(session(variant.model.SerializeToString(), True), given)
         except Exception:  # noqa: BLE001
             continue
-        if any(same(a, b, False) for a, b in zip(expected, own)) or strays(variant.plain, given) or computes_halves(variant.model):
+        if any(same(a, b, False) for a, b in zip(expected, own)) or computes_halves(variant.model):
+            continue
+        if strays(variant.plain, given) or strays(variant.model, given):
             continue
         if any(as_near(variant, given, at, a, b) for at, (a, b) in enumerate(zip(expected, results)) if same(a, b, False)):
             continue

@@ -239,7 +239,7 @@ impl<'w> Writer<'w> {
         Writer { scope, is_remembered, is_stamped, names, spelling, claims: false, known: FxHashMap::default() }
     }
 
-    /// Where this writer would write the expression that the file declares, made of nothing but sizes of inputs, that stays.
+    /// Where this writer would write what the file declares, made of nothing but sizes of inputs, that stays.
     fn keep_shorter(
         &mut self,
         ty: &mut DeclaredType,
@@ -256,8 +256,7 @@ impl<'w> Writer<'w> {
             return;
         };
         for ((dim, short), said) in dims.iter_mut().zip(short).zip(said) {
-            let size = || size_of(self.scope, &said.claim).filter(|size| size.as_const().is_none());
-            let is_exact = || size().is_some_and(|size| self.names.is_exact(&size));
+            let is_exact = || size_of(self.scope, &said.claim).is_some_and(|size| self.names.is_exact(&size));
             if short.claim == said.claim && dim.claim != said.claim && is_exact() {
                 dim.claim = said.claim.clone();
             }

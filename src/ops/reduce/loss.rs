@@ -26,10 +26,6 @@ fn reduction(site: &Site<'_>) -> Result<Reduction, Refusal> {
 pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let scores = cx.required(0)?;
     let labels = cx.required(1)?;
-    let without_classes = scores.shape().and_then(|shape| match shape {
-        [batch, _, rest @ ..] => Some(std::iter::once(batch).chain(rest).cloned().collect::<Vec<Dim>>()),
-        _ => None,
-    });
     if let (Some(scores), Some(labels)) = (scores.rank(), labels.rank())
         && scores != labels + 1
     {
@@ -37,14 +33,11 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     }
     let shape = match reduction(cx)? {
         Reduction::Sum | Reduction::Mean => Some(Vec::new()),
-        // Both say the same; a number says more than a symbol.
-        Reduction::None => match (labels.shape(), without_classes) {
-            (Some(labels), Some(scores)) => {
-                let prefer = |(a, b): (&Dim, Dim)| if b.as_const().is_some() { b } else { a.clone() };
-                Some(labels.iter().zip(scores).map(prefer).collect())
-            }
-            (Some(labels), None) => Some(labels.to_vec()),
-            (None, scores) => scores,
+        // A loss for each label: ONNX Runtime also takes fewer labels than there are instances.
+        Reduction::None => match (labels.shape(), scores.rank()) {
+            (Some(labels), _) => Some(labels.to_vec()),
+            (None, Some(rank)) if rank > 1 => Some(cx.fresh_shape(rank - 1)),
+            (None, _) => None,
         },
     };
     let mut results = vec![Fact::tensor(scores.dtype(), shape)];
