@@ -181,8 +181,12 @@ impl Search<'_> {
         }
         let rest = a.over_const(content.max(1))?.over_monomial(&monomial)?;
         let factor = Summand { monomial, coefficient: content.max(1) };
-        let factor = write_sum(&Dim::from_sorted(vec![factor])?, style).0.pop()?;
-        Some(self.times(whole(factor), part(&rest), Sum::default()))
+        // One term may be written as several: `b·⌊a/b⌋` is `a − Mod(a, b)`.
+        let factor = match write_sum(&Dim::from_sorted(vec![factor])?, style) {
+            Sum(mut parts) if parts.len() == 1 && parts.iter().all(|part| !part.negative) => whole(parts.pop()?),
+            several => (several.operand(Form::Product, self.dense), Form::Whole),
+        };
+        Some(self.times(factor, part(&rest), Sum::default()))
     }
 
     /// `factor · sum + rest`.

@@ -243,6 +243,19 @@ fn division_rounds_as_named() {
 }
 
 #[test]
+fn a_factor_that_is_written_as_a_sum_is_in_parentheses() {
+    let scope = Scope::new();
+    scope.assume_le(&Dim::constant(1), &scope.parse("c").unwrap());
+    // A term of it is `c*floor(1/c)`, which is `1 - Mod(1, c)`.
+    let dim = scope.parse("min(1, Mod(1, c)*min(2, a))").unwrap();
+    let back = scope.parse(&scope.format(&dim)).unwrap();
+    for (a, c) in [(0, 1), (1, 1), (5, 1), (1, 4), (5, 4)] {
+        let value = |dim: &Dim| dim.evaluate(&|symbol| Some(if &*scope.name(symbol) == "a" { a } else { c }));
+        assert_eq!(value(&back), value(&dim), "{}", scope.format(&dim));
+    }
+}
+
+#[test]
 fn the_shortest_equal_form_is_written() {
     let scope = Scope::new();
     let equal = |text: &str, expected: &str| check(&scope, text, expected);

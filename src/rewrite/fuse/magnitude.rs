@@ -49,15 +49,17 @@ struct Limits {
 }
 
 fn limits(dtype: DType) -> Option<Limits> {
-    let symmetric = |smallest: f64, largest: f64, ordinary: f64, cancels: f64| {
-        let far = ordinary.sqrt();
-        Limits { smallest, largest, least: ordinary.recip(), most: ordinary, factors: [far.recip(), far], cancels }
+    // Ordinary size is up to a power of two, factors up to its root.
+    let symmetric = |smallest: f64, largest: f64, ordinary: i16, cancels: f64| {
+        let far = ordinary / 2;
+        let factors = [exp2(-far), exp2(far)];
+        Limits { smallest, largest, least: exp2(-ordinary), most: exp2(ordinary), factors, cancels }
     };
     Some(match dtype {
-        DType::Float => symmetric(f32::MIN_POSITIVE.into(), f32::MAX.into(), exp2(32), exp2(12)),
+        DType::Float => symmetric(f32::MIN_POSITIVE.into(), f32::MAX.into(), 32, exp2(12)),
         // The largest bfloat16 is a little less than the largest float.
-        DType::Bfloat16 => symmetric(f32::MIN_POSITIVE.into(), f32::MAX.into(), exp2(32), exp2(4)),
-        DType::Double => symmetric(f64::MIN_POSITIVE, f64::MAX, exp2(256), exp2(26)),
+        DType::Bfloat16 => symmetric(f32::MIN_POSITIVE.into(), f32::MAX.into(), 32, exp2(4)),
+        DType::Double => symmetric(f64::MIN_POSITIVE, f64::MAX, 256, exp2(26)),
         DType::Float16 => {
             let factors = [exp2(-4), 1.0];
             Limits { smallest: exp2(-14), largest: 65504.0, least: 1.0, most: 16.0, factors, cancels: exp2(5) }
@@ -66,9 +68,9 @@ fn limits(dtype: DType) -> Option<Limits> {
     })
 }
 
-/// `2^exponent`, exactly.
-fn exp2(exponent: i32) -> f64 {
-    libm::ldexp(1.0, exponent)
+/// `2^exponent`, exactly, for exponents of normal numbers. Weights ask for it one by one, so it is put together from its bits.
+const fn exp2(exponent: i16) -> f64 {
+    f64::from_bits(((1023 + exponent) as u64) << 52)
 }
 
 /// Whether values computed in a type may be multiplied by a factor, and what follows them by its inverse.
