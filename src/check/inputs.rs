@@ -21,7 +21,7 @@ const MOST_ELEMENTS: usize = 1 << 24;
 const SIZES: [i64; 10] = [2, 3, 1, 0, 5, 7, 4, 8, 16, 13];
 /// Of symbols that are no leading axis, where ordinary ones do not run.
 const LARGER: [i64; 9] = [16, 32, 64, 24, 128, 224, 256, 512, 1024];
-/// How often ordinary sizes are tried, with other values; then the larger ones as they are and with others beside them, and sizes of any kind.
+/// The attempts at a case, in order: ordinary sizes, [`LARGER`] ones for all axes but leading ones, the same varied, sizes of any kind.
 const ORDINARY: usize = 6;
 const AS_THEY_ARE: usize = ORDINARY + LARGER.len();
 const VARIED: usize = AS_THEY_ARE + LARGER.len();

@@ -155,7 +155,7 @@ pub fn check(original: &Model, folded: &Model, options: &Options, trial: &Trial)
 /// Sizes with which the original ran.
 #[derive(Default)]
 struct Ran {
-    /// At which attempt at the case before, if ordinary sizes did not do.
+    /// The attempt at which the case before ran; 0 if that had ordinary sizes.
     attempt: usize,
     sizes: BTreeMap<String, i64>,
 }
@@ -178,6 +178,10 @@ fn drawn(
     let cases = attempts.map(|attempt| (attempt, draw.case(number, attempt)));
     let again = (!before.sizes.is_empty()).then(|| (first, draw.case_of(number, before.sizes.clone())));
     for (attempt, case) in cases.chain(again) {
+        // Where it runs and gives nothing, larger sizes are no better.
+        if came.is_ok() && !draw.is_ordinary(attempt) {
+            break;
+        }
         match both(&case) {
             Ok((None, Told::Nothing)) if case.sizes().values().all(|&size| size > 0) => came = Ok(None),
             Ok((difference, _)) => {

@@ -232,7 +232,7 @@ impl Search<'_> {
     }
 }
 
-/// What a text costs: its letters, its names, and its signs behind parentheses.
+/// What a text costs: its letters, its names, and its signs just behind an opening parenthesis.
 fn cost_of(text: &str) -> usize {
     let (mut cost, mut before) = (0usize, ' ');
     // Whether the word that the letter before belongs to, if it belongs to one, begins like a name.

@@ -32,7 +32,8 @@ pub enum ExternalData {
 ///
 /// Whatever these say, the data of a model that would exceed the 2 GiB of a protobuf message go to a file beside it. And where the model that
 /// was opened has external data, tensors that folding made go to a file as well, not into the output: those of at least
-/// [`threshold`](Self::threshold) bytes.
+/// [`threshold`](Self::threshold) bytes. Up to 16 MiB that folding made stay in the output all the same: constants that are added before
+/// normalizations, which optimizers want as nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SaveOptions {

@@ -93,7 +93,7 @@ pub(super) fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
     learn_until(model, walk, &|_| false)
 }
 
-/// The same, or until `enough` of the scope is known. Then nothing is forgotten.
+/// The same, but it stops once `enough` holds.
 fn learn_until(model: &Model, walk: &mut Walk, enough: &dyn Fn(&Scope) -> bool) -> Result<(), RunError> {
     const ROUNDS: usize = 3;
     let computed = dead::live_nodes(model);

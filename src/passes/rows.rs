@@ -1,5 +1,7 @@
 //! Bodies of which ONNX Runtime tells shapes when it loads a model: Loops that collect rows and may not run, branches that differ.
 
+use rustc_hash::FxHashSet;
+
 use super::dead::graphs_below;
 use crate::dim::Dim;
 use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
@@ -30,8 +32,8 @@ pub(super) fn never_runs(facts: &Facts, node: &Node) -> bool {
     is(0, 0) || is(1, 0)
 }
 
-/// The nodes that tell ONNX Runtime the shape of the rows that a Loop collects: if there is no row, the empty result has that shape, as far as it
-/// is told when the model is loaded. In the body it is everything that rows are computed from, for every node may let more be known than
+/// The nodes that tell ONNX Runtime the shape of the rows that a Loop collects: if there is no row, the empty result has that shape, as far
+/// as it is told when the model is loaded. In the body it is everything that rows are computed from, for every node may let more be known than
 /// another in its place. Outside it is what computes contents that are known: as constants they would tell sizes.
 ///
 /// Nothing for rows whose shape is told in any case: single numbers, and those whose rank and known dims the file declares.
@@ -40,11 +42,11 @@ pub(super) fn telling_rows(model: &Model, facts: &Facts, node: &Node) -> Vec<Nod
     // Beside the condition a body gives as many carried values as it takes beside the iteration's number and the condition.
     let carried = model.graph(body).inputs().len().saturating_sub(1);
     let rows = model.graph(body).outputs().iter().skip(carried).copied();
-    let inside = graphs_below(model, body);
+    let inside: FxHashSet<GraphId> = graphs_below(model, body).into_iter().collect();
     let mut open: Vec<ValueId> = rows.filter(|&row| !is_told(model, facts, row)).collect();
-    let mut found: Vec<NodeId> = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), FxHashSet::default());
     while let Some(value) = open.pop() {
-        let Some(id) = model.value(value).producer().filter(|id| !found.contains(id)) else { continue };
+        let Some(id) = model.value(value).producer().filter(|id| seen.insert(*id)) else { continue };
         let Some(node) = model.node(id) else { continue };
         if !inside.contains(&node.graph()) && facts.get(value).is_none_or(|fact| fact.data().is_none()) {
             continue;
@@ -59,8 +61,8 @@ pub(super) fn telling_rows(model: &Model, facts: &Facts, node: &Node) -> Vec<Nod
     found
 }
 
-/// Whether ONNX Runtime is told as much of the shape of a row whatever computes it: the rank is declared, and of the dims those that are proved
-/// to be numbers. It proves no more than this program does.
+/// Whether ONNX Runtime is told as much of the shape of a row whatever computes it: the rank is declared, and of the dims those that are
+/// proved to be numbers. It proves no more than this program does.
 fn is_told(model: &Model, facts: &Facts, row: ValueId) -> bool {
     let Some(proved) = facts.get(row).and_then(Fact::shape) else { return true };
     let declared = model.value(row).declared.as_ref().and_then(DeclaredType::shape);

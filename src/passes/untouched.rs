@@ -23,7 +23,8 @@ use crate::ops::{Event, EventKind, Opset};
 pub struct Untouched {
     /// Those that cannot work or are disputed.
     sources: FxHashSet<NodeId>,
-    /// Those of them that cannot work.
+    /// Those of them that ONNX Runtime must be told no more of: nodes that cannot work, Loops that never run, before operator set 11 Ifs of unlike
+    /// branches, and Resizes by an open number of sizes.
     broken: FxHashSet<NodeId>,
     /// These, the nodes that those which cannot work are computed from, and the nodes with known results that compute operands of disputed
     /// ones. A node once found stays here: `hold` forgets what is known of
@@ -42,7 +43,7 @@ impl Untouched {
         }
     }
 
-    /// The nodes that cannot work.
+    /// The nodes that cannot work, and others whose operands' shapes ONNX Runtime must not be told.
     pub fn broken(&self) -> Vec<NodeId> {
         let mut nodes: Vec<NodeId> = self.broken.iter().copied().collect();
         nodes.sort_unstable();
@@ -60,9 +61,9 @@ impl Untouched {
         !self.broken.is_empty() && nodes.any(|node| self.broken.contains(&node))
     }
 
-    /// Takes note of what tells ONNX Runtime shapes that it then gives or compares, so that it is told no more than it was: of the rows of Loops that may
-    /// not run, with all that is read by those that are known not to; before operator set 11, of branches that differ, which it refuses if
-    /// it sees that; and of what is resized by a number of sizes that is not known, which it takes for 0 and compares with the rank.
+    /// Notes the nodes whose operands tell ONNX Runtime shapes that it then gives or checks: rows of Loops that may not run, and all that Loops
+    /// read that never run; before operator set 11, branches that differ; and what a Resize reads whose number of sizes is open, which
+    /// ONNX Runtime takes for 0.
     fn note_shapes_told(&mut self, model: &Model, facts: &Facts) {
         for graph in live_graphs(model) {
             let differing = Opset::of(model, graph).version() < 11;

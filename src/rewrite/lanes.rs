@@ -1,9 +1,9 @@
 //! What is computed alike of several values and put side by side, computed once of what is side by side.
 //!
 //! Law: for `f` that computes element by element, `Concat(f(x₁, y₁), …, f(xₖ, yₖ)) = f(Concat(x₁, …, xₖ), Concat(y₁, …, yₖ))` along the last
-//! axis, where each value has one place there; what is the same for all, and has one place or none there, is broadcast. The same is true of
-//! values that only get such an axis before they are put side by side: they are lanes of a tensor with one axis more. So are values whose
-//! last axes are run together before: the axis of the lanes lies before those.
+//! axis, where each value has size 1 there; what is the same for all, and has size 1 or no axis there, is broadcast. The same holds for values
+//! that only get such an axis before the Concat: they are lanes of a tensor with one axis more. And for values that a Reshape flattens
+//! before it: the axis of the lanes comes before the axes that are flattened.
 //!
 //! This is how compilers find vectors in straight-line code. It begins where lanes meet, goes back through operators that are alike, and
 //! ends at values that are columns of one tensor, so that nothing need be put side by side: detectors compute the corners, centres and
@@ -24,10 +24,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     law: "Concat(f(x₁, y₁), …, f(xₖ, yₖ)) = f(Concat(x₁, …, xₖ), Concat(y₁, …, yₖ))",
     sentence: "What is computed alike of columns that are put side by side is computed once of all of them.",
     premises: &[
-        (
-            "one-place",
-            "each value has one place along the last axis, or gets that axis, or is run together to it, before they are put side by side",
-        ),
+        ("one-place", "the last axis of each value has size 1, or is added just before, or is flattened just before"),
         ("by-element", "what is computed is computed element by element, of floats: integers may be sizes"),
         ("alike", "the values are computed by the same operators, of the same operands or of others of one shape"),
         ("read-together", "nothing else reads what is computed of single columns, so that nothing is computed twice"),
@@ -44,11 +41,11 @@ const MOST_LANES: usize = 64;
 /// How many operators lie between where lanes meet and the columns they are computed of, at most.
 const MOST_DEPTH: usize = 32;
 
-/// How often what others read is left as it is.
+/// How often it is begun anew, without nodes that others read as well.
 const MOST_TRIALS: usize = 4;
 
-/// How many groups of lanes are looked at for one Concat.
-const MOST_GROUPS: usize = 128;
+/// How many groups of lanes are looked at for one Concat, those of which nothing comes and those that are looked at again among them.
+const MOST_GROUPS: usize = 256;
 
 fn concat_of_functions(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
@@ -176,6 +173,8 @@ struct Pack<'p, 'a> {
     kept: FxHashSet<NodeId>,
     /// How many nodes are made.
     made: usize,
+    /// How many groups of lanes were looked at.
+    asked: usize,
 }
 
 impl<'p, 'a> Pack<'p, 'a> {
@@ -184,7 +183,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         let met = operands.filter_map(|&lane| place.model.value(lane).producer()).collect();
         let (known, laid_out) = (FxHashMap::default(), FxHashMap::default());
         let (edit, kept) = (place.edit()?, kept.clone());
-        Some(Pack { place, edit, known, laid_out, met, computing: Vec::new(), kept, made: 0 })
+        Some(Pack { place, edit, known, laid_out, met, computing: Vec::new(), kept, made: 0, asked: 0 })
     }
 
     /// Puts the groups behind one another, in place of the Concat, if that takes fewer nodes.
@@ -308,7 +307,8 @@ impl<'p, 'a> Pack<'p, 'a> {
 
     /// Lanes that are computed by the same operator.
     fn computed(&mut self, lanes: &[ValueId], axis: Axis, depth: usize) -> Option<ValueId> {
-        let depth = depth.checked_sub(1).filter(|_| self.known.len() < MOST_GROUPS)?;
+        self.asked = self.asked.saturating_add(1);
+        let depth = depth.checked_sub(1).filter(|_| self.asked <= MOST_GROUPS)?;
         let &first = lanes.first()?;
         let is_kept =
             |&lane: &ValueId| self.place.model.value(lane).producer().is_some_and(|id| self.kept.contains(&id));
@@ -323,13 +323,19 @@ impl<'p, 'a> Pack<'p, 'a> {
         }
     }
 
-    /// Lanes that are given last axes of size 1.
+    /// Lanes that are given last axes of size 1. What they are of has all axes that lie behind those of the lanes, so that these are where they
+    /// are in each lane, one further on.
     fn before_ones(&mut self, lanes: &[ValueId], behind: usize, depth: usize) -> Option<ValueId> {
         let &first = lanes.first()?;
         let rank = self.place.shape(first)?.len();
         let count = rank.checked_sub(self.place.shape(self.place.layout(first)?.1.input(0)?)?.len())?;
         let own = lanes.iter().map(|&lane| without_ones(self.place, lane, count)).collect::<Option<Vec<_>>>()?;
-        let before = behind.checked_sub(count).filter(|_| count > 0)?;
+        let before =
+            behind.checked_sub(count).filter(|before| count > 0 && rank.checked_sub(count) >= Some(*before))?;
+        // What is the same in all lanes has no axis of theirs.
+        if own.iter().all(|value| own.first() == Some(value)) {
+            return None;
+        }
         let value = self.pack(&own, Axis::New(before), depth)?;
         self.met.extend(lanes.iter().filter_map(|&lane| self.place.model.value(lane).producer()));
         let all = self.edit.new_value(first, "lanes");

@@ -92,3 +92,28 @@ fn a_batch_that_no_memory_holds() {
     let bytes = document.to_bytes().expect("the model is written").len();
     assert!(bytes < 10_000, "{bytes}");
 }
+
+/// Lanes that could be looked at again for each of several operands, level by level, are looked at so many times for one Concat.
+#[test]
+fn lanes_with_many_ways_back() {
+    const LEVELS: usize = 14;
+    const OPERANDS: usize = 5;
+    let (mut inputs, mut nodes, mut values) =
+        (vec!["float[n,1] x0, float[n,1] x1".to_string()], String::new(), ["x0".to_string(), "x1".to_string()]);
+    for level in 0..LEVELS {
+        for (lane, value) in values.iter_mut().enumerate() {
+            let scales: Vec<String> = (0..OPERANDS).map(|at| format!("{lane}_{level}_{at}")).collect();
+            inputs.extend(scales.iter().map(|scale| format!("float s{scale}")));
+            nodes.extend(scales.iter().map(|scale| format!("a{scale} = Add ({value}, s{scale})\n")));
+            let sums: Vec<String> = scales.iter().map(|scale| format!("a{scale}")).collect();
+            *value = format!("c{lane}_{level}");
+            nodes.push_str(&format!("{value} = Max ({})\n", sums.join(", ")));
+        }
+    }
+    let told = explained(&format!(
+        "g ({}) => (y) {{ {nodes} y = Concat <axis = 1> ({}) }}",
+        inputs.join(", "),
+        values.join(", ")
+    ));
+    assert!(!told.contains("concat-of-functions"), "{told}");
+}

@@ -1,5 +1,5 @@
 //! What calls the operators: the table they are found in ([`registry`]), the walk that infers over a graph ([`walk`]), the interpreter
-//! that evaluates one ([`interpret`]), what an operator is given ([`context`]) what it answers with ([`outcome`]), and what ONNX
+//! that evaluates one ([`interpret`]), what an operator is given ([`context`]), what it answers with ([`outcome`]), and what ONNX
 //! Runtime loads of them ([`loads`]).
 
 pub(super) mod context;

@@ -235,7 +235,7 @@ impl Known {
                 masks.filter(|&(_, mask)| is_known_mask(place, mask)).find_map(|(value, _)| scaled(value))?
             }
             // The optimizer for CLIP knows scores that are multiplied. It takes scores that are not scaled just so, and its kernel scales by
-            // itself: a factor that is in weights would be there twice. It knows no products in rows, which others have.
+            // itself: a factor that is in weights would be there twice. It does not recognise products in rows; the other optimizers do.
             None => {
                 let is_divided = place.producer(scores, "Div").is_some();
                 scaled(scores).filter(|_| is_divided || stays_whole(place, scores, weighting))?
@@ -251,7 +251,7 @@ fn stays_whole(place: &Place<'_>, scores: ValueId, weighting: &Node) -> bool {
     !runs_in_rows || weighting.output(0).is_some_and(|heads| leads_to_quick(place, heads))
 }
 
-/// Whether the attention that this product of scores, or of weights and values, belongs to is such a one.
+/// Whether this product of scores, or of weights and values, is of an attention that has such a kernel ([`Known`]).
 pub(super) fn is_known(place: &Place<'_>, product: NodeId) -> bool {
     let find = || {
         let node = place.model.node(product)?;

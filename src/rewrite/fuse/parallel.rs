@@ -30,7 +30,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ),
         (
             "no-kernels",
-            "they are not two products of rows, one of which an activation follows that a runtime computes with it",
+            "they are not two products of rows that an operator of one operand, which works by element, follows differently: a runtime computes \
+                it with the product",
         ),
         ("no-attention", "they are not queries, keys and values with biases, parted into heads for an attention"),
     ],
@@ -68,7 +69,7 @@ fn parallel(place: &Place<'_>) -> Option<Edit> {
     let axis = channel_axis(place)?;
     let worthwhile = |group: &[&Product]| {
         let parts = Parts::of(place, group.iter().map(|product| product.result).collect(), axis)?;
-        (parts.step(place).is_some() && !have_kernels(place, x, group)).then_some(parts)
+        (parts.step(place).is_some() && !have_fused_kernels(place, x, group)).then_some(parts)
     };
     let own = products.iter().find(|product| product.node == place.id)?;
     let group: Vec<&Product> = products.iter().filter(|product| product.readers == own.readers).collect();
@@ -94,9 +95,9 @@ fn parallel(place: &Place<'_>) -> Option<Edit> {
     merged(place, x, &all, &parts)
 }
 
-/// Whether a runtime has a kernel for each of two products with the bias and what is done to each element: where products are ones of rows, and
-/// that differs between the two. The Split would take the place of one product, and come between the other and its activation.
-fn have_kernels(place: &Place<'_>, x: ValueId, group: &[&Product]) -> bool {
+/// Whether a runtime may compute each of two products of rows in one kernel with its bias and activation, so that a Split would come between: an
+/// operator of one operand follows one of them, and what follows the two differs.
+fn have_fused_kernels(place: &Place<'_>, x: ValueId, group: &[&Product]) -> bool {
     let &[a, b] = group else { return false };
     let in_rows = place.shape(x).is_some_and(|dims| dims.len() == 2 || place.runs_in_rows(dims));
     let behind = |product: &Product| {

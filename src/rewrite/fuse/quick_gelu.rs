@@ -27,6 +27,9 @@ pub(super) fn leads_to_quick(place: &Place<'_>, value: ValueId) -> bool {
             if is_quick(place, node) {
                 return true;
             }
+            if open.len() >= MOST_BEHIND {
+                break;
+            }
             open.extend(node.output(0).filter(|result| !open.contains(result)));
         }
     }

@@ -24,7 +24,7 @@ pub fn constant_addend(place: &Place<'_>) -> Option<ValueId> {
         _ => return None,
     };
     // What is looked up and summed is an embedding to that optimizer.
-    if place.shape(constant)?.len() < 2 || place.producer(x, "Gather").is_some() {
+    if place.producer(x, "Gather").is_some() {
         return None;
     }
     let ([batch, rows @ ..], own) = (place.shape(x)?, place.shape(constant)?) else { return None };
@@ -54,6 +54,9 @@ fn is_normalized_again(place: &Place<'_>, x: ValueId) -> bool {
             return true;
         }
         for node in place.model.users(value).into_iter().filter_map(|(id, _)| place.model.node(id)) {
+            if open.len() >= MOST_BEHIND {
+                break;
+            }
             open.extend(node.output(0).filter(|result| !open.contains(result)));
         }
     }

@@ -39,7 +39,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("one-reader", "nothing else reads the product"),
         (
             "pays",
-            "x is laid out or read by several products, or the sum is laid out, or followed by another product and what an element is by itself",
+            "x has rows already or is read by several products or Reshapes, or the sum is reshaped, or element-wise operators lead from it to another \
+                product",
         ),
     ],
     exact: false,
@@ -101,7 +102,7 @@ fn in_rows(place: &Place<'_>) -> Option<Edit> {
 fn pays(place: &Place<'_>, x: ValueId, sum: ValueId) -> bool {
     let readers = |value: ValueId| place.model.users(value).into_iter().filter_map(|(id, _)| place.model.node(id));
     let is_laid_out = |node: &Node| traits_of(place.model, node).moves == Some(Movement::Layout);
-    let is_shared = readers(x).filter(|node| node.is("MatMul") || is_laid_out(node)).count() > 1;
+    let is_shared = readers(x).filter(|node| node.is("MatMul") || is_laid_out(node)).take(2).count() > 1;
     place.layout(x).is_some() || is_shared || readers(sum).any(is_laid_out) || Between::of(place, sum).is_some()
 }
 

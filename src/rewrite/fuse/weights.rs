@@ -328,18 +328,20 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
     Some(Fusion { remove, like: id, operator, attributes, operands })
 }
 
-/// Whether results that are 0 of either sign stay so where these factors, which nothing is added to, go into the weights. What they multiply is
-/// a sum, and +0 where its operand is 0; with a bias other than 0 it is 0 only where rounding makes it so. What adds to the result, or does not
-/// look at the sign, tells no difference.
+/// Whether results that are 0 of either sign stay so where these factors, which nothing is added to, go into the weights. What they multiply
+/// is a sum, and +0 where its operand is 0; with a bias other than 0 it is 0 only where terms cancel, which is let pass. What adds to
+/// the result, or does not look at the sign, tells no difference.
 fn keeps_zero_signs(place: &Place<'_>, node: &Node, linear: &Linear, factors: &[f64]) -> bool {
     // A normalization without a bias ends with a product.
     if factors.iter().all(|&factor| factor > 0.0) || linear.is_vector && node.input(2).is_none() {
         return true;
     }
-    let is_blind = |&(id, _): &(NodeId, usize)| {
+    let is_blind = |&(id, slot): &(NodeId, usize)| {
         let reader = place.model.node(id);
         reader.is_some_and(|reader| {
-            reader.is("Add") || reader.is("Sub") || traits_of(place.model, reader).ignores_zero_sign
+            // −0 − 0 is −0, and 0 − ±0 is 0.
+            let adds = reader.is("Add") || reader.is("Sub") && slot == 1;
+            adds || traits_of(place.model, reader).ignores_zero_sign
         })
     };
     if place.only_output().is_some_and(|result| place.model.users(result).iter().all(is_blind)) {

@@ -16,7 +16,7 @@ use crate::tensor::DType;
 /// How many nodes may lie between ranges and what is computed of them.
 const MAX_NODES: usize = 48;
 
-/// From where on ranges of floats may count down: whole numbers below are floats.
+/// Ranges count down from less than this: whole numbers up to twice as much are exact in floats.
 const MAX_EXACT: i64 = 1 << 23;
 
 /// How far back a tensor is followed to the ranges it is computed of.
