@@ -238,7 +238,7 @@ impl<'a> Draw<'a> {
                 // Where integers are indices the model does not run with most of these.
                 near_whole: if is_near && attempt == 0 { &self.integers } else { &[] },
                 // Masks are 0 and 1. There is an odd number of larger sizes, so each is tried with both.
-                below: if attempt % 2 == 0 { 3 } else { 2 },
+                below: if attempt.is_multiple_of(2) { 3 } else { 2 },
             };
             if let Some(tensor) = tensor(input.dtype, &shape, count, &kinds, numbers) {
                 inputs.insert(input.name.clone(), Data::Tensor(tensor));
