@@ -125,7 +125,8 @@ pub fn check(original: &Model, folded: &Model, options: &Options, trial: &Trial)
             return checked;
         }
     };
-    let both = |case: &Case| compared(original, folded, options, case, begin + MOST_TIME);
+    let until = begin + MOST_TIME;
+    let both = |case: &Case| compared(original, folded, options, case, until);
     let mut ran = Ran::default();
     for number in 0..asked {
         if begin.elapsed() > MOST_TIME {
@@ -137,7 +138,7 @@ pub fn check(original: &Model, folded: &Model, options: &Options, trial: &Trial)
                 Err(format!("what is assumed does not allow the {}", case.told(original)))
             }
             Some(case) => both(case).map(|(difference, _)| difference),
-            None => drawn(&draw, number - trial.given.len(), &mut ran, &both),
+            None => drawn(&draw, number - trial.given.len(), &mut ran, until, &both),
         };
         match came {
             Ok(None) => checked.agreed += 1,
@@ -170,6 +171,7 @@ fn drawn(
     draw: &Draw<'_>,
     number: usize,
     before: &mut Ran,
+    until: Instant,
     both: &dyn Fn(&Case) -> Result<(Option<Difference>, Told), String>,
 ) -> Result<Option<Difference>, String> {
     let mut came = Err(String::new());
@@ -191,6 +193,10 @@ fn drawn(
             }
             Err(reason) if came.is_err() => came = Err(reason),
             Err(_) => {}
+        }
+        // Drawing takes time as well.
+        if Instant::now() > until {
+            break;
         }
     }
     came

@@ -328,9 +328,7 @@ impl Vectors {
         self.known.insert(numbers, made);
         Some(made)
     }
-}
 
-impl Vectors {
     /// A vector that holds a number more or less than a scalar that is there.
     fn sum(&mut self, place: &Place<'_>, edit: &mut Edit, like: ValueId, number: &Dim) -> Option<ValueId> {
         let offset = Dim::constant(number.offset());

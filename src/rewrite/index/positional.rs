@@ -2,8 +2,8 @@
 //!
 //! Law: a Range from a constant by a constant step holds `s + i·d` at place `i`, however long it is; one that counts from a size `p` holds what
 //! one that counts from 0 holds at place `p + i`; one that counts down from a size `p ≤ P` what one that counts down from `P` holds at
-//! place `P − p + i`. What is computed of such place by place
-//! depends at each place on the place alone. So the shorter of two tensors computed alike is the front of the longer.
+//! place `P − p + i`. What is computed of such place by place depends at each place on the place alone. So the shorter of two tensors
+//! computed alike is the front of the longer.
 
 use rustc_hash::FxHashMap;
 
