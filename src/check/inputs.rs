@@ -1,9 +1,10 @@
 //! Sizes and inputs that are made to tell two models apart.
 //!
-//! Sizes: ordinary ones, then 0, 1, primes and what the options allow at the ends. Where the original runs with none of them, as one that
-//! takes images or sound does not, those of images, sentences and sound; and where several sizes depend on each other, many that are drawn.
-//! Integers are small, so that they serve as indices, or near a number in the model, if it runs with those. Floats are ordinary, or near a
-//! number in the model; −0 is among them, and, where results must be equal bit for bit, NaN, infinities, subnormals and the largest numbers.
+//! Sizes: ordinary ones, then 0, 1, primes, the lengths of constants' axes, and what the options allow at the ends. Where the original runs
+//! with none of them, as one that takes images or sound does not, those of images, sentences and sound; and where several sizes depend on
+//! each other, many that are drawn. Integers are small, so that they serve as indices, or near a number in the model, if it runs with those.
+//! Floats are ordinary, or near a number in the model; −0 is among them, and, where results must be equal bit for bit, NaN, infinities,
+//! subnormals and the largest numbers.
 //! Every other case gives inputs that have a default, and branches and loops what decides them otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,8 @@ const DRAWS: usize = 40;
 const SMALL: usize = 16;
 const MOST_CONSTANTS: usize = 64;
 const LARGEST: f64 = 1e4;
+/// Lengths of axes above this are no sizes that are tried.
+const MOST_LENGTH: i64 = 1024;
 const EXTREMES: [f64; 9] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-40, -1e-45, 3e38, -3e38, 1e30];
 
 /// An input of the main graph.
@@ -55,6 +58,9 @@ pub struct Draw<'a> {
     /// Numbers in the original, near which its functions may turn: bounds, thresholds.
     constants: Vec<f64>,
     integers: Vec<i64>,
+    /// Sizes at which something may end: the lengths of constants' axes, as of a table of what is looked up by position, and the numbers in
+    /// what is assumed.
+    ends: BTreeSet<i64>,
     exact: bool,
 }
 
@@ -155,11 +161,12 @@ impl<'a> Draw<'a> {
             leading,
             constants: constants(original),
             integers: integers(original),
+            ends: lengths(original).chain(named_sizes(&options.assumptions)).collect(),
             exact: options.exact,
         };
         for name in names {
             let mut sizes: Vec<i64> = SIZES.to_vec();
-            sizes.extend(draw.named_sizes());
+            sizes.extend(&draw.ends);
             sizes.retain(|&size| draw.fits(&BTreeMap::from([(name.clone(), size)])));
             if sizes.is_empty() {
                 return Err(format!("no size was found for '{name}'"));
@@ -167,15 +174,6 @@ impl<'a> Draw<'a> {
             draw.symbols.insert(name, sizes);
         }
         Ok(draw)
-    }
-
-    /// The numbers in what is assumed, for they are bounds.
-    fn named_sizes(&self) -> Vec<i64> {
-        let texts = self.assumptions.iter().map(|assumption| match assumption {
-            Assumption::Dim(text) | Assumption::Relation(text) | Assumption::InputShape(text) => text,
-        });
-        let numbers = texts.flat_map(|text| text.split(|letter: char| !letter.is_ascii_digit()).map(str::to_string));
-        numbers.filter_map(|number| number.parse().ok()).collect()
     }
 
     /// Whether what is assumed allows the sizes of a case.
@@ -237,8 +235,13 @@ impl<'a> Draw<'a> {
                 near: if is_near { &self.constants } else { &[] },
                 // Where integers are indices the model does not run with most of these.
                 near_whole: if is_near && attempt == 0 { &self.integers } else { &[] },
-                // Masks are 0 and 1. There is an odd number of larger sizes, so each is tried with both.
-                below: if attempt.is_multiple_of(2) { 3 } else { 2 },
+                below: match attempt {
+                    // Indices behind the first rows, where the model runs with them.
+                    0 if number % 4 == 2 => 3 + number,
+                    // Masks are 0 and 1. There is an odd number of larger sizes, so each is tried with both.
+                    _ if attempt.is_multiple_of(2) => 3,
+                    _ => 2,
+                },
             };
             if let Some(tensor) = tensor(input.dtype, &shape, count, &kinds, numbers) {
                 inputs.insert(input.name.clone(), Data::Tensor(tensor));
@@ -255,7 +258,11 @@ impl<'a> Draw<'a> {
                 .map(move |(name, sizes)| (name.clone(), sizes.get(at % sizes.len()).copied().unwrap_or(1)))
         };
         let any = |numbers: &mut Numbers| -> BTreeMap<String, i64> {
-            let mut one = |sizes: &[i64]| sizes.get(numbers.below(sizes.len())).copied().unwrap_or(1);
+            let mut one = |sizes: &[i64]| {
+                let ends: Vec<i64> = sizes.iter().filter(|size| self.ends.contains(size)).copied().collect();
+                let sizes = if ends.is_empty() || numbers.below(2) == 0 { sizes } else { &ends };
+                sizes.get(numbers.below(sizes.len())).copied().unwrap_or(1)
+            };
             self.symbols.iter().map(|(name, sizes)| (name.clone(), one(sizes))).collect()
         };
         let is_even = attempt > 0 || number < 4;
@@ -368,6 +375,23 @@ fn integers(model: &Model) -> Vec<i64> {
     }
     found.retain(|number| number.unsigned_abs() <= LARGEST as u64);
     found.into_iter().take(MOST_CONSTANTS).collect()
+}
+
+/// The numbers in what is assumed, for they are bounds.
+fn named_sizes(assumptions: &[Assumption]) -> impl Iterator<Item = i64> {
+    let texts = assumptions.iter().map(|assumption| match assumption {
+        Assumption::Dim(text) | Assumption::Relation(text) | Assumption::InputShape(text) => text,
+    });
+    let numbers = texts.flat_map(|text| text.split(|letter: char| !letter.is_ascii_digit()));
+    numbers.filter_map(|number| number.parse().ok())
+}
+
+/// The lengths that axes of constants have, as far as they are ordinary sizes.
+fn lengths(model: &Model) -> impl Iterator<Item = i64> {
+    let constants = model.graphs().flat_map(|graph| model.graph(graph).initializers());
+    let lengths = constants.filter_map(|&value| model.value(value).tensor()).flat_map(|tensor| tensor.shape().to_vec());
+    let lengths = lengths.filter_map(|length| i64::try_from(length).ok());
+    lengths.filter(|length| (2..=MOST_LENGTH).contains(length)).take(MOST_CONSTANTS)
 }
 
 /// Which numbers an input is made of.
