@@ -33,8 +33,14 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::broadcast(7).neutral(is_zero_taken, false).counts(difference).ordered(2)),
     Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.mul(a, b)), evaluate::<Mul>)
         .with(Traits::broadcast(7).neutral(is_one, true).counts(product).ordered(2)),
-    Operator::new("Div", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.div(a, b)), evaluate::<Div>)
-        .with(Traits::broadcast(7).neutral(is_one, false).fails_unless(divides).needs(divisor_needs).ordered(1)),
+    Operator::new("Div", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.div(a, b)), evaluate::<Div>).with(
+        Traits::broadcast(7)
+            .neutral(is_one, false)
+            .fails_unless(divides)
+            .needs(divisor_needs)
+            .ordered(1)
+            .showing_zero_sign(1),
+    ),
     Operator::new("Mod", &[10, 13, 28], infer_mod, evaluate_mod)
         .with(Traits::broadcast(10).attributes(&["fmod"]).fails_unless(divides).needs(divisor_needs)),
     Operator::new("Pow", &[1, 7, 12, 13, 15], infer_pow, evaluate_pow).with(
@@ -42,7 +48,8 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .integers_since(12)
             .rounded()
             .by_scalar(Variation::Rounding, Variation::Values)
-            .neutral(is_exponent_one, false),
+            .neutral(is_exponent_one, false)
+            .showing_zero_sign(0),
     ),
     Operator::new(
         "Min",

@@ -29,7 +29,8 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("BitwiseNot", &[18], like_operand, evaluate_not).with(Traits::function().twice(Twice::Nothing)),
     Operator::new("BitShift", &[11, 28], infer_shift, evaluate_shift)
         .with(Traits::broadcast(11).attributes(&["direction"]).neutral(is_zero, false)),
-    Operator::new("BitCast", &[26], infer_bit_cast, evaluate_bit_cast).with(Traits::function().attributes(&["to"])),
+    Operator::new("BitCast", &[26], infer_bit_cast, evaluate_bit_cast)
+        .with(Traits::function().attributes(&["to"]).showing_zero_sign(0)),
 ];
 
 /// Whether a number of rank 0 is 0.

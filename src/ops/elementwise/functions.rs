@@ -65,7 +65,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Sqrt", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::sqrt, f64::sqrt))
         .with(Traits::function().rising()),
     Operator::new("Reciprocal", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::recip, f64::recip))
-        .with(Traits::approximate()),
+        .with(Traits::approximate().showing_zero_sign(0)),
     Operator::new("Exp", &[1, 6, 13], like_operand, |cx| common(cx, exponential::exp, libm::exp)).with(
         Traits::approximate().rising().ignoring_zero_sign().range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY))),
     ),

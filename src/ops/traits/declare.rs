@@ -145,6 +145,12 @@ impl Traits {
         self
     }
 
+    /// The sign of a zero in the operand of this slot makes another number.
+    pub const fn showing_zero_sign(mut self, slot: usize) -> Traits {
+        self.shows_zero_sign = Some(slot);
+        self
+    }
+
     /// A factor of the first operand is one of the result.
     pub const fn homogeneous(mut self) -> Traits {
         self.homogeneous = true;

@@ -262,6 +262,9 @@ pub struct Traits {
     pub neutral: Option<Neutral>,
     /// The sign of a zero in an operand makes no difference.
     pub ignores_zero_sign: bool,
+    /// The slot of the operand in which the sign of a zero decides between numbers that are not equal: a divisor, of which come infinities,
+    /// or what is taken bit by bit.
+    pub shows_zero_sign: Option<usize>,
     /// `f(c·x) = c·f(x)` for the first operand, up to rounding, whatever the sign of `c`.
     pub homogeneous: bool,
     /// Takes any number of operands; of one alone the result is that operand.
@@ -307,6 +310,7 @@ impl Traits {
         twice: None,
         neutral: None,
         ignores_zero_sign: false,
+        shows_zero_sign: None,
         homogeneous: false,
         variadic: false,
         of_shape: false,

@@ -31,6 +31,7 @@ const CHECKS: &[(&str, fn(&Traits) -> bool, Check)] = &[
     ("twice", |own| own.twice.is_some(), twice),
     ("neutral", |own| own.neutral.is_some(), neutral),
     ("ignores_zero_sign", |own| own.ignores_zero_sign, blind_to_zero_sign),
+    ("shows_zero_sign", |own| own.shows_zero_sign.is_some(), showing_zero_sign),
     ("homogeneous", |own| own.homogeneous, homogeneous),
     ("variadic", |own| own.variadic, variadic),
     ("of_shape", |own| own.of_shape, of_shape),
@@ -68,6 +69,17 @@ fn every_declared_trait_holds() {
             }
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// No operator makes other numbers of a negative zero that does not say so.
+#[test]
+fn whatever_shows_the_sign_of_a_zero_says_so() {
+    let is_pointwise = |own: &&Operator| own.domain.is_empty() && own.traits.pointwise.is_some();
+    let wrong: Vec<String> = operators()
+        .filter(is_pointwise)
+        .filter_map(|own| Some(format!("{}: {}", own.name, showing_zero_sign(own).err()?)))
+        .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -116,6 +128,8 @@ fn wrong_traits_are_found() {
         ("neutral", "Mul", |own| own.neutral(|_, one| one.to_f64s() == Some(vec![2.0]), true)),
         ("ignores_zero_sign", "Reciprocal", |own| own),
         ("ignores_zero_sign", "Tanh", |own| own),
+        ("shows_zero_sign", "Div", |own| own.showing_zero_sign(0)),
+        ("shows_zero_sign", "Sqrt", |own| own.showing_zero_sign(0)),
         ("homogeneous", "Abs", |own| own),
         ("homogeneous", "ReduceL1", |own| own),
         ("of_shape", "ReduceSum", |own| own),

@@ -8,6 +8,7 @@ use super::magnitude::may_scale;
 use super::ordinary::is_ordinary;
 use super::{Fusion, Operand, Place, Rule, has_arithmetic};
 use crate::ir::{Edit, Node, NodeId, ValueId};
+use crate::ops::traits::traits_of;
 use crate::rewrite::index;
 use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
 
@@ -81,21 +82,16 @@ fn zero_term(place: &Place<'_>) -> Option<Edit> {
     let result = place.only_output()?;
     if !place.same_shape(x, result)
         || !place.may_forward(x)
-        || place.model.users(result).iter().any(|user| divides(place, user))
+        || place.model.users(result).iter().any(|user| shows_zero_sign(place, user))
     {
         return None;
     }
     place.forward(x)
 }
 
-/// Whether a node divides by its operand of this slot.
-fn divides(place: &Place<'_>, &(id, slot): &(NodeId, usize)) -> bool {
-    let slot_of = |reader: &Node| match reader.op_type.as_str() {
-        "Div" => Some(1),
-        "Reciprocal" | "Pow" => Some(0),
-        _ => None,
-    };
-    place.model.node(id).and_then(slot_of) == Some(slot)
+/// Whether a node makes another number of a negative zero in its operand of this slot: it divides by it, for one.
+fn shows_zero_sign(place: &Place<'_>, &(id, slot): &(NodeId, usize)) -> bool {
+    place.model.node(id).is_some_and(|reader| traits_of(place.model, reader).shows_zero_sign == Some(slot))
 }
 
 fn floats(place: &Place<'_>) -> Option<Edit> {

@@ -1,5 +1,7 @@
 //! Traits about numbers: ranges, order, neutral elements, positions, what is the same everywhere.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 /// Numbers that functions are tried at, in order.
@@ -135,31 +137,51 @@ pub(super) fn neutral(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
+/// What the operator makes of zeros, and of negative ones, in an operand that has 1 beside them; the other operand, if it takes two, has 0,
+/// 1 and −1 there.
+fn of_both_zeros(operator: &Operator, dtype: DType, slot: usize) -> Option<(Tensor, Tensor)> {
+    let pair = operator.traits.pointwise.is_some_and(|own| own.operands == Operands::Broadcast);
+    let of = |zero: f64| {
+        let data = of_numbers(dtype, &[3], &[zero, 1.0, zero]);
+        let other = of_numbers(dtype, &[3], &[0.0, 1.0, -1.0]);
+        let list = match slot {
+            _ if !pair => vec![data],
+            0 => vec![data, other],
+            _ => vec![other, data],
+        };
+        Sample::new(operator, list).eval()
+    };
+    Some((of(0.0)?, of(-0.0)?))
+}
+
+const FLOATS: [DType; 3] = [DType::Float, DType::Double, DType::Float16];
+
 pub(super) fn blind_to_zero_sign(operator: &Operator) -> Result<usize, String> {
     let mut done = 0;
-    for dtype in [DType::Float, DType::Double, DType::Float16] {
-        let of = |zero: f64, slot: usize| {
-            let data = of_numbers(dtype, &[3], &[zero, 1.0, zero]);
-            let other = of_numbers(dtype, &[3], &[0.0, 1.0, -1.0]);
-            let pair = operator.traits.pointwise.is_some_and(|own| own.operands == Operands::Broadcast);
-            let list = if !pair {
-                vec![data]
-            } else if slot == 0 {
-                vec![data, other]
-            } else {
-                vec![other, data]
-            };
-            Sample::new(operator, list).eval()
-        };
-        for slot in 0..2 {
-            let (Some(plus), Some(minus)) = (of(0.0, slot), of(-0.0, slot)) else { continue };
-            if !equal(&plus, &minus, Variation::None) {
-                return Err(format!("{dtype}: {minus:?} of the negative zero"));
-            }
-            done += 1;
+    for (dtype, slot) in FLOATS.into_iter().flat_map(|dtype| [(dtype, 0), (dtype, 1)]) {
+        let Some((plus, minus)) = of_both_zeros(operator, dtype, slot) else { continue };
+        if !equal(&plus, &minus, Variation::None) {
+            return Err(format!("{dtype}: {minus:?} of the negative zero"));
         }
+        done += 1;
     }
     Ok(done)
+}
+
+/// The sign of a zero makes other numbers, of some type, in the operand of the slot that is declared, and in no other.
+pub(super) fn showing_zero_sign(operator: &Operator) -> Result<usize, String> {
+    let (mut done, mut shown) = (0, BTreeSet::new());
+    for (dtype, slot) in FLOATS.into_iter().flat_map(|dtype| [(dtype, 0), (dtype, 1)]) {
+        let Some((plus, minus)) = of_both_zeros(operator, dtype, slot) else { continue };
+        let (Some(x), Some(y)) = (plus.to_f64s(), minus.to_f64s()) else { continue };
+        let is_pair = operator.traits.pointwise.is_some_and(|own| own.operands == Operands::Broadcast);
+        if x.iter().zip(&y).any(|(x, y)| x != y && !(x.is_nan() && y.is_nan())) {
+            shown.insert(if is_pair { slot } else { 0 });
+        }
+        done += 1;
+    }
+    let declared: BTreeSet<usize> = operator.traits.shows_zero_sign.into_iter().collect();
+    if done > 0 && shown != declared { Err(format!("shown by {shown:?}, declared {declared:?}")) } else { Ok(done) }
 }
 
 pub(super) fn homogeneous(operator: &Operator) -> Result<usize, String> {
