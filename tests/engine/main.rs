@@ -29,6 +29,7 @@ mod rules;
 mod seeded;
 mod slicing_oracle;
 mod soundness;
+mod soundness_ranks;
 mod soundness_rebuild;
 mod soundness_traits;
 mod spelling;

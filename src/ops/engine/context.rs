@@ -1,6 +1,6 @@
 //! What an operator sees of the place it is used in.
 
-use std::ops::Deref;
+use std::ops::{Deref, RangeInclusive};
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Data, DeclaredType, Fact, GraphId, Model, NamedAttribute, Node, NodeId, SparseTensor};
@@ -211,6 +211,18 @@ impl<'a> InferCx<'a> {
     /// The rank of operand `i`, if known.
     pub fn rank(&self, i: usize) -> Option<usize> {
         self.input(i).and_then(Fact::rank)
+    }
+
+    /// Refuses operand `i`, of this name, if it is known to have another rank than these: runtimes refuse a model that tells them so.
+    pub fn has_rank(&self, i: usize, name: &str, ranks: RangeInclusive<usize>) -> Result<(), Refusal> {
+        match self.rank(i) {
+            Some(rank) if !ranks.contains(&rank) => {
+                let (least, most) = ranks.into_inner();
+                let wanted = if least == most { most.to_string() } else { format!("{least} to {most}") };
+                Err(Refusal::invalid(format!("'{name}' has {rank} axes and should have {wanted}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The whole value of operand `i`, if it is decided.

@@ -1,0 +1,44 @@
+//! Operands of a rank that a node refuses: a runtime that does not see the rank loads the model and may never run the node, so the rank is
+//! not written. The axes that are put in or taken out are inputs, so that only their number is known.
+
+use onnx_slice_fold::Options;
+
+use crate::support::folded_unrun;
+
+/// Nodes that read a tensor `v` of two axes where a scalar or a vector should be.
+const REFUSING: [&str; 5] = [
+    "y = Expand (d, v)",
+    "y = OneHot (places, v, pair)",
+    "w = Cast <to = 1> (v)  y = Dropout (d, w)",
+    "w = Cast <to = 9> (v)  y = Dropout (d, half, w)",
+    "w = Cast <to = 9> (v)
+     y = Loop (\"\", w, d) <body: graph = b (int64 i, bool c, float[2,3] a) => (bool again, float[2,3] e) { again = Identity (c)  e = Neg (a) }>",
+];
+
+/// How many axes the folded model states of a value, if any; `v` is computed so, and read by these nodes.
+fn axes_stated(computed: &str, nodes: &str, name: &str) -> Option<usize> {
+    let source = format!(
+        "<ir_version: 8, opset_import: [\"\" : 17]>
+        g (float[2,3] d, int64[2] k, int64[1] one, int64[1] axes, int64[2] places) => (y) <float half = {{0.5}}, float[2] pair = {{0,1}}> {{
+            {computed}  {nodes}
+        }}"
+    );
+    let (model, _) = folded_unrun(&source, &Options::new());
+    let results = model.graph(model.main()).nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs());
+    let mut named = results.flatten().map(|&value| model.value(value)).filter(|value| value.name == name);
+    Some(named.next()?.declared.as_ref()?.shape()?.len())
+}
+
+#[test]
+fn a_rank_that_a_node_refuses_is_not_told() {
+    for nodes in REFUSING {
+        for name in ["v", "w"] {
+            assert_eq!(axes_stated("v = Unsqueeze (k, axes)", nodes, name), None, "{nodes}");
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_a_node_takes_is_told() {
+    assert_eq!(axes_stated("v = Unsqueeze (k, axes)", "y = Neg (v)", "v"), Some(2));
+}
