@@ -1,4 +1,5 @@
-"""Reshapes and transposes, at every small shape: src/rewrite/merge.rs, regroup.rs, sizes.rs, axes.rs, split.rs and slices/reshape.rs.
+"""Reshapes and transposes, at every small shape: src/rewrite/merge.rs, regroup.rs, sizes.rs, axes.rs, split.rs,
+slices/reshape.rs and slices/places.rs.
 
 The functions of the program that plan a layout are here again, on dims that are monomials in three sizes: `a` and `b` of at least 0,
 and `p` of at least 1. What they plan is then done by numpy at sizes of 0 to 3, and compared. Two dims are taken to be equal only if
@@ -462,6 +463,47 @@ def kept(mutant):
 
 
 kept.mutants = ("axes of the result",)
+
+
+def joined_places(made, perm, axis, mutant=None):
+    """`places` of slices/places.rs: the dims of the Reshape, the permutation and the axis of the Split."""
+    own = perm[axis]
+    behind = own - 1 if mutant == "the axis before" else own + 1
+    if not 0 <= behind < len(made):
+        return None
+    dims = [made[own] * dim if at == behind else dim for at, dim in enumerate(made) if at != own]
+    turned = [at - 1 if at > own else at for at in perm if at != own]
+    joined = min(own, behind)
+    return dims, turned, own if mutant == "not turned" and own < len(turned) else turned.index(joined)
+
+
+@exhaustive(
+    "places-are-parts",
+    "place i of an axis of n is part i of n along that axis and the one behind it as one, wherever a Transpose puts it",
+    at="src/rewrite/slices/places.rs: places",
+    bound="ranks 2 to 4, every permutation, sizes 0 to 3",
+)
+def placed(mutant):
+    for rank in (2, 3, 4):
+        for made in itertools.product((0, 1, 2, 3) if rank < 4 else (1, 2, 3), repeat=rank):
+            tensor = numbered(made)
+            for perm in itertools.permutations(range(rank)):
+                for axis in range(rank):
+                    found = joined_places(made, perm, axis, mutant)
+                    if found is None or made[perm[axis]] == 0:
+                        continue
+                    dims, turned, along = found
+                    whole = tensor.reshape(dims).transpose(turned)
+                    case = f"{list(made)} by {perm}, axis {axis}"
+                    if whole.shape[along] % made[perm[axis]]:
+                        yield case, False
+                        continue
+                    parts = numpy.split(whole, made[perm[axis]], axis=along)
+                    places = numpy.moveaxis(tensor.transpose(perm), axis, 0)
+                    yield case, all(same(a, b) for a, b in zip(places, parts))
+
+
+placed.mutants = ("the axis before", "not turned")
 
 
 @exhaustive(

@@ -110,6 +110,13 @@ impl<'e> Build<'e> {
         self.opset.has_split_and_pads().then_some(node)
     }
 
+    /// Takes an axis apart into as many parts of one size as the node has results: any size, 0 included, which operator sets that count
+    /// the parts refuse in ONNX Runtime.
+    pub fn split_evenly(&self, data: ValueId, axis: usize) -> Option<NewNode> {
+        let node = NewNode::new("Split", [Some(data)]).with("axis", Axis::from(axis).0);
+        (self.opset.has_split_and_pads() && !self.opset.split_by_count()).then_some(node)
+    }
+
     /// A Slice of these ranges, one for each axis, where they are numbers; `None` is all of an axis.
     pub fn slice_of_ranges(&mut self, data: ValueId, ranges: &[Option<Range>]) -> Option<NewNode> {
         let (mut starts, mut ends, mut along, mut steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

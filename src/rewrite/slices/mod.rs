@@ -14,6 +14,7 @@ pub(super) mod elementwise;
 pub(super) mod expand;
 pub(super) mod gather;
 pub(super) mod pad;
+pub(super) mod places;
 pub(super) mod reshape;
 pub(super) mod select;
 pub(super) mod split;

@@ -1,0 +1,113 @@
+//! Elements along an axis that a Reshape makes for them: queries, keys and values of one product.
+//!
+//! Law: where axis `s` of `Reshape(x)` has `n` places and the axis behind it `m`, place `i` of `s` is part `i` of the Split of both axes
+//! as one into `n` parts of `m`. A Transpose between moves the joined axis to where the axis behind was moved.
+
+use super::MOST_READERS;
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, Node, NodeId};
+use crate::rewrite::{Build, Place, Rule};
+
+pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
+    name: "places-to-parts",
+    law: "Gather(Reshape(x, (…, n, m, …)), i) = part i of Split(Reshape(x, (…, n·m, …))), and behind a Transpose",
+    sentence: "Places of an axis that a Reshape makes are parts of a longer axis.",
+    premises: &[
+        ("all-places", "each place of the axis is looked up by one number, and nothing else reads the value"),
+        ("axis-behind", "the layout has another axis right behind this one, before a Transpose moves them"),
+        ("one-reader", "nothing else reads the layout"),
+        ("sizes-said", "a constant can tell the shape"),
+        (
+            "known-parts",
+            "the size of the axis behind is a number of at least 1, or the operator set has a Split into equal parts of any size",
+        ),
+    ],
+    exact: true,
+    operators: &["Gather"],
+    apply: places,
+}];
+
+/// Runtimes make a Split and a Squeeze for each place of such lookups, and then move the Transpose behind each of them.
+fn places(place: &Place<'_>) -> Option<Edit> {
+    let data = place.input(0)?;
+    let dims = place.shape(data)?;
+    let axis = place.this()?.axis(dims.len())?;
+    let lookups = all_places(place, axis)?;
+    let mut edit = place.edit()?;
+    edit.remove.extend(lookups.iter().map(|&(id, _)| id));
+
+    let mut held = data;
+    let mut perm: Vec<usize> = (0..dims.len()).collect();
+    let transpose = place.producer(data, "Transpose");
+    if let Some((id, node)) = transpose {
+        held = node.input(0)?;
+        perm = place.read(node).permutation(dims.len())?;
+        edit.remove.push(id);
+    }
+    let (layout, node) = place.layout(held)?;
+    if transpose.is_some() && !place.has_one_reader(held) {
+        return None;
+    }
+    edit.remove.push(layout);
+
+    // Both axes as one.
+    let (source, made, own) = (node.input(0)?, place.shape(held)?, *perm.get(axis)?);
+    let behind = own.checked_add(1)?;
+    let (count, part) = (made.get(own)?, made.get(behind)?);
+    let joined = |(at, dim): (usize, &Dim)| {
+        let dim = if at == behind { place.scope().product([count, dim]) } else { dim.clone() };
+        (at != own).then_some(dim)
+    };
+    let joined: Vec<Dim> = made.iter().enumerate().filter_map(joined).collect();
+    let turned: Vec<usize> =
+        perm.iter().filter(|&&at| at != own).map(|&at| if at > own { at.saturating_sub(1) } else { at }).collect();
+    let along = turned.iter().position(|&at| at == own)?;
+
+    let mut build = place.build(&mut edit, data);
+    let reshape = build.reshape_to(place.scope(), source, place.shape(source)?, &joined)?;
+    let whole = edit.new_value(held, "joined");
+    let mut whole_turned = whole;
+    edit = edit.inserting(reshape.output(whole));
+    if transpose.is_some() {
+        whole_turned = edit.new_value(data, "joined");
+        edit = edit.inserting(Build::transpose(whole, turned).output(whole_turned));
+    }
+    let split = match part.as_const() {
+        Some(part) if part >= 1 => {
+            let sizes = vec![part; lookups.len()];
+            place.build(&mut edit, data).split(whole_turned, along, sizes)?
+        }
+        None => place.build(&mut edit, data).split_evenly(whole_turned, along)?,
+        Some(_) => return None,
+    };
+    let results = lookups.iter().filter_map(|&(id, _)| place.model.node(id)?.output(0));
+    Some(edit.inserting(results.fold(split, NewNode::output)))
+}
+
+/// The readers of the data, in the order of the places along an axis that they look up: the first of them is the node looked at.
+fn all_places(place: &Place<'_>, axis: usize) -> Option<Vec<(NodeId, i64)>> {
+    let data = place.input(0)?;
+    let size = place.shape(data)?.get(axis)?.as_const()?;
+    let readers = place.model.users(data);
+    let count = i64::try_from(readers.len()).ok()?;
+    if count != size || count < 2 || readers.len() > MOST_READERS || place.model.is_named(data) {
+        return None;
+    }
+    let lookup = |&(id, slot): &(NodeId, usize)| {
+        let node = place.model.node(id).filter(|node| node.is("Gather") && Some(node.graph()) == place.graph())?;
+        let along = place.read(node).axis(place.shape(data)?.len())?;
+        Some((id, index(place, node, size)?)).filter(|_| slot == 0 && along == axis)
+    };
+    let mut lookups = readers.iter().map(lookup).collect::<Option<Vec<_>>>()?;
+    lookups.sort_unstable_by_key(|&(_, index)| index);
+    let each_once = lookups.iter().zip(0i64..).all(|(&(_, index), at)| index == at);
+    let is_first = lookups.iter().map(|&(id, _)| id).min() == Some(place.id);
+    (each_once && is_first).then_some(lookups)
+}
+
+/// The place that a Gather takes of an axis of this size, if it is one, and the axis goes.
+fn index(place: &Place<'_>, gather: &Node, size: i64) -> Option<i64> {
+    let index = place.constant(gather.input(1)?).filter(|index| index.shape().is_empty())?.to_i64s()?;
+    let index = *index.first()?;
+    Some(if index < 0 { index.checked_add(size)? } else { index })
+}
