@@ -91,6 +91,10 @@ impl Scope {
         if let (Some(a), Some(b)) = (a.as_const(), b.as_const()) {
             return Answer::of(a <= b, || true);
         }
+        self.whether_at_most(a, b, || self.finds_at_most(a, b))
+    }
+
+    fn finds_at_most(&self, a: &Dim, b: &Dim) -> Answer {
         let Some(slack) = self.try_sub(b, a) else { return Answer::Unknown };
         // Most questions that need a search are about what is neither.
         let signs = self.signs_of(&slack, |signs| signs.negative && (signs.zero || signs.positive));
@@ -125,10 +129,10 @@ impl Scope {
         if a == b {
             return Answer::Yes;
         }
-        told(match self.try_sub(a, b) {
-            Some(difference) => self.is_zero(&difference),
-            None => Answer::Unknown,
-        })
+        let find = || self.try_sub(a, b).map_or(Answer::Unknown, |difference| self.is_zero(&difference));
+        // The difference of two numbers is there sooner than what was said of it.
+        let are_numbers = a.as_const().is_some() && b.as_const().is_some();
+        told(if are_numbers { find() } else { self.whether_equal(a, b, find) })
     }
 
     /// Whether `a` divides `b`: whether `b = k·a` for some integer `k`. Everything divides 0, and 0 nothing else.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::ask::Answer;
 use super::attempts::Attempts;
 use super::bounds::Interval;
 use super::doubts::Doubts;
@@ -26,11 +27,14 @@ const MAX_RELATIONS: usize = 1024;
 pub struct Scope {
     table: RefCell<Table>,
     /// What was found under the present assumptions: intervals of atoms, lower bounds, which expressions are proved to be
-    /// non-negative, what is the largest of several, and which assignments each relation holds for.
+    /// non-negative, what is the largest of several, how two dims compare, and which assignments each relation holds for.
     intervals: Memo<Atom, Interval>,
     lows: Memo<Dim, Option<i128>>,
     proofs: Memo<Dim, bool>,
     maxima: Memo<Vec<Dim>, Option<Dim>>,
+    /// The answers to whether the first dim equals the second, and whether it is at most that.
+    equal: Memo<(Dim, Dim), Answer>,
+    at_most: Memo<(Dim, Dim), Answer>,
     pub(super) attempts: RefCell<Attempts>,
     /// Floors and maxima made before, so that equal ones are one and are compared by looking at where they are.
     atoms: Memo<Atom, Atom>,
@@ -305,6 +309,7 @@ impl Scope {
     fn learn(&self, symbol: Symbol) {
         let first = self.learned.get().map_or(symbol.0, |first| first.min(symbol.0));
         self.learned.set(Some(first));
+        self.forget_answers();
     }
 
     /// Whether more has become known, since this was asked last, of any of the first `symbols` symbols there are.
@@ -356,6 +361,7 @@ impl Scope {
     pub fn supposing<R>(&self, not_negative: &[Dim], find: impl FnOnce() -> R) -> R {
         // What was concluded before holds again afterwards; what is concluded meanwhile does not.
         let before = (self.lows.take(), self.proofs.take(), self.maxima.take(), self.attempts.take());
+        let answers = (self.equal.take(), self.at_most.take());
         let (kept, outer, parts) = {
             let mut table = self.table.borrow_mut();
             let (kept, symbols) = (table.relations.len(), table.symbols.len());
@@ -375,6 +381,8 @@ impl Scope {
         self.lows.restore(before.0);
         self.proofs.restore(before.1);
         self.maxima.restore(before.2);
+        self.equal.restore(answers.0);
+        self.at_most.restore(answers.1);
         self.attempts.replace(before.3);
         found
     }
@@ -515,6 +523,12 @@ impl Scope {
         self.lows.forget();
         self.proofs.known.borrow_mut().retain(|_, proved| *proved);
         self.maxima.forget();
+        self.forget_answers();
+    }
+
+    fn forget_answers(&self) {
+        self.equal.forget();
+        self.at_most.forget();
     }
 
     /// How many symbols there are.

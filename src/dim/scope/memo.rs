@@ -9,9 +9,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::Scope;
+use crate::dim::ask::Answer;
 use crate::dim::bounds::Interval;
 use crate::dim::expr::Dim;
 use crate::dim::monomial::Atom;
+use crate::dim::work::is_over;
 
 /// Entries in each memo before it starts afresh.
 const MAX_MEMO: usize = 1 << 12;
@@ -97,6 +99,32 @@ impl Scope {
     pub(in crate::dim) fn remember_maximum(&self, members: &Vec<Dim>, maximum: Option<Dim>) {
         let size = members.iter().fold(0u32, |sum, member| sum.saturating_add(member.size()));
         self.maxima.remember(members, size, maximum);
+    }
+
+    /// The answer to whether `a = b`, or what `find` finds it to be.
+    pub(in crate::dim) fn whether_equal(&self, a: &Dim, b: &Dim, find: impl FnOnce() -> Answer) -> Answer {
+        self.answered(&self.equal, a, b, find)
+    }
+
+    /// The answer to whether `a ≤ b`, or what `find` finds it to be.
+    pub(in crate::dim) fn whether_at_most(&self, a: &Dim, b: &Dim, find: impl FnOnce() -> Answer) -> Answer {
+        self.answered(&self.at_most, a, b, find)
+    }
+
+    fn answered(&self, answers: &Memo<(Dim, Dim), Answer>, a: &Dim, b: &Dim, find: impl FnOnce() -> Answer) -> Answer {
+        // What is not proved is counted as often as it is asked.
+        if self.doubts.borrow().is_some() {
+            return find();
+        }
+        let question = (a.clone(), b.clone());
+        if let Some(known) = answers.recall(&question) {
+            return known;
+        }
+        let answer = find();
+        if !is_over() {
+            answers.remember(&question, a.size().saturating_add(b.size()), answer);
+        }
+        answer
     }
 
     /// The atom that is equal to this one and was there first.
