@@ -20,12 +20,9 @@ pub struct Agenda {
     /// By stage and node, whether every rule of the stage has declined there since something it read has changed.
     settled: [Vec<bool>; STAGES],
     /// Who read each part, as the place of the first of its readers in `readers`.
-    nodes: Vec<u32>,
-    values: Vec<u32>,
-    facts: Vec<u32>,
-    graphs: Vec<u32>,
+    first: Firsts,
     /// For each reader, the stage, the node, and the place of the next reader of the same part.
-    readers: Vec<Reader>,
+    readers: Readers,
     /// How many symbols there were when rules were last asked.
     symbols: usize,
     /// What has changed in the model since [`Agenda::take_changed`].
@@ -36,9 +33,73 @@ pub struct Agenda {
 
 #[derive(Clone, Copy)]
 struct Reader {
-    node: u32,
-    stage: u8,
+    /// The node, and above it the stage.
+    who: u32,
     next: u32,
+}
+
+/// How many bits of a reader are the stage.
+const STAGE_BITS: u32 = 3;
+const NODE_BITS: u32 = u32::BITS - STAGE_BITS;
+const _: () = assert!(STAGES <= 1 << STAGE_BITS);
+
+/// All readers, in pieces of one length: there are dozens for each node, too many to move whenever there is room for no more.
+#[derive(Default)]
+struct Readers {
+    pieces: Vec<Vec<Reader>>,
+}
+
+/// How many readers a piece has.
+const PIECE: usize = 1 << 12;
+
+impl Readers {
+    fn len(&self) -> usize {
+        self.pieces.last().map_or(0, |last| (self.pieces.len() - 1) * PIECE + last.len())
+    }
+
+    fn get(&self, place: u32) -> Option<Reader> {
+        let place = place as usize;
+        self.pieces.get(place / PIECE)?.get(place % PIECE).copied()
+    }
+
+    fn push(&mut self, reader: Reader) {
+        match self.pieces.last_mut().filter(|last| last.len() < PIECE) {
+            Some(last) => last.push(reader),
+            None => {
+                let mut piece = Vec::with_capacity(PIECE);
+                piece.push(reader);
+                self.pieces.push(piece);
+            }
+        }
+    }
+}
+
+/// A number for each part, by kind.
+#[derive(Default)]
+struct Firsts {
+    nodes: Vec<u32>,
+    values: Vec<u32>,
+    facts: Vec<u32>,
+    graphs: Vec<u32>,
+}
+
+impl Firsts {
+    /// That of a part, if it is one that can be told apart.
+    fn of(&mut self, part: Part) -> Option<&mut u32> {
+        Some(match part {
+            Part::Node(node) => slot(&mut self.nodes, node.index(), NOBODY),
+            Part::Value(value) => slot(&mut self.values, value.index(), NOBODY),
+            Part::Fact(value) => slot(&mut self.facts, value.index(), NOBODY),
+            Part::Graph(graph) => slot(&mut self.graphs, graph.index(), NOBODY),
+            Part::Everything => return None,
+        })
+    }
+
+    fn clear(&mut self) {
+        for first in [&mut self.nodes, &mut self.values, &mut self.facts, &mut self.graphs] {
+            first.fill(NOBODY);
+        }
+    }
 }
 
 /// No reader.
@@ -123,44 +184,32 @@ impl Agenda {
     /// Notes who read a part. Returns whether the part is one that can be told apart.
     fn add_reader(&mut self, part: Part, stage: usize, node: NodeId) -> bool {
         let (Ok(reader), Ok(stage), Ok(place)) =
-            (u32::try_from(node.index()), u8::try_from(stage), u32::try_from(self.readers.len()))
+            (u32::try_from(node.index()), u32::try_from(stage), u32::try_from(self.readers.len()))
         else {
             return false;
         };
-        if place == NOBODY {
+        if place == NOBODY || reader >> NODE_BITS != 0 {
             return false;
         }
-        let Some(first) = self.first_reader(part) else { return false };
-        let next = *first;
+        let who = stage << NODE_BITS | reader;
+        let Some(first) = self.first.of(part) else { return false };
         // One part is read many times while the rules look at one node, and mostly not by others in between.
-        if self.readers.get(next as usize).is_some_and(|known| known.node == reader && known.stage == stage) {
+        if self.readers.get(*first).is_some_and(|known| known.who == who) {
             return true;
         }
-        if let Some(first) = self.first_reader(part) {
-            *first = place;
-        }
-        self.readers.push(Reader { node: reader, stage, next });
+        let next = std::mem::replace(first, place);
+        self.readers.push(Reader { who, next });
         true
-    }
-
-    /// The place where the first reader of a part is noted.
-    fn first_reader(&mut self, part: Part) -> Option<&mut u32> {
-        Some(match part {
-            Part::Node(node) => slot(&mut self.nodes, node.index(), NOBODY),
-            Part::Value(value) => slot(&mut self.values, value.index(), NOBODY),
-            Part::Fact(value) => slot(&mut self.facts, value.index(), NOBODY),
-            Part::Graph(graph) => slot(&mut self.graphs, graph.index(), NOBODY),
-            Part::Everything => return None,
-        })
     }
 
     /// Unsettles every node whose rules read a part that has changed.
     fn unsettle(&mut self, part: Part) {
-        let Some(first) = self.first_reader(part) else { return self.unsettle_all() };
+        let Some(first) = self.first.of(part) else { return self.unsettle_all() };
         let mut next = std::mem::replace(first, NOBODY);
-        while let Some(&reader) = self.readers.get(next as usize) {
-            let settled = self.settled.get_mut(usize::from(reader.stage));
-            if let Some(settled) = settled.and_then(|settled| settled.get_mut(reader.node as usize)) {
+        while let Some(reader) = self.readers.get(next) {
+            let (stage, node) = (reader.who >> NODE_BITS, reader.who & (u32::MAX >> STAGE_BITS));
+            let settled = self.settled.get_mut(stage as usize);
+            if let Some(settled) = settled.and_then(|settled| settled.get_mut(node as usize)) {
                 *settled = false;
             }
             next = reader.next;
@@ -169,10 +218,8 @@ impl Agenda {
 
     fn unsettle_all(&mut self) {
         self.settled.iter_mut().for_each(|settled| settled.fill(false));
-        for first in [&mut self.nodes, &mut self.values, &mut self.facts, &mut self.graphs] {
-            first.fill(NOBODY);
-        }
-        self.readers.clear();
+        self.first.clear();
+        self.readers.pieces.clear();
     }
 }
 
