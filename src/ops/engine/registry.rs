@@ -156,6 +156,12 @@ pub(super) fn place_of(operator: &Operator) -> Option<usize> {
     Table::get().find(operator.domain, operator.name)
 }
 
+/// The same of the operator of a node, which is marked with the place unless it goes by another name.
+pub(super) fn place_at(operator: &Operator, node: &Node) -> Option<usize> {
+    let is_it = |place: &usize| Table::get().operators.get(*place).is_some_and(|known| std::ptr::eq(*known, operator));
+    node.mark().map(usize::from).filter(is_it).or_else(|| place_of(operator))
+}
+
 /// The operators by name. Rules ask for them at every node, so a name is not hashed as a whole: its length and three of its letters
 /// leave one operator in most cases, and two comparisons the right one.
 struct Table {

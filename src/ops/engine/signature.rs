@@ -6,7 +6,9 @@
 
 use std::sync::OnceLock;
 
-use super::registry::{Operator, operators, place_of};
+#[cfg(test)]
+use super::registry::place_of;
+use super::registry::{Operator, operators, place_at};
 use super::signatures::{SIGNATURES, Signature};
 use crate::ir::{Node, ValueId};
 
@@ -34,11 +36,17 @@ impl Versions {
     }
 
     /// Those of an operator; `None` if the standard has no such operator.
+    #[cfg(test)]
     fn of_operator(operator: &Operator) -> Option<&'static Versions> {
+        Versions::at(place_of(operator)?, operator)
+    }
+
+    /// Those of an operator that stands at this place.
+    fn at(place: usize, operator: &Operator) -> Option<&'static Versions> {
         // Models have few of the operators there are, so only the signatures of those are taken apart.
         static BY_PLACE: OnceLock<Vec<OnceLock<Option<Box<Versions>>>>> = OnceLock::new();
         let known = BY_PLACE.get_or_init(|| operators().map(|_| OnceLock::new()).collect());
-        known.get(place_of(operator)?)?.get_or_init(|| Versions::listed(operator).map(Box::new)).as_deref()
+        known.get(place)?.get_or_init(|| Versions::listed(operator).map(Box::new)).as_deref()
     }
 
     fn listed(operator: &Operator) -> Option<Versions> {
@@ -75,7 +83,7 @@ fn number(text: &str) -> i64 {
 /// What a node has that this version of its operator does not have, in words; `None` if there is no such thing. An attribute that no version
 /// has does not count: nothing reads it, and it is kept.
 pub(super) fn surplus(operator: &Operator, version: i64, node: &Node) -> Option<String> {
-    let versions = Versions::of_operator(operator)?;
+    let versions = Versions::at(place_at(operator, node)?, operator)?;
     let present = |values: &[Option<ValueId>]| values.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     let of_another = |name: &str| versions.has_elsewhere(name, version);
     let what = if let Some(held) = node.attributes.iter().find(|held| of_another(&held.name)) {

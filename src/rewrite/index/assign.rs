@@ -23,10 +23,12 @@ struct Written {
 }
 
 pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
-    if let Some(edit) = whole(place) {
+    let node = place.node()?;
+    let columns = block(place, node)?;
+    if let Some(edit) = whole(place, node, &columns) {
         return Some(edit);
     }
-    let last = written(place, place.node()?)?;
+    let last = part_written(place, node, &columns)?;
     let axis = last.axis;
     let mut axis_pieces = Pieces { end: place.shape(place.output(0)?)?.get(axis)?.as_const()?, found: Vec::new() };
     axis_pieces.add(last.start, last.end, last.updates)?;
@@ -126,10 +128,8 @@ fn is_spelled_out(place: &Place<'_>, into: ValueId) -> bool {
 }
 
 /// An assignment to every place, in order, is what is written.
-fn whole(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
+fn whole(place: &Place<'_>, node: &Node, columns: &[Counting]) -> Option<Edit> {
     let (into, updates) = (node.input(0)?, node.input(2)?);
-    let columns = block(place, node)?;
     let is_whole = |(axis, (column, dim)): (usize, (&Counting, &Dim))| covers(place, column, axis, dim);
     let all = columns.iter().zip(place.shape(into)?).enumerate().all(is_whole);
     (all && place.same_shape(into, updates)).then(|| place.forward(updates))?
@@ -217,9 +217,13 @@ fn block(place: &Place<'_>, node: &Node) -> Option<Vec<Counting>> {
 }
 
 fn written(place: &Place<'_>, node: &Node) -> Option<Written> {
+    part_written(place, node, &block(place, node)?)
+}
+
+/// The assignment of a ScatterND to these places, if it leaves some of one axis as it is.
+fn part_written(place: &Place<'_>, node: &Node, columns: &[Counting]) -> Option<Written> {
     let (into, updates) = (node.input(0)?, node.input(2)?);
     let shape = place.shape(into)?;
-    let columns = block(place, node)?;
     let mut part = None;
     for (axis, (column, dim)) in columns.iter().zip(shape).enumerate() {
         let size = column.shape.get(axis)?;
