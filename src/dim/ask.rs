@@ -225,15 +225,24 @@ impl Scope {
 
     /// That `slack` is at least 0, with what it takes away on the other side: `a + b <= c`.
     pub fn inequality(&self, slack: &Dim) -> String {
+        self.inequality_of(slack, &|side| self.format(side))
+    }
+
+    /// The same with sides as they are: their shortest form is not looked for.
+    pub fn plain_inequality(&self, slack: &Dim) -> String {
+        self.inequality_of(slack, &|side| self.format_plainly(side))
+    }
+
+    fn inequality_of(&self, slack: &Dim, format: &dyn Fn(&Dim) -> String) -> String {
         let (above, below): (Vec<Summand>, Vec<Summand>) =
             slack.terms().iter().cloned().partition(|term| term.coefficient > 0);
         let sum = |terms: Vec<Summand>, sign: i64| Dim::from_terms(terms)?.scaled(sign);
         match (sum(above, 1), sum(below, -1)) {
             (Some(above), Some(below)) if below.as_const().is_some() => {
-                format!("{} >= {}", self.format(&above), self.format(&below))
+                format!("{} >= {}", format(&above), format(&below))
             }
-            (Some(above), Some(below)) => format!("{} <= {}", self.format(&below), self.format(&above)),
-            _ => format!("{} >= 0", self.format(slack)),
+            (Some(above), Some(below)) => format!("{} <= {}", format(&below), format(&above)),
+            _ => format!("{} >= 0", format(slack)),
         }
     }
 }

@@ -60,6 +60,11 @@ impl Scope {
         }
     }
 
+    /// The expression as text as it is, which may be longer than need be.
+    pub(super) fn format_plainly(&self, a: &Dim) -> String {
+        self.format_tried(a, false, MAX_TRIED)
+    }
+
     fn format_as(&self, a: &Dim, dense: bool) -> String {
         self.format_tried(a, dense, 0)
     }

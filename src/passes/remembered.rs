@@ -51,10 +51,11 @@ pub(super) fn to_remember(model: &Model, facts: &Facts, scope: &Scope, options: 
     symbols.sort_unstable();
     symbols.dedup();
     symbols.retain(|&symbol| !scope.is_fresh(symbol));
-    // What is too long to be kept is not asked about.
+    // What is too long to be kept is not asked about. The shortest text takes a search, and most of what is known is told.
+    let is_short = |text: &String| text.len() <= LONGEST;
+    let is_said_shortly = |slack: &Dim| is_short(&scope.plain_inequality(slack)) || is_short(&scope.inequality(slack));
     let known = scope.known_of(&symbols).into_iter().filter(|slack| slack.term_count() <= MOST_TERMS);
-    let texts = known.map(|slack| (scope.inequality(&slack), slack)).filter(|(text, _)| text.len() <= LONGEST);
-    let (texts, slacks): (Vec<String>, Vec<Dim>) = texts.unzip();
+    let slacks: Vec<Dim> = known.filter(is_said_shortly).collect();
     if slacks.is_empty() {
         return Ok(String::new());
     }
@@ -70,7 +71,8 @@ pub(super) fn to_remember(model: &Model, facts: &Facts, scope: &Scope, options: 
         Ok(slacks.iter().map(|slack| is_told(slack, anew.scope())).collect())
     };
     let told = within(MOST_WORK, told).transpose()?.unwrap_or_else(|| vec![false; slacks.len()]);
-    let kept = texts.into_iter().zip(told).filter(|(_, is_told)| !is_told).map(|(text, _)| text);
+    let untold = slacks.iter().zip(told).filter(|(_, is_told)| !is_told);
+    let kept = untold.map(|(slack, _)| scope.inequality(slack)).filter(is_short);
     Ok(kept.take(MOST).collect::<Vec<_>>().join("; "))
 }
 
