@@ -21,6 +21,11 @@ const MAX_DEPTH: usize = 48;
 /// How many rows may be expanded in one search.
 const MAX_EXPANDED: usize = 200_000;
 
+/// How many rows may be expanded for one demand: so many for each of its effort, and some beside. What works is found with fewer; where
+/// nothing works, all ways there are would be tried.
+const MAX_BY_EFFORT: usize = 4;
+const MAX_BESIDE: usize = 400;
+
 /// What distinguishes one search from another.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SearchLimits {
@@ -56,6 +61,8 @@ pub(super) struct Search<'a> {
     /// How many more rows may be expanded before only the first candidate that works is tried.
     effort: usize,
     expanded: usize,
+    /// How many may be expanded before what is looked for is given up.
+    last: usize,
     /// The rows that are being looked for, each needed by another of them, but for one.
     open: Vec<RowId>,
 }
@@ -79,6 +86,7 @@ impl<'a> Search<'a> {
             limit,
             effort: 0,
             expanded: 0,
+            last: MAX_BESIDE,
             open: Vec::new(),
         }
     }
@@ -96,7 +104,7 @@ impl<'a> Search<'a> {
             if self.options.kept_only && !demand.is_kept {
                 continue;
             }
-            self.effort = self.options.effort;
+            self.begin();
             let rows: SmallVec<[RowId; 8]> = demand.rows.iter().map(|row| self.survey.number(row)).collect();
             let operand = match rows.as_slice() {
                 [] => self.same_as(demand.value, demand.position),
@@ -107,10 +115,16 @@ impl<'a> Search<'a> {
         Some(Plan { steps: self.draft.into_steps(), answers })
     }
 
+    /// Gives what is looked for next its effort.
+    fn begin(&mut self) {
+        self.effort = self.options.effort;
+        self.last = (self.expanded + MAX_BY_EFFORT * self.effort + MAX_BESIDE).min(MAX_EXPANDED);
+    }
+
     /// Gets the vectors of numbers side by side. A plan need not have them.
     fn take_joint(&mut self, order: Joint) {
         for (row, before) in &self.demands.joint {
-            self.effort = self.options.effort;
+            self.begin();
             let mut terms = row.terms.clone();
             if order == Joint::Backward {
                 terms.reverse();
@@ -164,7 +178,7 @@ impl<'a> Search<'a> {
             self.draft.remember(key, constant);
             return Some(constant);
         }
-        if self.open.len() >= MAX_DEPTH || self.open.contains(&row) || self.expanded >= MAX_EXPANDED || is_over() {
+        if self.open.len() >= MAX_DEPTH || self.open.contains(&row) || self.expanded >= self.last || is_over() {
             return None;
         }
         self.expanded += 1;
