@@ -153,6 +153,20 @@ def _(s, d, first, second):
     s.claim(*[size >= 0 for size in sizes], sum(sizes) == d, sizes[0] + 1 + sizes[2] == second)
 
 
+@law(
+    "repeats-are-lookups",
+    "place j of n places that each stand g times in a row is place ⌊j/g⌋ of them; of g rows of n places it is j mod n",
+    at="src/rewrite/index/repeated.rs: lookup",
+)
+def _(s, p, i, t, n, g):
+    s.give(0 <= p, 0 <= i, 0 <= t)
+    s.need(place_is_inside=i < n, repeat_is_inside=t < g)
+    # Element [p, i, t] of [p, n, g], and element [p, t, i] of [p, g, n], laid out as [p, n·g].
+    in_a_row, again = i * g + t, t * n + i
+    s.claim((p * n + i) * g + t == p * (n * g) + in_a_row, s.floor(in_a_row, g) == i)
+    s.claim((p * g + t) * n + i == p * (g * n) + again, again - n * s.floor(again, n) == i)
+
+
 @law("position-digits", "index i of a tensor [m, n] is (⌊i/n⌋, i mod n)", at="src/rewrite/index/positions.rs: written")
 def _(s, i, m, n):
     s.give(0 <= i, i < m * n, m >= 1, n >= 1)

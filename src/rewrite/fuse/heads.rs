@@ -224,6 +224,9 @@ fn groups(place: &Place<'_>) -> Option<Edit> {
 
 /// Reads `[batch, heads · times, length, size]` in which each head stands several times in a row: the heads, and how often.
 fn repeated(place: &Place<'_>, value: ValueId) -> Option<(ValueId, i64)> {
+    if let Some((_, gather)) = place.producer(value, "Gather") {
+        return looked_up(place, gather);
+    }
     let (_, reshape) = place.producer(value, "Reshape")?;
     let wide = reshape.input(0)?;
     let (_, expand) = place.producer(wide, "Expand")?;
@@ -239,4 +242,16 @@ fn repeated(place: &Place<'_>, value: ValueId) -> Option<(ValueId, i64)> {
         && has_shape(data, &[batch, heads, length, size])?
         && has_shape(value, &[batch, &place.scope().mul(heads, times), length, size])?;
     fits.then_some((data, count))
+}
+
+/// The same where the heads are looked up.
+fn looked_up(place: &Place<'_>, gather: &Node) -> Option<(ValueId, i64)> {
+    let data = gather.input(0)?;
+    let dims = place.shape(data).filter(|dims| dims.len() == 4)?;
+    let heads = dims.get(1)?.as_const()?;
+    let indices = place.constant(gather.input(1)?).filter(|indices| indices.shape().len() == 1)?.to_i64s()?;
+    let times = i64::try_from(indices.len()).ok()?.checked_div(heads).filter(|&times| times > 1)?;
+    let in_a_row = indices.iter().zip(0i64..).all(|(&index, at)| at.checked_div(times) == Some(index));
+    let all = times.checked_mul(heads).and_then(|all| usize::try_from(all).ok()) == Some(indices.len());
+    (in_a_row && all && place.read(gather).axis(dims.len()) == Some(1)).then_some((data, times))
 }

@@ -20,6 +20,7 @@ mod outer;
 mod periodic;
 mod positional;
 mod positions;
+mod repeated;
 mod reverse;
 mod rows;
 mod saturated;
@@ -359,8 +360,32 @@ pub(super) const LATE_RULES: &[Rule] = &[
     },
 ];
 
-/// A Concat of columns is what lookups and assignments are recognised by.
-pub(super) const LAST_RULES: &[Rule] = &[Rule {
+/// A Concat of columns is what lookups and assignments are recognised by, and a spread axis what attentions that share heads are.
+pub(super) const LAST_RULES: &[Rule] = &[REPEATS, CHOICE];
+
+const REPEATS: Rule = Rule {
+    name: "repeats-to-lookup",
+    law: "Reshape(Expand([p, n, 1, q] → [p, n, g, q])) = Gather(x, [⌊j/g⌋]), Reshape(Expand([p, 1, n, q] → [p, g, n, q])) = \
+        Gather(x, [j mod n]) for x of [p, n, q], j < n·g",
+    sentence: "Places that are spread along an axis of their own and laid out in a row are looked up.",
+    premises: &[
+        ("one-axis", "one axis is spread, and how often is a number"),
+        ("beside", "it joins an axis right before or right behind it, and no other axis changes"),
+        ("known-places", "the size of that axis is a number, of at least 2"),
+        ("few-places", "the result has at most 256 places there"),
+        ("one-reader", "nothing else reads what is spread"),
+        ("of-floats", "it is floats: integers may be indices, which are looked at as what they count"),
+        (
+            "not-between-turns",
+            "no Transpose reads the result if the operand is computed by element of what another gives: ONNX Runtime would move that",
+        ),
+    ],
+    exact: true,
+    operators: &["Reshape"],
+    apply: repeated::lookup,
+};
+
+const CHOICE: Rule = Rule {
     name: "columns-by-choice",
     law: "Concat(x₀, x₁) = Where(m, y₀, y₁) for columns xᵢ spread from yᵢ, m true at the place of x₀",
     sentence: "Columns that are spread and put side by side are chosen, and the choice spreads.",
@@ -374,7 +399,7 @@ pub(super) const LAST_RULES: &[Rule] = &[Rule {
     exact: false,
     operators: &["Concat"],
     apply: columns::choose,
-}];
+};
 
 /// What is computed of positions is looked at as a whole, when nothing makes it smaller any more.
 pub(super) const FRONT_RULES: &[Rule] = &[

@@ -1,0 +1,99 @@
+//! Places of an axis that stand several times one behind the other, without the axis along which they are spread.
+//!
+//! Law: of a tensor `[p, n, q]` that is spread to `[p, n, g, q]` and laid out as `[p, n·g, q]`, place `j` of the long axis is place
+//! `⌊j/g⌋`; if it is spread to `[p, g, n, q]`, it is place `j mod n`. So decoders repeat the heads of keys and values that several
+//! heads of queries share.
+
+use super::spread::spread_from;
+use crate::dim::Dim;
+use crate::ir::{Edit, ValueId};
+use crate::ops::traits::Movement;
+use crate::rewrite::Place;
+use crate::tensor::Tensor;
+
+/// How many places the result may have along the axis.
+const MOST_PLACES: i64 = 256;
+
+/// How many values are looked at for a Transpose that runtimes would move.
+const REACH: usize = 16;
+
+pub(super) fn lookup(place: &Place<'_>) -> Option<Edit> {
+    let (wide, output) = (place.input(0)?, place.output(0)?);
+    let (id, spread) = place.producer_with(wide, |traits| traits.moves == Some(Movement::Spread))?;
+    let narrow = spread_from(place, spread)?;
+    if !place.has_one_reader(wide) || !place.dtype(output)?.is_float() {
+        return None;
+    }
+    let (before, times) = repeated(place, narrow, wide)?;
+    let laid_out = place.layout(narrow).and_then(|(_, layout)| layout.input(0));
+    let (data, axis, indices) =
+        laid_out.into_iter().chain([narrow]).find_map(|data| places(place, data, &before, times))?;
+    if is_turned_again(place) && is_turned(place, data) {
+        return None;
+    }
+    let mut edit = place.edit()?.removing(id);
+    let gather = place.build(&mut edit, output).gather_at(data, Tensor::vector(indices), axis);
+    place.instead(edit, gather)
+}
+
+/// How many elements lie before the one axis that is spread, and how often that repeats each.
+fn repeated(place: &Place<'_>, narrow: ValueId, wide: ValueId) -> Option<(Dim, i64)> {
+    let (from, to) = (place.shape(narrow)?, place.shape(wide)?);
+    let added = to.len().checked_sub(from.len())?;
+    let mut found = None;
+    for (at, dim) in to.iter().enumerate() {
+        let own = at.checked_sub(added).and_then(|at| from.get(at));
+        if dim.is_const(1) || own.is_some_and(|own| place.scope().eq(own, dim).is_yes()) {
+            continue;
+        }
+        if found.is_some() || own.is_some_and(|own| !own.is_const(1)) {
+            return None;
+        }
+        found = Some((at, dim.as_const().filter(|&times| times > 1)?));
+    }
+    let (at, times) = found?;
+    Some((place.scope().product(to.get(..at)?), times))
+}
+
+/// The axis of the data that is longer in the result, and which of its places each place there is.
+fn places(place: &Place<'_>, data: ValueId, before: &Dim, times: i64) -> Option<(ValueId, usize, Vec<i32>)> {
+    let (from, to) = (place.shape(data)?, place.shape(place.output(0)?)?);
+    let scope = place.scope();
+    let longer = |(_, (own, dim)): &(usize, (&Dim, &Dim))| !scope.eq(own, dim).is_yes();
+    let mut axes = from.iter().zip(to).enumerate().filter(longer);
+    let (axis, (own, dim)) = axes.next().filter(|_| from.len() == to.len())?;
+    let (count, total) = (own.as_const().filter(|&count| count > 1)?, dim.as_const()?);
+    if axes.next().is_some() || total > MOST_PLACES || count.checked_mul(times) != Some(total) {
+        return None;
+    }
+    let (front, rest) = from.split_at_checked(axis)?;
+    let front = scope.product(front);
+    let each_in_a_row = scope.eq(&scope.product([&front, rest.first()?]), before).is_yes();
+    if !each_in_a_row && !scope.eq(&front, before).is_yes() {
+        return None;
+    }
+    let at = |place: i64| if each_in_a_row { place.checked_div(times) } else { place.checked_rem(count) };
+    let indices = (0..total).map(|place| i32::try_from(at(place)?).ok()).collect::<Option<_>>()?;
+    Some((data, axis, indices))
+}
+
+/// Whether a Transpose reads the result.
+fn is_turned_again(place: &Place<'_>) -> bool {
+    let readers = place.output(0).map(|output| place.model.users(output)).unwrap_or_default();
+    readers.iter().any(|&(id, _)| place.model.node(id).is_some_and(|node| node.is("Transpose")))
+}
+
+/// Whether a value is computed by element of one that a Transpose gives. ONNX Runtime moves that through all of it, and through a
+/// lookup towards another Transpose, at the price of one for each other operand; a spread axis stops it.
+fn is_turned(place: &Place<'_>, value: ValueId) -> bool {
+    let mut values = vec![value];
+    for at in 0..REACH {
+        let Some(&value) = values.get(at) else { return false };
+        if place.producer(value, "Transpose").is_some() {
+            return true;
+        }
+        let computed = place.producer_with(value, |traits| traits.pointwise.is_some());
+        values.extend(computed.into_iter().flat_map(|(_, node)| node.inputs().iter().flatten().copied()));
+    }
+    false
+}
