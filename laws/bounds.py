@@ -200,3 +200,20 @@ def _(s, d, k):
     s.give(d >= 0, Or(d == cut, d == 1, cut == 1))
     s.need(what_is_cut_at_is_not_1=k >= 2)
     s.claim(d <= k)
+
+
+@law(
+    "positions-looked-up",
+    "the last of positions offset + step·i that are looked up among n entries is less than n, and the first is at least −n",
+    at="src/ops/movement/moves.rs: looked_up",
+    forms=dict(sign=[1, -1]),
+)
+def _(s, n, offset, step, d, others, rows, sign):
+    reach = step * (d - 1)
+    low, high = (offset, offset + reach) if sign > 0 else (offset + reach, offset)
+    is_inside = [And(-n <= index, index < n) for index in (offset, offset + reach)]
+    s.give(n >= 0, d >= 0, others >= 0, rows >= 0)
+    # Both ends are positions, whichever is the higher. A run that gives a result has found each inside, where the data has entries along its other axes.
+    s.give(Implies(And(d >= 1, others >= 1, rows >= 1), And(*is_inside)))
+    s.need(positions_are_there=And(d >= 1, others >= 1), entries_are_there=rows >= 1)
+    s.claim(n - high >= 1, n + low >= 0)

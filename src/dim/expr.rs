@@ -152,6 +152,12 @@ impl Dim {
         found
     }
 
+    /// Whether this is a sum of multiples of symbols, and a number.
+    pub fn is_sum(&self) -> bool {
+        let is_symbol = |term: &Summand| matches!(term.monomial.as_atom(), Some(Atom::Symbol(_)));
+        self.terms().iter().all(|term| term.monomial.is_one() || is_symbol(term))
+    }
+
     /// How many terms the expression has, those inside floor divisions and maxima included.
     pub fn term_count(&self) -> usize {
         self.size() as usize

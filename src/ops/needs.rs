@@ -6,7 +6,8 @@
 //! out are used. Each operator states its own as its trait [`needs`](super::traits::Traits::needs):
 //!
 //! * a Reshape cannot tell what −1 stands for when its other sizes multiply to 0, be the −1 a computed one;
-//! * a Gather with a fixed index needs that many entries;
+//! * a Gather with a fixed index needs that many entries, and one with positions that are counted out as many as the last of them
+//!   says: the front of a mask that is looked up is no longer than the mask;
 //! * a Resize wants positive scales, and `0 / 0` is none: what is a multiple of a size, divided by the size, needs a size that is not 0;
 //! * no integer is divided by 0;
 //! * of two dims that are broadcast one is 1, or both are equal: beside a fixed dim of 2 or more no dim is 0, nor larger, and beside
@@ -17,7 +18,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::Walk;
-use super::traits::NodeFacts;
+use super::traits::{Counting, NodeFacts};
 use crate::dim::{Dim, Operation, Scope, Symbol};
 use crate::ir::{Model, NodeId};
 
@@ -38,12 +39,16 @@ impl Walk {
         for (id, node) in computed.iter().filter_map(|&id| Some((id, model.node(id)?))) {
             let Some(view) = NodeFacts::of(model, &self.facts, id, opset) else { continue };
             let traits = view.traits();
-            for (dim, least) in traits.needs.map(|needs| needs(&view)).unwrap_or_default() {
-                learned |= at_least(&self.scope, &dim, least);
+            if let Some(needs) = traits.needs {
+                let positions = |value| Counting::of(model, &self.facts, opset, value);
+                for (dim, least) in needs(&NodeFacts { positions: &positions, ..view }) {
+                    learned |= at_least(&self.scope, &dim, least, &mut relations);
+                }
             }
             if traits.is_broadcasting(opset) {
                 for (dim, least, most) in broadcast_limits(&view) {
-                    learned |= at_least(&self.scope, &dim, least) | at_most(&self.scope, &dim, most, &mut relations);
+                    learned |= at_least(&self.scope, &dim, least, &mut relations)
+                        | at_most(&self.scope, &dim, most, &mut relations);
                 }
             }
             let results = node.outputs().iter().flatten().filter_map(|&value| self.facts.get(value)?.shape());
@@ -101,8 +106,8 @@ fn cut_at(scope: &Scope, dim: &Dim, whole: &Dim) -> Option<i64> {
 }
 
 /// Notes that a size is at least `least`, if that is news: a symbol is more than what would make the size smaller, whatever
-/// the others are.
-fn at_least(scope: &Scope, dim: &Dim, least: i64) -> bool {
+/// the others are. Where that does not say it all, a sum of sizes is noted as it is (`past + seq` is at most the length of the mask).
+fn at_least(scope: &Scope, dim: &Dim, least: i64, relations: &mut usize) -> bool {
     const STEPS: usize = 64;
     let least = Dim::constant(least);
     if scope.ge(dim, &least).is_yes() {
@@ -121,6 +126,11 @@ fn at_least(scope: &Scope, dim: &Dim, least: i64) -> bool {
             scope.restrict(symbol, Some(next), None);
             learned = true;
         }
+    }
+    if *relations > 0 && dim.as_const().is_none() && dim.is_sum() && !scope.ge(dim, &least).is_yes() {
+        *relations -= 1;
+        scope.assume_le(&least, dim);
+        learned = true;
     }
     learned
 }

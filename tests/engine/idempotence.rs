@@ -99,6 +99,24 @@ fn what_is_remembered_of_sizes_licenses_no_rewrite() {
         let written = shape("n >= 1", declared);
         assert!(written.contains("max(0, n - 1)"), "{declared}: {written}");
     }
+    // Nor of a sum of sizes beside another.
+    let sum = |sizes: &str, declared: &str| {
+        let front = format!(
+            "g (float[a] x, float[b] y, float[c] z) => ({declared} w) <int64[1] zero = {{0}}> {{
+                sx = Shape (x) sy = Shape (y) e = Add (sx, sy) s = Slice (z, zero, e)  w = Neg (s) }}"
+        );
+        text::print(&folded(sizes, &front)).contains("(float[\"a + b\"] w)")
+    };
+    assert!(sum("a + b <= c", "float[\"a + b\"]"));
+    for (sizes, declared) in [
+        ("a + b <= c + 1", "float[\"a + b\"]"),
+        ("a + b <= d", "float[\"a + b\"]"),
+        ("a + b <= c; c <= 3; a >= 4", "float[\"a + b\"]"),
+        ("a + b <= c", ""),
+        ("a + b <= c", "float[k]"),
+    ] {
+        assert!(!sum(sizes, declared), "{sizes} {declared}");
+    }
     // If it were a premise, the size would be 1.
     let front =
         "g (float[n] x) => (y) <int64[1] zero = {0}, int64[1] one = {1}> { s = Slice (x, zero, one)  y = Shape (s) }";
@@ -115,10 +133,27 @@ fn shapes_stay_as_they_are_written() {
     let source = "<ir_version: 8, opset_import: [\"\" : 17]>
         g (float[n,4] x) => (y, z) <int64[1] first = {0}, int64[1] one = {1}, int64[1] end = {9223372036854775807}> {
             y = Gather (x, first)  s = Slice (x, one, end)  z = Neg (s) }";
+    assert_stays(source);
+    // That a row of the mask is as long as what is kept and what is new is needed by a Gather that is a Slice afterwards.
+    let source = "<ir_version: 8, opset_import: [\"\" : 13]>
+        g (float[2,p] mask, float[2,seq] x, float[2,past] z) => (y, f)
+        <int64 zero = {0}, int64 one = {1}, int64[4] rows = {-1,1,1,1}, int64[2] flat = {-1,1}> {
+            sx = Shape (x) batch = Gather (sx, zero) new = Gather (sx, one) sz = Shape (z) kept = Gather (sz, one) n = Add (kept, new)
+            sm = Shape (mask) p = Gather (sm, one) i = Range (zero, batch, one) k = Range (zero, n, one) ir = Reshape (i, rows)
+            start = Mul (ir, p) places = Add (start, k) m = Reshape (mask, flat) g = Gather <axis = 0> (m, places)
+            y = Neg (g) f = Gather <axis = 1> (x, zero) }";
+    let remembered = assert_stays(source);
+    assert!(remembered.contains("seq + past <= p"), "{remembered}");
+}
+
+/// Asserts that a second run changes nothing; returns what the first one remembered.
+fn assert_stays(source: &str) -> String {
     let mut first = OnnxModel::of(text::parse(source).unwrap());
     first.fold(&Options::new()).unwrap();
     let bytes = first.to_bytes().unwrap();
     let mut second = OnnxModel::from_bytes(bytes).unwrap();
+    let remembered = second.model().remembered().unwrap_or_default();
     second.fold(&Options::new()).unwrap();
     assert_eq!(first.text(), second.text());
+    remembered
 }

@@ -75,3 +75,29 @@ fn a_size_that_a_run_decides_is_learned_of() {
         times = Unsqueeze (one, first) v = Tile (x, times) y = Abs (v) }";
     assert_eq!(shape(&model(graph), "y"), "k");
 }
+
+/// Positions that are looked up lie inside: the last of them tells how long the data is, where there is one.
+#[test]
+fn what_positions_are_looked_up_in_is_as_long() {
+    let front = |mask: &str, indices: &str, first: &str| {
+        let graph = format!(
+            "g (float[seq] x, float[past] z, float[{mask}] mask) => (y, w, f) <int64 none = {{0}}, int64[1] start = {{0}}, int64 step = {{1}}, int64[1] along = {{0}}> {{
+            sx = Shape (x) sz = Shape (z) s = Squeeze (sx, along) p = Squeeze (sz, along) all = Add (p, s) size = Add (sz, sx)
+            positions = Range (none, all, step) next = Add (positions, step) i = {indices} y = Gather (mask, i) v = Slice (mask, start, size) w = Abs (v) f = {first} }}"
+        );
+        let source = format!("<ir_version: 8, opset_import: [\"\" : 17]> {graph}");
+        shape(&folded_unrun(&source, &Options::default()).0, "w")
+    };
+    assert_eq!(front("m", "Identity (positions)", "Gather (x, none)"), "seq + past");
+    // From the end as well.
+    assert_eq!(front("m", "Sub (none, positions)", "Gather (x, none)"), "min(m, seq + past)");
+    assert_eq!(front("m", "Neg (next)", "Gather (x, none)"), "seq + past");
+    // Of no positions none is looked up.
+    assert_eq!(front("m", "Identity (positions)", "Abs (x)"), "min(m, seq + past)");
+    // A table of fixed length is no shorter.
+    assert_eq!(front("64", "Identity (positions)", "Gather (x, none)"), "seq + past");
+    // Runtimes differ in whether they look for entries along an axis where others have none.
+    assert_eq!(front("m,k", "Identity (positions)", "Gather (x, none)"), "min(m, seq + past),k");
+    assert_eq!(front("m,m", "Identity (positions)", "Gather (x, none)"), "min(m, seq + past),m");
+    assert_eq!(front("m,2", "Identity (positions)", "Gather (x, none)"), "seq + past,2");
+}

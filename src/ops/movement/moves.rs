@@ -269,19 +269,33 @@ pub(super) fn tuples_inside(view: &NodeFacts<'_>) -> bool {
     known() == Some(true)
 }
 
-/// A fixed index needs that many entries.
+/// An index needs so many entries, be it fixed or the first or last of positions that are counted out (`laws/bounds.py`).
 pub(super) fn gather_needs(view: &NodeFacts<'_>) -> Vec<(Dim, i64)> {
-    let needs = || {
-        let data = view.shape(0)?;
-        let indices = view.fact(1)?.const_ints()?;
-        let dim = data.get(view.axis(0)?)?;
+    looked_up(view).unwrap_or_default()
+}
+
+fn looked_up(view: &NodeFacts<'_>) -> Option<Vec<(Dim, i64)>> {
+    let data = view.shape(0)?;
+    let dim = data.get(view.axis(0)?)?;
+    // When another axis of the data is empty no entry is looked up, and runtimes differ in whether they check the index.
+    let mut others = data.iter().filter(|other| *other != dim);
+    if !others.all(|other| view.at_least(other, 1)) {
+        return None;
+    }
+    if let Some(indices) = view.fact(1)?.const_ints() {
         let least = indices.iter().map(|&index| if index < 0 { index.checked_neg() } else { index.checked_add(1) });
         let least = least.collect::<Option<Vec<i64>>>()?.into_iter().max()?;
-        // When another axis of the data is empty no entry is looked up, and runtimes differ in whether they check the index.
-        let mut others = data.iter().filter(|other| *other != dim);
-        others.all(|other| view.at_least(other, 1)).then(|| (dim.clone(), least))
-    };
-    needs().into_iter().collect()
+        return Some(vec![(dim.clone(), least)]);
+    }
+    let (scope, counted) = (view.scope(), (view.positions)(view.input(1)?)?);
+    // Where an axis of the indices is empty, none is looked up. Whether the data has entries along other axes is asked above of sizes
+    // that differ from this one only, and here this one may be 0 with them.
+    let is_square = data.iter().filter(|other| *other == dim).count() > 1;
+    if is_square || !counted.shape.iter().all(|size| view.at_least(size, 1)) {
+        return None;
+    }
+    let (low, high) = counted.bounds(scope)?;
+    Some(vec![(scope.sub(dim, &high), 1), (scope.add(dim, &low), 0)])
 }
 
 // ---- Concat and Split ----

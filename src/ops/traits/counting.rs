@@ -3,10 +3,23 @@
 //! What an operator makes of such operands is its trait [`counts`](super::Traits::counts), written in the family's file. Here is what
 //! they share.
 
+use std::cell::Cell;
+
 use smallvec::SmallVec;
 
 use super::NodeFacts;
 use crate::dim::{Dim, Scope};
+use crate::ir::{Facts, Model, ValueId};
+use crate::tensor::DType;
+
+/// How far back a tensor is followed through the nodes that compute it.
+const MAX_DEPTH: usize = 24;
+
+/// How many nodes are looked at for one tensor; a node that is reached on two ways counts twice.
+const MAX_STEPS: usize = 128;
+
+/// Constants with more elements are only asked whether all of them are one number.
+const MAX_CONSTANT: usize = 4096;
 
 /// An integer (or boolean, as 0 and 1) tensor `t` with `t[i₀, i₁, …] = offset + Σ steps[k] · iₖ`.
 ///
@@ -22,6 +35,11 @@ pub struct Counting {
 }
 
 impl Counting {
+    /// A value as a counting tensor, if it is proved to be one: what is known of its content, or else what its operator makes of its operands.
+    pub fn of(model: &Model, facts: &Facts, opset: i64, value: ValueId) -> Option<Self> {
+        Trail { model, facts, opset, steps: Cell::new(MAX_STEPS) }.follow(value, MAX_DEPTH)
+    }
+
     /// One number everywhere.
     pub fn splat(shape: Vec<Dim>, offset: Dim) -> Self {
         let steps = vec![Dim::constant(0); shape.len()];
@@ -147,6 +165,56 @@ impl Counting {
             *step = scope.add(step, other);
         }
         self
+    }
+}
+
+/// The way back from a tensor through the nodes that compute it.
+struct Trail<'a> {
+    model: &'a Model,
+    facts: &'a Facts,
+    opset: i64,
+    /// How many more nodes may be looked at.
+    steps: Cell<usize>,
+}
+
+impl Trail<'_> {
+    fn follow(&self, value: ValueId, depth: usize) -> Option<Counting> {
+        self.steps.set(self.steps.get().checked_sub(1)?);
+        let fact = self.facts.get(value)?;
+        if !matches!(fact.dtype()?, DType::Int64 | DType::Int32 | DType::Bool) {
+            return None;
+        }
+        let shape = fact.shape()?.to_vec();
+        if let Some(known) = self.known(value, &shape) {
+            return Some(known);
+        }
+        let view = NodeFacts::of(self.model, self.facts, self.model.value(value).producer()?, self.opset)?;
+        let depth = depth.checked_sub(1)?;
+        let operand = |slot: usize| self.follow(view.input(slot)?, depth);
+        let traits = view.traits();
+        if let Some(counts) = traits.counts {
+            return counts(&view, &shape, &operand);
+        }
+        // Any element of a tensor of one number is that number.
+        let data = operand(0).filter(|data| traits.moves_first() && data.is_splat())?;
+        Some(Counting::splat(shape, data.offset))
+    }
+
+    /// What the content that is already known says.
+    fn known(&self, value: ValueId, shape: &[Dim]) -> Option<Counting> {
+        let (fact, scope) = (self.facts.get(value)?, self.facts.scope());
+        if let Some(tensor) = fact.constant_tensor() {
+            if let Some(one) = tensor.uniform() {
+                let [number] = one.to_i64s()?[..] else { return None };
+                return Some(Counting::splat(shape.to_vec(), Dim::constant(number)));
+            }
+            if tensor.len() > MAX_CONSTANT {
+                return None;
+            }
+            let numbers: Vec<Dim> = tensor.to_i64s()?.into_iter().map(Dim::constant).collect();
+            return in_steps(scope, shape, &numbers);
+        }
+        in_steps(scope, shape, &fact.ints()?)
     }
 }
 
