@@ -152,10 +152,13 @@ impl Dim {
         found
     }
 
-    /// Whether this is a sum of multiples of symbols, and a number.
-    pub fn is_sum(&self) -> bool {
+    /// Whether this is a sum of multiples of symbols, and a number, from which one is taken away at least: that it is not negative is a
+    /// bound of that one.
+    pub fn is_difference(&self) -> bool {
+        let is_number = |term: &Summand| term.monomial.is_one();
         let is_symbol = |term: &Summand| matches!(term.monomial.as_atom(), Some(Atom::Symbol(_)));
-        self.terms().iter().all(|term| term.monomial.is_one() || is_symbol(term))
+        self.terms().iter().all(|term| is_number(term) || is_symbol(term))
+            && self.terms().iter().any(|term| !is_number(term) && term.coefficient < 0)
     }
 
     /// How many terms the expression has, those inside floor divisions and maxima included.

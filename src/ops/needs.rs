@@ -106,7 +106,8 @@ fn cut_at(scope: &Scope, dim: &Dim, whole: &Dim) -> Option<i64> {
 }
 
 /// Notes that a size is at least `least`, if that is news: a symbol is more than what would make the size smaller, whatever
-/// the others are. Where that does not say it all, a sum of sizes is noted as it is (`past + seq` is at most the length of the mask).
+/// the others are. Where that does not say it all, a difference is noted as it is (`past + seq` is at most the length of the mask). That a
+/// sum is not 0 says nothing of any one size; proofs would have to tell cases apart.
 fn at_least(scope: &Scope, dim: &Dim, least: i64, relations: &mut usize) -> bool {
     const STEPS: usize = 64;
     let least = Dim::constant(least);
@@ -127,7 +128,7 @@ fn at_least(scope: &Scope, dim: &Dim, least: i64, relations: &mut usize) -> bool
             learned = true;
         }
     }
-    if *relations > 0 && dim.as_const().is_none() && dim.is_sum() && !scope.ge(dim, &least).is_yes() {
+    if *relations > 0 && dim.is_difference() && !scope.ge(dim, &least).is_yes() {
         *relations -= 1;
         scope.assume_le(&least, dim);
         learned = true;
