@@ -376,6 +376,10 @@ const REPEATS: Rule = Rule {
         ("one-reader", "nothing else reads what is spread"),
         ("of-floats", "it is floats: integers may be indices, which are looked at as what they count"),
         (
+            "no-cache",
+            "what is repeated is no Concat: ONNX Runtime's optimizer for LLaMA looks for heads of a cache that are spread",
+        ),
+        (
             "not-between-turns",
             "no Transpose reads the result if the operand is computed by element of what another gives: ONNX Runtime would move that",
         ),

@@ -28,7 +28,8 @@ pub(super) fn lookup(place: &Place<'_>) -> Option<Edit> {
     let laid_out = place.layout(narrow).and_then(|(_, layout)| layout.input(0));
     let (data, axis, indices) =
         laid_out.into_iter().chain([narrow]).find_map(|data| places(place, data, &before, times))?;
-    if is_turned_again(place) && is_turned(place, data) {
+    let is_cached = place.producer(data, "Concat").is_some();
+    if is_cached || is_turned_again(place) && is_turned(place, data) {
         return None;
     }
     let mut edit = place.edit()?.removing(id);
