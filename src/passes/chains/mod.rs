@@ -41,7 +41,7 @@
 //!
 //! **Bound.** The unit is the expansion: one look for the candidates of one row. For each demand a search may expand `SearchLimits::effort`
 //! rows; candidates share that equally, and once it is used up, the first that works is taken. No row is looked for in order to get
-//! itself, rows need rows to a depth of 48 at most, a demand is given up after four times its effort and 400 expansions, a search ends
+//! itself, rows need rows to a depth of 48 at most, a demand is given up after 20 times its effort and 2,000 expansions, a search ends
 //! after 200,000, and a trial is given up as soon as it costs as much as the best known. Clocks play no part.
 //!
 //! **Soundness.** Law: tensors with the same type, shape and, element for element, the same term are equal for every input. The search

@@ -23,8 +23,8 @@ const MAX_EXPANDED: usize = 200_000;
 
 /// How many rows may be expanded for one demand: so many for each of its effort, and some beside. What works is found with fewer; where
 /// nothing works, all ways there are would be tried.
-const MAX_BY_EFFORT: usize = 4;
-const MAX_BESIDE: usize = 400;
+const MAX_BY_EFFORT: usize = 20;
+const MAX_BESIDE: usize = 2_000;
 
 /// What distinguishes one search from another.
 #[derive(Clone, Copy, Default)]
