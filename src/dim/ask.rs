@@ -1,46 +1,14 @@
-//! The questions: three answers, and a definite one only if it holds for every assignment.
+//! The questions. An answer is definite only if it holds for every assignment.
 
 use std::cell::OnceCell;
 
 use super::Dim;
+use super::answer::Answer;
 use super::doubts::Doubts;
 use super::integer::greatest_common_divisor;
 use super::monomial::Summand;
 use super::refute::Signs;
 use super::scope::Scope;
-
-/// Whether something holds for every assignment within what is known, for none, or cannot be told.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answer {
-    /// True for every assignment.
-    Yes,
-    /// False for every assignment.
-    No,
-    /// Neither is proved.
-    Unknown,
-}
-
-impl Answer {
-    /// Whether this is [`Answer::Yes`].
-    pub fn is_yes(self) -> bool {
-        self == Answer::Yes
-    }
-
-    /// Whether this is [`Answer::No`].
-    pub fn is_no(self) -> bool {
-        self == Answer::No
-    }
-
-    fn of(yes: bool, no: impl FnOnce() -> bool) -> Answer {
-        if yes {
-            Answer::Yes
-        } else if no() {
-            Answer::No
-        } else {
-            Answer::Unknown
-        }
-    }
-}
 
 /// An answer as it is given to whoever asked.
 #[cfg(not(feature = "seeded-faults"))]

@@ -30,9 +30,10 @@
 //!
 //! The rooms: `monomial` and `expr` are the canonical form, `scope` the symbol table, `arith` the operations with
 //! `quotient` and `maximum` for the two that make atoms, `meet` what dims broadcast to, `bounds` and `prove` what can be
-//! proved, `size` which integers are sizes, `ask` the questions, `doubts` those that were not answered, and `shorten`, `text`
-//! and `parse` the written form.
+//! proved, `size` which integers are sizes, `ask` the questions and `answer` what they are answered with, `doubts` those that
+//! were not answered, and `shorten`, `text` and `parse` the written form.
 
+mod answer;
 mod arith;
 mod ask;
 mod attempts;
@@ -54,7 +55,7 @@ mod size;
 mod text;
 mod work;
 
-pub use ask::Answer;
+pub use answer::Answer;
 #[cfg(feature = "seeded-faults")]
 pub use ask::belief::believing;
 pub use doubts::{comparisons, divisors};

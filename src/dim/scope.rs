@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::ask::Answer;
+use super::answer::Answer;
 use super::attempts::Attempts;
 use super::bounds::Interval;
 use super::doubts::Doubts;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::Scope;
-use crate::dim::ask::Answer;
+use crate::dim::answer::Answer;
 use crate::dim::bounds::Interval;
 use crate::dim::expr::Dim;
 use crate::dim::monomial::Atom;
