@@ -35,7 +35,7 @@ const SMALL: usize = 16;
 const MOST_CONSTANTS: usize = 64;
 const LARGEST: f64 = 1e4;
 /// Lengths of axes above this are no sizes that are tried.
-const MOST_LENGTH: i64 = 1024;
+const MOST_LENGTH: i64 = 128;
 const EXTREMES: [f64; 9] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-40, -1e-45, 3e38, -3e38, 1e30];
 
 /// An input of the main graph.
@@ -60,7 +60,7 @@ pub struct Draw<'a> {
     integers: Vec<i64>,
     /// Sizes at which something may end: the lengths of constants' axes, as of a table of what is looked up by position, and the numbers in
     /// what is assumed.
-    ends: BTreeSet<i64>,
+    ends: Vec<i64>,
     exact: bool,
 }
 
@@ -161,12 +161,12 @@ impl<'a> Draw<'a> {
             leading,
             constants: constants(original),
             integers: integers(original),
-            ends: lengths(original).chain(named_sizes(&options.assumptions)).collect(),
+            ends: ends(original, &options.assumptions),
             exact: options.exact,
         };
         for name in names {
             let mut sizes: Vec<i64> = SIZES.to_vec();
-            sizes.extend(&draw.ends);
+            sizes.extend(named_sizes(draw.assumptions));
             sizes.retain(|&size| draw.fits(&BTreeMap::from([(name.clone(), size)])));
             if sizes.is_empty() {
                 return Err(format!("no size was found for '{name}'"));
@@ -257,10 +257,9 @@ impl<'a> Draw<'a> {
                 .iter()
                 .map(move |(name, sizes)| (name.clone(), sizes.get(at % sizes.len()).copied().unwrap_or(1)))
         };
-        let any = |numbers: &mut Numbers| -> BTreeMap<String, i64> {
+        let any = |numbers: &mut Numbers, ends: &[i64]| -> BTreeMap<String, i64> {
             let mut one = |sizes: &[i64]| {
-                let ends: Vec<i64> = sizes.iter().filter(|size| self.ends.contains(size)).copied().collect();
-                let sizes = if ends.is_empty() || numbers.below(2) == 0 { sizes } else { &ends };
+                let sizes = if ends.is_empty() || numbers.below(2) == 0 { sizes } else { ends };
                 sizes.get(numbers.below(sizes.len())).copied().unwrap_or(1)
             };
             self.symbols.iter().map(|(name, sizes)| (name.clone(), one(sizes))).collect()
@@ -273,10 +272,10 @@ impl<'a> Draw<'a> {
                     let size = LARGER.get((attempt - ORDINARY) % LARGER.len()).copied().unwrap_or(1);
                     self.larger(size, attempt >= AS_THEY_ARE, numbers)
                 }
-                (_, VARIED..) => any(numbers),
+                (_, VARIED..) => any(numbers, &[]),
                 (_, 3..) => plain(attempt % 3).collect(),
                 _ if is_even => plain(numbers.below(3)).collect(),
-                _ => any(numbers),
+                _ => any(numbers, &self.ends),
             };
             if self.fits(&drawn) {
                 return drawn;
@@ -386,12 +385,14 @@ fn named_sizes(assumptions: &[Assumption]) -> impl Iterator<Item = i64> {
     numbers.filter_map(|number| number.parse().ok())
 }
 
-/// The lengths that axes of constants have, as far as they are ordinary sizes.
-fn lengths(model: &Model) -> impl Iterator<Item = i64> {
+/// The lengths that axes of constants have, as far as they are ordinary sizes, and the numbers in what is assumed.
+fn ends(model: &Model, assumptions: &[Assumption]) -> Vec<i64> {
     let constants = model.graphs().flat_map(|graph| model.graph(graph).initializers());
     let lengths = constants.filter_map(|&value| model.value(value).tensor()).flat_map(|tensor| tensor.shape().to_vec());
     let lengths = lengths.filter_map(|length| i64::try_from(length).ok());
-    lengths.filter(|length| (2..=MOST_LENGTH).contains(length)).take(MOST_CONSTANTS)
+    let ordinary = lengths.filter(|length| (2..=MOST_LENGTH).contains(length));
+    let ends: BTreeSet<i64> = ordinary.chain(named_sizes(assumptions)).collect();
+    ends.into_iter().take(MOST_CONSTANTS).collect()
 }
 
 /// Which numbers an input is made of.
