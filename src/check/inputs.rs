@@ -390,9 +390,9 @@ fn ends(model: &Model, assumptions: &[Assumption]) -> Vec<i64> {
     let constants = model.graphs().flat_map(|graph| model.graph(graph).initializers());
     let lengths = constants.filter_map(|&value| model.value(value).tensor()).flat_map(|tensor| tensor.shape().to_vec());
     let lengths = lengths.filter_map(|length| i64::try_from(length).ok());
-    let ordinary = lengths.filter(|length| (2..=MOST_LENGTH).contains(length));
-    let ends: BTreeSet<i64> = ordinary.chain(named_sizes(assumptions)).collect();
-    ends.into_iter().take(MOST_CONSTANTS).collect()
+    let ordinary: BTreeSet<i64> = lengths.filter(|length| (2..=MOST_LENGTH).contains(length)).collect();
+    let ends: BTreeSet<i64> = ordinary.into_iter().take(MOST_CONSTANTS).chain(named_sizes(assumptions)).collect();
+    ends.into_iter().collect()
 }
 
 /// Which numbers an input is made of.

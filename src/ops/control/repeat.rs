@@ -73,7 +73,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let number_shape = if declared_vector(cx, body, 0) { one() } else { Some(Vec::new()) };
     let counter = Fact::tensor(Some(DType::Int64), number_shape).with_elements(vec![Scalar::Int(number.clone())]);
     if let Some(rank) = declared_rank(cx, body, 1) {
-        cx.has_rank(1, "cond", rank..=rank)?;
+        cx.require_rank(1, "cond", rank..=rank)?;
     }
     let condition_shape = match (declared_rank(cx, body, 1), cx.input(1)) {
         (Some(1), _) => one(),

@@ -210,8 +210,8 @@ fn clipped<T: Lane>(x: &Tensor, low: Option<T>, high: Option<T>) -> Result<Tenso
 
 fn infer_dropout(cx: &mut InferCx<'_>) -> InferResult {
     if cx.version >= 12 {
-        cx.has_rank(1, "ratio", 0..=0)?;
-        cx.has_rank(2, "training_mode", 0..=0)?;
+        cx.require_rank(1, "ratio", 0..=0)?;
+        cx.require_rank(2, "training_mode", 0..=0)?;
     }
     let operand = cx.required(0)?;
     let mask_type = if cx.version < 10 { operand.dtype() } else { Some(DType::Bool) };

@@ -214,7 +214,7 @@ impl<'a> InferCx<'a> {
     }
 
     /// Refuses operand `i`, of this name, if it is known to have another rank than these: runtimes refuse a model that tells them so.
-    pub fn has_rank(&self, i: usize, name: &str, ranks: RangeInclusive<usize>) -> Result<(), Refusal> {
+    pub fn require_rank(&self, i: usize, name: &str, ranks: RangeInclusive<usize>) -> Result<(), Refusal> {
         match self.rank(i) {
             Some(rank) if !ranks.contains(&rank) => {
                 let (least, most) = ranks.into_inner();

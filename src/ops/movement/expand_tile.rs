@@ -34,7 +34,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {
     // ONNX Runtime takes a constant of any rank.
     if cx.constant(1).is_none() {
-        cx.has_rank(1, "shape", 1..=1)?;
+        cx.require_rank(1, "shape", 1..=1)?;
     }
     let (data, target) = (cx.required(0)?, cx.required(1)?);
     let dtype = data.dtype();

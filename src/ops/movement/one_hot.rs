@@ -24,7 +24,7 @@ fn new_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
 }
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
-    cx.has_rank(1, "depth", 0..=1)?;
+    cx.require_rank(1, "depth", 0..=1)?;
     let (indices, depth, values) = (cx.required(0)?, cx.required(1)?, cx.required(2)?);
     let dtype = values.dtype();
     for (fact, number, name) in [(depth, 1, "depth"), (values, 2, "values")] {
