@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use rayon::slice::{Chunks, ChunksExact, ChunksExactMut, ChunksMut, ParallelSlice, ParallelSliceMut};
 use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
@@ -93,6 +94,17 @@ pub fn join<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce
 pub fn pieces<T: Sync>(elements: &[T], len: usize) -> Chunks<'_, T> {
     start();
     elements.par_chunks(len)
+}
+
+/// Works on each piece of `len` elements, and not on what is left: with all threads, or, where there are so few elements that telling the threads
+/// takes longer than the work, one after another.
+pub fn each_exact_piece_mut<T: Send>(elements: &mut [T], len: usize, work: impl Fn((usize, &mut [T])) + Send + Sync) {
+    const PARALLEL: usize = 1 << 15;
+    if elements.len() < PARALLEL {
+        elements.chunks_exact_mut(len).enumerate().for_each(work);
+    } else {
+        exact_pieces_mut(elements, len).enumerate().for_each(work);
+    }
 }
 
 /// Pieces of `len` elements, to be read by all threads. What is left is passed over.

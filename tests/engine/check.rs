@@ -6,6 +6,8 @@ use onnx_slice_fold::check::{Trial, check};
 use onnx_slice_fold::ir::text;
 use onnx_slice_fold::{Checked, Data, OnnxModel, Options, Tensor};
 
+use crate::support::folded_unrun;
+
 const HEAD: &str = "<ir_version: 8, opset_import: [\"\" : 17]>\n";
 
 /// Compares two models as if the second were the first one folded.
@@ -136,6 +138,24 @@ fn a_model_that_gives_nothing_is_not_run_with_ever_larger_sizes() {
     let checked = compared(source, source, &Options::new());
     assert_eq!(checked.agreed, 8, "{:?}", checked.unchecked);
     assert!(checked.seconds < 10.0, "{}", checked.seconds);
+}
+
+#[test]
+fn sums_that_processors_make_differently_are_compared_as_the_standard_defines_them() {
+    // A weight of 100 by a byte of 255: two such products leave 16 bits, so that they are no constant.
+    let product = |more: &str, y: &str| {
+        format!(
+            "g (uint8[n,2] x) => (int32[n,1] y) <int8[2,1] w = {{100, 127}}, uint8 z = {{3}}> {{
+                p = MatMulInteger (x, w{more})\n {y} }}"
+        )
+    };
+    let same = compared(&product("", "y = Identity (p)"), &product("", "y = Identity (p)"), &Options::new());
+    assert_eq!((same.difference.as_ref(), same.agreed), (None, 8), "{same:?}");
+    assert!(difference(&product("", "y = Identity (p)"), &product(", z", "y = Identity (p)")).contains("instead of"));
+    let constant = "g () => (int32[1,1] y) <uint8[1,2] x = {255, 255}, int8[2,1] w = {100, 127}> {
+        y = MatMulInteger (x, w) }";
+    let (folded, _) = folded_unrun(&format!("{HEAD}{constant}"), &Options::new());
+    assert!(text::print(&folded).contains("MatMulInteger"));
 }
 
 #[test]

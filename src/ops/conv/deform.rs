@@ -14,8 +14,6 @@
 
 use std::borrow::Cow;
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-
 use super::direct::{ConvLayout, per_channel, shape_of};
 use super::geometry::Geometry;
 use crate::ir::Fact;
@@ -125,7 +123,7 @@ impl<T: Lane> Sampler<'_, T> {
             for start in (0..places).step_by(width) {
                 let columns = width.min(places - start);
                 let matrix = &mut matrix[..terms * columns];
-                threads::exact_pieces_mut(matrix, columns).enumerate().for_each(|(row, to)| {
+                threads::each_exact_piece_mut(matrix, columns, |(row, to)| {
                     let (channel, tap) = (group * in_channels + row / taps, row % taps);
                     let elements = x.get((image * groups * in_channels + channel) * elements..).unwrap_or_default();
                     self.row(elements, image, channel, tap, start, to);

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-
 use crate::dim::Dim;
 use crate::ops::lane::Ring;
 use crate::ops::window::{AxisWindows, read_numbers};
@@ -178,7 +176,7 @@ impl Geometry {
     pub fn unfold<T: Ring>(&self, image: &[T], range: Range<usize>, matrix: &mut [T]) {
         let width = range.len().max(1);
         let step = self.axes.last().map_or(1, |axis| axis.stride);
-        threads::exact_pieces_mut(matrix, width).enumerate().for_each(|(at, row)| {
+        threads::each_exact_piece_mut(matrix, width, |(at, row)| {
             let channel = image.get(at / self.taps.max(1) * self.elements..).unwrap_or_default();
             row.fill(T::default());
             self.runs(&self.tap_index(at % self.taps.max(1)), range.clone(), |places, element| {

@@ -19,6 +19,16 @@ pub struct Environment<'a> {
     pub outer: &'a dyn Fn(ValueId) -> Option<Data>,
     /// Inside a function: what its call gives for the attributes the body refers to.
     pub bindings: &'a [NamedAttribute],
+    /// Whether results are only compared with those of another run: what some processors sum differently is then summed as the standard
+    /// says, and is no constant otherwise.
+    pub compares: bool,
+}
+
+impl<'a> Environment<'a> {
+    /// A main graph from which constants are computed: nothing is captured, and it is no function.
+    pub fn of(model: &'a Model) -> Self {
+        Environment { model, outer: &|_| None, bindings: &[], compares: false }
+    }
 }
 
 /// Evaluates the main graph or a function body on `inputs`, one for each graph input.
@@ -32,13 +42,13 @@ pub fn evaluate_graph(
     budget: &Budget,
     rule: SliceRule,
 ) -> EvalResult {
-    evaluate_observed(model, graph, (inputs, &mut |_, _| Ok(())), budget, rule)
+    evaluate_nodes(&Environment::of(model), graph, (inputs, &mut |_, _| Ok(())), budget, rule, 0)
 }
 
 /// Looks at each result of a graph when it is computed, and may end the run.
 pub type Observer<'o> = &'o mut dyn FnMut(ValueId, &Data) -> Result<(), Decline>;
 
-/// The same, with an observer.
+/// The same, with an observer, for results that are only compared with those of another run.
 ///
 /// # Errors
 /// As [`evaluate_graph`], and what the observer ends the run with.
@@ -49,7 +59,7 @@ pub fn evaluate_observed(
     budget: &Budget,
     rule: SliceRule,
 ) -> EvalResult {
-    let environment = Environment { model, outer: &|_| None, bindings: &[] };
+    let environment = Environment { compares: true, ..Environment::of(model) };
     evaluate_nodes(&environment, graph, (inputs, observe), budget, rule, 0)
 }
 
@@ -78,7 +88,7 @@ pub fn evaluate_node(
     let (operator, version) = match (registry::status(model, node), model.custom(node)) {
         (Status::Known(operator, version), _) => (operator, version),
         (Status::Unknown, Some(custom)) => return custom::evaluate(custom, &site(0), &inputs),
-        (other, _) => return Err(Decline::unsupported(format!("{} is not evaluated ({other:?})", node.operator()))),
+        (other, _) => return Err(Decline::unsupported(registry::why_not_known(model, node, other))),
     };
     let eval = operator.eval.filter(|_| operator.deterministic);
     let eval = eval.ok_or_else(|| Decline::unsupported(format!("{} is not evaluated", node.operator())))?;
@@ -131,7 +141,7 @@ fn evaluate_nodes(
             let operands = node.inputs().iter().map(|input| input.map(look).map_or(Ok(None), |found| found.map(Some)));
             let operands = operands.collect::<Result<Vec<_>, _>>().map_err(|name| unknown(&name))?;
             let seen = |value: ValueId| look(value).ok();
-            let inner = Environment { model, outer: &seen, bindings: environment.bindings };
+            let inner = Environment { outer: &seen, ..*environment };
             evaluate_node(&inner, id, node, operands, budget, rule, depth)
                 .map_err(|decline| inside(model, id, decline))?
         };
@@ -182,7 +192,7 @@ fn call(
     let given = inputs.into_iter().collect::<Option<Vec<_>>>();
     let given = given.ok_or_else(|| Decline::unsupported("a function is called without one of its operands"))?;
     let bindings = bindings_of(function, caller);
-    let inner = Environment { model: environment.model, outer: &|_| None, bindings: &bindings };
+    let inner = Environment { outer: &|_| None, bindings: &bindings, ..*environment };
     evaluate_body(&inner, function.body, given, budget, caller.slice_rule, depth + 1)
 }
 

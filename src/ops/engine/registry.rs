@@ -129,6 +129,20 @@ pub fn with_surplus(model: &Model, nodes: Vec<NodeId>) -> Vec<NodeId> {
     nodes.into_iter().filter(|&id| model.node(id).is_some_and(&mut has_surplus)).collect()
 }
 
+/// Why a node is not what its operator defines, in words.
+pub(super) fn why_not_known(model: &Model, node: &Node, status: Status) -> String {
+    let name = node.operator();
+    match status {
+        Status::TooOld => format!("{name} is newer than the operator set the model imports"),
+        Status::TooNew => format!(
+            "the model imports a newer operator set of domain '{}' than the newest this program knows",
+            node.canonical_domain()
+        ),
+        Status::Surplus => surplus(model, node).unwrap_or_default(),
+        Status::Unknown | Status::Known(..) => format!("there is no definition of {name}"),
+    }
+}
+
 /// What a node has that its operator does not have in the version in force, in words: an attribute, an operand or a result.
 pub fn surplus(model: &Model, node: &Node) -> Option<String> {
     let operator = operator_of(model, node).filter(|_| model.function_of(node).is_none())?;

@@ -278,15 +278,7 @@ impl Walk {
                 let site = Site { model, id, node, version: 0, slice_rule: self.slice_rule, bindings: &bindings };
                 custom::infer(custom, &site, &inputs, &self.scope).map(|facts| (facts, None))
             }
-            Status::TooOld => Err(Refusal::unsupported(format!(
-                "{} is newer than the operator set the model imports",
-                node.operator()
-            ))),
-            Status::TooNew => Err(Refusal::unsupported(format!(
-                "the model imports a newer operator set of domain '{}' than the newest this program knows",
-                node.canonical_domain()
-            ))),
-            Status::Surplus => Err(Refusal::unsupported(registry::surplus(model, node).unwrap_or_default())),
+            other => Err(Refusal::unsupported(registry::why_not_known(model, node, other))),
         }
     }
 
@@ -322,7 +314,7 @@ impl Walk {
                 return;
             }
             let bindings = Rc::clone(&self.bindings);
-            let environment = Environment { model, outer: &look, bindings: &bindings };
+            let environment = Environment { outer: &look, bindings: &bindings, ..Environment::of(model) };
             interpret::evaluate_node(&environment, id, node, operands, &self.budget, self.slice_rule, 0)
         };
         let results = match result {

@@ -97,7 +97,9 @@ fn sums(
         return Err(Decline::unsupported(format!("no evaluation for elements of type {}", other.dtype())));
     }
     let layout = MatMulLayout::new(a.shape(), b.shape())?;
-    sums_alike([a, b], None)?;
+    if !cx.environment.compares {
+        sums_alike([a, b], None)?;
+    }
     cx.claim(DType::Int32, &layout.shape)?;
     cx.budget().take_work(layout.work())?;
     let values = layout.multiply(&shifted(a, a_zero, true)?, &shifted(b, b_zero, false)?);

@@ -90,7 +90,7 @@ fn computed(
             return None;
         }
     }
-    let environment = Environment { model: place.model, outer: &|_| None, bindings: &[] };
+    let environment = Environment::of(place.model);
     let mut found = Vec::new();
     for choice in choices {
         let results = evaluate_node(&environment, id, view.node, choice, place.budget, SliceRule::Agree, 0).ok()?;

@@ -180,7 +180,7 @@ fn tables(
     ways: &Ways,
     most: &FxHashMap<Counted, i64>,
 ) -> Option<FxHashMap<ValueId, Tensor>> {
-    let environment = Environment { model: place.model, outer: &|_| None, bindings: &[] };
+    let environment = Environment::of(place.model);
     let mut tables: FxHashMap<ValueId, Tensor> = FxHashMap::default();
     for &id in &cone.nodes {
         let node = place.model.node(id)?;

@@ -77,7 +77,7 @@ fn cut(place: &Place<'_>, id: NodeId, row: Tensor) -> Option<Tensor> {
         None => Some(None),
     });
     let operands: Option<Vec<Option<Data>>> = std::iter::once(Some(Some(Data::Tensor(row)))).chain(bounds).collect();
-    let environment = Environment { model: place.model, outer: &|_| None, bindings: &[] };
+    let environment = Environment::of(place.model);
     let results = evaluate_node(&environment, id, node, operands?, place.budget, SliceRule::Agree, 0).ok()?;
     results.first()?.tensor().cloned()
 }

@@ -89,7 +89,7 @@ pub(super) fn lookup(place: &Place<'_>) -> Option<Edit> {
     if freed(place, &function) <= usize::from(clip.is_some()) {
         return None;
     }
-    let environment = Environment { model: place.model, outer: &|_| None, bindings: &[] };
+    let environment = Environment::of(place.model);
     let operands = vec![Some(Data::Tensor(table.clone())), Some(Data::Tensor(Tensor::vector(rows)))];
     let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0).ok()?;
     let rows = results.first().and_then(Data::tensor)?.clone();
@@ -219,7 +219,7 @@ fn side(place: &Place<'_>, function: &Function, bound: Option<i64>, direction: i
 
 /// The values of a function at a number, as far as they can be computed.
 fn at(place: &Place<'_>, function: &Function, number: i64) -> Option<FxHashMap<ValueId, Tensor>> {
-    let environment = Environment { model: place.model, outer: &|_| None, bindings: &[] };
+    let environment = Environment::of(place.model);
     let mut values: FxHashMap<ValueId, Tensor> = FxHashMap::default();
     values.insert(function.argument, Tensor::scalar(number));
     for &id in &function.nodes {

@@ -95,7 +95,7 @@ fn of_part(place: &Place<'_>) -> Option<Edit> {
             }
         });
     }
-    let environment = Environment { model: place.model, outer: &|_| None, bindings: &[] };
+    let environment = Environment::of(place.model);
     let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0).ok()?;
     let results: Vec<&Tensor> = results.iter().map(Data::tensor).collect::<Option<_>>()?;
     if results.len() != outputs.len() {
