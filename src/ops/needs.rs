@@ -11,7 +11,7 @@
 //! * a Resize wants positive scales, and `0 / 0` is none: what is a multiple of a size, divided by the size, needs a size that is not 0;
 //! * no integer is divided by 0;
 //! * of two dims that are broadcast one is 1, or both are equal: beside a fixed dim of 2 or more no dim is 0, nor larger, and beside
-//!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`);
+//!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`), the sizes that an Expand is given included;
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
 
 use rustc_hash::FxHashSet;
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use super::Walk;
 use super::traits::{Counting, NodeFacts};
 use crate::dim::{Dim, Operation, Scope, Symbol};
-use crate::ir::{Model, NodeId};
+use crate::ir::{Fact, Model, NodeId};
 
 /// How many expressions are noted not to be negative: each is looked at by later proofs.
 const MOST_RELATIONS: usize = 32;
@@ -45,7 +45,7 @@ impl Walk {
                     learned |= at_least(&self.scope, &dim, least, &mut relations);
                 }
             }
-            if traits.is_broadcasting(opset) {
+            if traits.is_broadcasting(opset) || traits.broadcast_with.is_some() {
                 for (dim, least, most) in broadcast_limits(&view) {
                     learned |= at_least(&self.scope, &dim, least, &mut relations)
                         | at_most(&self.scope, &dim, most, &mut relations);
@@ -74,7 +74,11 @@ impl Walk {
 /// What dims that are broadcast need, each with the least and the most that it may be: beside a fixed `k ≥ 2` or beside `min(d, k)` a dim `d`
 /// is at most `k`, and beside `k` itself it is not 0.
 fn broadcast_limits(view: &NodeFacts<'_>) -> Vec<(Dim, i64, i64)> {
-    let shapes: SmallVec<[&[Dim]; 3]> = (0..view.node.inputs().len()).filter_map(|slot| view.shape(slot)).collect();
+    let sizes = view.traits().broadcast_with.map(|slot| view.fact(slot).and_then(Fact::ints).unwrap_or_default());
+    let shapes: SmallVec<[&[Dim]; 3]> = match &sizes {
+        Some(sizes) => view.shape(0).into_iter().chain([sizes.as_slice()]).collect(),
+        None => (0..view.node.inputs().len()).filter_map(|slot| view.shape(slot)).collect(),
+    };
     let mut limits = Vec::new();
     if shapes.len() > MOST_OPERANDS {
         return limits;

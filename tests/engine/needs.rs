@@ -15,11 +15,14 @@ fn beside_its_own_cut_a_dim_is_not_larger() {
     let table = |rows: i64, opened: &str| {
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 17]> g (float[batch,seq,2] x, float[{rows},2] table) => (y, positions) <int64[1] first = {{0}}> {{
-            size = Shape <start = 1, end = 2> (x) positions = Slice (table, first, size) y = {opened} }}"
+            whole = Shape (x) size = Shape <start = 1, end = 2> (x) positions = Slice (table, first, size) y = {opened} }}"
         );
         shape(&folded_unrun(&source, &Options::default()).0, "positions")
     };
     assert_eq!(table(64, "Add (x, positions)"), "seq,2");
+    // Positions that are expanded to the whole shape are as many as well.
+    assert_eq!(table(64, "Expand (positions, whole)"), "seq,2");
+    assert_eq!(table(1, "Expand (positions, whole)"), "min(1, seq),2");
     // A single row is there for every position.
     assert_eq!(table(1, "Add (x, positions)"), "min(1, seq),2");
     // Nobody asks that they are as many.

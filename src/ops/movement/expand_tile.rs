@@ -25,6 +25,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         Traits::movement(Movement::Spread, moves::spread_axes)
             .counts(moves::spread_counts)
             .repeats(moves::expanded_narrow)
+            .broadcast_with(1)
             .passing_slices(),
     ),
     Operator::new("Tile", &[1, 6, 13], infer_tile, eval_tile)

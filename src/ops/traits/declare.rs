@@ -206,6 +206,12 @@ impl Traits {
         self
     }
 
+    /// Broadcasts its first operand with the sizes that this operand holds, and refuses those that do not go with it.
+    pub const fn broadcast_with(mut self, slot: usize) -> Traits {
+        self.broadcast_with = Some(slot);
+        self
+    }
+
     /// Makes positions of positions.
     pub const fn counts(mut self, counts: Counts) -> Traits {
         self.counts = Some(counts);

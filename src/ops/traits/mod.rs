@@ -281,6 +281,8 @@ pub struct Traits {
     pub passes_slices: bool,
     /// Which sizes it refuses.
     pub needs: Option<Needs>,
+    /// The operand whose numbers are sizes that the first operand is broadcast with; sizes that do not go together are refused.
+    pub broadcast_with: Option<usize>,
     /// What positions it makes of positions.
     pub counts: Option<Counts>,
     /// What it makes of operands that hold one number everywhere. What moves elements of the first operand keeps the number.
@@ -319,6 +321,7 @@ impl Traits {
         fused_with_next: false,
         passes_slices: false,
         needs: None,
+        broadcast_with: None,
         counts: None,
         uniform: None,
         repeats: None,
