@@ -21,6 +21,7 @@ use crate::ir::{
 };
 use crate::ops::{EventKind, Opset};
 
+use super::believed::Believed;
 use super::claims::{Names, is_long, size_of};
 use super::dead::{graphs_below, live_graphs};
 use super::rows::{always_runs, collects_rows, has_unlike_branches};
@@ -35,7 +36,7 @@ use super::{remembered, untouched};
 pub fn annotate(
     model: &mut Model,
     (proved, more): (&Facts, Option<&Scope>),
-    claimed: Option<&Facts>,
+    believed: &Believed,
     names: &Names,
     broken: &[NodeId],
 ) -> Vec<(String, EventKind, String)> {
@@ -71,13 +72,17 @@ pub fn annotate(
             if place.definition() == Definition::Input(model.main()) {
                 continue;
             }
-            let declared = place.declared.as_ref();
+            let is_given = || model.graph(model.main()).outputs().contains(&value);
+            let is_contested = believed.contested.contains(&value) && !is_given();
+            let said = place.declared.as_ref().filter(|_| is_contested).map(without_shape);
+            let declared = said.as_ref().or(place.declared.as_ref());
             // Nor may it load any more where a false shape is mended that hides what the node refuses.
             if held.contains(&value) && declared.is_some_and(|declared| declared.shape().is_some()) {
                 continue;
             }
             let fact = proved.get(value).unwrap_or(&nothing);
-            let claim = claimed.and_then(|facts| facts.get(value));
+            let claims = believed.facts.as_ref().filter(|_| !is_contested);
+            let claim = claims.and_then(|facts| facts.get(value));
             writer.claims = false;
             if let Some(mut ty) = writer.merged(fact, claim, declared) {
                 if let Some(short) = short_writer.as_mut() {
@@ -158,6 +163,15 @@ fn of_unlike_branches(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
         }
     }
     found
+}
+
+/// A type of which nothing is claimed but the kind and the type of its elements.
+fn without_shape(declared: &DeclaredType) -> DeclaredType {
+    let mut bare = declared.clone();
+    if let DeclaredType::Tensor { shape, .. } | DeclaredType::SparseTensor { shape, .. } = &mut bare {
+        *shape = None;
+    }
+    bare
 }
 
 /// Keeps the shape that the file declares, except for its rank and its numbers where others are proved; of what is in a sequence or an

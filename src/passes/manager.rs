@@ -14,9 +14,11 @@ use super::outcome::{NoRule, Outcome, RunError};
 use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
 use super::records::record;
-use super::{addends, annotate, claims, dead, function_bodies, opaque, opset, pipeline, quantization, remembered};
+use super::{
+    addends, annotate, believed, claims, dead, function_bodies, opaque, opset, pipeline, quantization, remembered,
+};
 use crate::dim::Scope;
-use crate::ir::{Fact, Facts, Model, NodeId, ValueId};
+use crate::ir::{Fact, Model, NodeId, ValueId};
 use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
 use crate::tensor::Tensor;
 
@@ -119,7 +121,7 @@ impl Settled {
     /// Writes what is known beside the values.
     fn stated(mut self, model: &mut Model, options: &Options) -> Result<Outcome, RunError> {
         let names = claims::Names::adopt(model, &self.walk.facts);
-        let claimed = claimed(model, &self.walk, options)?;
+        let believed = believed::believed(model, &self.walk, options, &self.broken)?;
         let remembered = remembered::with_remembered(model, self.walk.scope());
         let scope = remembered.as_ref().unwrap_or(self.walk.scope());
         let remembers = if options.stamp {
@@ -128,7 +130,7 @@ impl Settled {
             String::new()
         };
         let facts = (&self.walk.facts, remembered.as_ref());
-        self.notes.extend(annotate::annotate(model, facts, claimed.as_ref(), &names, &self.broken));
+        self.notes.extend(annotate::annotate(model, facts, &believed, &names, &self.broken));
         let (fired, last_edit, edits) = self.edits.into_parts();
         let (facts, passes) = (self.walk.facts, Vec::<PassRun>::new());
         let (notes, rounds, ends) = (self.notes, self.rounds, self.ends);
@@ -236,7 +238,7 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
 }
 
 /// The bytes of all initializers, those in other files included.
-fn payload(model: &Model) -> usize {
+pub(super) fn payload(model: &Model) -> usize {
     let values = model.graphs().flat_map(|graph| model.graph(graph).initializers());
     let bytes = values.filter_map(|&value| model.value(value).tensor()).map(Tensor::byte_len);
     bytes.fold(0, usize::saturating_add)
@@ -326,24 +328,4 @@ fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> 
         }
         None => Ok(()),
     }
-}
-
-/// What follows when the file's claims are believed where nothing is proved; `None` when there is nothing to fill.
-fn claimed(model: &Model, walk: &Walk, options: &Options) -> Result<Option<Facts>, RunError> {
-    let complete = |fact: Option<&Fact>| {
-        let dims = fact.and_then(Fact::shape);
-        dims.is_some_and(|dims| !dims.iter().any(|dim| dim.has_symbol(|symbol| walk.scope().is_fresh(symbol))))
-    };
-    let nodes = dead::live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>());
-    let mut values = nodes.filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten().copied());
-    if !values.any(|value| model.value(value).declared.is_some() && !complete(walk.facts.get(value))) {
-        return Ok(None);
-    }
-    let budget = Budget::for_payload(payload(model));
-    let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, budget);
-    believing.unstated = quantization::kept(model, options)?;
-    believing.trust_declared = true;
-    believing.replaced.clone_from(&walk.replaced);
-    believing.infer_main(model)?;
-    Ok(Some(believing.facts))
 }

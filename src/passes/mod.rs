@@ -5,6 +5,7 @@ mod addends;
 mod agenda;
 mod annotate;
 mod assume;
+mod believed;
 mod chains;
 mod claims;
 mod common_subexpressions;

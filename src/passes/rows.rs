@@ -61,6 +61,26 @@ pub(super) fn telling_rows(model: &Model, facts: &Facts, node: &Node) -> Vec<Nod
     found
 }
 
+/// The values that the rows of a Loop are computed from inside it, and the rows.
+pub(super) fn read_for_rows(model: &Model, node: &Node) -> FxHashSet<ValueId> {
+    let Some(body) = node.subgraphs().next() else { return FxHashSet::default() };
+    let carried = model.graph(body).inputs().len().saturating_sub(1);
+    let mut open: Vec<ValueId> = model.graph(body).outputs().iter().skip(carried).copied().collect();
+    let inside: FxHashSet<GraphId> = graphs_below(model, body).into_iter().collect();
+    let mut found = FxHashSet::default();
+    while let Some(value) = open.pop() {
+        if !model.graph_of(value).is_some_and(|graph| inside.contains(&graph)) || !found.insert(value) {
+            continue;
+        }
+        let Some(node) = model.value(value).producer().and_then(|id| model.node(id)) else { continue };
+        open.extend(node.inputs().iter().flatten());
+        for held in node.subgraphs().flat_map(|held| graphs_below(model, held)) {
+            open.extend(model.graph(held).outputs());
+        }
+    }
+    found
+}
+
 /// Whether ONNX Runtime is told as much of the shape of a row whatever computes it: the rank is declared, and of the dims those that are
 /// proved to be numbers. It proves no more than this program does.
 fn is_told(model: &Model, facts: &Facts, row: ValueId) -> bool {

@@ -45,6 +45,8 @@ pub struct Walk {
     hidden: FxHashMap<ValueId, Data>,
     /// Whether declared types fill what cannot be inferred. What follows from them is then only claimed.
     pub trust_declared: bool,
+    /// Whether that goes for the inputs of bodies as well.
+    pub trust_body_inputs: bool,
     /// How often the bodies of loops and scans run of which that is decided, as last inferred.
     pub trips: FxHashMap<NodeId, usize>,
     /// Loops and scans whose bodies are proved to run, as last inferred.
@@ -80,6 +82,7 @@ impl Walk {
             unstated: FxHashMap::default(),
             hidden: FxHashMap::default(),
             trust_declared: false,
+            trust_body_inputs: false,
             trips: FxHashMap::default(),
             surely: FxHashSet::default(),
             following: 0,
@@ -408,6 +411,14 @@ impl Walk {
         let mut given = inputs.into_iter();
         for &value in model.graph(graph).inputs() {
             self.facts.set(value, given.next().unwrap_or_default());
+            if let Some(declared) = model.value(value).declared.as_ref()
+                && self.trust_declared
+                && self.trust_body_inputs
+            {
+                // What is given counts where both differ.
+                let _ =
+                    self.facts.meet(value, declared_fact(&self.scope, declared, &|name| self.plain.contains(&name)));
+            }
         }
         let walked = self.infer_nodes(model, graph);
         self.depth -= 1;

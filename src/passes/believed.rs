@@ -1,0 +1,90 @@
+//! What follows when the file's claims are believed where nothing is proved: sizes to fill in, and claims that do not go together.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashSet;
+
+use super::dead::live_graphs;
+use super::manager::payload;
+use super::options::Options;
+use super::outcome::RunError;
+use super::quantization;
+use super::rows::{always_runs, collects_rows, read_for_rows};
+use super::untouched::computed_from;
+use crate::dim::Scope;
+use crate::ir::{Fact, Facts, Model, NodeId, ValueId};
+use crate::ops::{Budget, EventKind, Walk};
+
+/// What the claims come to.
+#[derive(Default)]
+pub(super) struct Believed {
+    /// What follows from them; `None` when there is nothing to fill.
+    pub(super) facts: Option<Facts>,
+    /// Values of which no claim is to be written. A node that could work cannot if all claims hold, and it is computed from them: so a claim
+    /// is false, or the node never runs. A runtime that did not notice, because it knew less of the other operands, may refuse the model once
+    /// shapes are written and constants are computed.
+    pub(super) contested: FxHashSet<ValueId>,
+}
+
+/// Believes what the file claims.
+///
+/// # Errors
+/// The model is inconsistent.
+pub(super) fn believed(model: &Model, walk: &Walk, options: &Options, broken: &[NodeId]) -> Result<Believed, RunError> {
+    let mut believed = Believed::default();
+    let graphs = live_graphs(model);
+    let nodes = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
+    let is_open = |&value: &ValueId| model.value(value).declared.is_some() && !is_complete(walk, value);
+    if nodes.flat_map(|node| node.outputs().iter().flatten()).any(is_open) {
+        let mut believing = believing(model, walk, Rc::clone(walk.scope()), options)?;
+        believing.infer_main(model)?;
+        believed.contested = contested(model, &believing, broken);
+        believed.facts = Some(believing.facts);
+    }
+    let bodies = graphs.iter().filter(|&&graph| graph != model.main());
+    let says_shape = |value: &ValueId| model.value(*value).declared.as_ref().is_some_and(|ty| ty.shape().is_some());
+    let given = bodies.flat_map(|&body| model.graph(body).inputs()).filter(|&value| says_shape(value));
+    if given.copied().any(|value| is_open(&value)) {
+        // Runtimes believe what bodies say of what they are given; what this walk makes of it is in nobody's names and bounds.
+        let mut believing = believing(model, walk, Rc::new(walk.scope().copied()), options)?;
+        believing.trust_body_inputs = true;
+        believing.infer_main(model)?;
+        believed.contested.extend(contested(model, &believing, broken));
+    }
+    Ok(believed)
+}
+
+/// Whether the whole shape of a value is known in sizes of the inputs.
+fn is_complete(walk: &Walk, value: ValueId) -> bool {
+    let dims = walk.facts.get(value).and_then(Fact::shape);
+    dims.is_some_and(|dims| !dims.iter().any(|dim| dim.has_symbol(|symbol| walk.scope().is_fresh(symbol))))
+}
+
+fn believing(model: &Model, walk: &Walk, scope: Rc<Scope>, options: &Options) -> Result<Walk, RunError> {
+    let mut believing = Walk::new(scope, options.slice_rule, Budget::for_payload(payload(model)));
+    believing.unstated = quantization::kept(model, options)?;
+    believing.trust_declared = true;
+    believing.replaced.clone_from(&walk.replaced);
+    Ok(believing)
+}
+
+/// What the nodes are computed from, and compute, that cannot work on what is claimed although they are not `broken`. A claim stays by which
+/// ONNX Runtime tells the shape of rows that no iteration makes.
+fn contested(model: &Model, believing: &Walk, broken: &[NodeId]) -> FxHashSet<ValueId> {
+    let failing = believing.events.iter().filter(|event| event.kind == EventKind::Invalid).map(|event| event.node);
+    let mut failing: Vec<NodeId> = failing.filter(|node| !broken.contains(node)).collect();
+    failing.sort_unstable();
+    failing.dedup();
+    let mut found = computed_from(model, &failing);
+    found.extend(failing.iter().filter_map(|&id| model.node(id)).flat_map(|node| node.outputs().iter().flatten()));
+    if !found.is_empty() {
+        for graph in live_graphs(model) {
+            let nodes = model.graph(graph).nodes().filter_map(|id| model.node(id));
+            let loops = nodes.filter(|node| collects_rows(model, node) && !always_runs(&believing.facts, node));
+            for value in loops.flat_map(|node| read_for_rows(model, node)) {
+                found.remove(&value);
+            }
+        }
+    }
+    found
+}
