@@ -17,7 +17,7 @@
 //! `d = x` where `t = 0` and zeros copy. So `d = t` follows in each of these cases:
 //! - `t ≥ 1` is proved, zeros do not copy, or there is no `x` (a 0 would be an error);
 //! - `t = x` is proved, or `x` is 0 wherever `t` is;
-//! - `n` is 0 wherever `t` is, or `t` is what the other dims leave over of `n`, no entry is −1, and no other entry gives a dim of 0
+//! - `n` is 0 wherever `t` is, or `t` is what the other dims leave over of `n`, no entry may be −1, and no other entry gives a dim of 0
 //!   because `t` is 0. Where `t = 0` the operand is then empty and the result is not, so that such a run fails (`x[S, 4]` to
 //!   `[4, S]` copies the 4 at `S = 0` and finds 16 elements missing), unless a second, independent size is 0; and then only which
 //!   dim of an empty tensor is the 0 may differ from what is stated. This is the price of naming the dims of batched models. It is
@@ -167,8 +167,10 @@ impl Reader<'_> {
             Some(factors) => factors.iter().all(|&factor| !self.other_vanishes(at, operand, factor)),
             None => !self.other_depends(at, operand, size),
         };
-        // Beside −1 a copied dim leaves 0 over, and the run goes on.
-        Ok(if forced(copied) || empties && !self.has_rest && alone {
+        // Beside −1 a copied dim leaves 0 over, and the run goes on; what only a run decides may be −1.
+        let is_no_rest = |element: &Scalar| element.as_int().is_some_and(|size| scope.ge(size, &zero).is_yes());
+        let others = || self.target.iter().enumerate().filter(|&(other, _)| other != at).map(|(_, element)| element);
+        Ok(if forced(copied) || empties && alone && others().all(is_no_rest) {
             TargetDim::Size(size.clone())
         } else if is_size {
             TargetDim::Doubtful { size: size.clone(), copied: copied.clone(), empties, alone }
@@ -470,6 +472,8 @@ mod tests {
         assert_eq!(reshaped(&["B", "S"], &["-1"]), ["B*S"]);
         assert_eq!(reshaped(&["S", "8"], &["-1", "S"]), ["8*min(1, S)", "8*max(1, S) - 7*S"]);
         assert_eq!(reshaped(&["N", "C", "H", "H"], &["N", "2", "floor(C/2)", "H", "H"])[2], "floor(C/2)");
+        // At S = 0 the 1 is copied, and the other entry may be −1: then the run goes on.
+        assert_eq!(reshaped(&["S", "1", "S"], &["?", "S"])[1], "max(1, S)");
         // Nobody knows the last entry, but the others leave one answer.
         assert_eq!(reshaped(&["B", "64"], &["2", "?"]), ["2", "32*B"]);
     }
