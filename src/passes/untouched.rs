@@ -8,8 +8,8 @@
 //!
 //! Shapes flow through nodes whose results nobody knows, too: a Reshape with a constant for a target has a rank, and rows that a Loop stacks
 //! have one more than what is computed of constants in its body. So everything that a node which cannot work is computed from stays, as well
-//! as what the bodies on the way hold; except where the node cannot work whatever its operands are, which shapes tell nobody. A disputed node
-//! is common in models that work, so there only what is known stays as well.
+//! as what the bodies on the way hold; except where the node cannot work whatever its operands are, which shapes tell nobody. Of what is computed
+//! from its results the known operands stay. A disputed node is common in models that work, so there only what is known stays as well.
 
 use rustc_hash::FxHashSet;
 
@@ -27,8 +27,8 @@ pub struct Untouched {
     /// branches, and Resizes by an open number of sizes.
     broken: FxHashSet<NodeId>,
     /// These, the nodes that those which cannot work are computed from, and the nodes with known results that compute operands of disputed
-    /// ones. A node once found stays here: `hold` forgets what is known of
-    /// its results, so a later call could not find it again.
+    /// ones. A node once found stays here: `hold` forgets what is known of its results, so a later call could not find it
+    /// again.
     nodes: FxHashSet<NodeId>,
 }
 
@@ -94,6 +94,7 @@ impl Untouched {
         }
         self.nodes.extend(self.sources.iter().copied());
         let mut open: Vec<NodeId> = self.nodes.iter().copied().collect();
+        open.extend(readers_of(model, &self.broken));
         open.sort_unstable();
         while let Some(node) = open.pop().and_then(|id| model.node(id)) {
             for &operand in node.inputs().iter().flatten() {
@@ -114,6 +115,21 @@ impl Untouched {
             facts.set(value, Fact::of(ty));
         }
     }
+}
+
+/// The nodes that read what others compute, directly or by way of others, and all in the bodies of these. ONNX Runtime may take the results of a
+/// node that cannot work for another shape than they have, and whether it then refuses a reader depends on whether what else that reads is
+/// constant.
+fn readers_of(model: &Model, nodes: &FxHashSet<NodeId>) -> FxHashSet<NodeId> {
+    let mut found = FxHashSet::default();
+    let mut open: Vec<NodeId> = nodes.iter().copied().collect();
+    while let Some(node) = open.pop().and_then(|id| model.node(id)) {
+        let readers = node.outputs().iter().flatten().flat_map(|&value| model.users(value)).map(|(id, _)| id);
+        let holder = model.graph(node.graph()).parent();
+        let inner = node.subgraphs().flat_map(|body| model.graph(body).nodes());
+        open.extend(readers.chain(holder).chain(inner).filter(|&id| found.insert(id)));
+    }
+    found
 }
 
 /// Whether a node resizes by a vector of sizes, or of scales, whose length is not known.

@@ -42,3 +42,14 @@ fn a_rank_that_a_node_refuses_is_not_told() {
 fn a_rank_that_a_node_takes_is_told() {
     assert_eq!(axes_stated("v = Unsqueeze (k, axes)", "y = Neg (v)", "v"), Some(2));
 }
+
+/// ONNX Runtime takes what NonZero finds in a single number for empty when it loads a model, and finds an index when it runs it. It refuses the
+/// parts of that once their sizes are constant.
+#[test]
+fn operands_beside_a_result_of_disputed_shape_stay() {
+    let source = "<ir_version: 8, opset_import: [\"\" : 17]>
+        g (float[n] x) => (z, w) <int64 two = {2}, int64[1] one = {1}> {
+            v = NonZero (two)  sizes = Concat <axis = 0> (one)  y = Split <axis = 0> (v, sizes)  z = Cast <to = 1> (y)  w = Neg (x) }";
+    let (model, _) = folded_unrun(source, &Options::new());
+    assert!(crate::support::operators(&model).contains(&"Concat".to_string()));
+}
