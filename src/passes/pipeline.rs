@@ -118,12 +118,28 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 /// Infers what is known, anew where edits have made more of it known.
 fn infer(work: &mut Work<'_>) -> Result<(), RunError> {
+    let unstated = quantization::kept(work.model, &work.run.options)?;
     if work.is_inferred {
-        for value in newly_decided(work.model, &work.walk.facts, &mut work.decided) {
+        let mut again = newly_decided(work.model, &work.walk.facts, &mut work.decided);
+        // Sizes that only a run decides have been given names already.
+        let is_fixed = |value: &ValueId| work.walk.facts.get(*value).is_some_and(|fact| fact.static_len().is_some());
+        again.extend(work.untouched.let_go(work.model).iter().filter(|value| is_fixed(value)));
+        // What is read at run time no more is a constant like any other, and so is what is computed of it.
+        let kept = &work.walk.unstated;
+        let mut other: Vec<NodeId> = kept.keys().copied().filter(|id| unstated.get(id) != kept.get(id)).collect();
+        other.sort_unstable();
+        for &result in
+            other.iter().filter_map(|&id| work.model.node(id)).flat_map(|node| node.outputs().iter().flatten())
+        {
+            let readers = work.model.users(result).into_iter().filter_map(|(id, _)| work.model.node(id));
+            again.extend(readers.flat_map(|node| node.outputs().iter().flatten()).filter(|value| is_fixed(value)));
+            again.push(result);
+        }
+        for value in again {
             work.walk.forget(value);
         }
     }
-    work.walk.unstated = quantization::kept(work.model, &work.run.options)?;
+    work.walk.unstated = unstated;
     work.walk.infer_main(work.model)?;
     if !work.is_inferred {
         newly_decided(work.model, &work.walk.facts, &mut work.decided);
@@ -144,8 +160,10 @@ fn infer(work: &mut Work<'_>) -> Result<(), RunError> {
 /// The results that are not known of nodes of the main graph that edits gave nothing but constants to read: what was stated of them
 /// was stated when less was known of the operands. A node is told once.
 fn newly_decided(model: &Model, facts: &Facts, decided: &mut FxHashSet<NodeId>) -> Vec<ValueId> {
+    // Of a constant that an edit has made nothing is stated yet.
+    let is_stated = |value: ValueId| facts.get(value).is_some_and(|fact| fact.data().is_some());
     let is_known =
-        |value: &Option<ValueId>| value.is_none_or(|value| facts.get(value).is_some_and(|fact| fact.data().is_some()));
+        |value: &Option<ValueId>| value.is_none_or(|value| is_stated(value) || model.value(value).is_constant());
     let mut found = Vec::new();
     for id in model.graph(model.main()).nodes() {
         let Some(node) = model.node(id).filter(|node| node.inputs().iter().all(is_known)) else { continue };

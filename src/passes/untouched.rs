@@ -27,7 +27,7 @@ pub struct Untouched {
     /// branches, and Resizes by an open number of sizes.
     broken: FxHashSet<NodeId>,
     /// These, the nodes that those which cannot work are computed from, and the nodes with known results that compute operands of disputed
-    /// ones. A node once found stays here: `hold` forgets what is known of its results, so a later call could not find it
+    /// ones. A node once found stays here until `let_go`: `hold` forgets what is known of its results, so a later call could not find it
     /// again.
     nodes: FxHashSet<NodeId>,
 }
@@ -48,6 +48,25 @@ impl Untouched {
         let mut nodes: Vec<NodeId> = self.broken.iter().copied().collect();
         nodes.sort_unstable();
         nodes
+    }
+
+    /// Begins anew if one of the nodes is gone for whose sake others stay. Returns what those compute, to be inferred again.
+    pub fn let_go(&mut self, model: &Model) -> Vec<ValueId> {
+        if self.sources.is_empty() {
+            return Vec::new();
+        }
+        // What is inside a node that is gone stays in the model, but in no graph that is live.
+        let graphs: FxHashSet<GraphId> = live_graphs(model).into_iter().collect();
+        let is_there = |id: &NodeId| model.node(*id).is_some_and(|node| graphs.contains(&node.graph()));
+        if self.sources.iter().all(is_there) {
+            return Vec::new();
+        }
+        self.sources.retain(is_there);
+        self.broken.retain(is_there);
+        let mut held: Vec<NodeId> = std::mem::take(&mut self.nodes).into_iter().collect();
+        held.sort_unstable();
+        let held = held.into_iter().filter(|id| !self.sources.contains(id)).filter_map(|id| model.node(id));
+        held.flat_map(|node| node.outputs().iter().flatten()).copied().collect()
     }
 
     /// Whether a node is not to be touched.

@@ -43,6 +43,30 @@ g (float[3,8] x, int64 n) => (float[3,8] y)
     assert!(again.fired.values().all(|count| *count == 0), "{:?}", again.fired);
 }
 
+/// A node is as good as never there once it is gone: what stayed for its sake is folded in the same run.
+#[test]
+fn what_stayed_for_a_node_that_is_gone_is_folded() {
+    // A product that cannot be, and that nothing reads.
+    let dead = r#"<ir_version: 8, opset_import: ["" : 18]>
+        g (float[n] x) => (float[1,1] y, float[n] z) <float[2,3] a = {1, 2, 3, 4, 5, 6}, float[1,1] b = {1.5}> {
+            y = Floor (b)  unread = Einsum <equation = "ij,kj->ik"> (y, a)  z = Neg (x) }"#;
+    // A dequantized constant that nothing reads any more which is computed at run time.
+    let quantized = r#"<ir_version: 8, opset_import: ["" : 18]>
+        g (float[n,1] x) => (float[1,3] y, float[n] z) <int8[1,3] q = {-3, -2, -1}, float s = {0.5}, int8 o = {0}, int64[1] axis = {1}> {
+            y = DequantizeLinear (q, s, o)  unread = MatMul (x, y)  z = Squeeze (x, axis) }"#;
+    // The length of what is spread is known only once a rule has said that it is 1.
+    let decided = r#"<ir_version: 8, opset_import: ["" : 15]>
+        g (float[m,1] x, int64[1] least) => (int64[2] y) <int64[2] ones = {1, 1}, int64[1] axis = {0}, int64 first = {0}> {
+            s = Shape (x)  rows = Gather (s, first)  row = Unsqueeze (rows, axis)  most = Max (row, least)  y = Expand (ones, most) }"#;
+    for source in [dead, quantized, decided] {
+        let model = text::parse(source).expect("it parses");
+        let (once, _) = folded(model.clone());
+        assert_eq!(left(model), [""; 0], "{}", text::print(&once));
+        let left = crate::support::operators(&once);
+        assert!(left.iter().all(|operator| ["Neg", "Squeeze"].contains(&operator.as_str())), "{left:?}");
+    }
+}
+
 #[test]
 fn families_and_what_rules_do_together() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
