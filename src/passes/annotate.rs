@@ -300,7 +300,7 @@ impl<'w> Writer<'w> {
                     Some(dims) => {
                         let claimed =
                             claim.and_then(|claim| claim.shape.as_ref()).filter(|claim| claim.len() == dims.len());
-                        let declared = declared_shape.filter(|declared| declared.len() == dims.len());
+                        let declared = declared_shape.filter(|declared| !is_false(self.scope, dims, declared));
                         let mut dim = |(i, dim): (usize, &Dim)| {
                             let claim = claimed.and_then(|claim| claim.get(i));
                             let declared = declared.and_then(|declared| declared.get(i));
@@ -363,6 +363,15 @@ impl<'w> Writer<'w> {
         self.claims |= is_claimed;
         DeclaredDim { claim, extra }
     }
+}
+
+/// Whether a claim is proved false in some part. Then nothing is taken of it: ONNX Runtime drops what does not fit what it infers, and a claim
+/// of which only that part is mended would count for it.
+fn is_false(scope: &Scope, proved: &[Dim], declared: &[DeclaredDim]) -> bool {
+    let differs = |(dim, declared): (&Dim, &DeclaredDim)| {
+        size_of(scope, &declared.claim).is_some_and(|size| scope.eq(dim, &size).is_no())
+    };
+    proved.len() != declared.len() || proved.iter().zip(declared).any(differs)
 }
 
 fn type_of(spelling: &Spelling, ty: &Type) -> Option<DeclaredType> {

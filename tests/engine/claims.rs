@@ -410,3 +410,16 @@ fn claims_inside_that_a_node_could_not_work_with_are_not_written() {
     let (model, _) = folded_unrun(&kept, &Options::default());
     assert!(text::print(&model).contains("float[6] carried"), "{}", text::print(&model));
 }
+
+/// ONNX Runtime drops a claim that does not fit what it infers. If one size of it were mended, the others would count, and might dispute another
+/// operand.
+#[test]
+fn of_a_claim_that_is_false_in_part_nothing_is_written() {
+    let (model, _) = folded_unrun(
+        r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n, 3] x, int64[2] sizes) => (y, z) <float[0, 6] wide, float[4, 1] column = {1, 2, 3, 4}>
+        { wide = Expand (x, sizes)  y = Concat <axis = 1> (wide, column)  z = Neg (wide) }"#,
+        &Options::default(),
+    );
+    assert!(!shape(&model, "wide").starts_with('0'), "{}", text::print(&model));
+}
