@@ -53,3 +53,20 @@ fn operands_beside_a_result_of_disputed_shape_stay() {
     let (model, _) = folded_unrun(source, &Options::new());
     assert!(crate::support::operators(&model).contains(&"Concat".to_string()));
 }
+
+/// ONNX Runtime shapes rows that no iteration makes as the body declares them, unless it infers that this is false: then it knows no shape.
+#[test]
+fn rows_that_are_not_made_and_declared_falsely_are_left() {
+    let left = |row: &str| {
+        let source = format!(
+            "<ir_version: 8, opset_import: [\"\" : 17]>
+            g (float[n] x) => (y, z) <int64 one = {{1}}, bool no = {{0}}, float[3] row = {{1, 2, 3}}> {{
+                y = Loop <body: graph = b (int64 i, bool c) => (bool d, {row} r) {{ d = Identity (c)  r = Neg (row) }}> (one, no)  z = Neg (x) }}"
+        );
+        crate::support::operators(&folded_unrun(&source, &Options::new()).0)
+    };
+    for falsely in ["float[6,1]", "float[2]"] {
+        assert!(left(falsely).contains(&"Loop".to_string()), "{falsely}");
+    }
+    assert_eq!(left("float[3]"), ["Neg"]);
+}

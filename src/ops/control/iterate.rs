@@ -278,7 +278,15 @@ impl Found {
             return Ok(Fact::unknown());
         };
         if length.is_const(0) {
-            tensor.shape = self.declared_shape(model, index);
+            let said = self.declared_shape(model, index);
+            if let Some((said, given)) = said.as_deref().zip(tensor.shape.as_deref())
+                && (said.len() != given.len() || said.iter().zip(given).any(|(a, b)| self.scope.eq(a, b).is_no()))
+            {
+                return Err(Refusal::invalid(
+                    "the body declares rows of another shape than it gives, and there are none",
+                ));
+            }
+            tensor.shape = said;
         }
         let Some(element) = tensor.shape else { return Ok(Fact::tensor(tensor.dtype, None)) };
         let axis = axis_in(axis, element.len() + 1)?;
