@@ -26,7 +26,9 @@ pub struct Untouched {
     /// Those of them that ONNX Runtime must be told no more of: nodes that cannot work, Loops that never run, before operator set 11 Ifs of unlike
     /// branches, and Resizes by an open number of sizes.
     broken: FxHashSet<NodeId>,
-    /// These, the nodes that those which cannot work are computed from, and the nodes with known results that compute operands of disputed
+    /// The Loops for the sake of whose rows nodes stay.
+    telling: FxHashSet<NodeId>,
+    /// The sources, the nodes that those which cannot work are computed from, and the nodes with known results that compute operands of disputed
     /// ones. A node once found stays here until `let_go`: `hold` forgets what is known of its results, so a later call could not find it
     /// again.
     nodes: FxHashSet<NodeId>,
@@ -52,17 +54,18 @@ impl Untouched {
 
     /// Begins anew if one of the nodes is gone for whose sake others stay. Returns what those compute, to be inferred again.
     pub fn let_go(&mut self, model: &Model) -> Vec<ValueId> {
-        if self.sources.is_empty() {
+        if self.sources.is_empty() && self.telling.is_empty() {
             return Vec::new();
         }
         // What is inside a node that is gone stays in the model, but in no graph that is live.
         let graphs: FxHashSet<GraphId> = live_graphs(model).into_iter().collect();
         let is_there = |id: &NodeId| model.node(*id).is_some_and(|node| graphs.contains(&node.graph()));
-        if self.sources.iter().all(is_there) {
+        if self.sources.iter().chain(&self.telling).all(is_there) {
             return Vec::new();
         }
         self.sources.retain(is_there);
         self.broken.retain(is_there);
+        self.telling.retain(is_there);
         let mut held: Vec<NodeId> = std::mem::take(&mut self.nodes).into_iter().collect();
         held.sort_unstable();
         let held = held.into_iter().filter(|id| !self.sources.contains(id)).filter_map(|id| model.node(id));
@@ -93,7 +96,11 @@ impl Untouched {
                         self.sources.insert(id);
                         self.broken.insert(id);
                     }
-                    self.nodes.extend(telling_rows(model, facts, node));
+                    let telling = telling_rows(model, facts, node);
+                    if !telling.is_empty() {
+                        self.telling.insert(id);
+                    }
+                    self.nodes.extend(telling);
                 } else if differing && has_unlike_branches(model, facts, node) && !is_decided(facts, node)
                     || counts_openly(facts, node)
                 {

@@ -58,7 +58,12 @@ fn what_stayed_for_a_node_that_is_gone_is_folded() {
     let decided = r#"<ir_version: 8, opset_import: ["" : 15]>
         g (float[m,1] x, int64[1] least) => (int64[2] y) <int64[2] ones = {1, 1}, int64[1] axis = {0}, int64 first = {0}> {
             s = Shape (x)  rows = Gather (s, first)  row = Unsqueeze (rows, axis)  most = Max (row, least)  y = Expand (ones, most) }"#;
-    for source in [dead, quantized, decided] {
+    // A Loop that may not run, whose rows nothing reads.
+    let rows = r#"<ir_version: 8, opset_import: ["" : 18]>
+        g (float[n] x, int64 trips) => (float[1,1] y, float[n] z) <float[1,1] b = {1.5}> {
+            y = Floor (b)  z = Neg (x)
+            unread = Loop <body: graph = b (int64 i, bool c) => (bool d, float[] r) { d = Identity (c)  r = Neg (y) }> (trips, "") }"#;
+    for source in [dead, quantized, decided, rows] {
         let model = text::parse(source).expect("it parses");
         let (once, _) = folded(model.clone());
         assert_eq!(left(model), [""; 0], "{}", text::print(&once));
