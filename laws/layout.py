@@ -1,5 +1,5 @@
 """Reshapes and transposes, at every small shape: src/rewrite/merge.rs, regroup.rs, sizes.rs, axes.rs, split.rs,
-slices/reshape.rs and slices/places.rs.
+moves, slices/reshape.rs and slices/places.rs.
 
 The functions of the program that plan a layout are here again, on dims that are monomials in three sizes: `a` and `b` of at least 0,
 and `p` of at least 1. What they plan is then done by numpy at sizes of 0 to 3, and compared. Two dims are taken to be equal only if
@@ -504,6 +504,122 @@ def placed(mutant):
 
 
 placed.mutants = ("the axis before", "not turned")
+
+
+def looked_up(source, places, before, behind):
+    """src/rewrite/moves/blocks.rs, lookup: the places along these axes as one, if that is all there is to it."""
+    outer, along, inner = count(source[:before]), count(source[before:behind]), count(source[behind:])
+    if places.size % (outer * inner):
+        return None
+    rows = places.size // (outer * inner)
+    found = [int(places[row * inner]) // inner for row in range(rows)]
+    for at, own in enumerate(places):
+        row, q = divmod(at, inner)
+        p, r = divmod(row, rows)
+        if found[r] >= along or own != (p * along + found[r]) * inner + q:
+            return None
+    return found
+
+
+def digits(places, source):
+    """src/rewrite/moves/blocks.rs, digits: sizes in the order of the result, and how far neighbours are apart in the source."""
+    if places.size != source or places[0] != 0:
+        return None
+    found, width = [], 1
+    while width < source:
+        step, rest = int(places[width]), source // width
+        run = 2
+        while run < rest and places[run * width] == run * step:
+            run += 1
+        size = next(size for size in range(run, 1, -1) if rest % size == 0) if any(rest % size == 0 for size in range(2, run + 1)) else None
+        if size is None:
+            return None
+        found.insert(0, (size, step))
+        width *= size
+    tile = 1
+    for size, step in sorted(found, key=lambda digit: digit[1]):
+        if step != tile:
+            return None
+        tile *= size
+    for at, own in enumerate(places):
+        rest, total = at, 0
+        for size, step in reversed(found):
+            rest, digit = divmod(rest, size)
+            total += digit * step
+        if total != own:
+            return None
+    return found
+
+
+def moved(shape):
+    """What two moves in a row make of a tensor: turns, regroupings, and places of an axis."""
+
+    def moves(tensor):
+        for perm in itertools.permutations(range(tensor.ndim)):
+            yield tensor.transpose(perm)
+        for dims in {(4, -1), (2, -1), (-1, 2), (2, 2, -1), (3, -1)}:
+            if tensor.size % abs(count(dims)) == 0:
+                yield tensor.reshape(dims)
+        for axis in range(tensor.ndim):
+            size = tensor.shape[axis]
+            yield numpy.roll(tensor, 1, axis)
+            yield numpy.take(tensor, range(0, size, 2), axis)
+            yield numpy.concatenate([numpy.take(tensor, range(1, size), axis), tensor], axis)
+
+    for once in moves(numbered(shape)):
+        for twice in moves(once):
+            yield from moves(twice)
+
+
+@exhaustive(
+    "moves-are-a-lookup",
+    "if places (p, r, q) of a result are places (p, kᵣ, q) of the source, it is Gather(x, k) along those axes as one",
+    at="src/rewrite/moves/blocks.rs: lookup",
+    bound="three moves, up to 12 elements",
+)
+def moved_by_lookup(mutant):
+    for shape in [(2, 4), (2, 2, 3), (3, 2, 2), (8,)]:
+        for result in moved(shape):
+            places = result.reshape(-1)
+            for before in range(len(shape)):
+                for behind in range(before + 1, len(shape) + 1):
+                    found = looked_up(shape, places, before, behind)
+                    if mutant == "first block" and places.size:
+                        inner = count(shape[behind:])
+                        rows = places.size // max(1, count(shape[:before]) * inner)
+                        found = [int(places[row * inner]) // inner for row in range(rows) if row * inner < places.size]
+                    if not found or max(found) >= count(shape[before:behind]):
+                        continue
+                    dims = (*shape[:before], count(shape[before:behind]), *shape[behind:])
+                    gathered = numpy.take(numbered(dims), found, axis=before)
+                    yield f"{shape}, axes {before} to {behind}", same(gathered.reshape(-1), places)
+
+
+moved_by_lookup.mutants = ("first block",)
+
+
+@exhaustive(
+    "moves-are-a-turn",
+    "if places of a result are sums of digits times steps, and the steps tile the source, it is a Transpose between Reshapes",
+    at="src/rewrite/moves/blocks.rs: digits",
+    bound="three moves, up to 12 elements",
+)
+def moved_by_turn(mutant):
+    for shape in [(2, 4), (2, 2, 3), (3, 2, 2), (8,)]:
+        for result in moved(shape):
+            places = result.reshape(-1)
+            found = digits(places, count(shape)) if places.size else None
+            if found is None:
+                continue
+            order = sorted(range(len(found)), key=lambda at: -found[at][1])
+            if mutant == "not ordered":
+                order = list(range(len(found)))
+            dims = [found[at][0] for at in order]
+            perm = [order.index(at) for at in range(len(found))]
+            yield f"{shape}: {found}", same(numbered(dims).transpose(perm).reshape(-1), places)
+
+
+moved_by_turn.mutants = ("not ordered",)
 
 
 @exhaustive(

@@ -97,7 +97,7 @@ pub const PASSES: &[Pass] = &[
     },
     Pass {
         name: "rewrite-fronts",
-        does: "Tries the rules that cut what is computed of positions out of something longer.",
+        does: "Tries the rules that cut positions out of something longer, and make one move of several.",
         stage: 3,
         run: |work| rewrite(work, 3),
     },
