@@ -24,6 +24,7 @@
 //! | [`row_channels`] | a BatchNormalization of the rows of a product |
 //! | [`residual`] | constants that are added before a normalization |
 //! | [`rows`] | products with a bias, in rows |
+//! | [`stream`] | sums and normalizations between them, in rows |
 //! | [`table`] | a row added to what is looked up, and the table |
 //! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
 //! | [`rotary`] | a rotary embedding spelled out, where the operator set has one |
@@ -67,6 +68,7 @@ pub(super) mod row_channels;
 pub(super) mod rows;
 mod scaled;
 pub(super) mod scaled_attention;
+pub(super) mod stream;
 pub(super) mod summed;
 pub(super) mod table;
 pub(super) mod token;

@@ -1,0 +1,251 @@
+//! What is done to every row of images by itself, in rows where products give and take rows.
+//!
+//! Law: with `rows(x)` the matrix of the last axis' vectors of `x`, and `f` such that each vector of a result depends on the vector of each
+//! operand at the same place alone, `rows(f(x, y)) = f(rows(x), rows(y))`. Sums and functions of elements are such, normalizations of the last
+//! axis, and products with a matrix of weights.
+//!
+//! Where all sizes are numbers, runtimes compute products with biases in rows ([`rows`](super::rows)). What lies between them, residual sums and
+//! normalizations, is here computed in rows as well, so that only what tells the other axes apart is laid out again. That is for values of four
+//! axes or more: of three, optimizers make one kernel of a sum and the normalization behind it, and know it by its three axes.
+
+use super::{Place, Rule};
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
+use crate::rewrite::Build;
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "stream-in-rows",
+    law: "rows(f(x, y)) = f(rows(x), rows(y)) where f computes the vectors along the last axis one by one",
+    sentence: "What lies between products of rows, sums and normalizations of rows, is computed in rows.",
+    premises: &[
+        ("from-rows", "it is laid out from rows of floats, all of them, and has four axes or more"),
+        ("all-numbers", "all sizes are positive numbers"),
+        (
+            "row-by-row",
+            "each node computes elements or normalizes along the last axis, with constants of one axis, or multiplies by a matrix",
+        ),
+        ("pays", "fewer nodes come than go"),
+    ],
+    exact: false,
+    operators: LAYOUTS,
+    apply: in_rows,
+}];
+
+/// How many nodes may be computed in rows at once.
+const MOST_NODES: usize = 2048;
+
+/// The fewest axes of a value.
+const FEWEST_AXES: usize = 4;
+
+fn in_rows(place: &Place<'_>) -> Option<Edit> {
+    let (rows, first) = (place.input(0)?, place.output(0)?);
+    let dims = place.shape(first)?;
+    let is_float = place.dtype(first).is_some_and(|dtype| dtype.is_float());
+    if dims.len() < FEWEST_AXES || !is_float || !are_rows(place, rows, dims) || !place.runs_in_rows(dims) {
+        return None;
+    }
+    let stream = Stream::around(place, first, dims)?;
+    stream.edit()
+}
+
+/// Whether a value is the matrix of rows of one with these dims.
+fn are_rows(place: &Place<'_>, value: ValueId, dims: &[Dim]) -> bool {
+    let (Some([count, size]), Some((last, lead))) = (place.shape(value), dims.split_last()) else { return false };
+    let scope = place.scope();
+    scope.eq(size, last).is_yes() && scope.eq(count, &scope.product(lead)).is_yes()
+}
+
+/// The nodes that are computed in rows, and what they share with others.
+struct Stream<'p, 'a> {
+    place: &'p Place<'a>,
+    /// The dims of all values but for the last.
+    lead: &'a [Dim],
+    /// In an order to compute in.
+    nodes: Vec<NodeId>,
+    /// The values that are given in rows, and the ones they compute.
+    given: Vec<ValueId>,
+    computed: Vec<ValueId>,
+}
+
+impl<'p, 'a> Stream<'p, 'a> {
+    /// All that is computed row by row of a value, of what that is computed with, and so on.
+    fn around(place: &'p Place<'a>, first: ValueId, dims: &'a [Dim]) -> Option<Self> {
+        let (_, lead) = dims.split_last()?;
+        let mut stream = Stream { place, lead, nodes: Vec::new(), given: Vec::new(), computed: Vec::new() };
+        let (mut open, mut seen) = (vec![first], vec![first]);
+        while let Some(value) = open.pop() {
+            let producer = place.model.value(value).producer();
+            let readers = place.model.users(value).into_iter().map(|(id, _)| id);
+            for id in readers.chain(producer) {
+                if stream.nodes.contains(&id) {
+                    continue;
+                }
+                let Some(values) = stream.row_by_row(id) else { continue };
+                stream.nodes.push(id);
+                if stream.nodes.len() > MOST_NODES {
+                    return None;
+                }
+                for value in values {
+                    if !seen.contains(&value) {
+                        seen.push(value);
+                        open.push(value);
+                    }
+                }
+            }
+        }
+        stream.nodes.sort_by_key(|&id| place.model.order_of(id));
+        let results = stream.nodes.iter().filter_map(|&id| place.model.node(id)?.output(0));
+        stream.computed = results.collect();
+        stream.given = seen.into_iter().filter(|value| !stream.computed.contains(value)).collect();
+        (!stream.nodes.is_empty()).then_some(stream)
+    }
+
+    /// Whether a value has rows at the places that the others have them.
+    fn has_rows(&self, value: ValueId) -> bool {
+        let Some((last, lead)) = self.place.shape(value).and_then(<[Dim]>::split_last) else { return false };
+        let same = lead.len() == self.lead.len()
+            && lead.iter().zip(self.lead).all(|(a, b)| self.place.scope().eq(a, b).is_yes());
+        same && last.as_const().is_some_and(|size| size > 0)
+    }
+
+    /// The result and the operands that have rows, of a node that computes each row by itself.
+    fn row_by_row(&self, id: NodeId) -> Option<Vec<ValueId>> {
+        let place = self.place;
+        let node = place.model.node(id).filter(|node| Some(node.graph()) == place.graph())?;
+        let &[Some(result)] = node.outputs() else { return None };
+        let traits = traits_of(place.model, node);
+        let last = self.lead.len();
+        let own = |value: ValueId| place.tensor(value).is_none();
+        let operands: Vec<ValueId> = node.inputs().iter().flatten().copied().collect();
+        let (own, constant): (Vec<ValueId>, Vec<ValueId>) = operands.into_iter().partition(|&value| own(value));
+        let data = node.input(0)?;
+        let small = constant.iter().all(|&value| place.tensor(value).is_some_and(|tensor| tensor.rank() <= 1));
+        let along_last = || {
+            let view = place.view(id)?;
+            let mixed = traits.mixes.and_then(|mixes| mixes(&view))?;
+            Some(mixed == [last] && place.read(node).axis(last.checked_add(1)?) == Some(last))
+        };
+        let fits = match traits.pointwise {
+            Some(pointwise) => pointwise.operands == Operands::First || place.opset.everything_broadcasts() && small,
+            None if node.is("MatMul") => {
+                constant.len() == 1
+                    && node.input(0) == own.first().copied()
+                    && place.tensor(node.input(1)?)?.rank() == 2
+            }
+            None => own == [data] && small && along_last() == Some(true),
+        };
+        let is_plain = node.canonical_domain().is_empty() && node.subgraphs().next().is_none();
+        let rows = own.into_iter().chain([result]);
+        let rows: Vec<ValueId> = rows.filter(|_| fits && is_plain).collect();
+        (rows.len() > 1 && rows.iter().all(|&value| self.has_rows(value))).then_some(rows)
+    }
+
+    /// The layouts that read a value outside of the stream, and whether something else does or it is known by its name.
+    fn readers(&self, value: ValueId) -> (Vec<NodeId>, bool) {
+        let (mut layouts, mut others) = (Vec::new(), self.place.model.is_named(value));
+        for (id, slot) in self.place.model.users(value) {
+            if self.nodes.contains(&id) {
+                continue;
+            }
+            match self.place.model.node(id).filter(|_| slot == 0) {
+                Some(node) if self.lays_out_numbers(node) => layouts.push(id),
+                _ => others = true,
+            }
+        }
+        (layouts, others)
+    }
+
+    /// Whether a node lays out its operand in a shape of positive numbers.
+    fn lays_out_numbers(&self, node: &Node) -> bool {
+        let is_layout = traits_of(self.place.model, node).moves == Some(Movement::Layout);
+        let dims = node.output(0).and_then(|result| self.place.shape(result));
+        let is_number = |dim: &Dim| dim.as_const().is_some_and(|size| size > 0);
+        let here = Some(node.graph()) == self.place.graph();
+        is_layout && here && dims.is_some_and(|dims| dims.iter().all(is_number))
+    }
+
+    fn edit(&self) -> Option<Edit> {
+        let place = self.place;
+        let mut edit = place.edit()?;
+        let mut known: Vec<(ValueId, ValueId)> = Vec::new();
+        for &value in &self.given {
+            let rows = self.given_rows(&mut edit, value)?;
+            known.push((value, rows));
+        }
+        for &id in &self.nodes {
+            let node = place.model.node(id)?;
+            let value = node.output(0)?;
+            let (layouts, others) = self.readers(value);
+            let dims = place.shape(value)?;
+            let is_matrix = |&&id: &&NodeId| {
+                let laid_out = place.model.node(id).and_then(|node| node.output(0));
+                laid_out.is_some_and(|laid_out| are_rows(place, laid_out, dims))
+            };
+            // A reader that makes rows of it has their name.
+            let flattened = layouts.iter().find(is_matrix).copied();
+            let rows = match flattened.and_then(|id| place.model.node(id)?.output(0)) {
+                Some(rows) => rows,
+                None => edit.new_value(value, "rows"),
+            };
+            let own = |value: ValueId| known.iter().find(|(old, _)| *old == value).map_or(value, |&(_, new)| new);
+            let inputs = node.inputs().iter().map(|input| input.map(own)).collect();
+            let mut new = NewNode { inputs, ..NewNode::like(node) };
+            if traits_of(place.model, node).mixes.is_some() {
+                new = new.set("axis", 1i64);
+            }
+            edit.insert.push(new.output(rows));
+            edit.remove.push(id);
+            known.push((value, rows));
+            edit.remove.extend(flattened);
+            for reader in layouts.into_iter().filter(|reader| Some(*reader) != flattened) {
+                let layout = place.model.node(reader)?;
+                let reshape = self.laid_out(&mut edit, rows, layout.output(0)?, layout)?;
+                edit.remove.push(reader);
+                edit.insert.push(reshape);
+            }
+            if others {
+                let reshape = self.laid_out(&mut edit, rows, value, node)?;
+                edit.insert.push(reshape);
+            }
+        }
+        (edit.remove.len() > edit.insert.len()).then_some(edit)
+    }
+
+    /// The node that gives rows the shape of a value, which `of` computed. What is said of that one is said of it, not of all that goes.
+    fn laid_out(&self, edit: &mut Edit, rows: ValueId, value: ValueId, of: &Node) -> Option<NewNode> {
+        let sizes = self.place.shape(value)?.iter().map(Dim::as_const).collect::<Option<Vec<_>>>()?;
+        let mut node = self.place.build(edit, value).reshape(rows, sizes);
+        node.extra = of.extra.clone();
+        Some(node.output(value))
+    }
+
+    /// The rows of a value from outside: what it is laid out from, or what lays it out, if these are rows.
+    fn given_rows(&self, edit: &mut Edit, value: ValueId) -> Option<ValueId> {
+        let place = self.place;
+        let dims = place.shape(value)?;
+        let (layouts, others) = self.readers(value);
+        if let Some((id, layout)) = place.layout(value) {
+            let source = layout.input(0)?;
+            if layouts.is_empty() && !others {
+                edit.remove.push(id);
+            }
+            if are_rows(place, source, dims) {
+                return Some(source);
+            }
+            let rows = edit.new_value(value, "rows");
+            let sizes = place.shape(value)?.split_last()?;
+            let count = place.scope().product(sizes.1).as_const()?;
+            let reshape = place.build(edit, rows).reshape(source, vec![count, sizes.0.as_const()?]);
+            edit.insert.push(reshape.output(rows));
+            return Some(rows);
+        }
+        let laid_out = layouts.iter().filter_map(|&id| place.model.node(id)?.output(0));
+        if let Some(rows) = laid_out.into_iter().find(|&rows| are_rows(place, rows, dims)) {
+            return Some(rows);
+        }
+        let rows = edit.new_value(value, "rows");
+        edit.insert.push(Build::flatten(value, self.lead.len()).output(rows));
+        Some(rows)
+    }
+}
