@@ -8,6 +8,8 @@
 //! normalizations, is here computed in rows as well, so that only what tells the other axes apart is laid out again. That is for values of four
 //! axes or more: of three, optimizers make one kernel of a sum and the normalization behind it, and know it by its three axes.
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
@@ -63,41 +65,41 @@ struct Stream<'p, 'a> {
     lead: &'a [Dim],
     /// In an order to compute in.
     nodes: Vec<NodeId>,
-    /// The values that are given in rows, and the ones they compute.
+    /// The same.
+    members: FxHashSet<NodeId>,
+    /// The values that are given in rows.
     given: Vec<ValueId>,
-    computed: Vec<ValueId>,
 }
 
 impl<'p, 'a> Stream<'p, 'a> {
     /// All that is computed row by row of a value, of what that is computed with, and so on.
     fn around(place: &'p Place<'a>, first: ValueId, dims: &'a [Dim]) -> Option<Self> {
         let (_, lead) = dims.split_last()?;
-        let mut stream = Stream { place, lead, nodes: Vec::new(), given: Vec::new(), computed: Vec::new() };
-        let (mut open, mut seen) = (vec![first], vec![first]);
+        let mut stream = Stream { place, lead, nodes: Vec::new(), members: FxHashSet::default(), given: Vec::new() };
+        let (mut open, mut values, mut seen) = (vec![first], vec![first], FxHashSet::from_iter([first]));
         while let Some(value) = open.pop() {
             let producer = place.model.value(value).producer();
             let readers = place.model.users(value).into_iter().map(|(id, _)| id);
             for id in readers.chain(producer) {
-                if stream.nodes.contains(&id) {
+                if stream.members.contains(&id) {
                     continue;
                 }
-                let Some(values) = stream.row_by_row(id) else { continue };
+                let Some(rows) = stream.row_by_row(id) else { continue };
+                stream.members.insert(id);
                 stream.nodes.push(id);
                 if stream.nodes.len() > MOST_NODES {
                     return None;
                 }
-                for value in values {
-                    if !seen.contains(&value) {
-                        seen.push(value);
-                        open.push(value);
-                    }
-                }
+                let new = rows.into_iter().filter(|&value| seen.insert(value));
+                let before = values.len();
+                values.extend(new);
+                open.extend(values.get(before..).unwrap_or_default());
             }
         }
         stream.nodes.sort_by_key(|&id| place.model.order_of(id));
-        let results = stream.nodes.iter().filter_map(|&id| place.model.node(id)?.output(0));
-        stream.computed = results.collect();
-        stream.given = seen.into_iter().filter(|value| !stream.computed.contains(value)).collect();
+        let is_computed =
+            |&value: &ValueId| place.model.value(value).producer().is_some_and(|id| stream.members.contains(&id));
+        stream.given = values.into_iter().filter(|value| !is_computed(value)).collect();
         (!stream.nodes.is_empty()).then_some(stream)
     }
 
@@ -145,7 +147,7 @@ impl<'p, 'a> Stream<'p, 'a> {
     fn readers(&self, value: ValueId) -> (Vec<NodeId>, bool) {
         let (mut layouts, mut others) = (Vec::new(), self.place.model.is_named(value));
         for (id, slot) in self.place.model.users(value) {
-            if self.nodes.contains(&id) {
+            if self.members.contains(&id) {
                 continue;
             }
             match self.place.model.node(id).filter(|_| slot == 0) {
@@ -168,10 +170,10 @@ impl<'p, 'a> Stream<'p, 'a> {
     fn edit(&self) -> Option<Edit> {
         let place = self.place;
         let mut edit = place.edit()?;
-        let mut known: Vec<(ValueId, ValueId)> = Vec::new();
+        let mut known: FxHashMap<ValueId, ValueId> = FxHashMap::default();
         for &value in &self.given {
             let rows = self.given_rows(&mut edit, value)?;
-            known.push((value, rows));
+            known.insert(value, rows);
         }
         for &id in &self.nodes {
             let node = place.model.node(id)?;
@@ -188,7 +190,7 @@ impl<'p, 'a> Stream<'p, 'a> {
                 Some(rows) => rows,
                 None => edit.new_value(value, "rows"),
             };
-            let own = |value: ValueId| known.iter().find(|(old, _)| *old == value).map_or(value, |&(_, new)| new);
+            let own = |value: ValueId| known.get(&value).copied().unwrap_or(value);
             let inputs = node.inputs().iter().map(|input| input.map(own)).collect();
             let mut new = NewNode { inputs, ..NewNode::like(node) };
             if traits_of(place.model, node).mixes.is_some() {
@@ -196,7 +198,7 @@ impl<'p, 'a> Stream<'p, 'a> {
             }
             edit.insert.push(new.output(rows));
             edit.remove.push(id);
-            known.push((value, rows));
+            known.insert(value, rows);
             edit.remove.extend(flattened);
             for reader in layouts.into_iter().filter(|reader| Some(*reader) != flattened) {
                 let layout = place.model.node(reader)?;
