@@ -5,7 +5,6 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 
 use super::dead::live_graphs;
-use super::manager::payload;
 use super::options::Options;
 use super::outcome::RunError;
 use super::quantization;
@@ -26,17 +25,23 @@ pub(super) struct Believed {
     pub(super) contested: FxHashSet<ValueId>,
 }
 
-/// Believes what the file claims.
+/// Believes what the file claims, of a model whose initializers have so many bytes.
 ///
 /// # Errors
 /// The model is inconsistent.
-pub(super) fn believed(model: &Model, walk: &Walk, options: &Options, broken: &[NodeId]) -> Result<Believed, RunError> {
+pub(super) fn believed(
+    model: &Model,
+    payload: usize,
+    walk: &Walk,
+    options: &Options,
+    broken: &[NodeId],
+) -> Result<Believed, RunError> {
     let mut believed = Believed::default();
     let graphs = live_graphs(model);
     let nodes = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
     let is_open = |&value: &ValueId| model.value(value).declared.is_some() && !is_complete(walk, value);
     if nodes.flat_map(|node| node.outputs().iter().flatten()).any(is_open) {
-        let mut believing = believing(model, walk, Rc::clone(walk.scope()), options)?;
+        let mut believing = believing(model, payload, walk, Rc::clone(walk.scope()), options)?;
         believing.infer_main(model)?;
         believed.contested = contested(model, &believing, broken);
         believed.facts = Some(believing.facts);
@@ -46,7 +51,7 @@ pub(super) fn believed(model: &Model, walk: &Walk, options: &Options, broken: &[
     let given = bodies.flat_map(|&body| model.graph(body).inputs()).filter(|&value| says_shape(value));
     if given.copied().any(|value| is_open(&value)) {
         // Runtimes believe what bodies say of what they are given; what this walk makes of it is in nobody's names and bounds.
-        let mut believing = believing(model, walk, Rc::new(walk.scope().copied()), options)?;
+        let mut believing = believing(model, payload, walk, Rc::new(walk.scope().copied()), options)?;
         believing.trust_body_inputs = true;
         believing.infer_main(model)?;
         believed.contested.extend(contested(model, &believing, broken));
@@ -60,8 +65,14 @@ fn is_complete(walk: &Walk, value: ValueId) -> bool {
     dims.is_some_and(|dims| !dims.iter().any(|dim| dim.has_symbol(|symbol| walk.scope().is_fresh(symbol))))
 }
 
-fn believing(model: &Model, walk: &Walk, scope: Rc<Scope>, options: &Options) -> Result<Walk, RunError> {
-    let mut believing = Walk::new(scope, options.slice_rule, Budget::for_payload(payload(model)));
+fn believing(
+    model: &Model,
+    payload: usize,
+    walk: &Walk,
+    scope: Rc<Scope>,
+    options: &Options,
+) -> Result<Walk, RunError> {
+    let mut believing = Walk::new(scope, options.slice_rule, Budget::for_payload(payload));
     believing.unstated = quantization::kept(model, options)?;
     believing.trust_declared = true;
     believing.replaced.clone_from(&walk.replaced);

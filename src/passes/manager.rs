@@ -121,7 +121,7 @@ impl Settled {
     /// Writes what is known beside the values.
     fn stated(mut self, model: &mut Model, options: &Options) -> Result<Outcome, RunError> {
         let names = claims::Names::adopt(model, &self.walk.facts);
-        let believed = believed::believed(model, &self.walk, options, &self.broken)?;
+        let believed = believed::believed(model, payload(model), &self.walk, options, &self.broken)?;
         let remembered = remembered::with_remembered(model, self.walk.scope());
         let scope = remembered.as_ref().unwrap_or(self.walk.scope());
         let remembers = if options.stamp {
@@ -238,7 +238,7 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
 }
 
 /// The bytes of all initializers, those in other files included.
-pub(super) fn payload(model: &Model) -> usize {
+fn payload(model: &Model) -> usize {
     let values = model.graphs().flat_map(|graph| model.graph(graph).initializers());
     let bytes = values.filter_map(|&value| model.value(value).tensor()).map(Tensor::byte_len);
     bytes.fold(0, usize::saturating_add)
