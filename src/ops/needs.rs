@@ -9,6 +9,7 @@
 //! * a Gather with a fixed index needs that many entries, and one with positions that are counted out as many as the last of them
 //!   says: the front of a mask that is looked up is no longer than the mask;
 //! * a Resize wants positive scales, and `0 / 0` is none: what is a multiple of a size, divided by the size, needs a size that is not 0;
+//! * a convolution wants axes that its kernel fits into, with the padding;
 //! * no integer is divided by 0;
 //! * of two dims that are broadcast one is 1, or both are equal: beside a fixed dim of 2 or more no dim is 0, nor larger, and beside
 //!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`), the sizes that an Expand is given included;

@@ -11,7 +11,7 @@
     reason = "the layout checked the ranks, and blocks are cut from buffers made for the largest of them"
 )]
 
-use super::geometry::{Geometry, Operands, group};
+use super::geometry::{Geometry, Operands, fitting, group};
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, in_lane, read, same_dtype};
@@ -21,7 +21,8 @@ use crate::ops::window::Window;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::Tensor;
 
-pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eval).with(Traits::NONE.fused_with_next());
+pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eval)
+    .with(Traits::NONE.fused_with_next().needs(|view| fitting(view, 0, 1)));
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));

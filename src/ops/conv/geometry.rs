@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::dim::Dim;
 use crate::ops::lane::Ring;
-use crate::ops::window::{AxisWindows, read_numbers};
+use crate::ops::traits::NodeFacts;
+use crate::ops::window::{AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, InferCx, Refusal, Site};
 use crate::tensor::threads;
 use crate::tensor::{Shape, product};
@@ -76,6 +77,21 @@ impl<'a> Operands<'a> {
     pub fn w(&self, axis: usize) -> Option<&'a Dim> {
         self.w.and_then(|shape| shape.get(axis))
     }
+}
+
+/// A convolution of an image with weights, which are operands `x` and `w`, needs axes that the kernel fits into: ONNX Runtime refuses the
+/// others, those of an empty batch as well (`Invalid input shape`), and rounds the number of places down.
+pub(super) fn fitting(view: &NodeFacts<'_>, x: usize, w: usize) -> Vec<(Dim, i64)> {
+    let least = || {
+        let (image, weights) = (view.shape(x)?.get(2..)?, view.shape(w)?.get(2..)?);
+        let window = Window::read(&view.site()?, image.len()).ok().filter(|_| image.len() == weights.len())?;
+        let sizes = image.iter().zip(weights).enumerate();
+        let least = |(axis, (size, kernel)): (usize, (&Dim, &Dim))| {
+            Some((size.clone(), window.least_size(view.scope(), axis, kernel)?))
+        };
+        sizes.map(least).collect::<Option<Vec<_>>>()
+    };
+    least().unwrap_or_default()
 }
 
 /// The fixed sizes of a convolution: `N` images of `groups·channels` channels and `positions` elements, made from or into

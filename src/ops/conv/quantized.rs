@@ -12,6 +12,7 @@
 use std::borrow::Cow;
 
 use super::direct::{ConvLayout, per_channel, shape_of};
+use super::geometry::fitting;
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, read, same_dtype};
 use crate::ops::quantize::{Requantize, sums_alike};
@@ -19,9 +20,10 @@ use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{DType, Tensor};
 
-pub(super) const CONV_INTEGER: Operator =
-    Operator::new("ConvInteger", &[10], infer_integer, eval_integer).with(Traits::NONE.fused_with_next());
-pub(super) const QLINEAR_CONV: Operator = Operator::new("QLinearConv", &[10], infer_qlinear, eval_qlinear);
+pub(super) const CONV_INTEGER: Operator = Operator::new("ConvInteger", &[10], infer_integer, eval_integer)
+    .with(Traits::NONE.fused_with_next().needs(|view| fitting(view, 0, 1)));
+pub(super) const QLINEAR_CONV: Operator = Operator::new("QLinearConv", &[10], infer_qlinear, eval_qlinear)
+    .with(Traits::NONE.needs(|view| fitting(view, 0, 3)));
 
 fn infer_integer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Int32), shape_of(cx, 0, 1, None)?)])

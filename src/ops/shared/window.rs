@@ -145,6 +145,20 @@ impl Window {
         scope.lt(&scope.add(size, &Dim::constant(padding)), &extent).is_yes()
     }
 
+    /// The least size of an axis that a window of `kernel` taps fits into, with the padding; one that is padded to as many places as
+    /// there are elements takes an element. `None` where padding is disputed.
+    pub fn least_size(&self, scope: &Scope, axis: usize, kernel: &Dim) -> Option<i64> {
+        if self.is_disputed() {
+            return None;
+        }
+        let extent = self.extent(scope, axis, kernel)?.as_const()?;
+        match (self.auto_pad, self.pads.get(axis)?) {
+            (AutoPad::SameUpper | AutoPad::SameLower, _) => Some(1),
+            (AutoPad::Valid, _) => Some(extent),
+            (AutoPad::Explicit, &[begin, end]) => extent.checked_sub(begin)?.checked_sub(end),
+        }
+    }
+
     /// How long a window of `kernel` taps is.
     fn extent(&self, scope: &Scope, axis: usize, kernel: &Dim) -> Option<Dim> {
         let (one, dilation) = (Dim::constant(1), Dim::constant(*self.dilations.get(axis)?));
@@ -364,6 +378,26 @@ mod tests {
                             "{window:?} of {kernel} over {size}"
                         );
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn windows_fit_from_the_least_size_on() {
+        let scope = Scope::new();
+        for auto_pad in [AutoPad::Explicit, AutoPad::SameUpper, AutoPad::Valid] {
+            for (stride, dilation, kernel, pads) in
+                [(1, 1, 3, [0, 0]), (2, 1, 3, [1, 1]), (2, 2, 3, [0, 1]), (3, 1, 6, [2, 2])]
+            {
+                let padded = if auto_pad == AutoPad::Explicit { pads } else { [0, 0] };
+                let window = window(stride, dilation, padded, auto_pad, false);
+                let least = window.least_size(&scope, 0, &Dim::constant(kernel)).unwrap();
+                let same = auto_pad == AutoPad::SameUpper;
+                for size in 0..9 {
+                    let places = window.places(&scope, 0, &Dim::constant(size), &Dim::constant(kernel));
+                    let places = places.and_then(|places| places.as_const()).filter(|&places| !same || places > 0);
+                    assert_eq!(places.is_some(), size >= least, "{window:?} of {kernel} over {size}");
                 }
             }
         }

@@ -176,7 +176,21 @@ fn sizes_that_are_refused_are_too_small() {
     assert!(rest(1).eval().is_some());
     let quotient = |size: i64| of("Div", vec![Tensor::scalar(6i64), Tensor::scalar(size)]).eval();
     assert!(quotient(0).is_none() && quotient(1).is_some());
-    for (name, at) in [("Gather", 1), ("Reshape", 1), ("Resize", 2), ("Div", 1), ("Mod", 1), ("Upsample", 1)] {
+    let weights = random(&mut Numbers(3), DType::Float, &[1, 1, 3], false, false);
+    let image = |size: usize| random(&mut Numbers(4), DType::Float, &[1, 1, size], false, false);
+    let convolved = |size| of("Conv", vec![image(size), weights.clone()]).eval();
+    assert!(convolved(2).is_none() && convolved(3).is_some());
+    for (name, at) in [
+        ("Gather", 1),
+        ("Reshape", 1),
+        ("Resize", 2),
+        ("Div", 1),
+        ("Mod", 1),
+        ("Upsample", 1),
+        ("Conv", 0),
+        ("ConvInteger", 0),
+        ("QLinearConv", 0),
+    ] {
         assert!(operator("", name).unwrap().traits.needs.is_some(), "{name} needs nothing of operand {at}");
     }
 }
