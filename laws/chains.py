@@ -25,10 +25,36 @@ def _(s, a, b, q, r):
     s.claim(r == a - b * s.floor(a, b))
 
 
+@law("way-of-quotient-and-offset", "⌊n/d⌋ + k = ⌊(n + k·d)/d⌋", at="src/dim/parts.rs: atom_parts")
+def _(s, n, k, d):
+    s.need(divisor_is_positive=d >= 1)
+    s.claim(s.floor(n, d) + k == s.floor(n + k * d, d))
+
+
+@law(
+    "way-of-missing-to-multiple",
+    "d·⌊(m + d − 1)/d⌋ − m = (d − 1)·m mod d: what m misses to a multiple of d",
+    at="src/dim/parts.rs: next_multiple",
+)
+def _(s, m, c, d):
+    # c is the ceiling of m / d, which is that floor (`ceil-by-floor`).
+    s.give(d >= 1)
+    s.need(reaches=d * c >= m, is_the_next=d * c < m + d)
+    missing = d * c - m
+    s.claim(0 <= missing, missing < d, (d - 1) * m - missing == d * (m - c))
+
+
 @law("way-that-does-nothing", "a term is itself + 0, − 0, · 1 and / 1", at="src/passes/chains/operations.rs: neutral")
 def _(s, x, q, r):
     s.give(x == q * 1 + r, -1 < r, r < 1)
     s.claim(x + 0 == x, x - 0 == x, x * 1 == x, q == x)
+
+
+@law("way-of-small-remainder", "t mod d = t for 0 ≤ t < d", at="src/passes/chains/operations.rs: neutral")
+def _(s, t, d):
+    s.need(not_negative=t >= 0, below_the_divisor=t < d)
+    s.give(d >= 1)
+    s.claim(t - d * s.floor(t, d) == t)
 
 
 @law(

@@ -140,6 +140,13 @@ def _(s, rest, c, f, g, b, sign):
     s.claim(s.floor(rest + c * imax(0, g), b) == best(*[s.floor(option, b) for option in options]))
 
 
+@law("ceiling-in-one-form", "⌊a/b⌋ = −⌊(b − 1 − a)/b⌋ for b > 0", at="src/dim/quotient.rs: turned_ceiling")
+def _(s, a, b):
+    s.need(divisor_is_positive=b >= 1)
+    s.claim(s.floor(a, b) == -s.floor(b - 1 - a, b))
+    s.wrong(floor_for_ceiling=s.floor(a, b) == -s.floor(-a, b))
+
+
 @law("floor-of-one-value", "⌊a/b⌋ is the one value that both ends of a's interval have", at="src/dim/quotient.rs: constant_quotient")
 def _(s, a, low, high, b):
     s.give(b >= 1)

@@ -114,6 +114,14 @@ impl Scope {
                 Some(Atom::Floor(floor)) => {
                     let (numerator, denominator) = (floor.numerator.clone(), floor.denominator.clone());
                     let operation = if term.coefficient == 1 { Operation::Div } else { Operation::Mod };
+                    // ⌊n/d⌋ + k = ⌊(n + k·d)/d⌋
+                    let offset = self.try_mul(&Dim::constant(a.offset()), &denominator);
+                    if let Some(moved) = offset.filter(|_| a.offset() != 0 && term.coefficient == 1)
+                        && let Some(numerator) = self.try_add(&numerator, &moved)
+                    {
+                        found.push((operation, numerator, denominator.clone()));
+                    }
+                    self.next_multiple(a, (term.coefficient, &numerator, &denominator), found);
                     found.push((operation, numerator, denominator));
                 }
                 Some(Atom::Max(members)) => {
@@ -132,6 +140,20 @@ impl Scope {
                 }
                 Some(Atom::Symbol(_)) | None => {}
             }
+        }
+    }
+
+    /// `d·⌊(m + d − 1)/d⌋` is the next multiple of `d`: it is `m` and what `m` misses to it, which is `(d − 1)·m mod d`.
+    fn next_multiple(&self, a: &Dim, floor: (i64, &Dim, &Dim), found: &mut Vec<(Operation, Dim, Dim)>) {
+        let (coefficient, numerator, denominator) = floor;
+        let Some(divisor) = denominator.as_const().filter(|&divisor| divisor == coefficient) else { return };
+        let most = Dim::constant(divisor.saturating_sub(1));
+        let Some(number) = self.try_sub(numerator, &most) else { return };
+        if let Some(missing) = self.try_sub(a, &number).filter(|_| a.terms().len() == 1) {
+            found.push((Operation::Add, number.clone(), missing));
+        }
+        if let Some(left) = self.try_mul(&number, &most) {
+            found.push((Operation::Mod, left, denominator.clone()));
         }
     }
 
@@ -188,7 +210,10 @@ mod tests {
     #[test]
     fn atoms() {
         has("floor(h/4)", "Div(h, 4)");
+        has("floor(h/4) + 2", "Div(h + 8, 4)");
         has("Mod(3*h, 4)", "Mod(3*h, 4)");
+        has("32*floor((h + 31)/32) - h", "Mod(31*h, 32)");
+        has("4*floor((h + 3)/4)", "Add(h, Mod(3*h, 4))");
         has("max(h, w)", "Max(w, h)");
         has("min(h, 30)", "Min(h, 30)");
     }

@@ -1,8 +1,9 @@
 //! Floor division in canonical form.
 //!
 //! For a constant divisor every coefficient of the numerator ends up in `0 .. b`, what is common to all of them and to
-//! the divisor is cancelled, and a floor inside a floor is merged into one. For a symbolic divisor the numerator is the
-//! remainder of polynomial division.
+//! the divisor is cancelled, and a floor inside a floor is merged into one. A floor of one term with a coefficient of more than half of the
+//! divisor is told by the one of less, so that a ceiling has one form. For a symbolic divisor the numerator is the remainder of polynomial
+//! division.
 
 use super::expr::Dim;
 use super::integer::{floor_quotient, greatest_common_divisor};
@@ -82,9 +83,25 @@ impl Scope {
         }
         let quotient = match self.constant_quotient(&a, b) {
             Some(quotient) => Dim::constant(quotient),
-            None => self.shared(Atom::floor(a, Dim::constant(b))).dim()?,
+            None => match self.turned_ceiling(&a, b) {
+                Some(turned) => turned,
+                None => self.shared(Atom::floor(a, Dim::constant(b))).dim()?,
+            },
         };
         quotient.plus(&Dim::from_terms(whole)?)
+    }
+
+    /// `⌊a/b⌋ = −⌊(b − 1 − a)/b⌋` for `a = c·x + k` with a `c` of more than half of `b`, which leaves `b − c` of `x`: so a ceiling has one form,
+    /// `⌊(x + 3)/4⌋` for `x − ⌊3·x/4⌋`.
+    fn turned_ceiling(&self, a: &Dim, b: i64) -> Option<Dim> {
+        let terms = a.terms();
+        let mut open = terms.iter().filter(|term| !term.monomial.is_one());
+        let (single, None) = (open.next()?, open.next()) else { return None };
+        if single.coefficient.checked_mul(2)? <= b {
+            return None;
+        }
+        let opposite = a.scaled(-1)?.plus(&Dim::constant(b.checked_sub(1)?))?;
+        self.floor_by_const(opposite, b)?.scaled(-1)
     }
 
     /// `⌊a/b⌋`, where bounds of `a` leave it one value.

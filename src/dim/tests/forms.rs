@@ -275,9 +275,10 @@ fn the_shortest_equal_form_is_written() {
     equal("max(S, T, 3*T - 2*S)", "max(3*T - 2*S, S)");
     equal("max(0, S - T, H - W - 4, H - W + S - T - 4)", "max(4 - T, H - W - T) + max(T, S) - 4");
     equal("Mod(S, 4)", "Mod(S, 4)");
+    equal("S - floor(3*S/4)", "floor((S + 3)/4)");
     equal("max(0, S - 2)", "max(0, S - 2)");
     let dense = |text: &str| scope.parse(text).map(|dim| scope.format_densely(&dim)).unwrap();
     assert_eq!(dense("floor((S + 3)/4)*floor((H + 3)/4) - 2"), "(H+3)//4*((S+3)//4)-2");
     assert_eq!(dense("-floor((S + 3)/4)"), "(-S)//4");
-    assert_eq!(dense("-floor((5*S + 3)/9)*H"), "-H*((5*S+3)//9)");
+    assert_eq!(dense("-floor((5*S + 3)/9)*H"), "H*((5-5*S)//9)");
 }
