@@ -26,6 +26,10 @@ pub(super) enum Candidate {
     OtherRank(RowId),
     /// Rows of these lengths, one after the other.
     Concat(Vec<usize>),
+    /// A vector that differs in numbers only, and what is added to it.
+    Patched { data: Operand, offsets: RowId },
+    /// Entries of a vector and of numbers behind it.
+    Among { vector: RowId, numbers: RowId },
 }
 
 /// Some axes of a tensor.

@@ -5,9 +5,10 @@ use std::rc::Rc;
 use super::candidate::Candidate;
 use super::draft::Key;
 use super::partition::{Kind, by_kind, by_reach};
-use super::row::RowId;
+use super::row::{Row, RowId};
 use super::search::Search;
 use super::step::{Indices, Step};
+use super::terms::{TermId, Terms};
 use crate::tensor::DType;
 
 impl Search<'_> {
@@ -35,7 +36,55 @@ impl Search<'_> {
         }
         found.extend(row.other_rank().map(|other| Candidate::OtherRank(self.survey.number(&other))));
         found.extend(self.partitions(id, before).into_iter().map(Candidate::Concat));
+        if self.options.among {
+            found.extend(self.patched(&row, before));
+            found.extend(self.among(id, before));
+        }
         found
+    }
+
+    /// A vector that the draft holds and that differs from a row in numbers only: `[n, 8, h, w] + [0, 24, 0, 0]` is `[n, 32, h, w]`.
+    fn patched(&mut self, row: &Row, before: usize) -> Option<Candidate> {
+        if row.dtype != DType::Int64 || !row.is_vector {
+            return None;
+        }
+        let table = &self.survey.terms;
+        let difference = |(&term, &own): (&TermId, &TermId)| match (table.as_const(term), table.as_const(own)) {
+            (Some(number), Some(own)) => number.checked_sub(own),
+            _ => (term == own).then_some(0),
+        };
+        let (data, offsets) = self.draft.rows().find_map(|(other, data)| {
+            let other = &self.survey.numbered.get(other)?.row;
+            let is_alike = other.is_vector && other.dtype == row.dtype && other.len() == row.len();
+            if !is_alike || self.ready(data) >= before || matches!(self.draft.step(data), Some(Step::Constant(_))) {
+                return None;
+            }
+            let offsets = row.terms.iter().zip(&other.terms).map(difference);
+            Some((data, offsets.collect::<Option<Vec<i64>>>()?))
+        })?;
+        let offsets = offsets.into_iter().map(|offset| self.survey.terms.int(offset)).collect();
+        Some(Candidate::Patched { data, offsets: self.survey.number(&row.with_terms(offsets)) })
+    }
+
+    /// A vector that has all terms of a row but its numbers, where those stand between the others: put behind the vector, all is picked at
+    /// once.
+    fn among(&mut self, id: RowId, before: usize) -> Option<Candidate> {
+        let row = Rc::clone(&self.survey.numbered.get(id)?.row);
+        if !self.survey.terms.has_numbers_between(&row.terms) {
+            return None;
+        }
+        let (numbers, others): (Terms, Terms) =
+            row.terms.iter().copied().partition(|&term| self.survey.terms.is_number(term));
+        let rest = self.survey.number(&row.with_terms(others));
+        let vector = match self.pick(rest, before) {
+            Some(Candidate::Pick { data, .. }) => self.draft.rows().find(|&(_, operand)| operand == data)?.0,
+            _ => {
+                let tensor = self.reading(rest, before)?.tensor;
+                self.survey.number_of_shape(tensor)?
+            }
+        };
+        let numbers = self.survey.number(&row.with_terms(numbers));
+        Some(Candidate::Among { vector, numbers })
     }
 
     /// Entries of the latest vector that has all the terms of a row. A constant is not picked from.

@@ -22,7 +22,9 @@
 //! 4. *apply*: one operator on other rows, if every term has a formula with it, so that height and width cost one node (`operations`);
 //! 5. *cast*: the same integers in 64 or in 32 bits;
 //! 6. *other rank*: a scalar from a vector of one element, or the reverse;
-//! 7. *concat*: the row cut into runs in at most two ways (`partition`), each got on its own.
+//! 7. *concat*: the row cut into runs in at most two ways (`partition`), each got on its own;
+//! 8. *patched*: numbers added to a vector that differs in numbers only: `[n, 32, h, w]` of `[n, 8, h, w]`;
+//! 9. *among*: numbers put behind a vector that has all the rest, and the row picked from both: `[h/4, 4, w/4, 4]` of a shape.
 //!
 //! Rows of numbers are constants. What a plan could do but does not, for the sake of runtimes, is stated in `policy`.
 //!
@@ -34,8 +36,9 @@
 //! nodes, the first of equals; a candidate's own rows are got in the same way. This is greedy from demand to demand and exhaustive within
 //! one, but for the bound. It is made several times, and the first of the cheapest plans is taken: once without *apply*, so that
 //! nothing changes its form without need, once with all candidates, once each with the shape of one of the most useful tensors
-//! taken at the start, or of one whose whole shape is demanded, which serves later demands as well, and once in each order with single
-//! numbers side by side that one operator computes (`Demands::join`), so that each costs a Gather of the vector. All of that is done for
+//! taken at the start, or of one whose whole shape is demanded, which serves later demands as well, once in each order with single
+//! numbers side by side that one operator computes (`Demands::join`), so that each costs a Gather of the vector, and once with
+//! *patched* and *among*, which leave less to be shared. All of that is done for
 //! two orders to compute in (`order`): that of the file, and one in which what is computed of sizes alone comes late, when
 //! more tensors are there to be measured.
 //!
@@ -186,6 +189,10 @@ fn searches(survey: &Survey, demands: &Demands) -> Vec<SearchLimits> {
                 found.push(SearchLimits { kept_only, joint: Some(order), ..SearchLimits::default() });
             }
         }
+    }
+    let mut rows = demands.list.iter().flat_map(|demand| &demand.rows);
+    if rows.any(|row| survey.terms.has_numbers(&row.terms)) {
+        found.push(SearchLimits { kept_only: has_shape_only, among: true, ..SearchLimits::default() });
     }
     let effort = EFFORT / found.len().max(1) / demands.list.len().max(1);
     found.iter_mut().for_each(|options| options.effort = effort.min(MAX_EFFORT));

@@ -1,7 +1,8 @@
 //! Operations: a row as the result of one operator on other rows.
 //!
 //! Law: if every term of a row has a formula with the same operator and types, the row is that operator applied to the columns of the
-//! formulas' operands. A term without such a formula takes one that leaves it as it is: `t + 0`, `t − 0`, `t · 1`, `t / 1`.
+//! formulas' operands. A term without such a formula takes one that leaves it as it is: `t + 0`, `t − 0`, `t · 1`, `t / 1`, and `t mod d`
+//! for a number `0 ≤ t < d`.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -184,6 +185,12 @@ fn neutral(table: &mut TermTable, term: TermId, lead: &Formula) -> Option<Terms>
         let exact = whole as f64 == float && whole.unsigned_abs() < 1 << 24 && (whole != 0 || float.is_sign_positive());
         return exact.then(|| std::iter::once(table.int(whole)).collect());
     }
+    if lead.operator == "Mod" {
+        // What is less than the divisor is its own remainder.
+        let &divisor = lead.operands.get(1)?;
+        let (number, most) = (table.as_const(term)?, table.as_const(divisor)?);
+        return (0..most).contains(&number).then(|| [term, divisor].into_iter().collect());
+    }
     table.as_dim(term)?;
     let other = match lead.operator {
         "Add" | "Sub" => 0,
@@ -230,6 +237,12 @@ mod tests {
         assert!(neutral(&mut table, half, &cast).is_none() && neutral(&mut table, negative_zero, &cast).is_none());
         assert_eq!(neutral(&mut table, whole, &cast).expect("a whole number").as_slice(), [table.int(3)]);
         assert!(neutral(&mut table, seven, &lead("Mod", DType::Int64, DType::Int64)).is_none());
+        let mut modulo = |divisor: i64| {
+            let operands = [seven, table.int(divisor)].into_iter().collect();
+            let lead = Formula { operands, ..lead("Mod", DType::Int64, DType::Int64) };
+            neutral(&mut table, seven, &lead)
+        };
+        assert!(modulo(7).is_none() && modulo(8).is_some_and(|operands| operands.first() == Some(&seven)));
         assert!(neutral(&mut table, half, &lead("Mul", DType::Float, DType::Float)).is_none());
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct SearchLimits {
     pub first_shape: Option<ValueId>,
     /// Single numbers that the same operator computes are taken side by side before anything else.
     pub joint: Option<Joint>,
+    /// Rows are made of vectors by adding to numbers in them, or picking from them with numbers behind.
+    pub among: bool,
     /// How many rows may be expanded for each demand before only the first candidate that works is tried.
     pub effort: usize,
 }

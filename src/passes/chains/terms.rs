@@ -85,6 +85,23 @@ fn reduction_with(operator: &str) -> Option<&'static str> {
     own.find(|own| own.traits.reduces.is_some_and(|own| own.folds == Some(operator))).map(|own| own.name)
 }
 
+/// Adds what an operator makes of two numbers, and the same of a vector of both, which may have them in either order.
+fn add_pair(
+    found: &mut Vec<Formula>,
+    (operator, folding): (&'static str, Option<&'static str>),
+    to: DType,
+    [left, right]: [TermId; 2],
+) {
+    let of =
+        |operator, operands: [TermId; 2]| Formula { operator, from: to, to, operands: operands.into_iter().collect() };
+    let vectors = folding.into_iter().flat_map(|folding| [[left, right], [right, left]].map(|pair| of(folding, pair)));
+    for formula in std::iter::once(of(operator, [left, right])).chain(vectors) {
+        if !found.contains(&formula) {
+            found.push(formula);
+        }
+    }
+}
+
 /// Whether the results of an operator are flags, whatever its operands are.
 pub(super) fn gives_flags(operator: &str) -> bool {
     ops::operator("", operator).is_some_and(|own| own.traits.gives_flags)
@@ -167,6 +184,18 @@ impl TermTable {
         self.as_const(id).is_some() || self.as_float(id).is_some()
     }
 
+    /// Whether there are numbers beside terms that are none.
+    pub fn has_numbers(&self, terms: &[TermId]) -> bool {
+        let numbers = terms.iter().filter(|&&term| self.is_number(term)).count();
+        (1..terms.len()).contains(&numbers)
+    }
+
+    /// Whether numbers stand between terms that are none.
+    pub fn has_numbers_between(&self, terms: &[TermId]) -> bool {
+        let runs = terms.chunk_by(|&a, &b| self.is_number(a) == self.is_number(b));
+        runs.filter(|run| run.first().is_some_and(|&term| !self.is_number(term))).count() > 1
+    }
+
     /// Remembers that a node computes a term by this formula.
     pub fn observe(&mut self, id: TermId, formula: Formula) {
         let known = self.observed.entry(id).or_default();
@@ -208,17 +237,21 @@ impl TermTable {
                     let is_open = left != right && left.as_const().is_none() && right.as_const().is_none();
                     let folding = reduction_with(operator).filter(|_| is_open);
                     let operands = [self.intern(Term::Int(left)), self.intern(Term::Int(right))];
-                    for operator in [Some(operator), folding].into_iter().flatten() {
-                        let operands = operands.iter().copied().collect();
-                        let formula = Formula { operator, from: to, to, operands };
-                        if !found.contains(&formula) {
-                            found.push(formula);
-                        }
-                    }
+                    add_pair(&mut found, (operator, folding), to, operands);
                 }
             }
             // What is an exact fraction is exact at every step, for the denominator is a power of two.
             Some(Term::Real { num, den: 1 }) if matches!(to, DType::Float | DType::Double) => {
+                // Which of two is less or more is the same before they are cast and after.
+                for (operation, left, right) in scope.parts(&num) {
+                    let operator = match operation {
+                        Operation::Min => "Min",
+                        Operation::Max => "Max",
+                        _ => continue,
+                    };
+                    let operands = [left, right].map(|num| self.intern(Term::Real { num, den: 1 }));
+                    add_pair(&mut found, (operator, reduction_with(operator)), to, operands);
+                }
                 let operands = std::iter::once(self.intern(Term::Int(num))).collect();
                 found.push(Formula { operator: "Cast", from: DType::Int64, to, operands });
             }

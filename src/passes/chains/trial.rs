@@ -71,6 +71,28 @@ impl Search<'_> {
                 }
                 Step::Concat(pieces)
             }
+            Candidate::Patched { data, offsets } => {
+                let offsets = self.row(offsets, before)?;
+                Step::Apply { operator: "Add", operands: vec![data, offsets], to: None }
+            }
+            Candidate::Among { vector, numbers } => {
+                let pieces = vec![self.row(vector, before)?, self.row(numbers, before)?];
+                let (own, more) = (self.survey.numbered.get(vector)?, self.survey.numbered.get(numbers)?);
+                let whole = row.with_terms(own.row.terms.iter().chain(&more.row.terms).copied().collect());
+                let position = |term| whole.terms.iter().position(|own| own == term);
+                let indices = row.terms.iter().map(position).collect::<Option<_>>()?;
+                let id = self.survey.number(&whole);
+                let data = match self.known(Key::Row(id), before) {
+                    Some(known) => known,
+                    None => {
+                        let claim = self.claim(id)?;
+                        let whole = self.push(Step::Concat(pieces), claim)?;
+                        self.draft.remember(Key::Row(id), whole);
+                        whole
+                    }
+                };
+                Step::Gather { data, indices, is_vector: row.is_vector }
+            }
         })
     }
 

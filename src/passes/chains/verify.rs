@@ -249,6 +249,15 @@ impl Check<'_> {
                     .is_some_and(|int| int.unsigned_abs() < 1 << 24 && (int as f64).to_bits() == *bits),
                 _ => false,
             },
+            (operator, [a, b]) if matches!(pairwise(operator), "Min" | "Max") && formula.from.is_float() => {
+                let whole = |term: TermId| match table.get(term) {
+                    Some(Term::Real { num, den: 1 }) => Some(num),
+                    _ => None,
+                };
+                let (Some(a), Some(b), Some(result)) = (whole(*a), whole(*b), whole(term)) else { return false };
+                formula.from == formula.to
+                    && integer_result(self.facts.scope(), pairwise(operator), a, b).as_ref() == Some(result)
+            }
             ("Mul", [of, share]) if formula.from.is_float() => {
                 match (table.get(term), table.get(*of), table.as_float(*share)) {
                     (Some(Term::Real { num, den }), Some(Term::Real { num: whole, den: 1 }), Some(share)) => {
