@@ -93,15 +93,14 @@ fn difference(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Op
 
 /// Positions times one number. The product of two sizes need not fit a narrower type.
 fn product(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
-    if view.result()?.dtype()? != DType::Int64 {
-        return None;
-    }
+    let is_wide = view.result()?.dtype()? == DType::Int64;
     let (a, b) = pair(view, shape, operand)?;
-    match (a.is_splat(), b.is_splat()) {
-        (_, true) => a.scaled(view.scope(), &b.offset).unless_wrapped(view),
-        (true, false) => b.scaled(view.scope(), &a.offset).unless_wrapped(view),
-        (false, false) => None,
-    }
+    let (positions, factor) = match (a.is_splat(), b.is_splat()) {
+        (_, true) => (a, b.offset),
+        (true, false) => (b, a.offset),
+        (false, false) => return None,
+    };
+    (is_wide || factor.as_const().is_some()).then(|| positions.scaled(view.scope(), &factor).unless_wrapped(view))?
 }
 
 /// Whether floats are divided, or no divisor may be 0 or −1, which the smallest integer is not divided by. Of no divisor nothing is
