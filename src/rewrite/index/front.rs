@@ -11,6 +11,7 @@ use super::counting::counting;
 use super::positional::{Cone, alike, cone, descent, is_exact, origin, wide_cone};
 use crate::dim::Dim;
 use crate::ir::{Data, Edit, NewNode, Node, NodeId, ValueId};
+use crate::ops::traits::traits_of;
 use crate::ops::{Environment, evaluate_node};
 use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
@@ -35,7 +36,7 @@ const MAX_DEPTH: usize = 24;
 /// A tensor that is a part of another: where along each axis that is cut it begins, and where it ends.
 struct Front {
     root: ValueId,
-    cuts: Vec<(usize, Dim, Dim)>,
+    cuts: Vec<Cut>,
 }
 
 /// How an axis is counted along: from where on, and how far.
@@ -264,17 +265,25 @@ fn pays(place: &Place<'_>, cone: &Cone, fronts: &[Front]) -> bool {
     let mut gone: Vec<NodeId> = Vec::new();
     for &id in cone.nodes.iter().rev() {
         let Some(output) = place.model.node(id).and_then(|node| node.output(0)) else { continue };
-        if is_root(output) || place.model.is_read_only_by(output, &gone) {
+        // What is only measured goes once its size is read elsewhere.
+        let is_left = |&(reader, _): &(NodeId, usize)| gone.contains(&reader) || measures(place, reader);
+        if is_root(output) || !place.model.is_named(output) && place.model.users(output).iter().all(is_left) {
             gone.push(id);
         }
     }
     let limits: FxHashSet<ValueId> = gone.iter().flat_map(|&id| numbers_of(place, id)).flatten().collect();
     let spared = limits.iter().filter(|&&limit| place.model.is_read_only_by(limit, &gone)).count();
-    let lists = fronts.iter().flat_map(|front| [front.starts(), front.ends()]);
+    let slices: Vec<&[Cut]> = slices(fronts).into_iter().flatten().collect();
+    let lists = slices.iter().flat_map(|cuts| [starts(cuts), ends(cuts)]);
     let lists: FxHashSet<Vec<Dim>> = lists.filter(|list| list.iter().any(|at| at.as_const().is_none())).collect();
     let sizes: FxHashSet<&Dim> = lists.iter().flatten().filter(|at| at.as_const().is_none()).collect();
     let sums = sizes.into_iter().filter(|&at| place.taken.scalar(place, at).is_none()).count();
-    fronts.len().saturating_add(lists.len()).saturating_add(sums) < gone.len().saturating_add(spared)
+    slices.len().saturating_add(lists.len()).saturating_add(sums) < gone.len().saturating_add(spared)
+}
+
+/// Whether a node only measures what it reads.
+fn measures(place: &Place<'_>, id: NodeId) -> bool {
+    place.model.node(id).is_some_and(|node| traits_of(place.model, node).of_shape)
 }
 
 /// What a Range ends at, and what it counts down from, if nodes compute them.
@@ -284,14 +293,25 @@ fn numbers_of(place: &Place<'_>, id: NodeId) -> [Option<ValueId>; 2] {
     [computed(1), computed(0).filter(|_| descent(place, node).is_some())]
 }
 
-impl Front {
-    fn starts(&self) -> Vec<Dim> {
-        self.cuts.iter().map(|(_, start, _)| start.clone()).collect()
-    }
+/// A part of an axis: which, from where on, and up to where.
+type Cut = (usize, Dim, Dim);
 
-    fn ends(&self) -> Vec<Dim> {
-        self.cuts.iter().map(|(.., end)| end.clone()).collect()
-    }
+/// What each Slice cuts of each front: all axes, or one each where that takes fewer nodes than to put sizes side by side for all of them.
+fn slices(fronts: &[Front]) -> Vec<Vec<&[Cut]>> {
+    let is_open = |list: &Vec<Dim>| list.len() > 1 && list.iter().any(|at| at.as_const().is_none());
+    let lists = fronts.iter().flat_map(|front| [starts(&front.cuts), ends(&front.cuts)]).filter(is_open);
+    let lists: FxHashSet<Vec<Dim>> = lists.collect();
+    let apart = fronts.iter().fold(0usize, |sum, front| sum.saturating_add(front.cuts.len()));
+    let length = if apart < fronts.len().saturating_add(lists.len()) { 1 } else { usize::MAX };
+    fronts.iter().map(|front| front.cuts.chunks(length).collect()).collect()
+}
+
+fn starts(cuts: &[Cut]) -> Vec<Dim> {
+    cuts.iter().map(|(_, start, _)| start.clone()).collect()
+}
+
+fn ends(cuts: &[Cut]) -> Vec<Dim> {
+    cuts.iter().map(|(.., end)| end.clone()).collect()
 }
 
 /// Vectors of sizes that an edit makes, each once.
@@ -351,13 +371,18 @@ impl Vectors {
 /// Cuts each front out of its source, in place of what computes it.
 fn cut(place: &Place<'_>, mut edit: Edit, fronts: &[Front], sources: &[ValueId]) -> Option<Edit> {
     let mut vectors = Vectors::default();
-    for (front, &source) in fronts.iter().zip(sources) {
-        let starts = vectors.of(place, &mut edit, front.root, front.starts())?;
-        let ends = vectors.of(place, &mut edit, front.root, front.ends())?;
-        let along = axes(front.cuts.iter().map(|(axis, ..)| *axis));
-        let steps = vec![1; front.cuts.len()];
-        let slice = place.build(&mut edit, front.root).slice_between(source, starts, ends, along, steps)?;
-        edit.insert.push(slice.output(front.root));
+    for ((front, &source), slices) in fronts.iter().zip(sources).zip(slices(fronts)) {
+        let mut source = source;
+        for (at, cuts) in slices.iter().enumerate() {
+            let starts = vectors.of(place, &mut edit, front.root, starts(cuts))?;
+            let ends = vectors.of(place, &mut edit, front.root, ends(cuts))?;
+            let along = axes(cuts.iter().map(|(axis, ..)| *axis));
+            let slice =
+                place.build(&mut edit, front.root).slice_between(source, starts, ends, along, vec![1; cuts.len()])?;
+            let result = if at + 1 == slices.len() { front.root } else { edit.new_value(front.root, "part") };
+            edit.insert.push(slice.output(result));
+            source = result;
+        }
         edit.remove.push(place.model.value(front.root).producer()?);
     }
     Some(edit)

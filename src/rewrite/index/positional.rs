@@ -41,7 +41,7 @@ pub(super) fn cone(place: &Place<'_>) -> Option<Cone> {
         return None;
     }
     cone.follow(place, place.output(0)?)?;
-    Some(cone)
+    (!cone.roots.is_empty()).then_some(cone)
 }
 
 /// The same with all that is computed of the other ranges that it is computed of.
@@ -119,6 +119,10 @@ impl Cone {
             let mut is_read_otherwise = false;
             for (reader, _) in place.model.users(value) {
                 let node = place.model.node(reader)?;
+                // Sizes are read elsewhere in the end.
+                if traits_of(place.model, node).of_shape {
+                    continue;
+                }
                 let result =
                     node.output(0).filter(|_| Some(node.graph()) == place.graph() && node.outputs().len() == 1);
                 match result {
