@@ -1,7 +1,8 @@
 //! What is done to a part of a constant, done to the constant.
 //!
 //! Law: where `f` moves elements and keeps the axis that is cut, `f(C[r]) = f(C)[r]`, with the axis where `f` puts it. For a constant `C` that is
-//! a part of another constant: exporters take the sines and cosines of the first positions apart and repeat them, layer by layer.
+//! a part of another constant: exporters take the sines and cosines of the first positions apart and repeat them, layer by layer. A product
+//! with rows of a constant is those rows of a product: `C[r]·W + b = (C·W + b)[r]`, as for positions relative to each other.
 
 use super::cuts::cuts_of;
 use crate::dim::Dim;
@@ -12,27 +13,46 @@ use crate::rewrite::{Place, Rule};
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
-    name: "function-of-part",
-    law: "f(C[r]) = f(C)[r] for a constant C and an f that moves elements",
-    sentence: "What moves the elements of a part of a constant is done to the constant.",
-    premises: &[
-        (
-            "one-axis",
-            "the part is cut out of one axis, by a size that is computed, and f keeps this axis apart from others",
-        ),
-        ("constant", "all other operands of f are constants"),
-        ("one-reader", "nothing else reads the part, and f has two results at most"),
-        (
-            "no-embedding",
-            "rows that are looked up are not added: runtimes compute a sum of embeddings and its normalization in one kernel",
-        ),
-        ("small", "the constants take at most 256 KiB more than those that go"),
-    ],
-    exact: true,
-    operators: &["Gather", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Tile", "Expand", "Split"],
-    apply: of_part,
-}];
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule {
+        name: "function-of-part",
+        law: "f(C[r]) = f(C)[r] for a constant C and an f that moves elements",
+        sentence: "What moves the elements of a part of a constant is done to the constant.",
+        premises: &[
+            (
+                "one-axis",
+                "the part is cut out of one axis, by a size that is computed, and f keeps this axis apart from others",
+            ),
+            ("constant", "all other operands of f are constants"),
+            ("one-reader", "nothing else reads the part, and f has two results at most"),
+            (
+                "no-embedding",
+                "rows that are looked up are not added: runtimes compute a sum of embeddings and its normalization in one kernel",
+            ),
+            ("small", "the constants take at most 256 KiB more than those that go"),
+        ],
+        exact: true,
+        operators: &["Gather", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Tile", "Expand", "Split"],
+        apply: of_part,
+    },
+    Rule {
+        name: "product-of-part",
+        law: "C[r] · W + b = (C · W + b)[r] for constants C, W and b",
+        sentence: "A product with rows of a constant is the rows of a constant.",
+        premises: &[
+            (
+                "rows",
+                "the part is cut out of one axis, by a size that is computed, and not of the one that is summed over",
+            ),
+            ("constant", "all other operands are constants, and what is added is the same for all rows"),
+            ("one-reader", "nothing else reads the part"),
+            ("small", "the constants take at most 256 KiB more than those that go"),
+        ],
+        exact: false,
+        operators: &["MatMul", "Gemm"],
+        apply: of_part,
+    },
+];
 
 /// How many bytes the constants may take more than those that go.
 const MAX_ADDED: usize = 256 << 10;
@@ -145,6 +165,14 @@ fn kept_axis(place: &Place<'_>, node: &Node, value: ValueId, output: ValueId, ax
     }
     if node.is("Split") {
         return Some(axis).filter(|axis| place.read(node).axis(from.len()) != Some(*axis)).filter(is_kept);
+    }
+    if node.is("MatMul") || node.is("Gemm") {
+        // The last axis is summed over, and what is added to a row must not depend on which it is.
+        let same =
+            |slot: usize| node.input(slot).is_none_or(|added| place.shape(added).is_some_and(|dims| dims.len() <= 1));
+        let is_row = axis.checked_add(1)? < from.len() && place.shape(node.input(1)?)?.len() == 2;
+        let plain = !node.flag("transA", false)? && same(2);
+        return Some(axis).filter(|_| is_row && plain).filter(is_kept);
     }
     match traits_of(place.model, node).moves? {
         // Axes that are spread are the last ones of the result.
