@@ -6,7 +6,7 @@
 use super::survey::Survey;
 use super::terms::{TermId, Terms};
 use crate::dim::{Dim, Scope};
-use crate::ir::{Facts, Model, Node, NodeId, Scalar, ValueId};
+use crate::ir::{Facts, Model, Node, NodeId, ValueId};
 use crate::ops::size_operand::{expand_keeps, reshape_copies, reshape_leaves_rest, slice_bound, slice_reaches_end};
 use crate::ops::{NodeView, axis_in};
 use crate::tensor::{DType, Tensor};
@@ -26,28 +26,6 @@ pub(super) fn reshape_codes(survey: &mut Survey, facts: &Facts, node: &Node, val
         return Vec::new();
     }
     let scope = facts.scope();
-    let mut found = coded(survey, scope, (from, to), &terms);
-    // What a code stands for can be said as well, unless that may be 0 and copy another dim. Where numbers say it all, nothing is gained.
-    let is_constant = |terms: &Terms| terms.iter().all(|&term| survey.terms.as_const(term).is_some());
-    if !found.iter().any(is_constant) {
-        let codes = [survey.terms.int(0), survey.terms.int(-1)];
-        let mut spelled = terms.clone();
-        for (axis, (term, dim)) in spelled.iter_mut().zip(to).enumerate().filter(|(_, (term, _))| codes.contains(term))
-        {
-            if scope.ge(dim, &Dim::constant(1)).is_yes() || reshape_copies(scope, from, axis, dim) {
-                *term = survey.terms.of_scalar(&Scalar::Int(dim.clone()), scope).unwrap_or(*term);
-            }
-        }
-        if spelled != terms {
-            let codes = coded(survey, scope, (from, to), &spelled);
-            found.extend(std::iter::once(spelled).chain(codes));
-        }
-    }
-    found
-}
-
-/// A target that says the dims `to`, with the codes for dims that are kept, and for one that the others leave over.
-fn coded(survey: &mut Survey, scope: &Scope, (from, to): (&[Dim], &[Dim]), terms: &Terms) -> Vec<Terms> {
     let (zero, rest) = (survey.terms.int(0), survey.terms.int(-1));
     let mut copied = terms.clone();
     for (axis, (term, dim)) in copied.iter_mut().zip(to).enumerate() {
@@ -67,7 +45,7 @@ fn coded(survey: &mut Survey, scope: &Scope, (from, to): (&[Dim], &[Dim]), terms
         if !others().all(says) || !reshape_leaves_rest(scope, others().map(|(_, dim)| dim)) {
             continue;
         }
-        for base in [terms, &copied] {
+        for base in [&terms, &copied] {
             let mut open = base.clone();
             if let Some(term) = open.get_mut(axis) {
                 *term = rest;
