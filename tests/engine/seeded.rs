@@ -40,6 +40,8 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("mask-as-product__of_", FaultKind::Lowered, 3, "e to the −1001 is 0 as well"),
     ("mask-as-product__of_", FaultKind::Raised, 2, "a row of scores less a number in all places"),
     ("mask-as-product__of_", FaultKind::Raised, 3, "e to the −999 is 0 as well"),
+    ("moves-as-one__added_in_tokens", FaultKind::Dropped, 0, "rows are looked up with an axis of size 1 or without"),
+    ("moves-as-one__merged_patches", FaultKind::Dropped, 1, "what is laid out is laid out again"),
     ("part-of-split__each_place", FaultKind::Raised, 1, "a Slice ends where the axis does"),
     ("part-of-split__from_the_end", FaultKind::Raised, 1, "a Slice ends where the axis does"),
     ("part-of-split__not_is-there", FaultKind::Credulous, 0, "the part is there wherever the original runs"),
