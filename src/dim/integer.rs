@@ -15,7 +15,8 @@ pub(super) fn floor_quotient(numerator: i128, denominator: i128) -> Option<i128>
     if inexact && (numerator < 0) != (denominator < 0) { quotient.checked_sub(1) } else { Some(quotient) }
 }
 
-pub(super) fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+/// The greatest number that divides both; 0 is divided by every number.
+pub fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }

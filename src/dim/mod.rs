@@ -60,7 +60,7 @@ pub use answer::Answer;
 pub use ask::belief::believing;
 pub use doubts::{comparisons, divisors};
 pub use expr::{Dim, Symbol};
-pub use integer::least_common_multiple;
+pub use integer::{greatest_common_divisor, least_common_multiple};
 pub use parts::Operation;
 pub use scope::{Scope, is_identifier, is_numbered};
 pub(crate) use work::{count, is_over, within, work};

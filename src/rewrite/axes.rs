@@ -17,6 +17,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("one-element", "the part has one element, at a place that is a number"),
             ("all-squeezed", "every part that is read loses this axis, and no other"),
+            ("no-strings", "what is looked up are no strings, of which ONNX Runtime looks up wrong ones"),
         ],
         exact: true,
         operators: &["Squeeze"],
@@ -63,7 +64,7 @@ fn split_squeeze(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let (begin, size) = part(place, split, middle, axis)?;
-    if size != 1 || place.read(node).ones()? != [axis] {
+    if size != 1 || !place.may_be_looked_up(data) || place.read(node).ones()? != [axis] {
         return None;
     }
     let mut edit = place.edit()?;

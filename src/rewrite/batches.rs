@@ -55,7 +55,7 @@ fn apart(place: &Place<'_>) -> Option<Edit> {
     }
     let ([merged, from @ ..], to) = (place.shape(data)?, place.shape(output)?) else { return None };
     let (lead, rest) = to.split_at_checked(to.len().checked_sub(from.len())?)?;
-    if lead.len() < 2 || !equal(place, rest, from) {
+    if lead.len() < 2 || !place.same_dims(rest, from) {
         return None;
     }
     let edit = place.edit()?.removing(place.id);
@@ -63,10 +63,6 @@ fn apart(place: &Place<'_>) -> Option<Edit> {
     let (id, node) = region.between(data)?;
     region.compute(id, node, output, MAX_DEPTH)?;
     (region.has_product && region.saved > 0).then_some(region.edit)
-}
-
-fn equal(place: &Place<'_>, a: &[Dim], b: &[Dim]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| place.scope().eq(a, b).is_yes())
 }
 
 impl<'a> Region<'_, 'a> {
@@ -87,7 +83,7 @@ impl<'a> Region<'_, 'a> {
                 self.edit.remove.push(id);
                 self.saved = self.saved.checked_add(1)?;
             }
-            if equal(self.place, from, &to) {
+            if self.place.same_dims(from, &to) {
                 return Some(whole);
             }
             // It was laid out in yet another way.

@@ -6,6 +6,7 @@ use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, Type, ValueId};
 use crate::ops::axis_in;
+use crate::tensor::counted_in;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -24,6 +25,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("parts-of-one", "no sizes are given and keepdims is 0: each part is one place of the axis, without it"),
             ("scalar-index", "the index is proved to be a scalar: of a vector Gather keeps the axis"),
+            ("no-strings", "what is looked up are no strings, of which ONNX Runtime looks up wrong ones"),
         ],
         exact: true,
         operators: &["SequenceAt"],
@@ -127,7 +129,7 @@ fn made_of<'a>(place: &Place<'a>, operator: &str) -> Option<&'a Node> {
 fn element_of_sequence(place: &Place<'_>) -> Option<Edit> {
     let elements = made_of(place, "SequenceConstruct")?.inputs();
     let [index] = place.const_ints(place.input(1)?)?.try_into().ok()?;
-    let element = elements.get(place_in(index, elements.len())?)?;
+    let element = elements.get(counted_in(index, elements.len())?)?;
     place.forward((*element)?)
 }
 
@@ -135,7 +137,7 @@ fn element_of_parts(place: &Place<'_>) -> Option<Edit> {
     let split = made_of(place, "SplitToSequence")?;
     let (data, index) = (split.input(0)?, place.input(1)?);
     let is_of_rows = split.input(1).is_none() && split.int("keepdims", 1)? == 0;
-    if !is_of_rows || !place.shape(index)?.is_empty() {
+    if !is_of_rows || !place.shape(index)?.is_empty() || !place.may_be_looked_up(data) {
         return None;
     }
     let axis = split.int("axis", 0)?;
@@ -183,18 +185,12 @@ impl Parts {
             }
             Sizes::Each(_) => None,
             Sizes::List(list) => {
-                let at = place_in(index, list.len())?;
+                let at = counted_in(index, list.len())?;
                 let sum = |sizes: &[i64]| sizes.iter().try_fold(0i64, |sum, &size| sum.checked_add(size));
                 Some((sum(list.get(..at)?)?, sum(list.get(..=at)?)?))
             }
         }
     }
-}
-
-/// A place in a list of so many, counted from the end if negative.
-fn place_in(index: i64, count: usize) -> Option<usize> {
-    let at = if index < 0 { index.checked_add(i64::try_from(count).ok()?)? } else { index };
-    usize::try_from(at).ok().filter(|&at| at < count)
 }
 
 fn part_of_split(place: &Place<'_>) -> Option<Edit> {
@@ -272,7 +268,7 @@ fn insert_into_known(place: &Place<'_>) -> Option<Edit> {
 
 fn erase_from_known(place: &Place<'_>) -> Option<Edit> {
     let mut elements = elements_of(place)?;
-    let at = place_in(told(place, 1, -1)?, elements.len())?;
+    let at = counted_in(told(place, 1, -1)?, elements.len())?;
     elements.remove(at);
     // An empty one would have to say of what type its elements are.
     (!elements.is_empty()).then_some(())?;

@@ -126,7 +126,7 @@ fn without_ones(place: &Place<'_>, lane: ValueId, count: usize) -> Option<ValueI
     let input = node.input(0)?;
     let (from, to) = (place.shape(input)?, place.shape(lane)?);
     let (front, ones) = to.split_at_checked(to.len().checked_sub(count)?)?;
-    let same = from.len() == front.len() && from.iter().zip(front).all(|(a, b)| place.scope().eq(a, b).is_yes());
+    let same = place.same_dims(from, front);
     (same && ones.iter().all(|dim| dim.is_const(1))).then_some(input)
 }
 

@@ -221,9 +221,19 @@ impl<'a> Place<'a> {
     /// Whether both values are proved to have the same shape, dimension for dimension.
     pub fn same_shape(&self, a: ValueId, b: ValueId) -> bool {
         match (self.shape(a), self.shape(b)) {
-            (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.scope().eq(a, b).is_yes()),
+            (Some(a), Some(b)) => self.same_dims(a, b),
             _ => false,
         }
+    }
+
+    /// Whether elements of a value may be looked up by a new node. ONNX Runtime's Gather takes of each entry the first string alone.
+    pub fn may_be_looked_up(&self, value: ValueId) -> bool {
+        self.dtype(value).is_some_and(|dtype| dtype != DType::String)
+    }
+
+    /// Whether these are as many dims, proved to be equal one by one.
+    pub fn same_dims(&self, a: &[Dim], b: &[Dim]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.scope().eq(a, b).is_yes())
     }
 
     /// A node with what is proved about it.

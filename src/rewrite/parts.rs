@@ -225,8 +225,6 @@ impl Parts {
     /// From `[L…, nᵢ, T…]` to `[L…, hᵢ, I…, T…]` with the same `I…` for all.
     fn reshape(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Partwise> {
         let axis = self.axis;
-        let equal =
-            |a: &[Dim], b: &[Dim]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| place.scope().eq(a, b).is_yes());
         let mut sizes = Vec::with_capacity(results.len());
         let whole = place.shape(*results.first()?)?;
         for ((&value, &result), size) in self.values.iter().zip(&results).zip(&self.sizes) {
@@ -235,9 +233,9 @@ impl Parts {
             let blocks = to.get(axis.checked_add(1)?..to.len().checked_sub(last.len())?)?;
             let product = blocks.iter().try_fold(1i64, |product, dim| product.checked_mul(dim.as_const()?))?;
             let count = to.get(axis)?.as_const()?;
-            let fits = equal(from.get(..axis)?, to.get(..axis)?)
-                && equal(last, to.get(to.len().checked_sub(last.len())?..)?)
-                && equal(whole.get(axis.checked_add(1)?..)?, to.get(axis.checked_add(1)?..)?);
+            let fits = place.same_dims(from.get(..axis)?, to.get(..axis)?)
+                && place.same_dims(last, to.get(to.len().checked_sub(last.len())?..)?)
+                && place.same_dims(whole.get(axis.checked_add(1)?..)?, to.get(axis.checked_add(1)?..)?);
             if !fits || count.checked_mul(product) != Some(*size) || *size == 0 {
                 return None;
             }

@@ -34,6 +34,13 @@ pub fn strides_of(shape: &[usize]) -> Option<Strides> {
     Some(strides)
 }
 
+/// An index into a dim, counted from the end when negative. `None` if there is no such place.
+pub fn counted_in(index: i64, dim: usize) -> Option<usize> {
+    let wide = i64::try_from(dim).ok()?;
+    let counted = if index < 0 { index.checked_add(wide)? } else { index };
+    usize::try_from(counted).ok().filter(|&counted| counted < dim)
+}
+
 /// Every index of a shape in row-major order: an odometer whose last wheel turns fastest. A shape of rank 0 has one
 /// index, the empty one; a shape with a dim of 0 has none.
 #[derive(Clone, Debug)]

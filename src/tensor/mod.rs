@@ -36,7 +36,7 @@ pub use element::{Bool, Complex64, Complex128, Element, F8E4M3Fn, F8E4M3Fnuz, F8
 pub use element::{nearest_bf16, nearest_f16};
 pub use error::TensorError;
 pub use gather::gather;
-pub use index::{Indices, Shape, Strides, product, strides_of};
+pub use index::{Indices, Shape, Strides, counted_in, product, strides_of};
 pub use packed::{Codes, pack};
 pub use storage::Tensor;
 pub use strided::StridedView;

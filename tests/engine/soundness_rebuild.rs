@@ -134,3 +134,48 @@ fn a_joined_cast_rounds_as_the_outer_one() {
     assert!(matches!(cast.attribute("round_mode"), Some(Attribute::String(mode)) if mode.as_ref() == b"down"));
     assert!(matches!(cast.attribute("saturate"), Some(Attribute::Int(0))));
 }
+
+/// ONNX Runtime's Gather takes of each entry the first string alone, so no rule writes one for strings.
+#[test]
+fn strings_are_not_looked_up_where_they_were_cut_out() {
+    let bodies = |dtype: &str| {
+        [
+            format!(
+                "g ({dtype}[3,b] x) => ({dtype}[b] y) <int64[1] s = {{1}}, int64[1] e = {{2}}, int64[1] a = {{0}}> {{
+                    p = Slice (x, s, e, a)  y = Squeeze (p, a) }}"
+            ),
+            format!(
+                "g ({dtype}[2,b] x) => ({dtype}[b] y, {dtype}[b] z) <int64[1] a = {{0}}> {{
+                    p, q = Split <axis = 0> (x)  y = Squeeze (p, a)  z = Squeeze (q, a) }}"
+            ),
+            format!(
+                "g ({dtype}[4,b] x) => ({dtype}[4,b] y) {{ p, q = Split <axis = 0> (x)  y = Concat <axis = 0> (q, p) }}"
+            ),
+            format!(
+                "g ({dtype}[2,b] x) => ({dtype}[b] y) <int64 at = {{1}}> {{
+                    s = SplitToSequence <axis = 0, keepdims = 0> (x)  y = SequenceAt (s, at) }}"
+            ),
+            format!(
+                "g ({dtype}[b,2,3,16] x) => ({dtype}[b,3,32] y) <int64[2] i = {{1, 0}}, int64[3] s = {{0, 3, 32}}> {{
+                    r = Gather <axis = 1> (x, i)  h, k = Split <axis = 1> (r)  c = Concat <axis = 3> (h, k)  y = Reshape (c, s) }}"
+            ),
+            format!(
+                "g ({dtype}[2,3] x) => ({dtype}[2,3] y) {{
+                    y = Scan <num_scan_inputs = 1, body: graph = t ({dtype}[3] r) => ({dtype}[3] o) {{ o = Identity (r) }}> (x) }}"
+            ),
+        ]
+    };
+    let lookups = |body: &str| {
+        let source = format!("<ir_version: 8, opset_import: [\"\" : 17]>\n{body}");
+        let before = text::parse(&source).expect("it parses");
+        let (model, _) = folded_unrun(&source, &Options::new().unroll(9));
+        (nodes(&before, "Gather").len(), nodes(&model, "Gather").len())
+    };
+    for body in bodies("string") {
+        let (before, after) = lookups(&body);
+        assert!(after <= before, "{body}");
+    }
+    // Numbers are, so that the models above tell something.
+    let more = bodies("float").iter().filter(|body| lookups(body).1 > lookups(body).0).count();
+    assert!(more >= 4, "{more}");
+}

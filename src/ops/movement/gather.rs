@@ -22,7 +22,7 @@ use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::traits::{Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::threads;
-use crate::tensor::{Buffer, Tensor};
+use crate::tensor::{Buffer, Tensor, counted_in};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Gather", &[1, 11, 13], infer_gather, eval_gather).with(
@@ -43,20 +43,13 @@ const PARALLEL_BYTES: usize = 4 << 20;
 /// Bytes one thread copies at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// An index into a dim, counted from the end when negative.
-pub(super) fn place(index: i64, dim: usize) -> Option<usize> {
-    let wide = i64::try_from(dim).ok()?;
-    let counted = if index < 0 { index.checked_add(wide)? } else { index };
-    usize::try_from(counted).ok().filter(|&counted| counted < dim)
-}
-
 pub(super) fn outside(index: i64, dim: usize) -> Decline {
     Decline::invalid(format!("index {index} is out of range for a dim of {dim}"))
 }
 
 /// Indices into one dim.
 pub(super) fn places(indices: &[i64], dim: usize) -> Result<Vec<usize>, Decline> {
-    indices.iter().map(|&index| place(index, dim).ok_or_else(|| outside(index, dim))).collect()
+    indices.iter().map(|&index| counted_in(index, dim).ok_or_else(|| outside(index, dim))).collect()
 }
 
 fn gather_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
@@ -102,7 +95,7 @@ fn gathered_elements(data: &Fact, indices: &Fact, axis: usize) -> Option<Vec<Sca
     let mut result = Vec::new();
     for row in elements.chunks(dim.checked_mul(inner)?.max(1)).take(outer) {
         for pick in &picks {
-            let place = pick.as_const_int().and_then(|index| place(index, dim));
+            let place = pick.as_const_int().and_then(|index| counted_in(index, dim));
             match place {
                 Some(place) => result.extend_from_slice(row.chunks(inner.max(1)).nth(place)?),
                 None => result.extend((0..inner).map(|at| {
@@ -240,7 +233,7 @@ pub(super) fn element_places(
             base.wrapping_add(at.wrapping_mul(last_stride)).wrapping_add((index as usize).wrapping_mul(along))
         }));
         if !inside {
-            let wrong = values.iter().find(|&&value| place(value, dim).is_none()).copied().unwrap_or_default();
+            let wrong = values.iter().find(|&&value| counted_in(value, dim).is_none()).copied().unwrap_or_default();
             return Err(outside(wrong, dim));
         }
         each_row(&places)?;
@@ -382,7 +375,7 @@ pub(super) fn tuple_places(
         let tuple = values.get(at * last..at * last + last).ok_or_else(misfit)?;
         let mut start = base;
         for ((&index, &dim), &stride) in tuple.iter().zip(named).zip(named_strides) {
-            let place = place(index, dim).ok_or_else(|| outside(index, dim))?;
+            let place = counted_in(index, dim).ok_or_else(|| outside(index, dim))?;
             start = start.wrapping_add(place.wrapping_mul(stride));
         }
         places.push(start);

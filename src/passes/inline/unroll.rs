@@ -10,7 +10,7 @@ use crate::ops::{Opset, axis_in};
 use crate::passes::edits::EditCounter;
 use crate::passes::untouched::Untouched;
 use crate::rewrite::build::Build;
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 /// The pass's name, under which its edits are counted.
 pub(in crate::passes) const NAME: &str = "unrolled-loop";
@@ -92,11 +92,13 @@ impl Plan {
             let axis = if forward { from_front(facts, value, axis, more) } else { axis };
             (!forward || axis >= 0).then_some(axis)
         };
-        // A scan of operands that differ fails, and slices of them would not.
+        // A scan of operands that differ fails, and slices of them would not. ONNX Runtime's Gather takes of each entry the first string alone.
         let count = i64::try_from(trips).ok()?;
         let has_all = |&(value, at): &(ValueId, i64)| {
             let shape = facts.get(value).and_then(Fact::shape).unwrap_or_default();
-            axis_in(at, shape.len()).is_ok_and(|at| shape.get(at).is_some_and(|size| size.is_const(count)))
+            let dtype = facts.get(value).and_then(Fact::dtype);
+            let is_number = dtype.is_some_and(|dtype| dtype != DType::String);
+            is_number && axis_in(at, shape.len()).is_ok_and(|at| shape.get(at).is_some_and(|size| size.is_const(count)))
         };
         if !repeated.sliced.iter().all(has_all) {
             return None;

@@ -144,7 +144,7 @@ fn stacked(place: &Place<'_>) -> Option<Edit> {
     let (number, width) = (heads.as_const()?, place.scope().mul(heads, size));
     let whole = [batch.clone(), length.clone(), place.scope().mul(&width, count)];
     let dims = place.shape(source)?;
-    let fits = dims.len() == whole.len() && dims.iter().zip(&whole).all(|(a, b)| place.scope().eq(a, b).is_yes());
+    let fits = place.same_dims(dims, &whole);
     if !fits || !count.is_const(3) || remove.len() != PARTS.checked_add(2)? {
         return None;
     }

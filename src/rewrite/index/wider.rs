@@ -82,9 +82,7 @@ impl Region<'_, '_> {
         if node.is("Cast") {
             let source = node.input(0)?;
             let (own, before) = (place.fact(value)?.ints()?, place.fact(source)?.ints()?);
-            let same =
-                own.len() == before.len() && own.iter().zip(&before).all(|(a, b)| place.scope().eq(a, b).is_yes());
-            if place.dtype(source)? != DType::Int64 || !same {
+            if place.dtype(source)? != DType::Int64 || !place.same_dims(&own, &before) {
                 return None;
             }
             self.casts.push((id, value));

@@ -1,5 +1,7 @@
 //! Where the elements of a value stand in the one that it is made of, in blocks of elements that nothing takes apart.
 
+use crate::tensor::{Indices, product, strides_of};
+
 /// A value as blocks of the source, all of one size: in its own order, the number of each in the order of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Blocks {
@@ -12,33 +14,26 @@ pub(super) struct Blocks {
 impl Blocks {
     /// The source itself, if it has no more blocks than this.
     pub fn of_source(shape: Vec<usize>, most: usize) -> Option<Blocks> {
-        let count = count(&shape).filter(|count| (1..=most).contains(count))?;
+        let count = product(&shape).filter(|count| (1..=most).contains(count))?;
         Some(Blocks { shape, from: (0..count).collect() })
     }
 
     /// The same blocks in order, in another shape.
     pub fn laid_out(&self, shape: Vec<usize>) -> Option<Blocks> {
-        (count(&shape)? == self.from.len()).then(|| Blocks { shape, from: self.from.clone() })
+        (product(&shape)? == self.from.len()).then(|| Blocks { shape, from: self.from.clone() })
     }
 
     /// Axis `i` of the result is axis `perm[i]`.
     pub fn turned(&self, perm: &[usize]) -> Option<Blocks> {
-        let own = strides(&self.shape)?;
-        let shape: Vec<usize> = perm.iter().map(|&axis| self.shape.get(axis).copied()).collect::<Option<_>>()?;
-        let steps: Vec<usize> = perm.iter().map(|&axis| own.get(axis).copied()).collect::<Option<_>>()?;
+        let own = strides_of(&self.shape)?;
+        let axes = || perm.iter().map(|&axis| Some((*self.shape.get(axis)?, usize::try_from(*own.get(axis)?).ok()?)));
+        let (shape, steps): (Vec<usize>, Vec<usize>) = axes().collect::<Option<_>>()?;
         let mut from = Vec::with_capacity(self.from.len());
-        let mut at = vec![0usize; shape.len()];
-        for _ in 0..self.from.len() {
+        let mut indices = Indices::new(&shape);
+        while let Some(index) = indices.advance() {
             let place =
-                at.iter().zip(&steps).try_fold(0usize, |sum, (at, step)| sum.checked_add(at.checked_mul(*step)?))?;
-            from.push(*self.from.get(place)?);
-            for (at, size) in at.iter_mut().zip(&shape).rev() {
-                *at += 1;
-                if *at < *size {
-                    break;
-                }
-                *at = 0;
-            }
+                index.iter().zip(&steps).try_fold(0usize, |sum, (at, step)| sum.checked_add(at.checked_mul(*step)?));
+            from.push(*self.from.get(place?)?);
         }
         Some(Blocks { shape, from })
     }
@@ -47,9 +42,9 @@ impl Blocks {
     pub fn taken(&self, axis: usize, places: &[usize], shape: &[usize], most: usize) -> Option<Blocks> {
         let (before, rest) = self.shape.split_at_checked(axis)?;
         let (&size, behind) = rest.split_first()?;
-        let inner = count(behind)?;
-        let all = count(before)?.checked_mul(places.len())?.checked_mul(inner)?;
-        if all > most || count(shape)? != places.len() {
+        let inner = product(behind)?;
+        let all = product(before)?.checked_mul(places.len())?.checked_mul(inner)?;
+        if all > most || product(shape)? != places.len() {
             return None;
         }
         let mut from = Vec::with_capacity(all);
@@ -67,8 +62,8 @@ impl Blocks {
         let mut shape = parts.first()?.shape.clone();
         let size = |part: &Blocks| part.shape.get(axis).copied();
         *shape.get_mut(axis)? = parts.iter().try_fold(0usize, |sum, part| sum.checked_add(size(part)?))?;
-        let all = count(&shape).filter(|&all| all <= most)?;
-        let outer = count(shape.get(..axis)?)?;
+        let all = product(&shape).filter(|&all| all <= most)?;
+        let outer = product(shape.get(..axis)?)?;
         let mut from = Vec::with_capacity(all);
         for at in 0..outer {
             for part in parts {
@@ -79,22 +74,6 @@ impl Blocks {
         }
         (from.len() == all).then_some(Blocks { shape, from })
     }
-}
-
-/// How many there are in a shape.
-pub(super) fn count(shape: &[usize]) -> Option<usize> {
-    shape.iter().try_fold(1usize, |product, size| product.checked_mul(*size))
-}
-
-/// How far neighbours along each axis are apart.
-fn strides(shape: &[usize]) -> Option<Vec<usize>> {
-    let mut strides = vec![1usize; shape.len()];
-    let mut step = 1usize;
-    for (stride, size) in strides.iter_mut().zip(shape).rev() {
-        *stride = step;
-        step = step.checked_mul(*size)?;
-    }
-    Some(strides)
 }
 
 /// A lookup that says where blocks come from: along the axes `before..behind` of the source as one, at these places.
@@ -115,9 +94,9 @@ pub(super) fn lookups(source: &[usize], from: &[usize]) -> Vec<Lookup> {
 }
 
 fn lookup(source: &[usize], from: &[usize], before: usize, behind: usize) -> Option<Lookup> {
-    let outer = count(source.get(..before)?)?;
-    let along = count(source.get(before..behind)?)?;
-    let inner = count(source.get(behind..)?)?;
+    let outer = product(source.get(..before)?)?;
+    let along = product(source.get(before..behind)?)?;
+    let inner = product(source.get(behind..)?)?;
     let each = outer.checked_mul(inner).filter(|&each| each > 0)?;
     if !from.len().is_multiple_of(each) {
         return None;

@@ -8,13 +8,13 @@
 
 mod blocks;
 
-use self::blocks::{Blocks, Digits, Lookup, count, digits, lookups};
+use self::blocks::{Blocks, Digits, Lookup, digits, lookups};
 use super::slices::cuts::{Cut, cuts_of, part};
 use super::{Build, Place, Rule};
-use crate::dim::Dim;
+use crate::dim::{Dim, greatest_common_divisor};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, REORDERING, traits_of};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, counted_in, product};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "moves-as-one",
@@ -25,6 +25,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("known-sizes", "all sizes are numbers, but for what is in front of all axes that a node tells apart"),
         ("few-blocks", "at most 16,384 blocks of elements stay together"),
         ("no-sizes", "what is moved has two axes or more, and is not known: sizes are planned together"),
+        ("no-strings", "what is moved are no strings, of which ONNX Runtime looks up wrong ones"),
         ("one-reader", "nothing else reads what is between"),
         (
             "of-its-kind",
@@ -49,6 +50,10 @@ const MOST_BLOCKS: usize = 1 << 14;
 
 /// How many elements are moved together, at least, where others were before.
 const FEWEST_IN_ROW: usize = 8;
+
+/// How many operations of the budget for constants it takes to follow one block through one node. Each node may be the end of many ways up, and
+/// all of them together are to take no more than a tenth of a second.
+const COST: u64 = 512;
 
 /// What a node does to the elements of its operands.
 enum Move {
@@ -151,7 +156,8 @@ impl Place<'_> {
 
 /// Whether a value is one whose elements are moved for what they are: no sizes.
 fn may_move(place: &Place<'_>, value: ValueId) -> bool {
-    place.fact(value).is_some_and(|fact| fact.content.is_none() && fact.rank().is_some_and(|rank| rank >= 2))
+    let is_unknown = place.fact(value).is_some_and(|fact| fact.content.is_none());
+    is_unknown && place.may_be_looked_up(value) && place.shape(value).is_some_and(|dims| dims.len() >= 2)
 }
 
 /// What a node does to make this value, if it only moves elements.
@@ -202,10 +208,9 @@ impl Taken {
 
 /// The places that a lookup by constants takes of an axis.
 fn looked_up(place: &Place<'_>, node: &Node, axis: usize) -> Option<Taken> {
-    let size = place.shape(node.input(0)?)?.get(axis)?.as_const()?;
+    let size = usize::try_from(place.shape(node.input(0)?)?.get(axis)?.as_const()?).ok()?;
     let indices = place.constant(node.input(1)?).filter(|indices| indices.len() <= MOST_BLOCKS)?;
-    let counted = |&at: &i64| usize::try_from(if at < 0 { at.checked_add(size)? } else { at }).ok();
-    let places = indices.to_i64s()?.iter().map(counted).collect::<Option<_>>()?;
+    let places = indices.to_i64s()?.iter().map(|&at| counted_in(at, size)).collect::<Option<_>>()?;
     Some(Taken { axis, places, shape: indices.shape().to_vec() })
 }
 
@@ -236,7 +241,9 @@ impl<'p, 'a> Frame<'p, 'a> {
         let values = || steps.iter().map(|step| step.result).chain([source]);
         if steps.iter().all(|step| frame.keeps_last(step) == Some(true)) {
             let last = |value: ValueId| frame.sizes(value)?.last().copied();
-            frame.block = values().map(last).try_fold(0, |common, size| Some(common_divisor(common, size?)))?;
+            let common =
+                values().map(last).try_fold(0, |common, size| Some(greatest_common_divisor(common, size? as u64)))?;
+            frame.block = usize::try_from(common).ok()?;
         }
         frame.source = frame.blocks_of(source)?;
         Some(frame)
@@ -281,7 +288,8 @@ impl<'p, 'a> Frame<'p, 'a> {
     /// Which blocks of the source the result is made of.
     fn follow(&self, steps: &[Step], source: ValueId, result: ValueId) -> Option<Blocks> {
         let first = Blocks::of_source(self.source.clone(), MOST_BLOCKS)?;
-        self.place.budget.take_work(first.from.len().checked_mul(steps.len())? as u64).ok()?;
+        let work = first.from.len().checked_mul(steps.len())? as u64;
+        self.place.budget.take_work(work.saturating_mul(COST)).ok()?;
         let mut known = vec![(source, first)];
         let mut order: Vec<&Step> = steps.iter().collect();
         order.sort_by_key(|step| self.place.model.order_of(step.node));
@@ -316,9 +324,9 @@ impl<'p, 'a> Frame<'p, 'a> {
     fn plan(&self, steps: &[Step], source: ValueId, result: ValueId) -> Option<Plan> {
         let from = self.follow(steps, source, result)?.from;
         let (own, goal) = (self.place.shape(source)?, self.place.shape(result)?);
-        let all = count(&self.source)?;
+        let all = product(&self.source)?;
         if from.len() == all && from.iter().copied().eq(0..all) {
-            let nodes = usize::from(!self.same(own, goal));
+            let nodes = usize::from(!self.place.same_dims(own, goal));
             return Some(Plan { nodes, before: None, does: Does::Nothing, after: Vec::new() });
         }
         let cuts = steps.iter().any(|step| matches!(step.does, Move::Take(_)));
@@ -326,7 +334,7 @@ impl<'p, 'a> Frame<'p, 'a> {
         let is_turned_last = steps.first().is_some_and(|step| matches!(step.does, Move::Turn(_)));
         let digits = digits(&from, all).filter(|digits| turns || self.row_of(digits) >= FEWEST_IN_ROW);
         let turned = digits.and_then(|digits| self.turn(&digits, all, own, goal));
-        let turned = turned.filter(|plan| !is_turned_last || self.same(&plan.after, goal));
+        let turned = turned.filter(|plan| !is_turned_last || self.place.same_dims(&plan.after, goal));
         let found = if cuts && !is_turned_last { lookups(&self.source, &from) } else { Vec::new() };
         let added = added(self.place, result);
         let looked_up = found.into_iter().filter_map(|found| self.lookup(found, own, goal, added));
@@ -339,12 +347,8 @@ impl<'p, 'a> Frame<'p, 'a> {
         inner.saturating_mul(self.block)
     }
 
-    fn same(&self, a: &[Dim], b: &[Dim]) -> bool {
-        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.place.scope().eq(a, b).is_yes())
-    }
-
     fn planned(&self, before: Vec<Dim>, does: Does, after: Vec<Dim>, own: &[Dim], goal: &[Dim]) -> Plan {
-        let (lays_out, lays_back) = (!self.same(&before, own), !self.same(&after, goal));
+        let (lays_out, lays_back) = (!self.place.same_dims(&before, own), !self.place.same_dims(&after, goal));
         let nodes = 1 + usize::from(lays_out) + usize::from(lays_back);
         Plan { nodes, before: lays_out.then_some(before), does, after }
     }
@@ -353,7 +357,7 @@ impl<'p, 'a> Frame<'p, 'a> {
     /// embeddings, so that a layout comes between.
     fn lookup(&self, found: Lookup, own: &[Dim], goal: &[Dim], added: Option<&[Dim]>) -> Option<Plan> {
         let Lookup { before, behind, places } = found;
-        let row = count(self.source.get(behind..)?)?.checked_mul(self.block)?;
+        let row = product(self.source.get(behind..)?)?.checked_mul(self.block)?;
         let mut front = own.get(..before)?.to_vec();
         if before == 0 && !self.lead.is_const(1) {
             front.push(self.lead.clone());
@@ -362,10 +366,10 @@ impl<'p, 'a> Frame<'p, 'a> {
         if back.is_empty() && self.block > 1 {
             back.push(dim(self.block)?);
         }
-        let along = dim(count(self.source.get(before..behind)?)?)?;
+        let along = dim(product(self.source.get(before..behind)?)?)?;
         let with = |middle: Dim, back: &[Dim]| [front.as_slice(), &[middle], back].concat();
         let count = dim(places.len())?;
-        if added.is_some_and(|added| self.same(added, &with(count.clone(), &back))) {
+        if added.is_some_and(|added| self.place.same_dims(added, &with(count.clone(), &back))) {
             back.insert(0, Dim::constant(1));
         }
         let (from, to) = (with(along, &back), with(count, &back));
@@ -460,9 +464,7 @@ impl Plan {
             Does::Turn(perm) => Build::transpose(data, perm),
         };
         let goal = place.shape(result)?;
-        let is_done =
-            self.after.len() == goal.len() && self.after.iter().zip(goal).all(|(a, b)| scope.eq(a, b).is_yes());
-        if is_done {
+        if place.same_dims(&self.after, goal) {
             return place.instead(edit, node);
         }
         let moved = edit.new_value(result, "moved");
@@ -490,12 +492,4 @@ fn added<'a>(place: &Place<'a>, value: ValueId) -> Option<&'a [Dim]> {
 
 fn dim(size: usize) -> Option<Dim> {
     i64::try_from(size).ok().map(Dim::constant)
-}
-
-/// The greatest number that divides both; 0 is divided by every number.
-fn common_divisor(mut a: usize, mut b: usize) -> usize {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

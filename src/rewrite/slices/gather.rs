@@ -53,6 +53,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("that-axis", "the Squeeze takes that axis away, and no other"),
             ("one-reader", "nothing else reads what is between"),
             ("from-the-end", "an index that counts from the end has operator set 11, in which Gather knows it"),
+            ("no-strings", "what is looked up are no strings, of which ONNX Runtime looks up wrong ones"),
         ],
         exact: true,
         operators: &["Squeeze"],
@@ -222,7 +223,7 @@ fn slice_squeeze(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
     let (slice, node) = place.producer(middle, "Slice")?;
     let data = node.input(0)?;
-    if !place.has_one_reader(middle) {
+    if !place.has_one_reader(middle) || !place.may_be_looked_up(data) {
         return None;
     }
     let cuts = cuts_of(place, slice)?;

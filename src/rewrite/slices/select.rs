@@ -19,6 +19,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("one-reader", "nothing else reads what goes"),
         ("out-of-order", "the places are not one range: that is a slice"),
         ("no-larger", "the indices take no more bytes than what goes"),
+        ("no-strings", "what is looked up are no strings, of which ONNX Runtime looks up wrong ones"),
     ],
     exact: true,
     operators: &["Concat"],
@@ -76,7 +77,8 @@ fn selections(place: &Place<'_>) -> Option<Edit> {
     let gone = remove.iter().filter_map(|&id| place.model.node(id)).flat_map(Node::outputs).flatten();
     let free = |value: &ValueId| place.model.is_read_only_by(*value, &[place.id]);
     let closed = gone.copied().collect::<Vec<_>>().iter().all(free);
-    let (data, bytes) = (data?, indices.len().checked_mul(size_of::<i32>())?);
+    let data = data.filter(|&data| place.may_be_looked_up(data))?;
+    let bytes = indices.len().checked_mul(size_of::<i32>())?;
     let gone: Vec<NodeId> = remove.iter().copied().chain([place.id]).collect();
     let spared = place.allowance(&gone).checked_add(VALUE_BYTES.checked_mul(node.inputs().len())?)?;
     let in_order = indices.iter().zip(indices.iter().skip(1)).all(|(a, b)| a.checked_add(1) == Some(*b));
