@@ -6,6 +6,7 @@
 //! * Documentation and metadata are those of the nodes that went, together, if it computes what they computed, and else those of the first;
 //!   a copy has its own.
 //! * Before the model is written, nodes without a name are called as their first result is, and no two nodes have one name.
+//! * No constant is called as ONNX Runtime calls constants that it adds, which it does without looking whether there is one of that name.
 
 use std::borrow::Cow;
 
@@ -18,6 +19,17 @@ const STAMP: &str = "onnx-slice-fold";
 
 /// The key under which it is kept what the sizes are beside what the nodes tell.
 const SIZES: &str = "onnx-slice-fold.sizes";
+
+/// What ONNX Runtime calls constants of operands it adds, with `_token_` and a number where a node has that name. Files have such constants that
+/// it has written itself; if it adds another of the name it refuses the model.
+const RUNTIME_NAMES: &[&str] = &[
+    "ConstAsInitializer",
+    "SqueezeAxesInitializer",
+    "fused_Split",
+    "gemm_input_shape",
+    "gemm_output_shape",
+    "squeeze_axes",
+];
 
 /// A node as it was before the edit.
 struct Former {
@@ -97,6 +109,12 @@ impl Naming {
     }
 }
 
+/// Whether ONNX Runtime may call a constant so.
+fn is_runtime_name(name: &str) -> bool {
+    let is_numbered = |rest: &str| rest.strip_prefix("_token_").is_some_and(|number| number.parse::<u64>().is_ok());
+    RUNTIME_NAMES.iter().filter_map(|own| name.strip_prefix(own)).any(|rest| rest.is_empty() || is_numbered(rest))
+}
+
 impl Model {
     /// Gives every node of the main graph, the graphs inside it and the bodies of functions a name that no other has there. The first
     /// node of a name keeps it.
@@ -106,6 +124,21 @@ impl Model {
             for (id, name) in self.names_below(root) {
                 self.rename_node(id, name);
             }
+        }
+    }
+
+    /// Gives constants another name that have one which ONNX Runtime may give, in the main graph and the graphs inside it.
+    pub fn name_constants(&mut self) {
+        let inside = self.nodes_below(self.main()).into_iter().filter_map(|id| self.node(id)).flat_map(Node::subgraphs);
+        let graphs: Vec<GraphId> = std::iter::once(self.main()).chain(inside).collect();
+        let constants = graphs.into_iter().flat_map(|graph| self.graph(graph).initializers());
+        let is_renamed = |&value: &ValueId| {
+            let known = self.value(value);
+            known.is_constant() && !self.is_output(value) && is_runtime_name(&known.name)
+        };
+        for value in constants.copied().filter(is_renamed).collect::<Vec<_>>() {
+            let name = self.unused_name(&self.value(value).name);
+            self.rename(value, name);
         }
     }
 

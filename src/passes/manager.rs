@@ -205,6 +205,7 @@ fn fold(
     if options.fold && may_edit {
         addends::spell_out(model, &walk.facts, &given)?;
         model.name_nodes();
+        model.name_constants();
     }
     model.separate_names();
     model.verify()?;

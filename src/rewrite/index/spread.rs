@@ -376,10 +376,18 @@ impl Region {
         let (root_wide, wide) = (place.shape(root.wide)?, place.shape(value)?);
         let equal = |a: &Dim, b: &Dim| place.scope().eq(a, b).is_yes();
         let is_tile = place.node()?.is("Tile");
+        let operand =
+            place.node()?.input(0).filter(|_| !fills).map_or(Some(&[][..]), |operand| place.shape(operand))?;
         let like_root = |axis: usize| {
-            // An Expand is told all sizes, as a ConstantOfShape is; a Tile how often to repeat.
+            // A ConstantOfShape is told all sizes; an Expand may be told 1 where its operand is larger; a Tile how often to repeat.
             if !is_tile {
-                return Some(equal(wide.get(axis)?, root_wide.get(axis)?));
+                let whole = wide.get(axis)?;
+                let own = |shape: &[Dim]| {
+                    (axis + shape.len()).checked_sub(wide.len()).and_then(|axis| shape.get(axis)).cloned()
+                };
+                let is_told = own(operand).is_none_or(|size| size.is_const(1));
+                let is_kept = || own(&again.shape).is_some_and(|size| equal(&size, whole));
+                return Some(equal(whole, root_wide.get(axis)?) && (is_told || is_kept()));
             }
             let (narrow, whole) = (again.shape.get(axis)?, wide.get(axis)?);
             let (root_narrow, root_whole) = (root.shape.get(axis)?, root_wide.get(axis)?);
