@@ -4,13 +4,9 @@
 //! both steps round, by one part in 2²⁴ each, which moves `n·s / s` from `n` by less than a half for `|n| < 2²²`, and rounding to
 //! whole numbers then gives `n`. So it is for integers of 16 bits and fewer, and binary32 scales `s > 0` for which neither
 //! `s` nor `n·s` leaves the numbers that have all digits.
-//!
-//! Of `int8` one pair stays where codes come from elsewhere, such as a constant, and are then combined with other ones element by element:
-//! ONNX Runtime turns pairs into `uint8` on many processors, the operand of a lone DequantizeLinear not, and has kernels for equal types only.
 
 use super::{Place, Rule};
-use crate::ir::{Edit, Node, NodeId, ValueId};
-use crate::ops::traits::{Movement, traits_of};
+use crate::ir::{Edit, Node};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -21,7 +17,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("same-grid", "scale, zero point, axis and blocks are the same"),
         ("same-type", "the result has the type of x, an integer of at most 16 bits"),
         ("normal-scale", "every scale is a positive binary32 with all digits, and so is its product with any x"),
-        ("alike-beside", "of int8, x was quantized, or is not combined with other quantized values element by element"),
         ("name-is-free", "the result is no graph output, or the node of the operand can compute it under that name"),
     ],
     exact: true,
@@ -56,31 +51,7 @@ fn quantize(place: &Place<'_>) -> Option<Edit> {
     if !scale.elements::<f32>()?.iter().all(digits) || !place.may_forward(value) {
         return None;
     }
-    if dtype == DType::Int8 && place.producer(value, "QuantizeLinear").is_none() && is_combined(place, node) {
-        return None;
-    }
     place.forward(value)
-}
-
-/// Whether what a node quantizes is dequantized and combined with something else that is, element by element or end to end.
-fn is_combined(place: &Place<'_>, node: &Node) -> bool {
-    let readers = |node: &Node| node.output(0).map(|value| place.model.users(value)).unwrap_or_default();
-    let is_dequantized = |value: ValueId| place.producer(value, "DequantizeLinear").is_some();
-    let combines = |(id, _): (NodeId, usize)| {
-        place.model.node(id).is_some_and(|node| {
-            let traits = traits_of(place.model, node);
-            let by_element = traits.pointwise.is_some() || traits.moves == Some(Movement::Join);
-            by_element && node.inputs().iter().flatten().filter(|&&value| is_dequantized(value)).count() > 1
-        })
-    };
-    let is_read_so = |(id, _): (NodeId, usize)| {
-        place
-            .model
-            .node(id)
-            .filter(|node| node.is("DequantizeLinear"))
-            .is_some_and(|node| readers(node).into_iter().any(combines))
-    };
-    readers(node).into_iter().any(is_read_so)
 }
 
 /// The type that the standard gives the result: the zero point's, else the attribute's, else `uint8`.
