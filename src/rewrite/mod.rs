@@ -304,17 +304,40 @@ impl<'a> Place<'a> {
     }
 
     /// An edit that removes this node and makes `value` stand for its first result. The other results must be unread, and no Loop or Scan
-    /// may take what then has both one's readers.
+    /// may take what then has both one's readers, nor the node keep apart what is quantized on two grids.
     pub fn forward(&self, value: ValueId) -> Option<Edit> {
         let node = self.node()?;
-        if self.is_taken(value) || self.is_taken(node.output(0)?) {
+        let output = node.output(0)?;
+        if self.is_taken(value) || self.is_taken(output) || self.parts_grids(output, value) {
             return None;
         }
         let mut rest = node.outputs().iter().skip(1).flatten();
         if rest.any(|&other| !self.model.is_unused(other)) {
             return None;
         }
-        Some(self.edit()?.replacing(node.output(0)?, value).removing(self.id))
+        Some(self.edit()?.replacing(output, value).removing(self.id))
+    }
+
+    /// Whether `value` is quantized and dequantized, and a reader of `output` quantizes again on another grid. Where nothing is in between,
+    /// ONNX Runtime makes one pair of the two, on a third grid, and results change by as much as a step.
+    fn parts_grids(&self, output: ValueId, value: ValueId) -> bool {
+        let Some((_, inner)) = self.producer(value, "DequantizeLinear") else { return false };
+        let is_pair = inner.input(0).is_some_and(|codes| self.producer(codes, "QuantizeLinear").is_some());
+        let is_other = |outer: &Node| outer.is("QuantizeLinear") && !self.same_grid(outer, inner);
+        is_pair && self.model.users(output).into_iter().any(|(id, _)| self.model.node(id).is_some_and(is_other))
+    }
+
+    /// Whether a quantization and a dequantization have the same scale, zero point, axis and blocks.
+    pub fn same_grid(&self, outer: &Node, inner: &Node) -> bool {
+        let same = |slot: usize| match (outer.input(slot), inner.input(slot)) {
+            (None, None) => true,
+            (Some(a), Some(b)) => a == b || self.constant(a).zip(self.constant(b)).is_some_and(|(a, b)| a.same(b)),
+            _ => false,
+        };
+        let alike = |name: &str, default: i64| {
+            outer.int(name, default).is_some_and(|own| inner.int(name, default) == Some(own))
+        };
+        same(1) && same(2) && alike("axis", 1) && alike("block_size", 0)
     }
 
     /// Whether a node with a body reads a value and may take it, see [`Fact::is_copied`].

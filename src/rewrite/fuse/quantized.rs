@@ -28,14 +28,7 @@ fn quantize(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (_, inner) = place.producer(node.input(0)?, "DequantizeLinear")?;
     let value = inner.input(0)?;
-    let same = |slot: usize| match (node.input(slot), inner.input(slot)) {
-        (None, None) => true,
-        (Some(a), Some(b)) => a == b || place.tensor(a).zip(place.tensor(b)).is_some_and(|(a, b)| a.same(b)),
-        _ => false,
-    };
-    let alike =
-        |name: &str, default: i64| node.int(name, default).is_some_and(|own| inner.int(name, default) == Some(own));
-    if !same(1) || !same(2) || !alike("axis", 1) || !alike("block_size", 0) {
+    if !place.same_grid(node, inner) {
         return None;
     }
     // The real number in between is a binary32.
