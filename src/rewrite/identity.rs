@@ -1,9 +1,11 @@
-//! Operators that hand an operand through unchanged. Law of all rules here: `f(x) = x` for every `x` of the proved shape and
-//! type, so `f(x)` may be read as `x`. Between a graph's input (or an initializer, or an outer value) and its output a node is needed
+//! Operators that hand an operand through unchanged. Law of all rules here but one: `f(x) = x` for every `x` of the proved shape and
+//! type, so `f(x)` may be read as `x`; and of a concatenation, operands that hold nothing go. Between a graph's input (or an initializer, or an outer value) and its output a node is needed
 //! all the same: the output's name is its own.
 
+use super::build::{Build, rebuilt};
 use super::{Place, Rule};
-use crate::ir::Edit;
+use crate::dim::Dim;
+use crate::ir::{Edit, ValueId};
 use crate::ops::traits::{IN_ORDER, VARIADIC};
 
 pub(super) const RULES: &[Rule] = &[
@@ -121,6 +123,21 @@ pub(super) const RULES: &[Rule] = &[
         apply: single,
     },
     Rule {
+        name: "concat-of-nothing",
+        law: "Concat(…, p, …) = Concat(…, …) where p has size 0 along the axis",
+        sentence: "What holds nothing is not concatenated.",
+        premises: &[
+            ("nothing", "an operand is proved to have size 0 along the axis"),
+            (
+                "agrees",
+                "along every other axis it is proved to have the sizes of the operands that stay: the result tells them as before",
+            ),
+        ],
+        exact: true,
+        operators: &["Concat"],
+        apply: concat_of_nothing,
+    },
+    Rule {
         name: "single-split",
         law: "Split(x) = x where there is one part",
         sentence: "A Split into one part goes.",
@@ -205,4 +222,28 @@ fn split(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     place.forward_freely(value)
+}
+
+/// The operands of a Concat that hold something; the first, if none is known to.
+fn concat_of_nothing(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
+    let shapes: Vec<&[Dim]> = inputs.iter().map(|&input| place.shape(input)).collect::<Option<_>>()?;
+    let axis = place.read(node).axis(shapes.first()?.len())?;
+    let holds_nothing = |shape: &[Dim]| shape.get(axis).is_some_and(|size| size.is_const(0));
+    let agree = |a: &[Dim], b: &[Dim]| {
+        let mut pairs = a.iter().zip(b).enumerate().filter(|(at, _)| *at != axis);
+        a.len() == b.len() && pairs.all(|(_, (a, b))| place.scope().eq(a, b).is_yes())
+    };
+    let is_left = |shape: &[Dim]| !holds_nothing(shape);
+    let first = shapes.iter().position(|shape| is_left(shape)).unwrap_or(0);
+    let goes = |at: usize| {
+        let shape = shapes.get(at).copied().unwrap_or_default();
+        at != first && holds_nothing(shape) && shapes.get(first).is_some_and(|left| agree(shape, left))
+    };
+    let left: Vec<ValueId> = (0..).zip(&inputs).filter(|(at, _)| !goes(*at)).map(|(_, &input)| input).collect();
+    if left.len() == inputs.len() {
+        return None;
+    }
+    place.instead(place.edit()?, rebuilt(node, Build::concat(left, axis)))
 }
