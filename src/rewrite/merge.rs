@@ -3,7 +3,6 @@
 use super::build::Build;
 use super::{Place, Rule};
 use crate::ir::{Edit, NewNode, ValueId};
-use crate::ops::size_operand::reshape_codes;
 use crate::ops::traits::{BROADCASTING, LAYOUTS, Variation, traits_of};
 use crate::tensor::DType;
 
@@ -36,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Of reshapes in a row only the last counts.",
         premises: &[(
             "sizes-said",
-            "a constant can tell the shape from that of x, since operator set 5, or it is the shape of x",
+            "a constant can tell the shape from that of x, since operator set 5, or only axes of size 1 differ",
         )],
         exact: true,
         operators: LAYOUTS,
@@ -147,12 +146,12 @@ fn transpose_as_reshape(place: &Place<'_>) -> Option<Edit> {
     reshape(place, input)
 }
 
-/// A Reshape of `input` to the shape of the node's result in its place, if a constant operand can say it.
+/// A layout of `input` in the shape of the node's result in its place, if constants can say it.
 fn reshape(place: &Place<'_>, input: ValueId) -> Option<Edit> {
     let output = place.output(0)?;
-    let codes = reshape_codes(place.scope(), place.shape(input)?, place.shape(output)?)?;
+    let (from, to) = (place.shape(input)?, place.shape(output)?);
     let mut edit = place.edit()?;
-    let node = place.build(&mut edit, output).reshape(input, codes);
+    let node = place.build(&mut edit, output).reshape_to(place.scope(), input, from, to)?;
     place.instead(edit, node)
 }
 
