@@ -11,6 +11,7 @@ mod batches;
 pub mod build;
 mod containers;
 mod dequantized;
+mod divisors;
 mod fuse;
 mod groups;
 mod identity;
@@ -33,6 +34,7 @@ mod strided_slice;
 
 pub use build::Build;
 pub use dequantized::moves_dequantized;
+pub use divisors::keeps_divisors_computed;
 pub use fuse::idiom::Idioms;
 pub use fuse::pooled::keeps_pads_from_pools;
 pub use fuse::residual::constant_addend;
