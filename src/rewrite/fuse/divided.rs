@@ -11,6 +11,7 @@
 use super::pattern::Reader;
 use super::{Place, Rule, normalization, rounded};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "normalization-as-quotient",
@@ -21,6 +22,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         (
             "has-rows",
             "x has two axes at least: of one row that a single number scales ONNX Runtime makes a node that reads what is gone",
+        ),
+        (
+            "epsilon-read",
+            "x is no root mean square normalization of doubles: ONNX Runtime takes 10⁻⁵ for the ε of these",
         ),
         ("not-known", "it is not spelled so yet, and the operator set has no operator for it"),
         ("one-reader", "nothing else reads the inverse"),
@@ -50,7 +55,8 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
     let found = normalization::read(&mut reader, result)?;
     let has_rows = place.shape(result).is_some_and(|dims| dims.len() >= 2);
-    if place.opset.has(found.operator) || !place.opset.arithmetic_broadcasts() || !has_rows {
+    let is_misread = dtype == DType::Double && found.operator == "RMSNormalization";
+    if is_misread || place.opset.has(found.operator) || !place.opset.arithmetic_broadcasts() || !has_rows {
         return None;
     }
     let mut nodes = reader.nodes;
