@@ -10,7 +10,7 @@ use crate::ops::traits::traits_of;
 use crate::tensor::Tensor;
 
 /// Whether an edit gives no division a constant integer divisor with a 0 in it.
-pub fn keeps_divisors_computed(place: &Place<'_>, edit: &Edit) -> bool {
+pub(super) fn keeps_divisors_computed(place: &Place<'_>, edit: &Edit) -> bool {
     let model = place.model;
     let has_zero = |value: ValueId| {
         let made = edit.constants.iter().find(|(own, _)| *own == value).map(|(_, tensor)| tensor);

@@ -23,6 +23,8 @@ mod merge;
 mod moves;
 mod neutral;
 mod parts;
+mod permitted;
+mod ranges;
 mod record;
 mod regroup;
 mod sizes;
@@ -31,14 +33,14 @@ mod split;
 mod stacked;
 mod states;
 mod strided_slice;
+mod strings;
 
 pub use build::Build;
 pub use dequantized::moves_dequantized;
-pub use divisors::keeps_divisors_computed;
 pub use fuse::idiom::Idioms;
-pub use fuse::pooled::keeps_pads_from_pools;
 pub use fuse::residual::constant_addend;
 pub use index::{Positions, positions};
+pub use permitted::is_read_right;
 pub use record::{Premise, Record, meant, nearest};
 pub use slices::cuts::Taken;
 
