@@ -24,6 +24,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "x has two axes at least: of one row that a single number scales ONNX Runtime makes a node that reads what is gone",
         ),
         (
+            "wide-axis",
+            "the size of the last axis is known: what scales it may be wider than an axis of 1, which ONNX Runtime refuses",
+        ),
+        (
             "epsilon-read",
             "x is no root mean square normalization of doubles: ONNX Runtime takes 10⁻⁵ for the ε of these",
         ),
@@ -54,7 +58,8 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
     let dtype = place.dtype(result).filter(|dtype| dtype.is_float())?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
     let found = normalization::read(&mut reader, result)?;
-    let has_rows = place.shape(result).is_some_and(|dims| dims.len() >= 2);
+    let dims = place.shape(result)?;
+    let has_rows = dims.len() >= 2 && dims.last().is_some_and(|dim| dim.as_const().is_some());
     let is_misread = dtype == DType::Double && found.operator == "RMSNormalization";
     if is_misread || place.opset.has(found.operator) || !place.opset.arithmetic_broadcasts() || !has_rows {
         return None;

@@ -21,6 +21,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "epsilon-read",
             "y is no root of a mean and ε of doubles: ONNX Runtime takes a quotient by that for a normalization, and 10⁻⁵ for ε",
         ),
+        (
+            "wide-axis",
+            "nor of a mean over an axis of unknown size: what scales a normalization may be wider than an axis of 1, which ONNX Runtime refuses",
+        ),
         ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
         ("one-reader", "nothing else reads what is between"),
     ],
@@ -36,7 +40,7 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let (x, (id, y)) = [(a, b), (b, a)].into_iter().find_map(|(x, inverse)| Some((x, inverted(place, inverse)?)))?;
-    if is_misread_root(place, y) || place.is_of_sizes(result) {
+    if is_misread_root(place, result, y) || place.is_of_sizes(result) {
         return None;
     }
     let (remove, operands) = (vec![id, place.id], vec![Some(x).into(), Some(y).into()]);
@@ -58,14 +62,15 @@ fn inverted(place: &Place<'_>, value: ValueId) -> Option<(NodeId, ValueId)> {
     (place.is_internal(value, &[place.id]) && place.tensor(y).is_none()).then_some((id, y))
 }
 
-/// Whether a value is `√(mean(x) + ε)` of a mean that does not keep its axes, or of doubles.
-fn is_misread_root(place: &Place<'_>, value: ValueId) -> bool {
+/// Whether a divisor is `√(mean(x) + ε)` of a mean that does not keep its axes, or of doubles, or the quotient has a last axis of unknown size.
+fn is_misread_root(place: &Place<'_>, quotient: ValueId, value: ValueId) -> bool {
     let Some((_, root)) = place.producer(value, "Sqrt") else { return false };
     let Some((_, sum)) = root.input(0).and_then(|sum| place.producer(sum, "Add")) else { return false };
     let is_double = place.dtype(value) == Some(DType::Double);
+    let is_open = place.shape(quotient).and_then(<[_]>::last).is_none_or(|dim| dim.as_const().is_none());
     let is_misread = |&operand: &ValueId| {
         let mean = place.producer(operand, "ReduceMean");
-        mean.is_some_and(|(_, mean)| is_double || mean.flag("keepdims", true) != Some(true))
+        mean.is_some_and(|(_, mean)| is_double || is_open || mean.flag("keepdims", true) != Some(true))
     };
     sum.inputs().iter().flatten().any(is_misread)
 }
