@@ -25,12 +25,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ),
         (
             "wide-axis",
-            "the size of the last axis is known: what scales it may be wider than an axis of 1, which ONNX Runtime refuses",
+            "the last axis is known not to be of size 1: what scales it may be wider, which ONNX Runtime refuses",
         ),
-        (
-            "epsilon-read",
-            "x is no root mean square normalization of doubles: ONNX Runtime takes 10⁻⁵ for the ε of these",
-        ),
+        ("epsilon-read", "the type is binary32: of others ONNX Runtime may take 10⁻⁵ for ε"),
         ("not-known", "it is not spelled so yet, and the operator set has no operator for it"),
         ("one-reader", "nothing else reads the inverse"),
     ],
@@ -59,9 +56,8 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
     let found = normalization::read(&mut reader, result)?;
     let dims = place.shape(result)?;
-    let has_rows = dims.len() >= 2 && dims.last().is_some_and(|dim| dim.as_const().is_some());
-    let is_misread = dtype == DType::Double && found.operator == "RMSNormalization";
-    if is_misread || place.opset.has(found.operator) || !place.opset.arithmetic_broadcasts() || !has_rows {
+    let has_rows = dims.len() >= 2 && dims.last().is_some_and(|dim| !matches!(dim.as_const(), None | Some(1)));
+    if dtype != DType::Float || place.opset.has(found.operator) || !place.opset.arithmetic_broadcasts() || !has_rows {
         return None;
     }
     let mut nodes = reader.nodes;

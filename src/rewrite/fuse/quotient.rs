@@ -19,11 +19,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ),
         (
             "epsilon-read",
-            "y is no root of a mean and ε of doubles: ONNX Runtime takes a quotient by that for a normalization, and 10⁻⁵ for ε",
+            "y is no root of a mean and ε but of binary32: ONNX Runtime takes a quotient by that for a normalization, and 10⁻⁵ for ε",
         ),
         (
             "wide-axis",
-            "nor of a mean over an axis of unknown size: what scales a normalization may be wider than an axis of 1, which ONNX Runtime refuses",
+            "nor of a mean over an axis that may be of size 1: what scales a normalization may be wider, which ONNX Runtime refuses",
         ),
         ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
         ("one-reader", "nothing else reads what is between"),
@@ -62,15 +62,17 @@ fn inverted(place: &Place<'_>, value: ValueId) -> Option<(NodeId, ValueId)> {
     (place.is_internal(value, &[place.id]) && place.tensor(y).is_none()).then_some((id, y))
 }
 
-/// Whether a divisor is `√(mean(x) + ε)` of a mean that does not keep its axes, or of doubles, or the quotient has a last axis of unknown size.
+/// Whether a divisor is `√(mean(x) + ε)` of a mean that does not keep its axes, or of another type than binary32, or the quotient has a last
+/// axis that may be of size 1.
 fn is_misread_root(place: &Place<'_>, quotient: ValueId, value: ValueId) -> bool {
     let Some((_, root)) = place.producer(value, "Sqrt") else { return false };
     let Some((_, sum)) = root.input(0).and_then(|sum| place.producer(sum, "Add")) else { return false };
-    let is_double = place.dtype(value) == Some(DType::Double);
-    let is_open = place.shape(quotient).and_then(<[_]>::last).is_none_or(|dim| dim.as_const().is_none());
-    let is_misread = |&operand: &ValueId| {
+    let is_misread = place.dtype(value) != Some(DType::Float);
+    let is_open =
+        place.shape(quotient).and_then(<[_]>::last).is_none_or(|dim| matches!(dim.as_const(), None | Some(1)));
+    let misleads = |&operand: &ValueId| {
         let mean = place.producer(operand, "ReduceMean");
-        mean.is_some_and(|(_, mean)| is_double || is_open || mean.flag("keepdims", true) != Some(true))
+        mean.is_some_and(|(_, mean)| is_misread || is_open || mean.flag("keepdims", true) != Some(true))
     };
-    sum.inputs().iter().flatten().any(is_misread)
+    sum.inputs().iter().flatten().any(misleads)
 }
