@@ -176,13 +176,12 @@ impl Walk {
         Ok(())
     }
 
-    /// Whether what a node of the main graph has inside, or reads, is not what it was when it was last inferred, or has a shape now.
+    /// Whether what a node of the main graph has inside, or reads, is not what it was when it was last inferred.
     fn has_changed_inside(&mut self, model: &Model, id: NodeId, node: &Node) -> bool {
         if self.depth > 0 || node.subgraphs().next().is_none() {
             return false;
         }
-        let shapes = node.inputs().iter().flatten().map(|&value| self.facts.get(value).and_then(Fact::static_shape));
-        let now = hash_inside(model, node, &shapes.collect::<Vec<_>>());
+        let now = hash_inside(model, node);
         self.inferred.insert(id, now).is_some_and(|before| before != now)
     }
 
@@ -430,9 +429,9 @@ impl Walk {
 }
 
 /// A hash of what a node reads, and of the nodes in its bodies with what these read and give.
-fn hash_inside(model: &Model, node: &Node, shapes: &[Option<Vec<usize>>]) -> u64 {
+fn hash_inside(model: &Model, node: &Node) -> u64 {
     let mut hasher = FxHasher::default();
-    (node.inputs(), shapes).hash(&mut hasher);
+    node.inputs().hash(&mut hasher);
     let mut open: Vec<GraphId> = node.subgraphs().collect();
     while let Some(graph) = open.pop() {
         model.graph(graph).outputs().hash(&mut hasher);

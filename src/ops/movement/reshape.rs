@@ -30,7 +30,8 @@
 //! 0 would be an error.
 //!
 //! With `allowzero` a −1 beside a 0 is no error in ONNX Runtime, which leaves zeros out of both products: `x[n, m]` to `[n, -1]` is `[0, m]`
-//! at `n = 0`, and `[0, 1]` where `m` is 0 as well. So the −1 is stated only where that comes to the same.
+//! at `n = 0`. So the −1 is stated where the sizes that may be 0 are dims of the operand, and the others are at least 1, or independent of
+//! these: where `n` and `m` are both 0 it is `[0, 1]`, which is the same price.
 
 use super::List;
 use super::cells::elements_of;
@@ -227,11 +228,15 @@ impl Reader<'_> {
             return rest(self.scope, &operand.total, &sizes);
         }
         let mut dims: Vec<&Dim> = operand.dims.iter().collect();
-        for size in doubtful {
-            let Some(at) = dims.iter().position(|dim| self.scope.eq(dim, &size).is_yes()) else { return Ok(None) };
+        for size in &doubtful {
+            let Some(at) = dims.iter().position(|dim| self.scope.eq(dim, size).is_yes()) else { return Ok(None) };
             dims.remove(at);
         }
-        if dims.iter().any(|dim| may_be_zero(dim)) {
+        let is_independent = |dim: &Dim| {
+            let symbols = dim.symbols();
+            !symbols.is_empty() && doubtful.iter().all(|size| size.symbols().is_disjoint(&symbols))
+        };
+        if dims.iter().any(|dim| may_be_zero(dim) && !is_independent(dim)) {
             return Ok(None);
         }
         rest(self.scope, &self.scope.product(dims), &sizes)
@@ -526,10 +531,12 @@ mod tests {
             let of = |symbol| sizes.iter().find(|(own, _)| *own == Some(symbol)).map(|&(_, size)| size);
             fact.shape().unwrap().iter().map(|dim| dim.evaluate(&of)).collect::<Vec<_>>()
         };
-        // What ONNX Runtime gives is stated, or nothing.
+        // What ONNX Runtime gives is stated, or nothing, but where independent sizes are 0.
         assert_eq!(reshaped(&["n", "3"], &["n", "-1"], &[0, 0]), [Some(0), Some(3)]);
         assert_eq!(reshaped(&["n", "m", "4", "2"], &["n", "m", "-1"], &[0, 0]), [Some(0), Some(0), Some(8)]);
-        assert_eq!(reshaped(&["n", "m"], &["n", "-1"], &[0, 0]), [Some(0), None]);
+        assert_eq!(reshaped(&["n", "m"], &["n", "-1"], &[0, 4]), [Some(0), Some(4)]);
+        assert_eq!(reshaped(&["n", "n"], &["n", "-1"], &[0, 0]), [Some(0), None]);
+        assert_eq!(reshaped(&["n", "0"], &["n", "-1"], &[0, 0]), [Some(0), None]);
         assert_eq!(reshaped(&["n", "2"], &["-1", "m"], &[0, 0]), [None, Some(0)]);
         assert_eq!(reshaped(&["0", "3"], &["-1", "0"], &[0, 0]), [Some(3), Some(0)]);
         assert_eq!(reshaped(&["n", "m"], &["2", "-1"], &[4, 3]), [Some(2), Some(6)]);
