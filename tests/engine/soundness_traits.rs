@@ -153,6 +153,25 @@ fn divisors_with_a_zero_stay_computed() {
     }
 }
 
+/// Nor is the number of an iteration written into a division by unrolling.
+#[test]
+fn loops_that_divide_by_their_number_stay() {
+    let body = |operator: &str| {
+        format!(
+            "g (int64[n] x, bool[3] c) => (int64[a,n] y) <int64 three = {{3}}> {{
+                w, y = Loop <body: graph = b (int64 i, bool d, int64[n] s) => (bool e, int64[n] t, int64[n] o) {{
+                    e = Identity (d)  t = Identity (s)  q = Gather (c, i)
+                    o = If <then_branch: graph = u () => (int64[n] p) {{ p = {operator} (x, i) }}, else_branch: graph = v () => (int64[n] r) {{ r = Mul (x, i) }}> (q)
+                }}> (three, \"\", x) }}"
+        )
+    };
+    let loops = |operator: &str| {
+        let source = format!("<ir_version: 8, opset_import: [\"\" : 18]>\n{}", body(operator));
+        support::operators(&folded(&source, &Options::new().unroll(64))).iter().filter(|own| *own == "Loop").count()
+    };
+    assert_eq!(["Div", "Mod", "Add"].map(loops), [1, 1, 0]);
+}
+
 /// The operators in all graphs of the folded model.
 fn inner_operators(body: &str) -> Vec<String> {
     let source = format!("<ir_version: 8, opset_import: [\"\" : 18]>\n{body}");
