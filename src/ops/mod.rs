@@ -51,7 +51,7 @@ pub use node_view::{NodeView, Number};
 pub use opset::Opset;
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};
 pub use registry::{
-    Eval, Infer, Operator, Status, newest_opset, operator, operator_of, operators, surplus, with_surplus,
+    Eval, Infer, Operator, Status, newest_opset, nonstandard, operator, operator_of, operators, surplus, with_surplus,
 };
 pub use slice::slice_spec;
 pub use slice_cuts::{SliceCut, SliceCuts, slice_cuts};

@@ -57,6 +57,11 @@ pub fn run(
         }
         None => None,
     };
+    if options.strict
+        && let Some((place, reason)) = opaque::nonstandard_node(model)
+    {
+        return Err(RunError::Contradiction { place, reason });
+    }
     let surplus = opaque::make_surplus_opaque(model);
     let disputed = opaque::make_disputed_opaque(model);
     let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each)

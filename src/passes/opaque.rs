@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::dead::graphs_below;
 use crate::ir::{GraphId, Model, Node, NodeId};
-use crate::ops::{operator, with_surplus};
+use crate::ops::{nonstandard, operator, with_surplus};
 
 /// What the domains of nodes begin with that were made opaque; empty if none was.
 #[derive(Default)]
@@ -74,6 +74,13 @@ fn unused_prefix(model: &Model) -> String {
 pub(super) fn all_graphs(model: &Model) -> Vec<GraphId> {
     let roots = std::iter::once(model.main()).chain(model.functions().map(|(_, function)| function.body));
     roots.flat_map(|root| graphs_below(model, root)).collect()
+}
+
+/// The first node of any graph that the standard's checker refuses by itself, and why.
+pub(super) fn nonstandard_node(model: &Model) -> Option<(String, String)> {
+    let found = |id| Some((id, nonstandard(model, model.node(id)?)?));
+    let (id, reason) = nodes_of(model, &all_graphs(model)).into_iter().find_map(found)?;
+    Some((model.describe(id), reason))
 }
 
 /// Makes the nodes opaque that have what their operator does not have in the version in force: an attribute, an operand or a result. A rule

@@ -114,7 +114,8 @@ options! {
     /// themselves. Otherwise every shape is written that is known.
     lean: bool = false;
     /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work, be it by what the file declares
-    /// of its tensors, and one that declares what is proved false. Otherwise such nodes are left as they are, and told of.
+    /// of its tensors, and one that declares what is proved false, or has a node with an attribute, operand or result that its operator does
+    /// not have. Otherwise such nodes are left as they are, and told of.
     strict: bool = false;
     --
     /// Names of rewrite rules and passes to leave out.

@@ -11,7 +11,7 @@ use super::untouched::Untouched;
 use crate::dim::count;
 use crate::ir::{Broken, Edit, Facts, Model, Node, NodeId};
 use crate::ops::{Budget, Operator, Opset, newest_opset, operator, operator_of};
-use crate::rewrite::{Idioms, LATE_RULES, Place, RULES, Rule, Taken, keeps_pads_from_pools};
+use crate::rewrite::{Idioms, LATE_RULES, Place, RULES, Rule, Taken, is_read_right};
 
 /// Rules by the operators they look at.
 type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
@@ -148,7 +148,7 @@ fn at_node(
         let is_permitted = |edit: &Edit| {
             let idioms = idioms.get_or_init(|| recognised(model, facts, rules));
             idioms.permits(edit)
-                && keeps_pads_from_pools(&place, edit)
+                && is_read_right(&place, edit)
                 && model.leaves_no_reader_behind(edit)
                 && model.leaves_one_definition(edit)
         };

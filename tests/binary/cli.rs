@@ -487,6 +487,10 @@ fn a_model_that_cannot_run_is_told_of_or_refused() {
         ),
         ("g (float[2,3] x) => (float[2,3] y) { y = Transpose (x) }", "declared float[2,3]"),
         ("g (float[2,3] x) => (string[3,2] y) { y = Transpose (x) }", "declared string[3,2]"),
+        // By what the operator has.
+        ("g (float[n] x) => (y) { [turn] y = Relu <nonsense = 1> (x) }", "'turn'"),
+        ("g (float[n] x) => (y) { [turn] y, z = Relu (x) }", "'turn'"),
+        ("g (float[n,2] x) => (y) { [turn] y = ReduceSum <axes = [1]> (x) }", "'turn'"),
         // By the default of an input that callers may give.
         ("g (float[6,4] x, int64[1] s = {5}) => (y) { [turn] y = Reshape (x, s) }", "'turn'"),
         ("g (float[2] x, int64[1] s = {3}) => (float[4] y) { y = Tile (x, s) }", "declared float[4]"),

@@ -124,6 +124,7 @@ fn what_cannot_be_converted_is_named() {
         refused(18, 21, "g (double[N] x) => (y) { y = Softplus (x) }"),
         refused(17, 18, "g (float16[N, 2, 3, 3] x) => (y) { y = MeanVarianceNormalization (x) }"),
         refused(16, 22, "g (float[1, 1, 4, 4] x, float[N, 4] r, int64[N] b) => (y) { y = RoiAlign (x, r, b) }"),
+        refused(16, 22, "g (float[N] x) => (y) { y = RandomNormalLike (x) }"),
         refused(11, 99, "g (float[N] x) => (y) { y = Relu (x) }"),
     ];
     insta::assert_snapshot!(told.join("\n"));

@@ -160,6 +160,10 @@ fn strings_are_not_looked_up_where_they_were_cut_out() {
                     r = Gather <axis = 1> (x, i)  h, k = Split <axis = 1> (r)  c = Concat <axis = 3> (h, k)  y = Reshape (c, s) }}"
             ),
             format!(
+                "g ({dtype}[9,4] x, int64[n,1] i) => ({dtype}[n,4] y) <int64[2] sizes = {{1, 4}}> {{
+                    e = Expand (i, sizes)  y = GatherElements <axis = 0> (x, e) }}"
+            ),
+            format!(
                 "g ({dtype}[2,3] x) => ({dtype}[2,3] y) {{
                     y = Scan <num_scan_inputs = 1, body: graph = t ({dtype}[3] r) => ({dtype}[3] o) {{ o = Identity (r) }}> (x) }}"
             ),
@@ -178,4 +182,23 @@ fn strings_are_not_looked_up_where_they_were_cut_out() {
     // Numbers are, so that the models above tell something.
     let more = bodies("float").iter().filter(|body| lookups(body).1 > lookups(body).0).count();
     assert!(more >= 4, "{more}");
+}
+
+/// ONNX Runtime makes a Slice of a lookup by a Range, with the numbers of the Range for bounds: below 0 these count from the end.
+#[test]
+fn ranges_that_end_below_zero_are_not_looked_up() {
+    let body = |from: &str, number: &str| {
+        format!(
+            "g (float[n,m] x) => (float[n,m] y) <int64 axis = {{1}}, int64 zero = {{0}}, int64 one = {{1}}> {{
+                s = Shape (x)  m = Gather (s, axis)  l = Sub (m, one)  r = Range (zero, m, one)  q = {from} ({number}, r)
+                y = Gather <axis = 1> (x, q) }}"
+        )
+    };
+    let sums = |body: &str| {
+        let source = format!("<ir_version: 8, opset_import: [\"\" : 17]>\n{body}");
+        let model = folded_unrun(&source, &Options::new()).0;
+        nodes(&model, "Range").len() + nodes(&model, "Sub").len() + nodes(&model, "Slice").len()
+    };
+    assert_eq!(sums(&body("Sub", "l")), 3);
+    assert_eq!(sums(&body("Add", "zero")), 0);
 }

@@ -129,3 +129,53 @@ fn a_division_of_nothing_is_not_run_once() {
     let known = "g (int64[1] i, int64[S] w) => (y) <int64 s = {7}> { n = Shape (w)  e = Expand (i, n)  q = Div (e, s)  y = Add (q, w) }";
     assert!(!has(18, known, false, "Expand"), "7 divides");
 }
+
+/// ONNX Runtime loads no model with a constant integer 0 among divisors, be they in a branch that is not taken, so such divisors stay
+/// computed.
+#[test]
+fn divisors_with_a_zero_stay_computed() {
+    let branch = |divisor: &str, operator: &str| {
+        format!(
+            "g (bool c, int64[n] x) => (y) <int64[2] two = {{2, 0}}, int64[1] zero = {{0}}, int64[1] one = {{1}}, int64 i = {{0}}, int64 j = {{1}}, int64[1] end = {{2}}> {{
+                y = If <then_branch: graph = t () => (int64[k] o) {{ {divisor}  o = {operator} (x, d) }}, else_branch: graph = e () => (int64[k] p) {{ p = Identity (x) }}> (c) }}"
+        )
+    };
+    for operator in ["Div", "Mod"] {
+        for (divisor, stays) in [
+            ("s = Shape (two)  z = Sub (s, two)  d = Slice (z, zero, one)", "Slice"),
+            ("s = Size (x)  m = Add (s, end)  k = Squeeze (m)  r = Range (i, k, j)  d = Slice (r, zero, end)", "Slice"),
+            ("s = Shape (two)  z = Sub (s, two)  u = Slice (z, zero, one)  d = Identity (u)", "Slice"),
+        ] {
+            assert!(inner_operators(&branch(divisor, operator)).contains(&stays.to_string()), "{operator} {divisor}");
+        }
+        let other = branch("s = Shape (two)  a = Add (s, two)  d = Slice (a, zero, one)", operator);
+        assert!(!inner_operators(&other).contains(&"Slice".to_string()), "{operator}");
+    }
+}
+
+/// Nor is the number of an iteration written into a division by unrolling.
+#[test]
+fn loops_that_divide_by_their_number_stay() {
+    let body = |operator: &str| {
+        format!(
+            "g (int64[n] x, bool[3] c) => (int64[a,n] y) <int64 three = {{3}}> {{
+                w, y = Loop <body: graph = b (int64 i, bool d, int64[n] s) => (bool e, int64[n] t, int64[n] o) {{
+                    e = Identity (d)  t = Identity (s)  q = Gather (c, i)
+                    o = If <then_branch: graph = u () => (int64[n] p) {{ p = {operator} (x, i) }}, else_branch: graph = v () => (int64[n] r) {{ r = Mul (x, i) }}> (q)
+                }}> (three, \"\", x) }}"
+        )
+    };
+    let loops = |operator: &str| {
+        let source = format!("<ir_version: 8, opset_import: [\"\" : 18]>\n{}", body(operator));
+        support::operators(&folded(&source, &Options::new().unroll(64))).iter().filter(|own| *own == "Loop").count()
+    };
+    assert_eq!(["Div", "Mod", "Add"].map(loops), [1, 1, 0]);
+}
+
+/// The operators in all graphs of the folded model.
+fn inner_operators(body: &str) -> Vec<String> {
+    let source = format!("<ir_version: 8, opset_import: [\"\" : 18]>\n{body}");
+    let model = folded(&source, &Options::default());
+    let nodes = model.graphs().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>());
+    nodes.filter_map(|id| model.node(id)).map(|node| node.op_type.clone()).collect()
+}

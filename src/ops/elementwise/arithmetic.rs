@@ -20,10 +20,10 @@ use super::remainder::{floor_remainder, is_nan};
 use super::symbolic::Elements;
 use super::{Meeting, common_dtype, equal_shapes, static_shapes, with_zipped};
 use crate::dim::Dim;
-use crate::ir::{Fact, Scalar};
+use crate::ir::{Data, Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, broadcast_shapes};
 use crate::ops::traits::{Counting, NodeFacts, Traits, Variation, pair};
-use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
+use crate::ops::{Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{DType, Number, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -33,16 +33,17 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::broadcast(7).neutral(is_zero_taken, false).counts(difference).ordered(2)),
     Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.mul(a, b)), evaluate::<Mul>)
         .with(Traits::broadcast(7).neutral(is_one, true).counts(product).ordered(2)),
-    Operator::new("Div", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.div(a, b)), evaluate::<Div>).with(
+    Operator::new("Div", &[1, 6, 7, 13, 14], infer_div, evaluate::<Div>).with(
         Traits::broadcast(7)
             .neutral(is_one, false)
+            .dividing_by(1)
             .fails_unless(divides)
             .needs(divisor_needs)
             .ordered(1)
             .showing_zero_sign(1),
     ),
     Operator::new("Mod", &[10, 13, 28], infer_mod, evaluate_mod)
-        .with(Traits::broadcast(10).attributes(&["fmod"]).fails_unless(divides).needs(divisor_needs)),
+        .with(Traits::broadcast(10).attributes(&["fmod"]).dividing_by(1).fails_unless(divides).needs(divisor_needs)),
     Operator::new("Pow", &[1, 7, 12, 13, 15], infer_pow, evaluate_pow).with(
         Traits::broadcast(7)
             .integers_since(12)
@@ -258,7 +259,27 @@ fn infer_pair(cx: &InferCx<'_>, dtype: Option<DType>, symbolic: Symbolic) -> Inf
     Ok(vec![with_zipped(result, [a, b], way, |[a, b]| symbolic(&elements, a, b))])
 }
 
+fn infer_div(cx: &mut InferCx<'_>) -> InferResult {
+    note_zero_divisor(cx);
+    infer(cx, |elements, a, b| elements.div(a, b))
+}
+
+/// Division of an integer by a 0 fails, if it runs and there is anything to divide. ONNX Runtime refuses a constant divisor of 0 when it
+/// loads the model, so a computed one must stay computed.
+fn note_zero_divisor(cx: &mut InferCx<'_>) {
+    let Some(divisor) = cx.input(1).filter(|fact| fact.dtype().is_some_and(DType::is_integer)) else { return };
+    let has_zero = match divisor.data().and_then(Data::tensor) {
+        Some(tensor) => tensor.to_i64s().is_some_and(|held| held.contains(&0)),
+        None => divisor.elements().is_some_and(|held| held.iter().any(|element| element.as_const_int() == Some(0))),
+    };
+    if has_zero {
+        let reason = "an integer is divided by zero".to_string();
+        cx.walk.events.push(Event { node: cx.id, kind: EventKind::Disputed, reason });
+    }
+}
+
 fn infer_mod(cx: &mut InferCx<'_>) -> InferResult {
+    note_zero_divisor(cx);
     let dtype = checked_number(common_dtype(cx, 0..2)?)?;
     let truncated = cx.attr_flag("fmod", false)?;
     if !truncated && cx.version < 28 && dtype.is_some_and(DType::is_float) {

@@ -7,7 +7,7 @@
 //!
 //! | operator | element type | operator sets |
 //! | --- | --- | --- |
-//! | Bernoulli, RoiAlign | all | up to 21 |
+//! | Bernoulli, GlobalLpPool, MaxRoiPool, Multinomial, RandomNormal, RandomNormalLike, RandomUniform, RandomUniformLike, RoiAlign | all | up to 21 |
 //! | LeakyRelu | double | 16 to 18 |
 //! | PRelu | double, int32, int64, uint32 | 16 to 18 |
 //! | Elu, HardSigmoid, HardSwish, Mish, Selu, Softplus, Softsign, ThresholdedRelu | double | 18 |
@@ -21,7 +21,11 @@ use crate::tensor::DType;
 /// operator set.
 pub fn is_loaded(operator: &str, dtype: Option<DType>, opset: i64) -> bool {
     let has_definition = match (operator, dtype) {
-        ("Bernoulli" | "RoiAlign", _) => return opset < 22,
+        (
+            "Bernoulli" | "GlobalLpPool" | "MaxRoiPool" | "Multinomial" | "RandomNormal" | "RandomNormalLike"
+            | "RandomUniform" | "RandomUniformLike" | "RoiAlign",
+            _,
+        ) => return opset < 22,
         ("MeanVarianceNormalization", Some(DType::Float16)) => return !matches!(opset, 9 | 10 | 13 | 18),
         ("LeakyRelu", Some(DType::Double)) => 16..=18,
         ("PRelu", Some(DType::Double | DType::Int32 | DType::Int64 | DType::Uint32)) => 16..=18,

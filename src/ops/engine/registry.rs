@@ -149,6 +149,15 @@ pub fn surplus(model: &Model, node: &Node) -> Option<String> {
     signature::surplus(operator, operator.since(model.opset(node.graph(), operator.domain)?)?, node)
 }
 
+/// What the standard's checker refuses of a node by itself, in words: [`surplus`], and an attribute that no version of the operator has.
+pub fn nonstandard(model: &Model, node: &Node) -> Option<String> {
+    let unknown = || {
+        let operator = operator_of(model, node).filter(|_| model.function_of(node).is_none())?;
+        signature::unknown_attribute(operator, node)
+    };
+    surplus(model, node).or_else(unknown)
+}
+
 /// The newest operator set this program knows of a domain.
 pub fn newest_opset(domain: &str) -> Option<i64> {
     Some(match domain {

@@ -98,6 +98,15 @@ pub(super) fn surplus(operator: &Operator, version: i64, node: &Node) -> Option<
     Some(format!("version {version} of {} has {what}", operator.name))
 }
 
+/// An attribute of a node that no version of its operator has, in words. It is kept and nothing reads it, but the standard's checker and ONNX
+/// Runtime refuse it.
+pub(super) fn unknown_attribute(operator: &Operator, node: &Node) -> Option<String> {
+    let versions = Versions::at(place_at(operator, node)?, operator)?;
+    let is_known = |name: &str| versions.attributes.iter().any(|(own, ..)| *own == name);
+    let held = node.attributes.iter().find(|held| !is_known(&held.name))?;
+    Some(format!("{} has no attribute '{}' in any version", operator.name, held.name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

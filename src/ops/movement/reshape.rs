@@ -23,10 +23,15 @@
 //!   dim of an empty tensor is the 0 may differ from what is stated. This is the price of naming the dims of batched models. It is
 //!   not taken of a size that makes two entries 0: `x[N, M, 2, N]` to `[N, 2·M, N]` copies `N` and 2 at `N = 0`, and runs.
 //!
-//! Otherwise `d = t + x·max(0, 1 − t)` holds for every `t ≥ 0`; and an entry of −1 beside it, which would be `r` for `t ≥ 1`, is
+//! Otherwise `d` is what the other dims leave over, where those are known and at least 1 each. Else
+//! `d = t + x·max(0, 1 − t)` holds for every `t ≥ 0`; and an entry of −1 beside it, which would be `r` for `t ≥ 1`, is
 //! `r − r·max(0, 1 − t)` where `n` is 0 wherever `t` is. Where `t` may be −1, or is not known at all, the number of elements
 //! decides `d` if the product of the other dims is known and at least 1; and so it does for an entry of −1, where a product of
 //! 0 would be an error.
+//!
+//! With `allowzero` a −1 beside a 0 is no error in ONNX Runtime, which leaves zeros out of both products: `x[n, m]` to `[n, -1]` is `[0, m]`
+//! at `n = 0`. So the −1 is stated where the sizes that may be 0 are dims of the operand, and the others are at least 1, or independent of
+//! these: where `n` and `m` are both 0 it is `[0, 1]`, which is the same price.
 
 use super::List;
 use super::cells::elements_of;
@@ -210,6 +215,34 @@ impl Reader<'_> {
     }
 }
 
+impl Reader<'_> {
+    /// What −1 stands for where zeros do not copy: what the other sizes leave over of the dims, without those of either that may be 0, if
+    /// these are the same. `None` where that is not known.
+    fn rest_beside_zeros(&self, entries: &[TargetDim]) -> Result<Option<Dim>, Refusal> {
+        let one = Dim::constant(1);
+        let may_be_zero = |dim: &Dim| !self.scope.ge(dim, &one).is_yes();
+        let sizes = sizes_of(entries);
+        let Some(operand) = self.operand.as_ref().filter(|_| entries.len() == sizes.len() + 1) else { return Ok(None) };
+        let (doubtful, sizes): (Vec<Dim>, Vec<Dim>) = sizes.into_iter().partition(may_be_zero);
+        if doubtful.is_empty() {
+            return rest(self.scope, &operand.total, &sizes);
+        }
+        let mut dims: Vec<&Dim> = operand.dims.iter().collect();
+        for size in &doubtful {
+            let Some(at) = dims.iter().position(|dim| self.scope.eq(dim, size).is_yes()) else { return Ok(None) };
+            dims.remove(at);
+        }
+        let is_independent = |dim: &Dim| {
+            let symbols = dim.symbols();
+            !symbols.is_empty() && doubtful.iter().all(|size| size.symbols().is_disjoint(&symbols))
+        };
+        if dims.iter().any(|dim| may_be_zero(dim) && !is_independent(dim)) {
+            return Ok(None);
+        }
+        rest(self.scope, &self.scope.product(dims), &sizes)
+    }
+}
+
 /// The symbols that a size is the product of, but for a constant other than 0; `None` if it is no such product. It is 0 where one
 /// of them is, and nowhere else.
 fn factors_of(scope: &Scope, size: &Dim) -> Option<Vec<Symbol>> {
@@ -265,11 +298,20 @@ fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]
     if entries.iter().any(doubtful) {
         // Where nothing fits, the target may be impossible or one of its zeros copies.
         let rest = left_over(&entries).ok().flatten();
+        // Beside sizes that are not 0 a single doubtful one is what they leave over, copied or not.
+        let others = scope.product(&sizes_of(&entries));
+        let counted = rest.as_ref().filter(|_| scope.ge(&others, &Dim::constant(1)).is_yes());
+        let counted =
+            counted.filter(|rest| total.is_some_and(|total| scope.eq(&scope.mul(rest, &others), total).is_yes()));
         for entry in &mut entries {
             let TargetDim::Doubtful { size, copied, alone, .. } = entry else { continue };
             let fits = *alone && rest.as_ref().is_some_and(|rest| scope.eq(rest, size).is_yes());
             let copies = scope.mul(copied, &is_zero(scope, size));
-            *entry = TargetDim::Size(if fits { size.clone() } else { scope.add(size, &copies) });
+            *entry = TargetDim::Size(match counted {
+                _ if fits => size.clone(),
+                Some(counted) => counted.clone(),
+                None => scope.add(size, &copies),
+            });
         }
     }
     let product = scope.product(&sizes_of(&entries));
@@ -284,6 +326,7 @@ fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]
     let filled = scope.ge(&product, &Dim::constant(1)).is_yes();
     let hole = match entries.iter().find(|entry| !is_settled(entry)) {
         Some(TargetDim::Rest) if emptied.is_some() => emptied,
+        Some(TargetDim::Rest) if !reader.zero_copies => reader.rest_beside_zeros(&entries)?,
         Some(TargetDim::Rest) => left_over(&entries)?,
         Some(_) if filled => left_over(&entries)?,
         _ => None,
@@ -476,6 +519,27 @@ mod tests {
         assert_eq!(reshaped(&["S", "1", "S"], &["?", "S"])[1], "max(1, S)");
         // Nobody knows the last entry, but the others leave one answer.
         assert_eq!(reshaped(&["B", "64"], &["2", "?"]), ["2", "32*B"]);
+    }
+
+    #[test]
+    fn a_rest_beside_zeros_that_do_not_copy() {
+        let reshaped = |dims_of: &[&str], target: &[&str], known: &[i64]| {
+            let scope = Rc::new(Scope::new());
+            let facts = vec![Some(shaped(&scope, dims_of)), Some(vector(&scope, target))];
+            let fact = Case::new("Reshape", 14).with("allowzero", 1).infer(&scope, facts).remove(0);
+            let sizes = [("n", known[0]), ("m", known[1])].map(|(name, size)| (scope.lookup(name), size));
+            let of = |symbol| sizes.iter().find(|(own, _)| *own == Some(symbol)).map(|&(_, size)| size);
+            fact.shape().unwrap().iter().map(|dim| dim.evaluate(&of)).collect::<Vec<_>>()
+        };
+        // What ONNX Runtime gives is stated, or nothing, but where independent sizes are 0.
+        assert_eq!(reshaped(&["n", "3"], &["n", "-1"], &[0, 0]), [Some(0), Some(3)]);
+        assert_eq!(reshaped(&["n", "m", "4", "2"], &["n", "m", "-1"], &[0, 0]), [Some(0), Some(0), Some(8)]);
+        assert_eq!(reshaped(&["n", "m"], &["n", "-1"], &[0, 4]), [Some(0), Some(4)]);
+        assert_eq!(reshaped(&["n", "n"], &["n", "-1"], &[0, 0]), [Some(0), None]);
+        assert_eq!(reshaped(&["n", "0"], &["n", "-1"], &[0, 0]), [Some(0), None]);
+        assert_eq!(reshaped(&["n", "2"], &["-1", "m"], &[0, 0]), [None, Some(0)]);
+        assert_eq!(reshaped(&["0", "3"], &["-1", "0"], &[0, 0]), [Some(3), Some(0)]);
+        assert_eq!(reshaped(&["n", "m"], &["2", "-1"], &[4, 3]), [Some(2), Some(6)]);
     }
 
     #[test]

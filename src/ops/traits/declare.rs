@@ -151,6 +151,12 @@ impl Traits {
         self
     }
 
+    /// The operand of this slot divides.
+    pub const fn dividing_by(mut self, slot: usize) -> Traits {
+        self.divisor = Some(slot);
+        self
+    }
+
     /// A factor of the first operand is one of the result.
     pub const fn homogeneous(mut self) -> Traits {
         self.homogeneous = true;

@@ -265,6 +265,8 @@ pub struct Traits {
     /// The slot of the operand in which the sign of a zero decides between numbers that are not equal: a divisor, of which come infinities,
     /// or what is taken bit by bit.
     pub shows_zero_sign: Option<usize>,
+    /// The slot of the operand that divides: integers must not be divided by 0.
+    pub divisor: Option<usize>,
     /// `f(c·x) = c·f(x)` for the first operand, up to rounding, whatever the sign of `c`.
     pub homogeneous: bool,
     /// Takes any number of operands; of one alone the result is that operand.
@@ -313,6 +315,7 @@ impl Traits {
         neutral: None,
         ignores_zero_sign: false,
         shows_zero_sign: None,
+        divisor: None,
         homogeneous: false,
         variadic: false,
         of_shape: false,

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::repeated::{Needed, Repeated, constant, from_front, is_typed_alike, remove_all};
-use super::{holds_names, nodes_of};
+use super::{divides_openly, holds_names, nodes_of};
 use crate::ir::{Broken, Data, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::Opset;
 use crate::passes::edits::EditCounter;
@@ -33,7 +33,13 @@ pub fn inline(
         match trips.get(&id) {
             Some(0) => never(model, facts, id, edits)?,
             // Runtimes look less closely into bodies for what cannot work.
-            Some(1) if !untouched.contains(id) && !holds_broken(model, untouched, id) => once(model, facts, id, edits)?,
+            Some(1)
+                if !untouched.contains(id)
+                    && !holds_broken(model, untouched, id)
+                    && !divides_openly(model, facts, id) =>
+            {
+                once(model, facts, id, edits)?;
+            }
             _ => {}
         }
     }

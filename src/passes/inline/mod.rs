@@ -19,10 +19,12 @@ pub(super) mod loops;
 mod repeated;
 pub(super) mod unroll;
 
-use super::dead::live_graphs;
+use super::dead::{graphs_below, live_graphs};
 use super::packing::may_move_out;
-use crate::ir::{GraphId, Model, NodeId};
+use crate::dim::Dim;
+use crate::ir::{Fact, Facts, GraphId, Model, Node, NodeId};
 use crate::ops::operator_of;
+use crate::ops::traits::traits_of;
 
 /// The nodes of these operators, outer ones first: a branch that moves up is in its new graph before what is inside it is
 /// looked at. If `exact`, without those whose bodies would compute other bits in the graph around them.
@@ -45,4 +47,20 @@ pub(super) fn nodes_of(model: &Model, operators: &[&str], exact: bool) -> Vec<No
 /// Whether a body has initializers whose names must survive, which stand for other values outside.
 fn holds_names(model: &Model, body: GraphId) -> bool {
     model.graph(body).initializers().iter().any(|&value| model.value(value).pinned)
+}
+
+/// Whether something in the bodies of a node divides integers by what may be 0. The number of an iteration may be among them, and ONNX Runtime
+/// does not load a constant of 0 there, be it in a branch that is not taken.
+fn divides_openly(model: &Model, facts: &Facts, id: NodeId) -> bool {
+    let bodies = model.node(id).into_iter().flat_map(Node::subgraphs);
+    let mut nodes = bodies.flat_map(|body| graphs_below(model, body)).flat_map(|graph| model.graph(graph).nodes());
+    nodes.any(|id| {
+        let Some(node) = model.node(id) else { return false };
+        let Some(divisor) = traits_of(model, node).divisor.and_then(|slot| node.input(slot)) else { return false };
+        let fact = facts.get(divisor);
+        let is_float = fact.and_then(Fact::dtype).is_some_and(|dtype| dtype.is_float());
+        let one = Dim::constant(1);
+        let is_apart = |held: Vec<Dim>| held.iter().all(|size| facts.scope().ge(size, &one).is_yes());
+        !is_float && !model.value(divisor).is_constant() && !fact.and_then(Fact::ints).is_some_and(is_apart)
+    })
 }

@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::cost::Cost;
-use super::nodes_of;
 use super::repeated::{Repeated, constant, from_front};
+use super::{divides_openly, nodes_of};
 use crate::ir::{Broken, Edit, Fact, Facts, GraphId, Model, NodeId, Type, ValueId};
 use crate::ops::{Opset, axis_in};
 use crate::passes::edits::EditCounter;
@@ -36,7 +36,7 @@ pub(in crate::passes) fn inline(
     let mut grown = 0usize;
     for id in nodes_of(model, &["Loop", "Scan"], exact) {
         let Some(&trips) = trips.get(&id).filter(|trips| (2..=MOST_TRIPS).contains(*trips)) else { continue };
-        if untouched.contains(id) {
+        if untouched.contains(id) || divides_openly(model, facts, id) {
             continue;
         }
         let Some(plan) = Plan::of(model, facts, id, trips) else { continue };

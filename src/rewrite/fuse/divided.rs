@@ -11,6 +11,7 @@
 use super::pattern::Reader;
 use super::{Place, Rule, normalization, rounded};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "normalization-as-quotient",
@@ -22,6 +23,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "has-rows",
             "x has two axes at least: of one row that a single number scales ONNX Runtime makes a node that reads what is gone",
         ),
+        (
+            "wide-axis",
+            "the last axis is known not to be of size 1: what scales it may be wider, which ONNX Runtime refuses",
+        ),
+        ("epsilon-read", "the type is binary32: of others ONNX Runtime may take 10⁻⁵ for ε"),
         ("not-known", "it is not spelled so yet, and the operator set has no operator for it"),
         ("one-reader", "nothing else reads the inverse"),
     ],
@@ -49,8 +55,9 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
     let dtype = place.dtype(result).filter(|dtype| dtype.is_float())?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
     let found = normalization::read(&mut reader, result)?;
-    let has_rows = place.shape(result).is_some_and(|dims| dims.len() >= 2);
-    if place.opset.has(found.operator) || !place.opset.arithmetic_broadcasts() || !has_rows {
+    let dims = place.shape(result)?;
+    let has_rows = dims.len() >= 2 && dims.last().is_some_and(|dim| !matches!(dim.as_const(), None | Some(1)));
+    if dtype != DType::Float || place.opset.has(found.operator) || !place.opset.arithmetic_broadcasts() || !has_rows {
         return None;
     }
     let mut nodes = reader.nodes;

@@ -4,6 +4,7 @@
 
 use super::{Fusion, Place, Rule, has_arithmetic};
 use crate::ir::{Edit, NodeId, ValueId};
+use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "product-with-inverse",
@@ -15,6 +16,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         (
             "keeps-axes",
             "y is no root of a mean that loses its axes: ONNX Runtime takes a quotient by that for a normalization, which it is not",
+        ),
+        (
+            "epsilon-read",
+            "y is no root of a mean and ε but of binary32: ONNX Runtime takes a quotient by that for a normalization, and 10⁻⁵ for ε",
+        ),
+        (
+            "wide-axis",
+            "nor of a mean over an axis that may be of size 1: what scales a normalization may be wider, which ONNX Runtime refuses",
         ),
         ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
         ("one-reader", "nothing else reads what is between"),
@@ -31,7 +40,7 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let (x, (id, y)) = [(a, b), (b, a)].into_iter().find_map(|(x, inverse)| Some((x, inverted(place, inverse)?)))?;
-    if is_root_of_lost_axes(place, y) || place.is_of_sizes(result) {
+    if is_misread_root(place, result, y) || place.is_of_sizes(result) {
         return None;
     }
     let (remove, operands) = (vec![id, place.id], vec![Some(x).into(), Some(y).into()]);
@@ -53,12 +62,17 @@ fn inverted(place: &Place<'_>, value: ValueId) -> Option<(NodeId, ValueId)> {
     (place.is_internal(value, &[place.id]) && place.tensor(y).is_none()).then_some((id, y))
 }
 
-/// Whether a value is `√(mean(x) + ε)` of a mean that does not keep its axes.
-fn is_root_of_lost_axes(place: &Place<'_>, value: ValueId) -> bool {
+/// Whether a divisor is `√(mean(x) + ε)` of a mean that does not keep its axes, or of another type than binary32, or the quotient has a last
+/// axis that may be of size 1.
+fn is_misread_root(place: &Place<'_>, quotient: ValueId, value: ValueId) -> bool {
     let Some((_, root)) = place.producer(value, "Sqrt") else { return false };
     let Some((_, sum)) = root.input(0).and_then(|sum| place.producer(sum, "Add")) else { return false };
-    let loses_axes = |&operand: &ValueId| {
-        place.producer(operand, "ReduceMean").is_some_and(|(_, mean)| mean.flag("keepdims", true) != Some(true))
+    let is_misread = place.dtype(value) != Some(DType::Float);
+    let is_open =
+        place.shape(quotient).and_then(<[_]>::last).is_none_or(|dim| matches!(dim.as_const(), None | Some(1)));
+    let misleads = |&operand: &ValueId| {
+        let mean = place.producer(operand, "ReduceMean");
+        mean.is_some_and(|(_, mean)| is_misread || is_open || mean.flag("keepdims", true) != Some(true))
     };
-    sum.inputs().iter().flatten().any(loses_axes)
+    sum.inputs().iter().flatten().any(misleads)
 }
