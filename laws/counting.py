@@ -446,3 +446,20 @@ def through(mutant):
 
 
 through.mutants = ("some may repeat",)
+
+
+@law(
+    "loop-that-counts",
+    "the j-th iteration of a Loop of m ≤ n iterations that counts i = j from 0 goes on, i + 1 < n, unless it is the last",
+    at="src/rewrite/counted.rs: count",
+)
+def _(s, j, m, n):
+    s.give(0 <= j, j < m)
+    s.need(no_more_iterations=m <= n, one_is_left=j + 1 < m)
+    s.claim(j + 1 < n)
+
+
+@law("loop-that-begins", "a Loop that begins if 0 < n and has n iterations runs as often as one that has n", at="src/rewrite/counted.rs: counted")
+def _(s, m, n):
+    s.need(no_more_iterations=m <= n)
+    s.claim(If(0 < n, imax(m, 0), 0) == imax(m, 0))

@@ -10,6 +10,7 @@ mod axes;
 mod batches;
 pub mod build;
 mod containers;
+mod counted;
 mod dequantized;
 mod fuse;
 mod groups;
@@ -116,6 +117,7 @@ pub const RULES: &[&[Rule]] = &[
     inserted::RULES,
     dequantized::RULES,
     states::RULES,
+    counted::RULES,
     lift::RULES,
     batches::RULES,
     strided_slice::RULES,
