@@ -12,6 +12,7 @@ pub mod build;
 mod containers;
 mod counted;
 mod dequantized;
+mod einsum;
 mod fuse;
 mod groups;
 mod identity;
@@ -119,6 +120,7 @@ pub const RULES: &[&[Rule]] = &[
     states::RULES,
     counted::RULES,
     lift::RULES,
+    einsum::RULES,
     batches::RULES,
     strided_slice::RULES,
     fuse::clamp::RULES,

@@ -36,6 +36,7 @@ use crate::ops::traits;
 
 pub(super) use few::flag;
 pub use positions::{Positions, positions};
+pub(super) use spread::spread_from;
 pub(super) use uniform::uniform;
 
 pub(super) const RULES: &[Rule] = &[
