@@ -446,3 +446,52 @@ def through(mutant):
 
 
 through.mutants = ("some may repeat",)
+
+
+@law(
+    "loop-that-counts",
+    "the j-th iteration of a Loop of m ≤ n iterations that counts i = j from 0 goes on, i + 1 < n, unless it is the last",
+    at="src/rewrite/counted.rs: count",
+)
+def _(s, j, m, n):
+    s.give(0 <= j, j < m)
+    s.need(no_more_iterations=m <= n, one_is_left=j + 1 < m)
+    s.claim(j + 1 < n)
+
+
+@law("loop-that-begins", "a Loop that begins if 0 < n and has n iterations runs as often as one that has n", at="src/rewrite/counted.rs: counted")
+def _(s, m, n):
+    s.need(no_more_iterations=m <= n)
+    s.claim(If(0 < n, imax(m, 0), 0) == imax(m, 0))
+
+
+@law(
+    "places-of-a-slice",
+    "places o + k for k < size are x[o : e], whatever the axis's size d, if size is min(d, e) − min(d, o)",
+    at="src/rewrite/index/number.rs: end_of_slice",
+)
+def _(s, d, o, e, size, k):
+    s.give(d >= 0, 0 <= o, o <= e)
+    s.need(as_long_as_the_slice=size == imin(d, e) - imin(d, o))
+    s.claim((And(0 <= k, k < size)) == And(o <= o + k, o + k < e, o + k < d))
+    s.claim(imin(d, o) + size + (d - imin(d, e)) == d)
+
+
+@exhaustive(
+    "part-looked-up-by-sizes",
+    "a grid in order of [b, s] looks up x[: b] of x of [c, s], laid out as [b, s]; with c < b it fails, unless s = 0",
+    at="src/rewrite/index/lookup.rs: by_sizes",
+    bound="sizes of 0 to 3",
+)
+def part_looked_up(mutant):
+    for b, c, s in itertools.product(range(4), repeat=3):
+        fails = b > c and s > 0
+        if fails:
+            continue
+        x = numbered((c, s))
+        wanted = numpy.array([[x[i, j] for j in range(s)] for i in range(b)], dtype=x.dtype).reshape(b, s)
+        part = x[:b]
+        yield f"[{c}, {s}] by [{b}, {s}]", same(wanted, part if mutant == "not laid out" else part.reshape(b, s))
+
+
+part_looked_up.mutants = ("not laid out",)

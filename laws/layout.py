@@ -698,3 +698,33 @@ def concats(mutant):
 
 
 concats.mutants = ("inner first",)
+
+
+def places_of_parts(sizes, perm):
+    steps = [math.prod(sizes[at + 1 :]) for at in range(len(sizes))]
+    places = [0]
+    for part in perm:
+        places = [at + k * steps[part] for at in places for k in range(sizes[part])]
+    return places
+
+
+@exhaustive(
+    "axis-turned-in-itself",
+    "an axis that is taken apart, turned in itself and put together is looked up place by place, whatever stands around it",
+    at="src/rewrite/moves/shuffled.rs: places",
+    bound="three parts of 1 to 3 places, sizes of 0 to 2 around them",
+)
+def axis_turned_in_itself(mutant):
+    for count_of_parts in (2, 3):
+        for sizes in itertools.product((1, 2, 3), repeat=count_of_parts):
+            for perm in itertools.permutations(range(count_of_parts)):
+                found = places_of_parts(sizes, perm)
+                if mutant == "the other way round":
+                    found = [found.index(at) for at in range(len(found))]
+                for front, back in itertools.product((0, 1, 2), repeat=2):
+                    x = numbered((front, math.prod(sizes), back))
+                    turned = x.reshape(front, *sizes, back).transpose(0, *(part + 1 for part in perm), count_of_parts + 1)
+                    yield f"{sizes} by {perm}", same(turned.reshape(x.shape), numpy.take(x, found, axis=1))
+
+
+axis_turned_in_itself.mutants = ("the other way round",)

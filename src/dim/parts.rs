@@ -122,6 +122,7 @@ impl Scope {
                         found.push((operation, numerator, denominator.clone()));
                     }
                     self.next_multiple(a, (term.coefficient, &numerator, &denominator), found);
+                    self.rest_of_quotient(a, term, &denominator, found);
                     found.push((operation, numerator, denominator));
                 }
                 Some(Atom::Max(members)) => {
@@ -155,6 +156,14 @@ impl Scope {
         if let Some(left) = self.try_mul(&number, &most) {
             found.push((Operation::Mod, left, denominator.clone()));
         }
+    }
+
+    /// `⌊n/d⌋ − c·⌊n/(d·c)⌋` is `⌊n/d⌋ mod c`: a quotient of a quotient is one.
+    fn rest_of_quotient(&self, a: &Dim, term: &Summand, denominator: &Dim, found: &mut Vec<(Operation, Dim, Dim)>) {
+        let Some(divisor) = term.coefficient.checked_neg().filter(|&divisor| divisor > 1) else { return };
+        let taken = Dim::from_sorted(vec![term.clone()]);
+        let number = taken.filter(|_| !denominator.is_const(divisor)).and_then(|taken| self.try_sub(a, &taken));
+        found.extend(number.map(|number| (Operation::Mod, number, Dim::constant(divisor))));
     }
 
     /// A product, factor by factor.
@@ -212,6 +221,7 @@ mod tests {
         has("floor(h/4)", "Div(h, 4)");
         has("floor(h/4) + 2", "Div(h + 8, 4)");
         has("Mod(3*h, 4)", "Mod(3*h, 4)");
+        has("floor(h/2) - 2*floor(h/4)", "Mod(floor(h/2), 2)");
         has("32*floor((h + 31)/32) - h", "Mod(31*h, 32)");
         has("4*floor((h + 3)/4)", "Add(h, Mod(3*h, 4))");
         has("max(h, w)", "Max(w, h)");

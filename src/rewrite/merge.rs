@@ -2,6 +2,7 @@
 
 use super::build::Build;
 use super::{Place, Rule};
+use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops::traits::{BROADCASTING, LAYOUTS, Variation, traits_of};
 use crate::tensor::DType;
@@ -69,6 +70,20 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["Cast"],
         apply: cast_cast,
+    },
+    Rule {
+        name: "least-of-cast",
+        law: "Cast(ReduceMin(x)) = ReduceMin(Cast(x)), likewise ReduceMax",
+        sentence: "The least and the largest of what is cast as well are taken of that.",
+        premises: &[
+            ("in-order", "integers become floats, which stand in the same order"),
+            ("there", "something else casts x to that type"),
+            ("not-empty", "x holds something: the least of nothing is another number in each type"),
+            ("one-reader", "nothing else reads the integer"),
+        ],
+        exact: true,
+        operators: &["Cast"],
+        apply: least_of_cast,
     },
     Rule {
         name: "concat-concat",
@@ -230,6 +245,23 @@ fn cast_cast(place: &Place<'_>) -> Option<Edit> {
     // How the outer one rounds and saturates is its own.
     let node = NewNode::like(place.node()?).reading(0, input);
     place.instead(place.edit()?, node)
+}
+
+/// Casts of integers to floats round, but never turn an order round.
+fn least_of_cast(place: &Place<'_>) -> Option<Edit> {
+    let (least, output) = (place.input(0)?, place.output(0)?);
+    let (id, reduce) = place.producer_of(least, &["ReduceMin", "ReduceMax"])?;
+    let x = reduce.input(0)?;
+    let to = place.dtype(output).filter(|to| matches!(to, DType::Float | DType::Double))?;
+    let holds_something = place.shape(x)?.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
+    if !place.dtype(x)?.is_integer() || !place.has_one_reader(least) || !holds_something {
+        return None;
+    }
+    let cast = place.model.users(x).into_iter().find_map(|(id, _)| {
+        let node = place.model.node(id).filter(|node| node.is("Cast") && Some(node.graph()) == place.graph())?;
+        node.output(0).filter(|&cast| place.dtype(cast) == Some(to))
+    })?;
+    place.instead(place.edit()?.removing(id), NewNode::like(reduce).reading(0, cast))
 }
 
 /// `Concat(…, Concat(a, b), …) = Concat(…, a, b, …)` along one axis.

@@ -10,8 +10,10 @@ mod axes;
 mod batches;
 pub mod build;
 mod containers;
+mod counted;
 mod dequantized;
 mod divisors;
+mod einsum;
 mod fuse;
 mod groups;
 mod identity;
@@ -120,7 +122,9 @@ pub const RULES: &[&[Rule]] = &[
     inserted::RULES,
     dequantized::RULES,
     states::RULES,
+    counted::RULES,
     lift::RULES,
+    einsum::RULES,
     batches::RULES,
     strided_slice::RULES,
     fuse::clamp::RULES,

@@ -7,7 +7,7 @@
 use super::magnitude::may_scale;
 use super::ordinary::is_ordinary;
 use super::{Fusion, Operand, Place, Rule, has_arithmetic};
-use crate::ir::{Edit, Node, NodeId, ValueId};
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::rewrite::index;
 use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
@@ -38,7 +38,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "Two steps of integer arithmetic with constants are one.",
         premises: &[
             ("wrapping-type", "the type is an integer of 32 or 64 bits, which wraps alike on both sides"),
-            ("no-larger", "the new constants take no more bytes than what goes"),
+            ("no-larger", "the new constants take no more bytes than what goes, and 768 for the node"),
             ("one-reader", "nothing else reads what is between"),
         ],
         exact: true,
@@ -61,6 +61,19 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         exact: false,
         operators: &["Add", "Sub"],
         apply: zero_term,
+    },
+    Rule {
+        name: "zero-that-spreads",
+        law: "x + ConstantOfShape(s) = Expand(x, s) where that is filled with 0",
+        sentence: "Zeros that only give a sum its size are sizes.",
+        premises: &[
+            ("zero", "it is filled with 0, for this sum alone"),
+            ("its-size", "the sum has the size that is filled"),
+            ("no-negative-zero", "x is of integers, or integers that were cast: −0 + 0 is 0"),
+        ],
+        exact: true,
+        operators: &["Add"],
+        apply: zero_that_spreads,
     },
 ];
 
@@ -89,6 +102,29 @@ fn zero_term(place: &Place<'_>) -> Option<Edit> {
     place.forward(x)
 }
 
+fn zero_that_spreads(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let &[Some(a), Some(b)] = node.inputs() else { return None };
+    let filled = |value: ValueId| place.producer(value, "ConstantOfShape");
+    let (x, (id, filling), zeros) = match (filled(a), filled(b)) {
+        (_, Some(found)) => (a, found, b),
+        (Some(found), None) => (b, found, a),
+        (None, None) => return None,
+    };
+    let is_zero = index::uniform(place, zeros).and_then(|zero| zero.to_f64s()).is_some_and(|zero| zero == [0.0]);
+    let result = place.only_output()?;
+    if !is_zero || !place.has_one_reader(zeros) || !place.same_shape(zeros, result) || !place.opset.has("Expand") {
+        return None;
+    }
+    let is_whole = |value: ValueId| place.dtype(value).is_some_and(DType::is_integer);
+    let was_whole = || place.producer(x, "Cast").is_some_and(|(_, cast)| cast.input(0).is_some_and(is_whole));
+    if !is_whole(x) && !was_whole() {
+        return None;
+    }
+    let expand = NewNode::new("Expand", [Some(x), filling.input(0)]);
+    place.instead(place.edit()?.removing(id), expand)
+}
+
 /// Whether a node makes another number of a negative zero in its operand of this slot: it divides by it, for one.
 fn shows_zero_sign(place: &Place<'_>, &(id, slot): &(NodeId, usize)) -> bool {
     place.model.node(id).is_some_and(|reader| traits_of(place.model, reader).shows_zero_sign == Some(slot))
@@ -97,12 +133,15 @@ fn shows_zero_sign(place: &Place<'_>, &(id, slot): &(NodeId, usize)) -> bool {
 fn floats(place: &Place<'_>) -> Option<Edit> {
     let steps = steps(place)?;
     let of_sizes = place.is_of_sizes(place.only_output()?);
-    if of_sizes { None } else { chain(place, steps, has_arithmetic) }
+    if of_sizes { None } else { chain(place, steps, has_arithmetic, 0) }
 }
+
+/// How many bytes a node takes in a file, with names and shapes. Indices of windows are a row and a column that are added one by one.
+const OF_A_NODE: usize = 768;
 
 fn integers(place: &Place<'_>) -> Option<Edit> {
     let wraps = |dtype| matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
-    chain(place, steps(place)?, wraps)
+    chain(place, steps(place)?, wraps, OF_A_NODE)
 }
 
 /// A node as a link of a chain that starts at `x`: `x·c`, `x·c⁻¹`, `x + c`, `x − c` or `c − x`.
@@ -148,7 +187,13 @@ fn steps(place: &Place<'_>) -> Option<(NodeId, Link, Link)> {
     Some((id, inner, outer))
 }
 
-fn chain(place: &Place<'_>, (id, inner, outer): (NodeId, Link, Link), is_covered: fn(DType) -> bool) -> Option<Edit> {
+/// `more` are the bytes that the new constant may take beyond those that go.
+fn chain(
+    place: &Place<'_>,
+    (id, inner, outer): (NodeId, Link, Link),
+    is_covered: fn(DType) -> bool,
+    more: usize,
+) -> Option<Edit> {
     if !place.is_internal(outer.x, &[place.id]) {
         return None;
     }
@@ -160,7 +205,7 @@ fn chain(place: &Place<'_>, (id, inner, outer): (NodeId, Link, Link), is_covered
     let shape = broadcast(a.shape(), b.shape())?;
     let bytes = a.dtype().byte_len(product(&shape)?)?;
     // Constants that spread each other may be larger than both.
-    if bytes > place.allowance(&remove) {
+    if bytes > place.allowance(&remove).saturating_add(more) {
         return None;
     }
     place.budget.take_bytes(bytes.checked_mul(3)?).ok()?;
@@ -175,7 +220,7 @@ fn chain(place: &Place<'_>, (id, inner, outer): (NodeId, Link, Link), is_covered
         (false, _, true) => ("Div", vec![Operand::Value(inner.x), constant]),
         (false, _, false) => ("Mul", vec![Operand::Value(inner.x), constant]),
     };
-    Fusion { remove, like: place.id, operator, attributes: Vec::new(), operands }.edit(place)
+    Fusion { remove, like: place.id, operator, attributes: Vec::new(), operands }.edit_with(place, more)
 }
 
 /// The constant of both steps in one.

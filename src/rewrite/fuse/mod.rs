@@ -119,12 +119,18 @@ struct Fusion {
 
 impl Fusion {
     /// The edit, unless it would make the model larger.
-    fn edit(mut self, place: &Place<'_>) -> Option<Edit> {
+    fn edit(self, place: &Place<'_>) -> Option<Edit> {
+        self.edit_with(place, 0)
+    }
+
+    /// The same where the new constants may take so many bytes beyond those that go.
+    fn edit_with(mut self, place: &Place<'_>, more: usize) -> Option<Edit> {
         let reads = self.operands.iter().filter_map(|operand| match operand {
             Operand::Value(value) => Some(*value),
             _ => None,
         });
-        let mut edit = place.fuse(self.remove, &reads.collect::<Vec<_>>(), constant_bytes(&self.operands))?;
+        let mut edit =
+            place.fuse(self.remove, &reads.collect::<Vec<_>>(), constant_bytes(&self.operands).saturating_sub(more))?;
         while matches!(self.operands.last(), Some(Operand::Absent)) {
             self.operands.pop();
         }

@@ -171,7 +171,12 @@ fn implied(place: &Place<'_>, id: NodeId, ways: &Ways) -> Option<(Counted, i64)>
     let offset = place.scope().sub(&count.offset, &way.origin).as_const().filter(|offset| *offset >= 0)?;
     let others = count.shape.iter().enumerate().filter(|(axis, _)| *axis != moves);
     let is_looked_up = others.into_iter().all(|(_, dim)| dim.as_const().is_some_and(|dim| dim >= 1));
-    (count.steps.get(moves)?.is_const(1) && is_looked_up).then_some((way.clone(), rows.checked_sub(offset)?))
+    let bound = rows.checked_sub(offset)?;
+    // Of no positions none is looked up, wherever they begin: then the front is empty too, but inference does not see how long it is.
+    let scope = place.scope();
+    let is_measured = || scope.le(&scope.add(&way.origin, &way.len), &Dim::constant(bound)).is_yes();
+    let is_seen = way.origin.is_const(0) || is_measured();
+    (count.steps.get(moves)?.is_const(1) && is_looked_up && is_seen).then_some((way.clone(), bound))
 }
 
 /// The tensors of a cone of which it is known how long they are at most, as long as that.

@@ -112,6 +112,61 @@ fn gather_nd(place: &Place<'_>) -> Option<Edit> {
     place.instead(edit, node)
 }
 
+/// The same of a part that may be longer than the data: if it is, nothing was looked up, and the result is as empty as the part of the data.
+/// Then only the shape is left to tell, which a Reshape is told size by size.
+pub(super) fn by_sizes(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    if node.int("batch_dims", 0)? != 0 || !place.opset.reshape_may_keep_zero() {
+        return None;
+    }
+    let (data, indices, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
+    let columns = columns(place, indices)?;
+    let from = place.shape(data)?;
+    let (layout, _) = columns.first()?;
+    if columns.len() != from.len() {
+        return None;
+    }
+    let (mut counted, mut part): (Vec<usize>, Option<Part>) = (Vec::new(), None);
+    for (axis, (column, value)) in columns.iter().enumerate() {
+        let [moves] = column.moving()[..] else { return None };
+        let in_turn = counted.last().is_none_or(|last| *last < moves);
+        if !in_turn || !column.offset.is_const(0) || !column.steps.get(moves)?.is_const(1) {
+            return None;
+        }
+        let size = column.shape.get(moves)?.clone();
+        if !place.scope().eq(&size, from.get(axis)?).is_yes() {
+            let witness = source_of(place, *value, &size)?;
+            if part.replace(Part { axis, start: 0, size, witness }).is_some() {
+                return None;
+            }
+        }
+        counted.push(moves);
+    }
+    if !layout.shape.iter().enumerate().all(|(axis, dim)| dim.is_const(1) || counted.contains(&axis)) {
+        return None;
+    }
+    let part = part?;
+    let mut edit = place.edit()?;
+    let slice = cut(place, &mut edit, data, &part)?;
+    let value = edit.new_value(data, "part");
+    edit.insert.push(slice.output(value));
+    let mut sizes = Vec::new();
+    for (axis, dim) in layout.shape.iter().enumerate() {
+        if let Some(size) = dim.as_const() {
+            sizes.push(edit.constant(output, "size", Tensor::vector(vec![size])));
+            continue;
+        }
+        let column = counted.iter().position(|&moves| moves == axis)?;
+        let witness = source_of(place, columns.get(column)?.1, dim)?;
+        let size = edit.new_value(output, "size");
+        edit.insert.push(Build::shape(witness).output(size));
+        sizes.push(size);
+    }
+    let target = edit.new_value(output, "sizes");
+    edit.insert.push(Build::concat(sizes, 0usize).output(target));
+    place.instead(edit, NewNode::new("Reshape", [Some(value), Some(target)]).with("allowzero", 1i64))
+}
+
 /// `Gather(Reshape(x, [a · p]), p · i + k) = x[:, : n]` for `i < a` and `k < n`: the front of every row of `x`, looked up in all rows one behind
 /// the other. An index beyond the last row fails, so `n` is at most `p` where anything is looked up.
 pub(super) fn in_rows(place: &Place<'_>) -> Option<Edit> {

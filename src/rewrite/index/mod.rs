@@ -16,6 +16,7 @@ mod front;
 mod lookup;
 mod narrow;
 mod nonzero;
+mod number;
 mod outer;
 mod periodic;
 mod positional;
@@ -35,6 +36,7 @@ use crate::ops::traits;
 
 pub(super) use few::flag;
 pub use positions::{Positions, positions};
+pub(super) use spread::spread_from;
 pub(super) use uniform::uniform;
 
 pub(super) const RULES: &[Rule] = &[
@@ -322,6 +324,41 @@ pub(super) const LATE_RULES: &[Rule] = &[
         exact: true,
         operators: &["ScatterND"],
         apply: assign::into_filled,
+    },
+    Rule {
+        name: "part-in-order",
+        law: "GatherND(x, grid in order of [n, …]) = Reshape(x[: n], [n, …])",
+        sentence: "A lookup of the first rows in order is a part of the data, whose sizes are said.",
+        premises: &[
+            (
+                "in-order",
+                "the indices are proved to count up from 0, each along an axis of its own, in the order of the axes",
+            ),
+            ("one-part", "they count all of each axis but one, and name every axis"),
+            ("says-zero", "a Reshape can be told sizes of 0, as since operator set 14: then nothing is looked up"),
+        ],
+        exact: true,
+        operators: &["GatherND"],
+        apply: lookup::by_sizes,
+    },
+    Rule {
+        name: "assignment-of-number",
+        law: "ScatterND(x, i, c) = Where(m, c, x), or Concat(x[: o], Where(m, c, x[o : e]), x[e :]), for a number c",
+        sentence: "One number that is written to a block is chosen by a mask.",
+        premises: &[
+            ("one-number", "what is written is one number everywhere, no −0, of a type that Where takes in runtimes"),
+            ("block", "each place along an axis is written alike at all places of the others"),
+            (
+                "all-or-fixed",
+                "along each axis all is written, or places that are numbers, or along one what a Slice between numbers takes",
+            ),
+            ("some-fixed", "along an axis the places are numbers, and not all"),
+            ("computed", "the places are computed, and for nothing else"),
+            ("plain", "what is written replaces what was there"),
+        ],
+        exact: true,
+        operators: &["ScatterND"],
+        apply: number::assigned,
     },
     Rule {
         name: "saturated-lookup",

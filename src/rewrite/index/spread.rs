@@ -102,7 +102,7 @@ fn has_batch(shape: &[Dim]) -> bool {
 }
 
 /// The operand of an Expand or Tile, if that only repeats its places of size 1.
-pub(super) fn spread_from(place: &Place<'_>, node: &Node) -> Option<ValueId> {
+pub(in crate::rewrite) fn spread_from(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     let input = node.input(0)?;
     let (from, to) = (place.shape(input)?, place.shape(node.output(0)?)?);
     let added = to.len().checked_sub(from.len())?;

@@ -7,6 +7,7 @@
 //! A lookup is written only where something was looked up or cut before: what runtimes do best with a Transpose stays one.
 
 mod blocks;
+mod shuffled;
 
 use self::blocks::{Blocks, Digits, Lookup, digits, lookups};
 use super::slices::cuts::{Cut, cuts_of, part};
@@ -16,7 +17,9 @@ use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, REORDERING, traits_of};
 use crate::tensor::{Tensor, counted_in, product};
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) const RULES: &[Rule] = &[AS_ONE, shuffled::RULE];
+
+const AS_ONE: Rule = Rule {
     name: "moves-as-one",
     law: "m₁(m₂(… mₙ(x))) = Reshape(Gather(Reshape(x), k)), or with a Transpose, for mᵢ that only move elements",
     sentence: "What only moves elements of one value is one lookup, or one Transpose.",
@@ -37,7 +40,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     exact: true,
     operators: REORDERING,
     apply: as_one,
-}];
+};
 
 /// How many nodes are looked at.
 const MOST_NODES: usize = 24;

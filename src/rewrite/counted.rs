@@ -1,0 +1,157 @@
+//! Loops that count up to a limit.
+//!
+//! Exporters of TensorFlow write `while i < n` with a condition that is computed before the Loop and in each iteration. A Loop is told how often
+//! to run instead. A condition that is computed all the same is true in each iteration but the last, after which none comes, so it does not matter
+//! whether a runtime still asks for it.
+
+use super::{Place, Rule};
+use crate::ir::{Attribute, Definition, Edit, GraphId, Model, NewNode, Node, NodeId, ValueId};
+use crate::tensor::{DType, Tensor};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "counted-loop",
+        law: "Loop(0 < n, i = 0) that goes on while i + 1 < n = Loop(n, i = 0)",
+        sentence: "A Loop that counts up to a limit is told how often it runs, and not whether.",
+        premises: &[
+            ("counts", "an integer that is carried begins at 0 and goes up by 1"),
+            ("same-limit", "the Loop begins, and goes on, while that is below one and the same integer"),
+            ("no-fewer", "a number of iterations that is given is proved to be at most that integer"),
+            ("one-number", "the integer is of 32 or 64 bits and has no axes"),
+        ],
+        exact: true,
+        operators: &["Loop"],
+        apply: counted,
+    },
+    Rule {
+        name: "goes-on",
+        law: "i + 1 < n = true in a Loop(n, i = 0), but for the last iteration",
+        sentence: "A Loop that is told how often it runs does not compute whether it goes on.",
+        premises: &[
+            ("counts", "an integer that is carried begins at 0 and goes up by 1"),
+            (
+                "told",
+                "the Loop is given no condition, and a number of iterations that is proved to be at most the limit",
+            ),
+            ("for-nothing-else", "the body gives the result away as its condition, and nothing else reads it"),
+        ],
+        exact: true,
+        operators: &["Less", "Greater"],
+        apply: goes_on,
+    },
+];
+
+/// What a Loop counts up to.
+struct Count {
+    /// What is counted, before the first iteration.
+    start: ValueId,
+    /// The limit, outside of the body.
+    limit: ValueId,
+}
+
+fn counted(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let condition = node.input(1)?;
+    let &Attribute::Graph(body) = node.attribute("body")? else { return None };
+    let Count { start, limit } = count(place, node, body)?;
+    let (first, below) = compares(place.model, condition, place.graph()?)?;
+    let is_zero = |value: ValueId| place.constant(value).and_then(Tensor::to_i64s).is_some_and(|number| number == [0]);
+    let dtype = place.dtype(limit)?;
+    if !(first == start || is_zero(first)) || below != limit || !matches!(dtype, DType::Int32 | DType::Int64) {
+        return None;
+    }
+    if !place.shape(limit)?.is_empty() {
+        return None;
+    }
+    let mut edit = place.edit()?;
+    match node.input(0) {
+        Some(times) if is_at_most(place, times, limit) => {}
+        Some(_) => return None,
+        None if dtype == DType::Int64 => edit.rewire.push((place.id, 0, Some(limit))),
+        None => {
+            let times = edit.new_value(limit, "times");
+            let cast = place.build(&mut edit, limit).cast(limit, DType::Int64)?;
+            edit.insert.push(cast.output(times));
+            edit.rewire.push((place.id, 0, Some(times)));
+        }
+    }
+    edit.rewire.push((place.id, 1, None));
+    Some(edit)
+}
+
+fn goes_on(place: &Place<'_>) -> Option<Edit> {
+    let (body, output) = (place.graph()?, place.output(0)?);
+    let owner = place.model.node(place.model.graph(body).parent()?).filter(|owner| owner.is("Loop"))?;
+    let graph = place.model.graph(body);
+    let is_condition =
+        graph.outputs().first() == Some(&output) && !graph.outputs().iter().skip(1).any(|&other| other == output);
+    if owner.input(1).is_some() || !is_condition || !place.model.users(output).is_empty() {
+        return None;
+    }
+    let Count { limit, .. } = count(place, owner, body)?;
+    if !is_at_most(place, owner.input(0)?, limit) {
+        return None;
+    }
+    let goes_on = NewNode::new("Identity", [graph.inputs().get(1).copied()]);
+    place.instead(place.edit()?, goes_on)
+}
+
+/// What a Loop counts up to from 0, if its body gives `i + 1 < limit` as the condition.
+fn count(place: &Place<'_>, owner: &Node, body: GraphId) -> Option<Count> {
+    let model = place.model;
+    let graph = model.graph(body);
+    let (states, results) = (graph.inputs().get(2..)?, graph.outputs().get(1..)?);
+    let (next, limit) = compares(model, *graph.outputs().first()?, body)?;
+    let at = results.iter().position(|&result| result == next)?;
+    let add = inside(model, next, body).filter(|add| add.is("Add"))?;
+    let (&[Some(a), Some(b)], &state) = (add.inputs(), states.get(at)?) else { return None };
+    let step = if a == state { b } else { a };
+    if !(a == state || b == state) || place.constant(step)?.to_i64s()? != [1] {
+        return None;
+    }
+    let start = owner.input(at.checked_add(2)?)?;
+    if place.constant(start)?.to_i64s()? != [0] {
+        return None;
+    }
+    let limit = match model.value(limit).definition() {
+        Definition::Input(own) if own == body => {
+            let at = states.iter().position(|&state| state == limit)?;
+            let &result = results.get(at)?;
+            let is_copy =
+                inside(model, result, body).is_some_and(|node| node.is("Identity") && node.input(0) == Some(limit));
+            (result == limit || is_copy).then(|| owner.input(at.checked_add(2)?))??
+        }
+        Definition::Node(id, _) if model.node(id).is_none_or(|node| node.graph() == body) => return None,
+        Definition::Initializer(own) if own == body => return None,
+        Definition::Nothing => return None,
+        Definition::Input(_) | Definition::Node(..) | Definition::Initializer(_) => limit,
+    };
+    Some(Count { start, limit })
+}
+
+/// The operands `a` and `b` of `a < b`, computed in this graph.
+fn compares(model: &Model, value: ValueId, graph: GraphId) -> Option<(ValueId, ValueId)> {
+    let node = inside(model, value, graph)?;
+    let &[Some(a), Some(b)] = node.inputs() else { return None };
+    match () {
+        () if node.is("Less") => Some((a, b)),
+        () if node.is("Greater") => Some((b, a)),
+        () => None,
+    }
+}
+
+/// The node of this graph that computes a value.
+fn inside(model: &Model, value: ValueId, graph: GraphId) -> Option<&Node> {
+    let id: NodeId = model.value(value).producer()?;
+    model.node(id).filter(|node| node.graph() == graph)
+}
+
+/// Whether one integer is proved to be at most another.
+fn is_at_most(place: &Place<'_>, a: ValueId, b: ValueId) -> bool {
+    let number = |value: ValueId| {
+        let numbers = place.fact(value)?.ints()?;
+        let [number] = numbers.as_slice() else { return None };
+        Some(number.clone())
+    };
+    number(a).zip(number(b)).is_some_and(|(a, b)| place.scope().le(&a, &b).is_yes())
+}
