@@ -36,6 +36,7 @@ mod stacked;
 mod states;
 mod strided_slice;
 mod strings;
+mod turned;
 
 pub use build::Build;
 pub use dequantized::moves_dequantized;

@@ -202,3 +202,24 @@ fn ranges_that_end_below_zero_are_not_looked_up() {
     assert_eq!(sums(&body("Sub", "l")), 3);
     assert_eq!(sums(&body("Add", "zero")), 0);
 }
+
+/// ONNX Runtime takes a Transpose into the product behind it, and ends the process where that moves the first axis of float16 and is multiplied
+/// by a constant matrix.
+#[test]
+fn halves_are_not_multiplied_where_their_first_axis_was_moved() {
+    let products = |dtype: &str, perm: &str| {
+        let source = format!(
+            "<ir_version: 8, opset_import: [\"\" : 17]>
+            g ({dtype}[2,n,s] x) => (y) <{dtype}[2,3] w = {{1, 2, 3, 4, 5, 6}}, int64[2] flat = {{-1, 2}}, int64[1] three = {{3}},
+                int64[1] zero = {{0}}, int64[1] two = {{2}}> {{
+                t = Transpose <perm = {perm}> (x)  r = Reshape (t, flat)  m = MatMul (r, w)
+                q = Shape (t)  front = Slice (q, zero, two)  sizes = Concat <axis = 0> (front, three)
+                z = Reshape (m, sizes)  y = Sigmoid (z) }}"
+        );
+        let model = folded_unrun(&source, &Options::new()).0;
+        nodes(&model, "Reshape").len()
+    };
+    assert_eq!(products("float", "[1,2,0]"), 0);
+    assert_eq!(products("float16", "[1,2,0]"), 2);
+    assert_eq!(products("float16", "[2,1,0]"), 0);
+}

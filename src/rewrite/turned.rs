@@ -1,0 +1,66 @@
+//! Products in float16 with weights of what is turned.
+//!
+//! ONNX Runtime takes a Transpose into a product (MatmulTransposeFusion), also one that moves the first axis to the last or last but one
+//! place and leaves the others in order. In float16, where the other operand is a constant matrix, it then reads outside of its memory and
+//! ends the process. So no edit lets such a product read such a Transpose.
+
+use super::Place;
+use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
+use crate::tensor::DType;
+
+/// Whether an edit lets no product in float16 with a constant matrix read a Transpose that the runtime misreads there.
+pub(super) fn multiplies_nothing_turned(place: &Place<'_>, edit: &Edit) -> bool {
+    let model = place.model;
+    let readers = |value: ValueId| if value.is_placeholder() { Vec::new() } else { model.users(value) };
+    let made = edit.insert.iter().flat_map(|node| &node.outputs).flatten().map(|&result| (result, result));
+    let replaced = made.chain(edit.replace.iter().copied());
+    let replaced = replaced.flat_map(|(old, new)| readers(old).into_iter().map(move |(id, slot)| (id, slot, new)));
+    let rewired = edit.rewire.iter().filter_map(|&(id, slot, new)| Some((id, slot, new?)));
+    let stays = |id: NodeId| model.node(id).filter(|node| !edit.remove.contains(&id) && node.is("MatMul"));
+    let changed = replaced.chain(rewired).filter_map(|(id, slot, new)| {
+        let other = stays(id)?.input(1usize.checked_sub(slot)?)?;
+        Some((new, other))
+    });
+    let inserted = edit.insert.iter().filter(|node| node.op_type == "MatMul" && node.domain.is_empty());
+    let inserted = inserted.filter_map(|node| match *node.inputs.as_slice() {
+        [Some(a), Some(b)] => Some([(a, b), (b, a)]),
+        _ => None,
+    });
+    let mut products = changed.flat_map(|(new, other)| [(new, other), (other, new)]).chain(inserted.flatten());
+    !products.any(|(operand, weight)| is_half_matrix(place, edit, weight) && is_turned(place, edit, operand))
+}
+
+/// Whether a value is a constant matrix of float16, be it there or made by the edit.
+fn is_half_matrix(place: &Place<'_>, edit: &Edit, value: ValueId) -> bool {
+    let made = edit.constants.iter().find(|(own, _)| *own == value).map(|(_, tensor)| (tensor.dtype(), tensor.rank()));
+    let there = || {
+        let known = !value.is_placeholder() && place.model.value(value).is_constant();
+        known.then(|| Some((place.dtype(value)?, place.shape(value)?.len()))).flatten()
+    };
+    made.or_else(there) == Some((DType::Float16, 2))
+}
+
+/// Whether a value is a Transpose, there or made by the edit, that moves the first axis behind all others or all but the last.
+fn is_turned(place: &Place<'_>, edit: &Edit, value: ValueId) -> bool {
+    let made = edit.insert.iter().find(|node| node.outputs.contains(&Some(value)));
+    let perm = match made {
+        Some(node) => named_order(node).filter(|_| node.op_type == "Transpose"),
+        None if value.is_placeholder() => None,
+        None => place.producer(value, "Transpose").and_then(|(_, node)| {
+            let rank = place.shape(node.input(0)?)?.len();
+            place.read(node).permutation(rank)
+        }),
+    };
+    perm.is_some_and(|perm| {
+        let Some(front) = perm.len().checked_sub(2) else { return false };
+        let in_order = perm.iter().take(front).enumerate().all(|(at, &axis)| axis == at + 1);
+        front > 0 && in_order && perm.iter().skip(front).any(|&axis| axis == 0)
+    })
+}
+
+/// The order of axes that a node made by an edit names.
+fn named_order(node: &NewNode) -> Option<Vec<usize>> {
+    let perm = node.attributes.iter().find(|attribute| attribute.name == "perm")?;
+    let Attribute::Ints(axes) = &perm.value else { return None };
+    axes.iter().map(|&axis| usize::try_from(axis).ok()).collect()
+}
