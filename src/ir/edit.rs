@@ -128,6 +128,17 @@ impl Edit {
         Some(Edit { place: Some(place), ..Edit::at_end(model.node(place)?.graph()) })
     }
 
+    /// The operands of nodes that stay which the edit replaces or computes anew, with the value they have then.
+    pub fn changed_operands<'e>(&'e self, model: &'e Model) -> impl Iterator<Item = (NodeId, usize, ValueId)> + 'e {
+        let readers = |value: ValueId| if value.is_placeholder() { Vec::new() } else { model.users(value) };
+        let made = self.insert.iter().flat_map(|node| &node.outputs).flatten().map(|&result| (result, result));
+        let replaced = made.chain(self.replace.iter().copied());
+        let replaced =
+            replaced.flat_map(move |(old, new)| readers(old).into_iter().map(move |(id, slot)| (id, slot, new)));
+        let rewired = self.rewire.iter().filter_map(|&(id, slot, new)| Some((id, slot, new?)));
+        replaced.chain(rewired).filter(|(id, ..)| !self.remove.contains(id))
+    }
+
     /// The part that a node has in the edit: what its first result was made as, or else its operator.
     pub(super) fn role(&self, node: &NewNode) -> String {
         let made = node.outputs.iter().flatten().find_map(|value| {

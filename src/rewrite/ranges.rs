@@ -11,17 +11,11 @@ use crate::ir::{Edit, ValueId};
 /// Whether an edit lets no Gather read a Range that may begin or end below 0, unless it read that one before.
 pub(super) fn looks_up_by_no_negative_range(place: &Place<'_>, edit: &Edit) -> bool {
     let model = place.model;
-    let readers = |value: ValueId| if value.is_placeholder() { Vec::new() } else { model.users(value) };
-    let made = edit.insert.iter().flat_map(|node| &node.outputs).flatten().map(|&result| (result, result));
-    let replaced = made.chain(edit.replace.iter().copied());
-    let replaced = replaced.flat_map(|(old, new)| readers(old).into_iter().map(move |(id, slot)| (id, slot, new)));
-    let rewired = edit.rewire.iter().filter_map(|&(id, slot, new)| Some((id, slot, new?)));
-    let looks_up = |&(id, slot, _): &(_, usize, ValueId)| {
-        slot == 1 && !edit.remove.contains(&id) && model.node(id).is_some_and(|node| node.is("Gather"))
-    };
+    let looks_up =
+        |&(id, slot, _): &(_, usize, ValueId)| slot == 1 && model.node(id).is_some_and(|node| node.is("Gather"));
     let inserted = edit.insert.iter().filter(|node| node.op_type == "Gather" && node.domain.is_empty());
     let inserted = inserted.filter_map(|node| node.inputs.get(1).copied().flatten());
-    let mut indices = replaced.chain(rewired).filter(looks_up).map(|(.., new)| new).chain(inserted);
+    let mut indices = edit.changed_operands(model).filter(looks_up).map(|(.., new)| new).chain(inserted);
     indices
         .all(|index| range(place, edit, index).is_none_or(|bounds| bounds.iter().all(|&at| may_bound(place, edit, at))))
 }

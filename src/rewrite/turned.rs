@@ -5,21 +5,15 @@
 //! ends the process. So no edit lets such a product read such a Transpose.
 
 use super::Place;
-use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
+use crate::ir::{Attribute, Edit, NewNode, ValueId};
 use crate::tensor::DType;
 
 /// Whether an edit lets no product in float16 with a constant matrix read a Transpose that the runtime misreads there.
 pub(super) fn multiplies_nothing_turned(place: &Place<'_>, edit: &Edit) -> bool {
     let model = place.model;
-    let readers = |value: ValueId| if value.is_placeholder() { Vec::new() } else { model.users(value) };
-    let made = edit.insert.iter().flat_map(|node| &node.outputs).flatten().map(|&result| (result, result));
-    let replaced = made.chain(edit.replace.iter().copied());
-    let replaced = replaced.flat_map(|(old, new)| readers(old).into_iter().map(move |(id, slot)| (id, slot, new)));
-    let rewired = edit.rewire.iter().filter_map(|&(id, slot, new)| Some((id, slot, new?)));
-    let stays = |id: NodeId| model.node(id).filter(|node| !edit.remove.contains(&id) && node.is("MatMul"));
-    let changed = replaced.chain(rewired).filter_map(|(id, slot, new)| {
-        let other = stays(id)?.input(1usize.checked_sub(slot)?)?;
-        Some((new, other))
+    let changed = edit.changed_operands(model).filter_map(|(id, slot, new)| {
+        let product = model.node(id).filter(|node| node.is("MatMul"))?;
+        Some((new, product.input(1usize.checked_sub(slot)?)?))
     });
     let inserted = edit.insert.iter().filter(|node| node.op_type == "MatMul" && node.domain.is_empty());
     let inserted = inserted.filter_map(|node| match *node.inputs.as_slice() {
