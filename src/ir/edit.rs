@@ -128,11 +128,12 @@ impl Edit {
         Some(Edit { place: Some(place), ..Edit::at_end(model.node(place)?.graph()) })
     }
 
-    /// The operands of nodes that stay which the edit replaces or computes anew, with the value they have then.
+    /// The operands of nodes that stay which the edit replaces, computes anew or makes constant, with the value they have then.
     pub fn changed_operands<'e>(&'e self, model: &'e Model) -> impl Iterator<Item = (NodeId, usize, ValueId)> + 'e {
         let readers = |value: ValueId| if value.is_placeholder() { Vec::new() } else { model.users(value) };
-        let made = self.insert.iter().flat_map(|node| &node.outputs).flatten().map(|&result| (result, result));
-        let replaced = made.chain(self.replace.iter().copied());
+        let computed = self.insert.iter().flat_map(|node| &node.outputs).flatten().copied();
+        let made = computed.chain(self.constants.iter().map(|&(value, _)| value));
+        let replaced = made.map(|value| (value, value)).chain(self.replace.iter().copied());
         let replaced =
             replaced.flat_map(move |(old, new)| readers(old).into_iter().map(move |(id, slot)| (id, slot, new)));
         let rewired = self.rewire.iter().filter_map(|&(id, slot, new)| Some((id, slot, new?)));

@@ -17,20 +17,14 @@ pub(super) fn keeps_divisors_computed(place: &Place<'_>, edit: &Edit) -> bool {
         let there = || if value.is_placeholder() { None } else { model.value(value).tensor() };
         made.or_else(there).is_some_and(holds_zero)
     };
-    let divides = |id: NodeId, slot: usize| {
-        let staying = model.node(id).filter(|_| !edit.remove.contains(&id));
-        staying.is_some_and(|node| traits_of(model, node).divisor == Some(slot))
+    let divides = |&(id, slot, _): &(NodeId, usize, ValueId)| {
+        model.node(id).is_some_and(|node| traits_of(model, node).divisor == Some(slot))
     };
-    let remade = edit.constants.iter().map(|&(value, _)| (value, value));
-    let replaced = edit.replace.iter().copied().chain(remade).filter(|(old, _)| !old.is_placeholder());
-    let replaced = replaced.flat_map(|(old, new)| model.users(old).into_iter().map(move |(id, slot)| (id, slot, new)));
-    let rewired = edit.rewire.iter().filter_map(|&(id, slot, new)| Some((id, slot, new?)));
     let inserted = edit.insert.iter().filter_map(|node| {
         let slot = operator(&node.domain, &node.op_type)?.traits.divisor?;
         node.inputs.get(slot).copied().flatten()
     });
-    let staying = replaced.chain(rewired).filter(|&(id, slot, _)| divides(id, slot)).map(|(.., new)| new);
-    !staying.chain(inserted).any(has_zero)
+    !edit.changed_operands(model).filter(divides).map(|(.., new)| new).chain(inserted).any(has_zero)
 }
 
 /// Whether a tensor is of integers, one of which is 0.

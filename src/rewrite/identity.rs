@@ -1,6 +1,6 @@
-//! Operators that hand an operand through unchanged. Law of all rules here but one: `f(x) = x` for every `x` of the proved shape and
-//! type, so `f(x)` may be read as `x`; and of a concatenation, operands that hold nothing go. Between a graph's input (or an initializer, or an outer value) and its output a node is needed
-//! all the same: the output's name is its own.
+//! Operators that hand an operand through unchanged, and operands of a concatenation that hold nothing. Law of all other rules here:
+//! `f(x) = x` for every `x` of the proved shape and type, so `f(x)` may be read as `x`. Between a graph's input (or an initializer, or an
+//! outer value) and its output a node is needed all the same: the output's name is its own.
 
 use super::build::{Build, rebuilt};
 use super::{Place, Rule};
