@@ -75,3 +75,14 @@ def _(s, own, d0, d1, size):
     s.give(d0 >= 0, d1 >= 0, size == d0 * d1)
     s.need(is_kept=own == d0, other_is_not_zero=d0 >= 1)
     s.claim(own == d0, s.floor(size, d0) == d1, size - d0 * s.floor(size, d0) == 0)
+
+
+@law(
+    "rest-said-elsewhere",
+    "−1 may stand for the number n beside sizes whose product is p where another Reshape says −1 beside sizes whose product is p: it ends only if p is not 0",
+    at="src/passes/chains/rests.rs: shared_rests",
+)
+def _(s, n, p, size):
+    s.give(n >= 1, p >= 0, size == n * p)
+    s.need(the_other_ends=p != 0)
+    s.claim(s.floor(size, p) == n, size - p * s.floor(size, p) == 0)

@@ -15,14 +15,18 @@ fn dims_of(facts: &Facts, value: Option<ValueId>) -> Option<&[Dim]> {
     facts.get(value?)?.shape()
 }
 
+/// Whether a Reshape reads 0 as a code, as it does −1.
+pub(super) fn says_codes(node: &Node) -> bool {
+    node.flag("allowzero", false) == Some(false)
+}
+
 /// A target of Reshape may say 0 for a dim that is kept, and −1 for one if the others are not 0.
 pub(super) fn reshape_codes(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Vec<Terms> {
-    let zero_copies = node.flag("allowzero", false) == Some(false);
     let (Some(from), Some(to)) = (dims_of(facts, node.input(0)), dims_of(facts, node.output(0))) else {
         return Vec::new();
     };
     let Some(terms) = survey.row(value).map(|row| row.terms.clone()) else { return Vec::new() };
-    if terms.len() != to.len() || !zero_copies {
+    if terms.len() != to.len() || !says_codes(node) {
         return Vec::new();
     }
     let scope = facts.scope();

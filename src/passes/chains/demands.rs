@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 
 use super::conventions::{expand_ones, reshape_codes, slice_bounds, slice_numbers};
+use super::rests::shared_rests;
 use super::row::Row;
 use super::survey::Survey;
 use super::terms::Terms;
@@ -22,7 +23,7 @@ pub(super) struct Demand {
     pub position: usize,
     /// Whether that node is needed even if no size node is left.
     pub is_kept: bool,
-    /// The rows that serve, the exact one first; if there are none, only what holds the same as `value` does.
+    /// The rows that serve, of equally cheap ones the first before the others; if there are none, only what holds the same as `value` does.
     pub rows: Vec<Row>,
 }
 
@@ -73,6 +74,10 @@ impl Demands {
             }
         }
         demands.list.sort_by_key(|demand| (demand.position, demand.slot, demand.value));
+        for (at, row) in shared_rests(survey, model, facts, &demands.list) {
+            // Of rows that cost the same the first is taken: what serves twice.
+            demands.list.get_mut(at).into_iter().for_each(|demand| demand.rows.insert(0, row.clone()));
+        }
         demands.find_whole(survey);
         demands.join(survey, facts);
         Ok(Some(demands))

@@ -9,7 +9,8 @@
 //!   **formula** computes a term by one operation from other terms (`observe` collects those of the graph's own nodes).
 //! * **Row** (`row`): what a scalar or a vector holds: a type, and a term per element.
 //! * **Demand** (`demands`): an operand of another node that a size node computes, and the rows that would serve there. These are what
-//!   it holds now, and what the operator's conventions allow instead (`conventions`: a Reshape's 0 and −1, for example).
+//!   it holds now, and what the operator's conventions allow instead (`conventions`: a Reshape's 0 and −1, for example; `rests`: a −1
+//!   that another target says as well).
 //! * **Step** (`step`): a node or a constant of the plan, with a claim of what row its result holds. A **plan** is a list of steps, and
 //!   for every demand the step that its reader is to read.
 //!
@@ -75,6 +76,7 @@ mod order;
 mod partition;
 mod policy;
 mod reading;
+mod rests;
 mod row;
 mod row_table;
 mod search;

@@ -1,0 +1,82 @@
+//! Targets of Reshape that say −1 for a number because another target does: one vector serves both.
+//!
+//! Law: a Reshape may say −1 for a size if the product of its other sizes is not 0 in any run that ends. That is so where the product is
+//! proved not to be 0, and where a Reshape that the graph needs says −1 itself beside the same sizes: a run in which their product is 0
+//! fails there.
+
+use super::conventions::says_codes;
+use super::demands::Demand;
+use super::row::Row;
+use super::survey::Survey;
+use crate::dim::{Dim, Scope};
+use crate::ir::{Facts, Model, ValueId};
+use crate::ops::size_operand::reshape_leaves_rest;
+
+/// The rows that demands may have beside their own, each with the number of its demand.
+pub(super) fn shared_rests(survey: &mut Survey, model: &Model, facts: &Facts, list: &[Demand]) -> Vec<(usize, Row)> {
+    let mut found = Vec::new();
+    for (at, demand) in list.iter().enumerate() {
+        let Some(own) = Target::of(model, facts, demand) else { continue };
+        for (axis, row) in with_rests(survey, demand) {
+            let is_proved = || {
+                let others = own.to.iter().enumerate().filter(|(other, _)| *other != axis).map(|(_, dim)| dim);
+                own.to.len() == row.len() && reshape_leaves_rest(facts.scope(), others)
+            };
+            let serves = |(other, says): (usize, &Demand)| {
+                let fails_with = || {
+                    let is_said = says.is_kept && says.rows.first() == Some(&row);
+                    let target = Target::of(model, facts, says).filter(|_| is_said);
+                    target.is_some_and(|target| target.copies_as(&own, survey, &row, facts.scope()))
+                };
+                other != at && says.rows.contains(&row) && (fails_with() || is_proved())
+            };
+            if !demand.rows.contains(&row) && list.iter().enumerate().any(serves) {
+                found.push((at, row));
+            }
+        }
+    }
+    found
+}
+
+/// A Reshape whose target is demanded and that reads 0 and −1 as codes: the dims of its operand and of its result.
+struct Target<'a> {
+    from: &'a [Dim],
+    to: &'a [Dim],
+}
+
+impl<'a> Target<'a> {
+    fn of(model: &Model, facts: &'a Facts, demand: &Demand) -> Option<Self> {
+        let node = model.node(demand.reader)?;
+        if !node.is("Reshape") || demand.slot != 1 || !says_codes(node) {
+            return None;
+        }
+        let dims = |value: Option<ValueId>| facts.get(value?)?.shape();
+        Some(Target { from: dims(node.input(0))?, to: dims(node.output(0))? })
+    }
+
+    /// Whether each 0 of the row copies the same size here as there.
+    fn copies_as(&self, other: &Target, survey: &Survey, row: &Row, scope: &Scope) -> bool {
+        row.terms.iter().enumerate().all(|(axis, &term)| {
+            survey.terms.as_const(term) != Some(0)
+                || self.from.get(axis).zip(other.from.get(axis)).is_some_and(|(own, dim)| scope.eq(own, dim).is_yes())
+        })
+    }
+}
+
+/// The rows of a demand with −1 in place of a number, each with its axis.
+fn with_rests(survey: &mut Survey, demand: &Demand) -> Vec<(usize, Row)> {
+    let rest = survey.terms.int(-1);
+    let mut found = Vec::new();
+    for row in demand.rows.iter().filter(|row| !row.terms.contains(&rest)) {
+        for (axis, &term) in row.terms.iter().enumerate() {
+            if survey.terms.as_const(term).is_some_and(|size| size > 0) {
+                let mut open = row.clone();
+                if let Some(said) = open.terms.get_mut(axis) {
+                    *said = rest;
+                    found.push((axis, open));
+                }
+            }
+        }
+    }
+    found
+}
