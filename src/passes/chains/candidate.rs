@@ -59,6 +59,8 @@ pub(super) struct Operation {
     pub reduces: bool,
     /// The type of the result.
     pub to: DType,
+    /// Whether it leaves the first element that is no number as it is.
+    pub skips_first: bool,
     /// The rows that serve as each operand; `None` if with all of them the result would have one element.
     pub operands: Option<Vec<SmallVec<[RowId; 2]>>>,
 }

@@ -25,7 +25,9 @@ impl Search<'_> {
             return found;
         }
         if !self.options.copies_only {
-            found.extend(self.operations(id).iter().map(|operation| Candidate::Apply(Rc::clone(operation))));
+            let operations = self.operations(id);
+            let operations = operations.iter().filter(|operation| self.options.among || !operation.skips_first);
+            found.extend(operations.map(|operation| Candidate::Apply(Rc::clone(operation))));
         }
         if self.survey.opset.cast_by_number_and_tile_by_axis() {
             match row.dtype {

@@ -38,8 +38,9 @@
 //! one, but for the bound. It is made several times, and the first of the cheapest plans is taken: once without *apply*, so that
 //! nothing changes its form without need, once with all candidates, once each with the shape of one of the most useful tensors
 //! taken at the start, or of one whose whole shape is demanded, which serves later demands as well, once in each order with single
-//! numbers side by side that one operator computes (`Demands::join`), so that each costs a Gather of the vector, and once with
-//! *patched* and *among*, which leave less to be shared. All of that is done for
+//! numbers side by side that one operator computes (`Demands::join`), so that each costs a Gather of the vector, and twice, without and
+//! with the shape of the most useful tensor, with *patched*, *among* and operations that leave the first size of a row as it is, which
+//! leave less to be shared. All of that is done for
 //! two orders to compute in (`order`): that of the file, and one in which what is computed of sizes alone comes late, when
 //! more tensors are there to be measured.
 //!
@@ -180,7 +181,7 @@ fn searches(survey: &Survey, demands: &Demands) -> Vec<SearchLimits> {
         found.push(SearchLimits { kept_only, copies_only: true, ..SearchLimits::default() });
         found.push(SearchLimits { kept_only, ..SearchLimits::default() });
     }
-    found.extend(first_shapes.into_iter().map(|first_shape| SearchLimits {
+    found.extend(first_shapes.iter().map(|&first_shape| SearchLimits {
         kept_only: has_shape_only,
         first_shape: Some(first_shape),
         ..SearchLimits::default()
@@ -194,7 +195,9 @@ fn searches(survey: &Survey, demands: &Demands) -> Vec<SearchLimits> {
     }
     let mut rows = demands.list.iter().flat_map(|demand| &demand.rows);
     if rows.any(|row| survey.terms.has_numbers(&row.terms)) {
-        found.push(SearchLimits { kept_only: has_shape_only, among: true, ..SearchLimits::default() });
+        for first_shape in std::iter::once(None).chain(first_shapes.into_iter().take(1).map(Some)) {
+            found.push(SearchLimits { kept_only: has_shape_only, among: true, first_shape, ..SearchLimits::default() });
+        }
     }
     let effort = EFFORT / found.len().max(1) / demands.list.len().max(1);
     found.iter_mut().for_each(|options| options.effort = effort.min(MAX_EFFORT));

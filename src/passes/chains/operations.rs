@@ -31,7 +31,8 @@ impl Search<'_> {
         self.survey.terms.formulas(term, dtype, self.survey.opset, self.facts.scope())
     }
 
-    /// The operations that give a row: one for each formula of its first term that is no number, if the other terms can follow.
+    /// The operations that give a row: one for each formula of the first term that has any and is no number, if the other terms can
+    /// follow.
     pub(super) fn operations(&mut self, id: RowId) -> Rc<[Rc<Operation>]> {
         let Some(own) = self.survey.numbered.get(id) else { return Rc::default() };
         if let Some(known) = &own.operations {
@@ -48,11 +49,13 @@ impl Search<'_> {
     }
 
     fn find_operations(&mut self, row: &Row) -> Vec<Application> {
-        let Some(lead) = row.terms.iter().position(|&term| !self.survey.terms.is_number(term)) else {
+        if row.terms.iter().all(|&term| self.survey.terms.is_number(term)) {
             return Vec::new();
-        };
+        }
         let formulas: Vec<Rc<[Formula]>> = row.terms.iter().map(|&term| self.formulas(term, row.dtype)).collect();
-        let leads = formulas.get(lead).cloned();
+        let computed = || row.terms.iter().zip(&formulas).filter(|(term, _)| !self.survey.terms.is_number(**term));
+        let leads = computed().find(|(_, own)| !own.is_empty()).map(|(_, own)| Rc::clone(own));
+        let skips_first = computed().next().is_some_and(|(_, own)| own.is_empty());
         let mut found: Vec<Application> = Vec::new();
         for (at, lead) in leads.iter().flat_map(|leads| leads.iter()).enumerate() {
             let columns = match reduction(lead.operator) {
@@ -63,7 +66,8 @@ impl Search<'_> {
             let Some(columns) = columns else { continue };
             let turned = matches!(lead.operator, "Add" | "Mul").then(|| self.turned(row, &columns)).flatten();
             for columns in std::iter::once(columns).chain(turned) {
-                let application = Application { operator: lead.operator, from: lead.from, to: lead.to, columns };
+                let (operator, from, to) = (lead.operator, lead.from, lead.to);
+                let application = Application { operator, from, to, skips_first, columns };
                 if policy::may_compute(&self.survey.terms, lead, &application.columns) && !found.contains(&application)
                 {
                     found.push(application);
@@ -89,11 +93,11 @@ impl Search<'_> {
 
     /// The rows that serve as operands of an application that gives a row.
     fn operation(&mut self, row: &Row, application: Application) -> Operation {
-        let Application { operator, from, to, columns } = application;
+        let Application { operator, from, to, skips_first, columns } = application;
         let reduces = reduction(operator).is_some();
         let count = row.len();
         if !reduces && count > 1 && columns.iter().all(is_uniform) {
-            return Operation { operator, reduces, to, operands: None };
+            return Operation { operator, reduces, to, skips_first, operands: None };
         }
         let is_vector = reduces || row.is_vector;
         let mut operands = Vec::with_capacity(columns.len());
@@ -110,12 +114,12 @@ impl Search<'_> {
             }
             operands.push(rows);
         }
-        Operation { operator, reduces, to, operands: Some(operands) }
+        Operation { operator, reduces, to, skips_first, operands: Some(operands) }
     }
 
     /// Gets the operands, and tells the step that gives the row then.
     pub(super) fn apply(&mut self, row: &Row, operation: &Operation, before: usize) -> Option<Step> {
-        let Operation { operator, reduces, to, operands: rows } = operation;
+        let Operation { operator, reduces, to, operands: rows, .. } = operation;
         let mut operands = Vec::new();
         for rows in rows.as_ref()? {
             operands.push(match rows.as_slice() {
@@ -139,6 +143,8 @@ struct Application {
     from: DType,
     /// The type of the result.
     to: DType,
+    /// Whether it leaves the first term that is no number as it is.
+    skips_first: bool,
     columns: Vec<Terms>,
 }
 
