@@ -14,6 +14,7 @@ mod counted;
 mod dequantized;
 mod divisors;
 mod einsum;
+mod flattened;
 mod fuse;
 mod groups;
 mod identity;
@@ -121,6 +122,7 @@ pub const RULES: &[&[Rule]] = &[
     regroup::RULES,
     axes::RULES,
     inserted::RULES,
+    flattened::RULES,
     dequantized::RULES,
     states::RULES,
     counted::RULES,
