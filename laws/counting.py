@@ -173,6 +173,29 @@ def _(s, x, a, b):
 
 
 @law(
+    "rows-from-either-end",
+    "of rows for 0 up to b, and then for a up to −1, whatever of both there is, k looks up its own for a ≤ k ≤ b",
+    at="src/rewrite/index/clipped.rs: numbers",
+)
+def _(s, a, b, k):
+    s.give(a <= k, k <= b)
+    front, rows = imax(b + 1, 0), imax(b + 1, 0) + imax(-a, 0)
+    place = If(k < 0, k + rows, k)
+    s.claim(0 <= place, place < rows, If(place < front, place, place - rows) == k)
+
+
+@law(
+    "clip-within-wider",
+    "min(max(x, a), b) = min(max(min(max(x, c), d), a), b) for c ≤ a ≤ b ≤ d",
+    at="src/rewrite/index/clipped.rs: by_one",
+)
+def _(s, x, a, b, c, d):
+    s.give(a <= b)
+    s.need(begins_before=c <= a, ends_behind=d >= b)
+    s.claim(imin(imax(imin(imax(x, c), d), a), b) == imin(imax(x, a), b))
+
+
+@law(
     "rows-from-the-end",
     "row k of a table of b − a + 1 rows is what the numbers a ≤ k ≤ b say, those below 0 counted from its end",
     at="src/rewrite/index/saturated.rs: look_up",

@@ -7,6 +7,7 @@
 //! before an operator that broadcasts ([`spread`]).
 
 mod assign;
+mod clipped;
 mod columns;
 mod counting;
 mod elements;
@@ -378,6 +379,22 @@ pub(super) const LATE_RULES: &[Rule] = &[
         exact: false,
         operators: &["Gather"],
         apply: saturated::lookup,
+    },
+    Rule {
+        name: "lookups-by-one-clip",
+        law: "Gather(x, min(max(d, a), b)) = Gather(x′, min(max(d, c), e)) with x′ₖ = row min(max(k, a), b) of x, where c ≤ a ≤ b ≤ e",
+        sentence: "Lookups by numbers that are clipped to several intervals are lookups by those clipped to the widest.",
+        premises: &[
+            ("of-one", "the same integers are clipped, each time between two numbers"),
+            ("contained", "one interval lies in the other"),
+            ("only-lookups", "what is clipped more is read by lookups alone, and is no graph output"),
+            ("known-rows", "what is looked up is constant"),
+            ("has-rows", "all numbers that occur name a row: none is refused"),
+            ("small", "the new constants take at most 64 KiB more than the old ones"),
+        ],
+        exact: true,
+        operators: &["Clip"],
+        apply: clipped::by_one,
     },
     Rule {
         name: "range-and-sum",
