@@ -196,6 +196,20 @@ def _(s, x, a, b, c, d):
 
 
 @law(
+    "quotient-stays-in-type",
+    "n / k and n mod k are between −m − 1 and m, as n is, for 0 < k ≤ m, rounded down or towards 0",
+    at="src/rewrite/index/wider.rs: divides",
+)
+def _(s, n, k, m):
+    s.give(-m - 1 <= n, n <= m, k <= m)
+    s.need(divisor_is_above_0=k > 0)
+    down = n / k
+    truncated = If(n >= 0, n / k, -((-n) / k))
+    s.claim(-m - 1 <= down, down <= m, -m - 1 <= truncated, truncated <= m)
+    s.claim(-m <= n - k * down, n - k * down <= m, -m <= n - k * truncated, n - k * truncated <= m)
+
+
+@law(
     "rows-from-the-end",
     "row k of a table of b − a + 1 rows is what the numbers a ≤ k ≤ b say, those below 0 counted from its end",
     at="src/rewrite/index/saturated.rs: look_up",

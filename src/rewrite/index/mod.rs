@@ -257,16 +257,19 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "positions-in-64-bits",
-        law: "Cast(f(Cast(n, int32))) = Cast(f(n)) where no number leaves 32 bits",
-        sentence: "Positions that are cast in the end are computed of sizes as they are.",
+        law: "g(f(Cast(n, int32))) = g(f(n)) for a Cast g, or a lookup by indices, where no number leaves 32 bits",
+        sentence: "Positions that are cast in the end, or look entries up, are computed of sizes as they are.",
         premises: &[
             ("same-numbers", "the elements before the cast to 32 bits are proved to be those behind it"),
-            ("counts", "what is computed of them is proved to count in 32 bits, or only moved and chosen"),
+            (
+                "counts",
+                "what is computed of them is proved to count in 32 bits, or only moved and chosen, or divided by numbers above 0",
+            ),
             ("one-reader", "nothing else reads what is computed in 32 bits"),
             ("cast-goes", "nothing else reads one of the sizes that are cast"),
         ],
         exact: true,
-        operators: &["Cast"],
+        operators: &["Cast", "Gather", "GatherElements", "ScatterElements"],
         apply: wider::cast_late,
     },
     Rule {
