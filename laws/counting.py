@@ -136,6 +136,17 @@ def _(s, first, step, n, m, k):
 
 
 @law(
+    "range-of-multiples",
+    "Range(a, b, d) · k = Range(a · k, b · k, d · k) for k > 0: a place is before the end of both or of neither",
+    at="src/rewrite/index/shifted.rs: multiply",
+)
+def _(s, a, b, d, k, i):
+    s.need(factor_is_above_0=k > 0)
+    own, multiple = a + d * i, a * k + d * k * i
+    s.claim(multiple == own * k, (own < b) == (own * k < b * k), (own > b) == (own * k > b * k))
+
+
+@law(
     "range-counts-down-from-most",
     "Range(p, p − n, −1) = Range(P, P − m, −1)[P − p : P − p + n] for p ≤ P and P − p + n ≤ m",
     at="src/rewrite/index/front.rs: begin",

@@ -37,6 +37,7 @@ use crate::ops::traits;
 
 pub(super) use few::flag;
 pub use positions::{Positions, positions};
+pub(super) use shifted::STEP_RULES;
 pub(super) use spread::spread_from;
 pub(super) use uniform::uniform;
 
