@@ -28,6 +28,7 @@ mod rows;
 mod saturated;
 mod shifted;
 mod spread;
+mod tiled;
 mod triangle;
 mod uniform;
 mod wider;
@@ -419,7 +420,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
 ];
 
 /// A Concat of columns is what lookups and assignments are recognised by, and a spread axis what attentions that share heads are.
-pub(super) const LAST_RULES: &[Rule] = &[REPEATS, CHOICE];
+pub(super) const LAST_RULES: &[Rule] = &[REPEATS, CHOICE, tiled::TILED];
 
 const REPEATS: Rule = Rule {
     name: "repeats-to-lookup",
