@@ -136,6 +136,17 @@ def _(s, first, step, n, m, k):
 
 
 @law(
+    "range-of-multiples",
+    "Range(a, b, d) · k = Range(a · k, b · k, d · k) for k > 0: a place is before the end of both or of neither",
+    at="src/rewrite/index/shifted.rs: multiply",
+)
+def _(s, a, b, d, k, i):
+    s.need(factor_is_above_0=k > 0)
+    own, multiple = a + d * i, a * k + d * k * i
+    s.claim(multiple == own * k, (own < b) == (own * k < b * k), (own > b) == (own * k > b * k))
+
+
+@law(
     "range-counts-down-from-most",
     "Range(p, p − n, −1) = Range(P, P − m, −1)[P − p : P − p + n] for p ≤ P and P − p + n ≤ m",
     at="src/rewrite/index/front.rs: begin",
@@ -170,6 +181,43 @@ def _(s, x, a, b):
     s.give(a <= b)
     s.need(same_below=Implies(x <= a, f(x) == f(a)), same_above=Implies(x >= b, f(x) == f(b)))
     s.claim(f(imin(imax(x, a), b)) == f(x))
+
+
+@law(
+    "rows-from-either-end",
+    "of rows for 0 up to b, and then for a up to −1, whatever of both there is, k looks up its own for a ≤ k ≤ b",
+    at="src/rewrite/index/clipped.rs: numbers",
+)
+def _(s, a, b, k):
+    s.give(a <= k, k <= b)
+    front, rows = imax(b + 1, 0), imax(b + 1, 0) + imax(-a, 0)
+    place = If(k < 0, k + rows, k)
+    s.claim(0 <= place, place < rows, If(place < front, place, place - rows) == k)
+
+
+@law(
+    "clip-within-wider",
+    "min(max(x, a), b) = min(max(min(max(x, c), d), a), b) for c ≤ a ≤ b ≤ d",
+    at="src/rewrite/index/clipped.rs: by_one",
+)
+def _(s, x, a, b, c, d):
+    s.give(a <= b)
+    s.need(begins_before=c <= a, ends_behind=d >= b)
+    s.claim(imin(imax(imin(imax(x, c), d), a), b) == imin(imax(x, a), b))
+
+
+@law(
+    "quotient-stays-in-type",
+    "n / k and n mod k are between −m − 1 and m, as n is, for 0 < k ≤ m, rounded down or towards 0",
+    at="src/rewrite/index/wider.rs: divides",
+)
+def _(s, n, k, m):
+    s.give(-m - 1 <= n, n <= m, k <= m)
+    s.need(divisor_is_above_0=k > 0)
+    down = n / k
+    truncated = If(n >= 0, n / k, -((-n) / k))
+    s.claim(-m - 1 <= down, down <= m, -m - 1 <= truncated, truncated <= m)
+    s.claim(-m <= n - k * down, n - k * down <= m, -m <= n - k * truncated, n - k * truncated <= m)
 
 
 @law(

@@ -1,10 +1,12 @@
-//! Axes of size 1 that results of functions get, put in before the functions.
+//! Axes of size 1 that results of functions get or lose, put in or left out before the functions.
 //!
-//! Law: `Unsqueeze(f(x, y), A) = f(Unsqueeze(x, A), Unsqueeze(y, A))` for an element-wise `f`, where constants and what is looked up have the
-//! axes for nothing: `Unsqueeze(Gather(x, i; a), a) = Gather(x, [i]; a)`, and of two Unsqueezes one is left.
+//! Law: `L(f(x, y)) = f(L(x), L(y))` for an element-wise `f` and a layout `L` (Unsqueeze, Squeeze, Reshape) that puts axes of size 1 in or drops
+//! some, where constants and what is looked up have the axes for nothing: `Unsqueeze(Gather(x, i; a), a) = Gather(x, [i]; a)`, and of two
+//! layouts one is left, or none.
 //!
-//! Detectors look columns up, compute with them, and put each result back as a column. Everything that reads such a value is looked at
-//! together, because a value with the axes is another one than that without.
+//! Detectors look columns up, compute with them, and put each result back as a column; exporters put axes in before the sines and cosines of
+//! positions, of which each layer drops some. Everything that reads such a value is looked at together, because a value of the other
+//! form is another one.
 
 use std::collections::VecDeque;
 
@@ -12,54 +14,77 @@ use super::build::axes;
 use super::{Place, Rule};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
-use crate::ops::traits::{Operands, traits_of};
+use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "axes-before-functions",
-    law: "Unsqueeze(f(x, y), A) = f(Unsqueeze(x, A), Unsqueeze(y, A))",
-    sentence: "Axes of size 1 are put in where they cost nothing, and not behind functions.",
+    law: "L(f(x, y)) = f(L(x), L(y)) for a layout L that puts in or drops axes of size 1",
+    sentence: "Axes of size 1 are put in and dropped where that costs nothing, and not behind functions.",
     premises: &[
         (
             "by-element",
-            "what is computed is computed element by element, of operands of one rank, single numbers and constants",
+            "what is computed is computed element by element, of values, single numbers and constants that are broadcast",
         ),
-        ("same-axes", "whatever else reads a value on the way puts the same axes in, or computes by element what does"),
+        (
+            "same-axes",
+            "whatever else reads a value on the way puts in and drops the same axes, or computes by element what does",
+        ),
         ("no-sizes", "no values of it are sizes: those are planned together"),
         ("no-output", "nothing on the way is a graph output"),
-        ("pays", "more nodes go than come: lookups of single places and other Unsqueezes make the axes themselves"),
+        ("pays", "more nodes go than come: lookups of single places and other layouts make the axes themselves"),
     ],
     exact: false,
-    operators: &["Unsqueeze", "Reshape"],
+    operators: LAYOUTS,
     apply: before_functions,
 }];
 
-/// The axes of size 1 that a node puts in, as they stand in its result, ascending: of an Unsqueeze, or of a Reshape that does nothing else.
-fn axes_put_in(place: &Place<'_>, node: &Node) -> Option<Vec<usize>> {
-    let mut axes = match node.is("Reshape") {
-        true => ones_between(place.scope(), place.shape(node.input(0)?)?, place.shape(node.output(0)?)?)?,
-        false if node.is("Unsqueeze") => place.read(node).ones()?,
-        false => return None,
+/// How a layout changes axes of size 1: for each axis of what it gives the axis of what it reads, or none for one that it puts in. Axes
+/// that are not there are dropped.
+type Change = Vec<Option<usize>>;
+
+/// What a node changes, if it is a layout that puts axes of size 1 in or drops some, and does nothing else.
+fn change(place: &Place<'_>, node: &Node) -> Option<Change> {
+    if traits_of(place.model, node).moves != Some(Movement::Layout) || !node.canonical_domain().is_empty() {
+        return None;
+    }
+    let (from, to) = (place.shape(node.input(0)?)?, place.shape(node.output(0)?)?);
+    let named = if node.is("Squeeze") || node.is("Unsqueeze") { place.read(node).ones() } else { None };
+    let change: Change = match named {
+        Some(ones) if from.len() < to.len() => {
+            let mut own = 0..from.len();
+            (0..to.len()).map(|axis| if ones.contains(&axis) { None } else { own.next() }).collect()
+        }
+        Some(ones) => (0..from.len()).filter(|axis| !ones.contains(axis)).map(Some).collect(),
+        None => aligned(place.scope(), from, to)?,
     };
-    axes.sort_unstable();
-    Some(axes)
+    let changes = from.len() != to.len() || change.contains(&None);
+    (changes && change.len() == to.len()).then_some(change)
 }
 
-/// The places of the sizes of `to` that are 1 and not in `from`, where all others are those of `from` in their order.
-fn ones_between(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<usize>> {
-    let mut rest = from.iter();
+/// The change from sizes to others in which all but those that are 1 are the same, in their order.
+fn aligned(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Change> {
+    let mut rest = from.iter().enumerate();
     let mut next = rest.next();
-    let mut ones = Vec::new();
-    for (at, size) in to.iter().enumerate() {
-        if next.is_some_and(|own| own == size || scope.eq(own, size).is_yes()) {
-            next = rest.next();
-        } else if size.is_const(1) {
-            ones.push(at);
-        } else {
-            return None;
+    let mut change = Vec::new();
+    for size in to {
+        loop {
+            match next {
+                Some((axis, own)) if own == size || scope.eq(own, size).is_yes() => {
+                    change.push(Some(axis));
+                    next = rest.next();
+                    break;
+                }
+                _ if size.is_const(1) => {
+                    change.push(None);
+                    break;
+                }
+                Some((_, own)) if own.is_const(1) => next = rest.next(),
+                _ => return None,
+            }
         }
     }
-    (next.is_none() && !ones.is_empty()).then_some(ones)
+    next.into_iter().chain(rest).all(|(_, own)| own.is_const(1)).then_some(change)
 }
 
 /// How many values are computed anew at most, and how many readers of one are looked at.
@@ -68,32 +93,33 @@ const MOST: usize = 32;
 /// Larger constants are not stored in another shape as well.
 const MOST_BYTES: usize = 1024;
 
-/// Where a value comes from whose form with the axes is needed.
+/// Where a value comes from whose other form is needed.
 enum Origin {
     /// An element-wise function of others.
     Function,
     /// A lookup of a single place along the axis that is put in.
     Lookup,
-    /// An Unsqueeze, or a Reshape that is one, which puts these in as well.
-    Unsqueeze(Vec<i64>),
+    /// A layout that puts axes of size 1 in or drops some, and what it would do for the other form.
+    Layout(Change),
     /// Anything else.
     Other,
 }
 
-/// A value whose form with the axes is needed.
+/// A value whose other form is needed.
 struct Member {
     value: ValueId,
+    change: Change,
     origin: Origin,
-    /// The nodes that give it the axes.
+    /// The nodes that give it the other form.
     leaves: Vec<NodeId>,
-    /// Whether something reads it that needs it without the axes.
+    /// Whether something reads it that needs it as it is.
     stays: bool,
 }
 
 struct Region<'a, 'p> {
     place: &'a Place<'p>,
-    /// The axes that are put in, as they stand in the result.
-    axes: Vec<usize>,
+    /// How the other form is laid out of values of this rank; those of a lower one are as if they had more axes in front.
+    change: Change,
     rank: usize,
     members: Vec<Member>,
 }
@@ -101,19 +127,22 @@ struct Region<'a, 'p> {
 fn before_functions(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
     let rank = place.shape(value)?.len();
-    let axes = axes_put_in(place, place.node()?)?;
-    let mut region = Region { place, axes, rank, members: Vec::new() };
-    if !place.opset.everything_broadcasts() || !matches!(region.origin(value)?, Origin::Function) {
+    let change = change(place, place.node()?)?;
+    let mut region = Region { place, change, rank, members: Vec::new() };
+    if !place.opset.everything_broadcasts() || !matches!(region.origin(value)?.0, Origin::Function) {
         return None;
     }
     region.grow(value)?;
-    let gone: usize = region.members.iter().map(|member| member.leaves.len()).sum();
-    let is_more = |member: &&Member| match member.origin {
-        Origin::Function => false,
-        Origin::Other => true,
-        Origin::Lookup | Origin::Unsqueeze(_) => member.stays,
-    };
-    let come = region.members.iter().filter(is_more).count();
+    let (mut come, mut gone) = (0usize, 0usize);
+    for member in &region.members {
+        gone = gone.saturating_add(member.leaves.len());
+        match (&member.origin, member.stays) {
+            (Origin::Function, _) => (),
+            (Origin::Layout(_), stays) if region.given(member).is_some() => gone += usize::from(!stays),
+            (Origin::Other, _) | (Origin::Lookup | Origin::Layout(_), true) => come += 1,
+            (Origin::Lookup | Origin::Layout(_), false) => (),
+        }
+    }
     if come >= gone { None } else { region.write() }
 }
 
@@ -122,13 +151,34 @@ impl Region<'_, '_> {
         self.members.iter().find(|member| member.value == value)
     }
 
+    /// How the other form of a value of this rank is laid out, without axes of size 1 that it need not have in front.
+    fn change_of(&self, rank: usize) -> Option<Change> {
+        let lead = self.rank.checked_sub(rank)?;
+        if lead == 0 {
+            return Some(self.change.clone());
+        }
+        let own = self.change.iter().skip_while(|axis| axis.is_none_or(|axis| axis < lead));
+        let change: Change = own.map(|axis| axis.and_then(|axis| axis.checked_sub(lead))).collect();
+        (!change.is_empty()).then_some(change)
+    }
+
     /// Where a value comes from; `None` if it may not have another form.
-    fn origin(&self, value: ValueId) -> Option<Origin> {
+    fn origin(&self, value: ValueId) -> Option<(Origin, Change)> {
         let place = self.place;
         let fact = place.fact(value)?;
-        if fact.rank()? != self.rank || fact.dtype().is_none() || fact.elements().is_some() {
+        let shape = fact.shape()?;
+        let own = self.change_of(shape.len())?;
+        let is_dropped = |axis: usize| !own.contains(&Some(axis));
+        let fits = shape.iter().enumerate().all(|(axis, size)| size.is_const(1) || !is_dropped(axis));
+        if !fits || fact.dtype().is_none() || fact.elements().is_some() {
             return None;
         }
+        let origin = self.origin_for(value, &own)?;
+        Some((origin, own))
+    }
+
+    fn origin_for(&self, value: ValueId, own: &Change) -> Option<Origin> {
+        let place = self.place;
         let producer = place.model.value(value).producer().and_then(|id| place.model.node(id));
         let Some(node) = producer.filter(|node| Some(node.graph()) == place.graph()) else {
             return Some(Origin::Other);
@@ -140,36 +190,44 @@ impl Region<'_, '_> {
             let (data, index) = (node.input(0)?, node.input(1)?);
             let axis = place.read(node).axis(place.shape(data)?.len())?;
             let single = place.constant(index).is_some_and(|index| index.rank() == 0);
-            return Some(if single && self.axes == [axis] { Origin::Lookup } else { Origin::Other });
+            // The axis is put in where it was looked up, and nothing else changes.
+            let rank = place.shape(value)?.len();
+            let keeps_all = own.iter().copied().flatten().eq(0..rank);
+            let puts_in = own.len() == rank.checked_add(1)? && own.get(axis) == Some(&None);
+            return Some(if single && keeps_all && puts_in { Origin::Lookup } else { Origin::Other });
         }
-        if let Some(inner) = axes_put_in(place, node) {
-            return Some(Origin::Unsqueeze(self.together(&inner)?));
+        if let Some(inner) = change(place, node) {
+            let through = |axis: &Option<usize>| axis.and_then(|axis| inner.get(axis).copied().flatten());
+            return Some(Origin::Layout(own.iter().map(through).collect()));
         }
-        let own = traits_of(place.model, node).pointwise;
-        let is_function = own.is_some_and(|own| matches!(own.operands, Operands::Broadcast | Operands::First));
+        let pointwise = traits_of(place.model, node).pointwise;
+        let is_function = pointwise.is_some_and(|own| matches!(own.operands, Operands::Broadcast | Operands::First));
         Some(if is_function { Origin::Function } else { Origin::Other })
     }
 
-    /// The axes that an Unsqueeze puts in which puts in these and then those of the region.
-    fn together(&self, inner: &[usize]) -> Option<Vec<i64>> {
-        let rank = self.rank.checked_add(self.axes.len())?;
-        let old: Vec<usize> = (0..rank).filter(|axis| !self.axes.contains(axis)).collect();
-        let mut all = self.axes.clone();
-        for &axis in inner {
-            all.push(*old.get(axis)?);
-        }
-        all.sort_unstable();
-        Some(axes(all))
+    /// The sizes of the other form of a value.
+    fn form(&self, member: &Member) -> Option<Vec<Dim>> {
+        let shape = self.place.shape(member.value)?;
+        let size = |axis: &Option<usize>| axis.map_or(Some(Dim::constant(1)), |axis| shape.get(axis).cloned());
+        member.change.iter().map(size).collect()
     }
 
-    /// Finds every value that needs the axes, and whatever else reads those that are computed.
+    /// What a layout reads, if that is the other form.
+    fn given(&self, member: &Member) -> Option<ValueId> {
+        let Origin::Layout(_) = member.origin else { return None };
+        let node = self.place.model.node(self.place.model.value(member.value).producer()?)?;
+        let source = node.input(0)?;
+        self.place.same_dims(self.place.shape(source)?, &self.form(member)?).then_some(source)
+    }
+
+    /// Finds every value whose other form is needed, and whatever else reads those that are computed.
     fn grow(&mut self, first: ValueId) -> Option<()> {
         let mut waiting = VecDeque::from([first]);
         while let Some(value) = waiting.pop_front() {
             if self.find(value).is_some() {
                 continue;
             }
-            let origin = self.origin(value)?;
+            let (origin, change) = self.origin(value)?;
             let is_function = matches!(origin, Origin::Function);
             if self.members.len() >= MOST || is_function && self.place.model.is_named(value) {
                 return None;
@@ -178,7 +236,8 @@ impl Region<'_, '_> {
                 let node = self.place.model.value(value).producer().and_then(|id| self.place.model.node(id))?;
                 waiting.extend(node.inputs().iter().flatten().filter(|&&input| !self.is_given(input)));
             }
-            let mut member = Member { value, origin, leaves: Vec::new(), stays: self.place.model.is_named(value) };
+            let mut member =
+                Member { value, change, origin, leaves: Vec::new(), stays: self.place.model.is_named(value) };
             if is_function {
                 self.meet_readers(&mut member, &mut waiting)?;
             }
@@ -186,7 +245,7 @@ impl Region<'_, '_> {
         }
         for at in 0..self.members.len() {
             let Some(member) = self.members.get(at) else { continue };
-            if matches!(member.origin, Origin::Lookup | Origin::Unsqueeze(_)) {
+            if matches!(member.origin, Origin::Lookup | Origin::Layout(_)) {
                 let (leaves, stays) = self.readers_of_root(member.value);
                 if let Some(member) = self.members.get_mut(at) {
                     member.leaves = leaves;
@@ -197,7 +256,7 @@ impl Region<'_, '_> {
         Some(())
     }
 
-    /// The nodes that give what is computed otherwise the axes, and whether something else than members reads it.
+    /// The nodes that give what is computed otherwise its other form, and whether something else than members reads it.
     fn readers_of_root(&self, value: ValueId) -> (Vec<NodeId>, bool) {
         let (mut leaves, mut stays) = (Vec::new(), false);
         if self.place.model.has_more_readers(value, MOST) {
@@ -215,7 +274,7 @@ impl Region<'_, '_> {
         (leaves, stays)
     }
 
-    /// Looks at what reads a function's result: what puts the axes in, and functions that need it with the axes then.
+    /// Looks at what reads a function's result: what gives it the other form, and functions that need that then.
     fn meet_readers(&self, member: &mut Member, waiting: &mut VecDeque<ValueId>) -> Option<()> {
         if self.place.model.has_more_readers(member.value, MOST) {
             return None;
@@ -231,39 +290,39 @@ impl Region<'_, '_> {
         Some(())
     }
 
-    /// Whether a node puts the axes in.
+    /// Whether a node gives the other form.
     fn is_leaf(&self, node: &Node) -> bool {
-        Some(node.graph()) == self.place.graph() && axes_put_in(self.place, node).is_some_and(|axes| axes == self.axes)
+        let rank = || Some(self.place.shape(node.input(0)?)?.len());
+        let own = || {
+            change(self.place, node).filter(|own| rank().and_then(|rank| self.change_of(rank)).as_ref() == Some(own))
+        };
+        Some(node.graph()) == self.place.graph() && own().is_some()
     }
 
     /// The result of a node that computes by element.
     fn function(&self, node: &Node) -> Option<ValueId> {
         let [Some(result)] = *node.outputs() else { return None };
         let is_here = Some(node.graph()) == self.place.graph();
-        (is_here && matches!(self.origin(result)?, Origin::Function)).then_some(result)
+        (is_here && matches!(self.origin(result)?.0, Origin::Function)).then_some(result)
     }
 
-    /// Whether an operand needs no other form than a constant can have: a single number, or a constant.
+    /// Whether an operand needs no other form than a constant can have: a constant, a single number, or what only lacks axes in front.
     fn is_given(&self, value: ValueId) -> bool {
-        let is_number = self.place.shape(value).is_some_and(<[_]>::is_empty);
-        self.rank > 0 && is_number || self.place.constant(value).is_some_and(|tensor| tensor.byte_len() <= MOST_BYTES)
+        if self.place.constant(value).is_some_and(|tensor| tensor.byte_len() <= MOST_BYTES) {
+            return true;
+        }
+        let Some(rank) = self.place.shape(value).map(<[_]>::len).filter(|&rank| rank < self.rank) else { return false };
+        let is_same = |change: Change| change.into_iter().eq((0..rank).map(Some));
+        rank == 0 || self.change_of(rank).is_some_and(is_same)
     }
 
-    /// A constant with the axes, if it needs them; those in front only if all are to be there.
-    fn constant(&self, tensor: &Tensor, is_whole: bool) -> Option<Option<Tensor>> {
+    /// The other form of a constant, if that is another, of so many axes at least; others in front need not be there.
+    fn constant(&self, tensor: &Tensor, least: usize) -> Option<Option<Tensor>> {
         let lead = self.rank.checked_sub(tensor.rank())?;
-        let mut dims = tensor.shape().iter();
-        let mut shape = Vec::new();
-        let mut at = 0;
-        for axis in 0..self.rank.checked_add(self.axes.len())? {
-            if self.axes.contains(&axis) {
-                shape.push(1);
-                continue;
-            }
-            shape.push(if at < lead { 1 } else { *dims.next()? });
-            at += 1;
-        }
-        let spare = if is_whole { 0 } else { shape.len().saturating_sub(tensor.rank()) };
+        let own = |axis: usize| axis.checked_sub(lead).map_or(Some(1), |axis| tensor.shape().get(axis).copied());
+        let size = |axis: &Option<usize>| axis.map_or(Some(1), own);
+        let shape: Vec<usize> = self.change.iter().map(size).collect::<Option<_>>()?;
+        let spare = shape.len().saturating_sub(least);
         let ones = shape.iter().take_while(|&&dim| dim == 1).count().min(spare);
         let shape = shape.get(ones..)?;
         Some(if shape == tensor.shape() { None } else { Some(tensor.reshape(shape).ok()?) })
@@ -284,6 +343,14 @@ impl Region<'_, '_> {
             };
             let next = waiting.iter().position(ready)?;
             let member = waiting.remove(next);
+            let goes = !member.stays && !matches!(member.origin, Origin::Other);
+            edit.remove.extend(place.model.value(member.value).producer().filter(|_| goes));
+            if let Some(source) = self.given(member) {
+                // What gives it the same form again is another rule's.
+                made.push((member.value, source));
+                member.leaves.is_empty().then_some(())?;
+                continue;
+            }
             let node = self.formed(&mut edit, member, &made)?;
             let results = member.leaves.iter().filter_map(|&leaf| place.model.node(leaf)?.output(0));
             let mut results: Vec<ValueId> = results.collect();
@@ -298,43 +365,60 @@ impl Region<'_, '_> {
             }
             edit.insert.push(node.output(new));
             edit.remove.extend(&member.leaves);
-            let goes = !member.stays && !matches!(member.origin, Origin::Other);
-            edit.remove.extend(place.model.value(member.value).producer().filter(|_| goes));
             made.push((member.value, new));
         }
         Some(edit)
     }
 
-    /// What computes a member with the axes.
+    /// A layout of a value that makes this change, to the other form of a member.
+    fn laid_out(&self, edit: &mut Edit, source: ValueId, change: &Change, member: &Member) -> Option<NewNode> {
+        let from = self.place.shape(source)?;
+        let put_in = (0..change.len()).filter(|&axis| change.get(axis) == Some(&None));
+        let dropped = (0..from.len()).filter(|&axis| !change.contains(&Some(axis)));
+        let mut build = self.place.build(edit, member.value);
+        match (put_in.clone().next(), dropped.clone().next()) {
+            (None, None) => None,
+            (Some(_), None) => Some(build.unsqueeze(source, axes(put_in))),
+            (None, Some(_)) => Some(build.squeeze(source, axes(dropped))),
+            _ => build.reshape_to(self.place.scope(), source, from, &self.form(member)?),
+        }
+    }
+
+    /// What computes the other form of a member.
     fn formed(&self, edit: &mut Edit, member: &Member, made: &[(ValueId, ValueId)]) -> Option<NewNode> {
         let place = self.place;
         if matches!(member.origin, Origin::Other) {
-            return Some(place.build(edit, member.value).unsqueeze(member.value, axes(self.axes.clone())));
+            return self.laid_out(edit, member.value, &member.change, member);
         }
         let node = place.model.node(place.model.value(member.value).producer()?)?;
         match &member.origin {
-            Origin::Unsqueeze(all) => Some(place.build(edit, member.value).unsqueeze(node.input(0)?, all.clone())),
+            Origin::Layout(all) => self.laid_out(edit, node.input(0)?, all, member),
             Origin::Lookup => {
                 let index = place.constant(node.input(1)?)?.reshape(&[1]).ok()?;
-                let axis = *self.axes.first()?;
+                let axis = member.change.iter().position(Option::is_none)?;
                 Some(place.build(edit, member.value).gather_at(node.input(0)?, index, axis))
             }
             _ => {
                 let mut copy = NewNode::like(node);
                 let new_form = |input: ValueId| made.iter().find(|(old, _)| *old == input).map(|&(_, new)| new);
-                // The constant that gives a result of numbers and constants all its axes.
-                let is_whole = |input: &ValueId| place.constant(*input).is_some_and(|own| own.rank() == self.rank);
+                // The constant that gives the result all its axes, if nothing else has them.
+                let rank = place.shape(member.value)?.len();
+                let is_whole = |input: &ValueId| place.constant(*input).is_some_and(|own| own.rank() == rank);
                 let inputs: Vec<ValueId> = node.inputs().iter().flatten().copied().collect();
-                let is_given = inputs.iter().all(|&input| new_form(input).is_none());
-                let whole = match is_given {
-                    true => Some(*inputs.iter().find(|input| is_whole(input))?),
-                    false => None,
+                let has_all = |&&input: &&ValueId| {
+                    new_form(input).is_some() && place.shape(input).is_some_and(|own| own.len() == rank)
+                };
+                let whole = match inputs.iter().find(has_all) {
+                    None => Some(*inputs.iter().find(|input| is_whole(input))?),
+                    Some(_) => None,
                 };
                 for input in copy.inputs.iter_mut().flatten() {
                     if let Some(new) = new_form(*input) {
                         *input = new;
                     } else if let Some(tensor) = place.constant(*input)
-                        && let Some(tensor) = self.constant(tensor, whole == Some(*input))?
+                        && let is_whole = whole == Some(*input)
+                        && let least = if is_whole { member.change.len() } else { tensor.rank() }
+                        && let Some(tensor) = self.constant(tensor, least)?
                     {
                         *input = edit.constant(*input, "column", tensor);
                     }

@@ -14,6 +14,7 @@ mod counted;
 mod dequantized;
 mod divisors;
 mod einsum;
+mod flattened;
 mod fuse;
 mod groups;
 mod identity;
@@ -121,6 +122,7 @@ pub const RULES: &[&[Rule]] = &[
     regroup::RULES,
     axes::RULES,
     inserted::RULES,
+    flattened::RULES,
     dequantized::RULES,
     states::RULES,
     counted::RULES,
@@ -155,6 +157,7 @@ pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, slices::places::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
       fuse::rows::RULES],
     &[index::FRONT_RULES, moves::RULES, fuse::stream::RULES],
+    &[index::STEP_RULES],
 ];
 
 /// The rules that are used only if the user names them, or an operator set to write the model in: what they write is the standard's, but

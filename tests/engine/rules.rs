@@ -234,7 +234,7 @@ macro_rules! folders {
 }
 
 folders! {
-    axes, batches, containers, counted, dequantized, einsum, fuse, identity, index, inserted, lanes, lift, merge, moves, neutral, passes, regroup, sizes, slices, split, stacked, states, strided_slice, together,
+    axes, batches, containers, counted, dequantized, einsum, flattened, fuse, identity, index, inserted, lanes, lift, merge, moves, neutral, passes, regroup, sizes, slices, split, stacked, states, strided_slice, together,
 }
 
 #[test]

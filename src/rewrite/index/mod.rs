@@ -7,6 +7,7 @@
 //! before an operator that broadcasts ([`spread`]).
 
 mod assign;
+mod clipped;
 mod columns;
 mod counting;
 mod elements;
@@ -27,6 +28,7 @@ mod rows;
 mod saturated;
 mod shifted;
 mod spread;
+mod tiled;
 mod triangle;
 mod uniform;
 mod wider;
@@ -36,6 +38,7 @@ use crate::ops::traits;
 
 pub(super) use few::flag;
 pub use positions::{Positions, positions};
+pub(super) use shifted::STEP_RULES;
 pub(super) use spread::spread_from;
 pub(super) use uniform::uniform;
 
@@ -256,16 +259,19 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "positions-in-64-bits",
-        law: "Cast(f(Cast(n, int32))) = Cast(f(n)) where no number leaves 32 bits",
-        sentence: "Positions that are cast in the end are computed of sizes as they are.",
+        law: "g(f(Cast(n, int32))) = g(f(n)) for a Cast g, or a lookup by indices, where no number leaves 32 bits",
+        sentence: "Positions that are cast in the end, or look entries up, are computed of sizes as they are.",
         premises: &[
             ("same-numbers", "the elements before the cast to 32 bits are proved to be those behind it"),
-            ("counts", "what is computed of them is proved to count in 32 bits, or only moved and chosen"),
+            (
+                "counts",
+                "what is computed of them is proved to count in 32 bits, or only moved and chosen, or divided by numbers above 0",
+            ),
             ("one-reader", "nothing else reads what is computed in 32 bits"),
             ("cast-goes", "nothing else reads one of the sizes that are cast"),
         ],
         exact: true,
-        operators: &["Cast"],
+        operators: &["Cast", "Gather", "GatherElements", "ScatterElements"],
         apply: wider::cast_late,
     },
     Rule {
@@ -380,6 +386,22 @@ pub(super) const LATE_RULES: &[Rule] = &[
         apply: saturated::lookup,
     },
     Rule {
+        name: "lookups-by-one-clip",
+        law: "Gather(x, min(max(d, a), b)) = Gather(x′, min(max(d, c), e)) with x′ₖ = row min(max(k, a), b) of x, where c ≤ a ≤ b ≤ e",
+        sentence: "Lookups by numbers that are clipped to several intervals are lookups by those clipped to the widest.",
+        premises: &[
+            ("of-one", "the same integers are clipped, each time between two numbers"),
+            ("contained", "one interval lies in the other"),
+            ("only-lookups", "what is clipped more is read by lookups alone, and is no graph output"),
+            ("known-rows", "what is looked up is constant"),
+            ("has-rows", "all numbers that occur name a row: none is refused"),
+            ("small", "the new constants take at most 64 KiB more than the old ones"),
+        ],
+        exact: true,
+        operators: &["Clip"],
+        apply: clipped::by_one,
+    },
+    Rule {
         name: "range-and-sum",
         law: "Range(a, b, d) + c = Range(a + c, a + c + len · d, d)",
         sentence: "A sum that only moves a Range is a Range that starts elsewhere.",
@@ -398,7 +420,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
 ];
 
 /// A Concat of columns is what lookups and assignments are recognised by, and a spread axis what attentions that share heads are.
-pub(super) const LAST_RULES: &[Rule] = &[REPEATS, CHOICE];
+pub(super) const LAST_RULES: &[Rule] = &[REPEATS, CHOICE, tiled::TILED];
 
 const REPEATS: Rule = Rule {
     name: "repeats-to-lookup",

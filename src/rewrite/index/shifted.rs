@@ -1,12 +1,41 @@
-//! A sum that only moves a Range: one Range that starts elsewhere, where the numbers it would start and end at are computed already.
+//! A sum that only moves a Range: one Range that starts elsewhere, where the numbers it would start and end at are computed already. A product
+//! of a Range and a number: one Range of larger steps.
 //!
-//! Law: `Range(a, b, d) + c = Range(a + c, b + c, d)`. The end is written as `a + c + len · d`, which gives the same length.
+//! Laws: `Range(a, b, d) + c = Range(a + c, b + c, d)`, whose end is written as `a + c + len · d`, which gives the same length; and
+//! `Range(a, b, d) · k = Range(a · k, b · k, d · k)` for `k > 0`. The end is a size then, of which one number is multiplied and not all
+//! of the Range, and the size planner multiplies several at once, or finds the product among other sizes.
 
 use super::positions::positions;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
-use crate::rewrite::Place;
+use crate::rewrite::{Place, Rule};
 use crate::tensor::{DType, Tensor};
+
+/// Ranges from a number on in steps of one are what rules for positions look for, so this waits for them.
+pub(in crate::rewrite) const STEP_RULES: &[Rule] = &[Rule {
+    name: "range-and-product",
+    law: "Range(a, b, d) · k = Range(a · k, b · k, d · k) for k > 0",
+    sentence: "A product of a Range and a number is a Range of larger steps.",
+    premises: &[
+        ("read-once", "only the product reads the Range"),
+        ("64-bits", "the numbers have 64 bits"),
+        ("small-factor", "the factor is one number above 0, and at most 2¹⁶"),
+        ("known-steps", "the Range begins at a number and goes on in steps of a number, both at most 2²⁰"),
+        (
+            "ends-at-a-size",
+            "it ends at an expression of sizes alone, which is not below 0 and leaves room for the factor",
+        ),
+    ],
+    exact: true,
+    operators: &["Mul"],
+    apply: multiply,
+}];
+
+/// The most that a Range is multiplied by.
+const MAX_FACTOR: i64 = 1 << 16;
+
+/// The most, on either side of 0, that it begins at or goes on by.
+const MAX_STEP: u64 = 1 << 20;
 
 /// How many nodes are looked at to tell that a number does not depend on a tensor.
 const MAX_ABOVE: usize = 64;
@@ -47,6 +76,49 @@ pub(super) fn shift(place: &Place<'_>) -> Option<Edit> {
     }
     let node = NewNode::new("Range", inputs).named(place.node()?.name.clone()).output(output);
     Some(edit.inserting(node))
+}
+
+/// `Mul(Range(a, b, d), k)` becomes one Range, if nothing else reads that of smaller steps.
+fn multiply(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let output = node.output(0)?;
+    let [Some(left), Some(right)] = *node.inputs() else { return None };
+    let (id, range, factor) = [(left, right), (right, left)].into_iter().find_map(|(multiplied, factor)| {
+        let (id, range) = place.producer(multiplied, "Range")?;
+        place.model.is_read_only_by(multiplied, &[place.id]).then_some((id, range, factor))
+    })?;
+    let number = |value: ValueId| match place.const_ints(value)?[..] {
+        [number] => Some(number),
+        _ => None,
+    };
+    let factor = number(factor).filter(|factor| (1..=MAX_FACTOR).contains(factor))?;
+    if place.dtype(output)? != DType::Int64 || place.shape(output)?.len() != 1 {
+        return None;
+    }
+    let (start, step) = (number(range.input(0)?)?, number(range.input(2)?)?);
+    if start.unsigned_abs() > MAX_STEP || step.unsigned_abs() > MAX_STEP {
+        return None;
+    }
+    let limit = range.input(1)?;
+    let fact = place.fact(limit).filter(|fact| fact.rank() == Some(0) && fact.constant_tensor().is_none())?;
+    let [size] = &fact.ints()?[..] else { return None };
+    let (scope, end) = (place.scope(), place.scope().mul(size, &Dim::constant(factor)));
+    let is_size = scope.is_of_sizes(&end) && scope.ge(size, &Dim::constant(0)).is_yes();
+    if !is_size || !scope.fits_bits(&end, 64, true) {
+        return None;
+    }
+    let mut edit = place.edit()?.removing(place.id).removing(id);
+    let known = place.taken.scalar(place, &end).filter(|&known| is_apart(place, known));
+    let end = known.unwrap_or_else(|| {
+        let factor = edit.constant(output, "factor", Tensor::scalar(factor));
+        let end = edit.new_value(limit, "multiple");
+        edit.insert.push(NewNode::new("Mul", [Some(limit), Some(factor)]).output(end));
+        end
+    });
+    let first = edit.constant(output, "number", Tensor::scalar(start.checked_mul(factor)?));
+    let step = edit.constant(output, "number", Tensor::scalar(step.checked_mul(factor)?));
+    let product = NewNode::new("Range", [Some(first), Some(end), Some(step)]).named(node.name.clone());
+    Some(edit.inserting(product.output(output)))
 }
 
 /// What a Range starts or ends at.

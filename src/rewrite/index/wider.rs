@@ -1,15 +1,16 @@
 //! Positions that are computed in 32 bits of sizes that have 64.
 //!
 //! Law: where no number leaves 32 bits, integers of 64 bits are computed alike, and what they are cast to is the same. So sizes need not be cast
-//! before positions are computed of them, if those are cast in the end anyway.
+//! before positions are computed of them, if those are cast in the end anyway, or are indices, which may be of either type.
 //!
 //! That a cast to 32 bits leaves a size as it is, is read off the elements before and behind it, which must be the same expressions. What
-//! is computed of sizes behind it is followed only where it is proved to count in 32 bits.
+//! is computed of sizes behind it is followed only where it is proved to count in 32 bits, or is a division by numbers above 0, which never
+//! leaves them.
 
 use rustc_hash::FxHashMap;
 
 use super::counting::counting;
-use crate::ir::{Edit, NewNode, NodeId, ValueId};
+use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
 use crate::rewrite::Place;
 use crate::tensor::{DType, Tensor};
@@ -34,12 +35,13 @@ struct Region<'p, 'a> {
 }
 
 pub(super) fn cast_late(place: &Place<'_>) -> Option<Edit> {
-    let (value, output) = (place.input(0)?, place.output(0)?);
-    let to = place.dtype(output)?;
-    if place.dtype(value)? != DType::Int32
-        || !(to.is_float() || to == DType::Int64)
-        || !place.opset.everything_broadcasts()
-    {
+    let node = place.node()?;
+    // Of what is no Cast the operand holds indices.
+    let slot = usize::from(!node.is("Cast"));
+    let value = place.input(slot)?;
+    let to = place.dtype(place.output(0)?)?;
+    let may_be_wide = slot == 1 || to.is_float() || to == DType::Int64;
+    if place.dtype(value)? != DType::Int32 || !may_be_wide || !place.opset.everything_broadcasts() {
         return None;
     }
     let edit = place.edit()?;
@@ -61,7 +63,7 @@ pub(super) fn cast_late(place: &Place<'_>) -> Option<Edit> {
     }
     done.remove.extend(nodes.into_iter().filter(|&id| id != place.id));
     done.remove.extend(gone);
-    place.instead(done, NewNode::like(place.node()?).reading(0, wide))
+    place.instead(done, NewNode::like(node).reading(slot, wide))
 }
 
 impl Region<'_, '_> {
@@ -102,6 +104,7 @@ impl Region<'_, '_> {
                 counts(&view, &shape, &|slot| counting(place, view.input(slot)?))?;
                 0..node.inputs().len()
             }
+            _ if divides(place, node) => 0..2,
             _ if node.is("Where") => 1..3,
             Some(Movement::Join) => 0..node.inputs().len(),
             Some(_) if traits.moves_first() => 0..1,
@@ -119,4 +122,10 @@ impl Region<'_, '_> {
         self.wide.insert(value, wide);
         Some(wide)
     }
+}
+
+/// Whether a node divides by constant numbers above 0.
+fn divides(place: &Place<'_>, node: &Node) -> bool {
+    let divisors = || place.const_ints(node.input(1)?);
+    (node.is("Div") || node.is("Mod")) && divisors().is_some_and(|numbers| numbers.iter().all(|&number| number > 0))
 }
