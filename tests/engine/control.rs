@@ -127,3 +127,22 @@ fn an_initializer_that_shadows_an_outer_value_stays_as_it_is() {
     document.fold(&Options::default()).expect("it folds");
     insta::assert_snapshot!(document.text());
 }
+
+/// Rows of a loop that may not run have the shape that ONNX Runtime infers of one. It infers nothing of the result of a loop inside, also of
+/// one that never runs; of what that begins with it would.
+#[test]
+fn a_loop_that_never_runs_stays_where_it_hides_the_shape_of_rows() {
+    let source = |row: &str| {
+        format!(
+            "<ir_version: 8, opset_import: [\"\" : 14]> g (float[4] z, int64 n) => (y) <int64 zero = {{0}}, bool t = {{1}}> {{
+            y = Loop <body: graph = b (int64 i, bool c) => (bool d, {row}) {{
+                d = Identity (c)  row = Softsign (e)
+                e = Loop <body: graph = h (int64 j, bool f, a) => (bool k, o) {{
+                    k = Identity (f)  o = Softsign (a) }}> (zero, t, z) }}> (n, \"\") }}"
+        )
+    };
+    for (row, loops) in [("row", 2), ("float[4] row", 1)] {
+        let written = crate::support::written(&support::folded(&source(row), &Options::default()));
+        assert_eq!(written.matches("Loop").count(), loops, "{written}");
+    }
+}
