@@ -146,3 +146,24 @@ fn a_loop_that_never_runs_stays_where_it_hides_the_shape_of_rows() {
         assert_eq!(written.matches("Loop").count(), loops, "{written}");
     }
 }
+
+/// Where no iteration tells how long a row is along an axis, runtimes go by what the file declares and by what they infer of the body. Of an axis
+/// that the file leaves open nothing is stated if the body makes it a number.
+#[test]
+fn rows_of_a_loop_that_never_runs_are_as_open_as_declared() {
+    let folded = |row: &str| {
+        let source = format!(
+            "<ir_version: 8, opset_import: [\"\" : 15]> g (float[4,n,4] x, float[4] z) => (w, y)
+            <int64 never = {{0}}, int64[2] parts = {{2,2}}, int64[8] pads = {{0,0,0,0,0,0,0,2}}> {{
+            w, rows = Loop <body: graph = b (int64 i, bool c, float[4] s) => (bool d, float[4] t, float[4,n,{row}] a) {{
+                d = Identity (c)  t = Neg (s)  a, b = Split <axis = -1> (x, parts) }}> (never, \"\", z)
+            y = Pad (rows, pads) }}"
+        );
+        // The program's own evaluator computes nothing of such rows.
+        let mut document = OnnxModel::of(text::parse(&source).expect("it parses"));
+        document.fold(&Options::default()).expect("it folds");
+        crate::support::written(document.model())
+    };
+    assert!(folded("?").contains("Pad ("), "{}", folded("?"));
+    assert!(!folded("2").contains("Pad ("), "{}", folded("2"));
+}
