@@ -23,13 +23,16 @@ use super::expr::Dim;
 use super::integer::ceil_quotient;
 use super::monomial::{Atom, Floor, Monomial, Summand};
 use super::scope::Scope;
-use super::work::{count, is_over};
+use super::work::{count, is_over, work};
 use rustc_hash::FxHashMap;
 
 /// Polynomials one question may look at.
 const FUEL: u32 = 32;
-/// Polynomials all questions of a scope may look at: some forty times what a model with hundreds of size nodes needs.
+/// Polynomials all questions of a scope may look at: some forty times what a model with hundreds of size nodes needs, large ones counted as
+/// several.
 const MOST_LOOKS: u32 = 1 << 19;
+/// How much work counts as one more look: an expression of so many signs that is made.
+const WORK_OF_LOOK: u64 = 64;
 /// Laws applied one after the other.
 const LEVELS: u32 = 6;
 /// Cases assumed one inside the other.
@@ -78,9 +81,17 @@ impl Scope {
             return known;
         }
         // Most questions are about what does not hold.
+        let before = work();
         let proved = !is_refuted(&slack) && prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0);
+        self.spend(before);
         self.remember_proof(&slack, proved);
         proved
+    }
+
+    /// Counts as looks as well what was done since `before`: those at large polynomials cost more than those at small ones.
+    fn spend(&self, before: u64) {
+        let large = u32::try_from(work().saturating_sub(before) / WORK_OF_LOOK).unwrap_or(u32::MAX);
+        self.looks.set(self.looks.get().saturating_add(large));
     }
 
     /// What interval arithmetic says.
@@ -108,7 +119,9 @@ impl Scope {
         if let Some(known) = self.recall_low(a) {
             return known;
         }
+        let before = work();
         let low = quick.max(prover.low(a, i128::MAX, LEVELS));
+        self.spend(before);
         self.remember_low(a, low);
         low
     }

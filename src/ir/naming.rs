@@ -198,7 +198,12 @@ impl Model {
 
     /// Whether the model's metadata tells of an earlier run of this program.
     pub fn is_stamped(&self) -> bool {
-        extra::metadata(&self.extra, STAMP).is_some()
+        self.stamped().is_some()
+    }
+
+    /// What the model's metadata tells of an earlier run of this program.
+    pub fn stamped(&self) -> Option<String> {
+        extra::metadata(&self.extra, STAMP)
     }
 
     /// What an earlier run learned of the sizes, as the model's metadata has it.

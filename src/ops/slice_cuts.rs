@@ -1,5 +1,6 @@
 //! What a Slice takes of each axis of its data.
 
+use super::misread::may_be_misread;
 use super::slice_spec;
 use crate::dim::Dim;
 use crate::ir::{Facts, Model, NodeId};
@@ -31,10 +32,15 @@ impl SliceCuts {
     }
 }
 
-/// What the Slice `id` takes. Where readings of the operator are in dispute its ranges are not resolved.
+/// What the Slice `id` takes. Where readings of the operator are in dispute its ranges are not resolved. `None` too of
+/// what a runtime takes for another shape than it has: the Slice may give it that.
 pub fn slice_cuts(model: &Model, facts: &Facts, id: NodeId) -> Option<SliceCuts> {
     let spec = slice_spec(model, facts, id, SliceRule::Agree).ok()??;
-    let dims = facts.get(model.node(id)?.input(0)?)?.shape()?.to_vec();
+    let data = model.node(id)?.input(0)?;
+    if may_be_misread(model, facts, data) {
+        return None;
+    }
+    let dims = facts.get(data)?.shape()?.to_vec();
     let scope = facts.scope();
     let mut named = 0;
     let mut axes = Vec::with_capacity(dims.len());

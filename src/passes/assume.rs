@@ -127,6 +127,8 @@ pub fn assume(model: &mut Model, scope: &Scope, assumptions: &[Assumption]) -> R
         }
     }
     for text in by_name {
+        // The name is gone if an earlier run put the size in its place: the same assumption holds still.
+        names.extend(text.split_once('=').map(|(name, _)| name.trim().to_string()).filter(|_| was_made(model, &text)));
         dim(model, scope, &names, &text)?;
     }
     write_sizes(model, scope, &names);
@@ -136,6 +138,13 @@ pub fn assume(model: &mut Model, scope: &Scope, assumptions: &[Assumption]) -> R
         }
     }
     possible(scope, assumptions)
+}
+
+/// Whether an earlier run made this assumption about a dim, as the model's metadata tells. Whoever forges that is told less of misspelt
+/// names.
+fn was_made(model: &Model, text: &str) -> bool {
+    let made = format!("{:?}", Assumption::Dim(text.to_string()));
+    model.stamped().is_some_and(|told| told.contains(&made))
 }
 
 /// Whether all of this can be assumed of a model at once.

@@ -82,13 +82,15 @@ pub(super) fn read_for_rows(model: &Model, node: &Node) -> FxHashSet<ValueId> {
 }
 
 /// Whether ONNX Runtime is told as much of the shape of a row whatever computes it: the rank is declared, and of the dims those that are
-/// proved to be numbers. It proves no more than this program does.
+/// proved to be numbers. It proves no more than this program does. Of what is not proved yet an edit may tell more, so then all dims are to
+/// be declared.
 fn is_told(model: &Model, facts: &Facts, row: ValueId) -> bool {
-    let Some(proved) = facts.get(row).and_then(Fact::shape) else { return true };
     let declared = model.value(row).declared.as_ref().and_then(DeclaredType::shape);
-    let is_open = |(proved, declared): (&Dim, &DeclaredDim)| {
-        proved.as_const().is_none() || matches!(declared.claim, DimClaim::Value(_))
+    let is_number = |declared: &DeclaredDim| matches!(declared.claim, DimClaim::Value(_));
+    let Some(proved) = facts.get(row).and_then(Fact::shape) else {
+        return declared.is_some_and(|declared| declared.iter().all(is_number));
     };
+    let is_open = |(proved, declared): (&Dim, &DeclaredDim)| proved.as_const().is_none() || is_number(declared);
     let agrees = |declared: &[DeclaredDim]| declared.len() == proved.len() && proved.iter().zip(declared).all(is_open);
     proved.is_empty() || declared.is_some_and(|declared| agrees(declared))
 }

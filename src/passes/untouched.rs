@@ -28,6 +28,8 @@ pub struct Untouched {
     broken: FxHashSet<NodeId>,
     /// The Loops for the sake of whose rows nodes stay.
     telling: FxHashSet<NodeId>,
+    /// What computes these rows.
+    rows: FxHashSet<NodeId>,
     /// The sources, the nodes that those which cannot work are computed from, and the nodes with known results that compute operands of disputed
     /// ones. A node once found stays here until `let_go`: `hold` forgets what is known of its results, so a later call could not find it
     /// again.
@@ -66,6 +68,7 @@ impl Untouched {
         self.sources.retain(is_there);
         self.broken.retain(is_there);
         self.telling.retain(is_there);
+        self.rows.clear();
         let mut held: Vec<NodeId> = std::mem::take(&mut self.nodes).into_iter().collect();
         held.sort_unstable();
         let held = held.into_iter().filter(|id| !self.sources.contains(id)).filter_map(|id| model.node(id));
@@ -75,6 +78,11 @@ impl Untouched {
     /// Whether a node is not to be touched.
     pub fn contains(&self, node: NodeId) -> bool {
         self.nodes.contains(&node)
+    }
+
+    /// Whether a node computes rows of a Loop that may have none, by which ONNX Runtime tells their shape.
+    pub fn tells_rows(&self, node: NodeId) -> bool {
+        self.rows.contains(&node)
     }
 
     /// Whether a node of a body, or of one inside it, cannot work.
@@ -100,6 +108,7 @@ impl Untouched {
                     if !telling.is_empty() {
                         self.telling.insert(id);
                     }
+                    self.rows.extend(&telling);
                     self.nodes.extend(telling);
                 } else if differing && has_unlike_branches(model, facts, node) && !is_decided(facts, node)
                     || counts_openly(facts, node)

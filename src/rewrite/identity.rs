@@ -6,6 +6,7 @@ use super::build::{Build, rebuilt};
 use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, ValueId};
+use crate::ops::may_be_misread;
 use crate::ops::traits::{IN_ORDER, VARIADIC};
 
 pub(super) const RULES: &[Rule] = &[
@@ -68,6 +69,11 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "A reshape, broadcast or repetition to the shape that is there goes.",
         premises: &[
             ("same-shape", "operand and result are proved to have the same shape, size for size"),
+            (
+                "read-right",
+                "the operand is not reduced, along axes counted from the end, of what may be empty: ONNX Runtime gives \
+                    that another shape",
+            ),
             (
                 "name-is-free",
                 "the result is no graph output, or the node of the operand can compute it under that name",
@@ -181,7 +187,7 @@ fn cast(place: &Place<'_>) -> Option<Edit> {
 fn same_shape(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
     let output = place.output(0)?;
-    if !place.same_shape(value, output) {
+    if !place.same_shape(value, output) || may_be_misread(place.model, place.facts, value) {
         return None;
     }
     place.forward_freely(value)

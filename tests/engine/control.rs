@@ -127,3 +127,43 @@ fn an_initializer_that_shadows_an_outer_value_stays_as_it_is() {
     document.fold(&Options::default()).expect("it folds");
     insta::assert_snapshot!(document.text());
 }
+
+/// Rows of a loop that may not run have the shape that ONNX Runtime infers of one. It infers nothing of the result of a loop inside, also of
+/// one that never runs; of what that begins with it would.
+#[test]
+fn a_loop_that_never_runs_stays_where_it_hides_the_shape_of_rows() {
+    let source = |row: &str| {
+        format!(
+            "<ir_version: 8, opset_import: [\"\" : 14]> g (float[4] z, int64 n) => (y) <int64 zero = {{0}}, bool t = {{1}}> {{
+            y = Loop <body: graph = b (int64 i, bool c) => (bool d, {row}) {{
+                d = Identity (c)  row = Softsign (e)
+                e = Loop <body: graph = h (int64 j, bool f, a) => (bool k, o) {{
+                    k = Identity (f)  o = Softsign (a) }}> (zero, t, z) }}> (n, \"\") }}"
+        )
+    };
+    for (row, loops) in [("row", 2), ("float[4] row", 1)] {
+        let written = crate::support::written(&support::folded(&source(row), &Options::default()));
+        assert_eq!(written.matches("Loop").count(), loops, "{written}");
+    }
+}
+
+/// Where no iteration tells how long a row is along an axis, runtimes go by what the file declares and by what they infer of the body. Of an axis
+/// that the file leaves open nothing is stated if the body makes it a number.
+#[test]
+fn rows_of_a_loop_that_never_runs_are_as_open_as_declared() {
+    let folded = |row: &str| {
+        let source = format!(
+            "<ir_version: 8, opset_import: [\"\" : 15]> g (float[4,n,4] x, float[4] z) => (w, y)
+            <int64 never = {{0}}, int64[2] parts = {{2,2}}, int64[8] pads = {{0,0,0,0,0,0,0,2}}> {{
+            w, rows = Loop <body: graph = b (int64 i, bool c, float[4] s) => (bool d, float[4] t, float[4,n,{row}] a) {{
+                d = Identity (c)  t = Neg (s)  a, b = Split <axis = -1> (x, parts) }}> (never, \"\", z)
+            y = Pad (rows, pads) }}"
+        );
+        // The program's own evaluator computes nothing of such rows.
+        let mut document = OnnxModel::of(text::parse(&source).expect("it parses"));
+        document.fold(&Options::default()).expect("it folds");
+        crate::support::written(document.model())
+    };
+    assert!(folded("?").contains("Pad ("), "{}", folded("?"));
+    assert!(!folded("2").contains("Pad ("), "{}", folded("2"));
+}

@@ -186,3 +186,33 @@ fn assert_stays(source: &str) -> String {
     assert_eq!(first.text(), second.text());
     remembered
 }
+
+/// A name whose size an earlier run put in its place is gone, and the same assumption holds all the same, also where relations name it.
+/// What nobody assumed of a name that is not there is an error as ever, be it only another size.
+#[test]
+fn sizes_are_assumed_again() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]> g (float[n,s,8] x) => (float[n,s,8] y) { y = Relu (x) }"#;
+    let options = Options::new().dim("n=2").dim("s=1..9").assume("n + s <= 8");
+    let mut model = OnnxModel::of(text::parse(source).expect("it parses"));
+    model.fold(&options).expect("it folds");
+    let mut again = OnnxModel::of(model.model().clone());
+    again.fold(&options).expect("the same is assumed again");
+    assert_eq!(again.to_bytes().expect("it is written"), model.to_bytes().expect("it is written"));
+
+    for other in ["n=3", "m=2", "n=1..4"] {
+        let refused = OnnxModel::of(model.model().clone()).fold(&Options::new().dim(other));
+        assert!(refused.is_err_and(|error| error.to_string().contains("has a dim named")), "{other}");
+    }
+}
+
+/// What only a branch read that is not taken goes in the same run, and so does what its reading kept as it was.
+#[test]
+fn a_branch_that_is_gone_reads_nothing() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 19]>
+        g (float[s,1,3] x) => (y, z) <int64[2] parts = {1, 2}, bool no = {0}> {
+            a, b = Split <axis = -1> (x, parts)
+            y = If <then_branch: graph = t () => (p) { c = Neg (b)  d = Abs (c)  p = Concat <axis = -1> (a, d) },
+                    else_branch: graph = e () => (q) { q = Neg (x) }> (no)
+            z = Exp (a) }"#;
+    assert_eq!(left(text::parse(source).expect("it parses")), Vec::<&str>::new());
+}

@@ -194,12 +194,15 @@ impl Model {
         }
     }
 
-    /// Whether the graph still belongs to the model: its owner has not been removed.
-    pub fn is_live(&self, graph: GraphId) -> bool {
-        match self.graphs[graph.index()].parent {
-            None => true,
-            Some(parent) => self.look_at(parent).is_some_and(|node| node.subgraphs().any(|held| held == graph)),
+    /// Whether the graph still belongs to the model: neither its owner has been removed, nor that of a graph around it.
+    pub fn is_live(&self, mut graph: GraphId) -> bool {
+        while let Some(parent) = self.graphs[graph.index()].parent {
+            match self.look_at(parent) {
+                Some(node) if node.subgraphs().any(|held| held == graph) => graph = node.graph,
+                _ => return false,
+            }
         }
+        true
     }
 
     /// The outer values that `graph` and the graphs inside it read, in order of first use.

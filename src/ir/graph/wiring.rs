@@ -101,7 +101,10 @@ impl Model {
         self.wiring.edges_directed(at, Direction::Outgoing).filter_map(move |edge| {
             let (vertex, slot) = (self.wiring[edge.target()], *edge.weight() as usize);
             let live = match vertex {
-                Vertex::Node(node) => self.look_at(node).is_some_and(|node| node.input(slot) == Some(value)),
+                // A branch that is not taken any more reads nothing.
+                Vertex::Node(node) => {
+                    self.look_at(node).is_some_and(|node| node.input(slot) == Some(value) && self.is_live(node.graph))
+                }
                 Vertex::Outputs(graph) => {
                     self.is_live(graph) && self.graphs[graph.index()].outputs.get(slot) == Some(&value)
                 }

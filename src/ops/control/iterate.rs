@@ -265,7 +265,8 @@ impl Found {
     /// # Errors
     /// There is no such axis.
     ///
-    /// `may_be_none` says that there may be no iteration at all: runtimes then take every size for 0 that is no number.
+    /// `may_be_none` says that there may be no iteration at all: runtimes then take every size for 0 that is no number. A size that the file
+    /// does not declare, and that is a number by what the body computes, they take for 0 or for the number, whichever they infer.
     pub(super) fn stacked(
         &mut self,
         model: &Model,
@@ -277,6 +278,7 @@ impl Found {
         let Some(mut tensor) = self.outputs.get(index).and_then(Fact::as_tensor).cloned() else {
             return Ok(Fact::unknown());
         };
+        let mut inferred: Vec<bool> = Vec::new();
         if length.is_const(0) {
             let said = self.declared_shape(model, index);
             if let Some((said, given)) = said.as_deref().zip(tensor.shape.as_deref())
@@ -286,6 +288,10 @@ impl Found {
                     "the body declares rows of another shape than it gives, and there are none",
                 ));
             }
+            if let Some((said, given)) = said.as_deref().zip(tensor.shape.as_deref()) {
+                let is_open = |(said, given): (&Dim, &Dim)| said.as_const().is_none() && given.as_const().is_some();
+                inferred = said.iter().zip(given).map(is_open).collect();
+            }
             tensor.shape = said;
         }
         let Some(element) = tensor.shape else { return Ok(Fact::tensor(tensor.dtype, None)) };
@@ -293,7 +299,8 @@ impl Found {
         let mut shape: Vec<Dim> = element.iter().map(|dim| self.outside(dim, None)).collect();
         if may_be_none {
             let any = self.scope.min(length, &Dim::constant(1));
-            for dim in shape.iter_mut().filter(|dim| dim.as_const().is_none()) {
+            let is_inferred = |at: usize| inferred.get(at).copied().unwrap_or(false);
+            for (_, dim) in (0..).zip(&mut shape).filter(|(at, dim)| dim.as_const().is_none() && !is_inferred(*at)) {
                 *dim = self.scope.mul(dim, &any);
             }
         }

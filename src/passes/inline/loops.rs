@@ -31,7 +31,8 @@ pub fn inline(
 ) -> Result<(), Broken> {
     for id in nodes_of(model, &["Loop", "Scan"], exact) {
         match trips.get(&id) {
-            Some(0) => never(model, facts, id, edits)?,
+            // What stands in the place of a loop may tell more of a shape.
+            Some(0) if !untouched.tells_rows(id) => never(model, facts, id, edits)?,
             // Runtimes look less closely into bodies for what cannot work.
             Some(1)
                 if !untouched.contains(id)

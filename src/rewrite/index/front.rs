@@ -77,7 +77,7 @@ pub(super) fn of_table(place: &Place<'_>) -> Option<Edit> {
     for front in &fronts {
         sources.push(edit.constant(front.root, "table", tables.get(&front.root)?.clone()));
     }
-    cut(place, edit, &fronts, &sources)
+    cut(place, &cone.nodes, edit, &fronts, &sources)
 }
 
 /// What is computed of positions becomes the front of what is computed alike of more of them.
@@ -101,7 +101,7 @@ pub(super) fn of_longer(place: &Place<'_>) -> Option<Edit> {
         let Some(found) = found else { continue };
         let (fronts, sources): (Vec<Front>, Vec<ValueId>) = found.into_iter().unzip();
         if pays(place, &cone, &fronts) && sources.iter().all(|&source| is_apart(place, source, &cone.nodes)) {
-            return cut(place, place.edit()?, &fronts, &sources);
+            return cut(place, &cone.nodes, place.edit()?, &fronts, &sources);
         }
     }
     None
@@ -282,7 +282,7 @@ fn pays(place: &Place<'_>, cone: &Cone, fronts: &[Front]) -> bool {
     let lists = slices.iter().flat_map(|cuts| [starts(cuts), ends(cuts)]);
     let lists: FxHashSet<Vec<Dim>> = lists.filter(|list| list.iter().any(|at| at.as_const().is_none())).collect();
     let sizes: FxHashSet<&Dim> = lists.iter().flatten().filter(|at| at.as_const().is_none()).collect();
-    let sums = sizes.into_iter().filter(|&at| place.taken.scalar(place, at).is_none()).count();
+    let sums = sizes.into_iter().filter(|&at| size(place, &cone.nodes, at).is_none()).count();
     slices.len().saturating_add(lists.len()).saturating_add(sums) < gone.len().saturating_add(spared)
 }
 
@@ -319,13 +319,19 @@ fn ends(cuts: &[Cut]) -> Vec<Dim> {
     cuts.iter().map(|(.., end)| end.clone()).collect()
 }
 
-/// Vectors of sizes that an edit makes, each once.
-#[derive(Default)]
-struct Vectors {
-    known: FxHashMap<Vec<Dim>, ValueId>,
+/// A scalar that holds a number, if it is not computed by these nodes: what is measured of a tensor is no bound for what takes its place.
+fn size(place: &Place<'_>, nodes: &[NodeId], number: &Dim) -> Option<ValueId> {
+    place.taken.scalar(place, number).filter(|&scalar| is_apart(place, scalar, nodes))
 }
 
-impl Vectors {
+/// Vectors of sizes that an edit makes, each once.
+struct Vectors<'a> {
+    known: FxHashMap<Vec<Dim>, ValueId>,
+    /// The nodes that may go: no size is read of what they compute.
+    nodes: &'a [NodeId],
+}
+
+impl Vectors<'_> {
     /// A vector that holds these numbers, of scalars that hold them.
     fn of(&mut self, place: &Place<'_>, edit: &mut Edit, like: ValueId, numbers: Vec<Dim>) -> Option<ValueId> {
         if let Some(&known) = self.known.get(&numbers) {
@@ -334,7 +340,7 @@ impl Vectors {
         let made = if let Some(numbers) = numbers.iter().map(Dim::as_const).collect::<Option<Vec<i64>>>() {
             edit.constant(like, "bounds", Tensor::vector(numbers))
         } else if let [number] = numbers.as_slice() {
-            match place.taken.scalar(place, number) {
+            match size(place, self.nodes, number) {
                 Some(scalar) => {
                     let vector = edit.new_value(like, "size");
                     let node = place.build(edit, vector).unsqueeze(scalar, vec![0]);
@@ -359,7 +365,7 @@ impl Vectors {
         let offset = Dim::constant(number.offset());
         let rest = place.scope().sub(number, &offset);
         let opposite = place.scope().sub(&offset, number);
-        let is_there = |number: &Dim| place.taken.scalar(place, number).is_some();
+        let is_there = |number: &Dim| size(place, self.nodes, number).is_some();
         let (operator, term) = match is_there(&rest) {
             true => ("Add", rest),
             false if is_there(&opposite) => ("Sub", opposite),
@@ -374,8 +380,8 @@ impl Vectors {
 }
 
 /// Cuts each front out of its source, in place of what computes it.
-fn cut(place: &Place<'_>, mut edit: Edit, fronts: &[Front], sources: &[ValueId]) -> Option<Edit> {
-    let mut vectors = Vectors::default();
+fn cut(place: &Place<'_>, nodes: &[NodeId], mut edit: Edit, fronts: &[Front], sources: &[ValueId]) -> Option<Edit> {
+    let mut vectors = Vectors { known: FxHashMap::default(), nodes };
     for ((front, &source), slices) in fronts.iter().zip(sources).zip(slices(fronts)) {
         let mut source = source;
         for (at, cuts) in slices.iter().enumerate() {

@@ -478,6 +478,7 @@ pub(super) const FRONT_RULES: &[Rule] = &[
             ("by-place", "each element is computed of the positions at its place, and of numbers"),
             ("small", "the constants take at most 256 KiB more than those that go"),
             ("pays", "no more nodes are made than go"),
+            ("no-circle", "where it ends is told by a value that is not computed of it"),
             ("no-output", "none of it is a graph output"),
         ],
         exact: false,

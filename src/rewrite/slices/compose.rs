@@ -11,7 +11,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         name: "slice-nothing",
         law: "x[0 : dim] = x",
         sentence: "A slice that takes all of every axis goes.",
-        premises: &[("whole", "every axis is proved to be taken whole")],
+        premises: &[
+            ("whole", "every axis is proved to be taken whole"),
+            (
+                "read-right",
+                "the operand is not reduced, along axes counted from the end, of what may be empty: ONNX Runtime gives \
+                    that another shape",
+            ),
+        ],
         exact: true,
         operators: &["Slice"],
         apply: slice_nothing,

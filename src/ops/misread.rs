@@ -1,0 +1,57 @@
+//! Values to which ONNX Runtime gives another shape than the standard does, without failing.
+//!
+//! Its reductions, ArgMax and ArgMin among them, count an axis from the end only where there is something to reduce: of an operand
+//! without elements they look for the axis by the number that is written, find none, and keep the operand's shape. A Slice or Reshape
+//! behind such a node may take what the standard says is there, and so repairs the shape; one that does nothing by the standard is
+//! then not for nothing.
+
+use super::traits::{Movement, traits_of};
+use crate::dim::Dim;
+use crate::ir::{Attribute, Facts, Model, Node, ValueId};
+
+/// How many nodes are followed up to a reduction.
+const FOLLOWED: usize = 16;
+
+/// Whether a value may have another shape in ONNX Runtime than is proved of it: it is reduced along an axis that is counted from the end,
+/// of what may be empty, or is computed element by element of that and of constants, or a part of it.
+pub fn may_be_misread(model: &Model, facts: &Facts, mut value: ValueId) -> bool {
+    for _ in 0..FOLLOWED {
+        let Some(node) = model.value(value).producer().and_then(|id| model.node(id)) else { return false };
+        let traits = traits_of(model, node);
+        if traits.reduces.is_some() {
+            return counts_from_end(facts, node) && may_be_empty(facts, node);
+        }
+        if matches!(traits.moves, Some(Movement::Through | Movement::Selection)) {
+            let Some(data) = node.input(0) else { return false };
+            value = data;
+            continue;
+        }
+        let mut computed = node.inputs().iter().flatten().filter(|&&operand| !model.value(operand).is_constant());
+        match (traits.pointwise, computed.next(), computed.next()) {
+            (Some(_), Some(&only), None) => value = only,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Whether a reduction may name an axis by a negative number.
+fn counts_from_end(facts: &Facts, node: &Node) -> bool {
+    let named = ["axes", "axis"].into_iter().find_map(|name| node.attribute(name));
+    match (named, node.input(1)) {
+        (Some(Attribute::Ints(axes)), _) => axes.iter().any(|&axis| axis < 0),
+        (Some(Attribute::Int(axis)), _) => *axis < 0,
+        (Some(_), _) => true,
+        (None, Some(axes)) => {
+            facts.get(axes).and_then(|fact| fact.const_ints()).is_none_or(|axes| axes.iter().any(|&axis| axis < 0))
+        }
+        (None, None) => false,
+    }
+}
+
+/// Whether the first operand may have no elements, for all that is proved.
+fn may_be_empty(facts: &Facts, node: &Node) -> bool {
+    let shape = node.input(0).and_then(|data| facts.get(data)?.shape());
+    let is_there = |dim: &Dim| facts.scope().ge(dim, &Dim::constant(1)).is_yes();
+    shape.is_none_or(|shape| !shape.iter().all(is_there))
+}
