@@ -5,27 +5,14 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 
 use super::conventions::{expand_ones, reshape_codes, slice_bounds, slice_numbers};
+use super::demand::Demand;
 use super::rests::shared_rests;
 use super::row::Row;
-use super::survey::Survey;
+use super::survey::{MAX_LEN, Survey};
 use super::terms::Terms;
 use crate::dim::Dim;
 use crate::ir::{Broken, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
-
-/// An operand of a node that computes no size, which a size node computes.
-pub(super) struct Demand {
-    pub reader: NodeId,
-    pub slot: usize,
-    /// What is read now.
-    pub value: ValueId,
-    /// The position of the reader, or of the node whose subgraph has the reader.
-    pub position: usize,
-    /// Whether that node is needed even if no size node is left.
-    pub is_kept: bool,
-    /// The rows that serve, of equally cheap ones the first before the others; if there are none, only what holds the same as `value` does.
-    pub rows: Vec<Row>,
-}
 
 /// All demands of a graph.
 #[derive(Default)]
@@ -106,7 +93,8 @@ impl Demands {
             let Some(operator) = formulas.first().map(|formula| formula.operator) else { continue };
             let key = (row.dtype, operator);
             match groups.iter_mut().find(|(other, ..)| *other == key) {
-                Some((_, terms, _)) if terms.contains(&term) => {}
+                // What is longer than shapes are takes time and memory that grow with its square, and more.
+                Some((_, terms, _)) if terms.len() >= MAX_LEN || terms.contains(&term) => {}
                 Some((_, terms, position)) => {
                     terms.push(term);
                     *position = demand.position.min(*position);

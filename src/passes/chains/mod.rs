@@ -8,7 +8,7 @@
 //! * **Term** (`terms`): one element of a small tensor, known by what it is: an expression in the symbols, or an operation on terms. A
 //!   **formula** computes a term by one operation from other terms (`observe` collects those of the graph's own nodes).
 //! * **Row** (`row`): what a scalar or a vector holds: a type, and a term per element.
-//! * **Demand** (`demands`): an operand of another node that a size node computes, and the rows that would serve there. These are what
+//! * **Demand** (`demand`, `demands`): an operand of another node that a size node computes, and the rows that would serve there. These are what
 //!   it holds now, and what the operator's conventions allow instead (`conventions`: a Reshape's 0 and −1, for example; `rests`: a −1
 //!   that another target says as well).
 //! * **Step** (`step`): a node or a constant of the plan, with a claim of what row its result holds. A **plan** is a list of steps, and
@@ -68,6 +68,7 @@
 mod candidate;
 mod carry;
 mod conventions;
+mod demand;
 mod demands;
 mod draft;
 mod listing;

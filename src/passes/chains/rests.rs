@@ -5,7 +5,7 @@
 //! fails there.
 
 use super::conventions::says_codes;
-use super::demands::Demand;
+use super::demand::Demand;
 use super::row::Row;
 use super::survey::Survey;
 use crate::dim::{Dim, Scope};

@@ -15,7 +15,7 @@ use crate::ops::{self, Opset};
 use crate::passes::quantization::is_quantization;
 
 /// Longer vectors are no shapes.
-const MAX_LEN: usize = 64;
+pub(super) const MAX_LEN: usize = 64;
 
 /// How many tensors are remembered for one size.
 const MAX_SOURCES: usize = 16;

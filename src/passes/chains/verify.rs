@@ -7,7 +7,8 @@
 
 use std::fmt;
 
-use super::demands::{Demand, Demands};
+use super::demand::Demand;
+use super::demands::Demands;
 use super::observe::integer_result;
 use super::row::Row;
 use super::step::{Claim, Operand, Plan, PlannedStep, Step};
