@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use super::demands::{Demand, Demands};
+use super::demand::Demand;
+use super::demands::Demands;
 use super::row::Row;
 use super::search::{Search, SearchLimits};
 use super::step::{Claim, Operand, Plan, Step};
