@@ -3,9 +3,8 @@
 //! A program for x86-64 may use vectors of 16 bytes only, unless it asks the processor first. What is computed is the same either way, bit
 //! for bit: each operation on floats is rounded by itself, and the compiler neither reorders them nor multiplies and adds at once.
 
-use fearless_simd::Level;
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-use fearless_simd::Simd as _;
+use fearless_simd::{Level, Simd as _};
 use half::{bf16, f16};
 
 use crate::tensor::{Number, Tensor};
