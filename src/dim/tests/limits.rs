@@ -191,3 +191,18 @@ fn questions_without_end_are_answered_by_intervals() {
     assert_eq!(question(&tired), Answer::Unknown);
     assert!(tired.ge(&scope.add(&a, &b), &Dim::constant(0)).is_yes());
 }
+
+/// Whether one size is at least another asks two questions, each of which looks at 32 polynomials at most: large ones count as more.
+#[test]
+fn a_look_at_a_large_polynomial_counts_as_several() {
+    let looks = |text: &str| {
+        let scope = Scope::new();
+        let dim = scope.parse(text).expect("it parses");
+        assert!(!scope.ge(&dim, &Dim::constant(1)).is_yes());
+        scope.looks.get()
+    };
+    let small = looks("min(a, b) - min(c, d)");
+    assert!(small <= 64, "{small}");
+    let large = looks("min(a, b) - c*min(d, e) + min(f, g) - h*min(i, j)");
+    assert!(large > 64, "{large}");
+}

@@ -281,14 +281,12 @@ impl Found {
         let mut inferred: Vec<bool> = Vec::new();
         if length.is_const(0) {
             let said = self.declared_shape(model, index);
-            if let Some((said, given)) = said.as_deref().zip(tensor.shape.as_deref())
-                && (said.len() != given.len() || said.iter().zip(given).any(|(a, b)| self.scope.eq(a, b).is_no()))
-            {
-                return Err(Refusal::invalid(
-                    "the body declares rows of another shape than it gives, and there are none",
-                ));
-            }
             if let Some((said, given)) = said.as_deref().zip(tensor.shape.as_deref()) {
+                if said.len() != given.len() || said.iter().zip(given).any(|(a, b)| self.scope.eq(a, b).is_no()) {
+                    return Err(Refusal::invalid(
+                        "the body declares rows of another shape than it gives, and there are none",
+                    ));
+                }
                 let is_open = |(said, given): (&Dim, &Dim)| said.as_const().is_none() && given.as_const().is_some();
                 inferred = said.iter().zip(given).map(is_open).collect();
             }

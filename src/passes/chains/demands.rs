@@ -62,8 +62,10 @@ impl Demands {
         }
         demands.list.sort_by_key(|demand| (demand.position, demand.slot, demand.value));
         for (at, row) in shared_rests(survey, model, facts, &demands.list) {
-            // Of rows that cost the same the first is taken: what serves twice.
-            demands.list.get_mut(at).into_iter().for_each(|demand| demand.rows.insert(0, row.clone()));
+            if let Some(demand) = demands.list.get_mut(at) {
+                // Of rows that cost the same the first is taken: what serves twice.
+                demand.rows.insert(0, row);
+            }
         }
         demands.find_whole(survey);
         demands.join(survey, facts);

@@ -4,6 +4,9 @@
 //! proved not to be 0, and where a Reshape that the graph needs says −1 itself beside the same sizes: a run in which their product is 0
 //! fails there.
 
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
 use super::conventions::says_codes;
 use super::demand::Demand;
 use super::row::Row;
@@ -12,25 +15,41 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Facts, Model, ValueId};
 use crate::ops::size_operand::reshape_leaves_rest;
 
+/// How many demands are remembered that one row serves.
+const MOST_SAYING: usize = 16;
+
 /// The rows that demands may have beside their own, each with the number of its demand.
 pub(super) fn shared_rests(survey: &mut Survey, model: &Model, facts: &Facts, list: &[Demand]) -> Vec<(usize, Row)> {
+    // The demands that each row with a −1 serves.
+    let mut saying: FxHashMap<&Row, SmallVec<[&Demand; 2]>> = FxHashMap::default();
+    let rest = survey.terms.int(-1);
+    for demand in list {
+        for row in demand.rows.iter().filter(|row| row.terms.contains(&rest)) {
+            let known = saying.entry(row).or_default();
+            if known.len() < MOST_SAYING {
+                known.push(demand);
+            }
+        }
+    }
+    if saying.is_empty() {
+        return Vec::new();
+    }
     let mut found = Vec::new();
     for (at, demand) in list.iter().enumerate() {
         let Some(own) = Target::of(model, facts, demand) else { continue };
         for (axis, row) in with_rests(survey, demand) {
+            let Some(others) = saying.get(&row).filter(|_| !demand.rows.contains(&row)) else { continue };
             let is_proved = || {
                 let others = own.to.iter().enumerate().filter(|(other, _)| *other != axis).map(|(_, dim)| dim);
                 own.to.len() == row.len() && reshape_leaves_rest(facts.scope(), others)
             };
-            let serves = |(other, says): (usize, &Demand)| {
-                let fails_with = || {
-                    let is_said = says.is_kept && says.rows.first() == Some(&row);
-                    let target = Target::of(model, facts, says).filter(|_| is_said);
-                    target.is_some_and(|target| target.copies_as(&own, survey, &row, facts.scope()))
-                };
-                other != at && says.rows.contains(&row) && (fails_with() || is_proved())
+            // The first row of a demand is what its reader reads now.
+            let fails_with = |says: &&Demand| {
+                let is_said = says.is_kept && says.rows.first() == Some(&row);
+                let target = Target::of(model, facts, says).filter(|_| is_said);
+                target.is_some_and(|target| target.copies_as(&own, survey, &row, facts.scope()))
             };
-            if !demand.rows.contains(&row) && list.iter().enumerate().any(serves) {
+            if others.iter().any(fails_with) || is_proved() {
                 found.push((at, row));
             }
         }
