@@ -24,7 +24,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::broadcast::{broadcast_dims, broadcast_shapes, broadcast_static};
 use crate::ops::lane::{Ring, in_ring, read, same_dtype};
-use crate::ops::linear::product::{Matrix, multiply_add, stays_finite};
+use crate::ops::linear::product::{Matrix, multiply_add, products_stay_finite};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Shape, Strides, Tensor, product, strides_of};
 
@@ -191,7 +191,7 @@ fn contract_all<T: Ring>(cx: &EvalCx<'_>, equation: &Equation, dtype: DType, ope
     // Kernels sum and multiply in orders of their own.
     if operands.len() > 1 {
         let summed = (0..FIRST_OF_ELLIPSIS).filter(|label| !output.contains(label));
-        stays_finite(summed.fold(1, |terms, label| terms.saturating_mul(sizes.get(label))), operands)?;
+        products_stay_finite(summed.fold(1, |terms, label| terms.saturating_mul(sizes.get(label))), operands)?;
     }
     let mut labelled = equation.operands.iter().zip(operands).map(|(term, operand)| -> Result<_, Decline> {
         Axes::of(term, operand.shape(), sizes.ellipsis.len()).dense(cx, dtype, &read::<T>(operand)?)
@@ -460,5 +460,15 @@ mod tests {
         assert_eq!(eval("...,...->...", &[(&[2, 1], &[1, 10]), (&[1, 3], &[1, 2, 3])]), [1, 2, 3, 10, 20, 30]);
         assert_eq!(eval("...j,j", &[square, (&[2], &[1, 1])]), [3, 7]);
         assert_eq!(eval("ij,j->i", &[(&[2, 0], &[]), (&[0], &[])]), [0, 0]);
+    }
+
+    #[test]
+    fn the_least_number_times_1_is_no_overflow() {
+        let by_ones = |equation: &'static str, columns: usize| {
+            let node = Single::new("Einsum", 12).with_str("equation", equation);
+            node.values(&[1, columns], &vec![f32::MIN; columns]).values(&[1, columns], &vec![1.0f32; columns]).eval()
+        };
+        assert!(by_ones("xd,yd->xy", 1).is_ok());
+        assert!(matches!(by_ones("xd,yd->xy", 2), Err(Decline::Unsupported(_))));
     }
 }

@@ -105,6 +105,20 @@ pub(in crate::ops) fn settled(terms: usize, operands: [&Tensor; 2], result: Tens
 /// # Errors
 /// An element is not finite, or a sum may overflow.
 pub(in crate::ops) fn stays_finite(terms: usize, operands: &[&Tensor]) -> Result<(), Decline> {
+    is_bounded(terms, operands, 4.0)
+}
+
+/// As `stays_finite`, where nothing else is added to the products: one product of two operands by itself only overflows if it is too large,
+/// which a mask of the least numbers times 1 is not.
+///
+/// # Errors
+/// An element is not finite, or a sum may overflow.
+pub(super) fn products_stay_finite(terms: usize, operands: &[&Tensor]) -> Result<(), Decline> {
+    is_bounded(terms, operands, if terms <= 1 && operands.len() <= 2 { 1.0 } else { 4.0 })
+}
+
+/// Fails unless so many products of these operands are no larger together than the largest number, divided by `room`.
+fn is_bounded(terms: usize, operands: &[&Tensor], room: f64) -> Result<(), Decline> {
     let mut bound = terms.max(1) as f64;
     // Powers are products of one operand, which is looked at once.
     let mut known: Option<(&Tensor, f64)> = None;
@@ -125,7 +139,7 @@ pub(in crate::ops) fn stays_finite(terms: usize, operands: &[&Tensor]) -> Result
         (known, bound) = (Some((tensor, largest)), bound * largest);
     }
     let is_double = operands.iter().all(|tensor| tensor.dtype() == DType::Double);
-    let most = if is_double { f64::MAX } else { f64::from(f32::MAX) } / 4.0;
+    let most = if is_double { f64::MAX } else { f64::from(f32::MAX) } / room;
     if bound <= most { Ok(()) } else { Err(Decline::unsupported("kernels overflow on the way to the result")) }
 }
 
