@@ -80,6 +80,10 @@ pub(super) const RULES: &[Rule] = &[
             ("there", "something else casts x to that type"),
             ("not-empty", "x holds something: the least of nothing is another number in each type"),
             ("one-reader", "nothing else reads the integer"),
+            (
+                "not-inverted",
+                "no Reciprocal reads the float: OpenVINO computes numbers times the reciprocal of their least wrongly",
+            ),
         ],
         exact: true,
         operators: &["Cast"],
@@ -254,7 +258,10 @@ fn least_of_cast(place: &Place<'_>) -> Option<Edit> {
     let x = reduce.input(0)?;
     let to = place.dtype(output).filter(|to| matches!(to, DType::Float | DType::Double))?;
     let holds_something = place.shape(x)?.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
-    if !place.dtype(x)?.is_integer() || !place.has_one_reader(least) || !holds_something {
+    let is_inverted = || {
+        place.model.users(output).iter().any(|&(id, _)| place.model.node(id).is_some_and(|node| node.is("Reciprocal")))
+    };
+    if !place.dtype(x)?.is_integer() || !place.has_one_reader(least) || !holds_something || is_inverted() {
         return None;
     }
     let cast = place.model.users(x).into_iter().find_map(|(id, _)| {
