@@ -28,6 +28,20 @@ fn graphs_attributes_and_types() {
 }
 
 #[test]
+fn operators_whose_names_are_no_words() {
+    round_trip(
+        r#"<ir_version: 10, opset_import: ["" : 17, "com.my-domain" : 1, "a..b" : 1]>
+        g (float[N] x) => (float[N] z)
+        {
+            a = "1 p-" (x)
+            b = com."my-domain"."aten::add":"over load" (a)
+            c = a."".b."with.dots" (b)
+            z = com.microsoft.Gelu (c)
+        }"#,
+    );
+}
+
+#[test]
 fn functions() {
     round_trip(
         r#"<ir_version: 8, opset_import: ["" : 17, "f" : 1]>

@@ -89,6 +89,12 @@ fn name(text: &str) -> String {
     if word { text.to_string() } else { quote(text.as_bytes()) }
 }
 
+/// What stands before an operator that is not in the default domain. The parts of a domain are names.
+fn prefix(domain: &str) -> String {
+    let parts = if domain.is_empty() { None } else { Some(domain.split('.')) };
+    parts.into_iter().flatten().map(|part| format!("{}.", name(part))).collect()
+}
+
 fn dims(shape: &[DeclaredDim]) -> String {
     let dim = |dim: &DeclaredDim| match &dim.claim {
         DimClaim::Unknown => "?".to_string(),
@@ -269,10 +275,9 @@ impl Printer<'_> {
         if !node.name.is_empty() {
             let _ = write!(self.text, "[{}] ", name(&node.name));
         }
-        let domain = if node.domain.is_empty() { String::new() } else { format!("{}.", node.domain) };
-        let overload = if node.overload.is_empty() { String::new() } else { format!(":{}", node.overload) };
+        let overload = if node.overload.is_empty() { String::new() } else { format!(":{}", name(&node.overload)) };
         let (outputs, inputs) = (self.names(node.outputs()), self.names(node.inputs()));
-        let _ = write!(self.text, "{outputs} = {domain}{}{overload}", node.op_type);
+        let _ = write!(self.text, "{outputs} = {}{}{overload}", prefix(&node.domain), name(&node.op_type));
         let is_told = |held: &&NamedAttribute| self.form == Form::Listed || has_text(&held.value);
         let (graphs, mut plain): (Vec<_>, Vec<_>) =
             node.attributes.iter().filter(is_told).partition(|held| !held.value.graphs().is_empty());
