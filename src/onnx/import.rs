@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use prost::Message;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use thiserror::Error;
 
@@ -111,7 +111,8 @@ pub fn import_parts(parts: ModelParts, unknown: &UnknownFields, files: &mut Data
     model.keeps_functions = !proto.training_info.is_empty();
     let imports = std::mem::take(&mut proto.opset_import);
     let mut pinned = training_names(&proto);
-    let mut import = Import { model, unknown, files, path: Vec::new(), scopes: Vec::new() };
+    let mut import =
+        Import { model, unknown, files, path: Vec::new(), scopes: Vec::new(), homeless: FxHashSet::default() };
     import.model.opsets = import.opsets(imports, 8);
     import.model.extra = import.rest(proto.encode_to_vec());
     let main = import.model.main();
@@ -149,6 +150,8 @@ struct Import<'a> {
     path: Vec<Descent>,
     /// The values each open graph defines, innermost last.
     scopes: Vec<ByName>,
+    /// Names of which only a `ValueInfoProto` tells.
+    homeless: FxHashSet<String>,
 }
 
 impl Import<'_> {
@@ -325,8 +328,9 @@ impl Import<'_> {
     /// come here, it would be told of it. No other value will be given the name.
     fn keep_homeless(&mut self, info: ValueInfoProto, homeless: &mut Vec<ValueInfoProto>) {
         let name = info.name.as_deref().unwrap_or_default();
-        if self.value(name).is_some() || !self.model.has_name(name) {
+        if self.value(name).is_some() || self.homeless.contains(name) || !self.model.has_name(name) {
             self.model.reserve_name(name);
+            self.homeless.insert(name.to_string());
             homeless.push(info);
         }
     }

@@ -6,10 +6,13 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use prost::Message;
 
 use super::encode::Encoded;
 use super::export::Externals;
-use super::proto::{ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorAnnotation};
+use super::proto::{
+    FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorAnnotation, ValueInfoProto,
+};
 use super::schema::{self, Kind, MODEL};
 use super::wire::{Descent, Limits, UnknownFields};
 use super::{Source, decode, export, import, to_bytes};
@@ -221,6 +224,18 @@ fn lasting(unknown: &UnknownFields) -> Vec<(Vec<Descent>, Vec<u8>)> {
         _ => true,
     };
     kept(unknown).into_iter().filter(|(path, _)| lasts(path)).collect()
+}
+
+/// Two functions of one name must say the same, and went apart where only the first kept this.
+#[test]
+fn what_is_said_of_values_that_nobody_has_stays_in_each_function() {
+    let told = ValueInfoProto { name: Some("gone".to_string()), ..Default::default() };
+    let function = FunctionProto { name: Some("f".to_string()), value_info: vec![told; 2], ..Default::default() };
+    let model = ModelProto { graph: Some(Default::default()), functions: vec![function; 2], ..Default::default() };
+    let written = again(&model.encode_to_vec(), Path::new("."));
+    let functions = said(&again(&written, Path::new("."))).0.functions;
+    assert_eq!(functions.len(), 2);
+    assert!(functions.iter().all(|function| function.value_info.len() == 2), "{functions:?}");
 }
 
 #[test]
