@@ -161,7 +161,7 @@ pub const LATE_RULES: &[&[&[Rule]]] = &[
 ];
 
 /// The rules that are used only if the user names them, or an operator set to write the model in: what they write is the standard's, but
-/// ONNX Runtime refuses it where a batch or a sequence is empty.
+/// not every consumer of that operator set has a kernel for it.
 pub const ASKED_FOR: &[&str] = &["spelled-attention", "attention-heads", "attention-of-parts", "attention-groups"];
 
 /// Every rule.
