@@ -38,6 +38,7 @@ mod states;
 mod strided_slice;
 mod strings;
 mod turned;
+mod weighted;
 
 pub use build::Build;
 pub use dequantized::moves_dequantized;
