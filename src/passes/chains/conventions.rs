@@ -7,7 +7,7 @@ use super::survey::Survey;
 use super::terms::{TermId, Terms};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Facts, Model, Node, NodeId, ValueId};
-use crate::ops::size_operand::{expand_keeps, reshape_copies, reshape_leaves_rest, slice_bound, slice_reaches_end};
+use crate::ops::size_operand::{expand_is_left_out, expand_keeps, reshape_copies, reshape_leaves_rest, slice_bound, slice_reaches_end};
 use crate::ops::{NodeView, axis_in};
 use crate::tensor::{DType, Tensor};
 
@@ -77,7 +77,7 @@ fn reads_as_rest(survey: &Survey, scope: &Scope, to: &[Dim], terms: &Terms) -> b
 pub(super) fn expand_ones(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Option<Terms> {
     let (from, to) = (dims_of(facts, node.input(0))?, dims_of(facts, node.output(0))?);
     let mut terms = survey.row(value)?.terms.clone();
-    if terms.len() != to.len() || from.len() > to.len() {
+    if terms.len() != to.len() || from.len() > to.len() || expand_is_left_out(to) {
         return None;
     }
     let one = survey.terms.int(1);
