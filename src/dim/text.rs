@@ -63,6 +63,8 @@ pub(super) enum Form {
     Product,
     /// Begins with `//` outside of parentheses, and may go on with `*`.
     Quotient,
+    /// A name that is no word, such as `S + 1`, without the parentheses that it needs beside anything else.
+    Name,
 }
 
 /// A text without its sign.
@@ -98,9 +100,14 @@ impl Sum {
                 (_, true) => visit(minus),
             }
             // −a//b is the quotient of −a.
-            match (index, part.negative, part.form) {
-                (0, true, Form::Quotient) => ["(", &part.text, ")"].into_iter().for_each(&mut visit),
-                _ => visit(&part.text),
+            let is_apart = match part.form {
+                Form::Quotient => index == 0 && part.negative,
+                Form::Name => part.negative || self.0.len() > 1,
+                _ => false,
+            };
+            match is_apart {
+                true => ["(", &part.text, ")"].into_iter().for_each(&mut visit),
+                false => visit(&part.text),
             }
         }
     }
@@ -134,7 +141,9 @@ struct Call {
 /// An expression in the form it has, but for `Mod`, `min` and `max`.
 pub(super) fn write_sum(a: &Dim, style: &Style) -> Sum {
     if let Some(Atom::Symbol(symbol)) = a.as_atom() {
-        return Sum(vec![Part { negative: false, text: (style.name)(*symbol).to_string(), form: Form::Whole }]);
+        let name = (style.name)(*symbol);
+        let form = if is_one_word(&name) { Form::Whole } else { Form::Name };
+        return Sum(vec![Part { negative: false, text: name.to_string(), form }]);
     }
     if let Some(value) = a.as_const() {
         return Sum(vec![Part { negative: value < 0, text: value.unsigned_abs().to_string(), form: Form::Whole }]);
@@ -169,7 +178,12 @@ fn write_piece(piece: &Piece, style: &Style) -> Part {
 /// A product. `x*a//b` is the quotient of `x*a`, so only the first factor may be one without parentheses.
 pub(super) fn write_product(factors: Vec<(String, Form)>) -> Part {
     let (mut text, mut form) = (String::new(), Form::Whole);
+    let is_alone = factors.len() == 1;
     for (index, (factor, own)) in factors.into_iter().enumerate() {
+        let (factor, own) = match own {
+            Form::Name if !is_alone => (format!("({factor})"), Form::Whole),
+            _ => (factor, own),
+        };
         form = match index {
             0 => own,
             _ => form.max(Form::Product),

@@ -70,9 +70,15 @@ pub fn expand_keeps(scope: &Scope, from: &[Dim], to: &[Dim], axis: usize) -> boo
     own.zip(to.get(axis)).is_some_and(|(own, dim)| scope.eq(own, dim).is_yes())
 }
 
+/// Whether ONNX Runtime may leave out an Expand to these dims that is told a 0 as a number: it takes for nothing what has a number above 1
+/// nowhere but where the operand is known to have the same.
+pub fn expand_is_left_out(to: &[Dim]) -> bool {
+    to.iter().any(|dim| dim.is_const(0))
+}
+
 /// The numbers that make an Expand of a tensor with the dims `from` one with the dims `to`.
 pub fn expand_sizes(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<i64>> {
-    if from.len() > to.len() {
+    if from.len() > to.len() || expand_is_left_out(to) {
         return None;
     }
     let size = |(axis, dim): (usize, &Dim)| if expand_keeps(scope, from, to, axis) { Some(1) } else { dim.as_const() };

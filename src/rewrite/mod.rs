@@ -38,6 +38,7 @@ mod states;
 mod strided_slice;
 mod strings;
 mod turned;
+mod weighted;
 
 pub use build::Build;
 pub use dequantized::moves_dequantized;
@@ -161,7 +162,7 @@ pub const LATE_RULES: &[&[&[Rule]]] = &[
 ];
 
 /// The rules that are used only if the user names them, or an operator set to write the model in: what they write is the standard's, but
-/// ONNX Runtime refuses it where a batch or a sequence is empty.
+/// not every consumer of that operator set has a kernel for it.
 pub const ASKED_FOR: &[&str] = &["spelled-attention", "attention-heads", "attention-of-parts", "attention-groups"];
 
 /// Every rule.
@@ -330,13 +331,35 @@ impl<'a> Place<'a> {
         Some(self.edit()?.replacing(output, value).removing(self.id))
     }
 
-    /// Whether `value` is quantized and dequantized, and a reader of `output` quantizes again on another grid. Where nothing is in between,
-    /// ONNX Runtime makes one pair of the two, on a third grid, and results change by as much as a step.
+    /// Whether `value` and the readers of `output` are parts of two pairs of QuantizeLinear and DequantizeLinear, one behind the other, on
+    /// two grids. Where nothing is in between, ONNX Runtime makes one pair of them, on a third grid, and results change by as much as a step.
     fn parts_grids(&self, output: ValueId, value: ValueId) -> bool {
-        let Some((_, inner)) = self.producer(value, "DequantizeLinear") else { return false };
-        let is_pair = inner.input(0).is_some_and(|codes| self.producer(codes, "QuantizeLinear").is_some());
+        if self.producer(value, "DequantizeLinear").is_some() {
+            return self.is_quantized_before(value) && self.is_quantized_behind(output, value);
+        }
+        let Some((_, quantized)) = self.producer(value, "QuantizeLinear") else { return false };
+        // The pair that this node is inside of, behind another or before one.
+        let is_second = quantized.input(0).is_some_and(|data| {
+            let inner = self.producer(data, "DequantizeLinear");
+            inner.is_some_and(|(_, inner)| !self.same_grid(quantized, inner)) && self.is_quantized_before(data)
+        });
+        self.model.users(output).into_iter().filter_map(|(id, _)| self.model.node(id)).any(|node| {
+            let result = node.output(0).filter(|_| node.is("DequantizeLinear"));
+            result.is_some_and(|result| is_second || self.is_quantized_behind(result, result))
+        })
+    }
+
+    /// Whether a value is dequantized from what was quantized in the graph.
+    fn is_quantized_before(&self, value: ValueId) -> bool {
+        let codes = self.producer(value, "DequantizeLinear").and_then(|(_, node)| node.input(0));
+        codes.is_some_and(|codes| self.producer(codes, "QuantizeLinear").is_some())
+    }
+
+    /// Whether a reader of a value quantizes on another grid than what gives `dequantized`.
+    fn is_quantized_behind(&self, value: ValueId, dequantized: ValueId) -> bool {
+        let Some((_, inner)) = self.producer(dequantized, "DequantizeLinear") else { return false };
         let is_other = |outer: &Node| outer.is("QuantizeLinear") && !self.same_grid(outer, inner);
-        is_pair && self.model.users(output).into_iter().any(|(id, _)| self.model.node(id).is_some_and(is_other))
+        self.model.users(value).into_iter().any(|(id, _)| self.model.node(id).is_some_and(is_other))
     }
 
     /// Whether a quantization and a dequantization have the same scale, zero point, axis and blocks.

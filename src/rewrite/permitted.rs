@@ -7,6 +7,7 @@ use super::fuse::pooled::keeps_pads_from_pools;
 use super::ranges::looks_up_by_no_negative_range;
 use super::strings::looks_up_no_strings;
 use super::turned::multiplies_nothing_turned;
+use super::weighted::multiplies_no_integers;
 use crate::ir::Edit;
 
 /// Whether an edit gives ONNX Runtime nothing that it is known to misread.
@@ -16,4 +17,5 @@ pub fn is_read_right(place: &Place<'_>, edit: &Edit) -> bool {
         && looks_up_no_strings(place, edit)
         && looks_up_by_no_negative_range(place, edit)
         && multiplies_nothing_turned(place, edit)
+        && multiplies_no_integers(place, edit)
 }

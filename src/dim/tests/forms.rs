@@ -282,3 +282,21 @@ fn the_shortest_equal_form_is_written() {
     assert_eq!(dense("-floor((S + 3)/4)"), "(-S)//4");
     assert_eq!(dense("-floor((5*S + 3)/9)*H"), "H*((5-5*S)//9)");
 }
+
+#[test]
+fn names_that_are_sums_hold_together() {
+    let scope = Scope::new();
+    let [k, w, i] = ["k", "W", "i"].map(|name| Dim::symbol(scope.named(name)));
+    let sum = Dim::symbol(scope.named("S + 1"));
+    assert_eq!(scope.format(&sum), "S + 1");
+    let both = scope.add(&w, &i);
+    // The factor that is taken out, what is multiplied, what is added and what is taken away.
+    assert_eq!(scope.format(&scope.mul(&sum, &both)), "(S + 1)*(W + i)");
+    assert_eq!(scope.format(&scope.mul(&scope.mul(&sum, &k), &both)), "k*(S + 1)*(W + i)");
+    assert_eq!(scope.format(&scope.mul(&k, &scope.add(&sum, &w))), "k*(W + (S + 1))");
+    assert_eq!(scope.format(&scope.sub(&scope.mul(&k, &both), &sum)), "k*(W + i) - (S + 1)");
+    assert_eq!(scope.format(&scope.sub(&Dim::constant(0), &sum)), "-(S + 1)");
+    let part = scope.floor_div(&scope.mul(&scope.mul(&sum, &k), &both), &Dim::constant(140));
+    assert_eq!(scope.format(&part), "floor(k*(S + 1)*(W + i)/140)");
+    assert_eq!(scope.format_densely(&part), "k*(S + 1)*(W+i)//140");
+}

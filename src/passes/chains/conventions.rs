@@ -7,7 +7,7 @@ use super::survey::Survey;
 use super::terms::{TermId, Terms};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Facts, Model, Node, NodeId, ValueId};
-use crate::ops::size_operand::{expand_keeps, reshape_copies, reshape_leaves_rest, slice_bound, slice_reaches_end};
+use crate::ops::size_operand::{expand_is_left_out, expand_keeps, reshape_copies, reshape_leaves_rest, slice_bound, slice_reaches_end};
 use crate::ops::{NodeView, axis_in};
 use crate::tensor::{DType, Tensor};
 
@@ -37,7 +37,10 @@ pub(super) fn reshape_codes(survey: &mut Survey, facts: &Facts, node: &Node, val
             *term = zero;
         }
     }
-    let mut found = vec![copied.clone()];
+    let mut found = Vec::new();
+    if !reads_as_rest(survey, scope, to, &copied) {
+        found.push(copied.clone());
+    }
     for axis in 0..terms.len() {
         if terms.get(axis).is_none_or(|&term| survey.terms.as_const(term).is_some()) {
             continue;
@@ -60,11 +63,21 @@ pub(super) fn reshape_codes(survey: &mut Survey, facts: &Facts, node: &Node, val
     found
 }
 
+/// Whether ONNX Runtime may put −1 in the place of what a target of Reshape computes, where that tells nothing: of a Concat it makes a
+/// constant if one entry alone is computed, beside numbers, which says no more of an operand without elements. Of two entries it does not.
+fn reads_as_rest(survey: &Survey, scope: &Scope, to: &[Dim], terms: &Terms) -> bool {
+    let constants: Vec<Option<i64>> = terms.iter().map(|&term| survey.terms.as_const(term)).collect();
+    let mut computed = (0..terms.len()).filter(|&axis| constants.get(axis).is_some_and(Option::is_none));
+    let (Some(only), None) = (computed.next(), computed.next()) else { return false };
+    let others = to.iter().enumerate().filter(|(axis, _)| *axis != only).map(|(_, dim)| dim);
+    !constants.contains(&Some(-1)) && !reshape_leaves_rest(scope, others)
+}
+
 /// A target of Expand may say 1 for a dim that is kept.
 pub(super) fn expand_ones(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Option<Terms> {
     let (from, to) = (dims_of(facts, node.input(0))?, dims_of(facts, node.output(0))?);
     let mut terms = survey.row(value)?.terms.clone();
-    if terms.len() != to.len() || from.len() > to.len() {
+    if terms.len() != to.len() || from.len() > to.len() || expand_is_left_out(to) {
         return None;
     }
     let one = survey.terms.int(1);

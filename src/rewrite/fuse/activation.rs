@@ -51,7 +51,7 @@ type Found = (&'static str, Option<NamedAttribute>);
 
 fn activation(place: &Place<'_>) -> Option<Edit> {
     let found = read(place).filter(|found| place.opset.has(found.operator))?;
-    if !has_kernel(found.operator, place.dtype(found.x)?) {
+    if !has_kernel(place.opset, found.operator, place.dtype(found.x)?) {
         return None;
     }
     let (attributes, operands) = (found.attribute.into_iter().collect(), vec![Operand::Value(found.x)]);

@@ -4,7 +4,8 @@
 //!
 //! ONNX Runtime makes one kernel of a normalization that is spelled as a Pow by 2, a mean, a sum, a Sqrt and a Div
 //! (SimplifiedLayerNormFusion, LayerNormFusion), and of no other spelling. Exporters write inverse roots, powers by a half, and products
-//! of a value with itself. Where the operator set has the operator, [`normalization`] writes that instead.
+//! of a value with itself. Where the operator set has the operator, [`normalization`] writes that instead. Of the sum the kernel reads ε
+//! where it is a single number behind the mean, and takes 10⁻⁵ else, so the sum is written like that.
 //!
 //! The nodes of a normalization are an idiom, so all of them are written anew, most as they were.
 
@@ -27,7 +28,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "wide-axis",
             "the last axis is known not to be of size 1: what scales it may be wider, which ONNX Runtime refuses",
         ),
-        ("epsilon-read", "the type is binary32: of others ONNX Runtime may take 10⁻⁵ for ε"),
+        ("epsilon-read", "the type is binary32, and ε has one element: of others ONNX Runtime may take 10⁻⁵ for ε"),
+        ("same-shape", "the quotient has no more axes than x: ONNX Runtime's kernel gives none that ε brings"),
         ("not-known", "it is not spelled so yet, and the operator set has no operator for it"),
         ("one-reader", "nothing else reads the inverse"),
     ],
@@ -46,6 +48,8 @@ enum Spelling {
     Root,
     /// `d·d`.
     Square,
+    /// `ε + v`.
+    Shift,
     Known,
 }
 
@@ -60,12 +64,15 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
     if dtype != DType::Float || place.opset.has(found.operator) || !place.opset.arithmetic_broadcasts() || !has_rows {
         return None;
     }
+    if !place.same_shape(found.x, result) || !has_single_epsilon(place, &reader.nodes) {
+        return None;
+    }
     let mut nodes = reader.nodes;
     nodes.sort_by_key(|&id| place.model.order_of(id));
     nodes.dedup();
     let spelled = nodes.iter().map(|&id| Some((id, place.model.node(id)?))).collect::<Option<Vec<_>>>()?;
     let spelled: Vec<_> = spelled.into_iter().map(|(id, node)| (id, node, spelling(place, id, node))).collect();
-    if spelled.iter().all(|(.., spelling)| matches!(spelling, Spelling::Known)) {
+    if spelled.iter().all(|(.., spelling)| matches!(spelling, Spelling::Known | Spelling::Shift)) {
         return None;
     }
     let mut edit = place.edit()?;
@@ -87,6 +94,10 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
                 let two = Some(edit.constant(output, "exponent", rounded(dtype, &[], &[2.0])?));
                 edit.insert.push(instead(node, "Pow", vec![node.input(0), two]).output(output));
             }
+            Spelling::Shift => {
+                let &[Some(a), Some(b)] = node.inputs() else { return None };
+                edit.insert.push(instead(node, "Add", vec![Some(b), Some(a)]).output(output));
+            }
             Spelling::Known if id == place.id => {
                 let quotient = match divisor {
                     Some((inverse, root)) => {
@@ -101,6 +112,12 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
         }
     }
     divisor.is_none_or(|(inverse, _)| place.is_internal(inverse, &[place.id])).then_some(edit)
+}
+
+/// Whether the sum of a mean and ε among these nodes has an ε of one element.
+fn has_single_epsilon(place: &Place<'_>, nodes: &[NodeId]) -> bool {
+    let mut sums = nodes.iter().filter_map(|&id| place.model.node(id)).filter(|node| node.is("Add"));
+    sums.all(|sum| sum.inputs().iter().flatten().any(|&a| place.tensor(a).is_some_and(|tensor| tensor.len() == 1)))
 }
 
 /// A node of another operator, with what this one says of where it comes from: what all that are written anew say is too much for one.
@@ -119,6 +136,7 @@ fn spelling(place: &Place<'_>, id: NodeId, node: &Node) -> Spelling {
         "Pow" if number(b) == Some(-0.5) => Spelling::InverseRoot,
         "Pow" if number(b) == Some(0.5) => Spelling::Root,
         "Mul" if a == b && id != place.id => Spelling::Square,
+        "Add" if number(a).is_some() => Spelling::Shift,
         _ => Spelling::Known,
     }
 }

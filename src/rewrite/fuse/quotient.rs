@@ -19,7 +19,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ),
         (
             "epsilon-read",
-            "y is no root of a mean and ε but of binary32: ONNX Runtime takes a quotient by that for a normalization, and 10⁻⁵ for ε",
+            "y is no root of a mean and ε but of binary32, and of a single ε behind a mean of squares: ONNX Runtime takes a quotient by that \
+             for a normalization, and 10⁻⁵ for ε",
         ),
         (
             "wide-axis",
@@ -63,16 +64,35 @@ fn inverted(place: &Place<'_>, value: ValueId) -> Option<(NodeId, ValueId)> {
 }
 
 /// Whether a divisor is `√(mean(x) + ε)` of a mean that does not keep its axes, or of another type than binary32, or the quotient has a last
-/// axis that may be of size 1.
+/// axis that may be of size 1. Of what is centred ONNX Runtime reads no ε in front of the mean, and takes any power for a square; an ε of
+/// more axes than the mean gives the quotient axes that its kernel does not.
 fn is_misread_root(place: &Place<'_>, quotient: ValueId, value: ValueId) -> bool {
     let Some((_, root)) = place.producer(value, "Sqrt") else { return false };
     let Some((_, sum)) = root.input(0).and_then(|sum| place.producer(sum, "Add")) else { return false };
+    let &[Some(a), Some(b)] = sum.inputs() else { return false };
     let is_misread = place.dtype(value) != Some(DType::Float);
     let is_open =
         place.shape(quotient).and_then(<[_]>::last).is_none_or(|dim| matches!(dim.as_const(), None | Some(1)));
-    let misleads = |&operand: &ValueId| {
-        let mean = place.producer(operand, "ReduceMean");
-        mean.is_some_and(|(_, mean)| is_misread || is_open || mean.flag("keepdims", true) != Some(true))
+    let misleads = |mean_of: ValueId, epsilon: ValueId| {
+        let Some((_, mean)) = place.producer(mean_of, "ReduceMean") else { return false };
+        let is_single = place.tensor(epsilon).is_some_and(|tensor| {
+            tensor.len() == 1 && place.shape(mean_of).is_some_and(|shape| tensor.rank() <= shape.len())
+        });
+        let power = mean.input(0).and_then(|power| place.producer(power, "Pow"));
+        let is_square = power.is_none_or(|(_, power)| {
+            power.input(1).and_then(|exponent| place.scalar(exponent)).is_some_and(|exponent| exponent == 2.0)
+        });
+        let is_behind = Some(epsilon) == sum.input(1) || !is_centred(place, mean.input(0));
+        let is_read = is_single && is_square && is_behind;
+        is_misread || is_open || !is_read || mean.flag("keepdims", true) != Some(true)
     };
-    sum.inputs().iter().flatten().any(misleads)
+    misleads(a, b) || misleads(b, a)
+}
+
+/// Whether a value is computed of a difference: a power of it, or a product.
+fn is_centred(place: &Place<'_>, value: Option<ValueId>) -> bool {
+    let power = value.and_then(|value| place.producer_of(value, &["Pow", "Mul"]));
+    power.is_some_and(|(_, power)| {
+        power.inputs().iter().flatten().any(|&operand| place.producer(operand, "Sub").is_some())
+    })
 }

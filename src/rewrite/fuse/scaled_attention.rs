@@ -12,8 +12,9 @@
 //! Runtimes multiply queries and keys by the square root of the factor, as a float32 whatever the type is, so that in doubles a factor
 //! whose root is none would cost half of the digits.
 //!
-//! ONNX Runtime's kernel refuses an empty batch and empty sequences, which the nodes compute, and the standard's operator as well. So these
-//! rules are used only if the user asks for an operator set ([`ASKED_FOR`](crate::rewrite::ASKED_FOR)).
+//! ONNX Runtime's kernel refuses an empty batch and empty sequences, which the nodes compute, and the standard's operator as well. So the
+//! sizes must be known to be at least 1: by what the model needs of them, or because the user says so (`--dim batch=1..`). These rules are
+//! used only if an operator set is asked for ([`ASKED_FOR`](crate::rewrite::ASKED_FOR)), since other consumers may not have the operator.
 
 use super::kernels::{as_attribute, has_kernel};
 use super::magnitude::has_room;
@@ -32,7 +33,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("has-kernel", "runtimes compute the operator in the type"),
         ("last-axis", "the Softmax is over the keys"),
         ("same-batch", "q, k and v have three or four axes, and all but the last two are the same"),
-        ("has-heads", "of four axes the second is at least 1: without heads ONNX Runtime ends its process"),
+        ("not-empty", "batch, heads and sequences are at least 1: ONNX Runtime refuses others, and without heads it ends its process"),
         ("positive-scale", "the factors multiply to a positive number"),
         ("in-range", "operands of ordinary size times each factor are normal numbers of the type"),
         ("exact-root", "in doubles the square root of the factor is a float32, which is what runtimes multiply by"),
@@ -68,7 +69,7 @@ struct Scores {
 fn attention(place: &Place<'_>) -> Option<Edit> {
     let output = place.only_output()?;
     let dtype = place.dtype(output)?;
-    if !place.opset.has("Attention") || !has_kernel("Attention", dtype) {
+    if !place.opset.has("Attention") || !has_kernel(place.opset, "Attention", dtype) {
         return None;
     }
     let &[Some(weights), Some(values)] = place.node()?.inputs() else { return None };
@@ -209,9 +210,9 @@ impl<'a> Sizes<'a> {
         let fits = is_equal(place, depth, summed) && is_equal(place, keys, weighted);
         let has_rank = matches!(q_lead.len(), 1 | 2);
         // Runtimes refuse the operator where there is nothing to attend to or by.
-        let has_heads = q_lead.get(1).is_none_or(|heads| place.scope().ge(heads, &Dim::constant(1)).is_yes());
-        let is_empty = [queries, keys].into_iter().chain(q_lead).any(|dim| dim.is_const(0));
-        (has_rank && has_heads && fits && !is_empty && same(k_lead) && same(v_lead)).then_some(Sizes {
+        let is_there = |dim: &Dim| place.scope().ge(dim, &Dim::constant(1)).is_yes();
+        let is_empty = ![queries, keys].into_iter().chain(q_lead).all(is_there);
+        (has_rank && fits && !is_empty && same(k_lead) && same(v_lead)).then_some(Sizes {
             lead: q_lead,
             queries,
             keys,
