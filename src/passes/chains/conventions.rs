@@ -7,7 +7,9 @@ use super::survey::Survey;
 use super::terms::{TermId, Terms};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Facts, Model, Node, NodeId, ValueId};
-use crate::ops::size_operand::{expand_is_left_out, expand_keeps, reshape_copies, reshape_leaves_rest, slice_bound, slice_reaches_end};
+use crate::ops::size_operand::{
+    expand_is_left_out, expand_keeps, reshape_copies, reshape_leaves_rest, slice_bound, slice_reaches_end,
+};
 use crate::ops::{NodeView, axis_in};
 use crate::tensor::{DType, Tensor};
 

@@ -33,7 +33,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("has-kernel", "runtimes compute the operator in the type"),
         ("last-axis", "the Softmax is over the keys"),
         ("same-batch", "q, k and v have three or four axes, and all but the last two are the same"),
-        ("not-empty", "batch, heads and sequences are at least 1: ONNX Runtime refuses others, and without heads it ends its process"),
+        (
+            "not-empty",
+            "batch, heads and sequences are at least 1: ONNX Runtime refuses others, and without heads it ends its process",
+        ),
         ("positive-scale", "the factors multiply to a positive number"),
         ("in-range", "operands of ordinary size times each factor are normal numbers of the type"),
         ("exact-root", "in doubles the square root of the factor is a float32, which is what runtimes multiply by"),
@@ -212,11 +215,7 @@ impl<'a> Sizes<'a> {
         // Runtimes refuse the operator where there is nothing to attend to or by.
         let is_there = |dim: &Dim| place.scope().ge(dim, &Dim::constant(1)).is_yes();
         let is_empty = ![queries, keys].into_iter().chain(q_lead).all(is_there);
-        (has_rank && fits && !is_empty && same(k_lead) && same(v_lead)).then_some(Sizes {
-            lead: q_lead,
-            queries,
-            keys,
-        })
+        (has_rank && fits && !is_empty && same(k_lead) && same(v_lead)).then_some(Sizes { lead: q_lead, queries, keys })
     }
 
     /// Whether a mask has a row for each query, if it is one that the operator takes: else it has one row for all.
