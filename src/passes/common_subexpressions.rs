@@ -8,7 +8,7 @@
 //!
 //! Exceptions. A sequence, an optional or strings that a node with a body reads get no further readers: ONNX Runtime moves such an operand
 //! into the body instead of copying it, so that another reader would find it empty. Quantizations of constants stay apart, and what they read
-//! in a body stays in it. Under `--exact` weights stay where they are packed, see [`packing`].
+//! in a body stays in it. No output is merged with what is transposed and quantized. Under `--exact` weights stay where they are packed, see [`packing`].
 
 use std::collections::BTreeSet;
 
@@ -21,6 +21,7 @@ use super::packing;
 use super::quantization::{is_quantization, is_quantization_operand};
 use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Part, ValueId};
 use crate::ops::operator_of;
+use crate::rewrite::is_quantized_turned;
 
 /// The pass's name, under which its edits are counted.
 pub(super) const NAME: &str = "common-subexpression";
@@ -236,6 +237,7 @@ fn unite(
         gone.outputs().iter().zip(kept.outputs()).filter_map(|(gone, kept)| Some(((*gone)?, (*kept)?))).collect();
     if pairs.iter().any(|&(gone, kept)| model.is_named(gone) && (model.is_named(kept) || !same_graph))
         || pairs.iter().any(|(gone, kept)| moved.contains(gone) || moved.contains(kept))
+        || pairs.iter().any(|&(gone, kept)| turns_output(model, gone, kept) || turns_output(model, kept, gone))
     {
         return Ok(());
     }
@@ -252,6 +254,11 @@ fn unite(
     edit.replace = pairs;
     model.apply(edit)?;
     Ok(())
+}
+
+/// Whether one of two values that become one is an output, and the other is turned and quantized, which ONNX Runtime would show as well.
+fn turns_output(model: &Model, shown: ValueId, other: ValueId) -> bool {
+    model.is_output(shown) && is_quantized_turned(model, other) && !is_quantized_turned(model, shown)
 }
 
 /// Tells the scope that two values that are the same have the same sizes: facts that were derived before may speak of the sizes of

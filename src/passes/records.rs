@@ -38,6 +38,10 @@ pub const RECORDS: &[Record] = &[
             ),
             ("one-name", "not both results are graph outputs"),
             ("own-scales", "what quantizations in a body read is in the body: ONNX Runtime looks for it there alone"),
+            (
+                "not-turned",
+                "no result is a graph output where another is transposed and quantized: ONNX Runtime shows that quantized",
+            ),
         ],
         exact: true,
         operators: &[],

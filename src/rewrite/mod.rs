@@ -30,6 +30,7 @@ mod permitted;
 mod ranges;
 mod record;
 mod regroup;
+mod shown;
 mod sizes;
 mod slices;
 mod split;
@@ -47,6 +48,7 @@ pub use fuse::residual::constant_addend;
 pub use index::{Positions, positions};
 pub use permitted::is_read_right;
 pub use record::{Premise, Record, meant, nearest};
+pub use shown::is_quantized_turned;
 pub use slices::cuts::Taken;
 
 use crate::dim::{Dim, Scope};

@@ -5,6 +5,7 @@ use super::Place;
 use super::divisors::keeps_divisors_computed;
 use super::fuse::pooled::keeps_pads_from_pools;
 use super::ranges::looks_up_by_no_negative_range;
+use super::shown::turns_no_output;
 use super::strings::looks_up_no_strings;
 use super::turned::multiplies_nothing_turned;
 use super::weighted::multiplies_no_integers;
@@ -18,4 +19,5 @@ pub fn is_read_right(place: &Place<'_>, edit: &Edit) -> bool {
         && looks_up_by_no_negative_range(place, edit)
         && multiplies_nothing_turned(place, edit)
         && multiplies_no_integers(place, edit)
+        && turns_no_output(place, edit)
 }

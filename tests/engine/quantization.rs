@@ -105,3 +105,23 @@ fn sizes_are_read_outside_of_groups() {
     let printed = printed(&source, &Options::default());
     assert!(!printed.contains("Shape (p)") && !printed.contains("Shape (q)"), "{printed}");
 }
+
+/// ONNX Runtime quantizes before it transposes, and would show the quantized numbers.
+#[test]
+fn no_output_is_what_is_transposed_and_quantized() {
+    let with = |shown: &str, turned: &str| {
+        let source = format!(
+            "{HEAD} g (float[h,w] x) => (y, v) <float s = {{0.5}}, uint8 z = {{3}}> {{ a = Relu (x) {shown} {turned}
+             q = QuantizeLinear (t, s, z) y = DequantizeLinear (q, s, z) }}"
+        );
+        folded(&source, &Options::default())
+    };
+    let turned = "t = Transpose <perm = [1,0]> (a)";
+    assert_eq!(count(&with("v = Identity (a)", turned), "Identity"), 1);
+    assert_eq!(count(&with("v = Relu (x)", turned), "Relu"), 2);
+    assert_eq!(count(&with("v = Identity (a)", "t = Neg (a)"), "Identity"), 0);
+    assert_eq!(count(&with("v = Relu (x)", "t = Neg (a)"), "Relu"), 1);
+    // Where it is an output itself, nothing is made worse.
+    let twice = "t = Transpose <perm = [1,0]> (v)";
+    assert_eq!(count(&with("v = Identity (a)", twice), "Identity"), 0);
+}
