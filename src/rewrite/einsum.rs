@@ -14,7 +14,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     law: "Einsum(x·b·, Expand(y)·b·) = Einsum(x·b·, y··), also through an Einsum of Expand(y) that hands b on",
     sentence: "What only repeats along a letter that another operand of an Einsum has is not spread.",
     premises: &[
-        ("spread", "an Expand or Tile repeats one place along an axis, at most an Einsum of it is between"),
+        (
+            "spread",
+            "an Expand or Tile repeats one place along some axes and keeps the others, at most an Einsum of it is between",
+        ),
         ("plain", "the equations name every axis of the operands and of the result, each once a term"),
         ("handed-on", "the Einsum between has the letter in the result, and in no other operand"),
         ("elsewhere", "another operand has the letter, with an axis that is proved to be as long"),
@@ -76,12 +79,15 @@ fn spread(place: &Place<'_>, wide: ValueId) -> Option<Spread> {
     if from.len() != to.len() {
         return None;
     }
-    let repeats = |&axis: &usize| {
-        let pair = from.get(axis).zip(to.get(axis));
-        pair.is_some_and(|(from, to)| from.is_const(1) && !place.scope().eq(from, to).is_yes())
-    };
-    let axes: Vec<usize> = (0..to.len()).filter(repeats).collect();
-    (!axes.is_empty()).then_some(Spread { id, axes, narrow })
+    let (mut axes, mut others) = (Vec::new(), from.iter().zip(to).enumerate());
+    let is_known = others.all(|(axis, (from, to))| {
+        let keeps = place.scope().eq(from, to).is_yes();
+        if !keeps {
+            axes.push(axis);
+        }
+        keeps || from.is_const(1)
+    });
+    (is_known && !axes.is_empty()).then_some(Spread { id, axes, narrow })
 }
 
 fn repeats(place: &Place<'_>) -> Option<Edit> {
