@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use thiserror::Error;
@@ -304,7 +305,7 @@ impl Import<'_> {
             let name = info.name.as_deref().unwrap_or_default();
             match self.own_value(name) {
                 Some(value) => self.declare(value, info, 13, index),
-                None => self.keep_homeless(info, &mut homeless),
+                None => self.keep_homeless(info, (13, index), &mut homeless),
             }
         }
         for annotation in &proto.quantization_annotation {
@@ -315,8 +316,7 @@ impl Import<'_> {
                 }
             }
         }
-        proto.value_info = homeless;
-        let extra = self.rest(proto.encode_to_vec());
+        let extra = joined(self.rest(proto.encode_to_vec()), homeless.into());
         let graph = self.model.graph_mut(id);
         graph.name = name;
         graph.extra = extra;
@@ -326,12 +326,15 @@ impl Import<'_> {
 
     /// Keeps what a `ValueInfoProto` says of a value that its graph does not have, unless another graph has one of the name: should that
     /// come here, it would be told of it. No other value will be given the name.
-    fn keep_homeless(&mut self, info: ValueInfoProto, homeless: &mut Vec<ValueInfoProto>) {
+    fn keep_homeless(&mut self, info: ValueInfoProto, (field, index): (u32, usize), homeless: &mut Vec<u8>) {
         let name = info.name.as_deref().unwrap_or_default();
         if self.value(name).is_some() || self.homeless.contains(name) || !self.model.has_name(name) {
             self.model.reserve_name(name);
             self.homeless.insert(name.to_string());
-            homeless.push(info);
+            let said = self.rest_below(field, index, info.encode_to_vec());
+            encode_key(field, WireType::LengthDelimited, homeless);
+            encode_varint(said.len() as u64, homeless);
+            homeless.extend_from_slice(&said);
         }
     }
 
@@ -528,10 +531,9 @@ impl Import<'_> {
         for (index, info) in std::mem::take(&mut proto.value_info).into_iter().enumerate() {
             match self.value(info.name.as_deref().unwrap_or_default()) {
                 Some(value) => self.declare(value, info, 12, index),
-                None => self.keep_homeless(info, &mut homeless),
+                None => self.keep_homeless(info, (12, index), &mut homeless),
             }
         }
-        proto.value_info = homeless;
         let mut defaults = Vec::new();
         for (index, attribute) in (0u32..).zip(std::mem::take(&mut proto.attribute_proto)) {
             let step = Descent { field: 11, index };
@@ -547,7 +549,7 @@ impl Import<'_> {
             attributes: std::mem::take(&mut proto.attribute),
             defaults,
             opsets,
-            extra: self.rest(proto.encode_to_vec()),
+            extra: joined(self.rest(proto.encode_to_vec()), homeless.into()),
         };
         self.model.add_function(function);
         Ok(())

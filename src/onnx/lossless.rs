@@ -11,7 +11,8 @@ use prost::Message;
 use super::encode::Encoded;
 use super::export::Externals;
 use super::proto::{
-    FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorAnnotation, ValueInfoProto,
+    FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorAnnotation,
+    ValueInfoProto,
 };
 use super::schema::{self, Kind, MODEL};
 use super::wire::{Descent, Limits, UnknownFields};
@@ -224,6 +225,29 @@ fn lasting(unknown: &UnknownFields) -> Vec<(Vec<Descent>, Vec<u8>)> {
         _ => true,
     };
     kept(unknown).into_iter().filter(|(path, _)| lasts(path)).collect()
+}
+
+/// One before it is said of a value that there is, and is written elsewhere.
+#[test]
+fn unknown_fields_of_what_nobody_has_stay_with_it() {
+    let named = |name: &str| Some(name.to_string());
+    let told = |name: &str| ValueInfoProto { name: named(name), doc_string: named("said"), ..Default::default() };
+    let node =
+        NodeProto { op_type: named("Relu"), input: vec!["x".into()], output: vec!["y".into()], ..Default::default() };
+    let graph = GraphProto {
+        node: vec![node],
+        input: vec![told("x")],
+        output: vec![told("y")],
+        value_info: vec![told("x"), told("gone")],
+        ..Default::default()
+    };
+    let model = ModelProto { graph: Some(graph), ..Default::default() };
+    let bytes = with_unknown(&model.encode_to_vec(), MODEL, &mut 0);
+    let at = bytes.windows(4).position(|part| part == b"gone").expect("it is said");
+    let own = &bytes[at..at + 4 + 2 + 4 + 4];
+    let written = again(&bytes, Path::new("."));
+    assert!(written.windows(own.len()).any(|part| part == own), "{own:?} in {written:?}");
+    assert!(again(&written, Path::new(".")) == written);
 }
 
 /// Two functions of one name must say the same, and went apart where only the first kept this.
