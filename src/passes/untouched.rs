@@ -144,7 +144,12 @@ impl Untouched {
         let broken = computed_from(model, &broken);
         self.nodes.extend(broken.iter().filter_map(|&value| model.value(value).producer()));
         let producers = self.nodes.iter().filter(|id| !self.sources.contains(id)).filter_map(|&id| model.node(id));
-        let results: Vec<ValueId> = producers.flat_map(|node| node.outputs().iter().flatten()).copied().collect();
+        let mut results: Vec<ValueId> = producers.flat_map(|node| node.outputs().iter().flatten()).copied().collect();
+        // A Loop that never runs may itself compute what another of them reads.
+        let read = self.broken.iter().filter_map(|&id| model.node(id)).flat_map(|node| node.inputs().iter().flatten());
+        let of_source = |&&value: &&ValueId| model.value(value).producer().is_some_and(|id| self.sources.contains(&id));
+        results.extend(read.filter(of_source));
+        results.sort_unstable();
         for value in results {
             let Some(ty) = facts.get(value).and_then(|fact| fact.ty.clone()) else { continue };
             facts.set(value, Fact::of(ty));

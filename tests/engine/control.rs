@@ -167,3 +167,21 @@ fn rows_of_a_loop_that_never_runs_are_as_open_as_declared() {
     assert!(folded("?").contains("Pad ("), "{}", folded("?"));
     assert!(!folded("2").contains("Pad ("), "{}", folded("2"));
 }
+
+/// ONNX Runtime joins nothing of what has no elements, whatever its sizes are, but loads no Concat of sizes that are stated and do not fit.
+#[test]
+fn rows_of_a_loop_that_never_runs_stay_where_they_do_not_fit() {
+    let folded = |axis: i64| {
+        let source = format!(
+            "<ir_version: 8, opset_import: [\"\" : 13]> g (float[n] x, int64 m) => (y, w) <bool never = {{0}}, float[1,2] k = {{3,4}}> {{
+            y, rows = Loop <body: graph = b (int64 i, bool c, float[n] a) => (bool d, float[n] e, float[2] u) {{
+                d = Identity (c)  e = Exp (a)  u = Constant <value = float[2] {{1,2}}> () }}> (m, never, x)
+            w = Concat <axis = {axis}> (rows, k, k) }}"
+        );
+        let mut document = OnnxModel::of(text::parse(&source).expect("it parses"));
+        document.fold(&Options::default()).expect("it folds");
+        crate::support::written(document.model())
+    };
+    assert!(folded(1).contains("Concat") && folded(1).contains("Loop"), "{}", folded(1));
+    assert!(!folded(0).contains("Concat") && !folded(0).contains("Loop"), "{}", folded(0));
+}
