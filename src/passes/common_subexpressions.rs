@@ -8,7 +8,8 @@
 //!
 //! Exceptions. A sequence, an optional or strings that a node with a body reads get no further readers: ONNX Runtime moves such an operand
 //! into the body instead of copying it, so that another reader would find it empty. Quantizations of constants stay apart, and what they read
-//! in a body stays in it. No output is merged with what is transposed and quantized. Under `--exact` weights stay where they are packed, see [`packing`].
+//! in a body stays in it. No output is merged with what is transposed and quantized, see [`is_quantized_turned`]. Under `--exact` weights stay
+//! where they are packed, see [`packing`].
 
 use std::collections::BTreeSet;
 

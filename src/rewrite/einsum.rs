@@ -79,15 +79,12 @@ fn spread(place: &Place<'_>, wide: ValueId) -> Option<Spread> {
     if from.len() != to.len() {
         return None;
     }
-    let (mut axes, mut others) = (Vec::new(), from.iter().zip(to).enumerate());
-    let is_known = others.all(|(axis, (from, to))| {
-        let keeps = place.scope().eq(from, to).is_yes();
-        if !keeps {
-            axes.push(axis);
-        }
-        keeps || from.is_const(1)
-    });
-    (is_known && !axes.is_empty()).then_some(Spread { id, axes, narrow })
+    let pair = |axis: usize| from.get(axis).zip(to.get(axis));
+    let keeps = |&axis: &usize| pair(axis).is_some_and(|(from, to)| place.scope().eq(from, to).is_yes());
+    let axes: Vec<usize> = (0..to.len()).filter(|axis| !keeps(axis)).collect();
+    // Of an axis that is not known to be kept it must be known that it is one place.
+    let are_places = axes.iter().all(|&axis| pair(axis).is_some_and(|(from, _)| from.is_const(1)));
+    (are_places && !axes.is_empty()).then_some(Spread { id, axes, narrow })
 }
 
 fn repeats(place: &Place<'_>) -> Option<Edit> {

@@ -299,4 +299,10 @@ fn names_that_are_sums_hold_together() {
     let part = scope.floor_div(&scope.mul(&scope.mul(&sum, &k), &both), &Dim::constant(140));
     assert_eq!(scope.format(&part), "floor(k*(S + 1)*(W + i)/140)");
     assert_eq!(scope.format_densely(&part), "k*(S + 1)*(W+i)//140");
+    let quarter = scope.floor_div(&sum, &Dim::constant(4));
+    assert_eq!(scope.format(&quarter), "floor((S + 1)/4)");
+    assert_eq!(scope.format_densely(&quarter), "(S + 1)//4");
+    assert_eq!(scope.format(&scope.mul(&sum, &sum)), "(S + 1)**2");
+    assert_eq!(scope.format(&scope.mul(&sum, &Dim::constant(2))), "2*(S + 1)");
+    assert_eq!(scope.format(&scope.modulo(&sum, &Dim::constant(4))), "Mod(S + 1, 4)");
 }
