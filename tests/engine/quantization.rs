@@ -124,4 +124,14 @@ fn no_output_is_what_is_transposed_and_quantized() {
     // Where it is an output itself, nothing is made worse.
     let twice = "t = Transpose <perm = [1,0]> (v)";
     assert_eq!(count(&with("v = Identity (a)", twice), "Identity"), 0);
+    // Nor is one Transpose made of two for it.
+    let merged = |outputs: &str| {
+        let source = format!(
+            "{HEAD} g (float[h,w,c] x) => ({outputs}) <float s = {{0.5}}, uint8 z = {{3}}> {{
+             v = Relu (x) a = Transpose <perm = [1,0,2]> (v) t = Transpose <perm = [0,2,1]> (a)
+             q = QuantizeLinear (t, s, z) y = DequantizeLinear (q, s, z) }}"
+        );
+        count(&folded(&source, &Options::default()), "Transpose")
+    };
+    assert_eq!([merged("y, v"), merged("y")], [2, 1]);
 }
