@@ -52,9 +52,9 @@ fn shown(dims: impl Iterator<Item = String>) -> String {
     format!("[{}]", dims.collect::<Vec<_>>().join(","))
 }
 
-/// An input of the main graph whose default is of another type than is declared, and what both are.
-pub fn unlike_its_default(model: &Model) -> Option<(String, String)> {
-    model.graph(model.main()).inputs().iter().find_map(|&input| {
+/// The inputs of the main graph whose default is of another type than is declared, and what the default is.
+pub fn unlike_their_defaults(model: &Model) -> impl Iterator<Item = (String, String)> + '_ {
+    model.graph(model.main()).inputs().iter().filter_map(|&input| {
         let place = model.value(input);
         let (declared, tensor) = (place.declared.as_ref()?, place.tensor()?);
         let is_other = |(claim, &size): (&DeclaredDim, &usize)| match claim.claim {
@@ -76,7 +76,8 @@ pub fn unlike_its_default(model: &Model) -> Option<(String, String)> {
 /// if `names` do: a strict reader of the standard compares numbers only, and exporters use one name for several sizes.
 pub fn contradictions(model: &Model, proved: &Facts, names: bool) -> Vec<(String, EventKind, String)> {
     let scope = proved.scope();
-    let mut found = Vec::new();
+    let mut found: Vec<_> =
+        unlike_their_defaults(model).map(|(input, reason)| (input, EventKind::FalseClaim, reason)).collect();
     for value in claimed_values(model) {
         let place = model.value(value);
         let Some(declared) = place.declared.as_ref() else { continue };

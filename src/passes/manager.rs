@@ -278,7 +278,7 @@ fn works(model: &Model, walk: &Walk) -> Result<(), RunError> {
 fn conforms(model: &Model, walk: &Walk, options: &Options) -> Result<(), RunError> {
     works(model, walk)?;
     let contradiction = |(place, reason)| RunError::Contradiction { place, reason };
-    if let Some(input) = claims::unlike_its_default(model) {
+    if let Some(input) = claims::unlike_their_defaults(model).next() {
         return Err(contradiction(input));
     }
     let mut believing = Walk::new(Rc::clone(walk.scope()), options.slice_rule, Budget::for_payload(payload(model)));

@@ -124,6 +124,30 @@ fn the_default_of_an_input_says_nothing() {
     assert_eq!(notes(&report, EventKind::Claimed).len(), 0);
 }
 
+/// A run that leaves the default has its sizes, one that gives a kernel those that are declared.
+#[test]
+fn where_a_default_is_not_as_declared_only_what_both_say_is_known() {
+    let source = |declared: &str| {
+        format!(
+            r#"<ir_version: 8, opset_import: ["" : 17]>
+            agraph (float[n, 1, h] x, {declared} k) => (y) <float[2, 1, 1] k = {{1, 2}}>
+            {{
+                y = Conv (x, k)
+            }}"#
+        )
+    };
+    let (model, report) = inferred(&source("float[3, 1, 1]"));
+    assert!(!shape(&model, "y").contains(['2', '3']), "{}", shape(&model, "y"));
+    assert_eq!(notes(&report, EventKind::FalseClaim), ["its default is float[2,1,1], which is not what is declared"]);
+    let (model, report) = inferred(&source("float[2, 1, one]"));
+    assert_eq!(shape(&model, "y"), "n,2,h - one + 1");
+    assert_eq!(notes(&report, EventKind::FalseClaim), [""; 0]);
+    for declared in ["float[3, 1]", "int64[2, 1, 1]"] {
+        let (_, report) = inferred(&source(declared));
+        assert_eq!(notes(&report, EventKind::FalseClaim).len(), 1, "{declared}");
+    }
+}
+
 #[test]
 fn how_many_sizes_a_resize_takes_is_told_in_numbers_or_not_at_all() {
     let sized = |count: &str| {

@@ -2,7 +2,7 @@
 
 use crate::dim::{Dim, Scope, is_identifier};
 use crate::ir::{DeclaredType, DimClaim, Fact, GraphId, Model, TensorType, Type, ValueId};
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 
 /// The names that stand alone as a dimension of some graph input.
 pub fn plain_names(model: &Model, graph: GraphId) -> Vec<String> {
@@ -19,6 +19,24 @@ pub fn plain_names(model: &Model, graph: GraphId) -> Vec<String> {
 /// each name in it is a dimension of its own; any other text is one opaque symbol.
 pub fn declared_fact(scope: &Scope, ty: &DeclaredType, is_symbol: &dyn Fn(String) -> bool) -> Fact {
     declared_type(scope, ty, is_symbol).map_or_else(Fact::unknown, Fact::of)
+}
+
+/// What holds of an input whether a caller gives it or leaves its default: of what the file declares, as much as the default fits.
+pub(super) fn with_default(scope: &Scope, declared: Fact, default: &Tensor) -> Fact {
+    let Some(tensor) = declared.as_tensor() else { return declared };
+    let of_default = TensorType { dtype: Some(default.dtype()), shape: None };
+    if tensor.dtype.is_some_and(|dtype| dtype != default.dtype()) {
+        return Fact::unknown();
+    }
+    let Some(dims) = &tensor.shape else { return declared };
+    if dims.len() != default.rank() {
+        return Fact::of(Type::Tensor(of_default));
+    }
+    let agreed = dims.iter().zip(default.shape()).map(|(dim, &size)| match dim.as_const() {
+        Some(claimed) if i64::try_from(size) != Ok(claimed) => scope.fresh_dim("dim"),
+        _ => dim.clone(),
+    });
+    Fact::of(Type::Tensor(TensorType { shape: Some(agreed.collect()), ..of_default }))
 }
 
 fn declared_type(scope: &Scope, ty: &DeclaredType, is_symbol: &dyn Fn(String) -> bool) -> Option<Type> {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::custom;
-use super::declared::{declared_fact, initializer_fact, plain_names};
+use super::declared::{declared_fact, initializer_fact, plain_names, with_default};
 use super::event::{Event, EventKind};
 use crate::dim::{Dim, Scope, count};
 use crate::ir::{
@@ -120,6 +120,10 @@ impl Walk {
                 let declared = model.value(value).declared.as_ref();
                 let fact = declared
                     .map_or_else(Fact::unknown, |ty| declared_fact(&self.scope, ty, &|name| plain.contains(&name)));
+                let fact = match model.value(value).tensor() {
+                    Some(default) => with_default(&self.scope, fact, default),
+                    None => fact,
+                };
                 let fact = self.with_run_time_integers(fact, &model.value(value).name);
                 for dim in fact.shape().into_iter().flatten() {
                     let is_computed = dim.as_const().is_none() && dim.as_symbol().is_none();
