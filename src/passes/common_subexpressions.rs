@@ -6,8 +6,8 @@
 //! What was compared is kept, so that after the first time only nodes and initializers that have changed are compared with the rest, in
 //! models without bodies and without quantizations, whose exceptions depend on more.
 //!
-//! Exceptions. A sequence, an optional or strings that a node with a body reads get no further readers: ONNX Runtime moves such an operand
-//! into the body instead of copying it, so that another reader would find it empty. Quantizations of constants stay apart, and what they read
+//! Exceptions. A sequence, an optional or strings that a node with a body reads get no further readers, and those they have stay where they are:
+//! ONNX Runtime moves such an operand into the body instead of copying it, so that a later reader finds it empty. Quantizations of constants stay apart, and what they read
 //! in a body stays in it. No output is merged with what is transposed and quantized, see [`is_quantized_turned`]. Under `--exact` weights stay
 //! where they are packed, see [`packing`].
 
@@ -224,7 +224,7 @@ fn is_quantized_constant(model: &Model, node: &Node) -> bool {
 }
 
 /// Lets every reader of the second node's results read those of the first, and removes the second. Declines where the name of a graph
-/// output would need an Identity, and where a result must get no further readers.
+/// output would need an Identity, where a result must get no further readers, and where an operand must be read where it is.
 fn unite(
     model: &mut Model,
     facts: &Facts,
@@ -238,6 +238,7 @@ fn unite(
         gone.outputs().iter().zip(kept.outputs()).filter_map(|(gone, kept)| Some(((*gone)?, (*kept)?))).collect();
     if pairs.iter().any(|&(gone, kept)| model.is_named(gone) && (model.is_named(kept) || !same_graph))
         || pairs.iter().any(|(gone, kept)| moved.contains(gone) || moved.contains(kept))
+        || gone.inputs().iter().flatten().any(|operand| moved.contains(operand))
         || pairs.iter().any(|&(gone, kept)| turns_output(model, gone, kept) || turns_output(model, kept, gone))
     {
         return Ok(());

@@ -33,8 +33,8 @@ pub const RECORDS: &[Record] = &[
             ("deterministic", "equal operands give equal results"),
             (
                 "not-taken",
-                "no Loop or Scan takes a result that may be a sequence, an optional or strings: it leaves nothing for other \
-                    readers",
+                "no Loop or Scan takes a result or an operand that may be a sequence, an optional or strings: it leaves nothing for \
+                    later readers",
             ),
             ("one-name", "not both results are graph outputs"),
             ("own-scales", "what quantizations in a body read is in the body: ONNX Runtime looks for it there alone"),
