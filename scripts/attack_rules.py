@@ -247,8 +247,9 @@ def computes_from(nodes, known):
     """Whether a node, or one in a body, computes anything from what is known and constants alone."""
     known, computed = set(known), False
     for node in nodes:
-        # Fixed sizes are constants as well.
-        if node.op_type in ("Shape", "Size") or all(not name or name in known for name in node.input):
+        # Of the second operand of CastLike only the type counts. Fixed sizes are constants as well.
+        read = node.input[:1] if node.op_type == "CastLike" else node.input
+        if node.op_type in ("Shape", "Size") or all(not name or name in known for name in read):
             known.update(node.output)
             computed |= node.op_type not in ("Constant", "Identity", "Shape", "Size")
         for body in (attribute.g for attribute in node.attribute if attribute.HasField("g")):
