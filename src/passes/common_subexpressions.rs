@@ -12,6 +12,7 @@
 //! where they are packed, see [`packing`].
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -20,6 +21,7 @@ use super::dead::live_graphs;
 use super::edits::EditCounter;
 use super::packing;
 use super::quantization::{is_quantization, is_quantization_operand};
+use crate::dim::Scope;
 use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Part, ValueId};
 use crate::ops::operator_of;
 use crate::rewrite::is_quantized_turned;
@@ -185,19 +187,8 @@ fn in_graph(
             }
             continue;
         }
-        if !seen.may_merge(model, node) {
-            continue;
-        }
-        let hash = hash_of(node);
-        let first = seen.nodes.get(&hash).and_then(|found| {
-            let exact = seen.exact;
-            let keeps_bits = |other: &Node| !exact || packing::may_stand_in(model, node, other.graph());
-            let is_same = |other: &Node| same(model, other, node) && keeps_bits(other);
-            found.iter().copied().find(|&other| model.node(other).is_some_and(is_same))
-        });
-        match first {
-            Some(first) => unite(model, facts, &seen.moved, (first, id), edits)?,
-            None => seen.note_node(hash, id),
+        if seen.may_merge(model, node) {
+            merge_node(model, facts, id, seen, edits)?;
         }
     }
     if graph != model.main() {
@@ -207,6 +198,60 @@ fn in_graph(
             if alike.len() < MOST_ALIKE {
                 alike.push(value);
             }
+        }
+    }
+    Ok(())
+}
+
+/// Lets one that was seen before stand for a node, or notes the node.
+fn merge_node(
+    model: &mut Model,
+    facts: &Facts,
+    id: NodeId,
+    seen: &mut Seen,
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    let Some(node) = model.node(id) else { return Ok(()) };
+    let hash = hash_of(node);
+    let first = seen.nodes.get(&hash).and_then(|found| {
+        let exact = seen.exact;
+        let keeps_bits = |other: &Node| !exact || packing::may_stand_in(model, node, other.graph());
+        let is_same = |other: &Node| same(model, other, node) && keeps_bits(other);
+        found.iter().copied().find(|&other| model.node(other).is_some_and(is_same))
+    });
+    match first {
+        Some(first) => unite(model, facts, &seen.moved, (first, id), edits),
+        None => {
+            seen.note_node(hash, id);
+            Ok(())
+        }
+    }
+}
+
+/// Merges equal nodes of the main graph before anything is known of values, so that what a file computes many times is inferred once: half of
+/// Longformer's nodes.
+///
+/// Others are left to later passes: nodes with bodies, quantizations (their exceptions ask what is constant), large constants, and results
+/// that the file declares a type of, which may be false or name a size.
+///
+/// # Errors
+/// The graph has a cycle.
+pub fn merge_first(model: &mut Model, exact: bool, edits: &mut EditCounter) -> Result<(), Broken> {
+    let facts = Facts::new(Rc::new(Scope::new()));
+    let mut seen = Seen { moved: moved(model, &facts), exact, ..Seen::default() };
+    seen.nodes.reserve(model.graph(model.main()).node_count());
+    for id in model.topological(model.main())? {
+        let Some(node) = model.node(id) else { continue };
+        let is_large = |attribute: &Attribute| match attribute {
+            Attribute::Tensor(tensor, _) => tensor.byte_len() > SMALL,
+            _ => false,
+        };
+        let waits = node.subgraphs().next().is_some()
+            || is_quantization(node)
+            || node.attributes.iter().any(|held| is_large(&held.value))
+            || node.outputs().iter().flatten().any(|&value| model.value(value).declared.is_some());
+        if !waits && seen.may_merge(model, node) {
+            merge_node(model, &facts, id, &mut seen, edits)?;
         }
     }
     Ok(())
@@ -310,6 +355,9 @@ fn hash_of(node: &Node) -> u64 {
     attributes.hash(&mut hasher);
     hasher.finish()
 }
+
+/// Constants of more bytes are compared when they are initializers.
+const SMALL: usize = 256;
 
 /// How many different tensors of one sample are told apart; more are left alone.
 const MOST_ALIKE: usize = 16;

@@ -15,7 +15,8 @@ use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
 use super::records::record;
 use super::{
-    addends, annotate, believed, claims, dead, function_bodies, opaque, opset, pipeline, quantization, remembered,
+    addends, annotate, believed, claims, common_subexpressions, dead, function_bodies, opaque, opset, pipeline,
+    quantization, remembered,
 };
 use crate::dim::Scope;
 use crate::ir::{Fact, Model, NodeId, ValueId};
@@ -176,13 +177,19 @@ fn fold(
 ) -> Result<Settled, RunError> {
     watch("inferring shapes");
     let mut notes = Vec::new();
+    let may_edit = edits.allows_more();
+    let mut run = Run::new(options, edits);
+    if options.fold && !options.strict && !run.skips(common_subexpressions::NAME) {
+        let (begin, before) = (Instant::now(), run.edits.made());
+        common_subexpressions::merge_first(model, options.exact, &mut run.edits)?;
+        run.profile.note(common_subexpressions::NAME, begin, run.edits.made() - before);
+        run.ends.push((common_subexpressions::NAME, run.edits.made()));
+    }
     let begin = Instant::now();
     let mut walk = premises(model, &scope, options)?;
     if !options.trust_declared_shapes {
         notes.extend(claims::contradictions(model, &walk.facts, true));
     }
-    let may_edit = edits.allows_more();
-    let mut run = Run::new(options, edits);
     run.profile.note("premises", begin, 0);
     let given = addends::initializers(model);
     let passes: Vec<Pass> =

@@ -78,6 +78,26 @@ fn a_false_claim_is_reported_and_the_proof_is_written() {
     );
 }
 
+/// Equal nodes are merged before anything is inferred, but for those of which the file says something.
+#[test]
+fn what_is_declared_of_a_node_that_is_merged_is_looked_at() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[2] x) => (y, z) <float[3] b>
+        {
+            a = Relu (x)
+            b = Relu (x)
+            c = Relu (x)
+            d = Exp (b)
+            e = Exp (c)
+            y = Sub (d, a)
+            z = Sub (e, a)
+        }"#;
+    let (_, report) = folded_unrun(source, &Options::new());
+    assert_eq!(notes(&report, EventKind::FalseClaim), ["'b' is declared float[3]; proved, and written, is float[2]"]);
+    assert_eq!(report.passes[0].name, "common-subexpression");
+    assert_eq!(report.after.nodes(), 4);
+}
+
 #[test]
 fn only_what_is_trusted_is_a_premise() {
     // The slice takes everything if what is found is no more than 3.
