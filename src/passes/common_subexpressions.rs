@@ -20,11 +20,11 @@ use smallvec::SmallVec;
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use super::packing;
-use super::quantization::{is_quantization, is_quantization_operand};
+use super::quantization::is_quantization_operand;
 use crate::dim::Scope;
 use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Part, ValueId};
 use crate::ops::operator_of;
-use crate::rewrite::is_quantized_turned;
+use crate::rewrite::{is_quantization, is_quantized_turned};
 
 /// The pass's name, under which its edits are counted.
 pub(super) const NAME: &str = "common-subexpression";

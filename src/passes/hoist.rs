@@ -8,11 +8,12 @@ use rustc_hash::FxHashSet;
 use super::edits::EditCounter;
 use super::inline::nodes_of;
 use super::packing;
-use super::quantization::{is_quantization, is_quantization_operand};
+use super::quantization::is_quantization_operand;
 use super::untouched::Untouched;
 use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::NodeFacts;
 use crate::ops::{Opset, operator_of};
+use crate::rewrite::is_quantization;
 
 /// The pass's name, under which its edits are counted.
 pub(super) const NAME: &str = "hoisted-node";

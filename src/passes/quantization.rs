@@ -12,7 +12,7 @@ use super::dead::{graphs_below, live_graphs};
 use super::options::Options;
 use crate::ir::{Broken, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::operator_of;
-use crate::rewrite::moves_dequantized;
+use crate::rewrite::{is_quantization, moves_dequantized};
 
 /// The nodes that stay although their results are constant: dequantizations of constants whose results are read at run time, and the nodes
 /// in between that move elements. For each, whether another constant is computed from it, which needs its result at fold time.
@@ -105,10 +105,6 @@ fn constant_values(
         }
     }
     constant
-}
-
-pub(super) fn is_quantization(node: &Node) -> bool {
-    node.op_type == "QuantizeLinear" && ["", "com.microsoft"].contains(&node.canonical_domain())
 }
 
 fn is_dequantization(node: &Node) -> bool {

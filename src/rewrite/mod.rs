@@ -48,7 +48,7 @@ pub use fuse::residual::constant_addend;
 pub use index::{Positions, positions};
 pub use permitted::is_read_right;
 pub use record::{Premise, Record, meant, nearest};
-pub use shown::is_quantized_turned;
+pub use shown::{is_quantization, is_quantized_turned};
 pub use slices::cuts::Taken;
 
 use crate::dim::{Dim, Scope};

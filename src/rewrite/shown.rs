@@ -24,9 +24,9 @@ pub(super) fn turns_no_output(place: &Place<'_>, edit: &Edit) -> bool {
             .insert
             .iter()
             .any(|node| node.op_type == "QuantizeLinear" && node.inputs.first() == Some(&Some(value)));
-        let stays = edit.changed_operands(model).any(|(id, slot, new)| {
-            new == value && slot == 0 && model.node(id).is_some_and(|node| node.is("QuantizeLinear"))
-        });
+        let stays = edit
+            .changed_operands(model)
+            .any(|(id, slot, new)| new == value && slot == 0 && model.node(id).is_some_and(is_quantization));
         inserted || stays
     };
     let is_made = edit.insert.iter().any(|node| {
@@ -51,7 +51,10 @@ pub fn is_quantized_turned(model: &Model, value: ValueId) -> bool {
 fn is_turned_for_quantization(model: &Model, node: &Node) -> bool {
     let readers = || node.output(0).map(|value| model.users(value)).unwrap_or_default();
     node.is("Transpose")
-        && readers()
-            .into_iter()
-            .any(|(id, slot)| slot == 0 && model.node(id).is_some_and(|node| node.is("QuantizeLinear")))
+        && readers().into_iter().any(|(id, slot)| slot == 0 && model.node(id).is_some_and(is_quantization))
+}
+
+/// Whether a node is a QuantizeLinear, be it the standard's or that of ONNX Runtime's own domain.
+pub fn is_quantization(node: &Node) -> bool {
+    node.op_type == "QuantizeLinear" && ["", "com.microsoft"].contains(&node.canonical_domain())
 }

@@ -3,7 +3,7 @@
 use onnx_slice_fold::Options;
 use onnx_slice_fold::ir::{Model, text};
 
-use crate::support::folded;
+use crate::support::{folded, folded_unrun};
 
 fn printed(source: &str, options: &Options) -> String {
     text::print(&folded(source, options))
@@ -134,4 +134,20 @@ fn no_output_is_what_is_transposed_and_quantized() {
         count(&folded(&source, &Options::default()), "Transpose")
     };
     assert_eq!([merged("y, v"), merged("y")], [2, 1]);
+}
+
+/// ONNX Runtime quantizes before it transposes, with its own operators as with those of the standard, and would show an output quantized.
+#[test]
+fn no_output_becomes_what_is_transposed_and_quantized_by_another_domain() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+        g (float[h, w] x) => (y, b) <float s = {0.5}, uint8 z = {3}>
+        {
+            a = Exp (x)
+            b = Exp (x)
+            t = Transpose <perm = [1, 0]> (a)
+            q = com.microsoft.QuantizeLinear (t, s, z)
+            y = com.microsoft.DequantizeLinear (q, s, z)
+        }"#;
+    let (model, _) = folded_unrun(source, &Options::new());
+    assert_eq!(count(&model, "Exp"), 2);
 }

@@ -12,7 +12,7 @@ use crate::dim::{Dim, Symbol};
 use crate::ir::{Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
 use crate::ops::traits::{Movement, traits_of};
 use crate::ops::{self, Opset};
-use crate::passes::quantization::is_quantization;
+use crate::rewrite::is_quantization;
 
 /// Longer vectors are no shapes.
 pub(super) const MAX_LEN: usize = 64;

@@ -6,7 +6,7 @@ use super::repeated::{Needed, Repeated};
 use crate::ir::{DeclaredType, Fact, Facts, GraphId, Model, Node, NodeId, Type, ValueId};
 use crate::ops::operator_of;
 use crate::passes::dead::graphs_below;
-use crate::passes::quantization::is_quantization;
+use crate::rewrite::is_quantization;
 
 /// Larger bodies are not looked at: each value carried on may take a look at all nodes.
 const MOST_NODES: usize = 256;
