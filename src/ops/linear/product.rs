@@ -25,6 +25,8 @@ const MR: usize = 6;
 const NR: usize = 8;
 /// As [`NR`], of elements of 32 bits where vectors are wide.
 const WIDE: usize = 16;
+/// As [`NR`], of floats of 32 bits where vectors are widest.
+const WIDEST: usize = 32;
 /// Fewer multiplications than this are not worth another thread.
 const PARALLEL: usize = 1 << 18;
 
@@ -163,7 +165,9 @@ pub(in crate::ops) fn multiply_add<T: Ring>(
     if m < MR && b.column == 1 {
         return by_rows(k, n, a, b, c);
     }
-    if size_of::<T>() <= 4 && has_wide_vectors() {
+    if T::DTYPE == DType::Float && n > WIDE && floats::are_widest() {
+        by_blocks::<T, WIDEST>((m, k, n), a, b, c);
+    } else if size_of::<T>() <= 4 && has_wide_vectors() {
         by_blocks::<T, WIDE>((m, k, n), a, b, c);
     } else {
         by_blocks::<T, NR>((m, k, n), a, b, c);
@@ -303,6 +307,13 @@ fn multiply_block<T: Ring, const N: usize>(
 #[inline(never)]
 fn kernel<T: Ring, const N: usize>(a: &[T], b: &[T]) -> [[T; N]; MR] {
     const HALF: usize = NR / 2;
+    if N == WIDEST && T::DTYPE == DType::Float {
+        let mut sums = [[T::default(); N]; MR];
+        let rows = bytemuck::cast_slice_mut(sums.as_flattened_mut());
+        if floats::product(bytemuck::cast_slice(a), bytemuck::cast_slice(b), rows) {
+            return sums;
+        }
+    }
     if size_of::<T>() <= 4 || has_wide_vectors() {
         return vectorized(
             #[inline(always)]
@@ -333,6 +344,62 @@ fn kernel_part<T: Ring, const N: usize, const PART: usize>(a: &[T], b: &[T], at:
         }
     }
     sums
+}
+
+/// The micro-kernel for floats of 32 bits and vectors of 64 bytes, which the compiler does not find by itself: the same sums in the same order.
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+mod floats {
+    use fearless_simd::{Simd, SimdBase, f32x16};
+
+    use super::{MR, WIDEST};
+    use crate::ops::vector::widest_vectors;
+
+    pub(super) fn are_widest() -> bool {
+        widest_vectors().is_some()
+    }
+
+    /// Writes the product of a panel of rows and one of [`WIDEST`] columns to `sums`, row by row, if the processor has the vectors.
+    pub(super) fn product(a: &[f32], b: &[f32], sums: &mut [f32]) -> bool {
+        let Some(widest) = widest_vectors() else { return false };
+        widest.vectorize(
+            #[inline(always)]
+            || panels(widest, a, b, sums),
+        );
+        true
+    }
+
+    #[inline(always)]
+    fn panels<S: Simd>(simd: S, a: &[f32], b: &[f32], sums: &mut [f32]) {
+        const LANES: usize = WIDEST / 2;
+        let mut rows = [[f32x16::splat(simd, 0.0); 2]; MR];
+        let (a, _) = a.as_chunks::<MR>();
+        let (b, _) = b.as_chunks::<WIDEST>();
+        for (a, b) in a.iter().zip(b) {
+            let (left, right) = b.split_at(LANES);
+            let columns = [f32x16::from_slice(simd, left), f32x16::from_slice(simd, right)];
+            for (row, &a) in rows.iter_mut().zip(a) {
+                let a = f32x16::splat(simd, a);
+                for (sum, column) in row.iter_mut().zip(columns) {
+                    *sum += a * column;
+                }
+            }
+        }
+        for (out, sum) in sums.chunks_exact_mut(LANES).zip(rows.as_flattened()) {
+            out.copy_from_slice(sum.as_slice());
+        }
+    }
+}
+
+/// Other processors have none of these vectors.
+#[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+mod floats {
+    pub(super) fn are_widest() -> bool {
+        false
+    }
+
+    pub(super) fn product(_: &[f32], _: &[f32], _: &mut [f32]) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::dim::Dim;
 use crate::ir::{Data, Fact};
+use crate::ops::vector::{fold_run, vectorized};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, axis_in};
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric, product};
 
@@ -76,29 +77,83 @@ struct Search {
 impl Search {
     /// The index of the winner for each place; `None` if there is a NaN.
     fn over<T: Number>(&self, elements: &[T]) -> Option<Vec<i64>> {
+        vectorized(
+            #[inline(always)]
+            || {
+                let is_ordered = elements.iter().fold(true, |ordered, x| ordered & x.partial_cmp(x).is_some());
+                is_ordered.then(|| match (self.largest, self.last) {
+                    (true, false) => self.winners(elements, |x, best| x > best),
+                    (true, true) => self.winners(elements, |x, best| x >= best),
+                    (false, false) => self.winners(elements, |x, best| x < best),
+                    (false, true) => self.winners(elements, |x, best| x <= best),
+                })
+            },
+        )
+    }
+
+    /// The index of the element at each place that wins against all before it.
+    #[inline(always)]
+    fn winners<T: Number>(&self, elements: &[T], wins: impl Fn(T, T) -> bool) -> Vec<i64> {
         let block = self.dim.checked_mul(self.inner).filter(|&block| block > 0);
-        let Some(block) = block else { return Some(Vec::new()) };
+        let Some(block) = block else { return Vec::new() };
+        let blocks = elements.chunks_exact(block);
+        if self.inner == 1 {
+            return blocks.map(|row| winner(row, &wins)).collect();
+        }
         let mut found = Vec::with_capacity(elements.len() / self.dim);
-        for block in elements.chunks_exact(block) {
+        let mut winners = vec![0u32; self.inner];
+        let mut best = vec![T::zero(); self.inner];
+        for block in blocks {
+            winners.fill(0);
             let mut rows = block.chunks_exact(self.inner);
-            let mut best = rows.next()?.to_vec();
-            let start = found.len();
-            found.resize(start + self.inner, 0i64);
-            let winners = found.get_mut(start..)?;
-            if best.iter().any(|x| x.partial_cmp(x).is_none()) {
-                return None;
-            }
-            for (index, row) in (1i64..).zip(rows) {
-                for ((best, winner), element) in best.iter_mut().zip(winners.iter_mut()).zip(row) {
-                    let order = element.partial_cmp(best)?;
-                    let better = if self.largest { order.is_gt() } else { order.is_lt() };
-                    if better || (self.last && order.is_eq()) {
-                        *best = *element;
-                        *winner = index;
-                    }
+            rows.next().into_iter().for_each(|row| best.copy_from_slice(row));
+            for (index, row) in (1..).zip(rows) {
+                // Nothing branches, so that several places are compared at once.
+                for ((best, winner), &element) in best.iter_mut().zip(winners.iter_mut()).zip(row) {
+                    let is_better = wins(element, *best);
+                    *best = if is_better { element } else { *best };
+                    *winner = if is_better { index } else { *winner };
                 }
             }
+            found.extend(winners.iter().copied().map(i64::from));
         }
-        Some(found)
+        found
+    }
+}
+
+/// The index of the element of a row that wins against all before it: the first of those that equal the best, or the last if equals win.
+#[inline(always)]
+fn winner<T: Number>(row: &[T], wins: impl Fn(T, T) -> bool) -> i64 {
+    let better = |best, x| if wins(x, best) { x } else { best };
+    let Some(best) = row.first().map(|&first| fold_run(row, first, better, better)) else { return 0 };
+    let is_best = |x: &T| *x == best;
+    let at = if wins(best, best) { row.iter().rposition(is_best) } else { row.iter().position(is_best) };
+    at.and_then(|at| i64::try_from(at).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn winners_are_those_of_one_look_after_another() {
+        let numbers: Vec<f32> = (0..6000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 29) as f32 - 3.5).collect();
+        for (dim, inner) in [(1, 1), (7, 1), (64, 1), (37, 3), (5, 40), (2, 1)] {
+            for (largest, last) in [(true, false), (true, true), (false, false), (false, true)] {
+                let elements = &numbers[..6000 / (dim * inner) * dim * inner];
+                let found = Search { dim, inner, largest, last }.over(elements).unwrap();
+                let expected: Vec<i64> = (0..elements.len() / dim)
+                    .map(|at| {
+                        let element = |index: usize| elements[(at / inner * dim + index) * inner + at % inner];
+                        let wins = |a: f32, b: f32| if largest { a > b } else { a < b } || last && a == b;
+                        (1..dim).fold(0, |best, index| if wins(element(index), element(best)) { index } else { best })
+                            as i64
+                    })
+                    .collect();
+                assert_eq!(found, expected, "{dim} × {inner}");
+            }
+        }
+        assert!(Search { dim: 2, inner: 1, largest: true, last: false }.over(&[1.0, f32::NAN]).is_none());
+        assert_eq!(Search { dim: 2, inner: 1, largest: true, last: false }.over(&[-0.0, 0.0f64]), Some(vec![0]));
     }
 }

@@ -4,7 +4,7 @@
 //! for bit: each operation on floats is rounded by itself, and the compiler neither reorders them nor multiplies and adds at once.
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-use fearless_simd::{Level, Simd as _};
+use fearless_simd::{Avx512, Level, Simd as _};
 use half::{bf16, f16};
 
 use crate::tensor::{Number, Tensor};
@@ -26,6 +26,12 @@ pub(in crate::ops) fn has_wide_vectors() -> bool {
     return Level::new().as_avx2().is_some();
     #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
     false
+}
+
+/// What stands for vectors of 64 bytes where the processor has them. Of few loops does the compiler make such vectors by itself.
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+pub(in crate::ops) fn widest_vectors() -> Option<Avx512> {
+    Level::new().as_avx512()
 }
 
 /// Independent partial sums: enough to fill a vector register and hide its latency, and closer to a pairwise sum than one.
