@@ -45,7 +45,7 @@ pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use declared::{declared_fact, plain_names};
 pub use engine::loads::is_loaded;
 pub use event::{Event, EventKind};
-pub use interpret::{Environment, evaluate_graph, evaluate_node, evaluate_observed};
+pub use interpret::{Environment, evaluate_graph, evaluate_node, evaluate_observed, may_be_evaluated};
 pub use misread::may_be_misread;
 pub use movement::concat_split::concat;
 pub(crate) use movement::concat_split::concat_later;

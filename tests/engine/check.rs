@@ -167,6 +167,16 @@ fn what_is_not_compared_is_told() {
     assert!(checked.to_string().contains("not checked, 8 times: the original: "), "{checked}");
 }
 
+/// Nothing is computed first, be it ever so large.
+#[test]
+fn where_one_node_keeps_every_run_from_ending_none_is_begun() {
+    let source = "g (float[n, m] x) => (y) { a = MatMul (x, x) b = MatMul (a, x) c = SizeSqrt (b) y = Div (b, c) }";
+    let checked = compared(source, source, &Options::new());
+    let reason = "the original: SizeSqrt node that computes 'c': there is no definition of SizeSqrt";
+    assert_eq!(checked.unchecked, BTreeMap::from([(reason.to_string(), 8)]));
+    assert_eq!((checked.asked, checked.agreed), (8, 0));
+}
+
 #[test]
 fn a_model_that_is_folded_rightly_passes() {
     let source = "g (float[batch,n,4] x) => (float[batch,m] y) <int64[1] a = {1}, int64[1] b = {9}, int64[1] c = {2}, int64[2] s = {0,-1}> {

@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::custom;
-use crate::ir::{Data, Function, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
+use crate::ir::{CustomOperator, Data, Function, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
+use crate::ops::registry::Eval;
 use crate::ops::{Budget, Decline, EvalCx, EvalResult, Site, Status, registry};
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
@@ -85,13 +86,10 @@ pub fn evaluate_node(
         return call(environment, function, &caller, inputs, budget, depth);
     }
     let site = |version| Site { model, id, node, version, slice_rule: rule, bindings: environment.bindings };
-    let (operator, version) = match (registry::status(model, node), model.custom(node)) {
-        (Status::Known(operator, version), _) => (operator, version),
-        (Status::Unknown, Some(custom)) => return custom::evaluate(custom, &site(0), &inputs),
-        (other, _) => return Err(Decline::unsupported(registry::why_not_known(model, node, other))),
+    let (eval, version) = match evaluator(model, node)? {
+        Evaluator::Operator(eval, version) => (eval, version),
+        Evaluator::Custom(custom) => return custom::evaluate(custom, &site(0), &inputs),
     };
-    let eval = operator.eval.filter(|_| operator.deterministic);
-    let eval = eval.ok_or_else(|| Decline::unsupported(format!("{} is not evaluated", node.operator())))?;
     // What is to be computed when it is read takes memory where a node wants the whole of it.
     let tensors = || inputs.iter().flatten().filter_map(Data::tensor);
     let unmade = |tensors: &[Tensor]| tensors.iter().fold(0usize, |sum, tensor| sum.saturating_add(tensor.unmade()));
@@ -101,6 +99,40 @@ pub fn evaluate_node(
     let result = eval(&mut EvalCx { site: site(version), inputs, budget, environment, depth });
     budget.take_made(before.saturating_sub(unmade(&deferred)));
     result
+}
+
+/// What evaluates a node that calls no function.
+enum Evaluator<'m> {
+    Operator(Eval, i64),
+    Custom(&'m CustomOperator),
+}
+
+/// What evaluates a node.
+///
+/// # Errors
+/// Nothing does, whatever its operands are.
+fn evaluator<'m>(model: &'m Model, node: &Node) -> Result<Evaluator<'m>, Decline> {
+    let (operator, version) = match (registry::status(model, node), model.custom(node)) {
+        (Status::Known(operator, version), _) => (operator, version),
+        (Status::Unknown, Some(custom)) => return Ok(Evaluator::Custom(custom)),
+        (other, _) => return Err(Decline::unsupported(registry::why_not_known(model, node, other))),
+    };
+    match operator.eval.filter(|_| operator.deterministic) {
+        Some(eval) => Ok(Evaluator::Operator(eval, version)),
+        None => Err(Decline::unsupported(format!("{} is not evaluated", node.operator()))),
+    }
+}
+
+/// Checks that no node of a graph, bodies and functions not counted, keeps every run of it from being evaluated.
+///
+/// # Errors
+/// The first node that does, by name and with the reason.
+pub fn may_be_evaluated(model: &Model, graph: GraphId) -> Result<(), Decline> {
+    for id in model.graph(graph).nodes() {
+        let Some(node) = model.node(id).filter(|node| model.function_of(node).is_none()) else { continue };
+        evaluator(model, node).map_err(|decline| inside(model, id, decline))?;
+    }
+    Ok(())
 }
 
 pub(in crate::ops) fn evaluate_body(
