@@ -52,10 +52,14 @@ captures! {
         s = SequenceConstruct (x, x)  r = Sin (z)  g = Identity (r)
         q = SequenceMap <body: graph = b (float[N] r) => (float[K] o) { o = Concat <axis = 0> (r, g, r) }> (s)
         y = ConcatFromSequence <axis = 0> (q) }";
-    names_that_hide_nothing_that_is_read_stay: 17, "g (float[N] x, int64 n) => (y, w) {
+    names_that_hide_nothing_that_is_read_give_way: 17, "g (float[N] x, int64 n) => (y, w) {
         w = Relu (x)
         y = Loop <body: graph = b (int64 n, bool w, float[N] x) => (bool d, float[N] y) {
             d = Identity (w)  y = Exp (x) }> (n, \"\", w) }";
+    // What is folded is there before the body is, in which no runtime takes its name a second time.
+    a_name_in_a_body_gives_way_to_what_is_folded_behind_it: 17, "g (float[N] x, bool k) => (y, z) {
+        y = If <then_branch: graph = b () => (float[N] o) { v = Exp (x)  o = Neg (v) }, else_branch: graph = e () => (float[N] p) { p = Neg (x) }> (k)
+        s = Constant <value = float {1}> ()  v = Add (s, s)  z = Sub (x, v) }";
 }
 
 #[test]
