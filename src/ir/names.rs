@@ -51,7 +51,8 @@ impl Model {
         }
     }
 
-    /// The values inside bodies whose names values around them have as well. What is pinned keeps its name, and so does what it hides.
+    /// The values inside bodies whose names values around them have as well, but for results of the nodes that have the bodies: these come
+    /// behind them in any order. What is pinned keeps its name.
     fn repeated(&self) -> Vec<ValueId> {
         let mut found = Vec::new();
         for root in self.roots() {
@@ -64,9 +65,10 @@ impl Model {
             self.in_scopes(root, &names, &mut |graph, scopes| {
                 for value in self.defined_in(graph) {
                     let scope = scopes.get(self.value(value).name.as_str()).map(Vec::as_slice);
-                    if let Some([.., _, innermost]) = scope
+                    if let Some([outer @ .., innermost]) = scope
                         && *innermost == value
                         && !self.value(value).pinned
+                        && outer.iter().any(|&outer| !self.is_given_around(graph, outer))
                     {
                         found.push(value);
                     }
@@ -74,6 +76,19 @@ impl Model {
             });
         }
         found
+    }
+
+    /// Whether a value is a result of a node that has this body, or one around it.
+    fn is_given_around(&self, body: GraphId, value: ValueId) -> bool {
+        let producer = self.value(value).producer();
+        let mut owner = self.graph(body).parent();
+        while let Some(id) = owner {
+            if producer == Some(id) {
+                return true;
+            }
+            owner = self.node(id).and_then(|node| self.graph(node.graph()).parent());
+        }
+        false
     }
 
     /// Checks that every name that is read stands for the value that is meant.

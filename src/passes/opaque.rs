@@ -105,6 +105,19 @@ pub(super) fn make_disputed_opaque(model: &mut Model) -> Opaque {
     })
 }
 
+/// Makes the Loops opaque whose bodies give the number of the iteration away as it is, as a row or to the next iteration. ONNX Runtime
+/// counts on in the very tensor that was given away: all rows are then what was counted to, where the standard has 0, 1, 2 and so on.
+pub(super) fn make_miscounted_opaque(model: &mut Model) -> Opaque {
+    let graphs = all_graphs(model);
+    make_opaque(model, &graphs, &|model, node| {
+        let gives_number_away = |body: GraphId| {
+            let body = model.graph(body);
+            body.inputs().first().is_some_and(|number| body.outputs().contains(number))
+        };
+        node.is("Loop") && node.subgraphs().any(gives_number_away)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -132,6 +132,23 @@ fn an_initializer_that_shadows_an_outer_value_stays_as_it_is() {
     insta::assert_snapshot!(document.text());
 }
 
+/// ONNX Runtime counts on in the tensor that holds the number of the iteration, so that three rows of it are 3, 3, 3.
+#[test]
+fn a_loop_that_gives_its_number_away_stays() {
+    let source = |results: &str| {
+        format!(
+            "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N] x) => (y, w) {{
+            k = Constant <value = int64 {{3}}> ()  z = Constant <value = int64 {{7}}> ()
+            y, w = Loop <body: graph = b (int64 i, bool c, int64 a) => (bool d, {results}) {{
+                d = Identity (c)  e = Add (a, i)  j = Identity (i) }}> (k, \"\", z) }}"
+        )
+    };
+    for (results, loops) in [("int64 e, int64 i", 1), ("int64 i, int64 e", 1), ("int64 e, int64 j", 0)] {
+        let written = crate::support::written(&support::folded(&source(results), &Options::default()));
+        assert_eq!(written.matches("Loop").count(), loops, "{written}");
+    }
+}
+
 /// Rows of a loop that may not run have the shape that ONNX Runtime infers of one. It infers nothing of the result of a loop inside, also of
 /// one that never runs; of what that begins with it would.
 #[test]
