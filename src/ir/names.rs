@@ -2,6 +2,9 @@
 //!
 //! In the representation a reader holds the value itself, so a graph inside may come to read an outer value whose name stands for
 //! another one there. In a file that would be another model. Names inside bodies are nobody else's business, so they give way.
+//!
+//! So they do where nothing is hidden, for runtimes want names to be free in all graphs around a body as far as these are computed before it:
+//! what is folded is computed before everything, and nodes that go change the order in which a runtime comes to the others.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -22,8 +25,8 @@ enum Visit {
 }
 
 impl Model {
-    /// Gives values inside bodies new names where their names hide outer values that are read there. The names of everything else
-    /// stay. Takes time linear in the model.
+    /// Gives values inside bodies new names where outer values have their names. The names of everything else stay. Takes time linear
+    /// in the model.
     pub fn separate_names(&mut self) {
         let hidden = self.hidden();
         let roots: FxHashSet<GraphId> = self.roots().collect();
@@ -42,6 +45,50 @@ impl Model {
                 self.rename(gone, name);
             }
         }
+        for value in self.repeated() {
+            let name = self.unused_name(&self.value(value).name);
+            self.rename(value, name);
+        }
+    }
+
+    /// The values inside bodies whose names values around them have as well, but for results of the nodes that have the bodies: these come
+    /// behind them in any order. What is pinned keeps its name.
+    fn repeated(&self) -> Vec<ValueId> {
+        let mut found = Vec::new();
+        for root in self.roots() {
+            let mut names = FxHashSet::default();
+            let mut open: Vec<GraphId> = self.inside(root).collect();
+            while let Some(graph) = open.pop() {
+                names.extend(self.defined_in(graph).map(|value| self.value(value).name.as_str()));
+                open.extend(self.inside(graph));
+            }
+            self.in_scopes(root, &names, &mut |graph, scopes| {
+                for value in self.defined_in(graph) {
+                    let scope = scopes.get(self.value(value).name.as_str()).map(Vec::as_slice);
+                    if let Some([outer @ .., innermost]) = scope
+                        && *innermost == value
+                        && !self.value(value).pinned
+                        && outer.iter().any(|&outer| !self.is_given_around(graph, outer))
+                    {
+                        found.push(value);
+                    }
+                }
+            });
+        }
+        found
+    }
+
+    /// Whether a value is a result of a node that has this body, or one around it.
+    fn is_given_around(&self, body: GraphId, value: ValueId) -> bool {
+        let producer = self.value(value).producer();
+        let mut owner = self.graph(body).parent();
+        while let Some(id) = owner {
+            if producer == Some(id) {
+                return true;
+            }
+            owner = self.node(id).and_then(|node| self.graph(node.graph()).parent());
+        }
+        false
     }
 
     /// Checks that every name that is read stands for the value that is meant.

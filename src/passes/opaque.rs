@@ -6,8 +6,8 @@
 use rustc_hash::FxHashSet;
 
 use super::dead::graphs_below;
-use crate::ir::{GraphId, Model, Node, NodeId};
-use crate::ops::{nonstandard, operator, with_surplus};
+use crate::ir::{Function, GraphId, Model, Node, NodeId};
+use crate::ops::{Operator, nonstandard, operator, with_surplus};
 
 /// What the domains of nodes begin with that were made opaque; empty if none was.
 #[derive(Default)]
@@ -90,18 +90,40 @@ pub(super) fn make_surplus_opaque(model: &mut Model) -> Opaque {
     make_these_opaque(model, nodes)
 }
 
-/// Makes the nodes opaque that name an operator and a function of the model's at once. Which of both has precedence is up to the runtime
-/// (`ModelProto.functions`): ONNX Runtime takes the operator, others the function.
+/// Makes the nodes opaque of which it is up to the runtime what they call: those that name an operator and a function of the model's at once
+/// (`ModelProto.functions`), of which ONNX Runtime takes the operator and others the function, and those in functions that name an overload,
+/// for which ONNX Runtime takes the function that is none.
 pub(super) fn make_disputed_opaque(model: &mut Model) -> Opaque {
-    if !model.functions().any(|(_, function)| operator(&function.domain, &function.name).is_some()) {
+    let may_be_meant =
+        |function: &Function| !function.overload.is_empty() || operator(&function.domain, &function.name).is_some();
+    if !model.functions().any(|(_, function)| may_be_meant(function)) {
         return Opaque::default();
     }
+    let bodies = model.functions().flat_map(|(_, function)| graphs_below(model, function.body));
+    let in_functions: FxHashSet<GraphId> = bodies.collect();
     let graphs = all_graphs(model);
     make_opaque(model, &graphs, &|model, node| {
-        let operator = operator(&node.domain, &node.op_type).filter(|_| model.function_of(node).is_some());
+        if model.function_of(node).is_none() {
+            return false;
+        }
         // Where no operator set with it is imported, there is only the function.
         let opset = model.opset(node.graph(), &node.domain);
-        operator.is_some_and(|operator| opset.is_none_or(|opset| operator.since(opset).is_some()))
+        let is_in_force = |operator: &Operator| opset.is_none_or(|opset| operator.since(opset).is_some());
+        operator(&node.domain, &node.op_type).is_some_and(is_in_force)
+            || !node.overload.is_empty() && in_functions.contains(&node.graph())
+    })
+}
+
+/// Makes the Loops opaque whose bodies give the number of the iteration away as it is, as a row or to the next iteration. ONNX Runtime
+/// counts on in the very tensor that was given away: all rows are then what was counted to, where the standard has 0, 1, 2 and so on.
+pub(super) fn make_miscounted_opaque(model: &mut Model) -> Opaque {
+    let graphs = all_graphs(model);
+    make_opaque(model, &graphs, &|model, node| {
+        let gives_number_away = |body: GraphId| {
+            let body = model.graph(body);
+            body.inputs().first().is_some_and(|number| body.outputs().contains(number))
+        };
+        node.is("Loop") && node.subgraphs().any(gives_number_away)
     })
 }
 

@@ -52,10 +52,14 @@ captures! {
         s = SequenceConstruct (x, x)  r = Sin (z)  g = Identity (r)
         q = SequenceMap <body: graph = b (float[N] r) => (float[K] o) { o = Concat <axis = 0> (r, g, r) }> (s)
         y = ConcatFromSequence <axis = 0> (q) }";
-    names_that_hide_nothing_that_is_read_stay: 17, "g (float[N] x, int64 n) => (y, w) {
+    names_that_hide_nothing_that_is_read_give_way: 17, "g (float[N] x, int64 n) => (y, w) {
         w = Relu (x)
         y = Loop <body: graph = b (int64 n, bool w, float[N] x) => (bool d, float[N] y) {
             d = Identity (w)  y = Exp (x) }> (n, \"\", w) }";
+    // What is folded is there before the body is, in which no runtime takes its name a second time.
+    a_name_in_a_body_gives_way_to_what_is_folded_behind_it: 17, "g (float[N] x, bool k) => (y, z) {
+        y = If <then_branch: graph = b () => (float[N] o) { v = Exp (x)  o = Neg (v) }, else_branch: graph = e () => (float[N] p) { p = Neg (x) }> (k)
+        s = Constant <value = float {1}> ()  v = Add (s, s)  z = Sub (x, v) }";
 }
 
 #[test]
@@ -126,6 +130,23 @@ fn an_initializer_that_shadows_an_outer_value_stays_as_it_is() {
     let mut document = OnnxModel::of(text::parse(source).expect("it parses"));
     document.fold(&Options::default()).expect("it folds");
     insta::assert_snapshot!(document.text());
+}
+
+/// ONNX Runtime counts on in the tensor that holds the number of the iteration, so that three rows of it are 3, 3, 3.
+#[test]
+fn a_loop_that_gives_its_number_away_stays() {
+    let source = |results: &str| {
+        format!(
+            "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N] x) => (y, w) {{
+            k = Constant <value = int64 {{3}}> ()  z = Constant <value = int64 {{7}}> ()
+            y, w = Loop <body: graph = b (int64 i, bool c, int64 a) => (bool d, {results}) {{
+                d = Identity (c)  e = Add (a, i)  j = Identity (i) }}> (k, \"\", z) }}"
+        )
+    };
+    for (results, loops) in [("int64 e, int64 i", 1), ("int64 i, int64 e", 1), ("int64 e, int64 j", 0)] {
+        let written = crate::support::written(&support::folded(&source(results), &Options::default()));
+        assert_eq!(written.matches("Loop").count(), loops, "{written}");
+    }
 }
 
 /// Rows of a loop that may not run have the shape that ONNX Runtime infers of one. It infers nothing of the result of a loop inside, also of

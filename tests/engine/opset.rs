@@ -118,6 +118,8 @@ fn what_cannot_be_converted_is_named() {
         refused(13, 11, "g (float[N] x, double[N] e) => (y) { y = Pow (x, e) }"),
         refused(13, 9, "g (float[N, 2] x, float[2, M] w) => (y) { y = Gemm (x, w) }"),
         refused(13, 10, "g (float[N, 2] x, float[2] s) => (y) { y = QuantizeLinear (x, s) }"),
+        refused(11, 10, "g (int64 n, float[N] x) => (y) { y = Loop <body: graph = b (int64 i, bool c) => (bool d, float[N] e) {
+            d = Identity (c)  e = Neg (x) }> (n, \"\") }"),
         refused(9, 13, "g (float[N] x) => (y, m) { y, m = Dropout (x) }"),
         refused(16, 21, "g (double[N] x) => (y) { y = LeakyRelu (x) }"),
         refused(18, 23, "g (int32[N] x, int32[1] s) => (y) { y = PRelu (x, s) }"),

@@ -55,6 +55,9 @@ fn back(draft: &mut NodeDraft<'_>, step: &VersionStep) -> Result<bool, String> {
     if let Some(missing) = (0..step.required).find(|&slot| draft.input(slot).is_none()) {
         return Err(format!("operand {missing} is missing, which it needs"));
     }
+    if draft.node.inputs.len() < step.listed {
+        return Err(format!("it has fewer than {} operands", step.listed));
+    }
     types(draft, step)?;
     forms(draft, step)?;
     let mut changed = false;

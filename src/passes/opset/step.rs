@@ -63,6 +63,8 @@ pub(super) struct VersionStep {
     pub results: usize,
     /// How many operands the older one must be given, if that is more.
     pub required: usize,
+    /// How many operands the older one must list, left out or not, if that is more.
+    pub listed: usize,
     /// Operands that the older one takes of one element type only, where the newer one takes several.
     pub alike: &'static [usize],
     /// Operands that are single numbers in the older one.
@@ -84,6 +86,7 @@ pub(super) const fn to(version: i64) -> VersionStep {
         operands: usize::MAX,
         results: usize::MAX,
         required: 0,
+        listed: 0,
         alike: &[],
         single: &[],
         one_way: None,
@@ -134,6 +137,12 @@ impl VersionStep {
     /// The older version needs so many operands, of which the newer one lets some be left out.
     pub(super) const fn requires(mut self, count: usize) -> Self {
         self.required = count;
+        self
+    }
+
+    /// The older version lists so many operands, of which some may be left out.
+    pub(super) const fn lists(mut self, count: usize) -> Self {
+        self.listed = count;
         self
     }
 

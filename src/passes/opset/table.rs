@@ -90,7 +90,7 @@ pub(super) const STEPS: &[(&str, &[VersionStep])] = &[
     ("LessOrEqual", &[to(16).gains("bfloat16")]),
     ("Log", &[to(6).forgets_consumed(), to(13).gains("bfloat16")]),
     ("LogSoftmax", &[to(11), to(13).by("it worked on all axes from one on, flattened to one; now on one axis", softmax::along_one_axis).gains("bfloat16")]),
-    ("Loop", &[to(11), to(13).gains_kinds(), to(16).gains("bfloat16").gains_kinds(), to(19).gains("float8").gains_kinds(), to(21).gains("int4 uint4").gains_kinds(), to(23).gains("float4e2m1").gains_kinds(), to(24).gains("float8e8m0").gains_kinds(), to(25).gains("int2 uint2").gains_kinds()]),
+    ("Loop", &[to(11).lists(3), to(13).gains_kinds(), to(16).gains("bfloat16").gains_kinds(), to(19).gains("float8").gains_kinds(), to(21).gains("int4 uint4").gains_kinds(), to(23).gains("float4e2m1").gains_kinds(), to(24).gains("float8e8m0").gains_kinds(), to(25).gains("int2 uint2").gains_kinds()]),
     ("LpNormalization", &[to(22).gains("bfloat16")]),
     ("LpPool", &[to(2).by("p is a whole number: a FLOAT before, an INT now", attributes::whole_p), to(11), to(18).adds(&[("ceil_mode", Int(0)), ("dilations", Absent)]), to(22).gains("bfloat16")]),
     ("MatMul", &[to(9).gains("int32 int64 uint32 uint64"), to(13).gains("bfloat16")]),
