@@ -120,6 +120,12 @@ pub const PASSES: &[Pass] = &[
         stage: 5,
         run: shorten_size_chains,
     },
+    Pass {
+        name: shape_reads::BEHIND,
+        does: "Reads shapes behind functions that runtimes compute in one step with what they are applied to.",
+        stage: 6,
+        run: read_shapes_behind,
+    },
 ];
 
 /// Every name that `--skip` takes beside those of the rewrite rules, and that edits are counted under.
@@ -245,6 +251,11 @@ fn number(work: &mut Work<'_>) -> Result<(), RunError> {
 fn read_shapes(work: &mut Work<'_>) -> Result<(), RunError> {
     let (model, facts, edits) = work.parts();
     Ok(shape_reads::read_off(model, facts, edits)?)
+}
+
+fn read_shapes_behind(work: &mut Work<'_>) -> Result<(), RunError> {
+    let known = (&work.walk.facts, &work.untouched);
+    Ok(shape_reads::read_behind(work.model, known, &mut work.run.edits)?)
 }
 
 fn inline_branches(work: &mut Work<'_>) -> Result<(), RunError> {
