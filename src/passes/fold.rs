@@ -1,14 +1,16 @@
 //! Constant folding: nodes whose results are completely known are removed, and their results become initializers, within a budget of bytes.
 //!
 //! A result becomes an initializer only if a node that stays, or an output, reads it; results that only removed nodes read do not.
-//! If folding everything would add more bytes to the model than allowed, the nodes with the largest results are kept, and what
-//! these read becomes initializers instead.
+//! If folding everything would add more bytes to the model than allowed, the nodes are kept that would add most. Of what these read
+//! becomes an initializer what makes the model no larger. They are asked about again when nothing else is left to do.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dead::live_graphs;
 use super::edits::EditCounter;
-use crate::ir::{Broken, Constant, Data, Definition, Edit, Fact, Facts, Model, NewNode, Node, NodeId, Type, ValueId};
+use crate::ir::{
+    Attribute, Broken, Constant, Data, Definition, Edit, Fact, Facts, Model, NewNode, Node, NodeId, Type, ValueId,
+};
 use crate::ops::traits::traits_of;
 use crate::tensor::Tensor;
 
@@ -18,23 +20,60 @@ const SMALL: usize = 256;
 /// The pass's name, under which its edits are counted.
 const NAME: &str = "fold-constants";
 
+/// Nodes that were not folded.
+#[derive(Default)]
+pub struct Kept {
+    /// A result has more bytes than a constant may have, which never changes.
+    too_large: FxHashSet<NodeId>,
+    /// The results would have made the model larger than allowed, when that was last asked.
+    over_budget: FxHashSet<NodeId>,
+}
+
+impl Kept {
+    /// Forgets what was over the budget: copies of a branch that are merged, a branch that is not taken, and readers that are gone let
+    /// more be folded than before. Returns whether there was anything.
+    pub fn reconsider(&mut self) -> bool {
+        let is_any = !self.over_budget.is_empty();
+        self.over_budget.clear();
+        is_any
+    }
+
+    fn contains(&self, id: NodeId) -> bool {
+        self.too_large.contains(&id) || self.over_budget.contains(&id)
+    }
+}
+
+/// The bytes of the constants of the main graph and its subgraphs: initializers that are read, and tensors of Constant nodes.
+pub fn bytes_held(model: &Model) -> usize {
+    let mut bytes = 0usize;
+    for graph in live_graphs(model) {
+        for &value in model.graph(graph).initializers().iter().filter(|&&value| !model.is_unused(value)) {
+            bytes = bytes.saturating_add(model.value(value).tensor().map_or(0, Tensor::byte_len));
+        }
+        for node in model.graph(graph).nodes().filter_map(|id| model.node(id)).filter(|node| node.is("Constant")) {
+            bytes = bytes.saturating_add(bytes_of_attributes(node));
+        }
+    }
+    bytes
+}
+
 /// Folds every node of the main graph and its subgraphs whose results are all known.
 ///
-/// `growth` is how many bytes the model may grow by in all, results of up to [`SMALL`] bytes not counted, and `largest` how many bytes a
+/// `growth` is how many bytes the model may grow by, results of up to [`SMALL`] bytes not counted, and `largest` how many bytes a
 /// result may have that is not in the model as it is. Returns the nodes kept because their results are too large, with the bytes these would
 /// take.
 pub fn fold(
     model: &mut Model,
     facts: &Facts,
     (growth, largest): (usize, usize),
-    kept: &mut FxHashSet<NodeId>,
+    kept: &mut Kept,
     edits: &mut EditCounter,
 ) -> Vec<(NodeId, usize)> {
     let mut candidates: Vec<NodeId> = Vec::new();
     let mut too_large: Vec<(NodeId, usize)> = Vec::new();
     for graph in live_graphs(model) {
         for id in model.graph(graph).nodes() {
-            if !kept.contains(&id) && is_decided(model, facts, id) {
+            if !kept.contains(id) && is_decided(model, facts, id) {
                 match bytes_over(model, facts, id, largest) {
                     None => candidates.push(id),
                     Some(bytes) => too_large.push((id, bytes)),
@@ -44,8 +83,11 @@ pub fn fold(
     }
     let mut decided: FxHashSet<NodeId> = candidates.iter().copied().collect();
     let mut declined = over_budget(model, facts, &candidates, &mut decided, growth);
+    let before: Vec<NodeId> = kept.over_budget.iter().copied().collect();
+    keep_beginnings(model, facts, &candidates, &mut decided, before, &mut declined);
+    kept.over_budget.extend(declined.iter().map(|&(id, _)| id));
+    kept.too_large.extend(too_large.iter().map(|&(id, _)| id));
     declined.append(&mut too_large);
-    kept.extend(declined.iter().map(|&(id, _)| id));
     // Whatever part of the candidates is folded, the model is consistent: a result that a kept node reads becomes an initializer.
     for &id in &candidates {
         if decided.contains(&id) && !edits.take(NAME, || model.describe(id)) {
@@ -113,16 +155,75 @@ fn freed(model: &Model, decided: &FxHashSet<NodeId>, candidates: &[NodeId]) -> u
                 bytes = bytes.saturating_add(place.tensor().map_or(0, Tensor::byte_len));
             }
         }
-        for attribute in &node.attributes {
-            if let crate::ir::Attribute::Tensor(tensor, _) = &attribute.value {
-                bytes = bytes.saturating_add(tensor.byte_len());
-            }
-        }
+        bytes = bytes.saturating_add(bytes_of_attributes(node));
     }
     bytes
 }
 
-/// Removes nodes from `decided`, largest results first, until the rest fits the budget. Returns them with the bytes of their results.
+fn bytes_of_attributes(node: &Node) -> usize {
+    let tensors = node.attributes.iter().filter_map(|attribute| match &attribute.value {
+        Attribute::Tensor(tensor, _) => Some(tensor.byte_len()),
+        _ => None,
+    });
+    tensors.fold(0, usize::saturating_add)
+}
+
+/// The bytes that folding a node frees whatever else is folded: initializers that nothing but it reads, and the tensors in its attributes.
+fn freed_by(model: &Model, node: &Node, id: NodeId) -> usize {
+    let mut seen = FxHashSet::default();
+    let owned = node.inputs().iter().flatten().filter(|&&value| {
+        let is_its_own =
+            matches!(model.value(value).definition(), Definition::Initializer(_)) && !model.is_output(value);
+        is_its_own && seen.insert(value) && model.users(value).into_iter().all(|(user, _)| user == id)
+    });
+    let bytes = owned.filter_map(|&value| model.value(value).tensor()).map(Tensor::byte_len);
+    bytes.fold(bytes_of_attributes(node), usize::saturating_add)
+}
+
+/// What folding the nodes of `decided` does to the bytes that the model holds.
+struct Balance {
+    /// The bytes of results that become initializers, and how many more bytes each node makes the model hold by itself.
+    stored: usize,
+    growing: Vec<(usize, usize, NodeId)>,
+    /// The bytes that go.
+    freed: usize,
+}
+
+impl Balance {
+    fn of(model: &Model, facts: &Facts, candidates: &[NodeId], decided: &FxHashSet<NodeId>) -> Balance {
+        let mut balance = Balance { stored: 0, growing: Vec::new(), freed: freed(model, decided, candidates) };
+        // Equal results are stored once.
+        let mut seen: FxHashSet<u64> = FxHashSet::default();
+        for &id in candidates.iter().filter(|id| decided.contains(id)) {
+            let Some(node) = model.node(id) else { continue };
+            let results = node.outputs().iter().flatten().filter(|&&value| must_exist(model, value, decided));
+            let bytes = results.fold(0usize, |sum, &value| {
+                let tensor = tensor_of(facts, value).filter(|tensor| seen.insert(tensor.hash_sample()));
+                sum.saturating_add(tensor.map_or(0, |tensor| tensor.byte_len().saturating_sub(SMALL)))
+            });
+            balance.stored = balance.stored.saturating_add(bytes);
+            if bytes > 0 {
+                balance.growing.push((bytes.saturating_sub(freed_by(model, node, id)), bytes, id));
+            }
+        }
+        balance
+    }
+
+    fn exceeds(&self, growth: usize) -> bool {
+        self.stored > self.freed.saturating_add(growth)
+    }
+
+    /// Whether the model holds fewer bytes by this than by the other.
+    fn is_less_than(&self, other: &Balance) -> bool {
+        self.stored.saturating_add(other.freed) < other.stored.saturating_add(self.freed)
+    }
+}
+
+/// How many nodes are decided about one by one.
+const MOST_ROUNDS: usize = 256;
+
+/// Removes nodes from `decided`, those first that make the model hold most, until the rest fits the budget. Returns them with the bytes of
+/// their results.
 fn over_budget(
     model: &Model,
     facts: &Facts,
@@ -131,30 +232,15 @@ fn over_budget(
     growth: usize,
 ) -> Vec<(NodeId, usize)> {
     let mut declined = Vec::new();
-    // Each round removes the node with the largest results that are stored, so this ends.
+    // Each round removes a node with results that are stored, so this ends.
     loop {
-        let mut cost = 0usize;
-        // Equal results are stored once.
-        let mut stored: FxHashMap<u64, ()> = FxHashMap::default();
-        let mut largest: Option<(usize, NodeId)> = None;
-        for &id in candidates.iter().filter(|id| decided.contains(id)) {
-            let Some(node) = model.node(id) else { continue };
-            let results = node.outputs().iter().flatten().filter(|&&value| must_exist(model, value, decided));
-            let bytes = results.fold(0usize, |sum, &value| {
-                let Some(tensor) = tensor_of(facts, value) else { return sum };
-                let again = stored.insert(tensor.hash_sample(), ()).is_some();
-                sum.saturating_add(if again { 0 } else { tensor.byte_len().saturating_sub(SMALL) })
-            });
-            cost = cost.saturating_add(bytes);
-            if bytes > 0 && largest.is_none_or(|(most, _)| bytes > most) {
-                largest = Some((bytes, id));
-            }
-        }
-        let allowed = growth.saturating_add(freed(model, decided, candidates));
-        let Some((bytes, id)) = largest.filter(|_| cost > allowed) else { return declined };
+        let balance = Balance::of(model, facts, candidates, decided);
+        // Of equals the first one goes.
+        let most = balance.growing.iter().rev().max_by_key(|&&(growth, bytes, _)| (growth, bytes));
+        let Some(&(_, bytes, id)) = most.filter(|_| balance.exceeds(growth)) else { return declined };
         decided.remove(&id);
         declined.push((id, bytes));
-        if declined.len() > 256 {
+        if declined.len() > MOST_ROUNDS {
             // After so many rounds, keep every node with a large result, instead of a round for each.
             for &id in candidates {
                 let large = model.node(id).is_some_and(|node| {
@@ -166,6 +252,40 @@ fn over_budget(
                 }
             }
             return declined;
+        }
+    }
+}
+
+/// Removes nodes from `decided` whose results a node reads that is declined, or was `before`, where the model would hold more with them: the
+/// budget is there for what is computed to its end, and not for its first steps.
+fn keep_beginnings(
+    model: &Model,
+    facts: &Facts,
+    candidates: &[NodeId],
+    decided: &mut FxHashSet<NodeId>,
+    mut before: Vec<NodeId>,
+    declined: &mut Vec<(NodeId, usize)>,
+) {
+    if before.is_empty() && declined.is_empty() {
+        return;
+    }
+    before.sort_unstable();
+    let mut readers: Vec<NodeId> = before.into_iter().chain(declined.iter().map(|&(id, _)| id)).collect();
+    let mut balance = Balance::of(model, facts, candidates, decided);
+    // What is declined here may be read by none but declined nodes, so its operands are looked at as well.
+    while let Some(reader) = readers.pop().filter(|_| declined.len() <= MOST_ROUNDS) {
+        let operands = model.node(reader).map(|node| node.inputs().to_vec()).unwrap_or_default();
+        for id in operands.into_iter().flatten().filter_map(|value| model.value(value).producer()) {
+            let grown = balance.growing.iter().find(|&&(_, _, other)| other == id);
+            let Some(bytes) = grown.map(|&(_, bytes, _)| bytes).filter(|_| decided.remove(&id)) else { continue };
+            let without = Balance::of(model, facts, candidates, decided);
+            if without.is_less_than(&balance) {
+                readers.push(id);
+                declined.push((id, bytes));
+                balance = without;
+            } else {
+                decided.insert(id);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use rustc_hash::FxHashSet;
 use super::agenda::Agenda;
 use super::common_subexpressions::Merging;
 use super::edits::EditCounter;
+use super::fold::{Kept, bytes_held};
 use super::options::Options;
 use super::outcome::RunError;
 use super::profile::Profile;
@@ -39,8 +40,12 @@ pub(super) struct Work<'a> {
     pub run: &'a mut Run,
     /// How many bytes constants may make the model larger by.
     pub growth: usize,
+    /// The bytes of the constants before anything was folded.
+    pub held: usize,
     /// Nodes that are not folded, because their results are too large.
-    pub kept: FxHashSet<NodeId>,
+    pub kept: Kept,
+    /// Those that were found since this was last told of, with the bytes of their results.
+    pub declined: Vec<(NodeId, usize)>,
     /// Nodes that read nothing but constants and were inferred anew for that.
     pub decided: FxHashSet<NodeId>,
     /// Nodes that no rule looks at.
@@ -101,13 +106,29 @@ impl Run {
 }
 
 impl<'a> Work<'a> {
-    /// The main graph, to be worked on for the first time.
+    /// The main graph, to be worked on for the first time. Constants may make it larger by `growth` bytes.
     pub(super) fn new(model: &'a mut Model, walk: &'a mut Walk, run: &'a mut Run, growth: usize) -> Self {
-        let (kept, decided, told) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
+        let (decided, told) = (FxHashSet::default(), FxHashSet::default());
+        let (held, kept) = (bytes_held(model), Kept::default());
         let (untouched, notes) = (Untouched::default(), Vec::new());
         let agenda = Agenda::default();
         let merging = Merging::default();
-        Work { model, walk, run, growth, kept, decided, untouched, agenda, merging, is_inferred: false, notes, told }
+        Work {
+            model,
+            walk,
+            run,
+            growth,
+            held,
+            kept,
+            declined: Vec::new(),
+            decided,
+            untouched,
+            agenda,
+            merging,
+            is_inferred: false,
+            notes,
+            told,
+        }
     }
 
     /// The model to change, what is known of its values, and the counter to ask before every edit.

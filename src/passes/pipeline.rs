@@ -78,6 +78,12 @@ pub const PASSES: &[Pass] = &[
     },
     Pass { name: dead::NAME, does: "Removes nodes and initializers that nothing reads.", stage: 0, run: remove_dead },
     Pass {
+        name: "fold-postponed",
+        does: "Asks again about constants that would have made the model too large.",
+        stage: 1,
+        run: fold_postponed,
+    },
+    Pass {
         name: "rewrite-late",
         does: "Tries the rules that take apart what other rules look for.",
         stage: 1,
@@ -113,6 +119,12 @@ pub const PASSES: &[Pass] = &[
         does: "Computes all sizes of a graph anew where that takes fewer nodes.",
         stage: 5,
         run: shorten_size_chains,
+    },
+    Pass {
+        name: shape_reads::BEHIND,
+        does: "Reads shapes behind functions that runtimes compute in one step with what they are applied to.",
+        stage: 6,
+        run: read_shapes_behind,
     },
 ];
 
@@ -181,15 +193,29 @@ fn newly_decided(model: &Model, facts: &Facts, decided: &mut FxHashSet<NodeId>) 
 }
 
 fn fold_constants(work: &mut Work<'_>) -> Result<(), RunError> {
-    let (growth, kept) = (work.growth, &mut work.kept);
     let largest = work.run.options.max_constant;
-    let declined = fold::fold(work.model, &work.walk.facts, (growth, largest), kept, &mut work.run.edits);
-    for (node, bytes) in declined {
+    // What folding has added before counts, and what other passes have taken away is no reason to add it again.
+    let growth = work.growth.saturating_sub(fold::bytes_held(work.model).saturating_sub(work.held));
+    let declined = fold::fold(work.model, &work.walk.facts, (growth, largest), &mut work.kept, &mut work.run.edits);
+    work.declined.extend(declined);
+    Ok(())
+}
+
+/// Asks again about what was too large, as other passes may have made room for it, and tells of what still is.
+fn fold_postponed(work: &mut Work<'_>) -> Result<(), RunError> {
+    let largest = work.run.options.max_constant;
+    if work.kept.reconsider() {
+        work.declined.retain(|&(_, bytes)| bytes > largest);
+        fold_constants(work)?;
+    }
+    for (node, bytes) in work.declined.drain(..) {
         let reason = match bytes > largest {
             true => format!("its constant result of {bytes} bytes is over the {largest} that a constant may have"),
             false => format!("its constant result of {bytes} bytes would make the model larger than allowed"),
         };
-        work.notes.push((work.model.describe(node), EventKind::Declined, reason));
+        if work.model.node(node).is_some() && work.told.insert((node, EventKind::Declined, reason.clone())) {
+            work.notes.push((work.model.describe(node), EventKind::Declined, reason));
+        }
     }
     Ok(())
 }
@@ -225,6 +251,11 @@ fn number(work: &mut Work<'_>) -> Result<(), RunError> {
 fn read_shapes(work: &mut Work<'_>) -> Result<(), RunError> {
     let (model, facts, edits) = work.parts();
     Ok(shape_reads::read_off(model, facts, edits)?)
+}
+
+fn read_shapes_behind(work: &mut Work<'_>) -> Result<(), RunError> {
+    let known = (&work.walk.facts, &work.untouched);
+    Ok(shape_reads::read_behind(work.model, known, &mut work.run.edits)?)
 }
 
 fn inline_branches(work: &mut Work<'_>) -> Result<(), RunError> {

@@ -69,6 +69,18 @@ pub const RECORDS: &[Record] = &[
         operators: &[],
     },
     Record {
+        name: "shape-behind-function",
+        law: "Shape(x) = Shape(f(x)) where f(x) has the shape of x",
+        sentence: "A shape is read behind what a runtime computes in one step.",
+        premises: &[
+            ("one-step", "a runtime computes x together with the function that alone reads its elements"),
+            ("same-shape", "x and the result are proved to have the same type and shape"),
+            ("computed-before", "the function comes before all that depends on the shape"),
+        ],
+        exact: true,
+        operators: &["Shape", "Size"],
+    },
+    Record {
         name: "decided-if",
         law: "If(true; a, b) = a, If(false; a, b) = b",
         sentence: "A branch that is decided stands in the place of the If.",

@@ -1,22 +1,32 @@
-//! Vectors of sizes that some tensor has in a row are read by one Shape of that tensor, instead of being computed.
+//! Vectors of sizes that some tensor has in a row are read by one Shape of that tensor, instead of being computed, and of what a runtime
+//! computes in one step the shape is read behind the step.
 //!
 //! Law: `[d_i, …, d_(j-1)] = Shape(x, start = i, end = j)` where `x` has the shape `[d_0, …, d_(n-1)]`, each size equal as an expression
 //! in the symbols.
 //!
 //! This takes what needs no search, in every round; what is left of the sizes is planned by [`super::chains`].
+//!
+//! Law: `Shape(x) = Shape(f(x))` where `f(x)` has the shape of `x`. A product or convolution and the function behind it are one kernel only
+//! where nothing else reads what is between them, so the shape is read of the last such value.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::chains::holder_in;
 use super::dead::live_graphs;
 use super::edits::EditCounter;
+use super::untouched::Untouched;
 use crate::dim::Dim;
 use crate::ir::{Broken, Content, Edit, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
 use crate::ops::Opset;
+use crate::ops::traits::traits_of;
 use crate::rewrite::build::Build;
 use crate::tensor::DType;
 
 /// The pass's name, under which its edits are counted.
 pub(super) const NAME: &str = "shape-read-off";
+
+/// The name of the pass that reads shapes later.
+pub(super) const BEHIND: &str = "shape-behind-function";
 
 /// Longer vectors are no shapes.
 const MAX_LEN: usize = 64;
@@ -138,4 +148,72 @@ fn read(
 fn is_run(facts: &Facts, tensor: ValueId, axis: usize, elements: &[Dim]) -> bool {
     let shape = facts.get(tensor).and_then(|fact| fact.shape());
     shape.and_then(|shape| shape.get(axis..)?.get(..elements.len())).is_some_and(|run| run == elements)
+}
+
+/// Reads shapes behind functions that runtimes compute together with what they are applied to, in the main graph and its subgraphs.
+///
+/// # Errors
+/// The model is inconsistent.
+pub fn read_behind(
+    model: &mut Model,
+    (facts, untouched): (&Facts, &Untouched),
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    for graph in live_graphs(model) {
+        let order = model.topological(graph)?;
+        let places: FxHashMap<NodeId, usize> = order.iter().enumerate().map(|(place, &id)| (id, place)).collect();
+        for &id in order.iter().filter(|id| !untouched.contains(**id)) {
+            let Some(later) = behind(model, facts, &places, id) else { continue };
+            let Some(mut edit) = Edit::at(model, id).filter(|_| edits.take(BEHIND, || model.describe(id))) else {
+                continue;
+            };
+            edit.rewire.push((id, 0, Some(later)));
+            model.apply(edit)?;
+        }
+    }
+    Ok(())
+}
+
+/// The value behind functions that has the shape which a node reads of a value before them.
+fn behind(model: &Model, facts: &Facts, places: &FxHashMap<NodeId, usize>, id: NodeId) -> Option<ValueId> {
+    let node = model.node(id).filter(|&node| traits_of(model, node).of_shape)?;
+    let value = node.input(0)?;
+    let producer = model.node(model.value(value).producer()?).filter(|other| other.graph() == node.graph())?;
+    if !traits_of(model, producer).fused_with_next {
+        return None;
+    }
+    // In this order nothing depends on what comes after it, so a function before all that depend on the shape does not.
+    let readers = node.outputs().iter().flatten().flat_map(|&output| model.users(output));
+    let first = readers.filter_map(|(reader, _)| places.get(&holder_in(model, node.graph(), reader))).min();
+    let mut last = value;
+    while let Some((function, result)) = only_function(model, facts, node.graph(), last) {
+        let is_free = |other: &ValueId| *other == last || model.value(*other).producer().is_none();
+        let is_alone = model.node(function)?.inputs().iter().flatten().all(is_free);
+        if !is_alone && places.get(&function).is_none_or(|place| first.is_some_and(|first| place >= first)) {
+            break;
+        }
+        last = result;
+    }
+    (last != value).then_some(last)
+}
+
+/// The function that alone reads the elements of a value, and its result of the same type and shape.
+fn only_function(model: &Model, facts: &Facts, graph: GraphId, value: ValueId) -> Option<(NodeId, ValueId)> {
+    let mut found = None;
+    for (reader, _) in model.users(value) {
+        let node = model.node(reader)?;
+        if traits_of(model, node).of_shape || found == Some(reader) {
+            continue;
+        }
+        if found.replace(reader).is_some() {
+            return None;
+        }
+    }
+    let function = found.filter(|_| !model.is_output(value))?;
+    let node = model.node(function).filter(|node| node.graph() == graph && node.outputs().len() == 1)?;
+    let pointwise = traits_of(model, node).pointwise?;
+    let result = node.output(0)?;
+    let [before, after] = [facts.get(value)?, facts.get(result)?];
+    let is_same = before.shape().is_some() && before.shape() == after.shape() && before.dtype() == after.dtype();
+    (is_same && pointwise.meets(Opset::of(model, graph))).then_some((function, result))
 }

@@ -28,6 +28,79 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: move_before,
 }];
 
+pub(super) const LATE_RULES: &[Rule] = &[Rule {
+    name: "dequantize-behind-moves",
+    law: "f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z) where f moves elements",
+    sentence: "What is moved and read in a body, or as int8 since operator set 21, is dequantized last.",
+    premises: &[
+        (
+            "carried",
+            "ONNX Runtime carries the quantization over f, and fails to load the model: a body reads what is moved, or \
+                the operator set is 21 or newer and x is of int8",
+        ),
+        ("not-quantized", "since operator set 21, nothing quantizes what is moved: then nothing is carried"),
+        ("one-scale", "one constant scale is for all, and the elements of x are integers of 8 or 16 bits"),
+    ],
+    exact: true,
+    operators: CARRIED,
+    apply: dequantize_last,
+}];
+
+/// What ONNX Runtime carries a quantization over by writing QuantizeLinear and DequantizeLinear behind it (measured on 1.31). It writes
+/// them before the operand of a reader even if that is a value that a body reads, which is no operand of the node that has the body. Of
+/// int8 since operator set 21 it writes a QuantizeLinear that has a zero point of another type than its result.
+const CARRIED: &[&str] = &["Transpose", "Reshape", "Squeeze", "Unsqueeze", "Slice"];
+
+/// Longer ways to a body are not looked for.
+const MAX_CARRIED: usize = 32;
+
+fn dequantize_last(place: &Place<'_>) -> Option<Edit> {
+    let (value, output) = (place.input(0)?, place.output(0)?);
+    let (id, node) = place.producer(value, "DequantizeLinear")?;
+    let (quantized, scale) = (node.input(0)?, node.input(1)?);
+    let dtype = place.dtype(quantized)?;
+    let has_one_scale = place.constant(scale).is_some_and(|scale| scale.len() == 1);
+    let has_blocks = node.attribute("block_size").is_some_and(|size| !matches!(size, Attribute::Int(0)));
+    let is_covered = matches!(dtype, DType::Int8 | DType::Uint8 | DType::Int16 | DType::Uint16);
+    if !has_one_scale || has_blocks || !is_covered {
+        return None;
+    }
+    let is_mistyped = dtype == DType::Int8 && place.opset.version() >= 21 && node.input(2).is_some();
+    let is_quantized =
+        |(reader, _): (NodeId, usize)| place.model.node(reader).is_some_and(|node| node.is("QuantizeLinear"));
+    let fails = is_mistyped && !place.model.users(output).into_iter().any(is_quantized);
+    if !fails && !is_read_in_body(place, output) {
+        return None;
+    }
+    let movement = NewNode::like(place.node()?).reading(0, quantized);
+    let mut edit = place.edit()?.removing(place.id);
+    if place.has_one_reader(value) {
+        edit = edit.removing(id);
+    }
+    let moved = edit.new_value(quantized, "moved");
+    let dequantization = NewNode::like(node).reading(0, moved);
+    Some(edit.inserting(movement.output(moved)).inserting(dequantization.output(output)))
+}
+
+/// Whether a body reads a value, or what the quantization is carried over to from it.
+fn is_read_in_body(place: &Place<'_>, value: ValueId) -> bool {
+    let mut values = vec![value];
+    let mut at = 0;
+    while let Some(&value) = values.get(at).filter(|_| at < MAX_CARRIED) {
+        at += 1;
+        for (reader, slot) in place.model.users(value) {
+            let Some(node) = place.model.node(reader) else { continue };
+            if Some(node.graph()) != place.graph() {
+                return true;
+            }
+            if slot == 0 && CARRIED.contains(&node.op_type.as_str()) {
+                values.extend(node.output(0));
+            }
+        }
+    }
+    false
+}
+
 /// Whether a node moves elements in a way that the rule carries over to the quantized tensor.
 pub fn moves_dequantized(model: &Model, node: &Node) -> bool {
     matches!(node.outputs(), [Some(_)]) && traits_of(model, node).moves_without_repeating()

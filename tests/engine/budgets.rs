@@ -78,6 +78,52 @@ fn results_that_grow_the_model() {
     assert!(!told.contains("declined"), "{told}");
 }
 
+/// The operators and the bytes of the initializers that are left of a model which constants may make larger by so many bytes.
+fn left(body: &str, growth: usize) -> (Vec<String>, Vec<usize>) {
+    let source = format!("<ir_version: 10, opset_import: [\"\" : 20]>\n{body}");
+    let mut document = OnnxModel::of(text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}")));
+    document.fold(&Options::default().free_growth(growth)).expect("the model folds");
+    let model = document.model();
+    let graph = model.graph(model.main());
+    let operators = graph.nodes().filter_map(|id| model.node(id)).map(|node| node.op_type.clone()).collect();
+    let bytes =
+        graph.initializers().iter().filter_map(|&value| model.value(value).tensor()).map(|tensor| tensor.byte_len());
+    (operators, bytes.filter(|&bytes| bytes > 256).collect())
+}
+
+fn numbers(count: usize) -> String {
+    (0..count).map(|number| (number * number % 97).to_string()).collect::<Vec<_>>().join(",")
+}
+
+/// What is over the budget only as long as a branch that is never taken reads the weights is folded when the branch is gone.
+#[test]
+fn a_result_that_fits_when_a_branch_is_gone() {
+    let body = format!(
+        "g (float[n,16] x) => (y) <float[16,24] w = {{{}}}> {{
+            r = Shape (x)  rank = Size (r)  two = Constant <value_int = 2> ()  c = Equal (rank, two)
+            y = If (c) <then_branch: graph = a () => (float[n,24] p) {{
+                v = Mul (w, w)  p = MatMul (x, v) }},
+              else_branch: graph = b () => (float[n,24] q) {{ q = MatMul (x, w) }}> }}",
+        numbers(384)
+    );
+    assert_eq!(left(&body, 0), (vec!["MatMul".to_string()], vec![384 * 4]));
+}
+
+/// The first steps to a result that is over the budget take none of it.
+#[test]
+fn the_beginnings_of_what_does_not_fit() {
+    let body = format!(
+        "g (float[n,16] x) => (y, z) <float[16,24] w = {{{}}}, int64[3] k = {{4, 8, 4}}> {{
+            a, b, c = Split <axis = 0> (w, k)  d = Concat <axis = 0> (b, c, a)  e = Concat <axis = 1> (d, w)
+            y = MatMul (x, w)  z = MatMul (x, e) }}",
+        numbers(384)
+    );
+    let (operators, bytes) = left(&body, 1600);
+    assert_eq!((operators.len(), bytes), (4, vec![384 * 4]), "{operators:?}");
+    // Where there is room, it is all folded.
+    assert_eq!(left(&body, 3000), (vec!["MatMul".to_string(); 2], vec![384 * 4, 768 * 4]));
+}
+
 /// A rule that writes a number for each place of a batch does not for a batch that only a shape is as large as.
 #[test]
 fn a_batch_that_no_memory_holds() {

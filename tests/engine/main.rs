@@ -27,6 +27,7 @@ mod quantization;
 mod rules;
 #[cfg(feature = "seeded-faults")]
 mod seeded;
+mod shape_reads;
 mod slicing_oracle;
 mod soundness;
 mod soundness_ranks;

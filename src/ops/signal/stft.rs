@@ -3,7 +3,7 @@
 //! | | |
 //! |---|---|
 //! | computes | for frame `f` the transform of `signal[f·step + j]·window[j]` over its `j` |
-//! | operands | `signal [B, L, 1]` or, complex, `[B, L, 2]`; `frame_step`; `window [F]` (ones); `frame_length` `F` (the window's length, or the signal's) |
+//! | operands | `signal [B, L, 1]`, also written `[B, L]` as torch exports it, or, complex, `[B, L, 2]`; `frame_step`; `window [F]` (ones); `frame_length` `F` (the window's length, or the signal's) |
 //! | shapes | `[B, ⌊(L − F) / step⌋ + 1, F, 2]`, `⌊F / 2⌋ + 1` frequencies when `onesided`, the default |
 //! | refuses | a window that is not as long as a frame, one-sided transforms of complex signals, a frame longer than the signal |
 
@@ -23,8 +23,8 @@ pub(super) const STFT: Operator = Operator::new("STFT", &[17], infer, eval);
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.required(0)?.dtype().or(cx.dtype(2));
     let signal = match cx.shape(0) {
-        Some([batch, length, _]) => Some((batch, length)),
-        Some(shape) => return Err(Refusal::invalid(format!("the signal has {} axes, not 3", shape.len()))),
+        Some([batch, length] | [batch, length, _]) => Some((batch, length)),
+        Some(shape) => return Err(Refusal::invalid(format!("the signal has {} axes, not 2 or 3", shape.len()))),
         None => None,
     };
     let window = match cx.shape(2) {
@@ -67,8 +67,10 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (signal, window) = (cx.tensor(0)?, cx.optional_tensor(2)?);
-    let &[batch, total, parts @ 1..=2] = signal.shape() else {
-        return Err(Decline::invalid(format!("a signal of dims {:?}", signal.shape())));
+    let (batch, total, parts) = match *signal.shape() {
+        [batch, total] => (batch, total, 1),
+        [batch, total, parts @ 1..=2] => (batch, total, parts),
+        _ => return Err(Decline::invalid(format!("a signal of dims {:?}", signal.shape()))),
     };
     let one_sided = cx.attr_flag("onesided", true)?;
     if one_sided && parts == 2 {
@@ -124,7 +126,9 @@ mod tests {
         assert_eq!(stft("B L 1", 8).infer(), ["float[B, 1, floor(L/2) + 1, 2]"]);
         assert_eq!(stft("B 9 1", 8).absent().input(DType::Int64, "").infer(), ["float[B, ?, ?, 2]"]);
         assert!(stft("B 9 1", 0).infer()[0].starts_with("invalid"));
-        assert!(stft("B 9", 1).infer()[0].starts_with("invalid"));
+        assert_eq!(stft("B L", 8).values(&[16], &[1f32; 16]).infer(), ["float[B, floor(L/8) - 1, 9, 2]"]);
+        assert!(stft("9", 1).infer()[0].starts_with("invalid"));
+        assert!(stft("B 9 1 1", 1).infer()[0].starts_with("invalid"));
     }
 
     #[test]
@@ -134,6 +138,8 @@ mod tests {
             Single::new("STFT", 17).values(&[1, 5, parts], &values).values(&[], &[step])
         };
         assert_eq!(stft(1, 2).values(&[2], &[1f32, 2.0]).floats(), [2.0, 0.0, -2.0, 0.0, 8.0, 0.0, -4.0, 0.0]);
+        let plain = Single::new("STFT", 17).values(&[1, 5], &[0f32, 1.0, 2.0, 3.0, 4.0]).values(&[], &[2]);
+        assert_eq!(plain.values(&[2], &[1f32, 2.0]).floats(), [2.0, 0.0, -2.0, 0.0, 8.0, 0.0, -4.0, 0.0]);
         let frame = stft(2, 4).absent().values(&[], &[1i64]).with("onesided", 0);
         assert_eq!(frame.floats(), [0.0, 1.0, 8.0, 9.0]);
         assert!(stft(2, 4).eval().is_err());

@@ -142,7 +142,7 @@ impl Demands {
 }
 
 /// The node of `graph` that is the reader, or whose subgraph has it.
-pub(super) fn holder_in(model: &Model, graph: GraphId, reader: NodeId) -> NodeId {
+pub(in crate::passes) fn holder_in(model: &Model, graph: GraphId, reader: NodeId) -> NodeId {
     let mut holder = reader;
     while let Some(outer) =
         model.node(holder).map(Node::graph).filter(|&at| at != graph).and_then(|at| model.graph(at).parent())

@@ -95,6 +95,7 @@ use super::dead::live_graphs;
 use super::edits::EditCounter;
 use crate::ir::{Broken, Facts, Model, ValueId};
 use demands::Demands;
+pub(super) use demands::holder_in;
 use search::{Joint, Search, SearchLimits};
 use step::Plan;
 use survey::Survey;
