@@ -174,8 +174,8 @@ fn without_shape(declared: &DeclaredType) -> DeclaredType {
     bare
 }
 
-/// Keeps the shape that the file declares, except for its rank and its numbers where others are proved; of what is in a sequence or an
-/// optional as well.
+/// Keeps the shape that the file declares, be it false: ONNX Runtime drops what does not fit what it infers, and of a shape of which the false
+/// part is mended it would believe the rest. The same of what is in a sequence or an optional.
 fn keep_shape(ty: &mut DeclaredType, declared: Option<&DeclaredType>) {
     if let DeclaredType::Sequence { elem: Some(elem), .. } | DeclaredType::Optional { elem: Some(elem), .. } = ty {
         let inner = match declared {
@@ -185,19 +185,7 @@ fn keep_shape(ty: &mut DeclaredType, declared: Option<&DeclaredType>) {
         return keep_shape(elem, inner);
     }
     let DeclaredType::Tensor { shape, .. } = ty else { return };
-    let known = shape.take();
-    let Some(declared) = declared.and_then(DeclaredType::shape) else { return };
-    *shape = match known {
-        Some(known) if known.len() == declared.len() => {
-            let dim = |(known, declared): (DeclaredDim, &DeclaredDim)| match (&known.claim, &declared.claim) {
-                (DimClaim::Value(size), DimClaim::Value(other)) if size != other => known,
-                _ => declared.clone(),
-            };
-            Some(known.into_iter().zip(declared).map(dim).collect())
-        }
-        Some(other) => Some(other),
-        None => Some(declared.to_vec()),
-    };
+    *shape = declared.and_then(DeclaredType::shape).cloned();
 }
 
 /// The vectors whose length must not be written as a name: operands of Resize and Upsample with an element for each axis (scales, sizes, roi), and
