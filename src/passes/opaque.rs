@@ -117,8 +117,9 @@ pub(super) fn make_disputed_opaque(model: &mut Model) -> Opaque {
 /// Makes the nodes opaque whose bodies give away what ONNX Runtime does not hand on as the standard says:
 ///
 /// - a Loop the number of the iteration as it is, in whose tensor ONNX Runtime counts on, so that all rows are what was counted to;
-/// - a Scan what the body took, as it is;
-/// - a Scan or an If one value twice, of which the second result is whatever was in memory.
+/// - a Scan what the body took, as it is, or one value twice, of which the result is whatever was in memory.
+///
+/// An If that gives one value twice is none of them: where its condition is decided, ONNX Runtime does not load the model.
 pub(super) fn make_misgiven_opaque(model: &mut Model) -> Opaque {
     let graphs = all_graphs(model);
     make_opaque(model, &graphs, &|model, node| {
@@ -138,7 +139,6 @@ pub(super) fn make_misgiven_opaque(model: &mut Model) -> Opaque {
             _ if !node.canonical_domain().is_empty() => false,
             "Loop" => node.subgraphs().any(gives_number_away),
             "Scan" => node.subgraphs().any(|body| gives_taken_away(body) || gives_twice(body)),
-            "If" => node.subgraphs().any(gives_twice),
             _ => false,
         }
     })
