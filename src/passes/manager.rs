@@ -88,7 +88,8 @@ pub fn run(
     outcome.opset = converted;
     outcome.passes = profile.into_passes();
     for node in disputed {
-        let reason = "the model has another function or an operator of this name; which one counts is up to the runtime";
+        let reason =
+            "the model has another function or an operator of this name; which one counts is up to the runtime";
         outcome.notes.push((model.describe(node), EventKind::Declined, reason.to_string()));
     }
     for node in misgiven {
