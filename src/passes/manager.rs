@@ -65,7 +65,7 @@ pub fn run(
     }
     let surplus = opaque::make_surplus_opaque(model);
     let disputed = opaque::make_disputed_opaque(model);
-    let miscounted = opaque::make_miscounted_opaque(model);
+    let misgiven = opaque::make_misgiven_opaque(model);
     let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each)
         .recording(options.detailed);
     let mut profile = Profile::new(options.measure_memory);
@@ -82,18 +82,19 @@ pub fn run(
         outcome
     });
     let graphs = opaque::all_graphs(model);
-    let miscounted = opaque::make_plain(model, &graphs, &miscounted);
+    let misgiven = opaque::make_plain(model, &graphs, &misgiven);
     let disputed = opaque::make_plain(model, &graphs, &disputed);
     let surplus = opaque::make_plain(model, &graphs, &surplus);
     let mut outcome = result?;
     outcome.opset = converted;
     outcome.passes = profile.into_passes();
     for node in disputed {
-        let reason = "the model has another function or an operator of this name; which one counts is up to the runtime";
+        let reason =
+            "the model has another function or an operator of this name; which one counts is up to the runtime";
         outcome.notes.push((model.describe(node), EventKind::Declined, reason.to_string()));
     }
-    for node in miscounted {
-        let reason = "its body gives the number of the iteration away as it is, in which ONNX Runtime counts on";
+    for node in misgiven {
+        let reason = "its body gives away what it took, or one value twice, which ONNX Runtime does not hand on";
         outcome.notes.push((model.describe(node), EventKind::Declined, reason.to_string()));
     }
     for id in surplus {

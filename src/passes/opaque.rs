@@ -114,16 +114,33 @@ pub(super) fn make_disputed_opaque(model: &mut Model) -> Opaque {
     })
 }
 
-/// Makes the Loops opaque whose bodies give the number of the iteration away as it is, as a row or to the next iteration. ONNX Runtime
-/// counts on in the very tensor that was given away: all rows are then what was counted to, where the standard has 0, 1, 2 and so on.
-pub(super) fn make_miscounted_opaque(model: &mut Model) -> Opaque {
+/// Makes the nodes opaque whose bodies give away what ONNX Runtime does not hand on as the standard says:
+///
+/// - a Loop the number of the iteration as it is, in whose tensor ONNX Runtime counts on, so that all rows are what was counted to;
+/// - a Scan what the body took, as it is, or one value twice, of which the result is whatever was in memory.
+///
+/// An If that gives one value twice is none of them: where its condition is decided, ONNX Runtime does not load the model.
+pub(super) fn make_misgiven_opaque(model: &mut Model) -> Opaque {
     let graphs = all_graphs(model);
     make_opaque(model, &graphs, &|model, node| {
         let gives_number_away = |body: GraphId| {
             let body = model.graph(body);
             body.inputs().first().is_some_and(|number| body.outputs().contains(number))
         };
-        node.is("Loop") && node.subgraphs().any(gives_number_away)
+        let gives_taken_away = |body: GraphId| {
+            let body = model.graph(body);
+            body.outputs().iter().any(|output| body.inputs().contains(output))
+        };
+        let gives_twice = |body: GraphId| {
+            let mut given = FxHashSet::default();
+            !model.graph(body).outputs().iter().all(|output| given.insert(output))
+        };
+        match node.op_type.as_str() {
+            _ if !node.canonical_domain().is_empty() => false,
+            "Loop" => node.subgraphs().any(gives_number_away),
+            "Scan" => node.subgraphs().any(|body| gives_taken_away(body) || gives_twice(body)),
+            _ => false,
+        }
     })
 }
 
