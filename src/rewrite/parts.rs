@@ -9,7 +9,7 @@ use super::build::{Build, rebuilt, rebuilt_alike};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
-use crate::ops::traits::{Movement, Variation, traits_of};
+use crate::ops::traits::{AxisSource, Movement, Variation, traits_of};
 use crate::tensor::Tensor;
 
 /// How many parts are looked at.
@@ -41,7 +41,7 @@ pub(super) struct Partwise {
 }
 
 enum Work {
-    /// A function of one number; other operands are the same for all.
+    /// A function of one number, or a slice of other axes; other operands are the same for all.
     Function,
     /// Arithmetic with an operand in this slot that is the same for all.
     Common(usize),
@@ -116,6 +116,7 @@ impl Parts {
         match traits.moves {
             Some(Movement::Layout) => self.reshape(place, nodes, results),
             _ if first.is("Transpose") => self.transpose(place, nodes, results),
+            _ if first.is("Slice") => self.slice(place, &nodes).then(|| plain(Work::Function)),
             _ => None,
         }
     }
@@ -258,6 +259,20 @@ impl Parts {
         let dropped = if keeps { 0 } else { axes.iter().filter(|&&axis| axis < self.axis).count() };
         let axis = self.axis.checked_sub(dropped)?;
         Some(Partwise { exact: false, work: Work::Reduction, nodes, results, axis, sizes: self.sizes.clone() })
+    }
+
+    /// Whether all cut the same from other axes, between bounds that are constants: others may be computed from the parts.
+    fn slice(&self, place: &Place<'_>, nodes: &[NodeId]) -> bool {
+        let is_known =
+            |first: &Node| first.inputs().iter().skip(1).flatten().all(|&bound| place.constant(bound).is_some());
+        let is_alike = |first: &Node, id| place.model.node(id).is_some_and(|node| alike(first, node, 0));
+        let keeps_axis = |id| {
+            let view = place.view(id)?;
+            Some((view.traits().axes?)(&view)?.get(self.axis)? == &Some(AxisSource::Whole(self.axis)))
+        };
+        let first = nodes.first().and_then(|&id| place.model.node(id));
+        first.is_some_and(|first| is_known(first) && nodes.iter().all(|&id| is_alike(first, id)))
+            && nodes.iter().all(|&id| keeps_axis(id) == Some(true))
     }
 
     /// The permutation that most have. Those of another are permuted once more.

@@ -68,6 +68,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("one-number", "the factor is one number above 0, which is normal and has a normal inverse"),
             ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
             ("own-weights", "nothing else reads these constants, unless they are small"),
+            (
+                "no-scale-of-integers",
+                "it is not multiplied with another scale to dequantize a product of integers: ONNX Runtime makes one kernel of the \
+                    product and both scales",
+            ),
         ],
         exact: false,
         operators: &["Mul", "Div"],
@@ -174,6 +179,9 @@ fn downstream(place: &Place<'_>) -> Option<Edit> {
     }
     let mut changes = Vec::new();
     let readers = place.model.users(scaling.result);
+    if readers.iter().any(|&(reader, slot)| dequantizes_product(place, reader, slot)) {
+        return None;
+    }
     if readers.len() > REACH {
         return None;
     }
@@ -183,6 +191,13 @@ fn downstream(place: &Place<'_>) -> Option<Edit> {
     }
     (!changes.is_empty() && all_differ(&changes)).then_some(())?;
     scaling.edit(place, &changes)
+}
+
+/// Whether a node multiplies a product of integers by operand `slot`.
+fn dequantizes_product(place: &Place<'_>, id: NodeId, slot: usize) -> bool {
+    let other = place.model.node(id).filter(|node| node.is("Mul")).and_then(|node| node.input(1 - slot.min(1)));
+    let cast = other.and_then(|value| place.producer(value, "Cast")).and_then(|(_, cast)| cast.input(0));
+    cast.is_some_and(|integers| place.producer(integers, "MatMulInteger").is_some())
 }
 
 /// Whether no constant is to be changed twice.
