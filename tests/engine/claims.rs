@@ -467,3 +467,26 @@ fn of_a_claim_that_is_false_in_part_nothing_is_written() {
     );
     assert!(!shape(&model, "wide").starts_with('0'), "{}", text::print(&model));
 }
+
+/// ONNX Runtime drops the shape, which fits nothing that it infers. Were only its false number mended, it would believe the rest and fail.
+#[test]
+fn a_false_shape_in_a_loop_that_may_not_run_stays_as_it_is() {
+    let (model, _) = folded_unrun(
+        r#"<ir_version: 8, opset_import: ["" : 13]>
+        g (float[n, 2] x, bool b, int64 trips) => (y)
+        {
+            t = Transpose <perm = [1, 0]> (x)
+            y = Loop (trips, "") <body: graph = body (int64 trip, bool flag) => (bool going, row) <int64[1] at = {-1}>
+                {
+                    r = Unsqueeze (t, at)
+                    row = If (b) <
+                        then_branch: graph = p () => (float[1, 2, n] u) { u = Neg (r) },
+                        else_branch: graph = q () => (float[1, 2, n] v) { v = Abs (r) }>
+                    going = Identity (flag)
+                }>
+        }"#,
+        &Options::default(),
+    );
+    let printed = text::print(&model);
+    assert!(printed.contains("=> (float[1,2,n] u)") && printed.contains("=> (float[1,2,n] v)"), "{printed}");
+}
