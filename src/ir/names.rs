@@ -56,12 +56,7 @@ impl Model {
     fn repeated(&self) -> Vec<ValueId> {
         let mut found = Vec::new();
         for root in self.roots() {
-            let mut names = FxHashSet::default();
-            let mut open: Vec<GraphId> = self.inside(root).collect();
-            while let Some(graph) = open.pop() {
-                names.extend(self.defined_in(graph).map(|value| self.value(value).name.as_str()));
-                open.extend(self.inside(graph));
-            }
+            let names = self.names_inside(root, |graph| self.defined_in(graph));
             self.in_scopes(root, &names, &mut |graph, scopes| {
                 for value in self.defined_in(graph) {
                     let scope = scopes.get(self.value(value).name.as_str()).map(Vec::as_slice);
@@ -133,12 +128,7 @@ impl Model {
     pub fn pin_shadowing(&mut self) {
         let mut found: Vec<ValueId> = Vec::new();
         for root in self.roots() {
-            let mut names = FxHashSet::default();
-            let mut open: Vec<GraphId> = self.inside(root).collect();
-            while let Some(graph) = open.pop() {
-                names.extend(self.initialized_in(graph).map(|value| self.value(value).name.as_str()));
-                open.extend(self.inside(graph));
-            }
+            let names = self.names_inside(root, |graph| self.initialized_in(graph));
             self.in_scopes(root, &names, &mut |graph, scopes| {
                 for value in self.initialized_in(graph) {
                     if let Some([.., outer, inner]) = scopes.get(self.value(value).name.as_str()).map(Vec::as_slice)
@@ -197,6 +187,17 @@ impl Model {
         while let Some(graph) = open.pop() {
             let foreign = |&value: &ValueId| self.graph_of(value) != Some(graph);
             names.extend(self.read_in(graph).filter(foreign).map(|value| self.value(value).name.as_str()));
+            open.extend(self.inside(graph));
+        }
+        names
+    }
+
+    /// The names of some values of each graph inside a root graph.
+    fn names_inside<V: Iterator<Item = ValueId>>(&self, root: GraphId, of: impl Fn(GraphId) -> V) -> FxHashSet<&str> {
+        let mut names = FxHashSet::default();
+        let mut open: Vec<GraphId> = self.inside(root).collect();
+        while let Some(graph) = open.pop() {
+            names.extend(of(graph).map(|value| self.value(value).name.as_str()));
             open.extend(self.inside(graph));
         }
         names

@@ -6,7 +6,8 @@
 use std::time::Instant;
 
 use super::outcome::RunError;
-use super::pass::{NodeEvent, Pass, Work};
+use super::pass::{NodeEvent, Pass, Run, Work};
+use crate::ir::Model;
 use crate::ops::EventKind;
 
 /// How many nodes the rounds may look at beside those that [`Options::visits_per_node`](super::options::Options) allows: a small model may
@@ -94,25 +95,37 @@ fn round(work: &mut Work<'_>, passes: &[Pass]) -> Result<bool, RunError> {
 
 /// Runs a pass once, notes what it took, and verifies what it made of the model if that is asked for.
 fn run(work: &mut Work<'_>, pass: &Pass) -> Result<(), RunError> {
-    let before = work.run.edits.made();
-    let begin = Instant::now();
-    let mut result = (pass.run)(work);
-    let edits = &work.run.edits;
-    let changes = edits.made() - before;
-    work.run.profile.note(pass.name, begin, changes);
+    let (begin, before) = (Instant::now(), work.run.edits.made());
+    let result = (pass.run)(work);
+    noted(work.model, work.run, pass.name, (begin, before), result)
+}
+
+/// Notes what a pass took that began at a time and with so many edits made, and verifies what it made of the model if that is asked for.
+///
+/// # Errors
+/// What the pass failed with, or that it broke the model.
+pub(super) fn noted(
+    model: &mut Model,
+    run: &mut Run,
+    name: &'static str,
+    (begin, before): (Instant, usize),
+    mut result: Result<(), RunError>,
+) -> Result<(), RunError> {
+    let changes = run.edits.made() - before;
+    run.profile.note(name, begin, changes);
     if changes > 0 {
-        work.run.ends.push((pass.name, work.run.edits.made()));
+        run.ends.push((name, run.edits.made()));
     }
     #[cfg(feature = "seeded-faults")]
     if changes > 0 {
-        crate::ir::faults::after_pass(work.model);
+        crate::ir::faults::after_pass(model);
     }
-    if result.is_ok() && changes > 0 && work.run.options.verify_each {
-        result = work.model.verify().map_err(RunError::Broken);
+    if result.is_ok() && changes > 0 && run.options.verify_each {
+        result = model.verify().map_err(RunError::Broken);
     }
     match result {
         Err(RunError::Broken(broken)) if changes > 0 => {
-            Err(RunError::Defect { pass: pass.name, last_edit: work.run.edits.last().cloned(), broken })
+            Err(RunError::Defect { pass: name, last_edit: run.edits.last().cloned(), broken })
         }
         result => result,
     }

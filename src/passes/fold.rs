@@ -174,7 +174,11 @@ fn freed_by(model: &Model, node: &Node, id: NodeId) -> usize {
     let owned = node.inputs().iter().flatten().filter(|&&value| {
         let is_its_own =
             matches!(model.value(value).definition(), Definition::Initializer(_)) && !model.is_output(value);
-        is_its_own && seen.insert(value) && model.users(value).into_iter().all(|(user, _)| user == id)
+        // Of what many read no list is made.
+        is_its_own
+            && seen.insert(value)
+            && !model.has_more_readers(value, node.inputs().len())
+            && model.users(value).into_iter().all(|(user, _)| user == id)
     });
     let bytes = owned.filter_map(|&value| model.value(value).tensor()).map(Tensor::byte_len);
     bytes.fold(bytes_of_attributes(node), usize::saturating_add)
@@ -219,8 +223,17 @@ impl Balance {
     }
 }
 
-/// How many nodes are decided about one by one.
+/// How many nodes are decided about one by one, at most and in any case.
 const MOST_ROUNDS: usize = 256;
+const LEAST_ROUNDS: usize = 8;
+
+/// Each decision goes over all candidates, of which so many are looked at for it together.
+const MOST_LOOKS: usize = 1 << 17;
+
+/// How many nodes of so many candidates are decided about one by one.
+fn rounds(candidates: usize) -> usize {
+    MOST_ROUNDS.min(LEAST_ROUNDS + MOST_LOOKS / candidates.max(1))
+}
 
 /// Removes nodes from `decided`, those first that make the model hold most, until the rest fits the budget. Returns them with the bytes of
 /// their results.
@@ -240,7 +253,7 @@ fn over_budget(
         let Some(&(_, bytes, id)) = most.filter(|_| balance.exceeds(growth)) else { return declined };
         decided.remove(&id);
         declined.push((id, bytes));
-        if declined.len() > MOST_ROUNDS {
+        if declined.len() > rounds(candidates.len()) {
             // After so many rounds, keep every node with a large result, instead of a round for each.
             for &id in candidates {
                 let large = model.node(id).is_some_and(|node| {
@@ -272,12 +285,20 @@ fn keep_beginnings(
     before.sort_unstable();
     let mut readers: Vec<NodeId> = before.into_iter().chain(declined.iter().map(|&(id, _)| id)).collect();
     let mut balance = Balance::of(model, facts, candidates, decided);
+    let mut looks = 0;
     // What is declined here may be read by none but declined nodes, so its operands are looked at as well.
-    while let Some(reader) = readers.pop().filter(|_| declined.len() <= MOST_ROUNDS) {
+    while let Some(reader) = readers.pop() {
         let operands = model.node(reader).map(|node| node.inputs().to_vec()).unwrap_or_default();
         for id in operands.into_iter().flatten().filter_map(|value| model.value(value).producer()) {
+            if looks == rounds(candidates.len()) {
+                return;
+            }
+            if !decided.contains(&id) {
+                continue;
+            }
             let grown = balance.growing.iter().find(|&&(_, _, other)| other == id);
             let Some(bytes) = grown.map(|&(_, bytes, _)| bytes).filter(|_| decided.remove(&id)) else { continue };
+            looks += 1;
             let without = Balance::of(model, facts, candidates, decided);
             if without.is_less_than(&balance) {
                 readers.push(id);

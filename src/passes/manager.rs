@@ -6,7 +6,7 @@ use std::time::Instant;
 use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, assume, possible};
-use super::driver::{Told, settle};
+use super::driver::{Told, noted, settle};
 use super::edits::EditCounter;
 use super::inline::{calls, functions};
 use super::options::Options;
@@ -186,11 +186,11 @@ fn fold(
     let mut notes = Vec::new();
     let may_edit = edits.allows_more();
     let mut run = Run::new(options, edits);
+    // What a strict reader refuses is told of the node that it is.
     if options.fold && !options.strict && !run.skips(common_subexpressions::NAME) {
-        let (begin, before) = (Instant::now(), run.edits.made());
-        common_subexpressions::merge_first(model, options.exact, &mut run.edits)?;
-        run.profile.note(common_subexpressions::NAME, begin, run.edits.made() - before);
-        run.ends.push((common_subexpressions::NAME, run.edits.made()));
+        let begun = (Instant::now(), run.edits.made());
+        let merged = common_subexpressions::merge_first(model, options.exact, &mut run.edits);
+        noted(model, &mut run, common_subexpressions::NAME, begun, merged.map_err(RunError::from))?;
     }
     let begin = Instant::now();
     let mut walk = premises(model, &scope, options)?;

@@ -121,6 +121,9 @@ pub(super) fn make_disputed_opaque(model: &mut Model) -> Opaque {
 ///
 /// An If that gives one value twice is none of them: where its condition is decided, ONNX Runtime does not load the model.
 pub(super) fn make_misgiven_opaque(model: &mut Model) -> Opaque {
+    if !model.has_subgraphs() {
+        return Opaque::default();
+    }
     let graphs = all_graphs(model);
     make_opaque(model, &graphs, &|model, node| {
         let gives_number_away = |body: GraphId| {

@@ -11,7 +11,7 @@ use super::{Place, Rule};
 use crate::ir::{Attribute, Edit, Model, NewNode, Node, NodeId, ValueId};
 use crate::ops::axis_in;
 use crate::ops::traits::{self, AxisSource, traits_of};
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "move-before-dequantize",
@@ -59,10 +59,8 @@ fn dequantize_last(place: &Place<'_>) -> Option<Edit> {
     let (id, node) = place.producer(value, "DequantizeLinear")?;
     let (quantized, scale) = (node.input(0)?, node.input(1)?);
     let dtype = place.dtype(quantized)?;
-    let has_one_scale = place.constant(scale).is_some_and(|scale| scale.len() == 1);
-    let has_blocks = node.attribute("block_size").is_some_and(|size| !matches!(size, Attribute::Int(0)));
     let is_covered = matches!(dtype, DType::Int8 | DType::Uint8 | DType::Int16 | DType::Uint16);
-    if !has_one_scale || has_blocks || !is_covered {
+    if !place.constant(scale).is_some_and(is_one_number) || has_blocks(node) || !is_covered {
         return None;
     }
     let is_mistyped = dtype == DType::Int8 && place.opset.version() >= 21 && node.input(2).is_some();
@@ -72,14 +70,38 @@ fn dequantize_last(place: &Place<'_>) -> Option<Edit> {
     if !fails && !is_read_in_body(place, output) {
         return None;
     }
+    moved_first(place, (id, quantized), None, output)
+}
+
+/// Moves what is quantized and dequantizes the result to `output`, with scales along `axis` if one is told. The dequantization before goes
+/// if nothing else reads it.
+fn moved_first(
+    place: &Place<'_>,
+    (id, quantized): (NodeId, ValueId),
+    axis: Option<i64>,
+    output: ValueId,
+) -> Option<Edit> {
     let movement = NewNode::like(place.node()?).reading(0, quantized);
     let mut edit = place.edit()?.removing(place.id);
-    if place.has_one_reader(value) {
+    if place.has_one_reader(place.input(0)?) {
         edit = edit.removing(id);
     }
     let moved = edit.new_value(quantized, "moved");
-    let dequantization = NewNode::like(node).reading(0, moved);
+    let mut dequantization = NewNode::like(place.model.node(id)?).reading(0, moved);
+    if let Some(axis) = axis {
+        dequantization = dequantization.set("axis", axis);
+    }
     Some(edit.inserting(movement.output(moved)).inserting(dequantization.output(output)))
+}
+
+/// Whether a scale is for the whole tensor.
+fn is_one_number(scale: &Tensor) -> bool {
+    matches!(scale.shape(), [] | [1])
+}
+
+/// Whether blocks have scales. These lie as they lie in the tensor, and would have to move with it.
+fn has_blocks(node: &Node) -> bool {
+    node.attribute("block_size").is_some_and(|size| !matches!(size, Attribute::Int(0)))
 }
 
 /// Whether a body reads a value, or what the quantization is carried over to from it.
@@ -128,15 +150,7 @@ fn move_before(place: &Place<'_>) -> Option<Edit> {
         None => None,
         Some(axis) => Some(i64::try_from(axis_after(place, axis)?).ok()?),
     };
-    let movement = NewNode::like(place.node()?).reading(0, given.quantized);
-    let mut dequantization = NewNode::like(place.model.node(given.id)?);
-    let mut edit = place.edit()?.removing(place.id).removing(given.id);
-    let moved = edit.new_value(given.quantized, "moved");
-    dequantization = dequantization.reading(0, moved);
-    if let Some(axis) = axis {
-        dequantization = dequantization.set("axis", axis);
-    }
-    Some(edit.inserting(movement.output(moved)).inserting(dequantization.output(output)))
+    moved_first(place, (given.id, given.quantized), axis, output)
 }
 
 /// What `value` is dequantized from: a constant that nothing else reads, as `value` has no other readers, so that the model does not
@@ -146,13 +160,12 @@ fn dequantized(place: &Place<'_>, value: ValueId) -> Option<Dequantized> {
     let (quantized, scale) = (node.input(0)?, node.input(1)?);
     let tensor = place.constant(quantized)?;
     let is_covered = matches!(tensor.dtype(), DType::Int8 | DType::Uint8 | DType::Int16 | DType::Uint16 | DType::Int32);
-    // Blocks lie in the scales as they lie in the tensor, and would have to move with it.
-    let has_blocks = node.attribute("block_size").is_some_and(|size| !matches!(size, Attribute::Int(0)));
-    if !is_covered || has_blocks || !place.has_one_reader(value) || !place.has_one_reader(quantized) {
+    if !is_covered || has_blocks(node) || !place.has_one_reader(value) || !place.has_one_reader(quantized) {
         return None;
     }
-    let axis = match place.constant(scale)?.shape() {
-        [] | [1] => None,
+    let scale = place.constant(scale)?;
+    let axis = match scale.shape() {
+        _ if is_one_number(scale) => None,
         [_] => {
             let named = match node.attribute("axis") {
                 None => 1,

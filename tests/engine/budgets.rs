@@ -91,6 +91,19 @@ fn left(body: &str, growth: usize) -> (Vec<String>, Vec<usize>) {
     (operators, bytes.filter(|&bytes| bytes > 256).collect())
 }
 
+/// Each decision about one of them looks at all, so the fewer are decided about one by one the more there are.
+#[test]
+fn thousands_of_results_that_do_not_fit() {
+    let names: Vec<String> = (0..3000).map(|number| format!("e{number}")).collect();
+    let nodes: String = names.iter().map(|name| format!("{name} = Expand (c{name}, s) ")).collect();
+    let constants: String = names.iter().map(|name| format!(", float[1] c{name} = {{1.{}}}", &name[1..])).collect();
+    let told = explained(&format!(
+        "g (float[1] x) => (y) <int64[1] s = {{1024}}{constants}> {{ {nodes} k = Concat <axis = 0> ({}) y = Mul (x, k) }}",
+        names.join(", ")
+    ));
+    assert!(told.contains("would make the model larger than allowed"), "{told}");
+}
+
 fn numbers(count: usize) -> String {
     (0..count).map(|number| (number * number % 97).to_string()).collect::<Vec<_>>().join(",")
 }

@@ -51,6 +51,9 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         largest: cx.node.is("ArgMax"),
         last: cx.version >= 12 && cx.attr_flag("select_last_index", false)?,
     };
+    if u32::try_from(dim).is_err() {
+        return Err(Decline::OverBudget(format!("an axis of {dim} elements is not searched")));
+    }
     if dim == 0 && product(&shape) != Some(0) {
         return Err(Decline::invalid("there is nothing to search"));
     }
