@@ -99,8 +99,10 @@ impl<'e> Build<'e> {
         NewNode::new(operator, [data, axes])
     }
 
-    /// Takes an axis apart into parts of these sizes.
+    /// Takes an axis apart into parts of these sizes. ONNX Runtime counts them in 32 bits, together as well.
     pub fn split(&mut self, data: ValueId, axis: usize, sizes: Vec<i64>) -> Option<NewNode> {
+        let all = sizes.iter().try_fold(0i64, |sum, size| sum.checked_add(*size))?;
+        i32::try_from(all).ok()?;
         let mut node = NewNode::new("Split", [Some(data)]).with("axis", Axis::from(axis).0);
         if self.opset.axes_are_operands() {
             node.inputs.push(self.vector("sizes", sizes));

@@ -323,7 +323,7 @@ impl<'a> Place<'a> {
     pub fn forward(&self, value: ValueId) -> Option<Edit> {
         let node = self.node()?;
         let output = node.output(0)?;
-        if self.is_taken(value) || self.is_taken(output) || self.parts_grids(output, value) {
+        if self.is_copy_of_taken(value) || self.is_taken(output) || self.parts_grids(output, value) {
             return None;
         }
         let mut rest = node.outputs().iter().skip(1).flatten();
@@ -375,6 +375,18 @@ impl<'a> Place<'a> {
             outer.int(name, default).is_some_and(|own| inner.int(name, default) == Some(own))
         };
         same(1) && same(2) && alike("axis", 1) && alike("block_size", 0)
+    }
+
+    /// Whether a node with a body takes a value, or what the value is a copy of. The order in which ONNX Runtime runs the two hangs on
+    /// who reads the copy: with one copy of a copy less it may make the copy of what is gone.
+    fn is_copy_of_taken(&self, mut value: ValueId) -> bool {
+        while !self.is_taken(value) {
+            let Some(source) = self.producer(value, "Identity").and_then(|(_, node)| node.input(0)) else {
+                return false;
+            };
+            value = source;
+        }
+        true
     }
 
     /// Whether a node with a body reads a value and may take it, see [`Fact::is_copied`].

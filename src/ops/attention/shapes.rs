@@ -13,6 +13,7 @@
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::{InferCx, InferResult, Refusal, Site};
+use crate::tensor::DType;
 
 const Q: usize = 0;
 const K: usize = 1;
@@ -122,7 +123,12 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     };
     let (past_key, past_value) = (cache(PAST_KEY)?, cache(PAST_VALUE)?);
 
-    let batch = agreed(cx, &[&q.batch, &k.batch, &v.batch, &past_key.batch, &past_value.batch])?;
+    let batches = [&q.batch, &k.batch, &v.batch, &past_key.batch, &past_value.batch];
+    let batch = agreed(cx, &batches)?;
+    // Of doubles ONNX Runtime has no kernel, and in the products of the function that it takes for it a batch of 1 is broadcast.
+    let are_equal =
+        || batches.iter().take(3).all(|dim| dim.as_ref().is_some_and(|dim| cx.scope().eq(dim, &batch).is_yes()));
+    let batch = if dtype == Some(DType::Double) && !are_equal() { cx.fresh_dim() } else { batch };
     let kv_heads = agreed(cx, &[&k.heads, &v.heads, &past_key.heads, &past_value.heads])?;
     let key_size = agreed(cx, &[&k.size, &q.size, &past_key.size])?;
     let value_size = agreed(cx, &[&v.size, &past_value.size])?;

@@ -20,6 +20,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("parted", "q, k and v are transposed so that the heads stand before the length"),
             ("joined", "what it gives is transposed so that the length stands before the heads"),
             ("heads-known", "the numbers of heads are known"),
+            (
+                "one-batch",
+                "q, k and v have as many batches, as one that is broadcast is read with its heads before its length only",
+            ),
             ("no-cache", "the attention has no caches, and no results but the first"),
             ("fewer", "there are not more nodes than before, for what parts an operand may be read by others as well"),
             ("one-reader", "nothing else reads what the attention gives"),
@@ -77,6 +81,9 @@ fn heads(place: &Place<'_>) -> Option<Edit> {
     let mut remove = vec![place.id, id];
     let parts = [q, k, v].map(|value| Part::of(place, value, id, &mut remove));
     let [Some(q), Some(k), Some(v)] = parts else { return None };
+    if ![&k, &v].iter().all(|part| place.scope().eq(part.batch, q.batch).is_yes()) {
+        return None;
+    }
     let added = [&q, &k, &v].iter().filter(|part| part.sizes.is_some()).count();
     if added.checked_add(2)? > remove.len() {
         return None;
@@ -167,7 +174,8 @@ fn join(place: &Place<'_>, dims: &[Dim]) -> Option<Vec<Dim>> {
 }
 
 /// An operand that was parted into heads.
-struct Part {
+struct Part<'p> {
+    batch: &'p Dim,
     /// What has the elements of all heads, heads side by side.
     source: ValueId,
     /// Its sizes are to be these, if they are not.
@@ -175,27 +183,27 @@ struct Part {
     heads: i64,
 }
 
-impl Part {
+impl<'p> Part<'p> {
     /// Reads an operand of the attention, and notes the nodes that only part it.
-    fn of(place: &Place<'_>, value: ValueId, attention: NodeId, remove: &mut Vec<NodeId>) -> Option<Part> {
+    fn of(place: &'p Place<'_>, value: ValueId, attention: NodeId, remove: &mut Vec<NodeId>) -> Option<Self> {
         let (transpose, node) = place.producer(value, "Transpose")?;
         let parted = node.input(0)?;
         if place.read(node).permutation(4)? != SWAP {
             return None;
         }
         let dims = place.shape(parted)?;
-        let heads = dims.get(2)?.as_const()?;
+        let (batch, heads) = (dims.first()?, dims.get(2)?.as_const()?);
         let is_own = place.is_internal(value, &[attention]);
         remove.extend(is_own.then_some(transpose));
         let sizes = join(place, dims)?;
         let Some((reshape, node)) = place.producer(parted, "Reshape") else {
-            return Some(Part { source: parted, sizes: Some(sizes), heads });
+            return Some(Part { batch, source: parted, sizes: Some(sizes), heads });
         };
         let source = node.input(0)?;
         let is_joined = place.shape(source)?.len() == sizes.len()
             && place.shape(source)?.iter().zip(&sizes).all(|(a, b)| place.scope().eq(a, b).is_yes());
         remove.extend((is_own && place.is_internal(parted, &[transpose])).then_some(reshape));
-        Some(Part { source, sizes: (!is_joined).then_some(sizes), heads })
+        Some(Part { batch, source, sizes: (!is_joined).then_some(sizes), heads })
     }
 
     /// The operand with its heads side by side.

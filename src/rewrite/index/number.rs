@@ -123,7 +123,8 @@ fn places(start: i64, step: i64, size: i64, dim: i64) -> Option<Vec<bool>> {
 /// Where a Slice from `start` ends that takes `size` of an axis, however long that is.
 fn end_of_slice(place: &Place<'_>, dim: &Dim, start: i64, size: &Dim) -> Option<i64> {
     let scope = place.scope();
-    let end = start.checked_add(scope.upper_bound(size)?)?;
+    // What takes nothing has no part of its own between the rest.
+    let end = start.checked_add(scope.upper_bound(size)?).filter(|end| *end > start)?;
     let up_to = |bound: i64| scope.min(dim, &Dim::constant(bound));
     scope.eq(&scope.sub(&up_to(end), &up_to(start)), size).is_yes().then_some(end)
 }

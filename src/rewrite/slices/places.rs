@@ -59,6 +59,9 @@ fn places(place: &Place<'_>) -> Option<Edit> {
         (at != own).then_some(dim)
     };
     let joined: Vec<Dim> = made.iter().enumerate().filter_map(joined).collect();
+    // A Split of ONNX Runtime counts what lies behind an axis in 32 bits, even if a size before it is 0.
+    let numbers = joined.iter().filter_map(Dim::as_const).filter(|&size| size != 0);
+    i32::try_from(numbers.fold(1i64, i64::saturating_mul)).ok()?;
     let turned: Vec<usize> =
         perm.iter().filter(|&&at| at != own).map(|&at| if at > own { at.saturating_sub(1) } else { at }).collect();
     let along = turned.iter().position(|&at| at == own)?;
