@@ -46,7 +46,7 @@ pub(crate) fn evaluate(
     let budget = Budget::new(NODE_BYTES, TOTAL_BYTES, NODE_WORK, TOTAL_WORK);
     let results = evaluate_graph(model, model.main(), inputs, &budget, rule)?;
     let outputs = model.graph(model.main()).outputs();
-    Ok(outputs.iter().map(|&value| model.value(value).name.clone()).zip(results).collect())
+    Ok(outputs.iter().map(|&value| model.value(value).name.to_string()).zip(results).collect())
 }
 
 /// Values by name as the inputs of the main graph in their order, with what the names in declared shapes turn out to be. Inputs that have a
@@ -61,7 +61,8 @@ pub(crate) fn bind(
     for &value in graph.inputs() {
         let name = &model.value(value).name;
         let default = || model.value(value).tensor().cloned().map(Data::Tensor);
-        let data = given.remove(name).or_else(default).ok_or_else(|| EvaluateError::Missing(name.clone()))?;
+        let data =
+            given.remove(name.as_str()).or_else(default).ok_or_else(|| EvaluateError::Missing(name.to_string()))?;
         if let Data::Tensor(tensor) = &data {
             check(model, value, tensor, &mut sizes)?;
         }
@@ -84,7 +85,7 @@ fn check(
     let name = &model.value(value).name;
     let Some(DeclaredType::Tensor { dtype, shape, .. }) = &model.value(value).declared else { return Ok(()) };
     let misfit = |declared: String| EvaluateError::Misfit {
-        name: name.clone(),
+        name: name.to_string(),
         given: format!("{}{:?}", tensor.dtype().name(), tensor.shape()),
         declared,
     };
@@ -108,10 +109,10 @@ fn check(
             return Err(claims());
         }
         let Some(symbol) = dim.claim.name() else { continue };
-        let (first, earlier) = sizes.entry(symbol.to_string()).or_insert_with(|| (size, name.clone()));
+        let (first, earlier) = sizes.entry(symbol.to_string()).or_insert_with(|| (size, name.to_string()));
         if *first != size {
             let (dim, first, earlier) = (symbol.to_string(), *first, earlier.clone());
-            return Err(EvaluateError::Sizes { dim, first, earlier, second: size, name: name.clone() });
+            return Err(EvaluateError::Sizes { dim, first, earlier, second: size, name: name.to_string() });
         }
     }
     Ok(())

@@ -34,7 +34,7 @@ impl Said {
         let is_declared = |value: &ValueId| model.value(*value).declared.is_some();
         Said {
             declared: results(model).into_iter().filter(is_declared).collect(),
-            names: nodes(model).into_iter().filter_map(|id| Some(model.node(id)?.name.clone())).collect(),
+            names: nodes(model).into_iter().filter_map(|id| Some(model.node(id)?.name.to_string())).collect(),
         }
     }
 
@@ -63,7 +63,8 @@ impl Said {
     /// What new nodes say of where they come from, the longest first.
     fn texts(&self, model: &Model) -> Vec<Entry> {
         let entry = |id: NodeId| {
-            let node = model.node(id).filter(|node| !node.extra.is_empty() && !self.names.contains(&node.name))?;
+            let node =
+                model.node(id).filter(|node| !node.extra.is_empty() && !self.names.contains(node.name.as_str()))?;
             Some(Entry { what: What::Text(id), bytes: node.extra.len() })
         };
         let mut entries: Vec<Entry> = nodes(model).into_iter().filter_map(entry).collect();

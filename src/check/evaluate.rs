@@ -63,7 +63,9 @@ fn declared_names(model: &Model) -> BTreeMap<String, DeclaredType> {
     let graph = model.graph(model.main());
     let nodes = graph.nodes().filter_map(|id| model.node(id));
     let values = nodes.flat_map(|node| node.outputs().iter().flatten().copied().collect::<Vec<_>>());
-    values.filter_map(|value| Some((model.value(value).name.clone(), model.value(value).declared.clone()?))).collect()
+    values
+        .filter_map(|value| Some((model.value(value).name.to_string(), model.value(value).declared.clone()?)))
+        .collect()
 }
 
 /// What is stated of sizes, and what the names in it have turned out to be.
@@ -79,7 +81,7 @@ impl Statements {
     fn wrong(&mut self, model: &Model, value: ValueId, data: &Data) -> Option<String> {
         let place = model.value(value);
         let declared = place.declared.as_ref()?;
-        if self.already.as_ref()?.get(&place.name) == Some(declared) {
+        if self.already.as_ref()?.get(place.name.as_str()) == Some(declared) {
             return None;
         }
         let (stated, tensor) = (declared.shape()?, data.tensor()?);

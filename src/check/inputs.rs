@@ -94,7 +94,7 @@ impl Case {
         let mut sizes: Vec<String> = self.sizes.iter().map(|(name, size)| format!("{name} = {size}")).collect();
         for &value in model.graph(model.main()).inputs() {
             let name = &model.value(value).name;
-            let Some(Data::Tensor(tensor)) = self.inputs.get(name) else { continue };
+            let Some(Data::Tensor(tensor)) = self.inputs.get(name.as_str()) else { continue };
             if let (0 | 1, Some([number])) = (tensor.rank(), tensor.to_i64s().as_deref()) {
                 sizes.push(format!("'{name}' = {number}"));
             }
@@ -151,7 +151,7 @@ impl<'a> Draw<'a> {
                     names.extend(symbols);
                 }
             }
-            inputs.push(Input { name: place.name.clone(), dtype, dims, has_default: place.tensor().is_some() });
+            inputs.push(Input { name: place.name.to_string(), dtype, dims, has_default: place.tensor().is_some() });
         }
         let mut draw = Draw {
             inputs,

@@ -20,7 +20,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::dim::Scope;
-use crate::ir::{Data, Model};
+use crate::ir::{Data, Model, Name};
 use crate::ops::{Decline, may_be_evaluated};
 use crate::passes::{Options, RunError, run};
 
@@ -268,7 +268,7 @@ fn compared(
         return Ok(found(wrong));
     }
     let names = original.graph(original.main()).outputs().iter().map(|&value| &original.value(value).name);
-    let pairs: Vec<(&String, (&Data, &Data))> = names.zip(before.outputs.iter().zip(&after.outputs)).collect();
+    let pairs: Vec<(&Name, (&Data, &Data))> = names.zip(before.outputs.iter().zip(&after.outputs)).collect();
     let differing = pairs.into_iter().find_map(|(name, (a, b))| {
         let difference = compare::difference(a, b, options.exact)?;
         Some(format!("output '{name}' {difference}"))

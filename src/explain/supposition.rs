@@ -269,7 +269,7 @@ fn sizes_of(original: &Model, facts: &Facts) -> Vec<Size> {
             let name = named
                 .filter(|name| is_identifier(name))
                 .map_or_else(|| format!("{}[{axis}]", place.name), str::to_string);
-            let place = (place.name.clone(), axis);
+            let place = (place.name.to_string(), axis);
             let (lows, highs) = (BTreeSet::new(), BTreeSet::new());
             sizes.push(Size { symbol, name, place, asked: 0, lows, highs, multiple: 1 });
         }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{DeclaredType, Extra, GraphId};
+use super::{DeclaredType, Extra, GraphId, Name};
 use crate::tensor::{DType, Tensor};
 
 /// A sparse tensor in coordinate form: `values` of shape `[NNZ]`, `indices` of shape `[NNZ]` (linear) or `[NNZ, rank]`.
@@ -133,7 +133,7 @@ impl Attribute {
 #[derive(Clone, Debug)]
 pub struct NamedAttribute {
     /// The attribute's name.
-    pub name: String,
+    pub name: Name,
     /// Its value.
     pub value: Attribute,
     /// Documentation and unknown fields of the message.
@@ -142,7 +142,7 @@ pub struct NamedAttribute {
 
 impl NamedAttribute {
     /// An attribute without documentation.
-    pub fn new(name: impl Into<String>, value: Attribute) -> Self {
+    pub fn new(name: impl Into<Name>, value: Attribute) -> Self {
         NamedAttribute { name: name.into(), value, extra: Extra::new() }
     }
 }

@@ -2,7 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Attribute, Broken, DeclaredDim, DeclaredType, DimClaim, GraphId, Model, NamedAttribute, NewNode, ValueId};
+use super::{
+    Attribute, Broken, DeclaredDim, DeclaredType, DimClaim, GraphId, Model, Name, NamedAttribute, NewNode, ValueId,
+};
 
 /// What an attribute stands for that the nodes of a function's body refer to.
 #[derive(Clone, Debug)]
@@ -51,7 +53,7 @@ impl Model {
     pub(super) fn copied(&self, values: Vec<ValueId>, copying: &Copying<'_>) -> Result<Vec<ValueId>, Broken> {
         let copied = |value: ValueId| match copying.values.get(&value) {
             Some(Some(copy)) => Ok(*copy),
-            Some(None) => Err(Broken::Inconsistent(self.value(value).name.clone())),
+            Some(None) => Err(Broken::Inconsistent(self.value(value).name.to_string())),
             None => Ok(value),
         };
         values.into_iter().map(copied).collect()
@@ -86,7 +88,8 @@ impl Model {
         }
         for (position, id) in (1u32..).zip(nodes) {
             let Some(node) = self.node(id).cloned() else { continue };
-            let name = if node.name.is_empty() { String::new() } else { format!("{}{}", copying.prefix, node.name) };
+            let name =
+                if node.name.is_empty() { Name::default() } else { format!("{}{}", copying.prefix, node.name).into() };
             let read =
                 |value: &Option<ValueId>| value.and_then(|value| *copying.values.get(&value).unwrap_or(&Some(value)));
             let mut inputs: Vec<Option<ValueId>> = node.inputs.iter().map(read).collect();
@@ -156,7 +159,7 @@ impl Model {
         let original = self.value(value);
         let (name, declared) = (original.name.clone(), original.declared.clone());
         let (extra, pinned) = (original.extra.clone(), original.pinned);
-        let name = if copying.renames { self.unused_name(&name) } else { name };
+        let name = if copying.renames { self.unused_name(&name).into() } else { name };
         let copy = self.add_value(name);
         let place = self.value_mut(copy);
         // The names of sizes inside a function have nothing to do with those around a call.

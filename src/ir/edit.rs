@@ -4,7 +4,7 @@
 //! The values that an edit makes do not exist before it is applied. Until then they are placeholders: ids that mean something
 //! inside of their edit only, and that the model must not be asked about. An edit that is thrown away leaves nothing behind.
 
-use super::{Attribute, Extra, GraphId, Model, NamedAttribute, Node, NodeId, ValueId};
+use super::{Attribute, Extra, GraphId, Model, Name, NamedAttribute, Node, NodeId, Users, ValueId};
 use crate::tensor::Tensor;
 
 /// Ids from here on are placeholders. No model has so many values.
@@ -29,10 +29,10 @@ pub(super) enum Stem {
 /// A node to be made.
 #[derive(Clone, Debug, Default)]
 pub struct NewNode {
-    pub name: String,
-    pub domain: String,
-    pub op_type: String,
-    pub overload: String,
+    pub name: Name,
+    pub domain: Name,
+    pub op_type: Name,
+    pub overload: Name,
     pub attributes: Vec<NamedAttribute>,
     pub inputs: Vec<Option<ValueId>>,
     pub outputs: Vec<Option<ValueId>>,
@@ -42,7 +42,7 @@ pub struct NewNode {
 impl NewNode {
     /// A node of the default domain.
     pub fn new(op_type: &str, inputs: impl IntoIterator<Item = Option<ValueId>>) -> Self {
-        NewNode { op_type: op_type.to_string(), inputs: inputs.into_iter().collect(), ..NewNode::default() }
+        NewNode { op_type: op_type.into(), inputs: inputs.into_iter().collect(), ..NewNode::default() }
     }
 
     /// What another node is, without results.
@@ -94,7 +94,7 @@ impl NewNode {
     }
 
     /// With this name.
-    pub fn named(mut self, name: impl Into<String>) -> Self {
+    pub fn named(mut self, name: impl Into<Name>) -> Self {
         self.name = name.into();
         self
     }
@@ -130,7 +130,7 @@ impl Edit {
 
     /// The operands of nodes that stay which the edit replaces, computes anew or makes constant, with the value they have then.
     pub fn changed_operands<'e>(&'e self, model: &'e Model) -> impl Iterator<Item = (NodeId, usize, ValueId)> + 'e {
-        let readers = |value: ValueId| if value.is_placeholder() { Vec::new() } else { model.users(value) };
+        let readers = |value: ValueId| if value.is_placeholder() { Users::new() } else { model.users(value) };
         let computed = self.insert.iter().flat_map(|node| &node.outputs).flatten().copied();
         let made = computed.chain(self.constants.iter().map(|&(value, _)| value));
         let replaced = made.map(|value| (value, value)).chain(self.replace.iter().copied());

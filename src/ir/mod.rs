@@ -48,6 +48,13 @@ pub use value::{Constant, Definition, ExternalOrigin, Value};
 pub use verify::Broken;
 pub use watch::{Part, Watch};
 
+/// A name: of an operator, a domain, an attribute, a node, a value. One of up to 23 bytes takes no memory beside the place where it stands, so
+/// that most are compared without a look elsewhere.
+pub type Name = smol_str::SmolStr;
+
+/// The operands that read a value: nodes, and which operand of each. Few values have more readers than fit in without memory of their own.
+pub type Users = smallvec::SmallVec<[(NodeId, usize); 4]>;
+
 /// What a message of the file held that the representation does not interpret, as wire bytes to be written back with it:
 /// documentation, metadata, device configurations, and fields newer than the schema. Empty when there is nothing.
 pub type Extra = bytes::Bytes;

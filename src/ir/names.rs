@@ -92,7 +92,7 @@ impl Model {
     /// [`Broken::Hidden`] for the first one that does not.
     pub fn verify_names(&self) -> Result<(), Broken> {
         match self.hidden().first() {
-            Some(hidden) => Err(Broken::Hidden(self.value(hidden.captured).name.clone())),
+            Some(hidden) => Err(Broken::Hidden(self.value(hidden.captured).name.to_string())),
             None => Ok(()),
         }
     }

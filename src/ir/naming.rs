@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Edit, Extra, GraphId, Model, NewNode, Node, NodeId, ValueId, extra};
+use super::{Edit, Extra, GraphId, Model, Name, NewNode, Node, NodeId, ValueId, extra};
 
 /// The key of the model's metadata under which this program tells what it did.
 const STAMP: &str = "onnx-slice-fold";
@@ -33,8 +33,8 @@ const RUNTIME_NAMES: &[&str] = &[
 
 /// A node as it was before the edit.
 struct Former {
-    name: String,
-    op_type: String,
+    name: Name,
+    op_type: Name,
     outputs: Vec<ValueId>,
     extra: Extra,
 }
@@ -44,10 +44,10 @@ pub(super) struct Naming {
     /// The node looked at first if it is among them or stays, and those that go.
     former: Vec<Former>,
     /// What inner nodes are called after; empty if nothing here has a name.
-    stem: String,
+    stem: Name,
     /// Values that new ones replace, each with the new one.
     replace: Vec<(ValueId, ValueId)>,
-    given: FxHashSet<String>,
+    given: FxHashSet<Name>,
 }
 
 impl Naming {
@@ -87,7 +87,7 @@ impl Naming {
         })
     }
 
-    fn name(&self, node: &NewNode, role: &str) -> String {
+    fn name(&self, node: &NewNode, role: &str) -> Name {
         let is_free = |name: &str| !name.is_empty() && !self.given.contains(name);
         // A rule that names a node after another has its reason, if that is of the same operator or was no part of the edit.
         let named_after = self.former.iter().find(|former| former.name == node.name);
@@ -101,10 +101,10 @@ impl Naming {
             return former.name.clone();
         }
         match self.stem.as_str() {
-            "" => String::new(),
+            "" => Name::default(),
             // A name does not grow with each edit that looks at it again.
-            stem if stem.rsplit('/').next() == Some(role) => stem.to_string(),
-            stem => format!("{stem}/{role}"),
+            stem if stem.rsplit('/').next() == Some(role) => self.stem.clone(),
+            stem => format!("{stem}/{role}").into(),
         }
     }
 }
@@ -122,7 +122,7 @@ impl Model {
         let bodies: Vec<GraphId> = self.functions().map(|(_, function)| function.body).collect();
         for root in std::iter::once(self.main()).chain(bodies) {
             for (id, name) in self.names_below(root) {
-                self.rename_node(id, name);
+                self.rename_node(id, name.into());
             }
         }
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use smallvec::SmallVec;
 
-use super::{Attribute, Extra, GraphId, NamedAttribute, ValueId};
+use super::{Attribute, Extra, GraphId, Name, NamedAttribute, ValueId};
 use crate::tensor::Tensor;
 
 /// Operands or results. Up to four lie in the node itself, in the room that a vector takes to say where they lie: every sweep reads them.
@@ -14,13 +14,13 @@ pub(super) type Values = SmallVec<[Option<ValueId>; 4]>;
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The node's own name: in a file often empty, or not unique; see [`Model::name_nodes`](super::Model::name_nodes).
-    pub name: String,
+    pub name: Name,
     /// The operator's domain; `ai.onnx` is kept as it is written, compare with [`Node::is`].
-    pub domain: String,
+    pub domain: Name,
     /// The operator.
-    pub op_type: String,
+    pub op_type: Name,
     /// Which overload of a model function is called; mostly empty.
-    pub overload: String,
+    pub overload: Name,
     /// The attributes in file order.
     pub attributes: Vec<NamedAttribute>,
     /// Documentation, metadata, device configurations and unknown fields.
@@ -165,7 +165,7 @@ impl Node {
 
     /// The domain with the standard's two spellings of the default one made one: `""`.
     pub fn canonical_domain(&self) -> &str {
-        if self.domain == "ai.onnx" { "" } else { &self.domain }
+        canonical(&self.domain)
     }
 
     /// Whether this is `op_type` of the default domain.
@@ -181,11 +181,16 @@ impl Node {
     /// Domain and operator, as messages name them.
     pub fn operator(&self) -> String {
         if self.canonical_domain().is_empty() {
-            self.op_type.clone()
+            self.op_type.to_string()
         } else {
             format!("{}.{}", self.domain, self.op_type)
         }
     }
+}
+
+/// A domain as messages and tables name it: both spellings of the default one are `""`.
+pub(crate) fn canonical(domain: &str) -> &str {
+    if domain == "ai.onnx" { "" } else { domain }
 }
 
 #[cfg(test)]

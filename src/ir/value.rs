@@ -1,6 +1,6 @@
 //! Values.
 
-use super::{DeclaredType, Extra, GraphId, NodeId};
+use super::{DeclaredType, Extra, GraphId, Name, NodeId};
 use crate::tensor::Tensor;
 
 /// Where a payload that lives outside the model file came from, so that it can stay there.
@@ -50,7 +50,7 @@ pub enum Definition {
 #[derive(Clone, Debug)]
 pub struct Value {
     /// The name in the file.
-    pub name: String,
+    pub name: Name,
     /// The type the file declares: a fact for graph inputs, a claim for everything else.
     pub declared: Option<DeclaredType>,
     /// Initializer content, or the default of an input.

@@ -110,7 +110,7 @@ impl Model {
                     if let Some(value) = value
                         && self.value(*value).definition() != Definition::Node(id, slot)
                     {
-                        return Err(Broken::Inconsistent(self.value(*value).name.clone()));
+                        return Err(Broken::Inconsistent(self.value(*value).name.to_string()));
                     }
                 }
                 open.extend(node.subgraphs().map(|inner| (inner, depth + 1)));
@@ -184,7 +184,7 @@ impl Model {
     }
 
     fn verify_read(&self, graph: GraphId, value: ValueId, reader: impl Fn() -> String) -> Result<(), Broken> {
-        let name = || self.value(value).name.clone();
+        let name = || self.value(value).name.to_string();
         match self.graph_of(value) {
             None => Err(Broken::Undefined { reader: reader(), value: name() }),
             Some(home) if !self.is_within(graph, home) => Err(Broken::OutOfScope { reader: reader(), value: name() }),

@@ -144,7 +144,7 @@ impl<'a> Export<'a> {
     }
 
     fn name(&self, value: ValueId) -> String {
-        self.model.value(value).name.clone()
+        self.model.value(value).name.to_string()
     }
 
     fn names(&self, values: &[Option<ValueId>]) -> Vec<String> {
@@ -188,7 +188,7 @@ impl<'a> Export<'a> {
         let place = self.model.value(value);
         self.note(&place.extra);
         ValueInfoProto {
-            name: Some(place.name.clone()),
+            name: Some(place.name.to_string()),
             r#type: place.declared.as_ref().map(types::message),
             ..ValueInfoProto::default()
         }
@@ -238,7 +238,7 @@ impl<'a> Export<'a> {
             input: self.names(node.inputs()),
             output: self.names(node.outputs()),
             name: text(&node.name),
-            op_type: Some(node.op_type.clone()),
+            op_type: Some(node.op_type.to_string()),
             domain: text(&node.domain),
             overload: text(&node.overload),
             attribute,
@@ -256,7 +256,7 @@ impl<'a> Export<'a> {
     fn attribute(&mut self, held: &NamedAttribute) -> Result<AttributeProto, Broken> {
         use attribute_proto::AttributeType as Kind;
         self.note(&held.extra);
-        let mut proto = AttributeProto { name: Some(held.name.clone()), ..AttributeProto::default() };
+        let mut proto = AttributeProto { name: Some(held.name.to_string()), ..AttributeProto::default() };
         let kind = match &held.value {
             Attribute::Float(value) => {
                 proto.f = Some(*value);

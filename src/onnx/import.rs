@@ -498,10 +498,10 @@ impl Import<'_> {
             }
         }
         let node = NewNode {
-            name: parts.name.to_string(),
-            domain: parts.domain.to_string(),
-            op_type: parts.op_type.to_string(),
-            overload: parts.overload.to_string(),
+            name: parts.name.into(),
+            domain: parts.domain.into(),
+            op_type: parts.op_type.into(),
+            overload: parts.overload.into(),
             attributes,
             inputs,
             outputs: outputs.into_vec(),

@@ -197,7 +197,7 @@ fn shown(dims: &[DimClaim]) -> String {
 
 /// Which inputs there are, and the one that was most likely meant.
 fn known_inputs(model: &Model, wrong: &str) -> String {
-    let names: Vec<String> = inputs(model).into_iter().map(|value| model.value(value).name.clone()).collect();
+    let names: Vec<String> = inputs(model).into_iter().map(|value| model.value(value).name.to_string()).collect();
     listed("inputs", "inputs", &names) + &meaning(&names, wrong)
 }
 
@@ -289,7 +289,7 @@ fn give_shape(
     value: ValueId,
     given: Vec<DimClaim>,
 ) -> Result<(), AssumeError> {
-    let input = model.value(value).name.clone();
+    let input = model.value(value).name.to_string();
     let has_default = model.value(value).constant.is_some();
     let shape = shape_mut(model, value).ok_or_else(|| AssumeError::NoShape(input.clone()))?;
     let Some(declared) = shape else {

@@ -160,7 +160,7 @@ mod tests {
         if let Some(node) = id.and_then(|id| work.model.node_mut(id)).filter(|node| node.name.len() < 3)
             && work.run.edits.take("rename", || "the last node".to_string())
         {
-            node.name.push('x');
+            node.name = format!("{}x", node.name).into();
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ mod tests {
         if let Some(node) = id.and_then(|id| work.model.node_mut(id))
             && work.run.edits.take("swing", || "the last node".to_string())
         {
-            node.name = if node.name.is_empty() { "x".to_string() } else { String::new() };
+            node.name = if node.name.is_empty() { "x" } else { "" }.into();
         }
         Ok(())
     }

@@ -59,7 +59,7 @@ pub fn values(model: &Model) -> impl Iterator<Item = ValueId> + '_ {
 pub fn extract(model: &mut Model, inputs: &[String], outputs: &[String]) -> Result<(), ExtractError> {
     let main = model.main();
     let by_name: FxHashMap<String, ValueId> =
-        values(model).map(|value| (model.value(value).name.clone(), value)).collect();
+        values(model).map(|value| (model.value(value).name.to_string(), value)).collect();
     let found = |names: &[String]| names.iter().map(|name| named(model, &by_name, name)).collect::<Result<Vec<_>, _>>();
     let wanted = if outputs.is_empty() { model.graph(main).outputs().to_vec() } else { found(outputs)? };
     let given = if inputs.is_empty() { model.graph(main).inputs().to_vec() } else { found(inputs)? };
@@ -125,7 +125,7 @@ fn named(model: &Model, by_name: &FxHashMap<String, ValueId>, name: &str) -> Res
 fn unique(model: &Model, values: &[ValueId]) -> Result<(), ExtractError> {
     let mut seen = FxHashSet::default();
     match values.iter().find(|value| !seen.insert(**value)) {
-        Some(twice) => Err(ExtractError::Twice(model.value(*twice).name.clone())),
+        Some(twice) => Err(ExtractError::Twice(model.value(*twice).name.to_string())),
         None => Ok(()),
     }
 }
@@ -133,7 +133,7 @@ fn unique(model: &Model, values: &[ValueId]) -> Result<(), ExtractError> {
 /// Puts an input in the place of a result that is asked for as one: of the same name and type, read by all that read the result. `None` if the
 /// value is an input already.
 fn input_for(part: &mut Model, value: ValueId) -> Result<Option<ValueId>, ExtractError> {
-    let name = part.value(value).name.clone();
+    let name = part.value(value).name.to_string();
     match part.value(value).definition() {
         Definition::Input(_) => return Ok(None),
         Definition::Node(..) => {}
@@ -163,7 +163,7 @@ fn missing(part: &Model, ends: &[ValueId], given: &FxHashSet<ValueId>) -> Option
             let place = part.value(value);
             match place.definition() {
                 Definition::Input(graph) if graph == part.main() && place.constant.is_none() => {
-                    let (output, input) = (part.value(end).name.clone(), place.name.clone());
+                    let (output, input) = (part.value(end).name.to_string(), place.name.to_string());
                     return Some(ExtractError::Needs { output, input });
                 }
                 Definition::Node(node, _) => {

@@ -35,7 +35,7 @@ fn make_these_opaque(model: &mut Model, nodes: Vec<NodeId>) -> Opaque {
     let prefix = unused_prefix(model);
     for id in nodes {
         if let Some(node) = model.node_mut(id) {
-            node.domain.insert_str(0, &prefix);
+            node.domain = format!("{prefix}{}", node.domain).into();
         }
     }
     Opaque { prefix }
@@ -50,7 +50,7 @@ pub(super) fn make_plain(model: &mut Model, graphs: &[GraphId], opaque: &Opaque)
     let nodes: Vec<NodeId> = nodes_of(model, graphs).into_iter().filter(is_opaque).collect();
     for &id in &nodes {
         if let Some(node) = model.node_mut(id) {
-            node.domain.replace_range(..opaque.prefix.len(), "");
+            node.domain = node.domain[opaque.prefix.len()..].into();
         }
     }
     nodes
@@ -63,8 +63,9 @@ fn nodes_of(model: &Model, graphs: &[GraphId]) -> Vec<NodeId> {
 /// A prefix that no domain of the model begins with, and short whatever the domains are: a number between zeros.
 fn unused_prefix(model: &Model) -> String {
     let nodes = model.graphs().flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
-    let domains = nodes.map(|node| &node.domain).chain(model.functions().map(|(_, function)| &function.domain));
-    let number = |domain: &String| domain.strip_prefix('\0')?.split_once('\0')?.0.parse::<usize>().ok();
+    let domains =
+        nodes.map(|node| node.domain.as_str()).chain(model.functions().map(|(_, function)| function.domain.as_str()));
+    let number = |domain: &str| domain.strip_prefix('\0')?.split_once('\0')?.0.parse::<usize>().ok();
     let used: FxHashSet<usize> = domains.filter_map(number).collect();
     let free = (0..=used.len()).find(|number| !used.contains(number)).unwrap_or_default();
     format!("\0{free}\0")
@@ -158,14 +159,14 @@ mod tests {
             text::parse("<opset_import: [\"\" : 17]> g (float[3] x) => (z) { y = Neg (x)  z = Abs (y) }").unwrap();
         let nodes = nodes_of(&model, &[model.main()]);
         for (&id, domain) in nodes.iter().zip(["\0".repeat(100_000), "\u{0}0\u{0}com.example".to_string()]) {
-            model.node_mut(id).unwrap().domain = domain;
+            model.node_mut(id).unwrap().domain = domain.into();
         }
         assert_eq!(unused_prefix(&model), "\u{0}1\u{0}");
-        let before: Vec<String> = nodes.iter().map(|&id| model.node(id).unwrap().domain.clone()).collect();
+        let before: Vec<String> = nodes.iter().map(|&id| model.node(id).unwrap().domain.to_string()).collect();
         let graphs = [model.main()];
         let opaque = make_opaque(&mut model, &graphs, &|_, node| node.op_type == "Abs");
         assert_eq!(make_plain(&mut model, &graphs, &opaque), nodes[1..]);
-        let after: Vec<String> = nodes.iter().map(|&id| model.node(id).unwrap().domain.clone()).collect();
+        let after: Vec<String> = nodes.iter().map(|&id| model.node(id).unwrap().domain.to_string()).collect();
         assert_eq!(before, after);
     }
 }

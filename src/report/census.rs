@@ -117,7 +117,7 @@ impl Interface {
         let graph = model.graph(model.main());
         let port = |value: &ValueId| {
             let place = model.value(*value);
-            (place.name.clone(), place.declared.as_ref().map_or_else(String::new, type_text))
+            (place.name.to_string(), place.declared.as_ref().map_or_else(String::new, type_text))
         };
         let ports = |values: &[ValueId]| values.iter().map(port).collect();
         let defaults = graph.inputs().iter().map(|&value| model.value(value).constant.is_some()).collect();

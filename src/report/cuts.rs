@@ -46,7 +46,7 @@ pub(crate) fn slices_taken(model: &Model, facts: &Facts) -> Vec<SliceTaken> {
             None => axis(scope, dim, Some((Dim::constant(0), dim.clone())), Some(1), false),
             Some(cut) => axis(scope, dim, cut.exact.clone(), cut.range.step, true),
         });
-        let data = node.input(0).map_or_else(String::new, |value| model.value(value).name.clone());
+        let data = node.input(0).map_or_else(String::new, |value| model.value(value).name.to_string());
         Some(SliceTaken { node: model.describe(id), data, axes: axes.collect() })
     };
     graph.nodes().filter(|&id| model.node(id).is_some_and(|node| node.is("Slice"))).filter_map(of).collect()

@@ -212,7 +212,7 @@ fn headers(text: &mut String, a: &Model, b: &Model) {
 fn outputs(text: &mut String, a: &Numbered<'_>, b: &Numbered<'_>) {
     let values = |of: &Numbered<'_>| -> BTreeMap<String, u32> {
         let outputs = of.model.graph(of.model.main()).outputs();
-        outputs.iter().map(|&value| (of.model.value(value).name.clone(), of.number(value))).collect()
+        outputs.iter().map(|&value| (of.model.value(value).name.to_string(), of.number(value))).collect()
     };
     let after = values(b);
     for (name, number) in values(a) {
@@ -264,7 +264,7 @@ fn nodes(text: &mut String, a: &Numbered<'_>, b: &Numbered<'_>) {
     // The rest is matched by the name of the first result.
     let first = |model: &Model, id: NodeId| -> Option<String> {
         let value = model.node(id)?.outputs().iter().flatten().next()?;
-        Some(model.value(*value).name.clone())
+        Some(model.value(*value).name.to_string())
     };
     let by_name: BTreeMap<String, NodeId> = new.iter().filter_map(|&id| Some((first(b.model, id)?, id))).collect();
     let mut matched: BTreeSet<NodeId> = BTreeSet::new();

@@ -55,7 +55,7 @@ pub struct NotDrawn {
 impl Drawing {
     /// Draws a model.
     pub(crate) fn of(model: &Model) -> Self {
-        let name = |value: &ValueId| model.value(*value).name.clone();
+        let name = |value: &ValueId| model.value(*value).name.to_string();
         let main = model.graph(model.main());
         let mut drawing = Drawing {
             nodes: Vec::new(),
@@ -157,12 +157,12 @@ impl Drawing {
 }
 
 fn drawn(model: &Model, node: &Node) -> DrawnNode {
-    let name = |value: &ValueId| model.value(*value).name.clone();
+    let name = |value: &ValueId| model.value(*value).name.to_string();
     let captured = node.subgraphs().flat_map(|body| model.captures(body)).collect::<Vec<_>>();
     let inputs = node.inputs().iter().flatten().chain(&captured).map(name).collect();
     let ty = |value: &ValueId| model.value(*value).declared.as_ref().map_or_else(String::new, type_text);
     let outputs = node.outputs().iter().flatten().map(|value| (name(value), ty(value))).collect();
-    DrawnNode { operator: node.operator(), name: node.name.clone(), inputs, outputs }
+    DrawnNode { operator: node.operator(), name: node.name.to_string(), inputs, outputs }
 }
 
 /// A language of drawings.

@@ -85,7 +85,7 @@ fn left(body: &str, growth: usize) -> (Vec<String>, Vec<usize>) {
     document.fold(&Options::default().free_growth(growth)).expect("the model folds");
     let model = document.model();
     let graph = model.graph(model.main());
-    let operators = graph.nodes().filter_map(|id| model.node(id)).map(|node| node.op_type.clone()).collect();
+    let operators = graph.nodes().filter_map(|id| model.node(id)).map(|node| node.op_type.to_string()).collect();
     let bytes =
         graph.initializers().iter().filter_map(|&value| model.value(value).tensor()).map(|tensor| tensor.byte_len());
     (operators, bytes.filter(|&bytes| bytes > 256).collect())

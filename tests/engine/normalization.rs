@@ -37,7 +37,7 @@ fn operators_of_sum(constant: &str) -> Vec<String> {
              u = Relu (x)  c = {constant}  s = Add (u, c)  y = LayerNormalization (s, w) }}"#
     );
     let model = folded(&source, &Options::default());
-    model.graph(model.main()).nodes().filter_map(|id| Some(model.node(id)?.op_type.clone())).collect()
+    model.graph(model.main()).nodes().filter_map(|id| Some(model.node(id)?.op_type.to_string())).collect()
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn same(opset: i64, body: &str) -> Model {
 }
 
 fn names(model: &Model, values: &[ValueId]) -> Vec<String> {
-    values.iter().map(|&value| model.value(value).name.clone()).collect()
+    values.iter().map(|&value| model.value(value).name.to_string()).collect()
 }
 
 // What is constant

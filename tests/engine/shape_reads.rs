@@ -15,7 +15,7 @@ fn read_of(body: &str) -> Vec<String> {
     let model: Model = folded(&source, &Options::default());
     let nodes = model.graph(model.main()).nodes().filter_map(|id| model.node(id)).filter(|node| node.is("Shape"));
     let producers = nodes.filter_map(|node| model.value(node.input(0)?).producer());
-    producers.filter_map(|id| model.node(id)).map(|node| node.op_type.clone()).collect()
+    producers.filter_map(|id| model.node(id)).map(|node| node.op_type.to_string()).collect()
 }
 
 /// A convolution and the function behind it are one kernel where nothing else reads the convolution.

@@ -177,5 +177,5 @@ fn inner_operators(body: &str) -> Vec<String> {
     let source = format!("<ir_version: 8, opset_import: [\"\" : 18]>\n{body}");
     let model = folded(&source, &Options::default());
     let nodes = model.graphs().flat_map(|graph| model.graph(graph).nodes().collect::<Vec<_>>());
-    nodes.filter_map(|id| model.node(id)).map(|node| node.op_type.clone()).collect()
+    nodes.filter_map(|id| model.node(id)).map(|node| node.op_type.to_string()).collect()
 }

@@ -248,7 +248,7 @@ pub fn folded_unrun(source: &str, options: &Options) -> (Model, Report) {
 /// The operators of the main graph, in an order to compute in.
 pub fn operators(model: &Model) -> Vec<String> {
     let order = model.topological(model.main()).expect("the graph has no cycle");
-    order.into_iter().filter_map(|id| model.node(id)).map(|node| node.op_type.clone()).collect()
+    order.into_iter().filter_map(|id| model.node(id)).map(|node| node.op_type.to_string()).collect()
 }
 
 /// A value of the main graph, by its name.

@@ -7,8 +7,8 @@ use super::{Function, Graph, Model, Synonym, Vertex};
 use crate::ir::node::{Mark, Values};
 use crate::ir::sequence::Sequence;
 use crate::ir::{
-    Broken, Constant, CustomOperator, DeclaredType, Definition, Extra, FunctionId, GraphId, NewNode, Node, NodeId,
-    Part, Value, ValueId,
+    Broken, Constant, CustomOperator, DeclaredType, Definition, Extra, FunctionId, GraphId, Name, NewNode, Node,
+    NodeId, Part, Value, ValueId,
 };
 
 impl Model {
@@ -24,14 +24,16 @@ impl Model {
         self.custom.push(operator);
     }
 
-    /// Makes room for as many more values and nodes, and for the operands and results of those.
+    /// Makes room for as many more values and nodes, for the operands and results of those, and for what edits may add: room that is not
+    /// used takes no memory, while tables that have to grow are copied whole.
     pub fn reserve(&mut self, values: usize, nodes: usize, operands: usize) {
-        self.values.reserve(values);
-        self.value_at.reserve(values);
+        let with_more = |count: usize| count.saturating_add(count / 4);
+        self.values.reserve(with_more(values));
+        self.value_at.reserve(with_more(values));
         self.names.reserve(values);
-        self.nodes.reserve(nodes);
-        self.node_at.reserve(nodes);
-        self.wiring.reserve_nodes(values.saturating_add(nodes));
+        self.nodes.reserve(with_more(nodes));
+        self.node_at.reserve(with_more(nodes));
+        self.wiring.reserve_nodes(with_more(values.saturating_add(nodes)));
         self.wiring.reserve_edges(operands);
     }
 
@@ -62,7 +64,7 @@ impl Model {
     }
 
     /// A new value that nothing defines yet. Two values may have one name only in graphs that do not see each other.
-    pub fn add_value(&mut self, name: impl Into<String>) -> ValueId {
+    pub fn add_value(&mut self, name: impl Into<Name>) -> ValueId {
         let id = ValueId::of(self.values.len() as u32);
         let name = name.into();
         self.give_name(&name, id);
@@ -126,7 +128,7 @@ impl Model {
     }
 
     /// Gives a node another name.
-    pub(in crate::ir) fn rename_node(&mut self, node: NodeId, name: String) {
+    pub(in crate::ir) fn rename_node(&mut self, node: NodeId, name: Name) {
         self.watch.changed(Part::Node(node));
         if let Some(node) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) {
             node.name = name;
@@ -134,12 +136,12 @@ impl Model {
     }
 
     /// Gives a value another name.
-    pub fn rename(&mut self, value: ValueId, name: impl Into<String>) {
+    pub fn rename(&mut self, value: ValueId, name: impl Into<Name>) {
         let name = name.into();
         self.watch.changed(Part::Value(value));
         let former = std::mem::take(&mut self.values[value.index()].name);
         if let Some(count) = self.names.remove(&former, value) {
-            self.other_names.insert(former, count);
+            self.other_names.insert(former.to_string(), count);
         }
         self.give_name(&name, value);
         self.values[value.index()].name = name;
@@ -224,7 +226,7 @@ impl Model {
         #[cfg(feature = "seeded-faults")]
         crate::ir::faults::in_constant(&mut constant);
         if self.values[value.index()].constant.is_some() {
-            return Err(Broken::DefinedTwice(self.value(value).name.clone()));
+            return Err(Broken::DefinedTwice(self.value(value).name.to_string()));
         }
         if self.values[value.index()].definition != Definition::Input(graph) {
             self.define(value, Definition::Initializer(graph))?;
@@ -273,7 +275,7 @@ impl Model {
         self.watch.changed(Part::Value(value));
         let place = &mut self.values[value.index()];
         if place.definition != Definition::Nothing {
-            return Err(Broken::DefinedTwice(place.name.clone()));
+            return Err(Broken::DefinedTwice(place.name.to_string()));
         }
         place.definition = definition;
         Ok(())

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::{Function, Graph, Model, OpsetImport};
-use crate::ir::node::Mark;
+use crate::ir::node::{Mark, canonical};
 use crate::ir::{CustomOperator, Definition, FunctionId, GraphId, Node, NodeId, Part, Value, ValueId, Watch};
 
 impl Model {
@@ -108,11 +108,11 @@ impl Model {
 
     /// The function a node calls, if it calls one.
     pub fn function_of(&self, node: &Node) -> Option<(FunctionId, &Function)> {
-        let candidates = self.functions_by_name.get(&node.op_type)?;
+        let candidates = self.functions_by_name.get(node.op_type.as_str())?;
         candidates.iter().find_map(|&id| {
             let function = self.functions.get(id.index())?.as_ref()?;
-            let domain = if function.domain == "ai.onnx" { "" } else { &function.domain };
-            (domain == node.canonical_domain() && function.overload == node.overload).then_some((id, function))
+            (canonical(&function.domain) == node.canonical_domain() && function.overload == node.overload)
+                .then_some((id, function))
         })
     }
 
@@ -154,7 +154,6 @@ impl Model {
     /// The version of `domain` in force in `graph`. A missing import of the default domain means version 1 before IR 3 and is
     /// `None` otherwise. It is `None` as well where a domain is imported in two versions: runtimes differ in which they take.
     pub fn opset(&self, graph: GraphId, domain: &str) -> Option<i64> {
-        let canonical = |domain: &str| if domain == "ai.onnx" { String::new() } else { domain.to_string() };
         let domain = canonical(domain);
         let imports = self.opsets_of(graph).iter().filter(|import| canonical(&import.domain) == domain);
         let mut versions = imports.map(|import| import.version);

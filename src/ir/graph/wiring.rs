@@ -9,12 +9,12 @@
 use petgraph::Direction;
 
 use super::{Model, Vertex};
-use crate::ir::{GraphId, NodeId, ValueId};
+use crate::ir::{GraphId, NodeId, Users, ValueId};
 
 impl Model {
     /// The operands that read a value, in subgraphs too, as (node, slot), sorted.
-    pub fn users(&self, value: ValueId) -> Vec<(NodeId, usize)> {
-        let mut users: Vec<_> = self
+    pub fn users(&self, value: ValueId) -> Users {
+        let mut users: Users = self
             .readers(value)
             .filter_map(|(vertex, slot)| match vertex {
                 Vertex::Node(node) => Some((node, slot)),

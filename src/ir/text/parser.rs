@@ -361,10 +361,10 @@ impl<'a> Parser<'a> {
             outputs.push(if name.is_empty() { None } else { Some(self.define(name)?) });
         }
         let node = NewNode {
-            name: label,
-            domain: parts.join("."),
-            op_type,
-            overload,
+            name: label.into(),
+            domain: parts.join(".").into(),
+            op_type: op_type.into(),
+            overload: overload.into(),
             attributes,
             inputs,
             outputs,

@@ -49,7 +49,8 @@ pub fn node_text(model: &Model, node: &Node) -> String {
 /// The value of an attribute that is no graph.
 pub fn attribute_text(model: &Model, value: &Attribute) -> String {
     let mut printer = Printer { model, declares: &|_| false, form: Form::Listed, text: String::new() };
-    let held = NamedAttribute { name: String::new(), value: value.clone(), extra: crate::ir::Extra::new() };
+    let held =
+        NamedAttribute { name: crate::ir::Name::default(), value: value.clone(), extra: crate::ir::Extra::new() };
     printer.attribute(&held, 1);
     printer.text
 }

@@ -3,7 +3,7 @@
 use prost::Message;
 
 use super::{Import, ImportError, error};
-use crate::ir::{Attribute, Extra, GraphId, NamedAttribute};
+use crate::ir::{Attribute, Extra, GraphId, Name, NamedAttribute};
 use crate::onnx::proto::{AttributeProto, GraphProto, TensorProto, attribute_proto};
 use crate::onnx::tensor::{self, Decoded};
 use crate::onnx::types::{self, joined};
@@ -16,7 +16,7 @@ impl Import<'_> {
         place: &dyn Fn() -> String,
         depth: usize,
     ) -> Result<NamedAttribute, ImportError> {
-        let name = proto.name.take().unwrap_or_default();
+        let name = Name::from(proto.name.take().unwrap_or_default());
         let at = || format!("{}, attribute '{name}'", place());
         let doc = proto.doc_string.take();
         let extra = match doc {
@@ -31,7 +31,7 @@ impl Import<'_> {
         let value = match self.attribute_value(&mut proto, &at, depth)? {
             Some(value) => value,
             None => {
-                proto.name = Some(name.clone());
+                proto.name = Some(name.to_string());
                 Attribute::Opaque(proto.encode_to_vec().into())
             }
         };

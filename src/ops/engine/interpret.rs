@@ -195,7 +195,7 @@ fn look_up(environment: &Environment<'_>, values: &FxHashMap<ValueId, Data>, val
         .cloned()
         .or_else(|| model.value(value).constant_tensor().cloned().map(Data::Tensor))
         .or_else(|| (environment.outer)(value))
-        .ok_or_else(|| model.value(value).name.clone())
+        .ok_or_else(|| model.value(value).name.to_string())
 }
 
 fn unknown(name: &str) -> Decline {
@@ -230,13 +230,13 @@ fn call(
 
 /// What a call gives for each attribute a function declares, its defaults filled in; what neither gives is left out.
 pub(in crate::ops) fn bindings_of(function: &Function, caller: &Site<'_>) -> Vec<NamedAttribute> {
-    let required = function.attributes.iter().map(|name| (name, None));
-    let defaulted = function.defaults.iter().map(|default| (&default.name, Some(&default.value)));
+    let required = function.attributes.iter().map(|name| (name.as_str(), None));
+    let defaulted = function.defaults.iter().map(|default| (default.name.as_str(), Some(&default.value)));
     required
         .chain(defaulted)
         .filter_map(|(name, default)| {
             let value = caller.attribute(name).or(default)?;
-            Some(NamedAttribute::new(name.clone(), value.clone()))
+            Some(NamedAttribute::new(name, value.clone()))
         })
         .collect()
 }

@@ -400,5 +400,5 @@ pub(in crate::ops) fn element_of(scope: &Scope, stem: &str, ty: &Type) -> Type {
 /// What new symbols for a node's results are named after.
 pub(in crate::ops) fn stem_of(site: &Site<'_>) -> String {
     let first = site.node.outputs().iter().flatten().next();
-    first.map_or_else(|| "dim".to_string(), |&value| site.model.value(value).name.clone())
+    first.map_or_else(|| "dim".to_string(), |&value| site.model.value(value).name.to_string())
 }

@@ -30,7 +30,7 @@ impl Single {
     /// The same in another domain at an operator set of its own.
     pub fn in_domain_at(mut self, domain: &str, version: i64) -> Self {
         self.model.opsets.push(OpsetImport { domain: domain.to_string(), version, extra: Extra::new() });
-        self.node.domain = domain.to_string();
+        self.node.domain = domain.into();
         self
     }
 

@@ -74,7 +74,7 @@ impl Writer<'_> {
             Step::Constant(tensor) => return Some(self.edit.constant_named("size", tensor)),
             Step::Apply { .. } | Step::Reduce { .. } => self.named(counterpart, &step)?,
             Step::Copy(..) => {
-                let name = counterpart.map(|value| self.model.value(value).name.clone());
+                let name = counterpart.map(|value| self.model.value(value).name.to_string());
                 (name.unwrap_or_default(), self.node(&step)?)
             }
             Step::Shape(tensor, _) => (format!("{}_shape", self.model.value(tensor).name), self.node(&step)?),
@@ -140,7 +140,7 @@ impl Writer<'_> {
             Some(own) => node.named(own.name.clone()),
             None => node,
         };
-        Some((value.name.clone(), node))
+        Some((value.name.to_string(), node))
     }
 }
 

@@ -62,11 +62,11 @@ pub(in crate::passes) fn inline(
 /// What a call gives for the attributes that a function declares, its defaults filled in.
 pub(in crate::passes) fn bindings(model: &Model, id: FunctionId, site: NodeId) -> FxHashMap<String, Binding> {
     let (Some(function), Some(node)) = (model.function(id), model.node(site)) else { return FxHashMap::default() };
-    let required = function.attributes.iter().map(|name| (name, None));
-    let defaulted = function.defaults.iter().map(|default| (&default.name, Some(&default.value)));
-    let bound = |(name, default): (&String, Option<&Attribute>)| {
+    let required = function.attributes.iter().map(|name| (name.as_str(), None));
+    let defaulted = function.defaults.iter().map(|default| (default.name.as_str(), Some(&default.value)));
+    let bound = |(name, default): (&str, Option<&Attribute>)| {
         let value = node.attribute(name).or(default).cloned();
-        (name.clone(), value.map_or(Binding::Absent, Binding::Value))
+        (name.to_string(), value.map_or(Binding::Absent, Binding::Value))
     };
     required.chain(defaulted).map(bound).collect()
 }
@@ -108,7 +108,7 @@ fn fitting(model: &Model, id: FunctionId, site: NodeId) -> Option<Vec<OpsetImpor
 }
 
 fn import_of(node: &Node, version: i64) -> OpsetImport {
-    OpsetImport { domain: node.domain.clone(), version, extra: crate::ir::Extra::new() }
+    OpsetImport { domain: node.domain.to_string(), version, extra: crate::ir::Extra::new() }
 }
 
 /// Whether a node means the same under both versions of its operator set.

@@ -170,7 +170,7 @@ impl Plan {
         let inputs: Vec<ValueId> =
             model.graph(self.repeated.body).inputs().iter().take(self.repeated.leading).copied().collect();
         let [number, condition] = inputs.as_slice() else { return Ok(Vec::new()) };
-        let inconsistent = |_| Broken::Inconsistent(model.value(*number).name.clone());
+        let inconsistent = |_| Broken::Inconsistent(model.value(*number).name.to_string());
         let [number_shape, condition_shape] = &self.leading;
         let step = i64::try_from(step).unwrap_or(i64::MAX);
         let step = Tensor::from_vec(number_shape, vec![step]).map_err(inconsistent)?;

@@ -10,7 +10,7 @@
 //! And so do two products of rows where an activation follows one of them, with which the runtime computes it.
 
 use super::{Place, Rule, attention};
-use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Edit, Name, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::rewrite::parts::Parts;
 use crate::tensor::Tensor;
@@ -52,15 +52,14 @@ struct Product {
     weight: ValueId,
     result: ValueId,
     /// What reads the result.
-    readers: Vec<String>,
+    readers: Vec<Name>,
 }
 
 fn parallel(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let x = node.input(0)?;
     let mut users = place.model.users(x);
-    users.retain(|&(id, slot)| slot == 0 && place.model.node(id).is_some_and(|other| alike(node, other)));
-    users.sort_unstable();
+    users.retain(|&mut (id, slot)| slot == 0 && place.model.node(id).is_some_and(|other| alike(node, other)));
     if !(2..=MOST).contains(&users.len()) {
         return None;
     }
@@ -164,7 +163,7 @@ fn product(place: &Place<'_>, id: NodeId) -> Option<Product> {
         return None;
     }
     let users = place.model.users(result);
-    let mut readers: Vec<String> =
+    let mut readers: Vec<Name> =
         users.iter().filter_map(|&(user, _)| Some(place.model.node(user)?.op_type.clone())).collect();
     readers.sort_unstable();
     Some(Product { node: id, weight, result, readers })

@@ -7,7 +7,7 @@
 use super::Place;
 use super::pad::is_zero;
 use super::range::range;
-use crate::ir::{Attribute, Edit, NamedAttribute, Node, ValueId};
+use crate::ir::{Attribute, Edit, NamedAttribute, Node, Users, ValueId};
 use crate::tensor::Tensor;
 
 /// A Pad, be it there or made by an edit.
@@ -21,7 +21,7 @@ struct Pad<'a> {
 pub fn keeps_pads_from_pools(place: &Place<'_>, edit: &Edit) -> bool {
     // Values that pools read, and the ones in their place.
     let made = edit.insert.iter().flat_map(|node| &node.outputs).flatten().map(|&result| (result, result));
-    let readers = |value: ValueId| if value.is_placeholder() { Vec::new() } else { place.model.users(value) };
+    let readers = |value: ValueId| if value.is_placeholder() { Users::new() } else { place.model.users(value) };
     let replaced = made.chain(edit.replace.iter().copied());
     let replaced = replaced.flat_map(|(old, new)| readers(old).into_iter().map(move |(id, slot)| (id, slot, old, new)));
     let rewired =

@@ -221,7 +221,7 @@ mod tests {
         }
         let folded = document.model();
         let nodes = folded.graph(folded.main()).nodes().filter_map(|node| folded.node(node));
-        nodes.map(|node| node.op_type.clone()).collect()
+        nodes.map(|node| node.op_type.to_string()).collect()
     }
 
     #[test]

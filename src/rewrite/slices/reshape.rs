@@ -67,7 +67,7 @@ fn slice_of_reshape(place: &Place<'_>) -> Option<Edit> {
 /// Whether a slice between `data` and the reshape, instead of behind it, has something to meet.
 fn is_worth_it(place: &Place<'_>, data: ValueId, output: ValueId) -> bool {
     let meets = place.producer_with(data, |own| own.passes_slices).is_some() && place.has_one_reader(data);
-    let readers: Vec<(NodeId, usize)> = place.model.users(output);
+    let readers = place.model.users(output);
     let reshapes = |&(id, slot): &(NodeId, usize)| {
         let node = place.model.node(id);
         slot == 0 && node.is_some_and(|node| traits_of(place.model, node).moves == Some(Movement::Layout))

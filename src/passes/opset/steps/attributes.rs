@@ -60,7 +60,7 @@ pub(in crate::passes::opset) fn no_integers(draft: &mut NodeDraft<'_>) -> Result
 pub(in crate::passes::opset) fn pads(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     for held in &mut draft.node.attributes {
         if held.name == "paddings" {
-            held.name = "pads".to_string();
+            held.name = "pads".into();
         }
     }
     Ok(())
@@ -68,7 +68,7 @@ pub(in crate::passes::opset) fn pads(draft: &mut NodeDraft<'_>) -> Result<(), St
 
 /// Scatter is called ScatterElements.
 pub(in crate::passes::opset) fn scatter_elements(draft: &mut NodeDraft<'_>) -> Result<(), String> {
-    draft.node.op_type = "ScatterElements".to_string();
+    draft.node.op_type = "ScatterElements".into();
     Ok(())
 }
 

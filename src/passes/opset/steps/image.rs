@@ -43,7 +43,7 @@ pub(in crate::passes::opset) fn resize(draft: &mut NodeDraft<'_>) -> Result<(), 
     if draft.target.resize_to_sizes() && draft.text("mode", "nearest")? == "nearest" {
         draft.set("nearest_mode", word("floor"));
     }
-    draft.node.op_type = "Resize".to_string();
+    draft.node.op_type = "Resize".into();
     Ok(())
 }
 

@@ -28,7 +28,7 @@ pub(in crate::passes::opset) fn unbatch(draft: &mut NodeDraft<'_>) -> Result<(),
     inner.attributes = std::mem::take(&mut draft.node.attributes);
     for held in &mut inner.attributes {
         if held.name == "directions" {
-            held.name = "scan_input_directions".to_string();
+            held.name = "scan_input_directions".into();
         }
     }
     for (slot, _) in operands.iter().enumerate() {
