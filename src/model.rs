@@ -212,7 +212,7 @@ impl OnnxModel {
         let mut names = author_names(&self.model);
         let is_lean = options.fold && options.stop_after > 0 && options.lean;
         let is_lean = is_lean && self.bytes > 0 && self.external_bytes == 0;
-        let said = is_lean.then(|| Said::of(&self.model));
+        let said = (is_lean || !options.new_shapes).then(|| Said::of(&self.model));
         // Until the passes have come to their end, a panic included.
         self.half_folded = true;
         let scope = Rc::new(std::mem::take(&mut self.scope));
@@ -225,7 +225,10 @@ impl OnnxModel {
             self.model.stamp(format!("{} {}", env!("CARGO_PKG_VERSION"), options.told()).trim_end());
             self.model.remember(&outcome.remembers);
         }
-        if let Some(said) = said {
+        if let Some(said) = said.as_ref().filter(|_| !options.new_shapes) {
+            said.leave_out_new_shapes(&mut self.model);
+        }
+        if let Some(said) = said.filter(|_| is_lean) {
             said.fit(&mut self.model, &outcome.facts, self.bytes);
         }
         drop(outcome.facts);

@@ -1,4 +1,4 @@
-//! What is left out if the file is not to be larger than the one that was read.
+//! What is left out if the file is not to be larger than the one that was read, or to state no shapes that it did not.
 //!
 //! Every shape is stated, every new node says where it comes from, and the model what was done to it; a model of which little can be folded
 //! grows by that. Who wants the smallest file asks for it to be lean; then some of that is left out until it does not grow:
@@ -8,8 +8,8 @@
 //!    are missing
 //! 3. the stamp
 //!
-//! Types of the main graph's inputs and outputs, and all that the file had, stay. Nothing is left out if only shapes were asked for, or if the
-//! model's weights lie in other files.
+//! Who wants no new shapes gets none, however large the file is. Types of the main graph's inputs and outputs, and all that the file had, stay.
+//! For the sake of its size nothing is left out if only shapes were asked for, or if the model's weights lie in other files.
 
 use std::cmp::Reverse;
 
@@ -36,6 +36,13 @@ impl Said {
             declared: results(model).into_iter().filter(is_declared).collect(),
             names: nodes(model).into_iter().filter_map(|id| Some(model.node(id)?.name.to_string())).collect(),
         }
+    }
+
+    /// Leaves out the shapes that the model did not state.
+    pub(crate) fn leave_out_new_shapes(&self, model: &mut Model) {
+        let is_new = |value: &ValueId| !self.declared.contains(value) && !model.is_output(*value);
+        let new: Vec<ValueId> = results(model).into_iter().filter(is_new).collect();
+        new.into_iter().for_each(|value| model.undeclare(value));
     }
 
     /// Leaves out what the model did not say, until it takes no more than `limit` bytes.

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         fold_dequantize: bool
         unroll: int
         lean: bool
+        new_shapes: bool
         strict: bool
         stop_after: Optional[int]
         verify_each: bool

@@ -30,6 +30,7 @@ pub fn of(given: &Bound<'_, PyDict>) -> PyResult<Options> {
             "unroll" => options.unroll(value.extract()?),
             "fold_dequantize" => options.fold_dequantize(value.extract()?),
             "lean" => options.lean(value.extract()?),
+            "new_shapes" => options.new_shapes(value.extract()?),
             "strict" => options.strict(value.extract()?),
             "skip" => options.skip(value.extract::<Vec<String>>()?),
             "only" => options.only(value.extract::<Vec<String>>()?),

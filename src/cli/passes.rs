@@ -81,6 +81,10 @@ pub(super) struct Passes {
     /// find by themselves. Otherwise every shape is written that is known.
     #[arg(long, help_heading = "What is done")]
     lean: bool,
+    /// Leave out shapes that the file did not have, those of outputs apart. Where ONNX Runtime knows shapes it makes one node of a sum and a
+    /// normalization, which on a CPU takes longer than the two.
+    #[arg(long, help_heading = "What is done")]
+    no_new_shapes: bool,
     /// Write the model in this operator set of the default domain, 1 to the newest. Each node is written as the versions of its operator
     /// differ, in bodies and functions as well; other domains keep their versions. A model that cannot be converted is refused.
     #[arg(long, value_name = "VERSION", help_heading = "What is done")]
@@ -137,6 +141,7 @@ impl Passes {
             .opset(self.opset)
             .stamp(!self.no_stamp)
             .lean(self.lean)
+            .new_shapes(!self.no_new_shapes)
     }
 
     /// The operators that are said to be strided slices.

@@ -113,6 +113,9 @@ options! {
     /// Whether shapes that the file did not have are left out where it would be larger than it was, those first that readers find by
     /// themselves. Otherwise every shape is written that is known.
     lean: bool = false;
+    /// Whether shapes are written that the file did not have. Of what knows no shapes ONNX Runtime makes other kernels, which on a CPU may be
+    /// the faster ones.
+    new_shapes: bool = true;
     /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work, be it by what the file declares
     /// of its tensors, and one that declares what is proved false, or has a node with an attribute, operand or result that its operator does
     /// not have. Otherwise such nodes are left as they are, and told of.

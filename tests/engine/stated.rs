@@ -30,6 +30,15 @@ fn stated(model: &Model) -> Vec<&str> {
     inner.map(|&value| model.value(value).name.as_str()).collect()
 }
 
+#[test]
+fn new_shapes_are_left_out_on_demand() {
+    let declared = CHAIN.replace("(float[n,m] y) {", "(float[n,m] y) <float[n,4] a> {");
+    let (model, _) = folded(&bytes(&declared), &Options::new().new_shapes(false));
+    assert_eq!(stated(model.model()), ["a"]);
+    let output = model.model().graph(model.model().main()).outputs()[0];
+    assert!(model.model().value(output).declared.is_some());
+}
+
 const CHAIN: &str = r#"<ir_version: 8, opset_import: ["" : 17]> g (float[n,4] x, int64[2] s) => (float[n,m] y) {
     a = Relu (x)
     b = Reshape (a, s)
