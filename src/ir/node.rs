@@ -89,7 +89,7 @@ impl Node {
     pub fn bound_attribute<'a>(&'a self, name: &str, bindings: &'a [NamedAttribute]) -> Option<&'a Attribute> {
         match self.attribute(name)? {
             Attribute::Reference { name, .. } => {
-                bindings.iter().find(|bound| &bound.name == name).map(|bound| &bound.value)
+                bindings.iter().find(|bound| bound.name == *name).map(|bound| &bound.value)
             }
             value => Some(value),
         }

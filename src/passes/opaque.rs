@@ -49,8 +49,10 @@ pub(super) fn make_plain(model: &mut Model, graphs: &[GraphId], opaque: &Opaque)
     let is_opaque = |id: &NodeId| model.node(*id).is_some_and(|node| node.domain.starts_with(&opaque.prefix));
     let nodes: Vec<NodeId> = nodes_of(model, graphs).into_iter().filter(is_opaque).collect();
     for &id in &nodes {
-        if let Some(node) = model.node_mut(id) {
-            node.domain = node.domain[opaque.prefix.len()..].into();
+        if let Some(node) = model.node_mut(id)
+            && let Some(plain) = node.domain.strip_prefix(opaque.prefix.as_str())
+        {
+            node.domain = plain.into();
         }
     }
     nodes

@@ -89,7 +89,7 @@ fn fitting(model: &Model, id: FunctionId, site: NodeId) -> Option<Vec<OpsetImpor
         for node in model.graph(graph).nodes().filter_map(|id| model.node(id)) {
             for held in &node.attributes {
                 let Attribute::Reference { name, .. } = &held.value else { continue };
-                let default = function.defaults.iter().find(|default| &default.name == name).map(|held| &held.value);
+                let default = function.defaults.iter().find(|default| default.name == *name).map(|held| &held.value);
                 // A graph that is handed over sees what is around the call.
                 if call.attribute(name).or(default).is_some_and(|value| !value.graphs().is_empty()) {
                     return None;
