@@ -482,7 +482,7 @@ def excuse(variant, data, sizes, given, at, a, b, exact):
         why = "as near to what doubles give as the original is"
     if not why and exact and computes_constants(model) and folds_alike(model, given, at, b):
         why = "ONNX Runtime gives the same where it folds the constants itself"
-    if not why and exact and holds_result(data, at) and not same(a, b, False):
+    if not why and exact and holds_result(data, at) and (not same(a, b, False) or as_near(variant, given, at, a, b) or gates_alike(model, a, b)):
         why = "a result that is constant is computed in the program's own way"
     if not why and exact and computes_constants(model) and (not same(a, b, False) or as_near(variant, given, at, a, b)):
         why = "a constant is computed in the program's own way"
@@ -496,6 +496,14 @@ def holds_result(data, at):
     """Whether output `at` of a folded model is a constant."""
     graph = onnx.load_from_string(data).graph
     return graph.output[at].name in {tensor.name for tensor in graph.initializer}
+
+
+def gates_alike(model, a, b):
+    """Whether results differ by no more than a number near 1 is rounded by, where a gate, which is one, is subtracted from 1. ONNX Runtime
+    computes no GRU of doubles to tell which is nearer."""
+    if not takes(model, "GRU") or a.dtype.kind != "f" or a.shape != b.shape:
+        return False
+    return bool(np.max(np.abs(a.astype(np.float64) - b.astype(np.float64)), initial=0.0) <= np.finfo(a.dtype).eps)
 
 
 def folds_alike(model, given, at, b):
