@@ -11,6 +11,8 @@
     reason = "the layout checked the ranks, and blocks are cut from buffers made for the largest of them"
 )]
 
+use rayon::iter::ParallelIterator;
+
 use super::geometry::{Geometry, Operands, fitting, group};
 use crate::dim::Dim;
 use crate::ir::Fact;
@@ -19,7 +21,7 @@ use crate::ops::linear::{Matrix, multiply_add, stays_finite};
 use crate::ops::traits::Traits;
 use crate::ops::window::Window;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, threads};
 
 pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eval)
     .with(Traits::NONE.fused_with_next().needs(|view| fitting(view, 0, 1)));
@@ -172,8 +174,7 @@ impl ConvLayout {
         const PART: usize = 1 << 18;
         #[allow(clippy::disallowed_methods, reason = "the size of a block")]
         let width = (PART / terms).clamp(8, 1 << 16).min(places);
-        let mut matrix = vec![T::default(); if self.geometry.is_pointwise() { 0 } else { terms * width }];
-        let mut part = vec![T::default(); out_channels * width];
+        let starts: Vec<usize> = (0..places).step_by(width).collect();
         for (at, y) in y.chunks_exact_mut(out_channels * places).enumerate() {
             let image = x.get(at * in_channels * elements..).unwrap_or_default();
             let weights = w.get(at % groups * out_channels * terms..).unwrap_or_default();
@@ -182,17 +183,27 @@ impl ConvLayout {
                 multiply_add(out_channels, terms, places, weights, Matrix::dense(image, places), y);
                 continue;
             }
-            for start in (0..places).step_by(width) {
+            // Each thread makes parts of its own, from the bias on, that lie side by side in the result.
+            let made = |matrix: &mut Vec<T>, starts: &[usize]| {
+                let start = starts[0];
                 let range = start..places.min(start + width);
                 let columns = range.len();
-                let (matrix, part) = (&mut matrix[..terms * columns], &mut part[..out_channels * columns]);
+                matrix.resize(terms * columns, T::default());
                 self.geometry.unfold(image, range.clone(), matrix);
-                let rows = y.chunks_exact_mut(places).map(|row| &mut row[range.clone()]);
-                part.chunks_exact_mut(columns).zip(rows).for_each(|(part, row)| part.copy_from_slice(row));
-                multiply_add(out_channels, terms, columns, weights, Matrix::dense(matrix, columns), part);
-                let rows = y.chunks_exact_mut(places).map(|row| &mut row[range.clone()]);
-                part.chunks_exact(columns).zip(rows).for_each(|(part, row)| row.copy_from_slice(part));
-            }
+                let mut part = Vec::with_capacity(out_channels * columns);
+                y.chunks_exact(places).for_each(|row| part.extend_from_slice(&row[range.clone()]));
+                multiply_add(out_channels, terms, columns, weights, Matrix::dense(matrix, columns), &mut part);
+                part
+            };
+            let parts: Vec<Vec<T>> = match starts.len() {
+                1 => vec![made(&mut Vec::new(), &starts)],
+                _ => threads::pieces(&starts, 1).map_init(Vec::new, made).collect(),
+            };
+            threads::each_exact_piece_mut(y, places, |(channel, row)| {
+                for (to, part) in row.chunks_mut(width).zip(&parts) {
+                    to.copy_from_slice(&part[channel * to.len()..][..to.len()]);
+                }
+            });
         }
         y
     }

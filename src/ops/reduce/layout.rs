@@ -1,7 +1,19 @@
 //! Walking the elements of a tensor that some axes of are reduced, in the order they lie in memory.
 
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+
 use crate::ops::vector::{fold_run, vectorized};
-use crate::tensor::product;
+use crate::tensor::{product, threads};
+
+/// Fewer elements are not worth another thread.
+const PARALLEL: usize = 1 << 18;
+
+/// Elements that a thread takes in at a time: they are still near when they are read again.
+const TASK: usize = 1 << 14;
+
+/// Results that a thread adds rows to, and how many rows at once, so that a result is read and written once for all of these.
+const COLUMNS: usize = 512;
+const ROWS: usize = 4;
 
 /// How the elements of a dense tensor fall onto the elements of its reduction.
 ///
@@ -51,21 +63,84 @@ impl Layout {
 
     /// Folds the elements that fall onto each result: `step` takes one in, `merge` unites two parts.
     #[inline(always)]
-    pub(super) fn fold<T: Copy, A: Copy>(
+    pub(super) fn fold<T: Copy + Sync, A: Copy + Send + Sync>(
         &self,
         elements: &[T],
         start: A,
-        step: impl Fn(A, T) -> A,
-        merge: impl Fn(A, A) -> A,
+        step: impl Fn(A, T) -> A + Sync,
+        merge: impl Fn(A, A) -> A + Sync,
     ) -> Vec<A> {
+        self.fold_looking(elements, start, step, merge, |_| 0.0).0
+    }
+
+    /// The same, with the greatest that `look` tells of parts of the elements, each of which it sees before they are folded. Each result
+    /// takes its elements in by one thread in one order, however many threads there are.
+    #[inline(always)]
+    pub(super) fn fold_looking<T: Copy + Sync, A: Copy + Send + Sync>(
+        &self,
+        elements: &[T],
+        start: A,
+        step: impl Fn(A, T) -> A + Sync,
+        merge: impl Fn(A, A) -> A + Sync,
+        look: impl Fn(&[T]) -> f64 + Sync,
+    ) -> (Vec<A>, f64) {
         let mut results = vec![start; self.results];
         if elements.is_empty() || self.run == 0 {
-            return results;
+            return (results, 0.0);
         }
+        let run = self.run;
+        let greatest = match self.outer[..] {
+            [(_, 1..)] if self.run_reduced && elements.len() >= PARALLEL => {
+                let count = (TASK / run).max(1);
+                let rows = |(task, results): (usize, &mut [A])| {
+                    let rest = elements.get(task * count * run..).unwrap_or_default();
+                    let rows = rest.get(..results.len() * run).unwrap_or_default();
+                    vectorized(
+                        #[inline(always)]
+                        || {
+                            let seen = look(rows);
+                            for (result, row) in results.iter_mut().zip(rows.chunks_exact(run)) {
+                                *result = merge(*result, fold_run(row, start, &step, &merge));
+                            }
+                            seen
+                        },
+                    )
+                };
+                threads::pieces_mut(&mut results, count).enumerate().map(rows).reduce(|| 0.0, f64::max)
+            }
+            [(_, 0)] if !self.run_reduced && elements.len() >= PARALLEL => {
+                let columns = |(task, results): (usize, &mut [A])| {
+                    let width = results.len();
+                    let part = |row: usize| {
+                        let rest = elements.get(row * run + task * COLUMNS..).unwrap_or_default();
+                        rest.get(..width).unwrap_or_default()
+                    };
+                    vectorized(
+                        #[inline(always)]
+                        || add_rows(results, elements.len() / run, part, &step, &look),
+                    )
+                };
+                threads::pieces_mut(&mut results, COLUMNS).enumerate().map(columns).reduce(|| 0.0, f64::max)
+            }
+            _ => self.fold_alone(elements, &mut results, (start, step, merge, look)),
+        };
+        (results, greatest)
+    }
+
+    /// The same by one thread, for any axes.
+    #[inline(always)]
+    fn fold_alone<T: Copy, A: Copy>(
+        &self,
+        elements: &[T],
+        results: &mut [A],
+        (start, step, merge, look): (A, impl Fn(A, T) -> A, impl Fn(A, A) -> A, impl Fn(&[T]) -> f64),
+    ) -> f64 {
         vectorized(
             #[inline(always)]
             || {
+                let mut greatest = 0.0f64;
                 for (run, place) in elements.chunks_exact(self.run).zip(self.places()) {
+                    greatest = greatest.max(look(run));
                     if self.run_reduced {
                         if let Some(result) = results.get_mut(place) {
                             *result = merge(*result, fold_run(run, start, &step, &merge));
@@ -76,9 +151,9 @@ impl Layout {
                         }
                     }
                 }
+                greatest
             },
-        );
-        results
+        )
     }
 
     /// Which result each of so many elements falls onto.
@@ -107,6 +182,32 @@ impl Layout {
     }
 }
 
+/// Takes rows of as many elements as there are results into these, and tells the greatest that `look` tells of them.
+#[inline(always)]
+fn add_rows<'e, T: Copy + 'e, A: Copy>(
+    results: &mut [A],
+    rows: usize,
+    row: impl Fn(usize) -> &'e [T],
+    step: impl Fn(A, T) -> A,
+    look: impl Fn(&[T]) -> f64,
+) -> f64 {
+    let (mut at, mut greatest) = (0, 0.0f64);
+    while at + ROWS <= rows {
+        let [a, b, c, d]: [&[T]; ROWS] = std::array::from_fn(|next| row(at + next));
+        greatest = [a, b, c, d].map(&look).into_iter().fold(greatest, f64::max);
+        for ((((result, &a), &b), &c), &d) in results.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            *result = step(step(step(step(*result, a), b), c), d);
+        }
+        at += ROWS;
+    }
+    for at in at..rows {
+        let row = row(at);
+        greatest = greatest.max(look(row));
+        results.iter_mut().zip(row).for_each(|(result, &element)| *result = step(*result, element));
+    }
+    greatest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +233,26 @@ mod tests {
                 expected[place] += element;
             }
             assert_eq!(sums(&shape, &reduced), expected, "{reduced:?}");
+        }
+    }
+
+    #[test]
+    fn threads_take_elements_in_as_one_does() {
+        let elements: Vec<f64> =
+            (0..2 * PARALLEL + 3 * 1031).map(|at| ((at * 7919 % 1013) as f64 - 500.0) / 3.0).collect();
+        for width in [1, 3, 509, 1031, 4096, 20_001] {
+            let elements = &elements[..elements.len() / width * width];
+            for reduced in [[false, true], [true, false]] {
+                let layout = Layout::new(&[elements.len() / width, width], &reduced).unwrap();
+                let (add, merge) = (|sum: f64, x: f64| sum + x, |a: f64, b: f64| a + b);
+                let look = |part: &[f64]| part.iter().copied().fold(0.0, f64::max);
+                let (sums, greatest) = layout.fold_looking(elements, 0.0, add, merge, look);
+                let mut alone = vec![0.0; layout.results];
+                let greatest_alone = layout.fold_alone(elements, &mut alone, (0.0, add, merge, look));
+                assert_eq!(greatest.to_bits(), greatest_alone.to_bits());
+                let bits = |sums: &[f64]| sums.iter().map(|sum| sum.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&sums), bits(&alone), "{width} {reduced:?}");
+            }
         }
     }
 

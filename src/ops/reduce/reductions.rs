@@ -8,7 +8,7 @@ use super::real::{fit_on_the_way, rounded, stay_above_zero};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::elementwise::symbolic::Elements;
-use crate::ops::vector::Stored;
+use crate::ops::vector::{Stored, fold_run};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
@@ -252,10 +252,12 @@ fn of_floats<T: Stored>(
     let real = |bytes: T::Bytes| T::of_bytes(bytes).to_f64();
     let add = |a: f64, b: f64| a + b;
     cx.claim(DType::Double, shape)?;
-    partial_results_fit::<T>(kind, data.dtype(), elements, layout)?;
+    if !matches!(kind, Kind::Sum | Kind::LogSum | Kind::Mean | Kind::L1) {
+        partial_results_fit::<T>(kind, data.dtype(), elements, layout)?;
+    }
     Ok(match kind {
         Kind::Sum | Kind::LogSum | Kind::Mean => {
-            let mut sums = layout.fold(elements, 0.0, |sum, x| sum + real(x), add);
+            let mut sums = summed::<T>(kind, data.dtype(), elements, layout, |x| x)?;
             let count = layout.each as f64;
             sums.iter_mut().for_each(|sum| match kind {
                 Kind::LogSum => *sum = libm::log(*sum),
@@ -264,7 +266,7 @@ fn of_floats<T: Stored>(
             });
             sums
         }
-        Kind::L1 => layout.fold(elements, 0.0, |sum, x| sum + real(x).abs(), add),
+        Kind::L1 => summed::<T>(kind, data.dtype(), elements, layout, f64::abs)?,
         Kind::SumSquare | Kind::L2 => {
             let mut sums = layout.fold(elements, 0.0, |sum, x| sum + real(x) * real(x), add);
             if kind == Kind::L2 {
@@ -280,6 +282,26 @@ fn of_floats<T: Stored>(
             sums.into_iter().map(ScaledSum::log).collect()
         }
     })
+}
+
+/// The sums of what the elements give, if kernels do not overflow on the way to them: as many of the largest element as there are would not, or
+/// else they are summed up to know.
+#[inline(always)]
+fn summed<T: Stored>(
+    kind: Kind,
+    dtype: DType,
+    elements: &[T::Bytes],
+    layout: &Layout,
+    term: impl Fn(f64) -> f64 + Sync,
+) -> Result<Vec<f64>, Decline> {
+    let real = |bytes: T::Bytes| T::of_bytes(bytes).to_f64();
+    let larger = |most: f64, x: f64| if x > most { x } else { most };
+    let largest = |part: &[T::Bytes]| fold_run(part, 0.0, |most, x| larger(most, real(x).abs()), larger);
+    let (sums, most) = layout.fold_looking(elements, 0.0, |sum, x| sum + term(real(x)), |a, b| a + b, largest);
+    if fit_on_the_way(dtype, [most * layout.each as f64]).is_err() {
+        partial_results_fit::<T>(kind, dtype, elements, layout)?;
+    }
+    Ok(sums)
 }
 
 /// Fails where kernels that reduce in the type itself, in an order of their own, may overflow or come to nothing on the way. What is not finite
@@ -453,7 +475,7 @@ fn agreeing(results: Vec<i128>, of: impl Fn(i128) -> (f64, f64)) -> Result<Vec<i
 }
 
 /// ReduceLogSumExp of integers: the standard truncates at the end, runtimes every exponential. Folded where that is one.
-fn log_sum_exp(layout: &Layout, bits: &[i64], value: impl Fn(i64) -> i128) -> Result<Vec<i128>, Decline> {
+fn log_sum_exp(layout: &Layout, bits: &[i64], value: impl Fn(i64) -> i128 + Sync) -> Result<Vec<i128>, Decline> {
     let largest = |(most, count): (i128, u64), x: i128, more: u64| match x.cmp(&most) {
         std::cmp::Ordering::Less => (most, count),
         std::cmp::Ordering::Equal => (most, count + more),
