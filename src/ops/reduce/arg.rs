@@ -1,10 +1,13 @@
 //! ArgMax and ArgMin.
 
+use rayon::iter::ParallelIterator;
+
+use super::real::{PARALLEL, TASK};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact};
 use crate::ops::vector::{fold_run, vectorized};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, axis_in};
-use crate::tensor::{DType, Number, Tensor, dispatch_numeric, product};
+use crate::tensor::{DType, Number, Tensor, dispatch_numeric, product, threads};
 
 pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let axis = cx.attr_int("axis")?.unwrap_or(0);
@@ -80,6 +83,15 @@ struct Search {
 impl Search {
     /// The index of the winner for each place; `None` if there is a NaN.
     fn over<T: Number>(&self, elements: &[T]) -> Option<Vec<i64>> {
+        let block = self.dim.checked_mul(self.inner).filter(|&block| block > 0 && elements.len() >= PARALLEL);
+        let Some(block) = block else { return self.over_part(elements) };
+        let len = (TASK / block).max(1).checked_mul(block)?;
+        let parts: Option<Vec<Vec<i64>>> = threads::pieces(elements, len).map(|part| self.over_part(part)).collect();
+        Some(parts?.concat())
+    }
+
+    /// The same by one thread.
+    fn over_part<T: Number>(&self, elements: &[T]) -> Option<Vec<i64>> {
         vectorized(
             #[inline(always)]
             || {
@@ -155,6 +167,12 @@ mod tests {
                     .collect();
                 assert_eq!(found, expected, "{dim} × {inner}");
             }
+        }
+        let many: Vec<f32> = numbers.iter().copied().cycle().take(PARALLEL / 37 * 37 * 3).collect();
+        for (dim, inner) in [(37, 1), (37, 3), (3, 37), (TASK + 1, 1)] {
+            let search = Search { dim, inner, largest: true, last: false };
+            let elements = &many[..many.len() / (dim * inner) * dim * inner];
+            assert_eq!(search.over(elements), search.over_part(elements));
         }
         assert!(Search { dim: 2, inner: 1, largest: true, last: false }.over(&[1.0, f32::NAN]).is_none());
         assert_eq!(Search { dim: 2, inner: 1, largest: true, last: false }.over(&[-0.0, 0.0f64]), Some(vec![0]));

@@ -2,18 +2,12 @@
 
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
+use super::real::{PARALLEL, TASK};
 use crate::ops::vector::{fold_run, vectorized};
 use crate::tensor::{product, threads};
 
-/// Fewer elements are not worth another thread.
-const PARALLEL: usize = 1 << 18;
-
-/// Elements that a thread takes in at a time: they are still near when they are read again.
-const TASK: usize = 1 << 14;
-
-/// Results that a thread adds rows to, and how many rows at once, so that a result is read and written once for all of these.
+/// Results that a thread adds rows to: they stay in the nearest cache.
 const COLUMNS: usize = 512;
-const ROWS: usize = 4;
 
 /// How the elements of a dense tensor fall onto the elements of its reduction.
 ///
@@ -110,14 +104,20 @@ impl Layout {
             }
             [(_, 0)] if !self.run_reduced && elements.len() >= PARALLEL => {
                 let columns = |(task, results): (usize, &mut [A])| {
-                    let width = results.len();
-                    let part = |row: usize| {
-                        let rest = elements.get(row * run + task * COLUMNS..).unwrap_or_default();
-                        rest.get(..width).unwrap_or_default()
-                    };
+                    let part = task * COLUMNS..task * COLUMNS + results.len();
                     vectorized(
                         #[inline(always)]
-                        || add_rows(results, elements.len() / run, part, &step, &look),
+                        || {
+                            let mut greatest = 0.0f64;
+                            for row in elements.chunks_exact(run) {
+                                let row = row.get(part.clone()).unwrap_or_default();
+                                greatest = greatest.max(look(row));
+                                for (result, &element) in results.iter_mut().zip(row) {
+                                    *result = step(*result, element);
+                                }
+                            }
+                            greatest
+                        },
                     )
                 };
                 threads::pieces_mut(&mut results, COLUMNS).enumerate().map(columns).reduce(|| 0.0, f64::max)
@@ -180,32 +180,6 @@ impl Layout {
             found
         })
     }
-}
-
-/// Takes rows of as many elements as there are results into these, and tells the greatest that `look` tells of them.
-#[inline(always)]
-fn add_rows<'e, T: Copy + 'e, A: Copy>(
-    results: &mut [A],
-    rows: usize,
-    row: impl Fn(usize) -> &'e [T],
-    step: impl Fn(A, T) -> A,
-    look: impl Fn(&[T]) -> f64,
-) -> f64 {
-    let (mut at, mut greatest) = (0, 0.0f64);
-    while at + ROWS <= rows {
-        let [a, b, c, d]: [&[T]; ROWS] = std::array::from_fn(|next| row(at + next));
-        greatest = [a, b, c, d].map(&look).into_iter().fold(greatest, f64::max);
-        for ((((result, &a), &b), &c), &d) in results.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-            *result = step(step(step(step(*result, a), b), c), d);
-        }
-        at += ROWS;
-    }
-    for at in at..rows {
-        let row = row(at);
-        greatest = greatest.max(look(row));
-        results.iter_mut().zip(row).for_each(|(result, &element)| *result = step(*result, element));
-    }
-    greatest
 }
 
 #[cfg(test)]

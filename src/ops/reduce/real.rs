@@ -88,11 +88,11 @@ pub(super) fn sum(values: &[f64], term: impl Fn(f64) -> f64) -> f64 {
     fold_run(values, 0.0, |sum, x| sum + term(x), |a, b| a + b)
 }
 
-/// Elements of one task, where blocks are shorter.
-const TASK: usize = 1 << 14;
+/// Elements of one task, where blocks are shorter: they are still near when they are read again.
+pub(super) const TASK: usize = 1 << 14;
 
 /// Fewer elements are not worth another thread.
-const PARALLEL: usize = 1 << 18;
+pub(super) const PARALLEL: usize = 1 << 18;
 
 /// A float tensor read as binary64 numbers, a part at a time.
 enum Reals<'a> {
