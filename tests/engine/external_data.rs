@@ -220,10 +220,17 @@ fn sizes_in_a_file_come_into_the_model() {
     };
     let place = field(13, &[&field(1, &[b"location"]), &field(2, &[b"w.bin"])]);
     let sizes = field(5, &[&[8, 2, 16, 7], &field(8, &[b"s"]), &place, &[112, 1]]);
-    let value = |number, name: &str| field(number, &[&field(1, &[name.as_bytes()]), &field(2, &[&field(1, &[&[8, 1]])])]);
+    let value =
+        |number, name: &str| field(number, &[&field(1, &[name.as_bytes()]), &field(2, &[&field(1, &[&[8, 1]])])]);
     let nodes = [node("Identity", &["s"], "t"), node("Reshape", &["x", "t"], "y")].concat();
     let graph = [nodes, field(2, &[b"g"]), sizes, value(11, "x"), value(12, "y")].concat();
-    let mut bytes = vec![8, 8, 7 << 3 | 2, u8::try_from(graph.len() % 128).unwrap() | 128, u8::try_from(graph.len() / 128).unwrap()];
+    let mut bytes = vec![
+        8,
+        8,
+        7 << 3 | 2,
+        u8::try_from(graph.len() % 128).unwrap() | 128,
+        u8::try_from(graph.len() / 128).unwrap(),
+    ];
     bytes.extend(graph);
     bytes.extend(field(8, &[&[16, 17]]));
     std::fs::write(dir.path().join("m.onnx"), bytes).unwrap();
