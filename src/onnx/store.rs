@@ -12,7 +12,7 @@ use super::save::SaveError;
 use super::source::Source;
 use super::write::{Parts, write_model};
 use crate::ir::{ExternalOrigin, Model, ValueId};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 /// What becomes of tensors whose data lie in files beside the model that was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,8 @@ pub enum ExternalData {
 /// Whatever these say, the data of a model that would exceed the 2 GiB of a protobuf message go to a file beside it. And where the model that
 /// was opened has external data, tensors that folding made go to a file as well, not into the output: those of at least
 /// [`threshold`](Self::threshold) bytes. Up to 16 MiB that folding made stay in the output all the same: constants that are added before
-/// normalizations, which optimizers want as nodes.
+/// normalizations, which optimizers want as nodes. Nor does what may be sizes, which ONNX Runtime reads of the model file alone: vectors and
+/// single numbers, of integers of fewer than 1024 bytes and of up to eight floats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SaveOptions {
@@ -47,6 +48,9 @@ pub struct SaveOptions {
 
 /// Payloads of fewer bytes stay in the model file even when others leave it.
 const STAYS: usize = 1024;
+
+/// Floats of a vector that may be sizes: a scale for each axis of a Resize, the limits of a Range.
+const SCALES: usize = 8;
 
 impl Default for SaveOptions {
     fn default() -> Self {
@@ -143,7 +147,18 @@ pub fn store(model: &Model, target: &Path, source: Option<&Source>, options: &Sa
 
 /// Whether an initializer can lie in a file and has at least so many bytes.
 fn store_at(model: &Model, value: ValueId, least: usize) -> bool {
-    model.value(value).tensor().is_some_and(|tensor| tensor.strings().is_none() && tensor.byte_len() >= least)
+    model.value(value).tensor().is_some_and(|tensor| can_leave(tensor) && tensor.byte_len() >= least)
+}
+
+/// Whether a tensor can lie in a data file. ONNX Runtime reads sizes, which it infers shapes of, in the model alone, and refuses to load a
+/// model that has them elsewhere: a node between such a tensor and its reader may be gone. Of nothing it asks for a place in the file.
+fn can_leave(tensor: &Tensor) -> bool {
+    let may_be_sizes = match tensor.dtype() {
+        DType::Int32 | DType::Int64 => tensor.byte_len() < STAYS,
+        DType::Float | DType::Double => tensor.len() <= SCALES,
+        _ => false,
+    };
+    tensor.strings().is_none() && !tensor.is_empty() && !(may_be_sizes && tensor.rank() <= 1)
 }
 
 /// The bytes of `model`, whole: payloads that lay in data files of the source are among them.
@@ -193,7 +208,8 @@ impl Store<'_> {
         let inline = options.external_data == ExternalData::Inline;
         if let Some(way) = self.way(options.external_data)? {
             for value in initializers(model) {
-                if let Some(origin) = origin(model, value) {
+                let tensor = model.value(value).tensor();
+                if let Some(origin) = origin(model, value).filter(|_| tensor.is_none_or(can_leave)) {
                     self.externals.insert(value, entries(origin, &way));
                 }
             }
@@ -236,7 +252,7 @@ impl Store<'_> {
             if self.externals.contains_key(&value) || !leaves(value) {
                 continue;
             }
-            let tensor = self.model.value(value).tensor().filter(|tensor| tensor.strings().is_none());
+            let tensor = self.model.value(value).tensor().filter(|tensor| can_leave(tensor));
             let Some(tensor) = tensor else { continue };
             let writer = match &mut self.data {
                 Some(writer) => writer,

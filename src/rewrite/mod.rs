@@ -24,6 +24,7 @@ mod lanes;
 mod lift;
 mod merge;
 mod moves;
+mod narrow;
 mod neutral;
 mod parts;
 mod permitted;

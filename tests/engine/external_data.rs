@@ -179,3 +179,68 @@ fn what_folding_makes_of_external_data_is_external() {
     let inline = SaveOptions::new().external_data(ExternalData::Inline);
     assert_eq!(save(&model, &target, &inline).data, None);
 }
+
+/// What ONNX Runtime reads of the model file alone, and refuses to load where it is not there.
+#[test]
+fn sizes_and_what_is_empty_stay_in_the_model() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n, 4] x) => (float[p, q] y, float[n, 4, 1] z, float[k, m] w)
+         <int64[2] s = {2, -1}, int64[1] last = {2}, float[2] scales = {2, 2}, float[0, 4] nothing = {}, float[3, 4] rows = {0, 1, 2, 3, 4, 5, 6,
+          7, 8, 9, 10, 11}>
+         {
+            same = Identity (s)
+            y = Reshape (x, same)
+            z = Unsqueeze (x, last)
+            all = Concat <axis = 0> (nothing, x, rows)
+            w = Resize <mode: string = \"nearest\"> (all, \"\", scales)
+         }";
+    let mut model = OnnxModel::of(text::parse(source).unwrap());
+    let options = SaveOptions::new().save_as_external_data(true).threshold(0);
+    let path = dir.path().join("m.onnx");
+    // The rows alone.
+    assert_eq!(save(&model, &path, &options).external_bytes, 48);
+    assert_eq!(text_at(&path), model.text());
+    model.fold(&Options::new()).unwrap();
+    assert_eq!(save(&model, &path, &options).external_bytes, 48);
+}
+
+/// A field of a message: its number, and text, bytes or another message, of fewer than 128 bytes.
+fn field(number: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let bytes = parts.concat();
+    [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes.as_slice()].concat()
+}
+
+#[test]
+fn sizes_in_a_file_come_into_the_model() {
+    let dir = tempfile::tempdir().unwrap();
+    // `y = Reshape (x, Identity (s))`, where the two sizes lie in `w.bin`. ONNX Runtime loads it, and would not without the Identity.
+    let node = |operator: &str, inputs: &[&str], output: &str| {
+        let inputs: Vec<u8> = inputs.iter().flat_map(|input| field(1, &[input.as_bytes()])).collect();
+        field(1, &[&inputs, &field(2, &[output.as_bytes()]), &field(4, &[operator.as_bytes()])])
+    };
+    let place = field(13, &[&field(1, &[b"location"]), &field(2, &[b"w.bin"])]);
+    let sizes = field(5, &[&[8, 2, 16, 7], &field(8, &[b"s"]), &place, &[112, 1]]);
+    let value =
+        |number, name: &str| field(number, &[&field(1, &[name.as_bytes()]), &field(2, &[&field(1, &[&[8, 1]])])]);
+    let nodes = [node("Identity", &["s"], "t"), node("Reshape", &["x", "t"], "y")].concat();
+    let graph = [nodes, field(2, &[b"g"]), sizes, value(11, "x"), value(12, "y")].concat();
+    let mut bytes = vec![
+        8,
+        8,
+        7 << 3 | 2,
+        u8::try_from(graph.len() % 128).unwrap() | 128,
+        u8::try_from(graph.len() / 128).unwrap(),
+    ];
+    bytes.extend(graph);
+    bytes.extend(field(8, &[&[16, 17]]));
+    std::fs::write(dir.path().join("m.onnx"), bytes).unwrap();
+    std::fs::write(dir.path().join("w.bin"), [2i64.to_le_bytes(), (-1i64).to_le_bytes()].concat()).unwrap();
+    let mut model = OnnxModel::open(dir.path().join("m.onnx")).unwrap();
+    assert!(model.fold(&Options::new()).unwrap().external_bytes_before == 16);
+    let target = dir.path().join("o.onnx");
+    for options in [SaveOptions::new(), SaveOptions::new().external_data(ExternalData::Link)] {
+        let saved = save(&model, &target, &options);
+        assert_eq!((saved.data, saved.external_bytes), (None, 0));
+        assert_eq!(text_at(&target), model.text());
+    }
+}

@@ -151,3 +151,46 @@ fn no_output_becomes_what_is_transposed_and_quantized_by_another_domain() {
     let (model, _) = folded_unrun(source, &Options::new());
     assert_eq!(count(&model, "Exp"), 2);
 }
+
+/// ONNX Runtime quantizes before a Slice or a Reshape, and has none of narrow elements.
+#[test]
+fn nothing_that_is_moved_comes_next_to_narrow_quantization() {
+    let folded = |nodes: &str, point: &str| {
+        let source = format!(
+            "<ir_version: 13, opset_import: [\"\" : 25]> g (float[m, 4] x) => (float[k, l] y)
+             <float s = {{0.5}}, float o = {{0}}, {point}, int64[2] once = {{1, 1}}, int64[1] first = {{0}}, int64[1] two = {{2}}> {{ {nodes} }}"
+        );
+        folded(&source, &Options::default())
+    };
+    // What is next to a quantization of these elements when everything else is gone.
+    let chains = [
+        (
+            "q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z) y, w = Split <axis = 1, num_outputs = 2> (d)",
+            "Split",
+            "Slice",
+        ),
+        (
+            "a, b = Split <axis = 1, num_outputs = 2> (x) q = QuantizeLinear (a, s, z) y = DequantizeLinear (q, s, z)",
+            "Split",
+            "Slice",
+        ),
+        (
+            "a = Slice (x, first, two) b = Tile (a, once) q = QuantizeLinear (b, s, z) y = DequantizeLinear (q, s, z)",
+            "Tile",
+            "Slice",
+        ),
+        (
+            "q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z) b = Tile (d, once) y = Slice (b, first, two)",
+            "Tile",
+            "Slice",
+        ),
+    ];
+    for (nodes, stays, moved) in chains {
+        let eight = format!("z = Cast <to = 17> (o) {nodes}");
+        for (nodes, point) in [(nodes, "uint2 z = {1}"), (&eight, "uint8 other = {1}")] {
+            assert_eq!(count(&folded(nodes, point), stays), 1, "{nodes}");
+        }
+        let others = folded(nodes, "uint8 z = {1}");
+        assert_eq!((count(&others, stays), count(&others, moved)), (0, 1), "{nodes}");
+    }
+}

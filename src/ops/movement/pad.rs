@@ -315,7 +315,8 @@ fn infer_center(cx: &mut InferCx<'_>) -> InferResult {
     let (data, target) = (cx.required(0)?, cx.required(1)?);
     let dtype = data.dtype();
     let Some(shape) = data.shape() else {
-        let rank = target.static_len().filter(|_| cx.attribute("axes").is_none());
+        // ONNX Runtime takes a single size for every axis, as the body of the function does.
+        let rank = target.static_len().filter(|&sizes| sizes > 1 && cx.attribute("axes").is_none());
         return Ok(vec![of_rank(cx, dtype, rank)]);
     };
     let axes = center_axes(cx, shape.len())?;
@@ -454,6 +455,17 @@ mod tests {
         let axes = Case::new("CenterCropPad", 18).with("axes", vec![-1, 0]);
         assert_eq!(axes.eval([iota(&[4, 3, 5]), ints(&[2, 6])]).shape(), [6, 3, 2]);
         axes.fails([iota(&[4, 3, 5]), ints(&[2])]);
+    }
+
+    #[test]
+    fn a_single_size_tells_no_rank() {
+        let scope = Rc::new(Scope::new());
+        let rank = |sizes: &[i64]| {
+            let facts = vec![Some(Fact::tensor(Some(DType::Float), None)), Some(Fact::constant(ints(sizes)))];
+            Case::new("CenterCropPad", 18).infer(&scope, facts)[0].shape().map(<[Dim]>::len)
+        };
+        assert_eq!(rank(&[4]), None);
+        assert_eq!(rank(&[4, 4]), Some(2));
     }
 
     #[test]

@@ -1,0 +1,94 @@
+//! Quantization to elements that few kernels take.
+//!
+//! ONNX Runtime quantizes before a Slice, Transpose, Reshape, Squeeze, Unsqueeze or MaxPool that a QuantizeLinear reads, and dequantizes behind one
+//! that reads a DequantizeLinear. For floats of eight bits or fewer and integers of two it has no such kernels, and refuses the model that it
+//! has made. Where an author has written that, it is theirs; no edit puts such an operator next to such a quantization.
+
+use super::Place;
+use crate::ir::{Edit, Node, Users, ValueId};
+use crate::tensor::DType;
+
+/// What ONNX Runtime moves quantizations over.
+const PASSED: &[&str] = &["MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
+
+/// Whether an edit puts nothing that the runtime quantizes earlier or dequantizes later next to a quantization to narrow elements.
+pub(super) fn passes_nothing_narrow(place: &Place<'_>, edit: &Edit) -> bool {
+    let model = place.model;
+    let reader = |value: ValueId, is_one: &dyn Fn(&Node) -> bool| {
+        let readers = if value.is_placeholder() { Users::new() } else { model.users(value) };
+        readers.into_iter().any(|(id, slot)| slot == 0 && model.node(id).is_some_and(is_one))
+    };
+    let changed = edit.changed_operands(model).filter(|&(_, slot, _)| slot == 0).all(|(id, _, new)| {
+        let Some((node, old)) = model.node(id).and_then(|node| Some((node, node.input(0)?))) else { return true };
+        let (then, now) = (Maker::then(place, edit, new), Maker::now(place, old));
+        let is_passed = PASSED.iter().any(|operator| node.is(operator));
+        !(is_passed && then.dequantizes(place) && !now.dequantizes(place)
+            || quantizes(place, node) && then.is_passed() && !now.is_passed())
+    });
+    changed
+        && edit.insert.iter().filter(|node| is_default(&node.domain)).all(|node| {
+            let Some(operand) = node.inputs.first().copied().flatten() else { return true };
+            let maker = Maker::then(place, edit, operand);
+            let is_passed = |node: &Node| PASSED.iter().any(|operator| node.is(operator));
+            match node.op_type.as_str() {
+                "QuantizeLinear" => {
+                    let point = node.inputs.get(2).copied().flatten();
+                    !is_narrow(place, point) || !maker.is_passed() || reader(operand, &|node| quantizes(place, node))
+                }
+                operator if PASSED.contains(&operator) => !maker.dequantizes(place) || reader(operand, &is_passed),
+                _ => true,
+            }
+        })
+}
+
+/// What computes a value.
+struct Maker<'m> {
+    operator: &'m str,
+    operand: Option<ValueId>,
+}
+
+impl<'m> Maker<'m> {
+    const NONE: Maker<'static> = Maker { operator: "", operand: None };
+
+    /// Before any edit.
+    fn now(place: &Place<'m>, value: ValueId) -> Self {
+        let node = if value.is_placeholder() { None } else { place.model.value(value).producer() };
+        let node = node.and_then(|id| place.model.node(id)).filter(|node| is_default(node.canonical_domain()));
+        node.map_or(Maker::NONE, |node| Maker { operator: &node.op_type, operand: node.input(0) })
+    }
+
+    /// After this one.
+    fn then(place: &Place<'m>, edit: &'m Edit, value: ValueId) -> Self {
+        match edit.insert.iter().find(|node| node.outputs.contains(&Some(value))) {
+            Some(node) if is_default(&node.domain) => {
+                Maker { operator: &node.op_type, operand: node.inputs.first().copied().flatten() }
+            }
+            Some(_) => Maker::NONE,
+            None => Maker::now(place, value),
+        }
+    }
+
+    fn is_passed(&self) -> bool {
+        PASSED.contains(&self.operator)
+    }
+
+    /// Whether it is a DequantizeLinear of narrow elements.
+    fn dequantizes(&self, place: &Place<'_>) -> bool {
+        self.operator == "DequantizeLinear" && is_narrow(place, self.operand)
+    }
+}
+
+/// The standard's domain, or that of ONNX Runtime, which has a QuantizeLinear and a DequantizeLinear of its own.
+fn is_default(domain: &str) -> bool {
+    ["", "ai.onnx", "com.microsoft"].contains(&domain)
+}
+
+/// Whether a node is a QuantizeLinear to narrow elements.
+fn quantizes(place: &Place<'_>, node: &Node) -> bool {
+    node.op_type == "QuantizeLinear" && is_default(node.canonical_domain()) && is_narrow(place, node.output(0))
+}
+
+fn is_narrow(place: &Place<'_>, value: Option<ValueId>) -> bool {
+    let dtype = value.filter(|value| !value.is_placeholder()).and_then(|value| place.dtype(value));
+    dtype.is_some_and(|dtype| dtype.is_small_float() || matches!(dtype, DType::Int2 | DType::Uint2))
+}
