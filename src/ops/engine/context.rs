@@ -105,7 +105,7 @@ impl<'a> Site<'a> {
         match self.attr_int(name)? {
             None => Ok(default),
             Some(flag @ (0 | 1)) => Ok(flag == 1),
-            Some(other) => Err(Refusal::invalid(format!("attribute '{name}' is {other}, which is neither 0 nor 1"))),
+            Some(other) => Err(Refusal::lax(format!("attribute '{name}' is {other}, which is neither 0 nor 1"))),
         }
     }
 

@@ -11,6 +11,9 @@ pub enum Refusal {
     /// The node breaks a rule of the standard: the model cannot run, or only where a runtime is lax.
     #[error("{0}")]
     Invalid(String),
+    /// The node breaks a rule of the standard to which ONNX Runtime does not hold it: a run may succeed.
+    #[error("{0}")]
+    Lax(String),
     /// The rule depends on what is not known, or the program does not cover the case.
     #[error("{0}")]
     Unsupported(String),
@@ -20,6 +23,11 @@ impl Refusal {
     /// The node breaks this rule.
     pub fn invalid(reason: impl Into<String>) -> Self {
         Refusal::Invalid(reason.into())
+    }
+
+    /// The node breaks this rule, and ONNX Runtime computes it all the same.
+    pub fn lax(reason: impl Into<String>) -> Self {
+        Refusal::Lax(reason.into())
     }
 
     /// This keeps the program from saying more.
@@ -60,7 +68,7 @@ impl Decline {
 impl From<Refusal> for Decline {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Invalid(reason) => Decline::Invalid(reason),
+            Refusal::Invalid(reason) | Refusal::Lax(reason) => Decline::Invalid(reason),
             Refusal::Unsupported(reason) => Decline::Unsupported(reason),
         }
     }

@@ -33,6 +33,8 @@ pub struct Walk {
     pub budget: Budget,
     /// Nodes that cannot work whatever their operands are.
     pub hopeless: FxHashSet<NodeId>,
+    /// Nodes that break a rule of the standard to which ONNX Runtime does not hold them.
+    pub lax: FxHashSet<NodeId>,
     /// Calls of functions in which a node cannot work.
     pub failing_calls: FxHashSet<NodeId>,
     /// How disputed cases of slicing are read.
@@ -75,6 +77,7 @@ impl Walk {
             scope,
             events: Vec::new(),
             hopeless: FxHashSet::default(),
+            lax: FxHashSet::default(),
             failing_calls: FxHashSet::default(),
             budget,
             slice_rule,
@@ -220,8 +223,11 @@ impl Walk {
         let (mut facts, operator) = match self.state(model, id, node, inputs) {
             Ok((facts, operator)) => (facts, operator),
             Err(refusal) => {
+                if matches!(refusal, Refusal::Lax(_)) {
+                    self.lax.insert(id);
+                }
                 let kind = match refusal {
-                    Refusal::Invalid(_) => EventKind::Invalid,
+                    Refusal::Invalid(_) | Refusal::Lax(_) => EventKind::Invalid,
                     Refusal::Unsupported(_) => EventKind::Undetermined,
                 };
                 self.tell(id, kind, refusal.to_string());
@@ -252,7 +258,7 @@ impl Walk {
         }
         let inputs = node.inputs().iter().map(|input| input.map(|_| Fact::unknown())).collect();
         let told = self.events.len();
-        if matches!(self.state(model, id, node, inputs), Err(Refusal::Invalid(_))) {
+        if matches!(self.state(model, id, node, inputs), Err(Refusal::Invalid(_) | Refusal::Lax(_))) {
             self.hopeless.insert(id);
         }
         self.events.truncate(told);

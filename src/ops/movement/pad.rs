@@ -322,7 +322,8 @@ fn infer_center(cx: &mut InferCx<'_>) -> InferResult {
     let axes = center_axes(cx, shape.len())?;
     let elements = elements_of(target).unwrap_or_else(|| vec![Scalar::Unknown; axes.len()]);
     if elements.len() != axes.len() {
-        return Err(Refusal::invalid(format!("there are {} sizes for {} axes", elements.len(), axes.len())));
+        let reason = format!("there are {} sizes for {} axes", elements.len(), axes.len());
+        return Err(if elements.len() == 1 { Refusal::lax(reason) } else { Refusal::invalid(reason) });
     }
     let mut dims = shape.to_vec();
     for (&axis, element) in axes.iter().zip(elements) {
