@@ -480,6 +480,8 @@ def excuse(variant, data, sizes, given, at, a, b, exact):
     why = strays(variant.plain, given) or strays(model, given)
     if not why and isinstance(a, np.ndarray) and a.dtype == object and takes(model, "Loop") and "" in a:
         why = "a Loop takes strings that others read"
+    if not why and isinstance(a, list) and not a and takes(model, "Loop"):
+        why = "a Loop takes a sequence that others read"
     if not why and any(hands_on(body) for body in bodies_of(model, "Scan")):
         why = "a Scan hands on what is in its buffer where the body gives what it took"
     if not why and not exact and as_near(variant, given, at, a, b):

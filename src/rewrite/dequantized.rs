@@ -166,6 +166,8 @@ fn dequantized(place: &Place<'_>, value: ValueId) -> Option<Dequantized> {
     let scale = place.constant(scale)?;
     let axis = match scale.shape() {
         _ if is_one_number(scale) => None,
+        // Before there was an attribute for it, ONNX Runtime took several scales for the axis 1, and no other can be said.
+        [_] if place.opset.version() < 13 => return None,
         [_] => {
             let named = match node.attribute("axis") {
                 None => 1,

@@ -194,3 +194,16 @@ fn nothing_that_is_moved_comes_next_to_narrow_quantization() {
         assert_eq!((count(&others, stays), count(&others, moved)), (0, 1), "{nodes}");
     }
 }
+
+/// Before operator set 13 no attribute tells along which axis several scales lie: a move cannot take that along.
+#[test]
+fn several_scales_without_an_axis_stay_where_they_are() {
+    let (model, _) = folded_unrun(
+        r#"<ir_version: 10, opset_import: ["" : 11]> g (float[2,1] b) => (y)
+        <float[2] s = {0.5, 0.25}, int8[2] z = {3, 1}, int8[1,2] x = {3, 2}>
+        { d = DequantizeLinear (x, s, z) t = Transpose <perm = [1,0]> (d) y = Add (t, b) }"#,
+        &Options::new(),
+    );
+    let text = text::print(&model);
+    assert!(text.contains("DequantizeLinear (x, s, z)") && !text.contains("axis"), "{text}");
+}
