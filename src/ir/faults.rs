@@ -335,9 +335,9 @@ pub fn after_pass(model: &mut Model) {
     };
     let Some(id) = nodes.into_iter().filter(is_changeable).nth(site) else { return };
     let Some(node) = model.node_mut(id) else { return };
-    node.name = ALTERED.to_string();
+    node.name = ALTERED.into();
     if let Some(name) = other(&node.op_type) {
-        node.op_type = name.to_string();
+        node.op_type = name.into();
     } else if let (Some(a), Some(b)) = (node.input(0), node.input(1)) {
         model.set_input(id, 0, Some(b));
         model.set_input(id, 1, Some(a));
