@@ -57,18 +57,23 @@ impl Layout {
 
     /// Folds the elements that fall onto each result: `step` takes one in, `merge` unites two parts.
     #[inline(always)]
-    pub(super) fn fold<T: Copy + Sync, A: Copy + Send + Sync>(
+    pub(super) fn fold<T: Copy, A: Copy>(
         &self,
         elements: &[T],
         start: A,
-        step: impl Fn(A, T) -> A + Sync,
-        merge: impl Fn(A, A) -> A + Sync,
+        step: impl Fn(A, T) -> A,
+        merge: impl Fn(A, A) -> A,
     ) -> Vec<A> {
-        self.fold_looking(elements, start, step, merge, |_| 0.0).0
+        let mut results = vec![start; self.results];
+        if !elements.is_empty() && self.run > 0 {
+            self.fold_alone(elements, &mut results, (start, step, merge, |_| 0.0));
+        }
+        results
     }
 
-    /// The same, with the greatest that `look` tells of parts of the elements, each of which it sees before they are folded. Each result
-    /// takes its elements in by one thread in one order, however many threads there are.
+    /// The same by all threads, with the greatest that `look` tells of parts of the elements, each of which it sees before they are folded.
+    /// Each result takes its elements in by one thread in one order, however many threads there are. Every use is compiled for all ways to
+    /// share the work out, so the rarer reductions do without.
     #[inline(always)]
     pub(super) fn fold_looking<T: Copy + Sync, A: Copy + Send + Sync>(
         &self,

@@ -275,7 +275,10 @@ fn of_floats<T: Stored>(
             sums
         }
         Kind::Prod => layout.fold(elements, 1.0, |product, x| product * real(x), |a, b| a * b),
-        Kind::Max => numbers(layout.fold(elements, f64::NEG_INFINITY, |most, x| greater(most, real(x)), greater))?,
+        Kind::Max => {
+            let most = |most, x| greater(most, real(x));
+            numbers(layout.fold_looking(elements, f64::NEG_INFINITY, most, greater, |_| 0.0).0)?
+        }
         Kind::Min => numbers(layout.fold(elements, f64::INFINITY, |least, x| lesser(least, real(x)), lesser))?,
         Kind::LogSumExp => {
             let sums = layout.fold(elements, ScaledSum::NOTHING, |sum, x| sum.with(real(x), 1.0), ScaledSum::merge);
