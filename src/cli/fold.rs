@@ -57,8 +57,8 @@ pub(super) struct Fold {
     /// Write tensors to a data file beside the output: those of at least the threshold.
     #[arg(long, help_heading = "External data")]
     save_as_external_data: bool,
-    /// Tensors of fewer bytes stay in the output when others go to a data file, as do whatever this says vectors of up to 1 KiB that may be
-    /// sizes: ONNX Runtime reads those in the model alone.
+    /// Tensors of fewer bytes stay in the output when others go to a data file. Vectors of less than 1 KiB that may be sizes stay in
+    /// any case: ONNX Runtime reads sizes in the model alone.
     #[arg(long, value_name = "SIZE", default_value = "1024", value_parser = super::sizes::bytes, help_heading = "External data")]
     external_data_threshold: usize,
     #[command(flatten)]
