@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dim::{Dim, Scope, Symbol};
-use crate::ir::{Content, DeclaredDim, DeclaredType, DimClaim, Fact, GraphId, Model, Scalar, TensorType, Type};
+use crate::ir::{
+    Content, DeclaredDim, DeclaredType, DimClaim, Fact, GraphId, Model, Scalar, TensorType, Type, ValueId,
+};
 use crate::ops::join::{Join, Line, element_of, stem_of};
 use crate::ops::{Decline, EvalCx, InferCx, Refusal, axis_in};
 use crate::tensor::{DType, Tensor};
@@ -266,7 +268,8 @@ impl Found {
     /// There is no such axis.
     ///
     /// `may_be_none` says that there may be no iteration at all: runtimes then take every size for 0 that is no number. A size that the file
-    /// does not declare, and that is a number by what the body computes, they take for 0 or for the number, whichever they infer.
+    /// does not declare, and that is a number by what the body computes, they take for 0 or for the number, whichever they infer. So nothing is
+    /// stated of such a size unless shapes and constants that are written tell it.
     pub(super) fn stacked(
         &mut self,
         model: &Model,
@@ -295,6 +298,18 @@ impl Found {
         let Some(element) = tensor.shape else { return Ok(Fact::tensor(tensor.dtype, None)) };
         let axis = axis_in(axis, element.len() + 1)?;
         let mut shape: Vec<Dim> = element.iter().map(|dim| self.outside(dim, None)).collect();
+        if may_be_none
+            && !length.is_const(0)
+            && !model.graph(self.body).outputs().get(index).is_some_and(|&row| is_told(model, row))
+        {
+            let said = self.declared_shape(model, index);
+            let is_declared = |at: usize| said.as_ref().and_then(|said| said.get(at)?.as_const()).is_some();
+            let is_open = |(at, dim): (usize, &Dim)| dim.as_const().is_some_and(|size| size > 0) && !is_declared(at);
+            inferred = shape.iter().enumerate().map(is_open).collect();
+            for (dim, _) in shape.iter_mut().zip(&inferred).filter(|(_, is_open)| **is_open) {
+                *dim = self.scope.fresh_within(&self.stem, Some(0), dim.as_const());
+            }
+        }
         if may_be_none {
             let any = self.scope.min(length, &Dim::constant(1));
             let is_inferred = |at: usize| inferred.get(at).copied().unwrap_or(false);
@@ -430,4 +445,71 @@ impl Meter {
         self.left = self.left.checked_sub(self.each).ok_or_else(over)?;
         cx.budget().take_work(self.each)
     }
+}
+
+/// Operators whose results have sizes that runtimes tell by none of the shapes they read.
+const TOLD_BY_RUNS: &[&str] =
+    &["Compress", "If", "Loop", "NonMaxSuppression", "NonZero", "Scan", "StringNormalizer", "StringSplit", "Unique"];
+
+/// Operators whose results have sizes that the contents of operands tell, from this one on.
+const TOLD_BY_CONTENTS: &[(&str, usize)] = &[
+    ("AffineGrid", 1),
+    ("BlackmanWindow", 0),
+    ("CenterCropPad", 1),
+    ("Col2Im", 1),
+    ("ConstantOfShape", 0),
+    ("DFT", 1),
+    ("Expand", 1),
+    ("HammingWindow", 0),
+    ("HannWindow", 0),
+    ("MaxUnpool", 2),
+    ("MelWeightMatrix", 0),
+    ("OneHot", 1),
+    ("Pad", 1),
+    ("Range", 0),
+    ("Reshape", 1),
+    ("Resize", 1),
+    ("STFT", 1),
+    ("Slice", 1),
+    ("Split", 1),
+    ("Squeeze", 1),
+    ("Tile", 1),
+    ("TopK", 1),
+    ("Unsqueeze", 1),
+    ("Upsample", 1),
+];
+
+/// Whether runtimes tell the sizes of a value that are numbers when they load the model: it is constant as it is written, an input that the
+/// file declares, or computed of such values with nothing but shapes and constants telling the sizes.
+fn is_told(model: &Model, value: ValueId) -> bool {
+    let is_written = |value: ValueId| {
+        let producer = model.value(value).producer().and_then(|id| model.node(id));
+        model.value(value).is_constant() || producer.is_some_and(|node| node.is("Constant"))
+    };
+    let (mut open, mut seen) = (vec![value], FxHashSet::default());
+    while let Some(value) = open.pop() {
+        if !seen.insert(value) || is_written(value) {
+            continue;
+        }
+        let Some(node) = model.value(value).producer().and_then(|id| model.node(id)) else {
+            let shape = model.value(value).declared.as_ref().and_then(DeclaredType::shape);
+            if shape.is_none() {
+                return false;
+            }
+            continue;
+        };
+        let by_runs = TOLD_BY_RUNS.iter().any(|operator| node.is(operator)) || node.subgraphs().next().is_some();
+        // A shape is told by what computes sizes only where that is constant.
+        let first = match TOLD_BY_CONTENTS.iter().find(|(operator, _)| node.is(operator)) {
+            Some(&(_, first)) => first,
+            None if node.op_type.starts_with("Reduce") => 1,
+            None => usize::MAX,
+        };
+        let by_contents = node.inputs().iter().skip(first).flatten().any(|&value| !is_written(value));
+        if by_runs || by_contents || model.function_of(node).is_some() {
+            return false;
+        }
+        open.extend(node.inputs().iter().flatten());
+    }
+    true
 }
