@@ -300,10 +300,12 @@ impl Found {
         let mut shape: Vec<Dim> = element.iter().map(|dim| self.outside(dim, None)).collect();
         if may_be_none
             && !length.is_const(0)
+            && !element.is_empty()
             && !model.graph(self.body).outputs().get(index).is_some_and(|&row| is_told(model, row))
         {
-            let said = self.declared_shape(model, index);
-            let is_declared = |at: usize| said.as_ref().and_then(|said| said.get(at)?.as_const()).is_some();
+            // Nor do runtimes tell how many sizes there are: of none they make a vector, which is right for single numbers alone.
+            let Some(said) = self.declared_shape(model, index) else { return Ok(Fact::tensor(tensor.dtype, None)) };
+            let is_declared = |at: usize| said.get(at).and_then(Dim::as_const).is_some();
             let is_open = |(at, dim): (usize, &Dim)| dim.as_const().is_some_and(|size| size > 0) && !is_declared(at);
             inferred = shape.iter().enumerate().map(is_open).collect();
             for (dim, _) in shape.iter_mut().zip(&inferred).filter(|(_, is_open)| **is_open) {
