@@ -257,7 +257,8 @@ fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
     let computed = "s = Shape <start = 1> (x) h = Constant <value_floats = [0.5]> () e = Expand (h, s)";
     let counted = "a = Constant <value_int = 0> () o = Constant <value_int = 4> () p = Identity (o) q = Constant <value_int = 1> () e = Range (a, p, q)";
     let nested = "t = Constant <value_int = 2> () e = Loop <body: graph = h (int64 j, bool f) => (bool k, o) { k = Identity (f) o = Constant <value_ints = [1, 2]> () }> (t, \"\")";
-    for row in [computed, counted, nested] {
+    let pooled = "z = Constant <value_ints = [0]> () u = Unsqueeze (x, z) e = MaxPool <kernel_shape = [1]> (u)";
+    for row in [computed, counted, nested, pooled] {
         let (is_open, written) = rows(row, "e");
         assert!(is_open, "{written}");
     }

@@ -449,9 +449,27 @@ impl Meter {
     }
 }
 
-/// Operators whose results have sizes that runtimes tell by none of the shapes they read.
-const TOLD_BY_RUNS: &[&str] =
-    &["Compress", "If", "Loop", "NonMaxSuppression", "NonZero", "Scan", "StringNormalizer", "StringSplit", "Unique"];
+/// Operators whose results have sizes that runtimes tell by none of the shapes they read, or, of windows, only if they know all of these.
+const TOLD_BY_RUNS: &[&str] = &[
+    "AveragePool",
+    "Compress",
+    "Conv",
+    "ConvInteger",
+    "ConvTranspose",
+    "DeformConv",
+    "If",
+    "Loop",
+    "LpPool",
+    "MaxPool",
+    "MaxRoiPool",
+    "NonMaxSuppression",
+    "NonZero",
+    "QLinearConv",
+    "Scan",
+    "StringNormalizer",
+    "StringSplit",
+    "Unique",
+];
 
 /// Operators whose results have sizes that the contents of operands tell, from this one on.
 const TOLD_BY_CONTENTS: &[(&str, usize)] = &[
