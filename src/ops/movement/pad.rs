@@ -9,8 +9,8 @@
 //! cutting. CenterCropPad brings each axis to its size by cutting or filling on both sides, where an odd element is cut or filled at
 //! the end.
 //!
-//! Refused: pads that leave less than nothing, axes named twice, repeating from nothing. Disputed and left alone: mode reflect over
-//! more than the data less one element, which numpy reflects again and ONNX Runtime refuses.
+//! Refused: pads that are no vector or leave less than nothing, axes named twice, repeating from nothing. Disputed and left alone: mode
+//! reflect over more than the data less one element, which numpy reflects again and ONNX Runtime refuses.
 
 use super::cells::{Builder, elements_of, follow, moved};
 use super::moves;
@@ -79,6 +79,10 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
     let (dtype, mode) = (data.dtype(), mode(cx)?);
     let axes = if cx.version < 18 { List::Absent } else { List::operand(cx, 3) };
     let stated = if cx.version < 11 { Some(stated_pads(cx)?) } else { None };
+    // A runtime that computes such pads takes them, and does not load the model where they are constant.
+    if stated.is_none() && cx.input(1).and_then(Fact::rank).is_some_and(|rank| rank != 1) {
+        return Err(Refusal::lax("the pads are no vector"));
+    }
     let Some(shape) = data.shape() else {
         let known = if let Some(pads) = stated { Some(pads.len()) } else { cx.input(1).and_then(Fact::static_len) };
         let rank = known.filter(|_| matches!(axes, List::Absent)).map(|pads| pads / 2);
@@ -444,6 +448,16 @@ mod tests {
         Case::new("Pad", 13).fails([data.clone(), ints(&[1, 0])]);
         let twice = [Some(data), Some(ints(&[1, 1, 0, 0])), None, Some(ints(&[0, -2]))];
         assert!(Case::new("Pad", 18).try_all(&twice).is_err());
+    }
+
+    #[test]
+    fn pads_are_a_vector() {
+        let pads = |shape: &[usize]| {
+            let node = Single::new("Pad", 18).input(DType::Float, "N M");
+            node.values(shape, &[0i64, 1, 0, 1]).infer().remove(0)
+        };
+        assert_eq!(pads(&[4]), "float[N, M + 2]");
+        assert!(pads(&[1, 4]).starts_with("invalid"));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! | `dft_length` | `n`; the data is cut off or filled with zeros. By default as long as the data |
 //! | `onesided` | forward: real data, and only the frequencies up to `⌊n / 2⌋`; inverse: from such frequencies back to real data `[D…, 1]`, by default `2·(dim − 1)` long |
 //! | versions | 17: the axis is an attribute (1); 20: an operand (−2) |
-//! | refuses | one-sided transforms of complex data or of real frequencies, the last axis, a length of 0; not evaluated: real data of a length that does not go with the number of frequencies |
+//! | refuses | one-sided transforms of complex data or of real frequencies, the last axis, an axis that is no scalar, a length of 0; not evaluated: real data of a length that does not go with the number of frequencies |
 
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
@@ -45,6 +45,10 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let Some(data) = cx.shape(0) else { return Ok(vec![Fact::tensor(dtype, None)]) };
     let [signal @ .., _] = data else { return Err(Refusal::invalid("the signal has no axis of numbers")) };
     let last = Dim::constant(if kind.is_real() { 1 } else { 2 });
+    // A runtime that computes such an axis takes it, and does not load the model where it is constant.
+    if cx.version >= 20 && cx.input(2).and_then(Fact::rank).is_some_and(|rank| rank > 0) {
+        return Err(Refusal::lax("the axis is no scalar"));
+    }
     let axis = match cx.version {
         ..20 => Some(cx.attr_int("axis")?.unwrap_or(1)),
         _ if !cx.has_input(2) => Some(-2),
@@ -205,6 +209,7 @@ mod tests {
         assert_eq!(one_sided.infer(), ["float[?, ?, 2]"]);
         assert_eq!(Single::new("DFT", 20).unranked(DType::Float).infer(), ["float"]);
         assert!(dft(20, "A B 2").absent().values(&[], &[-1i64]).infer()[0].starts_with("invalid"));
+        assert!(dft(20, "A B 2").absent().values(&[1], &[0i64]).infer()[0].starts_with("invalid"));
     }
 
     #[test]
