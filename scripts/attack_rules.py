@@ -492,7 +492,7 @@ def excuse(variant, data, sizes, given, at, a, b, exact):
         why = "a result that is constant is computed in the program's own way"
     if not why and exact and computes_constants(model) and (not same(a, b, False) or as_near(variant, given, at, a, b)):
         why = "a constant is computed in the program's own way"
-    if not why and exact and computes_halves(model) and (computes_constants(model) or not same(a, b, False)):
+    if not why and exact and computes_halves(model) and (computes_constants(model) or not same(a, b, False) or as_near(variant, given, at, a, b)):
         # A constant that is rounded otherwise may be a size further on.
         why = "float16 is rounded between some nodes only"
     return why
