@@ -6,9 +6,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{
-    Content, DeclaredDim, DeclaredType, DimClaim, Fact, GraphId, Model, Scalar, TensorType, Type, ValueId,
+    Content, DeclaredDim, DeclaredType, DimClaim, Fact, GraphId, Model, Node, Scalar, TensorType, Type, ValueId,
 };
 use crate::ops::join::{Join, Line, element_of, stem_of};
+use crate::ops::traits::traits_of;
 use crate::ops::{Decline, EvalCx, InferCx, Refusal, axis_in};
 use crate::tensor::{DType, Tensor};
 
@@ -449,26 +450,29 @@ impl Meter {
     }
 }
 
-/// Operators whose results have sizes that runtimes tell by none of the shapes they read, or, of windows, only if they know all of these.
-const TOLD_BY_RUNS: &[&str] = &[
-    "AveragePool",
-    "Compress",
-    "Conv",
-    "ConvInteger",
-    "ConvTranspose",
-    "DeformConv",
-    "If",
-    "Loop",
-    "LpPool",
-    "MaxPool",
-    "MaxRoiPool",
-    "NonMaxSuppression",
-    "NonZero",
-    "QLinearConv",
-    "Scan",
-    "StringNormalizer",
-    "StringSplit",
-    "Unique",
+/// Operators whose results have sizes that runtimes tell by the shapes they read, beside those whose traits say so: of others they tell less than
+/// could be known, or only if they know all of these shapes.
+const TOLD_BY_SHAPES: &[&str] = &[
+    "BatchNormalization",
+    "Dropout",
+    "DynamicQuantizeLinear",
+    "EyeLike",
+    "Gemm",
+    "GlobalAveragePool",
+    "GlobalLpPool",
+    "GlobalMaxPool",
+    "LRN",
+    "MatMul",
+    "MatMulInteger",
+    "QLinearMatMul",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+    "Scatter",
+    "ScatterElements",
+    "ScatterND",
+    "Trilu",
 ];
 
 /// Operators whose results have sizes that the contents of operands tell, from this one on.
@@ -487,6 +491,16 @@ const TOLD_BY_CONTENTS: &[(&str, usize)] = &[
     ("OneHot", 1),
     ("Pad", 1),
     ("Range", 0),
+    ("ReduceL1", 1),
+    ("ReduceL2", 1),
+    ("ReduceLogSum", 1),
+    ("ReduceLogSumExp", 1),
+    ("ReduceMax", 1),
+    ("ReduceMean", 1),
+    ("ReduceMin", 1),
+    ("ReduceProd", 1),
+    ("ReduceSum", 1),
+    ("ReduceSumSquare", 1),
     ("Reshape", 1),
     ("Resize", 1),
     ("STFT", 1),
@@ -518,18 +532,29 @@ fn is_told(model: &Model, value: ValueId) -> bool {
             }
             continue;
         };
-        let by_runs = TOLD_BY_RUNS.iter().any(|operator| node.is(operator)) || node.subgraphs().next().is_some();
         // A shape is told by what computes sizes only where that is constant.
         let first = match TOLD_BY_CONTENTS.iter().find(|(operator, _)| node.is(operator)) {
             Some(&(_, first)) => first,
-            None if node.op_type.starts_with("Reduce") => 1,
-            None => usize::MAX,
+            None if tells_by_shapes(model, node) => usize::MAX,
+            None => return false,
         };
-        let by_contents = node.inputs().iter().skip(first).flatten().any(|&value| !is_written(value));
-        if by_runs || by_contents || model.function_of(node).is_some() {
+        if node.inputs().iter().skip(first).flatten().any(|&value| !is_written(value)) {
             return false;
         }
         open.extend(node.inputs().iter().flatten());
     }
     true
+}
+
+/// Whether runtimes tell the shapes of a node's results by the shapes it reads.
+fn tells_by_shapes(model: &Model, node: &Node) -> bool {
+    let traits = traits_of(model, node);
+    // How many elements Compress selects is known when it runs.
+    let is_moved = traits.moves.is_some() && !node.is("Compress");
+    let is_alike = traits.pointwise.is_some() || traits.mixes.is_some();
+    is_moved
+        || is_alike
+        || traits.reduces.is_some()
+        || traits.of_shape
+        || TOLD_BY_SHAPES.iter().any(|operator| node.is(operator))
 }
