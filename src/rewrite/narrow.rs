@@ -1,4 +1,7 @@
-//! Quantization to elements that few kernels take.
+//! Elements that few kernels take, and quantization to them.
+//!
+//! By most operators that move elements ONNX Runtime cannot move floats of eight bits or fewer, nor integers of fewer than eight: it takes a Reshape of
+//! float8 and no Unsqueeze. No edit adds such an operator but in the place of the same.
 //!
 //! ONNX Runtime quantizes before a Slice, Transpose, Reshape, Squeeze, Unsqueeze or MaxPool that a QuantizeLinear reads, and dequantizes behind one
 //! that reads a DequantizeLinear. For floats of eight bits or fewer and integers of two it has no such kernels, and refuses the model that it
@@ -6,6 +9,7 @@
 
 use super::Place;
 use crate::ir::{Edit, Node, Users, ValueId};
+use crate::ops::has_kernel_for_narrow;
 use crate::tensor::DType;
 
 /// What ONNX Runtime moves quantizations over.
@@ -39,6 +43,39 @@ pub(super) fn passes_nothing_narrow(place: &Place<'_>, edit: &Edit) -> bool {
                 _ => true,
             }
         })
+}
+
+/// Whether an edit adds nothing that moves narrow elements and that the runtime has no kernel for, but in the place of the same operator.
+pub(super) fn moves_nothing_narrow(place: &Place<'_>, edit: &Edit) -> bool {
+    let first = |node: &Node| node.input(0).and_then(|operand| place.dtype(operand));
+    edit.insert.iter().filter(|node| ["", "ai.onnx"].contains(&node.domain.as_str())).all(|node| {
+        if ["Cast", "CastLike", "DequantizeLinear", "QuantizeLinear", "Shape", "Size"].contains(&node.op_type.as_str())
+        {
+            return true;
+        }
+        let Some(dtype) = node.inputs.first().copied().flatten().and_then(|operand| dtype_then(place, edit, operand))
+        else {
+            return true;
+        };
+        let mut removed = edit.remove.iter().filter_map(|&id| place.model.node(id));
+        has_kernel_for_narrow(&node.op_type, dtype, place.opset.version())
+            || removed.any(|old| old.is(&node.op_type) && first(old) == Some(dtype))
+    })
+}
+
+/// The element type of a value after an edit, of which what moves elements has that of its first operand.
+fn dtype_then(place: &Place<'_>, edit: &Edit, mut value: ValueId) -> Option<DType> {
+    for _ in 0..=edit.insert.len() {
+        if !value.is_placeholder() {
+            return place.dtype(value);
+        }
+        let node = edit.insert.iter().find(|node| node.outputs.contains(&Some(value)))?;
+        if !PASSED.contains(&node.op_type.as_str()) {
+            return None;
+        }
+        value = node.inputs.first().copied().flatten()?;
+    }
+    None
 }
 
 /// What computes a value.

@@ -4,7 +4,7 @@
 use super::Place;
 use super::divisors::keeps_divisors_computed;
 use super::fuse::pooled::keeps_pads_from_pools;
-use super::narrow::passes_nothing_narrow;
+use super::narrow::{moves_nothing_narrow, passes_nothing_narrow};
 use super::ranges::looks_up_by_no_negative_range;
 use super::shown::turns_no_output;
 use super::strings::looks_up_no_strings;
@@ -22,4 +22,5 @@ pub fn is_read_right(place: &Place<'_>, edit: &Edit) -> bool {
         && multiplies_no_integers(place, edit)
         && turns_no_output(place, edit)
         && passes_nothing_narrow(place, edit)
+        && moves_nothing_narrow(place, edit)
 }

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::repeated::{Needed, Repeated, constant, from_front, is_typed_alike, remove_all};
 use super::{divides_openly, holds_names, nodes_of};
 use crate::ir::{Broken, Data, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
-use crate::ops::Opset;
+use crate::ops::{Opset, has_kernel_for_narrow};
 use crate::passes::edits::EditCounter;
 use crate::passes::untouched::Untouched;
 use crate::rewrite::build::Build;
@@ -127,6 +127,16 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -
         return Ok(());
     }
     if sliced.len() + stacked.len() + identities(model, body, &repeated, &results, &wanted) > 1 + needed.unneeded.len()
+    {
+        return Ok(());
+    }
+    let opset = Opset::of(model, home).version();
+    let is_moved = |operator: &str, value: ValueId| {
+        let dtype = facts.get(value).and_then(Fact::dtype);
+        dtype.is_none_or(|dtype| has_kernel_for_narrow(operator, dtype, opset))
+    };
+    if sliced.iter().any(|&(_, operand, _)| !is_moved("Squeeze", operand))
+        || stacked.iter().any(|&(_, output, _)| !is_moved("Unsqueeze", output))
     {
         return Ok(());
     }

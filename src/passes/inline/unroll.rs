@@ -6,7 +6,7 @@ use super::cost::Cost;
 use super::repeated::{Repeated, constant, from_front};
 use super::{divides_openly, nodes_of};
 use crate::ir::{Broken, Edit, Fact, Facts, GraphId, Model, NodeId, Type, ValueId};
-use crate::ops::{Opset, axis_in};
+use crate::ops::{Opset, axis_in, has_kernel_for_narrow};
 use crate::passes::edits::EditCounter;
 use crate::passes::untouched::Untouched;
 use crate::rewrite::build::Build;
@@ -109,7 +109,19 @@ impl Plan {
             let at = repeated.output_axes.get(index - repeated.initial.len()).copied().unwrap_or(0);
             wanted.then(|| axis(output, at, 1)).map_or(Some(None), |axis| axis.map(Some))
         });
-        let (sliced, stacked) = (sliced.collect::<Option<_>>()?, stacked.collect::<Option<_>>()?);
+        let (sliced, stacked) = (sliced.collect::<Option<Vec<_>>>()?, stacked.collect::<Option<Vec<_>>>()?);
+        // Loops and scans have elements that Gather and Concat do not take.
+        let opset = Opset::of(model, node.graph()).version();
+        let is_taken = |operator: &str, value: ValueId| {
+            let dtype = facts.get(value).and_then(Fact::dtype);
+            dtype.is_none_or(|dtype| has_kernel_for_narrow(operator, dtype, opset))
+        };
+        let (mut taken, left) = (sliced.iter(), outputs.iter().skip(repeated.initial.len()));
+        if !taken.all(|&(value, _)| is_taken("Gather", value))
+            || left.zip(&stacked).any(|(&output, axis)| axis.is_some() && !is_taken("Concat", output))
+        {
+            return None;
+        }
         let shape = |at: usize| match (repeated.leading, body.inputs().get(at)) {
             (2, Some(&input)) => facts.get(input).and_then(Fact::static_shape),
             _ => Some(Vec::new()),
