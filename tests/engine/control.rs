@@ -242,7 +242,7 @@ fn rows_of_a_loop_that_never_runs_stay_where_they_do_not_fit() {
 fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
     let rows = |row: &str, declared: &str| {
         let source = format!(
-            "<ir_version: 8, opset_import: [\"\" : 23]> g (int64 trips, float[n,4] x) => (y, size) {{
+            "<ir_version: 8, opset_import: [\"\" : 23]> g (int64 trips, float[n,4] x, float[n,c,k] z) => (y, size) {{
             y = Loop <body: graph = b (int64 i, bool c) => (bool d, {declared}) {{ d = Identity (c) {row} }}> (trips, \"\")
             sizes = Shape (y)
             last = Constant <value_int = -1> ()
@@ -257,10 +257,12 @@ fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
     let computed = "s = Shape <start = 1> (x) h = Constant <value_floats = [0.5]> () e = Expand (h, s)";
     let counted = "a = Constant <value_int = 0> () o = Constant <value_int = 4> () p = Identity (o) q = Constant <value_int = 1> () e = Range (a, p, q)";
     let nested = "t = Constant <value_int = 2> () e = Loop <body: graph = h (int64 j, bool f) => (bool k, o) { k = Identity (f) o = Constant <value_ints = [1, 2]> () }> (t, \"\")";
-    let pooled = "z = Constant <value_ints = [0]> () u = Unsqueeze (x, z) e = MaxPool <kernel_shape = [1]> (u)";
+    let pooled = "o = Constant <value_ints = [0]> () u = Unsqueeze (x, o) e = MaxPool <kernel_shape = [1]> (u)";
     // By operators of which the runtime infers less than the standard says.
-    let attended = "z = Constant <value_ints = [0]> () u = Unsqueeze (x, z) e = Attention <q_num_heads = 2, kv_num_heads = 2> (u, u, u)";
-    for row in [computed, counted, nested, pooled, attended] {
+    let attended = "o = Constant <value_ints = [0]> () u = Unsqueeze (x, o) e = Attention <q_num_heads = 2, kv_num_heads = 2> (u, u, u)";
+    // By an operand of which the runtime does not ask.
+    let normal = "s = Constant <value_floats = [1., 2., 3., 4.]> () u = InstanceNormalization (z, s, s) e = Transpose <perm = [0, 2, 1]> (u)";
+    for row in [computed, counted, nested, pooled, attended, normal] {
         let (is_open, written) = rows(row, "e");
         assert!(is_open, "{written}");
     }

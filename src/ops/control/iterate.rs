@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{
-    Content, DeclaredDim, DeclaredType, DimClaim, Fact, GraphId, Model, Node, Scalar, TensorType, Type, ValueId,
+    Content, DeclaredDim, DeclaredType, DimClaim, Fact, Facts, GraphId, Model, Node, Scalar, TensorType, Type, ValueId,
 };
 use crate::ops::join::{Join, Line, element_of, stem_of};
 use crate::ops::traits::traits_of;
@@ -273,7 +273,7 @@ impl Found {
     /// stated of such a size unless shapes and constants that are written tell it.
     pub(super) fn stacked(
         &mut self,
-        model: &Model,
+        (model, facts): (&Model, &Facts),
         index: usize,
         axis: i64,
         length: &Dim,
@@ -302,7 +302,7 @@ impl Found {
         if may_be_none
             && !length.is_const(0)
             && !element.is_empty()
-            && !model.graph(self.body).outputs().get(index).is_some_and(|&row| is_told(model, row))
+            && !model.graph(self.body).outputs().get(index).is_some_and(|&row| is_told(model, facts, row))
         {
             // Nor do runtimes tell how many sizes there are: of none they make a vector, which is right for single numbers alone.
             let Some(said) = self.declared_shape(model, index) else { return Ok(Fact::tensor(tensor.dtype, None)) };
@@ -513,9 +513,14 @@ const TOLD_BY_CONTENTS: &[(&str, usize)] = &[
     ("Upsample", 1),
 ];
 
+/// Operators whose results have the shape of their first operand, and by whose other operands more of it may be known than runtimes infer.
+const LIKE_FIRST: &[&str] = &["BatchNormalization", "DequantizeLinear", "PRelu", "QuantizeLinear"];
+
 /// Whether runtimes tell the sizes of a value that are numbers when they load the model: it is constant as it is written, an input that the
-/// file declares, or computed of such values with nothing but shapes and constants telling the sizes.
-fn is_told(model: &Model, value: ValueId) -> bool {
+/// file declares with these numbers, or computed of such values with nothing but shapes and constants telling the sizes.
+fn is_told(model: &Model, facts: &Facts, value: ValueId) -> bool {
+    let shape = |value: ValueId| facts.get(value).and_then(Fact::shape);
+    let is_number = |dim: &Dim| dim.as_const().is_some();
     let is_written = |value: ValueId| {
         let producer = model.value(value).producer().and_then(|id| model.node(id));
         model.value(value).is_constant() || producer.is_some_and(|node| node.is("Constant"))
@@ -526,8 +531,12 @@ fn is_told(model: &Model, value: ValueId) -> bool {
             continue;
         }
         let Some(node) = model.value(value).producer().and_then(|id| model.node(id)) else {
-            let shape = model.value(value).declared.as_ref().and_then(DeclaredType::shape);
-            if shape.is_none() {
+            let Some(declared) = model.value(value).declared.as_ref().and_then(DeclaredType::shape) else {
+                return false;
+            };
+            let is_known = |at: usize| shape(value).is_some_and(|shape| shape.get(at).is_some_and(is_number));
+            let is_declared = |dim: &DeclaredDim| matches!(dim.claim, DimClaim::Value(_));
+            if declared.iter().enumerate().any(|(at, dim)| is_known(at) && !is_declared(dim)) {
                 return false;
             }
             continue;
@@ -540,6 +549,12 @@ fn is_told(model: &Model, value: ValueId) -> bool {
         };
         if node.inputs().iter().skip(first).flatten().any(|&value| !is_written(value)) {
             return false;
+        }
+        if traits_of(model, node).mixes.is_some() || LIKE_FIRST.iter().any(|operator| node.is(operator)) {
+            let (Some(result), Some(operand)) = (shape(value), node.input(0).and_then(shape)) else { return false };
+            if result.iter().zip(operand).any(|(result, operand)| is_number(result) && !is_number(operand)) {
+                return false;
+            }
         }
         open.extend(node.inputs().iter().flatten());
     }

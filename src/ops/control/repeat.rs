@@ -155,7 +155,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         results.push(if trips.is_const(0) { start } else { found.last(index, at_least_once) });
     }
     for index in found.extra_outputs() {
-        results.push(found.stacked(cx.model, index, 0, &trips, !at_least_once)?);
+        results.push(found.stacked((cx.model, &cx.walk.facts), index, 0, &trips, !at_least_once)?);
     }
     Ok(results)
 }

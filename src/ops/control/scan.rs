@@ -148,7 +148,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     }
     for (scan, index) in found.extra_outputs().enumerate() {
         // Runtimes refuse a scan of nothing.
-        let stacked = found.stacked(cx.model, index, layout.output_axis(scan), &length, false)?;
+        let stacked = found.stacked((cx.model, &cx.walk.facts), index, layout.output_axis(scan), &length, false)?;
         results.push(match &batch {
             None => stacked,
             Some(batch) => with_batch(stacked, batch),
