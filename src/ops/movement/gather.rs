@@ -321,12 +321,8 @@ fn infer_gather_nd(cx: &mut InferCx<'_>) -> InferResult {
     let Some(rest) = shape.get(depth..) else {
         return Err(Refusal::invalid(format!("{last} indices point into {} axes", shape.len().saturating_sub(batch))));
     };
-    let mut dims = Vec::with_capacity(tuples.len().saturating_add(rest.len()));
-    for (at, tuple) in tuples.iter().enumerate() {
-        // The batch dims of the indices count: ONNX Runtime runs those that are a multiple of the data's or divide them.
-        let same = shape.get(at).filter(|dim| at < batch && tuple.as_const().is_none() && dim.as_const().is_some());
-        dims.push(same.unwrap_or(tuple).clone());
-    }
+    // The batch dims of the indices count: ONNX Runtime runs those that are a multiple of the data's, 0 among them.
+    let mut dims = tuples.to_vec();
     dims.extend_from_slice(rest);
     let fact = Fact::tensor(dtype, Some(dims));
     let places = || {
@@ -479,7 +475,7 @@ mod tests {
             node.input(DType::Float, data).input(DType::Int64, indices).infer()
         };
         assert_eq!(case("A B C", "D E 1"), ["float[D, E, C]"]);
-        assert_eq!(case("2 B C", "D E 1"), ["float[2, E, C]"]);
+        assert_eq!(case("2 B C", "D E 1"), ["float[D, E, C]"]);
         assert_eq!(case("1 B C", "2 E 1"), ["float[2, E, C]"]);
         let uneven = Single::new("GatherND", 13).with("batch_dims", 1);
         let uneven = uneven.values(&[1, 2], &[1f32, 2.0]).values(&[2, 1], &[0i64, 1]);
