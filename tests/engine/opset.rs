@@ -87,6 +87,20 @@ fn functions_take_part_with_attributes_of_the_call() {
 }
 
 #[test]
+fn types_in_functions_are_those_of_their_calls() {
+    let source = |second: &str| {
+        format!(
+            r#"<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+        g (float[2, N] x, {second}[3, M] z) => (y, w) {{ y = own.f (x) w = own.f (z) }}
+        <domain: "own", opset_import: ["" : 21, "own" : 1]> f (x) => (y) {{ t = own.h (x)  y = Transpose (t) }}
+        <domain: "own", opset_import: ["" : 21]> h (x) => (y) {{ y = Identity (x) }}"#
+        )
+    };
+    insta::assert_snapshot!(shown(&source("float"), 13));
+    insta::assert_snapshot!(converted(&source("double"), 13).expect_err("calls differ"));
+}
+
+#[test]
 fn an_attribute_that_a_call_may_leave_out_is_refused() {
     let source = r#"<ir_version: 8, opset_import: ["" : 11, "own" : 1]>
         g (float[1, N] x) => (y) { y = own.f (x) }

@@ -278,7 +278,7 @@ impl Walk {
         let bindings = Rc::clone(&self.bindings);
         if let Some((_, function)) = model.function_of(node) {
             let site = Site { model, id, node, version: 0, slice_rule: self.slice_rule, bindings: &bindings };
-            return self.call(&site, function, inputs).map(|facts| (facts, None));
+            return self.call(&site, function, inputs).0.map(|facts| (facts, None));
         }
         match registry::status_with(model, node, &mut self.opsets) {
             Status::Known(operator, version) => {
@@ -380,13 +380,22 @@ impl Walk {
         self.events.push(Event { node, kind, reason });
     }
 
-    /// Infers a function's body for one call. What is found about the values inside holds for this call only and is dropped.
+    /// What is found about the values inside a function's body for one call of it, whose attributes refer to no others.
+    pub fn inside_call(&mut self, model: &Model, id: NodeId, inputs: Vec<Option<Fact>>) -> Facts {
+        let called = model.node(id).and_then(|node| Some((node, model.function_of(node)?.1)));
+        let Some((node, function)) = called else { return Facts::new(Rc::clone(&self.scope)) };
+        let bindings = Rc::clone(&self.bindings);
+        let site = Site { model, id, node, version: 0, slice_rule: self.slice_rule, bindings: &bindings };
+        self.call(&site, function, inputs).1
+    }
+
+    /// Infers a function's body for one call: what is known of the results, and of the values inside, for this call only.
     fn call(
         &mut self,
         caller: &Site<'_>,
         function: &Function,
         inputs: Vec<Option<Fact>>,
-    ) -> Result<Vec<Fact>, Refusal> {
+    ) -> (Result<Vec<Fact>, Refusal>, Facts) {
         let bindings: Rc<[NamedAttribute]> = bindings_of(function, caller).into();
         let outer_bindings = std::mem::replace(&mut self.bindings, bindings);
         let outer_facts = std::mem::replace(&mut self.facts, Facts::new(Rc::clone(&self.scope)));
@@ -402,9 +411,9 @@ impl Walk {
             self.failing_calls.insert(caller.id);
         }
         self.fails = fails || outer_fails;
-        self.facts = outer_facts;
+        let inside = std::mem::replace(&mut self.facts, outer_facts);
         self.bindings = outer_bindings;
-        result
+        (result, inside)
     }
 
     pub(in crate::ops) fn infer_body(

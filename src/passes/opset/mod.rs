@@ -25,10 +25,11 @@ use rustc_hash::FxHashMap;
 
 use super::dead::graphs_below;
 use super::function_bodies::spell_out;
+use super::inline::call_graph::Calls;
 use super::options::Options;
 use super::outcome::{OpsetError, RunError};
 use crate::dim::Scope;
-use crate::ir::{Facts, FunctionId, GraphId, Model, NamedAttribute, NodeId, OpsetImport};
+use crate::ir::{Fact, Facts, FunctionId, GraphId, Model, NamedAttribute, Node, NodeId, OpsetImport, Type, ValueId};
 use crate::ops::{Budget, Opset, Walk, is_loaded, newest_opset, operator, surplus};
 use draft::NodeDraft;
 use step::{Newer, VersionStep};
@@ -128,7 +129,55 @@ fn facts(model: &Model, options: &Options) -> Result<Facts, RunError> {
     let mut walk = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
     walk.trust_declared = options.trust_declared_shapes;
     walk.infer_main(model)?;
+    learn_inside_functions(model, &mut walk);
     Ok(walk.facts)
+}
+
+/// Notes of the values in the bodies of functions what is so at every call: types, and shapes where there is one call.
+fn learn_inside_functions(model: &Model, walk: &mut Walk) {
+    let calls = Calls::of(model);
+    // Callers come before what they call.
+    for id in calls.order.iter().rev() {
+        let (Some(function), Some(sites)) = (model.function(*id), calls.sites.get(id)) else { continue };
+        let sites: Vec<(NodeId, &Node)> = sites.iter().filter_map(|&site| Some((site, model.node(site)?))).collect();
+        // What such an attribute is bound to depends on the call of the caller.
+        if sites.iter().any(|(_, node)| node.attributes.iter().any(refers)) {
+            continue;
+        }
+        let graphs = graphs_below(model, function.body);
+        let inputs = graphs.iter().flat_map(|&graph| model.graph(graph).inputs()).copied();
+        let nodes = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
+        let values: Vec<ValueId> =
+            inputs.chain(nodes.flat_map(|node| node.outputs().iter().flatten().copied())).collect();
+        let mut found: Option<Vec<Option<Type>>> = None;
+        for (site, node) in sites {
+            let operands = node.inputs().iter().map(|operand| operand.and_then(|value| walk.facts.get(value).cloned()));
+            let inside = walk.inside_call(model, site, operands.collect());
+            let types = values.iter().map(|&value| inside.get(value).and_then(|fact| fact.ty.clone()));
+            found = Some(match found {
+                None => types.collect(),
+                Some(found) => {
+                    found.into_iter().zip(types).map(|(a, b)| common(walk.scope(), a?, b?)).collect::<Vec<_>>()
+                }
+            });
+        }
+        for (&value, ty) in values.iter().zip(found.into_iter().flatten()) {
+            if let Some(ty) = ty {
+                walk.facts.set(value, Fact::of(ty));
+            }
+        }
+    }
+}
+
+/// What is the same in two types, but for sizes.
+fn common(scope: &Rc<Scope>, a: Type, b: Type) -> Option<Type> {
+    let (a, b) = match (a, b) {
+        (Type::Tensor(a), Type::Tensor(b)) => (a, b),
+        (a, b) => return (a == b).then_some(a),
+    };
+    let rank = a.shape.as_ref().zip(b.shape.as_ref()).filter(|(a, b)| a.len() == b.len()).map(|(a, _)| a.len());
+    let shape = rank.map(|rank| (0..rank).map(|_| scope.fresh_dim("size")).collect());
+    Fact::tensor(a.dtype.filter(|_| a.dtype == b.dtype), shape).ty
 }
 
 /// Writes the nodes of a root graph and of the graphs inside it anew.
