@@ -30,6 +30,7 @@ import threading
 import time
 import zlib
 
+import google.protobuf.message
 import numpy as np
 import onnx
 import onnx.parser
@@ -568,7 +569,10 @@ def worker(tasks, prepare, binary, folder, pipe):
         prepared = {}
         for at, task in tasks[start : start + TOGETHER]:
             pipe.send((at, "begins", ""))
-            variant, why = prepare(task)
+            try:
+                variant, why = prepare(task)
+            except (MemoryError, google.protobuf.message.EncodeError):
+                variant, why = None, "too large beside others"
             if variant:
                 prepared[at] = variant
             else:
