@@ -16,8 +16,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{
-    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, NodeId, TensorType, Type,
-    ValueId,
+    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, Node, NodeId, TensorType,
+    Type, ValueId,
 };
 use crate::ops::{EventKind, Opset};
 
@@ -26,6 +26,7 @@ use super::claims::{Names, is_long, size_of};
 use super::dead::{graphs_below, live_graphs};
 use super::rows::{always_runs, collects_rows, has_unlike_branches};
 use super::spelling::Spelling;
+use super::untouched::readers_of;
 use super::{remembered, untouched};
 
 /// Writes the type of every node result and graph output of the main graph and its subgraphs, and corrects the declared types of inputs
@@ -46,6 +47,7 @@ pub fn annotate(
     name_inputs(model, names);
     let mut unstated = without_trips(model, proved);
     unstated.extend(of_unlike_branches(model, proved));
+    unstated.extend(behind_open_heads(model, proved));
     // A model with a node that cannot work may load in a runtime because that does not know the shapes the node refuses.
     let held = untouched::computed_from(model, broken);
     // What it puts in the place of a call may read the call's own results.
@@ -163,6 +165,20 @@ fn of_unlike_branches(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
         }
     }
     found
+}
+
+/// What bodies compute of an Attention with heads side by side whose values have an open hidden size. ONNX Runtime infers 0 for the hidden size of
+/// the result. Where it is told all other sizes of what a branch gives, it makes room for as much before the branch runs.
+fn behind_open_heads(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
+    let is_open = |node: &Node| {
+        let shape = node.input(2).and_then(|value| facts.get(value)).and_then(Fact::shape);
+        node.is("Attention") && matches!(shape, Some([_, _, hidden]) if hidden.as_const().is_none())
+    };
+    let nodes = || live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes());
+    let mut found: FxHashSet<NodeId> = nodes().filter(|&id| model.node(id).is_some_and(is_open)).collect();
+    found.extend(readers_of(model, &found));
+    let inner = found.into_iter().filter_map(|id| model.node(id)).filter(|node| node.graph() != model.main());
+    inner.flat_map(|node| node.outputs().iter().flatten().copied()).collect()
 }
 
 /// A type of which nothing is claimed but the kind and the type of its elements.

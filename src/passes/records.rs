@@ -145,6 +145,7 @@ pub const RECORDS: &[Record] = &[
             ),
             ("known-ranks", "what is carried and what is left has one rank in all iterations, which is known"),
             ("same-lengths", "all operands of a Scan are proved to have as many slices"),
+            ("one-shape", "what is left has one shape in all iterations"),
         ],
         exact: true,
         operators: &["Loop", "Scan"],

@@ -160,7 +160,7 @@ impl Untouched {
 /// The nodes that read what others compute, directly or by way of others, and all in the bodies of these. ONNX Runtime may take the results of a
 /// node that cannot work for another shape than they have, and whether it then refuses a reader depends on whether what else that reads is
 /// constant.
-fn readers_of(model: &Model, nodes: &FxHashSet<NodeId>) -> FxHashSet<NodeId> {
+pub fn readers_of(model: &Model, nodes: &FxHashSet<NodeId>) -> FxHashSet<NodeId> {
     let mut found = FxHashSet::default();
     let mut open: Vec<NodeId> = nodes.iter().copied().collect();
     while let Some(node) = open.pop().and_then(|id| model.node(id)) {

@@ -262,7 +262,9 @@ fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
     let attended = "o = Constant <value_ints = [0]> () u = Unsqueeze (x, o) e = Attention <q_num_heads = 2, kv_num_heads = 2> (u, u, u)";
     // By an operand of which the runtime does not ask.
     let normal = "s = Constant <value_floats = [1., 2., 3., 4.]> () u = InstanceNormalization (z, s, s) e = Transpose <perm = [0, 2, 1]> (u)";
-    for row in [computed, counted, nested, pooled, attended, normal] {
+    // Where a size of the operand is open.
+    let topped = "k = Constant <value_ints = [4]> () e, places = TopK (x, k)";
+    for row in [computed, counted, nested, pooled, attended, normal, topped] {
         let (is_open, written) = rows(row, "e");
         assert!(is_open, "{written}");
     }
@@ -272,4 +274,22 @@ fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
         let (is_open, written) = rows(row, declared);
         assert!(!is_open, "{written}");
     }
+}
+
+/// ONNX Runtime takes the open hidden size of an Attention's values for 0, and makes room for a branch's result once no other size is open.
+#[test]
+fn nothing_is_stated_of_what_a_branch_makes_of_values_of_an_open_size() {
+    let branches = |hidden: &str| {
+        let source = format!(
+            "<ir_version: 10, opset_import: [\"\" : 23]> g (bool c, float[2,4,24] q, float[2,6,24] k, float[2,6,{hidden}] v) => (y) {{
+            y = If <then_branch: graph = yes () => (a) {{ a = Attention <q_num_heads = 3, kv_num_heads = 3> (q, k, v) }},
+                else_branch: graph = no () => (b) {{ n = Neg (q) m = Attention <q_num_heads = 3, kv_num_heads = 3> (n, k, v) b = Relu (m) }}> (c) }}"
+        );
+        let mut model = OnnxModel::of(text::parse(&source).unwrap());
+        model.fold(&Options::new().stamp(false)).unwrap();
+        model.text()
+    };
+    let (open, known) = (branches("h"), branches("30"));
+    assert!(open.contains("=> (float[] a)") && open.contains("=> (float[] b)"), "{open}");
+    assert!(known.contains("=> (float[2,4,30] a)") && known.contains("=> (float[2,4,30] b)"), "{known}");
 }

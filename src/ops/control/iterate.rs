@@ -475,18 +475,16 @@ const TOLD_BY_SHAPES: &[&str] = &[
     "Trilu",
 ];
 
+/// Operators of whose results runtimes tell sizes only where they know all sizes of the first operand.
+const TOLD_BY_WHOLE: &[&str] = &["AveragePool", "Conv", "ConvInteger", "LpPool", "MaxPool", "Split", "TopK"];
+
 /// Operators whose results have sizes that the contents of operands tell, from this one on.
 const TOLD_BY_CONTENTS: &[(&str, usize)] = &[
-    ("AffineGrid", 1),
     ("BlackmanWindow", 0),
-    ("CenterCropPad", 1),
-    ("Col2Im", 1),
     ("ConstantOfShape", 0),
-    ("DFT", 1),
     ("Expand", 1),
     ("HammingWindow", 0),
     ("HannWindow", 0),
-    ("MaxUnpool", 2),
     ("MelWeightMatrix", 0),
     ("OneHot", 1),
     ("Pad", 1),
@@ -503,7 +501,6 @@ const TOLD_BY_CONTENTS: &[(&str, usize)] = &[
     ("ReduceSumSquare", 1),
     ("Reshape", 1),
     ("Resize", 1),
-    ("STFT", 1),
     ("Slice", 1),
     ("Split", 1),
     ("Squeeze", 1),
@@ -513,8 +510,10 @@ const TOLD_BY_CONTENTS: &[(&str, usize)] = &[
     ("Upsample", 1),
 ];
 
-/// Operators whose results have the shape of their first operand, and by whose other operands more of it may be known than runtimes infer.
-const LIKE_FIRST: &[&str] = &["BatchNormalization", "DequantizeLinear", "PRelu", "QuantizeLinear"];
+/// Operators of whose operands more may be known of the result than runtimes infer of it: a number in its shape is one in that of the first
+/// operand as well, or, where these are put side by side, of each.
+const NUMBERS_OF_OPERANDS: &[&str] =
+    &["BatchNormalization", "Concat", "DequantizeLinear", "PRelu", "QuantizeLinear", "Slice"];
 
 /// Whether runtimes tell the sizes of a value that are numbers when they load the model: it is constant as it is written, an input that the
 /// file declares with these numbers, or computed of such values with nothing but shapes and constants telling the sizes.
@@ -550,9 +549,18 @@ fn is_told(model: &Model, facts: &Facts, value: ValueId) -> bool {
         if node.inputs().iter().skip(first).flatten().any(|&value| !is_written(value)) {
             return false;
         }
-        if traits_of(model, node).mixes.is_some() || LIKE_FIRST.iter().any(|operator| node.is(operator)) {
-            let (Some(result), Some(operand)) = (shape(value), node.input(0).and_then(shape)) else { return false };
-            if result.iter().zip(operand).any(|(result, operand)| is_number(result) && !is_number(operand)) {
+        let is_whole = || node.input(0).and_then(shape).is_some_and(|shape| shape.iter().all(is_number));
+        if TOLD_BY_WHOLE.iter().any(|operator| node.is(operator)) && !is_whole() {
+            return false;
+        }
+        if traits_of(model, node).mixes.is_some() || NUMBERS_OF_OPERANDS.iter().any(|operator| node.is(operator)) {
+            let Some(result) = shape(value) else { return false };
+            let operands = if node.is("Concat") { node.inputs() } else { node.inputs().get(..1).unwrap_or_default() };
+            let tells = |&operand: &ValueId| {
+                let zipped = shape(operand).map(|operand| result.iter().zip(operand));
+                zipped.is_some_and(|mut dims| dims.all(|(result, operand)| !is_number(result) || is_number(operand)))
+            };
+            if !operands.iter().flatten().all(tells) {
                 return false;
             }
         }
@@ -571,5 +579,5 @@ fn tells_by_shapes(model: &Model, node: &Node) -> bool {
         || is_alike
         || traits.reduces.is_some()
         || traits.of_shape
-        || TOLD_BY_SHAPES.iter().any(|operator| node.is(operator))
+        || TOLD_BY_SHAPES.iter().chain(TOLD_BY_WHOLE).any(|operator| node.is(operator))
 }

@@ -122,6 +122,17 @@ impl Plan {
         {
             return None;
         }
+        // ONNX Runtime puts rows without elements side by side whatever their shapes are; a Concat of them it refuses.
+        let rows = outputs.iter().zip(node.outputs()).skip(repeated.initial.len()).zip(&stacked);
+        let has_one_shape = |row: ValueId, result: Option<ValueId>, axis: i64| {
+            let (row, result) = (facts.get(row)?.shape()?, facts.get(result?)?.shape()?);
+            let at = axis_in(axis, result.len()).ok()?;
+            Some(result.iter().enumerate().filter(|(index, _)| *index != at).map(|(_, dim)| dim).eq(row))
+        };
+        let mut rows = rows.filter_map(|((&row, &result), axis)| Some((row, result, (*axis)?)));
+        if !rows.all(|(row, result, axis)| has_one_shape(row, result, axis).unwrap_or(false)) {
+            return None;
+        }
         let shape = |at: usize| match (repeated.leading, body.inputs().get(at)) {
             (2, Some(&input)) => facts.get(input).and_then(Fact::static_shape),
             _ => Some(Vec::new()),
