@@ -167,22 +167,12 @@ impl Passes {
 
 /// Opens a model: a file, or what standard input gives.
 pub(super) fn open(path: &Path) -> anyhow::Result<OnnxModel> {
-    take_small_pages();
     if !is_stream(path) {
         return Ok(OnnxModel::open(path)?);
     }
     let mut bytes = Vec::new();
     std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
     OnnxModel::from_bytes(bytes).context("standard input")
-}
-
-/// What a process has allocated before it opens a model lies in one huge page, which takes less time than many small ones. From here on the system
-/// gives small ones: it clears a page as a whole, which takes a sixth more of the time of a graph of 500 nodes, and of one of a million on a
-/// virtual machine, where huge pages are given slowly. Those of 30,000 nodes would take a tenth less.
-fn take_small_pages() {
-    // Where the system has no such choice only the time is another.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 /// Whether a path stands for standard input or output.
