@@ -170,9 +170,12 @@ fn of_unlike_branches(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
 /// What bodies compute of an Attention with heads side by side whose values have an open hidden size. ONNX Runtime infers 0 for the hidden size of
 /// the result. Where it is told all other sizes of what a branch gives, it makes room for as much before the branch runs.
 fn behind_open_heads(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
+    if !model.has_subgraphs() {
+        return FxHashSet::default();
+    }
     let is_open = |node: &Node| {
-        let shape = node.input(2).and_then(|value| facts.get(value)).and_then(Fact::shape);
-        node.is("Attention") && matches!(shape, Some([_, _, hidden]) if hidden.as_const().is_none())
+        let shape = || node.input(2).and_then(|value| facts.get(value)).and_then(Fact::shape);
+        node.is("Attention") && matches!(shape(), Some([_, _, hidden]) if hidden.as_const().is_none())
     };
     let nodes = || live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes());
     let mut found: FxHashSet<NodeId> = nodes().filter(|&id| model.node(id).is_some_and(is_open)).collect();

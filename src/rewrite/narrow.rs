@@ -1,7 +1,7 @@
 //! Elements that few kernels take, and quantization to them.
 //!
-//! By most operators that move elements ONNX Runtime cannot move floats of eight bits or fewer, nor integers of fewer than eight: it takes a Reshape of
-//! float8 and no Unsqueeze. No edit adds such an operator but in the place of the same.
+//! By most operators that move elements ONNX Runtime cannot move floats of eight bits or fewer, nor integers of fewer than eight: it takes a
+//! Reshape of float8 and no Unsqueeze. No edit adds such an operator but in the place of the same.
 //!
 //! ONNX Runtime quantizes before a Slice, Transpose, Reshape, Squeeze, Unsqueeze or MaxPool that a QuantizeLinear reads, and dequantizes behind one
 //! that reads a DequantizeLinear. For floats of eight bits or fewer and integers of two it has no such kernels, and refuses the model that it

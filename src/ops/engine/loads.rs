@@ -16,8 +16,8 @@
 //! Everything else it loads in a newer operator set if it does in an older one.
 
 //!
-//! Elements of fewer than eight bits, and floats of eight, it moves by few operators only ([`has_kernel_for_narrow`]). Measured likewise, for Concat, Expand,
-//! Flatten, Gather, Identity, Reshape, Slice, Split, Squeeze, Tile, Transpose and Unsqueeze:
+//! Elements of fewer than eight bits, and floats of eight, it moves by few operators only ([`has_kernel_for_narrow`]). Measured likewise, for
+//! Concat, Expand, Flatten, Gather, Identity, Reshape, Slice, Split, Squeeze, Tile, Transpose and Unsqueeze:
 //!
 //! | elements | moved by |
 //! | --- | --- |
@@ -49,7 +49,8 @@ pub fn is_loaded(operator: &str, dtype: Option<DType>, opset: i64) -> bool {
     has_definition.contains(&opset)
 }
 
-/// Whether ONNX Runtime has a kernel of an operator of the default domain that moves elements of a type, which matters for those that few kernels take.
+/// Whether ONNX Runtime has a kernel of an operator of the default domain that moves elements of a type, which matters for those that few
+/// kernels take.
 pub fn has_kernel_for_narrow(operator: &str, dtype: DType, opset: i64) -> bool {
     use DType::*;
     match (operator, dtype) {

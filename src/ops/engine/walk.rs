@@ -380,13 +380,14 @@ impl Walk {
         self.events.push(Event { node, kind, reason });
     }
 
-    /// What is found about the values inside a function's body for one call of it, whose attributes refer to no others.
-    pub fn inside_call(&mut self, model: &Model, id: NodeId, inputs: Vec<Option<Fact>>) -> Facts {
-        let called = model.node(id).and_then(|node| Some((node, model.function_of(node)?.1)));
-        let Some((node, function)) = called else { return Facts::new(Rc::clone(&self.scope)) };
+    /// What is found about the values inside a function's body for one call of it, whose attributes refer to no others; `None` once the walk
+    /// has visited as many nodes as it may.
+    pub fn inside_call(&mut self, model: &Model, id: NodeId, inputs: Vec<Option<Fact>>) -> Option<Facts> {
+        let node = model.node(id)?;
+        let (_, function) = model.function_of(node).filter(|_| self.visits > 0)?;
         let bindings = Rc::clone(&self.bindings);
         let site = Site { model, id, node, version: 0, slice_rule: self.slice_rule, bindings: &bindings };
-        self.call(&site, function, inputs).1
+        Some(self.call(&site, function, inputs).1)
     }
 
     /// Infers a function's body for one call: what is known of the results, and of the values inside, for this call only.

@@ -79,9 +79,11 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
     let (dtype, mode) = (data.dtype(), mode(cx)?);
     let axes = if cx.version < 18 { List::Absent } else { List::operand(cx, 3) };
     let stated = if cx.version < 11 { Some(stated_pads(cx)?) } else { None };
-    // A runtime that computes such pads takes them, and does not load the model where they are constant.
-    if stated.is_none() && cx.input(1).and_then(Fact::rank).is_some_and(|rank| rank != 1) {
-        return Err(Refusal::lax("the pads are no vector"));
+    // ONNX Runtime takes a matrix of one row as long as it computes it, and does not load the model where it is constant.
+    match cx.input(1).and_then(Fact::rank).filter(|_| stated.is_none()) {
+        None | Some(1) => {}
+        Some(2) => return Err(Refusal::lax("the pads are no vector")),
+        Some(_) => return Err(Refusal::invalid("the pads are no vector")),
     }
     let Some(shape) = data.shape() else {
         let known = if let Some(pads) = stated { Some(pads.len()) } else { cx.input(1).and_then(Fact::static_len) };
@@ -458,6 +460,7 @@ mod tests {
         };
         assert_eq!(pads(&[4]), "float[N, M + 2]");
         assert!(pads(&[1, 4]).starts_with("invalid"));
+        assert!(pads(&[1, 1, 4]).starts_with("invalid"));
     }
 
     #[test]

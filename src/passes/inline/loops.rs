@@ -3,9 +3,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::repeated::{Needed, Repeated, constant, from_front, is_typed_alike, remove_all};
-use super::{divides_openly, holds_names, nodes_of};
+use super::{divides_openly, holds_names, is_moved, nodes_of};
 use crate::ir::{Broken, Data, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
-use crate::ops::{Opset, has_kernel_for_narrow};
+use crate::ops::Opset;
 use crate::passes::edits::EditCounter;
 use crate::passes::untouched::Untouched;
 use crate::rewrite::build::Build;
@@ -130,13 +130,8 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -
     {
         return Ok(());
     }
-    let opset = Opset::of(model, home).version();
-    let is_moved = |operator: &str, value: ValueId| {
-        let dtype = facts.get(value).and_then(Fact::dtype);
-        dtype.is_none_or(|dtype| has_kernel_for_narrow(operator, dtype, opset))
-    };
-    if sliced.iter().any(|&(_, operand, _)| !is_moved("Squeeze", operand))
-        || stacked.iter().any(|&(_, output, _)| !is_moved("Unsqueeze", output))
+    if sliced.iter().any(|&(_, operand, _)| !is_moved(model, facts, home, "Squeeze", operand))
+        || stacked.iter().any(|&(_, output, _)| !is_moved(model, facts, home, "Unsqueeze", output))
     {
         return Ok(());
     }

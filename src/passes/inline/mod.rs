@@ -22,9 +22,9 @@ pub(super) mod unroll;
 use super::dead::{graphs_below, live_graphs};
 use super::packing::may_move_out;
 use crate::dim::Dim;
-use crate::ir::{Fact, Facts, GraphId, Model, Node, NodeId};
-use crate::ops::operator_of;
+use crate::ir::{Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
+use crate::ops::{Opset, has_kernel_for_narrow, operator_of};
 
 /// The nodes of these operators, outer ones first: a branch that moves up is in its new graph before what is inside it is
 /// looked at. If `exact`, without those whose bodies would compute other bits in the graph around them.
@@ -42,6 +42,14 @@ pub(super) fn nodes_of(model: &Model, operators: &[&str], exact: bool) -> Vec<No
         })
     };
     nodes.filter(wanted).collect()
+}
+
+/// Whether ONNX Runtime moves a value by an operator in a graph, as far as the type of its elements tells: Loops and Scans take slices of, and
+/// stack, elements that few operators take.
+fn is_moved(model: &Model, facts: &Facts, graph: GraphId, operator: &str, value: ValueId) -> bool {
+    let opset = Opset::of(model, graph).version();
+    let dtype = facts.get(value).and_then(Fact::dtype);
+    dtype.is_none_or(|dtype| has_kernel_for_narrow(operator, dtype, opset))
 }
 
 /// Whether a body has initializers whose names must survive, which stand for other values outside.

@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 
 use super::cost::Cost;
 use super::repeated::{Repeated, constant, from_front};
-use super::{divides_openly, nodes_of};
+use super::{divides_openly, is_moved, nodes_of};
 use crate::ir::{Broken, Edit, Fact, Facts, GraphId, Model, NodeId, Type, ValueId};
-use crate::ops::{Opset, axis_in, has_kernel_for_narrow};
+use crate::ops::{Opset, axis_in};
 use crate::passes::edits::EditCounter;
 use crate::passes::untouched::Untouched;
 use crate::rewrite::build::Build;
@@ -110,15 +110,9 @@ impl Plan {
             wanted.then(|| axis(output, at, 1)).map_or(Some(None), |axis| axis.map(Some))
         });
         let (sliced, stacked) = (sliced.collect::<Option<Vec<_>>>()?, stacked.collect::<Option<Vec<_>>>()?);
-        // Loops and scans have elements that Gather and Concat do not take.
-        let opset = Opset::of(model, node.graph()).version();
-        let is_taken = |operator: &str, value: ValueId| {
-            let dtype = facts.get(value).and_then(Fact::dtype);
-            dtype.is_none_or(|dtype| has_kernel_for_narrow(operator, dtype, opset))
-        };
-        let (mut taken, left) = (sliced.iter(), outputs.iter().skip(repeated.initial.len()));
-        if !taken.all(|&(value, _)| is_taken("Gather", value))
-            || left.zip(&stacked).any(|(&output, axis)| axis.is_some() && !is_taken("Concat", output))
+        let left = outputs.iter().skip(repeated.initial.len()).zip(&stacked).filter(|(_, axis)| axis.is_some());
+        if sliced.iter().any(|&(value, _)| !is_moved(model, facts, node.graph(), "Gather", value))
+            || left.map(|(&output, _)| output).any(|output| !is_moved(model, facts, node.graph(), "Concat", output))
         {
             return None;
         }

@@ -152,7 +152,7 @@ fn learn_inside_functions(model: &Model, walk: &mut Walk) {
         let mut found: Option<Vec<Option<Type>>> = None;
         for (site, node) in sites {
             let operands = node.inputs().iter().map(|operand| operand.and_then(|value| walk.facts.get(value).cloned()));
-            let inside = walk.inside_call(model, site, operands.collect());
+            let Some(inside) = walk.inside_call(model, site, operands.collect()) else { return };
             let types = values.iter().map(|&value| inside.get(value).and_then(|fact| fact.ty.clone()));
             found = Some(match found {
                 None => types.collect(),
