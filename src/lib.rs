@@ -117,6 +117,8 @@ mod model;
 pub mod onnx;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod ops;
+#[doc(hidden)]
+pub mod pages;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod passes;
 mod report;

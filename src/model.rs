@@ -15,6 +15,7 @@ use crate::evaluation;
 use crate::explain::{self, Explanation, Folded};
 use crate::ir::{self, CustomOperator, Data, Model};
 use crate::onnx::{self, Limits, SaveOptions, Saved, Source};
+use crate::pages;
 use crate::passes::{self, Options, Outcome};
 use crate::report::{Census, Detail, Drawing, Interface, Note, Report, author_names, diff, input_names, slices_taken};
 use crate::slicing::SliceRule;
@@ -79,6 +80,7 @@ impl OnnxModel {
     }
 
     fn decoded(mut source: Source, doing: &dyn Fn() -> String) -> Result<Self, Error> {
+        pages::suit(|| onnx::count_nodes(source.bytes()));
         let (parts, unknown) =
             onnx::decode_parts(source.bytes(), &Limits::default()).map_err(|error| Error::new(Some(doing()), error))?;
         let model = onnx::import_parts(parts, &unknown, &mut source.data);

@@ -53,7 +53,7 @@ pub use external::{DataFiles, ExternalError, Reference};
 pub use file::{FileError, FileId};
 pub use heading::heading;
 pub use import::{ImportError, ImportReason, import, import_parts};
-pub use parts::ModelParts;
+pub use parts::{ModelParts, count_nodes};
 pub use save::SaveError;
 pub use source::{Source, SourceError, open};
 pub use store::{ExternalData, SaveOptions, Saved, SavedFile, external_bytes, length, store, to_bytes};

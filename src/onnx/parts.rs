@@ -58,6 +58,7 @@ impl ModelParts {
 
     fn graph(&mut self, graph: &Bytes) -> Result<(), NoMessage> {
         let proto = self.model.graph.get_or_insert_with(GraphProto::default);
+        self.nodes.reserve(fields(graph).flatten().filter(|field| field.number == 1).count());
         for field in fields(graph) {
             let field = field.ok_or(NoMessage::NoField)?;
             match field.number {
@@ -68,6 +69,13 @@ impl ModelParts {
         }
         Ok(())
     }
+}
+
+/// How many nodes the main graph of a file has, as far as its bytes are fields.
+pub fn count_nodes(file: &[u8]) -> usize {
+    let graphs = fields(file).flatten().filter(|field| field.number == 7);
+    let nodes = graphs.flat_map(|graph| fields(graph.content.unwrap_or_default())).flatten();
+    nodes.filter(|field| field.number == 1).count()
 }
 
 /// What a node is made of, as it lies in the file or in a message.
@@ -189,6 +197,9 @@ mod tests {
         let expected = ModelProto::decode(file.clone()).unwrap().graph.unwrap();
         let parts = ModelParts::of(&file).unwrap();
         assert_eq!(parts.nodes.len(), expected.node.len());
+        assert_eq!(count_nodes(&file), expected.node.len());
+        assert_eq!(count_nodes(&file[..file.len() - 1]), whole.graph.map_or(0, |graph| graph.node.len()));
+        assert_eq!(count_nodes(b"no model"), 0);
         assert_eq!(parts.model.graph.unwrap().name, expected.name);
     }
 }
