@@ -5,9 +5,9 @@ use rayon::iter::ParallelIterator;
 use super::real::{PARALLEL, TASK};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact};
-use crate::ops::vector::{fold_run, vectorized};
+use crate::ops::vector::{Stored, find_in_run, fold_run, vectorized};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, axis_in};
-use crate::tensor::{DType, Number, Tensor, dispatch_numeric, product, threads};
+use crate::tensor::{DType, Tensor, dispatch_numeric, product, threads};
 
 pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let axis = cx.attr_int("axis")?.unwrap_or(0);
@@ -63,8 +63,8 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.claim(DType::Int64, &shape)?;
     cx.budget().take_work(u64::try_from(data.len()).unwrap_or(u64::MAX))?;
     let found = dispatch_numeric!(data.dtype(), T => {
-        let elements = data.elements::<T>().ok_or_else(|| Decline::invalid("the elements are of another type"))?;
-        search.over(&elements)
+        let elements = T::stored(data).ok_or_else(|| Decline::invalid("the elements are of another type"))?;
+        search.over::<T>(elements)
     }, else => return Err(Decline::invalid(format!("{} has no order", data.dtype()))));
     let found = found.ok_or_else(|| Decline::unsupported("runtimes disagree about where NaN stands in the order"))?;
     Ok(vec![Data::Tensor(Tensor::from_vec(&shape, found)?)])
@@ -82,25 +82,27 @@ struct Search {
 
 impl Search {
     /// The index of the winner for each place; `None` if there is a NaN.
-    fn over<T: Number>(&self, elements: &[T]) -> Option<Vec<i64>> {
+    fn over<T: Stored>(&self, elements: &[T::Bytes]) -> Option<Vec<i64>> {
         let block = self.dim.checked_mul(self.inner).filter(|&block| block > 0 && elements.len() >= PARALLEL);
-        let Some(block) = block else { return self.over_part(elements) };
+        let Some(block) = block else { return self.over_part::<T>(elements) };
         let len = (TASK / block).max(1).checked_mul(block)?;
-        let parts: Option<Vec<Vec<i64>>> = threads::pieces(elements, len).map(|part| self.over_part(part)).collect();
-        Some(parts?.concat())
+        let parts = threads::pieces(elements, len).map(|part| self.over_part::<T>(part));
+        Some(parts.collect::<Option<Vec<Vec<i64>>>>()?.concat())
     }
 
     /// The same by one thread.
-    fn over_part<T: Number>(&self, elements: &[T]) -> Option<Vec<i64>> {
+    fn over_part<T: Stored>(&self, elements: &[T::Bytes]) -> Option<Vec<i64>> {
         vectorized(
             #[inline(always)]
             || {
-                let is_ordered = elements.iter().fold(true, |ordered, x| ordered & x.partial_cmp(x).is_some());
-                is_ordered.then(|| match (self.largest, self.last) {
-                    (true, false) => self.winners(elements, |x, best| x > best),
-                    (true, true) => self.winners(elements, |x, best| x >= best),
-                    (false, false) => self.winners(elements, |x, best| x < best),
-                    (false, true) => self.winners(elements, |x, best| x <= best),
+                let is_unordered = |bytes| u32::from(T::of_bytes(bytes).partial_cmp(&T::of_bytes(bytes)).is_none());
+                // Counted block by block, for a count of them all would need larger numbers.
+                let is_ordered = |block: &[T::Bytes]| block.iter().map(|&bytes| is_unordered(bytes)).sum::<u32>() == 0;
+                elements.chunks(TASK).all(is_ordered).then(|| match (self.largest, self.last) {
+                    (true, false) => self.winners::<T>(elements, |x, best| x > best),
+                    (true, true) => self.winners::<T>(elements, |x, best| x >= best),
+                    (false, false) => self.winners::<T>(elements, |x, best| x < best),
+                    (false, true) => self.winners::<T>(elements, |x, best| x <= best),
                 })
             },
         )
@@ -108,12 +110,12 @@ impl Search {
 
     /// The index of the element at each place that wins against all before it.
     #[inline(always)]
-    fn winners<T: Number>(&self, elements: &[T], wins: impl Fn(T, T) -> bool) -> Vec<i64> {
+    fn winners<T: Stored>(&self, elements: &[T::Bytes], wins: impl Fn(T, T) -> bool) -> Vec<i64> {
         let block = self.dim.checked_mul(self.inner).filter(|&block| block > 0);
         let Some(block) = block else { return Vec::new() };
         let blocks = elements.chunks_exact(block);
         if self.inner == 1 {
-            return blocks.map(|row| winner(row, &wins)).collect();
+            return blocks.map(|row| winner::<T>(row, &wins, self.last)).collect();
         }
         let mut found = Vec::with_capacity(elements.len() / self.dim);
         let mut winners = vec![0u32; self.inner];
@@ -121,10 +123,12 @@ impl Search {
         for block in blocks {
             winners.fill(0);
             let mut rows = block.chunks_exact(self.inner);
-            rows.next().into_iter().for_each(|row| best.copy_from_slice(row));
+            let first = rows.next().unwrap_or_default();
+            best.iter_mut().zip(first).for_each(|(best, &bytes)| *best = T::of_bytes(bytes));
             for (index, row) in (1..).zip(rows) {
                 // Nothing branches, so that several places are compared at once.
-                for ((best, winner), &element) in best.iter_mut().zip(winners.iter_mut()).zip(row) {
+                for ((best, winner), &bytes) in best.iter_mut().zip(winners.iter_mut()).zip(row) {
+                    let element = T::of_bytes(bytes);
                     let is_better = wins(element, *best);
                     *best = if is_better { element } else { *best };
                     *winner = if is_better { index } else { *winner };
@@ -136,13 +140,13 @@ impl Search {
     }
 }
 
-/// The index of the element of a row that wins against all before it: the first of those that equal the best, or the last if equals win.
+/// The index of the element of a row that wins against all before it: the first of those that equal the best, or the last.
 #[inline(always)]
-fn winner<T: Number>(row: &[T], wins: impl Fn(T, T) -> bool) -> i64 {
+fn winner<T: Stored>(row: &[T::Bytes], wins: impl Fn(T, T) -> bool, last: bool) -> i64 {
     let better = |best, x| if wins(x, best) { x } else { best };
-    let Some(best) = row.first().map(|&first| fold_run(row, first, better, better)) else { return 0 };
-    let is_best = |x: &T| *x == best;
-    let at = if wins(best, best) { row.iter().rposition(is_best) } else { row.iter().position(is_best) };
+    let Some(&first) = row.first() else { return 0 };
+    let best = fold_run(row, T::of_bytes(first), |best, bytes| better(best, T::of_bytes(bytes)), better);
+    let at = find_in_run(row, last, |bytes| T::of_bytes(bytes) == best);
     at.and_then(|at| i64::try_from(at).ok()).unwrap_or(0)
 }
 
@@ -150,13 +154,21 @@ fn winner<T: Number>(row: &[T], wins: impl Fn(T, T) -> bool) -> i64 {
 mod tests {
     use super::*;
 
+    fn stored(elements: &[f32]) -> Vec<[u8; 4]> {
+        elements.iter().map(|element| element.to_le_bytes()).collect()
+    }
+
+    fn over(search: Search, elements: &[f32]) -> Option<Vec<i64>> {
+        search.over::<f32>(&stored(elements))
+    }
+
     #[test]
     fn winners_are_those_of_one_look_after_another() {
         let numbers: Vec<f32> = (0..6000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 29) as f32 - 3.5).collect();
         for (dim, inner) in [(1, 1), (7, 1), (64, 1), (37, 3), (5, 40), (2, 1)] {
             for (largest, last) in [(true, false), (true, true), (false, false), (false, true)] {
                 let elements = &numbers[..6000 / (dim * inner) * dim * inner];
-                let found = Search { dim, inner, largest, last }.over(elements).unwrap();
+                let found = over(Search { dim, inner, largest, last }, elements).unwrap();
                 let expected: Vec<i64> = (0..elements.len() / dim)
                     .map(|at| {
                         let element = |index: usize| elements[(at / inner * dim + index) * inner + at % inner];
@@ -172,9 +184,11 @@ mod tests {
         for (dim, inner) in [(37, 1), (37, 3), (3, 37), (TASK + 1, 1)] {
             let search = Search { dim, inner, largest: true, last: false };
             let elements = &many[..many.len() / (dim * inner) * dim * inner];
-            assert_eq!(search.over(elements), search.over_part(elements));
+            let stored = stored(elements);
+            assert_eq!(search.over::<f32>(&stored), search.over_part::<f32>(&stored));
         }
-        assert!(Search { dim: 2, inner: 1, largest: true, last: false }.over(&[1.0, f32::NAN]).is_none());
-        assert_eq!(Search { dim: 2, inner: 1, largest: true, last: false }.over(&[-0.0, 0.0f64]), Some(vec![0]));
+        let pair = || Search { dim: 2, inner: 1, largest: true, last: false };
+        assert!(over(pair(), &[1.0, f32::NAN]).is_none());
+        assert_eq!(over(pair(), &[-0.0, 0.0]), Some(vec![0]));
     }
 }

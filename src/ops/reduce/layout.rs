@@ -114,7 +114,21 @@ impl Layout {
                         #[inline(always)]
                         || {
                             let mut greatest = 0.0f64;
-                            for row in elements.chunks_exact(run) {
+                            // A result is loaded and stored once for four rows, whose elements it takes in one after another.
+                            let fours = elements.chunks_exact(4 * run);
+                            let rest = fours.remainder();
+                            for rows in fours {
+                                let mut four: [&[T]; 4] = [&[]; 4];
+                                for (own, row) in four.iter_mut().zip(rows.chunks_exact(run)) {
+                                    *own = row.get(part.clone()).unwrap_or_default();
+                                    greatest = greatest.max(look(own));
+                                }
+                                let [a, b, c, d] = four;
+                                for ((((result, &a), &b), &c), &d) in results.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                                    *result = step(step(step(step(*result, a), b), c), d);
+                                }
+                            }
+                            for row in rest.chunks_exact(run) {
                                 let row = row.get(part.clone()).unwrap_or_default();
                                 greatest = greatest.max(look(row));
                                 for (result, &element) in results.iter_mut().zip(row) {

@@ -8,7 +8,7 @@ use super::real::{fit_on_the_way, rounded, stay_above_zero};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::elementwise::symbolic::Elements;
-use crate::ops::vector::{Stored, fold_run};
+use crate::ops::vector::StoredFloat;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
@@ -241,7 +241,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
 }
 
 /// Reduces floats with binary64 accumulators.
-fn of_floats<T: Stored>(
+fn of_floats<T: StoredFloat>(
     cx: &EvalCx<'_>,
     kind: Kind,
     data: &Tensor,
@@ -290,7 +290,7 @@ fn of_floats<T: Stored>(
 /// The sums of what the elements give, if kernels do not overflow on the way to them: as many of the largest element as there are would not, or
 /// else they are summed up to know.
 #[inline(always)]
-fn summed<T: Stored>(
+fn summed<T: StoredFloat>(
     kind: Kind,
     dtype: DType,
     elements: &[T::Bytes],
@@ -298,9 +298,7 @@ fn summed<T: Stored>(
     term: impl Fn(f64) -> f64 + Sync,
 ) -> Result<Vec<f64>, Decline> {
     let real = |bytes: T::Bytes| T::of_bytes(bytes).to_f64();
-    let larger = |most: f64, x: f64| if x > most { x } else { most };
-    let largest = |part: &[T::Bytes]| fold_run(part, 0.0, |most, x| larger(most, real(x).abs()), larger);
-    let (sums, most) = layout.fold_looking(elements, 0.0, |sum, x| sum + term(real(x)), |a, b| a + b, largest);
+    let (sums, most) = layout.fold_looking(elements, 0.0, |sum, x| sum + term(real(x)), |a, b| a + b, T::greatest);
     if fit_on_the_way(dtype, [most * layout.each as f64]).is_err() {
         partial_results_fit::<T>(kind, dtype, elements, layout)?;
     }
@@ -309,7 +307,7 @@ fn summed<T: Stored>(
 
 /// Fails where kernels that reduce in the type itself, in an order of their own, may overflow or come to nothing on the way. What is not finite
 /// comes out alike in any order.
-fn partial_results_fit<T: Stored>(
+fn partial_results_fit<T: StoredFloat>(
     kind: Kind,
     dtype: DType,
     elements: &[T::Bytes],

@@ -58,8 +58,23 @@ pub(in crate::ops) fn fold_run<T: Copy, A: Copy>(
     lanes.into_iter().reduce(merge).unwrap_or(start)
 }
 
-/// A float type whose elements can be read where they lie. In a mapped file that is at any address, and copying a payload to an aligned one
-/// takes longer than most loops over it.
+/// Where in a run the first element is for which this holds, or the last. Blocks are looked at as a whole, so that several elements are compared at
+/// once.
+#[inline(always)]
+pub(in crate::ops) fn find_in_run<T: Copy>(run: &[T], last: bool, holds: impl Fn(T) -> bool) -> Option<usize> {
+    const BLOCK: usize = 4 * LANES;
+    let holds = |&element: &T| holds(element);
+    let has_one = |block: &[T]| block.iter().map(|element| u32::from(holds(element))).sum::<u32>() > 0;
+    if last {
+        let behind = run.rchunks(BLOCK).position(has_one)? * BLOCK;
+        return run.get(..run.len().checked_sub(behind)?)?.iter().rposition(holds);
+    }
+    let before = run.chunks(BLOCK).position(has_one)? * BLOCK;
+    Some(before + run.get(before..)?.iter().position(holds)?)
+}
+
+/// A type whose elements can be read where they lie. In a mapped file that is at any address, and copying a payload to an aligned one takes
+/// longer than most loops over it.
 pub(in crate::ops) trait Stored: Number {
     /// The bytes of an element, in the order of a payload.
     type Bytes: Copy + Send + Sync;
@@ -88,4 +103,55 @@ macro_rules! stored {
     };
 }
 
-stored! { f32 f64 f16 bf16 }
+stored! { f32 f64 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64 }
+
+/// A float type. Without the sign, the bits of floats are ordered as the floats are, with NaN beyond infinity; integers compare faster.
+pub(in crate::ops) trait StoredFloat: Stored {
+    /// The greatest magnitude among these elements, 0 of none; infinite if one of them is NaN.
+    fn greatest(elements: &[Self::Bytes]) -> f64;
+}
+
+macro_rules! stored_floats {
+    ($($type:ident as $bits:ident)*) => {
+        $(impl StoredFloat for $type {
+            #[inline(always)]
+            fn greatest(elements: &[Self::Bytes]) -> f64 {
+                let magnitude = |bytes| $bits::from_le_bytes(bytes) & ($bits::MAX >> 1);
+                let bits = fold_run(elements, 0, |most: $bits, bytes| most.max(magnitude(bytes)), $bits::max);
+                let found = Number::to_f64($type::from_bits(bits));
+                if found.is_nan() { f64::INFINITY } else { found }
+            }
+        })*
+    };
+}
+
+stored_floats! { f32 as u32 f64 as u64 f16 as u16 bf16 as u16 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_find_what_one_look_after_another_does() {
+        let numbers: Vec<u32> = (0..300).map(|at: u32| at.wrapping_mul(2_654_435_761) >> 25).collect();
+        for len in [0, 1, 31, 32, 33, 64, 100, 299] {
+            for wanted in 0..130 {
+                let run = &numbers[..len];
+                let is_it = |x: &u32| *x == wanted;
+                assert_eq!(find_in_run(run, false, |x| x == wanted), run.iter().position(is_it), "{len} {wanted}");
+                assert_eq!(find_in_run(run, true, |x| x == wanted), run.iter().rposition(is_it), "{len} {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_greatest_magnitude_is_that_of_the_floats() {
+        let bytes = |x: f32| x.to_le_bytes();
+        assert_eq!(f32::greatest(&[]), 0.0);
+        assert_eq!(f32::greatest(&[1.5, -3.0, 0.0, 1e-40].map(bytes)), 3.0);
+        assert_eq!(f32::greatest(&[1.5, f32::NEG_INFINITY].map(bytes)), f64::INFINITY);
+        assert_eq!(f32::greatest(&[-f32::NAN, 1.5].map(bytes)), f64::INFINITY);
+        let halves: Vec<[u8; 2]> = [0.5, -2.0].map(|x| f16::from_f64(x).to_le_bytes()).to_vec();
+        assert_eq!(f16::greatest(&halves), 2.0);
+    }
+}
