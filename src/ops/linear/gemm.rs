@@ -17,7 +17,7 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 use crate::tensor::{DType, Tensor};
 
 pub(super) const GEMM: Operator =
-    Operator::new("Gemm", &[1, 6, 7, 9, 11, 13], infer, eval).with(Traits::NONE.fused_with_next());
+    Operator::new("Gemm", &[1, 6, 7, 9, 11, 13], infer, eval).with(Traits::NONE.fused_with_next().inferred_by_shapes());
 
 /// The attributes.
 struct Gemm {

@@ -7,7 +7,8 @@ impl Traits {
 
     const fn pointwise(operands: Operands, since: i64) -> Traits {
         let pointwise = Pointwise { operands, since, integers_since: 1, attributes: &[] };
-        Traits { pointwise: Some(pointwise), kernels: Traits::EXACT, fails: Failure::Never, ..Traits::NONE }
+        let own = Traits { pointwise: Some(pointwise), kernels: Traits::EXACT, fails: Failure::Never, ..Traits::NONE };
+        own.inferred_by_shapes()
     }
 
     /// A function of one number that has no choice of bits.
@@ -60,16 +61,18 @@ impl Traits {
             homogeneous: true,
             ..Traits::NONE
         }
+        .inferred_by_shapes()
     }
 
     /// What reduces axes.
     pub const fn reduction(axes: Reduced, folds: Option<&'static str>) -> Traits {
-        Traits { reduces: Some(Reduction { axes, folds }), fails: Failure::Never, ..Traits::NONE }
+        Traits { reduces: Some(Reduction { axes, folds }), fails: Failure::Never, ..Traits::NONE }.inferred_by_shapes()
     }
 
     /// What treats places alike along all axes but some, and kernels approximate.
     pub const fn mixing(axes: fn(&NodeFacts<'_>) -> Option<Vec<usize>>) -> Traits {
         Traits { mixes: Some(axes), fails: Failure::Never, ..Traits::NONE }
+            .inferred_by_numbers(NumbersOf::SameAxisOfFirst)
     }
 
     /// Kernels may round by where an element stands.
@@ -173,7 +176,7 @@ impl Traits {
     pub const fn of_shape(mut self) -> Traits {
         self.of_shape = true;
         self.fails = Failure::Never;
-        self
+        self.inferred_by_shapes()
     }
 
     /// Results are flags.
@@ -215,6 +218,37 @@ impl Traits {
     /// Broadcasts its first operand with the sizes that this operand holds, and refuses those that do not go with it.
     pub const fn broadcast_with(mut self, slot: usize) -> Traits {
         self.broadcast_with = Some(slot);
+        self
+    }
+
+    /// Runtimes infer shapes from shapes. What computes element by element, moves elements, reduces or mixes axes, or depends on a shape alone
+    /// needs not say so.
+    pub const fn inferred_by_shapes(self) -> Traits {
+        self.inferred_by_numbers(NumbersOf::Any)
+    }
+
+    /// Runtimes infer shapes from shapes of which these sizes are numbers.
+    pub const fn inferred_by_numbers(mut self, numbers: NumbersOf) -> Traits {
+        self.shape_inference = Some(ShapeInference { numbers, ..self.inference() });
+        self
+    }
+
+    /// Runtimes infer shapes from what the operands from this slot on hold, and from the shapes of those before.
+    pub const fn inferred_by_contents(mut self, slot: usize) -> Traits {
+        self.shape_inference = Some(ShapeInference { contents_from: slot, ..self.inference() });
+        self
+    }
+
+    const fn inference(&self) -> ShapeInference {
+        match self.shape_inference {
+            Some(own) => own,
+            None => ShapeInference::BY_SHAPES,
+        }
+    }
+
+    /// Runtimes infer no shapes.
+    pub const fn not_inferred(mut self) -> Traits {
+        self.shape_inference = None;
         self
     }
 

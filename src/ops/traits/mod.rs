@@ -14,6 +14,7 @@
 //! | [`fails`](Traits::fails) | whether values may make a run fail |
 //! | [`range`](Traits::range), [`monotone`](Traits::monotone), [`ordered`](Traits::ordered) | between which numbers results lie, and how they are ordered |
 //! | [`needs`](Traits::needs) | which sizes it refuses |
+//! | [`shape_inference`](Traits::shape_inference) | by what runtimes know the sizes of results when they load a model |
 //! | [`counts`](Traits::counts), [`uniform`](Traits::uniform), [`repeats`](Traits::repeats) | what becomes of positions, of one number everywhere, of operands that repeat |
 
 mod counting;
@@ -218,6 +219,34 @@ pub struct Neutral {
 /// Sizes that a node refuses, the other way round: what is at least how much in every run that gives a result.
 pub type Needs = fn(&NodeFacts<'_>) -> Vec<(Dim, i64)>;
 
+/// By what the shape inference of ONNX Runtime tells, when it loads a model, which numbers the sizes of results are. It tells less than could
+/// be told, and less than this program proves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShapeInference {
+    /// The slot from which on the contents of operands decide on sizes (data-dependent shapes): these must be constants.
+    pub contents_from: usize,
+    /// Which sizes of operands must be numbers.
+    pub numbers: NumbersOf,
+}
+
+/// Which sizes of operands must be numbers for ONNX Runtime to infer that a size of a result is one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NumbersOf {
+    /// Those that it is computed from.
+    Any,
+    /// All of the first operand, also where it is computed from one of them.
+    WholeFirst,
+    /// That of the same axis of the first operand, even if another operand tells it.
+    SameAxisOfFirst,
+    /// That of the same axis of each operand.
+    SameAxisOfEach,
+}
+
+impl ShapeInference {
+    /// Sizes tell sizes, whatever operands hold.
+    pub const BY_SHAPES: ShapeInference = ShapeInference { contents_from: usize::MAX, numbers: NumbersOf::Any };
+}
+
 /// The positions that a node's result of this shape holds; the closure tells those that its operands hold.
 pub type Counts = fn(&NodeFacts<'_>, &[Dim], &dyn Fn(usize) -> Option<Counting>) -> Option<Counting>;
 
@@ -285,6 +314,8 @@ pub struct Traits {
     pub needs: Option<Needs>,
     /// The operand whose numbers are sizes that the first operand is broadcast with; sizes that do not go together are refused.
     pub broadcast_with: Option<usize>,
+    /// By what runtimes know the sizes of results when they load a model; `None` if they know none, for all that is measured.
+    pub shape_inference: Option<ShapeInference>,
     /// What positions it makes of positions.
     pub counts: Option<Counts>,
     /// What it makes of operands that hold one number everywhere. What moves elements of the first operand keeps the number.
@@ -325,6 +356,7 @@ impl Traits {
         passes_slices: false,
         needs: None,
         broadcast_with: None,
+        shape_inference: None,
         counts: None,
         uniform: None,
         repeats: None,

@@ -1,6 +1,7 @@
 //! Every declared trait of every operator is compared with what the operator infers and evaluates, on random operands. Each check is
 //! then shown to fail on a trait that is wrong.
 
+mod inferred;
 mod sample;
 mod shapes;
 mod values;
@@ -9,9 +10,12 @@ use std::rc::Rc;
 
 use super::*;
 use crate::dim::Scope;
-use crate::ir::{Attribute, Constant, Data, Extra, Model, NewNode, NodeId, OpsetImport, ValueId};
+use crate::ir::{
+    Attribute, Constant, Data, DeclaredType, DimClaim, Extra, Model, NewNode, NodeId, OpsetImport, ValueId,
+};
 use crate::ops::{Budget, Decline, Operator, Walk, evaluate_graph, operator, operators};
 use crate::slicing::SliceRule;
+use inferred::*;
 use sample::*;
 use shapes::*;
 use values::*;
@@ -36,6 +40,7 @@ const CHECKS: &[(&str, fn(&Traits) -> bool, Check)] = &[
     ("variadic", |own| own.variadic, variadic),
     ("of_shape", |own| own.of_shape, of_shape),
     ("makes_container", |own| own.makes_container, container),
+    ("shape_inference", |own| own.shape_inference.is_some(), inferring),
     ("counts", |own| own.counts.is_some(), counting),
     ("uniform", |own| own.uniform.is_some(), uniform),
     (
@@ -135,6 +140,14 @@ fn wrong_traits_are_found() {
         ("of_shape", "ReduceSum", |own| own),
         ("variadic", "SequenceConstruct", |own| own),
         ("makes_container", "Identity", |own| own),
+        ("shape_inference", "Slice", |own| Traits { shape_inference: Some(ShapeInference::BY_SHAPES), ..own }),
+        ("shape_inference", "Expand", |own| own.inferred_by_contents(2)),
+        ("shape_inference", "OneHot", |own| own.inferred_by_contents(2)),
+        ("shape_inference", "Transpose", |own| own.inferred_by_contents(1)),
+        ("shape_inference", "ReduceSum", |own| own.inferred_by_numbers(NumbersOf::SameAxisOfFirst)),
+        ("shape_inference", "MatMul", |own| own.inferred_by_contents(1)),
+        ("shape_inference", "Compress", |own| own.inferred_by_shapes()),
+        ("shape_inference", "NonZero", |own| own.inferred_by_shapes()),
         ("counts", "Neg", |own| own.counts(|_, _, operand| operand(0))),
         ("counts", "Transpose", |own| own.counts(laid_out)),
         ("uniform", "Where", |own| own.uniform(|_, operand| operand(1))),
