@@ -32,6 +32,7 @@ pub(super) const OPERATORS: &[Operator] = &[
             .repeats(sliced_narrow)
             .inferred_by_contents(1)
             .inferred_by_numbers(NumbersOf::SameAxisOfFirst)
+            .carrying_quantization()
             .passing_slices(),
     ),
     Operator::new("StridedSlice", &[1], infer, eval).with(STRIDED),

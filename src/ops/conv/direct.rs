@@ -23,8 +23,13 @@ use crate::ops::window::Window;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{Tensor, threads};
 
-pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eval)
-    .with(Traits::NONE.fused_with_next().needs(|view| fitting(view, 0, 1)).inferred_by_numbers(NumbersOf::WholeFirst));
+pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eval).with(
+    Traits::NONE
+        .fused_with_next()
+        .bilinear()
+        .needs(|view| fitting(view, 0, 1))
+        .inferred_by_numbers(NumbersOf::WholeFirst),
+);
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));

@@ -48,7 +48,8 @@ pub(in crate::ops) const OPERATORS: &[Operator] =
             .counts(laid_out)
             .repeats(moves::layout)
             .needs(needs)
-            .inferred_by_contents(1),
+            .inferred_by_contents(1)
+            .carrying_quantization(),
     )];
 
 /// A Reshape cannot tell what −1 stands for when its other sizes multiply to 0, be the −1 a computed one.

@@ -31,7 +31,7 @@ use crate::tensor::{DType, Tensor, product};
 const BY_WINDOWS: Traits = Traits::NONE.inferred_by_numbers(NumbersOf::WholeFirst);
 
 pub(super) const MAX_POOL: Operator =
-    Operator::new("MaxPool", &[1, 8, 10, 11, 12, 22], infer_max, eval_max).with(BY_WINDOWS);
+    Operator::new("MaxPool", &[1, 8, 10, 11, 12, 22], infer_max, eval_max).with(BY_WINDOWS.carrying_quantization());
 pub(super) const AVERAGE_POOL: Operator =
     Operator::new("AveragePool", &[1, 7, 10, 11, 19, 22], infer, eval_average).with(BY_WINDOWS.homogeneous());
 pub(super) const LP_POOL: Operator = Operator::new("LpPool", &[1, 2, 11, 18, 22], infer, eval_lp).with(BY_WINDOWS);

@@ -166,6 +166,18 @@ impl Traits {
         self
     }
 
+    /// A sum of products of what is in the first operand and in the second.
+    pub const fn bilinear(mut self) -> Traits {
+        self.bilinear = true;
+        self
+    }
+
+    /// Runtimes carry quantizations over it.
+    pub const fn carrying_quantization(mut self) -> Traits {
+        self.carries_quantization = true;
+        self
+    }
+
     /// Any number of operands, of which one alone is the result.
     pub const fn variadic(mut self) -> Traits {
         self.variadic = true;

@@ -298,6 +298,12 @@ pub struct Traits {
     pub divisor: Option<usize>,
     /// `f(c·x) = c·f(x)` for the first operand, up to rounding, whatever the sign of `c`.
     pub homogeneous: bool,
+    /// Linear in the first operand and in the second, each while the other is held: elements of the result are sums of products, to which a third
+    /// operand may be added.
+    pub bilinear: bool,
+    /// ONNX Runtime carries quantizations over it (measured on 1.31): it quantizes before the operator what is quantized behind it, and
+    /// dequantizes behind it what is dequantized before. `f(DequantizeLinear(x)) = DequantizeLinear(f(x))` for one scale above 0.
+    pub carries_quantization: bool,
     /// Takes any number of operands; of one alone the result is that operand.
     pub variadic: bool,
     /// The result depends on the shape of the operand alone.
@@ -348,6 +354,8 @@ impl Traits {
         shows_zero_sign: None,
         divisor: None,
         homogeneous: false,
+        bilinear: false,
+        carries_quantization: false,
         variadic: false,
         of_shape: false,
         gives_flags: false,
@@ -370,6 +378,11 @@ impl Traits {
     /// Whether results are elements of the first operand, none of them repeated along an axis, whatever their type.
     pub const fn moves_without_repeating(&self) -> bool {
         self.any_type && matches!(self.moves, Some(Movement::Through | Movement::Layout | Movement::Selection))
+    }
+
+    /// Whether the operator is a product that sums over axes, as those with weights are.
+    pub const fn is_product(&self) -> bool {
+        self.bilinear && self.pointwise.is_none()
     }
 
     /// Whether the operator is a function of its first operand's numbers.

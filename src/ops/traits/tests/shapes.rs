@@ -130,6 +130,7 @@ pub(super) fn samples(name: &str) -> Vec<Sample> {
             let (a, b) = (bytes(&[2, 3]), bytes(&[3, 4]));
             vec![of(vec![a, scale(), zero(), b, scale(), zero(), scale(), zero()])]
         }
+        "ConvTranspose" => vec![of(vec![float(&[1, 2, 5]), float(&[2, 3, 2])])],
         "Conv" => vec![of(vec![float(&[1, 2, 5]), float(&[3, 2, 2])])],
         "ConvInteger" => vec![of(vec![bytes(&[1, 2, 5]), bytes(&[3, 2, 2])])],
         "GlobalAveragePool" | "GlobalLpPool" | "GlobalMaxPool" => {
