@@ -41,14 +41,15 @@ pub(super) fn infers_numbers(model: &Model, facts: &Facts, value: ValueId) -> bo
             return false;
         }
         let has_same = |operand: ValueId| {
-            let dims = shape(value).zip(shape(operand)).map(|(result, operand)| result.iter().zip(operand));
-            dims.is_some_and(|mut dims| dims.all(|(result, operand)| !is_number(result) || is_number(operand)))
+            let Some((result, operand)) = shape(value).zip(shape(operand)) else { return false };
+            let mut dims = result.iter().zip(operand);
+            result.len() == operand.len() && dims.all(|(result, operand)| !is_number(result) || is_number(operand))
         };
-        let first = node.input(0);
+        let is_whole = |operand: ValueId| shape(operand).is_some_and(|shape| shape.iter().all(is_number));
         let has_numbers = match inference.numbers {
             NumbersOf::Any => true,
-            NumbersOf::WholeFirst => first.and_then(shape).is_some_and(|shape| shape.iter().all(is_number)),
-            NumbersOf::SameAxisOfFirst => first.is_some_and(has_same),
+            NumbersOf::Whole(count) => node.inputs().iter().take(count).flatten().all(|&operand| is_whole(operand)),
+            NumbersOf::SameAxisOfFirst => node.input(0).is_some_and(has_same),
             NumbersOf::SameAxisOfEach => node.inputs().iter().flatten().all(|&operand| has_same(operand)),
         };
         if !has_numbers {

@@ -28,7 +28,7 @@ pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eva
         .fused_with_next()
         .bilinear()
         .needs(|view| fitting(view, 0, 1))
-        .inferred_by_numbers(NumbersOf::WholeFirst),
+        .inferred_by_numbers(NumbersOf::Whole(2)),
 );
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {

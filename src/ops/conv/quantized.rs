@@ -21,7 +21,7 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const CONV_INTEGER: Operator = Operator::new("ConvInteger", &[10], infer_integer, eval_integer)
-    .with(Traits::NONE.fused_with_next().needs(|view| fitting(view, 0, 1)).inferred_by_numbers(NumbersOf::WholeFirst));
+    .with(Traits::NONE.fused_with_next().needs(|view| fitting(view, 0, 1)).inferred_by_numbers(NumbersOf::Whole(2)));
 pub(super) const QLINEAR_CONV: Operator = Operator::new("QLinearConv", &[10], infer_qlinear, eval_qlinear)
     .with(Traits::NONE.needs(|view| fitting(view, 0, 3)));
 

@@ -36,7 +36,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split).with(
         Traits::movement(Movement::Selection, moves::split_axes)
             .inferred_by_contents(1)
-            .inferred_by_numbers(NumbersOf::WholeFirst),
+            .inferred_by_numbers(NumbersOf::Whole(1)),
     ),
 ];
 

@@ -26,7 +26,7 @@ use crate::tensor::threads;
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("TopK", &[1, 10, 11, 24], infer, eval)
-    .with(Traits::NONE.inferred_by_contents(1).inferred_by_numbers(NumbersOf::WholeFirst))];
+    .with(Traits::NONE.inferred_by_contents(1).inferred_by_numbers(NumbersOf::Whole(1)))];
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;

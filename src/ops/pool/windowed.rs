@@ -28,7 +28,7 @@ use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
 /// Runtimes count windows along all axes or along none.
-const BY_WINDOWS: Traits = Traits::NONE.inferred_by_numbers(NumbersOf::WholeFirst);
+const BY_WINDOWS: Traits = Traits::NONE.inferred_by_numbers(NumbersOf::Whole(1));
 
 pub(super) const MAX_POOL: Operator =
     Operator::new("MaxPool", &[1, 8, 10, 11, 12, 22], infer_max, eval_max).with(BY_WINDOWS.carrying_quantization());

@@ -69,7 +69,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("InstanceNormalization", &[1, 6, 22], normalize::infer_instance, normalize::eval_instance)
         .with(Traits::mixing(axes::of_instances).fused_with_next()),
     Operator::new("GroupNormalization", &[18, 21], normalize::infer_same, normalize::eval_group)
-        .with(Traits::mixing(axes::of_instances).fused_with_next()),
+        .with(Traits::mixing(axes::of_instances).fused_with_next().inferred_by_numbers(NumbersOf::Whole(1))),
     Operator::new("LayerNormalization", &[17], normalize::infer_layer, normalize::eval_layer)
         .with(Traits::mixing(axes::of_layers).fused_with_next()),
     Operator::new("RMSNormalization", &[23], normalize::infer_rms, normalize::eval_rms)

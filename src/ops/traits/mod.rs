@@ -234,8 +234,8 @@ pub struct ShapeInference {
 pub enum NumbersOf {
     /// Those that it is computed from.
     Any,
-    /// All of the first operand, also where it is computed from one of them.
-    WholeFirst,
+    /// All of the first so many operands, also where it is computed from one of them.
+    Whole(usize),
     /// That of the same axis of the first operand, even if another operand tells it.
     SameAxisOfFirst,
     /// That of the same axis of each operand.

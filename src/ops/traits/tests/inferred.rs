@@ -25,7 +25,7 @@ pub(super) fn inferring(operator: &Operator) -> Result<usize, String> {
         }
         counts |= sample.sizes_without(&read).as_ref() != Some(&sizes);
         let joined = match numbers {
-            NumbersOf::Any | NumbersOf::WholeFirst => 0,
+            NumbersOf::Any | NumbersOf::Whole(_) => 0,
             NumbersOf::SameAxisOfFirst => 1,
             NumbersOf::SameAxisOfEach => sample.operands.len(),
         };
