@@ -36,6 +36,9 @@ pub(super) fn infers_numbers(model: &Model, facts: &Facts, value: ValueId) -> bo
             continue;
         };
         let Some(inference) = shape_inference(model, node) else { return false };
+        if inference.without.is_some_and(|flag| node.flag(flag, false) != Some(false)) {
+            return false;
+        }
         // Of what is computed it infers no contents.
         if node.inputs().iter().skip(inference.contents_from).flatten().any(|&value| !is_written(value)) {
             return false;

@@ -266,9 +266,10 @@ fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
     let topped = "k = Constant <value_ints = [4]> () e, places = TopK (x, k)";
     let grouped = "s = Constant <value_floats = [1., 2., 3., 4.]> () o = Constant <value_ints = [2]> () u = Unsqueeze (x, o) v = GroupNormalization <num_groups = 2> (u, s, s) e = Transpose <perm = [0, 2, 1]> (v)";
     let convolved = "e = Conv (image, w)";
+    let rounded = "e = MaxPool <kernel_shape = [1, 1], strides = [2, 2], ceil_mode = 1> (image)";
     // In a shape of another rank.
     let leaky = "s = Constant <value_floats = [1., 2., 3., 4.]> () e = PRelu (s, x)";
-    for row in [computed, counted, nested, pooled, attended, normal, topped, grouped, convolved, leaky] {
+    for row in [computed, counted, nested, pooled, attended, normal, topped, grouped, convolved, rounded, leaky] {
         let (is_open, written) = rows(row, "e");
         assert!(is_open, "{written}");
     }

@@ -27,8 +27,9 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
-/// Runtimes count windows along all axes or along none.
-const BY_WINDOWS: Traits = Traits::NONE.inferred_by_numbers(NumbersOf::Whole(1));
+/// Runtimes count windows along all axes or along none. Rounding up, ONNX Runtime infers a window that begins in the padding, and has a kernel that
+/// leaves it out.
+const BY_WINDOWS: Traits = Traits::NONE.inferred_by_numbers(NumbersOf::Whole(1)).inferred_without("ceil_mode");
 
 pub(super) const MAX_POOL: Operator =
     Operator::new("MaxPool", &[1, 8, 10, 11, 12, 22], infer_max, eval_max).with(BY_WINDOWS.carrying_quantization());

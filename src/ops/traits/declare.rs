@@ -251,6 +251,12 @@ impl Traits {
         self
     }
 
+    /// Runtimes infer other sizes than kernels give where this flag is set.
+    pub const fn inferred_without(mut self, flag: &'static str) -> Traits {
+        self.shape_inference = Some(ShapeInference { without: Some(flag), ..self.inference() });
+        self
+    }
+
     const fn inference(&self) -> ShapeInference {
         match self.shape_inference {
             Some(own) => own,

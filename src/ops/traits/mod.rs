@@ -227,6 +227,8 @@ pub struct ShapeInference {
     pub contents_from: usize,
     /// Which sizes of operands must be numbers.
     pub numbers: NumbersOf,
+    /// The flag with which it infers other sizes than kernels give.
+    pub without: Option<&'static str>,
 }
 
 /// Which sizes of operands must be numbers for ONNX Runtime to infer that a size of a result is one.
@@ -244,7 +246,8 @@ pub enum NumbersOf {
 
 impl ShapeInference {
     /// Sizes tell sizes, whatever operands hold.
-    pub const BY_SHAPES: ShapeInference = ShapeInference { contents_from: usize::MAX, numbers: NumbersOf::Any };
+    pub const BY_SHAPES: ShapeInference =
+        ShapeInference { contents_from: usize::MAX, numbers: NumbersOf::Any, without: None };
 }
 
 /// The positions that a node's result of this shape holds; the closure tells those that its operands hold.

@@ -6,7 +6,7 @@ use super::*;
 
 /// The sizes that are inferred do not depend on what the operands hold before the slot from which contents count, and do so from there on.
 pub(super) fn inferring(operator: &Operator) -> Result<usize, String> {
-    let ShapeInference { contents_from, numbers } = operator.traits.shape_inference.unwrap();
+    let ShapeInference { contents_from, numbers, .. } = operator.traits.shape_inference.unwrap();
     let mut random = Numbers(0x5eed);
     let samples = match operator.traits.pointwise {
         Some(_) => TYPES
