@@ -4,6 +4,9 @@
 //! without elements they look for the axis by the number that is written, find none, and keep the operand's shape. A Slice or Reshape
 //! behind such a node may take what the standard says is there, and so repairs the shape; one that does nothing by the standard is
 //! then not for nothing.
+//!
+//! For the result of an Attention with heads side by side it infers 0 as hidden size where that of the values is open
+//! ([`misreads_hidden_size`]).
 
 use super::traits::{Movement, traits_of};
 use crate::dim::Dim;
@@ -33,6 +36,13 @@ pub fn may_be_misread(model: &Model, facts: &Facts, mut value: ValueId) -> bool 
         }
     }
     false
+}
+
+/// Whether ONNX Runtime infers a hidden size of 0 for the result of a node when it loads the model, which the run then does not give: an Attention
+/// with heads side by side, of values whose hidden size is open.
+pub fn misreads_hidden_size(facts: &Facts, node: &Node) -> bool {
+    let values = || node.input(2).and_then(|values| facts.get(values)?.shape());
+    node.is("Attention") && matches!(values(), Some([_, _, hidden]) if hidden.as_const().is_none())
 }
 
 /// Whether a reduction may name an axis by a negative number.

@@ -14,7 +14,7 @@
 
 use super::movement::moves::{sliced_axes, sliced_counts, sliced_narrow};
 use super::slice_dialect::{OPENVINO, TENSORFLOW};
-use super::traits::{Movement, Traits};
+use super::traits::{Movement, NumbersOf, Traits};
 use super::{
     Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, Status, registry,
 };
@@ -22,14 +22,17 @@ use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
 use crate::slicing::{self, Inferred, Operand, SliceError, SliceRule, SliceSpec, onnx, openvino, tensorflow};
 use crate::tensor::{DType, StridedView, Tensor};
 
-/// Axes may come and go.
-const STRIDED: Traits = Traits::movement(Movement::Selection, |_| None).some_types();
+/// Axes may come and go. No runtime that loads ONNX models has these operators.
+const STRIDED: Traits = Traits::movement(Movement::Selection, |_| None).some_types().not_inferred();
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Slice", &[1, 10, 11, 13], infer, eval).with(
         Traits::movement(Movement::Selection, sliced_axes)
             .counts(sliced_counts)
             .repeats(sliced_narrow)
+            .inferred_by_contents(1)
+            .inferred_by_numbers(NumbersOf::SameAxisOfFirst)
+            .carrying_quantization()
             .passing_slices(),
     ),
     Operator::new("StridedSlice", &[1], infer, eval).with(STRIDED),

@@ -16,10 +16,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{
-    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, Node, NodeId, TensorType,
-    Type, ValueId,
+    DeclaredDim, DeclaredType, Definition, DimClaim, Extra, Fact, Facts, GraphId, Model, NodeId, TensorType, Type,
+    ValueId,
 };
-use crate::ops::{EventKind, Opset};
+use crate::ops::{EventKind, Opset, misreads_hidden_size};
 
 use super::believed::Believed;
 use super::claims::{Names, is_long, size_of};
@@ -47,7 +47,7 @@ pub fn annotate(
     name_inputs(model, names);
     let mut unstated = without_trips(model, proved);
     unstated.extend(of_unlike_branches(model, proved));
-    unstated.extend(behind_open_heads(model, proved));
+    unstated.extend(of_misread_size(model, proved));
     // A model with a node that cannot work may load in a runtime because that does not know the shapes the node refuses.
     let held = untouched::computed_from(model, broken);
     // What it puts in the place of a call may read the call's own results.
@@ -167,18 +167,15 @@ fn of_unlike_branches(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     found
 }
 
-/// What bodies compute of an Attention with heads side by side whose values have an open hidden size. ONNX Runtime infers 0 for the hidden size of
-/// the result. Where it is told all other sizes of what a branch gives, it makes room for as much before the branch runs.
-fn behind_open_heads(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
+/// What bodies compute of results whose hidden size ONNX Runtime takes for 0. Where it is told all other sizes of what a branch gives, it makes room
+/// for as much before the branch runs.
+fn of_misread_size(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     if !model.has_subgraphs() {
         return FxHashSet::default();
     }
-    let is_open = |node: &Node| {
-        let shape = || node.input(2).and_then(|value| facts.get(value)).and_then(Fact::shape);
-        node.is("Attention") && matches!(shape(), Some([_, _, hidden]) if hidden.as_const().is_none())
-    };
-    let nodes = || live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes());
-    let mut found: FxHashSet<NodeId> = nodes().filter(|&id| model.node(id).is_some_and(is_open)).collect();
+    let is_misread = |id: &NodeId| model.node(*id).is_some_and(|node| misreads_hidden_size(facts, node));
+    let nodes = live_graphs(model).into_iter().flat_map(|graph| model.graph(graph).nodes());
+    let mut found: FxHashSet<NodeId> = nodes.filter(is_misread).collect();
     found.extend(readers_of(model, &found));
     let inner = found.into_iter().filter_map(|id| model.node(id)).filter(|node| node.graph() != model.main());
     inner.flat_map(|node| node.outputs().iter().flatten().copied()).collect()

@@ -12,6 +12,7 @@ use super::dead::{graphs_below, live_graphs};
 use super::options::Options;
 use crate::ir::{Broken, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::operator_of;
+use crate::ops::traits::traits_of;
 use crate::rewrite::{is_quantization, moves_dequantized};
 
 /// The nodes that stay although their results are constant: dequantizations of constants whose results are read at run time, and the nodes
@@ -72,14 +73,13 @@ pub(super) fn kept(model: &Model, options: &Options) -> Result<FxHashMap<NodeId,
 /// for additions, multiplications and the like of two quantized tensors, and uses none of them where it finds that one of the two is an
 /// initializer; so such a pair stays as the exporter wrote it. Weights are smaller as integers, and their kernels want them so.
 fn constant_pairs(model: &Model, order: &[NodeId]) -> FxHashSet<NodeId> {
-    const PRODUCTS: [&str; 4] = ["Conv", "ConvTranspose", "MatMul", "Gemm"];
     let readers = |value: ValueId| model.users(value).into_iter().filter_map(|(id, _)| model.node(id));
     let feeds_others = |node: &Node| {
         let mut dequantized =
             node.outputs().iter().flatten().flat_map(|&value| readers(value)).filter(|n| is_dequantization(n));
         dequantized.any(|node| {
             let mut users = node.outputs().iter().flatten().flat_map(|&value| readers(value));
-            users.any(|user| !PRODUCTS.iter().any(|product| user.is(product)))
+            users.any(|user| !traits_of(model, user).is_product())
         })
     };
     let quantizations = order.iter().copied().filter(|&id| model.node(id).is_some_and(is_quantization));

@@ -8,6 +8,7 @@
 //! where runtimes look for it.
 
 use super::{Place, Rule};
+use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, Model, NewNode, Node, NodeId, ValueId};
 use crate::ops::axis_in;
 use crate::ops::traits::{self, AxisSource, traits_of};
@@ -30,8 +31,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
 
 pub(super) const LATE_RULES: &[Rule] = &[Rule {
     name: "dequantize-behind-moves",
-    law: "f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z) where f moves elements",
-    sentence: "What is moved and read in a body, or as int8 since operator set 21, is dequantized last.",
+    law: "f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z) where f moves elements, or takes the largest and s > 0",
+    sentence: "What is moved, or pooled, and read in a body or as int8 since operator set 21, is dequantized last.",
     premises: &[
         (
             "carried",
@@ -40,27 +41,34 @@ pub(super) const LATE_RULES: &[Rule] = &[Rule {
         ),
         ("not-quantized", "since operator set 21, nothing quantizes what is moved: then nothing is carried"),
         ("one-scale", "one constant scale is for all, and the elements of x are integers of 8 or 16 bits"),
+        (
+            "same-largest",
+            "f moves elements; or it is a MaxPool since operator set 12, x is of 8 bits, s is a normal number above 0, and \
+                no window lies in the padding alone",
+        ),
     ],
     exact: true,
-    operators: CARRIED,
+    operators: traits::CARRYING_QUANTIZATION,
     apply: dequantize_last,
 }];
-
-/// What ONNX Runtime carries a quantization over by writing QuantizeLinear and DequantizeLinear behind it (measured on 1.31). It writes
-/// them before the operand of a reader even if that is a value that a body reads, which is no operand of the node that has the body. Of
-/// int8 since operator set 21 it writes a QuantizeLinear that has a zero point of another type than its result.
-const CARRIED: &[&str] = &["Transpose", "Reshape", "Squeeze", "Unsqueeze", "Slice"];
 
 /// Longer ways to a body are not looked for.
 const MAX_CARRIED: usize = 32;
 
+/// ONNX Runtime carries a quantization over a node (the trait `carries_quantization`) by writing QuantizeLinear and DequantizeLinear behind it
+/// (measured on 1.31). It writes them before the operand of a reader even if that is a value that a body reads, which is no operand of the
+/// node that has the body. Of int8 since operator set 21 it writes a QuantizeLinear that has a zero point of another type than its result.
 fn dequantize_last(place: &Place<'_>) -> Option<Edit> {
     let (value, output) = (place.input(0)?, place.output(0)?);
     let (id, node) = place.producer(value, "DequantizeLinear")?;
     let (quantized, scale) = (node.input(0)?, node.input(1)?);
     let dtype = place.dtype(quantized)?;
     let is_covered = matches!(dtype, DType::Int8 | DType::Uint8 | DType::Int16 | DType::Uint16);
-    if !place.constant(scale).is_some_and(is_one_number) || has_blocks(node) || !is_covered {
+    let scale = place.constant(scale).filter(|scale| is_one_number(scale))?;
+    if has_blocks(node) || !is_covered {
+        return None;
+    }
+    if !traits_of(place.model, place.node()?).moves_first() && !has_same_largest(place, quantized, scale)? {
         return None;
     }
     let is_mistyped = dtype == DType::Int8 && place.opset.version() >= 21 && node.input(2).is_some();
@@ -99,6 +107,26 @@ fn is_one_number(scale: &Tensor) -> bool {
     matches!(scale.shape(), [] | [1])
 }
 
+/// Whether the largest number of each window is the one that the largest integer stands for, bit for bit.
+fn has_same_largest(place: &Place<'_>, quantized: ValueId, scale: &Tensor) -> Option<bool> {
+    let node = place.node().filter(|node| node.is("MaxPool") && place.opset.version() >= 12)?;
+    let is_pooled =
+        matches!(place.dtype(quantized)?, DType::Int8 | DType::Uint8) && matches!(node.outputs(), [Some(_)]);
+    // A number below the normal ones times a difference may be 0 for several integers, and of either sign.
+    let is_rising = scale.dtype() == DType::Float
+        && scale.to_f64s()?.iter().all(|&scale| scale.is_finite() && scale >= f64::from(f32::MIN_POSITIVE));
+    let (kernel, pads) = (node.ints("kernel_shape")?, node.ints("pads")?);
+    let is_unpadded = pads.iter().all(|&pad| pad == 0);
+    let are_shorter = || pads.iter().zip(kernel.iter().cycle()).all(|(&pad, &taps)| 0 <= pad && pad < taps);
+    let are_dense = || Some(node.ints("dilations")?.iter().all(|&dilation| dilation == 1));
+    let has_elements = |dim: &Dim| place.scope().ge(dim, &Dim::constant(1)).is_yes();
+    let are_there = || Some(place.shape(quantized)?.get(2..)?.iter().all(has_elements));
+    let is_filled = !node.flag("ceil_mode", false)?
+        && matches!(node.text("auto_pad", b"NOTSET")?, b"NOTSET" | b"" | b"VALID")
+        && (is_unpadded || are_shorter() && are_dense()? && are_there()?);
+    Some(is_pooled && is_rising && is_filled)
+}
+
 /// Whether blocks have scales. These lie as they lie in the tensor, and would have to move with it.
 fn has_blocks(node: &Node) -> bool {
     node.attribute("block_size").is_some_and(|size| !matches!(size, Attribute::Int(0)))
@@ -115,7 +143,7 @@ fn is_read_in_body(place: &Place<'_>, value: ValueId) -> bool {
             if Some(node.graph()) != place.graph() {
                 return true;
             }
-            if slot == 0 && CARRIED.contains(&node.op_type.as_str()) {
+            if slot == 0 && traits_of(place.model, node).carries_quantization {
                 values.extend(node.output(0));
             }
         }

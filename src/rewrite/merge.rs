@@ -4,7 +4,7 @@ use super::build::Build;
 use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
-use crate::ops::traits::{BROADCASTING, LAYOUTS, Variation, traits_of};
+use crate::ops::traits::{BROADCASTING, LAYOUTS, Movement, Variation, traits_of};
 use crate::tensor::DType;
 
 pub(super) const RULES: &[Rule] = &[
@@ -157,7 +157,7 @@ fn transpose_as_reshape(place: &Place<'_>) -> Option<Edit> {
         && !place.model.is_named(output)
         && readers.iter().all(|(user, slot)| {
             let user = place.model.node(*user);
-            *slot == 0 && user.is_some_and(|node| ["Reshape", "Flatten", "Squeeze"].iter().any(|name| node.is(name)))
+            *slot == 0 && user.is_some_and(|node| traits_of(place.model, node).moves == Some(Movement::Layout))
         });
     if !before && !after {
         return None;

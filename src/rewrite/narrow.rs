@@ -9,11 +9,9 @@
 
 use super::Place;
 use crate::ir::{Edit, Node, Users, ValueId};
-use crate::ops::has_kernel_for_narrow;
+use crate::ops::traits::CARRYING_QUANTIZATION;
+use crate::ops::{has_kernel_for_narrow, operator};
 use crate::tensor::DType;
-
-/// What ONNX Runtime moves quantizations over.
-const PASSED: &[&str] = &["MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
 
 /// Whether an edit puts nothing that the runtime quantizes earlier or dequantizes later next to a quantization to narrow elements.
 pub(super) fn passes_nothing_narrow(place: &Place<'_>, edit: &Edit) -> bool {
@@ -25,7 +23,7 @@ pub(super) fn passes_nothing_narrow(place: &Place<'_>, edit: &Edit) -> bool {
     let changed = edit.changed_operands(model).filter(|&(_, slot, _)| slot == 0).all(|(id, _, new)| {
         let Some((node, old)) = model.node(id).and_then(|node| Some((node, node.input(0)?))) else { return true };
         let (then, now) = (Maker::then(place, edit, new), Maker::now(place, old));
-        let is_passed = PASSED.iter().any(|operator| node.is(operator));
+        let is_passed = CARRYING_QUANTIZATION.iter().any(|operator| node.is(operator));
         !(is_passed && then.dequantizes(place) && !now.dequantizes(place)
             || quantizes(place, node) && then.is_passed() && !now.is_passed())
     });
@@ -33,13 +31,15 @@ pub(super) fn passes_nothing_narrow(place: &Place<'_>, edit: &Edit) -> bool {
         && edit.insert.iter().filter(|node| is_default(&node.domain)).all(|node| {
             let Some(operand) = node.inputs.first().copied().flatten() else { return true };
             let maker = Maker::then(place, edit, operand);
-            let is_passed = |node: &Node| PASSED.iter().any(|operator| node.is(operator));
+            let is_passed = |node: &Node| CARRYING_QUANTIZATION.iter().any(|operator| node.is(operator));
             match node.op_type.as_str() {
                 "QuantizeLinear" => {
                     let point = node.inputs.get(2).copied().flatten();
                     !is_narrow(place, point) || !maker.is_passed() || reader(operand, &|node| quantizes(place, node))
                 }
-                operator if PASSED.contains(&operator) => !maker.dequantizes(place) || reader(operand, &is_passed),
+                operator if CARRYING_QUANTIZATION.contains(&operator) => {
+                    !maker.dequantizes(place) || reader(operand, &is_passed)
+                }
                 _ => true,
             }
         })
@@ -70,7 +70,8 @@ fn dtype_then(place: &Place<'_>, edit: &Edit, mut value: ValueId) -> Option<DTyp
             return place.dtype(value);
         }
         let node = edit.insert.iter().find(|node| node.outputs.contains(&Some(value)))?;
-        if !PASSED.contains(&node.op_type.as_str()) {
+        let traits = operator(&node.domain, &node.op_type)?.traits;
+        if traits.moves.is_none() && !traits.carries_quantization {
             return None;
         }
         value = node.inputs.first().copied().flatten()?;
@@ -106,7 +107,7 @@ impl<'m> Maker<'m> {
     }
 
     fn is_passed(&self) -> bool {
-        PASSED.contains(&self.operator)
+        CARRYING_QUANTIZATION.contains(&self.operator)
     }
 
     /// Whether it is a DequantizeLinear of narrow elements.

@@ -242,7 +242,7 @@ fn rows_of_a_loop_that_never_runs_stay_where_they_do_not_fit() {
 fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
     let rows = |row: &str, declared: &str| {
         let source = format!(
-            "<ir_version: 8, opset_import: [\"\" : 23]> g (int64 trips, float[n,4] x, float[n,c,k] z) => (y, size) {{
+            "<ir_version: 8, opset_import: [\"\" : 23]> g (int64 trips, float[n,4] x, float[n,c,k] z, float[1,2,8,8] image, float[4,2,k,3] w) => (y, size) {{
             y = Loop <body: graph = b (int64 i, bool c) => (bool d, {declared}) {{ d = Identity (c) {row} }}> (trips, \"\")
             sizes = Shape (y)
             last = Constant <value_int = -1> ()
@@ -264,7 +264,12 @@ fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
     let normal = "s = Constant <value_floats = [1., 2., 3., 4.]> () u = InstanceNormalization (z, s, s) e = Transpose <perm = [0, 2, 1]> (u)";
     // Where a size of the operand is open.
     let topped = "k = Constant <value_ints = [4]> () e, places = TopK (x, k)";
-    for row in [computed, counted, nested, pooled, attended, normal, topped] {
+    let grouped = "s = Constant <value_floats = [1., 2., 3., 4.]> () o = Constant <value_ints = [2]> () u = Unsqueeze (x, o) v = GroupNormalization <num_groups = 2> (u, s, s) e = Transpose <perm = [0, 2, 1]> (v)";
+    let convolved = "e = Conv (image, w)";
+    let rounded = "e = MaxPool <kernel_shape = [1, 1], strides = [2, 2], ceil_mode = 1> (image)";
+    // In a shape of another rank.
+    let leaky = "s = Constant <value_floats = [1., 2., 3., 4.]> () e = PRelu (s, x)";
+    for row in [computed, counted, nested, pooled, attended, normal, topped, grouped, convolved, rounded, leaky] {
         let (is_open, written) = rows(row, "e");
         assert!(is_open, "{written}");
     }

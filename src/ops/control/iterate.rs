@@ -2,14 +2,12 @@
 
 use std::rc::Rc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::dim::{Dim, Scope, Symbol};
-use crate::ir::{
-    Content, DeclaredDim, DeclaredType, DimClaim, Fact, Facts, GraphId, Model, Node, Scalar, TensorType, Type, ValueId,
-};
+use crate::ir::{Content, DeclaredDim, DeclaredType, DimClaim, Fact, Facts, GraphId, Model, Scalar, TensorType, Type};
+use crate::ops::inferred::infers_numbers;
 use crate::ops::join::{Join, Line, element_of, stem_of};
-use crate::ops::traits::traits_of;
 use crate::ops::{Decline, EvalCx, InferCx, Refusal, axis_in};
 use crate::tensor::{DType, Tensor};
 
@@ -302,7 +300,7 @@ impl Found {
         if may_be_none
             && !length.is_const(0)
             && !element.is_empty()
-            && !model.graph(self.body).outputs().get(index).is_some_and(|&row| is_told(model, facts, row))
+            && !model.graph(self.body).outputs().get(index).is_some_and(|&row| infers_numbers(model, facts, row))
         {
             // Nor do runtimes tell how many sizes there are: of none they make a vector, which is right for single numbers alone.
             let Some(said) = self.declared_shape(model, index) else { return Ok(Fact::tensor(tensor.dtype, None)) };
@@ -448,136 +446,4 @@ impl Meter {
         self.left = self.left.checked_sub(self.each).ok_or_else(over)?;
         cx.budget().take_work(self.each)
     }
-}
-
-/// Operators whose results have sizes that runtimes tell by the shapes they read, beside those whose traits say so: of others they tell less than
-/// could be known, or only if they know all of these shapes.
-const TOLD_BY_SHAPES: &[&str] = &[
-    "BatchNormalization",
-    "Dropout",
-    "DynamicQuantizeLinear",
-    "EyeLike",
-    "Gemm",
-    "GlobalAveragePool",
-    "GlobalLpPool",
-    "GlobalMaxPool",
-    "LRN",
-    "MatMul",
-    "MatMulInteger",
-    "QLinearMatMul",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
-    "Scatter",
-    "ScatterElements",
-    "ScatterND",
-    "Trilu",
-];
-
-/// Operators of whose results runtimes tell sizes only where they know all sizes of the first operand.
-const TOLD_BY_WHOLE: &[&str] = &["AveragePool", "Conv", "ConvInteger", "LpPool", "MaxPool", "Split", "TopK"];
-
-/// Operators whose results have sizes that the contents of operands tell, from this one on.
-const TOLD_BY_CONTENTS: &[(&str, usize)] = &[
-    ("BlackmanWindow", 0),
-    ("ConstantOfShape", 0),
-    ("Expand", 1),
-    ("HammingWindow", 0),
-    ("HannWindow", 0),
-    ("MelWeightMatrix", 0),
-    ("OneHot", 1),
-    ("Pad", 1),
-    ("Range", 0),
-    ("ReduceL1", 1),
-    ("ReduceL2", 1),
-    ("ReduceLogSum", 1),
-    ("ReduceLogSumExp", 1),
-    ("ReduceMax", 1),
-    ("ReduceMean", 1),
-    ("ReduceMin", 1),
-    ("ReduceProd", 1),
-    ("ReduceSum", 1),
-    ("ReduceSumSquare", 1),
-    ("Reshape", 1),
-    ("Resize", 1),
-    ("Slice", 1),
-    ("Split", 1),
-    ("Squeeze", 1),
-    ("Tile", 1),
-    ("TopK", 1),
-    ("Unsqueeze", 1),
-    ("Upsample", 1),
-];
-
-/// Operators of whose operands more may be known of the result than runtimes infer of it: a number in its shape is one in that of the first
-/// operand as well, or, where these are put side by side, of each.
-const NUMBERS_OF_OPERANDS: &[&str] =
-    &["BatchNormalization", "Concat", "DequantizeLinear", "PRelu", "QuantizeLinear", "Slice"];
-
-/// Whether runtimes tell the sizes of a value that are numbers when they load the model: it is constant as it is written, an input that the
-/// file declares with these numbers, or computed of such values with nothing but shapes and constants telling the sizes.
-fn is_told(model: &Model, facts: &Facts, value: ValueId) -> bool {
-    let shape = |value: ValueId| facts.get(value).and_then(Fact::shape);
-    let is_number = |dim: &Dim| dim.as_const().is_some();
-    let is_written = |value: ValueId| {
-        let producer = model.value(value).producer().and_then(|id| model.node(id));
-        model.value(value).is_constant() || producer.is_some_and(|node| node.is("Constant"))
-    };
-    let (mut open, mut seen) = (vec![value], FxHashSet::default());
-    while let Some(value) = open.pop() {
-        if !seen.insert(value) || is_written(value) {
-            continue;
-        }
-        let Some(node) = model.value(value).producer().and_then(|id| model.node(id)) else {
-            let Some(declared) = model.value(value).declared.as_ref().and_then(DeclaredType::shape) else {
-                return false;
-            };
-            let is_known = |at: usize| shape(value).is_some_and(|shape| shape.get(at).is_some_and(is_number));
-            let is_declared = |dim: &DeclaredDim| matches!(dim.claim, DimClaim::Value(_));
-            if declared.iter().enumerate().any(|(at, dim)| is_known(at) && !is_declared(dim)) {
-                return false;
-            }
-            continue;
-        };
-        // A shape is told by what computes sizes only where that is constant.
-        let first = match TOLD_BY_CONTENTS.iter().find(|(operator, _)| node.is(operator)) {
-            Some(&(_, first)) => first,
-            None if tells_by_shapes(model, node) => usize::MAX,
-            None => return false,
-        };
-        if node.inputs().iter().skip(first).flatten().any(|&value| !is_written(value)) {
-            return false;
-        }
-        let is_whole = || node.input(0).and_then(shape).is_some_and(|shape| shape.iter().all(is_number));
-        if TOLD_BY_WHOLE.iter().any(|operator| node.is(operator)) && !is_whole() {
-            return false;
-        }
-        if traits_of(model, node).mixes.is_some() || NUMBERS_OF_OPERANDS.iter().any(|operator| node.is(operator)) {
-            let Some(result) = shape(value) else { return false };
-            let operands = if node.is("Concat") { node.inputs() } else { node.inputs().get(..1).unwrap_or_default() };
-            let tells = |&operand: &ValueId| {
-                let zipped = shape(operand).map(|operand| result.iter().zip(operand));
-                zipped.is_some_and(|mut dims| dims.all(|(result, operand)| !is_number(result) || is_number(operand)))
-            };
-            if !operands.iter().flatten().all(tells) {
-                return false;
-            }
-        }
-        open.extend(node.inputs().iter().flatten());
-    }
-    true
-}
-
-/// Whether runtimes tell the shapes of a node's results by the shapes it reads.
-fn tells_by_shapes(model: &Model, node: &Node) -> bool {
-    let traits = traits_of(model, node);
-    // How many elements Compress selects is known when it runs.
-    let is_moved = traits.moves.is_some() && !node.is("Compress");
-    let is_alike = traits.pointwise.is_some() || traits.mixes.is_some();
-    is_moved
-        || is_alike
-        || traits.reduces.is_some()
-        || traits.of_shape
-        || TOLD_BY_SHAPES.iter().chain(TOLD_BY_WHOLE).any(|operator| node.is(operator))
 }

@@ -18,13 +18,18 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, in_lane, read, same_dtype};
 use crate::ops::linear::{Matrix, multiply_add, stays_finite};
-use crate::ops::traits::Traits;
+use crate::ops::traits::{NumbersOf, Traits};
 use crate::ops::window::Window;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{Tensor, threads};
 
-pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eval)
-    .with(Traits::NONE.fused_with_next().needs(|view| fitting(view, 0, 1)));
+pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eval).with(
+    Traits::NONE
+        .fused_with_next()
+        .bilinear()
+        .needs(|view| fitting(view, 0, 1))
+        .inferred_by_numbers(NumbersOf::Whole(2)),
+);
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));

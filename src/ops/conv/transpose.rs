@@ -26,7 +26,7 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 use crate::tensor::threads;
 
 pub(super) const CONV_TRANSPOSE: Operator =
-    Operator::new("ConvTranspose", &[1, 11, 22], infer, eval).with(Traits::NONE.fused_with_next());
+    Operator::new("ConvTranspose", &[1, 11, 22], infer, eval).with(Traits::NONE.fused_with_next().bilinear());
 
 struct Transpose {
     window: Window,

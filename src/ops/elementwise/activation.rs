@@ -21,7 +21,7 @@ use super::kernel::{Reader, charge, lanes, map_floats, map_to, single, wrong_dty
 use super::{Meeting, common_dtype, equal_shapes, like_operand, like_operand_with};
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, placed_shape};
-use crate::ops::traits::{OVERSHOOT, Operands, Traits, Twice, ValueRange};
+use crate::ops::traits::{NumbersOf, OVERSHOOT, Operands, Traits, Twice, ValueRange};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Number};
 
@@ -39,7 +39,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     })
     .with(Traits::function().attributes(&["alpha"])),
     Operator::new("PRelu", &[1, 6, 7, 9, 16], infer_prelu, evaluate_prelu)
-        .with(Traits::broadcast(7).with_operands(Operands::Stretched)),
+        .with(Traits::broadcast(7).with_operands(Operands::Stretched).inferred_by_numbers(NumbersOf::SameAxisOfFirst)),
     Operator::new("Elu", &[1, 6, 22], like_operand, |cx| {
         let alpha = parameter(cx, "alpha", 1.0)?;
         floats(cx, move |x| if x < 0.0 { alpha * libm::expm1(x) } else { x })

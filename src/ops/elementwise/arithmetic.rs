@@ -32,7 +32,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Sub", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.sub(a, b)), evaluate::<Sub>)
         .with(Traits::broadcast(7).neutral(is_zero_taken, false).counts(difference).ordered(2)),
     Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.mul(a, b)), evaluate::<Mul>)
-        .with(Traits::broadcast(7).neutral(is_one, true).counts(product).ordered(2)),
+        .with(Traits::broadcast(7).neutral(is_one, true).bilinear().counts(product).ordered(2)),
     Operator::new("Div", &[1, 6, 7, 13, 14], infer_div, evaluate::<Div>).with(
         Traits::broadcast(7)
             .neutral(is_one, false)

@@ -10,14 +10,15 @@
 
 use crate::dim::Dim;
 use crate::ir::Fact;
+use crate::ops::traits::Traits;
 use crate::ops::{InferCx, InferResult, Operator, Refusal};
 use crate::tensor::DType;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::infer_only("RandomNormal", &[1, 22], infer_from_shape).random(),
-    Operator::infer_only("RandomUniform", &[1, 22], infer_from_shape).random(),
-    Operator::infer_only("RandomNormalLike", &[1, 22], infer_like).random(),
-    Operator::infer_only("RandomUniformLike", &[1, 22], infer_like).random(),
+    Operator::infer_only("RandomNormal", &[1, 22], infer_from_shape).random().with(Traits::NONE.inferred_by_shapes()),
+    Operator::infer_only("RandomUniform", &[1, 22], infer_from_shape).random().with(Traits::NONE.inferred_by_shapes()),
+    Operator::infer_only("RandomNormalLike", &[1, 22], infer_like).random().with(Traits::NONE.inferred_by_shapes()),
+    Operator::infer_only("RandomUniformLike", &[1, 22], infer_like).random().with(Traits::NONE.inferred_by_shapes()),
     Operator::infer_only("Bernoulli", &[15, 22], infer_like).random(),
     Operator::infer_only("Multinomial", &[7, 22], infer_multinomial).random(),
 ];

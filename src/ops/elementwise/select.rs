@@ -34,7 +34,9 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         |cx| Ok(vec![cx.data(0).cloned().ok_or_else(|| Decline::invalid("operand 0 is missing"))?]),
     )
     .with(Traits::movement(Movement::Through, through).counts(|_, _, operand| operand(0))),
-    Operator::infer_only("Dropout", &[1, 6, 7, 10, 12, 13, 22], infer_dropout).random(),
+    Operator::infer_only("Dropout", &[1, 6, 7, 10, 12, 13, 22], infer_dropout)
+        .random()
+        .with(Traits::NONE.inferred_by_shapes()),
 ];
 
 /// Where one flag stands everywhere, one of the operands is chosen everywhere.

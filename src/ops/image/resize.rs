@@ -19,9 +19,9 @@ use crate::ops::{Decline, EvalCx, EvalResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Indices, Number, Tensor, dispatch_numeric};
 
 pub(super) const RESIZE: Operator = Operator::new("Resize", &[10, 11, 13, 18, 19], sizes::infer, eval)
-    .with(Traits::NONE.uniform(scales::nearest_number).needs(scales::needs));
+    .with(Traits::NONE.uniform(scales::nearest_number).needs(scales::needs).inferred_by_contents(1));
 pub(super) const UPSAMPLE: Operator = Operator::new("Upsample", &[1, 7, 9, 10], sizes::infer, eval)
-    .with(Traits::NONE.uniform(scales::nearest_number).needs(scales::needs));
+    .with(Traits::NONE.uniform(scales::nearest_number).needs(scales::needs).inferred_by_contents(1));
 
 /// Which element is nearest to a coordinate.
 #[derive(Clone, Copy, PartialEq, Debug)]

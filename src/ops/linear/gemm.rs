@@ -16,8 +16,8 @@ use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor};
 
-pub(super) const GEMM: Operator =
-    Operator::new("Gemm", &[1, 6, 7, 9, 11, 13], infer, eval).with(Traits::NONE.fused_with_next());
+pub(super) const GEMM: Operator = Operator::new("Gemm", &[1, 6, 7, 9, 11, 13], infer, eval)
+    .with(Traits::NONE.fused_with_next().bilinear().inferred_by_shapes());
 
 /// The attributes.
 struct Gemm {

@@ -18,8 +18,13 @@ use crate::ops::traits::{Failure, Repetition, Traits, broadcast_narrow};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{DType, Indices, StridedView, Strides, product};
 
-pub(super) const MATMUL: Operator = Operator::new("MatMul", &[1, 9, 13], infer, eval)
-    .with(Traits { fails: Failure::Never, ..Traits::NONE }.repeats(rows_and_columns).fused_with_next());
+pub(super) const MATMUL: Operator = Operator::new("MatMul", &[1, 9, 13], infer, eval).with(
+    Traits { fails: Failure::Never, ..Traits::NONE }
+        .repeats(rows_and_columns)
+        .fused_with_next()
+        .bilinear()
+        .inferred_by_shapes(),
+);
 
 /// Rows of the first matrix and columns of the second are treated alike; what is summed over is not.
 fn rows_and_columns(node: &Repetition<'_>) -> Option<Vec<Dim>> {

@@ -21,9 +21,10 @@ use crate::tensor::{DType, Tensor};
 
 pub(super) const MATMUL_INTEGER: Operator =
     Operator::new("MatMulInteger", &[10], infer_matmul_integer, eval_matmul_integer)
-        .with(Traits::NONE.fused_with_next());
+        .with(Traits::NONE.fused_with_next().inferred_by_shapes());
 pub(super) const QLINEAR_MATMUL: Operator =
-    Operator::new("QLinearMatMul", &[10, 21], infer_qlinear_matmul, eval_qlinear_matmul);
+    Operator::new("QLinearMatMul", &[10, 21], infer_qlinear_matmul, eval_qlinear_matmul)
+        .with(Traits::NONE.inferred_by_shapes());
 
 fn infer_matmul_integer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Int32), shape_of(cx, 0, 1)?)])

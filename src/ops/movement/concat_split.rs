@@ -21,16 +21,23 @@ use super::moves;
 use super::{List, agree, around, claim, count, sizes, whole};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact};
-use crate::ops::traits::{Movement, Traits};
+use crate::ops::traits::{Movement, NumbersOf, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::{StridedView, Tensor, gather, gather_later, join_later};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Concat", &[1, 4, 11, 13], infer_concat, eval_concat).with(
-        Traits::movement(Movement::Join, moves::untold).repeats(moves::joined_narrow).passing_slices().variadic(),
+        Traits::movement(Movement::Join, moves::untold)
+            .repeats(moves::joined_narrow)
+            .inferred_by_numbers(NumbersOf::SameAxisOfEach)
+            .passing_slices()
+            .variadic(),
     ),
-    Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split)
-        .with(Traits::movement(Movement::Selection, moves::split_axes)),
+    Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split).with(
+        Traits::movement(Movement::Selection, moves::split_axes)
+            .inferred_by_contents(1)
+            .inferred_by_numbers(NumbersOf::Whole(1)),
+    ),
 ];
 
 fn concat_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {

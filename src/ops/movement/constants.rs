@@ -24,8 +24,8 @@ use crate::tensor::{DType, StridedView, Tensor, dispatch_numeric, gather};
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Constant", &[1, 9, 11, 12, 13, 19, 21, 23, 24, 25], infer_constant, eval_constant),
     Operator::new("ConstantOfShape", &[9, 20, 21, 23, 24, 25], infer_constant_of_shape, eval_constant_of_shape)
-        .with(Traits::NONE.counts(moves::filled_counts).uniform(moves::filled)),
-    Operator::new("EyeLike", &[9, 22], infer_eye_like, eval_eye_like),
+        .with(Traits::NONE.counts(moves::filled_counts).uniform(moves::filled).inferred_by_contents(0)),
+    Operator::new("EyeLike", &[9, 22], infer_eye_like, eval_eye_like).with(Traits::NONE.inferred_by_shapes()),
 ];
 
 /// What a Constant holds.

@@ -26,10 +26,11 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .counts(moves::spread_counts)
             .repeats(moves::expanded_narrow)
             .broadcast_with(1)
+            .inferred_by_contents(1)
             .passing_slices(),
     ),
     Operator::new("Tile", &[1, 6, 13], infer_tile, eval_tile)
-        .with(Traits::movement(Movement::Spread, moves::tiled_axes)),
+        .with(Traits::movement(Movement::Spread, moves::tiled_axes).inferred_by_contents(1)),
 ];
 
 fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {

@@ -13,10 +13,12 @@ use super::cells::{elements_of, follow, moved, overwrite};
 use super::{claim, count, of_rank};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
-pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("OneHot", &[9, 11, 28], infer, eval)];
+pub(in crate::ops) const OPERATORS: &[Operator] =
+    &[Operator::new("OneHot", &[9, 11, 28], infer, eval).with(Traits::NONE.inferred_by_contents(1))];
 
 /// Where the new axis stands in a result made of indices of this rank.
 fn new_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {

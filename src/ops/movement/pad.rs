@@ -23,7 +23,7 @@ use crate::tensor::{DType, Indices, Number, StridedView, Tensor, dispatch_numeri
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Pad", &[1, 2, 11, 13, 18, 19, 21, 23, 24, 25], infer_pad, eval_pad)
-        .with(Traits::NONE.uniform(moves::padded).passing_slices()),
+        .with(Traits::NONE.uniform(moves::padded).inferred_by_contents(1).passing_slices()),
     Operator::new("CenterCropPad", &[18], infer_center, eval_center),
 ];
 

@@ -20,8 +20,8 @@ use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{DType, Element, Number, Tensor, dispatch_numeric};
 
-pub(in crate::ops) const OPERATORS: &[Operator] =
-    &[Operator::new("Range", &[11, 27], infer, eval).with(Traits::NONE.counts(moves::range_counts))];
+pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Range", &[11, 27], infer, eval)
+    .with(Traits::NONE.counts(moves::range_counts).inferred_by_contents(0))];
 
 /// The one element of an operand, as far as it is known.
 fn element(cx: &InferCx<'_>, i: usize) -> Result<Scalar, Refusal> {

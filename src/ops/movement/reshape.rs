@@ -44,7 +44,12 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("Reshape", &[1, 5, 13, 14, 19, 21, 23, 24, 25], infer, eval).with(
-        Traits::movement(Movement::Layout, moves::surviving_axes).counts(laid_out).repeats(moves::layout).needs(needs),
+        Traits::movement(Movement::Layout, moves::surviving_axes)
+            .counts(laid_out)
+            .repeats(moves::layout)
+            .needs(needs)
+            .inferred_by_contents(1)
+            .carrying_quantization(),
     )];
 
 /// A Reshape cannot tell what −1 stands for when its other sizes multiply to 0, be the −1 a computed one.

@@ -20,13 +20,15 @@ use super::gather::{element_places, tuple_places};
 use super::{around, claim, count};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Scatter", &[9, 11], infer_elements, eval_elements),
-    Operator::new("ScatterElements", &[11, 13, 16, 18], infer_elements, eval_elements),
-    Operator::new("ScatterND", &[11, 13, 16, 18], infer_nd, eval_nd),
+    Operator::new("Scatter", &[9, 11], infer_elements, eval_elements).with(Traits::NONE.inferred_by_shapes()),
+    Operator::new("ScatterElements", &[11, 13, 16, 18], infer_elements, eval_elements)
+        .with(Traits::NONE.inferred_by_shapes()),
+    Operator::new("ScatterND", &[11, 13, 16, 18], infer_nd, eval_nd).with(Traits::NONE.inferred_by_shapes()),
     Operator::new("TensorScatter", &[24], infer_tensor_scatter, eval_tensor_scatter),
 ];
 

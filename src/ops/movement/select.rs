@@ -26,7 +26,10 @@ use crate::tensor::{Complex64, Complex128, DType, Indices, Number, Tensor, dispa
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("NonZero", &[9, 13], infer_non_zero, eval_non_zero).with(Traits::NONE.counts(moves::places_counted)),
     Operator::new("Compress", &[9, 11, 28], infer_compress, eval_compress).with(
-        Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection, moves::untold) }.some_types(),
+        // How many elements are selected is known when it runs.
+        Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection, moves::untold) }
+            .some_types()
+            .not_inferred(),
     ),
     Operator::new("Unique", &[11, 28], infer_unique, eval_unique),
 ];

@@ -20,11 +20,13 @@ use super::cells::{Builder, elements_of, moved};
 use super::order::{float_key, sort_keys};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
+use crate::ops::traits::{NumbersOf, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
 use crate::tensor::threads;
 use crate::tensor::{DType, Tensor};
 
-pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("TopK", &[1, 10, 11, 24], infer, eval)];
+pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("TopK", &[1, 10, 11, 24], infer, eval)
+    .with(Traits::NONE.inferred_by_contents(1).inferred_by_numbers(NumbersOf::Whole(1)))];
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;

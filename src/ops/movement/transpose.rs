@@ -24,6 +24,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Transpose", &[1, 13, 21, 23, 24, 25], infer_transpose, eval_transpose).with(
         Traits::movement(Movement::Selection, moves::permuted_axes)
             .counts(moves::permuted_counts)
+            .carrying_quantization()
             .repeats(moves::permuted_narrow)
             .passing_slices(),
     ),

@@ -8,10 +8,12 @@ use super::cells::{Builder, follow, moved};
 use super::{around, claim, count};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact};
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::Tensor;
 
-pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Trilu", &[14], infer, eval)];
+pub(in crate::ops) const OPERATORS: &[Operator] =
+    &[Operator::new("Trilu", &[14], infer, eval).with(Traits::NONE.inferred_by_shapes())];
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;

@@ -14,10 +14,12 @@ use crate::ops::pool::windowed::{norm, powers_stay_finite, read_norm};
 use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 
-pub(super) const GLOBAL_MAX_POOL: Operator = Operator::new("GlobalMaxPool", &[1, 22], infer, eval_max);
-pub(super) const GLOBAL_AVERAGE_POOL: Operator =
-    Operator::new("GlobalAveragePool", &[1, 22], infer, eval_average).with(Traits::NONE.homogeneous());
-pub(super) const GLOBAL_LP_POOL: Operator = Operator::new("GlobalLpPool", &[1, 2, 22], infer, eval_lp);
+pub(super) const GLOBAL_MAX_POOL: Operator =
+    Operator::new("GlobalMaxPool", &[1, 22], infer, eval_max).with(Traits::NONE.inferred_by_shapes());
+pub(super) const GLOBAL_AVERAGE_POOL: Operator = Operator::new("GlobalAveragePool", &[1, 22], infer, eval_average)
+    .with(Traits::NONE.homogeneous().inferred_by_shapes());
+pub(super) const GLOBAL_LP_POOL: Operator =
+    Operator::new("GlobalLpPool", &[1, 2, 22], infer, eval_lp).with(Traits::NONE.inferred_by_shapes());
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let shape = match cx.shape(0) {

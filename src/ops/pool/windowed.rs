@@ -20,17 +20,22 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::linear::stays_finite;
-use crate::ops::traits::Traits;
+use crate::ops::traits::{NumbersOf, Traits};
 use crate::ops::vector::Stored;
 use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
-pub(super) const MAX_POOL: Operator = Operator::new("MaxPool", &[1, 8, 10, 11, 12, 22], infer_max, eval_max);
+/// Runtimes count windows along all axes or along none. Rounding up, ONNX Runtime infers a window that begins in the padding, and has a kernel that
+/// leaves it out.
+const BY_WINDOWS: Traits = Traits::NONE.inferred_by_numbers(NumbersOf::Whole(1)).inferred_without("ceil_mode");
+
+pub(super) const MAX_POOL: Operator =
+    Operator::new("MaxPool", &[1, 8, 10, 11, 12, 22], infer_max, eval_max).with(BY_WINDOWS.carrying_quantization());
 pub(super) const AVERAGE_POOL: Operator =
-    Operator::new("AveragePool", &[1, 7, 10, 11, 19, 22], infer, eval_average).with(Traits::NONE.homogeneous());
-pub(super) const LP_POOL: Operator = Operator::new("LpPool", &[1, 2, 11, 18, 22], infer, eval_lp);
+    Operator::new("AveragePool", &[1, 7, 10, 11, 19, 22], infer, eval_average).with(BY_WINDOWS.homogeneous());
+pub(super) const LP_POOL: Operator = Operator::new("LpPool", &[1, 2, 11, 18, 22], infer, eval_lp).with(BY_WINDOWS);
 
 /// The attribute `kernel_shape` for an operand of this rank, if known.
 pub(super) fn read_kernel(site: &Site<'_>, rank: Option<usize>) -> Result<Option<Vec<i64>>, Refusal> {

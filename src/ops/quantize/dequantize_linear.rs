@@ -12,13 +12,17 @@
 use super::grain::{Grain, check_zero_point};
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, same_dtype};
-use crate::ops::traits::{Operands, Traits};
+use crate::ops::traits::{NumbersOf, Operands, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor, smallfloat};
 
 pub(super) const DEQUANTIZE_LINEAR: Operator =
-    Operator::new("DequantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], infer, eval)
-        .with(Traits::function().with_operands(Operands::Scaled).fused_with_next());
+    Operator::new("DequantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], infer, eval).with(
+        Traits::function()
+            .with_operands(Operands::Scaled)
+            .inferred_by_numbers(NumbersOf::SameAxisOfFirst)
+            .fused_with_next(),
+    );
 
 /// The type of the result, if known.
 fn result_dtype(site: &Site<'_>, scale: Option<DType>) -> Result<Option<DType>, Refusal> {

@@ -8,10 +8,12 @@
 
 use crate::ir::Fact;
 use crate::ops::lane::read;
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{DType, Tensor};
 
-pub(super) const DYNAMIC_QUANTIZE_LINEAR: Operator = Operator::new("DynamicQuantizeLinear", &[11], infer, eval);
+pub(super) const DYNAMIC_QUANTIZE_LINEAR: Operator =
+    Operator::new("DynamicQuantizeLinear", &[11], infer, eval).with(Traits::NONE.inferred_by_shapes());
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![

@@ -13,7 +13,7 @@
 use super::grain::{Grain, check_zero_point};
 use crate::ir::Fact;
 use crate::ops::lane::Ring;
-use crate::ops::traits::{Operands, Traits};
+use crate::ops::traits::{NumbersOf, Operands, Traits};
 use crate::ops::vector::{Stored, vectorized};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::smallfloat::{Format, decode_e8m0};
@@ -21,7 +21,7 @@ use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16, pack};
 
 pub(super) const QUANTIZE_LINEAR: Operator =
     Operator::new("QuantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], infer, eval)
-        .with(Traits::function().with_operands(Operands::Scaled));
+        .with(Traits::function().with_operands(Operands::Scaled).inferred_by_numbers(NumbersOf::SameAxisOfFirst));
 
 /// The type of the result, if known, from that of the zero point: `None` when there is none, `Some(None)` when its type is
 /// not known.

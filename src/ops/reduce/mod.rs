@@ -30,26 +30,31 @@ mod tests;
 mod training;
 
 use super::Operator;
-use super::traits::{OVERSHOOT, Traits, ValueRange};
+use super::traits::{NumbersOf, OVERSHOOT, Traits, ValueRange};
 
 const fn reduction(name: &'static str, versions: &'static [i64]) -> Operator {
     Operator::new(name, versions, reductions::infer, reductions::eval)
 }
 
+/// The axes are an operand, or an attribute.
+const fn over_axes(folds: Option<&'static str>) -> Traits {
+    Traits::reduction(axes::reduced, folds).inferred_by_contents(1)
+}
+
 pub(super) const OPERATORS: &[Operator] = &[
-    reduction("ReduceSum", &[1, 11, 13]).with(Traits::reduction(axes::reduced, Some("Add")).homogeneous()),
-    reduction("ReduceMean", &[1, 11, 13, 18]).with(Traits::reduction(axes::reduced, None).homogeneous()),
-    reduction("ReduceProd", &[1, 11, 13, 18]).with(Traits::reduction(axes::reduced, Some("Mul"))),
-    reduction("ReduceMax", &[1, 11, 12, 13, 18, 20]).with(Traits::reduction(axes::reduced, Some("Max"))),
-    reduction("ReduceMin", &[1, 11, 12, 13, 18, 20]).with(Traits::reduction(axes::reduced, Some("Min"))),
+    reduction("ReduceSum", &[1, 11, 13]).with(over_axes(Some("Add")).homogeneous()),
+    reduction("ReduceMean", &[1, 11, 13, 18]).with(over_axes(None).homogeneous()),
+    reduction("ReduceProd", &[1, 11, 13, 18]).with(over_axes(Some("Mul"))),
+    reduction("ReduceMax", &[1, 11, 12, 13, 18, 20]).with(over_axes(Some("Max"))),
+    reduction("ReduceMin", &[1, 11, 12, 13, 18, 20]).with(over_axes(Some("Min"))),
     reduction("ReduceL1", &[1, 11, 13, 18])
-        .with(Traits::reduction(axes::reduced, None).range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY)))),
+        .with(over_axes(None).range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY)))),
     reduction("ReduceL2", &[1, 11, 13, 18])
-        .with(Traits::reduction(axes::reduced, None).range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY)))),
-    reduction("ReduceLogSum", &[1, 11, 13, 18, 28]).with(Traits::reduction(axes::reduced, None)),
-    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28]).with(Traits::reduction(axes::reduced, None)),
+        .with(over_axes(None).range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY)))),
+    reduction("ReduceLogSum", &[1, 11, 13, 18, 28]).with(over_axes(None)),
+    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28]).with(over_axes(None)),
     reduction("ReduceSumSquare", &[1, 11, 13, 18])
-        .with(Traits::reduction(axes::reduced, None).range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY)))),
+        .with(over_axes(None).range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY)))),
     Operator::new("ArgMax", &[1, 11, 12, 13], arg::infer, arg::eval).with(Traits::reduction(axes::chosen, None)),
     Operator::new("ArgMin", &[1, 11, 12, 13], arg::infer, arg::eval).with(Traits::reduction(axes::chosen, None)),
     Operator::new("Softmax", &[1, 11, 13], softmax::infer, softmax::eval).with(
@@ -60,18 +65,18 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Hardmax", &[1, 11, 13], softmax::infer, softmax::eval)
         .with(Traits::mixing(axes::shared).range(|_, _| Some(ValueRange::between(0.0, 1.0)))),
     Operator::new("BatchNormalization", &[1, 6, 7, 9, 14, 15], normalize::infer_batch, normalize::eval_batch)
-        .with(Traits::NONE.fused_with_next()),
+        .with(Traits::NONE.fused_with_next().inferred_by_numbers(NumbersOf::SameAxisOfFirst)),
     Operator::new("InstanceNormalization", &[1, 6, 22], normalize::infer_instance, normalize::eval_instance)
         .with(Traits::mixing(axes::of_instances).fused_with_next()),
     Operator::new("GroupNormalization", &[18, 21], normalize::infer_same, normalize::eval_group)
-        .with(Traits::mixing(axes::of_instances).fused_with_next()),
+        .with(Traits::mixing(axes::of_instances).fused_with_next().inferred_by_numbers(NumbersOf::Whole(1))),
     Operator::new("LayerNormalization", &[17], normalize::infer_layer, normalize::eval_layer)
         .with(Traits::mixing(axes::of_layers).fused_with_next()),
     Operator::new("RMSNormalization", &[23], normalize::infer_rms, normalize::eval_rms)
         .with(Traits::mixing(axes::of_layers).fused_with_next()),
     Operator::new("LpNormalization", &[1, 22], normalize::infer_same, shares::eval_lp)
         .with(Traits::mixing(axes::of_norms)),
-    Operator::new("LRN", &[1, 13], normalize::infer_same, shares::eval_lrn),
+    Operator::new("LRN", &[1, 13], normalize::infer_same, shares::eval_lrn).with(Traits::NONE.inferred_by_shapes()),
     Operator::new("MeanVarianceNormalization", &[9, 13], normalize::infer_same, shares::eval_mean_variance),
     Operator::new("NegativeLogLikelihoodLoss", &[12, 13, 22], loss::infer, loss::eval),
     Operator::new("SoftmaxCrossEntropyLoss", &[12, 13], loss::infer, loss::eval),

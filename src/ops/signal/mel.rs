@@ -10,10 +10,12 @@
 use super::windows::output_dtype;
 use super::{length, number, one_sided, rounded, scalar};
 use crate::ir::Fact;
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::DType;
 
-pub(super) const MEL_WEIGHT_MATRIX: Operator = Operator::new("MelWeightMatrix", &[17], infer, eval);
+pub(super) const MEL_WEIGHT_MATRIX: Operator =
+    Operator::new("MelWeightMatrix", &[17], infer, eval).with(Traits::NONE.inferred_by_contents(0));
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = output_dtype(cx)?;

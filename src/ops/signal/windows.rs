@@ -11,14 +11,19 @@ use std::f64::consts::PI;
 
 use super::{length, number, rounded, scalar};
 use crate::ir::Fact;
+use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::DType;
 
-pub(super) const HANN_WINDOW: Operator = Operator::new("HannWindow", &[17], infer, |cx| eval(cx, [0.5, 0.5, 0.0]));
+/// The length is an operand.
+const BY_LENGTH: Traits = Traits::NONE.inferred_by_contents(0);
+
+pub(super) const HANN_WINDOW: Operator =
+    Operator::new("HannWindow", &[17], infer, |cx| eval(cx, [0.5, 0.5, 0.0])).with(BY_LENGTH);
 pub(super) const HAMMING_WINDOW: Operator =
-    Operator::new("HammingWindow", &[17], infer, |cx| eval(cx, [25.0 / 46.0, 21.0 / 46.0, 0.0]));
+    Operator::new("HammingWindow", &[17], infer, |cx| eval(cx, [25.0 / 46.0, 21.0 / 46.0, 0.0])).with(BY_LENGTH);
 pub(super) const BLACKMAN_WINDOW: Operator =
-    Operator::new("BlackmanWindow", &[17], infer, |cx| eval(cx, [0.42, 0.5, 0.08]));
+    Operator::new("BlackmanWindow", &[17], infer, |cx| eval(cx, [0.42, 0.5, 0.08])).with(BY_LENGTH);
 
 /// The attribute `output_datatype`.
 pub(super) fn output_dtype(site: &Site<'_>) -> Result<DType, Refusal> {

@@ -7,7 +7,8 @@ impl Traits {
 
     const fn pointwise(operands: Operands, since: i64) -> Traits {
         let pointwise = Pointwise { operands, since, integers_since: 1, attributes: &[] };
-        Traits { pointwise: Some(pointwise), kernels: Traits::EXACT, fails: Failure::Never, ..Traits::NONE }
+        let own = Traits { pointwise: Some(pointwise), kernels: Traits::EXACT, fails: Failure::Never, ..Traits::NONE };
+        own.inferred_by_shapes()
     }
 
     /// A function of one number that has no choice of bits.
@@ -60,16 +61,18 @@ impl Traits {
             homogeneous: true,
             ..Traits::NONE
         }
+        .inferred_by_shapes()
     }
 
     /// What reduces axes.
     pub const fn reduction(axes: Reduced, folds: Option<&'static str>) -> Traits {
-        Traits { reduces: Some(Reduction { axes, folds }), fails: Failure::Never, ..Traits::NONE }
+        Traits { reduces: Some(Reduction { axes, folds }), fails: Failure::Never, ..Traits::NONE }.inferred_by_shapes()
     }
 
     /// What treats places alike along all axes but some, and kernels approximate.
     pub const fn mixing(axes: fn(&NodeFacts<'_>) -> Option<Vec<usize>>) -> Traits {
         Traits { mixes: Some(axes), fails: Failure::Never, ..Traits::NONE }
+            .inferred_by_numbers(NumbersOf::SameAxisOfFirst)
     }
 
     /// Kernels may round by where an element stands.
@@ -163,6 +166,18 @@ impl Traits {
         self
     }
 
+    /// A sum of products of what is in the first operand and in the second.
+    pub const fn bilinear(mut self) -> Traits {
+        self.bilinear = true;
+        self
+    }
+
+    /// Runtimes carry quantizations over it.
+    pub const fn carrying_quantization(mut self) -> Traits {
+        self.carries_quantization = true;
+        self
+    }
+
     /// Any number of operands, of which one alone is the result.
     pub const fn variadic(mut self) -> Traits {
         self.variadic = true;
@@ -173,7 +188,7 @@ impl Traits {
     pub const fn of_shape(mut self) -> Traits {
         self.of_shape = true;
         self.fails = Failure::Never;
-        self
+        self.inferred_by_shapes()
     }
 
     /// Results are flags.
@@ -215,6 +230,43 @@ impl Traits {
     /// Broadcasts its first operand with the sizes that this operand holds, and refuses those that do not go with it.
     pub const fn broadcast_with(mut self, slot: usize) -> Traits {
         self.broadcast_with = Some(slot);
+        self
+    }
+
+    /// Runtimes infer shapes from shapes. What computes element by element, moves elements, reduces or mixes axes, or depends on a shape alone
+    /// needs not say so.
+    pub const fn inferred_by_shapes(self) -> Traits {
+        self.inferred_by_numbers(NumbersOf::Any)
+    }
+
+    /// Runtimes infer shapes from shapes of which these sizes are numbers.
+    pub const fn inferred_by_numbers(mut self, numbers: NumbersOf) -> Traits {
+        self.shape_inference = Some(ShapeInference { numbers, ..self.inference() });
+        self
+    }
+
+    /// Runtimes infer shapes from what the operands from this slot on hold, and from the shapes of those before.
+    pub const fn inferred_by_contents(mut self, slot: usize) -> Traits {
+        self.shape_inference = Some(ShapeInference { contents_from: slot, ..self.inference() });
+        self
+    }
+
+    /// Runtimes infer other sizes than kernels give where this flag is set.
+    pub const fn inferred_without(mut self, flag: &'static str) -> Traits {
+        self.shape_inference = Some(ShapeInference { without: Some(flag), ..self.inference() });
+        self
+    }
+
+    const fn inference(&self) -> ShapeInference {
+        match self.shape_inference {
+            Some(own) => own,
+            None => ShapeInference::BY_SHAPES,
+        }
+    }
+
+    /// Runtimes infer no shapes.
+    pub const fn not_inferred(mut self) -> Traits {
+        self.shape_inference = None;
         self
     }
 

@@ -14,6 +14,7 @@
 //! | [`fails`](Traits::fails) | whether values may make a run fail |
 //! | [`range`](Traits::range), [`monotone`](Traits::monotone), [`ordered`](Traits::ordered) | between which numbers results lie, and how they are ordered |
 //! | [`needs`](Traits::needs) | which sizes it refuses |
+//! | [`shape_inference`](Traits::shape_inference) | by what runtimes know the sizes of results when they load a model |
 //! | [`counts`](Traits::counts), [`uniform`](Traits::uniform), [`repeats`](Traits::repeats) | what becomes of positions, of one number everywhere, of operands that repeat |
 
 mod counting;
@@ -218,6 +219,37 @@ pub struct Neutral {
 /// Sizes that a node refuses, the other way round: what is at least how much in every run that gives a result.
 pub type Needs = fn(&NodeFacts<'_>) -> Vec<(Dim, i64)>;
 
+/// By what the shape inference of ONNX Runtime tells, when it loads a model, which numbers the sizes of results are. It tells less than could
+/// be told, and less than this program proves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShapeInference {
+    /// The slot from which on the contents of operands decide on sizes (data-dependent shapes): these must be constants.
+    pub contents_from: usize,
+    /// Which sizes of operands must be numbers.
+    pub numbers: NumbersOf,
+    /// The flag with which it infers other sizes than kernels give.
+    pub without: Option<&'static str>,
+}
+
+/// Which sizes of operands must be numbers for ONNX Runtime to infer that a size of a result is one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NumbersOf {
+    /// Those that it is computed from.
+    Any,
+    /// All of the first so many operands, also where it is computed from one of them.
+    Whole(usize),
+    /// That of the same axis of the first operand, even if another operand tells it.
+    SameAxisOfFirst,
+    /// That of the same axis of each operand.
+    SameAxisOfEach,
+}
+
+impl ShapeInference {
+    /// Sizes tell sizes, whatever operands hold.
+    pub const BY_SHAPES: ShapeInference =
+        ShapeInference { contents_from: usize::MAX, numbers: NumbersOf::Any, without: None };
+}
+
 /// The positions that a node's result of this shape holds; the closure tells those that its operands hold.
 pub type Counts = fn(&NodeFacts<'_>, &[Dim], &dyn Fn(usize) -> Option<Counting>) -> Option<Counting>;
 
@@ -269,6 +301,12 @@ pub struct Traits {
     pub divisor: Option<usize>,
     /// `f(c·x) = c·f(x)` for the first operand, up to rounding, whatever the sign of `c`.
     pub homogeneous: bool,
+    /// Linear in the first operand and in the second, each while the other is held: elements of the result are sums of products, to which a third
+    /// operand may be added.
+    pub bilinear: bool,
+    /// ONNX Runtime carries quantizations over it (measured on 1.31): it quantizes before the operator what is quantized behind it, and
+    /// dequantizes behind it what is dequantized before. `f(DequantizeLinear(x)) = DequantizeLinear(f(x))` for one scale above 0.
+    pub carries_quantization: bool,
     /// Takes any number of operands; of one alone the result is that operand.
     pub variadic: bool,
     /// The result depends on the shape of the operand alone.
@@ -285,6 +323,8 @@ pub struct Traits {
     pub needs: Option<Needs>,
     /// The operand whose numbers are sizes that the first operand is broadcast with; sizes that do not go together are refused.
     pub broadcast_with: Option<usize>,
+    /// By what runtimes know the sizes of results when they load a model; `None` if they know none, for all that is measured.
+    pub shape_inference: Option<ShapeInference>,
     /// What positions it makes of positions.
     pub counts: Option<Counts>,
     /// What it makes of operands that hold one number everywhere. What moves elements of the first operand keeps the number.
@@ -317,6 +357,8 @@ impl Traits {
         shows_zero_sign: None,
         divisor: None,
         homogeneous: false,
+        bilinear: false,
+        carries_quantization: false,
         variadic: false,
         of_shape: false,
         gives_flags: false,
@@ -325,6 +367,7 @@ impl Traits {
         passes_slices: false,
         needs: None,
         broadcast_with: None,
+        shape_inference: None,
         counts: None,
         uniform: None,
         repeats: None,
@@ -338,6 +381,11 @@ impl Traits {
     /// Whether results are elements of the first operand, none of them repeated along an axis, whatever their type.
     pub const fn moves_without_repeating(&self) -> bool {
         self.any_type && matches!(self.moves, Some(Movement::Through | Movement::Layout | Movement::Selection))
+    }
+
+    /// Whether the operator is a product that sums over axes, as those with weights are.
+    pub const fn is_product(&self) -> bool {
+        self.bilinear && self.pointwise.is_none()
     }
 
     /// Whether the operator is a function of its first operand's numbers.

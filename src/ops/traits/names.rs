@@ -60,6 +60,8 @@ named! {
     /// Operators that make one number everywhere of one number everywhere.
     FILLING, traits => traits.uniform.is_some()
         || matches!(traits.moves, Some(Movement::Layout | Movement::Spread | Movement::Selection));
+    /// Operators that ONNX Runtime carries quantizations over.
+    CARRYING_QUANTIZATION, traits => traits.carries_quantization;
     /// Operators with a neutral element.
     WITH_NEUTRAL, traits => traits.neutral.is_some();
     /// Functions `f` with `f(f(x)) = f(x)`.

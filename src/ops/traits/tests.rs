@@ -1,6 +1,7 @@
 //! Every declared trait of every operator is compared with what the operator infers and evaluates, on random operands. Each check is
 //! then shown to fail on a trait that is wrong.
 
+mod inferred;
 mod sample;
 mod shapes;
 mod values;
@@ -9,9 +10,12 @@ use std::rc::Rc;
 
 use super::*;
 use crate::dim::Scope;
-use crate::ir::{Attribute, Constant, Data, Extra, Model, NewNode, NodeId, OpsetImport, ValueId};
+use crate::ir::{
+    Attribute, Constant, Data, DeclaredType, DimClaim, Extra, Model, NewNode, NodeId, OpsetImport, ValueId,
+};
 use crate::ops::{Budget, Decline, Operator, Walk, evaluate_graph, operator, operators};
 use crate::slicing::SliceRule;
+use inferred::*;
 use sample::*;
 use shapes::*;
 use values::*;
@@ -33,9 +37,12 @@ const CHECKS: &[(&str, fn(&Traits) -> bool, Check)] = &[
     ("ignores_zero_sign", |own| own.ignores_zero_sign, blind_to_zero_sign),
     ("shows_zero_sign", |own| own.shows_zero_sign.is_some(), showing_zero_sign),
     ("homogeneous", |own| own.homogeneous, homogeneous),
+    ("bilinear", |own| own.bilinear, bilinear),
+    ("carries_quantization", |own| own.carries_quantization, carrying),
     ("variadic", |own| own.variadic, variadic),
     ("of_shape", |own| own.of_shape, of_shape),
     ("makes_container", |own| own.makes_container, container),
+    ("shape_inference", |own| own.shape_inference.is_some(), inferring),
     ("counts", |own| own.counts.is_some(), counting),
     ("uniform", |own| own.uniform.is_some(), uniform),
     (
@@ -132,9 +139,21 @@ fn wrong_traits_are_found() {
         ("shows_zero_sign", "Sqrt", |own| own.showing_zero_sign(0)),
         ("homogeneous", "Abs", |own| own),
         ("homogeneous", "ReduceL1", |own| own),
+        ("bilinear", "Add", |own| own),
+        ("bilinear", "Max", |own| own),
+        ("carries_quantization", "AveragePool", |own| own),
+        ("carries_quantization", "ReduceSum", |own| own),
         ("of_shape", "ReduceSum", |own| own),
         ("variadic", "SequenceConstruct", |own| own),
         ("makes_container", "Identity", |own| own),
+        ("shape_inference", "Slice", |own| Traits { shape_inference: Some(ShapeInference::BY_SHAPES), ..own }),
+        ("shape_inference", "Expand", |own| own.inferred_by_contents(2)),
+        ("shape_inference", "OneHot", |own| own.inferred_by_contents(2)),
+        ("shape_inference", "Transpose", |own| own.inferred_by_contents(1)),
+        ("shape_inference", "ReduceSum", |own| own.inferred_by_numbers(NumbersOf::SameAxisOfFirst)),
+        ("shape_inference", "MatMul", |own| own.inferred_by_contents(1)),
+        ("shape_inference", "Compress", |own| own.inferred_by_shapes()),
+        ("shape_inference", "NonZero", |own| own.inferred_by_shapes()),
         ("counts", "Neg", |own| own.counts(|_, _, operand| operand(0))),
         ("counts", "Transpose", |own| own.counts(laid_out)),
         ("uniform", "Where", |own| own.uniform(|_, operand| operand(1))),

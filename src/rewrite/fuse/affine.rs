@@ -14,6 +14,9 @@ pub(super) struct Channels {
     pub count: usize,
 }
 
+/// Operators that are affine where their other operands are constants.
+pub(super) const AFFINE: &[&str] = &["BatchNormalization", "Mul", "Div", "Add", "Sub"];
+
 /// `y = scale[c]·x + shift[c]` for every element of channel `c`. All numbers are finite.
 pub(super) struct Affine {
     pub scale: Vec<f64>,
@@ -31,8 +34,8 @@ impl Affine {
         self.shift.iter().all(|&shift| shift == 0.0)
     }
 
-    /// What `node` makes of its operand `slot`, a tensor with these channels. `None` unless it is one of BatchNormalization (at
-    /// inference), Add, Sub, Mul and Div, with constants that are the same throughout each channel and do not stretch the
+    /// What `node` makes of its operand `slot`, a tensor with these channels. `None` unless it is one of [`AFFINE`] (BatchNormalization
+    /// at inference), with constants that are the same throughout each channel and do not stretch the
     /// tensor beyond the channels it has.
     pub fn of(place: &Place<'_>, node: &Node, slot: usize, channels: Channels) -> Option<Affine> {
         let found = if node.is("BatchNormalization") {

@@ -3,9 +3,11 @@
 //! What a factor may do is said of operands of ordinary size ([`magnitude`](super::magnitude)). One that has been multiplied with `1e30`, or to
 //! which that has been added, is none, and a factor behind it may well have been what hid, or brought back, an overflow.
 
+use super::affine::AFFINE;
 use super::magnitude::is_ordinary_number;
 use super::{Place, has_arithmetic};
 use crate::ir::ValueId;
+use crate::ops::traits::traits_of;
 
 /// How many nodes are followed up.
 const MOST_NODES: usize = 12;
@@ -13,19 +15,21 @@ const MOST_NODES: usize = 12;
 /// Constants of more elements are weights that somebody trained.
 const MOST_ELEMENTS: usize = 4096;
 
-/// Whether no small constant beyond ordinary size goes into a value, through nodes that multiply, add and move.
+/// Whether no small constant beyond ordinary size goes into a value, through nodes that multiply, add, average or move: they make a huge number of
+/// a huge one.
 pub(super) fn is_ordinary(place: &Place<'_>, value: ValueId) -> bool {
     let mut open = vec![value];
     for _ in 0..MOST_NODES {
         let Some(value) = open.pop() else { return true };
         let Some(node) = place.model.value(value).producer().and_then(|id| place.model.node(id)) else { continue };
-        let divides = node.is("Div");
-        let scales = ["Mul", "MatMul", "Gemm", "Conv", "ConvTranspose", "Add", "Sub", "BatchNormalization"];
-        let moves = ["Identity", "Transpose", "Reshape", "Neg", "Relu"];
-        if !divides && !scales.iter().chain(&moves).any(|operator| node.is(operator)) {
-            continue;
-        }
-        for (slot, &operand) in node.inputs().iter().enumerate() {
+        let (divides, traits) = (node.is("Div"), traits_of(place.model, node));
+        let operands = match traits.moves_first() || traits.homogeneous || node.is("Relu") {
+            true => 1,
+            false if traits.bilinear || traits.moves.is_some() => usize::MAX,
+            false if AFFINE.iter().any(|operator| node.is(operator)) => usize::MAX,
+            false => 0,
+        };
+        for (slot, &operand) in node.inputs().iter().enumerate().take(operands) {
             let Some(operand) = operand else { continue };
             let Some(tensor) = place.tensor(operand) else {
                 open.push(operand);

@@ -8,7 +8,7 @@
 //! `W`, where it changes, is an initializer that nothing else reads. How large and how small its new numbers may be, and `t` in the second law,
 //! is said in [`magnitude`](super::magnitude).
 
-use super::affine::{Affine, Channels, per_channel, tensor_slots};
+use super::affine::{AFFINE, Affine, Channels, per_channel, tensor_slots};
 use super::magnitude::{has_room, is_bounded, keeps_digits, may_add, may_move, may_scale, may_shift};
 use super::normalized::is_of_normalized_rows;
 use super::ordinary::is_ordinary;
@@ -47,7 +47,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("one-reader", "nothing else reads what is between"),
         ],
         exact: false,
-        operators: &["BatchNormalization", "Mul", "Div", "Add", "Sub"],
+        operators: AFFINE,
         apply: after,
     },
     Rule {
@@ -390,9 +390,8 @@ fn before_at(place: &Place<'_>) -> Option<Fusion> {
     let between = node.input(0)?;
     let id = place.model.value(between).producer()?;
     let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph())?;
-    let known = ["BatchNormalization", "Mul", "Div", "Add", "Sub"];
     let once = node.times_read(between) == 1;
-    if !known.iter().any(|operator| inner.is(operator)) || !once || !place.is_internal(between, &[place.id]) {
+    if !AFFINE.iter().any(|operator| inner.is(operator)) || !once || !place.is_internal(between, &[place.id]) {
         return None;
     }
     let linear = Linear::of(place, node, result).filter(|linear| linear.weight == 1)?;

@@ -32,6 +32,11 @@ impl Sample {
     }
 
     pub(super) fn build(&self) -> (Model, NodeId, ValueId) {
+        self.build_without(&[])
+    }
+
+    /// With the operands of these slots given from outside: of them the type and the shape is known.
+    fn build_without(&self, hidden: &[usize]) -> (Model, NodeId, ValueId) {
         let mut model = Model::new();
         model.opsets.push(OpsetImport { domain: String::new(), version: self.opset, extra: Extra::new() });
         let main = model.main();
@@ -42,7 +47,13 @@ impl Sample {
         for (at, operand) in self.operands.iter().enumerate() {
             let value = operand.as_ref().map(|tensor| {
                 let value = model.add_value(format!("x{at}"));
-                model.add_initializer(main, value, Constant::dense(tensor.clone())).unwrap();
+                if hidden.contains(&at) {
+                    let dims = tensor.shape().iter().map(|&size| DimClaim::Value(size as i64));
+                    model.value_mut(value).declared = Some(DeclaredType::tensor(tensor.dtype(), Some(dims.collect())));
+                    model.add_input(main, value).unwrap();
+                } else {
+                    model.add_initializer(main, value, Constant::dense(tensor.clone())).unwrap();
+                }
                 value
             });
             node.inputs.push(value);
@@ -70,6 +81,15 @@ impl Sample {
         walk.evaluate = false;
         walk.infer_main(&model).unwrap();
         look(&NodeFacts::of(&model, &walk.facts, id, self.opset).unwrap())
+    }
+
+    /// The sizes of the result, if inference finds them without what the operands of these slots hold.
+    pub(super) fn sizes_without(&self, hidden: &[usize]) -> Option<Vec<i64>> {
+        let (model, _, output) = self.build_without(hidden);
+        let mut walk = Walk::new(Rc::new(Scope::new()), SliceRule::default(), Budget::default());
+        walk.evaluate = false;
+        walk.infer_main(&model).ok()?;
+        walk.facts.get(output)?.shape()?.iter().map(Dim::as_const).collect()
     }
 
     pub(super) fn with_operand(&self, slot: usize, tensor: Tensor) -> Sample {

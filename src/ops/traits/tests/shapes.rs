@@ -78,6 +78,8 @@ pub(super) fn samples(name: &str) -> Vec<Sample> {
     let mut numbers = Numbers(4711);
     let mut float = |shape: &[usize]| random(&mut numbers, DType::Float, shape, false, false);
     let ints = |values: &[i64]| Tensor::vector(values.to_vec());
+    let columns = || Tensor::from_vec(&[2, 2], vec![0i64, 1, -1, 0]).unwrap();
+    let bytes = |shape: &[usize]| of_numbers(DType::Uint8, shape, &vec![3.0; shape.iter().product()]);
     let of = |list: Vec<Tensor>| Sample::new(operator, list);
     let data = float(&[2, 3, 4]);
     match name {
@@ -93,7 +95,7 @@ pub(super) fn samples(name: &str) -> Vec<Sample> {
             of(vec![data.clone(), Tensor::scalar(1i64)]).with("axis", 2i64),
             of(vec![data, Tensor::from_vec(&[2, 2], vec![0i64, 1, 1, 0]).unwrap()]),
         ],
-        "GatherElements" => vec![of(vec![float(&[2, 2]), Tensor::from_vec(&[2, 2], vec![0i64, 1, -1, 0]).unwrap()])],
+        "GatherElements" => vec![of(vec![float(&[2, 2]), columns()])],
         "GatherND" => vec![of(vec![data, Tensor::from_vec(&[2, 2], vec![0i64, 1, -1, 2]).unwrap()])],
         "Slice" => vec![
             of(vec![data.clone(), ints(&[1]), ints(&[3]), ints(&[1])]),
@@ -121,8 +123,44 @@ pub(super) fn samples(name: &str) -> Vec<Sample> {
         }
         "ArgMax" | "ArgMin" => vec![of(vec![data.clone()]).with("axis", 1i64), of(vec![data]).with("keepdims", 0i64)],
         "MatMul" => vec![of(vec![data, float(&[4, 5])])],
-        "GlobalAveragePool" => vec![of(vec![data])],
-        "AveragePool" => vec![of(vec![data]).with("kernel_shape", vec![2i64])],
+        "Gemm" => vec![of(vec![float(&[2, 3]), float(&[3, 4]), float(&[4])])],
+        "MatMulInteger" => vec![of(vec![bytes(&[2, 3]), bytes(&[3, 4])])],
+        "QLinearMatMul" => {
+            let (scale, zero) = (|| Tensor::scalar(1.0f32), || Tensor::scalar(0u8));
+            let (a, b) = (bytes(&[2, 3]), bytes(&[3, 4]));
+            vec![of(vec![a, scale(), zero(), b, scale(), zero(), scale(), zero()])]
+        }
+        "ConvTranspose" => vec![of(vec![float(&[1, 2, 5]), float(&[2, 3, 2])])],
+        "Conv" => vec![of(vec![float(&[1, 2, 5]), float(&[3, 2, 2])])],
+        "ConvInteger" => vec![of(vec![bytes(&[1, 2, 5]), bytes(&[3, 2, 2])])],
+        "GlobalAveragePool" | "GlobalLpPool" | "GlobalMaxPool" => {
+            let mut sample = of(vec![data]);
+            sample.opset = 21;
+            vec![sample]
+        }
+        "AveragePool" | "LpPool" | "MaxPool" => vec![of(vec![data]).with("kernel_shape", vec![2i64])],
+        "LRN" => vec![of(vec![data]).with("size", 3i64)],
+        "BatchNormalization" => vec![of(vec![data, float(&[3]), float(&[3]), float(&[3]), float(&[3])])],
+        "Dropout" => vec![of(vec![data, Tensor::scalar(0.5f32), Tensor::from_bools(&[], &[true]).unwrap()])],
+        "DynamicQuantizeLinear" => vec![of(vec![data])],
+        "EyeLike" => vec![of(vec![float(&[2, 3])])],
+        "Trilu" => vec![of(vec![data, Tensor::scalar(1i64)])],
+        "RandomNormal" | "RandomUniform" => vec![of(Vec::new()).with("shape", vec![2i64, 3])],
+        "RandomNormalLike" | "RandomUniformLike" => vec![of(vec![data])],
+        "ScatterElements" => vec![of(vec![float(&[2, 2]), columns(), float(&[2, 2])])],
+        "Scatter" => {
+            let mut sample = of(vec![float(&[2, 2]), columns(), float(&[2, 2])]);
+            sample.opset = 10;
+            vec![sample]
+        }
+        "ScatterND" => vec![of(vec![float(&[2, 2]), columns(), float(&[2])])],
+        "TopK" => vec![of(vec![data, ints(&[2])])],
+        "OneHot" => vec![of(vec![ints(&[2, 0, 1]), Tensor::scalar(4i64), Tensor::vector(vec![0.0f32, 1.0])])],
+        "HannWindow" | "HammingWindow" | "BlackmanWindow" => vec![of(vec![Tensor::scalar(6i64)])],
+        "MelWeightMatrix" => {
+            let whole = [4i64, 16, 8000].map(Tensor::scalar);
+            vec![of(whole.into_iter().chain([0.0f32, 4000.0].map(Tensor::scalar)).collect())]
+        }
         "Shape" | "Size" => vec![of(vec![data])],
         "SequenceConstruct" => vec![of(vec![data.clone(), data])],
         "SequenceEmpty" => vec![of(Vec::new())],

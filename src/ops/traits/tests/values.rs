@@ -209,6 +209,59 @@ pub(super) fn homogeneous(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
+/// Of a sum in the place of one of the first two operands the result is the sum of results.
+pub(super) fn bilinear(operator: &Operator) -> Result<usize, String> {
+    let mut numbers = Numbers(31);
+    let mut whole = |shape: &[usize]| {
+        let list: Vec<f64> = (0..shape.iter().product()).map(|_| numbers.small() as f64).collect();
+        of_numbers(DType::Float, shape, &list)
+    };
+    let add = |a: &Tensor, b: &Tensor| {
+        Sample::new(crate::ops::operator("", "Add").unwrap(), vec![a.clone(), b.clone()]).eval().ok_or("not added")
+    };
+    let mut list = samples(operator.name);
+    if operator.traits.pointwise.is_some() {
+        list.push(Sample::new(operator, vec![whole(&[2, 3]), whole(&[2, 3])]));
+    }
+    for sample in &mut list {
+        sample.operands.truncate(2);
+        for slot in 0..2 {
+            let shape = sample.operand(slot).shape().to_vec();
+            *sample = sample.with_operand(slot, whole(&shape));
+        }
+        for slot in 0..2 {
+            let other = whole(sample.operand(slot).shape());
+            let both = sample.with_operand(slot, add(sample.operand(slot), &other)?);
+            let of = |sample: &Sample| sample.eval().ok_or("not evaluated");
+            let apart = add(&of(sample)?, &of(&sample.with_operand(slot, other))?)?;
+            if !equal(&of(&both)?, &apart, Variation::Rounding) {
+                return Err(format!("a sum as operand {slot} gives no sum"));
+            }
+        }
+    }
+    Ok(list.len())
+}
+
+/// What is dequantized behind it is what is dequantized before.
+pub(super) fn carrying(operator: &Operator) -> Result<usize, String> {
+    let dequantized = |tensor: Tensor| {
+        let list = vec![tensor, Tensor::scalar(0.5f32), Tensor::scalar(3u8)];
+        Sample::new(crate::ops::operator("", "DequantizeLinear").unwrap(), list).eval()
+    };
+    let list = samples(operator.name);
+    for sample in &list {
+        let count = sample.operand(0).len();
+        let bytes: Vec<f64> = (0..count).map(|at| ((at * 37 + 11) % 256) as f64).collect();
+        let quantized = of_numbers(DType::Uint8, sample.operand(0).shape(), &bytes);
+        let early = sample.with_operand(0, dequantized(quantized.clone()).ok_or("not dequantized")?).eval();
+        let late = sample.with_operand(0, quantized).eval().and_then(dequantized);
+        if !early.zip(late).is_some_and(|(early, late)| early.same(&late)) {
+            return Err("what is dequantized behind it is something else".into());
+        }
+    }
+    Ok(list.len())
+}
+
 pub(super) fn variadic(operator: &Operator) -> Result<usize, String> {
     let data = random(&mut Numbers(9), DType::Float, &[2, 3], true, false);
     let result = Sample::new(operator, vec![data.clone()]).with("axis", 0i64).eval().ok_or("not evaluated")?;
