@@ -80,6 +80,18 @@ fn a_constant_computed_from_what_stays_folds() {
     assert_eq!(count(&model, "QuantizeLinear") + count(&model, "Cast"), 0);
 }
 
+/// That a size of an input is told makes the operand a constant: the positions of a rotary embedding, times its frequencies.
+#[test]
+fn what_is_constant_by_sizes_stays_quantized() {
+    let source = product(
+        "sizes = Shape (x)  one = Constant <value = int64[1] {1}> ()  three = Constant <value = int64[1] {3}> ()  size = Gather (sizes, one)
+         shape = Concat <axis = 0> (size, three)  wide = Expand (t, shape)
+         q = QuantizeLinear (wide, t, tz)  m = DequantizeLinear (q, t, tz)",
+    );
+    let model = folded(&source, &Options::default());
+    assert_eq!((count(&model, "Expand"), count(&model, "QuantizeLinear"), count(&model, "DequantizeLinear")), (0, 1, 2));
+}
+
 /// ONNX Runtime adds on integers only if neither operand comes from an initializer.
 #[test]
 fn pairs_of_constants_stay_before_what_is_no_product() {
@@ -91,6 +103,22 @@ fn pairs_of_constants_stay_before_what_is_no_product() {
          y = QuantizeLinear (p, s, z) }}"
     );
     let model = folded(&source, &Options::default());
+    assert_eq!((count(&model, "QuantizeLinear"), count(&model, "DequantizeLinear")), (2, 2));
+}
+
+/// Rows of a quantized table, looked up at known places and quantized again: the first of the two dequantizations is constant.
+#[test]
+fn what_is_quantized_in_a_pair_folds() {
+    let source = format!(
+        "{HEAD} g (uint8[n,2] x) => (y) <float s = {{0.5}}, uint8 z = {{3}}, uint8[3,2] table = {{1,2,3,4,5,6}}, int64 one = {{1}}> {{
+         xf = DequantizeLinear (x, s, z)
+         tf = DequantizeLinear (table, s, z)  c = Gather (tf, one)
+         cq = QuantizeLinear (c, s, z)  cf = DequantizeLinear (cq, s, z)
+         p = Add (xf, cf)
+         y = QuantizeLinear (p, s, z) }}"
+    );
+    let model = folded(&source, &Options::default());
+    assert_eq!(count(&model, "Gather"), 0);
     assert_eq!((count(&model, "QuantizeLinear"), count(&model, "DequantizeLinear")), (2, 2));
 }
 
