@@ -46,9 +46,7 @@ pub(super) fn kept(model: &Model, options: &Options) -> Result<FxHashMap<NodeId,
             if any_in(&read) && is_dequantized() {
                 kept.insert(id, true);
             }
-            // What such a pair quantizes is a constant as any other: the runtime takes a dequantized one and the pair for one operand.
-            let reads = if pairs.contains(&id) { &mut folded } else { &mut read };
-            reads.extend(node.inputs().iter().flatten());
+            read.extend(node.inputs().iter().flatten());
         } else if any_in(&read) && is_dequantized() {
             let is_needed = any_in(&folded);
             kept.insert(id, is_needed);

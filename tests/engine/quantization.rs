@@ -106,22 +106,6 @@ fn pairs_of_constants_stay_before_what_is_no_product() {
     assert_eq!((count(&model, "QuantizeLinear"), count(&model, "DequantizeLinear")), (2, 2));
 }
 
-/// Rows of a quantized table, looked up at known places and quantized again: the first of the two dequantizations is constant.
-#[test]
-fn what_is_quantized_in_a_pair_folds() {
-    let source = format!(
-        "{HEAD} g (uint8[n,2] x) => (y) <float s = {{0.5}}, uint8 z = {{3}}, uint8[3,2] table = {{1,2,3,4,5,6}}, int64 one = {{1}}> {{
-         xf = DequantizeLinear (x, s, z)
-         tf = DequantizeLinear (table, s, z)  c = Gather (tf, one)
-         cq = QuantizeLinear (c, s, z)  cf = DequantizeLinear (cq, s, z)
-         p = Add (xf, cf)
-         y = QuantizeLinear (p, s, z) }}"
-    );
-    let model = folded(&source, &Options::default());
-    assert_eq!(count(&model, "Gather"), 0);
-    assert_eq!((count(&model, "QuantizeLinear"), count(&model, "DequantizeLinear")), (2, 2));
-}
-
 /// Sizes are not read between an operation and the quantization of its result.
 #[test]
 fn sizes_are_read_outside_of_groups() {
