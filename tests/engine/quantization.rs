@@ -118,6 +118,19 @@ fn sizes_are_read_outside_of_groups() {
     assert!(!printed.contains("Shape (p)") && !printed.contains("Shape (q)"), "{printed}");
 }
 
+/// Nor before a function that the quantization takes for its bounds, and is left out.
+#[test]
+fn sizes_are_read_before_what_is_bounded_by_quantization() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n,2,h,w] x) => (y, t) <float[4,2,1,1] k = {1,2,3,4,5,6,7,8}, float s = {0.5}, uint8 z = {0}, int64 one = {1}, int64 two = {2},
+          int64[1] at = {0}, int64[1] four = {4}> {
+            p = Conv <strides = [2,2]> (x, k)  r = Relu (p)  q = QuantizeLinear (r, s, z)  d = DequantizeLinear (q, s, z)
+            sh = Shape (d)  h = Gather (sh, two)  h1 = Unsqueeze (h, at)  both = Concat <axis = 0> (h1, four)  t = Expand (s, both)
+            m = Neg (d)  y = Relu (m) }"#;
+    let printed = printed(source, &Options::default());
+    assert!(!printed.contains("Shape (r)") && !printed.contains("Shape (p)"), "{printed}");
+}
+
 /// ONNX Runtime quantizes before it transposes, and would show the quantized numbers.
 #[test]
 fn no_output_is_what_is_transposed_and_quantized() {
