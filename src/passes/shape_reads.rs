@@ -185,7 +185,7 @@ fn behind(model: &Model, facts: &Facts, places: &FxHashMap<NodeId, usize>, id: N
     // In this order nothing depends on what comes after it, so a function before all that depend on the shape does not.
     let readers = node.outputs().iter().flatten().flat_map(|&output| model.users(output));
     let first = readers.filter_map(|(reader, _)| places.get(&holder_in(model, node.graph(), reader))).min();
-    let mut last = value;
+    let (mut last, mut best) = (value, value);
     while let Some((function, result)) = only_function(model, facts, node.graph(), last) {
         let is_free = |other: &ValueId| *other == last || model.value(*other).producer().is_none();
         let is_alone = model.node(function)?.inputs().iter().flatten().all(is_free);
@@ -193,8 +193,11 @@ fn behind(model: &Model, facts: &Facts, places: &FxHashMap<NodeId, usize>, id: N
             break;
         }
         last = result;
+        if !is_inside_a_quantized_group(model, last) {
+            best = last;
+        }
     }
-    (last != value).then_some(last)
+    (best != value).then_some(best)
 }
 
 /// The function that alone reads the elements of a value, and its result of the same type and shape.

@@ -131,6 +131,18 @@ fn sizes_are_read_before_what_is_bounded_by_quantization() {
     assert!(!printed.contains("Shape (r)") && !printed.contains("Shape (p)"), "{printed}");
 }
 
+/// A shape that is read of what is dequantized is not read behind a function of it either, where that is quantized again.
+#[test]
+fn sizes_are_not_read_behind_what_is_quantized_again() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n,m] x, int64[1] by) => (y, t) <float s = {0.5}, uint8 z = {0}> {
+            a = NonZero (x)  f = Cast <to = 1> (a)  q = QuantizeLinear (f, s, z)  d = DequantizeLinear (q, s, z)
+            p = Sigmoid (d)  r = QuantizeLinear (p, s, z)  y = DequantizeLinear (r, s, z)
+            sh = Shape <start = 1, end = 2> (d)  both = Concat <axis = 0> (sh, by)  t = Expand (s, both) }"#;
+    let printed = printed(source, &Options::default());
+    assert!(!printed.contains("Shape <start: int = 1, end: int = 2> (p)"), "{printed}");
+}
+
 /// ONNX Runtime quantizes before it transposes, and would show the quantized numbers.
 #[test]
 fn no_output_is_what_is_transposed_and_quantized() {
