@@ -15,7 +15,7 @@ use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
 use super::records::record;
 use super::{
-    addends, annotate, believed, claims, common_subexpressions, dead, function_bodies, opaque, opset, pipeline,
+    addends, annotate, believed, claims, common_subexpressions, dead, function_bodies, opaque, opset, pipeline, positions,
     quantization, remembered,
 };
 use crate::dim::Scope;
@@ -223,6 +223,9 @@ fn fold(
     }
     if options.fold && may_edit {
         addends::spell_out(model, &walk.facts, &given)?;
+        if positions::spell_out(model, &walk.facts)? {
+            walk.infer_main(model)?;
+        }
         model.name_nodes();
         model.name_constants();
     }

@@ -25,6 +25,7 @@ mod outcome;
 mod packing;
 mod pass;
 mod pipeline;
+mod positions;
 mod profile;
 mod quantization;
 mod records;

@@ -41,9 +41,14 @@ pub(super) fn kept(model: &Model, options: &Options) -> Result<FxHashMap<NodeId,
     for &id in order.iter().rev() {
         let Some(node) = model.node(id) else { continue };
         let any_in = |values: &FxHashSet<ValueId>| node.outputs().iter().flatten().any(|value| values.contains(value));
+        let is_dequantized = || moves_dequantized(model, node) || is_dequantization(node);
         if !node.outputs().iter().flatten().all(|value| known.contains(value)) {
+            // Inference may find a constant here by sizes that it knows, and then that of readers it finds constants too.
+            if any_in(&read) && is_dequantized() {
+                kept.insert(id, true);
+            }
             read.extend(node.inputs().iter().flatten());
-        } else if any_in(&read) && (moves_dequantized(model, node) || is_dequantization(node)) {
+        } else if any_in(&read) && is_dequantized() {
             let is_needed = any_in(&folded);
             kept.insert(id, is_needed);
             if moves_dequantized(model, node) {

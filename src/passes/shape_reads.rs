@@ -11,7 +11,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::chains::holder_in;
+use super::chains::{holder_in, is_inside_a_quantized_group};
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use super::untouched::Untouched;
@@ -53,7 +53,7 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId, edits: &mut EditCo
     // A vector that is there already is left to value numbering.
     let mut known: FxHashSet<Vec<Dim>> = FxHashSet::default();
     for &value in model.graph(graph).inputs() {
-        note_source(facts, value, &mut sources);
+        note_source(model, facts, value, &mut sources);
         known.extend(sizes(facts, value));
     }
     for id in model.topological(graph)? {
@@ -66,7 +66,7 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId, edits: &mut EditCo
             }
         }
         for &value in &outputs {
-            note_source(facts, value, &mut sources);
+            note_source(model, facts, value, &mut sources);
         }
     }
     Ok(())
@@ -106,8 +106,8 @@ fn is_readable(node: &Node) -> bool {
 }
 
 /// Remembers the tensor under each dimension a shape read off it could begin with.
-fn note_source(facts: &Facts, value: ValueId, sources: &mut Sources<'_>) {
-    if sources.is_empty() {
+fn note_source(model: &Model, facts: &Facts, value: ValueId, sources: &mut Sources<'_>) {
+    if sources.is_empty() || is_inside_a_quantized_group(model, value) {
         return;
     }
     let Some(shape) = facts.get(value).and_then(|fact| fact.shape()) else { return };
@@ -185,7 +185,7 @@ fn behind(model: &Model, facts: &Facts, places: &FxHashMap<NodeId, usize>, id: N
     // In this order nothing depends on what comes after it, so a function before all that depend on the shape does not.
     let readers = node.outputs().iter().flatten().flat_map(|&output| model.users(output));
     let first = readers.filter_map(|(reader, _)| places.get(&holder_in(model, node.graph(), reader))).min();
-    let mut last = value;
+    let (mut last, mut best) = (value, value);
     while let Some((function, result)) = only_function(model, facts, node.graph(), last) {
         let is_free = |other: &ValueId| *other == last || model.value(*other).producer().is_none();
         let is_alone = model.node(function)?.inputs().iter().flatten().all(is_free);
@@ -193,8 +193,11 @@ fn behind(model: &Model, facts: &Facts, places: &FxHashMap<NodeId, usize>, id: N
             break;
         }
         last = result;
+        if !is_inside_a_quantized_group(model, last) {
+            best = last;
+        }
     }
-    (last != value).then_some(last)
+    (best != value).then_some(best)
 }
 
 /// The function that alone reads the elements of a value, and its result of the same type and shape.

@@ -34,7 +34,7 @@ pub(super) struct Partwise {
     /// The nodes that do it to the parts.
     nodes: Vec<NodeId>,
     /// Their results.
-    results: Vec<ValueId>,
+    pub results: Vec<ValueId>,
     /// The axis of the results along which they are parts, and how many elements each has along it.
     axis: usize,
     sizes: Vec<i64>,

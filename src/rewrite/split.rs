@@ -4,7 +4,7 @@
 
 use super::parts::Parts;
 use super::{Place, Rule};
-use crate::ir::Edit;
+use crate::ir::{Edit, ValueId};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -19,6 +19,11 @@ pub(super) const RULES: &[Rule] = &[
                 "another operand is the same along the axis, or a constant for each part: a short one if it is read elsewhere",
             ),
             ("known-sizes", "the sizes of the parts are numbers"),
+            (
+                "no-residual",
+                "no result is spread over that of a Conv in a sum: OpenCV takes what is computed before the Conv for a residual of \
+                    its shape, and fails",
+            ),
         ],
         exact: true,
         operators: &["Split"],
@@ -55,7 +60,19 @@ fn apply(place: &Place<'_>, exact: bool) -> Option<Edit> {
     let axis = place.read(node).axis(dims.len())?;
     let parts = Parts::of(place, node.outputs().iter().copied().collect::<Option<_>>()?, axis)?;
     let step = parts.step(place).filter(|step| step.exact == exact)?;
+    if step.results.iter().any(|&result| is_spread_over_convolution(place, result)) {
+        return None;
+    }
     let mut edit = place.edit()?.removing(place.id);
     step.build(place, &mut edit, whole, dims)?;
     Some(edit)
+}
+
+/// Whether a value is added to what a convolution computes, and is smaller: the time that is embedded in a block of a diffusion model.
+fn is_spread_over_convolution(place: &Place<'_>, value: ValueId) -> bool {
+    place.model.users(value).into_iter().any(|(id, slot)| {
+        let sum = place.model.node(id).filter(|node| node.is("Add"));
+        let other = sum.and_then(|node| node.input(1usize.checked_sub(slot)?));
+        other.is_some_and(|other| place.producer(other, "Conv").is_some() && !place.same_shape(other, value))
+    })
 }

@@ -1,6 +1,7 @@
 //! What lies inside of a normalization is read by nothing else.
 
 use onnx_slice_fold::Options;
+use onnx_slice_fold::ir::{NodeId, ValueId};
 
 use crate::support::folded;
 
@@ -53,4 +54,35 @@ fn a_folded_addend_before_a_normalization_is_a_node() {
 #[test]
 fn an_addend_that_was_an_initializer_stays_one() {
     assert!(!operators_of_sum("Identity (rows)").contains(&"Constant".to_string()));
+}
+
+/// The operators that read the end of the positions in the embedding of a folded model, last first.
+fn operators_of_positions(opset: usize, second: &str) -> Vec<String> {
+    let source = format!(
+        r#"<ir_version: 8, opset_import: ["" : {opset}]>
+           g (int64[n,s] words, int64[n,s] kinds) => (y) <float[5,2] w = {{1,2,3,4,5,6,7,8,9,10}}, float[2,2] k = {{1,2,3,4}},
+             float[4,2] p = {{1,2,3,4,5,6,7,8}}, int64[1,4] all = {{0,1,2,3}}, int64[1] zero = {{0}}, int64 one = {{1}}, int64[1] step = {{1}},
+             float two = {{2}}, float tiny = {{0.001}}, float[2] scale = {{1,3}}> {{
+             a = Gather (w, words)  b = {second}
+             sizes = Shape (words)  s = Gather (sizes, one)  end = Unsqueeze (s, zero)
+             row = Slice (all, zero, end, step, step)  c = Gather (p, row)
+             ab = Add (a, b)  x = Add (ab, c)
+             m = ReduceMean <axes = [-1]> (x)  d = Sub (x, m)  q = Pow (d, two)  v = ReduceMean <axes = [-1]> (q)
+             e = Add (v, tiny)  r = Sqrt (e)  z = Div (d, r)  y = Mul (z, scale) }}"#
+    );
+    let model = folded(&source, &Options::default());
+    let producer = |value: ValueId| model.node(model.value(value).producer()?);
+    let all: Vec<NodeId> = model.graph(model.main()).nodes().collect();
+    let slice = all.into_iter().filter_map(|id| model.node(id)).find(|node| node.op_type == "Slice").expect("a slice");
+    let nodes = std::iter::successors(producer(slice.input(2).expect("an end")), |node| producer(node.input(0)?));
+    nodes.map(|node| node.op_type.to_string()).collect()
+}
+
+#[test]
+fn positions_of_an_embedding_are_counted_as_optimizers_look_for_it() {
+    for opset in [13, 17] {
+        assert_eq!(operators_of_positions(opset, "Gather (k, kinds)"), ["Unsqueeze", "Gather", "Shape"]);
+    }
+    // Of two that are summed they look for nothing.
+    assert_eq!(operators_of_positions(17, "Identity (two)"), ["Shape"]);
 }

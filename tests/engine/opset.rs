@@ -108,6 +108,26 @@ fn an_attribute_that_a_call_may_leave_out_is_refused() {
     insta::assert_snapshot!(converted(source, 24).expect_err("axes may be left out"));
 }
 
+/// ONNX Runtime and its optimizer write LayerNormalization into models of any operator set, by the definition that came with 17.
+#[test]
+fn a_normalization_of_the_runtime_is_that_of_the_standard() {
+    let source = |scale: &str| {
+        format!(
+            r#"<ir_version: 8, opset_import: ["" : 14]> g (float[N, 4] x, {scale}[4] w) => (y) {{
+                n = LayerNormalization <axis = -1> (x, w)  r = Relu (n)  y = Shape (r) }}"#
+        )
+    };
+    let mut document = OnnxModel::of(text::parse(&source("float")).expect("the source is a model"));
+    document.fold(&Options::new()).expect("it folds");
+    let printed = text::print(document.model());
+    assert!(printed.contains("float[N,4] r"), "{printed}");
+    let newer = text::print(&converted(&source("float"), 24).expect("it is converted"));
+    assert!(newer.contains("\"\" : 24") && newer.contains("LayerNormalization"), "{newer}");
+    // That of the runtime takes two types, that of the standard one.
+    let error = converted(&source("float16"), 24).expect_err("it is refused");
+    assert!(error.contains("operands of two types"), "{error}");
+}
+
 #[test]
 fn what_cannot_be_converted_is_named() {
     let refused = |from: i64, to: i64, graph: &str| {

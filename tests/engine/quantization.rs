@@ -80,6 +80,18 @@ fn a_constant_computed_from_what_stays_folds() {
     assert_eq!(count(&model, "QuantizeLinear") + count(&model, "Cast"), 0);
 }
 
+/// That a size of an input is told makes the operand a constant: the positions of a rotary embedding, times its frequencies.
+#[test]
+fn what_is_constant_by_sizes_stays_quantized() {
+    let source = product(
+        "sizes = Shape (x)  one = Constant <value = int64[1] {1}> ()  three = Constant <value = int64[1] {3}> ()  size = Gather (sizes, one)
+         shape = Concat <axis = 0> (size, three)  wide = Expand (t, shape)
+         q = QuantizeLinear (wide, t, tz)  m = DequantizeLinear (q, t, tz)",
+    );
+    let model = folded(&source, &Options::default());
+    assert_eq!((count(&model, "Expand"), count(&model, "QuantizeLinear"), count(&model, "DequantizeLinear")), (0, 1, 2));
+}
+
 /// ONNX Runtime adds on integers only if neither operand comes from an initializer.
 #[test]
 fn pairs_of_constants_stay_before_what_is_no_product() {
@@ -104,6 +116,31 @@ fn sizes_are_read_outside_of_groups() {
     );
     let printed = printed(&source, &Options::default());
     assert!(!printed.contains("Shape (p)") && !printed.contains("Shape (q)"), "{printed}");
+}
+
+/// Nor before a function that the quantization takes for its bounds, and is left out.
+#[test]
+fn sizes_are_read_before_what_is_bounded_by_quantization() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n,2,h,w] x) => (y, t) <float[4,2,1,1] k = {1,2,3,4,5,6,7,8}, float s = {0.5}, uint8 z = {0}, int64 one = {1}, int64 two = {2},
+          int64[1] at = {0}, int64[1] four = {4}> {
+            p = Conv <strides = [2,2]> (x, k)  r = Relu (p)  q = QuantizeLinear (r, s, z)  d = DequantizeLinear (q, s, z)
+            sh = Shape (d)  h = Gather (sh, two)  h1 = Unsqueeze (h, at)  both = Concat <axis = 0> (h1, four)  t = Expand (s, both)
+            m = Neg (d)  y = Relu (m) }"#;
+    let printed = printed(source, &Options::default());
+    assert!(!printed.contains("Shape (r)") && !printed.contains("Shape (p)"), "{printed}");
+}
+
+/// A shape that is read of what is dequantized is not read behind a function of it either, where that is quantized again.
+#[test]
+fn sizes_are_not_read_behind_what_is_quantized_again() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n,m] x, int64[1] by) => (y, t) <float s = {0.5}, uint8 z = {0}> {
+            a = NonZero (x)  f = Cast <to = 1> (a)  q = QuantizeLinear (f, s, z)  d = DequantizeLinear (q, s, z)
+            p = Sigmoid (d)  r = QuantizeLinear (p, s, z)  y = DequantizeLinear (r, s, z)
+            sh = Shape <start = 1, end = 2> (d)  both = Concat <axis = 0> (sh, by)  t = Expand (s, both) }"#;
+    let printed = printed(source, &Options::default());
+    assert!(!printed.contains("Shape <start: int = 1, end: int = 2> (p)"), "{printed}");
 }
 
 /// ONNX Runtime quantizes before it transposes, and would show the quantized numbers.

@@ -118,6 +118,12 @@ impl Model {
         self.times_given(name) > 0
     }
 
+    /// The value of this name, if nothing defines it any more.
+    pub fn left_value(&self, name: &str) -> Option<ValueId> {
+        let (value, _) = self.names.get(name, |value| name_in(&self.values, value))?;
+        (self.value(value).definition == Definition::Nothing).then_some(value)
+    }
+
     /// Keeps a name from being given to a new value.
     pub fn reserve_name(&mut self, name: &str) {
         if let Some((value, _)) = self.names.get(name, |value| name_in(&self.values, value)) {

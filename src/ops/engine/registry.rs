@@ -68,7 +68,17 @@ impl Operator {
     pub fn since(&self, opset: i64) -> Option<i64> {
         self.versions.iter().rev().find(|&&version| version <= opset).copied()
     }
+
+    /// The `since_version` by which a node in operator set `opset` is read: that in force, or the first one of an operator that ONNX Runtime
+    /// has in older sets of the default domain as well, by the same definition.
+    pub fn read_as(&self, opset: i64) -> Option<i64> {
+        let is_older = self.domain.is_empty() && OLDER_IN_RUNTIME.contains(&self.name);
+        self.since(opset).or_else(|| self.versions.first().copied().filter(|_| is_older))
+    }
 }
+
+/// What ONNX Runtime and its transformer optimizer write into models of any operator set.
+const OLDER_IN_RUNTIME: &[&str] = &["LayerNormalization"];
 
 /// What the table says of a node.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +123,7 @@ pub(in crate::ops) fn status_with(model: &Model, node: &Node, seen: &mut Importe
         (None, None) => 1,
         (None, Some(_)) => return Status::Unknown,
     };
-    match operator.since(opset) {
+    match operator.read_as(opset) {
         None => Status::TooOld,
         Some(since) if signature::surplus(operator, since, node).is_some() => Status::Surplus,
         Some(since) => Status::Known(operator, since),
@@ -146,7 +156,7 @@ pub(super) fn why_not_known(model: &Model, node: &Node, status: Status) -> Strin
 /// What a node has that its operator does not have in the version in force, in words: an attribute, an operand or a result.
 pub fn surplus(model: &Model, node: &Node) -> Option<String> {
     let operator = operator_of(model, node).filter(|_| model.function_of(node).is_none())?;
-    signature::surplus(operator, operator.since(model.opset(node.graph(), operator.domain)?)?, node)
+    signature::surplus(operator, operator.read_as(model.opset(node.graph(), operator.domain)?)?, node)
 }
 
 /// What the standard's checker refuses of a node by itself, in words: [`surplus`], and an attribute that no version of the operator has.

@@ -291,6 +291,10 @@ fn first_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
 
 pub(super) fn infer_layer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
+    // The one that ONNX Runtime has before 17 takes them, and its result has the type of the scale.
+    if data.dtype().zip(cx.dtype(1)).is_some_and(|(data, scale)| data != scale) {
+        return Err(Refusal::unsupported("data and scale of two types"));
+    }
     let stash = cx.attr_int("stash_type")?.unwrap_or(1);
     let stash = i32::try_from(stash).ok().and_then(DType::from_onnx);
     let saved = match data.shape() {

@@ -96,6 +96,7 @@ use super::edits::EditCounter;
 use crate::ir::{Broken, Facts, Model, ValueId};
 use demands::Demands;
 pub(super) use demands::holder_in;
+pub(super) use survey::is_inside_a_quantized_group;
 use search::{Joint, Search, SearchLimits};
 use step::Plan;
 use survey::Survey;

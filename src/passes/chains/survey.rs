@@ -323,10 +323,17 @@ fn add_symbols(facts: &Facts, value: ValueId, into: &mut FxHashSet<Symbol>) {
 }
 
 /// Whether a value is what a quantized operation hands on: its result before it is quantized, or after. Runtimes compute such a group on
-/// integers only while nothing else reads these two.
-fn is_inside_a_quantized_group(model: &Model, value: ValueId) -> bool {
+/// integers only while nothing else reads these two, a function in between included, which they take for the bounds of the integers.
+/// Of an input of the graph anything may be read.
+pub(in crate::passes) fn is_inside_a_quantized_group(model: &Model, value: ValueId) -> bool {
+    let Some(producer) = model.value(value).producer() else { return false };
     let quantizes = |id: NodeId| model.node(id).is_some_and(is_quantization);
-    model.value(value).producer().is_some_and(quantizes) || model.users(value).into_iter().any(|(id, _)| quantizes(id))
+    let clips = |node: &&Node| ["Relu", "Clip"].iter().any(|operator| node.is(operator));
+    let readers = || model.users(value).into_iter().map(|(id, _)| id);
+    let clipped = readers().filter_map(|id| model.node(id)).filter(clips).filter_map(|node| node.output(0));
+    quantizes(producer)
+        || readers().any(quantizes)
+        || clipped.flat_map(|value| model.users(value)).any(|(id, _)| quantizes(id))
 }
 
 /// Whether a value is a mean that something is added to or subtracted with, or computed of one with constants, such as a deviation.

@@ -248,6 +248,9 @@ fn is_still_loaded(draft: &NodeDraft<'_>, (from, to): (i64, i64)) -> Result<(), 
 /// Takes a node through the steps between two versions. Answers whether that changed it.
 fn newer(draft: &mut NodeDraft<'_>, from: i64, to: i64) -> Result<bool, String> {
     let mut version = version_of(&draft.node.op_type, from)?;
+    if version > from && draft.dtype(0) != draft.dtype(1) {
+        return Err(format!("{} of operands of two types is ONNX Runtime's own before {version}", draft.node.op_type));
+    }
     let mut changed = false;
     while let Some(step) = step_after(&draft.node.op_type, version).filter(|step| step.to <= to) {
         let old_name = format!("{}-{version}", draft.node.op_type);
@@ -269,7 +272,7 @@ fn newer(draft: &mut NodeDraft<'_>, from: i64, to: i64) -> Result<bool, String> 
 fn version_of(name: &str, opset: i64) -> Result<i64, String> {
     let known = operator("", name)
         .ok_or("the standard has no such operator, so nothing is known of its versions; give it a domain of its own")?;
-    known.since(opset).ok_or_else(|| {
+    known.read_as(opset).ok_or_else(|| {
         let first = known.versions.first().copied().unwrap_or(0);
         format!(
             "operator set {opset} has no such operator, it came with {first}; correct the operator set of the model"

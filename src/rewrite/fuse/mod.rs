@@ -43,6 +43,7 @@ mod attention;
 pub(super) mod chain;
 pub(super) mod clamp;
 pub(super) mod divided;
+pub(super) mod embedded;
 pub(super) mod factor;
 pub(super) mod gemm;
 pub(super) mod heads;

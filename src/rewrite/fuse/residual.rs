@@ -38,7 +38,7 @@ pub fn constant_addend(place: &Place<'_>) -> Option<ValueId> {
 }
 
 /// Whether a normalization reads a value.
-fn normalizes(place: &Place<'_>, value: ValueId) -> bool {
+pub(super) fn normalizes(place: &Place<'_>, value: ValueId) -> bool {
     let reads = |&(id, slot): &_| slot == 0 && place.model.node(id).is_some_and(|node| node.is("LayerNormalization"));
     place.model.users(value).iter().any(reads) || is_normalized(place, value)
 }

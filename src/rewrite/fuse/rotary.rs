@@ -118,7 +118,7 @@ struct Spelled {
 /// Looks at the sum.
 fn spelled(place: &Place<'_>) -> Option<Edit> {
     let output = place.only_output()?;
-    if !place.opset.has("RotaryEmbedding") || !has_kernel(place.opset, "RotaryEmbedding", place.dtype(output)?) {
+    if !place.opset.has("RotaryEmbedding") || !has_kernel("RotaryEmbedding", place.dtype(output)?) {
         return None;
     }
     let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };

@@ -72,7 +72,7 @@ struct Scores {
 fn attention(place: &Place<'_>) -> Option<Edit> {
     let output = place.only_output()?;
     let dtype = place.dtype(output)?;
-    if !place.opset.has("Attention") || !has_kernel(place.opset, "Attention", dtype) {
+    if !place.opset.has("Attention") || !has_kernel("Attention", dtype) {
         return None;
     }
     let &[Some(weights), Some(values)] = place.node()?.inputs() else { return None };
