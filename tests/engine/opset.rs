@@ -212,6 +212,22 @@ fn idioms_become_the_operators_of_the_new_set() {
     assert_eq!(left, ["Gelu"]);
 }
 
+/// Of Swish runtimes know the formula better: it becomes the operator where somebody asks for that, and stays in a model that was in the set.
+#[test]
+fn swish_is_written_on_request() {
+    let source = |set: i64| {
+        format!(
+            r#"<ir_version: 8, opset_import: ["" : {set}]> g (float[n] x) => (y) {{ a = Sigmoid (x)  y = Mul (x, a) }}"#
+        )
+    };
+    let left =
+        |set: i64, to: Option<i64>| support::operators(&support::folded(&source(set), &Options::new().opset(to)));
+    assert_eq!(left(17, Some(24)), ["Swish"]);
+    for (set, to) in [(24, None), (24, Some(24)), (26, Some(24)), (17, Some(26)), (17, None)] {
+        assert_eq!(left(set, to), ["Sigmoid", "Mul"], "{set} {to:?}");
+    }
+}
+
 /// The models of the families of operators below the newest set compute the same in the newest, or the refusal is in the snapshot.
 #[test]
 fn families_compute_the_same_in_the_newest_set() {

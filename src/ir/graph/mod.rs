@@ -123,6 +123,8 @@ pub struct Model {
     pub extra: Extra,
     /// Whether the functions stay as they are, called or not: graphs of training information in `extra` may call them.
     pub keeps_functions: bool,
+    /// Whether the operator set was made newer on request: then idioms become its operators, also where runtimes know the older spelling better.
+    pub is_newer: bool,
     main: GraphId,
     graphs: Vec<Graph>,
     nodes: Vec<Option<Node>>,
@@ -161,6 +163,7 @@ impl Model {
             opsets: Vec::new(),
             extra: Extra::new(),
             keeps_functions: false,
+            is_newer: false,
             main: GraphId(0),
             graphs: Vec::new(),
             nodes: Vec::new(),

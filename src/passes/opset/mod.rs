@@ -74,6 +74,7 @@ pub(super) fn convert(model: &mut Model, to: i64, options: &Options) -> Result<O
     }
     // An initializer that is no input came with version 4, a function with 8.
     model.ir_version = model.ir_version.max(ir_version_of(to)).max(4);
+    model.is_newer = before.is_some_and(|before| to > before);
     Ok(before)
 }
 

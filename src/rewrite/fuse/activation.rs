@@ -4,11 +4,11 @@
 //! | --- | --- |
 //! | `½·x·(1 + erf(x/√2)) = Gelu(x)` | 20 |
 //! | `½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) = Gelu(x; tanh)` | 20 |
-//! | `x·sigmoid(α·x) = Swish(x; α)` | none: runtimes know the formula alone |
+//! | `x·sigmoid(α·x) = Swish(x; α)` | 24, on request |
 //! | `x·cut(x/6 + ½, 0, 1) = HardSwish(x)`, also as `x·cut(x + 3, 0, 6)/6` | 14 |
 //! | `x·tanh(softplus(x)) = Mish(x)` | 18 |
 //!
-//! [`kernels`](super::kernels) says for which element types. Factors and terms come in any order. Constants are what the law says up to rounding to their type.
+//! [`kernels`](super::kernels) says for which element types, and why the formula of Swish stays where nobody asked for a newer operator set. Factors and terms come in any order. Constants are what the law says up to rounding to their type.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -20,10 +20,14 @@ use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "spelled-activation",
-    law: "½·x·(1 + erf(x/√2)) = Gelu(x), x·clip(x/6 + ½, 0, 1) = HardSwish(x), x·tanh(softplus(x)) = Mish(x)",
+    law: "½·x·(1 + erf(x/√2)) = Gelu(x), x·sigmoid(α·x) = Swish(x; α), x·clip(x/6 + ½, 0, 1) = HardSwish(x), \
+            x·tanh(softplus(x)) = Mish(x)",
     sentence: "An activation spelled out in older operators is the operator.",
     premises: &[
-        ("known", "the operator is in the model's operator set: HardSwish since 14, Mish 18, Gelu 20"),
+        (
+            "known",
+            "the operator is in the model's operator set: HardSwish since 14, Mish 18, Gelu 20, Swish 24 if that was asked for",
+        ),
         ("constants", "the constants are those of the law, up to rounding"),
         ("has-kernel", "runtimes compute the operator in the type"),
         ("same-shape", "the result has the shape of x"),
@@ -50,11 +54,17 @@ type Found = (&'static str, Option<NamedAttribute>);
 
 fn activation(place: &Place<'_>) -> Option<Edit> {
     let found = read(place).filter(|found| place.opset.has(found.operator))?;
-    if !has_kernel(found.operator, place.dtype(found.x)?) {
+    let is_fit = has_kernel(found.operator, place.dtype(found.x)?);
+    if !is_fit || found.operator == "Swish" && !is_swish_wanted(place) {
         return None;
     }
     let (attributes, operands) = (found.attribute.into_iter().collect(), vec![Operand::Value(found.x)]);
     Fusion { remove: found.nodes, like: place.id, operator: found.operator, attributes, operands }.edit(place)
+}
+
+/// Whether the formula of Swish becomes the operator: somebody asked for the only operator set in which runtimes load it.
+fn is_swish_wanted(place: &Place<'_>) -> bool {
+    place.model.is_newer && place.opset.version() == 24
 }
 
 /// Reads the node's result as an activation function, whether or not the operator set has an operator for it.
@@ -97,8 +107,9 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
         "Sigmoid" if coefficient == 1.0 => {
             let argument = reader.node(gate, "Sigmoid")?.input(0)?;
             let (factor, power) = reader.monomial(argument, x)?;
-            let is_alpha = power == 1 && as_attribute(factor, reader.dtype).is_some();
-            is_alpha.then_some(("Swish", None))
+            let alpha = as_attribute(factor, reader.dtype)?;
+            let attribute = (alpha != 1.0).then(|| NamedAttribute::new("alpha", Attribute::Float(alpha)));
+            (power == 1).then_some(("Swish", attribute))
         }
         "HardSigmoid" if coefficient == 1.0 => {
             let node = reader.node(gate, "HardSigmoid")?;

@@ -8,13 +8,13 @@
 //! | --- | --- | --- | --- | --- |
 //! | Gelu, HardSigmoid, HardSwish, InstanceNormalization, RotaryEmbedding | yes | no | yes | no |
 //! | Mish | yes | no from 22 on | yes | no |
-//! | Swish | no | no | no | no |
+//! | Swish | in 24 alone | in 24 alone | in 24 alone | no |
 //! | Attention | yes | yes | yes | no |
 //! | LayerNormalization, RMSNormalization | yes | yes | yes | not all |
 //!
 //! Of some operators the runtime has no kernel, but makes their nodes of the standard's definition. That is no loss where the formula has
 //! as many nodes. Of Swish it finds a definition in operator set 24 alone, and makes four nodes of it (a Cast of α among them), where the
-//! Sigmoid and the product become one kernel of its own (QuickGelu).
+//! Sigmoid and the product become one kernel of its own (QuickGelu): they become Swish only if somebody asked for that operator set.
 //!
 //! An attribute is a float32 whatever the type of the operands: see [`as_attribute`].
 
@@ -25,9 +25,8 @@ use crate::tensor::DType;
 /// Whether an operator that stands for a formula has a kernel for operands of a type in an operator set.
 pub(super) fn has_kernel(operator: &str, dtype: DType) -> bool {
     match dtype {
-        _ if operator == "Swish" => false,
         DType::Float | DType::Float16 => true,
-        DType::Double => matches!(operator, "Attention" | "LayerNormalization" | "RMSNormalization"),
+        DType::Double => matches!(operator, "Attention" | "Swish" | "LayerNormalization" | "RMSNormalization"),
         _ => false,
     }
 }
@@ -65,6 +64,6 @@ mod tests {
     fn what_a_runtime_lacks_is_not_made() {
         assert!(!has_kernel("HardSwish", DType::Double) && !has_kernel("Gelu", DType::Double));
         assert!(has_kernel("Gelu", DType::Float) && !has_kernel("Gelu", DType::Bfloat16));
-        assert!(!has_kernel("Swish", DType::Float) && !has_kernel("Swish", DType::Double));
+        assert!(has_kernel("Swish", DType::Double) && !has_kernel("Swish", DType::Bfloat16));
     }
 }
