@@ -43,8 +43,8 @@ pub(super) const LATE_RULES: &[Rule] = &[Rule {
         ("one-scale", "one constant scale is for all, and the elements of x are integers of 8 or 16 bits"),
         (
             "same-largest",
-            "f moves elements; or it is a MaxPool since operator set 12, x is of 8 bits, s is a normal number above 0, and \
-                no window lies in the padding alone",
+            "f moves elements; or it is a MaxPool since operator set 12, x is of 8 bits, s is a normal number above 0 with which all numbers \
+                are finite, and no window lies in the padding alone",
         ),
     ],
     exact: true,
@@ -112,9 +112,10 @@ fn has_same_largest(place: &Place<'_>, quantized: ValueId, scale: &Tensor) -> Op
     let node = place.node().filter(|node| node.is("MaxPool") && place.opset.version() >= 12)?;
     let is_pooled =
         matches!(place.dtype(quantized)?, DType::Int8 | DType::Uint8) && matches!(node.outputs(), [Some(_)]);
-    // A number below the normal ones times a difference may be 0 for several integers, and of either sign.
-    let is_rising = scale.dtype() == DType::Float
-        && scale.to_f64s()?.iter().all(|&scale| scale.is_finite() && scale >= f64::from(f32::MIN_POSITIVE));
+    // A number below the normal ones times a difference may be 0 for several integers, and of either sign. Of −∞ alone runtimes make the
+    // least finite number.
+    let rising = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX) / 256.0;
+    let is_rising = scale.dtype() == DType::Float && scale.to_f64s()?.iter().all(|scale| rising.contains(scale));
     let (kernel, pads) = (node.ints("kernel_shape")?, node.ints("pads")?);
     let is_unpadded = pads.iter().all(|&pad| pad == 0);
     let are_shorter = || pads.iter().zip(kernel.iter().cycle()).all(|(&pad, &taps)| 0 <= pad && pad < taps);
