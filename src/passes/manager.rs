@@ -15,8 +15,8 @@ use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
 use super::records::record;
 use super::{
-    addends, annotate, believed, claims, common_subexpressions, dead, function_bodies, opaque, opset, pipeline, positions,
-    quantization, remembered,
+    addends, annotate, believed, claims, common_subexpressions, dead, function_bodies, opaque, opset, pipeline,
+    positions, quantization, remembered,
 };
 use crate::dim::Scope;
 use crate::ir::{Fact, Model, NodeId, ValueId};

@@ -84,7 +84,10 @@ fn operators_of_positions(opset: usize, second: &str, product: &str) -> Vec<Stri
 #[test]
 fn positions_of_an_embedding_are_counted_as_optimizers_look_for_it() {
     for opset in [13, 17] {
-        assert_eq!(operators_of_positions(opset, "Gather (k, kinds)", "MatMul (y, e)"), ["Unsqueeze", "Gather", "Shape"]);
+        assert_eq!(
+            operators_of_positions(opset, "Gather (k, kinds)", "MatMul (y, e)"),
+            ["Unsqueeze", "Gather", "Shape"]
+        );
     }
     // Of two that are summed they look for nothing, nor where no attention follows.
     assert_eq!(operators_of_positions(17, "Identity (two)", "MatMul (y, e)"), ["Shape"]);

@@ -89,7 +89,10 @@ fn what_is_constant_by_sizes_stays_quantized() {
          q = QuantizeLinear (wide, t, tz)  m = DequantizeLinear (q, t, tz)",
     );
     let model = folded(&source, &Options::default());
-    assert_eq!((count(&model, "Expand"), count(&model, "QuantizeLinear"), count(&model, "DequantizeLinear")), (0, 1, 2));
+    assert_eq!(
+        (count(&model, "Expand"), count(&model, "QuantizeLinear"), count(&model, "DequantizeLinear")),
+        (0, 1, 2)
+    );
 }
 
 /// ONNX Runtime adds on integers only if neither operand comes from an initializer.

@@ -96,10 +96,10 @@ use super::edits::EditCounter;
 use crate::ir::{Broken, Facts, Model, ValueId};
 use demands::Demands;
 pub(super) use demands::holder_in;
-pub(super) use survey::is_inside_a_quantized_group;
 use search::{Joint, Search, SearchLimits};
 use step::Plan;
 use survey::Survey;
+pub(super) use survey::is_inside_a_quantized_group;
 
 /// The pass's name, under which its edits are counted: each graph whose sizes are planned anew is one.
 pub(super) const NAME: &str = "size-chain";
