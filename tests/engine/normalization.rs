@@ -57,10 +57,11 @@ fn an_addend_that_was_an_initializer_stays_one() {
 }
 
 /// The operators that read the end of the positions in the embedding of a folded model, last first.
-fn operators_of_positions(opset: usize, second: &str) -> Vec<String> {
+fn operators_of_positions(opset: usize, second: &str, product: &str) -> Vec<String> {
     let source = format!(
         r#"<ir_version: 8, opset_import: ["" : {opset}]>
-           g (int64[n,s] words, int64[n,s] kinds) => (y) <float[5,2] w = {{1,2,3,4,5,6,7,8,9,10}}, float[2,2] k = {{1,2,3,4}},
+           g (int64[n,s] words, int64[n,s] kinds, float[2,2] f, float[2,2] g, float[2,2] e) => (o) <float[2] b1 = {{1,2}},
+             float[2] b2 = {{1,3}}, float[2] b3 = {{2,3}}, float[5,2] w = {{1,2,3,4,5,6,7,8,9,10}}, float[2,2] k = {{1,2,3,4}},
              float[4,2] p = {{1,2,3,4,5,6,7,8}}, int64[1,4] all = {{0,1,2,3}}, int64[1] zero = {{0}}, int64 one = {{1}}, int64[1] step = {{1}},
              float two = {{2}}, float tiny = {{0.001}}, float[2] scale = {{1,3}}> {{
              a = Gather (w, words)  b = {second}
@@ -68,7 +69,9 @@ fn operators_of_positions(opset: usize, second: &str) -> Vec<String> {
              row = Slice (all, zero, end, step, step)  c = Gather (p, row)
              ab = Add (a, b)  x = Add (ab, c)
              m = ReduceMean <axes = [-1]> (x)  d = Sub (x, m)  q = Pow (d, two)  v = ReduceMean <axes = [-1]> (q)
-             e = Add (v, tiny)  r = Sqrt (e)  z = Div (d, r)  y = Mul (z, scale) }}"#
+             e1 = Add (v, tiny)  r = Sqrt (e1)  z = Div (d, r)  y = Mul (z, scale)
+             h0 = MatMul (y, f)  h = Add (h0, b1)  i0 = MatMul (y, g)  i = Add (i0, b2)  j0 = {product}  j = Add (j0, b3)
+             k1 = Transpose <perm = [0, 2, 1]> (i)  hi = MatMul (h, k1)  hij = MatMul (hi, j)  o = Add (hij, y) }}"#
     );
     let model = folded(&source, &Options::default());
     let producer = |value: ValueId| model.node(model.value(value).producer()?);
@@ -81,8 +84,12 @@ fn operators_of_positions(opset: usize, second: &str) -> Vec<String> {
 #[test]
 fn positions_of_an_embedding_are_counted_as_optimizers_look_for_it() {
     for opset in [13, 17] {
-        assert_eq!(operators_of_positions(opset, "Gather (k, kinds)"), ["Unsqueeze", "Gather", "Shape"]);
+        assert_eq!(
+            operators_of_positions(opset, "Gather (k, kinds)", "MatMul (y, e)"),
+            ["Unsqueeze", "Gather", "Shape"]
+        );
     }
-    // Of two that are summed they look for nothing.
-    assert_eq!(operators_of_positions(17, "Identity (two)"), ["Shape"]);
+    // Of two that are summed they look for nothing, nor where no attention follows.
+    assert_eq!(operators_of_positions(17, "Identity (two)", "MatMul (y, e)"), ["Shape"]);
+    assert_eq!(operators_of_positions(17, "Gather (k, kinds)", "Exp (h)"), ["Shape"]);
 }

@@ -128,6 +128,22 @@ fn a_normalization_of_the_runtime_is_that_of_the_standard() {
     assert!(error.contains("operands of two types"), "{error}");
 }
 
+/// ONNX Runtime moves a Transpose through it by the operator set of the model, whatever its own says.
+#[test]
+fn a_quantized_softmax_of_the_last_axis_is_the_newer_one() {
+    let source = |axis: i64| {
+        format!(
+            r#"<ir_version: 8, opset_import: ["" : 11, "com.microsoft" : 1]> g (uint8[N, 3, 4] x) => (y)
+               <float s = {{0.1}}, uint8 z = {{0}}, float t = {{0.0039}}> {{
+               y = com.microsoft.QLinearSoftmax <axis = {axis}, opset = 11> (x, s, z, t, z) }}"#
+        )
+    };
+    let newer = |axis| text::print(&converted(&source(axis), 21).expect("it is converted"));
+    assert!(newer(2).contains("opset: int = 13") && newer(-1).contains("opset: int = 13"), "{}", newer(2));
+    // Of several axes it is another function.
+    assert!(newer(1).contains("opset: int = 11"), "{}", newer(1));
+}
+
 #[test]
 fn what_cannot_be_converted_is_named() {
     let refused = |from: i64, to: i64, graph: &str| {

@@ -29,7 +29,9 @@ use super::inline::call_graph::Calls;
 use super::options::Options;
 use super::outcome::{OpsetError, RunError};
 use crate::dim::Scope;
-use crate::ir::{Fact, Facts, FunctionId, GraphId, Model, NamedAttribute, Node, NodeId, OpsetImport, Type, ValueId};
+use crate::ir::{
+    Edit, Fact, Facts, FunctionId, GraphId, Model, NamedAttribute, NewNode, Node, NodeId, OpsetImport, Type, ValueId,
+};
 use crate::ops::{Budget, Opset, Walk, is_loaded, newest_opset, operator, surplus};
 use draft::NodeDraft;
 use step::{Newer, VersionStep};
@@ -193,6 +195,9 @@ fn convert_root(
     let nodes: Vec<NodeId> =
         graphs_below(model, root.graph).iter().flat_map(|&graph| model.graph(graph).nodes()).collect();
     for id in nodes {
+        if from < 13 && to >= 13 {
+            softmax_of_one_axis(model, facts, id)?;
+        }
         let Some(node) = model.node(id) else { continue };
         if !node.canonical_domain().is_empty() || !model.meaning(node).0.is_empty() || model.function_of(node).is_some()
         {
@@ -202,6 +207,24 @@ fn convert_root(
         if let Err(reason) = convert_node(model, facts, root.function, id, (from, to))? {
             refused.push((described, from, reason));
         }
+    }
+    Ok(())
+}
+
+/// A QLinearSoftmax says by which Softmax it works, and ONNX Runtime turns it by that of the model's operator set. Of the last axis both
+/// give the same.
+fn softmax_of_one_axis(model: &mut Model, facts: &Facts, id: NodeId) -> Result<(), RunError> {
+    let Some(node) = model.node(id).filter(|node| node.op_type == "QLinearSoftmax") else { return Ok(()) };
+    let is_last = |axis: i64, rank: usize| {
+        axis == -1 || usize::try_from(axis).is_ok_and(|axis| axis.checked_add(1) == Some(rank))
+    };
+    let rank = node.input(0).and_then(|value| facts.get(value)?.shape()).map(<[_]>::len);
+    let works_on_last = node.int("axis", -1).zip(rank).is_some_and(|(axis, rank)| is_last(axis, rank));
+    let is_older = node.canonical_domain() == "com.microsoft" && node.int("opset", 13).is_some_and(|opset| opset < 13);
+    let (true, true, Some(output)) = (works_on_last, is_older, node.output(0)) else { return Ok(()) };
+    let newer = NewNode::like(node).set("opset", 13i64).output(output);
+    if let Some(edit) = Edit::at(model, id) {
+        model.apply(edit.removing(id).inserting(newer))?;
     }
     Ok(())
 }

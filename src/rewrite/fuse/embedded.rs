@@ -4,7 +4,7 @@
 //! (EmbedLayerNormalization), where the positions are cut from a constant at `Unsqueeze(Gather(Shape(words), 1), [0])`, as exporters
 //! have it. The same size can be read in a node or two less, and costs that kernel.
 
-use super::residual::normalizes;
+use super::residual::{MOST_BEHIND, normalizes};
 use crate::ir::{NodeId, ValueId};
 use crate::rewrite::Place;
 
@@ -27,7 +27,27 @@ pub fn counted_positions(place: &Place<'_>) -> Option<Count> {
     let words = looked_up(place, words)?;
     let (second, last) = (looked_up(place, second)?, looked_up(place, last)?);
     let count = read_off(place, last, words).or_else(|| read_off(place, second, words))?;
-    normalizes(place, place.only_output()?).then_some(count)
+    let whole = place.only_output()?;
+    (normalizes(place, whole) && feeds_an_attention(place, whole)).then_some(count)
+}
+
+/// Whether three products and a sum read one value behind a sum, and nothing else does: queries, keys and values of what is normalized,
+/// without which that optimizer makes no kernel of it. It knows them as MatMul alone, so not where they are quantized.
+fn feeds_an_attention(place: &Place<'_>, sum: ValueId) -> bool {
+    let (mut open, mut next) = (vec![sum], 0);
+    while let Some(&value) = open.get(next).filter(|_| next < MOST_BEHIND) {
+        next += 1;
+        let readers = place.model.users(value);
+        let nodes = || readers.iter().filter_map(|&(id, _)| place.model.node(id));
+        let count = |operator: &str| nodes().filter(|node| node.is(operator)).count();
+        if readers.len() == 4 && count("MatMul") == 3 && count("Add") == 1 {
+            return true;
+        }
+        for node in nodes().take(MOST_BEHIND) {
+            open.extend(node.output(0).filter(|result| !open.contains(result)));
+        }
+    }
+    false
 }
 
 /// The indices of what is looked up in a constant table.

@@ -11,7 +11,7 @@ use crate::dim::Dim;
 use crate::ir::ValueId;
 
 /// How many values are looked at behind a sum.
-const MOST_BEHIND: usize = 24;
+pub(super) const MOST_BEHIND: usize = 24;
 
 /// The constant that is added, at a sum that a normalization reads, in a shape that such a kernel takes: that of the other addend, or that of one
 /// of its batch.
