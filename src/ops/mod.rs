@@ -47,7 +47,7 @@ pub use declared::{declared_fact, plain_names};
 pub use engine::loads::{has_kernel_for_narrow, is_loaded};
 pub use event::{Event, EventKind};
 pub use interpret::{Environment, evaluate_graph, evaluate_node, evaluate_observed, may_be_evaluated};
-pub use misread::{may_be_misread, misreads_hidden_size};
+pub use misread::{is_strided, may_be_misread, misreads_hidden_size};
 pub use movement::concat_split::concat;
 pub(crate) use movement::concat_split::concat_later;
 pub use node_view::{NodeView, Number};

@@ -17,8 +17,8 @@ use super::edits::EditCounter;
 use super::untouched::Untouched;
 use crate::dim::Dim;
 use crate::ir::{Broken, Content, Edit, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
-use crate::ops::Opset;
 use crate::ops::traits::traits_of;
+use crate::ops::{Opset, is_strided};
 use crate::rewrite::build::Build;
 use crate::tensor::DType;
 
@@ -107,7 +107,7 @@ fn is_readable(node: &Node) -> bool {
 
 /// Remembers the tensor under each dimension a shape read off it could begin with.
 fn note_source(model: &Model, facts: &Facts, value: ValueId, sources: &mut Sources<'_>) {
-    if sources.is_empty() || is_inside_a_quantized_group(model, value) {
+    if sources.is_empty() || is_inside_a_quantized_group(model, value) || is_strided(model, facts, value) {
         return;
     }
     let Some(shape) = facts.get(value).and_then(|fact| fact.shape()) else { return };

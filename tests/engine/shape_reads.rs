@@ -38,3 +38,30 @@ fn a_function_of_the_shape() {
         ),
         ["Conv"]);
 }
+
+/// OpenVINO gives what is taken in steps the sizes of the whole, unless they are computed as the file computes them.
+#[test]
+fn no_shape_is_read_of_what_is_taken_in_steps() {
+    let read = |step: i64| {
+        let source = format!(
+            "<ir_version: 8, opset_import: [\"\" : 17]>
+            g (float[b,2,h,w] x, float[b,q,8] n) => (s, y, v)
+            <int64[4] perm = {{0,2,3,1}}, int64[2] z = {{0,0}}, int64[2] e = {{9223372036854775807,9223372036854775807}}, int64[2] a = {{1,2}},
+             int64[2] steps = {{{step},{step}}}, int64 less = {{{}}}, int64 by = {{{step}}}, int64 at0 = {{0}}, int64 at1 = {{2}}, int64 at2 = {{3}},
+             int64[1] ax = {{0}}, int64[1] eight = {{8}}> {{
+                xs = Shape (x)  t = Gather (xs, perm)  r = Reshape (x, t)
+                s = Slice (r, z, e, a, steps)  u = Relu (s)  v = Concat <axis = 3> (u, s)
+                b1 = Gather (xs, at0)  h1 = Gather (xs, at1)  w1 = Gather (xs, at2)
+                h2 = Add (h1, less)  h3 = Div (h2, by)  w2 = Add (w1, less)  w3 = Div (w2, by)
+                b4 = Unsqueeze (b1, ax)  h4 = Unsqueeze (h3, ax)  w4 = Unsqueeze (w3, ax)
+                d = Concat <axis = 0> (b4, h4, w4, eight)  y = Reshape (n, d) }}",
+            step - 1
+        );
+        let model: Model = folded(&source, &Options::default());
+        let nodes = model.graph(model.main()).nodes().filter_map(|id| model.node(id));
+        let measured = nodes.filter(|node| node.is("Shape")).filter_map(|node| node.input(0));
+        measured.map(|value| model.value(value).name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(read(2), ["x"]);
+    assert_eq!(read(3), ["x"]);
+}

@@ -11,7 +11,7 @@ use super::terms::{TermTable, Terms, elementwise, is_followed, reduction};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
 use crate::ops::traits::{Movement, traits_of};
-use crate::ops::{self, Opset};
+use crate::ops::{self, Opset, is_strided};
 use crate::rewrite::is_quantization;
 
 /// Longer vectors are no shapes.
@@ -205,7 +205,8 @@ impl Survey {
     /// Finds the shape of a tensor that may be measured.
     fn find_shape(&mut self, model: &Model, facts: &Facts, tensor: ValueId) {
         let Some(shape) = facts.get(tensor).and_then(|fact| fact.shape()) else { return };
-        if !is_inside_a_quantized_group(model, tensor) && !is_inside_a_normalization(model, tensor) {
+        let is_misread = || is_inside_a_normalization(model, tensor) || is_strided(model, facts, tensor);
+        if !is_inside_a_quantized_group(model, tensor) && !is_misread() {
             self.shapes.insert(tensor, shape.iter().map(|dim| facts.scope().current(dim)).collect());
         }
     }
