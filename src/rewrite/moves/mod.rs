@@ -10,6 +10,7 @@ mod blocks;
 mod shuffled;
 
 use self::blocks::{Blocks, Digits, Lookup, digits, lookups};
+use self::shuffled::turns_weights;
 use super::slices::cuts::{Cut, cuts_of, part};
 use super::{Build, Place, Rule};
 use crate::dim::{Dim, greatest_common_divisor};
@@ -34,6 +35,7 @@ const AS_ONE: Rule = Rule {
             "of-its-kind",
             "a lookup takes the place of one or of what cuts, and moves rows of 8 elements or more; so does a Transpose that takes the place of none",
         ),
+        ("no-convolution", "a lookup is not read by a Conv, as for `shuffled-axis`"),
         ("turned-last", "where a Transpose is last it stays so: runtimes take it into a product"),
         ("pays", "fewer nodes come than go"),
     ],
@@ -452,6 +454,9 @@ impl Plan {
 
     fn edit(self, place: &Place<'_>, source: ValueId) -> Option<Edit> {
         let result = place.output(0)?;
+        if matches!(self.does, Does::Lookup { .. }) && turns_weights(place, result) {
+            return None;
+        }
         let scope = place.scope();
         let mut edit = place.edit()?;
         let mut data = source;

@@ -7,7 +7,7 @@
 use super::{FEWEST_IN_ROW, MOST_BLOCKS};
 use crate::dim::Dim;
 use crate::ir::{Edit, NodeId, ValueId};
-use crate::ops::traits::LAYOUTS;
+use crate::ops::traits::{LAYOUTS, traits_of};
 use crate::rewrite::{Place, Rule};
 use crate::tensor::Tensor;
 
@@ -22,6 +22,11 @@ pub(super) const RULE: Rule = Rule {
         ("fixed-places", "the axis and its parts are of sizes that are numbers, of at most 16,384 places"),
         ("rows", "unless their number is open, 8 elements or more stand behind each place"),
         ("one-reader", "nothing else reads what is between"),
+        (
+            "no-convolution",
+            "no Conv of one group reads the result, by way of functions and of Convs of several groups: OpenVINO would turn its weights \
+                instead, the wrong way round",
+        ),
         ("no-strings", "x holds no strings, of which ONNX Runtime looks up wrong ones"),
     ],
     exact: true,
@@ -43,6 +48,9 @@ fn shuffled(place: &Place<'_>) -> Option<Edit> {
     if !read_once(turned, place.id) || !read_once(apart, transpose_id) || !place.may_be_looked_up(x) {
         return None;
     }
+    if turns_weights(place, result) {
+        return None;
+    }
     let (dims, parts) = (place.shape(x)?, place.shape(apart)?);
     let perm = place.read(transpose).permutation(parts.len())?;
     if !place.same_dims(dims, place.shape(result)?) {
@@ -58,6 +66,29 @@ fn shuffled(place: &Place<'_>) -> Option<Edit> {
     let mut edit = place.edit()?.removing(layout_id).removing(transpose_id);
     let gather = place.build(&mut edit, x).gather_at(x, Tensor::vector(places), axis);
     place.instead(edit, gather)
+}
+
+/// How many values are followed to a convolution.
+const FOLLOWED: usize = 32;
+
+/// Whether OpenVINO (2026.4) would turn the weights of a convolution in the place of the channels of a value. More than it follows is followed here:
+/// it wants all readers to be such, and single numbers or one for each channel as other operands.
+pub(super) fn turns_weights(place: &Place<'_>, value: ValueId) -> bool {
+    let (mut values, mut at) = (vec![value], 0);
+    while let Some(&value) = values.get(at) {
+        for (id, slot) in place.model.users(value) {
+            let Some(node) = place.model.node(id) else { continue };
+            let is_grouped = || node.int("group", 1) != Some(1);
+            if node.is("Conv") && slot == 0 && !is_grouped() || values.len() > FOLLOWED {
+                return true;
+            }
+            if node.is("Conv") && slot == 0 || traits_of(place.model, node).pointwise.is_some() {
+                values.extend(node.output(0).filter(|result| !values.contains(result)));
+            }
+        }
+        at += 1;
+    }
+    false
 }
 
 /// Which place of the axis each of its places comes from, if it is the one that is taken apart, into `count` parts.
