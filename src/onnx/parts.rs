@@ -58,7 +58,7 @@ impl ModelParts {
 
     fn graph(&mut self, graph: &Bytes) -> Result<(), NoMessage> {
         let proto = self.model.graph.get_or_insert_with(GraphProto::default);
-        self.nodes.reserve(fields(graph).flatten().filter(|field| field.number == 1).count());
+        self.nodes.reserve(nodes_of(graph));
         for field in fields(graph) {
             let field = field.ok_or(NoMessage::NoField)?;
             match field.number {
@@ -74,8 +74,11 @@ impl ModelParts {
 /// How many nodes the main graph of a file has, as far as its bytes are fields.
 pub fn count_nodes(file: &[u8]) -> usize {
     let graphs = fields(file).flatten().filter(|field| field.number == 7);
-    let nodes = graphs.flat_map(|graph| fields(graph.content.unwrap_or_default())).flatten();
-    nodes.filter(|field| field.number == 1).count()
+    graphs.map(|graph| nodes_of(graph.content.unwrap_or_default())).sum()
+}
+
+fn nodes_of(graph: &[u8]) -> usize {
+    fields(graph).flatten().filter(|field| field.number == 1).count()
 }
 
 /// What a node is made of, as it lies in the file or in a message.

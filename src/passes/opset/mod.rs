@@ -32,7 +32,7 @@ use crate::dim::Scope;
 use crate::ir::{
     Edit, Fact, Facts, FunctionId, GraphId, Model, NamedAttribute, NewNode, Node, NodeId, OpsetImport, Type, ValueId,
 };
-use crate::ops::{Budget, Opset, Walk, is_loaded, newest_opset, operator, surplus};
+use crate::ops::{Budget, Opset, Walk, axis_in, is_loaded, newest_opset, operator, surplus};
 use draft::NodeDraft;
 use step::{Newer, VersionStep};
 
@@ -215,9 +215,7 @@ fn convert_root(
 /// give the same.
 fn softmax_of_one_axis(model: &mut Model, facts: &Facts, id: NodeId) -> Result<(), RunError> {
     let Some(node) = model.node(id).filter(|node| node.op_type == "QLinearSoftmax") else { return Ok(()) };
-    let is_last = |axis: i64, rank: usize| {
-        axis == -1 || usize::try_from(axis).is_ok_and(|axis| axis.checked_add(1) == Some(rank))
-    };
+    let is_last = |axis: i64, rank: usize| axis_in(axis, rank).is_ok_and(|axis| Some(axis) == rank.checked_sub(1));
     let rank = node.input(0).and_then(|value| facts.get(value)?.shape()).map(<[_]>::len);
     let works_on_last = node.int("axis", -1).zip(rank).is_some_and(|(axis, rank)| is_last(axis, rank));
     let is_older = node.canonical_domain() == "com.microsoft" && node.int("opset", 13).is_some_and(|opset| opset < 13);
