@@ -21,7 +21,7 @@ use crate::passes::{AssumeError, ExtractError, OpsetError, RunError};
 ///
 /// let error = OnnxModel::from_bytes(&b"PK\x03\x04"[..]).unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::Malformed);
-/// assert_eq!(format!("{error:#}"), "cannot read the model: this is a ZIP archive, not an ONNX model");
+/// assert_eq!(format!("{error:#}"), "cannot read the model: this is a ZIP archive, not an ONNX model; unpack it and pass the .onnx file inside");
 ///
 /// let error = OnnxModel::open("no/such.onnx").unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::Io);

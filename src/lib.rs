@@ -139,7 +139,7 @@ pub use ir::faults;
 pub use ir::{CustomNode, CustomOperator, CustomType, Data};
 pub use model::OnnxModel;
 pub use onnx::{ExternalData, SaveOptions, Saved, SavedFile};
-pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError};
+pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError, newest_opset};
 pub use passes::{Assumption, LastEdit, Options, PassRun};
 pub use report::{
     AxisTaken, Census, Detail, Drawing, DrawingForm, DrawnNode, NotDrawn, Note, Port, Report, RuleUse, SliceTaken,

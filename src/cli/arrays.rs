@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<(String, BTreeMap<String, Data
 fn tensor(mut file: impl Read) -> anyhow::Result<Tensor> {
     let mut start = [0; 8];
     file.read_exact(&mut start)?;
-    let [b'\x93', b'N', b'U', b'M', b'P', b'Y', major, _] = start else { bail!("it is no array in the format .npy") };
+    let [b'\x93', b'N', b'U', b'M', b'P', b'Y', major, _] = start else { bail!("not an array in the .npy format") };
     let length = if major == 1 {
         let mut length = [0; 2];
         file.read_exact(&mut length)?;
@@ -52,14 +52,13 @@ fn tensor(mut file: impl Read) -> anyhow::Result<Tensor> {
     file.read_exact(&mut header)?;
     let header = Header::parse(&String::from_utf8_lossy(&header)).ok_or_else(|| anyhow!("its header is malformed"))?;
     if header.is_fortran && header.shape.len() > 1 {
-        bail!("it is in Fortran order; save numpy.ascontiguousarray of it");
+        bail!("the array is in Fortran order; save numpy.ascontiguousarray(x) instead");
     }
-    let (dtype, size) = element(&header.element).ok_or_else(|| {
-        anyhow!("elements of type '{}' are not taken; floats, integers and booleans are", header.element)
-    })?;
+    let (dtype, size) = element(&header.element)
+        .ok_or_else(|| anyhow!("unsupported element type '{}'; use floats, integers or booleans", header.element))?;
     let bytes = header.shape.iter().try_fold(size, |bytes, &size| bytes.checked_mul(u64::try_from(size).ok()?));
     let bytes = bytes.filter(|&bytes| bytes <= MOST_BYTES);
-    let bytes = bytes.ok_or_else(|| anyhow!("it is larger than {} GiB", MOST_BYTES >> 30))?;
+    let bytes = bytes.ok_or_else(|| anyhow!("the array is larger than {} GiB", MOST_BYTES >> 30))?;
     // The header may promise more than there is.
     let mut payload = Vec::new();
     file.take(bytes).read_to_end(&mut payload)?;
@@ -135,11 +134,11 @@ mod tests {
         };
         for (bytes, reason) in [
             (header("<f4", "True", "(1, 2)"), "Fortran order"),
-            (header("<U3", "False", "(2,)"), "'<U3' are not taken"),
+            (header("<U3", "False", "(2,)"), "unsupported element type '<U3'"),
             (header("<f8", "False", "(99999999999, 99999999999)"), "larger than 4 GiB"),
             (header("<f8", "False", "(7,)"), "bytes"),
             (header("<f8", "False", "(-1,)"), "malformed"),
-            (b"PK\x03\x04 and more".to_vec(), "no array"),
+            (b"PK\x03\x04 and more".to_vec(), "not an array"),
         ] {
             let said = tensor(&bytes[..]).unwrap_err().to_string();
             assert!(said.contains(reason), "{said}");

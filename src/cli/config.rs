@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use clap::{ArgAction, Command};
 use toml::{Table, Value};
 
-/// Where the file is if nothing else is said: in the directory the program is started in.
+/// The default configuration file, in the current directory.
 pub(super) const NAME: &str = "onnx-slice-fold.toml";
 
-/// Flags that a file may not have: what is to be done, and the file itself.
+/// Flags that are invalid in a configuration file.
 const NOT_IN_FILES: [&str; 5] = ["config", "no-config", "help", "version", "output"];
 
-/// Which file to read; `None` for none. `arguments` are those of the command line.
+/// Returns the path of the configuration file, if any. `arguments` is the command line.
 fn wanted(arguments: &[OsString]) -> Option<PathBuf> {
     let texts: Vec<&str> = arguments.iter().skip(1).filter_map(|text| text.to_str()).collect();
     let texts: Vec<&str> = texts.into_iter().take_while(|text| *text != "--").collect();
@@ -34,10 +34,10 @@ fn wanted(arguments: &[OsString]) -> Option<PathBuf> {
     given.or_else(|| Path::new(NAME).is_file().then(|| PathBuf::from(NAME)))
 }
 
-/// Puts the flags of the configuration file in front of those of the command line. Returns the file that was read.
+/// Inserts the flags of the configuration file before those of the command line. Returns the path of the file.
 ///
 /// # Errors
-/// The file cannot be read, is no TOML, or has a key that is no flag. The text names the file and the key.
+/// The file cannot be read, is not valid TOML, or contains an unknown key. The text names the file and the key.
 pub(super) fn add(arguments: &mut Vec<OsString>, program: fn() -> Command) -> Result<Option<PathBuf>, String> {
     let Some(file) = wanted(arguments) else { return Ok(None) };
     // The flags of subcommands are described only once all is built.
@@ -51,20 +51,24 @@ pub(super) fn add(arguments: &mut Vec<OsString>, program: fn() -> Command) -> Re
     }
     let text = std::fs::read_to_string(&file).map_err(|error| format!("cannot read '{}': {error}", file.display()))?;
     let table: Table = text.parse().map_err(|error: toml::de::Error| {
-        format!("'{}' is no TOML: {}", file.display(), error.to_string().trim().replace('\n', " "))
+        format!("'{}' is not valid TOML: {}", file.display(), error.to_string().trim().replace('\n', " "))
     })?;
     let mut flags: Vec<OsString> = Vec::new();
     for (key, value) in &table {
         let known = flag(program, key).filter(|_| !NOT_IN_FILES.contains(&key.as_str()));
         let Some(known) = known else {
-            return Err(format!("'{}' has '{key}', which is no flag that may stand in it", file.display()));
+            let names: Vec<&str> = program.get_arguments().filter_map(clap::Arg::get_long).collect();
+            let allowed = names.iter().copied().filter(|name| !NOT_IN_FILES.contains(name));
+            let nearest = onnx_slice_fold::nearest_name(key, allowed);
+            let hint = nearest.map_or_else(String::new, |name| format!("; did you mean '{name}'?"));
+            return Err(format!("unknown key '{key}' in '{}'{hint}", file.display()));
         };
         // What only folding knows is left out elsewhere.
         if command.is_some_and(|command| flag(command, key).is_none()) {
             continue;
         }
         flags.extend(written(known, key, value).map_err(|expected| {
-            format!("'{}': '{key}' must be {expected}, and is {}", file.display(), value.type_str())
+            format!("'{}': '{key}' must be {expected}, but is {}", file.display(), value.type_str())
         })?);
     }
     let at = if command.is_some() { 2 } else { 1 };

@@ -6,10 +6,10 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(super) struct Diff {
-    /// One model.
+    /// The first model.
     #[arg(value_name = "A")]
     first: PathBuf,
-    /// The other.
+    /// The second model.
     #[arg(value_name = "B")]
     second: PathBuf,
 }

@@ -8,17 +8,17 @@ use super::passes::Passes;
 
 #[derive(Args, Debug)]
 pub(super) struct Explain {
-    /// The model to fold and explain; nothing is written. `-` is standard input.
+    /// The model to explain; `-` is standard input. The program writes no model.
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Nodes, tensors or sizes to tell of; without, what holds back most is told.
+    /// Nodes, tensors or dims to explain; by default, the most frequent reasons.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// How many times to fold again at most, to find out what would let more be done if it were known of the inputs. Trials also end when they
-    /// have taken about seven times the work of folding.
+    /// Fold the model up to COUNT more times to find assumptions about the inputs that remove nodes. Trials also end after about seven times
+    /// the work of one folding.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     trials: usize,
-    /// How it is told.
+    /// Format of the explanation.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     report: Format,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(super) struct Explain {
     pub(super) common: super::Common,
 }
 
-/// Forms of the explanation.
+/// Formats of the explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Text.
@@ -46,7 +46,7 @@ impl Explain {
         }
         let mut told = explanation.to_string();
         if self.names.is_empty() {
-            told.push_str(&format!("\nWhat was done:\n{}", report.explanation()));
+            told.push_str(&format!("\nRules, passes and notes:\n{}", report.explanation()));
         }
         super::tell(&super::printable(&told))
     }

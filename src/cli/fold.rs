@@ -1,4 +1,4 @@
-//! `onnx-slice-fold model.onnx`: the main job.
+//! `onnx-slice-fold model.onnx`: folds models and writes the results.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
@@ -15,50 +15,47 @@ use onnx_slice_fold::{ExternalData, Port, Report, SaveOptions, Saved};
 use super::Usage;
 use super::jobs::{self, Job, Target, Wanted};
 use super::passes::Passes;
-use super::peers::NO_RUNTIME;
 use super::progress::Progress;
 use super::style::Style;
 
 #[derive(Args, Debug)]
 pub(super) struct Fold {
-    /// The model to fold, and where to write the result if -o does not say. `-` is standard input and output. With --out-dir any number
-    /// of models, folders and patterns.
+    /// The model to fold, and optionally the result. `-` is standard input and output. With --out-dir, any number of models, directories and
+    /// patterns.
     #[arg(value_name = "MODEL [RESULT]", required = true)]
     names: Vec<PathBuf>,
-    /// Where to write the result; `MODEL` with `.folded` before its extension if not given. `-` is standard output; /dev/null writes
-    /// nothing.
-    #[arg(short, long, value_name = "FILE", conflicts_with = "out_dir")]
+    /// Path of the result; the default for model.onnx is model.folded.onnx. `-` is standard output, /dev/null a dry run.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "out_dir", help_heading = "Output")]
     output: Option<PathBuf>,
-    /// A folder for the results, which have the names of their models.
-    #[arg(long, value_name = "DIR")]
+    /// Directory for the results, which have the names of their models.
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
     out_dir: Option<PathBuf>,
-    /// How many models are folded at the same time; one for each processor if not given.
-    #[arg(short, long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Number of models to fold at the same time; the default is the number of processors.
+    #[arg(short, long, value_name = "COUNT", help_heading = "Output", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// What is told of each model.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    /// Format of the report about each model.
+    #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
     report: Format,
-    /// Tell what each pass took: how often it ran, how many edits it made, milliseconds, and by how many MiB it raised the most memory
-    /// the process held.
-    #[arg(long)]
+    /// Print runs, edits, milliseconds and peak memory of each pass.
+    #[arg(long, help_heading = "Debugging")]
     timings: bool,
-    /// Run original and result on N inputs made to tell them apart, by the program's own evaluator, and compare results and stated
-    /// shapes: bit for bit under --exact, else up to rounding. What could not be compared is told. On a difference the first
-    /// edit at fault is named, nothing is written, and the exit code is 3.
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "8")]
+    /// Compare original and result on N generated inputs with the program's own evaluator: values (bit for bit with --exact, otherwise up to
+    /// rounding) and written shapes. On a difference, the program names the first edit that causes it, writes no result, and returns exit code
+    /// 3.
+    #[arg(long, value_name = "N", help_heading = "Debugging", num_args = 0..=1, default_missing_value = "8")]
     check: Option<usize>,
-    /// Run original and result on the arrays of this NumPy archive as well, each named like an input. May be given several times; with no
-    /// --check they are compared on nothing else.
-    #[arg(long, value_name = "FILE.npz")]
+    /// Compare original and result on the arrays of this NumPy archive, which have the names of inputs. Repeatable. Without --check, these are
+    /// the only inputs.
+    #[arg(long, value_name = "FILE.npz", help_heading = "Debugging")]
     check_input: Vec<PathBuf>,
-    /// What becomes of tensors whose data lie in files beside MODEL.
+    /// Where to write tensors whose data is in external files.
     #[arg(long, value_name = "HOW", default_value = "keep", help_heading = "External data")]
     external_data: External,
-    /// Write tensors to a data file beside the output: those of at least the threshold.
+    /// Write tensors of at least the threshold to a data file next to the output.
     #[arg(long, help_heading = "External data")]
     save_as_external_data: bool,
-    /// Tensors of fewer bytes stay in the output when others go to a data file. Vectors of less than 1 KiB that may be sizes stay in
-    /// any case: ONNX Runtime reads sizes in the model alone.
+    /// Keep tensors of fewer bytes in the output. Vectors below 1 KiB that may be shapes are always in the output, because ONNX Runtime does not
+    /// read shapes from external data.
     #[arg(long, value_name = "SIZE", default_value = "1024", value_parser = super::sizes::bytes, help_heading = "External data")]
     external_data_threshold: usize,
     #[command(flatten)]
@@ -67,21 +64,21 @@ pub(super) struct Fold {
     pub(super) common: super::Common,
 }
 
-/// The result differs from the original, so it is not written.
+/// The result differs from the original.
 #[derive(Debug, thiserror::Error)]
-#[error("nothing is written, because {0}")]
+#[error("no result was written, because {0}")]
 pub(super) struct Differs(String);
 
-/// What becomes of external data.
+/// Where to write external data.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum External {
-    /// Leave them if the output is in the same directory, and copy them otherwise.
+    /// Keep the files if the output is in the same directory; otherwise copy them.
     Keep,
-    /// Copy them to a data file beside the output.
+    /// Copy the data to a file next to the output.
     Copy,
-    /// Leave them and refer to them; the output must be in the same directory or one above it.
+    /// Refer to the original files; the output must be in the same directory or in a parent of it.
     Link,
-    /// Put them into the output itself.
+    /// Store the data in the output.
     Inline,
 }
 
@@ -96,20 +93,20 @@ impl From<External> for ExternalData {
     }
 }
 
-/// Forms of the report.
+/// Formats of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// A table.
     Text,
-    /// A JSON object for each model, on one line; docs/report.md has its schema.
+    /// A JSON object per model, on one line; docs/report.md describes the schema.
     Json,
-    /// A page of HTML that needs nothing beside it, for one model.
+    /// A self-contained HTML page for one model.
     Html,
 }
 
-/// How many inputs are named in a command that is told.
+/// The largest number of inputs in a suggested command.
 const MOST_NAMED: usize = 8;
-/// How many nodes are warned of; `explain` tells all.
+/// The largest number of warnings about single nodes; `explain` prints all.
 const MOST_WARNINGS: usize = 8;
 
 impl Fold {
@@ -117,21 +114,20 @@ impl Fold {
         self.names.first().map(PathBuf::as_path)
     }
 
-    pub(super) fn run(self) -> anyhow::Result<()> {
-        let names = self.named();
+    pub(super) fn run(mut self) -> anyhow::Result<()> {
+        let (names, checks) = self.named();
+        self.check = self.check.or(checks);
         let wanted = Wanted { names, output: self.output.clone(), folder: self.out_dir.clone() };
         let mut jobs = jobs::plan(wanted)?;
         if self.out_dir.is_some() {
             if self.report == Format::Html {
-                return Err(Usage::error(
-                    "a page of HTML tells of one model: say --report json with --out-dir, or leave --out-dir out",
-                ));
+                return Err(Usage::error("an HTML report describes one model; with --out-dir use --report json"));
             }
             return self.run_all(&jobs);
         }
         let Some(job) = jobs.pop() else { return Ok(()) };
         if job.target == Target::Stream && std::io::stdout().is_terminal() {
-            return Err(Usage::error("a model is not written to a terminal; say where with -o"));
+            return Err(Usage::error("refusing to write a model to a terminal; name the result with -o FILE"));
         }
         let progress = Progress::start(self.common.is_quiet());
         let done = self.fold(&job, &|what| progress.say(what))?;
@@ -139,22 +135,19 @@ impl Fold {
         self.tell(&done)
     }
 
-    /// The names of models and the result. onnxsim takes a number of checks behind them.
-    fn named(&self) -> Vec<PathBuf> {
+    /// Returns the names without the number of checks that onnxsim takes as third, and that number.
+    fn named(&self) -> (Vec<PathBuf>, Option<usize>) {
         let mut names = self.names.clone();
         let count = match names.as_slice() {
             [_, _, count] if self.out_dir.is_none() && !count.exists() => {
-                count.to_str().and_then(|text| text.parse::<u32>().ok())
+                count.to_str().and_then(|text| text.parse().ok())
             }
             _ => None,
         };
-        if let Some(count) = count {
+        if count.is_some() {
             names.pop();
-            if count > 0 && !self.common.is_quiet() {
-                super::say(Style::Note, "note", &format!("'{count}' checks have nothing to do here: {NO_RUNTIME}"));
-            }
         }
-        names
+        (names, count.filter(|&count: &usize| count > 0))
     }
 
     /// Folds one model and writes it.
@@ -199,7 +192,7 @@ impl Fold {
         let wrote = match &job.target {
             Target::File(path) => format!("wrote {}", path.display()),
             Target::Stream => "wrote to standard output".to_string(),
-            Target::Nowhere => "wrote nothing".to_string(),
+            Target::Nowhere => "dry run, no result written".to_string(),
         };
         if let Some(checked) = checked {
             files.push_str(&format!("{checked}\n"));
@@ -220,7 +213,7 @@ impl Fold {
             .threshold(self.external_data_threshold)
     }
 
-    /// Tells of one model, and writes the result if it goes to standard output.
+    /// Prints the report about one model, and writes the result if its target is standard output.
     fn tell(&self, done: &Done) -> anyhow::Result<()> {
         let mut told = String::new();
         match self.report {
@@ -268,22 +261,18 @@ impl Fold {
                 report.after.unknown.keys().take(MOST_WARNINGS).map(|name| format!("'{name}'")).collect();
             let more = report.after.unknown.len().saturating_sub(MOST_WARNINGS);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            super::say(
-                Style::Note,
-                "note",
-                &format!("{of}not known, and left as they are: operators {}{more}", names.join(", ")),
-            );
+            super::say(Style::Note, "note", &format!("{of}unknown operators are kept: {}{more}", names.join(", ")));
         }
         for note in done.report.invalid().take(MOST_WARNINGS) {
             super::say(
                 Style::Warning,
                 "warning",
-                &format!("{of}{} cannot work and is left as it is: {}", note.node, note.reason),
+                &format!("{of}{} is invalid and is kept: {}", note.node, note.reason),
             );
         }
     }
 
-    /// Folds several models, and tells of each in a line, in the order in which they are named.
+    /// Folds several models and prints a line about each, in the order of the command line.
     fn run_all(&self, jobs: &[Job]) -> anyhow::Result<()> {
         let workers =
             self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
@@ -332,7 +321,7 @@ impl Fold {
         drop(progress);
         match failed {
             0 => Ok(()),
-            _ => Err(anyhow::anyhow!("{failed} of {} models were not folded", jobs.len())),
+            _ => Err(anyhow::anyhow!("{failed} of {} models failed", jobs.len())),
         }
     }
 
@@ -355,7 +344,7 @@ impl Fold {
     }
 }
 
-/// How much `explain` has to tell.
+/// Summarizes the findings that `explain` describes in detail.
 fn left(report: &Report) -> String {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for note in &report.notes {
@@ -363,47 +352,48 @@ fn left(report: &Report) -> String {
     }
     let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let mut told = String::new();
+    if report.fired.values().all(|&edits| edits == 0) {
+        told.push_str("nothing to simplify: no rule or pass applies to this model\n");
+    }
     if report.size_nodes > 0 {
         let nodes =
-            if report.size_nodes == 1 { "node that is left only computes" } else { "nodes that are left only compute" };
-        told =
-            format!("{} {nodes} sizes; `explain` tells which, and tries what would let them go\n", report.size_nodes);
+            if report.size_nodes == 1 { "remaining node only computes" } else { "remaining nodes only compute" };
+        told.push_str(&format!(
+            "{} {nodes} shapes; `explain` lists them, and options that would remove them\n",
+            report.size_nodes
+        ));
     }
     told.push_str(&defaults(report));
     if !kinds.is_empty() {
-        told.push_str(&format!("`explain` tells more: {}\n", kinds.join(", ")));
+        told.push_str(&format!("notes: {}; run `explain` for details\n", kinds.join(", ")));
     }
     told
 }
 
-/// That inputs have defaults, and how to make constants of them: old exporters list every weight among the inputs.
+/// Describes inputs with defaults, and the option that makes them constant. Old exporters list every weight among the inputs.
 fn defaults(report: &Report) -> String {
     let (with, others): (Vec<&Port>, Vec<&Port>) = report.inputs.iter().partition(|port| port.has_default);
     if with.is_empty() || others.is_empty() {
         return String::new();
     }
     let named = if others.len() > MOST_NAMED {
-        "`--inputs` with the names of the others".to_string()
+        "--inputs with the names of the other inputs".to_string()
     } else {
         format!("`{}`", others.iter().map(|port| format!("--inputs {}", port.name)).collect::<Vec<_>>().join(" "))
     };
-    let (inputs, values) =
-        if with.len() == 1 { ("input has an initializer", "a value") } else { ("inputs have initializers", "values") };
-    format!(
-        "{} {inputs}, which callers may replace by {values} of theirs; {named} makes constants of them\n",
-        with.len()
-    )
+    let inputs = if with.len() == 1 { "input has a default" } else { "inputs have defaults" };
+    format!("{} {inputs} that callers may override; to treat them as constants, pass {named}\n", with.len())
 }
 
-/// What became of a model.
+/// A folded model.
 struct Done {
     report: Report,
     model: PathBuf,
     wrote: String,
-    /// What there is to tell about files beside the model.
+    /// Lines about data files and checks.
     files: String,
     milliseconds: f64,
-    /// The result, if it goes to standard output.
+    /// The result, if its target is standard output.
     stream: Option<Vec<u8>>,
 }
 
@@ -412,7 +402,7 @@ impl Done {
         format!("{}\n", self.report.json(&self.model.to_string_lossy()))
     }
 
-    /// A line of a batch.
+    /// The line of a batch about this model.
     fn line(&self) -> String {
         let (before, after) = (self.report.before.nodes(), self.report.after.nodes());
         let bytes = self.report.bytes_after.unwrap_or(0);
@@ -421,18 +411,18 @@ impl Done {
     }
 }
 
-/// What there is to tell about files beside the model.
+/// Describes the data files of a result.
 fn told_of(saved: &Saved) -> String {
     let Some(data) = &saved.data else {
         return match saved.external_bytes {
             0 => String::new(),
-            bytes => format!("{bytes} bytes of its data stay in the files they are in\n"),
+            bytes => format!("{bytes} bytes of external data remain in their files\n"),
         };
     };
     let mut told = format!("wrote {}: {} bytes of data\n", data.path.display(), data.bytes);
     if let Some(bytes) = saved.too_large {
         told.push_str(&format!(
-            "in one file the model would take {bytes} bytes, over the 2 GiB a protobuf file can hold: its tensors are in the data file\n"
+            "the model has {bytes} bytes, above the protobuf limit of 2 GiB; its tensors are in the data file\n"
         ));
     }
     told

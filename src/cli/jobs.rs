@@ -1,4 +1,4 @@
-//! Which models are folded, and where each result goes.
+//! Plans the jobs of a command line: the models to fold, and the target of each result.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ pub(super) struct Job {
     pub target: Target,
 }
 
-/// Where a result goes.
+/// The target of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     File(PathBuf),
     /// Standard output.
     Stream,
-    /// `/dev/null`: nothing is written.
+    /// `/dev/null`: a dry run.
     Nowhere,
 }
 
-/// What the command line says of models and results.
+/// The models and targets of a command line.
 pub(super) struct Wanted {
     pub names: Vec<PathBuf>,
     pub output: Option<PathBuf>,
@@ -42,10 +42,10 @@ impl Target {
     }
 }
 
-/// The jobs, in the order in which the models are named.
+/// Returns the jobs in the order of the models on the command line.
 ///
 /// # Errors
-/// The names do not say where the results go.
+/// The target of a result is missing or ambiguous.
 pub(super) fn plan(wanted: Wanted) -> anyhow::Result<Vec<Job>> {
     let Wanted { names, output, folder } = wanted;
     if let Some(folder) = folder {
@@ -55,6 +55,7 @@ pub(super) fn plan(wanted: Wanted) -> anyhow::Result<Vec<Job>> {
         ([model], Some(output)) => (model, Target::of(&output)),
         ([model], None) => (model, beside(model)?),
         ([model, target], None) => {
+            not_a_count(target)?;
             let target = Target::of(target);
             no_other_model(model, &target)?;
             (model, target)
@@ -62,27 +63,30 @@ pub(super) fn plan(wanted: Wanted) -> anyhow::Result<Vec<Job>> {
         ([_, second], Some(output)) => {
             let (second, output) = (second.display(), output.display());
             return Err(Usage::error(format!(
-                "the result is to go to '{second}' and, by -o, to '{output}'; several models go to --out-dir"
+                "two targets for one result: '{second}' and -o '{output}'; to fold several models, pass --out-dir DIR"
             )));
         }
-        ([], _) => return Err(Usage::error("no model is named")),
+        ([], _) => return Err(Usage::error("no model given")),
         (names, _) => {
             return Err(Usage::error(format!(
-                "{} names are given: the results of several models go to --out-dir DIR",
+                "{} models given; pass --out-dir DIR for the results of several models",
                 names.len()
             )));
         }
     };
+    if let Some(advice) = other_source(model) {
+        return Err(Usage::error(format!("'{}' {advice}", model.display())));
+    }
     if model.is_dir() || (!model.exists() && is_pattern(model)) {
         return Err(Usage::error(format!(
-            "'{}' stands for several models: their results go to --out-dir DIR",
+            "'{}' names several models; pass --out-dir DIR for their results",
             model.display()
         )));
     }
     Ok(vec![Job { model: model.clone(), target }])
 }
 
-/// `model.folded.onnx` for `model.onnx`; a stream for a stream.
+/// Returns the default target: `model.folded.onnx` for `model.onnx`, and standard output for standard input.
 fn beside(model: &Path) -> anyhow::Result<Target> {
     if is_stream(model) {
         return Ok(Target::Stream);
@@ -90,9 +94,7 @@ fn beside(model: &Path) -> anyhow::Result<Target> {
     let is_special = std::fs::metadata(model).is_ok_and(|data| !data.is_file() && !data.is_dir());
     if is_special {
         let model = model.display();
-        return Err(Usage::error(format!(
-            "'{model}' is no regular file, so the result does not go beside it; say where with -o"
-        )));
+        return Err(Usage::error(format!("'{model}' is not a regular file; name the result with -o FILE")));
     }
     let mut name = model.file_stem().unwrap_or_default().to_os_string();
     name.push(".folded");
@@ -103,8 +105,8 @@ fn beside(model: &Path) -> anyhow::Result<Target> {
     Ok(Target::File(model.with_file_name(name)))
 }
 
-/// Two names may be the model and its result, or two models that the shell put in the place of `*.onnx`. A file that is there is replaced if it
-/// has the interface of the model, as an earlier result has.
+/// Checks that the second name is a result, and not a second model that the shell inserted for `*.onnx`. An existing file counts as a result
+/// if it has the inputs and outputs of the model.
 fn no_other_model(model: &Path, target: &Target) -> anyhow::Result<()> {
     let Target::File(path) = target else { return Ok(()) };
     if !path.is_file() || is_stream(model) {
@@ -116,11 +118,11 @@ fn no_other_model(model: &Path, target: &Target) -> anyhow::Result<()> {
     }
     let (model, path) = (model.display(), path.display());
     Err(Usage::error(format!(
-        "'{path}' exists and has not the inputs and outputs of '{model}': to replace it say -o '{path}', to fold both say --out-dir DIR"
+        "'{path}' exists, and its inputs or outputs differ from those of '{model}'; to overwrite it, pass -o '{path}'; to fold both models, pass --out-dir DIR"
     )))
 }
 
-/// A job for each model, with a result of the same name in `folder`.
+/// Returns a job for each model, with a result of the same name in `folder`.
 fn into_folder(names: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Job>> {
     let mut jobs: Vec<Job> = Vec::new();
     let mut taken: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
@@ -134,7 +136,7 @@ fn into_folder(names: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Job>> {
             let same = std::fs::canonicalize(&path).ok().zip(std::fs::canonicalize(&model).ok());
             if same.is_some_and(|(target, model)| target == model) {
                 return Err(Usage::error(format!(
-                    "the result of '{}' would replace it; say another --out-dir",
+                    "the result of '{}' would overwrite the model; pass another --out-dir",
                     model.display()
                 )));
             }
@@ -144,14 +146,14 @@ fn into_folder(names: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// The models a name stands for, each with its place below the folder of results.
+/// Returns the models that a name, directory or pattern denotes, each with its path within the directory of results.
 fn models(name: &Path) -> anyhow::Result<Vec<(PathBuf, PathBuf)>> {
     if name.is_dir() {
         let mut found = Vec::new();
         below(name, name, &mut found)?;
         found.sort();
         if found.is_empty() {
-            return Err(Usage::error(format!("there is no model below '{}': none is called *.onnx", name.display())));
+            return Err(Usage::error(format!("found no file *.onnx in '{}' and its subdirectories", name.display())));
         }
         return Ok(found);
     }
@@ -160,21 +162,21 @@ fn models(name: &Path) -> anyhow::Result<Vec<(PathBuf, PathBuf)>> {
         (path, within)
     };
     if is_stream(name) {
-        return Err(Usage::error("standard input has no name to give the result in --out-dir; say -o"));
+        return Err(Usage::error("a result from standard input has no name in --out-dir; pass -o FILE"));
     }
     if name.exists() || !is_pattern(name) {
         return Ok(vec![file(name.to_path_buf())]);
     }
     let text = name.to_string_lossy();
-    let found = glob::glob(&text).map_err(|error| Usage::error(format!("'{text}' is no pattern: {error}")))?;
+    let found = glob::glob(&text).map_err(|error| Usage::error(format!("'{text}' is not a valid pattern: {error}")))?;
     let found: Vec<_> = found.filter_map(Result::ok).filter(|path| path.is_file()).map(file).collect();
     if found.is_empty() {
-        return Err(Usage::error(format!("no file is called '{text}'")));
+        return Err(Usage::error(format!("no file matches '{text}'")));
     }
     Ok(found)
 }
 
-/// The files named *.onnx below a folder. Links to folders are not followed, so that this ends.
+/// Collects the files *.onnx in a directory and its subdirectories. Does not follow links to directories, which may be circular.
 fn below(folder: &Path, top: &Path, found: &mut Vec<(PathBuf, PathBuf)>) -> anyhow::Result<()> {
     let mut open = vec![folder.to_path_buf()];
     while let Some(folder) = open.pop() {
@@ -191,6 +193,39 @@ fn below(folder: &Path, top: &Path, found: &mut Vec<(PathBuf, PathBuf)>) -> anyh
         }
     }
     Ok(())
+}
+
+/// Checks that the second name is not a number of checks, which onnxsim takes as third.
+///
+/// # Errors
+/// The name is a number, and no such file exists.
+fn not_a_count(name: &Path) -> anyhow::Result<()> {
+    match name.to_str().filter(|text| text.parse::<u32>().is_ok() && !name.exists()) {
+        Some(count) => Err(Usage::error(format!(
+            "'{count}' is a number; for {count} checks pass --check {count}, for a file named '{count}' pass -o {count}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Returns what a name is, and how to get an ONNX model from it, if the name is a URL or a directory in another format.
+fn other_source(name: &Path) -> Option<&'static str> {
+    let text = name.to_string_lossy();
+    if ["http://", "https://", "s3://", "gs://", "hf://"].iter().any(|scheme| text.starts_with(scheme)) {
+        return Some("is a URL; download the file first, and pass its path");
+    }
+    if !name.is_dir() {
+        return None;
+    }
+    if name.join("saved_model.pb").is_file() {
+        return Some(
+            "is a TensorFlow SavedModel; convert it with `python -m tf2onnx.convert --saved-model DIR --output model.onnx`",
+        );
+    }
+    if name.join("Manifest.json").is_file() && text.trim_end_matches('/').ends_with(".mlpackage") {
+        return Some("is a Core ML package; pass the ONNX model from which it was converted");
+    }
+    None
 }
 
 fn is_pattern(name: &Path) -> bool {

@@ -30,12 +30,12 @@ use clap::{Args, CommandFactory, FromArgMatches as _, Parser, Subcommand};
 use deferred::Deferred;
 use style::{Colour, Style, styled};
 
-/// Exit codes beside success.
+/// Exit codes of failures.
 const BAD_INPUT: u8 = 1;
 const BAD_USAGE: u8 = 2;
 const DIFFERS: u8 = 3;
 
-/// Infer every shape of an ONNX model, fold everything that is already decided, write the smaller model.
+/// Simplify an ONNX model: symbolic shape inference, constant folding and graph rewriting.
 #[derive(Parser, Debug)]
 #[command(
     name = "onnx-slice-fold",
@@ -55,38 +55,38 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Print the model in the ONNX text syntax, with inferred shapes.
+    /// Print a model in the ONNX text syntax, with inferred shapes.
     Show(Deferred<show::Show>),
-    /// Tell why what is left is left, and what would let more go; nothing is written.
+    /// Print why each remaining node is kept, and which options would remove it.
     Explain(Deferred<explain::Explain>),
-    /// Tell what is different in two models, by what their nodes compute.
+    /// Compare two models by the values that their nodes compute.
     Diff(Deferred<diff::Diff>),
-    /// Print which operators and versions have inference and evaluation.
+    /// List the supported operators and versions.
     Ops(Deferred<ops::Ops>),
-    /// List the rewrite rules and passes, or explain one: its law, and when it applies.
+    /// List the rewrite rules and passes, or describe one with its law and premises.
     Rules(Deferred<rules::Rules>),
-    /// Print a script that completes commands and flags in a shell.
+    /// Print a completion script for a shell.
     Completions(Deferred<completions::Completions>),
     /// Print the manual page.
     Man(Deferred<man::Man>),
 }
 
-/// What concerns no model.
+/// Options that do not concern the model.
 #[derive(Args, Debug)]
 struct Common {
-    /// Tell nothing but warnings and errors.
-    #[arg(short, long, action = clap::ArgAction::Count, help_heading = "What is told")]
+    /// Print only warnings and errors.
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = "Output")]
     quiet: u8,
-    /// Tell also which rules fired and what stayed; given twice, what each pass took.
-    #[arg(short, long, action = clap::ArgAction::Count, help_heading = "What is told")]
+    /// Also print the rules that fired and notes on single nodes; twice: also the time of each pass.
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = "Output")]
     verbose: u8,
-    /// When to use colour.
-    #[arg(long, alias = "colour", value_name = "WHEN", default_value = "auto", help_heading = "What is told")]
+    /// When to use colors.
+    #[arg(long, alias = "colour", value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     color: Colour,
-    /// A file with flags by their long names; onnx-slice-fold.toml is read if it is there.
+    /// Read flags from this TOML file; the default is onnx-slice-fold.toml in the current directory, if it exists.
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     config: Option<PathBuf>,
-    /// Read no such file.
+    /// Do not read a configuration file.
     #[arg(long, help_heading = "Configuration")]
     no_config: bool,
 }
@@ -97,7 +97,7 @@ impl Common {
     }
 }
 
-/// An error in how the program is called.
+/// An invalid command line.
 #[derive(Debug)]
 struct Usage(String);
 
@@ -195,7 +195,7 @@ fn read(arguments: Vec<OsString>) -> anyhow::Result<Result<(Cli, Vec<String>), u
     let translated = peers::translate(own).map_err(Usage::error)?;
     let (mut arguments, mut notes) = (translated.arguments, translated.notes);
     if let Some(file) = config::add(&mut arguments, Cli::command).map_err(Usage::error)? {
-        notes.push(format!("flags of '{}' are used", file.display()));
+        notes.push(format!("using the flags of '{}'", file.display()));
     }
     let mut program = Cli::command();
     let parsed = program.try_get_matches_from_mut(&arguments);
@@ -257,10 +257,10 @@ impl Cli {
     }
 }
 
-/// Checks that the first name is not a command with a slip in it.
+/// Checks that the first name is not a misspelled command.
 ///
 /// # Errors
-/// It is one, as far as can be told.
+/// The name resembles a command, and no such file exists.
 fn meant_as_command(name: Option<&Path>) -> anyhow::Result<()> {
     let Some(name) = name.and_then(Path::to_str).filter(|name| !name.contains(['.', '/', '*']) && *name != "-") else {
         return Ok(());
@@ -278,20 +278,20 @@ fn meant_as_command(name: Option<&Path>) -> anyhow::Result<()> {
     let swapped = commands.iter().copied().find(|command| letters(command) == letters(name));
     match swapped.or_else(|| onnx_slice_fold::nearest_name(name, commands.iter().copied())) {
         Some(command) => {
-            Err(Usage::error(format!("there is no file and no command '{name}'; did you mean '{command}'?")))
+            Err(Usage::error(format!("found neither a file nor a command named '{name}'; did you mean '{command}'?")))
         }
         None => Ok(()),
     }
 }
 
-/// Tells something on standard error, where nobody may listen.
+/// Prints a message to standard error, and ignores a closed pipe.
 fn say(style: Style, kind: &str, text: &str) {
     let stderr = std::io::stderr();
     let kind = styled(&format!("{kind}:"), style, &stderr);
     let _ = writeln!(stderr.lock(), "{kind} {}", printable(text));
 }
 
-/// Writes to standard output. A reader that closes the pipe early has seen enough.
+/// Writes to standard output, and ignores a closed pipe.
 fn tell(text: &str) -> anyhow::Result<()> {
     write(text.as_bytes())
 }
@@ -304,7 +304,7 @@ fn write(bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Text for a terminal. Names come from the file; control characters in them are shown, not obeyed.
+/// Escapes control characters, which names in a file may contain.
 fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! What every subcommand that runs the passes takes.
+//! The options of every subcommand that runs the passes.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -11,103 +11,97 @@ use super::sizes;
 
 #[derive(Args, Debug)]
 pub(super) struct Passes {
-    /// What is known of a size: batch=1, seq=1..4096, seq=8..4096:8 (a multiple of 8). NAME is a dim of an input, or the place of one:
-    /// x[0]=batch names the first dim of x. Takes several.
-    #[arg(long, value_name = "NAME=SIZE", help_heading = "What is known of the inputs")]
+    /// Fix or bound a dim of the inputs: batch=1, seq=1..4096, seq=8..4096:8 (a multiple of 8). x[0]=batch names the first dim of input x.
+    /// Accepts several, separated by commas or spaces.
+    #[arg(long, value_name = "NAME=SIZE", help_heading = "Input shapes")]
     dim: Vec<String>,
-    /// A relation between sizes that always holds ('past + seq <= 2048').
-    #[arg(long, value_name = "RELATION", help_heading = "What is known of the inputs")]
+    /// State a relation between dims that holds in every run ('past + seq <= 2048').
+    #[arg(long, value_name = "RELATION", help_heading = "Input shapes")]
     assume: Vec<String>,
-    /// The shape of an input: x:1,3,224,224, also x:[1,3,224,224] and x:1x3x224x224, without a name if there is one input. Sizes that the
-    /// model declares are overwritten; names open a dim, -1 and ? leave it as it is. Takes several.
-    #[arg(
-        long,
-        value_name = "[INPUT:]SHAPE",
-        allow_hyphen_values = true,
-        help_heading = "What is known of the inputs"
-    )]
+    /// Set the shape of an input: x:1,3,224,224, x:[1,3,224,224] or x:1x3x224x224. The name is optional for a single input. The shape
+    /// overwrites declared dims; a name makes a dim dynamic, -1 and ? keep the declared dim. Accepts several.
+    #[arg(long, value_name = "[INPUT:]SHAPE", allow_hyphen_values = true, help_heading = "Input shapes")]
     overwrite_input_shape: Vec<String>,
-    /// Take what the model declares of shapes inside it as given, and not only what it declares of its inputs.
-    #[arg(long, help_heading = "What is known of the inputs")]
+    /// Rely on all shapes that the model declares, not only on those of its inputs.
+    #[arg(long, help_heading = "Input shapes")]
     trust_declared_shapes: bool,
-    /// Only the part of the model behind these values, which become its inputs. Takes several, and patterns (conv_*).
+    /// Extract the part of the model after these values, which become its inputs. Accepts several, and patterns (conv_*).
     #[arg(long, value_name = "NAME", help_heading = "Parts of the model")]
     inputs: Vec<String>,
-    /// Only the part of the model before these values, which become its outputs. Takes several, and patterns (conv_*).
+    /// Extract the part of the model before these values, which become its outputs. Accepts several, and patterns (conv_*).
     #[arg(long, value_name = "NAME", help_heading = "Parts of the model")]
     outputs: Vec<String>,
-    /// An output to take away. The inputs stay. Takes several, and patterns (aux_*).
+    /// Remove an output; the inputs do not change. Accepts several, and patterns (aux_*).
     #[arg(long, value_name = "NAME", help_heading = "Parts of the model")]
     unused_output: Vec<String>,
-    /// How slices are read about which ONNX Runtime and the operator's text disagree.
-    #[arg(long, value_name = "RULE", default_value = "agree", help_heading = "What is done")]
+    /// How to interpret slices for which ONNX Runtime and the standard disagree.
+    #[arg(long, value_name = "RULE", default_value = "agree", help_heading = "Optimization")]
     slice_rule: Disputed,
-    /// An operator of the model that is a strided slice: com.example::Crop=tensorflow. OP alone is in the default domain; DIALECT is
-    /// tensorflow (StridedSlice, bit masks), openvino (StridedSlice-1, list masks) or openvino-slice (Slice-8). May be repeated.
-    #[arg(long, value_name = "[DOMAIN::]OP=DIALECT", help_heading = "What is done")]
+    /// Register an operator as a strided slice: com.example::Crop=tensorflow. OP without a domain is in the default domain. DIALECT is
+    /// tensorflow (StridedSlice, bit masks), openvino (StridedSlice-1, list masks) or openvino-slice (Slice-8). Repeatable.
+    #[arg(long, value_name = "[DOMAIN::]OP=DIALECT", help_heading = "Optimization")]
     strided_slice: Vec<SliceName>,
-    /// How much larger folding may make the model, in percent of its size; 256 KiB are always allowed.
-    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = sizes::percent, allow_hyphen_values = true, help_heading = "What is done")]
+    /// Allow constants to enlarge the model by this share of its size, in percent; 256 KiB are always allowed.
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = sizes::percent, allow_hyphen_values = true, help_heading = "Optimization")]
     max_growth: f64,
-    /// Leave what computes a constant of more bytes than this (16K, 1MB).
-    #[arg(long, value_name = "SIZE", value_parser = sizes::bytes, help_heading = "What is done")]
+    /// Do not fold constants larger than this (16K, 1MB).
+    #[arg(long, value_name = "SIZE", value_parser = sizes::bytes, help_heading = "Optimization")]
     fold_size_threshold: Option<usize>,
-    /// Refuse a model of which no run can succeed, or that declares false types, instead of leaving the nodes that cannot work as they are.
-    #[arg(long, help_heading = "What is done")]
+    /// Refuse a model for which every run fails, or that declares false types. By default, the program keeps invalid nodes and prints a warning.
+    #[arg(long, help_heading = "Optimization")]
     strict: bool,
-    /// Leave a rewrite rule or pass out; `rules` lists their names. Takes several.
-    #[arg(long, value_name = "RULE", help_heading = "What is done")]
+    /// Disable a rewrite rule or pass; `rules` lists the names. Accepts several, separated by commas or spaces.
+    #[arg(long, value_name = "RULE", help_heading = "Optimization")]
     skip: Vec<String>,
-    /// Use this rewrite rule or pass and no other; inference and folding of constants go on. Takes several.
-    #[arg(long, value_name = "RULE", help_heading = "What is done")]
+    /// Disable all other rewrite rules and passes; shape inference and constant folding remain. Accepts several, separated by commas or spaces.
+    #[arg(long, value_name = "RULE", help_heading = "Optimization")]
     only: Vec<String>,
-    /// Use no rewrite rule or pass; inference, folding of constants and removal of what nothing reads go on.
-    #[arg(long, help_heading = "What is done")]
+    /// Disable all rewrite rules and passes; shape inference, constant folding and dead code elimination remain.
+    #[arg(long, help_heading = "Optimization")]
     no_rules: bool,
-    /// Only use rewrites that keep results equal bit for bit. What is constant is computed all the same, in this program's own way.
-    #[arg(long, help_heading = "What is done")]
+    /// Only use rewrites that preserve every bit of the results. Constants are folded by the program's own evaluator nevertheless.
+    #[arg(long, help_heading = "Optimization")]
     exact: bool,
-    /// Make floats of dequantized constants that are computed with, instead of leaving them quantized for the runtime.
-    #[arg(long, help_heading = "What is done")]
+    /// Fold DequantizeLinear of constants to floats. By default, weights remain quantized, as integer kernels of runtimes need them.
+    #[arg(long, help_heading = "Optimization")]
     fold_dequantize: bool,
-    /// Write out loops that are known to run 2 to 16 times even where this takes more nodes than it saves, as long as the model has at most N
-    /// nodes more. Runtimes compute nodes faster than iterations, and some consumers know no loops.
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "What is done")]
+    /// Unroll loops with 2 to 16 known iterations, as long as the model grows by at most N nodes. Runtimes compute nodes faster than
+    /// iterations, and some consumers do not support loops.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Optimization")]
     unroll: usize,
-    /// Leave out of the model's metadata which version of this program folded it, and how it was asked to.
-    #[arg(long, help_heading = "What is done")]
+    /// Do not write the program's version and options to the model's metadata.
+    #[arg(long, help_heading = "Output")]
     no_stamp: bool,
-    /// Do not let the file grow: shapes that it did not have are left out where it would be larger than it was, first those that readers
-    /// find by themselves. Otherwise every shape is written that is known.
-    #[arg(long, help_heading = "What is done")]
+    /// Omit new shapes where the file would become larger than the original, beginning with shapes that consumers can infer.
+    #[arg(long, help_heading = "Output")]
     lean: bool,
-    /// Leave out shapes that the file did not have, those of outputs apart. Where ONNX Runtime knows shapes it makes one node of a sum and a
-    /// normalization, which on a CPU takes longer than the two.
-    #[arg(long, help_heading = "What is done")]
+    /// Omit shapes that the file did not have, except those of outputs. With shapes, ONNX Runtime fuses Add and LayerNormalization into a
+    /// kernel that is slower on CPUs.
+    #[arg(long, help_heading = "Output")]
     no_new_shapes: bool,
-    /// Write the model in this operator set of the default domain, 1 to the newest. Each node is written as the versions of its operator
-    /// differ, in bodies and functions as well; other domains keep their versions. A model that cannot be converted is refused.
-    #[arg(long, value_name = "VERSION", help_heading = "What is done")]
+    /// Convert the model to this operator set of the default domain: a number, or `latest`. Subgraphs and functions are converted, too; other
+    /// domains keep their versions. The program refuses a model that it cannot convert.
+    #[arg(long, value_name = "VERSION", value_parser = sizes::opset, help_heading = "Output")]
     opset: Option<i64>,
-    /// Stop after this many edits of any pass, to find the one at fault: the first ones of those made without this. With 0 only shapes
-    /// are inferred and written. `explain` tells the last edit.
-    #[arg(long, value_name = "COUNT", help_heading = "To find what is at fault")]
+    /// Stop after this many edits, to bisect a wrong result. With 0, the program only infers and writes shapes. `explain` prints the last
+    /// edit.
+    #[arg(long, value_name = "COUNT", help_heading = "Debugging")]
     stop_after: Option<usize>,
-    /// Verify the model after each pass that changed it, and name the pass that broke it.
-    #[arg(long, help_heading = "To find what is at fault")]
+    /// Verify the model after each pass that changed it, and name the pass that made it invalid.
+    #[arg(long, help_heading = "Debugging")]
     verify_each: bool,
 }
 
-/// How the cases of slicing are read about which ONNX Runtime and the operator's text disagree.
+/// How to interpret slices for which ONNX Runtime and the standard disagree.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Disputed {
-    /// Neither fold nor state anything where they disagree.
+    /// Keep the node, and state no shape.
     Agree,
-    /// As ONNX Runtime computes it.
+    /// Follow ONNX Runtime.
     Onnxruntime,
-    /// As the operator's text has it.
+    /// Follow the standard.
     Spec,
-    /// As numpy and the reference implementation have it.
+    /// Follow numpy and the reference implementation.
     Numpy,
 }
 
@@ -144,12 +138,12 @@ impl Passes {
             .new_shapes(!self.no_new_shapes)
     }
 
-    /// The operators that are said to be strided slices.
+    /// The operators that `--strided-slice` registers.
     pub(super) fn slice_operators(&self) -> impl Iterator<Item = String> + '_ {
         self.strided_slice.iter().map(SliceName::operator)
     }
 
-    /// Opens a model, and takes the part of it that is asked for.
+    /// Opens a model and extracts the requested part.
     pub(super) fn open(&self, path: &Path) -> anyhow::Result<OnnxModel> {
         let mut model = open(path)?;
         if !self.unused_output.is_empty() {
@@ -165,7 +159,7 @@ impl Passes {
     }
 }
 
-/// Opens a model: a file, or what standard input gives.
+/// Opens a model from a file or from standard input.
 pub(super) fn open(path: &Path) -> anyhow::Result<OnnxModel> {
     if !is_stream(path) {
         return Ok(OnnxModel::open(path)?);
@@ -175,13 +169,13 @@ pub(super) fn open(path: &Path) -> anyhow::Result<OnnxModel> {
     OnnxModel::from_bytes(bytes).context("standard input")
 }
 
-/// Whether a path stands for standard input or output.
+/// Returns `true` if the path names standard input or output.
 pub(super) fn is_stream(path: &Path) -> bool {
     ["-", "/dev/stdin", "/dev/stdout", "/dev/fd/0", "/dev/fd/1"].iter().any(|stream| path == Path::new(stream))
 }
 
-/// The names that fit: a name as it is, and all that a pattern with `*`, `?` or `[…]` fits. A pattern that fits nothing is returned as a name,
-/// which then does not exist.
+/// Expands patterns with `*`, `?` or `[…]` to the matching names. Returns a pattern without a match unchanged, so that the caller reports an
+/// unknown name.
 fn matching(patterns: &[String], names: &[&str]) -> anyhow::Result<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     for text in patterns {
@@ -189,7 +183,7 @@ fn matching(patterns: &[String], names: &[&str]) -> anyhow::Result<Vec<String>> 
             found.push(text.clone());
             continue;
         }
-        let pattern = glob::Pattern::new(text).with_context(|| format!("'{text}' is no pattern"))?;
+        let pattern = glob::Pattern::new(text).with_context(|| format!("'{text}' is not a valid pattern"))?;
         let before = found.len();
         for name in names {
             if pattern.matches(name) && !found.iter().any(|known| known == name) {

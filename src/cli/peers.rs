@@ -1,27 +1,27 @@
-//! The words of other tools' command lines: those of onnxsim, OnnxSlim and `polygraphy surgeon sanitize`, in our own.
+//! Translates the command lines of onnxsim, OnnxSlim and `polygraphy surgeon sanitize`.
 //!
-//! Before the arguments are parsed, every flag of theirs is replaced by flags of ours, by a note that it has nothing to do here, or by the
-//! reason why what it asks for is not done. A flag of ours that may have several values is written out once for each.
+//! Before the arguments are parsed, each flag of another tool is replaced by flags of this program, ignored with a note, or refused with a
+//! reason. A repeatable flag of this program is written out once for each of its values.
 
 mod table;
 
 use std::ffi::OsString;
 use std::path::Path;
 
+pub(super) use table::HELP;
 use table::WORDS;
-pub(super) use table::{HELP, NO_RUNTIME};
 
-/// A flag, ours or another tool's.
+/// A flag of this program or of another tool.
 pub(super) struct Word {
-    /// How it is written.
+    /// The flag. A name that ends with `*` covers all flags with this prefix.
     pub flag: &'static str,
-    /// Other spellings.
+    /// Flags with the same translation.
     pub also: &'static [&'static str],
     pub takes: Takes,
     pub becomes: Becomes,
 }
 
-/// How many values follow a flag.
+/// The number of values after a flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
     None,
@@ -34,41 +34,59 @@ pub(super) enum Takes {
     Any,
 }
 
-/// What a flag is here.
+/// The translation of a flag.
 pub(super) enum Becomes {
-    /// This flag, once for each value. It takes values if the other does.
+    /// This flag, once for each value, or without a value if the flag takes none.
     Flag(&'static str),
-    /// These flags, whatever the value.
+    /// These flags, for any value.
     Flags(&'static [&'static str]),
-    /// What its values say.
+    /// The flags and notes that a function derives from the values.
     Said(fn(&str, &[String]) -> Result<Said, String>),
-    /// Nothing: a note says why it has nothing to do.
+    /// No flag; a note with this reason.
     Nothing(&'static str),
-    /// Refused: what it asks for is not done here, for this reason.
+    /// An error with this reason.
     Refused(&'static str),
 }
 
-/// What became of a flag with its values.
+/// The translation of a flag with its values.
 #[derive(Default)]
 pub(super) struct Said {
     pub flags: Vec<String>,
     pub notes: Vec<String>,
 }
 
-/// Arguments in our own words.
+impl Word {
+    fn covers(&self, flag: &str) -> bool {
+        let is = |name: &&str| match name.strip_suffix('*') {
+            Some(prefix) => flag.starts_with(prefix),
+            None => *name == flag,
+        };
+        is(&self.flag) || self.also.iter().any(is)
+    }
+}
+
+/// A translated command line.
 #[derive(Debug, Default)]
 pub(super) struct Translated {
     pub arguments: Vec<OsString>,
-    /// What the user is told.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Puts the words of other tools into ours.
+/// Translates a command line.
 ///
 /// # Errors
-/// A flag asks for what this program does not do. The text says what, and why.
+/// A flag requests something that this program does not do. The text names the flag and the reason.
 pub(super) fn translate(arguments: impl IntoIterator<Item = OsString>) -> Result<Translated, String> {
     let mut translated = Translated::default();
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    // polygraphy's name of the subcommand that simplifies a model.
+    if let [_, tool, subcommand, ..] = arguments.as_slice()
+        && tool == "surgeon"
+        && subcommand == "sanitize"
+    {
+        arguments.drain(1..3);
+    }
     let mut rest = arguments.into_iter().peekable();
     translated.arguments.extend(rest.next());
     while let Some(argument) = rest.next() {
@@ -106,11 +124,11 @@ fn word(argument: &str) -> Option<(&'static Word, &str, Option<&str>)> {
         Some((flag, value)) => (flag, Some(value)),
         None => (argument, None),
     };
-    let word = WORDS.iter().find(|word| word.flag == flag || word.also.contains(&flag))?;
+    let word = WORDS.iter().find(|word| word.covers(flag))?;
     (value.is_none() || word.takes != Takes::None).then_some((word, flag, value))
 }
 
-/// Whether what follows a flag is a value of it: no flag, and, where more than one value may follow, no file.
+/// Returns `true` if `next` is a value of the flag before it: not a flag, and not a file if several values may follow.
 fn is_value(word: &Word, next: &str, is_first: bool) -> bool {
     let is_number = next.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     if next.starts_with('-') && !is_number {
@@ -137,8 +155,8 @@ fn apply(word: &Word, flag: &str, values: &[String], translated: &mut Translated
             said.flags.into_iter().for_each(push);
             translated.notes.extend(said.notes);
         }
-        Becomes::Nothing(why) => translated.notes.push(format!("'{flag}' has nothing to do here: {why}")),
-        Becomes::Refused(why) => return Err(format!("'{flag}' is not offered here: {why}")),
+        Becomes::Nothing(why) => translated.notes.push(format!("ignored '{flag}': {why}")),
+        Becomes::Refused(why) => return Err(format!("'{flag}' is not supported: {why}")),
     }
     Ok(())
 }
@@ -179,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_done_is_said() {
-        assert!(told("a.onnx --dtype fp16").is_err_and(|error| error.starts_with("'--dtype' is not offered here: ")));
+    fn refused_flags_have_a_reason() {
+        assert!(told("a.onnx --dtype fp16").is_err_and(|error| error.starts_with("'--dtype' is not supported: ")));
         assert!(told("a.onnx --overwrite-input-shape").is_err());
         assert_eq!(told("a.onnx b.onnx c.onnx").as_deref(), Ok("a.onnx b.onnx c.onnx"));
     }
 
     #[test]
-    fn every_flag_is_told_once() {
+    fn every_flag_is_listed_once() {
         let mut flags: Vec<&str> = WORDS.iter().flat_map(|word| word.also.iter().copied().chain([word.flag])).collect();
         let count = flags.len();
         flags.sort_unstable();

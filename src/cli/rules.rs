@@ -4,7 +4,7 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(super) struct Rules {
-    /// The rule or pass to explain; all are listed if it is not given.
+    /// The rule or pass to describe; by default, list all.
     name: Option<String>,
 }
 

@@ -12,23 +12,23 @@ pub(super) struct Show {
     /// The model to show. `-` is standard input.
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Show the model folded; otherwise as it is, with types inferred.
+    /// Fold the model first; by default, only infer shapes.
     #[arg(long)]
     folded: bool,
-    /// Print all data, so that the text can be read back as the whole model. Otherwise long constants are told of by type and hash.
+    /// Print all data, so that the text can be parsed back to the model; by default, print type and hash of long constants.
     #[arg(long, conflicts_with_all = ["dot", "mermaid"])]
     full: bool,
-    /// Draw it in the language of Graphviz.
-    #[arg(long, conflicts_with = "mermaid", help_heading = "As a drawing")]
+    /// Print a drawing for Graphviz.
+    #[arg(long, conflicts_with = "mermaid", help_heading = "Drawing")]
     dot: bool,
-    /// Draw it as a Mermaid flowchart.
-    #[arg(long, help_heading = "As a drawing")]
+    /// Print a drawing as a Mermaid flowchart.
+    #[arg(long, help_heading = "Drawing")]
     mermaid: bool,
-    /// Draw only what is around this node or tensor.
-    #[arg(long, value_name = "NAME", help_heading = "As a drawing")]
+    /// Draw only the neighbourhood of this node or tensor.
+    #[arg(long, value_name = "NAME", help_heading = "Drawing")]
     around: Option<String>,
-    /// How many nodes away from it.
-    #[arg(long, value_name = "COUNT", default_value_t = 2, help_heading = "As a drawing")]
+    /// Distance from --around, in nodes.
+    #[arg(long, value_name = "COUNT", default_value_t = 2, help_heading = "Drawing")]
     depth: usize,
     #[command(flatten)]
     passes: Passes,
@@ -42,7 +42,7 @@ impl Show {
             (true, _) => Some(DrawingForm::Dot),
             (_, true) => Some(DrawingForm::Mermaid),
             _ if self.around.is_some() => {
-                return Err(super::Usage::error("--around says what to draw: say --dot or --mermaid as well"));
+                return Err(super::Usage::error("--around needs a drawing; add --dot or --mermaid"));
             }
             _ => None,
         };

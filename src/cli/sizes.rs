@@ -1,6 +1,6 @@
-//! Numbers of bytes and shares on the command line.
+//! Parsers of numbers on the command line: bytes, percentages and operator sets.
 
-/// Reads `4096`, `16K`, `1MB`, `2GiB`: a unit is a power of 1024, as the tools that these flags come from have it.
+/// Parses a number of bytes: `4096`, `16K`, `1MB`, `2GiB`. Units are powers of 1024, as in onnxsim and polygraphy.
 pub(super) fn bytes(text: &str) -> Result<usize, String> {
     let expected = || "expected a number of bytes, such as 4096, 64K or 1MB".to_string();
     let text = text.trim();
@@ -14,14 +14,23 @@ pub(super) fn bytes(text: &str) -> Result<usize, String> {
         _ => return Err(expected()),
     };
     let number: usize = number.parse().map_err(|_| expected())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "that is more bytes than there can be".to_string())
+    number.checked_mul(1 << shift).ok_or_else(|| "the number of bytes is too large".to_string())
 }
 
-/// Reads a share of the model in percent: a number that is not negative.
+/// Parses the version of an operator set of the default domain: a number, or `latest`.
+pub(super) fn opset(text: &str) -> Result<i64, String> {
+    let newest = onnx_slice_fold::newest_opset("").unwrap_or_default();
+    match text.trim() {
+        "latest" => Ok(newest),
+        number => number.parse().map_err(|_| format!("expected a number from 1 to {newest}, or 'latest'")),
+    }
+}
+
+/// Parses a percentage that is not negative.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').parse::<f64>().ok();
     let number = number.filter(|number| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| "expected a percentage that is not negative, such as 10".to_string())
+    number.ok_or_else(|| "expected a percentage of at least 0, such as 10".to_string())
 }
 
 #[cfg(test)]

@@ -3,15 +3,15 @@
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// When to use colour.
+/// When to use colors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Colour {
-    /// On terminals, unless the environment has NO_COLOR.
+    /// On terminals, unless the environment variable NO_COLOR is set.
     #[default]
     Auto,
-    /// Into files and pipes, too.
+    /// Always, also in files and pipes.
     Always,
-    /// Nowhere.
+    /// Never.
     Never,
 }
 

@@ -5,6 +5,7 @@ use prost::Message;
 use thiserror::Error;
 
 use super::MESSAGE_BYTES;
+use super::other_format::other_format;
 use super::parts::{ModelParts, NoMessage};
 use super::proto::ModelProto;
 use super::wire::{self, Limits, UnknownFields, WireError};
@@ -18,8 +19,8 @@ pub enum DecodeError {
     /// More than protobuf allows one message.
     #[error("{0} bytes are more than the 2 GiB a protobuf file can hold")]
     TooLarge(u64),
-    /// The file is something else.
-    #[error("this is {0}, not an ONNX model")]
+    /// The file has another format: its name, and how to get a model.
+    #[error("this is {0}")]
     Other(&'static str),
     /// The bytes are malformed or ask for too much.
     #[error("not a readable ONNX model: {0}")]
@@ -62,22 +63,8 @@ fn walked(file: &Bytes, limits: &Limits) -> Result<UnknownFields, DecodeError> {
     if len > MESSAGE_BYTES {
         return Err(DecodeError::TooLarge(len));
     }
-    wire::walk(file, limits).map_err(|error| match other_kind(file) {
+    wire::walk(file, limits).map_err(|error| match other_format(file) {
         Some(kind) => DecodeError::Other(kind),
         None => DecodeError::Wire(error),
     })
-}
-
-/// What people hand over for a model. None of these beginnings is one of a protobuf message that decodes.
-fn other_kind(file: &[u8]) -> Option<&'static str> {
-    const KINDS: [(&[u8], &str); 7] = [
-        (b"version https://git-lfs", "a Git LFS pointer (fetch the file it stands for)"),
-        (b"<!DOCTYPE", "an HTML page"),
-        (b"<html", "an HTML page"),
-        (b"PK\x03\x04", "a ZIP archive"),
-        (b"\x1f\x8b", "a gzip archive"),
-        (b"\x28\xb5\x2f\xfd", "a Zstandard archive"),
-        (b"\x93NUMPY", "a NumPy array"),
-    ];
-    KINDS.iter().find(|(magic, _)| file.starts_with(magic)).map(|(_, kind)| *kind)
 }

@@ -26,6 +26,7 @@ pub mod import;
 mod lossless;
 #[cfg(feature = "mmap")]
 mod map;
+mod other_format;
 mod parts;
 mod rest;
 mod save;

@@ -1,4 +1,4 @@
-//! The report as a short table.
+//! Prints the report as a short table.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::{Port, Report};
 
-/// How many operators the table lists by name.
+/// The largest number of operators in the table.
 const LISTED: usize = 12;
 
 impl fmt::Display for Report {
@@ -35,7 +35,7 @@ impl fmt::Display for Report {
         let share = |census: &super::Census| format!("{}/{}", census.shaped - census.named, census.tensors);
         writeln!(f, "{:width$} {:>9} {:>9}", "shapes known", share(before), share(after))?;
         if after.named > 0 {
-            writeln!(f, "{:width$} {:>9} {:>9}", "with sizes named here", before.named, after.named)?;
+            writeln!(f, "{:width$} {:>9} {:>9}", "with new dim names", before.named, after.named)?;
         }
         let bytes = self.bytes_after.map_or_else(|| "-".to_string(), |bytes| bytes.to_string());
         write!(f, "{:width$} {:>9} {:>9}", "bytes", self.bytes_before, bytes)?;
@@ -49,13 +49,13 @@ impl fmt::Display for Report {
     }
 }
 
-/// How many inputs or outputs are listed.
+/// The largest number of listed inputs or outputs.
 const PORTS: usize = 6;
 
-/// How many characters of a name or a type are shown: a file can give names of any length.
+/// The largest number of printed characters of a name or a type, because a file can contain names of any length.
 const SHOWN: usize = 400;
 
-/// The text, or its first `most` characters and an ellipsis.
+/// Returns the text, or its first `most` characters and an ellipsis.
 pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// A model that every command of the README means something to: an input whose first dim has no name, symbols batch, past and seq, values
+/// A model for every command of docs/command-line.md: an input whose first dim has no name, symbols batch, past and seq, values
 /// `a` and `b`, and an operator that is a strided slice.
 const SOURCE: &str = r#"<ir_version: 8, opset_import: ["" : 17, "com.example" : 1]>
     g (float[?,3,64,64] x, float[batch,past] p, float[batch,seq] s) => (z, b, t)
@@ -42,10 +42,9 @@ fn run(folder: &TempDir, line: &str) -> Output {
 }
 
 #[test]
-fn every_command_of_the_readme_works() {
-    let readme = page("README.md");
-    let (_, usage) = readme.split_once("## Use").expect("the section");
-    let block = usage.split("```").nth(1).expect("a block");
+fn every_listed_command_works() {
+    let listed = page("docs/command-line.md");
+    let block = listed.split("```").nth(1).expect("a block");
     let commands: Vec<&str> = block
         .lines()
         .filter(|line| line.starts_with("onnx-slice-fold "))
@@ -92,12 +91,12 @@ fn flags(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_readme_names_every_flag() {
+fn the_page_names_every_flag() {
     let folder = TempDir::new().expect("a folder");
     let help = run(&folder, "onnx-slice-fold --help");
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
-    let (own, _) = help.split_once("In the words of other tools").expect("the last section");
-    let named = flags(&page("README.md"));
+    let (own, _) = help.split_once("Flags of other tools").expect("the last section");
+    let named = flags(&page("docs/command-line.md"));
     let forgotten: Vec<String> =
         flags(own).into_iter().filter(|flag| !named.contains(flag) && flag != "--version").collect();
     assert!(forgotten.is_empty(), "{forgotten:?}");

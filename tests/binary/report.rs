@@ -142,14 +142,14 @@ fn json_tells_every_edit_and_every_type() {
 fn what_is_not_meant_is_refused() {
     let path = corpus("focus_ts13d.onnx");
     for (arguments, code, reason) in [
-        (vec!["show", &path, "--around", "x"], 2, "say --dot or --mermaid"),
+        (vec!["show", &path, "--around", "x"], 2, "add --dot or --mermaid"),
         (
             vec!["show", &path, "--dot", "--around", "nothing like it"],
             1,
             "no node and no tensor named 'nothing like it'",
         ),
         (vec!["explain", &path, "nothing like it"], 1, "no node, tensor or size named 'nothing like it'"),
-        (vec![&path, "--out-dir", "x", "--report", "html"], 2, "a page of HTML tells of one model"),
+        (vec![&path, "--out-dir", "x", "--report", "html"], 2, "an HTML report describes one model"),
     ] {
         let done = run(&arguments);
         let said = String::from_utf8_lossy(&done.stderr).into_owned();

@@ -1,4 +1,4 @@
-//! The flags one by one. docs/migration.md is the same table for users, and a test runs every line of it.
+//! The flags of other tools. docs/migration.md is the same table for users, and a test runs every line of it.
 
 use super::Becomes::{Flag, Flags, Nothing, Refused, Said as Reads};
 use super::{Becomes, Said, Takes, Word};
@@ -7,118 +7,151 @@ const fn word(flag: &'static str, also: &'static [&'static str], takes: Takes, b
     Word { flag, also, takes, becomes }
 }
 
-/// Why nothing is compared by running models.
-pub(in crate::cli) const NO_RUNTIME: &str =
-    "this program runs no models; scripts/compare_onnxruntime.py compares results in ONNX Runtime";
-const ALWAYS: &str = "it is always done";
-const TYPES_STAY: &str = "element types stay as the model has them";
-const OTHER_FORMATS: &str = "only ONNX models are written";
-const SHAPES: &str = "shapes are always inferred, and by this program itself: everything else rests on them (--no-new-shapes does not write them)";
+const ALWAYS: &str = "the program always does this";
+const TYPES_STAY: &str = "the program does not change element types; quantize or convert the model with another tool, before or after folding";
+const OTHER_FORMATS: &str = "the program only writes ONNX models; convert the result with the other format's own tool";
+const SHAPES: &str = "the program always infers shapes itself, because rewrites rely on them; --no-new-shapes omits new shapes from the result";
 const UNTIL_SETTLED: &str = "passes run until nothing changes";
-const NO_LOG: &str = "-q and -v say how much is told, and a log is what is redirected";
+const NO_LOG: &str = "-q and -v set the amount of output; redirect it to a file for a log";
+const OWN_EVALUATOR: &str = "the program computes constants with its own evaluator on the CPU";
+const UNKNOWN_KEPT: &str = "the program keeps unknown operators";
+const OWN_INPUTS: &str = "--check generates its own inputs; pass further inputs with --check-input FILE.npz";
+const OWN_TOLERANCE: &str = "--check derives its tolerance from the element type; --exact compares bit for bit";
 
-/// Every flag that is put into other words.
+/// Every flag with a translation. A name that ends with `*` covers all flags with this prefix.
 #[rustfmt::skip]
 pub(in crate::cli) const WORDS: &[Word] = &[
-    // Ours that take several values.
+    // Flags of this program that accept several values.
     word("--overwrite-input-shape", &["--input-shape", "--input-shapes", "--override-input-shapes", "--override-inputs"], Takes::Many, Flag("--overwrite-input-shape")),
-    word("--dim", &[], Takes::Many, Flag("--dim")),
-    word("--skip", &[], Takes::Many, Flag("--skip")),
-    word("--only", &[], Takes::Many, Flag("--only")),
+    word("--dim", &[], Takes::Many, Reads(dims)),
+    word("--skip", &[], Takes::Many, Reads(names)),
+    word("--only", &[], Takes::Many, Reads(names)),
     word("--inputs", &[], Takes::Many, Reads(inputs)),
     word("--outputs", &[], Takes::Many, Reads(inputs)),
     word("--unused-output", &["--exclude-outputs"], Takes::Many, Flag("--unused-output")),
-    // What is left out.
+    // Selection of rules and passes.
     word("--skip-optimization", &["--skip-optimizer"], Takes::Any, Reads(skipped)),
     word("--skip-optimizations", &["--skip-fusion-patterns"], Takes::Many, Reads(skipped)),
     word("--skip-constant-folding", &[], Takes::None, Flags(&["--skip=fold-constants", "--skip=fold-results", "--skip=fold-containers"])),
     word("--skip-fuse-bn", &[], Takes::None, Flags(&["--skip=affine-after-weights", "--skip=affine-before-weights"])),
     word("--no-large-tensor", &[], Takes::Perhaps, Reads(large)),
     word("--size-threshold", &["--fold-size-threshold"], Takes::One, Flag("--fold-size-threshold")),
-    word("--no-fold-shapes", &[], Takes::None, Refused("sizes that are known are known everywhere; --stop-after 0 leaves every node and writes the shapes")),
+    word("--no-fold-shapes", &[], Takes::None, Refused("folding always uses known shapes; --stop-after 0 keeps every node and writes the shapes")),
+    word("--target-opset", &[], Takes::One, Flag("--opset")),
+    // Files.
     word("--save-external-data", &["--external-data-path"], Takes::Perhaps, Flags(&["--save-as-external-data"])),
     word("--external-data-size-threshold", &[], Takes::One, Flag("--external-data-threshold")),
-    word("--no-save-all-tensors-to-one-file", &[], Takes::None, Refused("tensors go to one data file")),
-    // What is told.
+    word("--no-save-all-tensors-to-one-file", &[], Takes::None, Refused("the program writes all tensors to one data file")),
+    word("--external-data-dir", &["--load-external-data", "--ext"], Takes::One, Refused("the program reads external data from the directory of the model; move the model there")),
+    word("--ignore-external-data", &[], Takes::None, Refused("the program writes a model with its weights or not at all")),
+    // Output.
     word("--verbose", &[], Takes::None, Flag("--verbose")),
     word("--silent", &[], Takes::None, Flag("--quiet")),
     word("--profile", &[], Takes::Perhaps, Flags(&["--timings"])),
     word("--inspect", &[], Takes::None, Flags(&["--output=/dev/null", "--stop-after=0"])),
     word("--list-default-optimizers", &["--list-other-optimizers"], Takes::None, Refused("`onnx-slice-fold rules` lists the rules")),
-    word("--graph-diff", &["--node-reduction-plot"], Takes::Perhaps, Nothing("`onnx-slice-fold diff` tells what is different in two models")),
-    word("--dump-to-disk", &[], Takes::None, Nothing("`onnx-slice-fold show` and --report tell what is in a model and what became of it")),
+    word("--graph-diff", &["--node-reduction-plot"], Takes::Perhaps, Nothing("`onnx-slice-fold diff A B` prints the differences of two models")),
+    word("--dump-to-disk", &[], Takes::None, Nothing("`onnx-slice-fold show` prints a model, and --report json what changed")),
     word("--verbosity", &[], Takes::Many, Nothing(NO_LOG)),
     word("--log-format", &[], Takes::Many, Nothing(NO_LOG)),
     word("--log-file", &[], Takes::One, Nothing(NO_LOG)),
-    // What is done anyway.
+    // Default behaviour.
     word("--enable-fuse-bn", &[], Takes::None, Nothing(ALWAYS)),
-    word("--enable-optimization", &[], Takes::Many, Nothing("every rule is used unless --skip or --only says otherwise")),
+    word("--enable-optimization", &[], Takes::Many, Nothing("the program uses every rule that --skip and --only do not disable")),
     word("--include-subgraph", &[], Takes::None, Nothing(ALWAYS)),
-    word("--dynamic-input-shape", &[], Takes::None, Nothing("sizes that are open stay open")),
-    word("--inline-functions", &[], Takes::None, Nothing("calls become the function's body where that leaves fewer nodes")),
-    word("--mutable-initializer", &[], Takes::None, Nothing("an initializer that is an input is always taken as an input with a default")),
+    word("--dynamic-input-shape", &[], Takes::None, Nothing("dims without a size are always dynamic")),
+    word("--inline-functions", &[], Takes::None, Nothing("the program inlines functions where this reduces the node count")),
+    word("--mutable-initializer", &[], Takes::None, Nothing("an initializer that is also an input is always an input with a default")),
     word("--fold-constants", &[], Takes::None, Nothing(ALWAYS)),
     word("--cleanup", &[], Takes::None, Nothing(ALWAYS)),
     word("--toposort", &[], Takes::None, Nothing(ALWAYS)),
     word("--num-passes", &["--num-const-fold-passes"], Takes::One, Nothing(UNTIL_SETTLED)),
     word("--no-per-pass-shape-inference", &[], Takes::None, Nothing(UNTIL_SETTLED)),
-    word("--partitioning", &[], Takes::One, Nothing("a node that cannot be folded keeps no other from being folded")),
-    word("--skip-schema-import", &[], Takes::None, Nothing("operators that are not known are left as they are")),
-    word("--custom-lib", &[], Takes::One, Nothing("operators that are not known are left as they are; --strided-slice registers strided slices")),
-    // Checks by running the model.
-    word("--check-rtol", &["--check-atol"], Takes::One, Nothing(NO_RUNTIME)),
-    word("--model-check", &["--certify", "--no-certify"], Takes::None, Nothing(NO_RUNTIME)),
-    word("--test-input-shape", &["--input-data-path", "--model-check-inputs", "--val-range", "--load-inputs", "--load-input-data"], Takes::Many, Nothing(NO_RUNTIME)),
-    word("--input-fill", &["--seed", "--iterations", "--iters", "--data-loader-backend-module", "--data-loader-script"], Takes::One, Nothing(NO_RUNTIME)),
-    word("--providers", &[], Takes::Many, Nothing("constants are computed by this program's own evaluator")),
-    word("--cuda", &[], Takes::None, Nothing("constants are computed by this program's own evaluator")),
-    // Inference.
+    word("--partitioning", &[], Takes::One, Nothing("a node that cannot be folded does not prevent the folding of other nodes")),
+    word("--skip-schema-import", &[], Takes::None, Nothing(UNKNOWN_KEPT)),
+    word("--custom-lib", &[], Takes::One, Nothing(UNKNOWN_KEPT)),
+    word("--providers", &[], Takes::Many, Nothing(OWN_EVALUATOR)),
+    word("--cuda", &[], Takes::None, Nothing(OWN_EVALUATOR)),
     word("--skip-shape-inference", &["--no-shape-infer", "--no-shape-inference", "--force-fallback-shape-inference", "--no-onnxruntime-shape-inference"], Takes::None, Nothing(SHAPES)),
-    // What is not done.
-    word("--initializers-as-non-constants", &[], Takes::None, Refused("initializers are constants; leave rules out that change weights with --skip, for example affine-after-weights")),
-    word("--enable-onnxruntime-optimization", &[], Takes::None, Refused("ONNX Runtime optimizes the model itself when it loads it")),
-    word("--ort-profile", &["--merge-ort-profile"], Takes::Perhaps, Refused("this program runs no models")),
+    // Comparison of original and result.
+    word("--model-check", &["--certify"], Takes::None, Flags(&["--check"])),
+    word("--no-certify", &[], Takes::None, Nothing("the program only compares original and result with --check")),
+    word("--check-rtol", &["--check-atol"], Takes::One, Nothing(OWN_TOLERANCE)),
+    word("--test-input-shape", &["--input-data-path", "--model-check-inputs", "--val-range", "--load-inputs", "--load-input-data"], Takes::Many, Nothing(OWN_INPUTS)),
+    word("--input-fill", &["--seed", "--iterations", "--iters", "--data-loader-backend-module", "--data-loader-script"], Takes::One, Nothing(OWN_INPUTS)),
+    // Refused.
+    word("--initializers-as-non-constants", &[], Takes::None, Refused("initializers are constants; --skip disables the rules that change weights, for example affine-after-weights")),
+    word("--enable-onnxruntime-optimization", &[], Takes::None, Refused("ONNX Runtime optimizes the model itself when it creates a session")),
+    word("--ort-profile", &["--merge-ort-profile"], Takes::Perhaps, Refused("the program does not use ONNX Runtime")),
     word("--dtype", &[], Takes::One, Refused(TYPES_STAY)),
     word("--fp-to-fp16", &["--fp16-quantize", "--bf16-quantize", "--fp8-quantize"], Takes::None, Refused(TYPES_STAY)),
-    word("--dynamic-quantize", &["--dynamic-quantize-matmul-integer-to-float", "--ternary-quantize", "--weight-only-quantize", "--weight-only-quantize-int4", "--weight-only-quantize-int16", "--weight-only-quantize-int8-block", "--static-quantize", "--static-quantize-int16", "--qoperator-quantize"], Takes::None, Refused("models are not quantized; quantized models stay as they are")),
+    word("--fp8-format", &[], Takes::One, Refused(TYPES_STAY)),
+    word("--dynamic-quantize*", &["--ternary-quantize", "--weight-only-quantize*", "--static-quantize*", "--qoperator-quantize*"], Takes::None, Refused(TYPES_STAY)),
+    word("--calibration-*", &[], Takes::One, Refused(TYPES_STAY)),
     word("--emit-mlir", &["--emit-coreml", "--emit-tflite"], Takes::Perhaps, Refused(OTHER_FORMATS)),
-    word("--external-data-dir", &["--load-external-data", "--ext"], Takes::One, Refused("external data is read beside the model only; put the model there")),
-    word("--ignore-external-data", &[], Takes::None, Refused("a model is written with its weights or not at all")),
+    word("--coreml-*", &["--tflite-*", "--mlir-target", "--onnx-mlir"], Takes::Perhaps, Refused(OTHER_FORMATS)),
     word("--outputs-by-type", &[], Takes::Many, Refused("name the values with --outputs")),
-    word("--set-unbounded-dds-upper-bound", &[], Takes::Many, Refused("nodes are not added; --dim and --assume say what is known of sizes")),
+    word("--set-unbounded-dds-upper-bound", &[], Takes::Many, Refused("the program does not add nodes; state bounds with --dim and --assume")),
 ];
 
 /// The last section of the help.
 pub(in crate::cli) const HELP: &str = "\
-In the words of other tools
-  IN OUT                        as onnxsim and OnnxSlim have it; as well as -o
+Flags of other tools
+  IN OUT [CHECKS]               as in onnxsim and OnnxSlim; CHECKS is --check
+  surgeon sanitize IN -o OUT    as in polygraphy
   --input-shape, --input-shapes, --override-input-shapes, --override-inputs
                                 --overwrite-input-shape
-  --skip-optimization [NAME]…   --no-rules, or --skip the rules that correspond
+  --target-opset VERSION        --opset
+  --skip-optimization [NAME]…   --no-rules, or --skip with the corresponding rules
   --skip-optimizations NAME…, --skip-fusion-patterns NAME…
-                                --skip the rules that correspond
-  --skip-constant-folding       --skip fold-constants and its like
-  --skip-fuse-bn                --skip affine-after-weights, affine-before-weights
+                                --skip with the corresponding rules
+  --skip-constant-folding       --skip fold-constants,fold-results,fold-containers
+  --skip-fuse-bn                --skip affine-after-weights,affine-before-weights
   --no-large-tensor [SIZE], --size-threshold SIZE
-                                --fold-size-threshold (1KB if nothing is given)
+                                --fold-size-threshold (default 1KB)
   --inputs NAME[:TYPE]…, --outputs NAME[:TYPE]…
-                                the part between these values; names may be patterns (conv_*); types stay
+                                the part of the model between these values; accepts patterns (conv_*)
   --unused-output, --exclude-outputs NAME…
                                 --unused-output
+  --model-check, --certify      --check
   --inspect                     -o /dev/null --stop-after 0
   --profile, --silent           --timings, --quiet
-Flags of theirs that have nothing to do here are accepted and told of. What asks for something that is not done is refused with the
-reason. docs/migration.md has every flag.
+The program accepts flags without a meaning here and prints a note. It refuses flags that request something else, with the reason.
+docs/migration.md lists every flag.
 
-Exit codes: 0 done, 1 bad input or a model that what is asked for does not fit, 2 wrong usage.";
+Exit codes
+  0  success
+  1  invalid model, or a model that contradicts the options
+  2  invalid command line
+  3  --check found a difference; no result was written";
 
-/// `--inputs`, `--outputs`: a type behind a name, as OnnxSlim has it, changes nothing.
+/// Reads `--dim`: one or more sizes, separated by commas (`batch=1,seq=128`). A comma inside a relation does not separate.
+fn dims(flag: &str, values: &[String]) -> Result<Said, String> {
+    let mut said = Said::default();
+    for value in values {
+        let parts: Vec<&str> = value.split(',').map(str::trim).collect();
+        if parts.len() > 1 && parts.iter().all(|part| part.contains('=')) {
+            said.flags.extend(parts.iter().map(|part| format!("{flag}={part}")));
+        } else {
+            said.flags.push(format!("{flag}={value}"));
+        }
+    }
+    Ok(said)
+}
+
+/// Reads names that may be separated by commas (`--skip identity,slice-slice`).
+fn names(flag: &str, values: &[String]) -> Result<Said, String> {
+    let names = values.iter().flat_map(|value| value.split(',')).map(str::trim).filter(|name| !name.is_empty());
+    Ok(Said { flags: names.map(|name| format!("{flag}={name}")).collect(), notes: Vec::new() })
+}
+
+/// Reads `--inputs` and `--outputs`. OnnxSlim allows a type after a name; the program ignores it.
 fn inputs(flag: &str, values: &[String]) -> Result<Said, String> {
     let mut said = Said::default();
     for value in values {
         let name = match value.rsplit_once(':') {
             Some((name, ty @ ("fp16" | "fp32" | "int32"))) => {
-                said.notes.push(format!("the type '{ty}' of '{name}' has nothing to do here: {TYPES_STAY}"));
+                said.notes.push(format!("ignored the type '{ty}' of '{name}': {TYPES_STAY}"));
                 name
             }
             _ => value,
@@ -128,13 +161,13 @@ fn inputs(flag: &str, values: &[String]) -> Result<Said, String> {
     Ok(said)
 }
 
-/// `--no-large-tensor`, with a threshold or without.
+/// Reads `--no-large-tensor` with its optional threshold.
 fn large(_: &str, values: &[String]) -> Result<Said, String> {
     let size = values.first().map_or("1KB", String::as_str);
     Ok(Said { flags: vec![format!("--fold-size-threshold={size}")], notes: Vec::new() })
 }
 
-/// What rules correspond to the names that other tools have for theirs.
+/// Reads other tools' names of optimizers, and disables the corresponding rules.
 fn skipped(_: &str, values: &[String]) -> Result<Said, String> {
     let mut said = Said::default();
     if values.is_empty() {
@@ -144,17 +177,17 @@ fn skipped(_: &str, values: &[String]) -> Result<Said, String> {
         match OPTIMIZERS.iter().find(|(theirs, _)| theirs.contains(&value.as_str())) {
             Some((_, ["--no-rules"])) => said.flags.push("--no-rules".into()),
             Some((_, ours)) => said.flags.extend(ours.iter().map(|ours| format!("--skip={ours}"))),
-            // A name of ours, or a wrong one, which is told of later.
+            // A name of this program, or an unknown name, which causes an error later.
             None if value.contains('-') => said.flags.push(format!("--skip={value}")),
             None => said
                 .notes
-                .push(format!("'{value}' has nothing to do here: no rule corresponds to it; `rules` lists them")),
+                .push(format!("ignored '{value}': no rule corresponds to it; `onnx-slice-fold rules` lists the rules")),
         }
     }
     Ok(said)
 }
 
-/// Names of optimizers of onnxsim and OnnxSlim, and the rules that do the like.
+/// Optimizers of onnxsim and OnnxSlim, and the corresponding rules.
 #[rustfmt::skip]
 const OPTIMIZERS: &[(&[&str], &[&str])] = &[
     (&["constant_folding"], &["fold-constants", "fold-results", "fold-containers"]),

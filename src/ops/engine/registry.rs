@@ -168,7 +168,7 @@ pub fn nonstandard(model: &Model, node: &Node) -> Option<String> {
     surplus(model, node).or_else(unknown)
 }
 
-/// The newest operator set this program knows of a domain.
+/// Returns the newest supported operator set of a domain, or `None` for an unknown domain.
 pub fn newest_opset(domain: &str) -> Option<i64> {
     Some(match domain {
         "" | "ai.onnx" => 28,
