@@ -24,9 +24,9 @@ mkdir -p "$files/$name/completions"
 
 # Paths of this machine stay out of the program, so that the same source gives the same bytes in any folder.
 RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$root=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo" \
-    cargo build --release --locked --target "$target" --target-dir "$root/target/release-build" --config 'profile.release.strip="symbols"'
-built="$root/target/release-build/$target/release/$program"
-cp "$built" README.md CHANGELOG.md SECURITY.md "$files/$name/"
+    cargo build --profile dist --locked --target "$target" --target-dir "$root/target/release-build" --config 'profile.dist.strip="symbols"'
+built="$root/target/release-build/$target/dist/$program"
+cp "$built" README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE "$files/$name/"
 
 if [ "$target" = "$host" ]; then
     "$built" man >"$files/$name/onnx-slice-fold.1"
@@ -44,7 +44,7 @@ if [ ! -x "$environment/bin/maturin" ]; then
     python3 -m venv "$environment"
     "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
 fi
-(cd python && "$environment/bin/maturin" build --release --locked --target "$target" --target-dir "$root/target/release-build" \
+(cd python && "$environment/bin/maturin" build --profile dist --locked --target "$target" --target-dir "$root/target/release-build" \
     --interpreter python3 --out "$files")
 
 if [ "$target" = "$host" ]; then

@@ -3,7 +3,7 @@
 #
 # Takes a package index. Where there is none, PYTHON names an interpreter that has maturin, pytest, onnx, onnx-ir, onnxruntime, numpy and
 # ml_dtypes; without either this one check is left to machines that have them, and says so. PROFILE names the profile to build with, if not
-# `release`.
+# `dist`.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 built="$root/target/wheel"
@@ -11,7 +11,7 @@ environment="$built/environment"
 # The newest versions, and older ones that are still in use.
 newest="onnx==1.23.2 onnxruntime==1.31.1"
 older="onnx==1.19.1 onnxruntime==1.23.2"
-profile=${PROFILE:-release}
+profile=${PROFILE:-dist}
 tools="maturin>=1.9,<2"
 tests="pytest>=8 numpy ml_dtypes onnx-ir"
 

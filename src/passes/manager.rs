@@ -13,7 +13,7 @@ use super::options::Options;
 use super::outcome::{NoRule, Outcome, RunError};
 use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
-use super::records::record;
+use super::records::records;
 use super::{
     addends, annotate, believed, claims, common_subexpressions, dead, function_bodies, opaque, opset, pipeline,
     positions, quantization, remembered,
@@ -113,10 +113,11 @@ pub fn run(
 /// # Errors
 /// None has.
 fn exists(name: &str) -> Result<(), NoRule> {
-    if pipeline::names().all(|pass| pass != name) {
-        record(name)?;
+    let names = || pipeline::names().chain(records().map(|record| record.name));
+    match names().any(|known| known == name) {
+        true => Ok(()),
+        false => Err(NoRule::among(name, names())),
     }
-    Ok(())
 }
 
 /// A model that no pass changes any more, before types are written into it.

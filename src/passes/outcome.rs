@@ -120,16 +120,38 @@ fn others(more: usize) -> String {
     }
 }
 
-/// A name that no rule or pass has.
+/// A name without a rule or pass.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("there is no rule named '{name}'{}; `rules` lists them all", meant(*nearest))]
+#[error("no rule or pass is named '{name}'{}; `onnx-slice-fold rules` lists all names", hint(similar))]
 pub struct NoRule {
     /// The name.
     pub name: String,
-    /// The one that it was most likely meant to be.
-    pub nearest: Option<&'static str>,
+    /// Names of rules and passes that the user may have meant, the most similar first.
+    pub similar: Vec<&'static str>,
 }
 
-fn meant(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!(", did you mean '{name}'?"))
+impl NoRule {
+    /// Finds similar names: one with few other letters, or else those that contain the name.
+    pub fn among(name: &str, names: impl Iterator<Item = &'static str>) -> Self {
+        let names: Vec<&'static str> = names.collect();
+        let small = name.to_lowercase();
+        let similar = match crate::rewrite::meant(name, names.iter().copied()) {
+            Some(nearest) => vec![nearest],
+            None if small.is_empty() => Vec::new(),
+            None => names.into_iter().filter(|other| other.contains(&small)).take(MOST_SIMILAR).collect(),
+        };
+        NoRule { name: name.to_string(), similar }
+    }
+}
+
+/// The largest number of names in a hint.
+const MOST_SIMILAR: usize = 8;
+
+fn hint(similar: &[&str]) -> String {
+    match similar {
+        [] => String::new(),
+        names => {
+            format!("; did you mean {}?", names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", "))
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! What the passes that can be left out say of themselves, as rules do.
 
 use super::outcome::NoRule;
-use crate::rewrite::{Record, nearest, rules};
+use crate::rewrite::{Record, rules};
 
 /// Every rule, in the order they are tried, then every pass that can be left out.
 pub fn records() -> impl Iterator<Item = Record> {
@@ -19,7 +19,7 @@ pub(super) fn is_listed(name: &str) -> bool {
 /// There is none.
 pub fn record(name: &str) -> Result<Record, NoRule> {
     let found = records().find(|record| record.name == name);
-    found.ok_or_else(|| NoRule { name: name.to_string(), nearest: nearest(name, records().map(|record| record.name)) })
+    found.ok_or_else(|| NoRule::among(name, records().map(|record| record.name)))
 }
 
 /// Passes that can be left out like rules.

@@ -60,10 +60,7 @@ fn tells_how_defaults_become_constants() {
     let told = text(&run(&[&path, "-o", &small]).stdout);
     assert!(told.contains("2 inputs have defaults") && told.contains("pass `--inputs x`"), "{told}");
     let told = text(&run(&[&path, "-o", &small, "--inputs", "x"]).stdout);
-    assert!(
-        !told.contains("have defaults") && told.contains("Mul                          2         1"),
-        "{told}"
-    );
+    assert!(!told.contains("have defaults") && told.contains("Mul                          2         1"), "{told}");
 }
 
 #[test]
