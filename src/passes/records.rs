@@ -27,7 +27,7 @@ pub const RECORDS: &[Record] = &[
     Record {
         name: "common-subexpression",
         law: "f(x) computed twice is f(x) computed once",
-        sentence: "Nodes that compute the same from the same are one, and so are initializers that hold the same.",
+        sentence: "Merges nodes that compute the same value, and equal initializers.",
         premises: &[
             ("same-node", "operator, operator set, attributes, operands and number of results are the same"),
             ("deterministic", "equal operands give equal results"),
@@ -49,10 +49,10 @@ pub const RECORDS: &[Record] = &[
     Record {
         name: "value-numbering",
         law: "integer tensors of one type and shape are equal where each element is the same expression in sizes",
-        sentence: "Integer tensors that are proved to hold the same are one value.",
+        sentence: "Merges integer tensors that are proved to be equal.",
         premises: &[
             ("same-content", "type, shape and elements are proved to be the same"),
-            ("no-output", "what is replaced is no graph output"),
+            ("no-output", "the replaced value is no graph output"),
         ],
         exact: true,
         operators: &[],
@@ -60,7 +60,7 @@ pub const RECORDS: &[Record] = &[
     Record {
         name: "shape-read-off",
         law: "[dᵢ, …, dⱼ₋₁] = Shape(x, start = i, end = j) for x of shape [d₀, …, dₙ₋₁]",
-        sentence: "A vector of sizes is read off the tensor that has them in a row.",
+        sentence: "Replaces a computed vector of dims by the Shape of a tensor with these dims in a row.",
         premises: &[
             ("a-row", "the sizes are proved to be those of some tensor's axes in a row"),
             ("range-of-axes", "Shape of the operator set in force takes a range of axes"),
@@ -71,7 +71,7 @@ pub const RECORDS: &[Record] = &[
     Record {
         name: "shape-behind-function",
         law: "Shape(x) = Shape(f(x)) where f(x) has the shape of x",
-        sentence: "A shape is read behind what a runtime computes in one step.",
+        sentence: "Reads a shape after a function that a runtime fuses with its operand.",
         premises: &[
             ("one-step", "a runtime computes x together with the function that alone reads its elements"),
             ("same-shape", "x and the result are proved to have the same type and shape"),
@@ -83,7 +83,7 @@ pub const RECORDS: &[Record] = &[
     Record {
         name: "decided-if",
         law: "If(true; a, b) = a, If(false; a, b) = b",
-        sentence: "A branch that is decided stands in the place of the If.",
+        sentence: "Inlines the taken branch of an If with a constant condition.",
         premises: &[
             ("decided", "the condition is known"),
             ("no-hiding", "the branch has no initializer that hides an outer value"),
@@ -94,18 +94,18 @@ pub const RECORDS: &[Record] = &[
     Record {
         name: "decided-loop",
         law: "a body that runs once is its nodes; a body that never runs is the initial values",
-        sentence: "A Loop or Scan that is decided to run once or never goes.",
+        sentence: "Inlines a Loop or Scan that is proved to run once or never.",
         premises: &[
             ("decided", "how often it runs is proved to be 0 or 1"),
-            ("pays", "no more nodes are made than go"),
+            ("pays", "the rewrite adds no more nodes than it removes"),
         ],
         exact: true,
         operators: &["Loop", "Scan"],
     },
     Record {
         name: "carried-value",
-        law: "a value that each iteration hands on unchanged is the initial one, and what nothing needs is not carried",
-        sentence: "What a Loop or Scan carries and leaves for nothing is neither carried nor left.",
+        law: "a loop-carried value that no iteration changes equals its initial value",
+        sentence: "Removes loop-carried values that never change or that no consumer needs.",
         premises: &[
             (
                 "for-nothing",
@@ -113,7 +113,7 @@ pub const RECORDS: &[Record] = &[
             ),
             (
                 "copied",
-                "what the body reads outside instead is proved to be numbers: sequences, optionals and strings move into it",
+                "the outer value that the body reads instead is proved to be numeric: sequences, optionals and strings are moved into the body",
             ),
             (
                 "no-scale",
@@ -121,8 +121,7 @@ pub const RECORDS: &[Record] = &[
             ),
             (
                 "has-rows",
-                "a Loop that leaves rows is proved to run: of no rows ONNX Runtime gives what it inferred of one, and of what \
-                    is carried it infers nothing",
+                "a Loop with scan outputs is proved to run: without iterations, ONNX Runtime derives the shape of the empty output from the inferred shape of one row",
             ),
             ("carries-something", "a Loop that leaves rows alone has operator set 11"),
         ],
@@ -132,20 +131,17 @@ pub const RECORDS: &[Record] = &[
     Record {
         name: "unrolled-loop",
         law: "a body that runs n times is its nodes n times, each copy reading what the one before carried on",
-        sentence: "A Loop or Scan that is decided to run a few times is written out where that takes no more nodes.",
+        sentence: "Unrolls a Loop or Scan with few known iterations where this adds no node.",
         premises: &[
             ("few", "how often it runs is proved to be a number from 2 to 16"),
             (
                 "pays",
-                "once what is known in each iteration is folded, no more nodes are made than go, but for as many as are allowed",
+                "after constant folding, the unrolled nodes exceed the removed ones by at most the allowed number",
             ),
-            (
-                "alike",
-                "copies of the nodes do what the nodes do time and again: all operators are known, none is random",
-            ),
-            ("known-ranks", "what is carried and what is left has one rank in all iterations, which is known"),
-            ("same-lengths", "all operands of a Scan are proved to have as many slices"),
-            ("one-shape", "what is left has one shape in all iterations"),
+            ("alike", "all operators are known and deterministic"),
+            ("known-ranks", "loop-carried values and scan outputs have one known rank in all iterations"),
+            ("same-lengths", "all scan inputs of a Scan are proved to have the same length"),
+            ("one-shape", "scan outputs have one shape in all iterations"),
         ],
         exact: true,
         operators: &["Loop", "Scan"],
@@ -153,13 +149,13 @@ pub const RECORDS: &[Record] = &[
     Record {
         name: "hoisted-node",
         law: "f(x) in each iteration of a body is f(x) before it, for an x from outside",
-        sentence: "What each iteration of a Loop or Scan computes alike is computed once before.",
+        sentence: "Moves loop-invariant nodes out of a Loop or Scan.",
         premises: &[
             ("invariant", "everything it reads is from outside of the body, or a constant"),
             ("runs", "the body is proved to run, or the node cannot fail and computes at most 64 elements"),
             (
                 "alike",
-                "the operator is known and not random, and no quantization, which runtimes look for beside its reader",
+                "the operator is known and deterministic, and no quantization, which runtimes expect next to its consumer",
             ),
             ("not-given", "the body does not give the result away: it must compute that itself"),
         ],
@@ -169,7 +165,7 @@ pub const RECORDS: &[Record] = &[
     Record {
         name: "size-chain",
         law: "integer tensors of one type and shape are equal where each element is the same expression in sizes",
-        sentence: "All that is computed of sizes is computed anew in as few nodes as it takes.",
+        sentence: "Replans all shape arithmetic of a graph with the fewest nodes.",
         premises: &[("fewer", "fewer nodes compute what is proved to be made of expressions in sizes than there are")],
         exact: true,
         operators: &[],
@@ -177,7 +173,7 @@ pub const RECORDS: &[Record] = &[
     Record {
         name: "inline-function",
         law: "a call of a function is its body",
-        sentence: "Calls of the model's functions become the body.",
+        sentence: "Inlines calls of model-local functions.",
         premises: &[
             ("fewer", "the model then has fewer nodes"),
             ("same-operators", "the operators of the body are the same in the operator sets that the caller imports"),
@@ -188,8 +184,8 @@ pub const RECORDS: &[Record] = &[
     Record {
         name: "fold-function",
         law: "the body of a function is what its nodes compute under what holds at every call",
-        sentence: "Bodies of functions that stay are folded.",
-        premises: &[("at-every-call", "what a node is folded under holds at every call")],
+        sentence: "Folds the bodies of the remaining functions.",
+        premises: &[("at-every-call", "the facts that a folding relies on hold at every call")],
         exact: true,
         operators: &[],
     },

@@ -1,38 +1,38 @@
-//! Which rewrite rules and passes there are, as a document.
+//! Prints the rewrite rules and passes as a document.
 
 use std::fmt::Write as _;
 
 use crate::passes::{NoRule, RECORDS, record};
 use crate::rewrite::{LATE_RULES, RULES, Record, Rule};
 
-/// What is before the rules.
+/// The text before the rules.
 const HEAD: &str = "\
 # Rules
 
-Printed by `onnx-slice-fold rules`; `onnx-slice-fold rules NAME` prints one. `--skip NAME` leaves a rule or pass out, and
-`--only NAME` uses no other.
+`onnx-slice-fold rules` prints this page, and `onnx-slice-fold rules NAME` one rule. `--skip NAME` disables a rule or pass, and `--only NAME`
+disables all others.
 
-Every rule states a law, and the premises under which it is applied; each premise is checked in the rule's code, on what is proved.
-Where results stay equal only up to rounding it says so, and `--exact` leaves the rule out. `tests/rules` has a model for each rule
-on which it fires alone, and for each premise one on which it fails.
+Every rule has a law and a list of premises. The code of the rule proves each premise before it edits the graph. An exact rule preserves every
+bit of the results; an approximate rule preserves them up to rounding, and `--exact` disables it. `tests/rules` has a model on which
+each rule fires alone, and for each premise a model on which it does not fire.
 ";
 
-/// A stage of the passes: its title, what is said of it, and what belongs to it.
+/// A stage of the passes: its title, its description, and its records.
 type Stage = (String, &'static str, Vec<Record>);
 
 fn stages() -> Vec<Stage> {
     let records = |families: &[&[Rule]]| families.iter().flat_map(|family| family.iter()).map(Rule::record).collect();
-    let first = "At every node, in this order, until nothing changes.";
-    let later = "When the rules before have nothing left to do. A change begins again with the first.";
+    let first = "The program tries these rules at every node, in this order, until nothing changes.";
+    let later = "The program tries these rules when no rule of an earlier stage applies. After an edit, it starts again with the first stage.";
     let mut stages: Vec<Stage> = vec![("Rules".to_string(), first, records(RULES))];
     for (stage, families) in (2..).zip(LATE_RULES) {
         stages.push((format!("Rules of stage {stage}"), later, records(families)));
     }
-    stages.push(("Passes".to_string(), "They look at the whole model at once.", RECORDS.to_vec()));
+    stages.push(("Passes".to_string(), "Passes edit the model as a whole.", RECORDS.to_vec()));
     stages
 }
 
-/// Every rewrite rule and pass, as Markdown.
+/// Returns every rewrite rule and pass as Markdown.
 pub fn rule_table() -> String {
     let mut text = HEAD.to_string();
     for (title, said, records) in stages() {
@@ -44,10 +44,10 @@ pub fn rule_table() -> String {
     text
 }
 
-/// What one rule or pass says of itself, as Markdown.
+/// Returns the description of one rule or pass as Markdown.
 ///
 /// # Errors
-/// There is none of that name.
+/// No rule or pass has this name.
 pub fn rule_text(name: &str) -> Result<String, NoRule> {
     let record = record(name)?;
     Ok(format!("{}\n\n{}", record.name, told(&record)))
@@ -58,9 +58,9 @@ fn told(record: &Record) -> String {
         [] => "every operator".to_string(),
         operators => operators.join(", "),
     };
-    let equal = if record.exact { "bit for bit" } else { "up to rounding" };
+    let exact = if record.exact { "Exact" } else { "Approximate" };
     let mut text = format!("{}\n\n    {}\n\n", record.sentence, record.law);
-    let _ = writeln!(text, "Looks at: {operators}. Results stay equal {equal}.\n");
+    let _ = writeln!(text, "{exact}. Operators: {operators}.\n");
     for (name, statement) in record.premises {
         let _ = writeln!(text, "* `{name}`: {statement}");
     }

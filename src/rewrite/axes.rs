@@ -3,7 +3,7 @@
 //! An element that is taken out of an axis, and the axis put back or taken away by the next node, is one node:
 //!
 //! * `Squeeze(x[i:i+1] on a, a) = Gather(x, i; a)`, where that is a part of a Split
-//! * `Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1)`, and the other way round for Squeeze
+//! * `Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1)`, and vice versa for Squeeze
 
 use super::{Place, Rule};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
@@ -13,11 +13,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "split-to-gather",
         law: "Squeeze(part i of Split(x), a) = Gather(x, i; axis = a)",
-        sentence: "A part of one element that loses its axis is a Gather.",
+        sentence: "Replaces an output of a Split with a removed axis of size 1 by a Gather.",
         premises: &[
             ("one-element", "the part has one element, at a place that is a number"),
             ("all-squeezed", "every part that is read loses this axis, and no other"),
-            ("no-strings", "what is looked up are no strings, of which ONNX Runtime looks up wrong ones"),
+            ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
         ],
         exact: true,
         operators: &["Squeeze"],
@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "reduction-keeping-axes",
         law: "Unsqueeze(Reduce(x, A; keepdims = 0), A) = Reduce(x, A; keepdims = 1), and the other way round for \
             Squeeze",
-        sentence: "A reduction keeps or drops its axes itself.",
+        sentence: "Merges Squeeze or Unsqueeze into the keepdims attribute of a reduction.",
         premises: &[
             ("those-axes", "the axes put back or taken away are those that are reduced"),
             ("axes-known", "they are known, and there is one at least"),

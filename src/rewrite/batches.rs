@@ -12,7 +12,7 @@ use crate::ops::traits::{Operands, Variation, traits_of};
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "batches-apart",
     law: "Reshape(f(Reshape(x, [a · b, …])), [a, b, …]) = f(x)",
-    sentence: "Batch axes that are merged for products, and taken apart behind them, stay apart.",
+    sentence: "Removes the merging and splitting of batch axes around products.",
     premises: &[
         (
             "laid-out",
@@ -20,12 +20,12 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ),
         (
             "alike",
-            "what is computed in between is products of matrices and functions that treat the places along the merged axis alike",
+            "the nodes between are matrix products and functions that treat all positions of the merged axis identically",
         ),
         ("batched", "the products have a batch axis: rows of a matrix are none"),
         ("has-product", "a product of matrices is among it"),
         ("one-reader", "nothing else reads what is computed in between"),
-        ("pays", "fewer nodes come than go"),
+        ("pays", "the rewrite removes more nodes than it adds"),
     ],
     exact: false,
     operators: &["Reshape"],

@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "element-of-sequence",
         law: "SequenceAt(SequenceConstruct(a₀, …, aₙ₋₁), i) = aⱼ with j = i, or i + n where i < 0",
-        sentence: "An element of a sequence that is made of tensors is that tensor.",
+        sentence: "Replaces an element of a sequence of known tensors by the tensor.",
         premises: &[("decided-index", "the index is a constant, and the sequence has such an element")],
         exact: true,
         operators: &["SequenceAt"],
@@ -21,11 +21,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "element-of-parts",
         law: "SequenceAt(SplitToSequence(x; axis, keepdims = 0), i) = Gather(x, i; axis)",
-        sentence: "An element of a sequence of rows is looked up in the tensor that was split.",
+        sentence: "Replaces an element of a split tensor by a Gather in the tensor.",
         premises: &[
             ("parts-of-one", "no sizes are given and keepdims is 0: each part is one place of the axis, without it"),
             ("scalar-index", "the index is proved to be a scalar: of a vector Gather keeps the axis"),
-            ("no-strings", "what is looked up are no strings, of which ONNX Runtime looks up wrong ones"),
+            ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
         ],
         exact: true,
         operators: &["SequenceAt"],
@@ -34,13 +34,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "part-of-split",
         law: "SequenceAt(SplitToSequence(x; sizes s₀, s₁, …), i) = x[s₀ + … + sᵢ₋₁ : s₀ + … + sᵢ]",
-        sentence: "A part of a tensor that is taken out of a sequence is a slice of the tensor.",
+        sentence: "Replaces an element of a split tensor by a Slice of the tensor.",
         premises: &[
             (
                 "decided-places",
                 "the sizes of the parts and the index are constants, and there is such a part among those named",
             ),
-            ("keeps-axis", "keepdims is 1, or the sizes are a vector, where it says nothing"),
+            ("keeps-axis", "keepdims is 1, or the sizes are a vector, which makes keepdims irrelevant"),
             (
                 "is-there",
                 "the axis is proved to reach as far: where it does not, there is no such part, and a slice takes less",
@@ -53,9 +53,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "parts-together",
         law: "ConcatFromSequence(SplitToSequence(x; axis); axis, new_axis = 0) = x",
-        sentence: "What is taken apart and put together along the same axis is what it was.",
+        sentence: "Removes a split followed by a concatenation along the same axis.",
         premises: &[
-            ("same-axis", "both are along one axis, which stays"),
+            ("same-axis", "both use the same axis, and keep it"),
             ("some-parts", "the axis is proved to hold something: there is nothing to concatenate otherwise"),
             ("decided-sizes", "the sizes of the parts are constants, and proved to be those of the axis"),
         ],
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "insert-into-known",
         law: "SequenceInsert(SequenceConstruct(…, aⱼ₋₁, aⱼ, …), x, j) = SequenceConstruct(…, aⱼ₋₁, x, aⱼ, …)",
-        sentence: "A sequence that a tensor is put into is made with it.",
+        sentence: "Replaces SequenceInsert into a sequence of known tensors by a new SequenceConstruct.",
         premises: &[
             ("known-elements", "the sequence is made of at most 256 tensors, or of none"),
             ("decided-place", "the place is a constant within the sequence, or left out: at the end"),
@@ -79,7 +79,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "erase-from-known",
         law: "SequenceErase(SequenceConstruct(…, aⱼ₋₁, aⱼ, aⱼ₊₁, …), j) = SequenceConstruct(…, aⱼ₋₁, aⱼ₊₁, …)",
-        sentence: "A sequence that a tensor is taken out of is made without it.",
+        sentence: "Replaces SequenceErase from a sequence of known tensors by a new SequenceConstruct.",
         premises: &[
             ("known-elements", "the sequence is made of 2 to 256 tensors"),
             ("decided-place", "the place is a constant within the sequence, or left out: at the end"),
@@ -92,14 +92,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "concat-of-sequence",
         law: "ConcatFromSequence(SequenceConstruct(a₀, …, aₙ₋₁); axis, new_axis = 0) = Concat(a₀, …, aₙ₋₁; axis)",
-        sentence: "Tensors that become a sequence to be concatenated are concatenated.",
+        sentence: "Replaces the concatenation of a sequence of known tensors by a Concat.",
         premises: &[
-            ("no-new-axis", "new_axis is 0: with a new axis each tensor would need a node of its own"),
+            ("no-new-axis", "new_axis is 0: with a new axis each tensor would need an Unsqueeze"),
             ("known-ranks", "the tensors are proved to have the same rank, at least 1"),
             (
                 "sizes-agree",
-                "on no other axis two of the tensors are proved to differ: runtimes refuse such a Concat when they load it, and join the \
-                    elements of a sequence all the same if one is empty",
+                "no two tensors are proved to differ on another axis: runtimes refuse such a Concat at load, but accept an empty element in a sequence",
             ),
         ],
         exact: true,
@@ -109,11 +108,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "element-of-optional",
         law: "OptionalGetElement(Optional(x)) = x",
-        sentence: "What an optional that is made of a tensor holds is the tensor.",
+        sentence: "Replaces the element of an optional by the tensor from which the optional was made.",
         premises: &[(
             "a-tensor",
-            "what it holds is proved to be a tensor: of a sequence ONNX Runtime leaves nothing for a second reader where a loop \
-                changes it",
+            "the element is proved to be a tensor: ONNX Runtime moves a sequence into a loop that changes it, and leaves nothing for a second consumer",
         )],
         exact: true,
         operators: &["OptionalGetElement"],

@@ -11,11 +11,11 @@ use crate::tensor::{DType, Tensor};
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "counted-loop",
-        law: "Loop(0 < n, i = 0) that goes on while i + 1 < n = Loop(n, i = 0)",
-        sentence: "A Loop that counts up to a limit is told how often it runs, and not whether.",
+        law: "Loop(0 < n, i = 0) with condition i + 1 < n = Loop(n, i = 0)",
+        sentence: "Replaces the condition of a Loop with a counter by a number of iterations.",
         premises: &[
-            ("counts", "an integer that is carried begins at 0 and goes up by 1"),
-            ("same-limit", "the Loop begins, and goes on, while that is below one and the same integer"),
+            ("counts", "a loop-carried integer begins at 0 and increases by 1"),
+            ("same-limit", "the initial and the computed condition compare this integer with the same limit"),
             ("no-fewer", "a number of iterations that is given is proved to be at most that integer"),
             ("one-number", "the integer is of 32 or 64 bits and has no axes"),
         ],
@@ -26,12 +26,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "goes-on",
         law: "i + 1 < n = true in a Loop(n, i = 0), but for the last iteration",
-        sentence: "A Loop that is told how often it runs does not compute whether it goes on.",
+        sentence: "Replaces the computed condition of a Loop with a known number of iterations.",
         premises: &[
-            ("counts", "an integer that is carried begins at 0 and goes up by 1"),
+            ("counts", "a loop-carried integer begins at 0 and increases by 1"),
             (
                 "told",
-                "the Loop is given no condition, and a number of iterations that is proved to be at most the limit",
+                "the Loop has no initial condition, and a number of iterations that is proved to be at most the limit",
             ),
             ("for-nothing-else", "the body gives the result away as its condition, and nothing else reads it"),
         ],

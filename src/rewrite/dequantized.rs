@@ -17,9 +17,9 @@ use crate::tensor::{DType, Tensor};
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "move-before-dequantize",
     law: "f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z) where f moves elements and each keeps its scale",
-    sentence: "What moves the elements of a dequantized constant moves the quantized ones.",
+    sentence: "Moves data movement of a dequantized constant to the quantized constant.",
     premises: &[
-        ("constant", "x, and what f reads beside the data, are constants"),
+        ("constant", "x and the other operands of f are constants"),
         ("whole-bytes", "the elements of x are integers of 8, 16 or 32 bits, which every movement takes"),
         ("one-reader", "nothing else reads x or its dequantization: it would be kept twice"),
         ("scale-follows", "one scale is for all, or f keeps the axis whose indices have one each, whole and in order"),
@@ -32,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
 pub(super) const LATE_RULES: &[Rule] = &[Rule {
     name: "dequantize-behind-moves",
     law: "f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z) where f moves elements, or takes the largest and s > 0",
-    sentence: "What is moved, or pooled, and read in a body or as int8 since operator set 21, is dequantized last.",
+    sentence: "Moves DequantizeLinear after data movement and pooling.",
     premises: &[
         (
             "carried",

@@ -12,7 +12,7 @@ use crate::ops::traits::Movement;
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "repeats-in-einsum",
     law: "Einsum(x·b·, Expand(y)·b·) = Einsum(x·b·, y··), also through an Einsum of Expand(y) that hands b on",
-    sentence: "What only repeats along a letter that another operand of an Einsum has is not spread.",
+    sentence: "Removes a broadcast along a letter that another operand of the Einsum has.",
     premises: &[
         (
             "spread",

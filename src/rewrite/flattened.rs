@@ -16,17 +16,17 @@ use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "merge-behind-functions",
     law: "L(f(M(x), c)) = L′(f(x′, c)) for layouts L, L′ and an M that merges axes, which are apart in x′",
-    sentence: "Axes that are merged before functions and laid out again behind them are merged once.",
+    sentence: "Merges two layouts around element-wise functions into one.",
     premises: &[
-        ("merges", "the first layout merges neighbouring axes, and at most puts in axes of size 1 beside that"),
-        ("by-element", "what is computed is computed element by element"),
+        ("merges", "the first layout merges adjacent axes, and otherwise only adds axes of size 1"),
+        ("by-element", "the functions are element-wise"),
         ("same-along", "whatever else is read is of size 1 along the merged axis and those before"),
         ("laid-out", "every result is laid out again, which constants can say of the axes as they are apart"),
         ("no-sizes", "no values of it are sizes: those are planned together"),
         ("no-output", "nothing on the way is a graph output"),
         (
             "pays",
-            "the first layout goes, or what puts the axes of size 1 in stands behind a function that may have them before",
+            "the first layout disappears, or the node that adds axes of size 1 follows a function that accepts them",
         ),
     ],
     exact: false,

@@ -13,7 +13,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "identity",
         law: "Identity(x) = x",
-        sentence: "What reads a copy reads the original.",
+        sentence: "Rewires consumers of an Identity to its input.",
         premises: &[
             (
                 "name-is-free",
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "dropout-inference",
         law: "Dropout(x; training_mode = false) = x",
-        sentence: "A Dropout that does not train goes.",
+        sentence: "Removes Dropout in inference mode.",
         premises: &[
             (
                 "inference",
@@ -51,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "cast-same-type",
         law: "Cast(x, to) = x where x has the type to",
-        sentence: "A cast to the type that is there goes.",
+        sentence: "Removes a Cast to the type of its input.",
         premises: &[
             ("same-type", "the operand is proved to have the type"),
             (
@@ -66,13 +66,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "same-shape",
         law: "f(x) = x where f(x) has the shape of x, for f that lay out, spread or repeat",
-        sentence: "A reshape, broadcast or repetition to the shape that is there goes.",
+        sentence: "Removes a Reshape, Expand, Tile, Squeeze, Unsqueeze or Flatten that does not change the shape.",
         premises: &[
             ("same-shape", "operand and result are proved to have the same shape, size for size"),
             (
                 "read-right",
-                "the operand is not reduced, along axes counted from the end, of what may be empty: ONNX Runtime gives \
-                    that another shape",
+                "the operand is no reduction, with axes counted from the end, of a tensor that may be empty: ONNX Runtime computes another shape for it",
             ),
             (
                 "name-is-free",
@@ -86,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "transpose-nothing",
         law: "Transpose(x; perm = 0, 1, 2, …) = x",
-        sentence: "A Transpose that moves no axis goes.",
+        sentence: "Removes a Transpose with the identity permutation.",
         premises: &[
             ("axes-in-order", "perm leaves every axis where it is"),
             (
@@ -101,7 +100,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "pad-nothing",
         law: "Pad(x, 0) = x",
-        sentence: "A Pad that adds nothing goes.",
+        sentence: "Removes a Pad that adds no element.",
         premises: &[
             ("pads-zero", "every pad is known to be 0"),
             (
@@ -116,7 +115,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "single-concat",
         law: "Concat(x) = Sum(x) = Max(x) = Min(x) = Mean(x) = x",
-        sentence: "What takes any number of operands and has one hands it through.",
+        sentence: "Removes a variadic operator with a single operand.",
         premises: &[
             ("one-operand", "there is one operand"),
             (
@@ -131,12 +130,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "concat-of-nothing",
         law: "Concat(…, p, …) = Concat(…, …) where p has size 0 along the axis",
-        sentence: "What holds nothing is not concatenated.",
+        sentence: "Removes empty operands of a Concat.",
         premises: &[
             ("nothing", "an operand is proved to have size 0 along the axis"),
             (
                 "agrees",
-                "along every other axis it is proved to have the sizes of the operands that stay: the result tells them as before",
+                "along every other axis it is proved to have the dims of the remaining operands, so that the shape of the result does not change",
             ),
         ],
         exact: true,
@@ -146,7 +145,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "single-split",
         law: "Split(x) = x where there is one part",
-        sentence: "A Split into one part goes.",
+        sentence: "Removes a Split with a single output.",
         premises: &[
             ("one-part", "there is one part"),
             (

@@ -20,19 +20,19 @@ use crate::tensor::Tensor;
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "axes-before-functions",
     law: "L(f(x, y)) = f(L(x), L(y)) for a layout L that puts in or drops axes of size 1",
-    sentence: "Axes of size 1 are put in and dropped where that costs nothing, and not behind functions.",
+    sentence: "Moves axes of size 1 to places where adding and dropping them is free.",
     premises: &[
-        (
-            "by-element",
-            "what is computed is computed element by element, of values, single numbers and constants that are broadcast",
-        ),
+        ("by-element", "the functions are element-wise, on values, scalars and broadcast constants"),
         (
             "same-axes",
             "whatever else reads a value on the way puts in and drops the same axes, or computes by element what does",
         ),
         ("no-sizes", "no values of it are sizes: those are planned together"),
         ("no-output", "nothing on the way is a graph output"),
-        ("pays", "more nodes go than come: lookups of single places and other layouts make the axes themselves"),
+        (
+            "pays",
+            "the rewrite removes more nodes than it adds: lookups of single elements and other layouts create the axes themselves",
+        ),
     ],
     exact: false,
     operators: LAYOUTS,

@@ -22,13 +22,13 @@ use crate::tensor::{DType, Tensor};
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "concat-of-functions",
     law: "Concat(f(x₁, y₁), …, f(xₖ, yₖ)) = f(Concat(x₁, …, xₖ), Concat(y₁, …, yₖ))",
-    sentence: "What is computed alike of columns that are put side by side is computed once of all of them.",
+    sentence: "Vectorizes element-wise chains that feed one Concat: concatenates the inputs and runs the chain once.",
     premises: &[
         ("one-place", "the last axis of each value has size 1, or is added just before, or is flattened just before"),
-        ("by-element", "what is computed is computed element by element, of floats: integers may be sizes"),
-        ("alike", "the values are computed by the same operators, of the same operands or of others of one shape"),
+        ("by-element", "the function is element-wise on floats, because integers may be dims"),
+        ("alike", "the chains consist of the same operators, with equal operands or operands of one shape"),
         ("read-together", "nothing else reads what is computed of single columns, so that nothing is computed twice"),
-        ("pays", "fewer nodes come than go"),
+        ("pays", "the rewrite removes more nodes than it adds"),
     ],
     exact: false,
     operators: &["Concat"],

@@ -12,16 +12,15 @@ use crate::tensor::{StridedView, Tensor, gather_later};
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "product-of-rows",
     law: "Reshape(rows(x) · W + c, dims of x but the last, columns of W) = x · W + c",
-    sentence: "A product of flattened rows is a product of the whole.",
+    sentence: "Replaces a product of flattened rows by a product of the whole tensor.",
     premises: &[
         ("same-lead", "the result has the sizes of x but for the last axis"),
         ("plain-product", "the product is a MatMul, or a Gemm with factors of 1 that does not transpose x"),
         (
             "open-sizes",
-            "a size of x is open, or nothing is added: where all are numbers, runtimes compute in rows anyway; or a Gemm \
-                multiplies a Reshape of what a layer normalization gives",
+            "a dim of x is dynamic, or the product has no addend (with fixed dims, runtimes flatten to rows themselves); or a Gemm multiplies a Reshape of the result of a layer normalization",
         ),
-        ("row-bias", "what is added is one number, or one for each column"),
+        ("row-bias", "the addend is a scalar, or has one element for each column"),
         (
             "own-weights",
             "weights that the product transposes are constant, and nothing else reads them: they would be \

@@ -11,7 +11,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "transpose-transpose",
         law: "Transpose(Transpose(x, p), q) = Transpose(x, p ∘ q)",
-        sentence: "Two Transposes are one.",
+        sentence: "Merges two Transposes.",
         premises: &[("rank-known", "how many axes x has is known")],
         exact: true,
         operators: &["Transpose"],
@@ -20,11 +20,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "transpose-as-reshape",
         law: "Transpose(x, p) = Reshape(x, its dims) where p leaves the axes not of size 1 in order",
-        sentence: "A Transpose of axes of size 1 next to a reshape is a reshape.",
+        sentence: "Merges a Transpose of axes of size 1 into an adjacent Reshape.",
         premises: &[
-            ("in-order", "the axes that are not of size 1 stay in order"),
-            ("beside-reshape", "a reshape comes before or behind, and nothing else reads what is between"),
-            ("sizes-said", "a constant can tell the shape"),
+            ("in-order", "the Transpose keeps the order of the axes above size 1"),
+            ("beside-reshape", "a Reshape precedes or follows, and the value between has no other consumer"),
+            ("sizes-said", "a constant can express the shape"),
         ],
         exact: true,
         operators: &["Transpose"],
@@ -33,10 +33,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "reshape-reshape",
         law: "Reshape(Reshape(x, s), t) = Reshape(x, t)",
-        sentence: "Of reshapes in a row only the last counts.",
+        sentence: "Merges consecutive Reshapes.",
         premises: &[(
             "sizes-said",
-            "a constant can tell the shape from that of x, since operator set 5, or only axes of size 1 differ",
+            "a constant can express the shape relative to that of x (operator set 5 or newer), or only axes of size 1 differ",
         )],
         exact: true,
         operators: LAYOUTS,
@@ -46,11 +46,11 @@ pub(super) const RULES: &[Rule] = &[
         name: "reshape-of-transpose",
         law: "Reshape(Transpose(Reshape(x))) = Transpose(x) where axes are taken apart, moved side by side, and \
             put together",
-        sentence: "Axes that are taken apart and put together again are moved whole.",
+        sentence: "Merges regrouped axes around a Transpose.",
         premises: &[
             (
                 "put-together",
-                "each axis of the result is made of axes that stood side by side and in order before the Transpose",
+                "each axis of the result consists of axes that were adjacent and in order before the Transpose",
             ),
             ("axes-of-x", "these are the axes of x"),
         ],
@@ -61,10 +61,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "cast-cast",
         law: "Cast(Cast(x, a), b) = Cast(x, b)",
-        sentence: "A cast through a type that holds everything goes.",
+        sentence: "Merges two Casts whose intermediate type is lossless.",
         premises: &[
-            ("lossless", "every value of x's type has one of type a that stands for it alone"),
-            ("same-kind", "a float does not become an integer: what is out of range is a runtime's own business"),
+            ("lossless", "type a represents every value of x's type uniquely"),
+            ("same-kind", "the Cast does not convert floats to integers, which is implementation-defined out of range"),
             ("name-is-free", "where b is the type of x, the result is no graph output"),
         ],
         exact: true,
@@ -74,9 +74,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "least-of-cast",
         law: "Cast(ReduceMin(x)) = ReduceMin(Cast(x)), likewise ReduceMax",
-        sentence: "The least and the largest of what is cast as well are taken of that.",
+        sentence: "Replaces the Cast of a ReduceMin or ReduceMax by the reduction of an existing Cast.",
         premises: &[
-            ("in-order", "integers become floats, which stand in the same order"),
+            ("in-order", "the Cast converts integers to floats, which preserves the order"),
             ("there", "something else casts x to that type"),
             ("not-empty", "x holds something: the least of nothing is another number in each type"),
             ("one-reader", "nothing else reads the integer"),
@@ -92,7 +92,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "concat-concat",
         law: "Concat(…, Concat(a, b), …) = Concat(…, a, b, …)",
-        sentence: "A concatenation within one along the same axis is one.",
+        sentence: "Merges a Concat into a Concat along the same axis.",
         premises: &[("same-axis", "both are along the same axis"), ("one-reader", "nothing else reads the inner one")],
         exact: true,
         operators: &["Concat"],
@@ -101,10 +101,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "expand-into-broadcast",
         law: "f(Expand(x), y) = f(x, y)",
-        sentence: "What an operator broadcasts itself need not be broadcast before.",
+        sentence: "Removes an Expand before an operator that broadcasts.",
         premises: &[
             ("others-reach", "every size of the result is that of x or of another operand"),
-            ("same-rank", "x or another operand has as many axes as the result"),
+            ("same-rank", "x or another operand has the rank of the result"),
             ("same-bits", "kernels compute the same, bit for bit, where an operand is a single number"),
         ],
         exact: true,
@@ -114,10 +114,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "expand-into-function",
         law: "f(Expand(x), y) = f(x, y), up to rounding",
-        sentence: "What a function broadcasts itself need not be broadcast before.",
+        sentence: "Removes an Expand before functions that end in an operator that broadcasts.",
         premises: &[
             ("others-reach", "every size of the result is that of x or of another operand"),
-            ("same-rank", "x or another operand has as many axes as the result"),
+            ("same-rank", "x or another operand has the rank of the result"),
             (
                 "rounds",
                 "kernels at most round otherwise where an operand is a single number: powers of floats, not of integers",

@@ -9,14 +9,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "neutral-element",
         law: "x + 0 = x − 0 = x · 1 = x / 1 = x¹ = x ∧ true = x ∨ false = x",
-        sentence: "Arithmetic and logic with a neutral element goes.",
+        sentence: "Removes arithmetic and logic with a neutral element.",
         premises: &[
             (
                 "neutral",
                 "the other operand is the neutral element everywhere; of a sum of floats that is −0, for −0 + 0 is 0",
             ),
             ("same-shape", "the result has the shape of x"),
-            ("float-power", "what is raised to the power 1 is a float: runtimes compute powers of integers in doubles"),
+            (
+                "float-power",
+                "the base of the power 1 is a float: runtimes compute powers of integers in double precision",
+            ),
             (
                 "name-is-free",
                 "the result is no graph output, or the node of the operand can compute it under that name",
@@ -29,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "zero-before-softmax",
         law: "f(x + 0) = f(x) for f in Softmax, LogSoftmax, Exp, Sigmoid",
-        sentence: "A zero added before an exponential goes.",
+        sentence: "Removes the addition of a zero before an exponential.",
         premises: &[
             (
                 "blind-readers",
@@ -45,14 +48,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "decided-where",
         law: "Where(true, x, y) = x, Where(false, x, y) = y, Where(c, x, x) = x",
-        sentence: "A selection that is decided is what is selected.",
+        sentence: "Replaces a Where with a constant condition by the selected operand.",
         premises: &[
             (
                 "decided",
                 "the condition is one known flag everywhere, computed of a few numbers at most, or both choices are the same value",
             ),
             ("sign-of-zero", "it is no float that a true flag selects: ONNX Runtime's kernel makes 0 of −0 there"),
-            ("same-elements", "the result has the elements of what is selected, and no other axes but of size 1"),
+            ("same-elements", "the result has the elements of the selected operand, and further axes only of size 1"),
             (
                 "name-is-free",
                 "the result is no graph output, or the node of the operand can compute it under that name",
@@ -65,11 +68,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "decided-where-of-floats",
         law: "Where(true, x, y) = x, Where(c, x, x) = x",
-        sentence: "A selection of floats that is decided is what is selected.",
+        sentence: "Replaces a Where of floats with a constant condition by the selected operand.",
         premises: &[
             ("decided", "the condition is true everywhere, or both choices are the same value"),
             ("float", "it is a float, of which only the sign of zero may be another"),
-            ("same-elements", "the result has the elements of what is selected, and no other axes but of size 1"),
+            ("same-elements", "the result has the elements of the selected operand, and further axes only of size 1"),
             (
                 "name-is-free",
                 "the result is no graph output, or the node of the operand can compute it under that name",
@@ -82,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "double-not",
         law: "¬¬x = x, −−x = x",
-        sentence: "Two negations cancel.",
+        sentence: "Removes pairs of negations.",
         premises: &[
             ("same-operator", "both nodes are the same operator"),
             (
@@ -97,10 +100,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "negated-difference",
         law: "−(a − b) = b − a, of integers",
-        sentence: "A negated difference is the difference the other way round.",
+        sentence: "Replaces a negated difference by the difference with swapped operands.",
         premises: &[
-            ("integers", "the numbers are integers, which wrap alike: of floats, 0 may become −0"),
-            ("only-reader", "nobody else reads the difference"),
+            ("integers", "the operands are integers, which wrap identically: a float 0 could become −0"),
+            ("only-reader", "the difference has no other consumer"),
         ],
         exact: true,
         operators: &["Neg"],
@@ -109,7 +112,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "idempotent",
         law: "f(f(x)) = f(x) for f in Relu, Abs, Floor, Ceil, Round, Sign",
-        sentence: "What changes nothing the second time is done once.",
+        sentence: "Removes the second of two identical idempotent operators.",
         premises: &[
             ("same-operator", "both nodes are the same operator"),
             (
@@ -124,13 +127,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "negated-comparison",
         law: "¬(a < b) = a ≥ b, ¬(a > b) = a ≤ b, ¬(a ≤ b) = a > b, ¬(a ≥ b) = a < b, of integers",
-        sentence: "A negated comparison is the opposite one.",
+        sentence: "Replaces a negated comparison by the opposite comparison.",
         premises: &[
             (
                 "total-order",
                 "the operands are integers of 32 or 64 bits: a NaN is neither less nor greater, and runtimes lack other types",
             ),
-            ("only-reader", "nobody else reads what the comparison finds"),
+            ("only-reader", "the comparison has no other consumer"),
             ("operator-is-there", "the operator set has the opposite comparison"),
         ],
         exact: true,
@@ -140,7 +143,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "comparison-of-casts",
         law: "float(a) < float(b) = a < b, and so for ≤, >, ≥ and =, where no integer is rounded",
-        sentence: "Sizes that are compared as floats are compared as integers.",
+        sentence: "Compares sizes as integers instead of floats.",
         premises: &[
             ("not-rounded", "the integers are sizes, or whole numbers below 2²⁴: floats hold them"),
             ("only-reader", "nothing else reads the floats"),

@@ -13,11 +13,11 @@ use crate::ir::Edit;
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "transpose-around-reshape",
     law: "Transpose(Reshape(Transpose(x, p)), q) = Transpose(Reshape(x))",
-    sentence: "Axes that are turned, regrouped and turned are regrouped, and turned once.",
+    sentence: "Merges Transposes around a Reshape.",
     premises: &[
-        ("groups-together", "the axes that the Reshape makes into others stand together and in order in x"),
-        ("sizes-said", "a node with constant operands can reshape x so"),
-        ("one-reader", "nothing else reads the values in between, if a Transpose is left"),
+        ("groups-together", "the axes that the Reshape regroups are adjacent and in order in x"),
+        ("sizes-said", "a node with constant operands can express the reshape of x"),
+        ("one-reader", "the values between have no other consumer, unless no Transpose remains"),
     ],
     exact: true,
     operators: &["Transpose"],

@@ -14,13 +14,16 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "reshape-to-constant",
         law: "Reshape(x, s) = Reshape(x, c), cᵢ = sᵢ if a number, 0 if dim i of x, −1 for one other",
-        sentence: "A shape that constants can tell is not computed.",
+        sentence: "Replaces a computed shape of a Reshape by a constant.",
         premises: &[
             (
                 "sizes-known",
                 "each size of the result is a number, the size of x along the same axis, or the only other one",
             ),
-            ("rest-decided", "beside a −1 every other size is at least 1: what is left of nothing is not decided"),
+            (
+                "rest-decided",
+                "with a −1 in the shape, every other dim is at least 1: 0 elements do not determine the dim of the −1",
+            ),
             ("computed", "the operand is computed by a node, and not constant already"),
         ],
         exact: true,
@@ -30,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "reshape-to-squeeze",
         law: "Reshape(x, dims of x without some 1s) = Squeeze(x), Reshape(x, dims of x and more 1s) = Unsqueeze(x)",
-        sentence: "A reshape that only adds or drops axes of size 1 needs no sizes.",
+        sentence: "Replaces a Reshape that only adds or drops axes of size 1 by Squeeze or Unsqueeze.",
         premises: &[
             ("only-ones", "one shape is the other with axes of size 1 added"),
             ("computed", "the operand is computed by a node, and not constant already"),
@@ -42,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "reshape-to-flatten",
         law: "Reshape(x, [Π dims before k, Π dims from k on]) = Flatten(x; axis = k)",
-        sentence: "A reshape to a matrix is a Flatten, which needs no sizes.",
+        sentence: "Replaces a Reshape to a matrix by a Flatten.",
         premises: &[
             ("two-axes", "the result has two axes"),
             (
@@ -59,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "expand-to-constant",
         law: "Expand(x, s) = Expand(x, c), cᵢ = 1 where the result has the size of x, and sᵢ elsewhere",
-        sentence: "Sizes of a broadcast that constants can tell are not computed.",
+        sentence: "Replaces a computed shape of an Expand by a constant.",
         premises: &[
             ("sizes-known", "each size of the result is that of x, or a number"),
             ("computed", "the operand is computed by a node, and not constant already"),
@@ -71,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "tile-to-constant",
         law: "Tile(x, r) = Tile(x, c) where cᵢ·dim i of x = rᵢ·dim i of x",
-        sentence: "Repetitions that constants can tell are not computed.",
+        sentence: "Replaces computed repeats of a Tile by a constant.",
         premises: &[
             (
                 "counts-known",
@@ -86,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "slice-bound-to-constant",
         law: "x[a:b] = x[a:∞] where b ≥ dim, x[dim − k : b] = x[−k : b] where dim ≥ k > 0",
-        sentence: "Bounds of a slice that constants can tell are not computed.",
+        sentence: "Replaces computed bounds of a Slice by constants.",
         premises: &[
             ("forward", "axes and steps are known, and every step is positive"),
             (
@@ -102,7 +105,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "product-to-size",
         law: "ReduceProd(Shape(x)) = Size(x)",
-        sentence: "The product of all sizes of a tensor is its size.",
+        sentence: "Replaces the product of all dims of a tensor by Size.",
         premises: &[
             ("all-sizes", "the shape has every axis, and all of it is reduced to one number"),
             ("one-reader", "nothing else reads the shape"),
@@ -114,7 +117,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "resize-to-scales",
         law: "Resize(x, sizes = k · dims of x) = Resize(x, scales = k)",
-        sentence: "Sizes that are whole multiples are told by scales.",
+        sentence: "Replaces computed sizes of a Resize by constant scales.",
         premises: &[
             ("whole-multiples", "each size is that of x times a whole number from 1 to 64"),
             ("stretched", "the ratio may change, no axes are named, and the mode does not crop"),

@@ -10,13 +10,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "split-behind",
         law: "f(Split(x)[i]) = Split(f(x))[i]",
-        sentence: "What is done to every part is done to the whole.",
+        sentence: "Moves a Split after operators that are applied to each of its outputs.",
         premises: &[
             ("all-parts", "every part is read by one such node with the same attributes, and by nothing else"),
-            ("alike-along-axis", "what is done treats all places along the axis alike, with equal results bit for bit"),
+            ("alike-along-axis", "the operators compute the same bits at all positions of the axis"),
             (
                 "operand-alike",
-                "another operand is the same along the axis, or a constant for each part: a short one if it is read elsewhere",
+                "each other operand is constant along the axis, or a constant per part (a short one if it has other consumers)",
             ),
             ("known-sizes", "the sizes of the parts are numbers"),
             (
@@ -32,10 +32,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "split-behind-function",
         law: "f(Split(x)[i]) = Split(f(x))[i], up to rounding",
-        sentence: "A function that is taken of every part is taken of the whole.",
+        sentence: "Moves a Split after functions that are applied to each of its outputs.",
         premises: &[
             ("all-parts", "every part is read by one such node with the same attributes, and by nothing else"),
-            ("alike-along-axis", "what is done treats all places along the axis alike"),
+            ("alike-along-axis", "the functions treat all positions of the axis identically"),
             ("known-sizes", "the sizes of the parts are numbers"),
         ],
         exact: false,

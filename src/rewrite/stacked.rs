@@ -18,10 +18,10 @@ use std::collections::BTreeSet;
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "function-of-steps",
     law: "f(xᵢ, yᵢ) = Split(f(X, Y))[i] for elements or equal parts xᵢ of X, and yᵢ of Y, or of a Concat",
-    sentence: "What is computed alike of every element along an axis is computed once of all of them.",
+    sentence: "Vectorizes a function of every element along an axis: applies it once to the whole.",
     premises: &[
         ("all-steps", "the elements or parts are all of the axis, in order, and each is read by one such node"),
-        ("by-element", "what is computed is computed element by element, of floats: integers may be sizes"),
+        ("by-element", "the function is element-wise on floats, because integers may be dims"),
         (
             "other-operand",
             "the other operand is the same for all, or a step each of a value, or a value each of one shape",
@@ -30,10 +30,9 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("known-sizes", "how many elements each result has along the axis is a number"),
         (
             "bounded",
-            "all results together, which are held at once, have at most 2²⁴ elements; where that is open, 64 times as many as a value \
-                that the steps are taken out of",
+            "the vectorized result has at most 2²⁴ elements; with dynamic dims, at most 64 times the elements of the sliced value",
         ),
-        ("pays", "fewer nodes come than go"),
+        ("pays", "the rewrite removes more nodes than it adds"),
     ],
     exact: false,
     operators: &["Add", "Sub", "Mul", "Div", "Pow"],

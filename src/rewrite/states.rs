@@ -12,9 +12,9 @@ use crate::tensor::Tensor;
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "zero-state",
     law: "LSTM(x, W, R, B, lens, 0, 0) = LSTM(x, W, R, B, lens)",
-    sentence: "An initial state of zeros is left out.",
+    sentence: "Removes an initial state of zeros.",
     premises: &[
-        ("zero", "every element of the state is +0, as far as the nodes above tell"),
+        ("zero", "every element of the state is proved to be +0"),
         ("finite", "the weights that multiply the state are constant and finite"),
     ],
     exact: true,

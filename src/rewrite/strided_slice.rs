@@ -20,11 +20,11 @@ use crate::tensor::{DType, Tensor};
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "lower-strided-slice",
     law: "StridedSlice(x) = Unsqueeze(Squeeze(Slice(x)))",
-    sentence: "A slice of TensorFlow or OpenVINO is written in the standard's operators.",
+    sentence: "Lowers strided slices of TensorFlow and OpenVINO to standard operators.",
     premises: &[
-        ("same-reading", "what the dialects read differently is proved to make no difference"),
+        ("same-reading", "cases in which the dialects differ are proved to be absent"),
         ("can-run", "the node breaks no rule of its operator"),
-        ("sayable", "its bounds can be told in the operators of the model's operator set"),
+        ("sayable", "the operators of the model's operator set can express the bounds"),
     ],
     exact: true,
     operators: &[

@@ -22,11 +22,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "spelled-activation",
     law: "½·x·(1 + erf(x/√2)) = Gelu(x), x·sigmoid(α·x) = Swish(x; α), x·clip(x/6 + ½, 0, 1) = HardSwish(x), \
             x·tanh(softplus(x)) = Mish(x)",
-    sentence: "An activation spelled out in older operators is the operator.",
+    sentence: "Replaces a decomposed activation by its operator.",
     premises: &[
         (
             "known",
-            "the operator is in the model's operator set: HardSwish since 14, Mish 18, Gelu 20, Swish 24 if that was asked for",
+            "the operator is in the model's operator set: HardSwish since 14, Mish since 18, Gelu since 20, Swish since 24 if `--opset` requests it",
         ),
         ("constants", "the constants are those of the law, up to rounding"),
         ("has-kernel", "runtimes compute the operator in the type"),

@@ -20,11 +20,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "transpose-before-flattening",
         law: "Transpose(Reshape(x), p) = Reshape(Transpose(x, p′)) where the Reshape runs axes together",
-        sentence: "What a spelled-out normalization reads is turned before it is flattened, so that runtimes leave it alone.",
+        sentence: "Moves a Transpose before the flattening of a decomposed normalization, so that runtimes keep it.",
         premises: &[
-            ("spelled", "a normalization is spelled out behind it, and the operator set has no LayerNormalization"),
+            ("spelled", "a decomposed normalization follows, and the operator set has no LayerNormalization"),
             ("runs-together", "each axis of the Reshape's result is a run of axes of x, and one has several"),
-            ("sizes-said", "a constant can tell the shape"),
+            ("sizes-said", "a constant can express the shape"),
             ("one-reader", "nothing else reads the flattened value"),
         ],
         exact: true,
@@ -34,13 +34,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "transpose-behind-normalization",
         law: "Transpose(x, q) = Reshape(Transpose(Reshape(x))) where q moves axes side by side",
-        sentence: "Axes that are turned back behind a spelled-out normalization are flattened for it, so that runtimes \
-            do not undo both turns.",
+        sentence: "Flattens axes between Transposes around a decomposed normalization, so that runtimes keep both Transposes.",
         premises: &[
             ("spelled", "a normalization is spelled out before it, and the operator set has no LayerNormalization"),
             ("turned-back", "the normalization's operand is transposed, and this undoes it"),
             ("side-by-side", "the permutation keeps two axes or more side by side"),
-            ("sizes-said", "constants can tell the shapes"),
+            ("sizes-said", "constants can express the shapes"),
         ],
         exact: true,
         operators: &["Transpose"],

@@ -16,7 +16,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "constant-chain",
         law: "(x·a)·b = x·(a·b), ±(±x + a) + b = ±x + (b ± a)",
-        sentence: "Two steps of arithmetic with constants are one.",
+        sentence: "Merges two arithmetic operators with constants.",
         premises: &[
             ("no-cancelling", "the sum of two terms is not much smaller than either: (x + a) − a rounds x"),
             (
@@ -24,8 +24,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "the product of two factors is finite and has all digits, and so is the first one times operands of ordinary \
                     size, where the second would hide that it is not",
             ),
-            ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
-            ("no-larger", "the new constants take no more bytes than what goes"),
+            ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
+            ("no-larger", "the new constants take no more bytes than the removed ones"),
             ("one-reader", "nothing else reads what is between"),
         ],
         exact: false,
@@ -35,10 +35,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "integer-constant-chain",
         law: "(x·a)·b = x·(a·b), ±(±x + a) + b = ±x + (b ± a), modulo 2³² or 2⁶⁴",
-        sentence: "Two steps of integer arithmetic with constants are one.",
+        sentence: "Merges two operators of integer arithmetic with constants.",
         premises: &[
-            ("wrapping-type", "the type is an integer of 32 or 64 bits, which wraps alike on both sides"),
-            ("no-larger", "the new constants take no more bytes than what goes, and 768 for the node"),
+            ("wrapping-type", "the type is an integer of 32 or 64 bits, which wraps identically on both sides"),
+            ("no-larger", "the new constants take at most 768 bytes more than the removed ones"),
             ("one-reader", "nothing else reads what is between"),
         ],
         exact: true,
@@ -48,7 +48,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "zero-term",
         law: "x ± 0 = x, but for the sign of a zero",
-        sentence: "A zero that is added or subtracted goes.",
+        sentence: "Removes the addition or subtraction of a zero.",
         premises: &[
             ("zero", "the other operand is 0 everywhere"),
             ("same-shape", "the result has the shape of x"),
@@ -65,7 +65,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "zero-that-spreads",
         law: "x + ConstantOfShape(s) = Expand(x, s) where that is filled with 0",
-        sentence: "Zeros that only give a sum its size are sizes.",
+        sentence: "Replaces zeros that only give a sum its shape by an Expand.",
         premises: &[
             ("zero", "it is filled with 0, for this sum alone"),
             ("its-size", "the sum has the size that is filled"),

@@ -19,7 +19,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "needless-cut",
         law: "min(max(x, a), b) = x where a ≤ x ≤ b",
-        sentence: "A cut at bounds that are kept anyway goes.",
+        sentence: "Removes a Clip whose bounds always hold.",
         premises: &[
             ("within", "x is proved to lie between the bounds, as kernels compute it, whatever the inputs are"),
             (
@@ -34,7 +34,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "cut-of-cut",
         law: "min(max(min(max(x, a), b), c), d) = min(max(x, max(a, c)), min(b, d))",
-        sentence: "Two cuts are one.",
+        sentence: "Merges two Clips.",
         premises: &[
             ("meet", "the bounds are known, and the intervals meet"),
             ("finite", "both bounds of the result are finite"),

@@ -17,7 +17,7 @@ use crate::tensor::DType;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "normalization-as-quotient",
     law: "x · (1/√v) = x/√v, d·d = d²",
-    sentence: "A normalization that stays spelled out is a quotient by a root, and squares are powers.",
+    sentence: "Rewrites a decomposed normalization as a quotient by a root, with squares as powers.",
     premises: &[
         ("normalization", "x/√v is a layer or root mean square normalization, v a mean of squares and a positive ε"),
         (

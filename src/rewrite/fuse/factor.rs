@@ -25,7 +25,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "factor-upstream",
         law: "s·f(x) = f(s·x) for linear f, s·(x·W) = x·(s·W)",
-        sentence: "A factor goes into constants further up.",
+        sentence: "Moves a factor into constants before it.",
         premises: &[
             ("meets-constants", "on every way up it meets a constant that takes it"),
             (
@@ -33,17 +33,17 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "it does not scale the scores of an attention that transformer optimizers know: of one value, with biases, and \
                     without a mask or with one they know; nor queries or keys of one without a mask",
             ),
-            ("readers-undo", "what else reads a value in between undoes the factor in a constant of its own"),
+            ("readers-undo", "each other consumer of a value between can undo the factor in a constant"),
             (
                 "in-range",
                 "these constants, before and after, and others on the way, times operands of ordinary size, are normal numbers \
                     of the type",
             ),
             ("one-number", "the factor is one number above 0, which is normal and has a normal inverse"),
-            ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
+            ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
             (
                 "own-weights",
-                "nothing else reads these constants, unless they are small; rows that are added are where they are small beside the weights",
+                "these constants have no other consumer, unless they are small (for added rows: small compared with the weights)",
             ),
         ],
         exact: false,
@@ -53,7 +53,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "factor-downstream",
         law: "f(s·x) = s·f(x) for linear f, (s·x)·W = x·(s·W)",
-        sentence: "A factor goes into constants further down.",
+        sentence: "Moves a factor into constants after it.",
         premises: &[
             ("meets-constants", "every reader takes it on to a constant that it is multiplied with"),
             (
@@ -66,7 +66,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                     of the type",
             ),
             ("one-number", "the factor is one number above 0, which is normal and has a normal inverse"),
-            ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
+            ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
             ("own-weights", "nothing else reads these constants, unless they are small"),
             (
                 "no-scale-of-integers",

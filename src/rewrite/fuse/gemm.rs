@@ -17,7 +17,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "matmul-add-to-gemm",
         law: "A·B + C = Gemm(A, B, C)",
-        sentence: "A product of matrices and a sum are one Gemm.",
+        sentence: "Merges MatMul and Add into Gemm.",
         premises: &[
             ("matrices", "A and B have two axes"),
             ("broadcasts-in", "C broadcasts to the product, and does not enlarge it"),
@@ -25,8 +25,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("covered-type", "the type is a float that Gemm takes in the model's operator set"),
             (
                 "not-normalized",
-                "A is no Reshape of what a layer normalization gives: a transformer optimizer takes such a Gemm and the \
-                    Reshape behind it for a product of the whole, whatever the Reshape does",
+                "A is no Reshape of the result of a layer normalization: a transformer optimizer treats such a Gemm and the following Reshape as a product of the whole tensor, for any Reshape",
             ),
             ("one-reader", "nothing else reads what is between"),
         ],
@@ -37,7 +36,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "transpose-into-gemm",
         law: "Gemm(Aᵀ, B, C) = Gemm(A, B, C; transA = 1), and so for B",
-        sentence: "A product of transposed matrices transposes them itself.",
+        sentence: "Merges a Transpose of an operand into Gemm.",
         premises: &[
             ("swaps", "the Transpose swaps the two axes of a matrix"),
             ("summed", "there is something to sum, whatever the sizes are: of nothing runtimes make this and that"),

@@ -15,14 +15,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "attention-heads",
         law: "join(Attention(part(q), part(k), part(v))) = Attention(q, k, v; q_num_heads, kv_num_heads)",
-        sentence: "An attention parts heads and joins them itself, if an operator set is asked for.",
+        sentence: "Removes the splitting and merging of heads around Attention, if `--opset` requests an operator set.",
         premises: &[
-            ("parted", "q, k and v are transposed so that the heads stand before the length"),
-            ("joined", "what it gives is transposed so that the length stands before the heads"),
+            ("parted", "q, k and v are transposed so that the axis of heads precedes the sequence axis"),
+            ("joined", "the result is transposed so that the sequence axis precedes the axis of heads"),
             ("heads-known", "the numbers of heads are known"),
             (
                 "one-batch",
-                "q, k and v have as many batches, as one that is broadcast is read with its heads before its length only",
+                "q, k and v have the same batch size: the operator only broadcasts operands whose heads precede the sequence axis",
             ),
             ("no-cache", "the attention has no caches, and no results but the first"),
             ("fewer", "there are not more nodes than before, for what parts an operand may be read by others as well"),
@@ -35,11 +35,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "attention-of-parts",
         law: "join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x); q_num_heads, kv_num_heads)",
-        sentence: "Queries, keys and values that are computed as one are parted by a Split, if an operator set is asked for.",
+        sentence: "Splits queries, keys and values of one product by a Split before Attention, if `--opset` requests an operator set.",
         premises: &[
             ("parted", "one value is parted into queries, keys and values first and then into heads"),
             ("three", "they are all of its parts"),
-            ("joined", "what the attention gives is transposed so that the length stands before the heads"),
+            (
+                "joined",
+                "the result of the attention is transposed so that the sequence axis precedes the axis of heads",
+            ),
             ("no-cache", "the attention has no caches, and no results but the first"),
             ("one-reader", "nothing else reads what is between"),
         ],
@@ -50,9 +53,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "attention-groups",
         law: "Attention(q, repeat(k), repeat(v)) = Attention(q, k, v)",
-        sentence: "An attention reads a head of keys and values for several queries itself, if an operator set is asked for.",
+        sentence: "Removes the repetition of key and value heads before a grouped Attention, if `--opset` requests an operator set.",
         premises: &[
-            ("repeated", "each head of k and v stands as often in a row as that of the other"),
+            ("repeated", "k and v repeat each head the same number of times in a row"),
             ("no-cache", "the attention has no caches, and no results but the first"),
         ],
         exact: false,

@@ -25,7 +25,7 @@ use crate::tensor::{DType, Tensor};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "mask-as-product",
     law: "Where(b, 0, l) = (1 − Cast(b))·l, Where(1 − m, l, 1 − m) = (1 − Cast(m = 1))·l, s·q·kᵀ = q·kᵀ / s⁻¹",
-    sentence: "The mask of an attention is spelled as transformer optimizers know it.",
+    sentence: "Rewrites the mask of an attention in the form that transformer optimizers recognize.",
     premises: &[
         (
             "self-attention",
@@ -33,7 +33,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ),
         ("flags", "b or m is a flag or an integer for each batch and key, with two axes of size 1 between"),
         ("scaled", "the scores are multiplied or divided by one number, whose inverse has all digits"),
-        ("negative", "l is one negative finite number, and what stands for other keys is one 0, or 1 − m as well"),
+        ("negative", "l is one negative finite number, and the value for other keys is 0 or 1 − m"),
         (
             "open-sizes",
             "a size is open, or other keys have 1 − m: where all sizes are numbers, runtimes compute the products in rows",

@@ -25,7 +25,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         name: "spelled-normalization",
         law: "(x − mean(x)) / √(mean((x − mean(x))²) + ε) · γ = LayerNormalization(x, γ; ε), x / √(mean(x²) + ε) \
             · γ = RMSNormalization(x, γ; ε)",
-        sentence: "A normalization spelled out in older operators is the operator.",
+        sentence: "Replaces a decomposed normalization by its operator.",
         premises: &[
             ("last-axes", "all means are over the same last axes, and keep them"),
             ("scale-shape", "γ has the shape of these axes"),
@@ -42,14 +42,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         name: "bare-normalization",
         law: "(x − mean(x)) / √(mean((x − mean(x))²) + ε) = LayerNormalization(x, 1; ε) = \
             InstanceNormalization(x, 1, 0; ε)",
-        sentence: "A normalization without a scale is one with a scale of 1.",
+        sentence: "Replaces a decomposed normalization without scale by its operator with a scale of 1.",
         premises: &[
             ("last-axes", "all means are over the same last axes, and keep them"),
             ("sizes-known", "the sizes of these axes are positive numbers"),
             ("positive-epsilon", "ε is a positive number"),
             ("binary32", "the type is binary32, in which the operators compute means"),
             ("no-scale", "no scale γ follows, be it behind a cast: then it is spelled-normalization's"),
-            ("no-larger", "the new constants take no more bytes than what goes"),
+            ("no-larger", "the new constants take no more bytes than the removed ones"),
             ("one-reader", "nothing else reads what is between"),
         ],
         exact: false,

@@ -13,7 +13,7 @@ use crate::ir::{Edit, NewNode, NodeId, ValueId};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "factors-of-operands",
     law: "(a·x)·(b·y) = (a·b)·(x·y)",
-    sentence: "Factors of both operands of a product are one factor of the product.",
+    sentence: "Merges factors of both operands of a product into one factor of the product.",
     premises: &[
         ("two-numbers", "each operand is a product with one number, or divided by one"),
         (
@@ -21,10 +21,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "a·b is above 0, and it and its inverse are within the bounds that the type sets for factors across values, and a and b times operands of \
                 ordinary size are normal numbers of the type",
         ),
-        (
-            "no-sizes",
-            "the product is not computed from sizes alone: what reads such numbers rounds them to sizes again",
-        ),
+        ("no-sizes", "the product is not computed from dims alone, because its consumers may round it to dims again"),
         ("one-reader", "nothing else reads what is between"),
         (
             "not-dequantized",

@@ -23,7 +23,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "pad-pad",
         law: "Pad(Pad(x, p), q) = Pad(x, p + q)",
-        sentence: "Two Pads are one.",
+        sentence: "Merges two Pads.",
         premises: &[
             ("same-number", "both pad with the same number"),
             ("constant-mode", "both pad with a number, and nothing of x"),
@@ -38,14 +38,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         name: "pad-into-window",
         law: "Conv(Pad(x, p)) = Conv(x; pads = p), AveragePool(Pad(x, p)) = AveragePool(x; pads = p), \
             MaxPool(Pad(x, p)) = MaxPool(x; pads = p)",
-        sentence: "A convolution or pool pads itself.",
+        sentence: "Merges a Pad into a convolution or pool.",
         premises: &[
             ("spatial", "the Pad leaves the first two axes as they are"),
-            ("fill", "it pads with 0; before a MaxPool with what no element of x is below, and all are above −∞"),
+            ("fill", "the padding is 0; before a MaxPool it is a lower bound of x, and all elements of x are above −∞"),
             ("pads-known", "all pads are known, and none is negative"),
             ("short-pads", "before a pool every pad is shorter than the window"),
             ("plain-pool", "the taps of a pool lie side by side, and every window is whole"),
-            ("fixed-pads", "what the window pads itself is fixed"),
+            ("fixed-pads", "the window's own pads are fixed"),
             ("counted", "an AveragePool that pads itself counts its own padding as well"),
             ("no-indices", "a MaxPool gives no indices"),
             ("not-empty", "before a pool x has an element along each spatial axis"),

@@ -18,9 +18,9 @@ use crate::tensor::Tensor;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "parallel-weights",
     law: "x·[V W] = [x·V x·W]",
-    sentence: "Products of one operand with several weights are one product, and a Split.",
+    sentence: "Merges products of one operand with several weights into one product and a Split.",
     premises: &[
-        ("alike", "the products have the operator, the attributes and the operand in common"),
+        ("alike", "the products have the same operator, attributes and first operand"),
         ("pays", "there are three or more, or what follows can be done to the whole as well"),
         ("no-output", "none of the products is a graph output"),
         ("own-weights", "nothing else reads the weights"),

@@ -12,7 +12,7 @@ use crate::tensor::DType;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "quantize-dequantized",
     law: "QuantizeLinear(DequantizeLinear(x, s, z), s, z) = x",
-    sentence: "Quantizing what was just dequantized gives it back.",
+    sentence: "Removes QuantizeLinear of a DequantizeLinear with the same parameters.",
     premises: &[
         ("same-grid", "scale, zero point, axis and blocks are the same"),
         ("same-type", "the result has the type of x, an integer of at most 16 bits"),

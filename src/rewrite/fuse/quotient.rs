@@ -9,9 +9,9 @@ use crate::tensor::DType;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "product-with-inverse",
     law: "x · (1/y) = x/y",
-    sentence: "A product with an inverse is a quotient.",
+    sentence: "Replaces a product with an inverse by a quotient.",
     premises: &[
-        ("one", "what is divided is 1"),
+        ("one", "the dividend is 1"),
         ("inverse-shape", "the inverse has the shape of y"),
         (
             "keeps-axes",
@@ -26,7 +26,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "wide-axis",
             "nor of a mean over an axis that may be of size 1: what scales a normalization may be wider, which ONNX Runtime refuses",
         ),
-        ("no-sizes", "it is not computed from sizes alone: what reads such numbers rounds them to sizes again"),
+        ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
         ("one-reader", "nothing else reads what is between"),
     ],
     exact: false,

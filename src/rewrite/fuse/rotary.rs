@@ -22,11 +22,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "spelled-rotary",
         law: "x·cos + [−x₂, x₁]·sin = RotaryEmbedding(x, cos₁, sin₁) for halves x₁, x₂, cos₁, sin₁",
-        sentence: "A rotary embedding spelled out in older operators is the operator.",
+        sentence: "Replaces a decomposed rotary embedding by the operator RotaryEmbedding.",
         premises: &[
             ("known", "the operator is in the model's operator set: since 23"),
             ("has-kernel", "runtimes compute the operator in the type"),
-            ("halves", "what is turned are the halves of the last of four axes, the second of them negated"),
+            ("halves", "the rotated parts are the halves of the last of four axes, the second of them negated"),
             ("same-angles", "both halves of the angles are proved to be the same, and they are the same for all heads"),
             ("own-length", "there are angles for every place of the sequence"),
             ("pays", "angles that are to be spread over the batch are read at another place as well"),
@@ -39,7 +39,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "rotary-of-part",
         law: "[RotaryEmbedding(x[: r]), x[r :]] = RotaryEmbedding(x; rotary_embedding_dim = r)",
-        sentence: "A rotary embedding of the first elements leaves the others as they are.",
+        sentence: "Replaces a rotary embedding of the first elements by the rotary_embedding_dim attribute.",
         premises: &[
             ("four-axes", "x has an axis of heads"),
             ("whole", "what follows are all the elements that are not turned, in order"),
@@ -52,7 +52,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "rotary-heads",
         law: "RotaryEmbedding(part(x), …) = part(RotaryEmbedding(x, …; num_heads))",
-        sentence: "A rotary embedding finds the heads itself, where the attention does as well.",
+        sentence: "Removes the splitting into heads before a rotary embedding that has num_heads.",
         premises: &[
             ("parted", "x is laid out as [batch, length, heads, size] and transposed"),
             (

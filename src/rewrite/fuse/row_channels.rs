@@ -17,7 +17,7 @@ use crate::ops::traits::traits_of;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "normalized-rows",
     law: "s·rows(x·W) + t = rows(x·(W·s) + t)",
-    sentence: "A BatchNormalization of the rows of a product is a scaling of its weights, and an addition.",
+    sentence: "Merges a BatchNormalization of rows into the weights of the product before it.",
     premises: &[
         ("inference", "the BatchNormalization does not train"),
         ("rows", "it reads the rows of a product of three axes or more, all of them"),

@@ -23,7 +23,7 @@ use crate::rewrite::Build;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "product-in-rows",
     law: "f(x·W + c) = unrows(f(rows(x)·W + c))",
-    sentence: "A product with a bias is one of rows where all sizes are numbers, as runtimes compute it.",
+    sentence: "Flattens a product with bias to rows where all dims are numbers.",
     premises: &[
         (
             "all-numbers",

@@ -27,7 +27,7 @@ use crate::tensor::{DType, Tensor};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "spelled-attention",
     law: "softmax(s·q·kᵀ + m)·v = Attention(q, k, v, m; scale = s)",
-    sentence: "Attention spelled out in older operators is the operator, if an operator set is asked for.",
+    sentence: "Replaces a decomposed attention by the operator Attention, if `--opset` requests an operator set.",
     premises: &[
         ("known", "the operator is in the model's operator set: since 23"),
         ("has-kernel", "runtimes compute the operator in the type"),

@@ -19,7 +19,7 @@ use crate::rewrite::Build;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "stream-in-rows",
     law: "rows(f(x, y)) = f(rows(x), rows(y)) where f computes the vectors along the last axis one by one",
-    sentence: "What lies between products of rows, sums and normalizations of rows, is computed in rows.",
+    sentence: "Keeps values between products, sums and normalizations of rows in rows.",
     premises: &[
         ("from-rows", "it is laid out from rows of floats, all of them, and has four axes or more"),
         ("all-numbers", "all sizes are positive numbers"),
@@ -27,7 +27,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "row-by-row",
             "each node computes elements or normalizes along the last axis, with constants of one axis, or multiplies by a matrix",
         ),
-        ("pays", "fewer nodes come than go"),
+        ("pays", "the rewrite removes more nodes than it adds"),
     ],
     exact: false,
     operators: LAYOUTS,

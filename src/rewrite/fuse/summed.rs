@@ -22,23 +22,18 @@ use crate::tensor::{Number, Recipe, Tensor, dispatch_numeric, product};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "sum-of-products",
     law: "W·x + V·x = (W + V)·x",
-    sentence: "Products of one operand that are added are one product with the sum of their weights.",
+    sentence: "Merges a sum of products of one operand into one product with the summed weights.",
     premises: &[
         (
             "alike",
-            "both are the same operator, and one's weights have the other's shape; or both convolve with one stride, and the \
-                one's windows lie within the other's; or one normalizes what the other convolves with stride 1, or is that, and each \
-                channel is convolved alone",
+            "both are the same operator with weights of one shape; or both are convolutions with one stride, and one window lies within the other; or one is a normalization or the operand itself, and the other a depthwise convolution with stride 1",
         ),
-        ("one-operand", "what is multiplied is the same value"),
+        ("one-operand", "both products have the same operand"),
         ("same-shape", "neither result is broadcast"),
         ("inference", "a BatchNormalization does not train"),
         ("known-bias", "biases are constant"),
         ("in-range", "the weights and their sums, times operands of ordinary size, are in the range of the type"),
-        (
-            "no-cancelling",
-            "the sums of weights and of biases keep half of their digits, so that no result is of what was lost in two",
-        ),
+        ("no-cancelling", "the sums of weights and of biases keep half of their digits"),
         ("own-weights", "nothing else reads the larger weights"),
         ("one-reader", "nothing else reads the two results"),
     ],

@@ -13,7 +13,7 @@ use crate::rewrite::build::rebuilt;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "row-into-table",
     law: "(x + c) + Gather(T, j) = x + Gather(T + c, j)",
-    sentence: "A constant row that is added beside a lookup is added to the table.",
+    sentence: "Merges the addition of a constant row into the table of a Gather.",
     premises: &[
         ("row", "c has a number for each column of T, or one for all"),
         ("small", "no number of c is larger than 1, so that rounding is that of results of ordinary size"),

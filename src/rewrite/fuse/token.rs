@@ -12,13 +12,16 @@ use crate::tensor::{DType, StridedView, Tensor, gather};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "rows-before-sum",
     law: "Concat(Expand(c), x) + p = Pad(x) + p′, p′ = p but for the rows of c, which are p + c",
-    sentence: "Constant rows in front of others are added with the constant that is added to all.",
+    sentence: "Adds a constant to constant rows before they are concatenated with others.",
     premises: &[
         (
             "constant-rows",
-            "what stands in front is a constant that only repeats along other axes, by sizes that are computed",
+            "the first operand of the Concat is a constant that is repeated along other axes by computed dims",
         ),
-        ("constant-addend", "what is added is a constant, or one in front of others, with a row for each"),
+        (
+            "constant-addend",
+            "the addend is a constant, or a Concat that begins with a constant, with the same number of rows",
+        ),
         ("one-reader", "nothing else reads the rows put together"),
         ("float", "they are floats of 32 or 64 bits"),
     ],

@@ -22,11 +22,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "affine-after-weights",
         law: "s·(W·x + b) + t = (s·W)·x + (s·b + t)",
-        sentence: "A scaling and shifting of channels goes into the weights before it.",
+        sentence: "Merges a scale and shift of channels into the weights before it.",
         premises: &[
             ("per-channel", "the constants are the same throughout each channel of the result, and do not enlarge it"),
             ("inference", "a BatchNormalization does not train"),
-            ("known-bias", "the bias that is there is constant, if it changes"),
+            ("known-bias", "an existing bias that changes is constant"),
             (
                 "takes-shift",
                 "the node before can take a shift: a MatMul does where it can be a Gemm, and does not multiply what a layer \
@@ -37,11 +37,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "the old and the new weights, times operands of ordinary size, are normal numbers of the type, as far as the \
                     factor would hide that they are not",
             ),
-            ("no-cancelling", "the sum of the bias and what is added to it keeps half of its digits"),
+            ("no-cancelling", "the sum of bias and shift keeps half of its digits"),
             (
                 "signs-of-zero",
-                "a factor is above 0, or below 0 and the bias is not 0, or what reads the result adds to it: a sum of zeros is 0 \
-                    whatever their signs, and what divides by the result tells 0 from −0",
+                "each factor is positive, or it is negative and the bias is not 0, or all consumers of the result add to it: otherwise 0 could become −0, which a division would show",
             ),
             ("own-weights", "nothing else reads the weights, if they change"),
             ("one-reader", "nothing else reads what is between"),
@@ -53,7 +52,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "affine-before-weights",
         law: "W·(s·x + t) + b = (W·s)·x + (b + W·t)",
-        sentence: "A scaling and shifting of channels goes into the weights behind it.",
+        sentence: "Merges a scale and shift of channels into the weights after it.",
         premises: &[
             ("per-channel", "the constants are the same throughout each channel of x, and do not enlarge it"),
             (
@@ -64,12 +63,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "small-shift",
                 "the shift is at most 1, and 0 in a type of 16 bits: x + t is exact for x near −t, and W·x + W·t is not",
             ),
-            ("known-bias", "the bias that is there is constant, if it changes"),
+            ("known-bias", "an existing bias that changes is constant"),
             (
                 "in-range",
                 "the new weights, and the factor, times operands of ordinary size, are normal numbers of the type",
             ),
-            ("no-cancelling", "the sum of the bias and what is added to it keeps half of its digits"),
+            ("no-cancelling", "the sum of bias and shift keeps half of its digits"),
             ("own-weights", "nothing else reads the weights"),
             ("one-reader", "nothing else reads what is between"),
         ],

@@ -46,12 +46,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "lookup-in-order",
         law: "Gather(x, [0, 1, …, n − 1]) = Reshape(x), GatherND(x, grid in order) = Reshape(x[…])",
-        sentence: "A lookup of everything in order is a layout of the data, or of a part of it.",
+        sentence: "Replaces a lookup of all elements in order by a view of the data or of a part of it.",
         premises: &[
-            ("in-order", "the indices are proved to count up, each along an axis of its own, in the order of the axes"),
+            (
+                "in-order",
+                "the indices are proved to be consecutive, each along a separate axis, in the order of the axes",
+            ),
             ("whole", "they count all of the axis; in a GatherND that cuts one axis, from a number on"),
             ("looked-up", "a part is proved to lie in the data, or every other axis of the indices to hold something"),
-            ("sizes-said", "constants can tell the shape of the result"),
+            ("sizes-said", "a constant can express the shape of the result"),
         ],
         exact: true,
         operators: &["Gather", "GatherND"],
@@ -60,9 +63,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "lookup-in-rows",
         law: "Gather(Reshape(x, [a · p]), p · i + k) = x[:, : n] for i < a and k < n",
-        sentence: "A lookup of the front of every row, in rows one behind the other, is a slice of the rows.",
+        sentence: "Replaces a lookup of the first elements of every row by a Slice.",
         premises: &[
-            ("rows", "what is looked up is laid out from rows, and the indices go through all of them in order"),
+            ("rows", "the data is a flattened matrix, and the indices traverse its rows in order"),
             ("front", "in each row they count up from its first place"),
             ("looked-up", "there is a row, or the front is proved to lie in each: of no rows none is looked up"),
         ],
@@ -73,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "reverse-whole",
         law: "ReverseSequence(x, [dim, dim, …]) = x[::-1] along the time axis",
-        sentence: "Sequences that are turned around whole are a slice.",
+        sentence: "Replaces ReverseSequence over whole sequences by a Slice.",
         premises: &[("whole-length", "every length is proved to be that of the time axis")],
         exact: true,
         operators: &["ReverseSequence"],
@@ -82,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "assignment-in-order",
         law: "ScatterND(x, i, u) = u where i is every place in order; ScatterND(ScatterND(x, i, u), j, v) = Concat(u, v) where i and j write all of an axis",
-        sentence: "Assignments that write all of an axis in order are a concatenation, and one that writes everything is what it writes.",
+        sentence: "Replaces scattered writes that cover an axis in order by a Concat, or by the written values.",
         premises: &[
             ("blocks", "each writes places in order along one axis at most, and all of every other"),
             (
@@ -90,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
                 "together they write every place of the axis, the last one counting where two write the same, or all but one part, \
                     which is cut out where the places are computed and no number",
             ),
-            ("plain", "what is written replaces what was there"),
+            ("plain", "the written values replace the old values (reduction is none)"),
         ],
         exact: true,
         operators: &["ScatterND"],
@@ -99,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "triangle-masked-again",
         law: "Trilu(x, k) · Cast(m) = Trilu(x, k) where m is true at every place that is kept",
-        sentence: "A triangle is not multiplied by a mask that is 1 in all of it.",
+        sentence: "Removes the product of a triangle with a mask that is 1 on the triangle.",
         premises: &[
             ("compares-places", "m compares two tensors that count, whose difference is the same along each diagonal"),
             ("true-where-kept", "it is proved to be true at the outermost diagonal that is kept, and more so beyond"),
@@ -112,12 +115,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "spread-before-broadcast",
         law: "f(Expand(w), y) = f(w, y)",
-        sentence: "What repeats along an axis is computed once, until something else brings the axis.",
+        sentence: "Delays a broadcast until another operand has the axis, so that less is computed.",
         premises: &[
-            (
-                "alike",
-                "each node on the way treats the places along the spread axes alike, with equal results bit for bit",
-            ),
+            ("alike", "each node on the way computes the same bits at all positions of the broadcast axes"),
             ("reaches", "before any of it is a graph output, another operand brings the size"),
             (
                 "cannot-fail",
@@ -132,11 +132,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "filled-by-size",
         law: "f(ConstantOfShape(s, c)) = ConstantOfShape(s′, c) for f that move, cut, look up or cast elements",
-        sentence: "What is laid out from one number is filled at its own size.",
+        sentence: "Replaces a view of a filled tensor by a tensor filled at its final shape.",
         premises: &[
             ("one-number", "the result holds one number everywhere"),
-            ("sizes-there", "its sizes are those of a value that is there, or entries of the sizes that filled"),
-            ("pays", "no more nodes are made than go"),
+            ("sizes-there", "its dims are those of an existing value, or elements of the shape operand of the fill"),
+            ("pays", "the rewrite adds no more nodes than it removes"),
         ],
         exact: true,
         operators: traits::FILLING,
@@ -145,7 +145,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "positions-to-constant",
         law: "Range(0, n, 1)[: 4] = [0, 1, 2, 3] where n ≥ 4",
-        sentence: "A few positions are constant, however many there are.",
+        sentence: "Replaces a short row of positions by a constant.",
         premises: &[
             ("counts", "the elements are proved to count from a number in steps that are numbers"),
             ("few", "how many there are is known, and at most 64"),
@@ -158,10 +158,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "part-of-outer",
         law: "f(x, c)[r] = f(x, c[r]) where x has size 1 along the axes cut",
-        sentence: "A part of a table of products is computed from a part of its constant.",
+        sentence: "Computes a part of an outer product from a part of its constant.",
         premises: &[
             ("repeats", "x has size 1 along the axes that are cut, and the constant has all of them"),
-            ("known-cut", "what is cut out is known in numbers"),
+            ("known-cut", "the bounds are constants"),
             ("only-parts", "nothing but slices reads the whole"),
         ],
         exact: true,
@@ -171,10 +171,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "concat-of-outer",
         law: "Concat(f(x, c₀), …, f(x, cₖ)) = f(x, Concat(c₀, …, cₖ))",
-        sentence: "Tables of products side by side are one.",
+        sentence: "Merges a Concat of outer products into one outer product.",
         premises: &[
             ("repeats", "x has size 1 along the axis, and the constants have all of it"),
-            ("alike", "all are the same operator of the same x, with constants of one shape in the same slot"),
+            ("alike", "all operands are the same operator of the same x, with constants of one shape in the same slot"),
             ("one-reader", "nothing else reads them"),
         ],
         exact: true,
@@ -184,10 +184,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "transpose-of-lookup",
         law: "Transpose(Gather(x, i), p) = Gather(Transpose(x, q), i) for a constant x",
-        sentence: "Rows of a constant that are looked up and turned are looked up in the turned constant.",
+        sentence: "Moves a Transpose of gathered rows into the constant.",
         premises: &[
-            ("axes-together", "the axes of the indices stay side by side and in order"),
-            ("constant", "what is looked up is a constant that nothing else reads, of at most 1 MiB"),
+            ("axes-together", "the Transpose keeps the axes of the indices adjacent and in order"),
+            ("constant", "the data is a constant of at most 1 MiB without other consumers"),
             ("one-reader", "nothing else reads the rows"),
         ],
         exact: true,
@@ -197,11 +197,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "slice-of-lookup",
         law: "Gather(x, i)[r] = Gather(x[r], i) for a constant x and an r that cuts none of the axes of i",
-        sentence: "A part of every row of a constant is looked up in the part of the constant.",
+        sentence: "Moves a Slice of gathered rows into the constant.",
         premises: &[
-            ("other-axes", "what is cut are other axes than those of the indices"),
-            ("known-cut", "what is cut out is known in numbers"),
-            ("constant", "what is looked up is a constant that nothing else reads, of at most 1 MiB"),
+            ("other-axes", "the Slice does not cut the axes of the indices"),
+            ("known-cut", "the bounds are constants"),
+            ("constant", "the data is a constant of at most 1 MiB without other consumers"),
             ("one-reader", "nothing else reads the rows"),
         ],
         exact: true,
@@ -211,11 +211,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "lookup-in-repeats",
         law: "Gather(Reshape(Expand(c)), i) = Gather(c, i mod k) for a row c of k elements that is repeated",
-        sentence: "A lookup in a constant that is repeated is a lookup of the remainder.",
+        sentence: "Replaces a lookup in a repeated constant by a lookup of the index modulo its length.",
         premises: &[
             (
                 "row",
-                "what is repeated is a constant with one axis that is not 1, the last, which is not repeated but may be cut",
+                "the repeated tensor is a constant whose only axis above size 1 is the last; this axis is not repeated, but may be cut",
             ),
             ("in-order", "the rows are laid out as one vector, which is looked up"),
             ("integers", "the operator set has a Mod for the indices' type"),
@@ -228,7 +228,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "lookup-by-one-column",
         law: "GatherND(x, Unsqueeze(i, −1)) = Gather(x, i)",
-        sentence: "A lookup by indices of one column is a lookup along the first axis.",
+        sentence: "Replaces GatherND with indices of one column by a Gather along the first axis.",
         premises: &[
             ("one-column", "the indices have one column, which a layout put behind their axes or which is constant"),
             ("no-batch", "no axes are looked up in turn"),
@@ -244,7 +244,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "elements-of-rows",
         law: "GatherElements(x, Expand(i), a) = Gather(x, i, a)",
-        sentence: "Elements that are looked up at one index for all other axes are rows.",
+        sentence: "Replaces GatherElements with equal indices along all other axes by a Gather of rows.",
         premises: &[
             ("one-row", "the index is spread from numbers along the axis alone"),
             ("whole-rows", "the data have the sizes of the index along all other axes"),
@@ -260,15 +260,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "positions-in-64-bits",
         law: "g(f(Cast(n, int32))) = g(f(n)) for a Cast g, or a lookup by indices, where no number leaves 32 bits",
-        sentence: "Positions that are cast in the end, or look entries up, are computed of sizes as they are.",
+        sentence: "Computes positions in 64 bits instead of casting them.",
         premises: &[
-            ("same-numbers", "the elements before the cast to 32 bits are proved to be those behind it"),
+            ("same-numbers", "the cast to 32 bits is proved to preserve all elements"),
             (
                 "counts",
-                "what is computed of them is proved to count in 32 bits, or only moved and chosen, or divided by numbers above 0",
+                "results of the computation are proved to fit in 32 bits, or only moved, selected, or divided by positive numbers",
             ),
             ("one-reader", "nothing else reads what is computed in 32 bits"),
-            ("cast-goes", "nothing else reads one of the sizes that are cast"),
+            ("cast-goes", "one of the cast dims has no other consumer, so that its Cast is removed"),
         ],
         exact: true,
         operators: &["Cast", "Gather", "GatherElements", "ScatterElements"],
@@ -277,7 +277,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "places-in-order",
         law: "NonZero(x) = [[0, 1, …, n − 1]] where no element of the vector x is 0",
-        sentence: "The places of a vector without zeros are a Range.",
+        sentence: "Replaces NonZero of a vector without zeros by a Range.",
         premises: &[
             ("no-zero", "the vector holds one number that is not 0"),
             ("laid-out", "all readers of the places only lay them out"),
@@ -290,9 +290,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "spread-before-product",
         law: "Expand(w) · M = Expand(w · M)",
-        sentence: "A product with what repeats is computed once, until something else brings the axis.",
+        sentence: "Delays a broadcast until after a product, so that the product is computed once.",
         premises: &[
-            ("alike", "each node on the way treats the places along the spread axes alike"),
+            ("alike", "each node on the way treats all positions of the broadcast axes identically"),
             ("reaches", "before any of it is a graph output, another operand brings the size"),
             (
                 "cannot-fail",
@@ -300,8 +300,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
             (
                 "no-normalization",
-                "it is no constant that a spelled-out normalization is computed of: the sum behind it would lose the batch, \
-                    and runtimes the kernel of the next one",
+                "the operand is no constant input of a decomposed normalization: the following sum would lose its batch axis, and runtimes the fusion of the next normalization",
             ),
             (
                 "no-constant-stack",
@@ -320,12 +319,12 @@ pub(super) const LATE_RULES: &[Rule] = &[
     Rule {
         name: "assignment-to-filled",
         law: "ScatterND(x filled with v, places of a block, u) = Pad(u, v)",
-        sentence: "A block written into a tensor of one number is a Pad.",
+        sentence: "Replaces a block written into a filled tensor by a Pad.",
         premises: &[
-            ("filled", "what is written to holds one number everywhere"),
-            ("block", "u goes to one block, along each axis in order"),
+            ("filled", "all elements of the data are one number"),
+            ("block", "u is written to one block, along each axis in order"),
             ("known-margins", "how much is free before and behind the block is known in numbers"),
-            ("plain", "what is written replaces what was there"),
+            ("plain", "the written values replace the old values (reduction is none)"),
         ],
         exact: true,
         operators: &["ScatterND"],
@@ -334,14 +333,14 @@ pub(super) const LATE_RULES: &[Rule] = &[
     Rule {
         name: "part-in-order",
         law: "GatherND(x, grid in order of [n, …]) = Reshape(x[: n], [n, …])",
-        sentence: "A lookup of the first rows in order is a part of the data, whose sizes are said.",
+        sentence: "Replaces a lookup of the first rows in order by a part of the data with stated dims.",
         premises: &[
             (
                 "in-order",
-                "the indices are proved to count up from 0, each along an axis of its own, in the order of the axes",
+                "the indices are proved to be consecutive from 0, each along a separate axis, in the order of the axes",
             ),
             ("one-part", "they count all of each axis but one, and name every axis"),
-            ("says-zero", "a Reshape can be told sizes of 0, as since operator set 14: then nothing is looked up"),
+            ("says-zero", "the operator set (14 or newer) allows a Reshape to dims of 0, for an empty lookup"),
         ],
         exact: true,
         operators: &["GatherND"],
@@ -350,17 +349,20 @@ pub(super) const LATE_RULES: &[Rule] = &[
     Rule {
         name: "assignment-of-number",
         law: "ScatterND(x, i, c) = Where(m, c, x), or Concat(x[: o], Where(m, c, x[o : e]), x[e :]), for a number c",
-        sentence: "One number that is written to a block is chosen by a mask.",
+        sentence: "Replaces one number written to a block by a Where with a mask.",
         premises: &[
-            ("one-number", "what is written is one number everywhere, no −0, of a type that Where takes in runtimes"),
-            ("block", "each place along an axis is written alike at all places of the others"),
+            (
+                "one-number",
+                "all written elements are one number other than −0, of a type for which runtimes implement Where",
+            ),
+            ("block", "the written positions are a product of positions along each axis"),
             (
                 "all-or-fixed",
                 "along each axis all is written, or places that are numbers, or along one what a Slice between numbers takes",
             ),
             ("some-fixed", "along an axis the places are numbers, and not all"),
             ("computed", "the places are computed, and for nothing else"),
-            ("plain", "what is written replaces what was there"),
+            ("plain", "the written values replace the old values (reduction is none)"),
         ],
         exact: true,
         operators: &["ScatterND"],
@@ -369,17 +371,17 @@ pub(super) const LATE_RULES: &[Rule] = &[
     Rule {
         name: "saturated-lookup",
         law: "Gather(x, f(d)) = Gather(x′, min(max(d, a), b)) with x′ₖ = x of f(k), where f is the same up to a and from b on",
-        sentence: "A lookup by a function of positions that no longer changes beyond a number is a lookup by the clipped positions.",
+        sentence: "Replaces a lookup with a saturating function of positions by a lookup with clipped positions.",
         premises: &[
             ("of-one", "the index is computed place by place of one tensor that counts, and of numbers"),
             (
                 "saturates",
                 "the function is proved to be the same from a number on in each direction, or the tensor to be bounded",
             ),
-            ("known-rows", "what is looked up is constant"),
+            ("known-rows", "the data is constant"),
             ("small", "the new constant takes at most 64 KiB more than the old one"),
             ("clips-integers", "Clip of the operator set takes integers"),
-            ("pays", "no more nodes are made than go"),
+            ("pays", "the rewrite adds no more nodes than it removes"),
         ],
         exact: false,
         operators: &["Gather"],
@@ -388,12 +390,12 @@ pub(super) const LATE_RULES: &[Rule] = &[
     Rule {
         name: "lookups-by-one-clip",
         law: "Gather(x, min(max(d, a), b)) = Gather(x′, min(max(d, c), e)) with x′ₖ = row min(max(k, a), b) of x, where c ≤ a ≤ b ≤ e",
-        sentence: "Lookups by numbers that are clipped to several intervals are lookups by those clipped to the widest.",
+        sentence: "Replaces lookups with different Clips of one value by lookups with the widest Clip.",
         premises: &[
             ("of-one", "the same integers are clipped, each time between two numbers"),
             ("contained", "one interval lies in the other"),
-            ("only-lookups", "what is clipped more is read by lookups alone, and is no graph output"),
-            ("known-rows", "what is looked up is constant"),
+            ("only-lookups", "only lookups consume the narrower Clip, and it is no graph output"),
+            ("known-rows", "the data is constant"),
             ("has-rows", "all numbers that occur name a row: none is refused"),
             ("small", "the new constants take at most 64 KiB more than the old ones"),
         ],
@@ -404,7 +406,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
     Rule {
         name: "range-and-sum",
         law: "Range(a, b, d) + c = Range(a + c, a + c + len · d, d)",
-        sentence: "A sum that only moves a Range is a Range that starts elsewhere.",
+        sentence: "Merges a sum with a number into the start of a Range.",
         premises: &[
             ("read-once", "only the sum reads the Range"),
             ("open-length", "how many numbers there are depends on a size"),
@@ -426,17 +428,17 @@ const REPEATS: Rule = Rule {
     name: "repeats-to-lookup",
     law: "Reshape(Expand([p, n, 1, q] → [p, n, g, q])) = Gather(x, [⌊j/g⌋]), Reshape(Expand([p, 1, n, q] → [p, g, n, q])) = \
         Gather(x, [j mod n]) for x of [p, n, q], j < n·g",
-    sentence: "Places that are spread along an axis of their own and laid out in a row are looked up.",
+    sentence: "Replaces an Expand and a Reshape that repeat elements by a Gather.",
     premises: &[
         ("one-axis", "one axis is spread, and how often is a number"),
-        ("beside", "it joins an axis right before or right behind it, and no other axis changes"),
+        ("beside", "the Reshape merges the new axis with an adjacent axis, and no other axis changes"),
         ("known-places", "the size of that axis is a number, of at least 2"),
         ("few-places", "the result has at most 256 places there"),
         ("one-reader", "nothing else reads what is spread"),
-        ("of-floats", "it is floats: integers may be indices, which are looked at as what they count"),
+        ("of-floats", "the elements are floats, because integers may be indices"),
         (
             "no-cache",
-            "what is repeated is no Concat: ONNX Runtime's optimizer for LLaMA looks for heads of a cache that are spread",
+            "the repeated value is no Concat: ONNX Runtime's optimizer for LLaMA expects an Expand of cached heads",
         ),
         (
             "not-between-turns",
@@ -451,12 +453,12 @@ const REPEATS: Rule = Rule {
 const CHOICE: Rule = Rule {
     name: "columns-by-choice",
     law: "Concat(x₀, x₁) = Where(m, y₀, y₁) for columns xᵢ spread from yᵢ, m true at the place of x₀",
-    sentence: "Columns that are spread and put side by side are chosen, and the choice spreads.",
+    sentence: "Replaces broadcast columns in a Concat by a Where that broadcasts.",
     premises: &[
         ("single-columns", "every operand has size 1 along the axis"),
         ("spread", "one of them is spread"),
         ("movable-type", "every runtime selects from the element type"),
-        ("pays", "no more nodes are made than go"),
+        ("pays", "the rewrite adds no more nodes than it removes"),
     ],
     // ONNX Runtime's kernel makes 0 of the −0 of floats that a true flag selects.
     exact: false,
@@ -469,16 +471,16 @@ pub(super) const FRONT_RULES: &[Rule] = &[
     Rule {
         name: "table-of-positions",
         law: "f(Range(0, n, 1)) = f([0, 1, …, N − 1])[: n] and f(Range(n, n − k, −1)) = f([N, N − 1, …])[N − n : N − n + k] where n ≤ N",
-        sentence: "What is computed of positions is the front of a constant, where it is known how many there are at most.",
+        sentence: "Replaces a function of a bounded number of positions by the first rows of a constant.",
         premises: &[
             (
                 "bounded",
-                "how many positions there are at most is told, or implied by the rows of a table that is looked up at each",
+                "the number of positions is bounded by the user, or by the rows of a table that is indexed with each position",
             ),
             ("by-place", "each element is computed of the positions at its place, and of numbers"),
-            ("small", "the constants take at most 256 KiB more than those that go"),
-            ("pays", "no more nodes are made than go"),
-            ("no-circle", "where it ends is told by a value that is not computed of it"),
+            ("small", "the new constants take at most 256 KiB more than the removed ones"),
+            ("pays", "the rewrite adds no more nodes than it removes"),
+            ("no-circle", "the limit of the positions does not depend on the function"),
             ("no-output", "none of it is a graph output"),
         ],
         exact: false,
@@ -488,16 +490,16 @@ pub(super) const FRONT_RULES: &[Rule] = &[
     Rule {
         name: "front-of-longer",
         law: "f(Range(0, n, 1)) = f(Range(0, m, 1))[: n] where n ≤ m",
-        sentence: "What is computed alike of fewer positions is the front of what is computed of more.",
+        sentence: "Replaces a function of positions by the first elements of the same function of more positions.",
         premises: &[
             ("no-longer", "along every axis it is proved to be as long as the other, or shorter"),
             (
                 "alike",
-                "both are computed by the same operators of the same numbers, from ranges that begin and go alike",
+                "both consist of the same operators with the same constants, on ranges with the same start and step",
             ),
             ("by-place", "each element is computed of the positions at its place, and of numbers"),
-            ("no-rounding", "no kernel rounds by where an element stands"),
-            ("pays", "no more nodes are made than go"),
+            ("no-rounding", "no kernel rounds differently by position"),
+            ("pays", "the rewrite adds no more nodes than it removes"),
             ("no-circle", "the longer is not computed from the shorter"),
             ("no-output", "none of it is a graph output"),
         ],

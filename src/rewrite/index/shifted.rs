@@ -15,12 +15,12 @@ use crate::tensor::{DType, Tensor};
 pub(in crate::rewrite) const STEP_RULES: &[Rule] = &[Rule {
     name: "range-and-product",
     law: "Range(a, b, d) · k = Range(a · k, b · k, d · k) for k > 0",
-    sentence: "A product of a Range and a number is a Range of larger steps.",
+    sentence: "Merges a product with a number into the step of a Range.",
     premises: &[
         ("read-once", "only the product reads the Range"),
         ("64-bits", "the numbers have 64 bits"),
         ("small-factor", "the factor is one number above 0, and at most 2¹⁶"),
-        ("known-steps", "the Range begins at a number and goes on in steps of a number, both at most 2²⁰"),
+        ("known-steps", "start and step of the Range are constants of at most 2²⁰"),
         (
             "ends-at-a-size",
             "it ends at an expression of sizes alone, which is not below 0 and leaves room for the factor",

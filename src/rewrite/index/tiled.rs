@@ -20,15 +20,15 @@ use crate::tensor::Tensor;
 pub(super) const TILED: Rule = Rule {
     name: "spread-to-tile",
     law: "f(Reshape(Expand([p, 1, n, q] → [p, b, n, q])), k) = Tile(f(c, k), b) for a constant c of [p, n, q]",
-    sentence: "A constant that is repeated in a row and computed with is computed with once, and tiled.",
+    sentence: "Computes with a repeated constant once, and tiles the result.",
     premises: &[
-        ("constant", "what is spread is constant"),
+        ("constant", "the broadcast value is constant"),
         (
             "one-axis",
-            "one axis is spread, whose size is open, and it is merged with those right behind it alone; or a Tile repeats one",
+            "one axis with a dynamic dim is broadcast, and merged only with the axes right after it; or a Tile repeats one axis",
         ),
         ("one-reader", "nothing else reads what is spread, or laid out"),
-        ("by-element", "what reads it computes by element of it and of constants that are the same along the axis"),
+        ("by-element", "the consumers are element-wise operators with constants that are equal along the axis"),
         ("small", "the new constant takes at most 1 MiB more than the old one"),
     ],
     exact: false,

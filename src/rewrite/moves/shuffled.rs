@@ -14,13 +14,13 @@ use crate::tensor::Tensor;
 pub(super) const RULE: Rule = Rule {
     name: "shuffled-axis",
     law: "Reshape(Transpose(Reshape(x))) = Gather(x, k), where one axis of x is taken apart, turned in itself, and put together",
-    sentence: "Channels that are shuffled between layouts of computed sizes are looked up.",
+    sentence: "Replaces a shuffle of channels between layouts with computed dims by a Gather.",
     premises: &[
         ("computed", "a layout is by computed sizes"),
-        ("one-axis", "the axes beside the one that is taken apart stand as they did in x"),
+        ("one-axis", "all axes except the shuffled one keep their places in x"),
         ("in-itself", "the Transpose turns the parts of that axis among themselves"),
         ("fixed-places", "the axis and its parts are of sizes that are numbers, of at most 16,384 places"),
-        ("rows", "unless their number is open, 8 elements or more stand behind each place"),
+        ("rows", "each position holds 8 elements or more, unless their number is dynamic"),
         ("one-reader", "nothing else reads what is between"),
         (
             "no-convolution",

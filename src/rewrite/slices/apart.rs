@@ -13,10 +13,10 @@ use crate::tensor::{DType, Tensor};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slices-of-different-axes",
     law: "x[r on a][q on b] = x[r on a, q on b]",
-    sentence: "Slices of different axes between sizes that are computed alike are one.",
+    sentence: "Merges two Slices of different axes.",
     premises: &[
         ("different-axes", "which axes are cut is known, and none is cut twice"),
-        ("alike", "bounds of both are numbers, or are computed by the same operators of results of the same nodes"),
+        ("alike", "the bounds of both are constants, or results of the same operators on outputs of the same nodes"),
         ("known-steps", "all steps are known"),
         ("one-reader", "nothing else reads the first slice"),
     ],

@@ -6,10 +6,10 @@ use crate::rewrite::{Place, Rule};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "cast-sandwich",
     law: "Cast(f(Cast(x, a)), b) = f(x) where x has type b, for f that move elements",
-    sentence: "Casts there and back around movements go.",
+    sentence: "Removes a Cast and its inverse around data movement.",
     premises: &[
         ("same-type", "the last type is that of x"),
-        ("lossless", "every value of x's type has one of the type between that stands for it alone"),
+        ("lossless", "the intermediate type represents every value of x's type uniquely"),
         ("movements", "between the casts elements are moved and nothing else"),
         ("one-reader", "nothing else reads what is between them"),
         ("any-type", "the operator set is 8 or later, for Flatten 9, since which the movements take every type"),

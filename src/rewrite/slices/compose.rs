@@ -10,13 +10,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-nothing",
         law: "x[0 : dim] = x",
-        sentence: "A slice that takes all of every axis goes.",
+        sentence: "Removes a Slice that takes all of every axis.",
         premises: &[
             ("whole", "every axis is proved to be taken whole"),
             (
                 "read-right",
-                "the operand is not reduced, along axes counted from the end, of what may be empty: ONNX Runtime gives \
-                    that another shape",
+                "the operand is no reduction, with axes counted from the end, of a tensor that may be empty: ONNX Runtime computes another shape for it",
             ),
         ],
         exact: true,
@@ -26,10 +25,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "equal-slices",
         law: "x[r] = x[q] where r and q take the same elements",
-        sentence: "Of slices that take the same, however it is written, one is enough.",
+        sentence: "Merges equivalent Slices of one value.",
         premises: &[
             ("same-elements", "both take the same of every axis; of a tensor that holds one number, as much"),
-            ("can-precede", "what the other node reads beside the data is given, or read by this one as well"),
+            ("can-precede", "the other operands of the other node are constants, inputs, or operands of this node"),
             ("one-name", "not both results are graph outputs"),
         ],
         exact: true,
@@ -39,7 +38,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-slice",
         law: "x[r][s] = x[r ∘ s]",
-        sentence: "A slice of a slice is one slice.",
+        sentence: "Merges a Slice of a Slice.",
         premises: &[
             ("composes", "what both take together is proved to be one range of numbers along every axis"),
             ("one-reader", "all readers of the first slice compose with it, unless both together take all of x"),
@@ -51,7 +50,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-fewer-axes",
         law: "x[0 : dim on a, r on b] = x[r on b]",
-        sentence: "A slice does not name axes that it takes whole.",
+        sentence: "Removes axes that a Slice takes whole from its operands.",
         premises: &[
             ("one-whole", "an axis that is named is proved to be taken whole"),
             ("one-cut", "another one is cut"),

@@ -13,10 +13,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-of-concat",
         law: "Concat(p₀, …, pₙ)[r] = Concat(pᵢ, …, pⱼ)[r′]",
-        sentence: "A slice of a concatenation is of the pieces that it reaches.",
+        sentence: "Moves a Slice of a Concat to the operands that it reaches.",
         premises: &[
             ("within", "the elements taken are proved to lie in these pieces, whatever the sizes are"),
-            ("saves", "one piece is left, or no slice, or fewer pieces where nothing else reads the concatenation"),
+            ("saves", "one operand remains, or no Slice, or fewer operands of a Concat without other consumers"),
         ],
         exact: true,
         operators: &["Slice"],
@@ -25,12 +25,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "concat-of-slices",
         law: "Concat(x[a : m], x[m : b]) = x[a : b]",
-        sentence: "Parts of a value that follow one another are one part, or all of it.",
+        sentence: "Merges adjacent Slices of one value in a Concat.",
         premises: &[
             ("adjacent", "each part is proved to begin where the one before ends, along the axis of the Concat"),
             ("same-elsewhere", "they take the same of every other axis"),
             ("one-source", "they are parts of one value"),
-            ("pays", "the node that is made takes the place of one that goes"),
+            ("pays", "the rewrite removes at least one node"),
         ],
         exact: true,
         operators: &["Concat"],

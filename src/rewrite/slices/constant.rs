@@ -17,7 +17,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "function-of-part",
         law: "f(C[r]) = f(C)[r] for a constant C and an f that moves elements",
-        sentence: "What moves the elements of a part of a constant is done to the constant.",
+        sentence: "Applies data movement of a part of a constant to the constant.",
         premises: &[
             (
                 "one-axis",
@@ -29,7 +29,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "no-embedding",
                 "rows that are looked up are not added: runtimes compute a sum of embeddings and its normalization in one kernel",
             ),
-            ("small", "the constants take at most 256 KiB more than those that go"),
+            ("small", "the new constants take at most 256 KiB more than the removed ones"),
         ],
         exact: true,
         operators: &["Gather", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Tile", "Expand", "Split"],
@@ -38,15 +38,15 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "product-of-part",
         law: "C[r] · W + b = (C · W + b)[r] for constants C, W and b",
-        sentence: "A product with rows of a constant is the rows of a constant.",
+        sentence: "Folds a product with selected rows of a constant into the constant.",
         premises: &[
             (
                 "rows",
                 "the part is cut out of one axis, by a size that is computed, and not of the one that is summed over",
             ),
-            ("constant", "all other operands are constants, and what is added is the same for all rows"),
+            ("constant", "all other operands are constants, and the addend is the same for all rows"),
             ("one-reader", "nothing else reads the part"),
-            ("small", "the constants take at most 256 KiB more than those that go"),
+            ("small", "the new constants take at most 256 KiB more than the removed ones"),
         ],
         exact: false,
         operators: &["MatMul", "Gemm"],

@@ -11,7 +11,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-of-function",
         law: "f(x, y)[r] = f(x[r], y), up to rounding",
-        sentence: "A slice of what is approximated element by element is taken before, and less is computed.",
+        sentence: "Moves a Slice before element-wise functions that runtimes approximate, so that less is computed.",
         premises: &[
             (
                 "pointwise",
@@ -33,10 +33,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-of-elementwise",
         law: "f(x, y)[r] = f(x[r], y)",
-        sentence: "A slice of what is computed element by element is taken before, and less is computed.",
+        sentence: "Moves a Slice before exact element-wise operators, so that less is computed.",
         premises: &[
             ("pointwise", "each node that it moves over computes an element from those at its place"),
-            ("same-bits", "it has the same bits in every place and beside every shape"),
+            ("same-bits", "the operator computes the same bits at every position and for every shape"),
             ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
             ("one-reader", "nothing else reads the values in between"),
             (

@@ -10,11 +10,11 @@ use crate::slicing::Range;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slice-of-expand",
     law: "Expand(x)[r] = Expand(x[r′])",
-    sentence: "A slice of broadcast data slices x along its own axes, and spreads less along the others.",
+    sentence: "Moves a Slice before an Expand, so that less is broadcast.",
     premises: &[
         ("own-or-broadcast", "of each axis it is proved whether x has its size or size 1"),
         ("sizes-known", "the new sizes are positive numbers, or those of x"),
-        ("one-reader", "nothing else reads the spread value, if both a slice and an Expand are left"),
+        ("one-reader", "the broadcast value has no other consumer, unless the Slice or the Expand disappears"),
     ],
     exact: true,
     operators: &["Slice"],

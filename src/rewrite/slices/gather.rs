@@ -12,7 +12,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "gather-to-slice",
         law: "Gather(x, [s, s + t, s + 2·t, …]) = x[s : … : t]",
-        sentence: "A lookup of places a step apart is a slice.",
+        sentence: "Replaces a Gather with evenly spaced indices by a Slice.",
         premises: &[
             ("progression", "the indices are known, and a fixed step apart"),
             (
@@ -28,14 +28,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "gather-of-concat",
         law: "Gather(Concat(p₀, …, pₙ), i) = Gather(pₖ, i − the sizes of p₀ … pₖ₋₁)",
-        sentence: "Places of one piece are looked up in that piece.",
+        sentence: "Moves a Gather from one operand of a Concat to that operand.",
         premises: &[
             (
                 "known-places",
                 "the indices are constant, and the sizes of the pieces are numbers up to the one that holds them",
             ),
             ("one-piece", "all places lie in one piece"),
-            ("no-size", "what is looked up is no vector: sizes are planned together"),
+            ("no-size", "the data is not a vector, because the pass size-chain plans vectors of dims"),
         ],
         exact: true,
         operators: &["Gather"],
@@ -44,7 +44,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-squeeze-to-gather",
         law: "Squeeze(x[i : i + 1 on a], a) = Gather(x, i; axis = a)",
-        sentence: "One element that loses its axis is a Gather.",
+        sentence: "Replaces Slice and Squeeze of one element by a Gather.",
         premises: &[
             (
                 "one-element",
@@ -53,7 +53,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("that-axis", "the Squeeze takes that axis away, and no other"),
             ("one-reader", "nothing else reads what is between"),
             ("from-the-end", "an index that counts from the end has operator set 11, in which Gather knows it"),
-            ("no-strings", "what is looked up are no strings, of which ONNX Runtime looks up wrong ones"),
+            ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
         ],
         exact: true,
         operators: &["Squeeze"],
@@ -62,15 +62,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "gather-unsqueeze-to-gather",
         law: "Unsqueeze(Gather(x, i; axis = a), a) = Gather(x, [i]; axis = a)",
-        sentence: "An element that is looked up and gets its axis back is looked up by a vector.",
+        sentence: "Replaces Gather and Unsqueeze of one element by a Gather with a vector of indices.",
         premises: &[
             ("single-index", "the index is one constant number without axes"),
             ("that-axis", "the Unsqueeze puts the axis of the Gather back, and no other"),
             ("one-reader", "nothing else reads what is between"),
             (
                 "no-size",
-                "what is looked up is no size: the same size may be wanted as a scalar elsewhere, and waits for \
-                    the last stage",
+                "the element is not a dim, which other consumers may need as a scalar; a later stage handles dims",
             ),
         ],
         exact: true,
@@ -82,7 +81,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     name: "size-unsqueeze-to-gather",
     law: "Unsqueeze(Gather(x, i; axis = a), a) = Gather(x, [i]; axis = a)",
-    sentence: "A size that is looked up and put into a vector is looked up by a vector.",
+    sentence: "Replaces a scalar lookup of a dim and Unsqueeze by a lookup with a vector.",
     premises: &[
         ("single-index", "the index is one constant number without axes"),
         ("that-axis", "the Unsqueeze puts the axis of the Gather back, and no other"),

@@ -10,20 +10,16 @@ use crate::slicing::Range;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slice-of-pad",
     law: "Pad(x, p)[r] = Pad(x[r′], p′)",
-    sentence: "A slice of padded data pads less, and slices what is padded.",
+    sentence: "Moves a Slice before a Pad, so that less is padded.",
     premises: &[
-        (
-            "apart",
-            "along each axis it lies in x, or what it cuts off at both ends are numbers and leave x something \
-                    or nothing",
-        ),
+        ("apart", "along each axis the Slice lies within x, or it cuts constant amounts from both ends"),
         ("pads-known", "all pads are known"),
         ("constant-margin", "where it reaches into a margin, the margin is of one number"),
         (
             "not-empty",
-            "something is left of x where the margins are elements of it: ONNX Runtime wraps around nothing empty",
+            "a part of x remains where the padding copies elements of x: ONNX Runtime rejects wrapping an empty tensor",
         ),
-        ("one-reader", "nothing else reads the padded value, unless no Pad is left"),
+        ("one-reader", "the padded value has no other consumer, unless the Pad disappears"),
     ],
     exact: true,
     operators: &["Slice"],

@@ -11,12 +11,12 @@ use crate::rewrite::{Build, Place, Rule};
 pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     name: "places-to-parts",
     law: "Gather(Reshape(x, (…, n, m, …)), i) = part i of Split(Reshape(x, (…, n·m, …))), and behind a Transpose",
-    sentence: "Places of an axis that a Reshape makes are parts of a longer axis.",
+    sentence: "Replaces single elements of an axis that a Reshape makes by parts of the longer axis.",
     premises: &[
         ("all-places", "each place of the axis is looked up by one number, and nothing else reads the value"),
         ("axis-behind", "the layout has another axis right behind this one, before a Transpose moves them"),
         ("one-reader", "nothing else reads the layout"),
-        ("sizes-said", "a constant can tell the shape"),
+        ("sizes-said", "a constant can express the shape"),
         (
             "known-parts",
             "the size of the axis behind is a number of at least 1, or the operator set has a Split into equal parts of any size",

@@ -12,11 +12,14 @@ use crate::rewrite::{Place, Rule};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slice-of-reshape",
     law: "Reshape(x)[r] = Reshape(x[r′])",
-    sentence: "A slice moves over a reshape to what it may cancel with.",
+    sentence: "Moves a Slice before a Reshape, where it may cancel.",
     premises: &[
-        ("axis-survives", "each axis that is cut is an axis of x: as long, with as many elements before and behind it"),
+        (
+            "axis-survives",
+            "each cut axis corresponds to an axis of x, with the same dim and the same number of elements before and after it",
+        ),
         ("meets", "before the reshape or behind the slice is a node that one of them may cancel with"),
-        ("sizes-said", "a constant can tell the new shape"),
+        ("sizes-said", "a constant can express the new shape"),
         ("one-reader", "nothing else reads the reshaped value"),
     ],
     exact: true,

@@ -9,17 +9,17 @@ use crate::tensor::Tensor;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "selections-to-gather",
     law: "Concat(x[i₀ i₁ …], x[j₀ j₁ …]) = Gather(x, [i₀ i₁ … j₀ j₁ …])",
-    sentence: "Parts of an axis in another order are one Gather.",
+    sentence: "Replaces a Concat of Slices along its axis by a Gather.",
     premises: &[
-        ("known-places", "the size of the axis and what is taken of it are numbers"),
+        ("known-places", "the dim of the axis and the selected ranges are constants"),
         (
             "one-source",
             "all operands are slices of one value, or results of a Split of it, that take the other axes whole",
         ),
-        ("one-reader", "nothing else reads what goes"),
+        ("one-reader", "the removed values have no other consumer"),
         ("out-of-order", "the places are not one range: that is a slice"),
-        ("no-larger", "the indices take no more bytes than what goes"),
-        ("no-strings", "what is looked up are no strings, of which ONNX Runtime looks up wrong ones"),
+        ("no-larger", "the indices take no more bytes than the removed nodes"),
+        ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
     ],
     exact: true,
     operators: &["Concat"],
@@ -29,7 +29,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
 pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     name: "gathers-to-split",
     law: "Gather(x, [i]), Gather(x, [j]), … = parts of Split(x)",
-    sentence: "Lookups of single places along an axis are one Split.",
+    sentence: "Replaces lookups of single elements along an axis by one Split.",
     premises: &[
         ("known-places", "the size of the axis is a number, and each index is one constant in a vector"),
         ("two-or-more", "there are at least two of them"),

@@ -11,10 +11,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-of-split-data",
         law: "x[r] = part i of Split(x) where r takes that part",
-        sentence: "A slice that takes what a Split has as a result is that result.",
+        sentence: "Replaces a Slice by an equal output of a Split.",
         premises: &[
             ("same-elements", "both are proved to take the same of every axis"),
-            ("can-precede", "what the other node reads beside the data is given, or read by this one as well"),
+            ("can-precede", "the other operands of the other node are constants, inputs, or operands of this node"),
             ("one-name", "not both results are graph outputs"),
         ],
         exact: true,
@@ -24,7 +24,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slices-to-split",
         law: "x[0 : a], x[a : b], …, x[z :] = Split(x)",
-        sentence: "Slices that do not overlap are one Split; gaps are results that nobody reads.",
+        sentence: "Replaces disjoint Slices of one value by a Split.",
         premises: &[
             ("known-places", "the size of the axis and all bounds are numbers"),
             ("one-axis", "each slice cuts this axis alone, with step 1, and takes something"),
@@ -43,10 +43,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "split-to-slice",
         law: "part i of Split(x) = x[begin of i : end of i]",
-        sentence: "A Split of which one result is read is a slice.",
+        sentence: "Replaces a Split with a single used output by a Slice.",
         premises: &[
             ("one-read", "exactly one result is read"),
-            ("known-places", "where it begins and ends can be told by numbers"),
+            ("known-places", "constants can express start and end"),
         ],
         exact: true,
         operators: &["Split"],

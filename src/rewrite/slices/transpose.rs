@@ -7,7 +7,7 @@ use crate::rewrite::{Place, Rule};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slice-of-transpose",
     law: "Transpose(x, p)[r] = Transpose(x[r ∘ p⁻¹], p)",
-    sentence: "A slice of transposed data is taken before, and less is transposed.",
+    sentence: "Moves a Slice before a Transpose, so that less is transposed.",
     premises: &[
         ("axes-known", "which axes are cut is known"),
         ("one-reader", "nothing else reads the transposed value"),
