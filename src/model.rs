@@ -321,7 +321,9 @@ impl OnnxModel {
     }
 
     /// What is different in another model, a line for each difference: `-` goes before what only this one has, `+` before what only the other
-    /// has, and `~` before what changed. Nodes are matched by what they compute, not by their names or places. Empty if nothing is different.
+    /// has, and `~` before what changed. Nodes are matched by what they compute, not by their names or places; subgraphs and functions are
+    /// compared as graphs. Empty if nothing is different but names of nodes and inner values, the order of nodes, documentation and metadata
+    /// of parts, denotations, and the places of data.
     pub fn diff(&self, other: &OnnxModel) -> String {
         diff(&self.model, &other.model)
     }

@@ -60,6 +60,14 @@ enum Command {
     /// Tell why what is left is left, and what would let more go; nothing is written.
     Explain(Deferred<explain::Explain>),
     /// Tell what is different in two models, by what their nodes compute.
+    ///
+    /// Compares the nodes of the main graph, of subgraphs and of functions with their attributes; constants, in the model file or in data files;
+    /// names, types and defaults of inputs and outputs; declared types of results; operator sets, of functions too; attributes and defaults of
+    /// functions; version of the file format, producer, documentation and metadata of the model and of its main graph, quantization annotations
+    /// and training information.
+    ///
+    /// Does not compare names of nodes and of values inside a graph, the order of nodes and initializers, documentation and metadata of nodes,
+    /// tensors, subgraphs and functions, denotations of types, or in which file a tensor lies.
     Diff(Deferred<diff::Diff>),
     /// Print which operators and versions have inference and evaluation.
     Ops(Deferred<ops::Ops>),
