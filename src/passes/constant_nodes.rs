@@ -11,7 +11,7 @@ use crate::rewrite::{Place, Taken, constant_addend};
 use crate::tensor::Tensor;
 
 /// The name of the pass over addends, under which its edits are counted.
-pub(super) const ADDENDS: &str = "constant-addend";
+pub(super) const ADDENDS: &str = "addends";
 
 /// How many bytes may be in Constant nodes of addends, all together: they stand in the file itself, wherever other weights go.
 const MOST_BYTES: usize = 16 << 20;

@@ -163,7 +163,6 @@ fn fold(
 ) -> Result<Settled, RunError> {
     watch("inferring shapes");
     let mut notes = Vec::new();
-    let may_edit = options.fold && edits.allows_more();
     let mut run = Run::new(options, edits);
     merge_first(model, &mut run)?;
     let begin = Instant::now();
@@ -186,7 +185,7 @@ fn fold(
     if options.fold && !run.skips(function_bodies::NAME) && model.functions().next().is_some() {
         function_bodies::fold_bodies(model, &walk.facts, &mut run, &pipeline::INFER, &passes)?;
     }
-    if may_edit {
+    if options.fold && options.stop_after > 0 {
         spell(model, &given, run.edits.made() > 0)?;
     }
     model.verify()?;

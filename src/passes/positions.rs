@@ -10,7 +10,7 @@ use crate::rewrite::{Build, Place, PositionEnd, Taken, counted_positions};
 use crate::tensor::{DType, Tensor};
 
 /// The pass's name, under which its edits are counted.
-pub(super) const NAME: &str = "counted-positions";
+pub(super) const NAME: &str = "positions";
 
 /// Writes `Shape(words, start = 1, end = 2)` and the like as `Unsqueeze(Gather(Shape(words), 1), [0])`.
 ///

@@ -194,7 +194,7 @@ pub const RECORDS: &[Record] = &[
         operators: &[],
     },
     Record {
-        name: "constant-addend",
+        name: "addends",
         law: "Constant(value = c) = c",
         sentence: "Writes a folded constant that is added before a normalization as a Constant node: optimizers fuse no initializer there.",
         premises: &[
@@ -208,7 +208,7 @@ pub const RECORDS: &[Record] = &[
         operators: &["Add"],
     },
     Record {
-        name: "counted-positions",
+        name: "positions",
         law: "Shape(x, start = 1, end = 2) = Unsqueeze(Gather(Shape(x), 1), [0])",
         sentence: "Reads the number of positions of an embedding by Shape, Gather and Unsqueeze, which optimizers look for.",
         premises: &[

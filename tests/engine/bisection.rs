@@ -109,7 +109,7 @@ fn skeleton(model: &Model) -> Vec<String> {
         lines.extend(held.inputs().iter().map(|&value| format!("input {}", name(value))));
         lines.extend(held.outputs().iter().map(|&value| format!("output {}", name(value))));
         lines.extend(held.initializers().iter().map(|&value| {
-            let tensor = model.value(value).constant_tensor();
+            let tensor = model.value(value).tensor();
             format!(
                 "initializer {} {:?} {tensor:?}",
                 name(value),

@@ -89,8 +89,8 @@ fn kept(text: &mut String, names: &[(u64, &str)], a: &Extra, b: &Extra) {
         }
         let name = names.iter().find(|(known, _)| known == number).map(|(_, name)| *name);
         let _ = match name {
-            Some(name) => writeln!(text, "~ the {name} is not the same"),
-            None => writeln!(text, "~ field {number}, which this program does not know, is not the same"),
+            Some(name) => writeln!(text, "~ {name}: not the same"),
+            None => writeln!(text, "~ field {number}, which this program does not know: not the same"),
         };
     }
 }
@@ -120,7 +120,7 @@ pub(super) fn interface(text: &mut String, a: &Numbered<'_>, b: &Numbered<'_>, c
     let (before, after) = (defaults(a), defaults(b));
     for (name, default) in before {
         if after.get(&name).is_some_and(|other| *other != default) {
-            let _ = writeln!(text, "~ the default of input {name} is not the same");
+            let _ = writeln!(text, "~ default of input {name}: not the same");
         }
     }
 }

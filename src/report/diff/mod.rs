@@ -191,7 +191,12 @@ fn nodes(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
         };
         matched.insert(other);
         if operator_key(before, old) != operator_key(after, now) || names(before, old) != names(after, now) {
-            let _ = writeln!(text, "- {}\n+ {}", node_text(before, old), node_text(after, now));
+            let _ = match (node_text(before, old), node_text(after, now)) {
+                (old, now) if old == now => {
+                    writeln!(text, "~ {old}: of another operator set, or an attribute is not the same")
+                }
+                (old, now) => writeln!(text, "- {old}\n+ {now}"),
+            };
             continue;
         }
         let inside = bodies((a.0, old), (b.0, now));

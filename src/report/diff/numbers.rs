@@ -219,22 +219,18 @@ pub(super) fn parameters<'f>(model: &Model, function: &'f Function) -> BTreeMap<
     parameters
 }
 
-/// An attribute's value to the last bit. Its text leaves out elements of long tensors.
+/// An attribute's value. Its text leaves out elements of long tensors.
 fn attribute_key(model: &Model, value: &Attribute) -> String {
     let tensor =
         |tensor: &Tensor| format!("{} {:?} {:016x}", tensor.dtype().name(), tensor.shape(), tensor.hash_content());
     let sparse =
         |held: &SparseTensor| format!("{:?} {} at {}", held.shape, tensor(&held.values), tensor(&held.indices));
     match value {
-        Attribute::Float(value) => format!("float {:08x}", value.to_bits()),
-        Attribute::Floats(values) => {
-            format!("floats {:x?}", values.iter().map(|value| value.to_bits()).collect::<Vec<_>>())
-        }
         Attribute::Tensor(held, _) => tensor(held),
         Attribute::Tensors(list) => format!("{:?}", list.iter().map(|(held, _)| tensor(held)).collect::<Vec<_>>()),
         Attribute::SparseTensor(held) => sparse(held),
         Attribute::SparseTensors(list) => format!("{:?}", list.iter().map(sparse).collect::<Vec<_>>()),
         Attribute::Opaque(message) => format!("{message:?}"),
-        value => attribute_text(model, value),
+        value => attribute_text(model, value).trim_start_matches(": ").to_string(),
     }
 }
