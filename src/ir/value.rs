@@ -88,7 +88,7 @@ impl Value {
         if self.is_constant() { self.tensor() } else { None }
     }
 
-    /// The stored tensor, constant or default: for its type and size, not for what a run computes with.
+    /// The stored tensor, constant or default. A caller may override a default, so only type and size of it hold in every run.
     pub fn tensor(&self) -> Option<&Tensor> {
         self.constant.as_ref().and_then(|constant| constant.tensor.as_ref())
     }

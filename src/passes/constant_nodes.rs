@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 /// The name of the pass over addends, under which its edits are counted.
 pub(super) const ADDENDS: &str = "addends";
 
-/// How many bytes may be in Constant nodes of addends, all together: they stand in the file itself, wherever other weights go.
+/// The most bytes that Constant nodes of addends may hold together: they are in the model file, even if weights are in a data file.
 const MOST_BYTES: usize = 16 << 20;
 
 /// The initializers of the main graph and of the graphs inside it.
@@ -56,7 +56,7 @@ pub(super) fn spell_addends(
 }
 
 /// Makes Constant nodes of the constants of one graph, except for those in `given`: functions have no initializers, and before version 4 of
-/// the file format every initializer is an input. An initializer that edits made has no other spelling there, so this is no edit of its own.
+/// the file format every initializer is an input. An initializer that an edit made has no other spelling there, so this counts no edit.
 ///
 /// # Errors
 /// The model is inconsistent.

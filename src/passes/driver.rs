@@ -15,7 +15,7 @@ use crate::ops::EventKind;
 const VISITS: usize = 1 << 16;
 
 /// Runs the passes, round after round, until a round changes nothing, then the `closing` passes once each: other passes would undo what those
-/// write. Each round begins with `infer`. Returns how many rounds that took. `tell` is told what is found as soon as it is, and if the passes
+/// write. Each round begins with `infer`. Returns the number of rounds. Calls `tell` with each note as soon as there is one, and if the passes
 /// had to be stopped.
 ///
 /// # Errors

@@ -150,8 +150,8 @@ fn fold_with_functions(
     Ok(settled)
 }
 
-/// Folds a model, without inlining calls. Every edit of the model is made by a pass, which asks the counter first; only the spelling of what
-/// the edits left is given afterwards ([`spell`]).
+/// Folds a model, without inlining calls. Only passes edit the model, and each edit is counted first; afterwards only spellings change
+/// ([`spell`]).
 fn fold(
     model: &mut Model,
     scope: Rc<Scope>,
@@ -204,8 +204,8 @@ fn merge_first(model: &mut Model, run: &mut Run) -> Result<(), RunError> {
     noted(model, run, common_subexpressions::NAME, begun, merged.map_err(RunError::from))
 }
 
-/// Spells what the edits left as a file can have it: new initializers (those not in `given`) where the format has none, nodes without names, and
-/// names that stand for another value, or may, since there are edits. No computation changes, so none of this is an edit.
+/// Spells the edited model as a file can hold it: replaces new initializers (those not in `given`) by Constant nodes where the format has none,
+/// names the nodes that have no name, and changes names that a runtime may confuse. No computation changes, so this counts no edit.
 fn spell(model: &mut Model, given: &FxHashSet<ValueId>, has_edits: bool) -> Result<(), RunError> {
     if (1..4).contains(&model.ir_version) {
         // A newer version would make defaults of the weights, which callers may override: runtimes take those of older versions as constants.
@@ -214,8 +214,8 @@ fn spell(model: &mut Model, given: &FxHashSet<ValueId>, has_edits: bool) -> Resu
         }
     }
     model.name_nodes();
+    model.name_constants();
     if has_edits {
-        model.name_constants();
         model.separate_names();
     }
     Ok(())

@@ -10,11 +10,11 @@ use super::pass::NodeEvent;
 use crate::ir::{Function, GraphId, Model, Node, NodeId};
 use crate::ops::{EventKind, Operator, nonstandard, operator, surplus, with_surplus};
 
-/// Why a node is left alone whose name an operator and a function have.
+/// The reason to keep a node that names both an operator and a function.
 const DISPUTED: &str =
     "the model has another function or an operator of this name; which one counts is up to the runtime";
 
-/// Why a node is left alone whose body gives away what it took.
+/// The reason to keep a node whose body returns one of its inputs, or one value twice.
 const MISGIVEN: &str = "its body gives away what it took, or one value twice, which ONNX Runtime does not hand on";
 
 /// What the domains of nodes begin with that were made opaque; empty if none was.
@@ -66,7 +66,7 @@ pub(super) fn make_plain(model: &mut Model, graphs: &[GraphId], opaque: &Opaque)
     nodes
 }
 
-/// The nodes that no pass takes for the operator they name, by the reason.
+/// The nodes that are opaque while the passes run, by reason.
 pub(super) struct Hidden {
     surplus: Opaque,
     disputed: Opaque,

@@ -70,7 +70,7 @@ fn spelled_out(place: &Place<'_>, graph: GraphId, count: &PositionEnd) -> Option
     Some(edit.inserting(unsqueeze.named(name.clone()).output(end)))
 }
 
-/// What is known of an int64 tensor of this shape that holds these sizes.
+/// The fact of an int64 tensor of this shape with these elements.
 fn sizes(shape: Vec<Dim>, elements: &[Dim]) -> Fact {
     let elements = elements.iter().cloned().map(Scalar::Int).collect();
     Fact::tensor(Some(DType::Int64), Some(shape)).with_elements(elements)

@@ -37,7 +37,7 @@ fn what_closing_passes_write_has_the_same_names_after_a_second_run() {
         let (twice, _) = folded(once.clone());
         assert_eq!(text::print(&twice), text::print(&once), "{}", fixture.name);
     }
-    assert!(seen > 8, "{seen}");
+    assert!(seen >= 8, "{seen}");
 }
 
 /// The slices of a slice become slices of its data, with bounds that are new inside the body. What these are must be stated before slices of

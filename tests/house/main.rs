@@ -192,10 +192,10 @@ fn unsafe_code_has_one_home() {
     }
 }
 
-/// A pass that chose a name by itself could take one that a removed value had, or that another graph sees.
+/// A pass that chooses a name itself could reuse the name of a removed value, or one that another graph reads.
 #[test]
 fn names_of_values_have_one_home() {
-    // `extract` gives an input the name of the result that it stands for.
+    // `extract` gives an input the name of the result that it replaces.
     let homes = ["src/ir", "src/onnx", "src/passes/extract.rs"].map(|home| root().join(home));
     for (file, code) in production("src") {
         let is_at_home = homes.iter().any(|home| file.starts_with(home));

@@ -1,4 +1,4 @@
-//! What is different beside the nodes: version of the format, operator sets, metadata, inputs and outputs, and declared types.
+//! Compares everything except nodes and constants: format version, operator sets, metadata, inputs and outputs, declared types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ const OF_GRAPH: &[(u64, &str)] = &[
     (16, "metadata of the main graph"),
 ];
 
-/// What is different in the two models as a whole.
+/// Compares the fields of the models and of their main graphs.
 pub(super) fn models(text: &mut String, a: &Model, b: &Model) {
     changed(text, "version of the file format", &a.ir_version.to_string(), &b.ir_version.to_string());
     opsets(text, &a.opsets, &b.opsets);
@@ -44,7 +44,7 @@ fn changed(text: &mut String, what: &str, old: &str, new: &str) {
     }
 }
 
-/// Which operator sets are imported in other versions, or by one alone.
+/// Lists the operator sets that are imported in different versions, or by one model only.
 pub(super) fn opsets(text: &mut String, a: &[OpsetImport], b: &[OpsetImport]) {
     let sets = |imports: &[OpsetImport]| -> BTreeMap<String, String> {
         let mut sets: BTreeMap<String, Vec<i64>> = BTreeMap::new();
@@ -58,7 +58,7 @@ pub(super) fn opsets(text: &mut String, a: &[OpsetImport], b: &[OpsetImport]) {
     entries(text, &sets(a), &sets(b));
 }
 
-/// Which entries are in one map alone, or have another value in the other.
+/// Lists the entries that are in one map only, or have different values.
 pub(super) fn entries<K: Ord + std::fmt::Display>(text: &mut String, a: &BTreeMap<K, String>, b: &BTreeMap<K, String>) {
     for key in a.keys().chain(b.keys()).collect::<BTreeSet<_>>() {
         let _ = match (a.get(key), b.get(key)) {
@@ -70,12 +70,12 @@ pub(super) fn entries<K: Ord + std::fmt::Display>(text: &mut String, a: &BTreeMa
     }
 }
 
-/// Which of the fields differ that a message has beside those with a place of their own, in any order.
+/// Lists the fields that differ among those that the representation keeps as wire bytes. Their order does not matter.
 fn kept(text: &mut String, names: &[(u64, &str)], a: &Extra, b: &Extra) {
     let all = |extra: &Extra| -> BTreeMap<u64, Vec<Vec<u8>>> {
         let mut all: BTreeMap<u64, Vec<Vec<u8>>> = BTreeMap::new();
         for field in fields(extra) {
-            // Bytes that cannot be told apart count as one field.
+            // Bytes that are no fields count as one field.
             let (number, bytes) = field.map_or((0, &extra[..]), |field| (field.number, field.whole));
             all.entry(number).or_default().push(bytes.to_vec());
         }
@@ -95,7 +95,7 @@ fn kept(text: &mut String, names: &[(u64, &str)], a: &Extra, b: &Extra) {
     }
 }
 
-/// Which inputs and outputs there are, and of which types.
+/// Compares names, types and order of inputs and outputs, and the defaults of inputs.
 pub(super) fn interface(text: &mut String, a: &Numbered<'_>, b: &Numbered<'_>, classes: &mut Classes) {
     let (before, after) = (Interface::of(a.model), Interface::of(b.model));
     for (kind, old, new) in [("input", &before.inputs, &after.inputs), ("output", &before.outputs, &after.outputs)] {
@@ -125,14 +125,14 @@ pub(super) fn interface(text: &mut String, a: &Numbered<'_>, b: &Numbered<'_>, c
     }
 }
 
-/// Whether the same names come in another order.
+/// Adds a line if the same names are in a different order.
 pub(super) fn order(text: &mut String, kind: &str, old: &[String], new: &[String]) {
     if old != new && old.iter().collect::<BTreeSet<_>>() == new.iter().collect::<BTreeSet<_>>() {
         let _ = writeln!(text, "~ {kind}s are in another order: {}", new.join(", "));
     }
 }
 
-/// Which types are declared of results that both models compute.
+/// Compares the declared types of results that both models compute.
 pub(super) fn types(text: &mut String, a: &Numbered<'_>, b: &Numbered<'_>) {
     let (before, after) = (declared(a), declared(b));
     let mut counts: BTreeMap<char, usize> = BTreeMap::new();
@@ -155,7 +155,7 @@ pub(super) fn types(text: &mut String, a: &Numbered<'_>, b: &Numbered<'_>) {
     }
 }
 
-/// The declared types of the values that nodes compute, by number, with a name of each; outputs of the main graph are told for themselves.
+/// The declared types of results of nodes, by number, each with a name. Outputs of the main graph are left to `interface`.
 fn declared(of: &Numbered<'_>) -> BTreeMap<u32, (String, BTreeSet<String>)> {
     let model = of.model;
     let mut found: BTreeMap<u32, (String, BTreeSet<String>)> = BTreeMap::new();

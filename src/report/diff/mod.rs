@@ -1,10 +1,9 @@
-//! What is different in two models, by what their nodes compute and not by what they are called.
+//! Lists the differences between two models. Nodes are matched by the function they compute, not by name.
 //!
 //! Each value of both models gets a number (`numbers`). Two values have the same one if and only if they are the same input (by its name),
 //! constants of the same content, or the same result of nodes with the same operator, operator set and attributes that read values of the same
-//! numbers. A node whose results have numbers that the other model has, too, is the same there, whatever it is called and wherever it stands. The
-//! other nodes are matched by the names of their results: such a node computes something else because it, or something before or inside it, was
-//! changed.
+//! numbers. A node whose number occurs in the other model is the same there; name and place do not matter. The remaining nodes are matched by
+//! the names of their results: such a node has changed, or depends on a node, function or subgraph that has.
 //!
 //! Subgraphs and the bodies of functions are compared in the same way, with inputs known by their places. `heading` compares the rest of the
 //! file.
@@ -23,7 +22,7 @@ use crate::ir::text::{node_text, tensor_text};
 use crate::ir::{Definition, Function, GraphId, Model, Node, NodeId, ValueId};
 use numbers::{Classes, Numbered, operator_key, parameters};
 
-/// What is different in `b` from what is in `a`, as text: a line for each difference. Empty if nothing is.
+/// Returns the differences of `b` from `a`, one line each; empty if there is none.
 pub(crate) fn diff(a: &Model, b: &Model) -> String {
     let mut classes = Classes::default();
     let (a, b) = (Numbered::new(a, &mut classes), Numbered::new(b, &mut classes));
@@ -45,8 +44,8 @@ pub(crate) fn diff(a: &Model, b: &Model) -> String {
 /// A graph of a model whose values are numbered.
 type Root<'r, 'm> = (&'r Numbered<'m>, GraphId);
 
-/// Constants and nodes that one graph has and the other has not, and what is different inside nodes that both have. Graphs nest at most 32 deep,
-/// so recursion is bounded.
+/// Lists the constants and nodes that only one of the graphs has, and the differences inside subgraphs of nodes that both have. Graphs nest at
+/// most 32 deep, so recursion is bounded.
 fn graphs(a: Root<'_, '_>, b: Root<'_, '_>) -> String {
     let mut text = String::new();
     constants(&mut text, a, b);
@@ -54,7 +53,7 @@ fn graphs(a: Root<'_, '_>, b: Root<'_, '_>) -> String {
     text
 }
 
-/// A line, and below it what it is about.
+/// Adds a title and the indented lines below it, unless there are none.
 fn section(text: &mut String, title: &str, lines: &str) {
     if !lines.is_empty() {
         let _ = writeln!(text, "~ {title}:");
@@ -62,7 +61,7 @@ fn section(text: &mut String, title: &str, lines: &str) {
     }
 }
 
-/// Which functions there are, and what is different inside those that both models have.
+/// Lists added and removed functions, and the differences inside the others.
 fn functions(a: &Numbered<'_>, b: &Numbered<'_>) -> String {
     let all = |model: &Model| -> BTreeMap<String, Function> {
         model.functions().map(|(_, function)| (function_name(function), function.clone())).collect()
@@ -121,7 +120,7 @@ fn results<'m>((of, graph): Root<'_, 'm>) -> &'m [ValueId] {
     of.model.graph(graph).outputs()
 }
 
-/// Which outputs of the main graph are computed by other nodes.
+/// Lists the outputs of the main graph that are computed differently.
 fn outputs(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
     let values = |root: Root<'_, '_>| -> BTreeMap<String, u32> {
         let named = |&value: &ValueId| (root.0.model.value(value).name.to_string(), root.0.of(value));
@@ -157,7 +156,7 @@ fn constants(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
     }
 }
 
-/// The nodes of a graph without those that another has as well.
+/// The nodes of a graph that do not occur in another.
 fn left((of, graph): Root<'_, '_>, (other, beside): Root<'_, '_>) -> Vec<NodeId> {
     let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
     other.nodes_of(beside).iter().for_each(|(_, number)| *counts.entry(*number).or_default() += 1);
@@ -213,7 +212,7 @@ fn nodes(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
     }
 }
 
-/// What is different in the subgraphs of two nodes.
+/// Lists the differences between the subgraphs of two nodes.
 fn bodies((a, old): (&Numbered<'_>, &Node), (b, new): (&Numbered<'_>, &Node)) -> String {
     let mut text = String::new();
     for held in &old.attributes {

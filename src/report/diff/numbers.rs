@@ -1,4 +1,4 @@
-//! Numbers of values: two values of either model have one number if and only if they are computed alike.
+//! Numbers values: two values, of one model or of both, have the same number if and only if they are computed identically.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::ir::{
 };
 use crate::tensor::Tensor;
 
-/// The numbers given so far, by what they stand for.
+/// The numbers given so far, by the key of the value.
 #[derive(Default)]
 pub(super) struct Classes {
     keys: FxHashMap<Vec<u8>, u32>,
@@ -116,7 +116,7 @@ impl<'m> Numbered<'m> {
         self.nodes.insert(graph, nodes);
     }
 
-    /// What a node computes: equal keys mean equal results.
+    /// The key of a node: equal keys mean equal results.
     fn node_key(&mut self, node: &Node, depth: usize, classes: &mut Classes) -> String {
         let mut key = operator_key(self.model, node);
         if let Some((id, _)) = self.model.function_of(node) {
@@ -133,12 +133,13 @@ impl<'m> Numbered<'m> {
         key
     }
 
-    /// What a subgraph or the body of a function computes of its inputs, which are known by their places.
+    /// The key of a subgraph or of the body of a function. Inputs are identified by position.
     fn graph_key(&mut self, graph: GraphId, depth: usize, classes: &mut Classes) -> String {
         let model = self.model;
         let mut key = String::new();
         for (place, &value) in model.graph(graph).inputs().iter().enumerate() {
-            // Which graph it is of does not matter: equal graphs have equal keys. How deep it lies does, as graphs inside read it, too.
+            // Equal graphs at one depth share these numbers. The depth distinguishes an input from those of outer graphs, which its
+            // nodes may read as well.
             let number = classes.of_text(format!("input {place} at depth {depth}"));
             self.values.insert(value, number);
             let _ = write!(key, "{number}:{} ", self.of_constant(value, classes).unwrap_or(0));
@@ -193,7 +194,7 @@ fn nodes_below(model: &Model, root: GraphId) -> impl Iterator<Item = &Node> {
     graphs.into_iter().flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id))
 }
 
-/// Operator, operator set, attributes and number of results of a node. What its subgraphs compute is not in it.
+/// Operator, operator set, attributes and number of results of a node, without the contents of its subgraphs.
 pub(super) fn operator_key(model: &Model, node: &Node) -> String {
     let opset = model.opset(node.graph(), &node.domain).unwrap_or(0);
     let mut key = format!("{}:{} {opset} {} ", node.operator(), node.overload, node.outputs().len());
