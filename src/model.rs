@@ -320,8 +320,10 @@ impl OnnxModel {
         Ok(outputs)
     }
 
-    /// What is different in another model, a line for each difference: `-` goes before what only this one has, `+` before what only the other
-    /// has, and `~` before what changed. Nodes are matched by what they compute, not by their names or places. Empty if nothing is different.
+    /// Lists the differences of another model from this one, a line each: `-` marks a part that only this model has, `+` a part that only the
+    /// other has, `~` a part that has changed. Nodes are matched by the function they compute, not by name or place; subgraphs and functions are
+    /// compared as graphs. Not compared are names of nodes and inner values, the order of nodes, documentation and metadata of nodes, tensors,
+    /// subgraphs and functions, denotations, and the files that hold tensors.
     pub fn diff(&self, other: &OnnxModel) -> String {
         diff(&self.model, &other.model)
     }

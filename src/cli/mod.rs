@@ -60,6 +60,14 @@ enum Command {
     /// Print why each remaining node is kept, and which options would remove it.
     Explain(Deferred<explain::Explain>),
     /// Compare two models by the values that their nodes compute.
+    ///
+    /// Compares the nodes of the main graph, of subgraphs and of functions with their attributes; constants, in the model file or in data files;
+    /// names, types and defaults of inputs and outputs; declared types of results; operator sets, of functions too; attributes and defaults of
+    /// functions; version of the file format, producer, documentation and metadata of the model and of its main graph, quantization annotations
+    /// and training information.
+    ///
+    /// Does not compare names of nodes and of values inside a graph, the order of nodes and initializers, documentation and metadata of nodes,
+    /// tensors, subgraphs and functions, denotations of types, or in which file a tensor lies.
     Diff(Deferred<diff::Diff>),
     /// List the supported operators and versions.
     Ops(Deferred<ops::Ops>),

@@ -49,9 +49,7 @@ impl Reaches {
             }
         }
         for &value in model.graph(main).inputs() {
-            let is_constant = model.value(value).is_constant();
-            let kind = if is_constant { Kind::Constant } else { Kind::Values };
-            reaches.set(facts, value, Reach { kind, via: None });
+            reaches.set(facts, value, Reach { kind: Kind::Values, via: None });
         }
         reaches.graph(model, facts, main);
         reaches
@@ -111,7 +109,8 @@ impl Reaches {
     fn graph(&mut self, model: &Model, facts: &Facts, graph: GraphId) {
         for &value in model.graph(graph).initializers() {
             if matches!(model.value(value).definition(), Definition::Initializer(_)) {
-                self.set(facts, value, Reach { kind: Kind::Constant, via: None });
+                let kind = if model.value(value).is_constant() { Kind::Constant } else { Kind::Values };
+                self.set(facts, value, Reach { kind, via: None });
             }
         }
         let order = model.topological(graph).unwrap_or_else(|_| model.graph(graph).nodes().collect());

@@ -134,8 +134,7 @@ impl Model {
                 Stem::Name(name) => name,
                 Stem::After(like, suffix) => format!("{}_{suffix}", self.value(made.known(like)?).name),
             };
-            let name = self.unused_name(&stem);
-            made.0.push(self.add_value(name));
+            made.0.push(self.new_value(&stem));
         }
         Ok(made)
     }

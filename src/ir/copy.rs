@@ -159,8 +159,7 @@ impl Model {
         let original = self.value(value);
         let (name, declared) = (original.name.clone(), original.declared.clone());
         let (extra, pinned) = (original.extra.clone(), original.pinned);
-        let name = if copying.renames { self.unused_name(&name).into() } else { name };
-        let copy = self.add_value(name);
+        let copy = if copying.renames { self.new_value(&name) } else { self.add_value(name) };
         let place = self.value_mut(copy);
         // The names of sizes inside a function have nothing to do with those around a call.
         place.declared = if copying.renames { declared.map(nameless) } else { declared };

@@ -4,7 +4,7 @@
 //! The values that an edit makes do not exist before it is applied. Until then they are placeholders: ids that mean something
 //! inside of their edit only, and that the model must not be asked about. An edit that is thrown away leaves nothing behind.
 
-use super::{Attribute, Extra, GraphId, Model, Name, NamedAttribute, Node, NodeId, Users, ValueId};
+use super::{Attribute, Extra, Fact, Facts, GraphId, Model, Name, NamedAttribute, Node, NodeId, Users, ValueId};
 use crate::tensor::Tensor;
 
 /// Ids from here on are placeholders. No model has so many values.
@@ -174,6 +174,21 @@ impl Edit {
     /// A new value of this name, or one like it if there is such a value already.
     pub fn value_named(&mut self, name: impl Into<String>) -> ValueId {
         self.make(Stem::Name(name.into()))
+    }
+
+    /// A value for known integers, named after a value that exists. If a removed value of that name is proved to have held the same integers,
+    /// this is that value: the author's name is kept, and folding a result again gives it the same names. Any other removed value keeps its
+    /// name to itself, since what is known and declared of it is about something else.
+    pub fn value_of_ints(
+        &mut self,
+        (model, facts): (&Model, &Facts),
+        like: ValueId,
+        suffix: &'static str,
+        ints: &Fact,
+    ) -> ValueId {
+        let held = |value| facts.get(value).is_some_and(|fact| fact.has_same_ints(ints, facts.scope()));
+        let former = model.removed_value(&format!("{}_{suffix}", model.value(like).name), held);
+        former.unwrap_or_else(|| self.new_value(like, suffix))
     }
 
     /// A new initializer named after another value.

@@ -252,6 +252,15 @@ impl Fact {
             .collect()
     }
 
+    /// Returns `true` if two facts are proved to state the same integers: of one type, in one shape, with equal elements.
+    pub fn has_same_ints(&self, other: &Fact, scope: &Scope) -> bool {
+        let (Some(ours), Some(theirs)) = (self.ints(), other.ints()) else { return false };
+        self.dtype() == other.dtype()
+            && self.static_shape() == other.static_shape()
+            && ours.len() == theirs.len()
+            && ours.iter().zip(&theirs).all(|(a, b)| scope.eq(a, b).is_yes())
+    }
+
     /// The elements of a small integer or boolean tensor, if each is a number.
     pub fn const_ints(&self) -> Option<Vec<i64>> {
         match self.content.as_ref()? {

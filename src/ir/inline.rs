@@ -139,8 +139,7 @@ impl Model {
     /// Gives a value a name of its own if another value has or had its name.
     fn name_apart(&mut self, value: ValueId) {
         if self.name_is_shared(value) {
-            let name = self.unused_name(&self.value(value).name.clone());
-            self.rename(value, name);
+            self.rename_after(value, &self.value(value).name.to_string());
         }
     }
 }

@@ -41,13 +41,11 @@ impl Model {
             let gives_way = self.value(by).pinned && !place.pinned && !is_public;
             let gone = if gives_way { captured } else { by };
             if renamed.insert(gone) {
-                let name = self.unused_name(&self.value(gone).name);
-                self.rename(gone, name);
+                self.rename_after(gone, &self.value(gone).name.to_string());
             }
         }
         for value in self.repeated() {
-            let name = self.unused_name(&self.value(value).name);
-            self.rename(value, name);
+            self.rename_after(value, &self.value(value).name.to_string());
         }
     }
 

@@ -137,8 +137,7 @@ impl Model {
             known.is_constant() && !self.is_output(value) && is_runtime_name(&known.name)
         };
         for value in constants.copied().filter(is_renamed).collect::<Vec<_>>() {
-            let name = self.unused_name(&self.value(value).name);
-            self.rename(value, name);
+            self.rename_after(value, &self.value(value).name.to_string());
         }
     }
 

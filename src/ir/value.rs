@@ -77,7 +77,8 @@ impl Value {
         }
     }
 
-    /// Whether every run sees the same content: an initializer that no caller can override and no training step changes.
+    /// Returns `true` if every run sees the same content: an initializer that no caller can override and no training step changes. Only this
+    /// and what rests on it ([`Value::constant_tensor`], `Model::constant_of`, facts) decides whether a value is a constant.
     pub fn is_constant(&self) -> bool {
         matches!(self.definition, Definition::Initializer(_)) && !self.pinned && self.tensor().is_some()
     }
@@ -87,7 +88,7 @@ impl Value {
         if self.is_constant() { self.tensor() } else { None }
     }
 
-    /// The stored tensor, constant or default.
+    /// The stored tensor, constant or default. A caller may override a default, so only type and size of it hold in every run.
     pub fn tensor(&self) -> Option<&Tensor> {
         self.constant.as_ref().and_then(|constant| constant.tensor.as_ref())
     }

@@ -379,15 +379,13 @@ fn initializers(
     let values: Vec<ValueId> = model.graph(graph).initializers().iter().copied().filter(is_wanted).collect();
     for value in values {
         let place = model.value(value);
-        if !place.is_constant() || !matches!(place.definition(), Definition::Initializer(_)) || model.is_output(value) {
-            continue;
-        }
-        let Some(tensor) = place.constant_tensor() else { continue };
+        let Some(tensor) = place.constant_tensor().filter(|_| !model.is_output(value)) else { continue };
         let hash = tensor.hash_sample();
         let stays = graph != model.main() && is_quantization_operand(model, value);
         let is_near = |other: ValueId| !stays || model.graph_of(other) == Some(graph);
-        let is_same =
-            |other: ValueId| is_near(other) && model.value(other).tensor().is_some_and(|other| other.same(tensor));
+        let is_same = |other: ValueId| {
+            is_near(other) && model.value(other).constant_tensor().is_some_and(|other| other.same(tensor))
+        };
         let exact = seen.exact;
         let may_be_held = |home: Option<GraphId>, weight: ValueId| {
             !exact || home.is_some_and(|home| packing::may_be_held_by(model, weight, home))
@@ -399,7 +397,7 @@ fn initializers(
         let may_join = |other: ValueId| is_same(other) && may_be_held(root, other) && may_be_held(root, value);
         let apart = || seen.elsewhere.get(&hash).and_then(|found| found.iter().copied().find(|&other| may_join(other)));
         let (first, hidden) = match first {
-            None if !place.pinned => (apart(), true),
+            None => (apart(), true),
             visible => (visible, false),
         };
         match first {
@@ -420,7 +418,7 @@ fn initializers(
                 if alike.len() < MOST_ALIKE && !alike.contains(&value) {
                     alike.push(value);
                     seen.log.push((false, hash));
-                    if graph != model.main() && !place.pinned && !stays && tensor.byte_len() >= WORTH_SHARING {
+                    if graph != model.main() && !stays && tensor.byte_len() >= WORTH_SHARING {
                         inner.push((hash, value));
                     }
                 }

@@ -14,21 +14,31 @@ use crate::ops::EventKind;
 /// need a round for each of its nodes.
 const VISITS: usize = 1 << 16;
 
-/// Runs the passes, round after round, until a round changes nothing. Each round begins with `infer`. Returns how many rounds that took.
-/// `tell` is told what is found as soon as it is, and if the passes had to be stopped.
+/// Runs the passes, round after round, until a round changes nothing, then the `closing` passes once each: other passes would undo what those
+/// write. Each round begins with `infer`. Returns the number of rounds. Calls `tell` with each note as soon as there is one, and if the passes
+/// had to be stopped.
 ///
 /// # Errors
 /// A pass made the model inconsistent, or the graph cannot be walked.
 pub(super) fn settle(
     work: &mut Work<'_>,
     infer: &Pass,
-    passes: &[Pass],
+    (passes, closing): (&[Pass], &[Pass]),
     tell: &mut dyn FnMut(Told),
 ) -> Result<usize, RunError> {
     work.agenda.begin(work.model, &mut work.walk.facts);
     let rounds = rounds(work, infer, passes, tell);
     work.agenda.end(work.model, &mut work.walk.facts);
-    rounds
+    let rounds = rounds?;
+    for pass in closing {
+        let before = work.run.edits.made();
+        run(work, pass)?;
+        if work.run.edits.made() > before {
+            run(work, infer)?;
+        }
+    }
+    work.notes.drain(..).for_each(|note| tell(Told::Note(note)));
+    Ok(rounds)
 }
 
 fn rounds(work: &mut Work<'_>, infer: &Pass, passes: &[Pass], tell: &mut dyn FnMut(Told)) -> Result<usize, RunError> {
@@ -177,20 +187,24 @@ mod tests {
     }
 
     fn settled(passes: &[Pass], options: &Options) -> (Result<usize, RunError>, Vec<(&'static str, usize, usize)>) {
-        let (rounds, profile, _) = told(passes, options);
+        let (rounds, profile, _) = told(passes, &[], options);
         (rounds, profile)
     }
 
     type Profile = Vec<(&'static str, usize, usize)>;
 
-    fn told(passes: &[Pass], options: &Options) -> (Result<usize, RunError>, Profile, Vec<NodeEvent>) {
+    fn told(
+        passes: &[Pass],
+        closing: &[Pass],
+        options: &Options,
+    ) -> (Result<usize, RunError>, Profile, Vec<NodeEvent>) {
         let source = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n] x) => (y) { a = Abs (x) y = Neg (a) }";
         let mut model: Model = text::parse(source).expect("it parses");
         let mut walk = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
         let mut run = Run::new(options, EditCounter::new(options.stop_after, true));
         let mut work = Work::new(&mut model, &mut walk, &mut run, 0);
         let mut notes = Vec::new();
-        let rounds = settle(&mut work, &INFER, passes, &mut |told| {
+        let rounds = settle(&mut work, &INFER, (passes, closing), &mut |told| {
             if let Told::Note(note) = told {
                 notes.push(note);
             }
@@ -209,15 +223,29 @@ mod tests {
     }
 
     #[test]
+    fn closing_passes_run_once_and_what_they_change_is_inferred() {
+        let early = Pass { name: "early", does: "", stage: 0, run: rename };
+        let closing = [
+            Pass { name: "closing", does: "", stage: 0, run: swing },
+            Pass { name: "idle", does: "", stage: 0, run: |_| Ok(()) },
+        ];
+        let (rounds, passes, _) = told(&[early], &closing, &Options::default());
+        assert_eq!(rounds.ok(), Some(4));
+        assert_eq!(passes, [("infer", 5, 0), ("early", 4, 3), ("closing", 1, 1), ("idle", 1, 0)]);
+        let (_, passes, _) = told(&[early], &closing, &Options::new().stop_after(3));
+        assert_eq!(passes, [("infer", 4, 0), ("early", 4, 3), ("closing", 1, 0), ("idle", 1, 0)]);
+    }
+
+    #[test]
     fn passes_that_never_settle_are_stopped_and_it_is_told() {
         let swing = Pass { name: "swing", does: "", stage: 0, run: swing };
-        let (rounds, passes, notes) = told(&[swing], &Options::default());
+        let (rounds, passes, notes) = told(&[swing], &[], &Options::default());
         // Two nodes, and one for the round itself.
         let expected = (VISITS + 3 * 64) / 3;
         assert_eq!(rounds.ok(), Some(expected + 1));
         assert_eq!(passes, [("infer", expected + 1, 0), ("swing", expected, expected)]);
         assert!(matches!(&notes[..], [(_, EventKind::Stopped, reason)] if reason.contains("the last edit by swing")));
-        assert!(told(&[], &Options::default()).2.is_empty());
+        assert!(told(&[], &[], &Options::default()).2.is_empty());
     }
 
     #[test]

@@ -143,8 +143,7 @@ fn input_for(part: &mut Model, value: ValueId) -> Result<Option<ValueId>, Extrac
     let ty = ty.filter(|ty| !matches!(ty, DeclaredType::Tensor { dtype: 0, .. }));
     let ty = ty.ok_or_else(|| ExtractError::NoType(name.clone()))?;
     // The result may stay, if its node has others.
-    let aside = part.unused_name(&format!("{name}_computed"));
-    part.rename(value, aside);
+    part.rename_after(value, &format!("{name}_computed"));
     let input = part.add_value(name);
     part.declare(input, ty);
     part.replace_uses(value, input);

@@ -408,8 +408,7 @@ pub fn fold_partly(model: &mut Model, facts: &Facts, edits: &mut EditCounter) {
         if !edits.take("fold-results", || format!("'{}'", model.value(*value).name)) {
             return;
         }
-        let name = model.unused_name(&format!("{}_folded", model.value(*value).name));
-        let constant = model.add_value(name);
+        let constant = model.new_value(&format!("{}_folded", model.value(*value).name));
         if model.add_initializer(*graph, constant, Constant::dense(tensor)).is_ok() {
             model.replace_uses(*value, constant);
         }

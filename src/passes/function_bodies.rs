@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::dead::graphs_below;
+use super::constant_nodes::spell_initializers;
+use super::dead::{self, graphs_below};
 use super::driver::settle;
 use super::edits::EditCounter;
 use super::inline::call_graph::{Calls, discard, prune, size};
@@ -18,10 +19,7 @@ use super::opaque::{make_opaque, make_plain};
 use super::outcome::RunError;
 use super::pass::{Pass, Run, Work};
 use crate::dim::{Dim, Scope};
-use crate::ir::{
-    Attribute, Binding, Constant, Definition, Fact, Facts, FunctionId, GraphId, Model, NewNode, Node, TensorType, Type,
-    ValueId,
-};
+use crate::ir::{Attribute, Binding, Fact, Facts, FunctionId, GraphId, Model, Node, TensorType, Type};
 use crate::ops::{Budget, Walk};
 
 /// The pass's name, under which its edits are counted.
@@ -58,7 +56,9 @@ pub(super) fn fold_bodies(
         let body = model.function(id).map_or(body, |function| function.body);
         agreed.note(model, body, &inside.unwrap_or_else(|| Facts::new(Rc::clone(facts.scope()))));
     }
-    prune(model, &mut run.edits);
+    if !run.skips(dead::NAME) {
+        prune(model, &mut run.edits);
+    }
     run.profile.note_around(NAME, begin, inside, run.edits.made_by(NAME) - before);
     Ok(())
 }
@@ -230,28 +230,11 @@ fn fold_copy(
         walk.facts.set(input, fact.clone().unwrap_or_default());
     }
     let main = model.set_main(copy);
-    let settled = settle(&mut Work::new(model, &mut walk, run, 0), infer, passes, &mut |_| {});
+    let settled = settle(&mut Work::new(model, &mut walk, run, 0), infer, (passes, &[]), &mut |_| {});
     model.set_main(main);
     settled?;
     let graphs = graphs_below(model, copy);
     make_plain(model, &graphs, &opaque);
-    spell_out(model, copy)?;
+    spell_initializers(model, copy, &FxHashSet::default())?;
     Ok((copy, walk.facts))
-}
-
-/// Functions have no initializers, and graphs before IR version 4 none that is no input: makes Constants of those that are read.
-pub(super) fn spell_out(model: &mut Model, body: GraphId) -> Result<(), RunError> {
-    let held: Vec<ValueId> = model.graph(body).initializers().to_vec();
-    let constants: Vec<(ValueId, Box<Constant>)> = held
-        .iter()
-        .filter(|&&value| matches!(model.value(value).definition(), Definition::Initializer(_)))
-        .filter_map(|&value| Some((value, model.value(value).constant.clone()?)))
-        .collect();
-    model.remove_initializers(&held.into_iter().collect::<FxHashSet<_>>());
-    for (value, constant) in constants {
-        let Some(tensor) = constant.tensor.filter(|_| !model.is_unused(value)) else { continue };
-        let node = NewNode::new("Constant", []).with("value", tensor).output(value);
-        model.add_node(body, node)?;
-    }
-    Ok(())
 }

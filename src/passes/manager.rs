@@ -6,17 +6,20 @@ use std::time::Instant;
 use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, assume, possible};
+use super::constant_nodes::spell_initializers;
 use super::driver::{Told, noted, settle};
 use super::edits::EditCounter;
 use super::inline::{calls, functions};
+use super::opaque::Hidden;
 use super::options::Options;
 use super::outcome::{NoRule, Outcome, RunError};
-use super::pass::{NodeEvent, Pass, Run, Work, skips};
+use super::pass::{NodeEvent, Run, Work};
+use super::pipeline::chosen;
 use super::profile::{PassRun, Profile};
 use super::records::records;
 use super::{
-    addends, annotate, believed, claims, common_subexpressions, dead, function_bodies, opaque, opset, pipeline,
-    positions, quantization, remembered,
+    annotate, believed, claims, common_subexpressions, dead, function_bodies, opaque, opset, pipeline, quantization,
+    remembered,
 };
 use crate::dim::Scope;
 use crate::ir::{Fact, Model, NodeId, ValueId};
@@ -63,48 +66,24 @@ pub fn run(
     {
         return Err(RunError::Contradiction { place, reason });
     }
-    let surplus = opaque::make_surplus_opaque(model);
-    let disputed = opaque::make_disputed_opaque(model);
-    let misgiven = opaque::make_misgiven_opaque(model);
+    let hidden = Hidden::in_model(model);
     let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each)
         .recording(options.detailed);
     let mut profile = Profile::new(options.measure_memory);
-    let result = if options.fold && disputed.is_empty() && model.functions().next().is_some() {
+    let folded = if options.fold && !hidden.are_disputed() && model.functions().next().is_some() {
         fold_with_functions(model, &scope, options, model_bytes, edits, &mut profile, watch)
     } else {
-        model.keeps_functions |= !disputed.is_empty();
+        model.keeps_functions |= hidden.are_disputed();
         fold(model, scope, options, model_bytes, edits, &mut profile, watch)
     };
-    let result = result.and_then(|settled| {
-        let begin = Instant::now();
-        let outcome = settled.stated(model, options);
-        profile.note("write-shapes", begin, 0);
-        outcome
-    });
-    let graphs = opaque::all_graphs(model);
-    let misgiven = opaque::make_plain(model, &graphs, &misgiven);
-    let disputed = opaque::make_plain(model, &graphs, &disputed);
-    let surplus = opaque::make_plain(model, &graphs, &surplus);
-    let mut outcome = result?;
+    let begin = Instant::now();
+    let stated = folded.and_then(|settled| settled.stated(model, options));
+    profile.note("write-shapes", begin, 0);
+    let notes = hidden.show(model);
+    let mut outcome = stated?;
+    outcome.notes.extend(notes);
     outcome.opset = converted;
     outcome.passes = profile.into_passes();
-    for node in disputed {
-        let reason =
-            "the model has another function or an operator of this name; which one counts is up to the runtime";
-        outcome.notes.push((model.describe(node), EventKind::Declined, reason.to_string()));
-    }
-    for node in misgiven {
-        let reason = "its body gives away what it took, or one value twice, which ONNX Runtime does not hand on";
-        outcome.notes.push((model.describe(node), EventKind::Declined, reason.to_string()));
-    }
-    for id in surplus {
-        let reason = model.node(id).and_then(|node| crate::ops::surplus(model, node)).unwrap_or_default();
-        outcome.notes.push((
-            model.describe(id),
-            EventKind::Declined,
-            format!("{reason}; runtimes refuse or ignore it"),
-        ));
-    }
     Ok(outcome)
 }
 
@@ -162,9 +141,8 @@ fn fold_with_functions(
     profile: &mut Profile,
     watch: &mut dyn FnMut(&'static str),
 ) -> Result<Settled, RunError> {
-    let inlines = !skips(options, calls::NAME);
     let begin = Instant::now();
-    let settled = functions::fold(model, edits, inlines, &mut |model, edits, is_rehearsal| {
+    let settled = functions::fold(model, edits, options, &mut |model, edits, is_rehearsal| {
         // What a rehearsal learns of symbols must not be known in the run whose result is kept.
         let scope = if is_rehearsal { Rc::new(Scope::new()) } else { Rc::clone(scope) };
         fold(model, scope, options, model_bytes, edits, profile, watch)
@@ -173,7 +151,8 @@ fn fold_with_functions(
     Ok(settled)
 }
 
-/// Folds a model, without inlining calls.
+/// Folds a model, without inlining calls. Only passes edit the model, and each edit is counted first; afterwards only spellings change
+/// ([`spell`]).
 fn fold(
     model: &mut Model,
     scope: Rc<Scope>,
@@ -185,56 +164,62 @@ fn fold(
 ) -> Result<Settled, RunError> {
     watch("inferring shapes");
     let mut notes = Vec::new();
-    let may_edit = edits.allows_more();
     let mut run = Run::new(options, edits);
-    // What a strict reader refuses is told of the node that it is.
-    if options.fold && !options.strict && !run.skips(common_subexpressions::NAME) {
-        let begun = (Instant::now(), run.edits.made());
-        let merged = common_subexpressions::merge_first(model, options.exact, &mut run.edits);
-        noted(model, &mut run, common_subexpressions::NAME, begun, merged.map_err(RunError::from))?;
-    }
+    merge_first(model, &mut run)?;
     let begin = Instant::now();
     let mut walk = premises(model, &scope, options)?;
     if !options.trust_declared_shapes {
         notes.extend(claims::contradictions(model, &walk.facts, true));
     }
     run.profile.note("premises", begin, 0);
-    let given = addends::initializers(model);
-    let passes: Vec<Pass> =
-        pipeline::PASSES.iter().filter(|pass| options.fold && !run.skips(pass.name)).copied().collect();
+    let (passes, closing) = (chosen(pipeline::PASSES, &run), chosen(pipeline::CLOSING, &run));
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
     let mut work = Work::new(model, &mut walk, &mut run, growth);
-    let rounds = settle(&mut work, &pipeline::INFER, &passes, &mut |told| match told {
+    let rounds = settle(&mut work, &pipeline::INFER, (&passes, &closing), &mut |told| match told {
         Told::Doing(what) => watch(what),
         Told::Note(note) => notes.push(note),
     })?;
-    let mut broken = work.untouched.broken();
+    let (mut broken, given) = (work.untouched.broken(), work.given);
     let mut calls: Vec<NodeId> = walk.failing_calls.iter().copied().collect();
     calls.sort_unstable();
     broken.extend(calls);
     if options.fold && !run.skips(function_bodies::NAME) && model.functions().next().is_some() {
         function_bodies::fold_bodies(model, &walk.facts, &mut run, &pipeline::INFER, &passes)?;
     }
-    if options.fold && may_edit && model.ir_version < 4 && model.ir_version > 0 {
-        // Before version 4 every initializer is an input, so a new constant is a node. A newer version would tell ONNX Runtime that a caller
-        // may override the weights: it takes those of older versions as constants.
-        for graph in dead::live_graphs(model) {
-            function_bodies::spell_out(model, graph)?;
-        }
+    if options.fold && options.stop_after > 0 {
+        spell(model, &given, run.edits.made() > 0)?;
     }
-    if options.fold && may_edit {
-        addends::spell_out(model, &walk.facts, &given)?;
-        if positions::spell_out(model, &walk.facts)? {
-            walk.infer_main(model)?;
-        }
-        model.name_nodes();
-        model.name_constants();
-    }
-    model.separate_names();
     model.verify()?;
     model.verify_names()?;
     profile.add_all(run.profile);
     Ok(Settled { walk, notes, rounds, edits: run.edits, ends: run.ends, broken })
+}
+
+/// Merges what is equal in the file as it is. A strict reader's message names the node that the file has, so nothing is merged for one.
+fn merge_first(model: &mut Model, run: &mut Run) -> Result<(), RunError> {
+    if !run.options.fold || run.options.strict || run.skips(common_subexpressions::NAME) {
+        return Ok(());
+    }
+    let begun = (Instant::now(), run.edits.made());
+    let merged = common_subexpressions::merge_first(model, run.options.exact, &mut run.edits);
+    noted(model, run, common_subexpressions::NAME, begun, merged.map_err(RunError::from))
+}
+
+/// Spells the edited model as a file can hold it: replaces new initializers (those not in `given`) by Constant nodes where the format has none,
+/// names the nodes that have no name, and changes names that a runtime may confuse. No computation changes, so this counts no edit.
+fn spell(model: &mut Model, given: &FxHashSet<ValueId>, has_edits: bool) -> Result<(), RunError> {
+    if (1..4).contains(&model.ir_version) {
+        // A newer version would make defaults of the weights, which callers may override: runtimes take those of older versions as constants.
+        for graph in dead::live_graphs(model) {
+            spell_initializers(model, graph, given)?;
+        }
+    }
+    model.name_nodes();
+    model.name_constants();
+    if has_edits {
+        model.separate_names();
+    }
+    Ok(())
 }
 
 /// Makes the assumptions, and learns of the symbols what every run that gives a result needs of them.

@@ -1,7 +1,6 @@
 //! The passes over a model. `pipeline` lists them in the order they run in, `driver` runs them until nothing changes, and
 //! `manager` does what is before and after: what the user assumes, functions, and what is written beside the values.
 
-mod addends;
 mod agenda;
 mod annotate;
 mod assume;
@@ -9,6 +8,7 @@ mod believed;
 mod chains;
 mod claims;
 mod common_subexpressions;
+mod constant_nodes;
 mod dead;
 mod driver;
 mod edits;
@@ -44,6 +44,6 @@ pub use manager::run;
 pub use options::Options;
 pub use outcome::{NoRule, OpsetError, Outcome, RunError};
 pub use pass::Pass;
-pub use pipeline::{INFER, PASSES};
+pub use pipeline::{CLOSING, INFER, PASSES};
 pub use profile::{PassRun, peak_memory};
 pub use records::{RECORDS, record, records};

@@ -6,8 +6,16 @@
 use rustc_hash::FxHashSet;
 
 use super::dead::graphs_below;
+use super::pass::NodeEvent;
 use crate::ir::{Function, GraphId, Model, Node, NodeId};
-use crate::ops::{Operator, nonstandard, operator, with_surplus};
+use crate::ops::{EventKind, Operator, nonstandard, operator, surplus, with_surplus};
+
+/// The reason to keep a node that names both an operator and a function.
+const DISPUTED: &str =
+    "the model has another function or an operator of this name; which one counts is up to the runtime";
+
+/// The reason to keep a node whose body returns one of its inputs, or one value twice.
+const MISGIVEN: &str = "its body gives away what it took, or one value twice, which ONNX Runtime does not hand on";
 
 /// What the domains of nodes begin with that were made opaque; empty if none was.
 #[derive(Default)]
@@ -58,6 +66,43 @@ pub(super) fn make_plain(model: &mut Model, graphs: &[GraphId], opaque: &Opaque)
     nodes
 }
 
+/// The nodes that are opaque while the passes run, by reason.
+pub(super) struct Hidden {
+    surplus: Opaque,
+    disputed: Opaque,
+    misgiven: Opaque,
+}
+
+impl Hidden {
+    /// Makes all such nodes opaque.
+    pub(super) fn in_model(model: &mut Model) -> Hidden {
+        let surplus = make_surplus_opaque(model);
+        let disputed = make_disputed_opaque(model);
+        Hidden { surplus, disputed, misgiven: make_misgiven_opaque(model) }
+    }
+
+    /// Returns `true` if a runtime decides what some of the nodes call.
+    pub(super) fn are_disputed(&self) -> bool {
+        !self.disputed.is_empty()
+    }
+
+    /// Gives the nodes their domains back, and returns a note for each.
+    pub(super) fn show(self, model: &mut Model) -> Vec<NodeEvent> {
+        let graphs = all_graphs(model);
+        let misgiven = make_plain(model, &graphs, &self.misgiven);
+        let disputed = make_plain(model, &graphs, &self.disputed);
+        let superfluous = make_plain(model, &graphs, &self.surplus);
+        let note = |id: NodeId, reason: String| (model.describe(id), EventKind::Declined, reason);
+        let of_surplus = |id: NodeId| {
+            let reason = model.node(id).and_then(|node| surplus(model, node)).unwrap_or_default();
+            note(id, format!("{reason}; runtimes refuse or ignore it"))
+        };
+        let disputed = disputed.into_iter().map(|id| note(id, DISPUTED.to_string()));
+        let misgiven = misgiven.into_iter().map(|id| note(id, MISGIVEN.to_string()));
+        disputed.chain(misgiven).chain(superfluous.into_iter().map(of_surplus)).collect()
+    }
+}
+
 fn nodes_of(model: &Model, graphs: &[GraphId]) -> Vec<NodeId> {
     graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).collect()
 }
@@ -88,7 +133,7 @@ pub(super) fn nonstandard_node(model: &Model) -> Option<(String, String)> {
 
 /// Makes the nodes opaque that have what their operator does not have in the version in force: an attribute, an operand or a result. A rule
 /// that reads the attribute all the same would take it for what it was, or will be, in another version.
-pub(super) fn make_surplus_opaque(model: &mut Model) -> Opaque {
+fn make_surplus_opaque(model: &mut Model) -> Opaque {
     let nodes = with_surplus(model, nodes_of(model, &all_graphs(model)));
     make_these_opaque(model, nodes)
 }
@@ -96,7 +141,7 @@ pub(super) fn make_surplus_opaque(model: &mut Model) -> Opaque {
 /// Makes the nodes opaque of which it is up to the runtime what they call: those that name an operator and a function of the model's at once
 /// (`ModelProto.functions`), of which ONNX Runtime takes the operator and others the function, and those in functions that name an overload,
 /// for which ONNX Runtime takes the function that is none.
-pub(super) fn make_disputed_opaque(model: &mut Model) -> Opaque {
+fn make_disputed_opaque(model: &mut Model) -> Opaque {
     let may_be_meant =
         |function: &Function| !function.overload.is_empty() || operator(&function.domain, &function.name).is_some();
     if !model.functions().any(|(_, function)| may_be_meant(function)) {
@@ -123,7 +168,7 @@ pub(super) fn make_disputed_opaque(model: &mut Model) -> Opaque {
 /// - a Scan what the body took, as it is, or one value twice, of which the result is whatever was in memory.
 ///
 /// An If that gives one value twice is none of them: where its condition is decided, ONNX Runtime does not load the model.
-pub(super) fn make_misgiven_opaque(model: &mut Model) -> Opaque {
+fn make_misgiven_opaque(model: &mut Model) -> Opaque {
     if !model.has_subgraphs() {
         return Opaque::default();
     }

@@ -4,6 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::agenda::Agenda;
 use super::common_subexpressions::Merging;
+use super::constant_nodes::initializers;
 use super::edits::EditCounter;
 use super::fold::{Kept, bytes_held};
 use super::options::Options;
@@ -12,7 +13,7 @@ use super::profile::Profile;
 use super::records::is_listed;
 use super::simplify::RuleSet;
 use super::untouched::Untouched;
-use crate::ir::{Facts, Model, NodeId};
+use crate::ir::{Facts, Model, NodeId, ValueId};
 use crate::ops::{EventKind, Walk};
 use crate::rewrite::ASKED_FOR;
 
@@ -24,7 +25,7 @@ pub struct Pass {
     /// What it does, in a sentence.
     pub does: &'static str,
     /// When it runs. The passes of stage 0 run in every round; those of a later stage only in a round in which no pass of an earlier
-    /// stage has changed anything.
+    /// stage has changed anything. Closing passes have no stage: they run once, when the rounds are over.
     pub stage: usize,
     /// Runs it once.
     pub(super) run: fn(&mut Work<'_>) -> Result<(), RunError>,
@@ -54,6 +55,8 @@ pub(super) struct Work<'a> {
     pub agenda: Agenda,
     /// What the nodes and initializers compute that were compared before.
     pub merging: Merging,
+    /// The initializers that there were before the passes.
+    pub given: FxHashSet<ValueId>,
     /// Whether the graph was inferred before.
     pub is_inferred: bool,
     /// What there is to tell.
@@ -112,7 +115,7 @@ impl<'a> Work<'a> {
         let (held, kept) = (bytes_held(model), Kept::default());
         let (untouched, notes) = (Untouched::default(), Vec::new());
         let agenda = Agenda::default();
-        let merging = Merging::default();
+        let (merging, given) = (Merging::default(), initializers(model));
         Work {
             model,
             walk,
@@ -125,6 +128,7 @@ impl<'a> Work<'a> {
             untouched,
             agenda,
             merging,
+            given,
             is_inferred: false,
             notes,
             told,

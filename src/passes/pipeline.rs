@@ -5,7 +5,10 @@ use rustc_hash::FxHashSet;
 use super::inline::{branches, carried, loops, unroll};
 use super::outcome::RunError;
 use super::pass::{Pass, Run, Work};
-use super::{chains, common_subexpressions, dead, fold, hoist, quantization, shape_reads, simplify, value_numbering};
+use super::{
+    chains, common_subexpressions, constant_nodes, dead, fold, hoist, positions, quantization, shape_reads, simplify,
+    value_numbering,
+};
 use crate::ir::{Facts, Model, NodeId, ValueId};
 use crate::ops::{Event, EventKind};
 
@@ -128,9 +131,30 @@ pub const PASSES: &[Pass] = &[
     },
 ];
 
+/// The passes that run once each when the others have nothing left to do: those would undo what these write.
+pub const CLOSING: &[Pass] = &[
+    Pass {
+        name: constant_nodes::ADDENDS,
+        does: "Writes constants that are added before a normalization as Constant nodes.",
+        stage: 0,
+        run: spell_addends,
+    },
+    Pass {
+        name: positions::NAME,
+        does: "Reads the end of an embedding's positions by the nodes that optimizers look for.",
+        stage: 0,
+        run: spell_positions,
+    },
+];
+
+/// Those of these passes that are not left out.
+pub(super) fn chosen(passes: &[Pass], run: &Run) -> Vec<Pass> {
+    passes.iter().filter(|pass| run.options.fold && !run.skips(pass.name)).copied().collect()
+}
+
 /// Every name that `--skip` takes beside those of the rewrite rules, and that edits are counted under.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    let passes = PASSES.iter().map(|pass| pass.name);
+    let passes = PASSES.iter().chain(CLOSING).map(|pass| pass.name);
     passes.chain([super::inline::calls::NAME, super::function_bodies::NAME])
 }
 
@@ -291,6 +315,16 @@ fn remove_dead(work: &mut Work<'_>) -> Result<(), RunError> {
     Ok(())
 }
 
+fn spell_addends(work: &mut Work<'_>) -> Result<(), RunError> {
+    let (facts, given) = (&work.walk.facts, &work.given);
+    Ok(constant_nodes::spell_addends(work.model, facts, given, &mut work.run.edits)?)
+}
+
+fn spell_positions(work: &mut Work<'_>) -> Result<(), RunError> {
+    let known = (&work.walk.facts, &work.untouched);
+    Ok(positions::spell_out(work.model, known, &mut work.run.edits)?)
+}
+
 /// Plans the sizes anew, and removes at once what the plan has no use for.
 fn shorten_size_chains(work: &mut Work<'_>) -> Result<(), RunError> {
     let (model, facts, edits) = work.parts();
@@ -323,6 +357,6 @@ mod tests {
         let mut names: Vec<&str> = names().chain(crate::rewrite::rules().map(|rule| rule.name)).collect();
         names.sort_unstable();
         assert!(PASSES.windows(2).all(|pair| pair[0].stage <= pair[1].stage));
-        assert!(PASSES.iter().all(|pass| names.iter().filter(|name| **name == pass.name).count() == 1));
+        assert!(PASSES.iter().chain(CLOSING).all(|pass| names.iter().filter(|name| **name == pass.name).count() == 1));
     }
 }

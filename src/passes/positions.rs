@@ -1,68 +1,92 @@
-//! Positions of an embedding that are counted in the nodes that optimizers look for: see [`counted_positions`].
+//! Reads the end of an embedding's positions in the nodes that optimizers look for: see [`counted_positions`].
 
 use super::dead::live_graphs;
-use super::outcome::RunError;
-use crate::ir::{Constant, Edit, Facts, GraphId, Model, NewNode, NodeId, ValueId};
+use super::edits::EditCounter;
+use super::untouched::Untouched;
+use crate::dim::Dim;
+use crate::ir::{Broken, Edit, Fact, Facts, GraphId, Model, NewNode, NodeId, Scalar, ValueId};
 use crate::ops::{Budget, Opset};
-use crate::rewrite::{Build, Place, Taken, counted_positions};
-use crate::tensor::Tensor;
+use crate::rewrite::{Build, Place, PositionEnd, Taken, counted_positions};
+use crate::tensor::{DType, Tensor};
 
-/// Reads the ends of such positions in those nodes. Tells whether there were any.
+/// The pass's name, under which its edits are counted.
+pub(super) const NAME: &str = "positions";
+
+/// Writes `Shape(words, start = 1, end = 2)` and the like as `Unsqueeze(Gather(Shape(words), 1), [0])`.
 ///
 /// # Errors
 /// The model is inconsistent.
-pub(super) fn spell_out(model: &mut Model, facts: &Facts) -> Result<bool, RunError> {
-    let (budget, taken, mut is_any) = (Budget::default(), Taken::default(), false);
+pub(super) fn spell_out(
+    model: &mut Model,
+    (facts, untouched): (&Facts, &Untouched),
+    edits: &mut EditCounter,
+) -> Result<(), Broken> {
+    let (budget, taken) = (Budget::default(), Taken::default());
     for graph in live_graphs(model) {
         let opset = Opset::of(model, graph);
         let nodes: Vec<NodeId> = model.graph(graph).nodes().collect();
         for id in nodes {
-            let at = Place { model, facts, id, opset, budget: &budget, taken: &taken };
-            let Some(count) = counted_positions(&at) else { continue };
-            let Some(reader) = model.node(count.reader) else { continue };
-            let (Some(end), name) = (reader.output(0), reader.name.clone()) else { continue };
-            let Some(mut edit) = Edit::at(model, count.reader) else { continue };
-            // What was spelled so in the file was taken for less, and has the same names again.
-            let mut value = |suffix: &'static str| {
-                let former = model.left_value(&format!("{}_{suffix}", model.value(end).name));
-                former.unwrap_or_else(|| edit.new_value(end, suffix))
+            let place = Place { model, facts, id, opset, budget: &budget, taken: &taken };
+            let Some(count) = counted_positions(&place).filter(|count| !untouched.contains(count.reader)) else {
+                continue;
             };
-            let (size, shape) = (value("words"), count.shape.unwrap_or_else(|| value("sizes")));
-            let index = constant(model, graph, &mut edit, (end, "words_index"), Tensor::scalar(1i64))?;
-            let mut unsqueeze = NewNode::new("Unsqueeze", [Some(size)]);
-            if opset.axes_are_operands() {
-                let axes = constant(model, graph, &mut edit, (end, "words_axes"), Tensor::vector(vec![0i64]))?;
-                unsqueeze.inputs.push(Some(axes));
-            } else {
-                unsqueeze = unsqueeze.with("axes", vec![0i64]);
+            let Some(edit) = spelled_out(&place, graph, &count) else { continue };
+            if !edits.take(NAME, || model.describe(count.reader)) {
+                return Ok(());
             }
-            if count.shape.is_none() {
-                edit = edit.inserting(Build::shape(count.words).output(shape));
-            }
-            let gather = Build::gather(shape, index, 0i64).named(format!("{name}/words")).output(size);
-            let edit = edit.removing(count.reader).inserting(gather);
-            model.apply(edit.inserting(unsqueeze.named(name).output(end)))?;
-            is_any = true;
+            model.apply(edit)?;
         }
     }
-    Ok(is_any)
+    Ok(())
 }
 
-/// A constant of the graph: one that is there, or a new one of this name.
+fn spelled_out(place: &Place<'_>, graph: GraphId, count: &PositionEnd) -> Option<Edit> {
+    let (model, opset) = (place.model, place.opset);
+    let reader = model.node(count.reader)?;
+    let end = reader.output(0)?;
+    // A node without a name is called as its result is.
+    let name = if reader.name.is_empty() { &model.value(end).name } else { &reader.name };
+    let dims = place.shape(count.words)?;
+    let mut edit = Edit::at(model, count.reader)?.removing(count.reader);
+    let known = (model, place.facts);
+    let shape = match count.shape {
+        Some(shape) => shape,
+        None => {
+            let shape = edit.value_of_ints(known, end, "sizes", &sizes(vec![Dim::constant(2)], dims));
+            edit = edit.inserting(Build::shape(count.words).named(format!("{name}/sizes")).output(shape));
+            shape
+        }
+    };
+    let size = edit.value_of_ints(known, end, "words", &sizes(Vec::new(), dims.get(1..2)?));
+    let index = constant(place, graph, &mut edit, (end, "words_index"), Tensor::scalar(1i64));
+    edit = edit.inserting(Build::gather(shape, index, 0i64).named(format!("{name}/words")).output(size));
+    let mut unsqueeze = NewNode::new("Unsqueeze", [Some(size)]);
+    if opset.axes_are_operands() {
+        let axes = constant(place, graph, &mut edit, (end, "words_axes"), Tensor::vector(vec![0i64]));
+        unsqueeze.inputs.push(Some(axes));
+    } else {
+        unsqueeze = unsqueeze.with("axes", vec![0i64]);
+    }
+    Some(edit.inserting(unsqueeze.named(name.clone()).output(end)))
+}
+
+/// The fact of an int64 tensor of this shape with these elements.
+fn sizes(shape: Vec<Dim>, elements: &[Dim]) -> Fact {
+    let elements = elements.iter().cloned().map(Scalar::Int).collect();
+    Fact::tensor(Some(DType::Int64), Some(shape)).with_elements(elements)
+}
+
+/// A constant of the graph: an initializer that holds the tensor in every run, or a new one.
 fn constant(
-    model: &mut Model,
+    place: &Place<'_>,
     graph: GraphId,
     edit: &mut Edit,
     (like, suffix): (ValueId, &'static str),
     tensor: Tensor,
-) -> Result<ValueId, RunError> {
-    let is_it = |&value: &ValueId| model.value(value).tensor().is_some_and(|known| known.same(&tensor));
-    if let Some(known) = model.graph(graph).initializers().iter().copied().find(is_it) {
-        return Ok(known);
-    }
-    let Some(former) = model.left_value(&format!("{}_{suffix}", model.value(like).name)) else {
-        return Ok(edit.constant(like, suffix, tensor));
-    };
-    model.add_initializer(graph, former, Constant::dense(tensor))?;
-    Ok(former)
+) -> ValueId {
+    place.model.constant_of(graph, &tensor).unwrap_or_else(|| {
+        let value = edit.value_of_ints((place.model, place.facts), like, suffix, &Fact::constant(tensor.clone()));
+        edit.constants.push((value, tensor));
+        value
+    })
 }

@@ -189,4 +189,32 @@ pub const RECORDS: &[Record] = &[
         exact: true,
         operators: &[],
     },
+    Record {
+        name: "addends",
+        law: "Constant(value = c) = c",
+        sentence: "Writes a folded constant that is added before a normalization as a Constant node: optimizers fuse no initializer there.",
+        premises: &[
+            ("folded", "the constant is no initializer of the file"),
+            ("normalized", "a normalization reads the sum"),
+            ("normalized-once", "no second normalization reads the result of the first"),
+            ("same-shape", "the constant has the shape of the other addend, or of one element of its batch"),
+            ("no-lookup", "the other addend is not the result of a Gather: optimizers take that for an embedding"),
+        ],
+        exact: true,
+        operators: &["Add"],
+    },
+    Record {
+        name: "positions",
+        law: "Shape(x, start = 1, end = 2) = Unsqueeze(Gather(Shape(x), 1), [0])",
+        sentence: "Reads the number of positions of an embedding by Shape, Gather and Unsqueeze, which optimizers look for.",
+        premises: &[
+            ("three-tables", "rows of three constant tables are looked up and added"),
+            ("first-positions", "the positions are the first elements of a constant row"),
+            ("of-words", "the number of positions is the second dim of the words"),
+            ("normalized", "a normalization reads the sum"),
+            ("attended", "three products and a sum read what follows"),
+        ],
+        exact: true,
+        operators: &["Shape", "Gather"],
+    },
 ];

@@ -14,6 +14,7 @@ pub(super) fn keeps_divisors_computed(place: &Place<'_>, edit: &Edit) -> bool {
     let model = place.model;
     let has_zero = |value: ValueId| {
         let made = edit.constants.iter().find(|(own, _)| *own == value).map(|(_, tensor)| tensor);
+        // Not only constants: a runtime may also check the default of an input.
         let there = || if value.is_placeholder() { None } else { model.value(value).tensor() };
         made.or_else(there).is_some_and(holds_zero)
     };

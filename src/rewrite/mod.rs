@@ -44,7 +44,7 @@ mod weighted;
 
 pub use build::Build;
 pub use dequantized::moves_dequantized;
-pub use fuse::embedded::counted_positions;
+pub use fuse::embedded::{PositionEnd, counted_positions};
 pub use fuse::idiom::Idioms;
 pub use fuse::residual::constant_addend;
 pub use index::{Positions, positions};

@@ -269,6 +269,30 @@ fn models_are_told_apart_by_what_they_compute() {
 }
 
 #[test]
+fn functions_are_told_apart_as_graphs() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17, "f" : 1]>
+        g (float[n] x) => (float[n] y) { a = f.inner (x)  y = f.inner (a) }
+        <domain: "f", opset_import: ["" : 17]> inner (u) => (w) { w = Tanh (u) }
+        <domain: "f", opset_import: ["" : 17]> unread (u) => (w) { w = Tanh (u) }"#;
+    let folder = folder(source);
+    let unread = r#"opset_import: ["" : 17]> unread"#;
+    for (name, old, new) in [
+        ("body.onnx", "inner (u) => (w) { w = Tanh", "inner (u) => (w) { w = Sin"),
+        ("opset.onnx", unread, r#"opset_import: ["" : 18]> unread"#),
+        ("name.onnx", "unread (u) =>", "read (u) =>"),
+        ("renamed.onnx", "inner (u) => (w) { w = Tanh (u)", "inner (in) => (out) { out = Tanh (in)"),
+    ] {
+        assert_eq!(source.matches(old).count(), 1, "{old}");
+        write(&folder, name, &source.replace(old, new));
+    }
+    let diff = |name: &str| text(&run(&folder, &["diff", "m.onnx", name]).stdout);
+    let said = ["body.onnx", "opset.onnx", "name.onnx"].map(diff).join("\n");
+    insta::assert_snapshot!(said);
+    assert_eq!(diff("renamed.onnx"), "");
+    assert!(text(&run(&folder, &["diff", "--help"]).stdout).contains("Does not compare names of nodes"));
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let folder = folder(SOURCE);
     std::fs::write(folder.path().join("page.onnx"), "<!DOCTYPE html>").expect("it is written");

@@ -1,8 +1,10 @@
 //! `--stop-after`: whatever the number of edits, they are the first ones of those made without a limit.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use onnx_slice_fold::ir::{Definition, Model, text};
+use onnx_slice_fold::passes::{CLOSING, PASSES, records};
 use onnx_slice_fold::{OnnxModel, Options, Report};
 
 /// Constants, equal nodes, rules, sizes, dead code.
@@ -107,7 +109,7 @@ fn skeleton(model: &Model) -> Vec<String> {
         lines.extend(held.inputs().iter().map(|&value| format!("input {}", name(value))));
         lines.extend(held.outputs().iter().map(|&value| format!("output {}", name(value))));
         lines.extend(held.initializers().iter().map(|&value| {
-            let tensor = model.value(value).constant_tensor();
+            let tensor = model.value(value).tensor();
             format!(
                 "initializer {} {:?} {tensor:?}",
                 name(value),
@@ -118,7 +120,8 @@ fn skeleton(model: &Model) -> Vec<String> {
             let inputs: Vec<_> = node.inputs().iter().map(|value| value.map(name)).collect();
             let outputs: Vec<_> = node.outputs().iter().map(|value| value.map(name)).collect();
             let attributes = &node.attributes;
-            lines.push(format!("{} {:?} {inputs:?} {outputs:?} {attributes:?}", node.operator(), node.name));
+            lines.push(format!("{} {inputs:?} {outputs:?} {attributes:?}", node.operator()));
+            lines.push(format!("node {:?}", node.name));
         }
     }
     lines.extend(model.functions().map(|(id, function)| format!("{id:?} {} {:?}", function.name, function.body)));
@@ -190,4 +193,96 @@ fn the_report_tells_what_each_pass_did() {
     assert!(infer.is_some_and(|pass| pass.runs == report.rounds && pass.seconds > 0.0));
     let (_, report) = folded(SIZES, &Options::new().skip(["common-subexpression"]));
     assert!(!report.passes.iter().any(|pass| pass.name == "common-subexpression"));
+}
+
+/// The names of all rules and passes.
+fn all_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = PASSES.iter().chain(CLOSING).map(|pass| pass.name).collect();
+    names.extend(records().map(|record| record.name));
+    names
+}
+
+/// The models of a folder of the repository, by path.
+fn models_of(folder: &str) -> Vec<(String, Model)> {
+    let mut models = Vec::new();
+    let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the folder is there") {
+            let path = entry.expect("an entry").path();
+            let name = path.display().to_string();
+            match path.extension().and_then(|extension| extension.to_str()) {
+                _ if path.is_dir() => open.push(path),
+                Some("onnxtxt") => {
+                    let source = std::fs::read_to_string(&path).expect("the fixture is read");
+                    models.push((
+                        name,
+                        text::parse(&source).unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+                    ));
+                }
+                Some("onnx") => {
+                    let held = OnnxModel::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+                    models.push((name, held.model().clone()));
+                }
+                _ => {}
+            }
+        }
+    }
+    models.sort_by(|(a, _), (b, _)| a.cmp(b));
+    models
+}
+
+fn folded_model(model: &Model, options: &Options) -> (Model, Report) {
+    let mut held = OnnxModel::of(model.clone());
+    let report = held.fold(options).unwrap_or_else(|error| panic!("{options:?}\n{error}"));
+    (held.model().clone(), report)
+}
+
+/// All there is but types and the names of nodes.
+fn computation(model: &Model) -> Vec<String> {
+    skeleton(model).into_iter().filter(|line| !line.starts_with("node ")).collect()
+}
+
+/// Without edits the model is the file's: with all rules and passes left out only nodes without names get some, and with no edit allowed not
+/// even those. So nothing but passes edits a model.
+#[test]
+fn nothing_but_passes_edits_a_model() {
+    let none_left = Options::new().skip(all_names());
+    for folder in ["tests/families", "tests/rules", "models"] {
+        for (name, original) in models_of(folder) {
+            let (model, report) = folded_model(&original, &Options::new().stop_after(0));
+            assert_eq!(skeleton(&model), skeleton(&original), "{name} without an edit");
+            assert_eq!(report.fired.len(), 0, "{name}");
+            let (model, report) = folded_model(&original, &none_left);
+            assert_eq!(report.fired, BTreeMap::new(), "{name} without a pass");
+            assert_eq!(computation(&model), computation(&original), "{name} without a pass");
+        }
+    }
+}
+
+/// Each change has a number and a name: where one edit more is allowed, that edit is counted, and after the last one nothing changes.
+#[test]
+fn each_change_of_a_model_is_counted_and_named() {
+    // Of long runs some numbers, the last one among them.
+    const MOST: usize = 24;
+    let fixtures = models_of("tests/rules/passes").into_iter().chain(models_of("tests/rules/together"));
+    let models = fixtures.chain(models_of("tests/families")).chain(models_of("models"));
+    let mut last = BTreeMap::<&str, usize>::new();
+    for (name, original) in models {
+        let (unlimited, whole) = folded_model(&original, &Options::new());
+        let total: usize = whole.fired.values().sum();
+        let step = total.div_ceil(MOST).max(1);
+        for edits in (0..=total).rev().step_by(step) {
+            let (model, report) = folded_model(&original, &Options::new().stop_after(edits));
+            assert_eq!(report.fired.values().sum::<usize>(), edits, "{name}");
+            assert_eq!(report.last_edit.is_some(), edits > 0, "{name} after {edits} edits");
+            model.verify().unwrap_or_else(|broken| panic!("{name} after {edits} edits: {broken}"));
+            if edits == total && edits > 0 {
+                *last.entry(report.last_edit.expect("there is one").name).or_default() += 1;
+                assert_eq!(text::print(&model), text::print(&unlimited), "{name}");
+            }
+        }
+    }
+    for pass in CLOSING {
+        assert!(last.contains_key(pass.name), "no model ends with {}: {last:?}", pass.name);
+    }
 }

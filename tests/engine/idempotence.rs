@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use onnx_slice_fold::ir::{Data, Model, text};
+use onnx_slice_fold::passes::CLOSING;
 use onnx_slice_fold::tensor::Tensor;
 use onnx_slice_fold::{OnnxModel, Options, Report};
+
+use crate::rules::Fixture;
 
 fn folded(model: Model) -> (Model, Report) {
     let mut document = OnnxModel::of(model);
@@ -17,6 +20,24 @@ fn left(model: Model) -> Vec<&'static str> {
     let (once, _) = folded(model);
     let (_, report) = folded(once);
     report.fired.into_iter().filter(|(_, count)| *count > 0).map(|(name, _)| name).collect()
+}
+
+/// A closing pass writes what the other passes undo in the next run, so it gives everything the names that it had.
+#[test]
+fn what_closing_passes_write_has_the_same_names_after_a_second_run() {
+    let closing: Vec<&str> = CLOSING.iter().map(|pass| pass.name).collect();
+    let fixtures = ["passes", "together"].into_iter().flat_map(Fixture::of);
+    let mut seen = 0;
+    for fixture in fixtures {
+        let (once, report) = folded(text::parse(&fixture.source).expect("it parses"));
+        if !closing.iter().any(|name| report.fired.contains_key(name)) {
+            continue;
+        }
+        seen += 1;
+        let (twice, _) = folded(once.clone());
+        assert_eq!(text::print(&twice), text::print(&once), "{}", fixture.name);
+    }
+    assert!(seen >= 8, "{seen}");
 }
 
 /// The slices of a slice become slices of its data, with bounds that are new inside the body. What these are must be stated before slices of

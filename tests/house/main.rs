@@ -192,6 +192,18 @@ fn unsafe_code_has_one_home() {
     }
 }
 
+/// A pass that chooses a name itself could reuse the name of a removed value, or one that another graph reads.
+#[test]
+fn names_of_values_have_one_home() {
+    // `extract` gives an input the name of the result that it replaces.
+    let homes = ["src/ir", "src/onnx", "src/passes/extract.rs"].map(|home| root().join(home));
+    for (file, code) in production("src") {
+        let is_at_home = homes.iter().any(|home| file.starts_with(home));
+        let names = code.has_word("add_value");
+        assert!(is_at_home || !names, "{} names a value itself: call Model::new_value", file.display());
+    }
+}
+
 /// `Cargo.toml` names the test binaries, so a file that no `main.rs` names would never be compiled.
 #[test]
 fn every_test_file_belongs_to_a_binary() {

@@ -63,7 +63,8 @@ impl Model {
         self.graphs[graph.index()].parent = Some(parent);
     }
 
-    /// A new value that nothing defines yet. Two values may have one name only in graphs that do not see each other.
+    /// Adds a value that nothing defines yet, under the name that a file gives it. Two values may have one name only in graphs that do not see
+    /// each other. A pass calls [`Model::new_value`].
     pub fn add_value(&mut self, name: impl Into<Name>) -> ValueId {
         let id = ValueId::of(self.values.len() as u32);
         let name = name.into();
@@ -97,8 +98,20 @@ impl Model {
         own.or_else(|| self.other_names.get(name).copied()).unwrap_or(0)
     }
 
-    /// A name that no value has or had: `stem`, or `stem_1`, `stem_2`, …
-    pub fn unused_name(&self, stem: &str) -> String {
+    /// Adds a value that nothing defines yet, under a name that no value has or had: `stem`, `stem_1`, `stem_2`, …
+    pub fn new_value(&mut self, stem: &str) -> ValueId {
+        let name = self.unused_name(stem);
+        self.add_value(name)
+    }
+
+    /// Gives a value a name that no value has or had: `stem`, `stem_1`, `stem_2`, …
+    pub fn rename_after(&mut self, value: ValueId, stem: &str) {
+        let name = self.unused_name(stem);
+        self.rename(value, name);
+    }
+
+    /// A name that no value has or had. The one place that makes names of values.
+    fn unused_name(&self, stem: &str) -> String {
         if !stem.is_empty() && !self.has_name(stem) {
             return stem.to_string();
         }
@@ -118,10 +131,11 @@ impl Model {
         self.times_given(name) > 0
     }
 
-    /// The value of this name, if nothing defines it any more.
-    pub fn left_value(&self, name: &str) -> Option<ValueId> {
-        let (value, _) = self.names.get(name, |value| name_in(&self.values, value))?;
-        (self.value(value).definition == Definition::Nothing).then_some(value)
+    /// The first value for which `is_wanted` holds among the removed values with the names that [`Model::new_value`] would try.
+    pub(in crate::ir) fn removed_value(&self, stem: &str, is_wanted: impl Fn(ValueId) -> bool) -> Option<ValueId> {
+        let names = std::iter::once(stem.to_string()).chain((1..8).map(|number| format!("{stem}_{number}")));
+        let mut values = names.filter_map(|name| Some(self.names.get(&name, |value| name_in(&self.values, value))?.0));
+        values.find(|&value| self.value(value).definition == Definition::Nothing && is_wanted(value))
     }
 
     /// Keeps a name from being given to a new value.

@@ -5,6 +5,7 @@ use rustc_hash::FxHashSet;
 use super::{Function, Graph, Model, OpsetImport};
 use crate::ir::node::{Mark, canonical};
 use crate::ir::{CustomOperator, Definition, FunctionId, GraphId, Node, NodeId, Part, Value, ValueId, Watch};
+use crate::tensor::Tensor;
 
 impl Model {
     /// What is read and changes here.
@@ -79,6 +80,12 @@ impl Model {
     pub fn value_mut(&mut self, value: ValueId) -> &mut Value {
         self.watch.changed(Part::Value(value));
         &mut self.values[value.index()]
+    }
+
+    /// An initializer of a graph that holds this tensor in every run: no caller overrides it, and no training step changes it.
+    pub fn constant_of(&self, graph: GraphId, tensor: &Tensor) -> Option<ValueId> {
+        let holds = |&value: &ValueId| self.value(value).constant_tensor().is_some_and(|held| held.same(tensor));
+        self.graph(graph).initializers().iter().copied().find(holds)
     }
 
     /// How many values were ever made: one past the largest [`ValueId::index`].

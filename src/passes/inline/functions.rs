@@ -4,10 +4,13 @@
 //! all, and the one with the fewest nodes is taken. How a model is folded is not known here: a function is given for it.
 
 use super::call_graph::{model_size, prune};
-use super::calls::inline;
+use super::calls::{self, inline};
 use crate::ir::Model;
+use crate::passes::dead;
 use crate::passes::edits::EditCounter;
+use crate::passes::options::Options;
 use crate::passes::outcome::RunError;
+use crate::passes::pass::skips;
 
 /// Larger bodies than these, in turn, are not copied to several calls. The first is never in vain.
 const LARGEST: [usize; 3] = [1, 8, usize::MAX];
@@ -27,8 +30,8 @@ struct Rehearsed<T> {
     folded: T,
 }
 
-/// Folds a model with functions. Calls become bodies where that leaves fewer nodes, those in functions counted once. `inlines` tells
-/// whether any may.
+/// Folds a model with functions. Calls become bodies where that leaves fewer nodes, those in functions counted once, and unless the options
+/// leave inlining out.
 ///
 /// Where the edits are limited, the choice is made by rehearsals without a limit: so it does not depend on the limit.
 ///
@@ -37,13 +40,16 @@ struct Rehearsed<T> {
 pub(in crate::passes) fn fold<T>(
     model: &mut Model,
     mut edits: EditCounter,
-    inlines: bool,
+    options: &Options,
     fold: &mut FoldModel<'_, T>,
 ) -> Result<T, RunError> {
+    let inlines = !skips(options, calls::NAME);
     if !edits.allows_more() {
         return fold(model, edits, false);
     }
-    prune(model, &mut edits);
+    if !skips(options, dead::NAME) {
+        prune(model, &mut edits);
+    }
     let most = model_size(model).saturating_mul(MOST_GROWTH);
     if edits.is_limited() {
         let best = best(model, &EditCounter::unlimited(), inlines, most, &mut |model, edits| fold(model, edits, true))?;

@@ -130,8 +130,7 @@ impl Needed {
 
 /// A new initializer, named after a value.
 pub(super) fn constant(model: &mut Model, graph: GraphId, like: ValueId, tensor: Tensor) -> Result<ValueId, Broken> {
-    let name = model.unused_name(&model.value(like).name.clone());
-    let value = model.add_value(name);
+    let value = model.new_value(&model.value(like).name.to_string());
     model.add_initializer(graph, value, Constant::dense(tensor))?;
     Ok(value)
 }

@@ -21,10 +21,10 @@ mod tests;
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::constant_nodes::spell_initializers;
 use super::dead::graphs_below;
-use super::function_bodies::spell_out;
 use super::inline::call_graph::Calls;
 use super::options::Options;
 use super::outcome::{OpsetError, RunError};
@@ -71,7 +71,7 @@ pub(super) fn convert(model: &mut Model, to: i64, options: &Options) -> Result<O
     for root in &roots {
         import(model, root, to);
         if root.function.is_some() {
-            spell_out(model, root.graph)?;
+            spell_initializers(model, root.graph, &FxHashSet::default())?;
         }
     }
     // An initializer that is no input came with version 4, a function with 8.

@@ -9,7 +9,7 @@ use crate::ir::{NodeId, ValueId};
 use crate::rewrite::Place;
 
 /// Where the end of the positions is read otherwise.
-pub struct Count {
+pub struct PositionEnd {
     /// The node that reads it.
     pub reader: NodeId,
     /// The words.
@@ -19,7 +19,7 @@ pub struct Count {
 }
 
 /// How the positions are counted of an embedding with words, segments and positions, at the sum that is normalized.
-pub fn counted_positions(place: &Place<'_>) -> Option<Count> {
+pub fn counted_positions(place: &Place<'_>) -> Option<PositionEnd> {
     let node = place.node().filter(|node| node.is("Add"))?;
     let &[Some(sum), Some(last)] = node.inputs() else { return None };
     let (_, first) = place.producer(sum, "Add")?;
@@ -58,7 +58,7 @@ fn looked_up(place: &Place<'_>, value: ValueId) -> Option<ValueId> {
 }
 
 /// How the end of positions that are cut from a constant row is read off the words.
-fn read_off(place: &Place<'_>, positions: ValueId, words: ValueId) -> Option<Count> {
+fn read_off(place: &Place<'_>, positions: ValueId, words: ValueId) -> Option<PositionEnd> {
     let (_, slice) = place.producer(positions, "Slice")?;
     let &[Some(row), Some(start), Some(end), Some(axis), ref step @ ..] = slice.inputs() else { return None };
     let says = |value: ValueId, number: i64| place.const_ints(value).is_some_and(|numbers| numbers == [number]);
@@ -70,11 +70,11 @@ fn read_off(place: &Place<'_>, positions: ValueId, words: ValueId) -> Option<Cou
     let (reader, node) = place.producer_of(end, &["Shape", "Gather"])?;
     if node.is("Shape") {
         let is_size = node.input(0) == Some(words) && node.int("start", 0) == Some(1) && node.int("end", 0) == Some(2);
-        return is_size.then_some(Count { reader, words, shape: None });
+        return is_size.then_some(PositionEnd { reader, words, shape: None });
     }
     let shape = node.input(0)?;
     let (_, of) = place.producer(shape, "Shape")?;
     let is_whole = of.input(0) == Some(words) && of.attributes.is_empty();
     let is_size = is_whole && says(node.input(1)?, 1) && place.shape(end)?.len() == 1;
-    is_size.then_some(Count { reader, words, shape: Some(shape) })
+    is_size.then_some(PositionEnd { reader, words, shape: Some(shape) })
 }

@@ -354,7 +354,7 @@ fn keeps_zero_signs(place: &Place<'_>, node: &Node, linear: &Linear, factors: &[
 /// The stored vector of one number a channel that an Add or a Mul applies: whoever else reads it, it can be a bias or a scale as it is.
 fn given(place: &Place<'_>, node: &Node, slot: usize, linear: &Linear, dtype: DType) -> Option<ValueId> {
     let other = node.input(1usize.checked_sub(slot)?).filter(|_| node.is("Add") || node.is("Mul"))?;
-    let tensor = place.model.value(other).tensor().filter(|_| place.model.value(other).is_constant())?;
+    let tensor = place.model.value(other).constant_tensor()?;
     (tensor.dtype() == dtype && tensor.shape() == [linear.channels.count]).then_some(other)
 }
 

@@ -20,10 +20,6 @@ pub(in crate::passes::opset) fn unbatch(draft: &mut NodeDraft<'_>) -> Result<(),
     }
     let broken = |broken: crate::ir::Broken| broken.to_string();
     let outer = draft.model.add_graph("batch", None);
-    let fresh = |draft: &mut NodeDraft<'_>, name: &str| {
-        let name = draft.model.unused_name(name);
-        draft.model.add_value(name)
-    };
     let mut inner = NewNode::new("Scan", []);
     inner.attributes = std::mem::take(&mut draft.node.attributes);
     for held in &mut inner.attributes {
@@ -32,13 +28,13 @@ pub(in crate::passes::opset) fn unbatch(draft: &mut NodeDraft<'_>) -> Result<(),
         }
     }
     for (slot, _) in operands.iter().enumerate() {
-        let value = fresh(draft, &format!("of_batch_{slot}"));
+        let value = draft.model.new_value(&format!("of_batch_{slot}"));
         draft.model.add_input(outer, value).map_err(broken)?;
         inner.inputs.push(Some(value));
     }
     let results = draft.model.graph(body).outputs().len();
     for slot in 0..results {
-        let value = fresh(draft, &format!("of_element_{slot}"));
+        let value = draft.model.new_value(&format!("of_element_{slot}"));
         inner.outputs.push(Some(value));
     }
     let listed = inner.outputs.clone();
