@@ -6,6 +6,7 @@ use std::time::Instant;
 use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, assume, possible};
+use super::contract::Contract;
 use super::driver::{Told, noted, settle};
 use super::edits::EditCounter;
 use super::inline::{calls, functions};
@@ -15,8 +16,8 @@ use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
 use super::records::record;
 use super::{
-    addends, annotate, believed, claims, common_subexpressions, dead, function_bodies, opaque, opset, pipeline,
-    positions, quantization, remembered,
+    addends, annotate, believed, claims, common_subexpressions, contract, dead, function_bodies, opaque, opset,
+    pipeline, positions, quantization, remembered,
 };
 use crate::dim::Scope;
 use crate::ir::{Fact, Model, NodeId, ValueId};
@@ -133,7 +134,8 @@ struct Settled {
 impl Settled {
     /// Writes what is known beside the values.
     fn stated(mut self, model: &mut Model, options: &Options) -> Result<Outcome, RunError> {
-        let names = claims::Names::adopt(model, &self.walk.facts);
+        let contract = Contract::of(model, &self.walk.facts, &self.walk.replaced);
+        let names = claims::Names::adopt(model, &self.walk.facts, &contract);
         let believed = believed::believed(model, payload(model), &self.walk, options, &self.broken)?;
         let remembered = remembered::with_remembered(model, self.walk.scope());
         let scope = remembered.as_ref().unwrap_or(self.walk.scope());
@@ -143,7 +145,7 @@ impl Settled {
             String::new()
         };
         let facts = (&self.walk.facts, remembered.as_ref());
-        self.notes.extend(annotate::annotate(model, facts, &believed, &names, &self.broken));
+        self.notes.extend(annotate::annotate(model, facts, &believed, (&names, &contract), &self.broken));
         let (fired, last_edit, edits) = self.edits.into_parts();
         let (facts, passes) = (self.walk.facts, Vec::<PassRun>::new());
         let (notes, rounds, ends) = (self.notes, self.rounds, self.ends);
@@ -250,6 +252,7 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
     walk.replaced = names;
     remembered::learn(model, &mut walk)?;
     if let Some(original) = original {
+        contract::follow_inputs((&original, model), &walk, options)?;
         fits(&original, model, &mut walk, options)?;
     }
     // With trusted claims a node may seem unable to work only because a claim is false, so the model is not refused.

@@ -9,6 +9,7 @@ mod believed;
 mod chains;
 mod claims;
 mod common_subexpressions;
+mod contract;
 mod dead;
 mod driver;
 mod edits;
