@@ -13,13 +13,15 @@
 //! * no integer is divided by 0;
 //! * of two dims that are broadcast one is 1, or both are equal: beside a fixed dim of 2 or more no dim is 0, nor larger, and beside
 //!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`), the sizes that an Expand is given included;
+//! * a Squeeze takes away dims of 1 only;
+//! * a view has as many elements as its operand: `x[seq, batch, 12]` to `[seq, 6, 2]` needs `seq·batch = seq`;
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::Walk;
-use super::traits::{Counting, NodeFacts};
+use super::traits::{Counting, Movement, NodeFacts};
 use crate::dim::{Dim, Operation, Scope, Symbol};
 use crate::ir::{Fact, Model, NodeId};
 
@@ -51,6 +53,11 @@ impl Walk {
                     learned |= at_least(&self.scope, &dim, least, &mut relations)
                         | at_most(&self.scope, &dim, most, &mut relations);
                 }
+            }
+            if traits.moves == Some(Movement::Layout)
+                && let Some((from, to)) = view.shape(0).zip(view.result_shape())
+            {
+                learned |= equal(&self.scope, from, to, &mut relations);
             }
             let results = node.outputs().iter().flatten().filter_map(|&value| self.facts.get(value)?.shape());
             for symbol in results.clone().flatten().filter_map(Dim::as_symbol) {
@@ -139,6 +146,25 @@ fn at_least(scope: &Scope, dim: &Dim, least: i64, relations: &mut usize) -> bool
         learned = true;
     }
     learned
+}
+
+/// Notes that shapes have as many elements, if that is news.
+fn equal(scope: &Scope, from: &[Dim], to: &[Dim], relations: &mut usize) -> bool {
+    const LARGEST: usize = 64;
+    let is_other = |dim: &&Dim, others: &[Dim]| !dim.is_const(1) && !others.contains(dim);
+    let sides = [(from, to), (to, from)];
+    // Dims that are in both shapes may be 0, so that they stay factors.
+    if sides.iter().all(|(dims, others)| !dims.iter().any(|dim| is_other(&dim, others))) {
+        return false;
+    }
+    let [from, to] = [from, to].map(|dims| scope.product(dims));
+    if from.term_count().max(to.term_count()) > LARGEST || *relations < 2 || scope.eq(&from, &to).is_yes() {
+        return false;
+    }
+    *relations -= 2;
+    scope.assume_le(&from, &to);
+    scope.assume_le(&to, &from);
+    true
 }
 
 /// Notes that a size is at most `most`, if that is news.

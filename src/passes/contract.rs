@@ -44,15 +44,16 @@ pub(super) struct Contract {
 }
 
 impl Contract {
-    pub(super) fn of<'m>(model: &'m Model, facts: &'m Facts, replaced: &[String]) -> Contract {
-        let filled = facts.scope().copied();
+    /// The contract of a model, of whose sizes this is known in `scope`.
+    pub(super) fn of<'m>(model: &'m Model, facts: &'m Facts, scope: &Scope, replaced: &[String]) -> Contract {
+        let filled = scope.copied();
         let main = model.graph(model.main());
         let shapes = |values: &'m [ValueId]| values.iter().filter_map(|&value| facts.get(value)?.shape()).flatten();
         let sizes = shapes(main.inputs()).flat_map(Dim::symbols).collect();
         for dim in shapes(main.inputs()).chain(shapes(main.outputs())).filter(|dim| dim.as_const().is_none()) {
             filled.assume_le(&Dim::constant(1), dim);
         }
-        let filled = Some(filled).filter(|filled| filled.impossible().is_none());
+        let filled = Some(filled).filter(Scope::is_possible);
         Contract { labels: labels(model), sizes, replaced: replaced.to_vec(), filled }
     }
 
@@ -97,6 +98,13 @@ impl Contract {
         readings.dedup();
         readings
     }
+}
+
+/// Returns `true` if some output, or input, is empty in every run.
+pub fn is_always_empty(model: &Model, facts: &Facts) -> bool {
+    let main = model.graph(model.main());
+    let shapes = main.inputs().iter().chain(main.outputs()).filter_map(|&value| facts.get(value)?.shape());
+    shapes.flatten().any(|dim| dim.is_const(0)) || Contract::of(model, facts, facts.scope(), &[]).filled.is_none()
 }
 
 /// Whether an exporter made up a label: TorchScript calls a dim after the operator, the value and the axis (`Add956_dim_0`), and tf2onnx

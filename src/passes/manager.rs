@@ -134,9 +134,12 @@ struct Settled {
 impl Settled {
     /// Writes what is known beside the values.
     fn stated(mut self, model: &mut Model, options: &Options) -> Result<Outcome, RunError> {
-        let contract = Contract::of(model, &self.walk.facts, &self.walk.replaced);
+        let remembered = remembered::with_remembered(model, self.walk.scope());
+        let scope = remembered.as_ref().unwrap_or(self.walk.scope());
+        let contract = Contract::of(model, &self.walk.facts, scope, &self.walk.replaced);
         let names = claims::Names::adopt(model, &self.walk.facts, &contract);
         let believed = believed::believed(model, payload(model), &self.walk, options, &self.broken)?;
+        // Authors' names have come to the scope meanwhile.
         let remembered = remembered::with_remembered(model, self.walk.scope());
         let scope = remembered.as_ref().unwrap_or(self.walk.scope());
         let remembers = if options.stamp {

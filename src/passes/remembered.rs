@@ -46,8 +46,12 @@ pub(super) fn with_remembered(model: &Model, scope: &Scope) -> Option<Scope> {
 /// # Errors
 /// The model is inconsistent.
 pub(super) fn to_remember(model: &Model, facts: &Facts, scope: &Scope, options: &Options) -> Result<String, RunError> {
-    let inputs = model.graph(model.main()).inputs().iter().filter_map(|&input| facts.get(input)?.shape());
-    let mut symbols: Vec<Symbol> = inputs.flatten().flat_map(Dim::symbols).collect();
+    let inputs = model.graph(model.main()).inputs();
+    let dims = inputs.iter().filter_map(|&input| facts.get(input)?.shape()).flatten();
+    let mut symbols: Vec<Symbol> = dims.flat_map(Dim::symbols).collect();
+    // A size that is a number by now is no symbol of a fact any more.
+    let declared = inputs.iter().filter_map(|&input| model.value(input).declared.as_ref()?.shape()).flatten();
+    symbols.extend(declared.filter_map(|dim| scope.lookup(dim.claim.name()?)));
     symbols.sort_unstable();
     symbols.dedup();
     symbols.retain(|&symbol| !scope.is_fresh(symbol));
