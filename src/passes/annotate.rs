@@ -2,8 +2,8 @@
 //!
 //! Of a graph output stays what its contract says (`contract`). For each other size the first of these that there is, is written, a
 //! whole size by the text that an input or output has for it:
-//! 0. what an earlier run of this program wrote, where that is an expression in the symbols of the inputs, is not proved false, and what is
-//!    proved is too long to be written;
+//! 0. what an earlier run of this program wrote, where that is an expression in the symbols of the inputs, is not seen to be false, and what
+//!    is proved is longer;
 //! 1. what is proved, if it is a number or an expression in the symbols of the inputs;
 //! 2. what follows from the file's claims, if that is such a number or expression;
 //! 3. what is proved, in names that the author gave;
@@ -397,7 +397,12 @@ impl<'w> Writer<'w> {
         };
         // A run that had more nodes to go by may have found a shorter expression.
         let tells_more = |said: &DimClaim| size_of(scope, said).is_some_and(|size| self.names.is_exact(&size));
-        let is_kept = self.is_stamped && said.is_some_and(tells_more) && is_long(scope, proved);
+        let is_shorter = |said: &DimClaim| {
+            is_long(scope, proved)
+                || said.to_string().len() < scope.format(proved).len()
+                    && size_of(scope, said).is_some_and(|size| !scope.differs_somewhere(proved, &size))
+        };
+        let is_kept = self.is_stamped && said.is_some_and(|said| tells_more(said) && is_shorter(said));
         let (claim, is_claimed) = match (follows, said) {
             (_, Some(said)) if is_kept => (said.clone(), true),
             _ if self.names.is_exact(proved) => (named(proved), false),

@@ -14,12 +14,13 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 
+use super::dead;
 use super::options::Options;
 use super::outcome::RunError;
 use super::remembered;
 use crate::dim::{Dim, Scope, Symbol, is_numbered};
 use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, Model, ValueId};
-use crate::ops::{Budget, Walk};
+use crate::ops::{Budget, Walk, broadcast_choices, equal_counts};
 
 /// What becomes of a declared dim of an output.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,14 +45,25 @@ pub(super) struct Contract {
 }
 
 impl Contract {
-    /// The contract of a model, of whose sizes this is known in `scope`.
-    pub(super) fn of<'m>(model: &'m Model, facts: &'m Facts, scope: &Scope, replaced: &[String]) -> Contract {
+    /// The contract of a model, of whose sizes this is known in `scope`, and that each of these is 0.
+    pub(super) fn of<'m>(
+        model: &'m Model,
+        facts: &'m Facts,
+        (scope, zeros): (&Scope, &[Dim]),
+        replaced: &[String],
+    ) -> Contract {
         let filled = scope.copied();
         let main = model.graph(model.main());
         let shapes = |values: &'m [ValueId]| values.iter().filter_map(|&value| facts.get(value)?.shape()).flatten();
         let sizes = shapes(main.inputs()).flat_map(Dim::symbols).collect();
         for dim in shapes(main.inputs()).chain(shapes(main.outputs())).filter(|dim| dim.as_const().is_none()) {
             filled.assume_le(&Dim::constant(1), dim);
+        }
+        let computed = dead::live_nodes(model);
+        let choices = broadcast_choices(model, facts, &computed);
+        for zero in choices.iter().chain(&equal_counts(model, facts, &computed)).chain(zeros) {
+            filled.assume_le(zero, &Dim::constant(0));
+            filled.assume_le(&Dim::constant(0), zero);
         }
         let filled = Some(filled).filter(Scope::is_possible);
         Contract { labels: labels(model), sizes, replaced: replaced.to_vec(), filled }
@@ -104,7 +116,8 @@ impl Contract {
 pub fn is_always_empty(model: &Model, facts: &Facts) -> bool {
     let main = model.graph(model.main());
     let shapes = main.inputs().iter().chain(main.outputs()).filter_map(|&value| facts.get(value)?.shape());
-    shapes.flatten().any(|dim| dim.is_const(0)) || Contract::of(model, facts, facts.scope(), &[]).filled.is_none()
+    shapes.flatten().any(|dim| dim.is_const(0))
+        || Contract::of(model, facts, (facts.scope(), &[]), &[]).filled.is_none()
 }
 
 /// Whether an exporter made up a label: TorchScript calls a dim after the operator, the value and the axis (`Add956_dim_0`), and tf2onnx

@@ -19,9 +19,9 @@ use super::{
     addends, annotate, believed, claims, common_subexpressions, contract, dead, function_bodies, opaque, opset,
     pipeline, positions, quantization, remembered,
 };
-use crate::dim::Scope;
+use crate::dim::{Dim, Scope};
 use crate::ir::{Fact, Model, NodeId, ValueId};
-use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
+use crate::ops::{Budget, Event, EventKind, Walk, equal_counts, plain_names};
 use crate::tensor::Tensor;
 
 /// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
@@ -129,6 +129,8 @@ struct Settled {
     ends: Vec<(&'static str, usize)>,
     /// The nodes that cannot work.
     broken: Vec<NodeId>,
+    /// What is 0 in every run, as the views of the model say that was read.
+    zeros: Vec<Dim>,
 }
 
 impl Settled {
@@ -136,14 +138,14 @@ impl Settled {
     fn stated(mut self, model: &mut Model, options: &Options) -> Result<Outcome, RunError> {
         let remembered = remembered::with_remembered(model, self.walk.scope());
         let scope = remembered.as_ref().unwrap_or(self.walk.scope());
-        let contract = Contract::of(model, &self.walk.facts, scope, &self.walk.replaced);
+        let contract = Contract::of(model, &self.walk.facts, (scope, &self.zeros), &self.walk.replaced);
         let names = claims::Names::adopt(model, &self.walk.facts, &contract);
         let believed = believed::believed(model, payload(model), &self.walk, options, &self.broken)?;
         // Authors' names have come to the scope meanwhile.
         let remembered = remembered::with_remembered(model, self.walk.scope());
         let scope = remembered.as_ref().unwrap_or(self.walk.scope());
         let remembers = if options.stamp {
-            remembered::to_remember(model, &self.walk.facts, scope, options)?
+            remembered::to_remember(model, &self.walk.facts, (scope, &self.zeros), options)?
         } else {
             String::new()
         };
@@ -202,6 +204,7 @@ fn fold(
     if !options.trust_declared_shapes {
         notes.extend(claims::contradictions(model, &walk.facts, true));
     }
+    let zeros = equal_counts(model, &walk.facts, &dead::live_nodes(model));
     run.profile.note("premises", begin, 0);
     let given = addends::initializers(model);
     let passes: Vec<Pass> =
@@ -238,7 +241,7 @@ fn fold(
     model.verify()?;
     model.verify_names()?;
     profile.add_all(run.profile);
-    Ok(Settled { walk, notes, rounds, edits: run.edits, ends: run.ends, broken })
+    Ok(Settled { walk, notes, rounds, edits: run.edits, ends: run.ends, broken, zeros })
 }
 
 /// Makes the assumptions, and learns of the symbols what every run that gives a result needs of them.

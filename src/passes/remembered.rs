@@ -15,7 +15,7 @@ use super::options::Options;
 use super::outcome::RunError;
 use crate::dim::{Dim, Scope, Symbol, within};
 use crate::ir::{Definition, Fact, Facts, Model, Node, ValueId};
-use crate::ops::{Budget, Walk};
+use crate::ops::{Budget, Walk, equal_counts};
 
 /// More inequalities, or longer ones, are not kept and not read.
 const MOST: usize = 32;
@@ -41,11 +41,17 @@ pub(super) fn with_remembered(model: &Model, scope: &Scope) -> Option<Scope> {
     copy.impossible().is_none().then_some(copy)
 }
 
-/// The inequalities between sizes of the inputs that hold in a scope and that the model's nodes do not tell, in one text.
+/// The inequalities between sizes of the inputs that hold in a scope, or say that `zeros` are 0, and that the model's nodes do not tell, in one
+/// text.
 ///
 /// # Errors
 /// The model is inconsistent.
-pub(super) fn to_remember(model: &Model, facts: &Facts, scope: &Scope, options: &Options) -> Result<String, RunError> {
+pub(super) fn to_remember(
+    model: &Model,
+    facts: &Facts,
+    (scope, zeros): (&Scope, &[Dim]),
+    options: &Options,
+) -> Result<String, RunError> {
     let inputs = model.graph(model.main()).inputs();
     let dims = inputs.iter().filter_map(|&input| facts.get(input)?.shape()).flatten();
     let mut symbols: Vec<Symbol> = dims.flat_map(Dim::symbols).collect();
@@ -58,21 +64,31 @@ pub(super) fn to_remember(model: &Model, facts: &Facts, scope: &Scope, options: 
     // What is too long to be kept is not asked about. The shortest text takes a search, and most of what is known is told.
     let is_short = |text: &String| text.len() <= LONGEST;
     let is_said_shortly = |slack: &Dim| is_short(&scope.plain_inequality(slack)) || is_short(&scope.inequality(slack));
-    let known = scope.known_of(&symbols).into_iter().filter(|slack| slack.term_count() <= MOST_TERMS);
-    let slacks: Vec<Dim> = known.filter(is_said_shortly).collect();
+    let is_of_inputs = |zero: &&Dim| !zero.has_symbol(|symbol| !symbols.contains(&symbol));
+    let zeros = zeros.iter().filter(is_of_inputs).flat_map(|zero| [zero.clone(), scope.sub(&Dim::constant(0), zero)]);
+    let known = scope.known_of(&symbols).into_iter().chain(zeros).filter(|slack| slack.term_count() <= MOST_TERMS);
+    let mut slacks: Vec<Dim> = Vec::new();
+    for slack in known.filter(is_said_shortly) {
+        if !slacks.contains(&slack) {
+            slacks.push(slack);
+        }
+    }
     if slacks.is_empty() {
         return Ok(String::new());
     }
     let told = || -> Result<Vec<bool>, RunError> {
         let mut anew = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
         anew.evaluate = false;
-        let is_told = |slack: &Dim, there: &Scope| {
+        let is_told = |slack: &Dim, there: &Scope, zeros: &[Dim]| {
             let named = |symbol: Symbol| there.lookup(&scope.name(symbol)).map(Dim::symbol);
+            let known = there.substitute(slack, &named);
             !slack.has_symbol(|symbol| named(symbol).is_none())
-                && there.ge(&there.substitute(slack, &named), &Dim::constant(0)).is_yes()
+                && (there.ge(&known, &Dim::constant(0)).is_yes()
+                    || zeros.iter().any(|zero| *zero == known || there.sub(&Dim::constant(0), zero) == known))
         };
-        learn_until(model, &mut anew, &|there| slacks.iter().all(|slack| is_told(slack, there)))?;
-        Ok(slacks.iter().map(|slack| is_told(slack, anew.scope())).collect())
+        learn_until(model, &mut anew, &|there| slacks.iter().all(|slack| is_told(slack, there, &[])))?;
+        let zeros = equal_counts(model, &anew.facts, &dead::live_nodes(model));
+        Ok(slacks.iter().map(|slack| is_told(slack, anew.scope(), &zeros)).collect())
     };
     let told = within(MOST_WORK, told).transpose()?.unwrap_or_else(|| vec![false; slacks.len()]);
     let untold = slacks.iter().zip(told).filter(|(_, is_told)| !is_told);
