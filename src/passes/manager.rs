@@ -179,6 +179,9 @@ fn fold_with_functions(
     Ok(settled)
 }
 
+/// How often the passes run because the nodes that they left told more of the sizes than those before.
+const MOST_LESSONS: usize = 3;
+
 /// Folds a model, without inlining calls.
 fn fold(
     model: &mut Model,
@@ -210,12 +213,19 @@ fn fold(
     let passes: Vec<Pass> =
         pipeline::PASSES.iter().filter(|pass| options.fold && !run.skips(pass.name)).copied().collect();
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
-    let mut work = Work::new(model, &mut walk, &mut run, growth);
-    let rounds = settle(&mut work, &pipeline::INFER, &passes, &mut |told| match told {
-        Told::Doing(what) => watch(what),
-        Told::Note(note) => notes.push(note),
-    })?;
-    let mut broken = work.untouched.broken();
+    let (mut rounds, mut broken) = (0, Vec::new());
+    for _ in 0..MOST_LESSONS {
+        let mut work = Work::new(model, &mut walk, &mut run, growth);
+        rounds += settle(&mut work, &pipeline::INFER, &passes, &mut |told| match told {
+            Told::Doing(what) => watch(what),
+            Told::Note(note) => notes.push(note),
+        })?;
+        broken = work.untouched.broken();
+        if !remembered::learn_again(model, &mut walk) {
+            break;
+        }
+    }
+    walk.infer_main(model)?;
     let mut calls: Vec<NodeId> = walk.failing_calls.iter().copied().collect();
     calls.sort_unstable();
     broken.extend(calls);

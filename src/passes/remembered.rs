@@ -124,25 +124,38 @@ fn learn_until(model: &Model, walk: &mut Walk, enough: &dyn Fn(&Scope) -> bool) 
         if !walk.learn(model, &computed) || enough(walk.scope()) {
             break;
         }
-        let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
-        // Sizes that only a run decides would have other names the next time, of which nothing is learned yet.
-        let scope = Rc::clone(walk.scope());
-        let names_sizes = |fact: &Fact| round > 0 && names_open_sizes(fact, &scope);
-        let trusts = walk.trust_declared;
-        let is_plain = |value, fact: &Fact| !trusts && names_sizes_alone(fact, &scope) && is_of_main(model, value);
-        // What was told of a node that is not inferred again is not told again.
-        let (facts, mut events) = (&walk.facts, std::mem::take(&mut walk.events));
-        events.retain(|event| {
-            let mut results = model.node(event.node).into_iter().flat_map(Node::outputs).flatten().peekable();
-            results.peek().is_some()
-                && results.all(|&result| facts.get(result).is_some_and(|fact| is_plain(result, fact)))
-        });
-        walk.events = events;
-        walk.facts.retain(|value, fact| {
-            fact.data().is_some() || is_input(value) || names_sizes(fact) || is_plain(value, fact)
-        });
+        forget_longer(model, walk, round > 0);
     }
     Ok(())
+}
+
+/// Learns what the nodes need that passes have left, which may be said by fewer nodes than before: a second run would learn it. Returns
+/// `true` if that is news, so that values have to be inferred again.
+pub(super) fn learn_again(model: &Model, walk: &mut Walk) -> bool {
+    let learned = walk.learn(model, &dead::live_nodes(model));
+    if learned {
+        forget_longer(model, walk, true);
+    }
+    learned
+}
+
+/// Forgets the facts that may be said more simply since something was learned. Sizes that only a run decides would have other names the next
+/// time, of which nothing is learned yet, so that they can be kept.
+fn forget_longer(model: &Model, walk: &mut Walk, keeps_open_sizes: bool) {
+    let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
+    let scope = Rc::clone(walk.scope());
+    let names_sizes = |fact: &Fact| keeps_open_sizes && names_open_sizes(fact, &scope);
+    let trusts = walk.trust_declared;
+    let is_plain = |value, fact: &Fact| !trusts && names_sizes_alone(fact, &scope) && is_of_main(model, value);
+    // What was told of a node that is not inferred again is not told again.
+    let (facts, mut events) = (&walk.facts, std::mem::take(&mut walk.events));
+    events.retain(|event| {
+        let mut results = model.node(event.node).into_iter().flat_map(Node::outputs).flatten().peekable();
+        results.peek().is_some() && results.all(|&result| facts.get(result).is_some_and(|fact| is_plain(result, fact)))
+    });
+    walk.events = events;
+    walk.facts
+        .retain(|value, fact| fact.data().is_some() || is_input(value) || names_sizes(fact) || is_plain(value, fact));
 }
 
 /// Whether all dims are numbers or names that others gave, at least one a name, which is not another one's by now: that is not said more
