@@ -42,6 +42,8 @@ pub(super) struct Contract {
     replaced: Vec<String>,
     /// `None` if some input or output is always empty.
     filled: Option<Scope>,
+    /// What is 0 there, because views have as many elements as their operands.
+    pub(super) zeros: Vec<Dim>,
 }
 
 impl Contract {
@@ -60,13 +62,19 @@ impl Contract {
             filled.assume_le(&Dim::constant(1), dim);
         }
         let computed = dead::live_nodes(model);
-        let choices = broadcast_choices(model, facts, &computed);
-        for zero in choices.iter().chain(&equal_counts(model, facts, &computed)).chain(zeros) {
+        let all = equal_counts(model, facts, &computed).into_iter().chain(zeros.iter().cloned());
+        let mut zeros: Vec<Dim> = Vec::new();
+        for zero in all.map(|zero| remembered::shorter(&filled, &zero).without_content()) {
+            if zero.as_const().is_none() && !zeros.contains(&zero) {
+                zeros.push(zero);
+            }
+        }
+        for zero in zeros.iter().chain(&broadcast_choices(model, facts, &computed)) {
             filled.assume_le(zero, &Dim::constant(0));
             filled.assume_le(&Dim::constant(0), zero);
         }
         let filled = Some(filled).filter(Scope::is_possible);
-        Contract { labels: labels(model), sizes, replaced: replaced.to_vec(), filled }
+        Contract { labels: labels(model), sizes, replaced: replaced.to_vec(), filled, zeros }
     }
 
     /// What becomes of a dim of an output that is proved to be `proved`.
@@ -152,7 +160,7 @@ pub(super) fn follow_inputs(
         return Ok(());
     }
     let (labels, sizes) = (labels(original), FxHashSet::default());
-    let contract = Contract { labels, sizes, replaced: Vec::new(), filled: None };
+    let contract = Contract { labels, sizes, replaced: Vec::new(), filled: None, zeros: Vec::new() };
     let is_free = |dim: &DeclaredDim| dim.claim.name().is_some_and(|label| contract.is_free(walk.scope(), label));
     let shape_of = |value: ValueId| declared(original, value)?.shape().cloned();
     let outputs = model.graph(model.main()).outputs().iter();

@@ -138,6 +138,7 @@ impl Settled {
     fn stated(mut self, model: &mut Model, options: &Options) -> Result<Outcome, RunError> {
         let remembered = remembered::with_remembered(model, self.walk.scope());
         let scope = remembered.as_ref().unwrap_or(self.walk.scope());
+        self.zeros.extend(remembered::remembered_zeros(model, scope));
         let contract = Contract::of(model, &self.walk.facts, (scope, &self.zeros), &self.walk.replaced);
         let names = claims::Names::adopt(model, &self.walk.facts, &contract);
         let believed = believed::believed(model, payload(model), &self.walk, options, &self.broken)?;
@@ -145,7 +146,7 @@ impl Settled {
         let remembered = remembered::with_remembered(model, self.walk.scope());
         let scope = remembered.as_ref().unwrap_or(self.walk.scope());
         let remembers = if options.stamp {
-            remembered::to_remember(model, &self.walk.facts, (scope, &self.zeros), options)?
+            remembered::to_remember(model, &self.walk.facts, (scope, &contract.zeros), options)?
         } else {
             String::new()
         };

@@ -10,12 +10,13 @@
 
 use std::rc::Rc;
 
+use super::contract::Contract;
 use super::dead;
 use super::options::Options;
 use super::outcome::RunError;
 use crate::dim::{Dim, Scope, Symbol, within};
 use crate::ir::{Definition, Fact, Facts, Model, Node, ValueId};
-use crate::ops::{Budget, Walk, equal_counts};
+use crate::ops::{Budget, Walk};
 
 /// More inequalities, or longer ones, are not kept and not read.
 const MOST: usize = 32;
@@ -25,6 +26,16 @@ const MOST_TERMS: usize = LONGEST / 4;
 
 /// What may be done to find out what the nodes that are left tell, some 1 s; it is all kept if that takes more.
 const MOST_WORK: u64 = 10_000_000;
+
+/// What the model's metadata says to be 0 where no input and no output is empty.
+pub(super) fn remembered_zeros(model: &Model, scope: &Scope) -> Vec<Dim> {
+    let is_known = |name: &str| scope.lookup(name).is_some();
+    let side = |text: &str| scope.parse_over(text.trim(), &is_known);
+    let text = model.remembered().unwrap_or_default();
+    let entries = text.split("; ").take(MOST);
+    let sides = entries.filter(|entry| entry.len() <= LONGEST).filter_map(|entry| entry.split_once("=="));
+    sides.filter_map(|(a, b)| Some(scope.sub(&side(a)?, &side(b)?))).collect()
+}
 
 /// A copy of the scope in which the inequalities hold that the model's metadata has; `None` if there are none that can hold.
 pub(super) fn with_remembered(model: &Model, scope: &Scope) -> Option<Scope> {
@@ -41,8 +52,8 @@ pub(super) fn with_remembered(model: &Model, scope: &Scope) -> Option<Scope> {
     copy.impossible().is_none().then_some(copy)
 }
 
-/// The inequalities between sizes of the inputs that hold in a scope, or say that `zeros` are 0, and that the model's nodes do not tell, in one
-/// text.
+/// The inequalities between sizes of the inputs that hold in a scope, and that `zeros` are 0 where nothing is empty, as far as the model's
+/// nodes do not tell it, in one text.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -64,36 +75,50 @@ pub(super) fn to_remember(
     // What is too long to be kept is not asked about. The shortest text takes a search, and most of what is known is told.
     let is_short = |text: &String| text.len() <= LONGEST;
     let is_said_shortly = |slack: &Dim| is_short(&scope.plain_inequality(slack)) || is_short(&scope.inequality(slack));
+    let known = scope.known_of(&symbols).into_iter().filter(|slack| slack.term_count() <= MOST_TERMS);
+    let slacks: Vec<Dim> = known.filter(is_said_shortly).collect();
     let is_of_inputs = |zero: &&Dim| !zero.has_symbol(|symbol| !symbols.contains(&symbol));
-    let zeros = zeros.iter().filter(is_of_inputs).flat_map(|zero| [zero.clone(), scope.sub(&Dim::constant(0), zero)]);
-    let known = scope.known_of(&symbols).into_iter().chain(zeros).filter(|slack| slack.term_count() <= MOST_TERMS);
-    let mut slacks: Vec<Dim> = Vec::new();
-    for slack in known.filter(is_said_shortly) {
-        if !slacks.contains(&slack) {
-            slacks.push(slack);
-        }
-    }
-    if slacks.is_empty() {
+    let is_kept =
+        |zero: &&Dim| is_of_inputs(zero) && zero.term_count() <= MOST_TERMS && is_short(&equation(scope, zero));
+    let zeros: Vec<&Dim> = zeros.iter().filter(is_kept).collect();
+    if slacks.is_empty() && zeros.is_empty() {
         return Ok(String::new());
     }
     let told = || -> Result<Vec<bool>, RunError> {
         let mut anew = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
         anew.evaluate = false;
-        let is_told = |slack: &Dim, there: &Scope, zeros: &[Dim]| {
+        let renamed = |dim: &Dim, there: &Scope| {
             let named = |symbol: Symbol| there.lookup(&scope.name(symbol)).map(Dim::symbol);
-            let known = there.substitute(slack, &named);
-            !slack.has_symbol(|symbol| named(symbol).is_none())
-                && (there.ge(&known, &Dim::constant(0)).is_yes()
-                    || zeros.iter().any(|zero| *zero == known || there.sub(&Dim::constant(0), zero) == known))
+            (!dim.has_symbol(|symbol| named(symbol).is_none())).then(|| there.substitute(dim, &named))
         };
-        learn_until(model, &mut anew, &|there| slacks.iter().all(|slack| is_told(slack, there, &[])))?;
-        let zeros = equal_counts(model, &anew.facts, &dead::live_nodes(model));
-        Ok(slacks.iter().map(|slack| is_told(slack, anew.scope(), &zeros)).collect())
+        let is_told = |slack: &Dim, there: &Scope| {
+            renamed(slack, there).is_some_and(|slack| there.ge(&slack, &Dim::constant(0)).is_yes())
+        };
+        learn_until(model, &mut anew, &|there| zeros.is_empty() && slacks.iter().all(|slack| is_told(slack, there)))?;
+        let there = Contract::of(model, &anew.facts, (anew.scope(), &[]), &[]).zeros;
+        let is_zero = |zero: &Dim| {
+            let zero = renamed(zero, anew.scope());
+            zero.is_some_and(|zero| {
+                [&zero, &anew.scope().sub(&Dim::constant(0), &zero)].iter().any(|zero| there.contains(zero))
+            })
+        };
+        let told = slacks.iter().map(|slack| is_told(slack, anew.scope()));
+        Ok(told.chain(zeros.iter().map(|zero| is_zero(zero))).collect())
     };
-    let told = within(MOST_WORK, told).transpose()?.unwrap_or_else(|| vec![false; slacks.len()]);
-    let untold = slacks.iter().zip(told).filter(|(_, is_told)| !is_told);
-    let kept = untold.map(|(slack, _)| scope.inequality(slack)).filter(is_short);
+    let count = slacks.len().saturating_add(zeros.len());
+    let told = within(MOST_WORK, told).transpose()?.unwrap_or_else(|| vec![false; count]);
+    let texts =
+        slacks.iter().map(|slack| scope.inequality(slack)).chain(zeros.iter().map(|zero| equation(scope, zero)));
+    let kept = texts.zip(told).filter(|(text, is_told)| !is_told && is_short(text)).map(|(text, _)| text);
     Ok(kept.take(MOST).collect::<Vec<_>>().join("; "))
+}
+
+/// That an expression is 0, with nothing taken away: `a + b == c`, whatever its sign.
+fn equation(scope: &Scope, zero: &Dim) -> String {
+    let text = scope.inequality(zero).replacen(">=", "<=", 1);
+    let mut sides: Vec<&str> = text.splitn(2, " <= ").collect();
+    sides.sort_unstable();
+    sides.join(" == ")
 }
 
 /// A size as it reads where more is known.
