@@ -82,7 +82,7 @@ def main():
             kind, detail = ("error", error) if error is not None else change(onnx.load(first, load_external_data=False), onnx.load(second, load_external_data=False)) or ("same", "")
             counts[kind] += 1
             if kind != "same":
-                print(f"{path.name}: {kind} {detail}", flush=True)
+                print(f"{path}: {kind} {detail}", flush=True)
     print(", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
     return 1 if counts["nodes"] or counts["constants"] or counts["error"] else 0
 

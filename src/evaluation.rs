@@ -94,11 +94,7 @@ fn check(
     }
     let Some(dims) = shape else { return Ok(()) };
     let claims = || {
-        let shown = dims.iter().map(|dim| match &dim.claim {
-            DimClaim::Unknown => "?".to_string(),
-            DimClaim::Value(size) => size.to_string(),
-            DimClaim::Param(name) => name.clone(),
-        });
+        let shown = dims.iter().map(|dim| dim.claim.to_string());
         misfit(format!("the shape [{}]", shown.collect::<Vec<_>>().join(", ")))
     };
     if dims.len() != tensor.rank() {

@@ -104,12 +104,7 @@ impl Statements {
             // may copy another.
             return None;
         }
-        let told = |dim: &DimClaim| match dim {
-            DimClaim::Unknown => "?".to_string(),
-            DimClaim::Value(size) => size.to_string(),
-            DimClaim::Param(text) => text.clone(),
-        };
-        let stated: Vec<String> = stated.iter().map(|dim| told(&dim.claim)).collect();
+        let stated: Vec<String> = stated.iter().map(|dim| dim.claim.to_string()).collect();
         wrong.then(|| format!("'{}' is stated to be [{}] and is {shape:?}", place.name, stated.join(", ")))
     }
 

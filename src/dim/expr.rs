@@ -217,6 +217,16 @@ impl Dim {
         }
     }
 
+    /// The absolute values of all numbers that are added to something, inside floor divisions and maxima too.
+    pub(super) fn constants(&self) -> BTreeSet<i64> {
+        let mut found = BTreeSet::from([self.offset().saturating_abs()]);
+        let terms = self.terms();
+        for factor in terms.iter().flat_map(|term| term.monomial.factors()) {
+            factor.atom.inner().for_each(|inner| found.extend(inner.constants()));
+        }
+        found
+    }
+
     /// Whether `symbol` occurs anywhere.
     pub(super) fn mentions(&self, symbol: Symbol) -> bool {
         let mut found = false;

@@ -19,6 +19,8 @@ const TRIES: u64 = 20;
 const LARGEST: u32 = 256;
 /// Values of floors and maxima remembered for each attempt.
 const MAX_VALUES: usize = 1 << 11;
+/// Constants that assignments begin at, and symbols that begin there alone.
+const MOST_STARTS: usize = 8;
 
 /// One assignment.
 struct Attempt<'t> {
@@ -105,6 +107,39 @@ impl Scope {
             }
         });
         signs
+    }
+}
+
+impl Scope {
+    /// Returns `true` if an assignment within what is known of the symbols makes `a` and `b` different. The assignments are the usual ones,
+    /// and those near the constants of both expressions: `min(s, 5000)` and `s` differ from 5001 on only.
+    pub fn differs_somewhere(&self, a: &Dim, b: &Dim) -> bool {
+        let [a, b] = [a, b].map(|dim| self.sum([dim]));
+        let Some(difference) = self.try_sub(&a, &b) else { return false };
+        if let Some(difference) = difference.as_const() {
+            return difference != 0;
+        }
+        let is_not_zero = |scope: &Scope| {
+            let signs = scope.signs(&difference, |signs| signs.negative || signs.positive);
+            signs.negative || signs.positive
+        };
+        if is_not_zero(self) {
+            return true;
+        }
+        if self.eq(&a, &b).is_yes() {
+            return false;
+        }
+        let symbols = difference.symbols();
+        let starts = difference.constants().into_iter().filter(|start| *start > 1).take(MOST_STARTS);
+        let choices = starts.flat_map(|start| {
+            let single = symbols.iter().take(MOST_STARTS).map(|&symbol| vec![symbol]);
+            single.chain([symbols.iter().copied().collect()]).map(move |chosen: Vec<Symbol>| (start, chosen))
+        });
+        choices.into_iter().any(|(start, chosen)| {
+            let beyond = self.copied();
+            chosen.iter().for_each(|&symbol| beyond.restrict(symbol, Some(start), None));
+            beyond.impossible().is_none() && is_not_zero(&beyond)
+        })
     }
 }
 

@@ -326,6 +326,13 @@ impl Scope {
         u32::try_from(index).ok().map(Symbol)
     }
 
+    /// Returns `false` if no assignment satisfies what is known, as far as bounds show it.
+    pub fn is_possible(&self) -> bool {
+        let relations = self.table.borrow().relations.clone();
+        self.impossible().is_none()
+            && !relations.iter().any(|relation| self.upper_bound(relation).is_some_and(|high| high < 0))
+    }
+
     /// From now on the symbol is a multiple of `factor` too; zero says that the symbol is 0.
     pub fn set_multiple(&self, symbol: Symbol, factor: i64) {
         if factor == 0 {

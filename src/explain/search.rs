@@ -11,7 +11,7 @@ use super::supposition::{Candidates, Range, Size, Supposition};
 use super::{Folded, folded_under};
 use crate::dim::{Symbol, within, work};
 use crate::ir::{Fact, Facts, Model, Type};
-use crate::passes::{Assumption, Options};
+use crate::passes::{Assumption, Options, is_always_empty};
 
 /// Trials end when they have taken this many times the work of folding. Work is counted, not timed, so that the same is told on every machine.
 const MOST_TIMES: u64 = 7;
@@ -210,6 +210,11 @@ impl<'f> Search<'f> {
         self.ended |= tried.is_none();
         let (model, outcome) = tried??;
         self.made += 1;
+        // Under it no run gives anything.
+        let (original, known) = (self.folded.model, &self.folded.outcome.facts);
+        if is_always_empty(&model, &outcome.facts) && !is_always_empty(original, known) {
+            return None;
+        }
         Some(Measure::of(&model, &outcome.facts))
     }
 

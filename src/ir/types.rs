@@ -1,5 +1,7 @@
 //! Types: what the file declares of a value, and what is proved of one.
 
+use std::fmt;
+
 use super::Extra;
 use crate::dim::Dim;
 use crate::tensor::DType;
@@ -25,6 +27,16 @@ impl DimClaim {
                 Some(text)
             }
             _ => None,
+        }
+    }
+}
+
+impl fmt::Display for DimClaim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DimClaim::Unknown => f.write_str("?"),
+            DimClaim::Value(size) => write!(f, "{size}"),
+            DimClaim::Param(label) => f.write_str(label),
         }
     }
 }

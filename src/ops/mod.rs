@@ -50,6 +50,7 @@ pub use interpret::{Environment, evaluate_graph, evaluate_node, evaluate_observe
 pub use misread::{is_strided, may_be_misread, misreads_hidden_size};
 pub use movement::concat_split::concat;
 pub(crate) use movement::concat_split::concat_later;
+pub use needs::{broadcast_choices, equal_counts};
 pub use node_view::{NodeView, Number};
 pub use opset::Opset;
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};

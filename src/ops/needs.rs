@@ -13,15 +13,21 @@
 //! * no integer is divided by 0;
 //! * of two dims that are broadcast one is 1, or both are equal: beside a fixed dim of 2 or more no dim is 0, nor larger, and beside
 //!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`), the sizes that an Expand is given included;
+//! * a Squeeze takes away dims of 1 only;
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
+//!
+//! What products of sizes need is not put to the prover, but decides what is seen to be false by trial:
+//!
+//! * a view has as many elements as its operand: `x[seq, batch, 12]` to `[seq, 6, 2]` needs `seq·batch = seq` ([`equal_counts`]);
+//! * of two dims that are broadcast, one is 1 or both are equal ([`broadcast_choices`]).
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::Walk;
-use super::traits::{Counting, NodeFacts};
+use super::traits::{Counting, Movement, NodeFacts};
 use crate::dim::{Dim, Operation, Scope, Symbol};
-use crate::ir::{Fact, Model, NodeId};
+use crate::ir::{Fact, Facts, Model, NodeId};
 
 /// How many expressions are noted not to be negative: each is looked at by later proofs.
 const MOST_RELATIONS: usize = 32;
@@ -75,28 +81,86 @@ impl Walk {
 /// What dims that are broadcast need, each with the least and the most that it may be: beside a fixed `k ≥ 2` or beside `min(d, k)` a dim `d`
 /// is at most `k`, and beside `k` itself it is not 0.
 fn broadcast_limits(view: &NodeFacts<'_>) -> Vec<(Dim, i64, i64)> {
+    let mut limits = Vec::new();
+    for (dim, other) in broadcast_pairs(view) {
+        match other.as_const() {
+            Some(fixed) if fixed >= 2 => limits.push((dim, 1, fixed)),
+            Some(_) => {}
+            None => limits.extend(cut_at(view.scope(), &other, &dim).map(|most| (dim.clone(), 0, most))),
+        }
+    }
+    limits
+}
+
+/// Each dim of a node's operands that is no number, with each dim that it is broadcast with.
+fn broadcast_pairs(view: &NodeFacts<'_>) -> Vec<(Dim, Dim)> {
     let sizes = view.traits().broadcast_with.map(|slot| view.fact(slot).and_then(Fact::ints).unwrap_or_default());
     let shapes: SmallVec<[&[Dim]; 3]> = match &sizes {
         Some(sizes) => view.shape(0).into_iter().chain([sizes.as_slice()]).collect(),
         None => (0..view.node.inputs().len()).filter_map(|slot| view.shape(slot)).collect(),
     };
-    let mut limits = Vec::new();
+    let mut pairs = Vec::new();
     if shapes.len() > MOST_OPERANDS {
-        return limits;
+        return pairs;
     }
     for (i, shape) in shapes.iter().enumerate() {
         for (from_end, dim) in shape.iter().rev().enumerate().filter(|(_, dim)| dim.as_const().is_none()) {
             let others = shapes.iter().enumerate().filter(|&(other, _)| other != i);
-            for other in others.filter_map(|(_, shape)| shape.iter().rev().nth(from_end)) {
-                match other.as_const() {
-                    Some(fixed) if fixed >= 2 => limits.push((dim.clone(), 1, fixed)),
-                    Some(_) => {}
-                    None => limits.extend(cut_at(view.scope(), other, dim).map(|most| (dim.clone(), 0, most))),
-                }
+            let others = others.filter_map(|(_, shape)| shape.iter().rev().nth(from_end));
+            pairs.extend(others.map(|other| (dim.clone(), other.clone())));
+        }
+    }
+    pairs
+}
+
+/// Returns expressions that are 0 in every run that gives a result, because views have as many elements as their operands.
+pub fn equal_counts(model: &Model, facts: &Facts, computed: &[NodeId]) -> Vec<Dim> {
+    const LARGEST: usize = 64;
+    let scope = facts.scope();
+    let opset = model.opset(model.main(), "").unwrap_or(0);
+    let mut found = Vec::new();
+    for view in computed.iter().filter_map(|&id| NodeFacts::of(model, facts, id, opset)) {
+        let shapes = view.shape(0).zip(view.result_shape()).filter(|_| view.traits().moves == Some(Movement::Layout));
+        let Some((from, to)) = shapes else { continue };
+        let is_other = |dim: &Dim, others: &[Dim]| !dim.is_const(1) && !others.contains(dim);
+        if !from.iter().any(|dim| is_other(dim, to)) && !to.iter().any(|dim| is_other(dim, from)) {
+            continue;
+        }
+        let [from, to] = [from, to].map(|dims| scope.product(dims));
+        if found.len() >= MOST_RELATIONS || from.term_count().max(to.term_count()) > LARGEST {
+            continue;
+        }
+        let difference = scope.sub(&from, &to).without_content();
+        if difference.as_const().is_none() && !found.contains(&difference) && !scope.eq(&from, &to).is_yes() {
+            found.push(difference);
+        }
+    }
+    found
+}
+
+/// Returns expressions that are 0 in every run that gives a result: of two dims `a` and `b` that are broadcast one is 1, or both are equal,
+/// so `(a − 1)·(b − 1)·(a − b) = 0`. Proofs would have to tell cases apart; trials need not.
+pub fn broadcast_choices(model: &Model, facts: &Facts, computed: &[NodeId]) -> Vec<Dim> {
+    const LARGEST: usize = 32;
+    let (scope, one) = (facts.scope(), Dim::constant(1));
+    let opset = model.opset(model.main(), "").unwrap_or(0);
+    let mut seen: FxHashSet<(Dim, Dim)> = FxHashSet::default();
+    let mut choices = Vec::new();
+    for view in computed.iter().filter_map(|&id| NodeFacts::of(model, facts, id, opset)) {
+        if !view.traits().is_broadcasting(opset) && view.traits().broadcast_with.is_none() {
+            continue;
+        }
+        for (a, b) in broadcast_pairs(&view) {
+            let is_plain = a == b || b.is_const(1) || a.term_count().saturating_add(b.term_count()) > LARGEST;
+            if is_plain || choices.len() >= MOST_RELATIONS || !seen.insert((a.clone(), b.clone())) {
+                continue;
+            }
+            if !seen.contains(&(b.clone(), a.clone())) && !scope.eq(&a, &b).is_yes() {
+                choices.push(scope.product(&[scope.sub(&a, &one), scope.sub(&b, &one), scope.sub(&a, &b)]));
             }
         }
     }
-    limits
+    choices
 }
 
 /// The constant `k ≥ 2` where a dim is `min(whole, k)`.

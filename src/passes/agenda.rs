@@ -262,7 +262,7 @@ mod tests {
         let mut walk = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
         let mut run = Run::new(options, EditCounter::new(usize::MAX, true));
         let mut work = Work::new(model, &mut walk, &mut run, usize::MAX);
-        settle(&mut work, &pipeline::INFER, (pipeline::PASSES, &[]), &mut |_| {}).unwrap();
+        settle(&mut work, &pipeline::INFER, pipeline::PASSES, &mut |_| {}).unwrap();
         let settled = work.run.edits.made();
         for stage in 0..STAGES {
             let rules = (&work.run.rules, &work.untouched, &mut Agenda::default());

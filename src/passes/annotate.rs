@@ -1,8 +1,9 @@
 //! Writes the type of each value into the model.
 //!
-//! For each size the first of these that there is, is written:
-//! 0. what an earlier run of this program wrote, where that is an expression in the symbols of the inputs, is not proved false, and what is
-//!    proved is too long to be written;
+//! Of a graph output stays what its contract says (`contract`). For each other size the first of these that there is, is written, a
+//! whole size by the text that an input or output has for it:
+//! 0. what an earlier run of this program wrote, where that is an expression in the symbols of the inputs, is not seen to be false, and what
+//!    is proved is longer;
 //! 1. what is proved, if it is a number or an expression in the symbols of the inputs;
 //! 2. what follows from the file's claims, if that is such a number or expression;
 //! 3. what is proved, in names that the author gave;
@@ -23,6 +24,7 @@ use crate::ops::{EventKind, Opset, misreads_hidden_size};
 
 use super::believed::Believed;
 use super::claims::{Names, is_long, size_of};
+use super::contract::{Contract, Standing};
 use super::dead::{graphs_below, live_graphs};
 use super::rows::{always_runs, collects_rows, has_unlike_branches};
 use super::spelling::Spelling;
@@ -38,7 +40,7 @@ pub fn annotate(
     model: &mut Model,
     (proved, more): (&Facts, Option<&Scope>),
     believed: &Believed,
-    names: &Names,
+    (names, contract): (&Names, &Contract),
     broken: &[NodeId],
 ) -> Vec<(String, EventKind, String)> {
     let mut told = Vec::new();
@@ -55,6 +57,7 @@ pub fn annotate(
     unstated.extend(calls.flat_map(|node| node.outputs().iter().flatten()));
     unstated.extend(&held);
     let nothing = Fact::default();
+    let outputs: FxHashSet<ValueId> = model.graph(model.main()).outputs().iter().copied().collect();
     let is_stamped = model.is_stamped();
     let mut writer = Writer::new((proved.scope(), &spelling), names, is_stamped, false);
     let mut short_writer = more.zip(short_spelling.as_ref()).map(|scope| Writer::new(scope, names, is_stamped, true));
@@ -74,8 +77,8 @@ pub fn annotate(
             if place.definition() == Definition::Input(model.main()) {
                 continue;
             }
-            let is_given = || model.graph(model.main()).outputs().contains(&value);
-            let is_contested = believed.contested.contains(&value) && !is_given();
+            let is_given = outputs.contains(&value);
+            let is_contested = believed.contested.contains(&value) && !is_given;
             let said = place.declared.as_ref().filter(|_| is_contested).map(without_shape);
             let declared = said.as_ref().or(place.declared.as_ref());
             // Nor may it load any more where a false shape is mended that hides what the node refuses.
@@ -89,6 +92,9 @@ pub fn annotate(
             if let Some(mut ty) = writer.merged(fact, claim, declared) {
                 if let Some(short) = short_writer.as_mut() {
                     short.keep_shorter(&mut ty, (fact, claim), declared);
+                }
+                if let Some(declared) = declared.filter(|_| is_given) {
+                    told.extend(writer.keep_declared(&mut ty, fact, (declared, contract), &place.name));
                 }
                 if counts.contains(&value) {
                     forget_length(&mut ty);
@@ -281,6 +287,43 @@ impl<'w> Writer<'w> {
         }
     }
 
+    /// Puts back the dims that an output declares and that its contract keeps. Returns a note for each whose proved size reads otherwise, and
+    /// for each that a run shows to be false.
+    fn keep_declared(
+        &self,
+        ty: &mut DeclaredType,
+        fact: &Fact,
+        (declared, contract): (&DeclaredType, &Contract),
+        name: &str,
+    ) -> Vec<(String, EventKind, String)> {
+        let mut told = Vec::new();
+        let DeclaredType::Tensor { shape: Some(dims), .. } = ty else { return told };
+        let Some((said, proved)) = declared.shape().zip(fact.shape()) else { return told };
+        if said.len() != dims.len() || proved.len() != dims.len() {
+            return told;
+        }
+        for (axis, ((dim, said), proved)) in dims.iter_mut().zip(said).zip(proved).enumerate() {
+            let proved = self.names.resolved(self.scope, proved);
+            let standing = contract.standing(self.scope, &proved, &said.claim);
+            if standing == Standing::Kept {
+                *dim = said.clone();
+            }
+            let (claim, proof) = (said.claim.to_string(), self.scope.format(&proved));
+            let is_told = self.names.is_exact(&proved) && claim != proof;
+            let (kind, said) = match standing {
+                Standing::Kept if is_told => (EventKind::Declared, "stays; proved is"),
+                Standing::False if is_told => (EventKind::FalseClaim, "is false in some runs; written is"),
+                _ => continue,
+            };
+            told.push((
+                format!("output '{name}'"),
+                kind,
+                format!("axis {axis} is declared {claim}, which {said} {proof}"),
+            ));
+        }
+        told
+    }
+
     /// The type to write, from what is proved, what follows from claims, and what the file declares.
     fn merged(&mut self, fact: &Fact, claim: Option<&Fact>, declared: Option<&DeclaredType>) -> Option<DeclaredType> {
         self.claims |= fact.ty.is_none() && (claim.is_some_and(|claim| claim.ty.is_some()) || declared.is_some());
@@ -354,11 +397,16 @@ impl<'w> Writer<'w> {
         };
         // A run that had more nodes to go by may have found a shorter expression.
         let tells_more = |said: &DimClaim| size_of(scope, said).is_some_and(|size| self.names.is_exact(&size));
-        let is_kept = self.is_stamped && said.is_some_and(tells_more) && is_long(scope, proved);
+        let is_shorter = |said: &DimClaim| {
+            is_long(scope, proved)
+                || said.to_string().len() < scope.format(proved).len()
+                    && size_of(scope, said).is_some_and(|size| !scope.differs_somewhere(proved, &size))
+        };
+        let is_kept = self.is_stamped && said.is_some_and(|said| tells_more(said) && is_shorter(said));
         let (claim, is_claimed) = match (follows, said) {
             (_, Some(said)) if is_kept => (said.clone(), true),
-            _ if self.names.is_exact(proved) => (spelled(proved), false),
-            (Some(follows), _) if self.names.is_exact(follows) => (spelled(follows), true),
+            _ if self.names.is_exact(proved) => (named(proved), false),
+            (Some(follows), _) if self.names.is_exact(follows) => (named(follows), true),
             _ if !self.names.lacks(scope, proved) => (named(proved), false),
             (Some(follows), _) => (spelled(follows), true),
             (None, Some(said)) => (said.clone(), true),

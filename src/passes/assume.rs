@@ -187,12 +187,7 @@ fn shape_mut(model: &mut Model, value: ValueId) -> Option<&mut Option<Vec<Declar
 }
 
 fn shown(dims: &[DimClaim]) -> String {
-    let one = |claim: &DimClaim| match claim {
-        DimClaim::Unknown => "?".to_string(),
-        DimClaim::Value(size) => size.to_string(),
-        DimClaim::Param(name) => name.clone(),
-    };
-    dims.iter().map(one).collect::<Vec<_>>().join(",")
+    dims.iter().map(DimClaim::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// Which inputs there are, and the one that was most likely meant.

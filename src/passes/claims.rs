@@ -10,6 +10,7 @@ use crate::dim::{Dim, Scope, Symbol, is_identifier, is_numbered};
 use crate::ir::{DeclaredDim, DeclaredType, Definition, DimClaim, Facts, Model, ValueId};
 use crate::ops::EventKind;
 
+use super::contract::{Contract, Standing};
 use super::dead::live_graphs;
 use super::spelling::{Spelling, short_text};
 
@@ -94,13 +95,8 @@ pub fn contradictions(model: &Model, proved: &Facts, names: bool) -> Vec<(String
             wrong |= claimed.len() != dims.len() || claimed.iter().zip(dims).any(differs);
         }
         if wrong {
-            let of_claim = |claim: &DimClaim| match claim {
-                DimClaim::Unknown => "?".to_string(),
-                DimClaim::Value(size) => size.to_string(),
-                DimClaim::Param(name) => name.clone(),
-            };
             let claimed =
-                declared.shape().map_or("?".to_string(), |dims| shown(dims.iter().map(|dim| of_claim(&dim.claim))));
+                declared.shape().map_or("?".to_string(), |dims| shown(dims.iter().map(|dim| dim.claim.to_string())));
             let stated =
                 tensor.shape.as_ref().map_or("?".to_string(), |dims| shown(dims.iter().map(|dim| scope.format(dim))));
             let claimed_type = declared.dtype().map_or("?", |dtype| dtype.name());
@@ -119,7 +115,7 @@ pub fn contradictions(model: &Model, proved: &Facts, names: bool) -> Vec<(String
     found
 }
 
-/// The symbols of the inputs, and the author's names for sizes that have no expression in these symbols.
+/// The symbols of the inputs, and the author's names for sizes.
 #[derive(Debug, Default)]
 pub struct Names {
     inputs: FxHashSet<Symbol>,
@@ -140,12 +136,13 @@ impl Names {
     /// * if it is an expression with such symbols, a new symbol gets the name and is set equal to the expression, so that one of the
     ///   expression's symbols is written by it from now on;
     /// * if the name is no identifier, it cannot be part of an expression, and is written only where the whole size is the one it names;
+    /// * if it is what an input or output has for an expression in the symbols of the inputs, it is written for the whole expression;
     /// * if it is an expression in the symbols of the inputs that is too long to be written, the name is written instead.
     ///
     /// Sizes of inputs of which the file says nothing, not even here, get names of their own.
     ///
     /// If two sizes that are not known to be equal have one name, the first keeps it and the second gets none.
-    pub fn adopt(model: &Model, proved: &Facts) -> Names {
+    pub fn adopt(model: &Model, proved: &Facts, contract: &Contract) -> Names {
         let scope = proved.scope();
         let mut names = Names::default();
         for &input in model.graph(model.main()).inputs() {
@@ -153,6 +150,7 @@ impl Names {
             names.inputs.extend(dims.iter().flat_map(Dim::symbols).filter(|&symbol| !scope.is_fresh(symbol)));
         }
         let mut given: FxHashSet<&str> = FxHashSet::default();
+        names.adopt_texts(model, proved, contract, &mut given);
         for value in claimed_values(model) {
             let declared = model.value(value).declared.as_ref().and_then(DeclaredType::shape);
             let Some((claims, dims)) = declared.zip(proved.get(value).and_then(|fact| fact.shape())) else { continue };
@@ -197,6 +195,46 @@ impl Names {
         }
         names.name_inputs(model, proved);
         names
+    }
+
+    /// Collects what inputs and outputs have for expressions in the symbols of the inputs. A label of two sizes that no input has names
+    /// neither of them.
+    fn adopt_texts<'m>(
+        &mut self,
+        model: &'m Model,
+        proved: &Facts,
+        contract: &Contract,
+        given: &mut FxHashSet<&'m str>,
+    ) {
+        let scope = proved.scope();
+        let main = model.graph(model.main());
+        let mut of_label: FxHashMap<&str, Dim> = FxHashMap::default();
+        let mut ambiguous: FxHashSet<&str> = FxHashSet::default();
+        let mut texts: Vec<(Dim, &str)> = Vec::new();
+        for (value, is_input) in
+            main.inputs().iter().map(|value| (value, true)).chain(main.outputs().iter().map(|value| (value, false)))
+        {
+            let declared = model.value(*value).declared.as_ref().and_then(DeclaredType::shape);
+            let Some((claims, dims)) = declared.zip(proved.get(*value).and_then(|fact| fact.shape())) else { continue };
+            for (claim, dim) in claims.iter().zip(dims).filter(|_| claims.len() == dims.len()) {
+                let Some(label) = claim.claim.name() else { continue };
+                let dim = self.resolved(scope, dim);
+                if !is_input
+                    && contract.is_free(scope, label)
+                    && of_label.entry(label).or_insert_with(|| dim.clone()) != &dim
+                {
+                    ambiguous.insert(label);
+                }
+                let is_expression = dim.as_const().is_none() && dim.as_symbol().is_none() && self.is_exact(&dim);
+                if is_expression && (is_input || contract.standing(scope, &dim, &claim.claim) == Standing::Kept) {
+                    texts.push((dim, label));
+                }
+            }
+        }
+        for (dim, label) in texts.into_iter().filter(|(_, label)| !ambiguous.contains(label)) {
+            given.insert(label);
+            self.of.entry(dim).or_insert_with(|| label.to_string());
+        }
     }
 
     /// Names the sizes of the main graph's inputs of which the file says nothing: by what an author calls them elsewhere, or after the
@@ -248,7 +286,7 @@ impl Names {
         if dim.as_const().is_some() { dim.clone() } else { scope.sum([dim]) }
     }
 
-    /// The author's name for this whole size, if it is one that cannot be part of an expression.
+    /// The author's name for this whole size.
     pub fn of(&self, dim: &Dim) -> Option<&str> {
         self.of.get(dim).map(String::as_str)
     }

@@ -14,22 +14,34 @@ use crate::ops::EventKind;
 /// need a round for each of its nodes.
 const VISITS: usize = 1 << 16;
 
-/// Runs the passes, round after round, until a round changes nothing, then the `closing` passes once each: other passes would undo what those
-/// write. Each round begins with `infer`. Returns the number of rounds. Calls `tell` with each note as soon as there is one, and if the passes
-/// had to be stopped.
+/// Runs the passes, round after round, until a round changes nothing. Each round begins with `infer`. Returns the number of rounds. Calls
+/// `tell` with each note as soon as there is one, and if the passes had to be stopped.
 ///
 /// # Errors
 /// A pass made the model inconsistent, or the graph cannot be walked.
 pub(super) fn settle(
     work: &mut Work<'_>,
     infer: &Pass,
-    (passes, closing): (&[Pass], &[Pass]),
+    passes: &[Pass],
     tell: &mut dyn FnMut(Told),
 ) -> Result<usize, RunError> {
     work.agenda.begin(work.model, &mut work.walk.facts);
     let rounds = rounds(work, infer, passes, tell);
     work.agenda.end(work.model, &mut work.walk.facts);
-    let rounds = rounds?;
+    rounds
+}
+
+/// Runs each of the closing passes once, over a graph that no other pass changes any more, and infers again after each that changes something.
+/// Other passes would undo the edits of closing passes.
+///
+/// # Errors
+/// A pass made the model inconsistent, or the graph cannot be walked.
+pub(super) fn close(
+    work: &mut Work<'_>,
+    infer: &Pass,
+    closing: &[Pass],
+    tell: &mut dyn FnMut(Told),
+) -> Result<(), RunError> {
     for pass in closing {
         let before = work.run.edits.made();
         run(work, pass)?;
@@ -38,7 +50,7 @@ pub(super) fn settle(
         }
     }
     work.notes.drain(..).for_each(|note| tell(Told::Note(note)));
-    Ok(rounds)
+    Ok(())
 }
 
 fn rounds(work: &mut Work<'_>, infer: &Pass, passes: &[Pass], tell: &mut dyn FnMut(Told)) -> Result<usize, RunError> {
@@ -204,11 +216,13 @@ mod tests {
         let mut run = Run::new(options, EditCounter::new(options.stop_after, true));
         let mut work = Work::new(&mut model, &mut walk, &mut run, 0);
         let mut notes = Vec::new();
-        let rounds = settle(&mut work, &INFER, (passes, closing), &mut |told| {
+        let mut tell = |told| {
             if let Told::Note(note) = told {
                 notes.push(note);
             }
-        });
+        };
+        let rounds = settle(&mut work, &INFER, passes, &mut tell);
+        let rounds = rounds.and_then(|rounds| close(&mut work, &INFER, closing, &mut tell).map(|()| rounds));
         let profile = std::mem::take(&mut run.profile).into_passes();
         (rounds, profile.into_iter().map(|pass| (pass.name, pass.runs, pass.changes)).collect(), notes)
     }

@@ -230,7 +230,7 @@ fn fold_copy(
         walk.facts.set(input, fact.clone().unwrap_or_default());
     }
     let main = model.set_main(copy);
-    let settled = settle(&mut Work::new(model, &mut walk, run, 0), infer, (passes, &[]), &mut |_| {});
+    let settled = settle(&mut Work::new(model, &mut walk, run, 0), infer, passes, &mut |_| {});
     model.set_main(main);
     settled?;
     let graphs = graphs_below(model, copy);

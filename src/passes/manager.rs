@@ -6,8 +6,9 @@ use std::time::Instant;
 use rustc_hash::FxHashSet;
 
 use super::assume::{AssumeError, assume, possible};
-use super::constant_nodes::spell_initializers;
-use super::driver::{Told, noted, settle};
+use super::constant_nodes::{initializers, spell_initializers};
+use super::contract::Contract;
+use super::driver::{Told, close, noted, settle};
 use super::edits::EditCounter;
 use super::inline::{calls, functions};
 use super::opaque::Hidden;
@@ -18,12 +19,12 @@ use super::pipeline::chosen;
 use super::profile::{PassRun, Profile};
 use super::records::records;
 use super::{
-    annotate, believed, claims, common_subexpressions, dead, function_bodies, opaque, opset, pipeline, quantization,
-    remembered,
+    annotate, believed, claims, common_subexpressions, contract, dead, function_bodies, opaque, opset, pipeline,
+    quantization, remembered,
 };
-use crate::dim::Scope;
+use crate::dim::{Dim, Scope};
 use crate::ir::{Fact, Model, NodeId, ValueId};
-use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
+use crate::ops::{Budget, Event, EventKind, Walk, equal_counts, plain_names};
 use crate::tensor::Tensor;
 
 /// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
@@ -108,22 +109,29 @@ struct Settled {
     ends: Vec<(&'static str, usize)>,
     /// The nodes that cannot work.
     broken: Vec<NodeId>,
+    /// What is 0 in every run, as the views of the model say that was read.
+    zeros: Vec<Dim>,
 }
 
 impl Settled {
     /// Writes what is known beside the values.
     fn stated(mut self, model: &mut Model, options: &Options) -> Result<Outcome, RunError> {
-        let names = claims::Names::adopt(model, &self.walk.facts);
+        let remembered = remembered::with_remembered(model, self.walk.scope());
+        let scope = remembered.as_ref().unwrap_or(self.walk.scope());
+        self.zeros.extend(remembered::remembered_zeros(model, scope));
+        let contract = Contract::of(model, &self.walk.facts, (scope, &self.zeros), &self.walk.replaced);
+        let names = claims::Names::adopt(model, &self.walk.facts, &contract);
         let believed = believed::believed(model, payload(model), &self.walk, options, &self.broken)?;
+        // Authors' names have come to the scope meanwhile.
         let remembered = remembered::with_remembered(model, self.walk.scope());
         let scope = remembered.as_ref().unwrap_or(self.walk.scope());
         let remembers = if options.stamp {
-            remembered::to_remember(model, &self.walk.facts, scope, options)?
+            remembered::to_remember(model, &self.walk.facts, (scope, &contract.zeros), options)?
         } else {
             String::new()
         };
         let facts = (&self.walk.facts, remembered.as_ref());
-        self.notes.extend(annotate::annotate(model, facts, &believed, &names, &self.broken));
+        self.notes.extend(annotate::annotate(model, facts, &believed, (&names, &contract), &self.broken));
         let (fired, last_edit, edits) = self.edits.into_parts();
         let (facts, passes) = (self.walk.facts, Vec::<PassRun>::new());
         let (notes, rounds, ends) = (self.notes, self.rounds, self.ends);
@@ -151,6 +159,9 @@ fn fold_with_functions(
     Ok(settled)
 }
 
+/// The largest number of times that the passes run because the remaining nodes imply more about dims than the nodes before.
+const MOST_LESSONS: usize = 3;
+
 /// Folds a model, without inlining calls. Only passes edit the model, and each edit is counted first; afterwards only spellings change
 /// ([`spell`]).
 fn fold(
@@ -171,15 +182,26 @@ fn fold(
     if !options.trust_declared_shapes {
         notes.extend(claims::contradictions(model, &walk.facts, true));
     }
+    let zeros = equal_counts(model, &walk.facts, &dead::live_nodes(model));
     run.profile.note("premises", begin, 0);
     let (passes, closing) = (chosen(pipeline::PASSES, &run), chosen(pipeline::CLOSING, &run));
     let growth = options.free_growth.saturating_add((model_bytes as f64 * options.max_growth) as usize);
-    let mut work = Work::new(model, &mut walk, &mut run, growth);
-    let rounds = settle(&mut work, &pipeline::INFER, (&passes, &closing), &mut |told| match told {
+    let mut tell = |told| match told {
         Told::Doing(what) => watch(what),
         Told::Note(note) => notes.push(note),
-    })?;
-    let (mut broken, given) = (work.untouched.broken(), work.given);
+    };
+    let given = initializers(model);
+    let (mut rounds, mut broken) = (0, Vec::new());
+    for lesson in 1..=MOST_LESSONS {
+        let mut work = Work::new(model, &mut walk, &mut run, growth);
+        rounds += settle(&mut work, &pipeline::INFER, &passes, &mut tell)?;
+        broken = work.untouched.broken();
+        if lesson == MOST_LESSONS || !remembered::learn_again(work.model, work.walk) {
+            work.given.clone_from(&given);
+            close(&mut work, &pipeline::INFER, &closing, &mut tell)?;
+            break;
+        }
+    }
     let mut calls: Vec<NodeId> = walk.failing_calls.iter().copied().collect();
     calls.sort_unstable();
     broken.extend(calls);
@@ -192,7 +214,7 @@ fn fold(
     model.verify()?;
     model.verify_names()?;
     profile.add_all(run.profile);
-    Ok(Settled { walk, notes, rounds, edits: run.edits, ends: run.ends, broken })
+    Ok(Settled { walk, notes, rounds, edits: run.edits, ends: run.ends, broken, zeros })
 }
 
 /// Merges what is equal in the file as it is. A strict reader's message names the node that the file has, so nothing is merged for one.
@@ -236,6 +258,7 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
     walk.replaced = names;
     remembered::learn(model, &mut walk)?;
     if let Some(original) = original {
+        contract::follow_inputs((&original, model), &walk, options)?;
         fits(&original, model, &mut walk, options)?;
     }
     // With trusted claims a node may seem unable to work only because a claim is false, so the model is not refused.

@@ -9,6 +9,7 @@ mod chains;
 mod claims;
 mod common_subexpressions;
 mod constant_nodes;
+mod contract;
 mod dead;
 mod driver;
 mod edits;
@@ -38,6 +39,7 @@ mod untouched;
 mod value_numbering;
 
 pub use assume::{AssumeError, Assumption, is_possible};
+pub use contract::is_always_empty;
 pub use edits::{Fired, LastEdit};
 pub use extract::{ExtractError, extract, remove_outputs, values};
 pub use manager::run;

@@ -10,6 +10,7 @@
 
 use std::rc::Rc;
 
+use super::contract::Contract;
 use super::dead;
 use super::options::Options;
 use super::outcome::RunError;
@@ -26,6 +27,16 @@ const MOST_TERMS: usize = LONGEST / 4;
 /// What may be done to find out what the nodes that are left tell, some 1 s; it is all kept if that takes more.
 const MOST_WORK: u64 = 10_000_000;
 
+/// What the model's metadata says to be 0 where no input and no output is empty.
+pub(super) fn remembered_zeros(model: &Model, scope: &Scope) -> Vec<Dim> {
+    let is_known = |name: &str| scope.lookup(name).is_some();
+    let side = |text: &str| scope.parse_over(text.trim(), &is_known);
+    let text = model.remembered().unwrap_or_default();
+    let entries = text.split("; ").take(MOST);
+    let sides = entries.filter(|entry| entry.len() <= LONGEST).filter_map(|entry| entry.split_once("=="));
+    sides.filter_map(|(a, b)| Some(scope.sub(&side(a)?, &side(b)?))).collect()
+}
+
 /// A copy of the scope in which the inequalities hold that the model's metadata has; `None` if there are none that can hold.
 pub(super) fn with_remembered(model: &Model, scope: &Scope) -> Option<Scope> {
     let text = model.remembered()?;
@@ -41,13 +52,23 @@ pub(super) fn with_remembered(model: &Model, scope: &Scope) -> Option<Scope> {
     copy.impossible().is_none().then_some(copy)
 }
 
-/// The inequalities between sizes of the inputs that hold in a scope and that the model's nodes do not tell, in one text.
+/// The inequalities between sizes of the inputs that hold in a scope, and that `zeros` are 0 where nothing is empty, as far as the model's
+/// nodes do not tell it, in one text.
 ///
 /// # Errors
 /// The model is inconsistent.
-pub(super) fn to_remember(model: &Model, facts: &Facts, scope: &Scope, options: &Options) -> Result<String, RunError> {
-    let inputs = model.graph(model.main()).inputs().iter().filter_map(|&input| facts.get(input)?.shape());
-    let mut symbols: Vec<Symbol> = inputs.flatten().flat_map(Dim::symbols).collect();
+pub(super) fn to_remember(
+    model: &Model,
+    facts: &Facts,
+    (scope, zeros): (&Scope, &[Dim]),
+    options: &Options,
+) -> Result<String, RunError> {
+    let inputs = model.graph(model.main()).inputs();
+    let dims = inputs.iter().filter_map(|&input| facts.get(input)?.shape()).flatten();
+    let mut symbols: Vec<Symbol> = dims.flat_map(Dim::symbols).collect();
+    // A size that is a number by now is no symbol of a fact any more.
+    let declared = inputs.iter().filter_map(|&input| model.value(input).declared.as_ref()?.shape()).flatten();
+    symbols.extend(declared.filter_map(|dim| scope.lookup(dim.claim.name()?)));
     symbols.sort_unstable();
     symbols.dedup();
     symbols.retain(|&symbol| !scope.is_fresh(symbol));
@@ -56,24 +77,48 @@ pub(super) fn to_remember(model: &Model, facts: &Facts, scope: &Scope, options: 
     let is_said_shortly = |slack: &Dim| is_short(&scope.plain_inequality(slack)) || is_short(&scope.inequality(slack));
     let known = scope.known_of(&symbols).into_iter().filter(|slack| slack.term_count() <= MOST_TERMS);
     let slacks: Vec<Dim> = known.filter(is_said_shortly).collect();
-    if slacks.is_empty() {
+    let is_of_inputs = |zero: &&Dim| !zero.has_symbol(|symbol| !symbols.contains(&symbol));
+    let is_kept =
+        |zero: &&Dim| is_of_inputs(zero) && zero.term_count() <= MOST_TERMS && is_short(&equation(scope, zero));
+    let zeros: Vec<&Dim> = zeros.iter().filter(is_kept).collect();
+    if slacks.is_empty() && zeros.is_empty() {
         return Ok(String::new());
     }
     let told = || -> Result<Vec<bool>, RunError> {
         let mut anew = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
         anew.evaluate = false;
-        let is_told = |slack: &Dim, there: &Scope| {
+        let renamed = |dim: &Dim, there: &Scope| {
             let named = |symbol: Symbol| there.lookup(&scope.name(symbol)).map(Dim::symbol);
-            !slack.has_symbol(|symbol| named(symbol).is_none())
-                && there.ge(&there.substitute(slack, &named), &Dim::constant(0)).is_yes()
+            (!dim.has_symbol(|symbol| named(symbol).is_none())).then(|| there.substitute(dim, &named))
         };
-        learn_until(model, &mut anew, &|there| slacks.iter().all(|slack| is_told(slack, there)))?;
-        Ok(slacks.iter().map(|slack| is_told(slack, anew.scope())).collect())
+        let is_told = |slack: &Dim, there: &Scope| {
+            renamed(slack, there).is_some_and(|slack| there.ge(&slack, &Dim::constant(0)).is_yes())
+        };
+        learn_until(model, &mut anew, &|there| zeros.is_empty() && slacks.iter().all(|slack| is_told(slack, there)))?;
+        let there = Contract::of(model, &anew.facts, (anew.scope(), &[]), &[]).zeros;
+        let is_zero = |zero: &Dim| {
+            let zero = renamed(zero, anew.scope());
+            zero.is_some_and(|zero| {
+                [&zero, &anew.scope().sub(&Dim::constant(0), &zero)].iter().any(|zero| there.contains(zero))
+            })
+        };
+        let told = slacks.iter().map(|slack| is_told(slack, anew.scope()));
+        Ok(told.chain(zeros.iter().map(|zero| is_zero(zero))).collect())
     };
-    let told = within(MOST_WORK, told).transpose()?.unwrap_or_else(|| vec![false; slacks.len()]);
-    let untold = slacks.iter().zip(told).filter(|(_, is_told)| !is_told);
-    let kept = untold.map(|(slack, _)| scope.inequality(slack)).filter(is_short);
+    let count = slacks.len().saturating_add(zeros.len());
+    let told = within(MOST_WORK, told).transpose()?.unwrap_or_else(|| vec![false; count]);
+    let texts =
+        slacks.iter().map(|slack| scope.inequality(slack)).chain(zeros.iter().map(|zero| equation(scope, zero)));
+    let kept = texts.zip(told).filter(|(text, is_told)| !is_told && is_short(text)).map(|(text, _)| text);
     Ok(kept.take(MOST).collect::<Vec<_>>().join("; "))
+}
+
+/// That an expression is 0, with nothing taken away: `a + b == c`, whatever its sign.
+fn equation(scope: &Scope, zero: &Dim) -> String {
+    let text = scope.inequality(zero).replacen(">=", "<=", 1);
+    let mut sides: Vec<&str> = text.splitn(2, " <= ").collect();
+    sides.sort_unstable();
+    sides.join(" == ")
 }
 
 /// A size as it reads where more is known.
@@ -104,25 +149,38 @@ fn learn_until(model: &Model, walk: &mut Walk, enough: &dyn Fn(&Scope) -> bool) 
         if !walk.learn(model, &computed) || enough(walk.scope()) {
             break;
         }
-        let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
-        // Sizes that only a run decides would have other names the next time, of which nothing is learned yet.
-        let scope = Rc::clone(walk.scope());
-        let names_sizes = |fact: &Fact| round > 0 && names_open_sizes(fact, &scope);
-        let trusts = walk.trust_declared;
-        let is_plain = |value, fact: &Fact| !trusts && names_sizes_alone(fact, &scope) && is_of_main(model, value);
-        // What was told of a node that is not inferred again is not told again.
-        let (facts, mut events) = (&walk.facts, std::mem::take(&mut walk.events));
-        events.retain(|event| {
-            let mut results = model.node(event.node).into_iter().flat_map(Node::outputs).flatten().peekable();
-            results.peek().is_some()
-                && results.all(|&result| facts.get(result).is_some_and(|fact| is_plain(result, fact)))
-        });
-        walk.events = events;
-        walk.facts.retain(|value, fact| {
-            fact.data().is_some() || is_input(value) || names_sizes(fact) || is_plain(value, fact)
-        });
+        forget_longer(model, walk, round > 0);
     }
     Ok(())
+}
+
+/// Learns what the nodes need that passes have left, which may be said by fewer nodes than before: a second run would learn it. Returns
+/// `true` if that is news, so that values have to be inferred again.
+pub(super) fn learn_again(model: &Model, walk: &mut Walk) -> bool {
+    let learned = walk.learn(model, &dead::live_nodes(model));
+    if learned {
+        forget_longer(model, walk, true);
+    }
+    learned
+}
+
+/// Forgets the facts that may be said more simply since something was learned. Sizes that only a run decides would have other names the next
+/// time, of which nothing is learned yet, so that they can be kept.
+fn forget_longer(model: &Model, walk: &mut Walk, keeps_open_sizes: bool) {
+    let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
+    let scope = Rc::clone(walk.scope());
+    let names_sizes = |fact: &Fact| keeps_open_sizes && names_open_sizes(fact, &scope);
+    let trusts = walk.trust_declared;
+    let is_plain = |value, fact: &Fact| !trusts && names_sizes_alone(fact, &scope) && is_of_main(model, value);
+    // What was told of a node that is not inferred again is not told again.
+    let (facts, mut events) = (&walk.facts, std::mem::take(&mut walk.events));
+    events.retain(|event| {
+        let mut results = model.node(event.node).into_iter().flat_map(Node::outputs).flatten().peekable();
+        results.peek().is_some() && results.all(|&result| facts.get(result).is_some_and(|fact| is_plain(result, fact)))
+    });
+    walk.events = events;
+    walk.facts
+        .retain(|value, fact| fact.data().is_some() || is_input(value) || names_sizes(fact) || is_plain(value, fact));
 }
 
 /// Whether all dims are numbers or names that others gave, at least one a name, which is not another one's by now: that is not said more

@@ -181,6 +181,7 @@ impl Note {
             EventKind::Declined => "declined",
             EventKind::FalseClaim => "false claim",
             EventKind::Claimed => "claimed",
+            EventKind::Declared => "declared",
             EventKind::NamedSize => "named",
             EventKind::Stopped => "stopped",
         }

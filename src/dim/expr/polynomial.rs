@@ -163,6 +163,11 @@ impl Dim {
         self.terms().iter().fold(0, |gcd, term| greatest_common_divisor(gcd, term.coefficient.unsigned_abs()))
     }
 
+    /// The expression divided by the greatest common divisor of its coefficients, and 0 for 0.
+    pub fn without_content(&self) -> Dim {
+        i64::try_from(self.content()).ok().and_then(|content| self.over_const(content)).unwrap_or_else(|| self.clone())
+    }
+
     /// The greatest common divisor of the coefficients but the constant term. Zero for a constant.
     pub(in crate::dim) fn step(&self) -> u64 {
         let mut step = 0;

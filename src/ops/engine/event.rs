@@ -18,6 +18,8 @@ pub enum EventKind {
     FalseClaim,
     /// What is written out rests on what the file declares.
     Claimed,
+    /// An output keeps what the file declares where the proved size reads otherwise.
+    Declared,
     /// A name is written for a size whose expression is long.
     NamedSize,
     /// The passes were stopped before they had nothing left to do.

@@ -33,8 +33,11 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     ),
     Operator::new("GatherElements", &[11, 13], infer_gather_elements, eval_gather_elements)
         .with(Traits::movement(Movement::Selection, moves::untold).fails_unless(moves::indices_inside)),
-    Operator::new("GatherND", &[11, 12, 13], infer_gather_nd, eval_gather_nd)
-        .with(Traits::movement(Movement::Selection, moves::untold).fails_unless(moves::tuples_inside)),
+    Operator::new("GatherND", &[11, 12, 13], infer_gather_nd, eval_gather_nd).with(
+        Traits::movement(Movement::Selection, moves::untold)
+            .fails_unless(moves::tuples_inside)
+            .needs(moves::gather_needs),
+    ),
 ];
 
 /// From this many bytes on, copying is spread over threads.

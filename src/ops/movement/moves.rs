@@ -2,7 +2,7 @@
 //! and when a look-up cannot fail.
 
 use crate::dim::{Dim, Scope};
-use crate::ir::{Attribute, Fact};
+use crate::ir::{Attribute, Fact, ValueId};
 use crate::ops::axis_in;
 use crate::ops::slice_cuts::{SliceCuts, slice_cuts};
 use crate::ops::traits::{AxisSource, Counting, NodeFacts, Repetition, broadcast_narrow};
@@ -275,27 +275,58 @@ pub(super) fn gather_needs(view: &NodeFacts<'_>) -> Vec<(Dim, i64)> {
 }
 
 fn looked_up(view: &NodeFacts<'_>) -> Option<Vec<(Dim, i64)>> {
+    if view.node.is("GatherND") {
+        return tuples_looked_up(view);
+    }
+    looked_up_along(view, view.axis(0)?, view.input(1)?)
+}
+
+/// The same of the columns of a GatherND's indices, where these are put together column by column.
+fn tuples_looked_up(view: &NodeFacts<'_>) -> Option<Vec<(Dim, i64)>> {
+    let rank = view.shape(1)?.len();
+    let columns = view.model.node(view.model.value(view.input(1)?).producer()?).filter(|node| node.is("Concat"))?;
+    let is_last = matches!(columns.attribute("axis"), Some(Attribute::Int(axis)) if axis_in(*axis, rank).ok() == rank.checked_sub(1));
+    if view.int("batch_dims", 0)? != 0 || !is_last {
+        return None;
+    }
+    let mut needs = Vec::new();
+    for (axis, &column) in columns.inputs().iter().enumerate() {
+        let is_one =
+            column.and_then(|column| view.facts.get(column)?.shape()?.last()).is_some_and(|size| size.is_const(1));
+        needs.extend(looked_up_along(view, axis, column.filter(|_| is_one)?).unwrap_or_default());
+    }
+    Some(needs)
+}
+
+fn looked_up_along(view: &NodeFacts<'_>, axis: usize, indices: ValueId) -> Option<Vec<(Dim, i64)>> {
     let data = view.shape(0)?;
-    let dim = data.get(view.axis(0)?)?;
+    let dim = data.get(axis)?;
     // When another axis of the data is empty no entry is looked up, and runtimes differ in whether they check the index.
     let mut others = data.iter().filter(|other| *other != dim);
     if !others.all(|other| view.at_least(other, 1)) {
         return None;
     }
-    if let Some(indices) = view.fact(1)?.const_ints() {
+    if let Some(indices) = view.facts.get(indices)?.const_ints() {
         let least = indices.iter().map(|&index| if index < 0 { index.checked_neg() } else { index.checked_add(1) });
         let least = least.collect::<Option<Vec<i64>>>()?.into_iter().max()?;
         return Some(vec![(dim.clone(), least)]);
     }
-    let (scope, counted) = (view.scope(), (view.positions)(view.input(1)?)?);
-    // Where an axis of the indices is empty, none is looked up. Whether the data has entries along other axes is asked above of sizes
-    // that differ from this one only, and here this one may be 0 with them.
-    let is_square = data.iter().filter(|other| *other == dim).count() > 1;
-    if is_square || !counted.shape.iter().all(|size| view.at_least(size, 1)) {
+    let (scope, counted) = (view.scope(), (view.positions)(indices)?);
+    // Whether the data has entries along other axes is asked above of sizes that differ from this one only, and here this one may be 0 with
+    // them.
+    if data.iter().filter(|other| *other == dim).count() > 1 {
         return None;
     }
     let (low, high) = counted.bounds(scope)?;
-    Some(vec![(scope.sub(dim, &high), 1), (scope.add(dim, &low), 0)])
+    let (above, below) = (scope.sub(dim, &scope.add(&high, &Dim::constant(1))), scope.add(dim, &low));
+    // Where an axis of the indices is empty, none is looked up; there it has to hold of itself.
+    let holds_without = |slack: &Dim| {
+        counted.shape.iter().filter(|size| !view.at_least(size, 1)).all(|size| {
+            let empty = |symbol| size.as_symbol().filter(|size| *size == symbol).map(|_| Dim::constant(0));
+            size.as_symbol().is_some() && view.at_least(&scope.substitute(slack, &empty), 0)
+        })
+    };
+    Some([above, below].into_iter().filter(holds_without).map(|slack| (slack, 0)).collect())
 }
 
 // ---- Concat and Split ----

@@ -16,7 +16,7 @@ use super::moves;
 use super::{List, axes_in, count, distinct_axes, given_list, of_rank};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact};
-use crate::ops::traits::{Movement, Traits, laid_out};
+use crate::ops::traits::{Movement, NodeFacts, Traits, laid_out};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::DType;
 
@@ -25,6 +25,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         Traits::movement(Movement::Layout, moves::squeezed_axes)
             .counts(laid_out)
             .repeats(moves::layout)
+            .needs(needs)
             .inferred_by_contents(1)
             .carrying_quantization(),
     ),
@@ -38,6 +39,14 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], infer_flatten, eval_flatten)
         .with(Traits::movement(Movement::Layout, moves::surviving_axes).counts(laid_out).repeats(moves::layout)),
 ];
+
+/// The dims that a Squeeze takes away are 1.
+fn needs(view: &NodeFacts<'_>) -> Vec<(Dim, i64)> {
+    let Some(dims) = view.shape(0) else { return Vec::new() };
+    let axes = view.axes(1, dims.len()).unwrap_or_default();
+    let squeezed = axes.into_iter().filter_map(|axis| dims.get(axis)).filter(|dim| dim.as_const().is_none());
+    squeezed.flat_map(|dim| [(dim.clone(), 1), (view.scope().sub(&Dim::constant(2), dim), 1)]).collect()
+}
 
 /// The axes as inference sees them.
 fn axes(cx: &InferCx<'_>) -> Result<List, Refusal> {

@@ -72,11 +72,7 @@ mod tests {
 
     fn told(text: &str) -> Option<(Option<&str>, String)> {
         let spelled = read(text, &["N+1".to_string()])?;
-        let dims = spelled.shape.iter().map(|dim| match dim {
-            DimClaim::Unknown => "?".to_string(),
-            DimClaim::Value(size) => size.to_string(),
-            DimClaim::Param(name) => name.clone(),
-        });
+        let dims = spelled.shape.iter().map(DimClaim::to_string);
         Some((spelled.input, dims.collect::<Vec<_>>().join(" ")))
     }
 

@@ -1,0 +1,193 @@
+//! The sizes that the file declares of the main graph's outputs. Callers find dims by these labels and numbers, so they are not respelled.
+//!
+//! | declared | claims | written |
+//! | --- | --- | --- |
+//! | nothing, or a label that an exporter made up (`Add956_dim_0`, `unk__12`) | nothing | the proved size |
+//! | a label that no input has | nothing | the label |
+//! | a number, a label of an input, an expression in such labels | a size | the same, unless it is false in a run |
+//!
+//! A claim is false in a run if the sizes of all inputs and outputs are at least 1 there and the proved size is another one. A claim of an
+//! empty tensor is no reason to rename a size: `1` for `min(1, n)` stays. A label is read as text first: if an input has the very text, it
+//! is that input's size, and if it is an expression too, it may be that as well.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashSet;
+
+use super::dead;
+use super::options::Options;
+use super::outcome::RunError;
+use super::remembered;
+use crate::dim::{Dim, Scope, Symbol, is_numbered};
+use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, Model, ValueId};
+use crate::ops::{Budget, Walk, broadcast_choices, equal_counts};
+
+/// What becomes of a declared dim of an output.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The declared dim claims nothing that anybody relies on.
+    Open,
+    /// The declared dim is written.
+    Kept,
+    /// A run shows that the declared dim is false.
+    False,
+}
+
+/// The labels of the inputs, and what holds where no input and no output is empty.
+pub(super) struct Contract {
+    labels: FxHashSet<String>,
+    /// The symbols of the inputs' sizes.
+    sizes: FxHashSet<Symbol>,
+    /// Names that inputs had before the user gave their sizes.
+    replaced: Vec<String>,
+    /// `None` if some input or output is always empty.
+    filled: Option<Scope>,
+    /// What is 0 there, because views have as many elements as their operands.
+    pub(super) zeros: Vec<Dim>,
+}
+
+impl Contract {
+    /// The contract of a model, of whose sizes this is known in `scope`, and that each of these is 0.
+    pub(super) fn of<'m>(
+        model: &'m Model,
+        facts: &'m Facts,
+        (scope, zeros): (&Scope, &[Dim]),
+        replaced: &[String],
+    ) -> Contract {
+        let filled = scope.copied();
+        let main = model.graph(model.main());
+        let shapes = |values: &'m [ValueId]| values.iter().filter_map(|&value| facts.get(value)?.shape()).flatten();
+        let sizes = shapes(main.inputs()).flat_map(Dim::symbols).collect();
+        for dim in shapes(main.inputs()).chain(shapes(main.outputs())).filter(|dim| dim.as_const().is_none()) {
+            filled.assume_le(&Dim::constant(1), dim);
+        }
+        let computed = dead::live_nodes(model);
+        let all = equal_counts(model, facts, &computed).into_iter().chain(zeros.iter().cloned());
+        let mut zeros: Vec<Dim> = Vec::new();
+        for zero in all.map(|zero| remembered::shorter(&filled, &zero).without_content()) {
+            if zero.as_const().is_none() && !zeros.contains(&zero) {
+                zeros.push(zero);
+            }
+        }
+        for zero in zeros.iter().chain(&broadcast_choices(model, facts, &computed)) {
+            filled.assume_le(zero, &Dim::constant(0));
+            filled.assume_le(&Dim::constant(0), zero);
+        }
+        let filled = Some(filled).filter(Scope::is_possible);
+        Contract { labels: labels(model), sizes, replaced: replaced.to_vec(), filled, zeros }
+    }
+
+    /// What becomes of a dim of an output that is proved to be `proved`.
+    pub(super) fn standing(&self, scope: &Scope, proved: &Dim, declared: &DimClaim) -> Standing {
+        let readings = match declared {
+            DimClaim::Unknown => return Standing::Open,
+            DimClaim::Value(size) => vec![Dim::constant(*size)],
+            DimClaim::Param(text) => match (text.parse(), declared.name()) {
+                (Ok(_), _) if proved.as_const().is_some() => return Standing::Open,
+                (Ok(size), _) if size >= 0 => vec![Dim::constant(size)],
+                (_, None) => return Standing::Open,
+                (_, Some(label)) if self.is_open(label) => return Standing::Open,
+                (_, Some(label)) => self.readings(scope, label),
+            },
+        };
+        // Which values a size has that only a run decides is not known, so that one number more or less shows nothing.
+        let is_false = |claim: &Dim| match proved.has_symbol(|symbol| !self.sizes.contains(&symbol)) {
+            true => scope.eq(proved, claim).is_no(),
+            false => self.filled.as_ref().unwrap_or(scope).differs_somewhere(proved, claim),
+        };
+        if !readings.is_empty() && readings.iter().all(is_false) { Standing::False } else { Standing::Kept }
+    }
+
+    /// Returns `true` if the label claims nothing: it is of an output, and no input has it or a part of it that is an expression.
+    pub(super) fn is_free(&self, scope: &Scope, label: &str) -> bool {
+        !self.is_open(label) && self.readings(scope, label).is_empty()
+    }
+
+    /// Whether nobody chose the label, or it has a name of an input's dim that the user has given a size.
+    fn is_open(&self, label: &str) -> bool {
+        let is_part = |name: &String| label.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
+        !self.labels.contains(label)
+            && (is_made_up(label) || self.replaced.iter().any(|name| !self.labels.contains(name) && is_part(name)))
+    }
+
+    /// The sizes that a label may claim; none if no input has it.
+    fn readings(&self, scope: &Scope, label: &str) -> Vec<Dim> {
+        let is_label = |name: &str| self.labels.contains(name);
+        let own = Some(label).filter(|label| is_label(label)).and_then(|label| scope.lookup(label)).map(Dim::symbol);
+        let mut readings: Vec<Dim> = own.into_iter().chain(scope.parse_known(label, &is_label)).collect();
+        readings.dedup();
+        readings
+    }
+}
+
+/// Returns `true` if some output, or input, is empty in every run.
+pub fn is_always_empty(model: &Model, facts: &Facts) -> bool {
+    let main = model.graph(model.main());
+    let shapes = main.inputs().iter().chain(main.outputs()).filter_map(|&value| facts.get(value)?.shape());
+    shapes.flatten().any(|dim| dim.is_const(0))
+        || Contract::of(model, facts, (facts.scope(), &[]), &[]).filled.is_none()
+}
+
+/// Whether an exporter made up a label: TorchScript calls a dim after the operator, the value and the axis (`Add956_dim_0`), and tf2onnx
+/// counts (`unk__12`).
+fn is_made_up(label: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    let of_axis =
+        label.rsplit_once("_dim_").filter(|(value, axis)| is_number(axis) && !value.contains(char::is_whitespace));
+    of_axis.is_some_and(|(value, _)| value.starts_with(|first: char| first.is_ascii_alphabetic())) || is_numbered(label)
+}
+
+/// The labels of the main graph's inputs.
+fn labels(model: &Model) -> FxHashSet<String> {
+    let inputs = model.graph(model.main()).inputs();
+    let shapes = inputs.iter().filter_map(|&input| model.value(input).declared.as_ref()?.shape());
+    shapes.flatten().filter_map(|dim| dim.claim.name()).map(str::to_string).collect()
+}
+
+/// Opens the dims of outputs whose size is another one since the user gave the inputs other sizes, so that the proved size is written.
+/// A label that claims nothing would otherwise stay.
+///
+/// # Errors
+/// The model is inconsistent.
+pub(super) fn follow_inputs(
+    (original, model): (&Model, &mut Model),
+    walk: &Walk,
+    options: &Options,
+) -> Result<(), RunError> {
+    let declared = |model: &Model, value: ValueId| model.value(value).declared.clone();
+    let inputs = original.graph(original.main()).inputs();
+    if inputs.iter().all(|&input| declared(original, input) == declared(model, input)) {
+        return Ok(());
+    }
+    let (labels, sizes) = (labels(original), FxHashSet::default());
+    let contract = Contract { labels, sizes, replaced: Vec::new(), filled: None, zeros: Vec::new() };
+    let is_free = |dim: &DeclaredDim| dim.claim.name().is_some_and(|label| contract.is_free(walk.scope(), label));
+    let shape_of = |value: ValueId| declared(original, value)?.shape().cloned();
+    let outputs = model.graph(model.main()).outputs().iter();
+    let labelled: Vec<(ValueId, Vec<DeclaredDim>)> = outputs
+        .filter_map(|&output| Some((output, shape_of(output)?)))
+        .filter(|(_, dims)| dims.iter().any(is_free))
+        .collect();
+    if labelled.is_empty() {
+        return Ok(());
+    }
+    let mut before = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
+    remembered::learn(original, &mut before)?;
+    for (output, dims) in labelled {
+        let sizes = |walk: &Walk| -> Vec<Option<String>> {
+            let shape = walk.facts.get(output).and_then(Fact::shape).unwrap_or_default();
+            let is_decided = |dim: &Dim| !dim.has_symbol(|symbol| walk.scope().is_fresh(symbol));
+            shape.iter().map(|dim| is_decided(dim).then(|| walk.scope().format(dim))).collect()
+        };
+        let (before, after) = (sizes(&before), sizes(walk));
+        let Some(mut ty) = declared(model, output) else { continue };
+        if let DeclaredType::Tensor { shape, .. } = &mut ty {
+            let shape = shape.get_or_insert_with(|| vec![DeclaredDim::default(); dims.len()]);
+            for (axis, (dim, own)) in shape.iter_mut().zip(dims).enumerate().filter(|(_, (_, own))| is_free(own)) {
+                *dim = if before.get(axis) == after.get(axis) { own } else { DeclaredDim::default() };
+            }
+            model.declare(output, ty);
+        }
+    }
+    Ok(())
+}
