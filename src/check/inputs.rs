@@ -17,7 +17,7 @@ use crate::passes::{Assumption, Options, is_possible};
 use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
 
 /// Elements all inputs may have together.
-const MOST_ELEMENTS: usize = 1 << 24;
+const MOST_ELEMENTS: usize = 1 << 25;
 /// Sizes that are tried of each symbol, beside those the options name.
 const SIZES: [i64; 10] = [2, 3, 1, 0, 5, 7, 4, 8, 16, 13];
 /// Of symbols that are no leading axis, where ordinary ones do not run.
@@ -206,6 +206,15 @@ impl<'a> Draw<'a> {
         let mut numbers = Numbers((number as u64) << 8 | attempt as u64);
         let sizes = self.sizes(number, attempt, &mut numbers);
         self.of_sizes(number, attempt, sizes, &mut numbers)
+    }
+
+    /// A case in which one size is given and the others are ordinary; `None` if that is not allowed, or an input would be too large.
+    pub fn case_at(&self, name: &str, size: i64) -> Option<Case> {
+        let mut sizes = self.sizes(0, 0, &mut Numbers(0));
+        sizes.insert(name.to_string(), size);
+        let case = self.fits(&sizes).then(|| self.case_of(0, sizes))?;
+        let is_given = |input: &Input| input.has_default || case.inputs.contains_key(&input.name);
+        self.inputs.iter().all(is_given).then_some(case)
     }
 
     /// A case with these sizes.

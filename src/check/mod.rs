@@ -11,6 +11,7 @@
 //! of the answer.
 
 mod bisect;
+mod borders;
 mod compare;
 mod evaluate;
 mod inputs;
@@ -25,6 +26,7 @@ use crate::ops::{Decline, may_be_evaluated};
 use crate::passes::{Options, RunError, run};
 
 pub use bisect::{Culprit, culprit};
+use borders::borders;
 use evaluate::{Limits, evaluate};
 use inputs::{Case, Draw};
 
@@ -63,6 +65,8 @@ pub struct Checked {
     pub asked: usize,
     /// On how many both models ran and agreed.
     pub agreed: usize,
+    /// At which sizes where assumptions about sizes end both agreed as well.
+    pub borders: Vec<String>,
     /// Why others could not be compared, and how many times.
     pub unchecked: BTreeMap<String, usize>,
     /// The first difference that was found.
@@ -105,6 +109,9 @@ impl fmt::Display for Checked {
             if compared < all {
                 f.write_str("; for the others the time was spent")?;
             }
+        }
+        for border in &self.borders {
+            write!(f, "\nequal at {border}")?;
         }
         for (reason, count) in &self.unchecked {
             write!(f, "\nnot checked, {count} times: {reason}")?;
@@ -154,8 +161,36 @@ pub fn check(original: &Model, folded: &Model, options: &Options, trial: &Trial)
             Err(reason) => *checked.unchecked.entry(reason).or_default() += 1,
         }
     }
+    if checked.difference.is_none() && trial.drawn > 0 {
+        check_borders(&borders(original, options), &draw, &mut checked, until, &both);
+    }
     checked.seconds = begin.elapsed().as_secs_f64();
     checked
+}
+
+/// Runs both models at the sizes where assumptions about sizes end.
+fn check_borders(
+    borders: &[(String, i64)],
+    draw: &Draw<'_>,
+    checked: &mut Checked,
+    until: Instant,
+    both: &dyn Fn(&Case) -> Result<(Option<Difference>, Told), String>,
+) {
+    for (name, size) in borders {
+        let told = format!("{name} = {size}, where an assumption about sizes ends");
+        let Some(case) = draw.case_at(name, *size).filter(|_| Instant::now() < until) else {
+            *checked.unchecked.entry(format!("{told}: the inputs would be too large")).or_default() += 1;
+            continue;
+        };
+        match both(&case) {
+            Ok((None, _)) => checked.borders.push(told),
+            Ok((difference, _)) => {
+                checked.difference = difference;
+                return;
+            }
+            Err(reason) => *checked.unchecked.entry(format!("{told}: {reason}")).or_default() += 1,
+        }
+    }
 }
 
 /// Sizes with which the original ran.

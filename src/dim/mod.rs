@@ -62,7 +62,8 @@ pub use doubts::{comparisons, divisors};
 pub use expr::{Dim, Symbol};
 pub use integer::{greatest_common_divisor, least_common_multiple};
 pub use parts::Operation;
-pub use scope::{Scope, is_identifier, is_numbered};
+pub use scope::{Law, Scope, is_identifier, is_numbered};
+pub use size::LONGEST_AXIS;
 pub(crate) use work::{count, is_over, within, work};
 
 #[cfg(test)]

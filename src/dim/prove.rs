@@ -23,6 +23,7 @@ use super::expr::Dim;
 use super::integer::ceil_quotient;
 use super::monomial::{Atom, Floor, Monomial, Summand};
 use super::scope::Scope;
+use super::size::LONGEST_AXIS;
 use super::work::{count, is_over, work};
 use rustc_hash::FxHashMap;
 
@@ -61,6 +62,10 @@ impl Scope {
         }
         let mut prover = Prover::new(self);
         if prover.quick_low(a).is_some_and(|low| low >= i128::from(goal)) {
+            return true;
+        }
+        // No axis is so long that it would matter beside such a number.
+        if a.offset() >= LONGEST_AXIS && self.interval_of_axes(a).low.is_some_and(|low| low >= i128::from(goal)) {
             return true;
         }
         // What is left below has at most one term less.

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::answer::Answer;
 use super::attempts::Attempts;
@@ -12,8 +12,10 @@ use super::doubts::Doubts;
 use super::expr::{Dim, Symbol};
 use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Floor};
+pub use assumed::Law;
 use memo::Memo;
 
+mod assumed;
 mod memo;
 
 /// Relations beyond this many are not kept: knowing less is always sound.
@@ -49,6 +51,8 @@ pub struct Scope {
     learned: Cell<Option<u32>>,
     /// How many polynomials the prover has looked at in all.
     pub(super) looks: Cell<u32>,
+    /// Whether sizes are trusted to fit the types they are computed in; see [`assumed`].
+    trusts: Cell<bool>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -63,6 +67,10 @@ pub(super) struct Table {
     supposing: Option<usize>,
     /// Whether any symbol is known to be a multiple of something.
     has_multiples: bool,
+    /// Dims of tensors that every run has, but for symbols.
+    axes: FxHashSet<Dim>,
+    /// The symbols for what laws make of operands.
+    assumed: FxHashMap<(Law, Vec<Dim>), Symbol>,
 }
 
 #[derive(Clone, Debug)]
@@ -76,6 +84,10 @@ struct SymbolRecord {
     multiple: i64,
     /// Whether it is a size; see [`super::size`].
     size: bool,
+    /// What it is where sizes fit their types; see [`assumed`].
+    nominal: Option<Dim>,
+    /// The law whose result it is.
+    law: Option<Law>,
 }
 
 impl Table {
@@ -155,6 +167,8 @@ impl Scope {
             interval,
             multiple: 1,
             size: true,
+            nominal: None,
+            law: None,
         });
         table.names.insert(name, symbol);
         symbol
@@ -222,7 +236,9 @@ impl Scope {
 
     fn make(&self, hint: &str, interval: Interval, size: bool) -> Symbol {
         let stem = if is_identifier(hint) { hint } else { "unk" };
-        let entry = SymbolRecord { name: None, stem: Some(stem.into()), named: false, interval, multiple: 1, size };
+        let stem = Some(stem.into());
+        let (name, named, nominal, law) = (None, false, None, None);
+        let entry = SymbolRecord { name, stem, named, interval, multiple: 1, size, nominal, law };
         self.table.borrow_mut().push(entry)
     }
 
@@ -550,6 +566,8 @@ impl Scope {
         for name in removed.into_iter().filter_map(|entry| entry.name) {
             table.names.remove(&name);
         }
+        table.axes.retain(|dim| !dim.has_symbol(|symbol| symbol.0 as usize >= count));
+        table.assumed.retain(|_, symbol| (symbol.0 as usize) < count);
         drop(table);
         self.attempts.take();
         self.proofs.forget();

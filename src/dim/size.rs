@@ -5,10 +5,16 @@
 //! Shape and Size give and what is joined or sliced from them is made of these. The integers that a run is given or computes
 //! ([`Scope::fresh_value`], [`Scope::fresh_integer`]) are no sizes: they may be any number of their type.
 //!
-//! That products of sizes fit the integers they are computed in is taken for granted, because they count elements of tensors. What they
-//! are multiplied by and what is added to them may be any number of the model, so that is not taken for granted: `2³⁰·s` in `int32` is
-//! 0 for `s = 4`, and `s + (2⁶³ − 1)` is negative. Of other integers it has to follow from their bounds: `k·k` of a run-time `int32` is
-//! negative for `k = 50000`.
+//! An axis has at most [`LONGEST_AXIS`] elements, and so has what sizes add up to, each taken once. Whether an integer fits its type follows
+//! from that and from the bounds of the symbols ([`Scope::lies_within`]).
+//!
+//! That products of sizes fit the integers they are computed in is an assumption, which only shapes sizes ([`Scope::fits_bits`]): they count
+//! elements of tensors. What they are multiplied by and what is added to them may be any number of the model, so that is not assumed:
+//! `2³⁰·s` in `int32` is 0 for `s = 4`, and `s + (2⁶³ − 1)` is negative. Of other integers it has to follow from their bounds: `k·k` of a
+//! run-time `int32` is negative for `k = 50000`.
+//!
+//! Sums and products in 64 bits wrap like integers modulo 2⁶⁴, so an expression made of them stands for the wrapped integer as well, and two
+//! equal expressions for equal integers. An order, a quotient and a cast need the integer itself ([`Scope::unwrapped`]).
 
 use rustc_hash::FxHashMap;
 
@@ -16,7 +22,11 @@ use super::Symbol;
 use super::bounds::Interval;
 use super::expr::Dim;
 use super::monomial::{Atom, Factor, Summand};
-use super::scope::Scope;
+use super::scope::{Law, Scope};
+
+/// The most elements that an axis has. Memory holds far less, but a tensor without elements may have any dim beside its 0: runtimes take up to
+/// 2⁶³ − 1 there, of which half is enough for index arithmetic not to overflow.
+pub const LONGEST_AXIS: i64 = 1 << 62;
 
 /// What a size stays below where it meets integers that are no sizes, for types of up to 32 bits and for wider ones.
 const MIXED_LIMIT: [i64; 2] = [1 << 24, 1 << 40];
@@ -31,9 +41,57 @@ impl Scope {
         dim.symbols().into_iter().all(|symbol| self.is_size(symbol))
     }
 
-    /// Whether an integer computed in a type of 32 or 64 bits is what the expression says, and not that number wrapped. In an expression with
-    /// other integers, sizes are taken to be below 2⁴⁰ (2²⁴ for 32 bits), and integers of which nothing is known to be any `int64`.
+    /// Whether the expression lies between these, both included, whatever the sizes are.
+    pub fn lies_within(&self, dim: &Dim, least: i64, most: i64) -> bool {
+        if let Some(value) = dim.as_const() {
+            return (least..=most).contains(&value);
+        }
+        let (least, most) = (i128::from(least), i128::from(most));
+        let inside = |interval: Interval| {
+            interval.low.is_some_and(|low| low >= least) && interval.high.is_some_and(|high| high <= most)
+        };
+        inside(self.interval_of_axes(dim))
+            || self.interval_of_sum(dim).is_some_and(inside)
+            || inside(Interval { low: self.proved_low(dim), high: self.proved_high(dim) })
+    }
+
+    /// What interval arithmetic says where each size is at most [`LONGEST_AXIS`].
+    pub(super) fn interval_of_axes(&self, dim: &Dim) -> Interval {
+        let sizes = dim.symbols().into_iter().filter(|&symbol| self.is_size(symbol));
+        let axis = Interval { low: None, high: Some(LONGEST_AXIS.into()) };
+        self.interval_within(dim, sizes.map(|symbol| (symbol, axis)).collect())
+    }
+
+    /// Of sizes, each taken once, with a constant: all of them are at most [`LONGEST_AXIS`] in sum.
+    fn interval_of_sum(&self, dim: &Dim) -> Option<Interval> {
+        let symbols = dim.symbols();
+        let sum = self.try_sum(&symbols.iter().map(|&symbol| Dim::symbol(symbol)).collect::<Vec<_>>())?;
+        let rest = i128::from(dim.minus(&sum)?.as_const().filter(|_| self.is_of_sizes(dim))?);
+        let axis = Interval { low: self.interval_of_axes(&sum).low, high: Some(LONGEST_AXIS.into()) };
+        Some(axis.plus(Interval::point(rest)))
+    }
+
+    /// The 64-bit integer that is computed of the expression: the expression itself where it is proved to fit, and a symbol for it otherwise.
+    pub fn unwrapped(&self, dim: &Dim) -> Dim {
+        const WRAPPED: Law = Law { name: "wrapped", parameter: 64, reach: i64::MAX };
+        if self.trusts() || self.lies_within(dim, i64::MIN, i64::MAX) || self.is_axis(dim) {
+            return dim.clone();
+        }
+        self.assumed(WRAPPED, vec![dim.clone()], Some(self.nominal(dim)), (None, None))
+    }
+
+    /// Whether two integers, computed of the expressions in 64 bits and wrapped, differ in any case: in their last bits.
+    pub fn differ_wrapped(&self, a: &Dim, b: &Dim) -> bool {
+        let Some(difference) = self.try_sub(a, b) else { return false };
+        let power = 1u64.checked_shl(difference.step().trailing_zeros()).unwrap_or(1);
+        difference.offset().rem_euclid(i64::try_from(power).unwrap_or(1)) != 0
+    }
+
+    /// Whether an integer computed in a type of 32 or 64 bits is taken to be what the expression says, and not that number wrapped. In an
+    /// expression with other integers, sizes are taken to be below 2⁴⁰ (2²⁴ for 32 bits), and integers of which nothing is known to be any
+    /// `int64`. This may shape a size, and decides nothing.
     pub fn fits_bits(&self, dim: &Dim, bits: usize, signed: bool) -> bool {
+        let dim = &self.nominal(dim);
         let wide = bits > 32;
         if wide && signed && dim.as_symbol().is_some() {
             return true;

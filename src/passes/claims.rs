@@ -283,7 +283,7 @@ impl Names {
 
     /// The size as it reads after symbols have been set equal to expressions.
     pub fn resolved(&self, scope: &Scope, dim: &Dim) -> Dim {
-        if dim.as_const().is_some() { dim.clone() } else { scope.sum([dim]) }
+        if dim.as_const().is_some() { dim.clone() } else { scope.nominal(&scope.sum([dim])) }
     }
 
     /// The author's name for this whole size.

@@ -17,7 +17,10 @@
 use super::SliceError;
 use super::reading::{Floor, IntMax, Reading};
 use super::spec::{Bound, Range};
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, LONGEST_AXIS, Scope};
+
+/// An end below this lies before the first element of every axis, counted from the end.
+const BEFORE_EVERY_AXIS: i64 = -LONGEST_AXIS;
 
 /// What a range takes of an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,12 +187,12 @@ fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid
     }
     let mut begin = match &range.begin {
         Bound::Open => Some(None),
-        Bound::At(at) => Some(Some(at)),
+        Bound::At(at) => Some(Some(at)).filter(|_| is_computed_exactly(scope, dim, at)),
         Bound::Unknown => None,
     };
     let (mut end, disputed) = match reading.end(scope, &range.end, step > 0) {
         End::Open => (Some(None), None),
-        End::At(at) => (Some(Some(at)), None),
+        End::At(at) => (Some(Some(at)).filter(|_| is_computed_exactly(scope, dim, at)), None),
         End::Unknown => (None, None),
         End::Disputed(end) => (None, Some(end)),
     };
@@ -210,6 +213,12 @@ fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid
     }
     let most = if is_exact { dim.clone() } else { most };
     Ok(Laid::AtMost(most, disputed))
+}
+
+/// Whether a bound is what its expression says, and has not wrapped: it fits 64 bits, or lies on the axis.
+fn is_computed_exactly(scope: &Scope, dim: &Dim, bound: &Dim) -> bool {
+    let on_axis = || scope.ge(bound, &Dim::constant(0)).is_yes() && scope.le(bound, dim).is_yes();
+    bound.as_const().is_some() || scope.unwrapped(bound) == *bound || on_axis()
 }
 
 /// Whether nothing says of which sign a bound is, and it is no matter of the sizes of tensors alone.
@@ -351,9 +360,9 @@ impl Symbolic<'_> {
     /// A bound as a position.
     fn place(&self, bound: &Dim) -> BoundPosition {
         match bound.as_const() {
-            // Sums with these would overflow, and no axis reaches that far.
-            Some(i64::MAX) => BoundPosition::After,
-            Some(i64::MIN) => BoundPosition::Before,
+            // No axis reaches that far, and sums could overflow.
+            Some(LONGEST_AXIS..) => BoundPosition::After,
+            Some(..BEFORE_EVERY_AXIS) => BoundPosition::Before,
             _ => BoundPosition::At(position(self.scope, self.dim, bound)),
         }
     }

@@ -137,7 +137,11 @@ fn infer_shift(cx: &mut InferCx<'_>) -> InferResult {
     infer_pair(cx, |elements, x, by| {
         let (Scalar::Int(x), Some(by @ 0..=31)) = (x, by.as_const_int()) else { return Scalar::Unknown };
         let power = Dim::constant(1 << by);
-        elements.int(if left { elements.scope().mul(x, &power) } else { elements.scope().floor_div(x, &power) })
+        elements.int(if left {
+            elements.scope().mul(x, &power)
+        } else {
+            elements.scope().floor_div(&elements.scope().unwrapped(x), &power)
+        })
     })
 }
 

@@ -3,21 +3,25 @@
 //! An integer element is a [`Dim`]; a floating-point element that is no constant is `num / den` with `den` a power of two, and
 //! is only formed where the floating-point operation is exact, so that it stands for the very bits a runtime computes.
 //!
-//! What a node computes from sizes is exact only while the sizes are not too large. Two things are taken for granted, and
-//! nothing else is:
-//! - **In floating point, a size without an upper bound, or a sum of such, lies below 2²⁴**, up to which `float` holds every integer. Everything
+//! What a node computes from sizes is exact only while the sizes fit its type. Where bounds prove that, the element is the expression. Where
+//! they do not, it is a symbol of its own ([`Scope::assumed`]), of which nothing but bounds is proved, so no comparison, branch or rewrite rests
+//! on it. Its nominal expression shapes sizes under two assumptions, and no others:
+//! - **In floating point, a size without an upper bound, or a sum of such, is at most 2²⁴**, up to which `float` holds every integer. Everything
 //!   built from sizes is then bounded, and is followed as long as it is exact in its element type: `2·n` and `n / 4` are in
 //!   `float`, `n·m` and `n / 3` are not. Run-time integers that are no sizes get no such bound.
 //! - **Products of sizes do not overflow `int32`, `uint32` or a 64-bit type**, where the numbers they meet leave room ([`Scope::fits_bits`]). What is computed of
 //!   other integers, and in narrower types, is followed only where it is proved to fit, and is an integer nobody knows
 //!   otherwise.
+//!
+//! Rounding and wrapping depend on the exact result alone, so that equal results have one symbol. In 64 bits the expression itself stands for
+//! the wrapped integer (`dim/size.rs`); what compares, divides or casts it asks for the integer ([`Scope::unwrapped`]).
 
 use std::cell::{Cell, RefCell};
 
 use rustc_hash::FxHashMap;
 
 use super::remainder::floor_remainder;
-use crate::dim::{Answer, Dim, Scope, Symbol};
+use crate::dim::{Answer, Dim, Law, Scope, Symbol};
 use crate::ir::Scalar;
 use crate::tensor::DType;
 
@@ -26,6 +30,9 @@ mod choose;
 
 /// What a size without an upper bound stays below in floating point.
 const SIZE_LIMIT: i64 = 1 << 24;
+
+/// The law of a number that is rounded to a floating-point type.
+const ROUNDED: &str = "rounded";
 
 /// The largest denominator that is followed.
 const MAX_DEN: i64 = 1 << 20;
@@ -79,22 +86,22 @@ impl<'s> Elements<'s> {
             };
             return Scalar::Int(Dim::constant(wrapped));
         }
-        if bits >= 32 {
-            return match self.scope.fits_bits(&dim, bits, signed) {
-                true => Scalar::Int(dim),
-                false => self.wrapped(bits, signed),
-            };
+        let (least, most) = limits(bits, signed);
+        if self.scope.lies_within(&dim, least, most) {
+            return Scalar::Int(dim);
         }
-        let fits_above = {
-            let max = (1i64 << (bits - usize::from(signed))) - 1;
-            self.scope.upper_bound(&dim).is_some_and(|high| high <= max)
-        };
-        let is_least = |least: i64| self.scope.lower_bound(&dim).is_some_and(|low| low >= least);
-        let fits_below = match signed {
-            false => is_least(0),
-            true => is_least(-(1i64 << (bits - 1))),
-        };
-        if fits_above && fits_below { Scalar::Int(dim) } else { Scalar::Unknown }
+        if bits < 32 {
+            return Scalar::Unknown;
+        }
+        match self.scope.fits_bits(&dim, bits, signed) {
+            true if bits >= 64 || self.scope.trusts() => Scalar::Int(dim),
+            true => {
+                let law = Law { name: "wrapped", parameter: least.signum() * bits as i64, reach: most };
+                let nominal = self.scope.nominal(&dim);
+                Scalar::Int(self.scope.assumed(law, vec![dim], Some(nominal), (Some(least), Some(most))))
+            }
+            false => self.wrapped(bits, signed),
+        }
     }
 
     /// An integer that may have wrapped.
@@ -130,18 +137,34 @@ impl<'s> Elements<'s> {
     /// The real number `num / den` as an element, if the type holds it exactly.
     pub(in crate::ops) fn real(&self, num: Dim, den: i64) -> Scalar {
         let (num, den) = self.reduced(num, den);
-        if den > MAX_DEN || !self.exact(&num, den) {
+        if den > MAX_DEN {
             return Scalar::Unknown;
         }
-        match num.as_const() {
-            Some(value) => Scalar::Float(value as f64 / den as f64),
-            None => Scalar::Real { num, den },
+        let (nominal, digits) = (self.scope.nominal(&num), self.digits());
+        if self.exact(&num, den, &|dim, limit| self.scope.lies_within(dim, -limit, limit)) {
+            return held(num, den);
         }
+        if !self.exact(&nominal, den, &|dim, limit| self.within(dim, limit)) {
+            return Scalar::Unknown;
+        }
+        if self.scope.trusts() {
+            return held(num, den);
+        }
+        // The nearest float is a multiple of the same fraction, and of the same sign.
+        let reach = 1i64 << digits;
+        let low = self.scope.lower_bound(&num).filter(|low| (0..=reach).contains(low));
+        let law = Law { name: ROUNDED, parameter: i64::from(digits) << 32 | den, reach };
+        held(self.scope.assumed(law, vec![num], Some(nominal), (low, None)), den)
     }
 
     /// The same where the result may be a zero: one that is negative in floating point has no expression.
     fn real_unless_zero(&self, num: Dim, den: i64, sign_is_positive: bool) -> Scalar {
         if num.is_const(0) && !sign_is_positive { Scalar::Unknown } else { self.real(num, den) }
+    }
+
+    /// The same of a number that the type holds, because an operand is one with its sign changed or its fraction taken away.
+    fn held_unless_zero(&self, num: Dim, den: i64, sign_is_positive: bool) -> Scalar {
+        if num.is_const(0) && !sign_is_positive { Scalar::Unknown } else { held(num, den) }
     }
 
     /// Takes common powers of two out of a fraction.
@@ -155,16 +178,25 @@ impl<'s> Elements<'s> {
         (num, den)
     }
 
-    /// Whether the type holds `num / den` whatever `num` is: a power of two in it costs no digits.
-    fn exact(&self, num: &Dim, den: i64) -> bool {
-        let digits = match self.dtype {
+    /// The binary digits that the type holds; 0 of a type that is not followed.
+    fn digits(&self) -> u32 {
+        match self.dtype {
             DType::Float => 24,
             DType::Double => 53,
-            // Large ones are out of range.
-            DType::Float16 if self.within(num, den << 15) => 11,
+            DType::Float16 => 11,
             DType::Bfloat16 => 8,
-            _ => return false,
-        };
+            _ => 0,
+        }
+    }
+
+    /// Whether the type holds `num / den` whatever `num` is: a power of two in it costs no digits. `within` tells whether a dim has at most
+    /// some magnitude.
+    fn exact(&self, num: &Dim, den: i64, within: &dyn Fn(&Dim, i64) -> bool) -> bool {
+        let digits = self.digits();
+        // Large ones are out of range.
+        if digits == 0 || self.dtype == DType::Float16 && !within(num, den << 15) {
+            return false;
+        }
         let two = Dim::constant(2);
         let mut odd = num.clone();
         for _ in 0..32 {
@@ -173,10 +205,13 @@ impl<'s> Elements<'s> {
                 _ => break,
             }
         }
-        self.within(&odd, 1 << digits)
+        let is_rounded = || {
+            self.scope.law_of(&odd).is_some_and(|law| law.name == ROUNDED && law.parameter >> 32 == i64::from(digits))
+        };
+        is_rounded() || within(&odd, 1 << digits)
     }
 
-    /// Whether `-limit ≤ dim ≤ limit`, sizes being below [`SIZE_LIMIT`].
+    /// Whether `-limit ≤ dim ≤ limit`, sizes being below [`SIZE_LIMIT`], which is an assumption.
     fn within(&self, dim: &Dim, limit: i64) -> bool {
         let inside = |(low, high): (Option<i64>, Option<i64>)| {
             low.is_some_and(|low| low >= -limit) && high.is_some_and(|high| high <= limit)
@@ -323,7 +358,10 @@ impl<'s> Elements<'s> {
 
     /// The quotient, truncated for integers.
     pub(super) fn div(&self, a: &Scalar, b: &Scalar) -> Scalar {
-        let ints = |a: &Dim, b: &Dim| self.divisor(b).map(|b| self.scope.trunc_div(a, &b));
+        let ints = |a: &Dim, b: &Dim| {
+            let (a, b) = self.unwrapped(a, b);
+            self.divisor(&b).map(|b| self.scope.trunc_div(&a, &b))
+        };
         let fractions = |_: &Dim, _: &Dim, _| {
             let Some(((a, a_den), (b, b_den))) = self.fraction(a).zip(self.fraction(b)) else { return Scalar::Unknown };
             self.divide((a, a_den), (b, b_den))
@@ -359,17 +397,18 @@ impl<'s> Elements<'s> {
     /// The remainder: of the sign of the dividend (`truncated`, C's `fmod`), or else of the divisor.
     pub(super) fn modulo(&self, a: &Scalar, b: &Scalar, truncated: bool) -> Scalar {
         let ints = |a: &Dim, b: &Dim| {
-            let b = self.divisor(b)?;
-            if truncated && !(in_double(a) && in_double(&b)) {
+            let (a, b) = self.unwrapped(a, b);
+            let b = self.divisor(&b)?;
+            if truncated && !(in_double(&a) && in_double(&b)) {
                 return None;
             }
-            Some(if truncated { self.scope.rem(a, &b) } else { self.scope.modulo(a, &b) })
+            Some(if truncated { self.scope.rem(&a, &b) } else { self.scope.modulo(&a, &b) })
         };
         let floats = |a: f64, b: f64| if truncated { a % b } else { floor_remainder(a, b) };
         let fractions = |a: &Dim, b: &Dim, den| {
             let positive = self.not_negative(a) && self.scope.ge(b, &Dim::constant(1)).is_yes();
             // With neither negative both remainders are one.
-            if positive { self.real(self.scope.modulo(a, b), den) } else { Scalar::Unknown }
+            if positive { held(self.scope.modulo(a, b), den) } else { Scalar::Unknown }
         };
         self.combine(a, b, ints, floats, fractions)
     }
@@ -398,15 +437,21 @@ impl<'s> Elements<'s> {
     /// The smaller one; NaN wins.
     pub(in crate::ops) fn min(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let floats = |a: f64, b: f64| if a <= b || a.is_nan() { a } else { b };
-        let ints = |a: &Dim, b: &Dim| Some(self.scope.min(a, b));
-        self.combine(a, b, ints, floats, |a, b, den| self.real(self.scope.min(a, b), den))
+        let ints = |a: &Dim, b: &Dim| {
+            let (a, b) = self.unwrapped(a, b);
+            Some(self.scope.min(&a, &b))
+        };
+        self.combine(a, b, ints, floats, |a, b, den| held(self.scope.min(a, b), den))
     }
 
     /// The larger one; NaN wins.
     pub(in crate::ops) fn max(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let floats = |a: f64, b: f64| if a >= b || a.is_nan() { a } else { b };
-        let ints = |a: &Dim, b: &Dim| Some(self.scope.max(a, b));
-        self.combine(a, b, ints, floats, |a, b, den| self.real(self.scope.max(a, b), den))
+        let ints = |a: &Dim, b: &Dim| {
+            let (a, b) = self.unwrapped(a, b);
+            Some(self.scope.max(&a, &b))
+        };
+        self.combine(a, b, ints, floats, |a, b, den| held(self.scope.max(a, b), den))
     }
 
     /// The negative.
@@ -414,7 +459,7 @@ impl<'s> Elements<'s> {
         match a {
             Scalar::Int(dim) => self.int(self.scope.neg(dim)),
             Scalar::Float(value) => Scalar::Float(-value),
-            Scalar::Real { num, den } => self.real_unless_zero(self.scope.neg(num), *den, false),
+            Scalar::Real { num, den } => self.held_unless_zero(self.scope.neg(num), *den, false),
             Scalar::Unknown => Scalar::Unknown,
         }
     }
@@ -422,9 +467,9 @@ impl<'s> Elements<'s> {
     /// The absolute value.
     pub(super) fn abs(&self, a: &Scalar) -> Scalar {
         match a {
-            Scalar::Int(dim) => self.int(self.scope.abs(dim)),
+            Scalar::Int(dim) => self.int(self.scope.abs(&self.scope.unwrapped(dim))),
             Scalar::Float(value) => Scalar::Float(value.abs()),
-            Scalar::Real { num, den } => self.real(self.scope.abs(num), *den),
+            Scalar::Real { num, den } => held(self.scope.abs(num), *den),
             Scalar::Unknown => Scalar::Unknown,
         }
     }
@@ -436,8 +481,8 @@ impl<'s> Elements<'s> {
             self.scope.max(&minus_one, &self.scope.min(&one, dim))
         };
         match a {
-            Scalar::Int(dim) => self.int(sign(dim)),
-            Scalar::Real { num, .. } => self.real(sign(num), 1),
+            Scalar::Int(dim) => self.int(sign(&self.scope.unwrapped(dim))),
+            Scalar::Real { num, .. } => held(sign(num), 1),
             _ => Scalar::Unknown,
         }
     }
@@ -446,7 +491,7 @@ impl<'s> Elements<'s> {
     pub(super) fn floor(&self, a: &Scalar) -> Scalar {
         match a {
             Scalar::Float(value) => self.rounded(value.floor()),
-            Scalar::Real { num, den } => self.real(self.scope.floor_div(num, &(*den).into()), 1),
+            Scalar::Real { num, den } => held(self.scope.floor_div(num, &(*den).into()), 1),
             _ => Scalar::Unknown,
         }
     }
@@ -457,7 +502,7 @@ impl<'s> Elements<'s> {
             Scalar::Float(value) => self.rounded(value.ceil()),
             Scalar::Real { num, den } => {
                 let whole = self.scope.ceil_div(num, &(*den).into());
-                self.real_unless_zero(whole, 1, self.not_negative(num))
+                self.held_unless_zero(whole, 1, self.not_negative(num))
             }
             _ => Scalar::Unknown,
         }
@@ -470,7 +515,7 @@ impl<'s> Elements<'s> {
     pub(super) fn round(&self, a: &Scalar) -> Scalar {
         match a {
             Scalar::Float(value) => self.rounded(libm::rint(*value)),
-            Scalar::Real { num, den: 1 } => self.real(num.clone(), 1),
+            Scalar::Real { num, den: 1 } => held(num.clone(), 1),
             Scalar::Real { num, den } => {
                 let scope = self.scope;
                 let nearest = scope.floor_div(&scope.add(num, &(den / 2).into()), &(*den).into());
@@ -478,14 +523,34 @@ impl<'s> Elements<'s> {
                 let from_half = scope.sub(num, &(den / 2).into());
                 let before = scope.sub(&from_half, &1.into());
                 let tie = scope.sub(&scope.floor_div(&from_half, &period), &scope.floor_div(&before, &period));
-                self.real_unless_zero(scope.sub(&nearest, &tie), 1, self.not_negative(num))
+                self.held_unless_zero(scope.sub(&nearest, &tie), 1, self.not_negative(num))
             }
             _ => Scalar::Unknown,
         }
     }
 
+    /// Two integers as functions see them that tell large ones from small ones.
+    fn unwrapped(&self, a: &Dim, b: &Dim) -> (Dim, Dim) {
+        (self.scope.unwrapped(a), self.scope.unwrapped(b))
+    }
+
     fn not_negative(&self, dim: &Dim) -> bool {
         self.scope.ge(dim, &Dim::constant(0)).is_yes()
+    }
+}
+
+/// The least and the largest integer of a type, as far as expressions reach.
+fn limits(bits: usize, signed: bool) -> (i64, i64) {
+    let above = |bits: usize| if bits < 63 { (1i64 << bits) - 1 } else { i64::MAX };
+    let most = above(bits.saturating_sub(usize::from(signed)));
+    if signed { (-most - 1, most) } else { (0, most) }
+}
+
+/// The real number `num / den`, of which is known that the type holds it.
+fn held(num: Dim, den: i64) -> Scalar {
+    match num.as_const() {
+        Some(value) => Scalar::Float(value as f64 / den as f64),
+        None => Scalar::Real { num, den },
     }
 }
 

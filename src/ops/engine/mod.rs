@@ -8,6 +8,7 @@ pub(super) mod declared;
 pub(super) mod event;
 pub(super) mod interpret;
 pub(super) mod loads;
+mod nominal;
 pub(super) mod outcome;
 pub(super) mod registry;
 mod signature;

@@ -283,8 +283,13 @@ impl Walk {
         match registry::status_with(model, node, &mut self.opsets) {
             Status::Known(operator, version) => {
                 let site = Site { model, id, node, version, slice_rule: self.slice_rule, bindings: &bindings };
-                let mut cx = InferCx { site, inputs, walk: self };
-                (operator.infer)(&mut cx).map(|facts| (facts, Some(operator)))
+                let (symbols, known) = (self.scope.symbol_count(), inputs.clone());
+                let infer = |walk: &mut Walk, inputs| (operator.infer)(&mut InferCx { site, inputs, walk });
+                let facts = infer(self, inputs)?;
+                if node.subgraphs().next().is_none() {
+                    self.state_nominal(&facts, symbols, &known, |walk, inputs| infer(walk, inputs).ok());
+                }
+                Ok((facts, Some(operator)))
             }
             Status::Unknown => {
                 let Some(custom) = model.custom(node) else { return Ok((Vec::new(), None)) };
@@ -366,6 +371,15 @@ impl Walk {
         facts.resize(node.outputs().len(), Fact::unknown());
         for (value, fact) in node.outputs().iter().zip(facts) {
             let Some(value) = *value else { continue };
+            if self.depth == 0 && !self.trust_declared {
+                fact.shape().into_iter().flatten().for_each(|dim| self.scope.note_axis(dim));
+                // A Size counts elements that there are.
+                fact.ints()
+                    .filter(|_| node.is("Size"))
+                    .into_iter()
+                    .flatten()
+                    .for_each(|count| self.scope.note_axis(&count));
+            }
             self.facts.set(value, fact);
             let Some(declared) = model.value(value).declared.as_ref().filter(|_| self.trust_declared) else { continue };
             let claim = declared_fact(&self.scope, declared, &|name| self.plain.contains(&name));

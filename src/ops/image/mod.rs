@@ -9,7 +9,7 @@
 //! | [`suppression`] | NonMaxSuppression |
 //! | [`decode`] | ImageDecoder |
 //!
-//! [`sizes`] says how large a resized image is.
+//! [`sizes`] says how large a resized image is, and [`scale_law`] up to which size a scale is a fraction.
 
 mod affine_grid;
 mod decode;
@@ -17,6 +17,7 @@ mod grid_sample;
 mod resample;
 mod resize;
 mod roi_align;
+mod scale_law;
 mod scales;
 mod sizes;
 mod suppression;

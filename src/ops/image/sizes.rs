@@ -2,14 +2,15 @@
 //!
 //! | asked by | from | size of a resized axis |
 //! | --- | --- | --- |
-//! | scales | Upsample-1 `height_scale`, `width_scale`; Upsample-7 `scales`; an operand since | `⌊dim · scale⌋` in binary32 |
+//! | scales | Upsample-1 `height_scale`, `width_scale`; Upsample-7 `scales`; an operand since | `⌊dim · scale⌋` |
 //! | sizes, `stretch` | Resize-11 | the size |
 //! | sizes, `not_larger`, `not_smaller` | Resize-18 | `round(dim · s)`, halves up, where `s` is the least or greatest of all `size / dim` |
 //!
 //! The standard multiplies a scale by the extent of the region of interest; runtimes do not. Where that matters, sizes that
-//! come from scales are not stated.
+//! come from scales are not stated. Nor are those for which it matters that runtimes round the product to binary32 ([`super::scale_law`]).
 
-use crate::dim::{Dim, Scope};
+use super::scale_law::{ScaleLaw, scaled_exactly};
+use crate::dim::{Dim, Law, Scope};
 use crate::ir::{Fact, Scalar};
 use crate::ops::{Decline, EvalCx, InferCx, InferResult, Refusal, Site, axis_in};
 use crate::tensor::Tensor;
@@ -86,7 +87,7 @@ pub(super) fn fitted(dim: i64, (size, of): (i64, i64)) -> Option<i64> {
     (single as i64 == exact).then_some(exact)
 }
 
-/// `⌊dim · scale⌋` in binary32, as runtimes compute it; `None` when there is no such size.
+/// `⌊dim · scale⌋` with a product in binary32, as runtimes compute it; `None` when there is no such size.
 pub(super) fn scaled(dim: i64, scale: f32) -> Option<i64> {
     let size = (dim as f32 * scale).floor();
     (0.0..9.0e15).contains(&size).then_some(size as i64)
@@ -270,79 +271,55 @@ fn check_scale(scale: &Scalar) -> Result<(), Refusal> {
 /// Whole numbers up to this are exact in binary32.
 const EXACT: i64 = 1 << 24;
 
-/// A dim times a scale.
+/// A dim times a scale. Where the standard's exact product and the rounded one of runtimes give different sizes, neither is stated.
 fn scaled_dim(cx: &InferCx<'_>, dim: &Dim, scale: &Scalar) -> Dim {
-    let scope = cx.scope();
     match scale {
-        Scalar::Float(scale) => {
-            let single = *scale as f32;
-            if let Some(size) = dim.as_const().and_then(|dim| scaled(dim, single)) {
-                return Dim::constant(size);
+        Scalar::Float(scale) => scaled_by(cx.scope(), dim, *scale as f32),
+        Scalar::Real { num, den } if *den <= 1 << 8 => {
+            let scope = cx.scope();
+            let product = scope.mul(dim, num);
+            let size = quotient(scope, &product, *den);
+            if scope.trusts() || scope.lies_within(&product, 0, EXACT) {
+                return size;
             }
-            let (low, high) = scope.bounds(dim);
-            let mut candidates = convergents(single).into_iter().chain(fraction(single));
-            if let Some((numerator, denominator)) = candidates.find(|&candidate| rounds_alike(single, candidate, high))
-            {
-                return quotient(scope, &scope.mul(dim, &Dim::constant(numerator)), denominator);
-            }
-            let size = scope.fresh_within(
-                "resized",
-                Some(low.and_then(|low| scaled(low.max(0), single)).unwrap_or(0)),
-                high.and_then(|high| scaled(high, single)),
-            );
-            if single < 1.0 {
-                scope.assume_le(&size, dim);
-            }
-            size
+            let law = Law { name: "resized", parameter: *den, reach: EXACT };
+            scope.assumed(law, vec![product], Some(scope.nominal(&size)), (Some(0), None))
         }
-        Scalar::Real { num, den } if *den <= 1 << 8 => quotient(scope, &scope.mul(dim, num), *den),
         _ => cx.fresh_dim(),
     }
 }
 
+fn scaled_by(scope: &Scope, dim: &Dim, scale: f32) -> Dim {
+    let law = ScaleLaw::of(scale);
+    let stated = |law: &ScaleLaw, dim: &Dim| {
+        let (numerator, denominator) = law.fraction;
+        quotient(scope, &scope.mul(dim, &Dim::constant(numerator)), denominator)
+    };
+    let (low, high) = scope.bounds(dim);
+    let both = |dim: i64| [scaled(dim, scale), scaled_exactly(dim, scale)];
+    let least = low.and_then(|low| both(low.max(0)).into_iter().min().flatten());
+    let most = high.and_then(|high| both(high).into_iter().collect::<Option<Vec<i64>>>()?.into_iter().max());
+    if let Some(law) = law.filter(|law| high.is_some_and(|high| high <= law.reach)) {
+        return stated(&law, dim);
+    }
+    // Products that are no binary32 are beyond what sizes are assumed to be.
+    let exact = law.filter(|law| law.is_exact);
+    match exact {
+        Some(law) if scope.trusts() => return stated(&law, dim),
+        _ => {}
+    }
+    let nominal = exact.map(|law| scope.nominal(&stated(&law, dim)));
+    let law = Law { name: "resized", parameter: scale.to_bits().into(), reach: law.map_or(0, |law| law.reach) };
+    let size = scope.assumed(law, vec![dim.clone()], nominal, (Some(least.unwrap_or(0)), most));
+    // A product that is rounded up is no larger than the dim where the scale leaves room for that.
+    if scale <= 0.999 {
+        scope.assume_le(&size, dim);
+    }
+    size
+}
+
 fn quotient(scope: &Scope, numerator: &Dim, denominator: i64) -> Dim {
     if denominator == 1 { numerator.clone() } else { scope.floor_div(numerator, &Dim::constant(denominator)) }
-}
-
-/// A positive float as a fraction in lowest terms, whose denominator is a power of two; `None` when its parts are large.
-fn fraction(value: f32) -> Option<(i64, i64)> {
-    let mut denominator = 1i64;
-    let mut numerator = f64::from(value);
-    while numerator.fract() != 0.0 {
-        numerator *= 2.0;
-        denominator = denominator.checked_mul(2).filter(|&most| most <= EXACT << 8)?;
-    }
-    (numerator <= EXACT as f64).then_some((numerator as i64, denominator))
-}
-
-/// The best fractions near a positive float, by the size of their denominators: what somebody wrote as 2.3 is not 23/10 in
-/// binary32, but its products, once rounded, are those of 23/10.
-fn convergents(value: f32) -> Vec<(i64, i64)> {
-    const LARGEST: i64 = 1 << 10;
-    let (mut before, mut last) = ((0i64, 1i64), (1i64, 0i64));
-    let mut found = Vec::new();
-    let mut rest = f64::from(value);
-    // The whole part of every step after the first is at least 1, so the denominators grow like Fibonacci numbers.
-    while rest.is_finite() && rest < EXACT as f64 {
-        let whole = rest.floor() as i64;
-        let (next_top, next_bottom) = (whole * last.0 + before.0, whole * last.1 + before.1);
-        if next_bottom > LARGEST || next_top > EXACT {
-            break;
-        }
-        (before, last) = (last, (next_top, next_bottom));
-        found.push(last);
-        rest = (rest - rest.floor()).recip();
-    }
-    found
-}
-
-/// Whether the product that is rounded to binary32, as runtimes have it, gives the sizes that the exact product gives: for every
-/// dim up to `high`, or up to all that tensors have.
-fn rounds_alike(scale: f32, (numerator, denominator): (i64, i64), high: Option<i64>) -> bool {
-    const LARGEST: i64 = 1 << 16;
-    let high = high.unwrap_or(LARGEST).min(LARGEST);
-    let exact = denominator == 1 && scale == numerator as f32;
-    exact || (0..=high).all(|dim| scaled(dim, scale) == Some(dim * numerator / denominator))
 }
 
 /// One axis of data that is resized.
@@ -412,7 +389,9 @@ pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, D
         (Some(scales), None) if scales.len() == axes.len() => {
             for (&axis, &scale) in axes.iter().zip(scales) {
                 check_scale(&Scalar::Float(scale.into()))?;
-                resize(axis, scaled(dim(axis)?, scale), [scale.into(), 1.0])?;
+                let dim = dim(axis)?;
+                let agreed = scaled(dim, scale).filter(|size| scaled_exactly(dim, scale) == Some(*size));
+                resize(axis, agreed, [scale.into(), 1.0])?;
             }
         }
         (None, Some(sizes)) if sizes.len() == axes.len() => match Policy::of(cx)? {
@@ -468,39 +447,42 @@ mod tests {
     #[test]
     fn scales() {
         let scaled = |shape: &str, scale: f32| resize(13, shape).absent().values(&[2], &[1.0, scale]).infer().remove(0);
-        assert_eq!(scaled("N H", 2.0), "float[N, 2*H]");
-        assert_eq!(scaled("N H", 1.5), "float[N, floor(3*H/2)]");
-        assert_eq!(scaled("N 7", 0.5), "float[N, 3]");
-        // 10 · 0.7 is below 7 exactly, and 7 in binary32.
-        assert_eq!(scaled("N 10", 0.7), "float[N, 7]");
-        assert_eq!(scaled("N H", 0.7), "float[N, floor(7*H/10)]");
-        assert_eq!(scaled("N H", 0.6), "float[N, floor(3*H/5)]");
-        assert_eq!(scaled("N H", 2.3), "float[N, floor(23*H/10)]");
+        assert_eq!(scaled("N 7", 0.5), "float[?, 3]");
+        // 10 · 0.7 is 6 in the standard's text, and 7 in binary32.
+        assert_eq!(scaled("4 10", 0.7), "float[4, ?]");
+        assert_eq!(scaled("4 9", 0.7), "float[4, 6]");
+        assert_eq!(scaled("4 13", 0.7), "float[4, 9]");
+        // Of a dim without bounds only the nominal size is known.
+        assert_eq!(scaled("N H", 2.0), "float[?, ?]");
         assert!(scaled("N H", 0.0).starts_with("invalid"));
         let unknown = resize(13, "N H").absent().input(DType::Float, "2");
         assert_eq!(unknown.infer(), ["float[?, ?]"]);
         let old = Single::new("Upsample", 1).with_float("height_scale", 2.0).with_float("width_scale", 3.0);
-        assert_eq!(old.input(DType::Float, "N C H W").infer(), ["float[N, C, 2*H, 3*W]"]);
+        assert_eq!(old.input(DType::Float, "N C H W").infer(), ["float[?, ?, ?, ?]"]);
         assert_eq!(
             Single::new("Upsample", 9).input(DType::Float, "N H").values(&[2], &[1f32, 4.0]).infer(),
-            ["float[N, 4*H]"]
+            ["float[?, ?]"]
         );
         let crop = resize(13, "N H").values(&[4], &[0f32, 0.5, 1.0, 1.0]).values(&[2], &[1f32, 2.0]);
         assert_eq!(crop.with_str("coordinate_transformation_mode", "tf_crop_and_resize").infer(), ["float[N, ?]"]);
     }
 
     #[test]
-    fn scales_are_the_fractions_they_were_written_as() {
-        let written = |scale: f32| {
-            let mut candidates = convergents(scale).into_iter().chain(fraction(scale));
-            candidates.find(|&candidate| rounds_alike(scale, candidate, None))
+    fn dims_within_the_reach_of_a_scale_are_fractions_of_it() {
+        let size = |scale: f32, high: Option<i64>| {
+            let scope = Scope::new();
+            let n = scope.named("n");
+            scope.restrict(n, None, high);
+            let size = scaled_by(&scope, &Dim::symbol(n), scale);
+            let is_proved = !scope.is_fresh(*size.symbols().iter().next().unwrap());
+            (scope.format(&scope.nominal(&size)), is_proved)
         };
-        assert_eq!(written(2.94), Some((147, 50)));
-        assert_eq!(written(1.0 / 3.0), Some((1, 3)));
-        assert_eq!(written(0.5), Some((1, 2)));
-        assert_eq!(written(3.0), Some((3, 1)));
-        assert_eq!(written(1.0e-30), Some((0, 1)));
-        assert_eq!(convergents(f32::INFINITY), []);
+        let floor = "floor(17*n/10)".to_string();
+        assert_eq!(size(1.7, Some(786_436)), (floor.clone(), true));
+        assert!(!size(1.7, Some(786_437)).1 && size(1.7, Some(786_437)).0 != floor && size(1.7, None).0 != floor);
+        assert_eq!(size(2.0, None), ("2*n".to_string(), false));
+        assert_eq!(size(0.5, Some(1 << 24)), ("floor(n/2)".to_string(), true));
+        assert_eq!(size(1.5, None), ("floor(3*n/2)".to_string(), false));
     }
 
     #[test]
@@ -525,9 +507,6 @@ mod tests {
 
     #[test]
     fn fractions_and_fits() {
-        assert_eq!(fraction(1.5), Some((3, 2)));
-        assert_eq!(fraction(4.0), Some((4, 1)));
-        assert_eq!(fraction(1e-30), None);
         assert_eq!((fitted(3, (7, 2)), fitted(0, (7, 2)), fitted(i64::MAX, (i64::MAX, 1))), (Some(11), Some(0), None));
         assert_eq!(Policy::NotLarger.common(&[(1, 2), (1, 3)]), Some((1, 3)));
         assert_eq!(Policy::NotSmaller.common(&[(1, 2), (1, 3)]), Some((1, 2)));

@@ -105,8 +105,8 @@ fn combined(scope: &Scope, reduction: Reduction, dtype: Option<DType>, a: &Scala
     match reduction {
         Reduction::Add => unless_wrapped(scope.add(a, b)),
         Reduction::Mul => unless_wrapped(scope.mul(a, b)),
-        Reduction::Max => Scalar::Int(scope.max(a, b)),
-        Reduction::Min => Scalar::Int(scope.min(a, b)),
+        Reduction::Max => Scalar::Int(scope.max(&scope.unwrapped(a), &scope.unwrapped(b))),
+        Reduction::Min => Scalar::Int(scope.min(&scope.unwrapped(a), &scope.unwrapped(b))),
         Reduction::None => Scalar::Unknown,
     }
 }

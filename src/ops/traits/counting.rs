@@ -155,7 +155,12 @@ impl Counting {
     pub fn unless_wrapped(self, view: &NodeFacts<'_>) -> Option<Self> {
         let (scope, bits) = (view.scope(), view.result()?.dtype()?.bits()?);
         let (low, high) = self.bounds(scope)?;
-        (scope.fits_bits(&low, bits, true) && scope.fits_bits(&high, bits, true)).then_some(self)
+        // In 64 bits the elements of a tensor that there is are counted by its dims.
+        let fits = |dim: &Dim| match bits {
+            64.. => scope.fits_bits(dim, bits, true),
+            _ => scope.lies_within(dim, -1 << bits.saturating_sub(1), (1 << bits.saturating_sub(1)) - 1),
+        };
+        (fits(&low) && fits(&high)).then_some(self)
     }
 
     /// The sum, element by element, of two of one shape.

@@ -1,7 +1,7 @@
 //! Elements converted from one type to another, as Cast does.
 
-use super::Elements;
-use crate::dim::{Answer, Dim};
+use super::{Elements, limits};
+use crate::dim::{Answer, Dim, Law};
 use crate::ir::Scalar;
 use crate::tensor::DType;
 
@@ -16,18 +16,27 @@ impl Elements<'_> {
             Scalar::Int(dim) => match dim.as_const() {
                 Some(value) if to == DType::Double => self.rounded(value as f64),
                 Some(value) if to == DType::Float => Scalar::Float(f64::from(value as f32)),
-                _ => self.real(dim.clone(), 1),
+                _ => self.real(self.scope.unwrapped(dim), 1),
             },
             Scalar::Real { num, .. } if to == DType::Bool => self.nonzero(num),
             Scalar::Real { num, den } if to.is_integer() => {
                 let whole = self.scope.trunc_div(num, &(*den).into());
-                let bits = to.bits().unwrap_or(0);
-                let limit = match bits {
-                    1..64 => (1i64 << (bits - 1)) - 1,
-                    _ => i64::MAX,
-                };
+                let bits = to.bits().unwrap_or(0).max(1);
+                let most = limits(bits, true).1;
                 // Out of range nothing is defined: nothing wraps here.
-                if self.within(&whole, limit) { self.int(whole) } else { Scalar::Unknown }
+                if self.scope.lies_within(&whole, -most, most) {
+                    return self.int(whole);
+                }
+                let nominal = self.scope.nominal(&whole);
+                if bits < 32 || !self.within(&nominal, most) {
+                    return Scalar::Unknown;
+                }
+                if self.scope.trusts() {
+                    return self.int(nominal);
+                }
+                let (least, most) = limits(bits, to.is_signed_integer());
+                let law = Law { name: "cast", parameter: bits as i64, reach: most };
+                Scalar::Int(self.scope.assumed(law, vec![whole], Some(nominal), (Some(least), Some(most))))
             }
             Scalar::Real { num, den } => self.real(num.clone(), *den),
             Scalar::Float(value) if to == DType::Bool => Scalar::Int(Dim::constant(i64::from(*value != 0.0))),
@@ -48,7 +57,7 @@ impl Elements<'_> {
 
     /// Whether an integer is not 0, as an integer: `min(1, x)` where it cannot be negative.
     fn nonzero(&self, dim: &Dim) -> Scalar {
-        let zero = Dim::constant(0);
+        let (zero, dim) = (Dim::constant(0), &self.scope.unwrapped(dim));
         match self.scope.eq(dim, &zero) {
             Answer::Unknown if self.not_negative(dim) => Scalar::Int(self.scope.min(dim, &Dim::constant(1))),
             answer => self.truth(match answer {

@@ -7,6 +7,17 @@ use crate::ir::Scalar;
 impl Elements<'_> {
     /// Whether two elements are in a relation. Comparisons with NaN do not hold.
     pub(in crate::ops::elementwise) fn compare(&self, relation: Relation, a: &Scalar, b: &Scalar) -> Option<Answer> {
+        if let (Scalar::Int(a), Scalar::Int(b)) = (a, b) {
+            if relation == Relation::Equal && self.scope.differ_wrapped(a, b) {
+                return Some(Answer::No);
+            }
+            let (a, b) = self.unwrapped(a, b);
+            return self.compare_expressions(relation, &Scalar::Int(a), &Scalar::Int(b));
+        }
+        self.compare_expressions(relation, a, b)
+    }
+
+    fn compare_expressions(&self, relation: Relation, a: &Scalar, b: &Scalar) -> Option<Answer> {
         let dims = |a: &Dim, b: &Dim| match relation {
             Relation::Equal => self.scope.eq(a, b),
             Relation::Less => self.scope.lt(a, b),

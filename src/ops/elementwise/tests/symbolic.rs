@@ -2,7 +2,13 @@
 
 use super::*;
 
+/// The element where sizes fit their types.
 fn text(scope: &Scope, element: &Scalar) -> String {
+    let element = match element {
+        Scalar::Int(dim) => &Scalar::Int(scope.nominal(dim)),
+        Scalar::Real { num, den } => &Scalar::Real { num: scope.nominal(num), den: *den },
+        other => other,
+    };
     match element {
         Scalar::Int(dim) if dim.symbols().iter().any(|&symbol| scope.is_fresh(symbol)) => "fresh".into(),
         Scalar::Int(dim) => scope.format(dim),
@@ -40,6 +46,39 @@ fn sizes_go_through_integer_arithmetic() {
     // The larger of two that nobody can choose between is at least their lower bound.
     let Scalar::Int(one_of) = e.select(&Scalar::Unknown, &n, &int(3)) else { panic!() };
     assert_eq!(scope.bounds(&one_of), (Some(0), None));
+}
+
+/// What may wrap or be rounded is nominally what arithmetic says, and decides nothing.
+#[test]
+fn sizes_that_may_not_fit_decide_nothing() {
+    let scope = Scope::new();
+    let n = Scalar::Int(Dim::symbol(scope.named("n")));
+    let int = |value: i64| Scalar::Int(Dim::constant(value));
+    let (e32, e64, f32) = (DType::Int32, DType::Int64, DType::Float);
+    let [narrow, wide, float, flags] = [e32, e64, f32, DType::Bool].map(|dtype| Elements::new(&scope, dtype));
+    let square = narrow.mul(&narrow.cast(&n, e64), &narrow.cast(&n, e64));
+    assert_eq!(text(&scope, &square), "n**2");
+    assert_eq!(flags.compare(Relation::Less, &square, &int(0)), Some(Answer::Unknown));
+    let quarter = wide.mul(&n, &int(4));
+    assert_eq!(text(&scope, &quarter), "4*n");
+    assert_eq!(flags.compare(Relation::LessOrEqual, &n, &quarter), Some(Answer::Unknown));
+    assert_eq!(flags.compare(Relation::Equal, &quarter, &quarter), Some(Answer::Yes));
+    // Whatever wraps, the last two bits do not change.
+    assert_eq!(flags.compare(Relation::Equal, &quarter, &int(-1)), Some(Answer::No));
+    assert!(!scope.le(wide.min(&quarter, &n).as_int().unwrap(), &Dim::constant(0)).is_yes());
+    assert_eq!(text(&scope, &wide.min(&quarter, &n)), "n");
+    assert_eq!(text(&scope, &wide.div(&quarter, &int(4))), "n");
+    assert_ne!(wide.div(&quarter, &int(4)), n);
+    let twice = wide.cast(&float.mul(&float.cast(&n, e64), &Scalar::Float(2.0)), f32);
+    assert_eq!(text(&scope, &twice), "2*n");
+    assert_eq!(flags.compare(Relation::Equal, &twice, &wide.mul(&n, &int(2))), Some(Answer::Unknown));
+    // The same computation is the same integer.
+    assert_eq!(twice, wide.cast(&float.mul(&Scalar::Float(2.0), &float.cast(&n, e64)), f32));
+    // Bounds decide it.
+    scope.restrict(scope.named("n"), None, Some(46_340));
+    let square = narrow.mul(&narrow.cast(&n, e64), &narrow.cast(&n, e64));
+    assert_eq!(flags.compare(Relation::Less, &square, &int(0)), Some(Answer::No));
+    assert_eq!(wide.div(&quarter, &int(4)), n);
 }
 
 #[test]
@@ -146,7 +185,7 @@ fn what_is_followed_is_what_is_computed() {
             for (&size, &value) in sizes.iter().zip(&values) {
                 match &element {
                     Scalar::Real { num, den } => {
-                        let num = num.evaluate(&|_| Some(size)).unwrap();
+                        let num = scope.nominal(num).evaluate(&|_| Some(size)).unwrap();
                         assert_eq!(
                             num as f64 / *den as f64,
                             f64::from(value),

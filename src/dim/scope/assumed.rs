@@ -1,0 +1,137 @@
+//! Symbols for integers that a runtime computes and whose type may not hold the exact result.
+//!
+//! `n·n` in `int32` wraps from `n = 46341` on, and `n` in `float` is rounded from `n = 2²⁴ + 1` on. Such an integer is a symbol that depends on
+//! nothing but the [`Law`] and its operands, so the same computation gives the same symbol, and every proof treats it as unknown. It also has a
+//! *nominal* expression: the exact result, which holds for every run in which the sizes fit the types they are computed in. Only the shapes
+//! that are written, and the reading of targets such as that of a Reshape, use the nominal expression.
+
+use super::{Interval, Scope, SymbolRecord};
+use crate::dim::expr::{Dim, Symbol};
+
+/// Substitutions until an expression is made of nothing but nominal expressions: one, unless a symbol was rewritten meanwhile.
+const PASSES: usize = 4;
+
+/// A function of integers that is not always what arithmetic says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Law {
+    /// The stem of the symbol's printed name.
+    pub name: &'static str,
+    /// What else the function depends on: bits of a type, a scale.
+    pub parameter: i64,
+    /// The largest first operand for which the result is the nominal one.
+    pub reach: i64,
+}
+
+impl Scope {
+    /// The symbol for what `law` makes of `operands`, within `low` and `high`, both included.
+    pub fn assumed(
+        &self,
+        law: Law,
+        operands: Vec<Dim>,
+        nominal: Option<Dim>,
+        (low, high): (Option<i64>, Option<i64>),
+    ) -> Dim {
+        if let (Some(only), true) = (low, low == high) {
+            return Dim::constant(only);
+        }
+        let key = (law, operands);
+        let known = self.table.borrow().assumed.get(&key).copied();
+        let symbol = known.unwrap_or_else(|| {
+            let size =
+                low.is_some_and(|low| low >= 0) && nominal.as_ref().is_none_or(|nominal| self.is_of_sizes(nominal));
+            let interval = Interval { low: low.map(i128::from), high: high.map(i128::from) };
+            let symbol = self.make(law.name, interval, size);
+            let mut table = self.table.borrow_mut();
+            if let Some(entry) = table.symbols.get_mut(symbol.0 as usize) {
+                (entry.nominal, entry.law) = (nominal, Some(law));
+            }
+            // The bounds may follow from what is only supposed.
+            if table.supposing.is_none() {
+                table.assumed.insert(key, symbol);
+            }
+            symbol
+        });
+        self.resolve(&Dim::symbol(symbol))
+    }
+
+    /// The law whose result a symbol is.
+    pub fn law_of(&self, dim: &Dim) -> Option<Law> {
+        let symbol = dim.as_symbol()?;
+        self.table.borrow().entry(symbol)?.law
+    }
+
+    /// States what a symbol that was just made is where sizes fit their types.
+    pub fn set_nominal(&self, made: &Dim, nominal: Dim) {
+        let mut table = self.table.borrow_mut();
+        if let Some(entry) = made.as_symbol().and_then(|symbol| table.symbols.get_mut(symbol.0 as usize)) {
+            entry.nominal = Some(nominal);
+        }
+    }
+
+    /// The expression where every size fits the type that it is computed in.
+    pub fn nominal(&self, dim: &Dim) -> Dim {
+        let mut nominal = dim.clone();
+        for _ in 0..PASSES {
+            if !nominal.has_symbol(|symbol| self.nominal_of(symbol).is_some()) {
+                break;
+            }
+            nominal = self.substitute(&nominal, &|symbol| self.nominal_of(symbol));
+        }
+        nominal
+    }
+
+    fn nominal_of(&self, symbol: Symbol) -> Option<Dim> {
+        self.table.borrow().entry(symbol).and_then(|entry: &SymbolRecord| entry.nominal.clone())
+    }
+
+    /// Notes the dim of a tensor that every run has: it is no larger than any axis.
+    pub fn note_axis(&self, dim: &Dim) {
+        if dim.as_const().is_none() && dim.as_symbol().is_none() && !self.trusts() {
+            self.table.borrow_mut().axes.insert(dim.clone());
+        }
+    }
+
+    /// Whether a tensor that every run has has such a dim.
+    pub(in crate::dim) fn is_axis(&self, dim: &Dim) -> bool {
+        self.table.borrow().axes.contains(dim)
+    }
+
+    /// What `find` finds where every size is trusted to fit the type that it is computed in. What is learned meanwhile of symbols that there were
+    /// before is not kept.
+    pub fn trusting<R>(&self, find: impl FnOnce() -> R) -> R {
+        let before = self.trusts.replace(true);
+        let found = self.supposing(&[], find);
+        self.trusts.set(before);
+        found
+    }
+
+    /// Whether sizes are trusted to fit now.
+    pub fn trusts(&self) -> bool {
+        self.trusts.get()
+    }
+
+    /// Whether there is a symbol for what a law makes of operands.
+    pub fn has_assumed(&self) -> bool {
+        !self.table.borrow().assumed.is_empty()
+    }
+
+    /// Whether the expression has a symbol that was made since there were `symbols`.
+    pub fn has_newer(&self, dim: &Dim, symbols: usize) -> bool {
+        dim.has_symbol(|symbol| symbol.0 as usize >= symbols)
+    }
+
+    /// The laws in force, each with its first operand: what a runtime computes differs from what is stated once that is above the law's reach.
+    pub fn assumptions(&self) -> Vec<(Dim, Law)> {
+        let laws: Vec<(Dim, Law, Symbol)> = {
+            let table = self.table.borrow();
+            let named = table
+                .assumed
+                .iter()
+                .filter_map(|((law, operands), &symbol)| Some((operands.first()?.clone(), *law, symbol)));
+            named.collect()
+        };
+        let mut laws = laws;
+        laws.sort_by_key(|(_, _, symbol)| *symbol);
+        laws.into_iter().map(|(operand, law, _)| (self.nominal(&operand), law)).collect()
+    }
+}
