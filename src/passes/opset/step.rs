@@ -4,7 +4,7 @@ use super::draft::NodeDraft;
 use crate::ir::Attribute;
 use crate::tensor::DType;
 
-/// Writes a node of the older version as the newer one has it, or tells why that cannot be.
+/// Writes a node of one version as another one has it, or tells why that cannot be.
 pub(super) type Rewrite = fn(&mut NodeDraft<'_>) -> Result<(), String>;
 
 /// What an attribute that the older version does not have stands at where it changes nothing.
@@ -16,6 +16,10 @@ pub(super) enum Neutral {
     Int(i64),
     /// It is not there, or this STRING.
     Text(&'static str),
+    /// It is not there, or every one of the INTS is 1.
+    Ones,
+    /// Whatever it is: it only concerns element types or operands that the older version does not take.
+    Any,
 }
 
 impl Neutral {
@@ -24,6 +28,8 @@ impl Neutral {
         match (self, value) {
             (Neutral::Int(neutral), Attribute::Int(value)) => neutral == *value,
             (Neutral::Text(neutral), Attribute::String(value)) => value == neutral.as_bytes(),
+            (Neutral::Ones, Attribute::Ints(values)) => values.iter().all(|value| *value == 1),
+            (Neutral::Any, _) => true,
             _ => false,
         }
     }
@@ -38,6 +44,17 @@ pub(super) enum Newer {
     ForgetsConsumed,
     /// By a function.
     By(Rewrite),
+}
+
+/// How a node of the newer version is written in the older one.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Older {
+    /// As it is, if it has nothing that only the newer version has.
+    Same,
+    /// By a function. A node of another operator that it writes is one of the target; otherwise the result is checked as in [`Older::Same`].
+    By(Rewrite),
+    /// Not at all, whatever the node says.
+    Never(&'static str),
 }
 
 /// The step from one version of an operator to the next.
@@ -69,8 +86,8 @@ pub(super) struct VersionStep {
     pub alike: &'static [usize],
     /// Operands that are single numbers in the older one.
     pub single: &'static [usize],
-    /// Why no node of the newer version is written in the older one, whatever it says.
-    pub one_way: Option<&'static str>,
+    /// How a node is written in the older version.
+    pub older: Older,
 }
 
 /// A step that changes nothing but the operator's text.
@@ -89,7 +106,7 @@ pub(super) const fn to(version: i64) -> VersionStep {
         listed: 0,
         alike: &[],
         single: &[],
-        one_way: None,
+        older: Older::Same,
     }
 }
 
@@ -165,17 +182,29 @@ impl VersionStep {
         self
     }
 
-    /// A node is written anew by a function. It is not written in the older version again.
+    /// A node is written anew by a function in the newer version, and not at all in the older one.
     pub(super) const fn by(mut self, law: &'static str, rewrite: Rewrite) -> Self {
         self.law = law;
         self.newer = Newer::By(rewrite);
-        self.one_way = Some("the older version has another form");
+        self.older = Older::Never("the older version has another form");
+        self
+    }
+
+    /// A node is written in the older version by a function.
+    pub(super) const fn back(mut self, rewrite: Rewrite) -> Self {
+        self.older = Older::By(rewrite);
+        self
+    }
+
+    /// A node is written in the older version as it is, although an older node is written anew.
+    pub(super) const fn same_back(mut self) -> Self {
+        self.older = Older::Same;
         self
     }
 
     /// No node is written in the older version.
     pub(super) const fn one_way(mut self, reason: &'static str) -> Self {
-        self.one_way = Some(reason);
+        self.older = Older::Never(reason);
         self
     }
 
